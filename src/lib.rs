@@ -1,0 +1,6 @@
+//! rank-study: how large must attention logits grow when the queries and keys are low-rank, and
+//! does that explain what happens in real language-model training?
+
+mod target;
+
+pub use target::{HeadKind, Layout, Target, TargetError, Visibility};

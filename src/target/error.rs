@@ -1,0 +1,93 @@
+//! What can be wrong with a target attention matrix or its description.
+
+use std::path::PathBuf;
+
+/// Why a target could not be built or read. Each message says what was found and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// A name that is not one of the valid ones.
+    #[error("unknown {what} {found:?}; did you mean {nearest:?}?")]
+    UnknownName {
+        /// What the name stands for: a family, a visibility, a key.
+        what: &'static str,
+        /// The name as given.
+        found: String,
+        /// The valid name that reads most like it.
+        nearest: String,
+    },
+    /// A layout that cannot be read.
+    #[error(
+        "layout {found:?}: {why}; write heads joined by +, each global or local:W, as in 2xglobal or local:24+global"
+    )]
+    Layout {
+        /// The layout as given.
+        found: String,
+        /// Which part is wrong.
+        why: String,
+    },
+    /// A parameter with a value that its family cannot take, or none where one is needed.
+    #[error("family {family}: {why}")]
+    Parameter {
+        /// The family.
+        family: &'static str,
+        /// Which parameter, its value, and what it may be.
+        why: String,
+    },
+    /// A matrix with no rows.
+    #[error("the target has no rows; give a matrix of at least 1 × 1")]
+    Empty,
+    /// A matrix that is not square.
+    #[error(
+        "the target is {rows} × {columns}; an attention matrix is square, one row a query and one column a key"
+    )]
+    NotSquare {
+        /// Rows found.
+        rows: usize,
+        /// Columns found.
+        columns: usize,
+    },
+    /// A probability below zero, or NaN, or infinite.
+    #[error(
+        "row {row}, column {column} (counted from 0) of the target is {value}; every entry must be a finite probability ≥ 0"
+    )]
+    NotAProbability {
+        /// Row, from 0.
+        row: usize,
+        /// Column, from 0.
+        column: usize,
+        /// The value found.
+        value: f64,
+    },
+    /// A row that does not sum to one.
+    #[error(
+        "row {row} (counted from 0) of the target sums to {sum}; every row must sum to 1 within 1e-5: divide it by its sum"
+    )]
+    RowSum {
+        /// Row, from 0.
+        row: usize,
+        /// The sum found.
+        sum: f64,
+    },
+    /// Weight on a pair that the visibility hides.
+    #[error(
+        "row {row} of the target has weight {value} on column {column} (counted from 0), which {visibility} visibility hides; mask the matrix, or use --visibility bidirectional"
+    )]
+    OutsideVisibility {
+        /// Row, from 0.
+        row: usize,
+        /// Column, from 0.
+        column: usize,
+        /// The weight found there.
+        value: f64,
+        /// The visibility asked for.
+        visibility: super::Visibility,
+    },
+    /// A file that could not be read as a matrix.
+    #[error("cannot read the target {}: {why}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What went wrong and what to do.
+        why: String,
+    },
+}

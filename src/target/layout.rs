@@ -1,0 +1,151 @@
+//! Which heads share one attention matrix, and what each of them sees.
+
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+
+use super::{TargetError, Visibility};
+
+/// What one attention head may see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum HeadKind {
+    /// Everything that the visibility allows.
+    Global,
+    /// A sliding window: i − w < j ≤ i when causal, |i − j| < w when bidirectional.
+    Local {
+        /// The window length w ≥ 1; a causal row sees itself and the w − 1 tokens before it.
+        window: usize,
+    },
+}
+
+impl HeadKind {
+    /// The columns that row `row` of `n` sees through this head under `visibility`.
+    pub fn columns(self, row: usize, n: usize, visibility: Visibility) -> Range<usize> {
+        let all = visibility.columns(row, n);
+        match self {
+            Self::Global => all,
+            Self::Local { window } => {
+                let first = (row + 1).saturating_sub(window);
+                let last = row.saturating_add(window);
+                all.start.max(first)..all.end.min(last)
+            }
+        }
+    }
+}
+
+impl fmt::Display for HeadKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Global => f.write_str("global"),
+            Self::Local { window } => write!(f, "local:{window}"),
+        }
+    }
+}
+
+/// The heads whose mixture P = Σₕ πₕ Pₕ stands for one attention matrix.
+///
+/// Written as heads joined by `+`, each `global` or `local:W`, with `Nx` for repeats:
+/// `global`, `2xglobal`, `local:24+global`, `5xlocal:50+global`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Layout(Vec<HeadKind>);
+
+impl Layout {
+    /// One head that sees everything.
+    pub fn global() -> Self {
+        Self(vec![HeadKind::Global])
+    }
+
+    /// The heads, in the order in which they were written; never empty.
+    pub fn heads(&self) -> &[HeadKind] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut first = true;
+        for run in self.0.chunk_by(|a, b| a == b) {
+            if !first {
+                f.write_str("+")?;
+            }
+            first = false;
+            if run.len() > 1 {
+                write!(f, "{}x", run.len())?;
+            }
+            write!(f, "{}", run[0])?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Layout {
+    type Err = TargetError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = |why: &str| TargetError::Layout { found: text.to_owned(), why: why.to_owned() };
+        let mut heads = Vec::new();
+        for part in text.split('+') {
+            let (repeats, kind) = match part.split_once('x') {
+                Some((count, kind)) => {
+                    let count: usize = count
+                        .parse()
+                        .map_err(|_| wrong(&format!("{count:?} is not a number of heads")))?;
+                    (count, kind)
+                }
+                None => (1, part),
+            };
+            let kind = match kind.split_once(':') {
+                None if kind == "global" => HeadKind::Global,
+                Some(("local", window)) => HeadKind::Local {
+                    window: window
+                        .parse()
+                        .ok()
+                        .filter(|&w| w > 0)
+                        .ok_or_else(|| wrong(&format!("{window:?} is not a window length")))?,
+                },
+                _ => return Err(wrong(&format!("{part:?} is neither global nor local:W"))),
+            };
+            if repeats == 0 {
+                return Err(wrong("a head repeated 0 times"));
+            }
+            heads.extend(std::iter::repeat_n(kind, repeats));
+        }
+        Ok(Self(heads))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layouts_read_back_as_written() {
+        for text in ["global", "2xglobal", "local:24+global", "5xlocal:50+global"] {
+            assert_eq!(text.parse::<Layout>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_wrong_layout_says_which_part_is_wrong() {
+        for (text, part) in [
+            ("globl", "globl"),
+            ("local", "local"),
+            ("local:0", "window"),
+            ("0xglobal", "0 times"),
+            ("ax global", "number of heads"),
+            ("global+", "neither"),
+        ] {
+            let error = text.parse::<Layout>().unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_local_head_sees_its_window_and_no_more() {
+        let head = HeadKind::Local { window: 3 };
+        assert_eq!(head.columns(5, 10, Visibility::Causal), 3..6);
+        assert_eq!(head.columns(1, 10, Visibility::Causal), 0..2);
+        assert_eq!(head.columns(5, 10, Visibility::Bidirectional), 3..8);
+        assert_eq!(head.columns(9, 10, Visibility::Bidirectional), 7..10);
+    }
+}

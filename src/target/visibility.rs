@@ -1,0 +1,63 @@
+//! Which pairs (i, j) a query row may attend to.
+
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+
+use super::TargetError;
+use super::nearest::nearest;
+
+/// The set of columns j that row i of an n × n attention matrix may attend to.
+///
+/// Every visible set is one contiguous range of columns, which is what lets a tile over visible
+/// pairs be a plain block of a matrix product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Visibility {
+    /// j ≤ i.
+    Causal,
+    /// All j.
+    Bidirectional,
+}
+
+impl Visibility {
+    /// The columns that row `row` of `n` sees.
+    pub fn columns(self, row: usize, n: usize) -> Range<usize> {
+        match self {
+            Self::Causal => 0..row + 1,
+            Self::Bidirectional => 0..n,
+        }
+    }
+
+    /// How many pairs are visible in an n × n matrix.
+    pub fn pairs(self, n: usize) -> usize {
+        match self {
+            Self::Causal => n * (n + 1) / 2,
+            Self::Bidirectional => n * n,
+        }
+    }
+}
+
+impl fmt::Display for Visibility {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Causal => "causal",
+            Self::Bidirectional => "bidirectional",
+        })
+    }
+}
+
+impl FromStr for Visibility {
+    type Err = TargetError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "causal" => Ok(Self::Causal),
+            "bidirectional" => Ok(Self::Bidirectional),
+            _ => Err(TargetError::UnknownName {
+                what: "visibility",
+                found: text.to_owned(),
+                nearest: nearest(text, &["causal", "bidirectional"]),
+            }),
+        }
+    }
+}
