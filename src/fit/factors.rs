@@ -1,0 +1,169 @@
+//! Low-rank queries and keys, one pair a head, and the weights of their mixture.
+
+use ndarray::{Array1, Array2, Array3, ArrayView2, s};
+
+/// Why factors could not be built.
+#[derive(Debug, thiserror::Error)]
+pub enum FactorsError {
+    /// Shapes that do not belong together.
+    #[error(
+        "factors: queries {queries:?}, keys {keys:?}, weights {weights}; they must be (heads, n, rank) twice and (heads)"
+    )]
+    Shape {
+        /// Shape of the queries.
+        queries: [usize; 3],
+        /// Shape of the keys.
+        keys: [usize; 3],
+        /// Number of weights.
+        weights: usize,
+    },
+    /// A value that is NaN or infinite, or weights that are not a distribution.
+    #[error("factors: {0}")]
+    Value(&'static str),
+}
+
+/// Factors Q, K of shape (heads, n, rank) and head weights π on the simplex, all finite.
+///
+/// They stand for logits Zₕ = QₕKₕᵀ/√rank and attention P = Σₕ πₕ softmax(Zₕ).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Factors {
+    queries: Array3<f64>,
+    keys: Array3<f64>,
+    weights: Array1<f64>,
+}
+
+impl Factors {
+    /// Checks shapes and values.
+    ///
+    /// # Errors
+    /// `Shape` where the three do not belong together, `Value` where one is not finite or the
+    /// weights are no distribution.
+    pub fn new(
+        queries: Array3<f64>,
+        keys: Array3<f64>,
+        weights: Array1<f64>,
+    ) -> Result<Self, FactorsError> {
+        let (heads, n, rank) = queries.dim();
+        if keys.dim() != (heads, n, rank) || weights.len() != heads || heads * n * rank == 0 {
+            let (kh, kn, kr) = keys.dim();
+            return Err(FactorsError::Shape {
+                queries: [heads, n, rank],
+                keys: [kh, kn, kr],
+                weights: weights.len(),
+            });
+        }
+        if !queries.iter().chain(&keys).all(|v| v.is_finite()) {
+            return Err(FactorsError::Value("a query or key is NaN or infinite"));
+        }
+        if !weights.iter().all(|&w| (0.0..=1.0 + 1e-12).contains(&w))
+            || (weights.sum() - 1.0).abs() > 1e-9
+        {
+            return Err(FactorsError::Value("the head weights are not on the simplex"));
+        }
+        Ok(Self { queries, keys, weights })
+    }
+
+    /// The number of heads.
+    pub fn heads(&self) -> usize {
+        self.queries.dim().0
+    }
+
+    /// The sequence length.
+    pub fn n(&self) -> usize {
+        self.queries.dim().1
+    }
+
+    /// The head dimension.
+    pub fn rank(&self) -> usize {
+        self.queries.dim().2
+    }
+
+    /// Queries, (heads, n, rank).
+    pub fn queries(&self) -> &Array3<f64> {
+        &self.queries
+    }
+
+    /// Keys, (heads, n, rank).
+    pub fn keys(&self) -> &Array3<f64> {
+        &self.keys
+    }
+
+    /// Head weights π, (heads).
+    pub fn weights(&self) -> &Array1<f64> {
+        &self.weights
+    }
+
+    /// Queries and keys of one head, each (n, rank).
+    pub(super) fn head(&self, head: usize) -> (ArrayView2<'_, f64>, ArrayView2<'_, f64>) {
+        (self.queries.slice(s![head, .., ..]), self.keys.slice(s![head, .., ..]))
+    }
+
+    /// Every head's logits multiplied by `scale` > 0: half the factor on the queries, half on the keys.
+    pub(super) fn scaled(&self, scale: f64) -> Self {
+        let root = scale.sqrt();
+        Self {
+            queries: &self.queries * root,
+            keys: &self.keys * root,
+            weights: self.weights.clone(),
+        }
+    }
+
+    /// One vector x = (Q₁, K₁, …, Q_H, K_H[, log π]) for the optimiser; log π only where H > 1.
+    pub(super) fn to_vector(&self) -> Vec<f64> {
+        let mut x = Vec::with_capacity(vector_length(self.heads(), self.n(), self.rank()));
+        for head in 0..self.heads() {
+            let (q, k) = self.head(head);
+            x.extend(q.iter());
+            x.extend(k.iter());
+        }
+        if self.heads() > 1 {
+            x.extend(self.weights.iter().map(|w| w.max(1e-300).ln()));
+        }
+        x
+    }
+
+    /// The inverse of `to_vector`; the tail is read as softmax logits of the weights.
+    pub(super) fn from_vector(
+        x: &[f64],
+        heads: usize,
+        n: usize,
+        rank: usize,
+    ) -> Result<Self, FactorsError> {
+        let mut queries = Array3::zeros((heads, n, rank));
+        let mut keys = Array3::zeros((heads, n, rank));
+        for (head, pair) in x[..2 * heads * n * rank].chunks_exact(2 * n * rank).enumerate() {
+            queries.slice_mut(s![head, .., ..]).assign(&matrix(&pair[..n * rank], n, rank));
+            keys.slice_mut(s![head, .., ..]).assign(&matrix(&pair[n * rank..], n, rank));
+        }
+        let weights = Array1::from(weights_of(x, heads, n, rank));
+        Self::new(queries, keys, weights)
+    }
+
+    /// The logits of one head as a dense n × n matrix: for certificates and small n.
+    pub fn logits(&self, head: usize) -> Array2<f64> {
+        let (q, k) = self.head(head);
+        q.dot(&k.t()) / (self.rank() as f64).sqrt()
+    }
+}
+
+/// The length of the optimiser's vector.
+pub(super) fn vector_length(heads: usize, n: usize, rank: usize) -> usize {
+    2 * heads * n * rank + if heads > 1 { heads } else { 0 }
+}
+
+/// A slice of the optimiser's vector as an n × rank matrix.
+pub(super) fn matrix(x: &[f64], n: usize, rank: usize) -> ArrayView2<'_, f64> {
+    ArrayView2::from_shape((n, rank), x).expect("a slice of n·rank values is an n × rank matrix")
+}
+
+/// The head weights that the tail of the optimiser's vector stands for.
+pub(super) fn weights_of(x: &[f64], heads: usize, n: usize, rank: usize) -> Vec<f64> {
+    if heads == 1 {
+        return vec![1.0];
+    }
+    let tail = &x[2 * heads * n * rank..];
+    let highest = tail.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let e: Vec<f64> = tail.iter().map(|t| (t - highest).exp()).collect();
+    let sum: f64 = e.iter().sum();
+    e.iter().map(|e| e / sum).collect()
+}

@@ -1,0 +1,290 @@
+//! Limited-memory BFGS with a strong-Wolfe line search.
+//!
+//! Nocedal and Wright, *Numerical Optimization*, 2nd ed.: algorithm 7.4 (two-loop recursion) with
+//! initial scaling (7.20), and algorithms 3.5 and 3.6 (line search), with cubic interpolation.
+
+use std::collections::VecDeque;
+
+/// Pairs of steps and gradient changes kept.
+const MEMORY: usize = 12;
+/// Sufficient decrease (3.6a).
+const ARMIJO: f64 = 1e-4;
+/// Curvature (3.7b): quasi-Newton directions want a loose one.
+const CURVATURE: f64 = 0.9;
+/// Evaluations that one line search may take.
+const SEARCH_LIMIT: usize = 20;
+
+/// When to stop.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stopping {
+    /// Iterations at most.
+    pub iterations: usize,
+    /// The largest entry of the gradient at a stationary point.
+    pub gradient: f64,
+    /// Stop when ten iterations together lower the value by less than this share of it, ...
+    pub relative_decrease: f64,
+    /// ... or than this much in all.
+    pub absolute_decrease: f64,
+}
+
+/// How a minimisation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// The gradient or the decrease fell under its tolerance.
+    Stationary,
+    /// Iterations ran out.
+    Limit,
+    /// The value or gradient became NaN or infinite.
+    NotFinite,
+}
+
+/// The point reached.
+#[derive(Debug)]
+pub(super) struct Minimum {
+    pub x: Vec<f64>,
+    pub value: f64,
+    pub gradient_norm: f64,
+    pub iterations: usize,
+    pub ending: Ending,
+}
+
+/// How many iterations the decrease is judged over.
+const PATIENCE: usize = 10;
+
+/// Minimises `objective`, which returns the value at x and writes its gradient.
+pub(super) fn minimise(
+    x: Vec<f64>,
+    stopping: Stopping,
+    mut objective: impl FnMut(&[f64], &mut [f64]) -> f64,
+) -> Minimum {
+    let length = x.len();
+    let mut at = Point { value: 0.0, gradient: vec![0.0; length], x };
+    at.value = objective(&at.x, &mut at.gradient);
+    let mut history = History::default();
+    let mut values = VecDeque::with_capacity(PATIENCE);
+    let mut iterations = 0;
+    let ending = loop {
+        if !at.value.is_finite() || !at.gradient.iter().all(|g| g.is_finite()) {
+            break Ending::NotFinite;
+        }
+        if norm_max(&at.gradient) <= stopping.gradient {
+            break Ending::Stationary;
+        }
+        if values.len() == PATIENCE {
+            let before: f64 = values.pop_front().unwrap_or(f64::INFINITY);
+            let enough = stopping.relative_decrease * at.value.abs() + stopping.absolute_decrease;
+            if before - at.value <= enough {
+                break Ending::Stationary;
+            }
+        }
+        if iterations == stopping.iterations {
+            break Ending::Limit;
+        }
+        values.push_back(at.value);
+        let mut direction = history.direction(&at.gradient);
+        let mut slope = dot(&direction, &at.gradient);
+        if slope >= 0.0 {
+            // Rounding has spoilt the curvature information: begin again with steepest descent.
+            history = History::default();
+            direction = history.direction(&at.gradient);
+            slope = dot(&direction, &at.gradient);
+        }
+        let first_step =
+            if history.pairs.is_empty() { (1.0 / norm_max(&at.gradient)).min(1.0) } else { 1.0 };
+        iterations += 1;
+        let Some(next) = line_search(&at, &direction, slope, first_step, &mut objective) else {
+            if history.pairs.is_empty() {
+                // Not even the gradient's direction descends any more: rounding is all that is left.
+                break Ending::Stationary;
+            }
+            history = History::default();
+            continue;
+        };
+        history.push(&at, &next);
+        at = next;
+    };
+    Minimum { value: at.value, gradient_norm: norm_max(&at.gradient), x: at.x, iterations, ending }
+}
+
+struct Point {
+    x: Vec<f64>,
+    value: f64,
+    gradient: Vec<f64>,
+}
+
+#[derive(Default)]
+struct History {
+    /// (step, gradient change, 1 / their product), oldest first.
+    pairs: VecDeque<(Vec<f64>, Vec<f64>, f64)>,
+}
+
+impl History {
+    fn push(&mut self, from: &Point, to: &Point) {
+        let step: Vec<f64> = to.x.iter().zip(&from.x).map(|(a, b)| a - b).collect();
+        let change: Vec<f64> = to.gradient.iter().zip(&from.gradient).map(|(a, b)| a - b).collect();
+        let product = dot(&step, &change);
+        if product > f64::EPSILON * dot(&change, &change) {
+            if self.pairs.len() == MEMORY {
+                self.pairs.pop_front();
+            }
+            self.pairs.push_back((step, change, 1.0 / product));
+        }
+    }
+
+    /// −H·gradient by the two-loop recursion.
+    fn direction(&self, gradient: &[f64]) -> Vec<f64> {
+        let mut direction: Vec<f64> = gradient.iter().map(|g| -g).collect();
+        let mut shares = Vec::with_capacity(self.pairs.len());
+        for (step, change, inverse) in self.pairs.iter().rev() {
+            let share = inverse * dot(step, &direction);
+            add(&mut direction, -share, change);
+            shares.push(share);
+        }
+        if let Some((_, change, inverse)) = self.pairs.back() {
+            let scale = 1.0 / (inverse * dot(change, change));
+            direction.iter_mut().for_each(|v| *v *= scale);
+        }
+        for ((step, change, inverse), share) in self.pairs.iter().zip(shares.into_iter().rev()) {
+            let correction = inverse * dot(change, &direction);
+            add(&mut direction, share - correction, step);
+        }
+        direction
+    }
+}
+
+/// One trial of a line search: step length, value, slope along the direction.
+#[derive(Clone, Copy)]
+struct Trial {
+    step: f64,
+    value: f64,
+    slope: f64,
+}
+
+/// A point along the direction that meets the strong Wolfe conditions, or, at the evaluation limit,
+/// the best point that decreases enough; none where no such point was found.
+fn line_search(
+    from: &Point,
+    direction: &[f64],
+    slope: f64,
+    first_step: f64,
+    objective: &mut impl FnMut(&[f64], &mut [f64]) -> f64,
+) -> Option<Point> {
+    let start = Trial { step: 0.0, value: from.value, slope };
+    let mut best: Option<Point> = None;
+    let (mut low, mut high): (Trial, Option<Trial>) = (start, None);
+    let mut step = first_step;
+    for _ in 0..SEARCH_LIMIT {
+        let x: Vec<f64> = from.x.iter().zip(direction).map(|(x, p)| x + step * p).collect();
+        let mut gradient = vec![0.0; x.len()];
+        let value = objective(&x, &mut gradient);
+        let trial = Trial { step, value, slope: dot(&gradient, direction) };
+        let descends = value <= start.value + ARMIJO * step * slope && value.is_finite();
+        if descends && best.as_ref().is_none_or(|best| value < best.value) {
+            best = Some(Point { x, value, gradient });
+        }
+        if !descends || value >= low.value {
+            high = Some(trial);
+        } else if trial.slope.abs() <= -CURVATURE * slope {
+            return best;
+        } else {
+            if trial.slope * (high.map_or(f64::INFINITY, |h| h.step) - low.step) >= 0.0 {
+                high = Some(low);
+            }
+            low = trial;
+        }
+        step = match high {
+            Some(high) => interpolate(low, high),
+            None => 4.0 * step,
+        };
+    }
+    best
+}
+
+/// The minimiser of the cubic through two trials, kept off the ends of their interval.
+fn interpolate(a: Trial, b: Trial) -> f64 {
+    let (low, high) = (a.step.min(b.step), a.step.max(b.step));
+    let middle = 0.5 * (low + high);
+    let d1 = a.slope + b.slope - 3.0 * (a.value - b.value) / (a.step - b.step);
+    let square = d1 * d1 - a.slope * b.slope;
+    if square.is_nan() || square < 0.0 {
+        return middle;
+    }
+    let d2 = (b.step - a.step).signum() * square.sqrt();
+    let step = b.step - (b.step - a.step) * (b.slope + d2 - d1) / (b.slope - a.slope + 2.0 * d2);
+    let margin = 0.1 * (high - low);
+    if step.is_finite() { step.clamp(low + margin, high - margin) } else { middle }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    ndarray::ArrayView1::from(a).dot(&ndarray::ArrayView1::from(b))
+}
+
+fn add(to: &mut [f64], scale: f64, what: &[f64]) {
+    for (to, what) in to.iter_mut().zip(what) {
+        *to += scale * what;
+    }
+}
+
+fn norm_max(x: &[f64]) -> f64 {
+    x.iter().fold(0.0, |norm, v| v.abs().max(norm))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STOPPING: Stopping = Stopping {
+        iterations: 500,
+        gradient: 1e-9,
+        relative_decrease: 0.0,
+        absolute_decrease: 0.0,
+    };
+
+    #[test]
+    fn finds_rosenbrocks_minimum() {
+        let minimum = minimise(vec![-1.2, 1.0, -1.2, 1.0], STOPPING, |x, g| {
+            g.fill(0.0);
+            let mut value = 0.0;
+            for i in 0..3 {
+                let (a, b) = (1.0 - x[i], x[i + 1] - x[i] * x[i]);
+                value += a * a + 100.0 * b * b;
+                g[i] += -2.0 * a - 400.0 * x[i] * b;
+                g[i + 1] += 200.0 * b;
+            }
+            value
+        });
+        assert_eq!(minimum.ending, Ending::Stationary);
+        for x in &minimum.x {
+            assert!((x - 1.0).abs() < 1e-6, "{:?}", minimum.x);
+        }
+    }
+
+    #[test]
+    fn an_ill_conditioned_quadratic_reaches_its_gradient_tolerance() {
+        let minimum = minimise(vec![1.0; 50], STOPPING, |x, g| {
+            let mut value = 0.0;
+            for (i, (x, g)) in x.iter().zip(g).enumerate() {
+                let curvature = 10f64.powf(i as f64 / 12.0);
+                value += 0.5 * curvature * x * x;
+                *g = curvature * x;
+            }
+            value
+        });
+        assert!(minimum.gradient_norm <= 1e-9, "{}", minimum.gradient_norm);
+    }
+
+    #[test]
+    fn a_limit_and_a_value_that_is_not_finite_are_reported() {
+        let one = Stopping { iterations: 1, ..STOPPING };
+        let slow = minimise(vec![3.0, 1.0], one, |x, g| {
+            g.copy_from_slice(&[x[0].powi(3), 100.0 * x[1]]);
+            0.25 * x[0].powi(4) + 50.0 * x[1] * x[1]
+        });
+        assert_eq!(slow.ending, Ending::Limit);
+        let broken = minimise(vec![1.0], STOPPING, |_, g| {
+            g[0] = f64::NAN;
+            f64::NAN
+        });
+        assert_eq!(broken.ending, Ending::NotFinite);
+    }
+}

@@ -1,0 +1,21 @@
+//! What low rank can do: the best low-rank logits for a target, capped, and the floor beneath them.
+
+mod capped;
+mod factors;
+mod floor;
+mod frontier;
+mod lbfgs;
+mod needed;
+mod objective;
+mod problem;
+mod rowwise;
+mod search;
+mod start;
+
+pub use capped::{Effort, Outcome, Solution, norm_product};
+pub use factors::{Factors, FactorsError};
+pub use floor::Floor;
+pub use frontier::{FrontierPoint, frontier};
+pub use needed::{LARGEST_CAP, Needed, needed_logit};
+pub use problem::{FitError, Problem};
+pub use search::{Candidate, SearchOptions};

@@ -1,0 +1,233 @@
+//! L*(ε): the least max_abs_logit that reaches a given kl_nats.
+//!
+//! One solve instead of a scan over caps. At a minimum within a cap the multipliers λ of the bounds
+//! |z| ≤ L are the frontier's own slope, dE*/dL = −Σ|λ| (sensitivity of a constrained minimum:
+//! Nocedal and Wright, 2nd ed., section 12.8). So each stage of the augmented Lagrangian ends with a
+//! Newton step on log E*(L) = log ε in log L, which moves the cap, and goes on from where it is.
+
+use rayon::prelude::*;
+
+use super::capped::{self, Effort, Outcome, Solution};
+use super::factors::Factors;
+use super::floor::Floor;
+use super::lbfgs::{self, Ending, Stopping};
+use super::objective::{Evaluation, Objective, Penalty};
+use super::problem::{FitError, Problem};
+use super::search::{Candidate, Search, SearchOptions};
+
+/// The largest cap tried. A logit of 128 nats is e^{256} between two probabilities: far past any
+/// logit of a trained model and past what a float32 softmax tells apart.
+pub const LARGEST_CAP: f64 = 128.0;
+/// Stages of one solve at most: the cap moves at each, so more than at a fixed cap.
+const STAGES: usize = 60;
+/// L-BFGS iterations of one stage at most: the cap had better move before a fit at the wrong cap is
+/// exact.
+const STAGE_ITERATIONS: usize = 400;
+/// The cap has settled when Newton would move it by less than this share.
+const SETTLED: f64 = 3e-3;
+/// The cap moves by at most this factor in one stage.
+const LARGEST_MOVE: f64 = 1.6;
+/// Where a solve begins, over the full-rank floor.
+const FIRST_CAP: f64 = 1.25;
+
+/// What was found for L*(ε).
+#[derive(Clone, Debug)]
+pub struct Needed {
+    /// `Infeasible` where no cap up to `LARGEST_CAP` reached the tolerance; then `best` is the least
+    /// kl_nats found there, and is none where the heads do not see all of the target.
+    pub outcome: Outcome,
+    /// The factors of least max_abs_logit found with kl_nats ≤ ε.
+    pub best: Option<Candidate>,
+    /// L-BFGS iterations of every start together.
+    pub iterations: usize,
+    /// Evaluations of objective and gradient of every start together.
+    pub evaluations: usize,
+}
+
+/// L*(ε): the least max_abs_logit found with which kl_nats ≤ `tolerance` at the problem's rank.
+///
+/// Every start is solved roughly; the best few are solved finely from there. Where the target is
+/// within ε of uniform over what the heads see, no logits are needed and the factors are zero.
+///
+/// # Errors
+/// `Tolerance`, `NoStarts`.
+pub fn needed_logit(
+    problem: &Problem,
+    tolerance: f64,
+    options: SearchOptions,
+) -> Result<Needed, FitError> {
+    if !(tolerance.is_finite() && tolerance > 0.0) {
+        return Err(FitError::Tolerance(tolerance));
+    }
+    let search = Search::new(problem, options)?;
+    let Some(floor) = Floor::new(problem).max_abs_logit(tolerance) else {
+        return Ok(Needed {
+            outcome: Outcome::Infeasible,
+            best: None,
+            iterations: 0,
+            evaluations: 0,
+        });
+    };
+    let first_cap = (FIRST_CAP * floor).max(0.1);
+    let rough: Vec<Candidate> = (0..options.starts)
+        .into_par_iter()
+        .map(|start| {
+            let from = search.start(start, first_cap)?;
+            let descent = Descent { problem, tolerance, floor, effort: options.rough };
+            Ok(Candidate { start, solution: descent.run(&from, first_cap)? })
+        })
+        .collect::<Result<_, FitError>>()?;
+    let mut ranked: Vec<&Candidate> = rough.iter().collect();
+    ranked.sort_by(|a, b| a.preferred(b, tolerance));
+    let fine: Vec<Candidate> = ranked[..options.polished.clamp(1, ranked.len())]
+        .par_iter()
+        .map(|candidate| {
+            let descent = Descent { problem, tolerance, floor, effort: options.fine };
+            let from = &candidate.solution;
+            let solution = descent.run(&from.factors, from.max_abs_logit)?;
+            Ok(Candidate { start: candidate.start, solution })
+        })
+        .collect::<Result<_, FitError>>()?;
+    let all = rough.iter().chain(&fine);
+    let total = |count: fn(&Solution) -> usize| all.clone().map(|c| count(&c.solution)).sum();
+    let best = all.clone().min_by(|a, b| a.preferred(b, tolerance)).cloned();
+    let reached = best.as_ref().filter(|best| best.solution.kl_nats <= tolerance);
+    Ok(Needed {
+        outcome: reached.map_or(Outcome::Infeasible, |best| best.solution.outcome),
+        iterations: total(|s| s.iterations),
+        evaluations: total(|s| s.evaluations),
+        best,
+    })
+}
+
+impl Candidate {
+    /// Less when this one is the better answer to L*(ε): one that reaches ε before one that does
+    /// not, then the smaller logits, or else the smaller error.
+    fn preferred(&self, other: &Self, tolerance: f64) -> std::cmp::Ordering {
+        let rank = |c: &Self| {
+            let s = &c.solution;
+            if s.kl_nats <= tolerance { (0, s.max_abs_logit) } else { (1, s.kl_nats) }
+        };
+        let ((a, x), (b, y)) = (rank(self), rank(other));
+        a.cmp(&b).then(x.total_cmp(&y))
+    }
+}
+
+/// One solve for L*(ε) from one start.
+struct Descent<'p> {
+    problem: &'p Problem,
+    tolerance: f64,
+    /// L⁰(ε): the cap never goes under it.
+    floor: f64,
+    effort: Effort,
+}
+
+impl Descent<'_> {
+    /// The least logits with kl_nats ≤ ε on the way, or, where ε was never reached, the least
+    /// kl_nats.
+    fn run(&self, start: &Factors, first_cap: f64) -> Result<Solution, FitError> {
+        let mut objective = Objective::new(self.problem);
+        let mut x = start.to_vector();
+        let mut penalty = Penalty::new(self.problem, self.clamp(first_cap), capped::FIRST_SLOPE);
+        let mut best: Option<Solution> = None;
+        let (mut iterations, mut violation) = (0, f64::INFINITY);
+        let mut outcome = Outcome::StepLimit;
+        for stage in 0..STAGES {
+            let stopping = Stopping {
+                iterations: (self.effort.iterations - iterations).min(STAGE_ITERATIONS),
+                gradient: 1e-9,
+                relative_decrease: self.effort.relative_decrease,
+                absolute_decrease: 1e-9,
+            };
+            let minimum = lbfgs::minimise(x.clone(), stopping, |x, gradient| {
+                objective.evaluate(x, Some(&penalty), gradient).value
+            });
+            iterations += minimum.iterations;
+            if minimum.ending == Ending::NotFinite {
+                outcome = Outcome::Diverged;
+                break;
+            }
+            x = minimum.x;
+            let here = self.feasible(&mut objective, &x, &penalty, minimum.gradient_norm)?;
+            let reached = objective.measure(&x).max_abs_logit / penalty.cap - 1.0;
+            penalty.multipliers = objective.updated_multipliers(&x, &penalty);
+            // The augmented Lagrangian's value estimates E*(L) before the violation is gone; what the
+            // factors reach within the cap decides once the estimate has settled.
+            let mut step = self.newton(&penalty, minimum.value);
+            if step.abs() <= SETTLED {
+                step = self.newton(&penalty, here.kl_nats);
+            }
+            let meets = here.kl_nats <= self.tolerance;
+            best = Some(match best.take() {
+                Some(best) => self.better(best, here),
+                None => here,
+            });
+            let tight = reached <= self.effort.violation && minimum.ending == Ending::Stationary;
+            let at_limit = penalty.cap >= LARGEST_CAP && step > 0.0;
+            if stage >= 2 && tight && (at_limit || (meets && step.abs() <= SETTLED)) {
+                outcome = Outcome::Converged;
+                break;
+            }
+            if iterations >= self.effort.iterations {
+                break;
+            }
+            if reached > self.effort.violation && reached > 0.5 * violation {
+                penalty.slope *= capped::SLOPE_GROWTH;
+            }
+            violation = reached;
+            penalty.cap = self.clamp(penalty.cap * step.exp());
+        }
+        let mut best = match best {
+            Some(best) => best,
+            None => self.feasible(&mut objective, &start.to_vector(), &penalty, f64::INFINITY)?,
+        };
+        best.outcome = outcome;
+        best.iterations = iterations;
+        best.evaluations = objective.evaluations;
+        Ok(best)
+    }
+
+    fn clamp(&self, cap: f64) -> f64 {
+        cap.max(1.0005 * self.floor).clamp(1e-3, LARGEST_CAP)
+    }
+
+    /// The Newton step in log L: log(E/ε) over −d log E/d log L = Σ|λ|·L/E.
+    fn newton(&self, penalty: &Penalty, kl_nats: f64) -> f64 {
+        // Aim just under ε, so that the last stage lands on the right side of it.
+        let aim = (1.0 - 1e-3) * self.tolerance;
+        let slope = penalty.total_multiplier() * penalty.cap / kl_nats;
+        let step = (kl_nats.max(f64::MIN_POSITIVE) / aim).ln() / slope;
+        let limit = LARGEST_MOVE.ln();
+        if step.is_nan() { 0.0 } else { step.clamp(-limit, limit) }
+    }
+
+    fn feasible(
+        &self,
+        objective: &mut Objective,
+        x: &[f64],
+        penalty: &Penalty,
+        gradient_norm: f64,
+    ) -> Result<Solution, FitError> {
+        let (heads, n, rank) = (self.problem.heads(), self.problem.n(), self.problem.rank());
+        let factors = Factors::from_vector(x, heads, n, rank)?;
+        let factors = capped::within_cap(objective, factors, penalty.cap);
+        let Evaluation { kl_nats, max_abs_logit, logit_spread, .. } =
+            objective.measure(&factors.to_vector());
+        Ok(Solution {
+            factors,
+            kl_nats,
+            max_abs_logit,
+            logit_spread,
+            outcome: Outcome::StepLimit,
+            gradient_norm,
+            iterations: 0,
+            evaluations: 0,
+        })
+    }
+
+    fn better(&self, old: Solution, new: Solution) -> Solution {
+        let (old, new) =
+            (Candidate { start: 0, solution: old }, Candidate { start: 0, solution: new });
+        if new.preferred(&old, self.tolerance).is_lt() { new.solution } else { old.solution }
+    }
+}

@@ -1,0 +1,96 @@
+//! One fitting problem: a target, a rank, and the heads that share it.
+
+use std::ops::Range;
+
+use crate::target::{HeadKind, Layout, Target};
+
+/// Why a fit cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum FitError {
+    /// A rank of zero.
+    #[error("rank is 0; give a head dimension of at least 1")]
+    RankZero,
+    /// A cap that bounds nothing or everything.
+    #[error("cap {0} is not a bound on logits; give a finite number above 0 (nats)")]
+    Cap(f64),
+    /// A tolerance that no distribution or every one meets.
+    #[error("tolerance {0} is not an error to reach; give a finite kl_nats above 0")]
+    Tolerance(f64),
+    /// No caps given.
+    #[error("no caps given; name at least one, as in --caps 4,8,16")]
+    NoCaps,
+    /// No starts given.
+    #[error("0 starts asked for; give at least 1 seed")]
+    NoStarts,
+    /// Factors that are not what the problem needs.
+    #[error(transparent)]
+    Factors(#[from] super::factors::FactorsError),
+}
+
+/// A target to be represented by H heads of rank d: minimise kl_nats(A ‖ Σₕ πₕ softmax(QₕKₕᵀ/√d)).
+#[derive(Clone, Debug)]
+pub struct Problem {
+    target: Target,
+    layout: Layout,
+    rank: usize,
+}
+
+impl Problem {
+    /// Sets the problem up.
+    ///
+    /// # Errors
+    /// `RankZero`.
+    pub fn new(target: Target, layout: Layout, rank: usize) -> Result<Self, FitError> {
+        if rank == 0 {
+            return Err(FitError::RankZero);
+        }
+        Ok(Self { target, layout, rank })
+    }
+
+    /// The target A.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// The heads.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The head dimension d.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// The sequence length.
+    pub fn n(&self) -> usize {
+        self.target.n()
+    }
+
+    /// The number of heads H.
+    pub fn heads(&self) -> usize {
+        self.layout.heads().len()
+    }
+
+    /// The columns that `row` sees through a head of this kind.
+    pub(super) fn columns(&self, kind: HeadKind, row: usize) -> Range<usize> {
+        kind.columns(row, self.n(), self.target.visibility())
+    }
+
+    /// Whether every entry of the target is seen by some head; if not, kl_nats is infinite.
+    pub fn covers_target(&self) -> bool {
+        (0..self.n()).all(|row| {
+            self.target.row(row).0.iter().all(|&column| {
+                self.layout
+                    .heads()
+                    .iter()
+                    .any(|&kind| self.columns(kind, row).contains(&(column as usize)))
+            })
+        })
+    }
+}
+
+/// Checks a cap on the logits.
+pub(super) fn check_cap(cap: f64) -> Result<(), FitError> {
+    if cap.is_finite() && cap > 0.0 { Ok(()) } else { Err(FitError::Cap(cap)) }
+}
