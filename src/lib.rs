@@ -3,4 +3,4 @@
 
 mod target;
 
-pub use target::{HeadKind, Layout, Target, TargetError, Visibility};
+pub use target::{Family, HeadKind, Layout, Parameters, Target, TargetError, Visibility};

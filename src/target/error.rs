@@ -33,6 +33,18 @@ pub enum TargetError {
         /// Which parameter, its value, and what it may be.
         why: String,
     },
+    /// A size whose entries would not fit in memory.
+    #[error(
+        "n = {n} needs about {entries} entries, more than the {most} that fit; lower n, the window, k or m"
+    )]
+    TooLarge {
+        /// The size asked for.
+        n: usize,
+        /// The entries that it needs.
+        entries: u128,
+        /// The most that are built.
+        most: u128,
+    },
     /// A matrix with no rows.
     #[error("the target has no rows; give a matrix of at least 1 × 1")]
     Empty,
