@@ -3,4 +3,6 @@
 
 mod target;
 
-pub use target::{Family, HeadKind, Layout, Parameters, Target, TargetError, Visibility};
+pub use target::{
+    Family, HeadKind, Layout, Parameters, Spectrum, Statistics, Target, TargetError, Visibility,
+};

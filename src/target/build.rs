@@ -1,5 +1,7 @@
 //! Families turned into targets, row by row.
 
+use std::path::Path;
+
 use rand::seq::SliceRandom;
 use rand_distr::Gamma;
 
@@ -70,6 +72,7 @@ impl Family {
                 local.into_iter().zip(global).map(|(l, g)| mix(*lambda, l, g)).collect()
             }
             Self::Permuted { family } => permuted(family.rows(n, seed)?, seed),
+            Self::File { path } => self.file(path, n)?,
         })
     }
 
@@ -85,6 +88,23 @@ impl Family {
             let mut rng = generator(seed, Purpose::Landmark, Some(row));
             let weights = draws::on_the_simplex(&mut rng, seen);
             columns[..seen].iter().copied().zip(weights).collect()
+        };
+        Ok((0..n).map(row).collect())
+    }
+
+    /// The visibility of what is built in the end is checked there, so here it is the widest.
+    fn file(&self, path: &Path, n: usize) -> Result<Vec<Row>, TargetError> {
+        let target = Target::read(path, Visibility::Bidirectional)?;
+        if target.n() != n {
+            let found = target.n();
+            return Err(self.wrong(format!(
+                "{} is {found} × {found}, and n is {n}; give n = {found}",
+                path.display()
+            )));
+        }
+        let row = |row| {
+            let (columns, probabilities) = target.row(row);
+            columns.iter().map(|&c| c as usize).zip(probabilities.iter().copied()).collect()
         };
         Ok((0..n).map(row).collect())
     }
@@ -107,7 +127,8 @@ impl Family {
             | Self::DecayBand { window, .. }
             | Self::DirichletBand { window, .. }
             | Self::LognormalBand { window, .. } => n.min(*window),
-            Self::PreviousToken { .. } => 1,
+            // A file's entries are in memory already when they are counted.
+            Self::PreviousToken { .. } | Self::File { .. } => 1,
             Self::Landmark { m } => n.min(*m),
             Self::RandomSparse { k } => n.min(*k),
             Self::Prefix => n,

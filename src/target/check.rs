@@ -1,5 +1,7 @@
 //! One family's parameters, each read with its default and its bounds.
 
+use std::path::PathBuf;
+
 use super::{Parameters, TargetError};
 
 /// Reads parameters on behalf of a family, which its errors name.
@@ -45,6 +47,12 @@ impl<'a> Check<'a> {
     pub(super) fn lambda(&self) -> Result<f64, TargetError> {
         let lambda = self.parameters.lambda.unwrap_or(0.5);
         self.within("lambda", lambda, lambda > 0.0 && lambda < 1.0, "above 0 and below 1")
+    }
+
+    pub(super) fn path(&self) -> Result<PathBuf, TargetError> {
+        self.parameters.path.clone().ok_or_else(|| {
+            self.wrong("needs path: a .npy, .csv, .parquet or .safetensors file".to_owned())
+        })
     }
 
     /// The family named by `parameter`, which must itself be a plain one: parameters have one

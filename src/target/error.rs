@@ -102,4 +102,31 @@ pub enum TargetError {
         /// What went wrong and what to do.
         why: String,
     },
+    /// A file that holds a matrix, but not one that can be a target.
+    #[error("{}: {problem}", path.display())]
+    InFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with its matrix.
+        problem: Box<TargetError>,
+    },
+    /// A file that could not be written; nothing of it is left.
+    #[error("cannot write the target {}: {why}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What went wrong and what to do.
+        why: String,
+    },
+    /// A matrix whose singular values would take too long.
+    #[error("the spectrum of a target of n = {n} takes too long; it is computed up to n = {most}")]
+    SpectrumTooLarge {
+        /// The target's size.
+        n: usize,
+        /// The largest size.
+        most: usize,
+    },
+    /// A decomposition that failed.
+    #[error("the singular values of the target could not be computed: {0}")]
+    Decomposition(String),
 }

@@ -1,6 +1,7 @@
 //! The families of target matrices, by name and parameters.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use super::check::Check;
 use super::nearest::nearest;
@@ -8,7 +9,7 @@ use super::{Parameters, TargetError};
 
 /// A family of target attention matrices with its parameters, checked.
 ///
-/// Every family but `permuted` is causal: row i has weight on columns j ≤ i alone,
+/// Every family but `permuted` and `file` is causal: row i has weight on columns j ≤ i alone,
 /// whatever the visibility under which it is built. Bands have fewer lags in their first rows and
 /// are normalised over those that exist.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,11 +74,16 @@ pub enum Family {
         /// The family of A.
         family: Box<Family>,
     },
+    /// The matrix of a file.
+    File {
+        /// A .npy, .csv, .parquet or .safetensors file.
+        path: PathBuf,
+    },
 }
 
 impl Family {
     /// The names of the families.
-    pub const NAMES: [&'static str; 10] = [
+    pub const NAMES: [&'static str; 11] = [
         "uniform-band",
         "decay-band",
         "dirichlet-band",
@@ -88,6 +94,7 @@ impl Family {
         "prefix",
         "mixture",
         "permuted",
+        "file",
     ];
 
     /// The family called `name` with `parameters`, defaults filled in.
@@ -137,9 +144,10 @@ impl Family {
             "random-sparse" => Self::RandomSparse { k: check.k()? },
             "prefix" => Self::Prefix,
             "mixture" => Self::read_mixture(&check)?,
-            _ => Self::Permuted {
+            "permuted" => Self::Permuted {
                 family: Box::new(Self::read(check.part("of", &parameters.of)?, parameters)?),
             },
+            _ => Self::File { path: check.path()? },
         })
     }
 
@@ -172,6 +180,7 @@ impl Family {
             Self::Prefix => "prefix",
             Self::Mixture { .. } => "mixture",
             Self::Permuted { .. } => "permuted",
+            Self::File { .. } => "file",
         }
     }
 
@@ -204,6 +213,7 @@ impl Family {
             Self::Permuted { family } => {
                 Parameters { of: Some(family.name().to_owned()), ..family.parameters() }
             }
+            Self::File { path } => Parameters { path: Some(path.clone()), ..none },
         }
     }
 
@@ -218,7 +228,8 @@ impl Family {
             Self::UniformBand { .. }
             | Self::DecayBand { .. }
             | Self::PreviousToken { .. }
-            | Self::Prefix => false,
+            | Self::Prefix
+            | Self::File { .. } => false,
             Self::DirichletBand { .. }
             | Self::LognormalBand { .. }
             | Self::Landmark { .. }
@@ -248,6 +259,7 @@ impl fmt::Display for Family {
                 write!(f, "{name}(lambda={lambda},local={local},global={global})")
             }
             Self::Permuted { family } => write!(f, "{name}(of={family})"),
+            Self::File { path } => write!(f, "{name}(path={})", path.display()),
         }
     }
 }

@@ -5,10 +5,12 @@ mod check;
 mod draws;
 mod error;
 mod family;
+mod file;
 mod layout;
 mod matrix;
 pub(crate) mod nearest;
 mod parameters;
+mod statistics;
 mod visibility;
 
 pub use error::TargetError;
@@ -16,4 +18,5 @@ pub use family::Family;
 pub use layout::{HeadKind, Layout};
 pub use matrix::Target;
 pub use parameters::Parameters;
+pub use statistics::{Spectrum, Statistics};
 pub use visibility::Visibility;
