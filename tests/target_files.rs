@@ -174,7 +174,7 @@ fn a_tensor_is_found_by_name_or_because_it_is_the_only_matrix() {
     let named = |name: &str| PathBuf::from(format!("{}#{name}", path.display()));
     let dense = Target::read(&named("layer1"), CAUSAL).unwrap().dense();
     assert_eq!(dense, arr2(&[[1.0, 0.0], [0.25, 0.75]]));
-    assert!(error_of(&named("layer2")).contains("layer1"));
+    assert!(error_of(&named("layer2")).contains("did you mean \"layer0\""));
     assert!(error_of(&named("bias")).contains("[2]"));
 }
 

@@ -34,7 +34,10 @@ pub(super) fn read(bytes: &[u8], name: Option<&str>) -> Result<Array2<f64>, Prob
 
 fn named<'a>(tensors: &SafeTensors<'a>, name: &str) -> Result<TensorView<'a>, String> {
     tensors.tensor(name).map_err(|_| {
-        let nearest = nearest(name, &tensors.names());
+        // Sorted, since the nearest of equals is the first, and the header's map has no order.
+        let mut names = tensors.names();
+        names.sort_unstable();
+        let nearest = nearest(name, &names);
         format!("it has no tensor {name:?}; did you mean {nearest:?}?")
     })
 }
