@@ -8,4 +8,6 @@ pub use fit::{
     Candidate, Effort, Factors, FactorsError, FitError, Floor, FrontierPoint, LARGEST_CAP, Needed,
     Outcome, Problem, SearchOptions, Solution, frontier, needed_logit, norm_product,
 };
-pub use target::{HeadKind, Layout, Target, TargetError, Visibility};
+pub use target::{
+    Family, HeadKind, Layout, Parameters, Spectrum, Statistics, Target, TargetError, Visibility,
+};

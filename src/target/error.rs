@@ -33,6 +33,18 @@ pub enum TargetError {
         /// Which parameter, its value, and what it may be.
         why: String,
     },
+    /// A size whose entries would not fit in memory.
+    #[error(
+        "n = {n} needs about {entries} entries, more than the {most} that fit; lower n, the window, k or m"
+    )]
+    TooLarge {
+        /// The size asked for.
+        n: usize,
+        /// The entries that it needs.
+        entries: u128,
+        /// The most that are built.
+        most: u128,
+    },
     /// A matrix with no rows.
     #[error("the target has no rows; give a matrix of at least 1 × 1")]
     Empty,
@@ -90,4 +102,31 @@ pub enum TargetError {
         /// What went wrong and what to do.
         why: String,
     },
+    /// A file that holds a matrix, but not one that can be a target.
+    #[error("{}: {problem}", path.display())]
+    InFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with its matrix.
+        problem: Box<TargetError>,
+    },
+    /// A file that could not be written; nothing of it is left.
+    #[error("cannot write the target {}: {why}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What went wrong and what to do.
+        why: String,
+    },
+    /// A matrix whose singular values would take too long.
+    #[error("the spectrum of a target of n = {n} takes too long; it is computed up to n = {most}")]
+    SpectrumTooLarge {
+        /// The target's size.
+        n: usize,
+        /// The largest size.
+        most: usize,
+    },
+    /// A decomposition that failed.
+    #[error("the singular values of the target could not be computed: {0}")]
+    Decomposition(String),
 }

@@ -1,5 +1,7 @@
 //! The target attention matrix: row-stochastic, sparse, checked once.
 
+use ndarray::Array2;
+
 use super::{TargetError, Visibility};
 
 /// How far from 1 a row of a file may sum (float32 softmax rows are off by about 1e-6).
@@ -77,6 +79,18 @@ impl Target {
     /// The number of entries above 0.
     pub fn nonzeros(&self) -> usize {
         self.columns.len()
+    }
+
+    /// The matrix in full, n × n, zeros included: for files and spectra, never for a solver.
+    pub fn dense(&self) -> Array2<f64> {
+        let mut dense = Array2::zeros((self.n(), self.n()));
+        for row in 0..self.n() {
+            let (columns, probabilities) = self.row(row);
+            for (&column, &p) in columns.iter().zip(probabilities) {
+                dense[[row, column as usize]] = p;
+            }
+        }
+        dense
     }
 
     /// Σ over rows of Σⱼ aᵢⱼ log aᵢⱼ, divided by n: minus the mean row entropy, in nats.

@@ -1,12 +1,22 @@
 //! What attention should look like: target matrices, their visibility, and the layouts of heads.
 
+mod build;
+mod check;
+mod draws;
 mod error;
+mod family;
+mod file;
 mod layout;
 mod matrix;
 pub(crate) mod nearest;
+mod parameters;
+mod statistics;
 mod visibility;
 
 pub use error::TargetError;
+pub use family::Family;
 pub use layout::{HeadKind, Layout};
 pub use matrix::Target;
+pub use parameters::Parameters;
+pub use statistics::{Spectrum, Statistics};
 pub use visibility::Visibility;

@@ -1,0 +1,4 @@
+//! The command line, one file a subcommand.
+
+mod family;
+pub mod target;

@@ -1,0 +1,265 @@
+//! The families of target matrices, by name and parameters.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::check::Check;
+use super::nearest::nearest;
+use super::{Parameters, TargetError};
+
+/// A family of target attention matrices with its parameters, checked.
+///
+/// Every family but `permuted` and `file` is causal: row i has weight on columns j ≤ i alone,
+/// whatever the visibility under which it is built. Bands have fewer lags in their first rows and
+/// are normalised over those that exist.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Family {
+    /// Equal weight on the last w tokens: aᵢⱼ = 1/min(w, i + 1) for i − w < j ≤ i.
+    UniformBand {
+        /// w ≥ 1.
+        window: usize,
+    },
+    /// aᵢⱼ ∝ e^{−(i − j)/τ} on the last w tokens.
+    DecayBand {
+        /// w ≥ 1.
+        window: usize,
+        /// τ > 0, in tokens; w/4 where none is given.
+        tau: f64,
+    },
+    /// Each row a draw from the symmetric Dirichlet(α) on the last w tokens: dense, local, and of
+    /// high rank.
+    DirichletBand {
+        /// w ≥ 1.
+        window: usize,
+        /// α from 1e-6 to 1e6; 1 where none is given.
+        alpha: f64,
+    },
+    /// aᵢⱼ ∝ e^{σ·g}, g a standard normal for each pair, on the last w tokens.
+    LognormalBand {
+        /// w ≥ 1.
+        window: usize,
+        /// σ > 0 in nats, at most 1e6; 1 where none is given.
+        sigma: f64,
+    },
+    /// All weight of row i on column max(0, i − k).
+    PreviousToken {
+        /// The lag k ≥ 1.
+        k: usize,
+    },
+    /// Dirichlet(1) weights on those of m columns that the row sees. The columns are column 0 and
+    /// m − 1 others, drawn once and shared by every row: sparse, global, and of rank at most m.
+    Landmark {
+        /// m ≥ 1, at most n.
+        m: usize,
+    },
+    /// Dirichlet(1) weights on min(k, i + 1) distinct columns j ≤ i, drawn for each row.
+    RandomSparse {
+        /// k ≥ 1.
+        k: usize,
+    },
+    /// aᵢⱼ = 1/(i + 1) for j ≤ i.
+    Prefix,
+    /// λ·local + (1 − λ)·global, both built from the same seed.
+    Mixture {
+        /// 0 < λ < 1; 0.5 where none is given.
+        lambda: f64,
+        /// The part with weight λ.
+        local: Box<Family>,
+        /// The part with weight 1 − λ.
+        global: Box<Family>,
+    },
+    /// P A Pᵀ with one random permutation P: rows and columns of a family shuffled alike. It keeps
+    /// the spectrum and loses the order, so it is always bidirectional.
+    Permuted {
+        /// The family of A.
+        family: Box<Family>,
+    },
+    /// The matrix of a file.
+    File {
+        /// A .npy, .csv, .parquet or .safetensors file.
+        path: PathBuf,
+    },
+}
+
+impl Family {
+    /// The names of the families.
+    pub const NAMES: [&'static str; 11] = [
+        "uniform-band",
+        "decay-band",
+        "dirichlet-band",
+        "lognormal-band",
+        "previous-token",
+        "landmark",
+        "random-sparse",
+        "prefix",
+        "mixture",
+        "permuted",
+        "file",
+    ];
+
+    /// The family called `name` with `parameters`, defaults filled in.
+    ///
+    /// # Errors
+    /// `UnknownName` with the nearest name; `Parameter` where a parameter is missing, is not one
+    /// that the family takes, or has a value that it cannot have.
+    pub fn from_parameters(name: &str, parameters: &Parameters) -> Result<Self, TargetError> {
+        let family = Self::read(name, parameters)?;
+        let taken = family.parameters().given();
+        match parameters.given().into_iter().find(|given| !taken.contains(given)) {
+            None => Ok(family),
+            Some(stray) => Err(TargetError::Parameter {
+                family: family.name(),
+                why: match taken.as_slice() {
+                    [] => format!("takes no {stray}, nor any other parameter; leave it out"),
+                    taken => format!("takes no {stray}, only {}; leave it out", taken.join(", ")),
+                },
+            }),
+        }
+    }
+
+    /// The family's own parameters read and checked, with no eye to those that are not its own.
+    fn read(name: &str, parameters: &Parameters) -> Result<Self, TargetError> {
+        let Some(&family) = Self::NAMES.iter().find(|&&valid| valid == name) else {
+            return Err(TargetError::UnknownName {
+                what: "family",
+                found: name.to_owned(),
+                nearest: nearest(name, &Self::NAMES),
+            });
+        };
+        let check = Check { family, parameters };
+        Ok(match family {
+            "uniform-band" => Self::UniformBand { window: check.window()? },
+            "decay-band" => {
+                let window = check.window()?;
+                Self::DecayBand { window, tau: check.tau(window)? }
+            }
+            "dirichlet-band" => {
+                Self::DirichletBand { window: check.window()?, alpha: check.alpha()? }
+            }
+            "lognormal-band" => {
+                Self::LognormalBand { window: check.window()?, sigma: check.sigma()? }
+            }
+            "previous-token" => Self::PreviousToken { k: check.k()? },
+            "landmark" => Self::Landmark { m: check.m()? },
+            "random-sparse" => Self::RandomSparse { k: check.k()? },
+            "prefix" => Self::Prefix,
+            "mixture" => Self::read_mixture(&check)?,
+            "permuted" => Self::Permuted {
+                family: Box::new(Self::read(check.part("of", &parameters.of)?, parameters)?),
+            },
+            _ => Self::File { path: check.path()? },
+        })
+    }
+
+    fn read_mixture(check: &Check<'_>) -> Result<Self, TargetError> {
+        let parameters = check.parameters;
+        let local = Self::read(check.part("local", &parameters.local)?, parameters)?;
+        let global = Self::read(check.part("global", &parameters.global)?, parameters)?;
+        if local == global {
+            return Err(check.wrong(format!(
+                "local and global are both {local}, so that mixing them changes nothing; name two families"
+            )));
+        }
+        Ok(Self::Mixture {
+            lambda: check.lambda()?,
+            local: Box::new(local),
+            global: Box::new(global),
+        })
+    }
+
+    /// The family's name, as on the command line.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::UniformBand { .. } => "uniform-band",
+            Self::DecayBand { .. } => "decay-band",
+            Self::DirichletBand { .. } => "dirichlet-band",
+            Self::LognormalBand { .. } => "lognormal-band",
+            Self::PreviousToken { .. } => "previous-token",
+            Self::Landmark { .. } => "landmark",
+            Self::RandomSparse { .. } => "random-sparse",
+            Self::Prefix => "prefix",
+            Self::Mixture { .. } => "mixture",
+            Self::Permuted { .. } => "permuted",
+            Self::File { .. } => "file",
+        }
+    }
+
+    /// Every parameter with its value, defaults included: `from_parameters` of the name and these
+    /// gives the same family again.
+    pub fn parameters(&self) -> Parameters {
+        let none = Parameters::default();
+        match self {
+            Self::UniformBand { window } => Parameters { window: Some(*window), ..none },
+            Self::DecayBand { window, tau } => {
+                Parameters { window: Some(*window), tau: Some(*tau), ..none }
+            }
+            Self::DirichletBand { window, alpha } => {
+                Parameters { window: Some(*window), alpha: Some(*alpha), ..none }
+            }
+            Self::LognormalBand { window, sigma } => {
+                Parameters { window: Some(*window), sigma: Some(*sigma), ..none }
+            }
+            Self::PreviousToken { k } | Self::RandomSparse { k } => {
+                Parameters { k: Some(*k), ..none }
+            }
+            Self::Landmark { m } => Parameters { m: Some(*m), ..none },
+            Self::Prefix => none,
+            Self::Mixture { lambda, local, global } => Parameters {
+                lambda: Some(*lambda),
+                local: Some(local.name().to_owned()),
+                global: Some(global.name().to_owned()),
+                ..local.parameters().or(global.parameters())
+            },
+            Self::Permuted { family } => {
+                Parameters { of: Some(family.name().to_owned()), ..family.parameters() }
+            }
+            Self::File { path } => Parameters { path: Some(path.clone()), ..none },
+        }
+    }
+
+    /// A short text for the rows' `target` column, such as `dirichlet-band(window=32,alpha=1)`.
+    pub fn label(&self) -> String {
+        self.to_string()
+    }
+
+    /// Whether the target depends on the seed.
+    pub fn is_random(&self) -> bool {
+        match self {
+            Self::UniformBand { .. }
+            | Self::DecayBand { .. }
+            | Self::PreviousToken { .. }
+            | Self::Prefix
+            | Self::File { .. } => false,
+            Self::DirichletBand { .. }
+            | Self::LognormalBand { .. }
+            | Self::Landmark { .. }
+            | Self::RandomSparse { .. }
+            | Self::Permuted { .. } => true,
+            Self::Mixture { local, global, .. } => local.is_random() || global.is_random(),
+        }
+    }
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.name();
+        match self {
+            Self::UniformBand { window } => write!(f, "{name}(window={window})"),
+            Self::DecayBand { window, tau } => write!(f, "{name}(window={window},tau={tau})"),
+            Self::DirichletBand { window, alpha } => {
+                write!(f, "{name}(window={window},alpha={alpha})")
+            }
+            Self::LognormalBand { window, sigma } => {
+                write!(f, "{name}(window={window},sigma={sigma})")
+            }
+            Self::PreviousToken { k } | Self::RandomSparse { k } => write!(f, "{name}(k={k})"),
+            Self::Landmark { m } => write!(f, "{name}(m={m})"),
+            Self::Prefix => f.write_str(name),
+            Self::Mixture { lambda, local, global } => {
+                write!(f, "{name}(lambda={lambda},local={local},global={global})")
+            }
+            Self::Permuted { family } => write!(f, "{name}(of={family})"),
+            Self::File { path } => write!(f, "{name}(path={})", path.display()),
+        }
+    }
+}

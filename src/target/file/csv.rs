@@ -1,0 +1,51 @@
+//! Comma-separated numbers, a line a row.
+
+use std::io::Write;
+
+use ndarray::Array2;
+
+use super::{Problem, square};
+
+pub(super) fn read(bytes: &[u8]) -> Result<Array2<f64>, Problem> {
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .trim(csv::Trim::All)
+        .from_reader(bytes);
+    let mut values: Vec<f64> = Vec::new();
+    let mut first: Option<(u64, usize)> = None;
+    let mut rows = 0;
+    for (at, record) in reader.records().enumerate() {
+        let record = record.map_err(|error| error.to_string())?;
+        let line = record.position().map_or(0, csv::Position::line);
+        if at == 0 && record.iter().all(|field| field.parse::<f64>().is_err()) {
+            continue;
+        }
+        let (first_line, columns) = *first.get_or_insert((line, record.len()));
+        if record.len() != columns {
+            let found = record.len();
+            return Err(format!(
+                "line {line} has {found} numbers where line {first_line} has {columns}"
+            )
+            .into());
+        }
+        for (field, text) in record.iter().enumerate() {
+            let value = text.parse().map_err(|_| {
+                format!("line {line}, field {} is {text:?}, not a number", field + 1)
+            })?;
+            values.push(value);
+        }
+        rows += 1;
+    }
+    let n = square(rows, first.map_or(0, |(_, columns)| columns))?;
+    Array2::from_shape_vec((n, n), values).map_err(|error| error.to_string().into())
+}
+
+/// Each number in the shortest form that reads back as the same float64.
+pub(super) fn write(dense: &Array2<f64>, file: &mut impl Write) -> Result<(), String> {
+    let mut writer = csv::Writer::from_writer(file);
+    for row in dense.outer_iter() {
+        writer.write_record(row.iter().map(f64::to_string)).map_err(|error| error.to_string())?;
+    }
+    writer.flush().map_err(|error| error.to_string())
+}
