@@ -1,0 +1,71 @@
+//! What can be wrong with a study.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::fit::FitError;
+use crate::target::TargetError;
+
+/// Why a study cannot be read, run or stored. Each message says what was found and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum StudyError {
+    /// A file that cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file or folder that cannot be written.
+    #[error("cannot write {}: {source}; check that the folder exists, is yours to write and has room", path.display())]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Rows that are not what the study writes.
+    #[error("{}: {why}; move the file away to measure afresh", path.display())]
+    Rows {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// Rows that another process is writing.
+    #[error("another process is at work in {}; wait for it, or stop it", .0.display())]
+    Busy(PathBuf),
+    /// A definition that cannot be understood.
+    #[error("{}: {why}", path.display())]
+    Definition {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        why: String,
+    },
+    /// A target that cannot be built.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// A fit that cannot be set up.
+    #[error(transparent)]
+    Fit(#[from] FitError),
+    /// A filter that is no regular expression.
+    #[error("--filter {pattern:?}: {why}")]
+    Filter {
+        /// The pattern.
+        pattern: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl StudyError {
+    pub(crate) fn read(path: &Path, source: io::Error) -> Self {
+        Self::Read { path: path.to_owned(), source }
+    }
+
+    pub(crate) fn write(path: &Path, source: io::Error) -> Self {
+        Self::Write { path: path.to_owned(), source }
+    }
+}

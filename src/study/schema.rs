@@ -1,0 +1,99 @@
+//! The columns of a study's rows: their names, their order and what is in them.
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// Words.
+    Text,
+    /// Whole numbers.
+    Integer,
+    /// Numbers, in the shortest digits that read back as the same float64.
+    Number,
+}
+
+use ColumnKind::{Integer, Number, Text};
+
+/// The columns of one kind of rows, in order.
+pub type Columns = [(&'static str, ColumnKind)];
+
+/// `frontier.csv` of `fit`: one row for each cap, or the one row of a tolerance.
+pub const FRONTIER_COLUMNS: &Columns = &[
+    ("target", Text),
+    ("n", Integer),
+    ("rank", Integer),
+    ("layout", Text),
+    ("seed", Integer),
+    ("cap", Number),
+    ("kl_nats", Number),
+    ("max_abs_logit", Number),
+    ("logit_spread", Number),
+    ("norm_product", Number),
+    ("floor_kl_nats", Number),
+    ("floor_max_abs_logit", Number),
+    ("inflation", Number),
+    ("outcome", Text),
+    ("iterations", Integer),
+    ("evaluations", Integer),
+    ("wall_time_s", Number),
+    ("factors", Text),
+    ("tolerance", Number),
+    ("visibility", Text),
+    ("gradient_norm", Number),
+];
+
+/// `rows.csv` of a study of fits, before and after the frontier's own columns.
+const FIT_PREFIX: &Columns = &[
+    ("study", Text),
+    ("cell", Text),
+    ("family", Text),
+    ("window", Integer),
+    ("tau", Number),
+    ("alpha", Number),
+    ("sigma", Number),
+    ("k", Integer),
+    ("m", Integer),
+    ("lambda", Number),
+    ("local", Text),
+    ("global", Text),
+    ("of", Text),
+    ("path", Text),
+];
+
+/// What ends every study's row: a hash of all that the cell was measured with, and the error of a
+/// cell that failed.
+const SUFFIX: &Columns = &[("settings", Text), ("err", Text)];
+
+/// `rows.csv` of a study of training runs, before `SUFFIX`.
+const TRAIN_COLUMNS: &Columns = &[
+    ("study", Text),
+    ("cell", Text),
+    ("run", Text),
+    ("arm", Text),
+    ("seed", Integer),
+    ("corpus", Text),
+    ("layers", Integer),
+    ("d_model", Integer),
+    ("heads", Integer),
+    ("global_heads", Integer),
+    ("window", Integer),
+    ("context", Integer),
+    ("batch", Integer),
+    ("steps", Integer),
+    ("learning_rate", Number),
+    ("parameters", Integer),
+    ("train_loss_nats", Number),
+    ("valid_loss_nats", Number),
+    ("max_abs_logit", Number),
+    ("outcome", Text),
+    ("wall_time_s", Number),
+];
+
+/// The columns of `rows.csv` of a study of fits.
+pub fn fit_columns() -> Vec<(&'static str, ColumnKind)> {
+    [FIT_PREFIX, FRONTIER_COLUMNS, SUFFIX].concat()
+}
+
+/// The columns of `rows.csv` of a study of training runs.
+pub fn train_columns() -> Vec<(&'static str, ColumnKind)> {
+    [TRAIN_COLUMNS, SUFFIX].concat()
+}

@@ -1,0 +1,246 @@
+//! A study's rows on disk: `rows.csv`, rewritten whole after every cell, and `rows.parquet`.
+
+use std::collections::HashMap;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use polars::prelude::{
+    Column, DataFrame, IntoColumn, NamedFrom, ParquetWriter, Series,
+};
+
+use super::StudyError;
+use super::row::{Row, to_csv};
+use super::schema::ColumnKind;
+use crate::files::write_whole;
+
+/// The rows of one study, held by one process at a time.
+#[derive(Debug)]
+pub struct Store {
+    folder: PathBuf,
+    columns: Vec<(&'static str, ColumnKind)>,
+    /// Cells in the order in which they are written, with their rows.
+    cells: Vec<(String, Vec<Row>)>,
+    /// Lines that were no whole rows, as they stood.
+    damaged: Vec<String>,
+    /// Held open: the lock is released when it is dropped.
+    _lock: File,
+}
+
+impl Store {
+    /// Opens the store in `folder`, which is made where it is missing.
+    ///
+    /// A line that is cut off, or that does not fit the columns, is no row: it is kept aside, see
+    /// [`Store::damaged`], and its cell counts as not measured.
+    ///
+    /// # Errors
+    /// A folder that cannot be made or written, rows that cannot be read or whose header is
+    /// another's, or another process at work on them.
+    pub fn open(folder: &Path, columns: &[(&'static str, ColumnKind)]) -> Result<Self, StudyError> {
+        std::fs::create_dir_all(folder).map_err(|e| StudyError::write(folder, e))?;
+        let lock_path = folder.join(".lock");
+        let lock = File::create(&lock_path).map_err(|e| StudyError::write(&lock_path, e))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(StudyError::Busy(folder.to_owned())),
+            Err(TryLockError::Error(e)) => return Err(StudyError::write(&lock_path, e)),
+        }
+        let mut store = Self {
+            folder: folder.to_owned(),
+            columns: columns.to_vec(),
+            cells: Vec::new(),
+            damaged: Vec::new(),
+            _lock: lock,
+        };
+        let path = store.csv_path();
+        if path.exists() {
+            let text = std::fs::read_to_string(&path).map_err(|e| StudyError::read(&path, e))?;
+            store.read(&text)?;
+        }
+        Ok(store)
+    }
+
+    fn csv_path(&self) -> PathBuf {
+        self.folder.join("rows.csv")
+    }
+
+    fn read(&mut self, text: &str) -> Result<(), StudyError> {
+        let mut reader =
+            csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
+        let mut place: HashMap<String, usize> = HashMap::new();
+        let records: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().map_err(
+            |e| StudyError::Rows { path: self.csv_path(), why: e.to_string() },
+        )?;
+        for (line, record) in records.iter().enumerate() {
+            if line == 0 {
+                self.check_header(record)?;
+                continue;
+            }
+            // A line without its end was cut off, even where the number of fields is right.
+            let ended = line + 1 < records.len() || text.ends_with('\n');
+            if record.len() != self.columns.len() || !ended {
+                self.damaged.push(record.iter().collect::<Vec<_>>().join(","));
+                continue;
+            }
+            let row = Row::from_fields(&self.columns, record.iter());
+            let cell = row.get("cell").to_owned();
+            let at = *place.entry(cell.clone()).or_insert_with(|| {
+                self.cells.push((cell, Vec::new()));
+                self.cells.len() - 1
+            });
+            self.cells[at].1.push(row);
+        }
+        Ok(())
+    }
+
+    fn check_header(&self, header: &csv::StringRecord) -> Result<(), StudyError> {
+        if header.iter().eq(self.columns.iter().map(|(name, _)| *name)) {
+            return Ok(());
+        }
+        Err(StudyError::Rows {
+            path: self.csv_path(),
+            why: format!(
+                "its header is not that of this kind of study (expected {}, …)",
+                self.columns.iter().take(4).map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+            ),
+        })
+    }
+
+    /// The lines that were no whole rows.
+    pub fn damaged(&self) -> &[String] {
+        &self.damaged
+    }
+
+    /// The rows of a cell that were measured with these settings and did not fail.
+    pub fn finished(&self, cell: &str, settings: &str) -> Option<&[Row]> {
+        let (_, rows) = self.cells.iter().find(|(key, _)| key == cell)?;
+        let good = !rows.is_empty()
+            && rows.iter().all(|r| r.get("settings") == settings && r.get("err").is_empty());
+        good.then_some(rows.as_slice())
+    }
+
+    /// Puts the cells into the order of a definition. Rows of other cells, and damaged lines, go to
+    /// the end of `rows-set-aside.csv`: out of every table, but not lost.
+    ///
+    /// # Errors
+    /// Files that cannot be written.
+    pub fn arrange(&mut self, order: &[String]) -> Result<(), StudyError> {
+        let place: HashMap<&str, usize> =
+            order.iter().enumerate().map(|(i, key)| (key.as_str(), i)).collect();
+        let (mut kept, others): (Vec<_>, Vec<_>) =
+            self.cells.drain(..).partition(|(key, _)| place.contains_key(key.as_str()));
+        kept.sort_by_key(|(key, _)| place[key.as_str()]);
+        self.cells = kept;
+        let stray: Vec<Row> = others.into_iter().flat_map(|(_, rows)| rows).collect();
+        if stray.is_empty() && self.damaged.is_empty() {
+            return Ok(());
+        }
+        self.set_aside(&stray)?;
+        self.damaged.clear();
+        self.write()
+    }
+
+    fn set_aside(&self, rows: &[Row]) -> Result<(), StudyError> {
+        let path = self.folder.join("rows-set-aside.csv");
+        let mut bytes = if path.exists() {
+            std::fs::read(&path).map_err(|e| StudyError::read(&path, e))?
+        } else {
+            to_csv(&self.columns, std::iter::empty()).map_err(|e| StudyError::write(&path, e))?
+        };
+        let all = to_csv(&self.columns, rows.iter()).map_err(|e| StudyError::write(&path, e))?;
+        let header = all.iter().position(|&b| b == b'\n').map_or(0, |end| end + 1);
+        bytes.extend_from_slice(&all[header..]);
+        for line in &self.damaged {
+            bytes.extend_from_slice(line.as_bytes());
+            bytes.push(b'\n');
+        }
+        write_whole(&path, &bytes).map_err(|e| StudyError::write(&path, e))
+    }
+
+    /// Replaces a cell's rows and rewrites `rows.csv`. `order` gives the place of a new cell.
+    ///
+    /// # Errors
+    /// A file that cannot be written; the one before it still stands.
+    pub fn put(
+        &mut self,
+        cell: &str,
+        rows: Vec<Row>,
+        order: &[String],
+    ) -> Result<(), StudyError> {
+        let place = |key: &str| order.iter().position(|k| k == key).unwrap_or(usize::MAX);
+        match self.cells.iter_mut().find(|(key, _)| key == cell) {
+            Some((_, old)) => *old = rows,
+            None => {
+                let at = self.cells.partition_point(|(key, _)| place(key) < place(cell));
+                self.cells.insert(at, (cell.to_owned(), rows));
+            }
+        }
+        self.write()
+    }
+
+    fn write(&self) -> Result<(), StudyError> {
+        let path = self.csv_path();
+        to_csv(&self.columns, self.rows())
+            .and_then(|bytes| write_whole(&path, &bytes))
+            .map_err(|e| StudyError::write(&path, e))
+    }
+
+    /// Every row, in order.
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.cells.iter().flat_map(|(_, rows)| rows)
+    }
+
+    /// Writes `rows.parquet` from the rows as they stand.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn write_parquet(&self) -> Result<(), StudyError> {
+        let rows: Vec<&Row> = self.rows().collect();
+        let path = self.folder.join("rows.parquet");
+        let columns = self
+            .columns
+            .iter()
+            .map(|&(name, kind)| typed(name, kind, rows.iter().map(|row| row.get(name))))
+            .collect();
+        write_parquet(&path, rows.len(), columns)
+    }
+}
+
+/// One column of a data frame; an empty field is a null.
+fn typed<'f>(
+    name: &str,
+    kind: ColumnKind,
+    fields: impl Iterator<Item = &'f str>,
+) -> Column {
+    let name = name.into();
+    match kind {
+        ColumnKind::Text => {
+            let values: Vec<Option<&str>> = fields.map(|f| (!f.is_empty()).then_some(f)).collect();
+            Series::new(name, values)
+        }
+        ColumnKind::Integer => {
+            let values: Vec<Option<i64>> = fields.map(|f| f.parse().ok()).collect();
+            Series::new(name, values)
+        }
+        ColumnKind::Number => {
+            let values: Vec<Option<f64>> = fields.map(|f| f.parse().ok()).collect();
+            Series::new(name, values)
+        }
+    }
+    .into_column()
+}
+
+/// Writes columns of one height as a Parquet file, whole or not at all.
+pub(super) fn write_parquet(
+    path: &Path,
+    height: usize,
+    columns: Vec<Column>,
+) -> Result<(), StudyError> {
+    let parquet = |e: polars::error::PolarsError| StudyError::Rows {
+        path: path.to_owned(),
+        why: format!("cannot be written as Parquet: {e}"),
+    };
+    let mut frame = DataFrame::new(height, columns).map_err(parquet)?;
+    let mut bytes = Vec::new();
+    ParquetWriter::new(&mut bytes).finish(&mut frame).map_err(parquet)?;
+    write_whole(path, &bytes).map_err(|e| StudyError::write(path, e))
+}
