@@ -70,6 +70,14 @@ pub enum TargetError {
         /// The value found.
         value: f64,
     },
+    /// A sparse row with two entries for one column.
+    #[error("row {row} of the target has column {column} (counted from 0) twice; add the two up")]
+    RepeatedColumn {
+        /// Row, from 0.
+        row: usize,
+        /// Column, from 0.
+        column: usize,
+    },
     /// A row that does not sum to one.
     #[error(
         "row {row} (counted from 0) of the target sums to {sum}; every row must sum to 1 within 1e-5: divide it by its sum"

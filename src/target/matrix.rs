@@ -27,7 +27,8 @@ impl Target {
     /// its sum, so that what is stored sums to 1 to rounding.
     ///
     /// # Errors
-    /// `Empty`, `NotAProbability`, `OutsideVisibility` or `RowSum`, naming the first bad row.
+    /// `Empty`, `NotSquare`, `NotAProbability`, `OutsideVisibility`, `RepeatedColumn` or `RowSum`,
+    /// naming the first bad row.
     pub fn from_rows(
         rows: Vec<Vec<(usize, f64)>>,
         visibility: Visibility,
@@ -47,6 +48,9 @@ impl Target {
             check_row(row, &entries, n, visibility)?;
             entries.retain(|&(_, p)| p > 0.0);
             entries.sort_unstable_by_key(|&(column, _)| column);
+            if let Some(pair) = entries.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+                return Err(TargetError::RepeatedColumn { row, column: pair[0].0 });
+            }
             let sum: f64 = entries.iter().map(|&(_, p)| p).sum();
             if (sum - 1.0).abs() > ROW_SUM_TOLERANCE {
                 return Err(TargetError::RowSum { row, sum });
