@@ -1,6 +1,13 @@
 //! rank-study: how large must attention logits grow when the queries and keys are low-rank, and
 //! does that explain what happens in real language-model training?
 
+mod blas;
+mod lm;
 mod target;
 
+pub use lm::{
+    Arm, Corpus, Dtype, EvalRecord, Forward, HeadRecord, HeadStatistics, LmError, Model,
+    ModelShape, Outcome, Positions, Recorder, Schedule, Split, StepRecord, SyntheticCorpus,
+    TextVocabulary, TrainDefinition, TrainSummary, Trainer, Vocabulary,
+};
 pub use target::{HeadKind, Layout, Target, TargetError, Visibility};
