@@ -10,7 +10,7 @@ use std::sync::Arc;
 use candle_core::{Result, Tensor, bail};
 
 use super::attention::attention;
-use super::operators::{cross_entropy, embed, gelu, layer_norm};
+use super::operators::{Stored, cross_entropy, embed, gelu, layer_norm, linear};
 use super::weights::{self, Weight};
 use super::{LmError, TrainDefinition};
 use crate::blas::single_threaded_blas;
@@ -229,7 +229,8 @@ impl Decoder {
         }
         let x = layer_norm(&x, &self.norm)?;
         // The output embedding is the token embedding: logits = x Eᵀ.
-        Ok(Forward { logits: x.matmul(&self.token_embedding.t()?)?, heads })
+        let logits = linear(&x, &self.token_embedding, Stored::OutputsByInputs)?;
+        Ok(Forward { logits, heads })
     }
 }
 
@@ -239,17 +240,22 @@ impl Block {
         let (bt, c) = x.dims2()?;
         let h = self.heads.len();
         let x = layer_norm(x, &self.attention_norm)?;
-        let by_head = |weight: &Tensor| x.matmul(weight)?.reshape((b, t, h, c / h));
+        let by_head = |weight: &Tensor| project(&x, weight)?.reshape((b, t, h, c / h));
         let (q, k, v) = (by_head(&self.query)?, by_head(&self.key)?, by_head(&self.value)?);
         let (y, statistics) = attention(&q, &k, &v, &self.heads)?;
-        Ok((y.reshape((bt, c))?.matmul(&self.attention_output)?, statistics))
+        Ok((project(&y.reshape((bt, c))?, &self.attention_output)?, statistics))
     }
 
     /// What the MLP adds to the residual stream.
     fn think(&self, x: &Tensor) -> Result<Tensor> {
-        let x = layer_norm(x, &self.mlp_norm)?.matmul(&self.mlp_input)?;
-        gelu(&x)?.matmul(&self.mlp_output)
+        let hidden = project(&layer_norm(x, &self.mlp_norm)?, &self.mlp_input)?;
+        project(&gelu(&hidden)?, &self.mlp_output)
     }
+}
+
+/// x W.
+fn project(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
+    linear(x, weight, Stored::InputsByOutputs)
 }
 
 #[cfg(test)]

@@ -9,11 +9,13 @@ mod cross_entropy;
 mod embedding;
 mod gelu;
 mod layer_norm;
+mod linear;
 
 pub(super) use cross_entropy::cross_entropy;
 pub(super) use embedding::embed;
 pub(super) use gelu::gelu;
 pub(super) use layer_norm::layer_norm;
+pub(super) use linear::{Stored, linear};
 
 use candle_core::{CpuStorage, Layout, Result, Storage, Tensor, WithDType, bail};
 
