@@ -1,0 +1,20 @@
+//! How many threads one call into OpenBLAS may use.
+
+use std::ffi::c_int;
+
+// Naming this crate is what links the system's OpenBLAS, for ndarray's products too.
+use ndarray_linalg as _;
+
+unsafe extern "C" {
+    fn openblas_set_num_threads(threads: c_int);
+}
+
+/// Makes every later call into OpenBLAS run on the thread that calls it.
+///
+/// Cells of a study and tiles of an operator are what runs in parallel here. Threads of OpenBLAS
+/// nested inside those would oversubscribe the cores, and would make a product's rounding, so
+/// also a row, depend on how many there are.
+pub(crate) fn single_threaded_blas() {
+    // SAFETY: OpenBLAS exports this symbol with this signature, and it may be called at any time.
+    unsafe { openblas_set_num_threads(1) }
+}

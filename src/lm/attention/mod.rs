@@ -1,0 +1,129 @@
+//! Causal multi-head attention on the CPU as one differentiable operator, with each head global or
+//! local and its logits measured on the way.
+//!
+//! The work goes in tiles: a block of rows against only the columns that they see, so a local
+//! head costs O(T·w) and a global one half of T², in time, and O(tile · T) in memory: no T × T
+//! array is ever built, neither forward nor backward. The forward pass keeps one log-sum-exp a row,
+//! from which the backward pass rebuilds the probabilities (Dao et al. 2022, arXiv 2205.14135;
+//! unlike theirs, a tile here spans all columns of its rows, so no running rescaling is needed).
+
+mod backward;
+mod forward;
+mod head;
+#[cfg(test)]
+mod reference;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, OnceLock};
+
+use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Tensor, bail};
+
+use super::model::HeadStatistics;
+use super::operators::{elements, with_elements};
+use crate::target::HeadKind;
+use head::Dimensions;
+
+/// Softmax(QKᵀ/√D) V for every head over the columns that it sees: causal for a global head, the
+/// last w for a local one.
+///
+/// `q`, `k` and `v` have shape (B, T, H, D), float32: (B·T, H·D) activations as a projection
+/// leaves them, so that heads are strided views and nothing is transposed. Returns the output in
+/// the same shape, and each head's statistics over the whole batch.
+///
+/// # Errors
+/// Shapes that differ, or a number of heads other than that of `heads`.
+pub(super) fn attention(
+    q: &Tensor,
+    k: &Tensor,
+    v: &Tensor,
+    heads: &Arc<[HeadKind]>,
+) -> Result<(Tensor, Vec<HeadStatistics>)> {
+    let found = Arc::new(OnceLock::new());
+    let operator = Attention { heads: heads.clone(), found: found.clone() };
+    let output = q.contiguous()?.apply_op3(&k.contiguous()?, &v.contiguous()?, operator)?;
+    match found.get() {
+        Some(Found { statistics, .. }) => Ok((output, statistics.clone())),
+        None => bail!("attention: the forward pass left no statistics"),
+    }
+}
+
+/// What the forward pass learns beside its output.
+struct Found {
+    /// log Σ e^z of each row, in the order (batch, head, time).
+    log_sum_exp: Vec<f32>,
+    /// One entry a head.
+    statistics: Vec<HeadStatistics>,
+}
+
+struct Attention {
+    heads: Arc<[HeadKind]>,
+    found: Arc<OnceLock<Found>>,
+}
+
+impl Attention {
+    fn dimensions(&self, q: &Shape, k: &Shape, v: &Shape) -> Result<Dimensions> {
+        let (batch, time, heads, d_head) = q.dims4()?;
+        if q != k || q != v || heads != self.heads.len() {
+            bail!("attention over {} heads: q {q:?}, k {k:?}, v {v:?}", self.heads.len());
+        }
+        Ok(Dimensions { batch, time, heads, d_head })
+    }
+}
+
+impl CustomOp3 for Attention {
+    fn name(&self) -> &'static str {
+        "attention"
+    }
+
+    fn cpu_fwd(
+        &self,
+        q: &CpuStorage,
+        q_layout: &Layout,
+        k: &CpuStorage,
+        k_layout: &Layout,
+        v: &CpuStorage,
+        v_layout: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        let dimensions = self.dimensions(q_layout.shape(), k_layout.shape(), v_layout.shape())?;
+        let (output, found) = forward::forward(
+            elements(q, q_layout)?,
+            elements(k, k_layout)?,
+            elements(v, v_layout)?,
+            dimensions,
+            &self.heads,
+        );
+        // Only a first run fills the cell; a second one would find the same.
+        let _ = self.found.set(found);
+        Ok((CpuStorage::F32(output), q_layout.shape().clone()))
+    }
+
+    fn bwd(
+        &self,
+        q: &Tensor,
+        k: &Tensor,
+        v: &Tensor,
+        output: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
+        let Some(found) = self.found.get() else {
+            bail!("attention: backward without a forward pass");
+        };
+        let dimensions = self.dimensions(q.shape(), k.shape(), v.shape())?;
+        let [dq, dk, dv] = with_elements(q, |q| {
+            with_elements(k, |k| {
+                with_elements(v, |v| {
+                    with_elements(output, |output| {
+                        with_elements(gradient, |gradient| {
+                            let arguments = backward::Arguments { q, k, v, output, gradient };
+                            let sums = &found.log_sum_exp;
+                            Ok(backward::backward(&arguments, sums, dimensions, &self.heads))
+                        })
+                    })
+                })
+            })
+        })?;
+        let tensor = |x: Vec<f32>| Tensor::from_vec(x, q.shape(), q.device()).map(Some);
+        Ok((tensor(dq)?, tensor(dk)?, tensor(dv)?))
+    }
+}

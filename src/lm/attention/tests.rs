@@ -1,0 +1,133 @@
+//! The operator against the reference and against finite differences.
+
+use std::sync::Arc;
+
+use candle_core::{Device, Tensor, Var};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
+
+use super::{attention, reference};
+use crate::blas::single_threaded_blas;
+use crate::target::HeadKind::{self, Global, Local};
+
+fn normal(rng: &mut impl Rng, shape: (usize, usize, usize, usize), scale: f32) -> Var {
+    let count = shape.0 * shape.1 * shape.2 * shape.3;
+    let data: Vec<f32> = (0..count)
+        .map(|_| {
+            let x: f32 = StandardNormal.sample(rng);
+            x * scale
+        })
+        .collect();
+    Var::from_vec(data, shape, &Device::Cpu).unwrap()
+}
+
+fn largest_difference(a: &Tensor, b: &Tensor) -> f32 {
+    (a - b).unwrap().abs().unwrap().flatten_all().unwrap().max(0).unwrap().to_scalar().unwrap()
+}
+
+#[test]
+fn output_gradients_and_statistics_match_the_reference() {
+    single_threaded_blas();
+    let mixes: [&[HeadKind]; 5] = [
+        &[Global],
+        &[Local { window: 1 }],
+        &[Global, Local { window: 7 }, Local { window: 33 }],
+        &[Local { window: 1000 }, Global],
+        &[Local { window: 64 }, Local { window: 65 }],
+    ];
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    for heads in mixes {
+        for (batch, time, d_head) in [(1, 1, 8), (2, 17, 16), (1, 64, 8), (2, 97, 32), (1, 150, 64)]
+        {
+            let shape = (batch, time, heads.len(), d_head);
+            let (q, k, v) = (
+                normal(&mut rng, shape, 2.0),
+                normal(&mut rng, shape, 2.0),
+                normal(&mut rng, shape, 1.0),
+            );
+            let weights = normal(&mut rng, shape, 1.0);
+            let kinds: Arc<[HeadKind]> = heads.into();
+            let (ours, found) = attention(&q, &k, &v, &kinds).unwrap();
+            let (plain, expected) = reference::attention(&q, &k, &v, heads).unwrap();
+            let case = format!("{heads:?}, shape {shape:?}");
+            let off = largest_difference(&ours, &plain);
+            assert!(off < 2e-5, "{case}: output differs by {off:e}");
+
+            let gradients = |y: &Tensor| {
+                let loss = (y * weights.as_tensor()).unwrap().sum_all().unwrap();
+                let store = loss.backward().unwrap();
+                [&q, &k, &v].map(|x| store.get(x).unwrap().clone())
+            };
+            for (name, (a, b)) in
+                ["dq", "dk", "dv"].iter().zip(gradients(&ours).iter().zip(&gradients(&plain)))
+            {
+                let off = largest_difference(a, b);
+                assert!(off < 2e-4, "{case}: {name} differs by {off:e}");
+            }
+            for (found, expected) in found.iter().zip(&expected) {
+                let off = (found.max_logit - expected.max_logit)
+                    .abs()
+                    .max((found.min_logit - expected.min_logit).abs())
+                    .max((found.entropy_nats - expected.entropy_nats).abs());
+                assert!(off < 1e-4, "{case}: {found:?} against {expected:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn gradients_match_finite_differences() {
+    single_threaded_blas();
+    let mut rng = ChaCha8Rng::seed_from_u64(2);
+    let shape = (1, 37, 2, 8);
+    let kinds: Arc<[HeadKind]> = [Global, Local { window: 5 }].as_slice().into();
+    let inputs = [(); 3].map(|()| normal(&mut rng, shape, 1.0));
+    let weights = normal(&mut rng, shape, 1.0);
+    let loss = |x: [&Tensor; 3]| {
+        let (y, _) = attention(x[0], x[1], x[2], &kinds).unwrap();
+        (y * weights.as_tensor()).unwrap().sum_all().unwrap()
+    };
+    let tensors = [0, 1, 2].map(|i| inputs[i].as_tensor());
+    let store = loss(tensors).backward().unwrap();
+    for which in 0..3 {
+        let direction = normal(&mut rng, shape, 1.0);
+        let step = 1e-3;
+        let moved = |sign: f64| {
+            let shifted =
+                (tensors[which] + (direction.as_tensor() * (sign * step)).unwrap()).unwrap();
+            let mut x = tensors;
+            x[which] = &shifted;
+            f64::from(loss(x).to_scalar::<f32>().unwrap())
+        };
+        let slope = (moved(1.0) - moved(-1.0)) / (2.0 * step);
+        let gradient = store.get(tensors[which]).unwrap();
+        let product = (gradient * direction.as_tensor()).unwrap().sum_all().unwrap();
+        let product = f64::from(product.to_scalar::<f32>().unwrap());
+        let tolerance = 5e-2 * product.abs().max(1.0);
+        assert!((slope - product).abs() < tolerance, "input {which}: {slope} against {product}");
+    }
+}
+
+#[test]
+fn the_bits_do_not_depend_on_the_number_of_threads() {
+    single_threaded_blas();
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    let shape = (2, 130, 3, 16);
+    let kinds: Arc<[HeadKind]> = [Global, Local { window: 9 }, Global].as_slice().into();
+    let (q, k, v) =
+        (normal(&mut rng, shape, 1.0), normal(&mut rng, shape, 1.0), normal(&mut rng, shape, 1.0));
+    let run = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let (y, _) = attention(&q, &k, &v, &kinds).unwrap();
+            let store = y.sqr().unwrap().sum_all().unwrap().backward().unwrap();
+            let mut bits: Vec<Vec<f32>> = vec![y.flatten_all().unwrap().to_vec1().unwrap()];
+            for x in [&q, &k, &v] {
+                bits.push(store.get(x).unwrap().flatten_all().unwrap().to_vec1().unwrap());
+            }
+            bits
+        })
+    };
+    assert!(run(1) == run(3), "results differ between 1 and 3 threads");
+}

@@ -1,0 +1,383 @@
+//! What defines a training run: every key, its default, and which values it may take.
+
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use super::LmError;
+use super::corpus::SyntheticCorpus;
+use crate::target::{HeadKind, nearest::nearest};
+
+/// Which heads are global and which local.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arm {
+    /// Every head global: multi-head self-attention.
+    Mhsa,
+    /// In each layer the first `global_heads` heads global, the rest local (Hajra 2025,
+    /// arXiv 2505.15548).
+    Ls,
+    /// Every head local: the ablation.
+    LocalOnly,
+}
+
+/// How the model knows where a token stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Positions {
+    /// One learned vector for each of the `context` positions, added to the token's.
+    Learned,
+}
+
+/// How a text becomes tokens. The synthetic corpus has symbols of its own and ignores it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TextVocabulary {
+    /// One token a byte: 256 symbols.
+    Byte,
+    /// One token a character: the text's distinct characters, in code point order.
+    Characters,
+}
+
+/// The learning rate after warm-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Schedule {
+    /// Half a cosine from the peak to `final_learning_rate` times the peak at the last step.
+    Cosine,
+    /// The peak throughout.
+    Constant,
+}
+
+/// The numbers that activations and weights are held in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dtype {
+    /// IEEE single precision.
+    Float32,
+}
+
+/// Everything that a training run depends on beside its text.
+///
+/// Written as TOML with these field names as keys; a key left out has its default. The same
+/// definition on the same corpus gives the same run, and two arms with the same `seed` start from
+/// the same weights and read the same windows of text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrainDefinition {
+    /// Which heads are global and which local.
+    pub arm: Arm,
+    /// Decoder blocks.
+    pub layers: usize,
+    /// Width of the residual stream; a multiple of `heads`.
+    pub d_model: usize,
+    /// Attention heads in each layer, each of d_model / heads dimensions.
+    pub heads: usize,
+    /// Global heads in each layer of arm `ls`.
+    pub global_heads: usize,
+    /// Tokens that a local head sees, its own included.
+    pub window: usize,
+    /// Tokens in one sequence: n.
+    pub context: usize,
+    /// How the model knows where a token stands.
+    pub positions: Positions,
+    /// How a text becomes tokens.
+    pub vocabulary: TextVocabulary,
+    /// Sequences in one step.
+    pub batch: usize,
+    /// Optimiser steps.
+    pub steps: usize,
+    /// The peak learning rate.
+    pub learning_rate: f64,
+    /// Steps over which the learning rate rises linearly to its peak.
+    pub warmup_steps: usize,
+    /// The learning rate after warm-up.
+    pub schedule: Schedule,
+    /// The last learning rate of the cosine schedule, as a fraction of the peak.
+    pub final_learning_rate: f64,
+    /// AdamW's decay rates of the first and second moments.
+    pub betas: [f64; 2],
+    /// AdamW's decoupled weight decay, on matrices only.
+    pub weight_decay: f64,
+    /// The gradient's largest global norm; longer ones are scaled down to it.
+    pub clip: f64,
+    /// The numbers that activations and weights are held in.
+    pub dtype: Dtype,
+    /// Seeds the initial weights and the windows of text.
+    pub seed: u64,
+    /// Steps between evaluations; there is one at the end in any case.
+    pub eval_every: usize,
+    /// Batches that an evaluation averages: the same windows each time.
+    pub eval_batches: usize,
+    /// The last part of the corpus, held out for validation.
+    pub valid_fraction: f64,
+    /// The synthetic corpus, used where no text is given.
+    pub corpus: SyntheticCorpus,
+}
+
+impl Default for TrainDefinition {
+    fn default() -> Self {
+        Self {
+            arm: Arm::Mhsa,
+            layers: 3,
+            d_model: 64,
+            heads: 4,
+            global_heads: 1,
+            window: 16,
+            context: 512,
+            positions: Positions::Learned,
+            vocabulary: TextVocabulary::Characters,
+            batch: 4,
+            steps: 1500,
+            learning_rate: 3e-3,
+            warmup_steps: 100,
+            schedule: Schedule::Cosine,
+            final_learning_rate: 0.1,
+            betas: [0.9, 0.99],
+            weight_decay: 0.1,
+            clip: 1.0,
+            dtype: Dtype::Float32,
+            seed: 0,
+            eval_every: 250,
+            eval_batches: 16,
+            valid_fraction: 0.1,
+            corpus: SyntheticCorpus::default(),
+        }
+    }
+}
+
+impl TrainDefinition {
+    /// Reads a definition from TOML text.
+    ///
+    /// # Errors
+    /// Text that is not TOML, an unknown key, or a value that its key cannot take.
+    pub fn from_toml(text: &str) -> Result<Self, LmError> {
+        let table = text.parse::<Table>().map_err(|e| LmError::Definition(one_line(&e)))?;
+        Self::from_table(&table)
+    }
+
+    /// Reads a definition from a TOML table; keys left out have their defaults.
+    ///
+    /// # Errors
+    /// An unknown key, or a value that its key cannot take.
+    pub fn from_table(table: &Table) -> Result<Self, LmError> {
+        let mut definition = Self::default();
+        definition.merge(table)?;
+        Ok(definition)
+    }
+
+    /// Replaces the keys that `table` has, and checks the result.
+    ///
+    /// # Errors
+    /// As [`Self::from_table`]; the definition is then unchanged.
+    pub fn merge(&mut self, table: &Table) -> Result<(), LmError> {
+        let mut all = self.to_table()?;
+        overlay(&mut all, table, "")?;
+        let merged: Self =
+            Value::Table(all).try_into().map_err(|e| LmError::Definition(one_line(&e)))?;
+        merged.check()?;
+        *self = merged;
+        Ok(())
+    }
+
+    /// Sets one key from text, as `--set key=value` does: `("window", "32")`, `("arm", "ls")`,
+    /// `("betas", "[0.9, 0.95]")`, `("corpus.recall", "0.2")`.
+    ///
+    /// # Errors
+    /// As [`Self::merge`].
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), LmError> {
+        let value = match format!("value = {value}").parse::<Table>() {
+            Ok(mut table) => table.remove("value"),
+            Err(_) => None,
+        }
+        .unwrap_or_else(|| Value::String(value.to_owned()));
+        let mut table = Table::new();
+        match key.split_once('.') {
+            Some((outer, inner)) => {
+                table
+                    .insert(outer.to_owned(), Table::from_iter([(inner.to_owned(), value)]).into());
+            }
+            None => {
+                table.insert(key.to_owned(), value);
+            }
+        }
+        self.merge(&table)
+    }
+
+    /// The whole definition as a TOML table, for a manifest.
+    ///
+    /// # Errors
+    /// A whole number beyond TOML's 64-bit signed range.
+    pub fn to_table(&self) -> Result<Table, LmError> {
+        Table::try_from(self).map_err(|e| LmError::Definition(e.to_string()))
+    }
+
+    /// What each head of a layer sees.
+    pub fn head_kinds(&self) -> Vec<HeadKind> {
+        let global = match self.arm {
+            Arm::Mhsa => self.heads,
+            Arm::Ls => self.global_heads,
+            Arm::LocalOnly => 0,
+        };
+        (0..self.heads)
+            .map(|head| {
+                if head < global {
+                    HeadKind::Global
+                } else {
+                    HeadKind::Local { window: self.window }
+                }
+            })
+            .collect()
+    }
+
+    /// Holds every value against what its key may be.
+    fn check(&self) -> Result<(), LmError> {
+        for (key, found) in [
+            ("layers", self.layers),
+            ("d_model", self.d_model),
+            ("heads", self.heads),
+            ("window", self.window),
+            ("context", self.context),
+            ("batch", self.batch),
+            ("steps", self.steps),
+            ("eval_every", self.eval_every),
+            ("eval_batches", self.eval_batches),
+        ] {
+            require(found >= 1, key, found, "must be at least 1")?;
+        }
+        require(
+            self.d_model.is_multiple_of(self.heads),
+            "d_model",
+            self.d_model,
+            &format!("must be a multiple of heads = {}", self.heads),
+        )?;
+        require(
+            self.arm != Arm::Ls || (1..=self.heads).contains(&self.global_heads),
+            "global_heads",
+            self.global_heads,
+            &format!("must be 1 to heads = {} in arm ls; for none, set arm=local-only", self.heads),
+        )?;
+        let positive = |x: f64| x.is_finite() && x > 0.0;
+        let rate = self.learning_rate;
+        require(positive(rate), "learning_rate", rate, "must be above 0")?;
+        require(positive(self.clip), "clip", self.clip, "must be above 0")?;
+        let last = self.final_learning_rate;
+        require((0.0..=1.0).contains(&last), "final_learning_rate", last, "must be 0 to 1")?;
+        let decay = self.weight_decay;
+        require(decay.is_finite() && decay >= 0.0, "weight_decay", decay, "must be 0 or more")?;
+        for beta in self.betas {
+            require((0.0..1.0).contains(&beta), "betas", beta, "must each be 0 or more, below 1")?;
+        }
+        let valid = self.valid_fraction;
+        require(valid > 0.0 && valid < 1.0, "valid_fraction", valid, "must be above 0, below 1")?;
+        self.corpus.check()
+    }
+}
+
+/// An error naming the key and what was found, unless `holds`.
+pub(super) fn require(
+    holds: bool,
+    key: &'static str,
+    found: impl ToString,
+    why: &str,
+) -> Result<(), LmError> {
+    if holds {
+        Ok(())
+    } else {
+        Err(LmError::Value { key, found: found.to_string(), why: why.to_owned() })
+    }
+}
+
+/// Puts the values of `from` over those of `onto`, whose keys are all the valid ones.
+fn overlay(onto: &mut Table, from: &Table, prefix: &str) -> Result<(), LmError> {
+    for (key, value) in from {
+        match (onto.get_mut(key), value) {
+            (Some(Value::Table(inner)), Value::Table(value)) => {
+                overlay(inner, value, &format!("{prefix}{key}."))?;
+            }
+            (Some(old), value) => *old = value.clone(),
+            (None, _) => {
+                let valid: Vec<&str> = onto.keys().map(String::as_str).collect();
+                return Err(LmError::UnknownKey {
+                    found: format!("{prefix}{key}"),
+                    nearest: format!("{prefix}{}", nearest(key, &valid)),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// TOML's errors draw the line with a caret under it; ours are one line.
+fn one_line(error: &toml::de::Error) -> String {
+    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_definition_reads_back_as_written() {
+        let mut definition = TrainDefinition::default();
+        for (key, value) in [
+            ("arm", "ls"),
+            ("window", "32"),
+            ("learning_rate", "1e-3"),
+            ("weight_decay", "0"),
+            ("betas", "[0.9, 0.95]"),
+            ("corpus.recall", "0.5"),
+        ] {
+            definition.set(key, value).unwrap();
+        }
+        assert_eq!(definition.arm, Arm::Ls);
+        assert_eq!(definition.weight_decay, 0.0);
+        assert_eq!(definition.corpus.recall, 0.5);
+        let again = TrainDefinition::from_table(&definition.to_table().unwrap()).unwrap();
+        assert_eq!(again, definition);
+    }
+
+    #[test]
+    fn an_unknown_key_names_the_nearest_one() {
+        let mut definition = TrainDefinition::default();
+        for (key, nearest) in [("learning_rat", "learning_rate"), ("corpus.recal", "corpus.recall")]
+        {
+            let error = definition.set(key, "1").unwrap_err().to_string();
+            assert!(error.contains(&format!("{nearest:?}")) && error.contains(key), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_value_is_refused_in_one_line_that_names_its_key() {
+        for (key, value) in [
+            ("d_model", "66"),
+            ("window", "0"),
+            ("context", "0"),
+            ("steps", "0"),
+            ("learning_rate", "0"),
+            ("learning_rate", "nan"),
+            ("dtype", "bfloat16"),
+            ("arm", "lsa"),
+            ("valid_fraction", "1"),
+            ("layers", "three"),
+            ("layers", "-1"),
+            ("corpus.recall", "1.5"),
+        ] {
+            let mut definition = TrainDefinition::default();
+            let error = definition.set(key, value).unwrap_err().to_string();
+            let name = key.rsplit('.').next().unwrap();
+            assert!(error.contains(name), "{key}={value}: {error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
+            assert_eq!(definition, TrainDefinition::default());
+        }
+    }
+
+    #[test]
+    fn arms_differ_in_their_heads_alone() {
+        let mut definition = TrainDefinition::default();
+        let local = HeadKind::Local { window: 16 };
+        assert_eq!(definition.head_kinds(), [HeadKind::Global; 4]);
+        definition.set("arm", "ls").unwrap();
+        assert_eq!(definition.head_kinds(), [HeadKind::Global, local, local, local]);
+        definition.set("arm", "local-only").unwrap();
+        assert_eq!(definition.head_kinds(), [local; 4]);
+    }
+}

@@ -1,0 +1,80 @@
+//! What can be wrong with a training run.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a training run could not be defined, started or saved. Each message says what was found
+/// and what to do. A run that diverges is not an error but an [`Outcome`](crate::Outcome).
+#[derive(Debug, thiserror::Error)]
+pub enum LmError {
+    /// A key that a training definition does not have.
+    #[error("unknown key {found:?} in a training definition; did you mean {nearest:?}?")]
+    UnknownKey {
+        /// The key as given.
+        found: String,
+        /// The valid key that reads most like it.
+        nearest: String,
+    },
+    /// A key with a value that it cannot take.
+    #[error("{key} = {found}: {why}")]
+    Value {
+        /// The key.
+        key: &'static str,
+        /// The value as given.
+        found: String,
+        /// What the key may be.
+        why: String,
+    },
+    /// A value of the wrong type, or a definition that is not TOML.
+    #[error("training definition: {0}")]
+    Definition(String),
+    /// A corpus too short for the context.
+    #[error(
+        "the {split} split of the text has {tokens} tokens, one context needs {needed}: give a longer text or a smaller --set context=…"
+    )]
+    TextTooShort {
+        /// Which split.
+        split: &'static str,
+        /// How many tokens it has.
+        tokens: usize,
+        /// How many one window of context + 1 tokens needs.
+        needed: usize,
+    },
+    /// A text that cannot be made into characters.
+    #[error("the text is not UTF-8 at byte {byte}: convert it, or set vocabulary=byte")]
+    NotUtf8 {
+        /// The first byte that is not part of a character.
+        byte: usize,
+    },
+    /// A symbol that the vocabulary lacks.
+    #[error("{found:?} is not in the vocabulary that the model was trained with")]
+    NotInVocabulary {
+        /// The character as found.
+        found: char,
+    },
+    /// A text for a model of the synthetic corpus.
+    #[error("the model was trained on the synthetic corpus, whose symbols no text is written in")]
+    NoWrittenForm,
+    /// A file of weights that does not fit the model.
+    #[error("{}: {why}", path.display())]
+    Weights {
+        /// The file.
+        path: PathBuf,
+        /// What does not fit.
+        why: String,
+    },
+    /// A file that could not be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A recorder that could not keep a record, as on a full disk.
+    #[error("a record of the run could not be written: {0}")]
+    Recorder(#[from] io::Error),
+    /// An error of the tensor library: a shape or a device, never a value that a user gave.
+    #[error("tensor operation: {0}")]
+    Tensor(#[from] candle_core::Error),
+}

@@ -1,0 +1,22 @@
+//! What training does: a GPT-2-style language model whose attention heads are global or local,
+//! trained on a text or on a seeded synthetic corpus, with the logits of every head logged.
+
+mod attention;
+mod corpus;
+mod definition;
+mod error;
+mod model;
+mod operators;
+mod optimiser;
+mod records;
+mod schedule;
+mod simd;
+mod trainer;
+mod weights;
+
+pub use corpus::{Corpus, SyntheticCorpus, Vocabulary};
+pub use definition::{Arm, Dtype, Positions, Schedule, TextVocabulary, TrainDefinition};
+pub use error::LmError;
+pub use model::{Forward, HeadStatistics, Model, ModelShape};
+pub use records::{EvalRecord, HeadRecord, Outcome, Recorder, Split, StepRecord, TrainSummary};
+pub use trainer::Trainer;

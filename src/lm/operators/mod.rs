@@ -1,0 +1,47 @@
+//! Differentiable operators of the language model on the CPU, each with its own backward.
+//!
+//! The tensor library's fast layer norm cuts gradients without a word, its embedding backward is
+//! slow at a small d_model, and its GELU keeps a dozen intermediate tensors; these do the same
+//! work in one pass each. Reductions over rows go in chunks of a fixed size, added in order, so
+//! results do not depend on the number of threads.
+
+mod cross_entropy;
+mod embedding;
+mod gelu;
+mod layer_norm;
+mod linear;
+
+pub(super) use cross_entropy::cross_entropy;
+pub(super) use embedding::embed;
+pub(super) use gelu::gelu;
+pub(super) use layer_norm::layer_norm;
+pub(super) use linear::{Stored, linear};
+
+use candle_core::{CpuStorage, Layout, Result, Storage, Tensor, WithDType, bail};
+
+/// Rows that one task handles, and that one partial sum covers.
+const CHUNK_ROWS: usize = 64;
+
+/// The elements of a contiguous tensor on the CPU.
+pub(super) fn elements<'a, T: WithDType>(
+    storage: &'a CpuStorage,
+    layout: &Layout,
+) -> Result<&'a [T]> {
+    match layout.contiguous_offsets() {
+        Some((start, end)) => Ok(&storage.as_slice::<T>()?[start..end]),
+        None => bail!("a tensor of shape {:?} is not contiguous", layout.shape()),
+    }
+}
+
+/// Runs `f` on the elements of a tensor on the CPU, made contiguous first where it is not.
+pub(super) fn with_elements<T: WithDType, R>(
+    tensor: &Tensor,
+    f: impl FnOnce(&[T]) -> Result<R>,
+) -> Result<R> {
+    let tensor = tensor.contiguous()?;
+    let (storage, layout) = tensor.storage_and_layout();
+    match &*storage {
+        Storage::Cpu(storage) => f(elements(storage, layout)?),
+        _ => bail!("this operator runs on the CPU only"),
+    }
+}

@@ -1,0 +1,235 @@
+//! AdamW with float32 moments of our own, and clipping by the global norm.
+
+use std::sync::Mutex;
+
+use candle_core::backprop::GradStore;
+use candle_core::{CpuStorage, InplaceOp2, Layout, Result, bail};
+use rayon::prelude::*;
+
+use super::TrainDefinition;
+use super::operators::{elements, with_elements};
+use super::weights::Weight;
+
+/// Added to the root of the second moment.
+const EPSILON: f32 = 1e-8;
+
+/// AdamW (Loshchilov and Hutter 2019, arXiv 1711.05101). At step t with gradient g and rate η:
+///
+/// m ← β₁m + (1 − β₁)g, v ← β₂v + (1 − β₂)g²,
+/// θ ← θ − η λ θ − η (m/(1 − β₁ᵗ)) / (√(v/(1 − β₂ᵗ)) + 10⁻⁸),
+///
+/// with the decay λ on matrices only, not on gains. Gradients are first scaled by
+/// min(1, clip/‖g‖), ‖g‖ over all weights.
+pub(super) struct AdamW {
+    betas: [f64; 2],
+    weight_decay: f64,
+    clip: f64,
+    steps: i32,
+    moments: Vec<Mutex<Moments>>,
+}
+
+/// One weight's running moments.
+struct Moments {
+    first: Vec<f32>,
+    second: Vec<f32>,
+}
+
+impl AdamW {
+    /// An optimiser for `weights` with moments of zero.
+    pub(super) fn new(definition: &TrainDefinition, weights: &[Weight]) -> Self {
+        let moments = weights.iter().map(|weight| {
+            let count = weight.variable.elem_count();
+            Mutex::new(Moments { first: vec![0.0; count], second: vec![0.0; count] })
+        });
+        Self {
+            betas: definition.betas,
+            weight_decay: definition.weight_decay,
+            clip: definition.clip,
+            steps: 0,
+            moments: moments.collect(),
+        }
+    }
+
+    /// Moves the weights by one step and returns the gradient's norm before clipping. Where that
+    /// norm is not finite, nothing moves.
+    ///
+    /// # Errors
+    /// A weight without a gradient, which only a cut in the model's gradients can cause.
+    pub(super) fn step(
+        &mut self,
+        weights: &[Weight],
+        gradients: &GradStore,
+        learning_rate: f64,
+    ) -> Result<f64> {
+        let squares = weights
+            .par_iter()
+            .map(|weight| match gradients.get(&weight.variable) {
+                Some(gradient) => with_elements::<f32, _>(gradient, |g| Ok(squared_norm(g))),
+                None => bail!("{} has no gradient", weight.name),
+            })
+            .collect::<Result<Vec<f64>>>()?;
+        let norm = squares.into_iter().sum::<f64>().sqrt();
+        if !norm.is_finite() {
+            return Ok(norm);
+        }
+        self.steps = self.steps.saturating_add(1);
+        let scale = if norm > self.clip { self.clip / norm } else { 1.0 };
+        let correction = self.betas.map(|beta| 1.0 - beta.powi(self.steps));
+        weights.par_iter().zip(&self.moments).try_for_each(|(weight, moments)| {
+            let Some(gradient) = gradients.get(&weight.variable) else {
+                bail!("{} has no gradient", weight.name);
+            };
+            let decay = if weight.variable.rank() > 1 { self.weight_decay } else { 0.0 };
+            let update = Update {
+                moments,
+                gradient_scale: scale as f32,
+                betas: self.betas.map(|beta| beta as f32),
+                keep: (1.0 - learning_rate * decay) as f32,
+                rate: (learning_rate / correction[0]) as f32,
+                second_scale: (1.0 / correction[1]) as f32,
+            };
+            weight.variable.inplace_op2(&gradient.contiguous()?, &update)
+        })?;
+        Ok(norm)
+    }
+}
+
+/// Σ g², in double precision and in order.
+fn squared_norm(gradient: &[f32]) -> f64 {
+    gradient.iter().map(|&g| f64::from(g) * f64::from(g)).sum()
+}
+
+/// One weight's update, in place and in one pass.
+struct Update<'a> {
+    moments: &'a Mutex<Moments>,
+    gradient_scale: f32,
+    betas: [f32; 2],
+    /// 1 − η λ.
+    keep: f32,
+    /// η / (1 − β₁ᵗ).
+    rate: f32,
+    /// 1 / (1 − β₂ᵗ).
+    second_scale: f32,
+}
+
+impl InplaceOp2 for Update<'_> {
+    fn name(&self) -> &'static str {
+        "adamw"
+    }
+
+    fn cpu_fwd(
+        &self,
+        weight: &mut CpuStorage,
+        weight_layout: &Layout,
+        gradient: &CpuStorage,
+        gradient_layout: &Layout,
+    ) -> Result<()> {
+        let gradient = elements::<f32>(gradient, gradient_layout)?;
+        let (CpuStorage::F32(weight), Some((start, end))) =
+            (weight, weight_layout.contiguous_offsets())
+        else {
+            bail!("adamw: a weight is not contiguous float32");
+        };
+        let Ok(mut moments) = self.moments.lock() else {
+            bail!("adamw: an earlier update of this weight did not finish");
+        };
+        let Moments { first, second } = &mut *moments;
+        let [beta_1, beta_2] = self.betas;
+        let moments = first.iter_mut().zip(second);
+        for ((x, g), (m, v)) in weight[start..end].iter_mut().zip(gradient).zip(moments) {
+            let g = g * self.gradient_scale;
+            *m = beta_1 * *m + (1.0 - beta_1) * g;
+            *v = beta_2 * *v + (1.0 - beta_2) * g * g;
+            *x = *x * self.keep - self.rate * *m / ((*v * self.second_scale).sqrt() + EPSILON);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::{Device, Tensor, Var};
+
+    use super::*;
+
+    fn weight(name: &str, data: &[f32], dimensions: &[usize]) -> Weight {
+        let variable = Var::from_slice(data, dimensions, &Device::Cpu).unwrap();
+        Weight { name: name.to_owned(), variable }
+    }
+
+    fn definition() -> TrainDefinition {
+        TrainDefinition {
+            betas: [0.9, 0.99],
+            weight_decay: 0.5,
+            clip: 1e9,
+            ..TrainDefinition::default()
+        }
+    }
+
+    #[test]
+    fn it_follows_the_trajectory_computed_by_hand() {
+        // f(θ) = 3θ: the gradient is 3 at every step, so m̂ = 3, v̂ = 9 and each step moves by
+        // η, after decay by the factor 1 − ηλ = 0.95 on a matrix and by none on a vector.
+        let weights = [weight("matrix", &[2.0], &[1, 1]), weight("gain", &[2.0], &[1])];
+        let mut optimiser = AdamW::new(&definition(), &weights);
+        let (mut matrix, mut gain) = (2.0f64, 2.0f64);
+        for _ in 0..5 {
+            let total = weights.iter().map(|w| w.variable.sum_all().unwrap());
+            let loss: Tensor = total.reduce(|a, b| (a + b).unwrap()).unwrap();
+            let gradients = (loss * 3.0).unwrap().backward().unwrap();
+            let norm = optimiser.step(&weights, &gradients, 0.1).unwrap();
+            assert!((norm - 18f64.sqrt()).abs() < 1e-6, "{norm}");
+            matrix = matrix * 0.95 - 0.1;
+            gain -= 0.1;
+            for (weight, expected) in weights.iter().zip([matrix, gain]) {
+                let found = weight.variable.flatten_all().unwrap().to_vec1::<f32>().unwrap()[0];
+                let off = (f64::from(found) - expected).abs();
+                assert!(off < 1e-5, "{}: {found}, not {expected}", weight.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_changing_gradient_gives_the_moments_of_the_formula() {
+        // f(θ) = θ²/2 in double precision beside it.
+        let weights = [weight("gain", &[1.5], &[1])];
+        let mut optimiser = AdamW::new(&definition(), &weights);
+        let (mut x, mut m, mut v) = (1.5f64, 0.0, 0.0);
+        for t in 1..=20 {
+            let variable = &weights[0].variable;
+            let loss = (variable.sqr().unwrap() * 0.5).unwrap().sum_all().unwrap();
+            optimiser.step(&weights, &loss.backward().unwrap(), 0.2).unwrap();
+            m = 0.9 * m + 0.1 * x;
+            v = 0.99 * v + 0.01 * x * x;
+            let (m_hat, v_hat) = (m / (1.0 - 0.9f64.powi(t)), v / (1.0 - 0.99f64.powi(t)));
+            x -= 0.2 * m_hat / (v_hat.sqrt() + 1e-8);
+            let found = f64::from(variable.to_vec1::<f32>().unwrap()[0]);
+            assert!((found - x).abs() < 1e-4, "step {t}: {found}, not {x}");
+        }
+    }
+
+    #[test]
+    fn a_gradient_above_the_clip_is_scaled_and_its_norm_told() {
+        // One step of Adam does not see the gradient's scale, the second moment does.
+        let weights = [weight("gain", &[0.0, 0.0], &[2])];
+        let mut optimiser = AdamW::new(&TrainDefinition { clip: 1.0, ..definition() }, &weights);
+        let slope = Tensor::new(&[30.0f32, 40.0], &Device::Cpu).unwrap();
+        let loss = (weights[0].variable.as_tensor() * slope).unwrap().sum_all().unwrap();
+        let norm = optimiser.step(&weights, &loss.backward().unwrap(), 0.1).unwrap();
+        assert!((norm - 50.0).abs() < 1e-4, "{norm}");
+        let moments = optimiser.moments[0].lock().unwrap();
+        for (found, expected) in moments.second.iter().zip([0.01 * 0.36, 0.01 * 0.64]) {
+            assert!((found - expected).abs() < 1e-7, "{found}, not {expected}");
+        }
+    }
+
+    #[test]
+    fn a_gradient_that_is_not_finite_moves_nothing() {
+        let weights = [weight("gain", &[1.0], &[1])];
+        let mut optimiser = AdamW::new(&definition(), &weights);
+        let loss = (weights[0].variable.as_tensor() * f64::NAN).unwrap().sum_all().unwrap();
+        let norm = optimiser.step(&weights, &loss.backward().unwrap(), 0.1).unwrap();
+        assert!(norm.is_nan());
+        assert_eq!(weights[0].variable.to_vec1::<f32>().unwrap(), [1.0]);
+    }
+}
