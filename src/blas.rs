@@ -1,12 +1,13 @@
-//! How many threads one call into OpenBLAS may use.
+//! OpenBLAS: how many threads one call may use, and which library it is.
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_char, c_int};
 
 // Naming this crate is what links the system's OpenBLAS, for ndarray's products too.
 use ndarray_linalg as _;
 
 unsafe extern "C" {
     fn openblas_set_num_threads(threads: c_int);
+    fn openblas_get_config() -> *const c_char;
 }
 
 /// Makes every later call into OpenBLAS run on the thread that calls it.
@@ -17,4 +18,11 @@ unsafe extern "C" {
 pub(crate) fn single_threaded_blas() {
     // SAFETY: OpenBLAS exports this symbol with this signature, and it may be called at any time.
     unsafe { openblas_set_num_threads(1) }
+}
+
+/// The library's version, options and the kernels that it chose for this processor.
+pub(crate) fn description() -> String {
+    // SAFETY: OpenBLAS returns a NUL-terminated text that lives as long as the process.
+    let text = unsafe { CStr::from_ptr(openblas_get_config()) };
+    text.to_string_lossy().trim().to_owned()
 }

@@ -8,6 +8,7 @@ mod lm;
 mod study;
 mod target;
 
+pub use files::write_whole;
 pub use fit::{
     Candidate, Effort, Factors, FactorsError, FitError, Floor, FrontierPoint, LARGEST_CAP, Needed,
     Outcome, Problem, SearchOptions, Solution, frontier, needed_logit, norm_product,
@@ -18,9 +19,9 @@ pub use lm::{
     SyntheticCorpus, TextVocabulary, TrainDefinition, TrainSummary, Trainer, Vocabulary,
 };
 pub use study::{
-    ColumnKind, FRONTIER_COLUMNS, FrontierLabel, Manifest, Observer, Plan, Row, RunFiles,
-    StudyDefinition, StudyError, StudyWork, Sweep, SweepSummary, fit_columns, frontier_rows,
-    needed_row, to_csv, train, train_columns, write_factors,
+    ColumnKind, FRONTIER_COLUMNS, FrontierLabel, Manifest, Observer, Plan, Row, StudyDefinition,
+    StudyError, StudyWork, Sweep, SweepSummary, TrainError, TrainResult, fit_columns,
+    frontier_rows, needed_row, to_csv, train, train_columns, write_factors,
 };
 pub use target::{
     Family, HeadKind, Layout, Parameters, Spectrum, Statistics, Target, TargetError, Visibility,

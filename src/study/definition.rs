@@ -40,6 +40,16 @@ pub enum StudyWork {
     Train(TrainStudy),
 }
 
+impl StudyWork {
+    /// The numbers that it is computed in.
+    pub(super) fn dtype(&self) -> &'static str {
+        match self {
+            Self::Fit(_) => "float64",
+            Self::Train(_) => "float32",
+        }
+    }
+}
+
 /// A grid of fits: every target × n × heads × seed × (all caps together, or each tolerance).
 #[derive(Clone, Debug)]
 pub struct FitStudy {

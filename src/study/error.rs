@@ -69,3 +69,14 @@ impl StudyError {
         Self::Write { path: path.to_owned(), source }
     }
 }
+
+/// Why a training run could not be made: its model, or its files.
+#[derive(Debug, thiserror::Error)]
+pub enum TrainError {
+    /// The definition, the text or the model.
+    #[error(transparent)]
+    Model(#[from] crate::lm::LmError),
+    /// The files.
+    #[error(transparent)]
+    Files(#[from] StudyError),
+}

@@ -36,6 +36,15 @@ impl Row {
         columns.iter().map(|(name, _)| self.get(name)).collect()
     }
 
+    /// The fields that have a value, as a JSON object; what reads as a number is one.
+    pub fn to_json(&self) -> serde_json::Value {
+        let value = |text: &str| match text.parse::<f64>().ok().and_then(serde_json::Number::from_f64) {
+            Some(number) => serde_json::Value::Number(number),
+            None => text.into(),
+        };
+        self.0.iter().map(|(name, text)| ((*name).to_owned(), value(text))).collect()
+    }
+
     /// A row from fields in the order of `columns`.
     pub(super) fn from_fields<'f>(
         columns: &Columns,

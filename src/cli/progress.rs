@@ -1,0 +1,159 @@
+//! Progress on standard error: a bar with rate and time left on a terminal, plain lines otherwise.
+
+use std::io::IsTerminal as _;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use rank_study::Observer;
+
+/// How often a plain line is printed at most, where there is no terminal.
+const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
+/// The bar counts in these parts of an estimated second.
+const PARTS: f64 = 1000.0;
+
+/// The progress of work whose whole is known beforehand as an estimate in seconds.
+pub struct Progress {
+    show: Show,
+    state: Mutex<State>,
+}
+
+enum Show {
+    Nothing,
+    Bar(ProgressBar),
+    Lines,
+}
+
+struct State {
+    what: String,
+    done: f64,
+    total: f64,
+    cells: usize,
+    started: Instant,
+    printed: Option<Instant>,
+}
+
+impl Progress {
+    /// Progress towards `total_s` estimated seconds; shows nothing where `quiet`.
+    pub fn new(total_s: f64, quiet: bool) -> Self {
+        let show = if quiet {
+            Show::Nothing
+        } else if std::io::stderr().is_terminal() {
+            let bar = ProgressBar::new((total_s * PARTS) as u64);
+            let style = ProgressStyle::with_template(
+                "{bar:30} {percent:>3}%  {elapsed} gone, {eta} left  {wide_msg}",
+            );
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar.enable_steady_tick(Duration::from_millis(250));
+            Show::Bar(bar)
+        } else {
+            Show::Lines
+        };
+        let state = State {
+            what: String::new(),
+            done: 0.0,
+            total: total_s.max(1e-9),
+            cells: 0,
+            started: Instant::now(),
+            printed: None,
+        };
+        Self { show, state: Mutex::new(state) }
+    }
+
+    /// Names the study at work.
+    pub fn study(&self, name: &str) {
+        self.with(|state| state.what = name.to_owned());
+    }
+
+    /// Prints a line beside the bar.
+    pub fn say(&self, line: &str) {
+        match &self.show {
+            Show::Nothing => {}
+            Show::Bar(bar) => bar.println(line),
+            Show::Lines => eprintln!("{line}"),
+        }
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        if let Show::Bar(bar) = &self.show {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        // A panic in another cell leaves the counters as good as they were.
+        change(&mut self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+
+    fn line_is_due(state: &mut State) -> Option<String> {
+        let due = state.printed.is_none_or(|at| at.elapsed() >= PLAIN_INTERVAL);
+        if !due {
+            return None;
+        }
+        state.printed = Some(Instant::now());
+        let share = (state.done / state.total).min(1.0);
+        let gone = state.started.elapsed().as_secs_f64();
+        let left = if share > 0.0 { gone / share - gone } else { state.total };
+        Some(format!(
+            "{}: {:.0} % done, {} cells finished, {} gone, about {} left",
+            state.what,
+            100.0 * share,
+            state.cells,
+            duration(gone),
+            duration(left)
+        ))
+    }
+}
+
+/// Seconds as a person says them: `48 s`, `3 min 20 s`, `2 h 5 min`.
+pub fn duration(seconds: f64) -> String {
+    let whole = seconds.max(0.0).round() as u64;
+    match whole {
+        0..60 => format!("{whole} s"),
+        60..3600 => format!("{} min {} s", whole / 60, whole % 60),
+        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+impl Observer for Progress {
+    fn cell_started(&self, cell: &str) {
+        if let Show::Bar(bar) = &self.show {
+            bar.set_message(self.with(|state| format!("{}/{cell}", state.what)));
+        }
+    }
+
+    fn advanced(&self, seconds: f64) {
+        let (line, done) = self.with(|state| {
+            state.done += seconds;
+            (matches!(self.show, Show::Lines).then(|| Self::line_is_due(state)).flatten(), state.done)
+        });
+        match &self.show {
+            Show::Bar(bar) => bar.set_position((done * PARTS) as u64),
+            Show::Lines => line.iter().for_each(|line| eprintln!("{line}")),
+            Show::Nothing => {}
+        }
+    }
+
+    fn cell_finished(&self, cell: &str, outcome: &str) {
+        let what = self.with(|state| {
+            state.cells += 1;
+            state.what.clone()
+        });
+        if outcome.starts_with("failed") {
+            self.say(&format!("{what}/{cell} {outcome}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::duration;
+
+    #[test]
+    fn durations_read_as_a_person_says_them() {
+        for (seconds, text) in [(0.4, "0 s"), (59.6, "1 min 0 s"), (200.0, "3 min 20 s"), (7500.0, "2 h 5 min")] {
+            assert_eq!(duration(seconds), text);
+        }
+    }
+}

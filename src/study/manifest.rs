@@ -1,0 +1,153 @@
+//! What made some rows: the command, the code, the machine, the times.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::StudyError;
+use crate::files::write_whole;
+
+/// The crates whose versions can change a number.
+const VERSIONED: [&str; 7] =
+    ["ndarray", "ndarray-linalg", "nalgebra", "candle-core", "candle-nn", "polars", "rand_chacha"];
+
+/// `manifest.toml`: written beside rows, so that whoever reads them knows where they come from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The command as it was given.
+    pub command: String,
+    /// This program's version.
+    pub version: String,
+    /// The revision of the repository that it ran in; empty where there is none.
+    pub git_revision: String,
+    /// When it first started, in UTC.
+    pub started: String,
+    /// When it last ended, in UTC; empty while it runs.
+    pub ended: String,
+    /// Seconds at work, over all invocations.
+    pub wall_time_s: f64,
+    /// Threads.
+    pub threads: usize,
+    /// The processor.
+    pub cpu: String,
+    /// The BLAS library and the kernels that it chose.
+    pub blas: String,
+    /// The numbers computed with.
+    pub dtype: String,
+    /// Versions of the crates that can change a number.
+    pub versions: BTreeMap<String, String>,
+    /// What is particular to the rows: a study's or a training run's own entries.
+    #[serde(flatten)]
+    pub more: toml::Table,
+}
+
+impl Manifest {
+    /// A manifest of this process on this machine, started now.
+    pub fn begin(threads: usize, dtype: &str) -> Self {
+        let command: Vec<String> = std::iter::once("rank-study".to_owned())
+            .chain(std::env::args().skip(1))
+            .map(|word| if word.contains(' ') { format!("'{word}'") } else { word })
+            .collect();
+        Self {
+            command: command.join(" "),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            git_revision: git_revision(),
+            started: now(),
+            ended: String::new(),
+            wall_time_s: 0.0,
+            threads,
+            cpu: cpu(),
+            blas: crate::blas::description(),
+            dtype: dtype.to_owned(),
+            versions: versions(),
+            more: toml::Table::new(),
+        }
+    }
+
+    /// Stamps the end, after `wall_time_s` more seconds of work.
+    pub fn end(&mut self, wall_time_s: f64) {
+        self.ended = now();
+        self.wall_time_s += wall_time_s;
+    }
+
+    /// Reads a manifest.
+    ///
+    /// # Errors
+    /// A file that is missing or is no manifest.
+    pub fn read(path: &Path) -> Result<Self, StudyError> {
+        let text = std::fs::read_to_string(path).map_err(|e| StudyError::read(path, e))?;
+        toml::from_str(&text).map_err(|e| StudyError::Definition {
+            path: path.to_owned(),
+            why: format!("not a manifest: {}", e.message().replace('\n', " ")),
+        })
+    }
+
+    /// Writes the manifest, whole or not at all.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), StudyError> {
+        let text = toml::to_string_pretty(self).map_err(|e| StudyError::Definition {
+            path: path.to_owned(),
+            why: format!("cannot be written as TOML: {e}"),
+        })?;
+        write_whole(path, text.as_bytes()).map_err(|e| StudyError::write(path, e))
+    }
+
+    /// One of the entries particular to the rows, as text; empty where there is none.
+    pub fn text(&self, key: &str) -> &str {
+        self.more.get(key).and_then(toml::Value::as_str).unwrap_or("")
+    }
+
+    /// Processor, threads and BLAS in one line.
+    pub fn machine(&self) -> String {
+        format!("{}, {} threads, {}", self.cpu, self.threads, self.blas)
+    }
+}
+
+fn now() -> String {
+    chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
+}
+
+fn git_revision() -> String {
+    let output = std::process::Command::new("git")
+        .args(["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])
+        .stderr(std::process::Stdio::null())
+        .output();
+    match output {
+        Ok(output) if output.status.success() => {
+            String::from_utf8_lossy(&output.stdout).trim().to_owned()
+        }
+        // No git, or no repository: the version alone tells which code it was.
+        _ => String::new(),
+    }
+}
+
+fn cpu() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    info.lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
+        .map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned())
+}
+
+fn versions() -> BTreeMap<String, String> {
+    #[derive(Deserialize)]
+    struct Lock {
+        package: Vec<Package>,
+    }
+    #[derive(Deserialize)]
+    struct Package {
+        name: String,
+        version: String,
+    }
+    let lock: Lock = match toml::from_str(include_str!("../../Cargo.lock")) {
+        Ok(lock) => lock,
+        Err(_) => return BTreeMap::new(),
+    };
+    let packages = lock.package.into_iter();
+    packages
+        .filter(|p| VERSIONED.contains(&p.name.as_str()))
+        .map(|p| (p.name, p.version))
+        .collect()
+}

@@ -1,0 +1,30 @@
+//! From a definition to its rows: cells, what each measures, and their saving as they end.
+
+mod definition;
+mod error;
+mod fit_cell;
+mod manifest;
+mod row;
+mod schema;
+mod store;
+mod sweep;
+mod train_cell;
+mod train_run;
+
+pub use definition::{StudyDefinition, StudyWork};
+pub use error::{StudyError, TrainError};
+pub use fit_cell::{FrontierLabel, frontier_rows, needed_row, write_factors};
+pub use manifest::Manifest;
+pub use row::{Row, to_csv};
+pub use schema::{ColumnKind, FRONTIER_COLUMNS, fit_columns, train_columns};
+pub use sweep::{Observer, Plan, Sweep, SweepSummary};
+pub use train_run::{TrainResult, train};
+
+/// Raised when the meaning or the method of a measurement changes, so that rows measured before are
+/// measured again.
+const MEASUREMENT_VERSION: u32 = 1;
+
+fn hex_digest(bytes: &[u8]) -> String {
+    use sha2::{Digest, Sha256};
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,144 @@
+//! One cell of a study of training runs, and the row that it gives.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::definition::TrainStudy;
+use super::row::Row;
+use super::train_run::train;
+use super::{StudyError, TrainError};
+use crate::lm::{Corpus, Outcome, TrainDefinition};
+
+/// A text to train on.
+#[derive(Clone, Debug)]
+pub(super) struct TextSource {
+    /// The file's name without its ending, fit for a folder's name.
+    pub name: String,
+    path: String,
+    bytes: Arc<Vec<u8>>,
+}
+
+impl TextSource {
+    pub fn read(path: &Path) -> Result<Self, StudyError> {
+        let bytes = std::fs::read(path).map_err(|e| StudyError::read(path, e))?;
+        let stem = path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' };
+        Ok(Self {
+            name: stem.chars().map(plain).collect(),
+            path: path.display().to_string(),
+            bytes: Arc::new(bytes),
+        })
+    }
+}
+
+/// One training run of a study.
+#[derive(Clone, Debug)]
+pub(super) struct TrainCell {
+    run: String,
+    definition: TrainDefinition,
+    text: Option<TextSource>,
+    corpus_sha256: String,
+}
+
+impl TrainCell {
+    /// Every cell of a study: its runs, each at its seeds.
+    pub fn all(
+        study: &TrainStudy,
+        text: Option<&TextSource>,
+    ) -> Result<Vec<(String, Self)>, StudyError> {
+        let mut cells = Vec::new();
+        for (run, definition, seeds) in &study.runs {
+            for &seed in seeds {
+                let definition = TrainDefinition { seed, ..definition.clone() };
+                let corpus_sha256 = match text {
+                    Some(text) => super::hex_digest(&text.bytes),
+                    None => format!("{:?}", definition.corpus),
+                };
+                let text = text.cloned();
+                let run = run.clone();
+                cells.push((
+                    format!("{run}/s{seed}"),
+                    Self { run, definition, text, corpus_sha256 },
+                ));
+            }
+        }
+        Ok(cells)
+    }
+
+    /// All that the run's numbers depend on, as text.
+    pub fn settings(&self) -> String {
+        format!("{:?} {}", self.definition, self.corpus_sha256)
+    }
+
+    /// What the run takes, in seconds of one core, roughly.
+    pub fn cost_s(&self) -> f64 {
+        let d = &self.definition;
+        let tokens = (d.steps * d.batch * d.context) as f64;
+        let dense = 12.0 * (d.layers * d.d_model * d.d_model) as f64;
+        let seen: usize = d
+            .head_kinds()
+            .iter()
+            .map(|kind| match kind {
+                crate::target::HeadKind::Global => d.context / 2,
+                crate::target::HeadKind::Local { window } => (*window).min(d.context),
+            })
+            .sum();
+        let attention = 2.0 * (d.layers * seen * d.d_model / d.heads) as f64;
+        tokens * 6.0 * (dense + attention) / SUSTAINED_FLOPS
+    }
+
+    /// The columns that identify the run, without what it measures.
+    pub fn identity(&self) -> Row {
+        let d = &self.definition;
+        let mut row = Row::default();
+        row.set("run", &self.run);
+        if let Ok(table) = d.to_table() {
+            let arm = table.get("arm").and_then(toml::Value::as_str).map(str::to_owned);
+            row.set_some("arm", arm);
+        }
+        row.set("seed", d.seed);
+        row.set("corpus", self.text.as_ref().map_or("synthetic", |text| &text.name));
+        row.set("layers", d.layers);
+        row.set("d_model", d.d_model);
+        row.set("heads", d.heads);
+        row.set("global_heads", d.head_kinds().iter().filter(|kind| **kind == crate::target::HeadKind::Global).count());
+        row.set("window", d.window);
+        row.set("context", d.context);
+        row.set("batch", d.batch);
+        row.set("steps", d.steps);
+        row.set("learning_rate", d.learning_rate);
+        row
+    }
+
+    /// Trains; none where it was stopped before its end. `advanced` is told each share of the run as
+    /// it passes.
+    pub fn run(
+        &self,
+        folder: &Path,
+        stop: &AtomicBool,
+        advanced: &(dyn Fn(f64) + Sync),
+    ) -> Result<Option<Vec<Row>>, TrainError> {
+        let (corpus, source) = match &self.text {
+            Some(text) => (Corpus::from_text(&self.definition, &text.bytes)?, text.path.as_str()),
+            None => (Corpus::synthetic(&self.definition)?, "synthetic"),
+        };
+        let share = 1.0 / self.definition.steps as f64;
+        let result =
+            train(&self.definition, &corpus, source, folder, stop, &|_| advanced(share))?;
+        if result.summary.outcome == Outcome::Stopped {
+            return Ok(None);
+        }
+        let mut row = self.identity();
+        row.set("parameters", result.summary.parameters);
+        row.set_some("train_loss_nats", result.train_loss_nats);
+        row.set_some("valid_loss_nats", result.summary.valid_loss_nats);
+        row.set_some("max_abs_logit", result.summary.max_abs_logit);
+        row.set("outcome", result.outcome());
+        row.set("wall_time_s", (result.summary.wall_time_s * 1e6).round() / 1e6);
+        Ok(Some(vec![row]))
+    }
+}
+
+/// What one core sustained in training, for the estimate of time left alone.
+const SUSTAINED_FLOPS: f64 = 2e10;
