@@ -295,6 +295,12 @@ fn sizes_that_cannot_be_built_are_errors() {
         (Family::Prefix, 1_000_000, "lower n"),
         (Family::PreviousToken { k: 1 }, usize::MAX, "lower n"),
         (Family::Landmark { m: 5 }, 4, "m is 5"),
+        (Family::Landmark { m: 0 }, 4, "m is 0"),
+        (
+            Family::Permuted { family: Box::new(Family::UniformBand { window: 0 }) },
+            4,
+            "window is 0",
+        ),
     ] {
         let error = family.build(n, 0, CAUSAL).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");

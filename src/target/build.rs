@@ -5,6 +5,7 @@ use std::path::Path;
 use rand::seq::SliceRandom;
 use rand_distr::Gamma;
 
+use super::check::Check;
 use super::draws::{self, Purpose, generator};
 use super::{Family, Target, TargetError, Visibility};
 
@@ -22,15 +23,16 @@ impl Family {
     /// seed, on any number of threads.
     ///
     /// # Errors
-    /// `Empty` for n = 0; `TooLarge`; `Parameter` for more landmarks than columns, for `permuted`
-    /// under causal visibility, and for a file whose matrix is not n × n; whatever
-    /// [`Target::read`] finds wrong with a file.
+    /// `Empty` for n = 0; `TooLarge`; `Parameter` for a value out of bounds, for more landmarks than
+    /// columns, for `permuted` under causal visibility, and for a file whose matrix is not n × n;
+    /// whatever [`Target::read`] finds wrong with a file.
     pub fn build(
         &self,
         n: usize,
         seed: u64,
         visibility: Visibility,
     ) -> Result<Target, TargetError> {
+        self.check_parameters()?;
         self.check_size(n)?;
         match self {
             Self::Permuted { .. } if visibility == Visibility::Causal => Err(self.wrong(
@@ -107,6 +109,19 @@ impl Family {
             columns.iter().map(|&c| c as usize).zip(probabilities.iter().copied()).collect()
         };
         Ok((0..n).map(row).collect())
+    }
+
+    /// A family can be written by hand, so its parameters are checked once more.
+    fn check_parameters(&self) -> Result<(), TargetError> {
+        match self {
+            Self::Mixture { local, global, .. } => {
+                Check { family: self.name(), parameters: &self.parameters() }.lambda()?;
+                local.check_parameters()?;
+                global.check_parameters()
+            }
+            Self::Permuted { family } => family.check_parameters(),
+            _ => Self::from_parameters(self.name(), &self.parameters()).map(|_| ()),
+        }
     }
 
     fn check_size(&self, n: usize) -> Result<(), TargetError> {

@@ -7,7 +7,7 @@ use super::check::Check;
 use super::nearest::nearest;
 use super::{Parameters, TargetError};
 
-/// A family of target attention matrices with its parameters, checked.
+/// A family of target attention matrices with its parameters.
 ///
 /// Every family but `permuted` and `file` is causal: row i has weight on columns j ≤ i alone,
 /// whatever the visibility under which it is built. Bands have fewer lags in their first rows and
@@ -185,7 +185,8 @@ impl Family {
     }
 
     /// Every parameter with its value, defaults included: `from_parameters` of the name and these
-    /// gives the same family again.
+    /// gives the same family again. Where the parts of a mixture written by hand differ in one
+    /// parameter, the local part's is given.
     pub fn parameters(&self) -> Parameters {
         let none = Parameters::default();
         match self {

@@ -15,10 +15,11 @@ weights pi on the simplex,
 
 Method: the constraint enters as the augmented Lagrangian of Powell, Hestenes and Rockafellar,
 (1/(2 rho)) sum (max(0, lambda + rho (|z| - L))^2 - lambda^2); L-BFGS-B minimises over the factors,
-lambda <- max(0, lambda + rho (|z| - L)), rho grows. The factors are then shrunk so that the cap
+lambda <- max(0, lambda + rho (|z| - L)), rho grows slowly. The factors are then shrunk so that the cap
 holds exactly, and kl_nats is evaluated at those. The problem is not convex, so every start goes up
-the caps and down again, each from the one before, and the best of each cap is polished from itself
-and from its neighbours. What is reported is an upper bound on the optimum, by construction.
+the caps and down again, each from the one before; then the best of each cap is fitted again from
+itself, from its neighbours, and from itself with noise added. What is reported is an upper bound on
+the optimum, by construction. With --continue the factors already beside the script are one start.
 
 The floors (no rank limit) are convex, row by row: L-BFGS-B over z in the box [-L, L].
 """
@@ -151,7 +152,7 @@ class Problem:
             point = self.capped(x, cap)
             if (value := self.value(point)) < best_value:
                 best, best_value = point, value
-            rho *= 1.7
+            rho *= 1.15
         return best, best_value
 
 
@@ -185,8 +186,10 @@ def spectral_start(problem, cap):
 # The search.
 
 
-def search(problem, caps, starts, iterations, rounds, polish, log):
+def search(problem, caps, starts, stored, iterations, rounds, polish, log, save):
     best = {cap: (None, np.inf, "") for cap in caps}
+    for cap, (x, name) in zip(caps, stored):
+        best[cap] = (x, problem.value(problem.capped(x, cap)), name)
     found = {cap: [] for cap in caps}
 
     def attempt(x, cap, name, iterations, rounds):
@@ -205,13 +208,20 @@ def search(problem, caps, starts, iterations, rounds, polish, log):
             x = attempt(x, cap, f"{name}, up", iterations, rounds)
         for cap in reversed(caps[:-1]):
             x = attempt(x, cap, f"{name}, down", iterations, rounds)
+        save(best, found)
     for round_ in range(polish):
+        rng = np.random.default_rng([2026, round_, len(stored)])
         for at, cap in enumerate(caps):
             for near in [at, at - 1, at + 1]:
                 if 0 <= near < len(caps):
-                    name = best[caps[near]][2].split("; ")[0]
-                    attempt(best[caps[near]][0], cap, f"{name}; polished from {caps[near]:g}", 3 * iterations, rounds)
-    return best, found
+                    x, _, name = best[caps[near]]
+                    attempt(x, cap, f"{name.split(';')[0]}; again from {caps[near]:g}", 2 * iterations, rounds)
+            for share in [0.1, 0.3]:
+                x, _, name = best[cap]
+                noise = share * x[: problem.size].std() * rng.normal(size=problem.size)
+                x = x + np.append(noise, np.zeros(len(problem.masks)))
+                attempt(x, cap, f"{name.split(';')[0]}; again with noise {share}", 2 * iterations, rounds)
+            save(best, found)
 
 
 # The floors.
@@ -243,7 +253,9 @@ def floors(a, cap):
             top = z.max()
             log_p = z - top - np.log(np.exp(z - top).sum())
             on = row > 0
-            return (row[on] * (np.log(row[on]) - log_p[on])).sum(), np.exp(log_p) - row
+            value = (row[on] * (np.log(row[on]) - log_p[on])).sum()
+            # L-BFGS-B measures progress against max(1, |f|), and floors can be of order 1e-7.
+            return 1e8 * value, 1e8 * (np.exp(log_p) - row)
 
         z = minimize(
             objective,
@@ -251,7 +263,7 @@ def floors(a, cap):
             jac=True,
             method="L-BFGS-B",
             bounds=[(-cap, cap)] * (i + 1),
-            options={"maxiter": 20000, "maxfun": 40000, "maxcor": 30, "ftol": 1e-16, "gtol": 1e-13},
+            options={"maxiter": 20000, "maxfun": 40000, "maxcor": 30, "ftol": 0.0, "gtol": 1e-9},
         ).x
         found = np.exp(z - z.max()) / np.exp(z - z.max()).sum()
         inside = (np.abs(z) < cap * (1 - 1e-6)) & (row > 1e-6)
@@ -278,7 +290,7 @@ def write_fits(name, problem, best, found):
     rows = []
     for cap in caps:
         x, value, start = best[cap]
-        values = sorted(v for v, _ in found[cap])
+        values = sorted(v for v, _ in found[cap]) or [value]
         weights = np.exp(problem.split(x)[2] - np.logaddexp.reduce(problem.split(x)[2]))
         near = sum(v <= value + 1e-3 for v in values)
         rows.append([f"{cap:g}", repr(float(value)), repr(float(problem.largest(x))), len(values), near,
@@ -290,6 +302,15 @@ def write_fits(name, problem, best, found):
     # Shape (caps, 2, heads, n, d): Q, then K.
     factors = np.array([best[cap][0][: problem.size].reshape(problem.shape) for cap in caps])
     np.save(HERE / f"{name}-factors.npy", factors)
+
+
+def read_fits(name, problem):
+    """The stored factors and weights of every cap, and the starts that they came from."""
+    factors = np.load(HERE / f"{name}-factors.npy")
+    with open(HERE / f"{name}.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    weights = [np.log([float(w) for w in row["weights"].split()]) for row in rows]
+    return [(np.append(f.ravel(), w), row["start"]) for f, w, row in zip(factors, weights, rows)]
 
 
 def check_gradient(problem, rng):
@@ -308,6 +329,7 @@ def main():
     parser.add_argument("--iterations", type=int, default=400, help="of L-BFGS-B, in each round")
     parser.add_argument("--rounds", type=int, default=14, help="of the augmented Lagrangian")
     parser.add_argument("--polish", type=int, default=2)
+    parser.add_argument("--continue", dest="resume", action="store_true")
     parser.add_argument("--only", choices=["floors", "dense-local", "mixture"])
     options = parser.parse_args()
     begun = time.process_time()
@@ -317,8 +339,10 @@ def main():
 
     def run(name, problem, caps, starts, rounds):
         check_gradient(problem, np.random.default_rng(0))
-        best, found = search(problem, caps, starts, options.iterations, rounds, options.polish, log)
-        write_fits(name, problem, best, found)
+        stored = read_fits(name, problem) if options.resume else []
+        # Written after every start, so that a run cut short leaves what it found.
+        save = lambda best, found: write_fits(name, problem, best, found)
+        search(problem, caps, starts, stored, options.iterations, rounds, options.polish, log, save)
         log(f"{name}: {problem.evaluations} evaluations")
 
     n, window, d = 96, 32, 8
@@ -340,7 +364,7 @@ def main():
         run("dense-local-n96", Problem(dense_local, [visible(n)], d), CAPS, options.starts, options.rounds)
     if options.only in (None, "mixture"):
         masks = [visible(n, 24), visible(n)]
-        run("mixture-n96", Problem(mixture, masks, d), CAPS[:3], options.starts // 2, options.rounds)
+        run("mixture-n96", Problem(mixture, masks, 4), CAPS[:3], options.starts // 2, options.rounds)
 
 
 if __name__ == "__main__":
