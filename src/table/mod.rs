@@ -1,0 +1,25 @@
+//! Rows into tables: reading what was measured, gathering it over seeds, writing it for programs
+//! and people.
+
+mod columns;
+mod digits;
+mod error;
+mod grid;
+mod growth;
+mod growth_table;
+mod layouts;
+mod rows;
+mod schema;
+mod slope;
+mod spread;
+mod targets;
+mod write;
+
+pub use digits::significant;
+pub use error::TableError;
+pub use grid::{Align, Cell, Column, Table};
+pub use growth::{Growth, GrowthCell, GrowthSeed, GrowthSlope};
+pub use layouts::{LayoutCell, LayoutSeed, Layouts};
+pub use rows::Rows;
+pub use slope::Slope;
+pub use spread::Spread;
