@@ -1,11 +1,17 @@
 //! rank-study: how large must attention logits grow when the queries and keys are low-rank, and
 //! does that explain what happens in real language-model training?
 
+mod figure;
 mod table;
 mod target;
 
+pub use figure::{
+    Axis, Figure, FigureError, Ink, Key, Marker, Panel, Rgb, Scale, Series, Shape, Stroke, Tick,
+    inflation, layouts, logits_needed, training,
+};
 pub use table::{
     Align, Cell, Column, Growth, GrowthCell, GrowthSeed, GrowthSlope, LayoutCell, LayoutSeed,
-    Layouts, Rows, Slope, Spread, Table, TableError, significant,
+    Layouts, Rows, RunLog, Slope, Spread, Table, TableError, TrainingRun, Trainings, plural,
+    significant,
 };
 pub use target::{HeadKind, Layout, Target, TargetError, Visibility};

@@ -21,6 +21,11 @@ pub fn significant(value: f64, digits: usize) -> String {
     format!("{rounded:.decimals$}")
 }
 
+/// `1 seed`, `3 seeds`.
+pub fn plural(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::significant;

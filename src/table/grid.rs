@@ -52,6 +52,8 @@ pub enum Cell {
     Text(String),
     /// A count.
     Integer(i64),
+    /// A number that was set, not measured: shown in full.
+    Setting(f64),
     /// A measured number, and how many of its digits mean something.
     Number {
         /// The value in full.
@@ -96,6 +98,7 @@ impl Cell {
         match self {
             Self::Text(text) => text.clone(),
             Self::Integer(value) => value.to_string(),
+            Self::Setting(value) => value.to_string(),
             Self::Number { value, digits } => significant(*value, *digits),
             Self::Over { spread, digits } => spread.shown(*digits),
             Self::Missing => "–".to_owned(),

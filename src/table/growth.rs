@@ -158,10 +158,7 @@ fn gather(rows: &DataFrame) -> PolarsResult<Vec<GrowthCell>> {
             col("max_abs_logit"),
             col("floor_max_abs_logit"),
             col("inflation"),
-            col("reached")
-                .and(col("outcome").eq(lit("step-limit")))
-                .sum()
-                .alias("step_limited"),
+            col("reached").and(col("outcome").eq(lit("step-limit"))).sum().alias("step_limited"),
         ])
         .collect()?;
     cells(&groups)
@@ -194,7 +191,8 @@ fn cells(groups: &DataFrame) -> PolarsResult<Vec<GrowthCell>> {
 
 fn seeds(groups: &DataFrame) -> PolarsResult<Vec<Vec<GrowthSeed>>> {
     let (seed, reached) = (grouped(groups, "seed")?, grouped(groups, "reached")?);
-    let (needed, floor) = (grouped(groups, "max_abs_logit")?, grouped(groups, "floor_max_abs_logit")?);
+    let (needed, floor) =
+        (grouped(groups, "max_abs_logit")?, grouped(groups, "floor_max_abs_logit")?);
     let inflation = grouped(groups, "inflation")?;
     let one = |cell: usize, at: usize| {
         let reached = reached[cell][at] == Some(1.0);
@@ -205,7 +203,9 @@ fn seeds(groups: &DataFrame) -> PolarsResult<Vec<Vec<GrowthSeed>>> {
             inflation: inflation[cell][at].filter(|value| reached && value.is_finite()),
         }
     };
-    Ok((0..seed.len()).map(|cell| (0..seed[cell].len()).map(|at| one(cell, at)).collect()).collect())
+    Ok((0..seed.len())
+        .map(|cell| (0..seed[cell].len()).map(|at| one(cell, at)).collect())
+        .collect())
 }
 
 fn slopes(cells: &[GrowthCell]) -> Vec<GrowthSlope> {

@@ -1,7 +1,8 @@
 //! The tables of a study of logit growth.
 
-use super::growth::Growth;
+use super::digits::plural;
 use super::grid::{Cell, Column, Table};
+use super::growth::Growth;
 
 impl Growth {
     /// The slopes of the families, then every cell.
@@ -28,7 +29,7 @@ impl Growth {
             let slope = family.slope;
             table.push(vec![
                 Cell::text(&family.label),
-                Cell::Number { value: family.tolerance, digits: 2 },
+                Cell::Setting(family.tolerance),
                 Cell::number(slope.map(|s| s.slope)),
                 Cell::number(slope.map(|s| s.low)),
                 Cell::number(slope.map(|s| s.high)),
@@ -67,7 +68,7 @@ impl Growth {
         for cell in &self.cells {
             table.push(vec![
                 Cell::text(&cell.label),
-                Cell::Number { value: cell.tolerance, digits: 2 },
+                Cell::Setting(cell.tolerance),
                 Cell::count(cell.n),
                 Cell::count(cell.rank),
                 Cell::number(Some(cell.ratio())),
@@ -79,7 +80,9 @@ impl Growth {
                 Cell::count(cell.step_limited),
             ]);
         }
-        table.notes.push("Medians over seeds, with [least, greatest] where they differ.".to_owned());
+        table
+            .notes
+            .push("Medians over seeds, with [least, greatest] where they differ.".to_owned());
         if self.cells.iter().any(|cell| cell.step_limited > 0) {
             table.notes.push(
                 "A fit that stopped at the step limit gives an upper bound of L*(ε).".to_owned(),
@@ -93,13 +96,17 @@ impl Growth {
         let unreached: usize = self.slopes.iter().map(|family| family.unreached).sum();
         if unreached > 0 {
             table.notes.push(format!(
-                "{unreached} fits reached ε at no cap tried and have no L*(ε). They are left out \
-                 of the medians and slopes, which are therefore biased low: the cells that need \
-                 the largest logits are the ones missing."
+                "{} reached ε at no cap tried and so have no L*(ε). They are left out of \
+                 the medians and slopes, which are therefore biased low: the cells that need \
+                 the largest logits are the ones missing.",
+                plural(unreached, "fit")
             ));
         }
         if self.failed > 0 {
-            table.notes.push(format!("{} cells failed and are left out.", self.failed));
+            table.notes.push(format!(
+                "Left out: {} that failed, see the column err of the rows.",
+                plural(self.failed, "cell")
+            ));
         }
     }
 }

@@ -4,6 +4,7 @@ use polars::prelude::{DataFrame, IntoLazy, PolarsResult, col};
 
 use super::TableError;
 use super::columns::{counts, grouped, numbers, words};
+use super::digits::plural;
 use super::grid::{Cell, Column, Table};
 use super::rows::Rows;
 use super::spread::Spread;
@@ -126,7 +127,7 @@ impl Layouts {
                 Cell::count(cell.n),
                 Cell::count(cell.rank),
                 cell.parameters().map_or(Cell::Missing, Cell::count),
-                Cell::Number { value: cell.cap, digits: 3 },
+                Cell::Setting(cell.cap),
                 Cell::over(cell.kl_nats()),
                 Cell::over(cell.floor),
                 Cell::count(cell.seeds.len()),
@@ -138,7 +139,10 @@ impl Layouts {
                 .to_owned(),
         );
         if self.failed > 0 {
-            table.notes.push(format!("{} cells failed and are left out.", self.failed));
+            table.notes.push(format!(
+                "Left out: {} that failed, see the column err of the rows.",
+                plural(self.failed, "cell")
+            ));
         }
         vec![table]
     }

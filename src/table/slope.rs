@@ -37,10 +37,8 @@ impl Slope {
         }
         let inverse = gram.cholesky()?.inverse();
         let fitted = inverse * moment;
-        let residual: f64 = points
-            .iter()
-            .map(|&(x, y)| (y - fitted[0] - fitted[1] * (x - centre)).powi(2))
-            .sum();
+        let residual: f64 =
+            points.iter().map(|&(x, y)| (y - fitted[0] - fitted[1] * (x - centre)).powi(2)).sum();
         let error = (residual / freedom * inverse[(1, 1)]).sqrt();
         let quantile = StudentsT::new(0.0, 1.0, freedom).ok()?.inverse_cdf(0.975);
         let slope = fitted[1];

@@ -36,11 +36,8 @@ fn labels(rows: &DataFrame) -> PolarsResult<Vec<String>> {
         let Ok(values) = numbers(rows, column) else { continue };
         for (label, value) in labels.iter_mut().zip(values) {
             if let Some(value) = value {
-                let value = if value.fract() == 0.0 {
-                    format!("{value}")
-                } else {
-                    significant(value, 2)
-                };
+                let value =
+                    if value.fract() == 0.0 { format!("{value}") } else { significant(value, 2) };
                 label.push_str(&format!(", {symbol} = {value}"));
             }
         }

@@ -32,11 +32,9 @@ impl Table {
         let mut text = format!("### {}\n\n", self.title);
         let headings = self.columns.iter().map(|column| escape(&column.heading_with_unit()));
         text.push_str(&markdown_line(headings));
-        text.push_str(&markdown_line(self.columns.iter().map(|column| {
-            match column.align {
-                Align::Left => ":--".to_owned(),
-                Align::Right => "--:".to_owned(),
-            }
+        text.push_str(&markdown_line(self.columns.iter().map(|column| match column.align {
+            Align::Left => ":--".to_owned(),
+            Align::Right => "--:".to_owned(),
         })));
         for row in self.rows() {
             text.push_str(&markdown_line(row.iter().map(|cell| escape(&cell.shown()))));
@@ -52,7 +50,7 @@ fn fields(cell: &Cell, wide: bool) -> Vec<String> {
     let first = match cell {
         Cell::Text(text) => text.clone(),
         Cell::Integer(value) => value.to_string(),
-        Cell::Number { value, .. } => value.to_string(),
+        Cell::Number { value, .. } | Cell::Setting(value) => value.to_string(),
         Cell::Over { spread, .. } => {
             return [spread.median, spread.low, spread.high].map(|v| v.to_string()).to_vec();
         }
