@@ -2,12 +2,17 @@
 //! does that explain what happens in real language-model training?
 
 mod figure;
+mod report;
 mod table;
 mod target;
 
 pub use figure::{
     Axis, Figure, FigureError, Ink, Key, Marker, Panel, Rgb, Scale, Series, Shape, Stroke, Tick,
     inflation, layouts, logits_needed, training,
+};
+pub use report::{
+    Analysis, AnalysisKind, Header, Picture, ReportError, SEEDS_TO_CONFIRM, Section, Verdict, Word,
+    analyse, page, write_whole,
 };
 pub use table::{
     Align, Cell, Column, Growth, GrowthCell, GrowthSeed, GrowthSlope, LayoutCell, LayoutSeed,

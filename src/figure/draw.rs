@@ -39,6 +39,7 @@ fn legend<DB: DrawingBackend>(pen: &Pen<DB>, key: &Key, (x, y): (f64, f64)) -> D
         }
         Shape::Faint => pen.line(&[from, to], pale(ink.colour), size::THIN, Stroke::Solid)?,
         Shape::Points => pen.marker(middle, size::SEED + 0.4, ink, false)?,
+        Shape::Seeds => seeds(pen, &[(middle.0, y - 3.0), middle, (middle.0, y + 3.5)], ink)?,
         Shape::Above => pen.marker(middle, size::MARKER, ink, true)?,
     }
     let set = Type::plain(size::TICK_TEXT, DARK);
@@ -105,12 +106,32 @@ fn draw_series<DB: DrawingBackend>(
         }
         Shape::Faint => pen.line(&points, pale(ink.colour), size::THIN, Stroke::Solid),
         Shape::Points => markers(pen, &points, size::SEED, ink, false),
+        Shape::Seeds => seeds(pen, &points, ink),
         Shape::Above => {
             let y = plot.top - 0.5 * size::LANE;
-            let points: Vec<(f64, f64)> = points.iter().map(|&(x, _)| (x, y)).collect();
+            let beside = series.points.iter().map(|&(x, _)| beside(panel, series, x));
+            let points: Vec<(f64, f64)> =
+                points.iter().zip(beside).map(|(&(x, _), beside)| (x + beside, y)).collect();
             markers(pen, &points, size::MARKER, ink, true)
         }
     }
+}
+
+/// How far from `x` a marker above the panel stands, so that those of several series at one x stand
+/// side by side.
+fn beside(panel: &Panel, series: &Series, x: f64) -> f64 {
+    let at_x = |other: &&Series| {
+        other.shape == Shape::Above && other.points.iter().any(|point| point.0 == x)
+    };
+    let there: Vec<&Series> = panel.series.iter().filter(at_x).collect();
+    let own = there.iter().position(|other| std::ptr::eq(*other, series)).unwrap_or(0);
+    (own as f64 - 0.5 * there.len().saturating_sub(1) as f64) * 2.7 * size::MARKER
+}
+
+fn seeds<DB: DrawingBackend>(pen: &Pen<DB>, points: &[(f64, f64)], ink: Ink) -> Drawn<DB> {
+    points.iter().try_for_each(|&(x, y)| {
+        pen.line(&[(x - size::STROKE, y), (x + size::STROKE, y)], ink.colour, 1.1, Stroke::Solid)
+    })
 }
 
 fn markers<DB: DrawingBackend>(

@@ -103,7 +103,7 @@ fn left_room(panel: &Panel, says_y: bool) -> f64 {
 fn right_room(panel: &Panel) -> f64 {
     let labels = panel.series.iter().filter_map(|series| series.label.as_deref());
     let widest = labels.map(|text| width(text, size::TICK_TEXT, true)).fold(0.0, f64::max);
-    if widest > 0.0 { widest + 14.0 } else { 12.0 }
+    if widest > 0.0 { widest + 22.0 } else { 12.0 }
 }
 
 /// Legend entries set in lines, and where the panels may begin.

@@ -20,22 +20,23 @@ pub fn inflation(growth: &Growth) -> Figure {
             let points = of_rank().flat_map(|cell| {
                 cell.seeds.iter().filter_map(|seed| Some((cell.ratio(), seed.inflation?)))
             });
-            series.push(Series::new(&name, ink, Shape::Points, points.collect()));
+            series.push(Series::new(&name, ink, Shape::Seeds, points.collect()));
             let medians =
                 of_rank().filter_map(|cell| Some((cell.ratio(), cell.inflation()?.median)));
-            series.push(Series::new(&name, ink, Shape::Line, medians.collect()));
+            series.push(Series::new(&name, ink, Shape::LineMarkers, medians.collect()));
             series.push(unreached(&name, ink, of_rank(), GrowthCell::ratio));
         }
         Panel { title: title(growth, cells), x: x(cells), y: y.clone(), series, guide: Some(1.0) }
     });
     let mut keys = rank_keys(growth);
+    keys.push(Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds));
     keys.push(Key::grey("1: low rank costs nothing", Stroke::Dashed));
     keys.extend(unreached_key(growth));
     Figure {
         name: "inflation".to_owned(),
         caption: format!(
             "The price of low rank: the least max |logit| that reaches an error of {} nats at rank \
-             d, divided by the least with no rank limit, against n/d. Points are seeds, lines \
+             d, divided by the least with no rank limit, against n/d. Strokes are seeds, lines \
              medians; fits that reached the error at no cap tried stand above the panels and have \
              no value.",
             tolerances(growth)
@@ -125,9 +126,7 @@ fn rank_keys(growth: &Growth) -> Vec<Key> {
 
 fn unreached_key(growth: &Growth) -> Option<Key> {
     let any = growth.cells.iter().any(|cell| cell.unreached() > 0);
-    any.then(|| {
-        Key::new("a seed reached ε at no cap tried", Ink::grey(Stroke::Solid), Shape::Above)
-    })
+    any.then(|| Key::new("no cap tried reached ε", Ink::grey(Stroke::Solid), Shape::Above))
 }
 
 /// The cells of one rank where a seed did not reach ε.

@@ -24,14 +24,14 @@ pub fn layouts(study: &Layouts) -> Figure {
     Figure {
         name: "layouts".to_owned(),
         caption:
-            "The error that each layout of heads reaches under a cap on its logits. Points are \
+            "The error that each layout of heads reaches under a cap on its logits. Strokes are \
                   seeds, lines medians. The dashed floor is that of one head with no rank limit \
                   that sees everything; a local head, which sees less, can be under it."
                 .to_owned(),
         alt: alt(study),
         keys: vec![
             Key::grey("median", Stroke::Solid),
-            Key::new("seed", Ink::grey(Stroke::Solid), Shape::Points),
+            Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds),
             Key::grey("floor, no rank limit", Stroke::Dashed),
         ],
         panels: panels.collect(),
@@ -57,7 +57,7 @@ fn series(cells: &[LayoutCell], y: &Axis) -> Vec<Series> {
         let label = same[0].label();
         let points =
             same.iter().flat_map(|cell| cell.seeds.iter().map(|seed| (cell.cap, seed.kl_nats)));
-        series.push(Series::new(&label, ink, Shape::Points, points.collect()));
+        series.push(Series::new(&label, ink, Shape::Seeds, points.collect()));
         let medians = same.iter().filter_map(|cell| Some((cell.cap, cell.kl_nats()?.median)));
         series
             .push(Series::new(&label, ink, Shape::LineMarkers, medians.collect()).labelled(&label));

@@ -85,8 +85,10 @@ pub enum Shape {
     LineMarkers,
     /// A thin pale line, for values before smoothing.
     Faint,
-    /// Small markers alone: one a seed.
+    /// Small markers alone.
     Points,
+    /// Short level strokes: one a seed.
+    Seeds,
     /// Open markers in the lane above the panel, for values that do not exist; y is ignored.
     Above,
 }

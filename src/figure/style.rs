@@ -44,6 +44,7 @@ pub(super) mod size {
     pub const THIN: f64 = 0.8;
     pub const MARKER: f64 = 3.6;
     pub const SEED: f64 = 2.2;
+    pub const STROKE: f64 = 6.0;
 }
 
 /// The form of a marker.

@@ -3,7 +3,6 @@
 use polars::prelude::{Column, DataFrame, IntoColumn, NamedFrom, PolarsResult, Series};
 
 use super::columns::{numbers, words};
-use super::digits::significant;
 
 /// The columns of parameters, with the symbol that each is known by.
 const PARAMETERS: [(&str, &str); 7] = [
@@ -32,12 +31,17 @@ pub(super) fn support_column(rows: &DataFrame) -> PolarsResult<Column> {
 fn labels(rows: &DataFrame) -> PolarsResult<Vec<String>> {
     let mut labels: Vec<String> =
         words(rows, "family")?.into_iter().map(Option::unwrap_or_default).collect();
+    if let (Ok(local), Ok(global)) = (words(rows, "local"), words(rows, "global")) {
+        for (label, parts) in labels.iter_mut().zip(local.into_iter().zip(global)) {
+            if let (Some(local), Some(global)) = parts {
+                label.push_str(&format!(" of {local} and {global}"));
+            }
+        }
+    }
     for (column, symbol) in PARAMETERS {
         let Ok(values) = numbers(rows, column) else { continue };
         for (label, value) in labels.iter_mut().zip(values) {
             if let Some(value) = value {
-                let value =
-                    if value.fract() == 0.0 { format!("{value}") } else { significant(value, 2) };
                 label.push_str(&format!(", {symbol} = {value}"));
             }
         }
