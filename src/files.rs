@@ -24,3 +24,20 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::write_whole;
+
+    #[test]
+    fn a_file_is_whole_or_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("figures/a.svg");
+        write_whole(&path, b"one").unwrap();
+        write_whole(&path, b"two").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"two");
+        assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing beside");
+        assert!(write_whole(&path.join("under-a-file"), b"three").is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), b"two");
+    }
+}

@@ -2,12 +2,19 @@
 //! does that explain what happens in real language-model training?
 
 mod blas;
+mod figure;
 mod files;
 mod fit;
 mod lm;
+mod report;
 mod study;
+mod table;
 mod target;
 
+pub use figure::{
+    Axis, Figure, FigureError, Ink, Key, Marker, Panel, Rgb, Scale, Series, Shape, Stroke, Tick,
+    inflation, layouts, logits_needed, training,
+};
 pub use files::write_whole;
 pub use fit::{
     Candidate, Effort, Factors, FactorsError, FitError, Floor, FrontierPoint, LARGEST_CAP, Needed,
@@ -18,10 +25,19 @@ pub use lm::{
     ModelShape, Outcome as TrainOutcome, Positions, Recorder, Schedule, Split, StepRecord,
     SyntheticCorpus, TextVocabulary, TrainDefinition, TrainSummary, Trainer, Vocabulary,
 };
+pub use report::{
+    Analysis, AnalysisKind, Header, Picture, ReportError, SEEDS_TO_CONFIRM, Section, Verdict, Word,
+    analyse, page,
+};
 pub use study::{
     ColumnKind, FRONTIER_COLUMNS, FrontierLabel, Manifest, Observer, Plan, Row, StudyDefinition,
     StudyError, StudyWork, Sweep, SweepSummary, TrainError, TrainResult, fit_columns,
     frontier_rows, needed_row, to_csv, train, train_columns, write_factors,
+};
+pub use table::{
+    Align, Cell, Column, Growth, GrowthCell, GrowthSeed, GrowthSlope, LayoutCell, LayoutSeed,
+    Layouts, Rows, RunLog, Slope, Spread, Table, TableError, TrainingRun, Trainings, plural,
+    significant,
 };
 pub use target::{
     Family, HeadKind, Layout, Parameters, Spectrum, Statistics, Target, TargetError, Visibility,

@@ -17,11 +17,30 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Target(Box<cli::target::TargetArgs>),
+    Fit(Box<cli::fit::FitArgs>),
+    Sweep(cli::sweep::SweepArgs),
+    Train(cli::train::TrainArgs),
+    Table(cli::analysis::TableArgs),
+    Figure(cli::analysis::FigureArgs),
+    Report(cli::analysis::ReportArgs),
+    Reproduce(cli::reproduce::ReproduceArgs),
+    List(cli::list::ListArgs),
 }
 
+/// 0 done, 1 failed; clap itself exits with 2 on wrong usage.
 fn main() -> ExitCode {
-    let Command::Target(args) = Cli::parse().command;
-    match cli::target::run(&args) {
+    let result = match Cli::parse().command {
+        Command::Target(args) => cli::target::run(&args),
+        Command::Fit(args) => cli::fit::run(&args),
+        Command::Sweep(args) => cli::sweep::run(&args),
+        Command::Train(args) => cli::train::run(&args),
+        Command::Table(args) => cli::analysis::table(&args),
+        Command::Figure(args) => cli::analysis::figure(&args),
+        Command::Report(args) => cli::analysis::report(&args),
+        Command::Reproduce(args) => cli::reproduce::run(&args),
+        Command::List(args) => cli::list::run(&args),
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");

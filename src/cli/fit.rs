@@ -28,8 +28,13 @@ pub struct FitArgs {
     #[arg(long, value_name = "D")]
     rank: usize,
     /// Bounds on |logit|, in nats, separated by commas: the least kl_nats within each
-    #[arg(long, value_name = "L,…", value_delimiter = ',', allow_negative_numbers = true,
-          group = "goal")]
+    #[arg(
+        long,
+        value_name = "L,…",
+        value_delimiter = ',',
+        allow_negative_numbers = true,
+        group = "goal"
+    )]
     caps: Vec<f64>,
     /// One bound on |logit|, in nats
     #[arg(long, value_name = "L", allow_negative_numbers = true, group = "goal")]
@@ -141,10 +146,11 @@ impl Job<'_> {
     fn needed(&self, tolerance: f64) -> Result<Vec<Row>> {
         if !self.args.quiet {
             let starts = self.options.starts;
-            eprintln!("looking for the least logit with kl_nats ≤ {tolerance} from {starts} starts");
+            eprintln!(
+                "looking for the least logit with kl_nats ≤ {tolerance} from {starts} starts"
+            );
         }
-        let found =
-            needed_logit(&self.problem, tolerance, self.options).context("--tolerance")?;
+        let found = needed_logit(&self.problem, tolerance, self.options).context("--tolerance")?;
         let wall_time_s = self.started.elapsed().as_secs_f64();
         let mut row = needed_row(&self.problem, &self.label, tolerance, &found, wall_time_s);
         self.certify(&mut row, found.best.as_ref(), &format!("tolerance-{tolerance}"))?;
@@ -185,7 +191,12 @@ fn print(rows: &[Row], json: bool) -> Result<()> {
         return Ok(());
     }
     let shown = [
-        "cap", "kl_nats", "max_abs_logit", "floor_kl_nats", "floor_max_abs_logit", "inflation",
+        "cap",
+        "kl_nats",
+        "max_abs_logit",
+        "floor_kl_nats",
+        "floor_max_abs_logit",
+        "inflation",
         "outcome",
     ];
     writeln!(out, "{}", shown.map(|name| format!("{name:>20}")).join(""))?;

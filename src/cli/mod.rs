@@ -1,4 +1,12 @@
 //! The command line, one file a subcommand.
 
+pub mod analysis;
 mod family;
+pub mod fit;
+pub mod list;
+mod places;
+mod progress;
+pub mod reproduce;
+pub mod sweep;
 pub mod target;
+pub mod train;

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use rank_study::Observer;
+use rank_study::{Observer, StepRecord};
 
 /// How often a plain line is printed at most, where there is no terminal.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
@@ -28,7 +28,6 @@ struct State {
     what: String,
     done: f64,
     total: f64,
-    cells: usize,
     started: Instant,
     printed: Option<Instant>,
 }
@@ -53,7 +52,6 @@ impl Progress {
             what: String::new(),
             done: 0.0,
             total: total_s.max(1e-9),
-            cells: 0,
             started: Instant::now(),
             printed: None,
         };
@@ -72,6 +70,17 @@ impl Progress {
             Show::Bar(bar) => bar.println(line),
             Show::Lines => eprintln!("{line}"),
         }
+    }
+
+    /// One step of a training run, where every step counts for one second of the whole.
+    pub fn step(&self, record: &StepRecord) {
+        if let Show::Bar(bar) = &self.show {
+            bar.set_message(format!("step {}, loss {:.4}", record.step, record.loss_nats));
+        }
+        self.with(|state| {
+            state.what = format!("step {}, loss {:.4}", record.step, record.loss_nats)
+        });
+        self.advanced(1.0);
     }
 
     /// Takes the bar away.
@@ -96,10 +105,9 @@ impl Progress {
         let gone = state.started.elapsed().as_secs_f64();
         let left = if share > 0.0 { gone / share - gone } else { state.total };
         Some(format!(
-            "{}: {:.0} % done, {} cells finished, {} gone, about {} left",
+            "{}: {:.0} % done, {} gone, about {} left",
             state.what,
             100.0 * share,
-            state.cells,
             duration(gone),
             duration(left)
         ))
@@ -126,7 +134,10 @@ impl Observer for Progress {
     fn advanced(&self, seconds: f64) {
         let (line, done) = self.with(|state| {
             state.done += seconds;
-            (matches!(self.show, Show::Lines).then(|| Self::line_is_due(state)).flatten(), state.done)
+            (
+                matches!(self.show, Show::Lines).then(|| Self::line_is_due(state)).flatten(),
+                state.done,
+            )
         });
         match &self.show {
             Show::Bar(bar) => bar.set_position((done * PARTS) as u64),
@@ -136,11 +147,8 @@ impl Observer for Progress {
     }
 
     fn cell_finished(&self, cell: &str, outcome: &str) {
-        let what = self.with(|state| {
-            state.cells += 1;
-            state.what.clone()
-        });
         if outcome.starts_with("failed") {
+            let what = self.with(|state| state.what.clone());
             self.say(&format!("{what}/{cell} {outcome}"));
         }
     }
@@ -152,7 +160,9 @@ mod tests {
 
     #[test]
     fn durations_read_as_a_person_says_them() {
-        for (seconds, text) in [(0.4, "0 s"), (59.6, "1 min 0 s"), (200.0, "3 min 20 s"), (7500.0, "2 h 5 min")] {
+        for (seconds, text) in
+            [(0.4, "0 s"), (59.6, "1 min 0 s"), (200.0, "3 min 20 s"), (7500.0, "2 h 5 min")]
+        {
             assert_eq!(duration(seconds), text);
         }
     }

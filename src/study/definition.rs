@@ -230,7 +230,9 @@ fn fit_study(top: &Top) -> Result<FitStudy, String> {
     for table in &top.target {
         let (name, family) = target(table)?;
         if targets.iter().any(|(other, _)| *other == name) {
-            return Err(format!("two targets are called {name:?}; give one of them a name = \"…\""));
+            return Err(format!(
+                "two targets are called {name:?}; give one of them a name = \"…\""
+            ));
         }
         targets.push((name, family));
     }
@@ -299,14 +301,19 @@ fn heads(grid: &Grid) -> Result<Vec<(Layout, usize)>, String> {
 }
 
 fn goal(grid: &Grid) -> Result<FitGoal, String> {
-    let positive = |values: &[f64], key: &str| match values.iter().find(|v| !(v.is_finite() && **v > 0.0)) {
+    let positive = |values: &[f64], key: &str| match values
+        .iter()
+        .find(|v| !(v.is_finite() && **v > 0.0))
+    {
         None => Ok(values.to_vec()),
         Some(v) => Err(format!("grid.{key} has {v}; every value must be a finite number above 0")),
     };
     match (grid.caps.as_slice(), grid.tolerance.as_slice()) {
         (caps @ [_, ..], []) => Ok(FitGoal::Caps(positive(caps, "caps")?)),
         ([], tolerances @ [_, ..]) => Ok(FitGoal::Tolerances(positive(tolerances, "tolerance")?)),
-        _ => Err("grid needs either caps (for E*(L)) or tolerance (for L*(ε)), not both".to_owned()),
+        _ => {
+            Err("grid needs either caps (for E*(L)) or tolerance (for L*(ε)), not both".to_owned())
+        }
     }
 }
 
@@ -328,7 +335,9 @@ fn search(keys: &Search) -> Result<SearchOptions, String> {
     };
     let decrease = options.fine.relative_decrease;
     if options.starts == 0 || options.polished == 0 || !(0.0..1.0).contains(&decrease) {
-        return Err("search needs starts ≥ 1, polished ≥ 1 and 0 ≤ relative_decrease < 1".to_owned());
+        return Err(
+            "search needs starts ≥ 1, polished ≥ 1 and 0 ≤ relative_decrease < 1".to_owned()
+        );
     }
     Ok(options)
 }

@@ -173,7 +173,11 @@ pub fn frontier_rows(
             let floor_kl_nats = floor.kl_nats(point.cap);
             row.set_some("floor_kl_nats", floor_kl_nats.is_finite().then_some(floor_kl_nats));
             if let Some(Candidate { solution, .. }) = &point.best {
-                set_inflation(&mut row, solution.max_abs_logit, floor.max_abs_logit(solution.kl_nats));
+                set_inflation(
+                    &mut row,
+                    solution.max_abs_logit,
+                    floor.max_abs_logit(solution.kl_nats),
+                );
                 row.set("outcome", solution.outcome.name());
                 row.set("iterations", solution.iterations);
                 row.set("evaluations", solution.evaluations);

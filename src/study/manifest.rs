@@ -146,8 +146,5 @@ fn versions() -> BTreeMap<String, String> {
         Err(_) => return BTreeMap::new(),
     };
     let packages = lock.package.into_iter();
-    packages
-        .filter(|p| VERSIONED.contains(&p.name.as_str()))
-        .map(|p| (p.name, p.version))
-        .collect()
+    packages.filter(|p| VERSIONED.contains(&p.name.as_str())).map(|p| (p.name, p.version)).collect()
 }

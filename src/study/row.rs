@@ -38,10 +38,11 @@ impl Row {
 
     /// The fields that have a value, as a JSON object; what reads as a number is one.
     pub fn to_json(&self) -> serde_json::Value {
-        let value = |text: &str| match text.parse::<f64>().ok().and_then(serde_json::Number::from_f64) {
-            Some(number) => serde_json::Value::Number(number),
-            None => text.into(),
-        };
+        let value =
+            |text: &str| match text.parse::<f64>().ok().and_then(serde_json::Number::from_f64) {
+                Some(number) => serde_json::Value::Number(number),
+                None => text.into(),
+            };
         self.0.iter().map(|(name, text)| ((*name).to_owned(), value(text))).collect()
     }
 
@@ -62,7 +63,10 @@ impl Row {
 }
 
 /// Rows as CSV with a header.
-pub fn to_csv<'r>(columns: &Columns, rows: impl Iterator<Item = &'r Row>) -> std::io::Result<Vec<u8>> {
+pub fn to_csv<'r>(
+    columns: &Columns,
+    rows: impl Iterator<Item = &'r Row>,
+) -> std::io::Result<Vec<u8>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(columns.iter().map(|(name, _)| name))?;
     for row in rows {

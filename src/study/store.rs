@@ -4,72 +4,83 @@ use std::collections::HashMap;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
-use polars::prelude::{
-    Column, DataFrame, IntoColumn, NamedFrom, ParquetWriter, Series,
-};
+use polars::prelude::{Column, DataFrame, IntoColumn, NamedFrom, ParquetWriter, Series};
 
 use super::StudyError;
 use super::row::{Row, to_csv};
 use super::schema::ColumnKind;
 use crate::files::write_whole;
 
-/// The rows of one study, held by one process at a time.
+/// The rows of one study.
 #[derive(Debug)]
-pub struct Store {
+pub(super) struct Store {
     folder: PathBuf,
     columns: Vec<(&'static str, ColumnKind)>,
     /// Cells in the order in which they are written, with their rows.
     cells: Vec<(String, Vec<Row>)>,
     /// Lines that were no whole rows, as they stood.
     damaged: Vec<String>,
-    /// Held open: the lock is released when it is dropped.
-    _lock: File,
+    /// Held open while this process may write: the lock goes when it is dropped.
+    lock: Option<File>,
 }
 
 impl Store {
-    /// Opens the store in `folder`, which is made where it is missing.
+    /// Reads the rows in `folder`, if there are any; writes nothing.
     ///
     /// A line that is cut off, or that does not fit the columns, is no row: it is kept aside, see
     /// [`Store::damaged`], and its cell counts as not measured.
     ///
     /// # Errors
-    /// A folder that cannot be made or written, rows that cannot be read or whose header is
-    /// another's, or another process at work on them.
-    pub fn open(folder: &Path, columns: &[(&'static str, ColumnKind)]) -> Result<Self, StudyError> {
-        std::fs::create_dir_all(folder).map_err(|e| StudyError::write(folder, e))?;
-        let lock_path = folder.join(".lock");
-        let lock = File::create(&lock_path).map_err(|e| StudyError::write(&lock_path, e))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(StudyError::Busy(folder.to_owned())),
-            Err(TryLockError::Error(e)) => return Err(StudyError::write(&lock_path, e)),
-        }
+    /// Rows that cannot be read, or whose header is another's.
+    pub fn read(folder: &Path, columns: &[(&'static str, ColumnKind)]) -> Result<Self, StudyError> {
         let mut store = Self {
             folder: folder.to_owned(),
             columns: columns.to_vec(),
             cells: Vec::new(),
             damaged: Vec::new(),
-            _lock: lock,
+            lock: None,
         };
         let path = store.csv_path();
         if path.exists() {
             let text = std::fs::read_to_string(&path).map_err(|e| StudyError::read(&path, e))?;
-            store.read(&text)?;
+            store.parse(&text)?;
         }
         Ok(store)
+    }
+
+    /// Takes the folder, which is made where it is missing, for this process alone, and reads its
+    /// rows again: another process may have written some since.
+    ///
+    /// # Errors
+    /// A folder that cannot be made or written, another process at work in it, or as
+    /// [`Store::read`].
+    pub fn lock(&mut self) -> Result<(), StudyError> {
+        std::fs::create_dir_all(&self.folder).map_err(|e| StudyError::write(&self.folder, e))?;
+        let path = self.folder.join(".lock");
+        let lock = File::create(&path).map_err(|e| StudyError::write(&path, e))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(StudyError::Busy(self.folder.clone())),
+            Err(TryLockError::Error(e)) => return Err(StudyError::write(&path, e)),
+        }
+        *self = Self { lock: Some(lock), ..Self::read(&self.folder, &self.columns)? };
+        Ok(())
     }
 
     fn csv_path(&self) -> PathBuf {
         self.folder.join("rows.csv")
     }
 
-    fn read(&mut self, text: &str) -> Result<(), StudyError> {
-        let mut reader =
-            csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
+    fn parse(&mut self, text: &str) -> Result<(), StudyError> {
+        let mut reader = csv::ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .from_reader(text.as_bytes());
         let mut place: HashMap<String, usize> = HashMap::new();
-        let records: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().map_err(
-            |e| StudyError::Rows { path: self.csv_path(), why: e.to_string() },
-        )?;
+        let records: Vec<csv::StringRecord> = reader
+            .records()
+            .collect::<Result<_, _>>()
+            .map_err(|e| StudyError::Rows { path: self.csv_path(), why: e.to_string() })?;
         for (line, record) in records.iter().enumerate() {
             if line == 0 {
                 self.check_header(record)?;
@@ -160,12 +171,7 @@ impl Store {
     ///
     /// # Errors
     /// A file that cannot be written; the one before it still stands.
-    pub fn put(
-        &mut self,
-        cell: &str,
-        rows: Vec<Row>,
-        order: &[String],
-    ) -> Result<(), StudyError> {
+    pub fn put(&mut self, cell: &str, rows: Vec<Row>, order: &[String]) -> Result<(), StudyError> {
         let place = |key: &str| order.iter().position(|k| k == key).unwrap_or(usize::MAX);
         match self.cells.iter_mut().find(|(key, _)| key == cell) {
             Some((_, old)) => *old = rows,
@@ -178,6 +184,7 @@ impl Store {
     }
 
     fn write(&self) -> Result<(), StudyError> {
+        debug_assert!(self.lock.is_some(), "rows are written under the lock");
         let path = self.csv_path();
         to_csv(&self.columns, self.rows())
             .and_then(|bytes| write_whole(&path, &bytes))
@@ -206,11 +213,7 @@ impl Store {
 }
 
 /// One column of a data frame; an empty field is a null.
-fn typed<'f>(
-    name: &str,
-    kind: ColumnKind,
-    fields: impl Iterator<Item = &'f str>,
-) -> Column {
+fn typed<'f>(name: &str, kind: ColumnKind, fields: impl Iterator<Item = &'f str>) -> Column {
     let name = name.into();
     match kind {
         ColumnKind::Text => {

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use sha2::{Digest, Sha256};
 
+use super::StudyError;
 use super::definition::{StudyDefinition, StudyWork};
 use super::fit_cell::FitCell;
 use super::manifest::Manifest;
@@ -14,7 +15,6 @@ use super::row::Row;
 use super::schema::{fit_columns, train_columns};
 use super::store::Store;
 use super::train_cell::{TextSource, TrainCell};
-use super::StudyError;
 
 /// Sees a sweep's progress; every method does nothing unless it is written.
 pub trait Observer: Sync {
@@ -104,27 +104,19 @@ impl Plan {
                     Some(text) => format!("{}-{}", definition.study, text.name),
                     None => definition.study.clone(),
                 };
-                let cells = TrainCell::all(study, text.as_ref())?.into_iter().map(|(key, cell)| Cell {
-                    settings: hash(&cell.settings()),
-                    cost_s: cell.cost_s(),
-                    work: Work::Train(Box::new(cell)),
-                    key,
-                });
+                let cells =
+                    TrainCell::all(study, text.as_ref())?.into_iter().map(|(key, cell)| Cell {
+                        settings: hash(&cell.settings()),
+                        cost_s: cell.cost_s(),
+                        work: Work::Train(Box::new(cell)),
+                        key,
+                    });
                 (name, train_columns(), cells.collect())
             }
         };
         let order: Vec<String> = cells.iter().map(|cell| cell.key.clone()).collect();
         let folder = data.join(&name);
-        let mut store = Store::open(&folder, &columns)?;
-        for line in store.damaged() {
-            let shown: String = line.chars().take(60).collect();
-            eprintln!(
-                "warning: {}: a line is cut off or has the wrong number of fields ({shown}…); it goes \
-                 to rows-set-aside.csv, every whole row is kept, and its cell is measured again",
-                folder.join("rows.csv").display()
-            );
-        }
-        store.arrange(&order)?;
+        let store = Store::read(&folder, &columns)?;
         if let Some(pattern) = filter {
             let regex = regex::Regex::new(pattern).map_err(|e| StudyError::Filter {
                 pattern: pattern.to_owned(),
@@ -160,6 +152,12 @@ impl Plan {
         self.store.finished(&cell.key, &cell.settings).is_some()
     }
 
+    /// Lines of `rows.csv` that are cut off or have the wrong number of fields. The next run puts
+    /// them into `rows-set-aside.csv` and measures their cells again.
+    pub fn damaged(&self) -> &[String] {
+        self.store.damaged()
+    }
+
     /// The seconds of one core that the cells still to do may take, roughly.
     pub fn remaining_s(&self) -> f64 {
         self.cells.iter().filter(|cell| !self.is_done(cell)).map(|cell| cell.cost_s).sum()
@@ -171,15 +169,16 @@ impl Plan {
     /// # Errors
     /// Rows that cannot be written: then nothing more is measured, and what was saved stays.
     pub fn run(mut self, sweep: &Sweep<'_>) -> Result<SweepSummary, StudyError> {
+        let whole = self.store.damaged().is_empty();
+        if whole && self.cells.iter().all(|cell| self.is_done(cell)) {
+            return Ok(SweepSummary { skipped: self.cells.len(), ..SweepSummary::default() });
+        }
+        self.store.lock()?;
+        self.store.arrange(&self.order)?;
         let todo: Vec<usize> =
             (0..self.cells.len()).filter(|&i| !self.is_done(&self.cells[i])).collect();
-        let mut summary = SweepSummary {
-            skipped: self.cells.len() - todo.len(),
-            ..SweepSummary::default()
-        };
-        if todo.is_empty() {
-            return Ok(summary);
-        }
+        let mut summary =
+            SweepSummary { skipped: self.cells.len() - todo.len(), ..SweepSummary::default() };
         let started = Instant::now();
         let mut manifest = self.manifest(sweep.threads);
         let result = self.measure(&todo, sweep, &mut summary);
@@ -229,7 +228,9 @@ impl Plan {
                     Ok(None) => continue,
                     Ok(Some(rows)) => {
                         summary.measured += 1;
-                        sweep.observer.cell_finished(&cell.key, rows.last().map_or("", |r| r.get("outcome")));
+                        sweep
+                            .observer
+                            .cell_finished(&cell.key, rows.last().map_or("", |r| r.get("outcome")));
                         rows
                     }
                     Err(why) => {

@@ -102,7 +102,10 @@ impl TrainCell {
         row.set("layers", d.layers);
         row.set("d_model", d.d_model);
         row.set("heads", d.heads);
-        row.set("global_heads", d.head_kinds().iter().filter(|kind| **kind == crate::target::HeadKind::Global).count());
+        row.set(
+            "global_heads",
+            d.head_kinds().iter().filter(|kind| **kind == crate::target::HeadKind::Global).count(),
+        );
         row.set("window", d.window);
         row.set("context", d.context);
         row.set("batch", d.batch);
@@ -124,8 +127,7 @@ impl TrainCell {
             None => (Corpus::synthetic(&self.definition)?, "synthetic"),
         };
         let share = 1.0 / self.definition.steps as f64;
-        let result =
-            train(&self.definition, &corpus, source, folder, stop, &|_| advanced(share))?;
+        let result = train(&self.definition, &corpus, source, folder, stop, &|_| advanced(share))?;
         if result.summary.outcome == Outcome::Stopped {
             return Ok(None);
         }

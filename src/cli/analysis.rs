@@ -1,0 +1,201 @@
+//! `rank-study table`, `figure` and `report`: what the rows of a study come to.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use rank_study::{
+    Align, Analysis, AnalysisKind, Cell, Column, Header, Manifest, Section, Table, Verdict,
+    analyse, page, write_whole,
+};
+
+use super::places::{DATA, FIGURES, measured, measured_studies};
+
+/// Tabulate a study: CSV and Markdown files, and the Markdown on standard output
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Example:
+  rank-study table logit-growth
+
+Tables go to data/STUDY/tables/.")]
+pub struct TableArgs {
+    /// A study that has rows in data/
+    study: String,
+    /// Nothing on standard error but errors
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Draw a study: SVG and PNG files
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Example:
+  rank-study figure logit-growth
+
+Figures go to figures/STUDY/.")]
+pub struct FigureArgs {
+    /// A study that has rows in data/
+    study: String,
+    /// Do not print the files' names
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Write the report: one HTML page with verdicts, figures and tables
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  rank-study report
+  rank-study report logit-growth layouts --out report.html")]
+pub struct ReportArgs {
+    /// Studies that have rows in data/ [default: all]
+    studies: Vec<String>,
+    /// The page [default: figures/report.html]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Do not print the page's name
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Runs `table`.
+///
+/// # Errors
+/// Rows that are missing or damaged, files that cannot be written.
+pub fn table(args: &TableArgs) -> Result<()> {
+    let (folder, _, analysis) = analysed(&args.study)?;
+    let paths = analysis.save_tables(&folder.join("tables"))?;
+    for table in &analysis.tables {
+        println!("{}", table.to_markdown());
+    }
+    if !args.quiet {
+        paths.iter().for_each(|path| eprintln!("wrote {}", path.display()));
+    }
+    Ok(())
+}
+
+/// Runs `figure`.
+///
+/// # Errors
+/// As `table`.
+pub fn figure(args: &FigureArgs) -> Result<()> {
+    let (_, _, analysis) = analysed(&args.study)?;
+    let paths = analysis.save_figures(&Path::new(FIGURES).join(&args.study))?;
+    if !args.quiet {
+        paths.iter().for_each(|path| println!("{}", path.display()));
+    }
+    Ok(())
+}
+
+/// Runs `report`.
+///
+/// # Errors
+/// As `table`.
+pub fn report(args: &ReportArgs) -> Result<()> {
+    let studies = if args.studies.is_empty() { measured_studies()? } else { args.studies.clone() };
+    if studies.is_empty() {
+        bail!("no study has rows in {DATA}/; run `rank-study reproduce --preset quick` first");
+    }
+    let out = args.out.clone().unwrap_or_else(|| Path::new(FIGURES).join("report.html"));
+    let written = write_report(&studies, &out, "")?;
+    if !args.quiet {
+        println!("{}", written.page.display());
+    }
+    Ok(())
+}
+
+/// A report as it was written.
+pub struct Written {
+    /// The page.
+    pub page: PathBuf,
+    /// Every verdict with the study whose rows it rests on.
+    pub verdicts: Vec<(String, Verdict)>,
+}
+
+/// Writes the tables and figures of each study and the page that holds them all.
+///
+/// # Errors
+/// As `table`.
+pub fn write_report(studies: &[String], out: &Path, preset: &str) -> Result<Written> {
+    let mut sections = Vec::new();
+    let mut verdicts = Vec::new();
+    let mut machine = String::new();
+    for study in studies {
+        let (folder, manifest, analysis) = analysed(study)?;
+        analysis.save_tables(&folder.join("tables"))?;
+        analysis.save_figures(&Path::new(FIGURES).join(study))?;
+        verdicts.extend(analysis.verdicts.iter().map(|v| (study.clone(), v.clone())));
+        machine = manifest.machine();
+        sections.push(section(study, &manifest, out)?.with_analysis(analysis)?);
+    }
+    let header = Header {
+        title: "rank-study: how large must attention logits grow?".to_owned(),
+        generator: format!("rank-study {}", env!("CARGO_PKG_VERSION")),
+        preset: if preset.is_empty() { String::new() } else { format!("preset {preset}") },
+        machine,
+    };
+    write_whole(out, page(&header, &sections).as_bytes())
+        .with_context(|| format!("cannot write {}", out.display()))?;
+    let table = verdict_table(&verdicts);
+    let path = Path::new(DATA).join("verdicts.csv");
+    write_whole(&path, table.to_csv().as_bytes())
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(Written { page: out.to_owned(), verdicts })
+}
+
+fn verdict_table(verdicts: &[(String, Verdict)]) -> Table {
+    let column = |name: &str| Column { align: Align::Left, ..Column::words(name, name) };
+    let columns = ["study", "claim", "verdict", "measured"].map(column).to_vec();
+    let mut table = Table::new("verdicts", "Verdicts", columns);
+    for (study, verdict) in verdicts {
+        table.push(vec![
+            Cell::text(study),
+            Cell::text(&verdict.claim),
+            Cell::text(verdict.word.to_string()),
+            Cell::text(&verdict.measured),
+        ]);
+    }
+    table
+}
+
+fn section(study: &str, manifest: &Manifest, out: &Path) -> Result<Section> {
+    let rows = Path::new(DATA).join(study).join("rows.csv");
+    Ok(Section {
+        study: study.to_owned(),
+        title: manifest.text("title").to_owned(),
+        question: manifest.text("question").to_owned(),
+        command: command(study, manifest),
+        wall_time_s: Some(manifest.wall_time_s),
+        definition_toml: manifest.text("definition").to_owned(),
+        rows_link: relative(&rows, out.parent().unwrap_or(Path::new("")))?,
+        ..Section::default()
+    })
+}
+
+/// The command that measures a study again, whatever command measured it.
+fn command(study: &str, manifest: &Manifest) -> String {
+    let definition = manifest.text("definition_file");
+    let text = manifest.text("text");
+    let with_text = if text.is_empty() { String::new() } else { format!(" --text {text}") };
+    format!("rank-study sweep {definition}{with_text} && rank-study figure {study}")
+}
+
+/// `path` as seen from the folder `from`; both relative to the working folder, or absolute.
+fn relative(path: &Path, from: &Path) -> Result<String> {
+    let here = std::env::current_dir().context("no working folder")?;
+    let (path, from) = (here.join(path), here.join(from));
+    let shared = path.components().zip(from.components()).take_while(|(a, b)| a == b).count();
+    let up = std::iter::repeat_n("..".to_owned(), from.components().count() - shared);
+    let down = path.components().skip(shared).map(|c| c.as_os_str().to_string_lossy().into_owned());
+    Ok(up.chain(down).collect::<Vec<_>>().join("/"))
+}
+
+fn analysed(study: &str) -> Result<(PathBuf, Manifest, Analysis)> {
+    let (folder, manifest) = measured(study)?;
+    let kind: AnalysisKind = manifest
+        .text("analysis")
+        .parse()
+        .with_context(|| format!("{}: analysis", folder.join("manifest.toml").display()))?;
+    let analysis = analyse(&folder, kind)?;
+    Ok((folder, manifest, analysis))
+}

@@ -1,0 +1,104 @@
+//! `rank-study reproduce`: everything, from definitions to the report.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use rank_study::{Plan, StudyDefinition};
+
+use super::analysis::write_report;
+use super::places::{ANALYSIS, DATA, FIGURES, definitions};
+use super::progress::{Progress, duration};
+use super::sweep::{announce, describe, fail_if_unfinished, measure, stop_at_interrupt, threads};
+
+/// Measure every study of a preset, then write the tables, figures and report
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  rank-study reproduce --preset quick
+  rank-study reproduce --only layouts
+  rank-study reproduce --only lm-quick --text shakespeare.txt
+
+Stop it at any time: the next run does only what is missing.")]
+pub struct ReproduceArgs {
+    /// Which studies: those whose definition names this preset
+    #[arg(long, value_name = "NAME", default_value = "quick")]
+    preset: String,
+    /// Only these studies
+    #[arg(long, value_name = "STUDY", num_args = 1..)]
+    only: Vec<String>,
+    /// A text for training runs to read in place of the synthetic corpus
+    #[arg(long, value_name = "FILE")]
+    text: Option<PathBuf>,
+    /// Cells at a time [default: one a core]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Nothing on standard error but errors
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// A preset or study that there is not, and whatever stops a sweep or a report.
+pub fn run(args: &ReproduceArgs) -> Result<()> {
+    let started = Instant::now();
+    let threads = threads(args.threads)?;
+    let plans: Vec<Plan> = chosen(args)?
+        .iter()
+        .map(|definition| Ok(Plan::new(definition, Path::new(DATA), None, args.text.as_deref())?))
+        .collect::<Result<_>>()?;
+    let progress = Progress::new(plans.iter().map(Plan::remaining_s).sum(), args.quiet);
+    progress.say(&announce(&plans, threads));
+    let stop = stop_at_interrupt()?;
+    let mut summaries = Vec::new();
+    for plan in plans {
+        let name = plan.name().to_owned();
+        let summary = measure(plan, threads, stop, &progress)?;
+        progress.say(&format!("{name}: {}", describe(&summary)));
+        summaries.push((name, summary));
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    progress.finish();
+    if stop.load(Ordering::Relaxed) {
+        bail!("stopped; every finished cell is saved, run the same command to go on");
+    }
+    let studies: Vec<String> = summaries.iter().map(|(name, _)| name.clone()).collect();
+    let written = write_report(&studies, &Path::new(FIGURES).join("report.html"), &args.preset)?;
+    println!("\nWhat was found\n");
+    for (study, verdict) in &written.verdicts {
+        println!("  {:<17} {}", verdict.word.to_string(), verdict.claim);
+        println!("  {:<17} {study}: {}\n", "", verdict.measured);
+    }
+    println!("tables   {DATA}/STUDY/tables/");
+    println!("figures  {FIGURES}/STUDY/");
+    println!("report   {}", written.page.display());
+    println!("time     {}", duration(started.elapsed().as_secs_f64()));
+    fail_if_unfinished(&summaries)
+}
+
+fn chosen(args: &ReproduceArgs) -> Result<Vec<StudyDefinition>> {
+    let all = definitions()?;
+    let names =
+        |of: &[StudyDefinition]| of.iter().map(|d| d.study.clone()).collect::<Vec<_>>().join(", ");
+    if let Some(unknown) = args.only.iter().find(|only| all.iter().all(|d| d.study != **only)) {
+        bail!("--only {unknown}: no such study in {ANALYSIS}/; there are {}", names(&all));
+    }
+    let presets = |d: &StudyDefinition| d.presets.contains(&args.preset);
+    if !all.iter().any(presets) {
+        let mut known: Vec<String> = all.iter().flat_map(|d| d.presets.clone()).collect();
+        known.sort();
+        known.dedup();
+        bail!("--preset {}: no study is in it; there are {}", args.preset, known.join(", "));
+    }
+    let chosen: Vec<StudyDefinition> = all
+        .into_iter()
+        .filter(|d| if args.only.is_empty() { presets(d) } else { args.only.contains(&d.study) })
+        .collect();
+    Ok(chosen)
+}

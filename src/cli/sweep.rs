@@ -1,0 +1,154 @@
+//! `rank-study sweep`: runs a study, skipping the rows already there.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use rank_study::{Plan, StudyDefinition, Sweep, SweepSummary};
+
+use super::places::DATA;
+use super::progress::{Progress, duration};
+
+/// Run a study: every cell that has no row yet, each saved as it ends
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  rank-study sweep analysis/logit-growth.toml
+  rank-study sweep analysis/logit-growth.toml --filter 'landmark/n64' --list
+  rank-study sweep analysis/lm-quick.toml --text shakespeare.txt
+
+Rows go to data/STUDY/rows.csv and rows.parquet. Stop it at any time: the next run does only what
+is missing. With --text, STUDY carries the text's name.")]
+pub struct SweepArgs {
+    /// The study's definition
+    definition: PathBuf,
+    /// Only the cells whose name matches
+    #[arg(long, value_name = "REGEX")]
+    filter: Option<String>,
+    /// Cells at a time [default: one a core]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// List the cells and whether they are done; run nothing
+    #[arg(long)]
+    list: bool,
+    /// A text for training runs to read in place of the synthetic corpus
+    #[arg(long, value_name = "FILE")]
+    text: Option<PathBuf>,
+    /// Nothing on standard error but errors
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// A definition or filter that is wrong, rows that cannot be read or written, cells that failed.
+pub fn run(args: &SweepArgs) -> Result<()> {
+    let definition = StudyDefinition::read(&args.definition)?;
+    let plan =
+        Plan::new(&definition, Path::new(DATA), args.filter.as_deref(), args.text.as_deref())?;
+    if args.list {
+        for (cell, done) in plan.cells() {
+            println!("{}  {cell}", if done { "done" } else { "    " });
+        }
+        return Ok(());
+    }
+    let name = plan.name().to_owned();
+    let rows = plan.folder().join("rows.csv");
+    let threads = threads(args.threads)?;
+    let progress = Progress::new(plan.remaining_s(), args.quiet);
+    let stop = stop_at_interrupt()?;
+    let summary = measure(plan, threads, stop, &progress);
+    progress.finish();
+    let summary = summary?;
+    println!("{name}: {}; rows in {}", describe(&summary), rows.display());
+    fail_if_unfinished(&[(name, summary)])
+}
+
+/// Runs a plan under a progress bar, after a warning for every damaged line.
+pub fn measure(
+    plan: Plan,
+    threads: usize,
+    stop: &AtomicBool,
+    progress: &Progress,
+) -> Result<SweepSummary> {
+    let rows = plan.folder().join("rows.csv");
+    for line in plan.damaged() {
+        let shown: String = line.chars().take(50).collect();
+        progress.say(&format!(
+            "warning: {}: a line is cut off or has the wrong number of fields ({shown}…); every whole \
+             row is kept, the line goes to rows-set-aside.csv, and its cell is measured again",
+            rows.display()
+        ));
+    }
+    progress.study(plan.name());
+    Ok(plan.run(&Sweep { threads, stop, observer: progress })?)
+}
+
+/// The number of threads asked for, or one a core.
+pub fn threads(asked: Option<usize>) -> Result<usize> {
+    match asked {
+        Some(0) => bail!("--threads is 0; give at least 1"),
+        Some(threads) => Ok(threads),
+        None => std::thread::available_parallelism().map(usize::from).context("--threads"),
+    }
+}
+
+/// A flag that Ctrl-C sets; a second Ctrl-C ends the process at once.
+pub fn stop_at_interrupt() -> Result<&'static AtomicBool> {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    ctrlc::set_handler(|| {
+        if STOP.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+        eprintln!("stopping after the cells in hand; press Ctrl-C again to stop at once");
+    })
+    .context("cannot listen for Ctrl-C")?;
+    Ok(&STOP)
+}
+
+/// A summary in words: `3 cells measured, 105 there before`.
+pub fn describe(summary: &SweepSummary) -> String {
+    let mut parts = vec![format!("{} cells measured", summary.measured)];
+    if summary.skipped > 0 {
+        parts.push(format!("{} there before", summary.skipped));
+    }
+    if !summary.failed.is_empty() {
+        parts.push(format!("{} failed", summary.failed.len()));
+    }
+    if summary.left > 0 {
+        parts.push(format!("{} left", summary.left));
+    }
+    parts.join(", ")
+}
+
+/// An error that names what failed, or how to go on after a stop.
+pub fn fail_if_unfinished(summaries: &[(String, SweepSummary)]) -> Result<()> {
+    for (name, summary) in summaries {
+        for (cell, why) in &summary.failed {
+            eprintln!("failed: {name}/{cell}: {why}");
+        }
+    }
+    let failed: usize = summaries.iter().map(|(_, summary)| summary.failed.len()).sum();
+    let left: usize = summaries.iter().map(|(_, summary)| summary.left).sum();
+    match (failed, left) {
+        (0, 0) => Ok(()),
+        (0, left) => bail!("stopped with {left} cells left; run the same command to go on"),
+        (failed, _) => {
+            bail!("{failed} cells failed; their rows say why, and the next run tries them again")
+        }
+    }
+}
+
+/// What a plan is about to do, in one line.
+pub fn announce(plans: &[Plan], threads: usize) -> String {
+    let total: usize = plans.iter().map(|plan| plan.cells().count()).sum();
+    let done: usize = plans.iter().flat_map(Plan::cells).filter(|(_, done)| *done).count();
+    let seconds: f64 = plans.iter().map(Plan::remaining_s).sum::<f64>() / threads as f64;
+    format!(
+        "{} studies, {total} cells, {done} already there; about {} to go on {threads} threads",
+        plans.len(),
+        duration(seconds)
+    )
+}

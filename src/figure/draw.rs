@@ -1,0 +1,197 @@
+//! A figure onto a medium: legend, panels, axes, series, labels.
+
+use plotters::prelude::DrawingBackend;
+
+use super::frame::{Frame, Plot, SAMPLE};
+use super::model::{Figure, Key, Panel, Series, Shape};
+use super::pen::{Anchor, Drawn, Pen, Type};
+use super::style::{DARK, GREY, GRID, Ink, LANE, Stroke, pale, size};
+
+/// Draws the whole of `figure` as `frame` lays it out.
+pub(super) fn figure<DB: DrawingBackend>(
+    pen: &Pen<DB>,
+    figure: &Figure,
+    frame: &Frame,
+) -> Drawn<DB> {
+    pen.rectangle((0.0, 0.0), (frame.width, frame.height), (255, 255, 255))?;
+    for (key, &place) in figure.keys.iter().zip(&frame.keys) {
+        legend(pen, key, place)?;
+    }
+    for (panel, plot) in figure.panels.iter().zip(&frame.plots) {
+        axes(pen, panel, plot, frame.lane)?;
+        for series in &panel.series {
+            draw_series(pen, panel, plot, series)?;
+        }
+        labels(pen, panel, plot)?;
+    }
+    Ok(())
+}
+
+fn legend<DB: DrawingBackend>(pen: &Pen<DB>, key: &Key, (x, y): (f64, f64)) -> Drawn<DB> {
+    let (from, to) = ((x, y), (x + SAMPLE - 8.0, y));
+    let middle = (0.5 * (from.0 + to.0), y);
+    let ink = key.ink;
+    match key.shape {
+        Shape::Line => pen.line(&[from, to], ink.colour, size::LINE, ink.stroke)?,
+        Shape::LineMarkers => {
+            pen.line(&[from, to], ink.colour, size::LINE, ink.stroke)?;
+            pen.marker(middle, size::MARKER, ink, false)?;
+        }
+        Shape::Faint => pen.line(&[from, to], pale(ink.colour), size::THIN, Stroke::Solid)?,
+        Shape::Points => pen.marker(middle, size::SEED + 0.4, ink, false)?,
+        Shape::Seeds => seeds(pen, &[(middle.0, y - 3.0), middle, (middle.0, y + 3.5)], ink)?,
+        Shape::Above => pen.marker(middle, size::MARKER, ink, true)?,
+    }
+    let set = Type::plain(size::TICK_TEXT, DARK);
+    pen.words(&key.label, (x + SAMPLE, y), Anchor::Start, set)
+}
+
+fn axes<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot, lane: bool) -> Drawn<DB> {
+    let set = Type::plain(size::TICK_TEXT, DARK);
+    let mut over = plot.top;
+    if lane {
+        over -= size::LANE;
+        pen.rectangle((plot.left, over), (plot.right, plot.top), LANE)?;
+    }
+    for tick in &panel.y.ticks {
+        let y = down(panel, plot, tick.value);
+        pen.line(&[(plot.left, y), (plot.right, y)], GRID, size::THIN, Stroke::Solid)?;
+        pen.words(&tick.label, (plot.left - 6.0, y), Anchor::End, set)?;
+    }
+    for tick in &panel.x.ticks {
+        let x = across(panel, plot, tick.value);
+        let ends = [(x, plot.bottom), (x, plot.bottom + 4.0)];
+        pen.line(&ends, DARK, size::THIN, Stroke::Solid)?;
+        pen.words(&tick.label, (x, plot.bottom + 13.0), Anchor::Middle, set)?;
+    }
+    let corner = [(plot.left, plot.top), (plot.left, plot.bottom), (plot.right, plot.bottom)];
+    pen.line(&corner, DARK, size::THIN, Stroke::Solid)?;
+    if let Some(guide) = panel.guide {
+        let y = down(panel, plot, guide);
+        pen.line(&[(plot.left, y), (plot.right, y)], GREY, 1.3, Stroke::Dashed)?;
+    }
+    names(pen, panel, plot, over)
+}
+
+fn names<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot, over: f64) -> Drawn<DB> {
+    let title = Type { bold: true, ..Type::plain(size::TITLE_TEXT, DARK) };
+    pen.words(&panel.title, (plot.left, over - 12.0), Anchor::Start, title)?;
+    let set = Type::plain(size::LABEL_TEXT, DARK);
+    let middle = 0.5 * (plot.left + plot.right);
+    pen.words(&panel.x.label, (middle, plot.bottom + 32.0), Anchor::Middle, set)?;
+    if plot.says_y {
+        let room =
+            panel.y.ticks.iter().map(|tick| super::pen::width(&tick.label, size::TICK_TEXT, false));
+        let x = plot.left - room.fold(0.0, f64::max) - 18.0;
+        let set = Type { upwards: true, ..set };
+        pen.words(&panel.y.label, (x, 0.5 * (plot.top + plot.bottom)), Anchor::Middle, set)?;
+    }
+    Ok(())
+}
+
+fn draw_series<DB: DrawingBackend>(
+    pen: &Pen<DB>,
+    panel: &Panel,
+    plot: &Plot,
+    series: &Series,
+) -> Drawn<DB> {
+    let ink = series.ink;
+    let at = |&(x, y): &(f64, f64)| (across(panel, plot, x), down(panel, plot, y));
+    let points: Vec<(f64, f64)> = series.points.iter().map(at).collect();
+    match series.shape {
+        Shape::Line => pen.line(&points, ink.colour, size::LINE, ink.stroke),
+        Shape::LineMarkers => {
+            pen.line(&points, ink.colour, size::LINE, ink.stroke)?;
+            markers(pen, &points, size::MARKER, ink, false)
+        }
+        Shape::Faint => pen.line(&points, pale(ink.colour), size::THIN, Stroke::Solid),
+        Shape::Points => markers(pen, &points, size::SEED, ink, false),
+        Shape::Seeds => seeds(pen, &points, ink),
+        Shape::Above => {
+            let y = plot.top - 0.5 * size::LANE;
+            let beside = series.points.iter().map(|&(x, _)| beside(panel, series, x));
+            let points: Vec<(f64, f64)> =
+                points.iter().zip(beside).map(|(&(x, _), beside)| (x + beside, y)).collect();
+            markers(pen, &points, size::MARKER, ink, true)
+        }
+    }
+}
+
+/// How far from `x` a marker above the panel stands, so that those of several series at one x stand
+/// side by side.
+fn beside(panel: &Panel, series: &Series, x: f64) -> f64 {
+    let at_x = |other: &&Series| {
+        other.shape == Shape::Above && other.points.iter().any(|point| point.0 == x)
+    };
+    let there: Vec<&Series> = panel.series.iter().filter(at_x).collect();
+    let own = there.iter().position(|other| std::ptr::eq(*other, series)).unwrap_or(0);
+    (own as f64 - 0.5 * there.len().saturating_sub(1) as f64) * 2.7 * size::MARKER
+}
+
+fn seeds<DB: DrawingBackend>(pen: &Pen<DB>, points: &[(f64, f64)], ink: Ink) -> Drawn<DB> {
+    points.iter().try_for_each(|&(x, y)| {
+        pen.line(&[(x - size::STROKE, y), (x + size::STROKE, y)], ink.colour, 1.1, Stroke::Solid)
+    })
+}
+
+fn markers<DB: DrawingBackend>(
+    pen: &Pen<DB>,
+    points: &[(f64, f64)],
+    radius: f64,
+    ink: Ink,
+    open: bool,
+) -> Drawn<DB> {
+    points.iter().try_for_each(|&point| pen.marker(point, radius, ink, open))
+}
+
+/// Labels beside the last points, moved apart where they would touch.
+fn labels<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot) -> Drawn<DB> {
+    let mut wanted: Vec<(f64, &Series, &str)> = panel
+        .series
+        .iter()
+        .filter_map(|series| {
+            let &(_, y) = series.points.last()?;
+            Some((down(panel, plot, y), series, series.label.as_deref()?))
+        })
+        .collect();
+    wanted.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let heights = apart(&wanted.iter().map(|entry| entry.0).collect::<Vec<_>>(), 14.0, plot.bottom);
+    for ((_, series, label), y) in wanted.iter().zip(heights) {
+        let set = Type { bold: true, ..Type::plain(size::TICK_TEXT, series.ink.colour) };
+        pen.words(label, (plot.right + 7.0, y), Anchor::Start, set)?;
+    }
+    Ok(())
+}
+
+/// Sorted heights moved until neighbours are `gap` apart and none lies under `bottom`.
+fn apart(wanted: &[f64], gap: f64, bottom: f64) -> Vec<f64> {
+    let mut heights = wanted.to_vec();
+    for at in 1..heights.len() {
+        heights[at] = heights[at].max(heights[at - 1] + gap);
+    }
+    let mut limit = bottom;
+    for height in heights.iter_mut().rev() {
+        *height = height.min(limit);
+        limit = *height - gap;
+    }
+    heights
+}
+
+fn across(panel: &Panel, plot: &Plot, value: f64) -> f64 {
+    plot.left + panel.x.fraction(value) * (plot.right - plot.left)
+}
+
+fn down(panel: &Panel, plot: &Plot, value: f64) -> f64 {
+    plot.bottom - panel.y.fraction(value) * (plot.bottom - plot.top)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::apart;
+
+    #[test]
+    fn labels_do_not_touch_and_stay_inside() {
+        assert_eq!(apart(&[10.0, 12.0, 50.0], 14.0, 100.0), [10.0, 24.0, 50.0]);
+        assert_eq!(apart(&[95.0, 96.0], 14.0, 100.0), [86.0, 100.0]);
+    }
+}

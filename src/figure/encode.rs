@@ -1,0 +1,130 @@
+//! A figure as the bytes of an SVG or of a PNG.
+
+use std::sync::OnceLock;
+
+use plotters::prelude::{BitMapBackend, DrawingBackend, IntoDrawingArea, SVGBackend};
+use plotters::style::{FontStyle, register_font};
+
+use super::FigureError;
+use super::draw;
+use super::frame::Frame;
+use super::model::Figure;
+use super::pen::{FONT, Medium, Pen};
+
+/// How many pixels of the raster become one of the PNG, in each direction.
+const AVERAGED: usize = 3;
+
+impl Figure {
+    /// The figure as SVG, with its title and its alternative text inside.
+    ///
+    /// # Errors
+    /// Where the drawing library fails.
+    pub fn svg(&self) -> Result<String, FigureError> {
+        self.font()?;
+        let frame = Frame::of(self);
+        let (width, height) = units(&frame, Medium::Vector);
+        let mut drawn = String::new();
+        self.draw(SVGBackend::with_string(&mut drawn, (width, height)), Medium::Vector, &frame)?;
+        let body = drawn.split_once('>').map_or("", |(_, body)| body);
+        Ok(format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" \
+             viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\" \
+             stroke-linejoin=\"round\" stroke-linecap=\"butt\">\n<title>{}</title>{body}",
+            frame.width,
+            frame.height,
+            escape(&self.alt),
+            escape(&self.caption),
+        ))
+    }
+
+    /// The figure as PNG, at twice the size of the SVG.
+    ///
+    /// # Errors
+    /// Where the drawing library or the encoder fails.
+    pub fn png(&self) -> Result<Vec<u8>, FigureError> {
+        self.font()?;
+        let frame = Frame::of(self);
+        let (width, height) = units(&frame, Medium::Raster);
+        let mut pixels = vec![255; width as usize * height as usize * 3];
+        let backend = BitMapBackend::with_buffer(&mut pixels, (width, height));
+        self.draw(backend, Medium::Raster, &frame)?;
+        let small = average(&pixels, width as usize, height as usize);
+        self.encode(&small, width / AVERAGED as u32, height / AVERAGED as u32)
+    }
+
+    fn draw<DB: DrawingBackend>(
+        &self,
+        backend: DB,
+        medium: Medium,
+        frame: &Frame,
+    ) -> Result<(), FigureError> {
+        let area = backend.into_drawing_area();
+        let why = |why: String| FigureError::Draw { name: self.name.clone(), why };
+        draw::figure(&Pen::new(&area, medium), self, frame).map_err(|e| why(e.to_string()))?;
+        area.present().map_err(|e| why(e.to_string()))
+    }
+
+    fn encode(&self, pixels: &[u8], width: u32, height: u32) -> Result<Vec<u8>, FigureError> {
+        let fault = |source| FigureError::Encode { name: self.name.clone(), source };
+        let mut bytes = Vec::new();
+        let mut encoder = png::Encoder::new(&mut bytes, width, height);
+        encoder.set_color(png::ColorType::Rgb);
+        encoder.set_depth(png::BitDepth::Eight);
+        let mut writer = encoder.write_header().map_err(fault)?;
+        writer.write_image_data(pixels).map_err(fault)?;
+        writer.finish().map_err(fault)?;
+        Ok(bytes)
+    }
+
+    /// Sees to it that the drawing library knows the font compiled in.
+    fn font(&self) -> Result<(), FigureError> {
+        static READY: OnceLock<bool> = OnceLock::new();
+        let ready = *READY.get_or_init(|| {
+            register_font(FONT, FontStyle::Normal, dejavu::sans::regular()).is_ok()
+                && register_font(FONT, FontStyle::Bold, dejavu::sans::bold()).is_ok()
+        });
+        if ready { Ok(()) } else { Err(FigureError::Font { name: self.name.clone() }) }
+    }
+}
+
+/// The size in units of the medium; a multiple of what is averaged.
+fn units(frame: &Frame, medium: Medium) -> (u32, u32) {
+    let units = |pixels: f64| pixels.ceil() as u32 * medium.scale();
+    (units(frame.width), units(frame.height))
+}
+
+/// The mean of every block of pixels, red, green and blue apart.
+fn average(pixels: &[u8], width: usize, height: usize) -> Vec<u8> {
+    let (across, down) = (width / AVERAGED, height / AVERAGED);
+    let mut small = Vec::with_capacity(across * down * 3);
+    for row in 0..down {
+        for column in 0..across {
+            for channel in 0..3 {
+                let block = (0..AVERAGED * AVERAGED).map(|at| {
+                    let y = row * AVERAGED + at / AVERAGED;
+                    let x = column * AVERAGED + at % AVERAGED;
+                    u32::from(pixels[(y * width + x) * 3 + channel])
+                });
+                let count = (AVERAGED * AVERAGED) as u32;
+                small.push(((block.sum::<u32>() + count / 2) / count) as u8);
+            }
+        }
+    }
+    small
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::average;
+
+    #[test]
+    fn averaging_keeps_flat_colour_and_halves_edges() {
+        let pixels: Vec<u8> =
+            (0..9).flat_map(|at| [if at % 3 == 0 { 90 } else { 0 }, 7, 255]).collect();
+        assert_eq!(average(&pixels, 3, 3), [30, 7, 255]);
+    }
+}

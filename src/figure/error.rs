@@ -1,0 +1,28 @@
+//! What can go wrong between a figure and its bytes.
+
+/// Why a figure could not be drawn.
+#[derive(Debug, thiserror::Error)]
+pub enum FigureError {
+    /// The font that is compiled in was refused.
+    #[error("figure {name}: the font compiled in cannot be read")]
+    Font {
+        /// The figure.
+        name: String,
+    },
+    /// The drawing library failed.
+    #[error("figure {name}: cannot draw it: {why}")]
+    Draw {
+        /// The figure.
+        name: String,
+        /// What it said.
+        why: String,
+    },
+    /// The picture could not be encoded.
+    #[error("figure {name}: cannot encode the PNG: {source}")]
+    Encode {
+        /// The figure.
+        name: String,
+        /// What the encoder said.
+        source: png::EncodingError,
+    },
+}

@@ -1,0 +1,123 @@
+//! Where everything of a figure goes, in pixels.
+
+use super::model::{Figure, Key, Panel, Shape};
+use super::pen::width;
+use super::style::size;
+
+/// Columns of panels at most.
+const COLUMNS: usize = 3;
+/// Between the words of one legend entry and the sample of the next.
+const KEY_GAP: f64 = 20.0;
+/// The room that a legend's sample takes, with its gap.
+pub(super) const SAMPLE: f64 = 32.0;
+const KEY_LINE: f64 = 20.0;
+const EDGE: f64 = 12.0;
+/// Room over a panel for its title, under it for ticks and the label of x.
+const OVER: f64 = 26.0;
+const UNDER: f64 = 48.0;
+
+/// One panel's rectangle of data, without the lane above it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Plot {
+    pub left: f64,
+    pub right: f64,
+    pub top: f64,
+    pub bottom: f64,
+    /// Whether this panel says what its y axis measures.
+    pub says_y: bool,
+}
+
+/// The layout of a figure.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Frame {
+    pub width: f64,
+    pub height: f64,
+    /// The left end and the height of each legend entry.
+    pub keys: Vec<(f64, f64)>,
+    pub plots: Vec<Plot>,
+    /// Whether panels carry a lane above for what does not exist.
+    pub lane: bool,
+}
+
+impl Frame {
+    pub(super) fn of(figure: &Figure) -> Self {
+        let whole = if figure.panels.len() == 1 { size::WIDTH_OF_ONE } else { size::WIDTH };
+        let (keys, top) = keys(&figure.keys, whole);
+        let lane = figure
+            .panels
+            .iter()
+            .flat_map(|panel| &panel.series)
+            .any(|series| series.shape == Shape::Above && !series.points.is_empty());
+        let columns = figure.panels.len().clamp(1, COLUMNS);
+        let lane_height = if lane { size::LANE } else { 0.0 };
+        let row_height = OVER + lane_height + size::PLOT_HEIGHT + UNDER;
+        let shared = figure.panels.windows(2).all(|pair| pair[0].y == pair[1].y);
+        let cell = (whole - 2.0 * EDGE) / columns as f64;
+        let plots = figure.panels.iter().enumerate().map(|(at, panel)| {
+            let (row, column) = (at / columns, at % columns);
+            let says_y = column == 0 || !shared;
+            let left = EDGE + column as f64 * cell;
+            let over = top + row as f64 * row_height + OVER + lane_height;
+            Plot {
+                left: left + left_room(panel, says_y),
+                right: left + cell - right_room(panel),
+                top: over,
+                bottom: over + size::PLOT_HEIGHT,
+                says_y,
+            }
+        });
+        let mut plots: Vec<Plot> = plots.collect();
+        even_out(&mut plots, columns, shared);
+        let rows = figure.panels.len().div_ceil(columns);
+        Self { width: whole, height: top + rows as f64 * row_height, keys, plots, lane }
+    }
+}
+
+/// Where panels share an axis, gives them the same breadth: the room of the first's label is taken
+/// from all.
+fn even_out(plots: &mut [Plot], columns: usize, shared: bool) {
+    if !shared || plots.len() < 2 {
+        return;
+    }
+    let free: f64 = plots.iter().take(columns).map(|plot| plot.right - plot.left).sum();
+    let each = free / columns as f64;
+    for row in plots.chunks_mut(columns) {
+        let mut moved = 0.0;
+        for plot in row {
+            let change = each - (plot.right - plot.left);
+            plot.left += moved;
+            plot.right += moved + change;
+            moved += change;
+        }
+    }
+}
+
+/// Room on the left for the tick labels and, where it is said, the label of y.
+fn left_room(panel: &Panel, says_y: bool) -> f64 {
+    let ticks = panel.y.ticks.iter().map(|tick| width(&tick.label, size::TICK_TEXT, false));
+    let label = if says_y { 22.0 } else { 6.0 };
+    ticks.fold(0.0, f64::max) + 8.0 + label
+}
+
+/// Room on the right for labels beside the last points.
+fn right_room(panel: &Panel) -> f64 {
+    let labels = panel.series.iter().filter_map(|series| series.label.as_deref());
+    let widest = labels.map(|text| width(text, size::TICK_TEXT, true)).fold(0.0, f64::max);
+    if widest > 0.0 { widest + 22.0 } else { 12.0 }
+}
+
+/// Legend entries set in lines, and where the panels may begin.
+fn keys(keys: &[Key], whole: f64) -> (Vec<(f64, f64)>, f64) {
+    let (mut x, mut y) = (2.0 * EDGE, EDGE + 6.0);
+    let mut places = Vec::new();
+    for key in keys {
+        let breadth = SAMPLE + width(&key.label, size::TICK_TEXT, false);
+        if x + breadth > whole - EDGE && x > 2.0 * EDGE {
+            (x, y) = (2.0 * EDGE, y + KEY_LINE);
+        }
+        places.push((x, y));
+        x += breadth + KEY_GAP;
+    }
+    let top = if keys.is_empty() { 4.0 } else { y + KEY_LINE / 2.0 };
+    (places, top)
+}

@@ -1,0 +1,167 @@
+//! The figures of a study of logit growth.
+
+use super::model::{Axis, Figure, Key, Panel, Series, Shape};
+use super::style::{Ink, Stroke};
+use crate::table::{Growth, GrowthCell};
+
+/// Inflation L*(ε) / L⁰(ε) against n/d, a panel a family, a line a rank.
+pub fn inflation(growth: &Growth) -> Figure {
+    let x = |cells: &[GrowthCell]| {
+        Axis::log_at("sequence length / rank, n/d", cells.iter().map(GrowthCell::ratio))
+    };
+    let seeds = growth.cells.iter().flat_map(|cell| &cell.seeds);
+    let y =
+        Axis::log("inflation, L*(ε) / L⁰(ε)", seeds.filter_map(|seed| seed.inflation).chain([1.0]));
+    let panels = families(growth).map(|cells| {
+        let mut series = Vec::new();
+        for rank in ranks(cells) {
+            let of_rank = || cells.iter().filter(move |cell| cell.rank == rank);
+            let (name, ink) = (format!("rank {rank}"), Ink::of_rank(rank));
+            let points = of_rank().flat_map(|cell| {
+                cell.seeds.iter().filter_map(|seed| Some((cell.ratio(), seed.inflation?)))
+            });
+            series.push(Series::new(&name, ink, Shape::Seeds, points.collect()));
+            let medians =
+                of_rank().filter_map(|cell| Some((cell.ratio(), cell.inflation()?.median)));
+            series.push(Series::new(&name, ink, Shape::LineMarkers, medians.collect()));
+            series.push(unreached(&name, ink, of_rank(), GrowthCell::ratio));
+        }
+        Panel { title: title(growth, cells), x: x(cells), y: y.clone(), series, guide: Some(1.0) }
+    });
+    let mut keys = rank_keys(growth);
+    keys.push(Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds));
+    keys.push(Key::grey("1: low rank costs nothing", Stroke::Dashed));
+    keys.extend(unreached_key(growth));
+    Figure {
+        name: "inflation".to_owned(),
+        caption: format!(
+            "The price of low rank: the least max |logit| that reaches an error of {} nats at rank \
+             d, divided by the least with no rank limit, against n/d. Strokes are seeds, lines \
+             medians; fits that reached the error at no cap tried stand above the panels and have \
+             no value.",
+            tolerances(growth)
+        ),
+        alt: alt(growth, "inflation", |cell| cell.inflation().map(|spread| spread.median)),
+        keys,
+        panels: panels.collect(),
+    }
+}
+
+/// L*(ε) against n, a line a rank, with the floor L⁰(ε) dashed; a panel a family.
+pub fn logits_needed(growth: &Growth) -> Figure {
+    let seeds = || growth.cells.iter().flat_map(|cell| &cell.seeds);
+    let y = Axis::log(
+        "max |logit| needed, L*(ε) (nats)",
+        seeds().flat_map(|seed| [seed.needed, seed.floor]).flatten(),
+    );
+    let panels = families(growth).map(|cells| {
+        let lengths = cells.iter().map(|cell| cell.n as f64);
+        let mut series =
+            vec![Series::new("floor", Ink::grey(Stroke::Dashed), Shape::Line, floor(cells))];
+        for rank in ranks(cells) {
+            let of_rank = || cells.iter().filter(move |cell| cell.rank == rank);
+            let (name, ink) = (format!("rank {rank}"), Ink::of_rank(rank));
+            let medians = of_rank().filter_map(|cell| Some((cell.n as f64, cell.needed()?.median)));
+            series.push(Series::new(&name, ink, Shape::LineMarkers, medians.collect()));
+            series.push(unreached(&name, ink, of_rank(), |cell| cell.n as f64));
+        }
+        Panel {
+            title: title(growth, cells),
+            x: Axis::log_at("sequence length, n", lengths),
+            y: y.clone(),
+            series,
+            guide: None,
+        }
+    });
+    let mut keys: Vec<Key> = rank_keys(growth);
+    keys.push(Key::grey("floor L⁰(ε), no rank limit", Stroke::Dashed));
+    keys.extend(unreached_key(growth));
+    Figure {
+        name: "logits-needed".to_owned(),
+        caption: format!(
+            "The least max |logit| that reaches an error of {} nats, medians over seeds, against \
+             sequence length. Dashed: the floor with no rank limit, which grows with n by itself.",
+            tolerances(growth)
+        ),
+        alt: alt(growth, "max |logit| needed", |cell| cell.needed().map(|spread| spread.median)),
+        keys,
+        panels: panels.collect(),
+    }
+}
+
+/// The cells of each family at each tolerance, a panel each.
+fn families(growth: &Growth) -> impl Iterator<Item = &[GrowthCell]> {
+    growth.cells.chunk_by(|a, b| a.label == b.label && a.tolerance == b.tolerance)
+}
+
+fn ranks(cells: &[GrowthCell]) -> Vec<usize> {
+    let mut ranks: Vec<usize> = cells.iter().map(|cell| cell.rank).collect();
+    ranks.sort_unstable();
+    ranks.dedup();
+    ranks
+}
+
+/// The family, and ε where the study has several.
+fn title(growth: &Growth, cells: &[GrowthCell]) -> String {
+    let first = &cells[0];
+    if growth.cells.iter().all(|cell| cell.tolerance == first.tolerance) {
+        first.label.clone()
+    } else {
+        format!("{}; ε = {}", first.label, first.tolerance)
+    }
+}
+
+fn tolerances(growth: &Growth) -> String {
+    let mut all: Vec<f64> = growth.cells.iter().map(|cell| cell.tolerance).collect();
+    all.sort_by(f64::total_cmp);
+    all.dedup();
+    all.iter().map(|tolerance| format!("ε = {tolerance}")).collect::<Vec<_>>().join(" or ")
+}
+
+fn rank_keys(growth: &Growth) -> Vec<Key> {
+    let keys = ranks(&growth.cells).into_iter();
+    keys.map(|rank| Key::new(&format!("rank {rank}"), Ink::of_rank(rank), Shape::LineMarkers))
+        .collect()
+}
+
+fn unreached_key(growth: &Growth) -> Option<Key> {
+    let any = growth.cells.iter().any(|cell| cell.unreached() > 0);
+    any.then(|| Key::new("no cap tried reached ε", Ink::grey(Stroke::Solid), Shape::Above))
+}
+
+/// The cells of one rank where a seed did not reach ε.
+fn unreached<'a>(
+    name: &str,
+    ink: Ink,
+    cells: impl Iterator<Item = &'a GrowthCell>,
+    x: impl Fn(&GrowthCell) -> f64,
+) -> Series {
+    let points = cells.filter(|cell| cell.unreached() > 0).map(|cell| (x(cell), f64::NAN));
+    Series::new(name, ink, Shape::Above, points.collect())
+}
+
+/// (n, L⁰(ε)): the floor does not know of ranks, so one line serves them all.
+fn floor(cells: &[GrowthCell]) -> Vec<(f64, f64)> {
+    let points = cells.chunk_by(|a, b| a.n == b.n);
+    points.filter_map(|same| Some((same[0].n as f64, same[0].floor()?.median))).collect()
+}
+
+/// Per family, where the value stands at the least and the greatest n/d that have one.
+fn alt(growth: &Growth, what: &str, value: impl Fn(&GrowthCell) -> Option<f64>) -> String {
+    let lines = families(growth).map(|cells| {
+        let mut known: Vec<(f64, f64)> =
+            cells.iter().filter_map(|cell| Some((cell.ratio(), value(cell)?))).collect();
+        known.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let unreached: usize = cells.iter().map(GrowthCell::unreached).sum();
+        let ends = match (known.first(), known.last()) {
+            (Some(first), Some(last)) => format!(
+                "{what} {:.3} at n/d = {:.3}, {:.3} at n/d = {:.3}",
+                first.1, first.0, last.1, last.0
+            ),
+            _ => format!("no {what}"),
+        };
+        let fits: usize = cells.iter().map(|cell| cell.seeds.len()).sum();
+        format!("{}: {ends}; {unreached} of {fits} fits did not reach ε.", title(growth, cells))
+    });
+    lines.collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,112 @@
+//! The figure of a study of layouts.
+
+use super::model::{Axis, Figure, Key, Panel, Series, Shape};
+use super::style::{Ink, Stroke};
+use crate::table::{LayoutCell, Layouts};
+
+/// Error against cap, a line a layout, with the floor dashed; a panel a target.
+pub fn layouts(study: &Layouts) -> Figure {
+    let seeds = study.cells.iter().flat_map(|cell| &cell.seeds).map(|seed| seed.kl_nats);
+    let floors = study.cells.iter().filter_map(|cell| Some(cell.floor?.median));
+    // A floor far under every error would press the errors into a corner.
+    let least = seeds.clone().filter(|kl| *kl > 0.0).fold(f64::INFINITY, f64::min);
+    let y = Axis::log(
+        "error, KL(target ‖ attention) (nats)",
+        seeds.chain(floors.filter(|floor| *floor > 0.3 * least)),
+    );
+    let panels = study.cells.chunk_by(|a, b| a.target == b.target).map(|cells| Panel {
+        title: cells[0].target.clone(),
+        x: Axis::log_at("cap on max |logit| (nats)", cells.iter().map(|cell| cell.cap)),
+        y: y.clone(),
+        series: series(cells, &y),
+        guide: None,
+    });
+    Figure {
+        name: "layouts".to_owned(),
+        caption:
+            "The error that each layout of heads reaches under a cap on its logits. Strokes are \
+                  seeds, lines medians. The dashed floor is that of one head with no rank limit \
+                  that sees everything; a local head, which sees less, can be under it."
+                .to_owned(),
+        alt: alt(study),
+        keys: vec![
+            Key::grey("median", Stroke::Solid),
+            Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds),
+            Key::grey("floor, no rank limit", Stroke::Dashed),
+        ],
+        panels: panels.collect(),
+    }
+}
+
+fn series(cells: &[LayoutCell], y: &Axis) -> Vec<Series> {
+    let mut floor: Vec<(f64, f64)> =
+        cells.iter().filter_map(|cell| Some((cell.cap, cell.floor?.median))).collect();
+    floor.sort_by(|a, b| a.0.total_cmp(&b.0));
+    floor.dedup_by(|a, b| a.0 == b.0);
+    let mut series = vec![Series::new(
+        "floor",
+        Ink::grey(Stroke::Dashed),
+        Shape::Line,
+        cut_below(&floor, y.range.0),
+    )];
+    let mut inks: Vec<Ink> = Vec::new();
+    for same in cells.chunk_by(|a, b| a.layout == b.layout && a.rank == b.rank && a.n == b.n) {
+        let base = ink(&same[0]);
+        let ink = base.nth(inks.iter().filter(|used| **used == base).count());
+        inks.push(base);
+        let label = same[0].label();
+        let points =
+            same.iter().flat_map(|cell| cell.seeds.iter().map(|seed| (cell.cap, seed.kl_nats)));
+        series.push(Series::new(&label, ink, Shape::Seeds, points.collect()));
+        let medians = same.iter().filter_map(|cell| Some((cell.cap, cell.kl_nats()?.median)));
+        series
+            .push(Series::new(&label, ink, Shape::LineMarkers, medians.collect()).labelled(&label));
+    }
+    series
+}
+
+/// The line through `points` (x, y) up to where it leaves a logarithmic axis that begins at `least`.
+fn cut_below(points: &[(f64, f64)], least: f64) -> Vec<(f64, f64)> {
+    let inside = points.iter().take_while(|point| point.1 >= least).count();
+    let mut kept = points[..inside].to_vec();
+    if let (Some(&(x, y)), Some(&(next_x, next_y))) = (kept.last(), points.get(inside))
+        && next_y > 0.0
+    {
+        let part = (y / least).ln() / (y / next_y).ln();
+        kept.push((x * (next_x / x).powf(part), least));
+    }
+    kept
+}
+
+/// The ink of the arm of training whose heads these are.
+fn ink(cell: &LayoutCell) -> Ink {
+    let heads = cell.heads().map_or(0, |layout| layout.heads().len());
+    match (cell.is_split(), cell.is_global(), heads) {
+        (true, _, _) => Ink::of_arm("ls"),
+        (_, true, 0 | 1) => Ink::of_arm("mhsa"),
+        (_, true, _) => Ink::of_several_global_heads(),
+        _ => Ink::of_arm("local-only"),
+    }
+}
+
+fn alt(study: &Layouts) -> String {
+    let groups = study.cells.chunk_by(|a, b| a.target == b.target && a.label() == b.label());
+    let lines = groups.filter_map(|same| {
+        let last = same.last()?;
+        let kl = last.kl_nats()?.median;
+        Some(format!("{}: error {kl:.2e} nats at cap {}.", last.label(), last.cap))
+    });
+    lines.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cut_below;
+
+    #[test]
+    fn a_line_is_cut_where_it_leaves_the_axis() {
+        let cut = cut_below(&[(1.0, 1.0), (4.0, 0.01), (8.0, 0.001)], 0.1);
+        assert_eq!(cut.len(), 2);
+        assert!((cut[1].0 - 2.0).abs() < 1e-12 && cut[1].1 == 0.1, "{cut:?}");
+    }
+}

@@ -1,0 +1,172 @@
+//! What a figure is before it is drawn: panels of named series. This is what tests check.
+
+use super::style::{Ink, Stroke};
+use super::ticks::{Tick, linear_ticks, log_ticks, ticks_at_values};
+
+/// How values lie along an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// Evenly.
+    Linear,
+    /// By their logarithm.
+    Log,
+}
+
+/// One axis of a panel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// What is measured, with its unit.
+    pub label: String,
+    /// How values lie along it.
+    pub scale: Scale,
+    /// The least and the greatest value shown.
+    pub range: (f64, f64),
+    /// The ticks, in order.
+    pub ticks: Vec<Tick>,
+}
+
+impl Axis {
+    /// A logarithmic axis that holds all of `values` with a little room, ticks at round numbers.
+    pub(super) fn log(label: &str, values: impl Iterator<Item = f64>) -> Self {
+        let (low, high) = bounds(values.filter(|value| *value > 0.0)).unwrap_or((0.1, 10.0));
+        let room = (high / low).powf(0.06).max(1.06);
+        let range = (low / room, high * room);
+        Self {
+            label: label.to_owned(),
+            scale: Scale::Log,
+            range,
+            ticks: log_ticks(range.0, range.1),
+        }
+    }
+
+    /// A logarithmic axis with its ticks at the values themselves.
+    pub(super) fn log_at(label: &str, values: impl Iterator<Item = f64>) -> Self {
+        let values: Vec<f64> = values.filter(|value| *value > 0.0).collect();
+        let ticks = ticks_at_values(&values);
+        Self { ticks, ..Self::log(label, values.into_iter()) }
+    }
+
+    /// A linear axis from `from`, or from the least value where none is given.
+    pub(super) fn linear(
+        label: &str,
+        values: impl Iterator<Item = f64>,
+        from: Option<f64>,
+    ) -> Self {
+        let (low, high) = bounds(values).unwrap_or((0.0, 1.0));
+        let room = 0.05 * (high - from.unwrap_or(low)).abs().max(1e-9);
+        let range = (from.unwrap_or(low - room), high + room);
+        let ticks = linear_ticks(range.0, range.1);
+        Self { label: label.to_owned(), scale: Scale::Linear, range, ticks }
+    }
+
+    /// Where `value` lies: 0 at the axis' start, 1 at its end.
+    pub fn fraction(&self, value: f64) -> f64 {
+        let (low, high) = self.range;
+        match self.scale {
+            Scale::Linear => (value - low) / (high - low),
+            Scale::Log => (value / low).ln() / (high / low).ln(),
+        }
+    }
+}
+
+fn bounds(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    values.filter(|value| value.is_finite()).fold(None, |bounds, value| match bounds {
+        None => Some((value, value)),
+        Some((low, high)) => Some((f64::min(low, value), f64::max(high, value))),
+    })
+}
+
+/// How a series is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A line through the points.
+    Line,
+    /// A line, with a marker at every point.
+    LineMarkers,
+    /// A thin pale line, for values before smoothing.
+    Faint,
+    /// Small markers alone.
+    Points,
+    /// Short level strokes: one a seed.
+    Seeds,
+    /// Open markers in the lane above the panel, for values that do not exist; y is ignored.
+    Above,
+}
+
+/// A named run of points.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// What the points are.
+    pub name: String,
+    /// Colour, marker and dashes.
+    pub ink: Ink,
+    /// How it is drawn.
+    pub shape: Shape,
+    /// (x, y), in the order in which a line joins them.
+    pub points: Vec<(f64, f64)>,
+    /// What is written beside the last point.
+    pub label: Option<String>,
+}
+
+impl Series {
+    pub(super) fn new(name: &str, ink: Ink, shape: Shape, points: Vec<(f64, f64)>) -> Self {
+        Self { name: name.to_owned(), ink, shape, points, label: None }
+    }
+
+    /// The same, with `label` written beside its last point.
+    pub(super) fn labelled(self, label: &str) -> Self {
+        Self { label: Some(label.to_owned()), ..self }
+    }
+}
+
+/// One pair of axes and what is drawn in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Panel {
+    /// What the panel shows.
+    pub title: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// What is drawn, the first lowest.
+    pub series: Vec<Series>,
+    /// A level across the panel that values are held against.
+    pub guide: Option<f64>,
+}
+
+/// One entry of the legend above the panels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Key {
+    /// What it stands for.
+    pub label: String,
+    /// The ink that is explained.
+    pub ink: Ink,
+    /// The shape that is explained.
+    pub shape: Shape,
+}
+
+impl Key {
+    pub(super) fn new(label: &str, ink: Ink, shape: Shape) -> Self {
+        Self { label: label.to_owned(), ink, shape }
+    }
+
+    /// A grey line that stands for no series in particular.
+    pub(super) fn grey(label: &str, stroke: Stroke) -> Self {
+        Self::new(label, Ink::grey(stroke), Shape::Line)
+    }
+}
+
+/// A picture of one or more panels, with what is said about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// A short name, fit for a file: `inflation`.
+    pub name: String,
+    /// What one sees, and how to read it.
+    pub caption: String,
+    /// The figure in words, for those who do not see it.
+    pub alt: String,
+    /// The legend above the panels.
+    pub keys: Vec<Key>,
+    /// The panels, from left to right, three in a row.
+    pub panels: Vec<Panel>,
+}

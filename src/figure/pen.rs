@@ -1,0 +1,275 @@
+//! Lines, markers and words on one of two media, the same to the pixel on both.
+
+use plotters::coord::Shift;
+use plotters::drawing::{DrawingArea, DrawingAreaErrorKind};
+use plotters::element::{Circle, PathElement, Polygon, Rectangle};
+use plotters::prelude::DrawingBackend;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{
+    Color, FontDesc, FontFamily, FontStyle, FontTransform, IntoTextStyle, RGBColor, ShapeStyle,
+    TextStyle,
+};
+
+use super::style::{Ink, Marker, Rgb, Stroke};
+
+/// The font, with what a browser without it should take. Also the name under which it is
+/// registered, because that is what an SVG's `font-family` is made from.
+pub(super) const FONT: &str = "DejaVu Sans, Verdana, sans-serif";
+
+/// Half the height of a capital, in em: words are centred on their capitals.
+const HALF_CAPITAL: f64 = 0.36;
+/// Half the height of an x, in em: how far below its point a centred SVG text has its baseline.
+const HALF_X: f64 = 0.273;
+/// The height of a line of the font in em: what the rasteriser calls a size.
+const LINE_HEIGHT: f64 = 1.164;
+/// The size that the SVG writer divides by this to get an em.
+const SVG_SIZE: f64 = 1.24;
+
+/// What a figure is drawn on, and how many of its units make a pixel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Medium {
+    /// SVG: tenths of pixels.
+    Vector,
+    /// Pixels, six to one, averaged down later.
+    Raster,
+}
+
+impl Medium {
+    /// Units a pixel.
+    pub(super) const fn scale(self) -> u32 {
+        match self {
+            Self::Vector => 10,
+            Self::Raster => 6,
+        }
+    }
+}
+
+/// Where words stand around their point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Anchor {
+    /// They start there.
+    Start,
+    /// They are centred there.
+    Middle,
+    /// They end there.
+    End,
+}
+
+/// How words are set.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Type {
+    /// The em in pixels.
+    pub em: f64,
+    /// The colour.
+    pub colour: Rgb,
+    /// Whether bold.
+    pub bold: bool,
+    /// Whether they run upwards.
+    pub upwards: bool,
+}
+
+impl Type {
+    pub(super) fn plain(em: f64, colour: Rgb) -> Self {
+        Self { em, colour, bold: false, upwards: false }
+    }
+}
+
+pub(super) type Drawn<DB> = Result<(), DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
+
+/// Draws in pixels of the figure on `area`.
+pub(super) struct Pen<'a, DB: DrawingBackend> {
+    area: &'a DrawingArea<DB, Shift>,
+    medium: Medium,
+}
+
+impl<'a, DB: DrawingBackend> Pen<'a, DB> {
+    pub(super) fn new(area: &'a DrawingArea<DB, Shift>, medium: Medium) -> Self {
+        Self { area, medium }
+    }
+
+    fn units(&self, pixels: f64) -> i32 {
+        (pixels * f64::from(self.medium.scale())).round() as i32
+    }
+
+    fn at(&self, (x, y): (f64, f64)) -> (i32, i32) {
+        (self.units(x), self.units(y))
+    }
+
+    fn style(&self, colour: Rgb, width: f64) -> ShapeStyle {
+        RGBColor(colour.0, colour.1, colour.2).stroke_width(self.units(width).max(1) as u32)
+    }
+
+    /// A line through `points`, broken as `stroke` says.
+    pub(super) fn line(
+        &self,
+        points: &[(f64, f64)],
+        colour: Rgb,
+        width: f64,
+        stroke: Stroke,
+    ) -> Drawn<DB> {
+        match stroke {
+            Stroke::Solid => self.whole_line(points, colour, width),
+            Stroke::Dashed => self.broken_line(points, colour, width, (5.5, 3.5)),
+            Stroke::Dotted => self.broken_line(points, colour, width, (1.2, 3.0)),
+        }
+    }
+
+    fn broken_line(
+        &self,
+        points: &[(f64, f64)],
+        colour: Rgb,
+        width: f64,
+        pattern: (f64, f64),
+    ) -> Drawn<DB> {
+        for dash in dashes(points, pattern) {
+            self.whole_line(&dash, colour, width)?;
+        }
+        Ok(())
+    }
+
+    /// The rasteriser mitres sharp turns into spikes, so there each stretch is drawn by itself and
+    /// rounded off; an SVG asks for round joins once, at its root.
+    fn whole_line(&self, points: &[(f64, f64)], colour: Rgb, width: f64) -> Drawn<DB> {
+        let style = self.style(colour, width);
+        let points: Vec<(i32, i32)> = points.iter().map(|&point| self.at(point)).collect();
+        if self.medium == Medium::Vector {
+            return self.area.draw(&PathElement::new(points, style));
+        }
+        for pair in points.windows(2) {
+            self.area.draw(&PathElement::new(pair.to_vec(), style))?;
+        }
+        let radius = (style.stroke_width / 2) as i32;
+        if radius > 2 && points.len() > 2 {
+            for point in &points {
+                self.area.draw(&Circle::new(*point, radius, style.filled()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A filled rectangle from its upper left to its lower right corner.
+    pub(super) fn rectangle(&self, from: (f64, f64), to: (f64, f64), colour: Rgb) -> Drawn<DB> {
+        let style = self.style(colour, 0.0).filled();
+        self.area.draw(&Rectangle::new([self.at(from), self.at(to)], style))
+    }
+
+    /// A marker of half-width `radius`; an open one is white inside.
+    pub(super) fn marker(
+        &self,
+        centre: (f64, f64),
+        radius: f64,
+        ink: Ink,
+        open: bool,
+    ) -> Drawn<DB> {
+        self.filled_marker(centre, radius, ink.marker, ink.colour)?;
+        if open {
+            self.filled_marker(centre, radius * 0.58, ink.marker, (255, 255, 255))?;
+        }
+        Ok(())
+    }
+
+    fn filled_marker(
+        &self,
+        (x, y): (f64, f64),
+        radius: f64,
+        marker: Marker,
+        colour: Rgb,
+    ) -> Drawn<DB> {
+        let style = self.style(colour, 0.0).filled();
+        let corners: &[(f64, f64)] = match marker {
+            Marker::Circle => {
+                return self.area.draw(&Circle::new(self.at((x, y)), self.units(radius), style));
+            }
+            Marker::Square => &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
+            Marker::Triangle => &[(0.0, -1.2), (1.15, 0.85), (-1.15, 0.85)],
+            Marker::Diamond => &[(0.0, -1.3), (1.2, 0.0), (0.0, 1.3), (-1.2, 0.0)],
+            Marker::Inverted => &[(0.0, 1.2), (1.15, -0.85), (-1.15, -0.85)],
+        };
+        let points: Vec<(i32, i32)> =
+            corners.iter().map(|(dx, dy)| self.at((x + dx * radius, y + dy * radius))).collect();
+        self.area.draw(&Polygon::new(points, style))
+    }
+
+    /// Words whose capitals are centred on the height (or, upwards, the breadth) of `point`.
+    pub(super) fn words(
+        &self,
+        text: &str,
+        point: (f64, f64),
+        anchor: Anchor,
+        set: Type,
+    ) -> Drawn<DB> {
+        let (size, below, vertical) = match self.medium {
+            Medium::Vector => (set.em * SVG_SIZE, HALF_X * set.em, VPos::Center),
+            Medium::Raster => (set.em * LINE_HEIGHT, set.em * LINE_HEIGHT / 2.0, VPos::Top),
+        };
+        let shift = HALF_CAPITAL * set.em - below;
+        let (x, y) =
+            if set.upwards { (point.0 + shift, point.1) } else { (point.0, point.1 + shift) };
+        let horizontal = match anchor {
+            Anchor::Start => HPos::Left,
+            Anchor::Middle => HPos::Center,
+            Anchor::End => HPos::Right,
+        };
+        let weight = if set.bold { FontStyle::Bold } else { FontStyle::Normal };
+        let font =
+            FontDesc::new(FontFamily::Name(FONT), size * f64::from(self.medium.scale()), weight);
+        let font = if set.upwards { font.transform(FontTransform::Rotate270) } else { font };
+        let colour = RGBColor(set.colour.0, set.colour.1, set.colour.2);
+        let style: TextStyle =
+            font.into_text_style(self.area).color(&colour).pos(Pos::new(horizontal, vertical));
+        self.area.draw_text(text, &style, self.at((x, y)))
+    }
+}
+
+/// How wide `text` is in pixels when its em is `em`; a guess where the font cannot be read.
+pub(super) fn width(text: &str, em: f64, bold: bool) -> f64 {
+    const SAMPLE: f64 = 200.0;
+    let weight = if bold { FontStyle::Bold } else { FontStyle::Normal };
+    let font = FontDesc::new(FontFamily::Name(FONT), SAMPLE * LINE_HEIGHT, weight);
+    match font.layout_box(text) {
+        Ok(((left, _), (right, _))) => f64::from(right - left) * em / SAMPLE,
+        Err(_) => 0.6 * em * text.chars().count() as f64,
+    }
+}
+
+/// The stretches of the line through `points` that a pattern (dash, gap) leaves.
+fn dashes(points: &[(f64, f64)], (dash, gap): (f64, f64)) -> Vec<Vec<(f64, f64)>> {
+    let mut stretches = Vec::new();
+    let (mut drawing, mut left) = (true, dash);
+    let mut stretch: Vec<(f64, f64)> = points.first().copied().into_iter().collect();
+    for pair in points.windows(2) {
+        let ((mut x, mut y), (to_x, to_y)) = (pair[0], pair[1]);
+        let mut length = (to_x - x).hypot(to_y - y);
+        while length > left {
+            let part = left / length;
+            (x, y) = (x + part * (to_x - x), y + part * (to_y - y));
+            length -= left;
+            stretch.push((x, y));
+            if drawing {
+                stretches.push(std::mem::take(&mut stretch));
+            }
+            stretch = vec![(x, y)];
+            drawing = !drawing;
+            left = if drawing { dash } else { gap };
+        }
+        left -= length;
+        stretch.push((to_x, to_y));
+    }
+    if drawing && stretch.len() > 1 {
+        stretches.push(stretch);
+    }
+    stretches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::dashes;
+
+    #[test]
+    fn dashes_leave_their_gaps() {
+        let stretches = dashes(&[(0.0, 0.0), (5.0, 0.0), (10.0, 0.0)], (4.0, 2.0));
+        assert_eq!(stretches.len(), 2);
+        assert_eq!(stretches[0], [(0.0, 0.0), (4.0, 0.0)]);
+        assert_eq!(stretches[1], [(6.0, 0.0), (10.0, 0.0)]);
+    }
+}

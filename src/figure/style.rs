@@ -1,0 +1,155 @@
+//! The one look of every figure: sizes, colours, markers, dashes.
+
+/// A colour, red, green and blue.
+pub type Rgb = (u8, u8, u8);
+
+// Okabe and Ito's colours, told apart by colour-blind readers.
+const BLACK: Rgb = (0, 0, 0);
+const ORANGE: Rgb = (230, 159, 0);
+const SKY: Rgb = (86, 180, 233);
+const GREEN: Rgb = (0, 158, 115);
+const BLUE: Rgb = (0, 114, 178);
+const VERMILION: Rgb = (213, 94, 0);
+const PURPLE: Rgb = (204, 121, 167);
+/// Text and axes.
+pub(super) const DARK: Rgb = (51, 51, 51);
+/// The floor and other things that all series are held against.
+pub(super) const GREY: Rgb = (110, 110, 110);
+/// Lines behind the data.
+pub(super) const GRID: Rgb = (228, 228, 228);
+/// The lane above a panel.
+pub(super) const LANE: Rgb = (243, 243, 243);
+
+/// Ranks 2, 4, 8, … in order: dark to light, so that the order shows without colour too.
+const RANKS: [Rgb; 7] = [
+    BLACK,
+    (59, 10, 143),
+    (156, 23, 158),
+    (216, 87, 107),
+    (240, 150, 50),
+    (190, 170, 0),
+    (120, 160, 80),
+];
+
+/// Sizes in pixels of the figure as laid out; text sizes are those of an em.
+pub(super) mod size {
+    pub const WIDTH: f64 = 920.0;
+    pub const WIDTH_OF_ONE: f64 = 620.0;
+    pub const PLOT_HEIGHT: f64 = 230.0;
+    pub const LANE: f64 = 18.0;
+    pub const TICK_TEXT: f64 = 11.0;
+    pub const LABEL_TEXT: f64 = 12.0;
+    pub const TITLE_TEXT: f64 = 12.5;
+    pub const LINE: f64 = 1.8;
+    pub const THIN: f64 = 0.8;
+    pub const MARKER: f64 = 3.6;
+    pub const SEED: f64 = 2.2;
+    pub const STROKE: f64 = 6.0;
+}
+
+/// The form of a marker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marker {
+    /// ●
+    Circle,
+    /// ■
+    Square,
+    /// ▲
+    Triangle,
+    /// ◆
+    Diamond,
+    /// ▼
+    Inverted,
+}
+
+const MARKERS: [Marker; 5] =
+    [Marker::Circle, Marker::Square, Marker::Triangle, Marker::Diamond, Marker::Inverted];
+
+/// How a line is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stroke {
+    /// Whole.
+    Solid,
+    /// In dashes.
+    Dashed,
+    /// In dots.
+    Dotted,
+}
+
+/// What marks one thing in every figure: colour, marker and dashes, so that colour is never the
+/// only cue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ink {
+    /// The colour.
+    pub colour: Rgb,
+    /// The marker.
+    pub marker: Marker,
+    /// The dashes.
+    pub stroke: Stroke,
+}
+
+impl Ink {
+    const fn solid(colour: Rgb, marker: Marker) -> Self {
+        Self { colour, marker, stroke: Stroke::Solid }
+    }
+
+    /// What all series are held against.
+    pub(super) const fn grey(stroke: Stroke) -> Self {
+        Self { colour: GREY, marker: Marker::Circle, stroke }
+    }
+
+    /// The ink of a rank, the same in every figure.
+    pub(super) fn of_rank(rank: usize) -> Self {
+        let at = (rank.max(2) as f64).log2().round() as usize - 1;
+        Self::solid(RANKS[at.min(RANKS.len() - 1)], MARKERS[(at + 4) % MARKERS.len()])
+    }
+
+    /// The ink of an arm of training; a layout of heads alike shares it.
+    pub(super) fn of_arm(arm: &str) -> Self {
+        match arm {
+            "mhsa" => Self::solid(VERMILION, Marker::Circle),
+            "ls" => Self::solid(BLUE, Marker::Triangle),
+            "local-only" => Self::solid(GREEN, Marker::Diamond),
+            "layer-alternating" => Self::solid(PURPLE, Marker::Square),
+            "qk-norm" => Self::solid(ORANGE, Marker::Inverted),
+            "sigma-reparam" => Self::solid(SKY, Marker::Square),
+            "softcap" => Self { stroke: Stroke::Dashed, ..Self::solid(BLACK, Marker::Circle) },
+            "qk-clip" => Self { stroke: Stroke::Dashed, ..Self::solid(GREEN, Marker::Triangle) },
+            "z-loss" => Self { stroke: Stroke::Dashed, ..Self::solid(PURPLE, Marker::Diamond) },
+            _ => Self { stroke: Stroke::Dotted, ..Self::solid(BLACK, Marker::Square) },
+        }
+    }
+
+    /// The ink of heads that see everything, several of them.
+    pub(super) const fn of_several_global_heads() -> Self {
+        Self::solid(ORANGE, Marker::Square)
+    }
+
+    /// The same ink for the `nth` thing of its kind, from 0: later ones are dashed, then dotted.
+    pub(super) fn nth(self, nth: usize) -> Self {
+        let stroke = [Stroke::Solid, Stroke::Dashed, Stroke::Dotted][nth % 3];
+        if nth == 0 { self } else { Self { stroke, ..self } }
+    }
+}
+
+/// `colour` mixed with white: what a pale line has instead of transparency.
+pub(super) fn pale(colour: Rgb) -> Rgb {
+    let mix = |c: u8| (0.28 * f64::from(c) + 0.72 * 255.0).round() as u8;
+    (mix(colour.0), mix(colour.1), mix(colour.2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_differ_in_colour_and_neighbours_in_marker() {
+        let inks: Vec<Ink> = [2, 4, 8, 16, 32, 64].map(Ink::of_rank).to_vec();
+        for pair in inks.windows(2) {
+            assert_ne!(pair[0].marker, pair[1].marker);
+        }
+        for (at, ink) in inks.iter().enumerate() {
+            assert!(inks[at + 1..].iter().all(|other| other.colour != ink.colour));
+        }
+    }
+}

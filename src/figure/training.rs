@@ -1,0 +1,139 @@
+//! The figures of a study of trainings.
+
+use super::model::{Axis, Figure, Key, Panel, Series, Shape};
+use super::style::{Ink, Stroke};
+use crate::table::{TrainingRun, Trainings};
+
+/// How many points of a curve are drawn at most: more would not show.
+const DRAWN: usize = 500;
+/// Into how many stretches a curve is smoothed.
+const STRETCHES: usize = 60;
+
+/// Loss and max |logit| against step, a line a training.
+pub fn training(study: &Trainings) -> Figure {
+    let window = window(study);
+    let mut keys = vec![
+        Key::new("every step", Ink::grey(Stroke::Solid), Shape::Faint),
+        Key::grey(&format!("mean over {window} steps"), Stroke::Solid),
+    ];
+    if study.runs.iter().any(|run| !run.log.valid_loss.is_empty()) {
+        keys.push(Key::new("validation", Ink::grey(Stroke::Solid), Shape::Points));
+    }
+    Figure {
+        name: "training".to_owned(),
+        caption:
+            "Training of each arm. Left: loss; right: the greatest |logit| over all layers and \
+                  heads, from zero."
+                .to_owned(),
+        alt: alt(study),
+        keys,
+        panels: vec![loss_panel(study, window), logit_panel(study, window)],
+    }
+}
+
+fn loss_panel(study: &Trainings, window: usize) -> Panel {
+    let mut series = Vec::new();
+    for run in &study.runs {
+        let raw = &run.log.train_loss;
+        series.push(Series::new(&run.run, Ink::of_arm(&run.arm), Shape::Faint, thinned(raw)));
+    }
+    for run in &study.runs {
+        let ink = Ink::of_arm(&run.arm);
+        let smooth = thinned(&smoothed(&run.log.train_loss, window));
+        series.push(label_first(Series::new(&run.run, ink, Shape::Line, smooth), study, run));
+        series.push(Series::new(&run.run, ink, Shape::Points, run.log.valid_loss.clone()));
+    }
+    let losses = series.iter().flat_map(|series| &series.points).map(|&(_, loss)| loss);
+    let y = Axis::linear("loss (nats a token)", losses, None);
+    Panel { title: "Loss".to_owned(), x: steps(study), y, series, guide: None }
+}
+
+fn logit_panel(study: &Trainings, window: usize) -> Panel {
+    let mut series = Vec::new();
+    for run in &study.runs {
+        let raw = &run.log.max_logit;
+        series.push(Series::new(&run.run, Ink::of_arm(&run.arm), Shape::Faint, thinned(raw)));
+    }
+    for run in &study.runs {
+        let smooth = thinned(&smoothed(&run.log.max_logit, window));
+        let line = Series::new(&run.run, Ink::of_arm(&run.arm), Shape::Line, smooth);
+        series.push(label_first(line, study, run));
+    }
+    let logits = series.iter().flat_map(|series| &series.points).map(|&(_, logit)| logit);
+    let y = Axis::linear("max |logit| over heads (nats)", logits, Some(0.0));
+    Panel { title: "Logits".to_owned(), x: steps(study), y, series, guide: None }
+}
+
+/// Labels the line of a run's first seed; the others share its colour.
+fn label_first(series: Series, study: &Trainings, run: &TrainingRun) -> Series {
+    let first = study.by_run().any(|seeds| std::ptr::eq(&seeds[0], run));
+    if first { series.labelled(&run.run) } else { series }
+}
+
+fn steps(study: &Trainings) -> Axis {
+    let all = study.runs.iter().flat_map(|run| run.log.train_loss.iter().map(|&(step, _)| step));
+    let last = all.fold(1.0, f64::max);
+    let mut axis = Axis::linear("step", [0.0, last].into_iter(), Some(0.0));
+    axis.range.1 = last;
+    axis.ticks.retain(|tick| tick.value <= last);
+    axis
+}
+
+/// How many points a mean is taken over.
+fn window(study: &Trainings) -> usize {
+    let longest = study.runs.iter().map(|run| run.log.train_loss.len()).max().unwrap_or(0);
+    (longest / STRETCHES).max(1)
+}
+
+/// Centred means over `window` points, over fewer at the ends.
+fn smoothed(points: &[(f64, f64)], window: usize) -> Vec<(f64, f64)> {
+    let half = window / 2;
+    (0..points.len())
+        .map(|at| {
+            let near = &points[at.saturating_sub(half)..(at + half + 1).min(points.len())];
+            let mean = near.iter().map(|&(_, y)| y).sum::<f64>() / near.len() as f64;
+            (points[at].0, mean)
+        })
+        .collect()
+}
+
+/// Every so-manieth point, and the last.
+fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let every = points.len().div_ceil(DRAWN).max(1);
+    let mut kept: Vec<(f64, f64)> = points.iter().step_by(every).copied().collect();
+    if kept.last() != points.last() {
+        kept.extend(points.last());
+    }
+    kept
+}
+
+fn alt(study: &Trainings) -> String {
+    let lines = study.runs.iter().map(|run| {
+        let shown =
+            |value: Option<f64>| value.map_or("none".to_owned(), |value| format!("{value:.2}"));
+        format!(
+            "{}, seed {}: last validation loss {} nats, max |logit| {} at the end and {} at its \
+             greatest.",
+            run.run,
+            run.seed,
+            shown(run.log.final_valid_loss()),
+            shown(run.log.final_max_logit()),
+            shown(run.log.peak_max_logit()),
+        )
+    });
+    lines.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn smoothing_keeps_a_straight_line_and_thinning_the_last_point() {
+        let line: Vec<(f64, f64)> = (0..1001).map(|at| (at as f64, 2.0 * at as f64)).collect();
+        assert_eq!(smoothed(&line, 20)[500], (500.0, 1000.0));
+        let thin = thinned(&line);
+        assert!(thin.len() <= DRAWN + 1);
+        assert_eq!(thin.last(), line.last());
+    }
+}

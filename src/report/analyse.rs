@@ -1,0 +1,135 @@
+//! One study's rows into its tables, figures and verdicts.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use super::verdict::Verdict;
+use super::{judge_growth, judge_layouts, judge_training};
+use crate::figure::{self, Figure, FigureError};
+use crate::table::{Growth, Layouts, Rows, Table, TableError, Trainings};
+use crate::target::nearest::nearest;
+
+/// What a study's rows are to be made into: its definition's key `analysis`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnalysisKind {
+    /// L*(ε) against n/d: fits with a tolerance.
+    LogitGrowth,
+    /// Error against cap: fits with caps, in several layouts.
+    Layouts,
+    /// Loss and logits against step: trainings.
+    Training,
+}
+
+impl AnalysisKind {
+    const NAMES: [(&'static str, Self); 3] = [
+        ("logit-growth", Self::LogitGrowth),
+        ("layouts", Self::Layouts),
+        ("training", Self::Training),
+    ];
+}
+
+impl fmt::Display for AnalysisKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Self::NAMES.iter().find(|(_, kind)| kind == self).map_or("", |(name, _)| name);
+        f.write_str(name)
+    }
+}
+
+impl FromStr for AnalysisKind {
+    type Err = ReportError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let named = Self::NAMES.iter().find(|(name, _)| *name == text);
+        named.map(|(_, kind)| *kind).ok_or_else(|| ReportError::UnknownAnalysis {
+            found: text.to_owned(),
+            nearest: nearest(text, &Self::NAMES.map(|(name, _)| name)),
+        })
+    }
+}
+
+/// Why a study could not be analysed or its report written.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// A name of an analysis that there is not.
+    #[error("unknown analysis {found:?}; did you mean {nearest:?}?")]
+    UnknownAnalysis {
+        /// The name as given.
+        found: String,
+        /// The valid name that reads most like it.
+        nearest: String,
+    },
+    /// Rows that cannot be read or tabulated.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// A figure that cannot be drawn.
+    #[error(transparent)]
+    Figure(#[from] FigureError),
+    /// A file that cannot be written.
+    #[error("cannot write {}: {source}; nothing was left half-written", path.display())]
+    Write {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+/// What a study's rows came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Analysis {
+    /// The tables, the most telling first.
+    pub tables: Vec<Table>,
+    /// The figures.
+    pub figures: Vec<Figure>,
+    /// The verdicts on the claims that such a study bears on.
+    pub verdicts: Vec<Verdict>,
+}
+
+/// Analyses the study whose rows are in the folder `study`.
+///
+/// # Errors
+/// Rows that are missing, torn or of another kind of study, with file, line and what to do.
+pub fn analyse(study: &Path, kind: AnalysisKind) -> Result<Analysis, ReportError> {
+    Ok(match kind {
+        AnalysisKind::LogitGrowth => {
+            let growth = Growth::of(&Rows::of_fits(study)?)?;
+            Analysis {
+                tables: growth.tables(),
+                figures: vec![figure::inflation(&growth), figure::logits_needed(&growth)],
+                verdicts: judge_growth::growth(&growth),
+            }
+        }
+        AnalysisKind::Layouts => {
+            let layouts = Layouts::of(&Rows::of_fits(study)?)?;
+            Analysis {
+                tables: layouts.tables(),
+                figures: vec![figure::layouts(&layouts)],
+                verdicts: vec![judge_layouts::layouts(&layouts)],
+            }
+        }
+        AnalysisKind::Training => {
+            let trainings = Trainings::of(study, &Rows::of_trainings(study)?)?;
+            Analysis {
+                tables: trainings.tables(),
+                figures: vec![figure::training(&trainings)],
+                verdicts: vec![judge_training::training(&trainings)],
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn analyses_read_back_and_a_slip_names_the_nearest() {
+        for (name, kind) in AnalysisKind::NAMES {
+            assert_eq!(name.parse::<AnalysisKind>().unwrap(), kind);
+            assert_eq!(kind.to_string(), name);
+        }
+        let error = "layout".parse::<AnalysisKind>().unwrap_err().to_string();
+        assert!(error.contains("did you mean \"layouts\""), "{error}");
+    }
+}

@@ -1,0 +1,16 @@
+//! Tables and pictures into verdicts and one HTML page.
+
+mod analyse;
+mod judge_growth;
+mod judge_layouts;
+mod judge_training;
+mod page;
+mod save;
+mod section;
+mod svg;
+mod verdict;
+
+pub use analyse::{Analysis, AnalysisKind, ReportError, analyse};
+pub use page::page;
+pub use section::{Header, Picture, Section};
+pub use verdict::{SEEDS_TO_CONFIRM, Verdict, Word};

@@ -1,0 +1,210 @@
+//! The report: one HTML page with everything in it.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::section::{Header, Picture, Section};
+use super::svg::inline;
+use super::verdict::Word;
+use crate::table::{Align, Table, significant};
+
+const STYLE: &str = include_str!("page.css");
+/// A table with more rows than this is folded.
+const LONG: usize = 12;
+
+/// The report as one self-contained page: no script, nothing fetched, SVGs and style inside.
+pub fn page(header: &Header, sections: &[Section]) -> String {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                link rel="icon" href="data:,";
+                title { (header.title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                a.skip href="#verdicts" { "Skip to the verdicts" }
+                header {
+                    h1 { (header.title) }
+                    (about(header))
+                    (contents(sections))
+                }
+                main {
+                    (verdicts(sections))
+                    @for section in sections { (study(section)) }
+                }
+            }
+        }
+    }
+    .into_string()
+}
+
+fn about(header: &Header) -> Markup {
+    let parts = [&header.generator, &header.preset, &header.machine];
+    html! {
+        p.about {
+            @for (at, part) in parts.iter().filter(|part| !part.is_empty()).enumerate() {
+                @if at > 0 { " · " }
+                (part)
+            }
+        }
+    }
+}
+
+fn contents(sections: &[Section]) -> Markup {
+    html! {
+        nav aria-label="Studies" {
+            ul {
+                li { a href="#verdicts" { "Verdicts" } }
+                @for section in sections {
+                    li { a href={ "#" (section.study) } { (section.title) } }
+                }
+            }
+        }
+    }
+}
+
+fn verdicts(sections: &[Section]) -> Markup {
+    html! {
+        section id="verdicts" {
+            h2 { "Verdicts" }
+            div.wide tabindex="0" role="region" aria-label="Verdicts" {
+                table.verdicts {
+                    thead { tr {
+                        th scope="col" { "Claim" }
+                        th scope="col" { "Verdict" }
+                        th scope="col" { "Measured" }
+                    } }
+                    tbody {
+                        @for section in sections {
+                            @for verdict in &section.verdicts {
+                                tr {
+                                    th scope="row" { (verdict.claim) }
+                                    td data-label="Verdict" { (badge(verdict.word)) }
+                                    td data-label="Measured" {
+                                        (verdict.measured) " "
+                                        a href={ "#" (section.study) } { (section.study) }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn badge(word: Word) -> Markup {
+    let (class, sign) = match word {
+        Word::Confirmed => ("confirmed", "✓"),
+        Word::Qualified => ("qualified", "≈"),
+        Word::Refuted => ("refuted", "✗"),
+        Word::NotYetMeasured => ("unmeasured", "?"),
+    };
+    html! { span.badge.(class) { span aria-hidden="true" { (sign) " " } (word) } }
+}
+
+fn study(section: &Section) -> Markup {
+    html! {
+        section id=(section.study) {
+            h2 { (section.title) }
+            p.question { (section.question) }
+            @for verdict in &section.verdicts {
+                p.verdict { (badge(verdict.word)) " " (verdict.measured) }
+            }
+            @for picture in &section.figures { (figure(section, picture)) }
+            @for (at, table) in section.tables.iter().enumerate() { (folded(section, table, at)) }
+            (origin(section))
+        }
+    }
+}
+
+fn figure(section: &Section, picture: &Picture) -> Markup {
+    let name = format!("{}-{}", section.study, picture.name);
+    html! {
+        figure id=(name) {
+            div.picture tabindex="0" role="region" aria-label={ "Figure " (picture.name) } {
+                (PreEscaped(inline(&picture.svg, &name)))
+            }
+            figcaption {
+                (picture.caption)
+                details { summary { "The figure in words" } p { (picture.alt) } }
+            }
+        }
+    }
+}
+
+fn folded(section: &Section, table: &Table, at: usize) -> Markup {
+    let id = format!("{}-table-{at}", section.study);
+    html! {
+        @if table.rows().len() > LONG {
+            details {
+                summary { (table.title) " (" (table.rows().len()) " rows)" }
+                (body(table, &id))
+            }
+        } @else {
+            h3 { (table.title) }
+            (body(table, &id))
+        }
+    }
+}
+
+/// The table's cells and notes.
+fn body(table: &Table, id: &str) -> Markup {
+    let class = |align: Align| match align {
+        Align::Left => "words",
+        Align::Right => "number",
+    };
+    html! {
+        div.wide tabindex="0" role="region" aria-label=(table.title) id=(id) {
+            table {
+                thead { tr {
+                    @for column in &table.columns {
+                        th scope="col" class=(class(column.align)) { (column.heading_with_unit()) }
+                    }
+                } }
+                tbody {
+                    @for row in table.rows() {
+                        tr {
+                            @for (cell, column) in row.iter().zip(&table.columns) {
+                                td class=(class(column.align)) { (cell.shown()) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        @for note in &table.notes { p.note { (note) } }
+    }
+}
+
+/// How the rows came about, and where they are.
+fn origin(section: &Section) -> Markup {
+    html! {
+        p.origin {
+            @if !section.command.is_empty() { "Made by " code { (section.command) } }
+            @if let Some(seconds) = section.wall_time_s { " in " (duration(seconds)) }
+            @if !section.rows_link.is_empty() {
+                "; rows: " a href=(section.rows_link) { (section.rows_name()) }
+            }
+            "."
+        }
+        @if !section.definition_toml.is_empty() {
+            details {
+                summary { "Definition" }
+                pre tabindex="0" { code { (section.definition_toml) } }
+            }
+        }
+    }
+}
+
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 120.0 => format!("{} s", significant(s, 2)),
+        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}

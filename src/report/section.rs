@@ -1,0 +1,83 @@
+//! What a report is made of.
+
+use std::path::Path;
+
+use super::analyse::{Analysis, ReportError};
+use super::verdict::Verdict;
+use crate::table::Table;
+
+/// What stands at the head of a report.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    /// The title of the page.
+    pub title: String,
+    /// What made it: version and revision.
+    pub generator: String,
+    /// The size at which the studies were run: `quick`, `paper`.
+    pub preset: String,
+    /// Processor, BLAS, threads.
+    pub machine: String,
+}
+
+/// A figure as a report carries it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Picture {
+    /// A short name, fit for an anchor.
+    pub name: String,
+    /// The SVG, to be set into the page.
+    pub svg: String,
+    /// What one sees, and how to read it.
+    pub caption: String,
+    /// The figure in words.
+    pub alt: String,
+}
+
+/// One study in a report.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Section {
+    /// The study's name, also its anchor: `logit-growth`.
+    pub study: String,
+    /// The heading.
+    pub title: String,
+    /// What the study asks.
+    pub question: String,
+    /// What the rows say of the claims it bears on.
+    pub verdicts: Vec<Verdict>,
+    /// The figures.
+    pub figures: Vec<Picture>,
+    /// The tables.
+    pub tables: Vec<Table>,
+    /// The command that makes the rows again.
+    pub command: String,
+    /// How long the rows took, in seconds, where it is known.
+    pub wall_time_s: Option<f64>,
+    /// The definition as written.
+    pub definition_toml: String,
+    /// Where the rows are, relative to the page.
+    pub rows_link: String,
+}
+
+impl Section {
+    /// Takes the tables, figures and verdicts of `analysis` in.
+    ///
+    /// # Errors
+    /// A figure that cannot be drawn.
+    pub fn with_analysis(mut self, analysis: Analysis) -> Result<Self, ReportError> {
+        for figure in &analysis.figures {
+            self.figures.push(Picture {
+                name: figure.name.clone(),
+                svg: figure.svg()?,
+                caption: figure.caption.clone(),
+                alt: figure.alt.clone(),
+            });
+        }
+        self.tables.extend(analysis.tables);
+        self.verdicts.extend(analysis.verdicts);
+        Ok(self)
+    }
+
+    /// The folder of the rows: what `rows_link` points into, or nothing.
+    pub(super) fn rows_name(&self) -> &str {
+        Path::new(&self.rows_link).file_name().and_then(|name| name.to_str()).unwrap_or("rows")
+    }
+}

@@ -1,0 +1,231 @@
+//! Logits at equal error: L*(ε) against the floor L⁰(ε), cell by cell.
+
+use polars::prelude::{DataFrame, IntoLazy, PolarsResult, col, lit};
+
+use super::columns::{counts, grouped, numbers, words};
+use super::rows::Rows;
+use super::slope::Slope;
+use super::spread::Spread;
+use super::{TableError, targets};
+
+/// How far above ε an error may lie and still count as having reached it: the solver stops a hair
+/// to either side of it.
+const SLACK: f64 = 1.01;
+
+/// One fit of a study of logit growth: one seed of one target at one rank.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GrowthSeed {
+    /// The seed.
+    pub seed: usize,
+    /// L*(ε), the least max |logit| that reached ε; none where no cap tried did.
+    pub needed: Option<f64>,
+    /// L⁰(ε), the same with no rank limit.
+    pub floor: Option<f64>,
+    /// L*(ε) / L⁰(ε), the price of low rank.
+    pub inflation: Option<f64>,
+}
+
+impl GrowthSeed {
+    /// Whether any cap tried reached ε.
+    pub fn reached(&self) -> bool {
+        self.needed.is_some()
+    }
+}
+
+/// The seeds of one target family at one n and rank.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GrowthCell {
+    /// The target family.
+    pub family: String,
+    /// The family with its parameters: `dirichlet-band, w = 32`.
+    pub label: String,
+    /// How many columns a row is spread over: m of a landmark target, k of a random-sparse one.
+    pub support: Option<usize>,
+    /// ε in nats.
+    pub tolerance: f64,
+    /// The sequence length.
+    pub n: usize,
+    /// The rank d of the factors.
+    pub rank: usize,
+    /// One fit a seed, in order.
+    pub seeds: Vec<GrowthSeed>,
+    /// How many of the fits that reached ε stopped at the step limit, so that their logits are
+    /// upper bounds only.
+    pub step_limited: usize,
+}
+
+impl GrowthCell {
+    /// n/d.
+    pub fn ratio(&self) -> f64 {
+        self.n as f64 / self.rank as f64
+    }
+
+    /// L*(ε) over the seeds that reached ε.
+    pub fn needed(&self) -> Option<Spread> {
+        Spread::of(self.seeds.iter().filter_map(|seed| seed.needed))
+    }
+
+    /// L⁰(ε) over all seeds.
+    pub fn floor(&self) -> Option<Spread> {
+        Spread::of(self.seeds.iter().filter_map(|seed| seed.floor))
+    }
+
+    /// L*(ε) / L⁰(ε) over the seeds that reached ε.
+    pub fn inflation(&self) -> Option<Spread> {
+        Spread::of(self.seeds.iter().filter_map(|seed| seed.inflation))
+    }
+
+    /// How many seeds reached ε.
+    pub fn reached(&self) -> usize {
+        self.seeds.iter().filter(|seed| seed.reached()).count()
+    }
+
+    /// How many seeds reached ε at no cap tried.
+    pub fn unreached(&self) -> usize {
+        self.seeds.len() - self.reached()
+    }
+}
+
+/// How inflation grows with n/d in one family.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GrowthSlope {
+    /// The target family.
+    pub family: String,
+    /// The family with its parameters.
+    pub label: String,
+    /// ε in nats.
+    pub tolerance: f64,
+    /// The slope of log inflation on log(n/d), one point (the median over seeds) a cell.
+    ///
+    /// Cells, not rows, are the points: the seeds of one (n, d) share whatever the line misses
+    /// there, so counting them apart would make the interval too narrow.
+    pub slope: Option<Slope>,
+    /// Fits that reached ε and so stand behind the slope.
+    pub reached: usize,
+    /// Fits that did not: censored, which biases the slope low.
+    pub unreached: usize,
+    /// The least number of seeds in any cell.
+    pub seeds: usize,
+}
+
+/// A study of logit growth: its cells in order and the slope of each family.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Growth {
+    /// The cells, by label, tolerance, n and rank.
+    pub cells: Vec<GrowthCell>,
+    /// One slope a label and tolerance.
+    pub slopes: Vec<GrowthSlope>,
+    /// Cells that failed with an error and are left out.
+    pub failed: usize,
+}
+
+impl Growth {
+    /// Gathers the L*(ε) rows of a study of fits.
+    ///
+    /// # Errors
+    /// [`TableError::NoRows`] where no row carries a tolerance.
+    pub fn of(rows: &Rows) -> Result<Self, TableError> {
+        let fault = TableError::frame(rows.path());
+        let cells = gather(rows.frame()).map_err(&fault)?;
+        if cells.is_empty() {
+            return Err(TableError::NoRows {
+                path: rows.path().to_owned(),
+                why: "no finished row has a tolerance, so there is no L*(ε) to read".to_owned(),
+                advice: "give the study's definition a tolerance and run it again".to_owned(),
+            });
+        }
+        let failed = words(rows.frame(), "err").map_err(&fault)?.iter().flatten().count();
+        Ok(Self { slopes: slopes(&cells), cells, failed })
+    }
+}
+
+fn gather(rows: &DataFrame) -> PolarsResult<Vec<GrowthCell>> {
+    let mut frame = rows.clone();
+    frame.with_column(targets::label_column(rows)?)?;
+    frame.with_column(targets::support_column(rows)?)?;
+    let ended = col("outcome").eq(lit("converged")).or(col("outcome").eq(lit("step-limit")));
+    let reached = ended.and(col("kl_nats").lt_eq(col("tolerance") * lit(SLACK)));
+    let key = ["family", "label", "support", "tolerance", "n", "rank"].map(col);
+    let groups = frame
+        .lazy()
+        .filter(col("tolerance").is_not_null().and(col("err").is_null()))
+        .with_column(reached.alias("reached"))
+        .sort(["label", "tolerance", "n", "rank", "seed"], Default::default())
+        .group_by_stable(key)
+        .agg([
+            col("seed"),
+            col("reached"),
+            col("max_abs_logit"),
+            col("floor_max_abs_logit"),
+            col("inflation"),
+            col("reached").and(col("outcome").eq(lit("step-limit"))).sum().alias("step_limited"),
+        ])
+        .collect()?;
+    cells(&groups)
+}
+
+fn cells(groups: &DataFrame) -> PolarsResult<Vec<GrowthCell>> {
+    let (families, labels) = (words(groups, "family")?, words(groups, "label")?);
+    let (n, rank) = (counts(groups, "n")?, counts(groups, "rank")?);
+    let (supports, limited) = (counts(groups, "support")?, counts(groups, "step_limited")?);
+    let tolerances = numbers(groups, "tolerance")?;
+    let seeds = seeds(groups)?;
+    let mut cells = Vec::new();
+    for (at, seeds) in seeds.into_iter().enumerate() {
+        let (Some(n), Some(rank), Some(tolerance)) = (n[at], rank[at], tolerances[at]) else {
+            continue;
+        };
+        cells.push(GrowthCell {
+            family: families[at].clone().unwrap_or_default(),
+            label: labels[at].clone().unwrap_or_default(),
+            support: supports[at],
+            tolerance,
+            n,
+            rank,
+            seeds,
+            step_limited: limited[at].unwrap_or(0),
+        });
+    }
+    Ok(cells)
+}
+
+fn seeds(groups: &DataFrame) -> PolarsResult<Vec<Vec<GrowthSeed>>> {
+    let (seed, reached) = (grouped(groups, "seed")?, grouped(groups, "reached")?);
+    let (needed, floor) =
+        (grouped(groups, "max_abs_logit")?, grouped(groups, "floor_max_abs_logit")?);
+    let inflation = grouped(groups, "inflation")?;
+    let one = |cell: usize, at: usize| {
+        let reached = reached[cell][at] == Some(1.0);
+        GrowthSeed {
+            seed: seed[cell][at].map_or(0, |seed| seed as usize),
+            needed: needed[cell][at].filter(|_| reached),
+            floor: floor[cell][at],
+            inflation: inflation[cell][at].filter(|value| reached && value.is_finite()),
+        }
+    };
+    Ok((0..seed.len())
+        .map(|cell| (0..seed[cell].len()).map(|at| one(cell, at)).collect())
+        .collect())
+}
+
+fn slopes(cells: &[GrowthCell]) -> Vec<GrowthSlope> {
+    cells
+        .chunk_by(|a, b| a.label == b.label && a.tolerance == b.tolerance)
+        .map(|family| {
+            let points: Vec<(f64, f64)> = family
+                .iter()
+                .filter_map(|cell| Some((cell.ratio().ln(), cell.inflation()?.median.ln())))
+                .filter(|(_, y)| y.is_finite())
+                .collect();
+            GrowthSlope {
+                family: family[0].family.clone(),
+                label: family[0].label.clone(),
+                tolerance: family[0].tolerance,
+                slope: Slope::through(&points),
+                reached: family.iter().map(GrowthCell::reached).sum(),
+                unreached: family.iter().map(GrowthCell::unreached).sum(),
+                seeds: family.iter().map(|cell| cell.seeds.len()).min().unwrap_or(0),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,189 @@
+//! Layouts of heads against each other: the error at each cap.
+
+use polars::prelude::{DataFrame, IntoLazy, PolarsResult, col};
+
+use super::TableError;
+use super::columns::{counts, grouped, numbers, words};
+use super::digits::plural;
+use super::grid::{Cell, Column, Table};
+use super::rows::Rows;
+use super::spread::Spread;
+use super::targets;
+use crate::target::{HeadKind, Layout};
+
+/// One fit: a seed's error under one cap.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LayoutSeed {
+    /// The seed.
+    pub seed: usize,
+    /// The error reached, in nats.
+    pub kl_nats: f64,
+}
+
+/// The seeds of one layout under one cap.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LayoutCell {
+    /// The target: its family and parameters.
+    pub target: String,
+    /// The heads.
+    pub layout: String,
+    /// The sequence length.
+    pub n: usize,
+    /// The rank of each head.
+    pub rank: usize,
+    /// The cap on max |logit|.
+    pub cap: f64,
+    /// One fit a seed, in order.
+    pub seeds: Vec<LayoutSeed>,
+    /// E⁰(cap) over the seeds: the least error with no rank limit.
+    pub floor: Option<Spread>,
+}
+
+impl LayoutCell {
+    /// The error over seeds.
+    pub fn kl_nats(&self) -> Option<Spread> {
+        Spread::of(self.seeds.iter().map(|seed| seed.kl_nats))
+    }
+
+    /// The heads; none where the layout cannot be read.
+    pub fn heads(&self) -> Option<Layout> {
+        self.layout.parse().ok()
+    }
+
+    /// heads · 2 · n · rank, the numbers in the factors.
+    pub fn parameters(&self) -> Option<usize> {
+        Some(self.heads()?.heads().len() * 2 * self.n * self.rank)
+    }
+
+    /// Whether local and global heads stand side by side.
+    pub fn is_split(&self) -> bool {
+        self.heads().is_some_and(|layout| {
+            let global = layout.heads().iter().filter(|&&head| head == HeadKind::Global).count();
+            global > 0 && global < layout.heads().len()
+        })
+    }
+
+    /// Whether every head sees everything.
+    pub fn is_global(&self) -> bool {
+        self.heads()
+            .is_some_and(|layout| layout.heads().iter().all(|&head| head == HeadKind::Global))
+    }
+
+    /// `global, rank 16`.
+    pub fn label(&self) -> String {
+        format!("{}, rank {}", self.layout, self.rank)
+    }
+}
+
+/// A study of layouts: its cells by target, layout, rank and cap.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layouts {
+    /// The cells in order.
+    pub cells: Vec<LayoutCell>,
+    /// Cells that failed with an error and are left out.
+    pub failed: usize,
+}
+
+impl Layouts {
+    /// Gathers the rows with a cap of a study of fits.
+    ///
+    /// # Errors
+    /// [`TableError::NoRows`] where no row carries a cap and an error in nats.
+    pub fn of(rows: &Rows) -> Result<Self, TableError> {
+        let fault = TableError::frame(rows.path());
+        let cells = gather(rows.frame()).map_err(&fault)?;
+        if cells.is_empty() {
+            return Err(TableError::NoRows {
+                path: rows.path().to_owned(),
+                why: "no finished row has a cap, so there is nothing to compare".to_owned(),
+                advice: "give the study's definition caps and run it again".to_owned(),
+            });
+        }
+        let failed = words(rows.frame(), "err").map_err(&fault)?.iter().flatten().count();
+        Ok(Self { cells, failed })
+    }
+
+    /// One table: every layout under every cap.
+    pub fn tables(&self) -> Vec<Table> {
+        let mut table = Table::new(
+            "layouts",
+            "Error reached by each layout of heads under each cap on the logits",
+            vec![
+                Column::words("target", "target"),
+                Column::words("layout", "layout"),
+                Column::numbers("n", "n", None),
+                Column::numbers("rank", "rank a head", None),
+                Column::numbers("parameters", "parameters", None),
+                Column::numbers("cap", "cap", Some("nats")),
+                Column::numbers("kl_nats", "KL", Some("nats")),
+                Column::numbers("floor_kl_nats", "floor, no rank limit", Some("nats")),
+                Column::numbers("seeds", "seeds", None),
+            ],
+        );
+        for cell in &self.cells {
+            table.push(vec![
+                Cell::text(&cell.target),
+                Cell::text(&cell.layout),
+                Cell::count(cell.n),
+                Cell::count(cell.rank),
+                cell.parameters().map_or(Cell::Missing, Cell::count),
+                Cell::Setting(cell.cap),
+                Cell::over(cell.kl_nats()),
+                Cell::over(cell.floor),
+                Cell::count(cell.seeds.len()),
+            ]);
+        }
+        table.notes.push(
+            "Medians over seeds, with [least, greatest] where they differ; parameters = heads · 2 \
+             · n · rank."
+                .to_owned(),
+        );
+        if self.failed > 0 {
+            table.notes.push(format!(
+                "Left out: {} that failed, see the column err of the rows.",
+                plural(self.failed, "cell")
+            ));
+        }
+        vec![table]
+    }
+}
+
+fn gather(rows: &DataFrame) -> PolarsResult<Vec<LayoutCell>> {
+    let mut frame = rows.clone();
+    frame.with_column(targets::label_column(rows)?)?;
+    let groups = frame
+        .lazy()
+        .filter(
+            col("cap")
+                .is_not_null()
+                .and(col("tolerance").is_null())
+                .and(col("err").is_null())
+                .and(col("kl_nats").is_not_null()),
+        )
+        .sort(["label", "layout", "rank", "n", "cap", "seed"], Default::default())
+        .group_by_stable(["label", "layout", "rank", "n", "cap"].map(col))
+        .agg([col("seed"), col("kl_nats"), col("floor_kl_nats")])
+        .collect()?;
+    let (target, layout) = (words(&groups, "label")?, words(&groups, "layout")?);
+    let (n, rank) = (counts(&groups, "n")?, counts(&groups, "rank")?);
+    let caps = numbers(&groups, "cap")?;
+    let (seed, kl) = (grouped(&groups, "seed")?, grouped(&groups, "kl_nats")?);
+    let floor = grouped(&groups, "floor_kl_nats")?;
+    let mut cells = Vec::new();
+    for at in 0..groups.height() {
+        let (Some(n), Some(rank), Some(cap)) = (n[at], rank[at], caps[at]) else { continue };
+        let seeds = seed[at].iter().zip(&kl[at]).filter_map(|(seed, kl)| {
+            Some(LayoutSeed { seed: seed.map_or(0, |seed| seed as usize), kl_nats: (*kl)? })
+        });
+        cells.push(LayoutCell {
+            target: target[at].clone().unwrap_or_default(),
+            layout: layout[at].clone().unwrap_or_default(),
+            n,
+            rank,
+            cap,
+            seeds: seeds.collect(),
+            floor: Spread::of(floor[at].iter().flatten().copied()),
+        });
+    }
+    Ok(cells)
+}

@@ -1,0 +1,139 @@
+//! A table as CSV for programs, as Markdown for people.
+
+use std::fmt::Write as _;
+
+use super::grid::{Align, Cell, Table};
+
+impl Table {
+    /// The table as CSV: every number in full, a missing value empty, and a column of spreads over
+    /// seeds as three columns `NAME`, `NAME_min`, `NAME_max`.
+    pub fn to_csv(&self) -> String {
+        let wide: Vec<bool> = (0..self.columns.len())
+            .map(|at| self.rows().iter().any(|row| matches!(row[at], Cell::Over { .. })))
+            .collect();
+        let mut header = Vec::new();
+        for (column, &wide) in self.columns.iter().zip(&wide) {
+            header.push(column.name.clone());
+            if wide {
+                header.extend([format!("{}_min", column.name), format!("{}_max", column.name)]);
+            }
+        }
+        let mut text = line(&header);
+        for row in self.rows() {
+            let fields: Vec<String> =
+                row.iter().zip(&wide).flat_map(|(cell, &wide)| fields(cell, wide)).collect();
+            text.push_str(&line(&fields));
+        }
+        text
+    }
+
+    /// The table as Markdown: a heading, the cells with their honest digits, the notes.
+    pub fn to_markdown(&self) -> String {
+        let mut text = format!("### {}\n\n", self.title);
+        let headings = self.columns.iter().map(|column| escape(&column.heading_with_unit()));
+        text.push_str(&markdown_line(headings));
+        text.push_str(&markdown_line(self.columns.iter().map(|column| match column.align {
+            Align::Left => ":--".to_owned(),
+            Align::Right => "--:".to_owned(),
+        })));
+        for row in self.rows() {
+            text.push_str(&markdown_line(row.iter().map(|cell| escape(&cell.shown()))));
+        }
+        for note in &self.notes {
+            let _ = write!(text, "\n{note}\n");
+        }
+        text
+    }
+}
+
+fn fields(cell: &Cell, wide: bool) -> Vec<String> {
+    let first = match cell {
+        Cell::Text(text) => text.clone(),
+        Cell::Integer(value) => value.to_string(),
+        Cell::Number { value, .. } | Cell::Setting(value) => value.to_string(),
+        Cell::Over { spread, .. } => {
+            return [spread.median, spread.low, spread.high].map(|v| v.to_string()).to_vec();
+        }
+        Cell::Missing => String::new(),
+    };
+    let mut fields = vec![first];
+    fields.resize(if wide { 3 } else { 1 }, String::new());
+    fields
+}
+
+fn line(fields: &[String]) -> String {
+    let quoted: Vec<String> = fields.iter().map(|field| quote(field)).collect();
+    quoted.join(",") + "\n"
+}
+
+fn quote(field: &str) -> String {
+    if field.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
+}
+
+fn markdown_line(cells: impl Iterator<Item = String>) -> String {
+    let cells: Vec<String> = cells.collect();
+    format!("| {} |\n", cells.join(" | "))
+}
+
+fn escape(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::grid::Column;
+    use super::super::spread::Spread;
+    use super::*;
+
+    fn table() -> Table {
+        let mut table = Table::new(
+            "example",
+            "An example",
+            vec![
+                Column::words("family", "family"),
+                Column::numbers("kl_nats", "kl", Some("nats")),
+                Column::numbers("seeds", "seeds", None),
+            ],
+        );
+        table.push(vec![
+            Cell::text("a, \"b\" | c"),
+            Cell::over(Spread::of([0.123_456, 0.2, 0.3])),
+            Cell::count(3),
+        ]);
+        table.push(vec![Cell::text("d")]);
+        table.notes.push("One row has no value.".to_owned());
+        table
+    }
+
+    #[test]
+    fn csv_is_full_and_reads_back() {
+        let text = table().to_csv();
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        assert_eq!(
+            reader.headers().unwrap(),
+            vec!["family", "kl_nats", "kl_nats_min", "kl_nats_max", "seeds"]
+        );
+        let rows: Vec<_> = reader.records().map(Result::unwrap).collect();
+        assert_eq!(&rows[0][0], "a, \"b\" | c");
+        assert_eq!(&rows[0][2], "0.123456");
+        assert_eq!(rows[1], vec!["d", "", "", "", ""]);
+    }
+
+    #[test]
+    fn markdown_shows_honest_digits() {
+        insta::assert_snapshot!(table().to_markdown(), @r#"
+        ### An example
+
+        | family | kl (nats) | seeds |
+        | :-- | --: | --: |
+        | a, "b" \| c | 0.200 [0.123, 0.300] | 3 |
+        | d | – | – |
+
+        One row has no value.
+        "#);
+    }
+}
