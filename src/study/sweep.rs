@@ -45,6 +45,8 @@ pub struct Plan {
     /// The study's name, with the text's where there is one.
     name: String,
     folder: PathBuf,
+    /// The text's path, where training runs read one.
+    text: String,
     cells: Vec<Cell>,
     /// The keys of all the study's cells, those that a filter leaves out among them.
     order: Vec<String>,
@@ -88,6 +90,7 @@ impl Plan {
         filter: Option<&str>,
         text: Option<&Path>,
     ) -> Result<Self, StudyError> {
+        let text_path = text.map_or_else(String::new, |path| path.display().to_string());
         let text = text.map(TextSource::read).transpose()?;
         let (name, columns, mut cells) = match &definition.work {
             StudyWork::Fit(study) => {
@@ -130,7 +133,15 @@ impl Plan {
                 });
             }
         }
-        Ok(Self { definition: definition.clone(), name, folder, cells, order, store })
+        Ok(Self {
+            definition: definition.clone(),
+            name,
+            folder,
+            text: text_path,
+            cells,
+            order,
+            store,
+        })
     }
 
     /// The study's name, with the text's where there is one.
@@ -271,6 +282,7 @@ impl Plan {
             ("analysis", &d.analysis),
             ("definition_file", &d.path.display().to_string()),
             ("definition", &d.text),
+            ("text", &self.text),
         ] {
             manifest.more.insert(key.to_owned(), value.clone().into());
         }
