@@ -74,3 +74,8 @@ fn check(name: &str, layout: &str) {
 fn the_dense_local_reference_certifies_itself() {
     check("dense-local-n96", "global");
 }
+
+#[test]
+fn the_mixture_reference_certifies_itself() {
+    check("mixture-n96", "local:24+global");
+}

@@ -188,9 +188,10 @@ def spectral_start(problem, cap):
 
 def search(problem, caps, starts, stored, iterations, rounds, polish, log, save):
     best = {cap: (None, np.inf, "") for cap in caps}
-    for cap, (x, name) in zip(caps, stored):
-        best[cap] = (x, problem.value(problem.capped(x, cap)), name)
     found = {cap: [] for cap in caps}
+    for cap, (x, name, earlier) in zip(caps, stored):
+        best[cap] = (x, problem.value(problem.capped(x, cap)), name)
+        found[cap] += earlier
 
     def attempt(x, cap, name, iterations, rounds):
         x, value = problem.fit(x, cap, iterations, rounds)
@@ -290,14 +291,14 @@ def write_fits(name, problem, best, found):
     rows = []
     for cap in caps:
         x, value, start = best[cap]
-        values = sorted(v for v, _ in found[cap]) or [value]
+        values = sorted(v for v, _ in found[cap])
         weights = np.exp(problem.split(x)[2] - np.logaddexp.reduce(problem.split(x)[2]))
         near = sum(v <= value + 1e-3 for v in values)
         rows.append([f"{cap:g}", repr(float(value)), repr(float(problem.largest(x))), len(values), near,
                      repr(float(np.median(values))), start, " ".join(repr(float(w)) for w in weights),
-                     np.__version__, scipy.__version__])  # fmt: skip
+                     np.__version__, scipy.__version__, " ".join(f"{v:.6f}" for v in values)])  # fmt: skip
     header = ["cap", "kl_nats", "max_abs_logit", "attempts", "attempts_within_0.001", "median_kl_nats",
-              "start", "weights", "numpy", "scipy"]  # fmt: skip
+              "start", "weights", "numpy", "scipy", "every_kl_nats"]  # fmt: skip
     write_csv(HERE / f"{name}.csv", header, rows)
     # Shape (caps, 2, heads, n, d): Q, then K.
     factors = np.array([best[cap][0][: problem.size].reshape(problem.shape) for cap in caps])
@@ -305,12 +306,13 @@ def write_fits(name, problem, best, found):
 
 
 def read_fits(name, problem):
-    """The stored factors and weights of every cap, and the starts that they came from."""
+    """For every cap, the stored factors and weights, the start behind them, and every kl_nats found."""
     factors = np.load(HERE / f"{name}-factors.npy")
     with open(HERE / f"{name}.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     weights = [np.log([float(w) for w in row["weights"].split()]) for row in rows]
-    return [(np.append(f.ravel(), w), row["start"]) for f, w, row in zip(factors, weights, rows)]
+    earlier = [[(float(v), "earlier") for v in row["every_kl_nats"].split()] for row in rows]
+    return [(np.append(f.ravel(), w), row["start"], e) for f, w, row, e in zip(factors, weights, rows, earlier)]
 
 
 def check_gradient(problem, rng):
