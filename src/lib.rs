@@ -8,15 +8,15 @@ mod target;
 
 pub use figure::{
     Axis, Figure, FigureError, Ink, Key, Marker, Panel, Rgb, Scale, Series, Shape, Stroke, Tick,
-    inflation, layouts, logits_needed, training,
+    head_kinds, inflation, layouts, logits_needed, training,
 };
 pub use report::{
     Analysis, AnalysisKind, Header, Picture, ReportError, SEEDS_TO_CONFIRM, Section, Verdict, Word,
     analyse, page, write_whole,
 };
 pub use table::{
-    Align, Cell, Column, Growth, GrowthCell, GrowthSeed, GrowthSlope, LayoutCell, LayoutSeed,
-    Layouts, Rows, RunLog, Slope, Spread, Table, TableError, TrainingRun, Trainings, plural,
-    significant,
+    Align, Cell, Column, Curve, Growth, GrowthCell, GrowthSeed, GrowthSlope, LayoutCell,
+    LayoutSeed, Layouts, Rows, RunLog, Slope, Spread, Table, TableError, TrainingRun, Trainings,
+    plural, significant,
 };
 pub use target::{HeadKind, Layout, Target, TargetError, Visibility};

@@ -96,7 +96,7 @@ fn thousands(number: &str) -> String {
     let mut text = String::new();
     for (at, digit) in digits.iter().enumerate() {
         let after = digits.len() - at;
-        if at > 0 && after % 3 == 0 && digits[at - 1] != '-' {
+        if at > 0 && after.is_multiple_of(3) && digits[at - 1] != '-' {
             text.push(',');
         }
         text.push(*digit);
