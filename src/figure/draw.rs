@@ -74,7 +74,8 @@ fn axes<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot, lane: boo
 }
 
 fn names<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot, over: f64) -> Drawn<DB> {
-    let broad = width(&panel.title, size::TITLE_TEXT, true) / (plot.right - plot.left);
+    let room = plot.right + plot.beside - plot.left;
+    let broad = width(&panel.title, size::TITLE_TEXT, true) / room;
     let em = size::TITLE_TEXT / broad.max(1.0);
     let title = Type { bold: true, ..Type::plain(em, DARK) };
     pen.words(&panel.title, (plot.left, over - 12.0), Anchor::Start, title)?;

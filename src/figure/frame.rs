@@ -24,6 +24,8 @@ pub(super) struct Plot {
     pub right: f64,
     pub top: f64,
     pub bottom: f64,
+    /// How far right of the data its labels reach.
+    pub beside: f64,
     /// Whether this panel says what its y axis measures.
     pub says_y: bool,
 }
@@ -67,6 +69,7 @@ impl Frame {
                 right: left + cell - right_room(panel),
                 top: over,
                 bottom: over + size::PLOT_HEIGHT,
+                beside: right_room(panel),
                 says_y,
             }
         });
