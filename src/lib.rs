@@ -13,7 +13,7 @@ mod target;
 
 pub use figure::{
     Axis, Figure, FigureError, Ink, Key, Marker, Panel, Rgb, Scale, Series, Shape, Stroke, Tick,
-    inflation, layouts, logits_needed, training,
+    head_kinds, inflation, layouts, logits_needed, training,
 };
 pub use files::write_whole;
 pub use fit::{
@@ -35,9 +35,9 @@ pub use study::{
     frontier_rows, needed_row, to_csv, train, train_columns, write_factors,
 };
 pub use table::{
-    Align, Cell, Column, Growth, GrowthCell, GrowthSeed, GrowthSlope, LayoutCell, LayoutSeed,
-    Layouts, Rows, RunLog, Slope, Spread, Table, TableError, TrainingRun, Trainings, plural,
-    significant,
+    Align, Cell, Column, Curve, Growth, GrowthCell, GrowthSeed, GrowthSlope, LayoutCell,
+    LayoutSeed, Layouts, Rows, RunLog, Slope, Spread, Table, TableError, TrainingRun, Trainings,
+    plural, significant,
 };
 pub use target::{
     Family, HeadKind, Layout, Parameters, Spectrum, Statistics, Target, TargetError, Visibility,

@@ -69,7 +69,12 @@ fn training_shows_loss_and_logits_of_each_run() {
     let folder = tempfile::tempdir().unwrap();
     plausible::lm_quick(folder.path());
     let rows = Rows::of_trainings(folder.path()).unwrap();
-    let figure = rank_study::training(&Trainings::of(folder.path(), &rows).unwrap());
+    let study = Trainings::of(folder.path(), &rows).unwrap();
+    let kinds = rank_study::head_kinds(&study).unwrap();
+    let names: Vec<&str> = kinds.panels[0].series.iter().map(|s| s.name.as_str()).collect();
+    assert_eq!(names, ["ls, global heads", "ls, local heads", "mhsa, global heads"]);
+    keep(&kinds);
+    let figure = rank_study::training(&study);
     assert_eq!(figure.panels.len(), 2);
     assert!(figure.panels[1].y.range.0 == 0.0, "logits are shown from zero");
     assert!(figure.alt.contains("mhsa, seed 0"), "{}", figure.alt);

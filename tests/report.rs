@@ -71,9 +71,9 @@ fn the_page_is_whole_and_holds_every_figure() {
     let sections = sections();
     let html = page(&header(), &sections);
     let seen = balanced(&html);
-    assert_eq!(seen["figure"], 4);
-    assert_eq!(seen["svg"], 4);
-    assert_eq!(html.matches("role=\"img\"").count(), 4);
+    assert_eq!(seen["figure"], 5);
+    assert_eq!(seen["svg"], 5);
+    assert_eq!(html.matches("role=\"img\"").count(), 5);
     assert!(html.contains("The study &lt;logit-growth&gt; &amp; its rows"), "text is escaped");
     let fetched = ["<script", "http-equiv", "src=", "@import", "url("];
     assert!(fetched.iter().all(|what| !html.contains(what)), "nothing is fetched");

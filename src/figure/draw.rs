@@ -4,8 +4,8 @@ use plotters::prelude::DrawingBackend;
 
 use super::frame::{Frame, Plot, SAMPLE};
 use super::model::{Figure, Key, Panel, Series, Shape};
-use super::pen::{Anchor, Drawn, Pen, Type};
-use super::style::{DARK, GREY, GRID, Ink, LANE, Stroke, pale, size};
+use super::pen::{Anchor, Drawn, Pen, Type, width};
+use super::style::{DARK, GREY, GRID, Ink, LANE, Stroke, dark, pale, size};
 
 /// Draws the whole of `figure` as `frame` lays it out.
 pub(super) fn figure<DB: DrawingBackend>(
@@ -74,14 +74,16 @@ fn axes<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot, lane: boo
 }
 
 fn names<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot, over: f64) -> Drawn<DB> {
-    let title = Type { bold: true, ..Type::plain(size::TITLE_TEXT, DARK) };
+    let room = plot.right + plot.beside - plot.left;
+    let broad = width(&panel.title, size::TITLE_TEXT, true) / room;
+    let em = size::TITLE_TEXT / broad.max(1.0);
+    let title = Type { bold: true, ..Type::plain(em, DARK) };
     pen.words(&panel.title, (plot.left, over - 12.0), Anchor::Start, title)?;
     let set = Type::plain(size::LABEL_TEXT, DARK);
     let middle = 0.5 * (plot.left + plot.right);
     pen.words(&panel.x.label, (middle, plot.bottom + 32.0), Anchor::Middle, set)?;
     if plot.says_y {
-        let room =
-            panel.y.ticks.iter().map(|tick| super::pen::width(&tick.label, size::TICK_TEXT, false));
+        let room = panel.y.ticks.iter().map(|tick| width(&tick.label, size::TICK_TEXT, false));
         let x = plot.left - room.fold(0.0, f64::max) - 18.0;
         let set = Type { upwards: true, ..set };
         pen.words(&panel.y.label, (x, 0.5 * (plot.top + plot.bottom)), Anchor::Middle, set)?;
@@ -97,7 +99,9 @@ fn draw_series<DB: DrawingBackend>(
 ) -> Drawn<DB> {
     let ink = series.ink;
     let at = |&(x, y): &(f64, f64)| (across(panel, plot, x), down(panel, plot, y));
-    let points: Vec<(f64, f64)> = series.points.iter().map(at).collect();
+    let shown =
+        |&(x, y): &(f64, f64)| x.is_finite() && (y.is_finite() || series.shape == Shape::Above);
+    let points: Vec<(f64, f64)> = series.points.iter().map(at).filter(shown).collect();
     match series.shape {
         Shape::Line => pen.line(&points, ink.colour, size::LINE, ink.stroke),
         Shape::LineMarkers => {
@@ -153,11 +157,12 @@ fn labels<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot) -> Draw
             let &(_, y) = series.points.last()?;
             Some((down(panel, plot, y), series, series.label.as_deref()?))
         })
+        .filter(|entry| entry.0.is_finite())
         .collect();
     wanted.sort_by(|a, b| a.0.total_cmp(&b.0));
     let heights = apart(&wanted.iter().map(|entry| entry.0).collect::<Vec<_>>(), 14.0, plot.bottom);
     for ((_, series, label), y) in wanted.iter().zip(heights) {
-        let set = Type { bold: true, ..Type::plain(size::TICK_TEXT, series.ink.colour) };
+        let set = Type { bold: true, ..Type::plain(size::TICK_TEXT, dark(series.ink.colour)) };
         pen.words(label, (plot.right + 7.0, y), Anchor::Start, set)?;
     }
     Ok(())

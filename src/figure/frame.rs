@@ -4,8 +4,9 @@ use super::model::{Figure, Key, Panel, Shape};
 use super::pen::width;
 use super::style::size;
 
-/// Columns of panels at most.
+/// Columns of panels at most, and where words stand beside the lines.
 const COLUMNS: usize = 3;
+const COLUMNS_LABELLED: usize = 2;
 /// Between the words of one legend entry and the sample of the next.
 const KEY_GAP: f64 = 20.0;
 /// The room that a legend's sample takes, with its gap.
@@ -23,6 +24,8 @@ pub(super) struct Plot {
     pub right: f64,
     pub top: f64,
     pub bottom: f64,
+    /// How far right of the data its labels reach.
+    pub beside: f64,
     /// Whether this panel says what its y axis measures.
     pub says_y: bool,
 }
@@ -48,7 +51,10 @@ impl Frame {
             .iter()
             .flat_map(|panel| &panel.series)
             .any(|series| series.shape == Shape::Above && !series.points.is_empty());
-        let columns = figure.panels.len().clamp(1, COLUMNS);
+        let labelled =
+            figure.panels.iter().flat_map(|panel| &panel.series).any(|s| s.label.is_some());
+        let most = if labelled { COLUMNS_LABELLED } else { COLUMNS };
+        let columns = figure.panels.len().clamp(1, most);
         let lane_height = if lane { size::LANE } else { 0.0 };
         let row_height = OVER + lane_height + size::PLOT_HEIGHT + UNDER;
         let shared = figure.panels.windows(2).all(|pair| pair[0].y == pair[1].y);
@@ -63,6 +69,7 @@ impl Frame {
                 right: left + cell - right_room(panel),
                 top: over,
                 bottom: over + size::PLOT_HEIGHT,
+                beside: right_room(panel),
                 says_y,
             }
         });

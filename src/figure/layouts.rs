@@ -14,13 +14,14 @@ pub fn layouts(study: &Layouts) -> Figure {
         "error, KL(target ‖ attention) (nats)",
         seeds.chain(floors.filter(|floor| *floor > 0.3 * least)),
     );
-    let panels = study.cells.chunk_by(|a, b| a.target == b.target).map(|cells| Panel {
-        title: cells[0].target.clone(),
-        x: Axis::log_at("cap on max |logit| (nats)", cells.iter().map(|cell| cell.cap)),
-        y: y.clone(),
-        series: series(cells, &y),
-        guide: None,
-    });
+    let panels =
+        study.cells.chunk_by(|a, b| a.target == b.target && a.n == b.n).map(|cells| Panel {
+            title: format!("{}, n = {}", cells[0].target, cells[0].n),
+            x: Axis::log_at("cap on max |logit| (nats)", cells.iter().map(|cell| cell.cap)),
+            y: y.clone(),
+            series: series(cells, &y),
+            guide: None,
+        });
     Figure {
         name: "layouts".to_owned(),
         caption:
@@ -50,7 +51,7 @@ fn series(cells: &[LayoutCell], y: &Axis) -> Vec<Series> {
         cut_below(&floor, y.range.0),
     )];
     let mut inks: Vec<Ink> = Vec::new();
-    for same in cells.chunk_by(|a, b| a.layout == b.layout && a.rank == b.rank && a.n == b.n) {
+    for same in cells.chunk_by(|a, b| a.layout == b.layout && a.rank == b.rank) {
         let base = ink(&same[0]);
         let ink = base.nth(inks.iter().filter(|used| **used == base).count());
         inks.push(base);
@@ -90,7 +91,10 @@ fn ink(cell: &LayoutCell) -> Ink {
 }
 
 fn alt(study: &Layouts) -> String {
-    let groups = study.cells.chunk_by(|a, b| a.target == b.target && a.label() == b.label());
+    let same = |a: &LayoutCell, b: &LayoutCell| {
+        a.target == b.target && a.n == b.n && a.label() == b.label()
+    };
+    let groups = study.cells.chunk_by(same);
     let lines = groups.filter_map(|same| {
         let last = same.last()?;
         let kl = last.kl_nats()?.median;

@@ -138,6 +138,12 @@ pub(super) fn pale(colour: Rgb) -> Rgb {
     (mix(colour.0), mix(colour.1), mix(colour.2))
 }
 
+/// `colour` mixed with black: what words have, to be read on white.
+pub(super) fn dark(colour: Rgb) -> Rgb {
+    let mix = |c: u8| (0.72 * f64::from(c)).round() as u8;
+    (mix(colour.0), mix(colour.1), mix(colour.2))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

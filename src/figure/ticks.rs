@@ -33,13 +33,17 @@ pub(super) fn linear_ticks(low: f64, high: f64) -> Vec<Tick> {
 }
 
 /// Ticks of a logarithmic axis: powers of ten, or 1–3, 1–2–5 or 1–2–3–5 in every decade, whichever is
-/// the coarsest with four ticks or more; a range too narrow for these has linear ticks.
+/// the coarsest with four ticks or more, or else with three; a range too narrow for these has linear
+/// ticks.
 pub(super) fn log_ticks(low: f64, high: f64) -> Vec<Tick> {
-    for marks in [&[1.0][..], &[1.0, 3.0], &[1.0, 2.0, 5.0], &[1.0, 2.0, 3.0, 5.0]] {
-        let ticks = log_ticks_at(low, high, marks);
-        if ticks.len() >= 4 {
-            let every = ticks.len().div_ceil(MOST);
-            return ticks.into_iter().step_by(every).collect();
+    const MARKS: [&[f64]; 4] = [&[1.0], &[1.0, 3.0], &[1.0, 2.0, 5.0], &[1.0, 2.0, 3.0, 5.0]];
+    for least in [4, 3] {
+        for marks in MARKS {
+            let ticks = log_ticks_at(low, high, marks);
+            if ticks.len() >= least {
+                let every = ticks.len().div_ceil(MOST);
+                return ticks.into_iter().step_by(every).collect();
+            }
         }
     }
     linear_ticks(low, high)
@@ -96,7 +100,7 @@ fn thousands(number: &str) -> String {
     let mut text = String::new();
     for (at, digit) in digits.iter().enumerate() {
         let after = digits.len() - at;
-        if at > 0 && after % 3 == 0 && digits[at - 1] != '-' {
+        if at > 0 && after.is_multiple_of(3) && digits[at - 1] != '-' {
             text.push(',');
         }
         text.push(*digit);
@@ -139,6 +143,7 @@ mod tests {
         assert_eq!(labels(&log_ticks(0.8, 40.0)), ["1", "3", "10", "30"]);
         assert_eq!(labels(&log_ticks(1e-3, 1.0)), ["0.001", "0.01", "0.1", "1"]);
         assert_eq!(log_ticks(1e-12, 1e6).len(), 7);
+        assert_eq!(labels(&log_ticks(3.4, 24.0)), ["5", "10", "20"]);
         assert_eq!(labels(&log_ticks(1.0, 1.3)), ["1", "1.1", "1.2", "1.3"]);
     }
 

@@ -64,10 +64,55 @@ fn logit_panel(study: &Trainings, window: usize) -> Panel {
     Panel { title: "Logits".to_owned(), x: steps(study), y, series, guide: None }
 }
 
+/// Max |logit| of the heads that see everything and of those with a window, apart; none where no
+/// run has heads with a window.
+pub fn head_kinds(study: &Trainings) -> Option<Figure> {
+    let window = window(study);
+    let mut series = Vec::new();
+    for run in &study.runs {
+        let kinds = [
+            ("global", &run.log.max_logit_global, Stroke::Solid),
+            ("local", &run.log.max_logit_local, Stroke::Dashed),
+        ];
+        for (kind, logits, stroke) in kinds.into_iter().filter(|kind| !kind.1.is_empty()) {
+            let ink = Ink { stroke, ..Ink::of_arm(&run.arm) };
+            let name = format!("{}, {kind} heads", run.run);
+            let line = Series::new(&name, ink, Shape::Line, thinned(&smoothed(logits, window)));
+            series.push(if is_first(study, run) { line.labelled(&name) } else { line });
+        }
+    }
+    study.runs.iter().find(|run| !run.log.max_logit_local.is_empty())?;
+    let logits = series.iter().flat_map(|series| &series.points).map(|&(_, logit)| logit);
+    let y = Axis::linear("max |logit| over heads of a kind (nats)", logits, Some(0.0));
+    let title = "Logits by kind of head".to_owned();
+    Some(Figure {
+        name: "head-kinds".to_owned(),
+        caption: format!(
+            "The greatest |logit| over the heads that see everything (solid) and over those with a \
+             window (dashed), means over {window} steps."
+        ),
+        alt: ends(&series),
+        keys: Vec::new(),
+        panels: vec![Panel { title, x: steps(study), y, series, guide: None }],
+    })
+}
+
+/// The last value of every series, in words.
+fn ends(series: &[Series]) -> String {
+    let lines = series.iter().filter_map(|series| {
+        Some(format!("{}: max |logit| {:.2} at the end.", series.name, series.points.last()?.1))
+    });
+    lines.collect::<Vec<_>>().join(" ")
+}
+
 /// Labels the line of a run's first seed; the others share its colour.
 fn label_first(series: Series, study: &Trainings, run: &TrainingRun) -> Series {
-    let first = study.by_run().any(|seeds| std::ptr::eq(&seeds[0], run));
-    if first { series.labelled(&run.run) } else { series }
+    if is_first(study, run) { series.labelled(&run.run) } else { series }
+}
+
+/// Whether this is the first seed of its run.
+fn is_first(study: &Trainings, run: &TrainingRun) -> bool {
+    study.by_run().any(|seeds| std::ptr::eq(&seeds[0], run))
 }
 
 fn steps(study: &Trainings) -> Axis {

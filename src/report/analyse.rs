@@ -112,7 +112,10 @@ pub fn analyse(study: &Path, kind: AnalysisKind) -> Result<Analysis, ReportError
             let trainings = Trainings::of(study, &Rows::of_trainings(study)?)?;
             Analysis {
                 tables: trainings.tables(),
-                figures: vec![figure::training(&trainings)],
+                figures: [figure::training(&trainings)]
+                    .into_iter()
+                    .chain(figure::head_kinds(&trainings))
+                    .collect(),
                 verdicts: vec![judge_training::training(&trainings)],
             }
         }

@@ -31,18 +31,7 @@ pub(super) fn growth(study: &Growth) -> Vec<Verdict> {
 /// - *not yet measured*: no slope, or an interval that holds both.
 fn dense_local(study: &Growth) -> Verdict {
     let Some((family, slope)) = slope_of(study, "dirichlet-band") else {
-        let why = study.slopes.iter().find(|family| family.family == "dirichlet-band").map_or(
-            "No rows of dirichlet-band.".to_owned(),
-            |family| {
-                format!(
-                    "No slope: {} of dirichlet-band reached ε, {} did not, and a line needs three \
-                     cells.",
-                    plural(family.reached, "fit"),
-                    family.unreached
-                )
-            },
-        );
-        return Verdict::new(DENSE_LOCAL, why, Word::NotYetMeasured);
+        return Verdict::new(DENSE_LOCAL, why_no_slope(study), Word::NotYetMeasured);
     };
     let controls: Vec<(&GrowthSlope, Slope)> =
         ["landmark", "random-sparse"].iter().filter_map(|name| slope_of(study, name)).collect();
@@ -70,6 +59,18 @@ fn dense_local(study: &Growth) -> Verdict {
         measured.push_str(" The interval does not decide.");
     }
     Verdict::new(DENSE_LOCAL, measured, word.with_seeds(family.seeds))
+}
+
+/// Why there is no slope of `dirichlet-band`.
+fn why_no_slope(study: &Growth) -> String {
+    match study.slopes.iter().find(|family| family.family == "dirichlet-band") {
+        None => "No rows of dirichlet-band.".to_owned(),
+        Some(family) => format!(
+            "No slope: {} of dirichlet-band reached ε, {} did not, and a line needs three cells.",
+            plural(family.reached, "fit"),
+            family.unreached
+        ),
+    }
 }
 
 fn slope_of<'a>(study: &'a Growth, name: &str) -> Option<(&'a GrowthSlope, Slope)> {

@@ -86,9 +86,9 @@ fn sentences(pairs: &[(&LayoutCell, &LayoutCell)]) -> String {
             }
         }
         let each = cells.iter().filter_map(|cell| {
-            Some(format!("{} for {}", significant(cell.kl_nats()?.median, 2), cell.label()))
+            Some(format!("{} ({})", significant(cell.kl_nats()?.median, 2), cell.label()))
         });
-        format!("At cap {cap} the median KL is {} nats.", each.collect::<Vec<_>>().join(", "))
+        format!("At cap {cap} the median KL in nats is {}.", each.collect::<Vec<_>>().join(", "))
     };
     ends.into_iter().map(sentence).collect::<Vec<_>>().join(" ")
 }

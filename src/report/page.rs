@@ -113,7 +113,7 @@ fn study(section: &Section) -> Markup {
             h2 { (section.title) }
             p.question { (section.question) }
             @for verdict in &section.verdicts {
-                p.verdict { (badge(verdict.word)) " " (verdict.measured) }
+                p.verdict { (badge(verdict.word)) " " (verdict.claim) }
             }
             @for picture in &section.figures { (figure(section, picture)) }
             @for (at, table) in section.tables.iter().enumerate() { (folded(section, table, at)) }

@@ -160,8 +160,8 @@ fn gather(rows: &DataFrame) -> PolarsResult<Vec<LayoutCell>> {
                 .and(col("err").is_null())
                 .and(col("kl_nats").is_not_null()),
         )
-        .sort(["label", "layout", "rank", "n", "cap", "seed"], Default::default())
-        .group_by_stable(["label", "layout", "rank", "n", "cap"].map(col))
+        .sort(["label", "n", "layout", "rank", "cap", "seed"], Default::default())
+        .group_by_stable(["label", "n", "layout", "rank", "cap"].map(col))
         .agg([col("seed"), col("kl_nats"), col("floor_kl_nats")])
         .collect()?;
     let (target, layout) = (words(&groups, "label")?, words(&groups, "layout")?);

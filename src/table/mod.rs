@@ -23,7 +23,7 @@ pub use grid::{Align, Cell, Column, Table};
 pub use growth::{Growth, GrowthCell, GrowthSeed, GrowthSlope};
 pub use layouts::{LayoutCell, LayoutSeed, Layouts};
 pub use rows::Rows;
-pub use run_log::RunLog;
+pub use run_log::{Curve, RunLog};
 pub use slope::Slope;
 pub use spread::Spread;
 pub use training::{TrainingRun, Trainings};

@@ -14,21 +14,24 @@ use super::rows::{Rows, advice_for_log};
 /// The columns of `heads.parquet` that the tables and figures need.
 const HEADS: [&str; 3] = ["step", "kind", "max_abs_logit"];
 
+/// (step, value), in the order of the steps.
+pub type Curve = Vec<(f64, f64)>;
+
 /// The logs of one training as series over its steps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunLog {
     /// (step, training loss in nats), every step logged.
-    pub train_loss: Vec<(f64, f64)>,
+    pub train_loss: Curve,
     /// (step, loss in nats) on the validation split.
-    pub valid_loss: Vec<(f64, f64)>,
+    pub valid_loss: Curve,
     /// Perplexity on the validation split at its last evaluation.
     pub perplexity: Option<f64>,
     /// (step, max |logit| over all layers and heads).
-    pub max_logit: Vec<(f64, f64)>,
+    pub max_logit: Curve,
     /// The same over the heads that see everything.
-    pub max_logit_global: Vec<(f64, f64)>,
+    pub max_logit_global: Curve,
     /// The same over the heads with a window.
-    pub max_logit_local: Vec<(f64, f64)>,
+    pub max_logit_local: Curve,
 }
 
 impl RunLog {
@@ -100,7 +103,7 @@ fn read_heads(path: &Path) -> Result<DataFrame, TableError> {
 }
 
 /// (step, value) wherever both are there and finite, in the order of the file.
-fn series(frame: &DataFrame, column: &str) -> PolarsResult<Vec<(f64, f64)>> {
+fn series(frame: &DataFrame, column: &str) -> PolarsResult<Curve> {
     let points = numbers(frame, "step")?.into_iter().zip(numbers(frame, column)?);
     Ok(points
         .filter_map(|(step, value)| Some((step?, value?)))
@@ -109,7 +112,7 @@ fn series(frame: &DataFrame, column: &str) -> PolarsResult<Vec<(f64, f64)>> {
 }
 
 /// The losses of the validation split, and its last perplexity.
-fn validation(frame: &DataFrame) -> PolarsResult<(Vec<(f64, f64)>, Option<f64>)> {
+fn validation(frame: &DataFrame) -> PolarsResult<(Curve, Option<f64>)> {
     let splits = words(frame, "split")?;
     let (steps, losses) = (numbers(frame, "step")?, numbers(frame, "loss_nats")?);
     let perplexities = numbers(frame, "perplexity")?;
@@ -126,7 +129,7 @@ fn validation(frame: &DataFrame) -> PolarsResult<(Vec<(f64, f64)>, Option<f64>)>
 }
 
 /// (step, max |logit|) over the heads of one kind, or over all.
-fn max_logit(heads: &DataFrame, kind: Option<&str>) -> PolarsResult<Vec<(f64, f64)>> {
+fn max_logit(heads: &DataFrame, kind: Option<&str>) -> PolarsResult<Curve> {
     let kept = kind.map_or(lit(true), |kind| col("kind").cast(DataType::String).eq(lit(kind)));
     let steps = heads
         .clone()

@@ -38,6 +38,11 @@ fn labels(rows: &DataFrame) -> PolarsResult<Vec<String>> {
             }
         }
     }
+    if let Ok(shuffled) = words(rows, "of") {
+        for (label, of) in labels.iter_mut().zip(shuffled) {
+            label.extend(of.map(|of| format!(" {of}")));
+        }
+    }
     for (column, symbol) in PARAMETERS {
         let Ok(values) = numbers(rows, column) else { continue };
         for (label, value) in labels.iter_mut().zip(values) {
