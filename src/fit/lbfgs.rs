@@ -270,7 +270,7 @@ mod tests {
             }
             value
         });
-        assert!(minimum.gradient_norm <= 1e-9, "{}", minimum.gradient_norm);
+        assert!(minimum.gradient_norm <= 1e-9, "{} after {} iterations, {:?}", minimum.gradient_norm, minimum.iterations, minimum.ending);
     }
 
     #[test]

@@ -386,3 +386,138 @@ fn contiguous_mut(tile: &mut Array2<f64>, row: usize) -> &mut [f64] {
     let width = tile.ncols();
     &mut tile.as_slice_mut().expect("tiles are stored row by row")[row * width..(row + 1) * width]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::{Family, Parameters, Target, Visibility};
+    use proptest::prelude::*;
+
+    fn problem(layout: &str, visibility: Visibility, n: usize, rank: usize, seed: u64) -> Problem {
+        let parameters = Parameters {
+            window: Some(5),
+            m: Some(3),
+            local: Some("dirichlet-band".to_owned()),
+            global: Some("landmark".to_owned()),
+            ..Parameters::default()
+        };
+        let family = Family::from_parameters("mixture", &parameters).unwrap();
+        let target = family.build(n, seed, visibility).unwrap();
+        Problem::new(target, layout.parse().unwrap(), rank).unwrap()
+    }
+
+    fn vector(problem: &Problem, seed: u64) -> Vec<f64> {
+        let mut x = super::super::start::random(problem, 8.0, seed).unwrap().to_vector();
+        if problem.heads() > 1 {
+            let length = x.len();
+            x[length - 1] += 0.3;
+        }
+        x
+    }
+
+    /// kl_nats by dense matrices and the definition, with nothing of the tiled pass in it.
+    fn naive_kl(problem: &Problem, x: &[f64]) -> f64 {
+        let (n, d) = (problem.n(), problem.rank());
+        let weights = weights_of(x, problem.heads(), n, d);
+        let mut mixed = Array2::<f64>::zeros((n, n));
+        for (head, &kind) in problem.layout().heads().iter().enumerate() {
+            let (q, k) = head_of(x, head, n, d);
+            let z = q.dot(&k.t()) / (d as f64).sqrt();
+            for i in 0..n {
+                let seen = problem.columns(kind, i);
+                let sum: f64 = seen.clone().map(|j| z[[i, j]].exp()).sum();
+                for j in seen {
+                    mixed[[i, j]] += weights[head] * z[[i, j]].exp() / sum;
+                }
+            }
+        }
+        let row = |i: usize| {
+            let (columns, a) = problem.target().row(i);
+            let terms = columns.iter().zip(a);
+            terms.map(|(&j, a)| a * (a / mixed[[i, j as usize]]).ln()).sum::<f64>()
+        };
+        (0..n).map(row).sum::<f64>() / n as f64
+    }
+
+    fn largest_gradient_error(problem: &Problem, x: &[f64], penalty: Option<&Penalty>) -> f64 {
+        let mut objective = Objective::new(problem);
+        let mut gradient = vec![0.0; x.len()];
+        objective.evaluate(x, penalty, &mut gradient);
+        let mut scratch = vec![0.0; x.len()];
+        let mut worst = 0.0f64;
+        for i in 0..x.len() {
+            let mut at = |offset: f64| {
+                let mut moved = x.to_vec();
+                moved[i] += offset;
+                objective.evaluate(&moved, penalty, &mut scratch).value
+            };
+            let h = 1e-5;
+            let difference = (at(h) - at(-h)) / (2.0 * h);
+            worst = worst.max((difference - gradient[i]).abs());
+        }
+        worst
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(12))]
+
+        #[test]
+        fn value_and_gradient_agree_with_the_definition(
+            layout in prop::sample::select(vec!["global", "2xglobal", "local:6+global", "local:3+2xglobal"]),
+            bidirectional in any::<bool>(),
+            n in 7usize..60,
+            rank in 1usize..5,
+            seed in 0u64..1000,
+        ) {
+            let visibility =
+                if bidirectional { Visibility::Bidirectional } else { Visibility::Causal };
+            let problem = problem(layout, visibility, n, rank, seed);
+            let x = vector(&problem, seed);
+            let kl_nats = Objective::new(&problem).measure(&x).kl_nats;
+            let expected = naive_kl(&problem, &x);
+            prop_assert!((kl_nats - expected).abs() < 1e-12 * expected.max(1.0), "{kl_nats} against {expected}");
+            let worst = largest_gradient_error(&problem, &x, None);
+            prop_assert!(worst < 1e-8, "largest difference {worst:e}");
+        }
+    }
+
+    #[test]
+    fn the_penalty_s_gradient_agrees_with_finite_differences() {
+        for layout in ["global", "local:6+global"] {
+            let problem = problem(layout, Visibility::Causal, 20, 3, 4);
+            let x = vector(&problem, 4);
+            let mut objective = Objective::new(&problem);
+            let mut penalty = Penalty::new(&problem, 0.3, 2.0);
+            // Twice, so that there are multipliers of bounds that are active and of some that are not.
+            penalty.multipliers = objective.updated_multipliers(&x, &penalty);
+            penalty.cap = 0.5;
+            penalty.multipliers = objective.updated_multipliers(&x, &penalty);
+            assert!(penalty.total_multiplier() > 0.0, "{layout}: no bound was active");
+            let worst = largest_gradient_error(&problem, &x, Some(&penalty));
+            assert!(worst < 1e-7, "{layout}: largest difference {worst:e}");
+        }
+    }
+
+    #[test]
+    fn a_shift_of_a_row_s_logits_changes_nothing() {
+        let problem = problem("global", Visibility::Causal, 30, 4, 1);
+        let mut x = vector(&problem, 1);
+        // Keys with a constant in one dimension turn that dimension of a query into a row shift.
+        let (n, d) = (30, 4);
+        (0..n).for_each(|j| x[n * d + j * d] = 1.0);
+        let before = Objective::new(&problem).measure(&x).kl_nats;
+        (0..n).for_each(|i| x[i * d] += 3.0 + i as f64);
+        let after = Objective::new(&problem).measure(&x).kl_nats;
+        assert!((before - after).abs() < 1e-12, "{before} against {after}");
+    }
+
+    #[test]
+    fn extremes_are_over_visible_pairs_alone() {
+        let target =
+            Target::from_rows(vec![vec![(0, 1.0)], vec![(1, 1.0)]], Visibility::Causal).unwrap();
+        let problem = Problem::new(target, "global".parse().unwrap(), 1).unwrap();
+        // z = [[2, 200], [3, 300]]: the 200 is hidden.
+        let seen = Objective::new(&problem).measure(&[2.0, 3.0, 1.0, 100.0]);
+        assert_eq!((seen.max_abs_logit, seen.logit_spread), (300.0, 297.0));
+    }
+}
