@@ -261,7 +261,8 @@ mod tests {
 
     #[test]
     fn an_ill_conditioned_quadratic_reaches_its_gradient_tolerance() {
-        let minimum = minimise(vec![1.0; 50], STOPPING, |x, g| {
+        let patient = Stopping { iterations: 5000, ..STOPPING };
+        let minimum = minimise(vec![1.0; 50], patient, |x, g| {
             let mut value = 0.0;
             for (i, (x, g)) in x.iter().zip(g).enumerate() {
                 let curvature = 10f64.powf(i as f64 / 12.0);
@@ -270,7 +271,13 @@ mod tests {
             }
             value
         });
-        assert!(minimum.gradient_norm <= 1e-9, "{} after {} iterations, {:?}", minimum.gradient_norm, minimum.iterations, minimum.ending);
+        assert!(
+            minimum.gradient_norm <= 1e-9,
+            "{} after {} iterations, {:?}",
+            minimum.gradient_norm,
+            minimum.iterations,
+            minimum.ending
+        );
     }
 
     #[test]
