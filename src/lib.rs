@@ -3,6 +3,7 @@
 
 mod blas;
 mod lm;
+mod process;
 mod target;
 
 pub use lm::{
@@ -10,4 +11,5 @@ pub use lm::{
     ModelShape, Outcome, Positions, Recorder, Schedule, Split, StepRecord, SyntheticCorpus,
     TextVocabulary, TrainDefinition, TrainSummary, Trainer, Vocabulary,
 };
+pub use process::prepare_process;
 pub use target::{HeadKind, Layout, Target, TargetError, Visibility};

@@ -81,6 +81,9 @@ pub struct TrainDefinition {
     pub positions: Positions,
     /// How a text becomes tokens.
     pub vocabulary: TextVocabulary,
+    /// The standard deviation of the initial weights: 0.02 in GPT-2, of 768 channels or more; the
+    /// same per 1/√d_model is 0.07 at 64 channels.
+    pub initial_deviation: f64,
     /// Sequences in one step.
     pub batch: usize,
     /// Optimiser steps.
@@ -125,6 +128,7 @@ impl Default for TrainDefinition {
             context: 512,
             positions: Positions::Learned,
             vocabulary: TextVocabulary::Characters,
+            initial_deviation: 0.02,
             batch: 4,
             steps: 1500,
             learning_rate: 3e-3,
@@ -258,6 +262,8 @@ impl TrainDefinition {
         let positive = |x: f64| x.is_finite() && x > 0.0;
         let rate = self.learning_rate;
         require(positive(rate), "learning_rate", rate, "must be above 0")?;
+        let deviation = self.initial_deviation;
+        require(positive(deviation), "initial_deviation", deviation, "must be above 0")?;
         require(positive(self.clip), "clip", self.clip, "must be above 0")?;
         let last = self.final_learning_rate;
         require((0.0..=1.0).contains(&last), "final_learning_rate", last, "must be 0 to 1")?;
@@ -368,6 +374,15 @@ mod tests {
             assert_eq!(error.lines().count(), 1, "{error}");
             assert_eq!(definition, TrainDefinition::default());
         }
+    }
+
+    #[test]
+    fn the_definitions_that_come_with_the_project_read() {
+        let nanogpt = include_str!("../../analysis/nanogpt-small.toml");
+        assert_eq!(TrainDefinition::from_toml(nanogpt).unwrap().d_model, 128);
+        let study: Table = include_str!("../../analysis/lm-quick.toml").parse().unwrap();
+        let shared = study["train"].as_table().unwrap();
+        assert_eq!(TrainDefinition::from_table(shared).unwrap().context, 512);
     }
 
     #[test]

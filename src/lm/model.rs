@@ -95,13 +95,14 @@ pub struct Model {
 }
 
 impl Model {
-    /// A model at its start, every weight drawn from `seed`: normal with deviation 0.02, the two
-    /// projections of a block that end on the residual stream with 0.02/√(2·layers), gains 1.
+    /// A model at its start, every weight drawn from `seed`: normal with standard deviation
+    /// `deviation` (0.02 in GPT-2), the two projections of a block that end on the residual stream
+    /// with deviation/√(2·layers), gains 1.
     ///
     /// # Errors
     /// Of the tensor library only.
-    pub fn new(shape: ModelShape, seed: u64) -> std::result::Result<Self, LmError> {
-        let weights = weights::initial(&shape, seed)?;
+    pub fn new(shape: ModelShape, deviation: f64, seed: u64) -> std::result::Result<Self, LmError> {
+        let weights = weights::initial(&shape, deviation, seed)?;
         Self::with_weights(shape, weights)
     }
 
@@ -275,7 +276,7 @@ mod tests {
             d_model: 24,
             heads: vec![HeadKind::Global, HeadKind::Local { window: 5 }, HeadKind::Global],
         };
-        Model::new(shape, 7).unwrap()
+        Model::new(shape, 0.02, 7).unwrap()
     }
 
     fn text(model: &Model) -> (Tensor, Tensor) {

@@ -32,13 +32,13 @@ struct Plan {
     start: Start,
 }
 
-/// Every weight of a model, in the order in which its start is drawn. Matrices are stored as
+/// Every weight of a model, in the order in which its start is drawn, normals with the standard
+/// deviation `normal`. Matrices are stored as
 /// inputs × outputs.
-fn plan(shape: &ModelShape) -> Vec<Plan> {
+fn plan(shape: &ModelShape, normal: f32) -> Vec<Plan> {
     let c = shape.d_model;
-    // GPT-2: normal 0.02, and the projections that end on the residual stream scaled down by the
-    // root of how many there are.
-    let normal = 0.02;
+    // As in GPT-2, the projections that end on the residual stream are scaled down by the root of
+    // how many there are.
     let residual = normal / (2.0 * shape.layers as f32).sqrt();
     let matrix = |name: String, rows: usize, columns: usize, deviation: f32| Plan {
         name,
@@ -67,10 +67,14 @@ fn plan(shape: &ModelShape) -> Vec<Plan> {
     all
 }
 
-/// Draws a model's start from `seed`.
-pub(super) fn initial(shape: &ModelShape, seed: u64) -> Result<Vec<Weight>, LmError> {
+/// Draws a model's start from `seed`, with normals of standard deviation `deviation`.
+pub(super) fn initial(
+    shape: &ModelShape,
+    deviation: f64,
+    seed: u64,
+) -> Result<Vec<Weight>, LmError> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    plan(shape)
+    plan(shape, deviation as f32)
         .into_iter()
         .map(|plan| {
             let count = plan.dimensions.iter().product();
@@ -126,7 +130,8 @@ pub(super) fn load(shape: &ModelShape, path: &Path) -> Result<Vec<Weight>, LmErr
         std::fs::read(path).map_err(|source| LmError::Io { path: path.to_owned(), source })?;
     let file = SafeTensors::deserialize(&bytes).map_err(|e| wrong(e.to_string()))?;
     let mut found: HashMap<String, TensorView> = file.tensors().into_iter().collect();
-    plan(shape)
+    // Names and dimensions are what counts here; no start is drawn.
+    plan(shape, 0.0)
         .into_iter()
         .map(|plan| {
             let Some(view) = found.remove(&plan.name) else {

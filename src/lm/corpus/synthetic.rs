@@ -71,12 +71,12 @@ impl Default for SyntheticCorpus {
         Self {
             tokens: 1_000_000,
             alphabet: 16,
-            order: 2,
-            concentration: 0.1,
+            order: 1,
+            concentration: 1.0,
             window: 16,
-            vote: 0.0,
+            vote: 2.0,
             segment: 16,
-            recall: 0.2,
+            recall: 0.1,
             keys: 16,
             values: 16,
             pairs: 4,
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     fn small() -> SyntheticCorpus {
-        SyntheticCorpus { tokens: 30_000, alphabet: 6, order: 1, ..SyntheticCorpus::default() }
+        SyntheticCorpus { tokens: 30_000, alphabet: 6, vote: 0.0, ..SyntheticCorpus::default() }
     }
 
     #[test]
