@@ -2,9 +2,11 @@
 //! trained on a text or on a seeded synthetic corpus, with the logits of every head logged.
 
 mod attention;
+mod choices;
 mod corpus;
 mod definition;
 mod error;
+mod evaluation;
 mod model;
 mod operators;
 mod optimiser;
@@ -14,9 +16,11 @@ mod simd;
 mod trainer;
 mod weights;
 
+pub use choices::{Arm, Dtype, Positions, Schedule, TextVocabulary};
 pub use corpus::{Corpus, SyntheticCorpus, Vocabulary};
-pub use definition::{Arm, Dtype, Positions, Schedule, TextVocabulary, TrainDefinition};
+pub use definition::TrainDefinition;
 pub use error::LmError;
+pub use evaluation::{Evaluation, evaluate};
 pub use model::{Forward, HeadStatistics, Model, ModelShape};
 pub use records::{EvalRecord, HeadRecord, Outcome, Recorder, Split, StepRecord, TrainSummary};
 pub use trainer::Trainer;

@@ -1,5 +1,6 @@
 //! What a model is trained on: a text, or a seeded synthetic corpus of known entropy.
 
+mod local;
 mod synthetic;
 mod text;
 
@@ -61,10 +62,13 @@ impl Corpus {
     ) -> Result<Self, LmError> {
         let train_tokens = (tokens.len() as f64 * (1.0 - definition.valid_fraction)) as usize;
         let corpus = Self { vocabulary, sha256, entropy_nats, tokens, train_tokens };
-        for split in [Split::Train, Split::Valid] {
+        for (split, part) in [
+            (Split::Train, "the training part of the text"),
+            (Split::Valid, "the validation part of the text"),
+        ] {
             let (tokens, needed) = (corpus.split(split).len(), definition.context + 1);
             if tokens < needed {
-                return Err(LmError::TextTooShort { split: split.name(), tokens, needed });
+                return Err(LmError::TextTooShort { part, tokens, needed });
             }
         }
         Ok(corpus)
