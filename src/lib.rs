@@ -7,9 +7,9 @@ mod process;
 mod target;
 
 pub use lm::{
-    Arm, Corpus, Dtype, EvalRecord, Evaluation, Forward, HeadRecord, HeadStatistics, LmError,
-    Model, ModelShape, Outcome, Positions, Recorder, Schedule, Split, StepRecord, SyntheticCorpus,
-    TextVocabulary, TrainDefinition, TrainSummary, Trainer, Vocabulary, evaluate,
+    Arm, Corpus, Dtype, EvalRecord, Evaluation, Forward, HeadProbe, HeadRecord, HeadStatistics,
+    LmError, Model, ModelShape, Outcome, Positions, Recorder, Schedule, Split, StepRecord,
+    SyntheticCorpus, TextVocabulary, TrainDefinition, TrainSummary, Trainer, Vocabulary, evaluate,
 };
 pub use process::prepare_process;
 pub use target::{HeadKind, Layout, Target, TargetError, Visibility};

@@ -13,9 +13,9 @@ pub struct Evaluation {
     pub loss_nats: f64,
 }
 
-/// The mean loss of `model` over `batches` batches (at least 1) of `batch_size` windows (at least 1) of a whole context,
-/// spread evenly over `text`: the same ones at every call. Every token of a window counts, also
-/// its first ones, which have little to go by.
+/// The mean loss of `model` over `batches` batches of `batch_size` windows, at least one of each,
+/// spread evenly over `text`: the same ones at every call. A window is a whole context long, and
+/// every token of it counts, also its first ones, which have little to go by.
 ///
 /// # Errors
 /// A text shorter than one context + 1 tokens, or a token that the model's vocabulary lacks.

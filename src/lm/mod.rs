@@ -21,6 +21,6 @@ pub use corpus::{Corpus, SyntheticCorpus, Vocabulary};
 pub use definition::TrainDefinition;
 pub use error::LmError;
 pub use evaluation::{Evaluation, evaluate};
-pub use model::{Forward, HeadStatistics, Model, ModelShape};
+pub use model::{Forward, HeadProbe, HeadStatistics, Model, ModelShape};
 pub use records::{EvalRecord, HeadRecord, Outcome, Recorder, Split, StepRecord, TrainSummary};
 pub use trainer::Trainer;

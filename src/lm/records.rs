@@ -130,8 +130,8 @@ pub struct TrainSummary {
     pub steps: usize,
     /// The model's trained numbers.
     pub parameters: usize,
-    /// The loss of the last evaluation on the validation split, in nats a token; none where the
-    /// run ended without one.
+    /// The loss of the last evaluation on the validation split, in nats a token; none where there
+    /// was none yet, and none where the run diverged.
     pub valid_loss_nats: Option<f64>,
     /// The largest absolute logit over the heads in the last step.
     pub max_abs_logit: Option<f64>,

@@ -3,8 +3,11 @@
 //! Shapes: B sequences of T tokens, V symbols, C = d_model channels, H heads of D = C/H channels.
 //! Activations are (B·T, C) matrices throughout.
 
+mod probe;
 #[cfg(test)]
 mod tests;
+
+pub use probe::HeadProbe;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -221,15 +224,18 @@ impl Decoder {
         })
     }
 
+    fn embed(&self, ids: &Tensor) -> Result<Tensor> {
+        embed(&self.token_embedding, &self.position_embedding, ids)
+    }
+
     fn forward(&self, ids: &Tensor) -> Result<Forward> {
-        let (b, t) = ids.dims2()?;
-        let mut x = embed(&self.token_embedding, &self.position_embedding, ids)?;
+        let sizes = ids.dims2()?;
+        let mut x = self.embed(ids)?;
         let mut heads = Vec::with_capacity(self.blocks.len());
         for block in &self.blocks {
-            let (attended, statistics) = block.attend(&x, (b, t))?;
+            let (after, statistics) = block.forward(&x, sizes)?;
             heads.push(statistics);
-            x = (x + attended)?;
-            x = (&x + block.think(&x)?)?;
+            x = after;
         }
         let x = layer_norm(&x, &self.norm)?;
         // The output embedding is the token embedding: logits = x Eᵀ.
@@ -239,13 +245,26 @@ impl Decoder {
 }
 
 impl Block {
-    /// What attention adds to the residual stream, and its heads' statistics.
-    fn attend(&self, x: &Tensor, (b, t): (usize, usize)) -> Result<(Tensor, Vec<HeadStatistics>)> {
-        let (bt, c) = x.dims2()?;
+    /// The residual stream after the block, and its heads' statistics.
+    fn forward(&self, x: &Tensor, sizes: (usize, usize)) -> Result<(Tensor, Vec<HeadStatistics>)> {
+        let (attended, statistics) = self.attend(x, sizes)?;
+        let x = (x + attended)?;
+        Ok(((&x + self.think(&x)?)?, statistics))
+    }
+
+    /// Queries, keys and values, (B, T, H, D) each.
+    fn heads_of(&self, x: &Tensor, (b, t): (usize, usize)) -> Result<[Tensor; 3]> {
+        let (_, c) = x.dims2()?;
         let h = self.heads.len();
         let x = layer_norm(x, &self.attention_norm)?;
         let by_head = |weight: &Tensor| project(&x, weight)?.reshape((b, t, h, c / h));
-        let (q, k, v) = (by_head(&self.query)?, by_head(&self.key)?, by_head(&self.value)?);
+        Ok([by_head(&self.query)?, by_head(&self.key)?, by_head(&self.value)?])
+    }
+
+    /// What attention adds to the residual stream, and its heads' statistics.
+    fn attend(&self, x: &Tensor, (b, t): (usize, usize)) -> Result<(Tensor, Vec<HeadStatistics>)> {
+        let (bt, c) = x.dims2()?;
+        let [q, k, v] = self.heads_of(x, (b, t))?;
         let (y, statistics) = attention(&q, &k, &v, &self.heads)?;
         Ok((project(&y.reshape((bt, c))?, &self.attention_output)?, statistics))
     }

@@ -123,3 +123,25 @@ fn a_saved_model_reads_back_and_another_shape_is_refused() {
     assert!(error.to_string().contains("token_embedding"), "{error}");
     assert!(Model::load(model.shape.clone(), &folder.path().join("none")).is_err());
 }
+
+#[test]
+fn probed_queries_and_keys_give_the_logits_that_were_measured() {
+    let model = small();
+    let (ids, _) = text(&model);
+    let first = ids.narrow(0, 0, 1).unwrap();
+    let measured = model.predict(&first).unwrap().heads;
+    let tokens = first.flatten_all().unwrap().to_vec1::<u32>().unwrap();
+    let probes = model.probe(&tokens).unwrap();
+    assert_eq!(probes.len(), 2 * 3);
+    for probe in probes {
+        let logits = probe.queries.dot(&probe.keys.t()) / (probe.queries.ncols() as f32).sqrt();
+        let mut largest = f32::NEG_INFINITY;
+        for row in 0..tokens.len() {
+            for column in probe.kind.columns(row, tokens.len(), crate::Visibility::Causal) {
+                largest = largest.max(logits[(row, column)]);
+            }
+        }
+        let expected = measured[probe.layer][probe.head].max_logit;
+        assert!((largest - expected).abs() < 1e-5, "{largest}, measured {expected}");
+    }
+}
