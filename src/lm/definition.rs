@@ -59,6 +59,8 @@ pub struct TrainDefinition {
     pub seed: u64,
     /// Steps between evaluations; there is one at the end in any case.
     pub eval_every: usize,
+    /// Steps between checkpoints, where they are kept.
+    pub checkpoint_every: usize,
     /// Batches that an evaluation averages: the same windows each time.
     pub eval_batches: usize,
     /// The last part of the corpus, held out for validation.
@@ -92,6 +94,7 @@ impl Default for TrainDefinition {
             dtype: Dtype::Float32,
             seed: 0,
             eval_every: 250,
+            checkpoint_every: 500,
             eval_batches: 16,
             valid_fraction: 0.1,
             corpus: SyntheticCorpus::default(),
@@ -194,6 +197,7 @@ impl TrainDefinition {
             ("batch", self.batch),
             ("steps", self.steps),
             ("eval_every", self.eval_every),
+            ("checkpoint_every", self.checkpoint_every),
             ("eval_batches", self.eval_batches),
         ] {
             require(found >= 1, key, found, "must be at least 1")?;

@@ -13,6 +13,7 @@ mod optimiser;
 mod records;
 mod schedule;
 mod simd;
+mod tensor_file;
 mod trainer;
 mod weights;
 

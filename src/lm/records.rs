@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::{LmError, Trainer};
 use crate::target::HeadKind;
 
 /// A part of the corpus.
@@ -100,6 +101,14 @@ pub trait Recorder {
     /// # Errors
     /// Where the record could not be kept.
     fn eval(&mut self, _record: &EvalRecord) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Every `checkpoint_every` steps, for a recorder that wants to [`Trainer::save`] the run.
+    ///
+    /// # Errors
+    /// Where the run could not be saved.
+    fn checkpoint(&mut self, _trainer: &Trainer) -> Result<(), LmError> {
         Ok(())
     }
 }

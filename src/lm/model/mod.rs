@@ -17,6 +17,7 @@ use candle_core::{Result, Tensor, bail};
 
 use super::attention::attention;
 use super::operators::{Stored, cross_entropy, embed, gelu, layer_norm, linear};
+use super::tensor_file::{self, TensorFile};
 use super::weights::{self, Weight};
 use super::{LmError, TrainDefinition};
 use crate::blas::single_threaded_blas;
@@ -117,7 +118,15 @@ impl Model {
     /// # Errors
     /// A file that cannot be read, is not safetensors, or lacks a weight of this shape.
     pub fn load(shape: ModelShape, path: &Path) -> std::result::Result<Self, LmError> {
-        let weights = weights::load(&shape, path)?;
+        Self::from_file(shape, &mut TensorFile::read(path)?)
+    }
+
+    /// A model out of a file that may hold more.
+    pub(super) fn from_file(
+        shape: ModelShape,
+        file: &mut TensorFile,
+    ) -> std::result::Result<Self, LmError> {
+        let weights = weights::from_file(&shape, file)?;
         Self::with_weights(shape, weights)
     }
 
@@ -140,7 +149,7 @@ impl Model {
     /// # Errors
     /// A file that cannot be written.
     pub fn save(&self, path: &Path) -> std::result::Result<(), LmError> {
-        weights::save(&self.weights, path)
+        tensor_file::write(path, &weights::named(&self.weights)?, HashMap::new())
     }
 
     /// The model's sizes.

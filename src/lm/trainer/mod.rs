@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -12,6 +14,8 @@ use rand_chacha::ChaCha8Rng;
 use super::evaluation::{batch, evaluate};
 use super::optimiser::AdamW;
 use super::schedule::learning_rate;
+use super::tensor_file::{self, TensorFile};
+use super::weights;
 use super::{
     Corpus, EvalRecord, HeadRecord, HeadStatistics, LmError, Model, ModelShape, Outcome, Recorder,
     Split, StepRecord, TrainDefinition, TrainSummary,
@@ -20,6 +24,11 @@ use super::{
 /// The generator's stream that windows of text come from; weights come from stream 0, so two arms
 /// of one seed read the same text whatever their weights took.
 const WINDOW_STREAM: u64 = 1;
+
+/// The names of a checkpoint's notes.
+const STEPS: &str = "steps";
+const WALL_TIME: &str = "wall_time_s";
+const WINDOW_POSITION: &str = "window_position";
 
 /// One training run: a model, its optimiser, and where it stands in its steps.
 pub struct Trainer<'a> {
@@ -31,6 +40,8 @@ pub struct Trainer<'a> {
     heads: Vec<Vec<HeadStatistics>>,
     steps: usize,
     start: Instant,
+    /// Seconds that the run had taken before it was resumed.
+    earlier_s: f64,
 }
 
 impl<'a> Trainer<'a> {
@@ -53,7 +64,58 @@ impl<'a> Trainer<'a> {
             heads: Vec::new(),
             steps: 0,
             start: Instant::now(),
+            earlier_s: 0.0,
         })
+    }
+
+    /// A run that goes on where [`Self::save`] left it, as if it had never stopped: on one machine
+    /// its later steps are the same, bit for bit. The definition and corpus must be those of the
+    /// run that was saved.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or that is no checkpoint of a model of this shape.
+    pub fn resume(
+        definition: &'a TrainDefinition,
+        corpus: &'a Corpus,
+        path: &Path,
+    ) -> Result<Self, LmError> {
+        let mut file = TensorFile::read(path)?;
+        let mut trainer = Self::new(definition, corpus)?;
+        trainer.steps = file.note(STEPS)?;
+        trainer.earlier_s = file.note(WALL_TIME)?;
+        trainer.windows.set_word_pos(file.note(WINDOW_POSITION)?);
+        trainer.model = Model::from_file(trainer.model.shape().clone(), &mut file)?;
+        let weights = trainer.model.weights();
+        trainer.optimiser = AdamW::from_file(definition, weights, trainer.steps, &mut file)?;
+        Ok(trainer)
+    }
+
+    /// Writes all that [`Self::resume`] needs, whole or not at all: a safetensors file with the
+    /// weights as [`Model::save`] names them, AdamW's moments as the same names with
+    /// `.first_moment` and `.second_moment` after them, and the notes `steps`, `wall_time_s` and
+    /// `window_position`.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn save(&self, path: &Path) -> Result<(), LmError> {
+        let mut tensors = weights::named(self.model.weights())?;
+        tensors.extend(self.optimiser.named(self.model.weights())?);
+        let notes = HashMap::from([
+            (STEPS.to_owned(), self.steps.to_string()),
+            (WALL_TIME.to_owned(), self.wall_time_s().to_string()),
+            (WINDOW_POSITION.to_owned(), self.windows.get_word_pos().to_string()),
+        ]);
+        tensor_file::write(path, &tensors, notes)
+    }
+
+    /// Seconds since the run started, without those between a stop and its resumption.
+    fn wall_time_s(&self) -> f64 {
+        self.earlier_s + self.start.elapsed().as_secs_f64()
+    }
+
+    /// Steps taken so far.
+    pub fn steps(&self) -> usize {
+        self.steps
     }
 
     /// The model as it stands.
@@ -68,7 +130,7 @@ impl<'a> Trainer<'a> {
 
     /// Steps until the definition's number of them, a loss or gradient that is not finite, or
     /// `stop`; tells `recorder` of every step, and of an evaluation on the validation split every
-    /// `eval_every` steps and after the last.
+    /// `eval_every` steps and after the last, and of every `checkpoint_every` steps.
     ///
     /// # Errors
     /// A record that could not be kept.
@@ -100,6 +162,9 @@ impl<'a> Trainer<'a> {
                 recorder.eval(&record)?;
                 valid_loss_nats = Some(record.loss_nats);
             }
+            if self.steps.is_multiple_of(self.definition.checkpoint_every) {
+                recorder.checkpoint(self)?;
+            }
         }
         Ok(TrainSummary {
             outcome,
@@ -107,7 +172,7 @@ impl<'a> Trainer<'a> {
             parameters: self.model.parameters(),
             valid_loss_nats,
             max_abs_logit: self.max_abs_logit(),
-            wall_time_s: self.start.elapsed().as_secs_f64(),
+            wall_time_s: self.wall_time_s(),
         })
     }
 
@@ -140,7 +205,7 @@ impl<'a> Trainer<'a> {
             loss_nats,
             learning_rate,
             grad_norm,
-            wall_time_s: self.start.elapsed().as_secs_f64(),
+            wall_time_s: self.wall_time_s(),
         })
     }
 

@@ -165,3 +165,34 @@ fn the_run_does_not_depend_on_the_number_of_threads() {
     };
     assert_eq!(losses(1), losses(3));
 }
+
+#[test]
+fn a_resumed_run_is_the_same_run() {
+    struct At5(std::path::PathBuf);
+    impl Recorder for At5 {
+        fn checkpoint(&mut self, trainer: &Trainer) -> Result<(), LmError> {
+            if trainer.steps() == 5 { trainer.save(&self.0) } else { Ok(()) }
+        }
+    }
+    let definition = TrainDefinition { checkpoint_every: 5, ..tiny() };
+    let corpus = Corpus::synthetic(&definition).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("checkpoint.safetensors");
+    let never = AtomicBool::new(false);
+    let whole =
+        Trainer::new(&definition, &corpus).unwrap().run(&mut At5(path.clone()), &never).unwrap();
+    let mut resumed = Trainer::resume(&definition, &corpus, &path).unwrap();
+    assert_eq!(resumed.steps(), 5);
+    let mut kept = Kept::default();
+    let summary = resumed.run(&mut kept, &never).unwrap();
+    assert_eq!(kept.steps.len(), 5);
+    assert_eq!(summary.valid_loss_nats, whole.valid_loss_nats);
+    assert_eq!(summary.max_abs_logit, whole.max_abs_logit);
+    assert!(summary.wall_time_s > kept.steps[0].wall_time_s);
+
+    resumed.model().save(&path).unwrap();
+    let Err(error) = Trainer::resume(&definition, &corpus, &path) else {
+        panic!("weights alone were taken for a checkpoint")
+    };
+    assert!(error.to_string().contains("not a checkpoint"), "{error}");
+}
