@@ -16,6 +16,7 @@ use std::sync::Arc;
 use candle_core::{Result, Tensor, bail};
 
 use super::attention::attention;
+use super::definition::require;
 use super::operators::{Stored, cross_entropy, embed, gelu, layer_norm, linear};
 use super::tensor_file::{self, TensorFile};
 use super::weights::{self, Weight};
@@ -48,6 +49,16 @@ impl ModelShape {
             d_model: definition.d_model,
             heads: definition.head_kinds(),
         }
+    }
+
+    /// Refuses sizes that no attention can be computed with.
+    fn check(&self) -> std::result::Result<(), LmError> {
+        let heads = self.heads.len();
+        require(heads >= 1, "heads", heads, "must be at least 1")?;
+        let why = format!("must be a multiple of heads = {heads}");
+        require(self.d_model.is_multiple_of(heads), "d_model", self.d_model, &why)?;
+        let blind = self.heads.contains(&HeadKind::Local { window: 0 });
+        require(!blind, "window", 0, "must be at least 1")
     }
 }
 
@@ -107,8 +118,9 @@ impl Model {
     /// with deviation/√(2·layers), gains 1.
     ///
     /// # Errors
-    /// Of the tensor library only.
+    /// No heads, a head that sees nothing, or a d_model that the heads do not divide.
     pub fn new(shape: ModelShape, deviation: f64, seed: u64) -> std::result::Result<Self, LmError> {
+        shape.check()?;
         let weights = weights::initial(&shape, deviation, seed)?;
         Self::with_weights(shape, weights)
     }
@@ -126,6 +138,7 @@ impl Model {
         shape: ModelShape,
         file: &mut TensorFile,
     ) -> std::result::Result<Self, LmError> {
+        shape.check()?;
         let weights = weights::from_file(&shape, file)?;
         Self::with_weights(shape, weights)
     }

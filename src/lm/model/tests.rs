@@ -145,3 +145,17 @@ fn probed_queries_and_keys_give_the_logits_that_were_measured() {
         assert!((largest - expected).abs() < 1e-5, "{largest}, measured {expected}");
     }
 }
+
+#[test]
+fn a_shape_that_cannot_be_computed_is_refused() {
+    let shape = small().shape.clone();
+    for (heads, d_model, key) in [
+        (vec![], 24, "heads"),
+        (vec![HeadKind::Global; 5], 24, "d_model"),
+        (vec![HeadKind::Local { window: 0 }], 24, "window"),
+    ] {
+        let wrong = ModelShape { heads, d_model, ..shape.clone() };
+        let Err(error) = Model::new(wrong, 0.02, 0) else { panic!("{key} was accepted") };
+        assert!(error.to_string().starts_with(key), "{error}");
+    }
+}

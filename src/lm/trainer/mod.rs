@@ -48,8 +48,9 @@ impl<'a> Trainer<'a> {
     /// A run at its start.
     ///
     /// # Errors
-    /// Of the tensor library only: a definition and its corpus have been checked.
+    /// A value that its key cannot take.
     pub fn new(definition: &'a TrainDefinition, corpus: &'a Corpus) -> Result<Self, LmError> {
+        definition.check()?;
         let shape = ModelShape::new(definition, corpus.vocabulary.size());
         let model = Model::new(shape, definition.initial_deviation, definition.seed)?;
         let optimiser = AdamW::new(definition, model.weights());
