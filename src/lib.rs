@@ -6,6 +6,7 @@ mod figure;
 mod files;
 mod fit;
 mod lm;
+mod process;
 mod report;
 mod study;
 mod table;
@@ -21,10 +22,12 @@ pub use fit::{
     Outcome, Problem, SearchOptions, Solution, frontier, needed_logit, norm_product,
 };
 pub use lm::{
-    Arm, Corpus, Dtype, EvalRecord, Forward, HeadRecord, HeadStatistics, LmError, Model,
-    ModelShape, Outcome as TrainOutcome, Positions, Recorder, Schedule, Split, StepRecord,
-    SyntheticCorpus, TextVocabulary, TrainDefinition, TrainSummary, Trainer, Vocabulary,
+    Arm, Corpus, Dtype, EvalRecord, Evaluation, Forward, HeadProbe, HeadRecord, HeadStatistics,
+    LmError, Model, ModelShape, Outcome as TrainOutcome, Positions, Recorder, Schedule, Split,
+    StepRecord, SyntheticCorpus, TextVocabulary, TrainDefinition, TrainSummary, Trainer,
+    Vocabulary, evaluate,
 };
+pub use process::prepare_process;
 pub use report::{
     Analysis, AnalysisKind, Header, Picture, ReportError, SEEDS_TO_CONFIRM, Section, Verdict, Word,
     analyse, page,

@@ -29,6 +29,10 @@ enum Command {
 
 /// 0 done, 1 failed; clap itself exits with 2 on wrong usage.
 fn main() -> ExitCode {
+    // A closed pipe, as by `| head`, ends the process quietly, as it does other tools.
+    sigpipe::reset();
+    // SAFETY: nothing has started a thread yet.
+    unsafe { rank_study::prepare_process() };
     let result = match Cli::parse().command {
         Command::Target(args) => cli::target::run(&args),
         Command::Fit(args) => cli::fit::run(&args),

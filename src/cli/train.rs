@@ -17,7 +17,7 @@ Examples:
   rank-study train analysis/nanogpt-small.toml --set arm=ls --set window=16 --out runs/ls
 
 Without --text, the model reads a seeded synthetic corpus of known entropy. DIR gets steps.csv,
-heads.parquet, eval.csv, manifest.toml and checkpoint/model.safetensors.")]
+heads.parquet, eval.csv, manifest.toml and checkpoint/training.safetensors.")]
 pub struct TrainArgs {
     /// The run's definition
     definition: PathBuf,

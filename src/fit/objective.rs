@@ -69,6 +69,7 @@ pub(super) struct Objective<'p> {
 
 impl<'p> Objective<'p> {
     pub fn new(problem: &'p Problem) -> Self {
+        crate::blas::single_threaded_blas();
         let (n, rows) = (problem.n(), TILE_ROWS.min(problem.n()));
         let tile = || Tile {
             first: 0,

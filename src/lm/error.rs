@@ -30,11 +30,11 @@ pub enum LmError {
     Definition(String),
     /// A corpus too short for the context.
     #[error(
-        "the {split} split of the text has {tokens} tokens, one context needs {needed}: give a longer text or a smaller --set context=…"
+        "{part} has {tokens} tokens, one context needs {needed}: give a longer text or a smaller --set context=…"
     )]
     TextTooShort {
-        /// Which split.
-        split: &'static str,
+        /// Which part of the text, or all of it.
+        part: &'static str,
         /// How many tokens it has.
         tokens: usize,
         /// How many one window of context + 1 tokens needs.

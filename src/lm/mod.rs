@@ -2,21 +2,26 @@
 //! trained on a text or on a seeded synthetic corpus, with the logits of every head logged.
 
 mod attention;
+mod choices;
 mod corpus;
 mod definition;
 mod error;
+mod evaluation;
 mod model;
 mod operators;
 mod optimiser;
 mod records;
 mod schedule;
 mod simd;
+mod tensor_file;
 mod trainer;
 mod weights;
 
+pub use choices::{Arm, Dtype, Positions, Schedule, TextVocabulary};
 pub use corpus::{Corpus, SyntheticCorpus, Vocabulary};
-pub use definition::{Arm, Dtype, Positions, Schedule, TextVocabulary, TrainDefinition};
+pub use definition::TrainDefinition;
 pub use error::LmError;
-pub use model::{Forward, HeadStatistics, Model, ModelShape};
+pub use evaluation::{Evaluation, evaluate};
+pub use model::{Forward, HeadProbe, HeadStatistics, Model, ModelShape};
 pub use records::{EvalRecord, HeadRecord, Outcome, Recorder, Split, StepRecord, TrainSummary};
 pub use trainer::Trainer;

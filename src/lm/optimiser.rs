@@ -6,12 +6,17 @@ use candle_core::backprop::GradStore;
 use candle_core::{CpuStorage, InplaceOp2, Layout, Result, bail};
 use rayon::prelude::*;
 
-use super::TrainDefinition;
 use super::operators::{elements, with_elements};
+use super::tensor_file::{Named, TensorFile};
 use super::weights::Weight;
+use super::{LmError, TrainDefinition};
 
 /// Added to the root of the second moment.
 const EPSILON: f32 = 1e-8;
+
+/// What follows a weight's name in the names of its moments.
+const FIRST: &str = ".first_moment";
+const SECOND: &str = ".second_moment";
 
 /// AdamW (Loshchilov and Hutter 2019, arXiv 1711.05101). At step t with gradient g and rate η:
 ///
@@ -48,6 +53,44 @@ impl AdamW {
             steps: 0,
             moments: moments.collect(),
         }
+    }
+
+    /// The moments, ready to be written: each weight's name with `.first_moment` or
+    /// `.second_moment` after it.
+    pub(super) fn named(&self, weights: &[Weight]) -> Result<Vec<Named>> {
+        let mut all = Vec::with_capacity(2 * weights.len());
+        for (weight, moments) in weights.iter().zip(&self.moments) {
+            let Ok(moments) = moments.lock() else {
+                bail!("adamw: an earlier update of {} did not finish", weight.name);
+            };
+            for (which, data) in [(FIRST, &moments.first), (SECOND, &moments.second)] {
+                all.push(Named {
+                    name: format!("{}{which}", weight.name),
+                    dimensions: weight.variable.dims().to_vec(),
+                    data: data.clone(),
+                });
+            }
+        }
+        Ok(all)
+    }
+
+    /// An optimiser that goes on after `steps` steps with the moments of a file.
+    pub(super) fn from_file(
+        definition: &TrainDefinition,
+        weights: &[Weight],
+        steps: usize,
+        file: &mut TensorFile,
+    ) -> std::result::Result<Self, LmError> {
+        let mut optimiser = Self::new(definition, weights);
+        optimiser.steps = i32::try_from(steps).unwrap_or(i32::MAX);
+        optimiser.moments.clear();
+        for weight in weights {
+            let mut take =
+                |which: &str| file.take(&format!("{}{which}", weight.name), weight.variable.dims());
+            let moments = Moments { first: take(FIRST)?, second: take(SECOND)? };
+            optimiser.moments.push(Mutex::new(moments));
+        }
+        Ok(optimiser)
     }
 
     /// Moves the weights by one step and returns the gradient's norm before clipping. Where that

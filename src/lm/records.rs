@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::{LmError, Trainer};
 use crate::target::HeadKind;
 
 /// A part of the corpus.
@@ -102,6 +103,14 @@ pub trait Recorder {
     fn eval(&mut self, _record: &EvalRecord) -> io::Result<()> {
         Ok(())
     }
+
+    /// Every `checkpoint_every` steps, for a recorder that wants to [`Trainer::save`] the run.
+    ///
+    /// # Errors
+    /// Where the run could not be saved.
+    fn checkpoint(&mut self, _trainer: &Trainer) -> Result<(), LmError> {
+        Ok(())
+    }
 }
 
 /// Keeps nothing.
@@ -130,8 +139,8 @@ pub struct TrainSummary {
     pub steps: usize,
     /// The model's trained numbers.
     pub parameters: usize,
-    /// The loss of the last evaluation on the validation split, in nats a token; none where the
-    /// run ended without one.
+    /// The loss of the last evaluation on the validation split, in nats a token; none where there
+    /// was none yet, and none where the run diverged.
     pub valid_loss_nats: Option<f64>,
     /// The largest absolute logit over the heads in the last step.
     pub max_abs_logit: Option<f64>,

@@ -1,16 +1,11 @@
-//! The trained numbers of a model: their names, shapes, start, and their file.
+//! The trained numbers of a model: their names, shapes and start.
 
-use std::collections::HashMap;
-use std::io::Write;
-use std::path::Path;
-
-use candle_core::{Device, Tensor, Var};
+use candle_core::{Device, Var};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
-use safetensors::SafeTensors;
-use safetensors::tensor::{Dtype, TensorView};
 
+use super::tensor_file::{Named, TensorFile};
 use super::{LmError, ModelShape};
 
 /// One named variable.
@@ -32,13 +27,13 @@ struct Plan {
     start: Start,
 }
 
-/// Every weight of a model, in the order in which its start is drawn. Matrices are stored as
+/// Every weight of a model, in the order in which its start is drawn, normals with the standard
+/// deviation `normal`. Matrices are stored as
 /// inputs × outputs.
-fn plan(shape: &ModelShape) -> Vec<Plan> {
+fn plan(shape: &ModelShape, normal: f32) -> Vec<Plan> {
     let c = shape.d_model;
-    // GPT-2: normal 0.02, and the projections that end on the residual stream scaled down by the
-    // root of how many there are.
-    let normal = 0.02;
+    // As in GPT-2, the projections that end on the residual stream are scaled down by the root of
+    // how many there are.
     let residual = normal / (2.0 * shape.layers as f32).sqrt();
     let matrix = |name: String, rows: usize, columns: usize, deviation: f32| Plan {
         name,
@@ -67,10 +62,14 @@ fn plan(shape: &ModelShape) -> Vec<Plan> {
     all
 }
 
-/// Draws a model's start from `seed`.
-pub(super) fn initial(shape: &ModelShape, seed: u64) -> Result<Vec<Weight>, LmError> {
+/// Draws a model's start from `seed`, with normals of standard deviation `deviation`.
+pub(super) fn initial(
+    shape: &ModelShape,
+    deviation: f64,
+    seed: u64,
+) -> Result<Vec<Weight>, LmError> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    plan(shape)
+    plan(shape, deviation as f32)
         .into_iter()
         .map(|plan| {
             let count = plan.dimensions.iter().product();
@@ -89,62 +88,29 @@ pub(super) fn initial(shape: &ModelShape, seed: u64) -> Result<Vec<Weight>, LmEr
         .collect()
 }
 
-/// Writes weights as safetensors, beside `path` first and then renamed onto it, so that a file of
-/// that name is always whole.
-pub(super) fn save(weights: &[Weight], path: &Path) -> Result<(), LmError> {
-    let io = |source| LmError::Io { path: path.to_owned(), source };
-    let wrong = |why: String| LmError::Weights { path: path.to_owned(), why };
-    let mut bytes = Vec::with_capacity(weights.len());
-    for weight in weights {
-        let data = weight.variable.flatten_all()?.to_vec1::<f32>()?;
-        let data: Vec<u8> = data.iter().flat_map(|x| x.to_le_bytes()).collect();
-        bytes.push((weight.name.as_str(), weight.variable.dims().to_vec(), data));
-    }
-    let views = bytes
+/// The weights, ready to be written.
+pub(super) fn named(weights: &[Weight]) -> Result<Vec<Named>, LmError> {
+    weights
         .iter()
-        .map(|(name, dimensions, data)| {
-            Ok((*name, TensorView::new(Dtype::F32, dimensions.clone(), data)?))
+        .map(|weight| {
+            Ok(Named {
+                name: weight.name.clone(),
+                dimensions: weight.variable.dims().to_vec(),
+                data: weight.variable.flatten_all()?.to_vec1()?,
+            })
         })
-        .collect::<Result<Vec<_>, safetensors::SafeTensorError>>()
-        .map_err(|e| wrong(e.to_string()))?;
-    let file = safetensors::serialize(views, None).map_err(|e| wrong(e.to_string()))?;
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let mut aside = tempfile::NamedTempFile::new_in(folder).map_err(io)?;
-    aside.write_all(&file).map_err(io)?;
-    aside.as_file().sync_all().map_err(io)?;
-    aside.persist(path).map_err(|e| io(e.error))?;
-    Ok(())
+        .collect()
 }
 
-/// Reads the weights of a model of `shape`.
-pub(super) fn load(shape: &ModelShape, path: &Path) -> Result<Vec<Weight>, LmError> {
-    let wrong = |why: String| LmError::Weights { path: path.to_owned(), why };
-    let bytes =
-        std::fs::read(path).map_err(|source| LmError::Io { path: path.to_owned(), source })?;
-    let file = SafeTensors::deserialize(&bytes).map_err(|e| wrong(e.to_string()))?;
-    let mut found: HashMap<String, TensorView> = file.tensors().into_iter().collect();
-    plan(shape)
+/// The weights of a model of `shape` out of a file.
+pub(super) fn from_file(shape: &ModelShape, file: &mut TensorFile) -> Result<Vec<Weight>, LmError> {
+    // Names and dimensions are what counts here; no start is drawn.
+    plan(shape, 0.0)
         .into_iter()
         .map(|plan| {
-            let Some(view) = found.remove(&plan.name) else {
-                return Err(wrong(format!("has no tensor {}", plan.name)));
-            };
-            if view.dtype() != Dtype::F32 || view.shape() != plan.dimensions {
-                return Err(wrong(format!(
-                    "{} is {:?} {:?}, the model's is F32 {:?}",
-                    plan.name,
-                    view.dtype(),
-                    view.shape(),
-                    plan.dimensions
-                )));
-            }
-            let (words, _) = view.data().as_chunks::<4>();
-            let data: Vec<f32> = words.iter().map(|word| f32::from_le_bytes(*word)).collect();
-            let tensor = Tensor::from_vec(data, plan.dimensions, &Device::Cpu)?;
-            Ok(Weight { name: plan.name, variable: Var::from_tensor(&tensor)? })
+            let data = file.take(&plan.name, &plan.dimensions)?;
+            let variable = Var::from_vec(data, plan.dimensions, &Device::Cpu)?;
+            Ok(Weight { name: plan.name, variable })
         })
         .collect()
 }

@@ -1,5 +1,5 @@
 //! One training run with its files: `steps.csv`, `heads.parquet`, `eval.csv`, `manifest.toml`, and
-//! the final weights.
+//! the last checkpoint.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -13,13 +13,15 @@ use super::manifest::Manifest;
 use super::store::write_parquet;
 use super::{StudyError, TrainError};
 use crate::lm::{
-    Corpus, EvalRecord, HeadRecord, Outcome, Recorder, Split, StepRecord, TrainDefinition,
+    Corpus, EvalRecord, HeadRecord, LmError, Outcome, Recorder, Split, StepRecord, TrainDefinition,
     TrainSummary, Trainer, Vocabulary,
 };
 use crate::target::HeadKind;
 
 /// How many of the last steps the final training loss is the mean of.
 const LAST_STEPS: usize = 100;
+/// The last checkpoint, in a run's folder: weights, optimiser moments, and where the run stands.
+const CHECKPOINT: &str = "checkpoint/training.safetensors";
 
 /// The recorder that keeps a run's files. `steps.csv` and `eval.csv` grow line by line;
 /// `heads.parquet` is rewritten whole at each evaluation.
@@ -145,6 +147,10 @@ impl Recorder for RunFiles<'_> {
         self.evals.flush()?;
         self.write_heads().map_err(io::Error::other)
     }
+
+    fn checkpoint(&mut self, trainer: &Trainer) -> Result<(), LmError> {
+        trainer.save(&self.folder.join(CHECKPOINT))
+    }
 }
 
 /// What a run reached, beside its files.
@@ -192,7 +198,7 @@ pub fn train(
     manifest.write(&manifest_path)?;
     let summary = trainer.run(&mut files, stop)?;
     files.write_heads()?;
-    trainer.model().save(&folder.join("checkpoint/model.safetensors"))?;
+    trainer.save(&folder.join(CHECKPOINT))?;
     let result = TrainResult { summary, train_loss_nats: files.train_loss_nats() };
     manifest.end(summary.wall_time_s);
     manifest.more.insert("outcome".to_owned(), result.outcome().into());

@@ -1,5 +1,6 @@
 //! What a model is trained on: a text, or a seeded synthetic corpus of known entropy.
 
+mod local;
 mod synthetic;
 mod text;
 
@@ -30,8 +31,8 @@ impl Corpus {
     /// A text's tokens under the definition's vocabulary.
     ///
     /// # Errors
-    /// A text that is not UTF-8 where the vocabulary is characters, or one too short for the
-    /// context.
+    /// A text that is not UTF-8 where the vocabulary is characters, one too short for the context,
+    /// or a value of the definition that its key cannot take.
     pub fn from_text(definition: &TrainDefinition, text: &[u8]) -> Result<Self, LmError> {
         let vocabulary = Vocabulary::of_text(definition.vocabulary, text)?;
         let tokens = vocabulary.encode(text)?;
@@ -41,7 +42,7 @@ impl Corpus {
     /// The synthetic corpus that the definition's `corpus` table describes.
     ///
     /// # Errors
-    /// A corpus too short for the context.
+    /// A corpus too short for the context, or a value that its key cannot take.
     pub fn synthetic(definition: &TrainDefinition) -> Result<Self, LmError> {
         let (tokens, entropy) = definition.corpus.generate()?;
         let mut hash = Sha256::new();
@@ -59,12 +60,16 @@ impl Corpus {
         sha256: String,
         entropy_nats: Option<f64>,
     ) -> Result<Self, LmError> {
+        definition.check()?;
         let train_tokens = (tokens.len() as f64 * (1.0 - definition.valid_fraction)) as usize;
         let corpus = Self { vocabulary, sha256, entropy_nats, tokens, train_tokens };
-        for split in [Split::Train, Split::Valid] {
+        for (split, part) in [
+            (Split::Train, "the training part of the text"),
+            (Split::Valid, "the validation part of the text"),
+        ] {
             let (tokens, needed) = (corpus.split(split).len(), definition.context + 1);
             if tokens < needed {
-                return Err(LmError::TextTooShort { split: split.name(), tokens, needed });
+                return Err(LmError::TextTooShort { part, tokens, needed });
             }
         }
         Ok(corpus)

@@ -1,9 +1,12 @@
 //! Symbols: how a text becomes tokens.
 
+use serde::{Deserialize, Serialize};
+
 use crate::lm::{LmError, TextVocabulary};
 
 /// The symbols that tokens stand for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Vocabulary {
     /// One token a byte.
     Bytes,

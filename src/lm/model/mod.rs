@@ -3,6 +3,12 @@
 //! Shapes: B sequences of T tokens, V symbols, C = d_model channels, H heads of D = C/H channels.
 //! Activations are (B·T, C) matrices throughout.
 
+mod probe;
+#[cfg(test)]
+mod tests;
+
+pub use probe::HeadProbe;
+
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +16,9 @@ use std::sync::Arc;
 use candle_core::{Result, Tensor, bail};
 
 use super::attention::attention;
+use super::definition::require;
 use super::operators::{Stored, cross_entropy, embed, gelu, layer_norm, linear};
+use super::tensor_file::{self, TensorFile};
 use super::weights::{self, Weight};
 use super::{LmError, TrainDefinition};
 use crate::blas::single_threaded_blas;
@@ -41,6 +49,16 @@ impl ModelShape {
             d_model: definition.d_model,
             heads: definition.head_kinds(),
         }
+    }
+
+    /// Refuses sizes that no attention can be computed with.
+    fn check(&self) -> std::result::Result<(), LmError> {
+        let heads = self.heads.len();
+        require(heads >= 1, "heads", heads, "must be at least 1")?;
+        let why = format!("must be a multiple of heads = {heads}");
+        require(self.d_model.is_multiple_of(heads), "d_model", self.d_model, &why)?;
+        let blind = self.heads.contains(&HeadKind::Local { window: 0 });
+        require(!blind, "window", 0, "must be at least 1")
     }
 }
 
@@ -95,13 +113,15 @@ pub struct Model {
 }
 
 impl Model {
-    /// A model at its start, every weight drawn from `seed`: normal with deviation 0.02, the two
-    /// projections of a block that end on the residual stream with 0.02/√(2·layers), gains 1.
+    /// A model at its start, every weight drawn from `seed`: normal with standard deviation
+    /// `deviation` (0.02 in GPT-2), the two projections of a block that end on the residual stream
+    /// with deviation/√(2·layers), gains 1.
     ///
     /// # Errors
-    /// Of the tensor library only.
-    pub fn new(shape: ModelShape, seed: u64) -> std::result::Result<Self, LmError> {
-        let weights = weights::initial(&shape, seed)?;
+    /// No heads, a head that sees nothing, or a d_model that the heads do not divide.
+    pub fn new(shape: ModelShape, deviation: f64, seed: u64) -> std::result::Result<Self, LmError> {
+        shape.check()?;
+        let weights = weights::initial(&shape, deviation, seed)?;
         Self::with_weights(shape, weights)
     }
 
@@ -110,7 +130,16 @@ impl Model {
     /// # Errors
     /// A file that cannot be read, is not safetensors, or lacks a weight of this shape.
     pub fn load(shape: ModelShape, path: &Path) -> std::result::Result<Self, LmError> {
-        let weights = weights::load(&shape, path)?;
+        Self::from_file(shape, &mut TensorFile::read(path)?)
+    }
+
+    /// A model out of a file that may hold more.
+    pub(super) fn from_file(
+        shape: ModelShape,
+        file: &mut TensorFile,
+    ) -> std::result::Result<Self, LmError> {
+        shape.check()?;
+        let weights = weights::from_file(&shape, file)?;
         Self::with_weights(shape, weights)
     }
 
@@ -133,7 +162,7 @@ impl Model {
     /// # Errors
     /// A file that cannot be written.
     pub fn save(&self, path: &Path) -> std::result::Result<(), LmError> {
-        weights::save(&self.weights, path)
+        tensor_file::write(path, &weights::named(&self.weights)?, HashMap::new())
     }
 
     /// The model's sizes.
@@ -217,15 +246,18 @@ impl Decoder {
         })
     }
 
+    fn embed(&self, ids: &Tensor) -> Result<Tensor> {
+        embed(&self.token_embedding, &self.position_embedding, ids)
+    }
+
     fn forward(&self, ids: &Tensor) -> Result<Forward> {
-        let (b, t) = ids.dims2()?;
-        let mut x = embed(&self.token_embedding, &self.position_embedding, ids)?;
+        let sizes = ids.dims2()?;
+        let mut x = self.embed(ids)?;
         let mut heads = Vec::with_capacity(self.blocks.len());
         for block in &self.blocks {
-            let (attended, statistics) = block.attend(&x, (b, t))?;
+            let (after, statistics) = block.forward(&x, sizes)?;
             heads.push(statistics);
-            x = (x + attended)?;
-            x = (&x + block.think(&x)?)?;
+            x = after;
         }
         let x = layer_norm(&x, &self.norm)?;
         // The output embedding is the token embedding: logits = x Eᵀ.
@@ -235,13 +267,26 @@ impl Decoder {
 }
 
 impl Block {
-    /// What attention adds to the residual stream, and its heads' statistics.
-    fn attend(&self, x: &Tensor, (b, t): (usize, usize)) -> Result<(Tensor, Vec<HeadStatistics>)> {
-        let (bt, c) = x.dims2()?;
+    /// The residual stream after the block, and its heads' statistics.
+    fn forward(&self, x: &Tensor, sizes: (usize, usize)) -> Result<(Tensor, Vec<HeadStatistics>)> {
+        let (attended, statistics) = self.attend(x, sizes)?;
+        let x = (x + attended)?;
+        Ok(((&x + self.think(&x)?)?, statistics))
+    }
+
+    /// Queries, keys and values, (B, T, H, D) each.
+    fn heads_of(&self, x: &Tensor, (b, t): (usize, usize)) -> Result<[Tensor; 3]> {
+        let (_, c) = x.dims2()?;
         let h = self.heads.len();
         let x = layer_norm(x, &self.attention_norm)?;
         let by_head = |weight: &Tensor| project(&x, weight)?.reshape((b, t, h, c / h));
-        let (q, k, v) = (by_head(&self.query)?, by_head(&self.key)?, by_head(&self.value)?);
+        Ok([by_head(&self.query)?, by_head(&self.key)?, by_head(&self.value)?])
+    }
+
+    /// What attention adds to the residual stream, and its heads' statistics.
+    fn attend(&self, x: &Tensor, (b, t): (usize, usize)) -> Result<(Tensor, Vec<HeadStatistics>)> {
+        let (bt, c) = x.dims2()?;
+        let [q, k, v] = self.heads_of(x, (b, t))?;
         let (y, statistics) = attention(&q, &k, &v, &self.heads)?;
         Ok((project(&y.reshape((bt, c))?, &self.attention_output)?, statistics))
     }
@@ -256,131 +301,4 @@ impl Block {
 /// x W.
 fn project(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
     linear(x, weight, Stored::InputsByOutputs)
-}
-
-#[cfg(test)]
-mod tests {
-    use candle_core::Device;
-    use rand::SeedableRng;
-    use rand_chacha::ChaCha8Rng;
-    use rand_distr::{Distribution, StandardNormal};
-
-    use super::*;
-
-    fn small() -> Model {
-        let shape = ModelShape {
-            vocabulary_size: 19,
-            context: 40,
-            layers: 2,
-            d_model: 24,
-            heads: vec![HeadKind::Global, HeadKind::Local { window: 5 }, HeadKind::Global],
-        };
-        Model::new(shape, 7).unwrap()
-    }
-
-    fn text(model: &Model) -> (Tensor, Tensor) {
-        let (b, t, v) = (3, model.shape.context, model.shape.vocabulary_size as u32);
-        let tokens = |shift: u32| (0..(b * t) as u32).map(|i| (i * i + shift) % v).collect();
-        (
-            Tensor::from_vec(tokens(0), (b, t), &Device::Cpu).unwrap(),
-            Tensor::from_vec(tokens(5), b * t, &Device::Cpu).unwrap(),
-        )
-    }
-
-    #[test]
-    fn every_weight_gets_a_gradient() {
-        let model = small();
-        let (ids, targets) = text(&model);
-        let loss = model.forward(&ids).unwrap().loss(&targets).unwrap();
-        let gradients = loss.backward().unwrap();
-        for weight in &model.weights {
-            let gradient = gradients.get(&weight.variable).expect(&weight.name);
-            let size = gradient.sqr().unwrap().sum_all().unwrap().to_scalar::<f32>().unwrap();
-            assert!(size > 0.0, "{} has a gradient of zero", weight.name);
-        }
-    }
-
-    #[test]
-    fn the_gradient_of_each_weight_is_the_slope_of_the_loss() {
-        let model = small();
-        let (ids, targets) = text(&model);
-        let mut rng = ChaCha8Rng::seed_from_u64(11);
-        // At the start most gradients are tiny; larger weights make slopes that float32 resolves.
-        for weight in &model.weights {
-            let scaled = (weight.variable.as_tensor() * 4.0).unwrap();
-            weight.variable.set(&scaled).unwrap();
-        }
-        let gradients = model.forward(&ids).unwrap().loss(&targets).unwrap().backward().unwrap();
-        for weight in &model.weights {
-            let start = weight.variable.copy().unwrap();
-            let normals: Vec<f32> =
-                (0..start.elem_count()).map(|_| StandardNormal.sample(&mut rng)).collect();
-            let direction = Tensor::from_vec(normals, start.shape(), &Device::Cpu).unwrap();
-            let gradient = gradients.get(&weight.variable).unwrap();
-            // Along the gradient the slope is its own norm; the random part tests the rest.
-            let norm = |x: &Tensor| {
-                f64::from(x.sqr().unwrap().sum_all().unwrap().to_scalar::<f32>().unwrap()).sqrt()
-            };
-            let along = (gradient * (1.0 / norm(gradient))).unwrap();
-            let aside = (&direction * (0.5 / norm(&direction))).unwrap();
-            let direction = (along + aside).unwrap();
-            // A change of the loss by a few thousandths: small against its curvature, large
-            // against float32's rounding.
-            let step = 4e-3 / norm(gradient);
-            let loss_at = |step: f64| {
-                weight.variable.set(&(&start + (&direction * step).unwrap()).unwrap()).unwrap();
-                let loss = model.predict(&ids).unwrap().loss(&targets).unwrap();
-                f64::from(loss.to_scalar::<f32>().unwrap())
-            };
-            let slope = (loss_at(step) - loss_at(-step)) / (2.0 * step);
-            weight.variable.set(&start).unwrap();
-            let product = (gradient * &direction).unwrap().sum_all().unwrap();
-            let product = f64::from(product.to_scalar::<f32>().unwrap());
-            assert!(
-                (slope - product).abs() < 0.02 * product.abs() + 2e-4,
-                "{}: {slope} against {product}",
-                weight.name
-            );
-        }
-    }
-
-    #[test]
-    fn a_token_does_not_see_the_ones_after_it() {
-        let model = small();
-        let (ids, _) = text(&model);
-        let (b, t) = ids.dims2().unwrap();
-        let changed: Vec<u32> = ids
-            .flatten_all()
-            .unwrap()
-            .to_vec1::<u32>()
-            .unwrap()
-            .into_iter()
-            .enumerate()
-            .map(|(i, id)| if i % t >= 30 { (id + 1) % 19 } else { id })
-            .collect();
-        let changed = Tensor::from_vec(changed, (b, t), &Device::Cpu).unwrap();
-        let logits = |ids: &Tensor| {
-            let logits = model.predict(ids).unwrap().logits.reshape((b, t, 19)).unwrap();
-            logits.narrow(1, 0, 30).unwrap().flatten_all().unwrap().to_vec1::<f32>().unwrap()
-        };
-        assert!(logits(&ids) == logits(&changed), "an earlier token's logits changed");
-    }
-
-    #[test]
-    fn a_saved_model_reads_back_and_another_shape_is_refused() {
-        let model = small();
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("weights.safetensors");
-        model.save(&path).unwrap();
-        let (ids, _) = text(&model);
-        let logits = |model: &Model| {
-            model.predict(&ids).unwrap().logits.flatten_all().unwrap().to_vec1::<f32>().unwrap()
-        };
-        let again = Model::load(model.shape.clone(), &path).unwrap();
-        assert_eq!(logits(&again), logits(&model));
-        let other = ModelShape { d_model: 48, ..model.shape.clone() };
-        let Err(error) = Model::load(other, &path) else { panic!("another shape was accepted") };
-        assert!(error.to_string().contains("token_embedding"), "{error}");
-        assert!(Model::load(model.shape.clone(), &folder.path().join("none")).is_err());
-    }
 }

@@ -1,0 +1,77 @@
+//! A definition: what it reads, what it refuses, and in which words.
+
+use super::*;
+
+#[test]
+fn a_definition_reads_back_as_written() {
+    let mut definition = TrainDefinition::default();
+    for (key, value) in [
+        ("arm", "ls"),
+        ("window", "32"),
+        ("learning_rate", "1e-3"),
+        ("weight_decay", "0"),
+        ("betas", "[0.9, 0.95]"),
+        ("corpus.recall", "0.5"),
+    ] {
+        definition.set(key, value).unwrap();
+    }
+    assert_eq!(definition.arm, Arm::Ls);
+    assert_eq!(definition.weight_decay, 0.0);
+    assert_eq!(definition.corpus.recall, 0.5);
+    let again = TrainDefinition::from_table(&definition.to_table().unwrap()).unwrap();
+    assert_eq!(again, definition);
+}
+
+#[test]
+fn an_unknown_key_names_the_nearest_one() {
+    let mut definition = TrainDefinition::default();
+    for (key, nearest) in [("learning_rat", "learning_rate"), ("corpus.recal", "corpus.recall")] {
+        let error = definition.set(key, "1").unwrap_err().to_string();
+        assert!(error.contains(&format!("{nearest:?}")) && error.contains(key), "{error}");
+    }
+}
+
+#[test]
+fn a_wrong_value_is_refused_in_one_line_that_names_its_key() {
+    for (key, value) in [
+        ("d_model", "66"),
+        ("window", "0"),
+        ("context", "0"),
+        ("steps", "0"),
+        ("learning_rate", "0"),
+        ("learning_rate", "nan"),
+        ("dtype", "bfloat16"),
+        ("arm", "lsa"),
+        ("valid_fraction", "1"),
+        ("layers", "three"),
+        ("layers", "-1"),
+        ("corpus.recall", "1.5"),
+    ] {
+        let mut definition = TrainDefinition::default();
+        let error = definition.set(key, value).unwrap_err().to_string();
+        let name = key.rsplit('.').next().unwrap();
+        assert!(error.contains(name), "{key}={value}: {error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert_eq!(definition, TrainDefinition::default());
+    }
+}
+
+#[test]
+fn the_definitions_that_come_with_the_project_read() {
+    let nanogpt = include_str!("../../../analysis/nanogpt-small.toml");
+    assert_eq!(TrainDefinition::from_toml(nanogpt).unwrap().d_model, 128);
+    let study: Table = include_str!("../../../analysis/lm-quick.toml").parse().unwrap();
+    let shared = study["train"].as_table().unwrap();
+    assert_eq!(TrainDefinition::from_table(shared).unwrap().context, 512);
+}
+
+#[test]
+fn arms_differ_in_their_heads_alone() {
+    let mut definition = TrainDefinition::default();
+    let local = HeadKind::Local { window: 16 };
+    assert_eq!(definition.head_kinds(), [HeadKind::Global; 4]);
+    definition.set("arm", "ls").unwrap();
+    assert_eq!(definition.head_kinds(), [HeadKind::Global, local, local, local]);
+    definition.set("arm", "local-only").unwrap();
+    assert_eq!(definition.head_kinds(), [local; 4]);
+}

@@ -1,0 +1,161 @@
+//! The model: its gradients, its causality, its file.
+
+use candle_core::Device;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
+
+use super::*;
+
+fn small() -> Model {
+    let shape = ModelShape {
+        vocabulary_size: 19,
+        context: 40,
+        layers: 2,
+        d_model: 24,
+        heads: vec![HeadKind::Global, HeadKind::Local { window: 5 }, HeadKind::Global],
+    };
+    Model::new(shape, 0.02, 7).unwrap()
+}
+
+fn text(model: &Model) -> (Tensor, Tensor) {
+    let (b, t, v) = (3, model.shape.context, model.shape.vocabulary_size as u32);
+    let tokens = |shift: u32| (0..(b * t) as u32).map(|i| (i * i + shift) % v).collect();
+    (
+        Tensor::from_vec(tokens(0), (b, t), &Device::Cpu).unwrap(),
+        Tensor::from_vec(tokens(5), b * t, &Device::Cpu).unwrap(),
+    )
+}
+
+#[test]
+fn every_weight_gets_a_gradient() {
+    let model = small();
+    let (ids, targets) = text(&model);
+    let loss = model.forward(&ids).unwrap().loss(&targets).unwrap();
+    let gradients = loss.backward().unwrap();
+    for weight in &model.weights {
+        let gradient = gradients.get(&weight.variable).expect(&weight.name);
+        let size = gradient.sqr().unwrap().sum_all().unwrap().to_scalar::<f32>().unwrap();
+        assert!(size > 0.0, "{} has a gradient of zero", weight.name);
+    }
+}
+
+#[test]
+fn the_gradient_of_each_weight_is_the_slope_of_the_loss() {
+    let model = small();
+    let (ids, targets) = text(&model);
+    let mut rng = ChaCha8Rng::seed_from_u64(11);
+    // At the start most gradients are tiny; larger weights make slopes that float32 resolves.
+    for weight in &model.weights {
+        let scaled = (weight.variable.as_tensor() * 4.0).unwrap();
+        weight.variable.set(&scaled).unwrap();
+    }
+    let gradients = model.forward(&ids).unwrap().loss(&targets).unwrap().backward().unwrap();
+    for weight in &model.weights {
+        let start = weight.variable.copy().unwrap();
+        let normals: Vec<f32> =
+            (0..start.elem_count()).map(|_| StandardNormal.sample(&mut rng)).collect();
+        let direction = Tensor::from_vec(normals, start.shape(), &Device::Cpu).unwrap();
+        let gradient = gradients.get(&weight.variable).unwrap();
+        // Along the gradient the slope is its own norm; the random part tests the rest.
+        let norm = |x: &Tensor| {
+            f64::from(x.sqr().unwrap().sum_all().unwrap().to_scalar::<f32>().unwrap()).sqrt()
+        };
+        let along = (gradient * (1.0 / norm(gradient))).unwrap();
+        let aside = (&direction * (0.5 / norm(&direction))).unwrap();
+        let direction = (along + aside).unwrap();
+        // A change of the loss by a few thousandths: small against its curvature, large
+        // against float32's rounding.
+        let step = 4e-3 / norm(gradient);
+        let loss_at = |step: f64| {
+            weight.variable.set(&(&start + (&direction * step).unwrap()).unwrap()).unwrap();
+            let loss = model.predict(&ids).unwrap().loss(&targets).unwrap();
+            f64::from(loss.to_scalar::<f32>().unwrap())
+        };
+        let slope = (loss_at(step) - loss_at(-step)) / (2.0 * step);
+        weight.variable.set(&start).unwrap();
+        let product = (gradient * &direction).unwrap().sum_all().unwrap();
+        let product = f64::from(product.to_scalar::<f32>().unwrap());
+        assert!(
+            (slope - product).abs() < 0.02 * product.abs() + 2e-4,
+            "{}: {slope} against {product}",
+            weight.name
+        );
+    }
+}
+
+#[test]
+fn a_token_does_not_see_the_ones_after_it() {
+    let model = small();
+    let (ids, _) = text(&model);
+    let (b, t) = ids.dims2().unwrap();
+    let changed: Vec<u32> = ids
+        .flatten_all()
+        .unwrap()
+        .to_vec1::<u32>()
+        .unwrap()
+        .into_iter()
+        .enumerate()
+        .map(|(i, id)| if i % t >= 30 { (id + 1) % 19 } else { id })
+        .collect();
+    let changed = Tensor::from_vec(changed, (b, t), &Device::Cpu).unwrap();
+    let logits = |ids: &Tensor| {
+        let logits = model.predict(ids).unwrap().logits.reshape((b, t, 19)).unwrap();
+        logits.narrow(1, 0, 30).unwrap().flatten_all().unwrap().to_vec1::<f32>().unwrap()
+    };
+    assert!(logits(&ids) == logits(&changed), "an earlier token's logits changed");
+}
+
+#[test]
+fn a_saved_model_reads_back_and_another_shape_is_refused() {
+    let model = small();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("weights.safetensors");
+    model.save(&path).unwrap();
+    let (ids, _) = text(&model);
+    let logits = |model: &Model| {
+        model.predict(&ids).unwrap().logits.flatten_all().unwrap().to_vec1::<f32>().unwrap()
+    };
+    let again = Model::load(model.shape.clone(), &path).unwrap();
+    assert_eq!(logits(&again), logits(&model));
+    let other = ModelShape { d_model: 48, ..model.shape.clone() };
+    let Err(error) = Model::load(other, &path) else { panic!("another shape was accepted") };
+    assert!(error.to_string().contains("token_embedding"), "{error}");
+    assert!(Model::load(model.shape.clone(), &folder.path().join("none")).is_err());
+}
+
+#[test]
+fn probed_queries_and_keys_give_the_logits_that_were_measured() {
+    let model = small();
+    let (ids, _) = text(&model);
+    let first = ids.narrow(0, 0, 1).unwrap();
+    let measured = model.predict(&first).unwrap().heads;
+    let tokens = first.flatten_all().unwrap().to_vec1::<u32>().unwrap();
+    let probes = model.probe(&tokens).unwrap();
+    assert_eq!(probes.len(), 2 * 3);
+    for probe in probes {
+        let logits = probe.queries.dot(&probe.keys.t()) / (probe.queries.ncols() as f32).sqrt();
+        let mut largest = f32::NEG_INFINITY;
+        for row in 0..tokens.len() {
+            for column in probe.kind.columns(row, tokens.len(), crate::Visibility::Causal) {
+                largest = largest.max(logits[(row, column)]);
+            }
+        }
+        let expected = measured[probe.layer][probe.head].max_logit;
+        assert!((largest - expected).abs() < 1e-5, "{largest}, measured {expected}");
+    }
+}
+
+#[test]
+fn a_shape_that_cannot_be_computed_is_refused() {
+    let shape = small().shape.clone();
+    for (heads, d_model, key) in [
+        (vec![], 24, "heads"),
+        (vec![HeadKind::Global; 5], 24, "d_model"),
+        (vec![HeadKind::Local { window: 0 }], 24, "window"),
+    ] {
+        let wrong = ModelShape { heads, d_model, ..shape.clone() };
+        let Err(error) = Model::new(wrong, 0.02, 0) else { panic!("{key} was accepted") };
+        assert!(error.to_string().starts_with(key), "{error}");
+    }
+}

@@ -1,0 +1,250 @@
+//! The training loop, written once.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::evaluation::{batch, evaluate};
+use super::optimiser::AdamW;
+use super::schedule::learning_rate;
+use super::tensor_file::{self, TensorFile};
+use super::weights;
+use super::{
+    Corpus, EvalRecord, HeadRecord, HeadStatistics, LmError, Model, ModelShape, Outcome, Recorder,
+    Split, StepRecord, TrainDefinition, TrainSummary,
+};
+
+/// The generator's stream that windows of text come from; weights come from stream 0, so two arms
+/// of one seed read the same text whatever their weights took.
+const WINDOW_STREAM: u64 = 1;
+
+/// The names of a checkpoint's notes.
+const STEPS: &str = "steps";
+const WALL_TIME: &str = "wall_time_s";
+const WINDOW_POSITION: &str = "window_position";
+
+/// One training run: a model, its optimiser, and where it stands in its steps.
+pub struct Trainer<'a> {
+    definition: &'a TrainDefinition,
+    corpus: &'a Corpus,
+    model: Model,
+    optimiser: AdamW,
+    windows: ChaCha8Rng,
+    heads: Vec<Vec<HeadStatistics>>,
+    steps: usize,
+    start: Instant,
+    /// Seconds that the run had taken before it was resumed.
+    earlier_s: f64,
+}
+
+impl<'a> Trainer<'a> {
+    /// A run at its start.
+    ///
+    /// # Errors
+    /// A value that its key cannot take.
+    pub fn new(definition: &'a TrainDefinition, corpus: &'a Corpus) -> Result<Self, LmError> {
+        definition.check()?;
+        let shape = ModelShape::new(definition, corpus.vocabulary.size());
+        let model = Model::new(shape, definition.initial_deviation, definition.seed)?;
+        let optimiser = AdamW::new(definition, model.weights());
+        let mut windows = ChaCha8Rng::seed_from_u64(definition.seed);
+        windows.set_stream(WINDOW_STREAM);
+        Ok(Self {
+            definition,
+            corpus,
+            model,
+            optimiser,
+            windows,
+            heads: Vec::new(),
+            steps: 0,
+            start: Instant::now(),
+            earlier_s: 0.0,
+        })
+    }
+
+    /// A run that goes on where [`Self::save`] left it, as if it had never stopped: on one machine
+    /// its later steps are the same, bit for bit. The definition and corpus must be those of the
+    /// run that was saved.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or that is no checkpoint of a model of this shape.
+    pub fn resume(
+        definition: &'a TrainDefinition,
+        corpus: &'a Corpus,
+        path: &Path,
+    ) -> Result<Self, LmError> {
+        let mut file = TensorFile::read(path)?;
+        let mut trainer = Self::new(definition, corpus)?;
+        trainer.steps = file.note(STEPS)?;
+        trainer.earlier_s = file.note(WALL_TIME)?;
+        trainer.windows.set_word_pos(file.note(WINDOW_POSITION)?);
+        trainer.model = Model::from_file(trainer.model.shape().clone(), &mut file)?;
+        let weights = trainer.model.weights();
+        trainer.optimiser = AdamW::from_file(definition, weights, trainer.steps, &mut file)?;
+        Ok(trainer)
+    }
+
+    /// Writes all that [`Self::resume`] needs, whole or not at all: a safetensors file with the
+    /// weights as [`Model::save`] names them, AdamW's moments as the same names with
+    /// `.first_moment` and `.second_moment` after them, and the notes `steps`, `wall_time_s` and
+    /// `window_position`.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn save(&self, path: &Path) -> Result<(), LmError> {
+        let mut tensors = weights::named(self.model.weights())?;
+        tensors.extend(self.optimiser.named(self.model.weights())?);
+        let notes = HashMap::from([
+            (STEPS.to_owned(), self.steps.to_string()),
+            (WALL_TIME.to_owned(), self.wall_time_s().to_string()),
+            (WINDOW_POSITION.to_owned(), self.windows.get_word_pos().to_string()),
+        ]);
+        tensor_file::write(path, &tensors, notes)
+    }
+
+    /// Seconds since the run started, without those between a stop and its resumption.
+    fn wall_time_s(&self) -> f64 {
+        self.earlier_s + self.start.elapsed().as_secs_f64()
+    }
+
+    /// Steps taken so far.
+    pub fn steps(&self) -> usize {
+        self.steps
+    }
+
+    /// The model as it stands.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Each layer's heads in the last step; empty before the first.
+    pub fn heads(&self) -> &[Vec<HeadStatistics>] {
+        &self.heads
+    }
+
+    /// Steps until the definition's number of them, a loss or gradient that is not finite, or
+    /// `stop`; tells `recorder` of every step, and of an evaluation on the validation split every
+    /// `eval_every` steps and after the last, and of every `checkpoint_every` steps.
+    ///
+    /// # Errors
+    /// A record that could not be kept.
+    pub fn run(
+        &mut self,
+        recorder: &mut dyn Recorder,
+        stop: &AtomicBool,
+    ) -> Result<TrainSummary, LmError> {
+        let mut outcome = Outcome::Completed;
+        let mut valid_loss_nats = None;
+        while self.steps < self.definition.steps {
+            if stop.load(Ordering::Relaxed) {
+                outcome = Outcome::Stopped;
+                break;
+            }
+            let record = self.step()?;
+            recorder.step(&record)?;
+            for head in self.head_records() {
+                recorder.head(&head)?;
+            }
+            if !record.loss_nats.is_finite() || !record.grad_norm.is_finite() {
+                outcome = Outcome::Diverged { step: record.step };
+                valid_loss_nats = None;
+                break;
+            }
+            let last = self.steps == self.definition.steps;
+            if last || self.steps.is_multiple_of(self.definition.eval_every) {
+                let record = self.evaluate(Split::Valid)?;
+                recorder.eval(&record)?;
+                valid_loss_nats = Some(record.loss_nats);
+            }
+            if self.steps.is_multiple_of(self.definition.checkpoint_every) {
+                recorder.checkpoint(self)?;
+            }
+        }
+        Ok(TrainSummary {
+            outcome,
+            steps: self.steps,
+            parameters: self.model.parameters(),
+            valid_loss_nats,
+            max_abs_logit: self.max_abs_logit(),
+            wall_time_s: self.wall_time_s(),
+        })
+    }
+
+    /// One step: a batch of random windows, forward, backward, clip, update. Where the loss or the
+    /// gradient is not finite, the record says so and nothing is updated.
+    ///
+    /// # Errors
+    /// Of the tensor library only.
+    pub fn step(&mut self) -> Result<StepRecord, LmError> {
+        let text = self.corpus.split(Split::Train);
+        let last = text.len() - self.definition.context;
+        let starts: Vec<usize> =
+            (0..self.definition.batch).map(|_| self.windows.random_range(0..last)).collect();
+        let (inputs, targets) = batch(text, &starts, self.definition.context)?;
+        let forward = self.model.forward(&inputs)?;
+        let loss = forward.loss(&targets)?;
+        let loss_nats = f64::from(loss.to_scalar::<f32>()?);
+        self.steps += 1;
+        let learning_rate = learning_rate(self.definition, self.steps);
+        let grad_norm = if loss_nats.is_finite() {
+            let gradients = loss.backward()?;
+            self.optimiser.step(self.model.weights(), &gradients, learning_rate)?
+        } else {
+            f64::NAN
+        };
+        self.heads = forward.heads;
+        Ok(StepRecord {
+            step: self.steps,
+            tokens: (self.steps * self.definition.batch * self.definition.context) as u64,
+            loss_nats,
+            learning_rate,
+            grad_norm,
+            wall_time_s: self.wall_time_s(),
+        })
+    }
+
+    /// The mean loss over `eval_batches` batches of windows spread evenly over a split: the same
+    /// ones at every call.
+    ///
+    /// # Errors
+    /// Of the tensor library only.
+    pub fn evaluate(&self, split: Split) -> Result<EvalRecord, LmError> {
+        let TrainDefinition { eval_batches, batch, .. } = *self.definition;
+        let found = evaluate(&self.model, self.corpus.split(split), eval_batches, batch)?;
+        Ok(EvalRecord {
+            step: self.steps,
+            split,
+            tokens: found.tokens,
+            loss_nats: found.loss_nats,
+            perplexity: found.loss_nats.exp(),
+        })
+    }
+
+    fn head_records(&self) -> impl Iterator<Item = HeadRecord> {
+        let kinds = &self.model.shape().heads;
+        self.heads.iter().enumerate().flat_map(move |(layer, heads)| {
+            heads.iter().zip(kinds).enumerate().map(move |(head, (seen, &kind))| HeadRecord {
+                step: self.steps,
+                layer,
+                head,
+                kind,
+                max_logit: seen.max_logit.into(),
+                min_logit: seen.min_logit.into(),
+                max_abs_logit: seen.max_abs_logit().into(),
+                entropy_nats: seen.entropy_nats.into(),
+            })
+        })
+    }
+
+    fn max_abs_logit(&self) -> Option<f64> {
+        let heads = self.heads.iter().flatten();
+        heads.map(|head| f64::from(head.max_abs_logit())).reduce(f64::max)
+    }
+}

@@ -1,0 +1,198 @@
+//! The training loop: its records, its outcomes, and that it repeats itself.
+
+use std::io;
+
+use super::*;
+use crate::lm::SyntheticCorpus;
+
+fn tiny() -> TrainDefinition {
+    TrainDefinition {
+        layers: 2,
+        d_model: 32,
+        heads: 2,
+        context: 64,
+        steps: 10,
+        warmup_steps: 2,
+        eval_every: 5,
+        eval_batches: 2,
+        corpus: SyntheticCorpus { tokens: 40_000, ..SyntheticCorpus::default() },
+        ..TrainDefinition::default()
+    }
+}
+
+#[derive(Default)]
+struct Kept {
+    steps: Vec<StepRecord>,
+    heads: Vec<HeadRecord>,
+    evals: Vec<EvalRecord>,
+}
+
+impl Recorder for Kept {
+    fn step(&mut self, record: &StepRecord) -> io::Result<()> {
+        self.steps.push(*record);
+        Ok(())
+    }
+    fn head(&mut self, record: &HeadRecord) -> io::Result<()> {
+        self.heads.push(*record);
+        Ok(())
+    }
+    fn eval(&mut self, record: &EvalRecord) -> io::Result<()> {
+        self.evals.push(*record);
+        Ok(())
+    }
+}
+
+fn run(definition: &TrainDefinition) -> (TrainSummary, Kept) {
+    let corpus = Corpus::synthetic(definition).unwrap();
+    let mut kept = Kept::default();
+    let mut trainer = Trainer::new(definition, &corpus).unwrap();
+    let summary = trainer.run(&mut kept, &AtomicBool::new(false)).unwrap();
+    (summary, kept)
+}
+
+#[test]
+fn a_tiny_run_follows_its_golden_trajectory() {
+    let (summary, kept) = run(&tiny());
+    assert_eq!(summary.outcome, Outcome::Completed);
+    // Written by this test's own first run, to notice any later change.
+    let golden =
+        [3.87661, 3.80656, 3.63916, 3.54715, 3.47008, 3.42611, 3.42072, 3.36371, 3.31746, 3.27915];
+    let losses: Vec<f64> = kept.steps.iter().map(|record| record.loss_nats).collect();
+    for (step, (found, expected)) in losses.iter().zip(golden).enumerate() {
+        assert!((found - expected).abs() < 1e-4, "step {}: {losses:?}", step + 1);
+    }
+}
+
+#[test]
+fn every_step_head_and_evaluation_is_recorded() {
+    let definition = TrainDefinition { steps: 7, ..tiny() };
+    let (summary, kept) = run(&definition);
+    assert_eq!(kept.steps.len(), 7);
+    assert_eq!(kept.steps[6].tokens, 7 * 4 * 64);
+    assert_eq!(kept.heads.len(), 7 * 2 * 2);
+    let steps: Vec<usize> = kept.evals.iter().map(|record| record.step).collect();
+    assert_eq!(steps, [5, 7]);
+    assert_eq!(summary.valid_loss_nats, Some(kept.evals[1].loss_nats));
+    let last = kept.heads[24..].iter().map(|head| head.max_abs_logit).fold(0.0, f64::max);
+    assert_eq!(summary.max_abs_logit, Some(last));
+    for head in &kept.heads {
+        assert!(head.min_logit <= head.max_logit && head.entropy_nats >= 0.0, "{head:?}");
+    }
+}
+
+#[test]
+fn arms_of_one_seed_start_alike_and_read_alike() {
+    let mhsa = run(&TrainDefinition { steps: 1, ..tiny() });
+    // A window as long as the context sees what a global head sees.
+    let mut definition = TrainDefinition { steps: 1, window: 64, ..tiny() };
+    definition.set("arm", "ls").unwrap();
+    let ls = run(&definition);
+    let off = (mhsa.1.steps[0].loss_nats - ls.1.steps[0].loss_nats).abs();
+    assert!(off < 1e-6, "{off}");
+}
+
+#[test]
+fn the_loss_falls_far_below_what_symbol_counts_allow() {
+    let definition = TrainDefinition {
+        layers: 1,
+        steps: 300,
+        arm: crate::lm::Arm::LocalOnly,
+        window: 4,
+        learning_rate: 1e-2,
+        corpus: SyntheticCorpus {
+            tokens: 40_000,
+            alphabet: 8,
+            concentration: 0.1,
+            vote: 0.0,
+            recall: 0.0,
+            ..SyntheticCorpus::default()
+        },
+        ..tiny()
+    };
+    let corpus = Corpus::synthetic(&definition).unwrap();
+    let text = corpus.split(Split::Train);
+    let mut counts = vec![0.0f64; corpus.vocabulary.size()];
+    for &token in text {
+        counts[token as usize] += 1.0 / text.len() as f64;
+    }
+    let unigram: f64 = counts.iter().filter(|&&p| p > 0.0).map(|p| -p * p.ln()).sum();
+    let (summary, _) = run(&definition);
+    let loss = summary.valid_loss_nats.unwrap();
+    let entropy = corpus.entropy_nats.unwrap();
+    assert!(loss < 0.8 * unigram, "loss {loss}, unigram entropy {unigram}");
+    assert!(loss > 0.95 * entropy, "loss {loss} below the source's entropy {entropy}");
+}
+
+#[test]
+fn a_learning_rate_out_of_all_bounds_diverges_as_an_outcome() {
+    let definition = TrainDefinition { learning_rate: 1e30, weight_decay: 0.0, ..tiny() };
+    let (summary, kept) = run(&definition);
+    let Outcome::Diverged { step } = summary.outcome else { panic!("{summary:?}") };
+    assert_eq!(kept.steps.len(), step);
+    assert_eq!(summary.valid_loss_nats, None);
+}
+
+#[test]
+fn a_run_that_is_asked_to_stop_says_so() {
+    let definition = tiny();
+    let corpus = Corpus::synthetic(&definition).unwrap();
+    let mut trainer = Trainer::new(&definition, &corpus).unwrap();
+    let summary = trainer.run(&mut (), &AtomicBool::new(true)).unwrap();
+    assert_eq!((summary.outcome, summary.steps), (Outcome::Stopped, 0));
+}
+
+#[test]
+fn a_record_that_cannot_be_kept_ends_the_run() {
+    struct Full;
+    impl Recorder for Full {
+        fn head(&mut self, _record: &HeadRecord) -> io::Result<()> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+    }
+    let definition = tiny();
+    let corpus = Corpus::synthetic(&definition).unwrap();
+    let mut trainer = Trainer::new(&definition, &corpus).unwrap();
+    let error = trainer.run(&mut Full, &AtomicBool::new(false)).unwrap_err();
+    assert!(matches!(error, LmError::Recorder(_)), "{error}");
+}
+
+#[test]
+fn the_run_does_not_depend_on_the_number_of_threads() {
+    let losses = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let (_, kept) = pool.install(|| run(&tiny()));
+        kept.steps.iter().map(|record| record.loss_nats).collect::<Vec<_>>()
+    };
+    assert_eq!(losses(1), losses(3));
+}
+
+#[test]
+fn a_resumed_run_is_the_same_run() {
+    struct At5(std::path::PathBuf);
+    impl Recorder for At5 {
+        fn checkpoint(&mut self, trainer: &Trainer) -> Result<(), LmError> {
+            if trainer.steps() == 5 { trainer.save(&self.0) } else { Ok(()) }
+        }
+    }
+    let definition = TrainDefinition { checkpoint_every: 5, ..tiny() };
+    let corpus = Corpus::synthetic(&definition).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("checkpoint.safetensors");
+    let never = AtomicBool::new(false);
+    let whole =
+        Trainer::new(&definition, &corpus).unwrap().run(&mut At5(path.clone()), &never).unwrap();
+    let mut resumed = Trainer::resume(&definition, &corpus, &path).unwrap();
+    assert_eq!(resumed.steps(), 5);
+    let mut kept = Kept::default();
+    let summary = resumed.run(&mut kept, &never).unwrap();
+    assert_eq!(kept.steps.len(), 5);
+    assert_eq!(summary.valid_loss_nats, whole.valid_loss_nats);
+    assert_eq!(summary.max_abs_logit, whole.max_abs_logit);
+    assert!(summary.wall_time_s > kept.steps[0].wall_time_s);
+
+    resumed.model().save(&path).unwrap();
+    let Err(error) = Trainer::resume(&definition, &corpus, &path) else {
+        panic!("weights alone were taken for a checkpoint")
+    };
+    assert!(error.to_string().contains("not a checkpoint"), "{error}");
+}
