@@ -101,7 +101,7 @@ pub fn report(args: &ReportArgs) -> Result<()> {
     if !args.quiet {
         println!("{}", written.page.display());
     }
-    Ok(())
+    fail_if_missing(&written.missing)
 }
 
 /// A report as it was written.
@@ -110,18 +110,29 @@ pub struct Written {
     pub page: PathBuf,
     /// Every verdict with the study whose rows it rests on.
     pub verdicts: Vec<(String, Verdict)>,
+    /// Studies that the page lacks, with what is wrong with their rows.
+    pub missing: Vec<(String, String)>,
 }
 
-/// Writes the tables and figures of each study and the page that holds them all.
+/// Writes the tables and figures of each study and the page that holds them all. A study whose rows
+/// cannot be analysed is left out and named.
 ///
 /// # Errors
-/// As `table`.
+/// No study that can be analysed; files that cannot be written.
 pub fn write_report(studies: &[String], out: &Path, preset: &str) -> Result<Written> {
     let mut sections = Vec::new();
     let mut verdicts = Vec::new();
     let mut machine = String::new();
+    let mut missing = Vec::new();
     for study in studies {
-        let (folder, manifest, analysis) = analysed(study)?;
+        let (folder, manifest, analysis) = match analysed(study) {
+            Ok(analysed) => analysed,
+            Err(error) if studies.len() > 1 => {
+                missing.push((study.clone(), format!("{error:#}")));
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         analysis.save_tables(&folder.join("tables"))?;
         analysis.save_figures(&Path::new(FIGURES).join(study))?;
         verdicts.extend(analysis.verdicts.iter().map(|v| (study.clone(), v.clone())));
@@ -140,7 +151,18 @@ pub fn write_report(studies: &[String], out: &Path, preset: &str) -> Result<Writ
     let path = Path::new(DATA).join("verdicts.csv");
     write_whole(&path, table.to_csv().as_bytes())
         .with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(Written { page: out.to_owned(), verdicts })
+    Ok(Written { page: out.to_owned(), verdicts, missing })
+}
+
+/// An error that names the studies that a report lacks.
+pub fn fail_if_missing(missing: &[(String, String)]) -> Result<()> {
+    for (study, why) in missing {
+        eprintln!("left out: {study}: {why}");
+    }
+    match missing {
+        [] => Ok(()),
+        missing => bail!("{} studies could not be reported", missing.len()),
+    }
 }
 
 fn verdict_table(verdicts: &[(String, Verdict)]) -> Table {

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use rank_study::{Plan, StudyDefinition};
 
-use super::analysis::write_report;
+use super::analysis::{fail_if_missing, write_report};
 use super::places::{ANALYSIS, DATA, FIGURES, definitions};
 use super::progress::{Progress, duration};
 use super::sweep::{announce, describe, fail_if_unfinished, measure, stop_at_interrupt, threads};
@@ -79,7 +79,8 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     println!("figures  {FIGURES}/STUDY/");
     println!("report   {}", written.page.display());
     println!("time     {}", duration(started.elapsed().as_secs_f64()));
-    fail_if_unfinished(&summaries)
+    fail_if_unfinished(&summaries)?;
+    fail_if_missing(&written.missing)
 }
 
 fn chosen(args: &ReproduceArgs) -> Result<Vec<StudyDefinition>> {

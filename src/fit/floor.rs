@@ -24,6 +24,8 @@ const LARGEST_LOGIT: f64 = 340.0;
 /// Expectation–maximisation stops at this gap (nats) or after this many rounds.
 const GAP: f64 = 1e-6;
 const ROUNDS: usize = 400;
+/// Rounds between two looks at the gap.
+const REPORT_EVERY: usize = 5;
 /// Halvings of the bracket of L⁰(ε): below float64 resolution of any L in use.
 const HALVINGS: usize = 60;
 
@@ -61,10 +63,9 @@ impl<'p> Floor<'p> {
         if !self.covered {
             return f64::INFINITY;
         }
-        let ratio = (2.0 * max_logit.clamp(0.0, LARGEST_LOGIT)).exp();
         match self.kinds.as_slice() {
-            [kind] => self.one_head(*kind, ratio),
-            _ => Mixture::new(self.problem, &self.kinds, ratio).lower_bound(),
+            [kind] => self.one_head(*kind, ratio(max_logit)),
+            _ => Mixture::new(self.problem, &self.kinds, ratio(max_logit)).lower_bound(),
         }
     }
 
@@ -74,11 +75,11 @@ impl<'p> Floor<'p> {
         if !self.covered || kl_nats.is_nan() || kl_nats <= 0.0 {
             return None;
         }
-        if self.kl_nats(0.0) <= kl_nats {
+        if !self.exceeds(0.0, kl_nats) {
             return Some(0.0);
         }
         let (mut low, mut high) = (0.0, 1.0);
-        while self.kl_nats(high) > kl_nats {
+        while self.exceeds(high, kl_nats) {
             low = high;
             high *= 2.0;
             if high > LARGEST_LOGIT {
@@ -91,6 +92,15 @@ impl<'p> Floor<'p> {
             if self.kl_nats(middle) > kl_nats { low = middle } else { high = middle }
         }
         Some(low)
+    }
+
+    /// Whether E⁰(`max_logit`) > `kl_nats`, for certain: a layout's floor is followed only until its
+    /// bounds decide.
+    fn exceeds(&self, max_logit: f64, kl_nats: f64) -> bool {
+        match self.kinds.as_slice() {
+            [_] => self.kl_nats(max_logit) > kl_nats,
+            _ => Mixture::new(self.problem, &self.kinds, ratio(max_logit)).exceeds(kl_nats),
+        }
     }
 
     fn one_head(&self, kind: HeadKind, ratio: f64) -> f64 {
@@ -107,6 +117,11 @@ impl<'p> Floor<'p> {
         // Rounding can leave −1e-17 where the target is met exactly.
         (total / n as f64).max(0.0)
     }
+}
+
+/// R = e^{2L}: how far apart two probabilities of a row may be.
+fn ratio(max_logit: f64) -> f64 {
+    (2.0 * max_logit.clamp(0.0, LARGEST_LOGIT)).exp()
 }
 
 /// The u for which Σⱼ min(max(aⱼ, u), u·R) = 1 over `visible` entries, of which `a` (Σ = 1) are the
@@ -185,17 +200,32 @@ impl<'p> Mixture<'p> {
     /// f − gap after the last round: no mixture of these heads reaches less.
     fn lower_bound(mut self) -> f64 {
         let mut best = 0.0f64;
-        for round in 0..ROUNDS {
-            let report = round % 10 == 9;
+        self.climb(|value, bound| {
+            best = best.max(bound);
+            value - bound <= GAP
+        });
+        best
+    }
+
+    /// Whether the lower bound passes `kl_nats` before the value falls under it.
+    fn exceeds(mut self, kl_nats: f64) -> bool {
+        let mut passed = false;
+        self.climb(|value, bound| {
+            passed = bound > kl_nats;
+            passed || value <= kl_nats
+        });
+        passed
+    }
+
+    /// Rounds of expectation–maximisation until `enough`, which sees f and f − gap now and then.
+    fn climb(&mut self, mut enough: impl FnMut(f64, f64) -> bool) {
+        for round in 1..=ROUNDS {
+            let report = round % REPORT_EVERY == 0;
             let (value, gap) = self.round(report);
-            if report {
-                best = best.max(value - gap);
-                if gap <= GAP {
-                    break;
-                }
+            if report && enough(value, value - gap) {
+                return;
             }
         }
-        best
     }
 
     /// One round of expectation–maximisation; returns kl_nats before it and, if asked, the gap.

@@ -44,7 +44,9 @@ impl<'a> RunFiles<'a> {
         folder: &Path,
         on_step: &'a (dyn Fn(&StepRecord) + Sync),
     ) -> Result<Self, StudyError> {
-        std::fs::create_dir_all(folder).map_err(|e| StudyError::write(folder, e))?;
+        let checkpoint = folder.join(CHECKPOINT);
+        let checkpoints = checkpoint.parent().unwrap_or(folder);
+        std::fs::create_dir_all(checkpoints).map_err(|e| StudyError::write(checkpoints, e))?;
         let writer = |name: &str, header: &[&str]| {
             let path = folder.join(name);
             let start = || -> io::Result<csv::Writer<File>> {
@@ -174,7 +176,7 @@ impl TrainResult {
 }
 
 /// Trains one model and keeps its files in `folder`: steps, heads and evaluations as they come, the
-/// manifest at the start and at the end, the final weights in `checkpoint/`.
+/// manifest at the start and at the end, the last checkpoint.
 ///
 /// `source` names the corpus in the manifest: a text's path, or `synthetic`.
 ///
