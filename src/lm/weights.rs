@@ -112,6 +112,7 @@ pub(super) fn save(weights: &[Weight], path: &Path) -> Result<(), LmError> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
+    std::fs::create_dir_all(folder).map_err(io)?;
     let mut aside = tempfile::NamedTempFile::new_in(folder).map_err(io)?;
     aside.write_all(&file).map_err(io)?;
     aside.as_file().sync_all().map_err(io)?;
