@@ -27,7 +27,7 @@ pub trait Observer: Sync {
 }
 
 enum Work {
-    Fit(FitCell),
+    Fit(Box<FitCell>),
     Train(Box<TrainCell>),
 }
 
@@ -97,7 +97,7 @@ impl Plan {
                 let cells = FitCell::all(study).into_iter().map(|(key, cell)| Cell {
                     settings: hash(&cell.settings()),
                     cost_s: cell.cost_s(),
-                    work: Work::Fit(cell),
+                    work: Work::Fit(Box::new(cell)),
                     key,
                 });
                 (definition.study.clone(), fit_columns(), cells.collect::<Vec<_>>())
