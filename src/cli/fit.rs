@@ -8,7 +8,8 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use rank_study::{
     Candidate, FRONTIER_COLUMNS, FrontierLabel, FrontierPoint, Layout, Manifest, Problem, Row,
-    SearchOptions, frontier, frontier_rows, needed_logit, needed_row, to_csv, write_factors,
+    SearchOptions, check_cap, check_tolerance, frontier, frontier_rows, needed_logit, needed_row,
+    to_csv, write_factors,
 };
 
 use super::family::FamilyFlags;
@@ -70,6 +71,12 @@ pub fn run(args: &FitArgs) -> Result<()> {
     let caps: Vec<f64> = args.caps.iter().copied().chain(args.max_logit).collect();
     if caps.is_empty() && args.tolerance.is_none() {
         bail!("say what to fit: --caps 4,8,16 or --max-logit 8 or --tolerance 0.05");
+    }
+    let flag = if args.max_logit.is_some() { "--max-logit" } else { "--caps" };
+    caps.iter().try_for_each(|&cap| check_cap(cap)).context(flag)?;
+    args.tolerance.map_or(Ok(()), check_tolerance).context("--tolerance")?;
+    if args.seeds == 0 {
+        bail!("--seeds is 0; give at least 1");
     }
     let layout: Layout = args.layout.parse().context("--layout")?;
     let target = args.family.target()?;

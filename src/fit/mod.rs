@@ -17,5 +17,5 @@ pub use factors::{Factors, FactorsError};
 pub use floor::Floor;
 pub use frontier::{FrontierPoint, frontier};
 pub use needed::{LARGEST_CAP, Needed, needed_logit};
-pub use problem::{FitError, Problem};
+pub use problem::{FitError, Problem, check_cap, check_tolerance};
 pub use search::{Candidate, SearchOptions};

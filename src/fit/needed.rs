@@ -12,7 +12,7 @@ use super::factors::Factors;
 use super::floor::Floor;
 use super::lbfgs::{self, Ending, Stopping};
 use super::objective::{Evaluation, Objective, Penalty};
-use super::problem::{FitError, Problem};
+use super::problem::{FitError, Problem, check_tolerance};
 use super::search::{Candidate, Search, SearchOptions};
 
 /// The largest cap tried. A logit of 128 nats is e^{256} between two probabilities: far past any
@@ -56,9 +56,7 @@ pub fn needed_logit(
     tolerance: f64,
     options: SearchOptions,
 ) -> Result<Needed, FitError> {
-    if !(tolerance.is_finite() && tolerance > 0.0) {
-        return Err(FitError::Tolerance(tolerance));
-    }
+    check_tolerance(tolerance)?;
     let search = Search::new(problem, options)?;
     let Some(floor) = Floor::new(problem).max_abs_logit(tolerance) else {
         return Ok(Needed {

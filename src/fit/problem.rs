@@ -91,6 +91,21 @@ impl Problem {
 }
 
 /// Checks a cap on the logits.
-pub(super) fn check_cap(cap: f64) -> Result<(), FitError> {
+///
+/// # Errors
+/// `Cap`.
+pub fn check_cap(cap: f64) -> Result<(), FitError> {
     if cap.is_finite() && cap > 0.0 { Ok(()) } else { Err(FitError::Cap(cap)) }
+}
+
+/// Checks an error to be reached.
+///
+/// # Errors
+/// `Tolerance`.
+pub fn check_tolerance(tolerance: f64) -> Result<(), FitError> {
+    if tolerance.is_finite() && tolerance > 0.0 {
+        Ok(())
+    } else {
+        Err(FitError::Tolerance(tolerance))
+    }
 }

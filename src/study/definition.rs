@@ -168,7 +168,7 @@ impl StudyDefinition {
     pub fn read(path: &Path) -> Result<Self, StudyError> {
         let text = std::fs::read_to_string(path).map_err(|e| StudyError::read(path, e))?;
         let wrong = |why: String| StudyError::Definition { path: path.to_owned(), why };
-        let table: Table = text.parse().map_err(|e: toml::de::Error| wrong(one_line(&e)))?;
+        let table: Table = text.parse().map_err(|e: toml::de::Error| wrong(syntax(&e, &text)))?;
         check_keys(&table, TOP_KEYS, "").map_err(wrong)?;
         for (key, valid) in [("grid", GRID_KEYS), ("search", SEARCH_KEYS)] {
             if let Some(Value::Table(inner)) = table.get(key) {
@@ -206,8 +206,16 @@ impl StudyDefinition {
     }
 }
 
+/// What is no TOML, and in which line.
+fn syntax(error: &toml::de::Error, text: &str) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    format!("line {line}: {}", error.message().replace('\n', " "))
+}
+
+/// A value that its key cannot take, and the key.
 fn one_line(error: &toml::de::Error) -> String {
-    error.message().replace('\n', " ")
+    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn check_keys(table: &Table, valid: &[&str], within: &str) -> Result<(), String> {

@@ -38,11 +38,11 @@ impl Row {
 
     /// The fields that have a value, as a JSON object; what reads as a number is one.
     pub fn to_json(&self) -> serde_json::Value {
-        let value =
-            |text: &str| match text.parse::<f64>().ok().and_then(serde_json::Number::from_f64) {
-                Some(number) => serde_json::Value::Number(number),
-                None => text.into(),
-            };
+        let number = |text: &str| match text.parse::<i64>() {
+            Ok(whole) => Some(whole.into()),
+            Err(_) => text.parse::<f64>().ok().and_then(serde_json::Number::from_f64),
+        };
+        let value = |text: &str| number(text).map_or(text.into(), serde_json::Value::Number);
         self.0.iter().map(|(name, text)| ((*name).to_owned(), value(text))).collect()
     }
 

@@ -42,8 +42,9 @@ impl Store {
         };
         let path = store.csv_path();
         if path.exists() {
-            let text = std::fs::read_to_string(&path).map_err(|e| StudyError::read(&path, e))?;
-            store.parse(&text)?;
+            let bytes = std::fs::read(&path).map_err(|e| StudyError::read(&path, e))?;
+            // A line may have been cut off in the middle of a character.
+            store.parse(&String::from_utf8_lossy(&bytes))?;
         }
         Ok(store)
     }
@@ -89,7 +90,9 @@ impl Store {
             // A line without its end was cut off, even where the number of fields is right.
             let ended = line + 1 < records.len() || text.ends_with('\n');
             if record.len() != self.columns.len() || !ended {
-                self.damaged.push(record.iter().collect::<Vec<_>>().join(","));
+                let start = |at: usize| records.get(at)?.position().map(|p| p.byte() as usize);
+                let line_of = start(line).unwrap_or(0)..start(line + 1).unwrap_or(text.len());
+                self.damaged.push(text[line_of].trim_end().to_owned());
                 continue;
             }
             let row = Row::from_fields(&self.columns, record.iter());

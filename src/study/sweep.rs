@@ -27,7 +27,7 @@ pub trait Observer: Sync {
 }
 
 enum Work {
-    Fit(FitCell),
+    Fit(Box<FitCell>),
     Train(Box<TrainCell>),
 }
 
@@ -97,7 +97,7 @@ impl Plan {
                 let cells = FitCell::all(study).into_iter().map(|(key, cell)| Cell {
                     settings: hash(&cell.settings()),
                     cost_s: cell.cost_s(),
-                    work: Work::Fit(cell),
+                    work: Work::Fit(Box::new(cell)),
                     key,
                 });
                 (definition.study.clone(), fit_columns(), cells.collect::<Vec<_>>())
@@ -123,7 +123,7 @@ impl Plan {
         if let Some(pattern) = filter {
             let regex = regex::Regex::new(pattern).map_err(|e| StudyError::Filter {
                 pattern: pattern.to_owned(),
-                why: e.to_string().lines().last().unwrap_or_default().to_owned(),
+                why: what_is_wrong(&e),
             })?;
             cells.retain(|cell| regex.is_match(&cell.key));
             if cells.is_empty() {
@@ -323,6 +323,13 @@ impl Cell {
             Work::Train(cell) => cell.identity(),
         }
     }
+}
+
+/// What the last line of a regular expression's error says, below the drawing of where it is.
+fn what_is_wrong(error: &regex::Error) -> String {
+    let text = error.to_string();
+    let last = text.lines().last().unwrap_or_default();
+    last.strip_prefix("error: ").unwrap_or(last).to_owned()
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {

@@ -1,0 +1,259 @@
+//! `rank-study fit` through the binary: what it writes, what can be computed again from it, and
+//! what it refuses.
+
+mod binary;
+
+use std::path::Path;
+
+use binary::{Folder, Record, number};
+use ndarray::{Array1, Array3};
+use rank_study::{Family, HeadKind, Layout, Target, Visibility};
+
+/// The columns of frontier.csv that others rely on, in their order.
+const COLUMNS: [&str; 18] = [
+    "target",
+    "n",
+    "rank",
+    "layout",
+    "seed",
+    "cap",
+    "kl_nats",
+    "max_abs_logit",
+    "logit_spread",
+    "norm_product",
+    "floor_kl_nats",
+    "floor_max_abs_logit",
+    "inflation",
+    "outcome",
+    "iterations",
+    "evaluations",
+    "wall_time_s",
+    "factors",
+];
+const BAND: [&str; 11] = [
+    "fit",
+    "--family",
+    "dirichlet-band",
+    "--window",
+    "5",
+    "--n",
+    "14",
+    "--rank",
+    "3",
+    "--seeds",
+    "2",
+];
+const LANDMARK: [&str; 7] = ["fit", "--family", "landmark", "--m", "3", "--n", "12"];
+
+fn band(visibility: Visibility) -> Target {
+    Family::DirichletBand { window: 5, alpha: 1.0 }.build(14, 0, visibility).unwrap()
+}
+
+fn read<D: ndarray::Dimension>(path: &Path) -> ndarray::Array<f64, D> {
+    ndarray_npy::read_npy(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// kl_nats and max_abs_logit of a row's stored factors, by dense softmax from their definitions.
+fn recomputed(folder: &Path, row: &Record, target: &Target) -> (f64, f64) {
+    let factors = folder.join(&row["factors"]);
+    let q: Array3<f64> = read(&factors.join("q.npy"));
+    let k: Array3<f64> = read(&factors.join("k.npy"));
+    let weights: Array1<f64> = read(&factors.join("weights.npy"));
+    let layout: Layout = row["layout"].parse().unwrap();
+    let (n, rank) = (number(row, "n") as usize, number(row, "rank") as usize);
+    let shape = (layout.heads().len(), n, rank);
+    assert_eq!((q.dim(), k.dim(), weights.len()), (shape, shape, shape.0));
+    let causal = target.visibility() == Visibility::Causal;
+    let sees = |kind: HeadKind, i: usize, j: usize| {
+        (!causal || j <= i)
+            && match kind {
+                HeadKind::Global => true,
+                HeadKind::Local { window } => i.abs_diff(j) < window,
+            }
+    };
+    let attention = target.dense();
+    let (mut kl, mut largest) = (0.0, 0.0_f64);
+    for i in 0..n {
+        let mut p = vec![0.0; n];
+        for (head, &kind) in layout.heads().iter().enumerate() {
+            let logit = |j: usize| {
+                let dot: f64 = (0..rank).map(|c| q[[head, i, c]] * k[[head, j, c]]).sum();
+                dot / (rank as f64).sqrt()
+            };
+            let seen: Vec<usize> = (0..n).filter(|&j| sees(kind, i, j)).collect();
+            largest = seen.iter().fold(largest, |l, &j| l.max(logit(j).abs()));
+            let whole: f64 = seen.iter().map(|&j| logit(j).exp()).sum();
+            seen.iter().for_each(|&j| p[j] += weights[head] * logit(j).exp() / whole);
+        }
+        let row = (0..n).map(|j| attention[[i, j]]).zip(&p).filter(|(a, _)| *a > 0.0);
+        kl += row.map(|(a, p)| a * (a / p).ln()).sum::<f64>() / n as f64;
+    }
+    (kl, largest)
+}
+
+/// Holds a row against its own factors and its cap.
+fn check(folder: &Folder, out: &str, row: &Record, target: &Target) {
+    let (kl, largest) = recomputed(&folder.path(out), row, target);
+    let kl_off = (kl - number(row, "kl_nats")).abs();
+    let largest_off = (largest - number(row, "max_abs_logit")).abs();
+    assert!(kl_off < 1e-9, "kl_nats off by {kl_off}: {row:?}");
+    assert!(largest_off < 1e-9, "max_abs_logit off by {largest_off}: {row:?}");
+    assert!(number(row, "max_abs_logit") <= number(row, "cap"), "above its cap: {row:?}");
+}
+
+#[test]
+fn a_frontier_has_one_certified_row_a_cap() {
+    let folder = Folder::new();
+    folder.done(&[&BAND[..], &["--caps", "4,2", "--out", "f"]].concat());
+    let (header, rows) = folder.csv("f/frontier.csv");
+    assert!(header.len() >= COLUMNS.len(), "{header:?}");
+    assert_eq!(header[..COLUMNS.len()], COLUMNS);
+    assert_eq!(rows.iter().map(|row| row["cap"].as_str()).collect::<Vec<_>>(), ["2", "4"]);
+    for row in &rows {
+        assert_eq!(row["target"], "dirichlet-band(window=5,alpha=1)");
+        check(&folder, "f", row, &band(Visibility::Causal));
+        let inflation = number(row, "max_abs_logit") / number(row, "floor_max_abs_logit");
+        let off = (inflation - number(row, "inflation")).abs();
+        assert!(off < 1e-12 * inflation, "inflation off by {off}: {row:?}");
+        assert!(number(row, "floor_kl_nats") <= number(row, "kl_nats"), "{row:?}");
+        assert!(["converged", "step-limit"].contains(&row["outcome"].as_str()), "{row:?}");
+    }
+    assert!(number(&rows[1], "kl_nats") < number(&rows[0], "kl_nats"), "{rows:?}");
+    let manifest: toml::Table = folder.read("f/manifest.toml").parse().unwrap();
+    let command = "rank-study fit --family dirichlet-band --window 5 --n 14 --rank 3 --seeds 2 \
+                   --caps 4,2 --out f";
+    assert_eq!(manifest["command"].as_str(), Some(command));
+}
+
+#[test]
+fn a_tolerance_gives_the_one_row_that_reaches_it() {
+    let folder = Folder::new();
+    folder.done(&[&BAND[..], &["--tolerance", "0.1", "--out", "f"]].concat());
+    let (_, rows) = folder.csv("f/frontier.csv");
+    let [row] = rows.as_slice() else { panic!("{rows:?}") };
+    check(&folder, "f", row, &band(Visibility::Causal));
+    assert!(number(row, "kl_nats") <= 0.1, "{row:?}");
+    let floor = number(row, "floor_max_abs_logit");
+    let off = (number(row, "max_abs_logit") / floor - number(row, "inflation")).abs();
+    assert!(off < 1e-12, "inflation off by {off}: {row:?}");
+    assert!(number(row, "inflation") >= 1.0 && floor > 0.0, "{row:?}");
+}
+
+#[test]
+fn json_says_what_the_file_says() {
+    let folder = Folder::new();
+    let printed = folder.done(&[&BAND[..], &["--max-logit", "3", "--json", "--out", "f"]].concat());
+    let rows: Vec<serde_json::Map<String, serde_json::Value>> =
+        serde_json::from_str(&printed).unwrap();
+    let (_, records) = folder.csv("f/frontier.csv");
+    assert_eq!((rows.len(), records.len()), (1, 1), "{printed}");
+    assert_eq!(rows[0]["n"], 14, "a whole number: {printed}");
+    assert_eq!(rows[0]["cap"].as_f64(), Some(3.0), "{printed}");
+    for column in ["kl_nats", "max_abs_logit", "inflation"] {
+        assert_eq!(rows[0][column].as_f64(), Some(number(&records[0], column)), "{column}");
+    }
+    assert_eq!(rows[0]["outcome"], records[0]["outcome"]);
+}
+
+#[test]
+fn several_heads_and_both_visibilities_are_certified_too() {
+    let folder = Folder::new();
+    for (visibility, name) in
+        [(Visibility::Causal, "causal"), (Visibility::Bidirectional, "bidirectional")]
+    {
+        let goal = ["--layout", "local:4+global", "--caps", "3", "--visibility", name];
+        folder.done(&[&BAND[..], &goal, &["--out", name]].concat());
+        let (_, rows) = folder.csv(&format!("{name}/frontier.csv"));
+        assert_eq!(rows[0]["layout"], "local:4+global");
+        check(&folder, name, &rows[0], &band(visibility));
+    }
+}
+
+#[test]
+fn a_target_from_a_file_is_fitted() {
+    let folder = Folder::new();
+    folder.write("a.csv", "1,0,0\n0.25,0.75,0\n0.5,0.25,0.25\n");
+    let goal = ["--rank", "3", "--caps", "6", "--seeds", "2", "--out", "f", "--quiet"];
+    let ended = folder.run(&[&["fit", "--target", "a.csv"][..], &goal].concat());
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    let (_, rows) = folder.csv("f/frontier.csv");
+    let target = Target::read(&folder.path("a.csv"), Visibility::Causal).unwrap();
+    check(&folder, "f", &rows[0], &target);
+    assert!(number(&rows[0], "kl_nats") < 1e-3, "full rank reaches it: {rows:?}");
+}
+
+#[test]
+fn heads_that_cannot_see_the_target_are_an_outcome() {
+    for goal in [["--caps", "2,4"], ["--tolerance", "0.1"]] {
+        let folder = Folder::new();
+        let heads = ["--rank", "2", "--layout", "local:4", "--out", "f"];
+        folder.done(&[&LANDMARK[..], &heads, &goal].concat());
+        let (_, rows) = folder.csv("f/frontier.csv");
+        assert_eq!(rows.len(), if goal[0] == "--caps" { 2 } else { 1 });
+        for row in rows {
+            assert_eq!(row["outcome"], "infeasible");
+            assert_eq!((row["kl_nats"].as_str(), row["factors"].as_str()), ("", ""), "{row:?}");
+        }
+    }
+}
+
+#[test]
+fn bad_input_is_one_line_and_leaves_nothing() {
+    let folder = Folder::new();
+    folder.write("file", "");
+    let out = ["--out", "x"];
+    for (arguments, part) in [
+        (&["--rank", "0", "--caps", "4"][..], "--rank: rank is 0"),
+        (&["--rank", "2", "--caps", "0"], "--caps: cap 0"),
+        (&["--rank", "2", "--caps=-1"], "--caps: cap -1"),
+        (&["--rank", "2", "--caps", "4,nan"], "--caps: cap NaN"),
+        (&["--rank", "2", "--caps", "inf"], "--caps: cap inf"),
+        (&["--rank", "2", "--max-logit", "0"], "--max-logit: cap 0"),
+        (&["--rank", "2", "--tolerance", "0"], "--tolerance: tolerance 0"),
+        (&["--rank", "2", "--tolerance=-0.1"], "--tolerance: tolerance -0.1"),
+        (&["--rank", "2", "--caps", "4", "--seeds", "0"], "--seeds is 0"),
+        (&["--rank", "2", "--caps", "4", "--layout", "globl"], "\"globl\" is neither global nor"),
+        (&["--rank", "2", "--caps", "4", "--visibility", "casual"], "\"causal\""),
+        (&["--rank", "2"], "--tolerance 0.05"),
+    ] {
+        let error = folder.refused(&[&LANDMARK[..], arguments, &out].concat());
+        assert!(error.contains(part), "{arguments:?}: {error}");
+    }
+    let goal = ["--rank", "2", "--caps", "4"];
+    let family = ["fit", "--family", "landmrk", "--m", "3", "--n", "12"];
+    let error = folder.refused(&[&family[..], &goal, &out].concat());
+    assert!(error.contains("--family") && error.contains("\"landmark\""), "{error}");
+    let error = folder.refused(&[&["fit", "--target", "none.npy"][..], &goal, &out].concat());
+    assert!(error.contains("--target") && error.contains("none.npy"), "{error}");
+    for place in ["file", "file/below"] {
+        let error = folder.refused(&[&LANDMARK[..], &goal, &["--out", place]].concat());
+        assert!(error.contains(&format!("--out {place}")), "{error}");
+    }
+}
+
+#[test]
+fn a_folder_that_holds_a_frontier_is_left_as_it_is() {
+    let folder = Folder::new();
+    folder.write("f/frontier.csv", "measured before\n");
+    let rest = ["--rank", "2", "--caps", "4", "--out", "f"];
+    let error = folder.refused(&[&LANDMARK[..], &rest].concat());
+    assert!(error.contains("--out f already holds a frontier.csv"), "{error}");
+    assert_eq!(folder.read("f/frontier.csv"), "measured before\n");
+}
+
+#[test]
+fn wrong_usage_exits_with_2() {
+    let folder = Folder::new();
+    for rest in [
+        &["--rank", "2", "--caps", "4"][..],
+        &["--caps", "4", "--out", "x"],
+        &["--rank", "2", "--caps", "four", "--out", "x"],
+        &["--rank", "2", "--caps", "4", "--tolerance", "0.1", "--out", "x"],
+        &["--rank", "-2", "--caps", "4", "--out", "x"],
+    ] {
+        let ended = folder.run(&[&LANDMARK[..], rest].concat());
+        assert_eq!(ended.code, Some(2), "{rest:?}: {}", ended.stderr);
+        assert!(ended.stderr.starts_with("error: "), "{rest:?}: {}", ended.stderr);
+    }
+    assert!(folder.tree().is_empty(), "{:?}", folder.tree());
+}

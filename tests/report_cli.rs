@@ -1,0 +1,256 @@
+//! `table`, `figure`, `report`, `list` and `reproduce` through the binary: from rows to the report.
+
+mod binary;
+
+use std::path::Path;
+
+use binary::Folder;
+
+const GROWTH: &str = r#"
+study = "growth"
+kind = "fit"
+analysis = "logit-growth"
+presets = ["quick"]
+title = "Growth in miniature"
+question = "Do the <logits> grow?"
+[grid]
+n = [16, 24]
+rank = [2, 4]
+seed = [0, 1]
+tolerance = [0.4]
+[search]
+starts = 2
+polished = 1
+rough_iterations = 100
+iterations = 300
+relative_decrease = 1e-3
+[[target]]
+family = "dirichlet-band"
+window = 4
+[[target]]
+family = "landmark"
+m = 3
+"#;
+
+const SPLIT: &str = r#"
+study = "split"
+kind = "fit"
+analysis = "layouts"
+presets = ["quick"]
+title = "Layouts in miniature"
+[grid]
+n = [24]
+seed = [0, 1]
+caps = [2, 4]
+heads = [{ layout = "global", rank = 4 }, { layout = "local:6+global", rank = 2 }]
+[search]
+starts = 2
+polished = 1
+rough_iterations = 100
+iterations = 300
+relative_decrease = 1e-3
+[[target]]
+family = "mixture"
+local = "dirichlet-band"
+window = 6
+global = "landmark"
+m = 2
+"#;
+
+const REPRODUCE: [&str; 3] = ["reproduce", "--preset", "quick"];
+
+fn with_definitions() -> Folder {
+    let folder = Folder::new();
+    folder.write("analysis/growth.toml", GROWTH);
+    folder.write("analysis/split.toml", SPLIT);
+    // A single training run beside the studies is none of them.
+    folder.write("analysis/run.toml", "steps = 3\n");
+    folder
+}
+
+fn measured() -> Folder {
+    let folder = with_definitions();
+    folder.done(&["sweep", "analysis/growth.toml", "--quiet"]);
+    folder.done(&["sweep", "analysis/split.toml", "--quiet"]);
+    folder
+}
+
+/// The names of the files right below `place` with this ending.
+fn files(folder: &Folder, place: &str, ending: &str) -> Vec<String> {
+    let within = |path: &String| Path::new(path).parent() == Some(Path::new(place));
+    let named = |path: &String| path.ends_with(ending);
+    folder.tree().into_iter().filter(|path| within(path) && named(path)).collect()
+}
+
+#[test]
+fn tables_are_printed_and_written() {
+    let folder = measured();
+    for (study, tables) in [("growth", &["cells", "slopes"][..]), ("split", &["layouts"])] {
+        let printed = folder.done(&["table", study]);
+        let place = format!("data/{study}/tables");
+        assert_eq!(files(&folder, &place, ".csv").len(), tables.len(), "{:?}", folder.tree());
+        for table in tables {
+            let (header, rows) = folder.csv(&format!("{place}/{table}.csv"));
+            assert!(!rows.is_empty() && header.len() > 2, "{table}: {header:?}");
+            let markdown = folder.read(&format!("{place}/{table}.md"));
+            assert!(printed.contains(markdown.trim()), "{table} is not in {printed}");
+        }
+    }
+    let (_, cells) = folder.csv("data/growth/tables/cells.csv");
+    assert_eq!(cells.len(), 8, "two targets at two n and two ranks: {cells:?}");
+    let (_, layouts) = folder.csv("data/split/tables/layouts.csv");
+    assert_eq!(layouts.len(), 4, "two layouts at two caps: {layouts:?}");
+    let ended = folder.run(&["table", "growth", "--quiet"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn figures_are_written_as_svg_and_png() {
+    let folder = measured();
+    for study in ["growth", "split"] {
+        let printed = folder.done(&["figure", study]);
+        let place = format!("figures/{study}");
+        let (svg, png) = (files(&folder, &place, ".svg"), files(&folder, &place, ".png"));
+        assert!(!svg.is_empty() && svg.len() == png.len(), "{:?}", folder.tree());
+        for path in svg {
+            let text = folder.read(&path);
+            assert!(text.starts_with("<svg") && text.trim_end().ends_with("</svg>"), "{path}");
+            assert!(printed.contains(&path), "{path} is not in {printed}");
+        }
+        for path in png {
+            let bytes = std::fs::read(folder.path(&path)).unwrap();
+            assert!(bytes.starts_with(b"\x89PNG\r\n\x1a\n"), "{path} is no PNG");
+            assert!(bytes.ends_with(b"IEND\xaeB`\x82"), "{path} is cut off");
+            assert!(printed.contains(&path), "{path} is not in {printed}");
+        }
+    }
+}
+
+#[test]
+fn a_report_holds_the_studies_asked_for() {
+    let folder = measured();
+    assert_eq!(folder.done(&["report"]), "figures/report.html\n");
+    let page = folder.read("figures/report.html");
+    for part in ["Growth in miniature", "Layouts in miniature", "Do the &lt;logits&gt; grow?"] {
+        assert!(page.contains(part), "{part} is not in the page");
+    }
+    assert!(page.contains("rank-study sweep analysis/growth.toml"), "the command is missing");
+    assert!(page.trim_end().ends_with("</html>"), "the page is cut off");
+    let (header, verdicts) = folder.csv("data/verdicts.csv");
+    assert_eq!(header, ["study", "claim", "verdict", "measured"]);
+    for study in ["growth", "split"] {
+        assert!(verdicts.iter().any(|row| row["study"] == study), "{study}: {verdicts:?}");
+    }
+    folder.done(&["report", "split", "--out", "pages/split.html"]);
+    let page = folder.read("pages/split.html");
+    assert!(page.contains("Layouts in miniature") && !page.contains("Growth in miniature"));
+    assert!(page.contains("../data/split/rows.csv"), "no link to the rows from where the page is");
+}
+
+#[test]
+fn everything_is_reproduced_once() {
+    let folder = with_definitions();
+    let listed = |done: [u64; 2]| {
+        let text = folder.done(&["list", "--json"]);
+        let list: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let studies = list.as_array().unwrap();
+        assert_eq!(studies.len(), 2, "{text}");
+        for ((study, (name, cells)), done) in
+            studies.iter().zip([("growth", 16), ("split", 4)]).zip(done)
+        {
+            assert_eq!(study["study"], name, "{text}");
+            assert_eq!((&study["cells"], &study["done"]), (&cells.into(), &done.into()), "{text}");
+            assert_eq!(study["presets"], serde_json::json!(["quick"]), "{text}");
+        }
+    };
+    listed([0, 0]);
+    let printed = folder.done(&REPRODUCE);
+    assert!(printed.contains("What was found"), "{printed}");
+    let (_, verdicts) = folder.csv("data/verdicts.csv");
+    for verdict in &verdicts {
+        assert!(printed.contains(&verdict["claim"]), "{verdict:?} is not in {printed}");
+        assert!(printed.contains(&verdict["verdict"]), "{verdict:?} is not in {printed}");
+    }
+    for study in ["growth", "split"] {
+        for (place, ending) in [
+            (format!("data/{study}/tables"), ".csv"),
+            (format!("data/{study}/tables"), ".md"),
+            (format!("figures/{study}"), ".svg"),
+            (format!("figures/{study}"), ".png"),
+        ] {
+            assert!(!files(&folder, &place, ending).is_empty(), "no {ending} in {place}");
+        }
+    }
+    assert!(folder.read("figures/report.html").contains("preset quick"));
+    listed([16, 4]);
+    assert!(folder.done(&["list"]).contains("16 of   16 cells done"));
+
+    let rows = ["data/growth/rows.csv", "data/split/rows.csv"].map(|name| folder.read(name));
+    let again = folder.run(&REPRODUCE);
+    assert_eq!(again.code, Some(0), "{}", again.stderr);
+    for line in
+        ["growth: 0 cells measured, 16 there before", "split: 0 cells measured, 4 there before"]
+    {
+        assert!(again.stderr.contains(line), "{line:?} is not in {}", again.stderr);
+    }
+    let now = ["data/growth/rows.csv", "data/split/rows.csv"].map(|name| folder.read(name));
+    assert_eq!(now, rows);
+}
+
+#[test]
+fn only_the_studies_named_are_reproduced() {
+    let folder = with_definitions();
+    folder.done(&["reproduce", "--only", "split", "--quiet"]);
+    assert!(folder.path("data/split/rows.csv").is_file());
+    assert!(!folder.path("data/growth").exists(), "{:?}", folder.tree());
+}
+
+#[test]
+fn unknown_names_are_one_line_that_says_what_there_is() {
+    let folder = with_definitions();
+    for command in ["table", "figure", "report"] {
+        let error = folder.refused(&[command, "growht"]);
+        assert!(error.contains("\"growht\"") && error.contains("rank-study sweep"), "{error}");
+    }
+    assert!(folder.refused(&["report"]).contains("rank-study reproduce --preset quick"));
+    folder.done(&["sweep", "analysis/split.toml", "--quiet"]);
+    for command in ["table", "figure", "report"] {
+        let error = folder.refused(&[command, "growht"]);
+        assert!(error.contains("there are: split"), "{error}");
+    }
+    let error = folder.refused(&["reproduce", "--only", "growht"]);
+    assert!(error.contains("--only growht") && error.contains("growth, split"), "{error}");
+    let error = folder.refused(&["reproduce", "--preset", "quikc"]);
+    assert!(error.contains("--preset quikc") && error.contains("there are quick"), "{error}");
+    assert!(folder.refused(&["reproduce", "--threads", "0"]).contains("--threads is 0"));
+    let empty = Folder::new();
+    for command in ["list", "reproduce"] {
+        assert!(empty.refused(&[command]).contains("no folder analysis/ here"));
+    }
+}
+
+#[test]
+fn a_definition_that_is_wrong_is_named() {
+    let folder = with_definitions();
+    folder.write("analysis/split.toml", SPLIT.replace("[grid]", "[grdi]"));
+    for command in ["list", "reproduce"] {
+        let error = folder.refused(&[command]);
+        assert!(error.contains("analysis/split.toml") && error.contains("\"grid\""), "{error}");
+    }
+}
+
+#[test]
+fn rows_cut_in_a_line_name_the_file_the_line_and_what_to_do() {
+    let folder = measured();
+    let rows = folder.read("data/growth/rows.csv");
+    for cut in [1, 30] {
+        folder.write("data/growth/rows.csv", &rows[..rows.len() - cut]);
+        for command in ["table", "figure", "report"] {
+            let error = folder.refused(&[command, "growth"]);
+            assert!(error.contains("data/growth/rows.csv, line 17: "), "{error}");
+            assert!(error.contains("rank-study sweep analysis/growth.toml"), "{error}");
+        }
+    }
+    folder.done(&["sweep", "analysis/growth.toml", "--quiet"]);
+    folder.done(&["table", "growth"]);
+}

@@ -1,0 +1,393 @@
+//! `rank-study sweep` through the binary: rows that are there stay, rows that are not are measured,
+//! and nothing finished is lost however a run ends.
+
+mod binary;
+
+use std::fs;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use binary::{Ended, Folder, Record};
+
+const GRID: &str = r#"
+study = "tiny"
+kind = "fit"
+analysis = "logit-growth"
+[grid]
+n = [16, 24]
+rank = [2, 4]
+seed = [0, 1]
+tolerance = [0.3]
+[search]
+starts = 2
+polished = 1
+rough_iterations = 60
+iterations = 120
+relative_decrease = 1e-3
+[[target]]
+family = "dirichlet-band"
+window = 4
+[[target]]
+family = "landmark"
+m = 3
+"#;
+
+/// Eight fits of about a tenth of a second each: long enough to be stopped in the middle.
+const LONG: &str = r#"
+study = "long"
+kind = "fit"
+[grid]
+n = [48]
+rank = [4]
+seed = [0, 1, 2, 3, 4, 5, 6, 7]
+caps = [2, 4]
+[search]
+starts = 2
+polished = 1
+rough_iterations = 500
+iterations = 1000
+relative_decrease = 0
+[[target]]
+family = "dirichlet-band"
+window = 8
+"#;
+
+const ROWS: &str = "data/tiny/rows.csv";
+
+fn with_definition(text: &str) -> Folder {
+    let folder = Folder::new();
+    folder.write("tiny.toml", text);
+    folder
+}
+
+fn measured() -> Folder {
+    let folder = with_definition(GRID);
+    folder.done(&["sweep", "tiny.toml"]);
+    folder
+}
+
+/// The cells of the tiny study in its definition's order.
+fn cells(seeds: &[u64]) -> Vec<String> {
+    let mut names = Vec::new();
+    for family in ["dirichlet-band", "landmark"] {
+        for n in [16, 24] {
+            for rank in [2, 4] {
+                names.extend(seeds.iter().map(|s| format!("{family}/n{n}-d{rank}-s{s}")));
+            }
+        }
+    }
+    names
+}
+
+fn names(rows: &[Record]) -> Vec<String> {
+    rows.iter().map(|row| row["cell"].clone()).collect()
+}
+
+fn without_time(mut rows: Vec<Record>) -> Vec<Record> {
+    rows.iter_mut().for_each(|row| assert!(row.remove("wall_time_s").is_some()));
+    rows
+}
+
+#[test]
+fn a_study_is_measured_once() {
+    let folder = with_definition(GRID);
+    let listed = folder.done(&["sweep", "tiny.toml", "--list"]);
+    let expected: Vec<String> = cells(&[0, 1]).iter().map(|c| format!("      {c}")).collect();
+    assert_eq!(listed.lines().collect::<Vec<_>>(), expected);
+    assert_eq!(folder.tree(), ["tiny.toml"], "--list writes nothing");
+
+    let printed = folder.done(&["sweep", "tiny.toml"]);
+    assert!(printed.contains("16 cells measured") && printed.contains(ROWS), "{printed}");
+    let (header, rows) = folder.csv(ROWS);
+    let columns = rank_study::fit_columns();
+    assert_eq!(header, columns.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    assert_eq!(names(&rows), cells(&[0, 1]));
+    for row in &rows {
+        assert_eq!((row["study"].as_str(), row["err"].as_str()), ("tiny", ""));
+        assert!(!row["kl_nats"].is_empty() && !row["max_abs_logit"].is_empty(), "{row:?}");
+    }
+    assert_eq!((rows[0]["window"].as_str(), rows[0]["m"].as_str()), ("4", ""));
+    assert_eq!((rows[8]["window"].as_str(), rows[8]["m"].as_str()), ("", "3"));
+    let manifest: toml::Table = folder.read("data/tiny/manifest.toml").parse().unwrap();
+    assert_eq!(manifest["command"].as_str(), Some("rank-study sweep tiny.toml"));
+    assert_eq!(manifest["definition"].as_str(), Some(GRID));
+    for key in ["git_revision", "dtype", "threads", "blas", "cpu", "versions", "started", "ended"] {
+        assert!(manifest.contains_key(key), "no {key} in {manifest}");
+    }
+
+    let before = folder.read(ROWS);
+    let printed = folder.done(&["sweep", "tiny.toml"]);
+    assert!(printed.contains("0 cells measured, 16 there before"), "{printed}");
+    assert_eq!(folder.read(ROWS), before);
+    let listed = folder.done(&["sweep", "tiny.toml", "--list"]);
+    assert_eq!(listed.lines().filter(|line| line.starts_with("done  ")).count(), 16, "{listed}");
+}
+
+#[test]
+fn the_parquet_file_holds_the_same_rows_with_their_types() {
+    use polars::prelude::{DataType, ParquetReader, SerReader};
+    let folder = measured();
+    let file = fs::File::open(folder.path("data/tiny/rows.parquet")).unwrap();
+    let frame = ParquetReader::new(file).finish().unwrap();
+    let (header, rows) = folder.csv(ROWS);
+    assert_eq!(frame.shape(), (rows.len(), header.len()));
+    assert_eq!(frame.column("n").unwrap().dtype(), &DataType::Int64);
+    assert_eq!(frame.column("tau").unwrap().null_count(), rows.len());
+    let kl_nats = frame.column("kl_nats").unwrap().f64().unwrap();
+    for (row, kl_nats) in rows.iter().zip(kl_nats.iter()) {
+        assert_eq!(kl_nats.map(|kl| kl.to_string()).as_deref(), Some(row["kl_nats"].as_str()));
+    }
+}
+
+#[test]
+fn a_filter_measures_its_cells_and_a_later_run_the_rest() {
+    let folder = with_definition(GRID);
+    folder.done(&["sweep", "tiny.toml", "--filter", "^landmark/n24-.*-s1$"]);
+    let (_, some) = folder.csv(ROWS);
+    assert_eq!(names(&some), ["landmark/n24-d2-s1", "landmark/n24-d4-s1"]);
+    let printed = folder.done(&["sweep", "tiny.toml"]);
+    assert!(printed.contains("14 cells measured, 2 there before"), "{printed}");
+    let (_, all) = folder.csv(ROWS);
+    assert_eq!(names(&all), cells(&[0, 1]));
+    assert!(some.iter().all(|row| all.contains(row)), "measured again: {some:?}");
+}
+
+#[test]
+fn rows_do_not_depend_on_the_number_of_threads() {
+    let mut found = Vec::new();
+    for threads in ["1", "2"] {
+        let folder = with_definition(GRID);
+        folder.done(&["sweep", "tiny.toml", "--threads", threads]);
+        found.push(without_time(folder.csv(ROWS).1));
+    }
+    assert_eq!(found[0], found[1]);
+}
+
+#[test]
+fn another_seed_is_measured_and_the_one_left_out_is_set_aside() {
+    let folder = measured();
+    let (_, before) = folder.csv(ROWS);
+    folder.write("tiny.toml", GRID.replace("seed = [0, 1]", "seed = [0, 2]"));
+    let printed = folder.done(&["sweep", "tiny.toml"]);
+    assert!(printed.contains("8 cells measured, 8 there before"), "{printed}");
+    let (_, after) = folder.csv(ROWS);
+    assert_eq!(names(&after), cells(&[0, 2]));
+    let of_seed = |rows: &[Record], seed: &str| -> Vec<Record> {
+        rows.iter().filter(|row| row["seed"] == seed).cloned().collect()
+    };
+    assert_eq!(of_seed(&after, "0"), of_seed(&before, "0"));
+    let (_, aside) = folder.csv("data/tiny/rows-set-aside.csv");
+    assert_eq!(aside, of_seed(&before, "1"));
+}
+
+#[test]
+fn another_setting_measures_every_cell_again() {
+    let folder = measured();
+    folder.write("tiny.toml", GRID.replace("\niterations = 120", "\niterations = 140"));
+    let listed = folder.done(&["sweep", "tiny.toml", "--list"]);
+    assert!(!listed.contains("done"), "{listed}");
+    let printed = folder.done(&["sweep", "tiny.toml"]);
+    assert!(printed.contains("tiny: 16 cells measured;"), "{printed}");
+    assert_eq!(names(&folder.csv(ROWS).1), cells(&[0, 1]));
+}
+
+#[test]
+fn words_for_readers_are_no_setting() {
+    let folder = measured();
+    let before = folder.read(ROWS);
+    folder.write("tiny.toml", format!("title = \"Another title\"\n{GRID}"));
+    let printed = folder.done(&["sweep", "tiny.toml"]);
+    assert!(printed.contains("0 cells measured"), "{printed}");
+    assert_eq!(folder.read(ROWS), before);
+}
+
+#[test]
+fn a_cell_that_fails_is_a_row_and_is_tried_again() {
+    let text = GRID.replace("m = 3", "m = 20");
+    let folder = with_definition(&text);
+    for (before, measured) in [(0, 12), (12, 0)] {
+        let Ended { code, stdout, stderr } = folder.run(&["sweep", "tiny.toml", "--quiet"]);
+        assert_eq!(code, Some(1), "{stderr}");
+        assert!(stdout.contains(&format!("{measured} cells measured")), "{stdout}");
+        assert!(before == 0 || stdout.contains("12 there before"), "{stdout}");
+        assert!(stdout.contains("4 failed"), "{stdout}");
+        assert_eq!(stderr.matches("m is 20").count(), 4, "{stderr}");
+        let last = stderr.lines().last().unwrap_or_default();
+        assert!(last.starts_with("error: 4 cells failed"), "{stderr}");
+        let (_, rows) = folder.csv(ROWS);
+        assert_eq!(names(&rows), cells(&[0, 1]));
+        for row in rows {
+            let fails = row["family"] == "landmark" && row["n"] == "16";
+            assert_eq!(row["err"].contains("m is 20"), fails, "{row:?}");
+            assert_eq!(row["kl_nats"].is_empty(), fails, "{row:?}");
+        }
+    }
+}
+
+#[test]
+fn a_line_cut_off_costs_its_own_cell_alone() {
+    // Within a number, at the very end of the line, and right after the name of the cell.
+    for cut in [30, 1, 200] {
+        let folder = measured();
+        let whole = folder.read(ROWS);
+        let (_, before) = folder.csv(ROWS);
+        let torn = &whole[..whole.len() - cut];
+        folder.write(ROWS, torn);
+        let Ended { code, stdout, stderr } = folder.run(&["sweep", "tiny.toml"]);
+        assert_eq!(code, Some(0), "{stderr}");
+        assert!(stderr.contains("warning: ") && stderr.contains(ROWS), "{stderr}");
+        assert!(stdout.contains("1 cells measured, 15 there before"), "{stdout}");
+        let (_, after) = folder.csv(ROWS);
+        assert_eq!(after[..15], before[..15]);
+        assert_eq!(without_time(after), without_time(before));
+        let aside = folder.read("data/tiny/rows-set-aside.csv");
+        let line = torn.lines().last().unwrap();
+        assert!(aside.lines().any(|kept| kept == line), "{line:?} is not in {aside}");
+    }
+}
+
+#[test]
+fn a_line_cut_off_within_a_character_is_a_line_cut_off() {
+    let folder = measured();
+    let mut bytes = folder.read(ROWS).into_bytes();
+    bytes.truncate(bytes.len() - 30);
+    bytes.push("é".as_bytes()[0]);
+    folder.write(ROWS, bytes);
+    let printed = folder.done(&["sweep", "tiny.toml"]);
+    assert!(printed.contains("1 cells measured, 15 there before"), "{printed}");
+}
+
+#[test]
+fn rows_of_another_kind_are_refused_and_left() {
+    let folder = measured();
+    folder.write(ROWS, "a,b\n1,2\n");
+    let error = folder.refused(&["sweep", "tiny.toml"]);
+    assert!(error.contains(ROWS) && error.contains("header"), "{error}");
+    assert_eq!(folder.read(ROWS), "a,b\n1,2\n");
+}
+
+/// Starts the long study on one thread and waits until two of its cells have their rows.
+fn under_way(folder: &Folder) -> Child {
+    folder.write("long.toml", LONG);
+    let mut command = folder.command(&["sweep", "long.toml", "--threads", "1"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let started = Instant::now();
+    loop {
+        let rows = fs::read_to_string(folder.path("data/long/rows.csv")).unwrap_or_default();
+        // The header, and two rows of each of two cells.
+        if rows.lines().count() >= 5 {
+            return child;
+        }
+        if let Some(status) = child.try_wait().unwrap() {
+            panic!("ended before it could be stopped: {status}");
+        }
+        assert!(started.elapsed() < Duration::from_secs(60), "no rows after a minute: {rows}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The next run after a stop: keeps every row that was there, and measures the rest.
+fn goes_on(folder: &Folder) {
+    let (_, before) = folder.csv("data/long/rows.csv");
+    assert!((4..16).contains(&before.len()), "{} rows of 16", before.len());
+    let printed = folder.done(&["sweep", "long.toml"]);
+    let kept = before.len() / 2;
+    let expected = format!("{} cells measured, {kept} there before", 8 - kept);
+    assert!(printed.contains(&expected), "{expected:?} is not in {printed}");
+    let (_, after) = folder.csv("data/long/rows.csv");
+    assert_eq!(after.len(), 16);
+    assert!(before.iter().all(|row| after.contains(row)), "a finished row was lost");
+}
+
+#[test]
+fn a_process_killed_loses_no_finished_row() {
+    let folder = Folder::new();
+    let mut child = under_way(&folder);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    goes_on(&folder);
+}
+
+#[test]
+#[cfg(unix)]
+fn an_interrupt_stops_cleanly() {
+    let folder = Folder::new();
+    let child = under_way(&folder);
+    let id = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let Ended { code, stdout, stderr } = Ended::of(&child.wait_with_output().unwrap());
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("stopping after the cells in hand"), "{stderr}");
+    assert!(stderr.contains("run the same command to go on"), "{stderr}");
+    assert!(stdout.contains(" left"), "{stdout}");
+    let manifest: toml::Table = folder.read("data/long/manifest.toml").parse().unwrap();
+    assert_ne!(manifest["ended"].as_str(), Some(""));
+    let odd: Vec<String> = folder.tree().into_iter().filter(|f| f.contains("tmp")).collect();
+    assert!(odd.is_empty(), "{odd:?}");
+    goes_on(&folder);
+}
+
+#[test]
+fn one_process_at_a_time_writes_a_study() {
+    let folder = Folder::new();
+    let mut child = under_way(&folder);
+    let Ended { code, stderr, .. } = folder.run(&["sweep", "long.toml"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.starts_with("error: another process is at work in data/long"), "{stderr}");
+}
+
+#[test]
+fn a_bad_definition_is_one_line_that_names_file_and_key() {
+    for (find, replace, part) in [
+        ("[grid]", "[grdi]", "unknown key \"grdi\"; did you mean \"grid\"?"),
+        ("rank = ", "rnak = ", "unknown key \"grid.rnak\"; did you mean \"grid.rank\"?"),
+        ("starts = ", "strats = ", "did you mean \"search.starts\"?"),
+        ("\"landmark\"", "\"landmrk\"", "unknown family \"landmrk\"; did you mean \"landmark\"?"),
+        ("window = ", "widnow = ", "\"target.widnow\"; did you mean \"target.window\"?"),
+        ("kind = \"fit\"", "kind = \"fti\"", "unknown kind \"fti\"; did you mean \"fit\"?"),
+        ("rank = [2, 4]", "rank = [2, 0]", "rank of 0"),
+        ("tolerance = [0.3]", "caps = [4, 0]", "grid.caps has 0"),
+        ("tolerance = [0.3]", "tolerance = [nan]", "grid.tolerance has NaN"),
+        ("tolerance = [0.3]", "caps = [4]\ntolerance = [0.3]", "not both"),
+        ("tolerance = [0.3]", "", "caps"),
+        ("n = [16, 24]", "n = [16, 0]", "grid.n"),
+        ("n = [16, 24]", "n = \"16\"", "grid.n"),
+        ("seed = [0, 1]", "seed = []", "grid.seed is empty"),
+        ("starts = 2", "starts = 0", "starts ≥ 1"),
+        ("rank = [2, 4]", "rank = [2]\nlayout = [\"globl\"]", "\"globl\""),
+        ("window = 4", "window = 0", "window is 0"),
+        ("study = \"tiny\"", "study = \"../tiny\"", "../tiny"),
+        ("study = \"tiny\"", "", "study"),
+        ("n = [16, 24]", "n = [16,", "line 7: "),
+    ] {
+        assert!(GRID.contains(find), "{find} is not in the definition");
+        let folder = with_definition(&GRID.replacen(find, replace, 1));
+        let error = folder.refused(&["sweep", "tiny.toml"]);
+        assert!(error.contains("tiny.toml: ") && error.contains(part), "{replace:?}: {error}");
+    }
+    let error = Folder::new().refused(&["sweep", "none.toml"]);
+    assert!(error.contains("none.toml"), "{error}");
+}
+
+#[test]
+fn bad_flags_are_one_line_that_names_them() {
+    let folder = with_definition(GRID);
+    for (flag, value, part) in [
+        ("--filter", "nothing", "matches none of the 16 cells"),
+        ("--filter", "a(", "unclosed group"),
+        ("--threads", "0", "--threads is 0"),
+    ] {
+        let error = folder.refused(&["sweep", "tiny.toml", flag, value]);
+        assert!(error.contains(flag) && error.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn rows_that_cannot_be_written_stop_the_sweep() {
+    let folder = with_definition(GRID);
+    folder.write("data", "a file where the folder should be");
+    let error = folder.refused(&["sweep", "tiny.toml"]);
+    assert!(error.contains("data/tiny"), "{error}");
+}

@@ -1,0 +1,286 @@
+//! `rank-study train`, and `sweep` of training runs, through the binary.
+
+mod binary;
+
+use std::fs::File;
+use std::path::Path;
+
+use binary::{Folder, number};
+use polars::prelude::{DataFrame, DataType, ParquetReader, SerReader};
+
+const RUN: &str = r#"
+arm = "ls"
+layers = 2
+d_model = 8
+heads = 2
+global_heads = 1
+window = 3
+context = 8
+batch = 2
+steps = 20
+warmup_steps = 2
+eval_every = 4
+eval_batches = 2
+corpus = { tokens = 4000 }
+"#;
+
+const STUDY: &str = r#"
+study = "lm"
+kind = "train"
+analysis = "training"
+[train]
+layers = 1
+d_model = 8
+heads = 2
+window = 3
+context = 8
+batch = 2
+steps = 5
+eval_every = 5
+eval_batches = 2
+corpus = { tokens = 4000 }
+[[run]]
+name = "mhsa"
+arm = "mhsa"
+[[run]]
+name = "ls"
+arm = "ls"
+"#;
+
+const TEXT: &str =
+    "the quick brown fox jumps over the lazy dog; pack my box with five dozen jugs\n";
+
+fn with_run() -> Folder {
+    let folder = Folder::new();
+    folder.write("run.toml", RUN);
+    folder.write("text.txt", TEXT.repeat(20));
+    folder
+}
+
+/// Trains for six steps.
+fn train(folder: &Folder, out: &str, more: &[&str]) -> String {
+    let arguments = ["train", "run.toml", "--set", "steps=6", "--out", out];
+    folder.done(&[&arguments[..], more].concat())
+}
+
+fn parquet(path: &Path) -> DataFrame {
+    ParquetReader::new(File::open(path).unwrap()).finish().unwrap()
+}
+
+fn names(frame: &DataFrame) -> Vec<&str> {
+    frame.get_column_names().into_iter().map(|name| name.as_str()).collect()
+}
+
+/// The losses and gradients of every step, as they stand in the file.
+fn losses(folder: &Folder, out: &str) -> Vec<(String, String)> {
+    let (_, steps) = folder.csv(&format!("{out}/steps.csv"));
+    steps.into_iter().map(|row| (row["loss_nats"].clone(), row["grad_norm"].clone())).collect()
+}
+
+#[test]
+fn steps_and_evaluations_are_kept() {
+    let folder = with_run();
+    let printed = train(&folder, "r", &[]);
+    assert!(printed.contains("completed") && printed.contains("6 of 6"), "{printed}");
+    let (header, steps) = folder.csv("r/steps.csv");
+    assert_eq!(
+        header,
+        ["step", "tokens", "loss_nats", "learning_rate", "grad_norm", "wall_time_s"]
+    );
+    for (at, row) in steps.iter().enumerate() {
+        assert_eq!(number(row, "step"), at as f64 + 1.0);
+        assert_eq!(number(row, "tokens"), 16.0 * (at as f64 + 1.0), "batch 2 of context 8");
+        assert!(number(row, "loss_nats") > 0.0 && number(row, "grad_norm") > 0.0, "{row:?}");
+    }
+    assert_eq!(steps.len(), 6);
+    let (header, evals) = folder.csv("r/eval.csv");
+    assert_eq!(header, ["step", "split", "tokens", "loss_nats", "perplexity"]);
+    let at: Vec<&str> =
+        evals.iter().filter(|r| r["split"] == "valid").map(|r| r["step"].as_str()).collect();
+    assert_eq!(at, ["4", "6"], "every fourth step and the last");
+    for row in &evals {
+        let off = (number(row, "loss_nats").exp() - number(row, "perplexity")).abs();
+        assert!(off < 1e-9 * number(row, "perplexity"), "perplexity off by {off}: {row:?}");
+    }
+}
+
+#[test]
+fn every_heads_logits_are_kept() {
+    let folder = with_run();
+    train(&folder, "r", &[]);
+    let heads = parquet(&folder.path("r/heads.parquet"));
+    assert_eq!(
+        names(&heads),
+        [
+            "step",
+            "layer",
+            "head",
+            "kind",
+            "window",
+            "max_logit",
+            "min_logit",
+            "max_abs_logit",
+            "entropy_nats"
+        ]
+    );
+    assert_eq!(heads.height(), 6 * 2 * 2, "steps × layers × heads");
+    assert_eq!(heads.column("step").unwrap().dtype(), &DataType::Int64);
+    let number = |name: &str| -> Vec<f64> {
+        heads.column(name).unwrap().f64().unwrap().into_no_null_iter().collect()
+    };
+    let (high, low) = (number("max_logit"), number("min_logit"));
+    for (at, found) in number("max_abs_logit").into_iter().enumerate() {
+        assert_eq!(found, high[at].abs().max(low[at].abs()), "row {at}");
+    }
+    for entropy in number("entropy_nats") {
+        assert!((0.0..=8.0_f64.ln()).contains(&entropy), "entropy of {entropy} over 8 tokens");
+    }
+    let kinds = heads.column("kind").unwrap().str().unwrap().clone();
+    let windows = heads.column("window").unwrap().i64().unwrap().clone();
+    for (kind, window) in kinds.iter().zip(windows.iter()) {
+        let window_of_kind = if kind == Some("local") { Some(3) } else { None };
+        assert_eq!(window, window_of_kind, "{kind:?}");
+    }
+    assert_eq!(kinds.iter().filter(|kind| *kind == Some("local")).count(), 12);
+}
+
+#[test]
+fn a_manifest_says_what_was_run() {
+    let folder = with_run();
+    train(&folder, "r", &["--text", "text.txt"]);
+    let manifest: toml::Table = folder.read("r/manifest.toml").parse().unwrap();
+    assert_eq!(manifest["outcome"].as_str(), Some("completed"));
+    assert_eq!(manifest["dtype"].as_str(), Some("float32"));
+    assert_eq!(manifest["device"].as_str(), Some("cpu"));
+    assert!(manifest["parameters"].as_integer() > Some(0), "{manifest}");
+    assert!(manifest.contains_key("git_revision"), "{manifest}");
+    let definition = manifest["definition"].as_table().unwrap();
+    assert_eq!(definition["steps"].as_integer(), Some(6), "as --set gave it");
+    assert_eq!(definition["window"].as_integer(), Some(3));
+    let corpus = manifest["corpus"].as_table().unwrap();
+    use sha2::Digest as _;
+    let digest = sha2::Sha256::digest(TEXT.repeat(20));
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(corpus["sha256"].as_str(), Some(digest.as_str()));
+    assert_eq!(corpus["source"].as_str(), Some("text.txt"));
+}
+
+#[test]
+fn the_same_definition_gives_the_same_losses() {
+    let folder = with_run();
+    for (text, other) in [(&[][..], "seed=1"), (&["--text", "text.txt"], "learning_rate=0.01")] {
+        let kind = text.len();
+        let [a, b, c] = ["a", "b", "c"].map(|name| format!("{name}{kind}"));
+        train(&folder, &a, text);
+        train(&folder, &b, text);
+        train(&folder, &c, &[text, &["--set", other]].concat());
+        assert_eq!(losses(&folder, &a), losses(&folder, &b));
+        assert_ne!(losses(&folder, &a), losses(&folder, &c), "--set {other} changed nothing");
+    }
+}
+
+#[test]
+fn json_is_one_object() {
+    let folder = with_run();
+    let printed = train(&folder, "r", &["--json", "--quiet"]);
+    let value: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!((&value["outcome"], &value["steps"]), (&"completed".into(), &6.into()), "{printed}");
+    let (_, evals) = folder.csv("r/eval.csv");
+    let last = evals.iter().rfind(|row| row["split"] == "valid").unwrap();
+    assert_eq!(value["valid_loss_nats"].as_f64(), Some(number(last, "loss_nats")));
+}
+
+#[test]
+fn bad_input_is_one_line_and_leaves_nothing() {
+    let folder = with_run();
+    folder.write("short.txt", "short");
+    folder.write("file", "");
+    for (more, part) in [
+        (&["--set", "stpes=3", "--out", "r"][..], "did you mean \"steps\"?"),
+        (&["--set", "corpus.recal=0.1", "--out", "r"], "did you mean \"corpus.recall\"?"),
+        (&["--set", "steps=0", "--out", "r"], "--set steps=0: "),
+        (&["--set", "steps=many", "--out", "r"], "--set steps=many: "),
+        (&["--set", "arm=lsa", "--out", "r"], "--set arm=lsa: "),
+        (&["--set", "heads=3", "--out", "r"], "must be a multiple of heads = 3"),
+        (&["--set", "steps", "--out", "r"], "write KEY=VALUE"),
+        (&["--text", "short.txt", "--out", "r"], "--text short.txt: "),
+        (&["--text", "none.txt", "--out", "r"], "none.txt"),
+        (&["--out", "file"], "--out"),
+        (&["--out", "file/below"], "--out"),
+    ] {
+        let error = folder.refused(&[&["train", "run.toml"], more].concat());
+        assert!(error.contains(part), "{more:?}: {error}");
+    }
+    let error = folder.refused(&["train", "none.toml", "--out", "r"]);
+    assert!(error.contains("none.toml"), "{error}");
+    folder.write("typo.toml", "leyers = 2\n");
+    let error = folder.refused(&["train", "typo.toml", "--out", "r"]);
+    assert!(error.contains("typo.toml") && error.contains("\"layers\""), "{error}");
+    folder.write("odd.toml", "layers = = 2\n");
+    assert!(folder.refused(&["train", "odd.toml", "--out", "r"]).contains("odd.toml"));
+}
+
+#[test]
+fn a_folder_that_holds_a_run_is_left_as_it_is() {
+    let folder = with_run();
+    train(&folder, "r", &[]);
+    let before = folder.read("r/steps.csv");
+    let error = folder.refused(&["train", "run.toml", "--out", "r"]);
+    assert!(error.contains("--out r already holds a run"), "{error}");
+    assert_eq!(folder.read("r/steps.csv"), before);
+}
+
+#[test]
+fn a_study_of_runs_is_measured_once() {
+    let folder = Folder::new();
+    folder.write("lm.toml", STUDY);
+    let printed = folder.done(&["sweep", "lm.toml"]);
+    assert!(printed.contains("2 cells measured"), "{printed}");
+    let (header, rows) = folder.csv("data/lm/rows.csv");
+    let columns = rank_study::train_columns();
+    assert_eq!(header, columns.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    for (row, (arm, global)) in rows.iter().zip([("mhsa", "2"), ("ls", "1")]) {
+        assert_eq!((row["cell"].as_str(), row["arm"].as_str()), (&*format!("{arm}/s0"), arm));
+        assert_eq!((row["outcome"].as_str(), row["err"].as_str()), ("completed", ""), "{row:?}");
+        assert_eq!((row["global_heads"].as_str(), row["corpus"].as_str()), (global, "synthetic"));
+        let (_, steps) = folder.csv(&format!("data/lm/{arm}/s0/steps.csv"));
+        assert_eq!(steps.len(), 5);
+        let mean = steps.iter().map(|step| number(step, "loss_nats")).sum::<f64>() / 5.0;
+        let off = (mean - number(row, "train_loss_nats")).abs();
+        assert!(off < 1e-12, "train_loss_nats off by {off}: {row:?}");
+    }
+    assert_eq!(rows.len(), 2);
+    let before = folder.read("data/lm/rows.csv");
+    assert!(folder.done(&["sweep", "lm.toml"]).contains("0 cells measured, 2 there before"));
+    assert_eq!(folder.read("data/lm/rows.csv"), before);
+
+    folder.write("words.txt", TEXT.repeat(20));
+    folder.done(&["sweep", "lm.toml", "--text", "words.txt", "--filter", "^ls"]);
+    let (_, rows) = folder.csv("data/lm-words/rows.csv");
+    assert_eq!(rows.len(), 1);
+    assert_eq!((rows[0]["corpus"].as_str(), rows[0]["outcome"].as_str()), ("words", "completed"));
+    folder.done(&["table", "lm", "--quiet"]);
+}
+
+#[test]
+fn a_bad_training_study_names_the_run_and_the_nearest_key() {
+    for (find, replace, part) in [
+        ("[train]", "[trian]", "did you mean \"train\"?"),
+        ("layers = ", "leyers = ", "did you mean \"layers\"?"),
+        ("arm = \"ls\"", "amr = \"ls\"", "did you mean \"arm\"?"),
+        ("arm = \"ls\"", "steps = 0", "run ls: "),
+        ("name = \"ls\"", "name = \"mhsa\"", "two runs are called \"mhsa\""),
+        ("name = \"ls\"", "", "needs a name"),
+        ("name = \"ls\"", "name = \"ls\"\nseed = [-1]", "seed"),
+    ] {
+        assert!(STUDY.contains(find), "{find} is not in the definition");
+        let folder = Folder::new();
+        folder.write("lm.toml", STUDY.replacen(find, replace, 1));
+        let error = folder.refused(&["sweep", "lm.toml"]);
+        assert!(error.contains("lm.toml: ") && error.contains(part), "{replace:?}: {error}");
+    }
+    let folder = Folder::new();
+    folder.write("lm.toml", STUDY);
+    let error = folder.refused(&["sweep", "lm.toml", "--text", "none.txt"]);
+    assert!(error.contains("none.txt"), "{error}");
+}
