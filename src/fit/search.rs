@@ -9,12 +9,13 @@ use super::capped::{self, Effort, Solution};
 use super::factors::Factors;
 use super::objective::Objective;
 use super::problem::{FitError, Problem};
-use super::start;
+use super::start::{self, Division};
 
 /// How widely and how hard to look for the best factors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SearchOptions {
-    /// Independent starts; the first is spectral, the others random.
+    /// Independent starts; the first is spectral (with several heads, the first two), the others
+    /// random.
     pub starts: usize,
     /// The seed of all of them.
     pub seed: u64,
@@ -80,15 +81,20 @@ impl<'p> Search<'p> {
             .collect())
     }
 
-    /// Where start `start` begins: the first at the spectral approximation, if n allows a whole
-    /// decomposition, the others at random.
+    /// Where start `start` begins: the first at the spectral approximation, the second, where there
+    /// are several heads to divide the target among, at another division; the others at random. All
+    /// at random where n is too large for a whole decomposition.
     pub fn start(&self, start: usize, cap: f64) -> Result<Factors, FitError> {
         let seed = self.options.seed.wrapping_mul(1_000_003).wrapping_add(start as u64);
-        Ok(match start {
-            0 if self.problem.n() <= start::LARGEST_SPECTRAL => {
-                start::spectral(self.problem, cap, seed)?
-            }
-            _ => start::random(self.problem, cap, seed)?,
+        let division = match start {
+            _ if self.problem.n() > start::LARGEST_SPECTRAL => None,
+            0 => Some(Division::ByLag),
+            1 if self.problem.heads() > 1 => Some(Division::ByColumn),
+            _ => None,
+        };
+        Ok(match division {
+            Some(division) => start::spectral(self.problem, cap, seed, division)?,
+            None => start::random(self.problem, cap, seed)?,
         })
     }
 
