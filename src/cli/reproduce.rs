@@ -9,7 +9,7 @@ use clap::Args;
 use rank_study::{Plan, StudyDefinition};
 
 use super::analysis::{fail_if_missing, write_report};
-use super::places::{ANALYSIS, DATA, FIGURES, definitions};
+use super::places::{ANALYSIS, DATA, FIGURES, definitions, measured_studies};
 use super::progress::{Progress, duration};
 use super::sweep::{announce, describe, fail_if_unfinished, measure, stop_at_interrupt, threads};
 
@@ -68,10 +68,12 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     if stop.load(Ordering::Relaxed) {
         bail!("stopped; every finished cell is saved, run the same command to go on");
     }
-    let studies: Vec<String> = summaries.iter().map(|(name, _)| name.clone()).collect();
-    let written = write_report(&studies, &Path::new(FIGURES).join("report.html"), &args.preset)?;
+    // The page holds every study with rows, so that --only takes none of the others from it.
+    let page = Path::new(FIGURES).join("report.html");
+    let written = write_report(&measured_studies()?, &page, &args.preset)?;
+    let measured_now = |study: &str| summaries.iter().any(|(name, _)| name == study);
     println!("\nWhat was found\n");
-    for (study, verdict) in &written.verdicts {
+    for (study, verdict) in written.verdicts.iter().filter(|(study, _)| measured_now(study)) {
         println!("  {:<17} {}", verdict.word.to_string(), verdict.claim);
         println!("  {:<17} {study}: {}\n", "", verdict.measured);
     }

@@ -85,15 +85,15 @@ impl FitCell {
         format!("{family} {n} {layout} {rank} {seed} {visibility} {goal:?} {search:?}")
     }
 
-    /// What the cell takes, in seconds of one core, roughly: measured once at n = 256, and growing
-    /// with n² and with rank.
+    /// What the cell takes, in seconds of one core, roughly: measured on the quick preset's studies,
+    /// and growing with n² and with rank.
     pub fn cost_s(&self) -> f64 {
         let size = (self.n as f64 / 256.0).powi(2) * (0.5 + self.rank as f64 / 32.0);
         let work = match &self.goal {
-            FitGoal::Caps(caps) => caps.len() * (2 + self.search.starts),
-            FitGoal::Tolerances(_) => self.search.starts + 3 * self.search.polished,
+            FitGoal::Caps(caps) => 2.0 * (caps.len() * (2 + self.search.starts)) as f64,
+            FitGoal::Tolerances(_) => 0.5 * (self.search.starts + 3 * self.search.polished) as f64,
         };
-        (0.05 + size) * (work * self.layout.heads().len()) as f64
+        (0.05 + size) * work * self.layout.heads().len() as f64
     }
 
     /// The columns that identify the cell, without what it measures.

@@ -143,4 +143,4 @@ impl TrainCell {
 }
 
 /// What one core sustained in training, for the estimate of time left alone.
-const SUSTAINED_FLOPS: f64 = 2e10;
+const SUSTAINED_FLOPS: f64 = 3e10;
