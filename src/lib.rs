@@ -34,9 +34,10 @@ pub use report::{
     analyse, page,
 };
 pub use study::{
-    ColumnKind, FRONTIER_COLUMNS, FrontierLabel, Manifest, Observer, Plan, Row, StudyDefinition,
-    StudyError, StudyWork, Sweep, SweepSummary, TrainError, TrainResult, fit_columns,
-    frontier_rows, needed_row, to_csv, train, train_columns, write_factors,
+    ColumnKind, EVALUATION_COLUMNS, FRONTIER_COLUMNS, FrontierLabel, Manifest, Observer, Plan, Row,
+    STEP_COLUMNS, StudyDefinition, StudyError, StudyWork, Sweep, SweepSummary, TrainError,
+    TrainResult, fit_columns, frontier_rows, needed_row, to_csv, train, train_columns,
+    write_factors,
 };
 pub use table::{
     Align, Cell, Column, Curve, Growth, GrowthCell, GrowthSeed, GrowthSlope, LayoutCell,

@@ -6,8 +6,9 @@
 //! violation is removed by scaling the logits, so the cap holds exactly at the end.
 
 use super::factors::Factors;
-use super::lbfgs::{self, Ending, Stopping};
-use super::objective::{Objective, Penalty};
+use super::lbfgs::{self, Ending, Minimum, Stopping};
+use super::objective::Objective;
+use super::penalty::Penalty;
 use super::problem::FitError;
 
 /// How hard a fit tries.
@@ -98,16 +99,10 @@ pub(super) fn fit(
     let mut violation = f64::INFINITY;
     let mut outcome = Outcome::StepLimit;
     for stage in 0..effort.stages {
-        let stopping = Stopping {
-            iterations: (effort.iterations - iterations).min(effort.iterations / 4),
-            gradient: 1e-9,
-            // Early stages only steer the multipliers.
-            relative_decrease: effort.relative_decrease * if stage < 2 { 10.0 } else { 1.0 },
-            absolute_decrease: 1e-9,
-        };
-        let minimum = lbfgs::minimise(x.clone(), stopping, |x, gradient| {
-            objective.evaluate(x, Some(&penalty), gradient).value
-        });
+        let limit = (effort.iterations - iterations).min(effort.iterations / 4);
+        // Early stages only steer the multipliers.
+        let decrease = effort.relative_decrease * if stage < 2 { 10.0 } else { 1.0 };
+        let minimum = descend(objective, &x, &penalty, limit, decrease);
         iterations += minimum.iterations;
         if minimum.ending == Ending::NotFinite {
             outcome = Outcome::Diverged;
@@ -140,6 +135,21 @@ pub(super) fn fit(
         gradient_norm,
         iterations,
         evaluations: objective.evaluations - before,
+    })
+}
+
+/// One stage: the augmented Lagrangian's minimum at fixed multipliers and slope.
+pub(super) fn descend(
+    objective: &mut Objective,
+    x: &[f64],
+    penalty: &Penalty,
+    iterations: usize,
+    relative_decrease: f64,
+) -> Minimum {
+    let stopping =
+        Stopping { iterations, gradient: 1e-9, relative_decrease, absolute_decrease: 1e-9 };
+    lbfgs::minimise(x.to_vec(), stopping, |x, gradient| {
+        objective.evaluate(x, Some(penalty), gradient).value
     })
 }
 

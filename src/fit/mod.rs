@@ -7,6 +7,7 @@ mod frontier;
 mod lbfgs;
 mod needed;
 mod objective;
+mod penalty;
 mod problem;
 mod rowwise;
 mod search;

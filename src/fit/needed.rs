@@ -10,8 +10,9 @@ use rayon::prelude::*;
 use super::capped::{self, Effort, Outcome, Solution};
 use super::factors::Factors;
 use super::floor::Floor;
-use super::lbfgs::{self, Ending, Stopping};
-use super::objective::{Evaluation, Objective, Penalty};
+use super::lbfgs::Ending;
+use super::objective::{Evaluation, Objective};
+use super::penalty::Penalty;
 use super::problem::{FitError, Problem, check_tolerance};
 use super::search::{Candidate, Search, SearchOptions};
 
@@ -131,15 +132,9 @@ impl Descent<'_> {
         let (mut iterations, mut violation) = (0, f64::INFINITY);
         let mut outcome = Outcome::StepLimit;
         for stage in 0..STAGES {
-            let stopping = Stopping {
-                iterations: (self.effort.iterations - iterations).min(STAGE_ITERATIONS),
-                gradient: 1e-9,
-                relative_decrease: self.effort.relative_decrease,
-                absolute_decrease: 1e-9,
-            };
-            let minimum = lbfgs::minimise(x.clone(), stopping, |x, gradient| {
-                objective.evaluate(x, Some(&penalty), gradient).value
-            });
+            let limit = (self.effort.iterations - iterations).min(STAGE_ITERATIONS);
+            let decrease = self.effort.relative_decrease;
+            let minimum = capped::descend(&mut objective, &x, &penalty, limit, decrease);
             iterations += minimum.iterations;
             if minimum.ending == Ending::NotFinite {
                 outcome = Outcome::Diverged;

@@ -1,7 +1,6 @@
 //! Named float32 tensors in a safetensors file, whole or not at all.
 
 use std::collections::HashMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -9,6 +8,7 @@ use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 
 use super::LmError;
+use crate::files::write_whole;
 
 /// A tensor to be written.
 pub(super) struct Named {
@@ -24,7 +24,6 @@ pub(super) fn write(
     tensors: &[Named],
     notes: HashMap<String, String>,
 ) -> Result<(), LmError> {
-    let io = |source| LmError::Io { path: path.to_owned(), source };
     let wrong = |e: safetensors::SafeTensorError| LmError::Weights {
         path: path.to_owned(),
         why: e.to_string(),
@@ -43,15 +42,7 @@ pub(super) fn write(
         .collect::<Result<Vec<_>, _>>()
         .map_err(wrong)?;
     let file = safetensors::serialize(views, Some(notes)).map_err(wrong)?;
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let mut aside = tempfile::NamedTempFile::new_in(folder).map_err(io)?;
-    aside.write_all(&file).map_err(io)?;
-    aside.as_file().sync_all().map_err(io)?;
-    aside.persist(path).map_err(|e| io(e.error))?;
-    Ok(())
+    write_whole(path, &file).map_err(|source| LmError::Io { path: path.to_owned(), source })
 }
 
 /// A file that was read.

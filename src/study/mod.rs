@@ -16,7 +16,9 @@ pub use error::{StudyError, TrainError};
 pub use fit_cell::{FrontierLabel, frontier_rows, needed_row, write_factors};
 pub use manifest::Manifest;
 pub use row::{Row, to_csv};
-pub use schema::{ColumnKind, FRONTIER_COLUMNS, fit_columns, train_columns};
+pub use schema::{
+    ColumnKind, EVALUATION_COLUMNS, FRONTIER_COLUMNS, STEP_COLUMNS, fit_columns, train_columns,
+};
 pub use sweep::{Observer, Plan, Sweep, SweepSummary};
 pub use train_run::{TrainResult, train};
 

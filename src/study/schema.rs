@@ -88,6 +88,25 @@ const TRAIN_COLUMNS: &Columns = &[
     ("wall_time_s", Number),
 ];
 
+/// `steps.csv` of a training run.
+pub const STEP_COLUMNS: &Columns = &[
+    ("step", Integer),
+    ("tokens", Integer),
+    ("loss_nats", Number),
+    ("learning_rate", Number),
+    ("grad_norm", Number),
+    ("wall_time_s", Number),
+];
+
+/// `eval.csv` of a training run.
+pub const EVALUATION_COLUMNS: &Columns = &[
+    ("step", Integer),
+    ("split", Text),
+    ("tokens", Integer),
+    ("loss_nats", Number),
+    ("perplexity", Number),
+];
+
 /// The columns of `rows.csv` of a study of fits.
 pub fn fit_columns() -> Vec<(&'static str, ColumnKind)> {
     [FIT_PREFIX, FRONTIER_COLUMNS, SUFFIX].concat()

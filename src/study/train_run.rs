@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use polars::prelude::{Column, IntoColumn, NamedFrom, Series};
 
 use super::manifest::Manifest;
+use super::schema::{Columns, EVALUATION_COLUMNS, STEP_COLUMNS};
 use super::store::write_parquet;
 use super::{StudyError, TrainError};
 use crate::lm::{
@@ -44,14 +45,12 @@ impl<'a> RunFiles<'a> {
         folder: &Path,
         on_step: &'a (dyn Fn(&StepRecord) + Sync),
     ) -> Result<Self, StudyError> {
-        let checkpoint = folder.join(CHECKPOINT);
-        let checkpoints = checkpoint.parent().unwrap_or(folder);
-        std::fs::create_dir_all(checkpoints).map_err(|e| StudyError::write(checkpoints, e))?;
-        let writer = |name: &str, header: &[&str]| {
+        std::fs::create_dir_all(folder).map_err(|e| StudyError::write(folder, e))?;
+        let writer = |name: &str, columns: &Columns| {
             let path = folder.join(name);
             let start = || -> io::Result<csv::Writer<File>> {
                 let mut writer = csv::Writer::from_writer(File::create(&path)?);
-                writer.write_record(header)?;
+                writer.write_record(columns.iter().map(|(name, _)| name))?;
                 writer.flush()?;
                 Ok(writer)
             };
@@ -59,11 +58,8 @@ impl<'a> RunFiles<'a> {
         };
         Ok(Self {
             folder: folder.to_owned(),
-            steps: writer(
-                "steps.csv",
-                &["step", "tokens", "loss_nats", "learning_rate", "grad_norm", "wall_time_s"],
-            )?,
-            evals: writer("eval.csv", &["step", "split", "tokens", "loss_nats", "perplexity"])?,
+            steps: writer("steps.csv", STEP_COLUMNS)?,
+            evals: writer("eval.csv", EVALUATION_COLUMNS)?,
             heads: Vec::new(),
             last_losses: VecDeque::with_capacity(LAST_STEPS),
             on_step,

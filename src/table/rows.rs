@@ -7,7 +7,7 @@ use std::sync::Arc;
 use polars::prelude::{CsvReadOptions, DataFrame, Field, SerReader};
 
 use super::TableError;
-use super::schema::{EVALUATIONS, FITS, STEPS, Schema, TRAININGS};
+use super::schema::Schema;
 
 /// The rows of one study or one log: typed columns, and the file that they came from.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ impl Rows {
     /// A missing file, a missing column, a torn line or a field that is no number, each with file,
     /// line and what to do.
     pub fn of_fits(study: &Path) -> Result<Self, TableError> {
-        read(&study.join("rows.csv"), &FITS, &advice_for(study, "sweep"))
+        read(&study.join("rows.csv"), &Schema::fits(), &advice_for(study, "sweep"))
     }
 
     /// Reads `rows.csv` of the study of trainings in the folder `study`.
@@ -31,17 +31,17 @@ impl Rows {
     /// # Errors
     /// As [`Rows::of_fits`].
     pub fn of_trainings(study: &Path) -> Result<Self, TableError> {
-        read(&study.join("rows.csv"), &TRAININGS, &advice_for(study, "reproduce --only"))
+        read(&study.join("rows.csv"), &Schema::trainings(), &advice_for(study, "reproduce --only"))
     }
 
     /// Reads the `steps.csv` of a training.
     pub(super) fn of_steps(run: &Path) -> Result<Self, TableError> {
-        read(&run.join("steps.csv"), &STEPS, &advice_for_log())
+        read(&run.join("steps.csv"), &Schema::steps(), &advice_for_log())
     }
 
     /// Reads the `eval.csv` of a training.
     pub(super) fn of_evaluations(run: &Path) -> Result<Self, TableError> {
-        read(&run.join("eval.csv"), &EVALUATIONS, &advice_for_log())
+        read(&run.join("eval.csv"), &Schema::evaluations(), &advice_for_log())
     }
 
     /// The file that the rows came from.

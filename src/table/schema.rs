@@ -1,104 +1,64 @@
-//! The columns that a file of rows may hold, and what is in them.
+//! The columns that a table needs of a file of rows, and what is in each of a file's columns.
 
 use polars::prelude::DataType;
 
-/// A file's columns that a table needs, and every known column's type.
-#[derive(Clone, Copy, Debug)]
+use crate::study::{ColumnKind, EVALUATION_COLUMNS, STEP_COLUMNS, fit_columns, train_columns};
+
+/// A file's columns, and those without which there is no table.
+#[derive(Clone, Debug)]
 pub(super) struct Schema {
     /// The columns without which there is no table.
     pub needed: &'static [&'static str],
-    /// The columns that hold whole numbers.
-    pub integers: &'static [&'static str],
-    /// The columns that hold numbers.
-    pub numbers: &'static [&'static str],
+    columns: Vec<(&'static str, ColumnKind)>,
 }
 
-/// `rows.csv` of a study of fits.
-pub(super) const FITS: Schema = Schema {
-    needed: &[
-        "cell",
-        "family",
-        "n",
-        "rank",
-        "layout",
-        "seed",
-        "cap",
-        "kl_nats",
-        "max_abs_logit",
-        "floor_kl_nats",
-        "floor_max_abs_logit",
-        "inflation",
-        "outcome",
-        "tolerance",
-        "err",
-    ],
-    integers: &["window", "k", "m", "n", "rank", "seed", "iterations", "evaluations"],
-    numbers: &[
-        "tau",
-        "alpha",
-        "sigma",
-        "lambda",
-        "cap",
-        "kl_nats",
-        "max_abs_logit",
-        "logit_spread",
-        "norm_product",
-        "floor_kl_nats",
-        "floor_max_abs_logit",
-        "inflation",
-        "wall_time_s",
-        "tolerance",
-        "gradient_norm",
-    ],
-};
-
-/// `rows.csv` of a study of trainings.
-pub(super) const TRAININGS: Schema = Schema {
-    needed: &["cell", "run", "arm", "seed", "context", "steps", "parameters", "outcome", "err"],
-    integers: &[
-        "seed",
-        "layers",
-        "d_model",
-        "heads",
-        "global_heads",
-        "window",
-        "context",
-        "batch",
-        "steps",
-        "parameters",
-    ],
-    numbers: &[
-        "learning_rate",
-        "train_loss_nats",
-        "valid_loss_nats",
-        "max_abs_logit",
-        "wall_time_s",
-    ],
-};
-
-/// `steps.csv` of a training.
-pub(super) const STEPS: Schema = Schema {
-    needed: &["step", "loss_nats"],
-    integers: &["step", "tokens"],
-    numbers: &["loss_nats", "learning_rate", "grad_norm", "wall_time_s"],
-};
-
-/// `eval.csv` of a training.
-pub(super) const EVALUATIONS: Schema = Schema {
-    needed: &["step", "split", "loss_nats", "perplexity"],
-    integers: &["step", "tokens"],
-    numbers: &["loss_nats", "perplexity"],
-};
-
 impl Schema {
+    /// `rows.csv` of a study of fits.
+    pub(super) fn fits() -> Self {
+        let needed = &[
+            "cell",
+            "family",
+            "n",
+            "rank",
+            "layout",
+            "seed",
+            "cap",
+            "kl_nats",
+            "max_abs_logit",
+            "floor_kl_nats",
+            "floor_max_abs_logit",
+            "inflation",
+            "outcome",
+            "tolerance",
+            "err",
+        ];
+        Self { needed, columns: fit_columns() }
+    }
+
+    /// `rows.csv` of a study of training runs.
+    pub(super) fn trainings() -> Self {
+        let needed =
+            &["cell", "run", "arm", "seed", "context", "steps", "parameters", "outcome", "err"];
+        Self { needed, columns: train_columns() }
+    }
+
+    /// `steps.csv` of a training run.
+    pub(super) fn steps() -> Self {
+        Self { needed: &["step", "loss_nats"], columns: STEP_COLUMNS.to_vec() }
+    }
+
+    /// `eval.csv` of a training run.
+    pub(super) fn evaluations() -> Self {
+        let needed = &["step", "split", "loss_nats", "perplexity"];
+        Self { needed, columns: EVALUATION_COLUMNS.to_vec() }
+    }
+
     /// The type of the column `name`; a column that nobody declared is text.
     pub(super) fn dtype(&self, name: &str) -> DataType {
-        if self.integers.contains(&name) {
-            DataType::Int64
-        } else if self.numbers.contains(&name) {
-            DataType::Float64
-        } else {
-            DataType::String
+        match self.columns.iter().find(|(column, _)| *column == name) {
+            Some((_, ColumnKind::Integer)) => DataType::Int64,
+            Some((_, ColumnKind::Number)) => DataType::Float64,
+            Some((_, ColumnKind::Text)) | None => DataType::String,
         }
     }
 

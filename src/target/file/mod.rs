@@ -6,12 +6,12 @@ mod parquet;
 mod safetensors;
 
 use std::fs;
-use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use ndarray::Array2;
 
 use super::{Target, TargetError, Visibility};
+use crate::files::write_whole_with;
 
 /// The name of the tensor that is written to a .safetensors file.
 const TENSOR_NAME: &str = "target";
@@ -97,25 +97,17 @@ impl Target {
     pub fn write(&self, path: &Path) -> Result<(), TargetError> {
         let wrong = |why: String| TargetError::Write { path: path.to_owned(), why };
         let format = Format::of(path).map_err(wrong)?;
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        let mut aside = new_file_in(folder).map_err(|error| wrong(error.to_string()))?;
         let dense = self.dense();
-        let mut buffer = BufWriter::new(aside.as_file_mut());
-        match format {
-            Format::Npy => npy::write(&dense, &mut buffer),
-            Format::Csv => csv::write(&dense, &mut buffer),
-            Format::Parquet => parquet::write(&dense, &mut buffer),
-            Format::Safetensors => safetensors::write(&dense, TENSOR_NAME, &mut buffer),
-        }
-        .map_err(wrong)?;
-        buffer.flush().map_err(|error| wrong(error.to_string()))?;
-        drop(buffer);
-        aside.as_file().sync_all().map_err(|error| wrong(error.to_string()))?;
-        aside.persist(path).map_err(|error| wrong(error.error.to_string()))?;
-        Ok(())
+        write_whole_with(path, |file| {
+            match format {
+                Format::Npy => npy::write(&dense, file),
+                Format::Csv => csv::write(&dense, file),
+                Format::Parquet => parquet::write(&dense, file),
+                Format::Safetensors => safetensors::write(&dense, TENSOR_NAME, file),
+            }
+            .map_err(std::io::Error::other)
+        })
+        .map_err(|error| wrong(error.to_string()))
     }
 
     fn from_dense(dense: &Array2<f64>, visibility: Visibility) -> Result<Self, TargetError> {
@@ -125,17 +117,6 @@ impl Target {
         };
         Self::from_rows(dense.outer_iter().map(entries).collect(), visibility)
     }
-}
-
-/// A temporary file with the permissions of an ordinary new one.
-fn new_file_in(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    builder.tempfile_in(folder)
 }
 
 /// `file.safetensors#name` as its file and name; a file that has a # in its own name stays whole.

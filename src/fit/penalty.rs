@@ -1,0 +1,63 @@
+//! The cap on the logits as an augmented Lagrangian.
+
+use std::ops::Range;
+
+use super::problem::Problem;
+
+/// An upper or lower bound that was active: its column and its signed multiplier (positive for
+/// z ≤ cap, negative for z ≥ −cap).
+pub(super) type Multiplier = (u32, f64);
+
+/// The cap |z| ≤ cap as an augmented Lagrangian: with multiplier λ ≥ 0 and slope ρ,
+/// (max(0, λ + ρ(|z| − cap))² − λ²)/(2ρ) for each visible pair and each bound, divided by n.
+#[derive(Clone, Debug)]
+pub(super) struct Penalty {
+    pub cap: f64,
+    pub slope: f64,
+    /// By head, then by row: the multipliers that are not zero, columns ascending.
+    pub multipliers: Vec<Vec<Vec<Multiplier>>>,
+}
+
+impl Penalty {
+    /// A fresh penalty with no multipliers.
+    pub fn new(problem: &Problem, cap: f64, slope: f64) -> Self {
+        Self { cap, slope, multipliers: vec![vec![Vec::new(); problem.n()]; problem.heads()] }
+    }
+
+    /// Σ|λ|/n: minus the slope of kl_nats in the cap, at a minimum.
+    pub fn total_multiplier(&self) -> f64 {
+        let rows = self.multipliers.first().map_or(1, Vec::len) as f64;
+        self.multipliers.iter().flatten().flatten().map(|(_, m)| m.abs()).sum::<f64>() / rows
+    }
+
+    /// What a multiplier adds, in value and in slope, to the hinge that the pair already has.
+    pub fn correction(&self, z: f64, multiplier: f64) -> (f64, f64) {
+        let (sign, lambda) = (multiplier.signum(), multiplier.abs());
+        let plain = self.slope * (sign * z - self.cap).max(0.0);
+        let shifted = (lambda + self.slope * (sign * z - self.cap)).max(0.0);
+        let value = (shifted * shifted - lambda * lambda - plain * plain) / (2.0 * self.slope);
+        (value, sign * (shifted - plain))
+    }
+
+    /// One row's multipliers after an update at its logits `z`, of which the first is of column `first`.
+    pub fn update_row(
+        &self,
+        z: &[f64],
+        first: usize,
+        seen: Range<usize>,
+        old: &[Multiplier],
+    ) -> Vec<Multiplier> {
+        let mut old = old.iter().copied().peekable();
+        let mut updated = Vec::new();
+        for j in seen {
+            let before = old.next_if(|&(column, _)| column as usize == j).map_or(0.0, |(_, m)| m);
+            let z = z[j - first];
+            let sign = if before != 0.0 { before.signum() } else { z.signum() };
+            let lambda = before.abs() + self.slope * (sign * z - self.cap);
+            if lambda > 0.0 {
+                updated.push((j as u32, sign * lambda));
+            }
+        }
+        updated
+    }
+}
