@@ -50,7 +50,8 @@ fn dense_local(study: &Growth) -> Verdict {
     measured.push_str(&format!(". {}.", seeds_text(family)));
     if family.unreached > 0 {
         measured.push_str(&format!(
-            " {} of {} reached ε at no cap tried, so the slope is biased low.",
+            " {} of {} reached ε at no cap tried, which biases the slope low; that large \
+             L*(ε) are upper bounds biases it high.",
             plural(family.unreached, "fit"),
             family.label
         ));

@@ -97,7 +97,7 @@ impl Growth {
         if unreached > 0 {
             table.notes.push(format!(
                 "{} reached ε at no cap tried and so have no L*(ε). They are left out of \
-                 the medians and slopes, which are therefore biased low: the cells that need \
+                 the medians and slopes, which biases them low: the cells that need \
                  the largest logits are the ones missing.",
                 plural(unreached, "fit")
             ));
