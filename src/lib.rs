@@ -2,6 +2,7 @@
 //! does that explain what happens in real language-model training?
 
 mod blas;
+mod digest;
 mod figure;
 mod files;
 mod fit;

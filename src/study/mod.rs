@@ -25,8 +25,3 @@ pub use train_run::{TrainResult, train};
 /// Raised when the meaning or the method of a measurement changes, so that rows measured before are
 /// measured again.
 const MEASUREMENT_VERSION: u32 = 1;
-
-fn hex_digest(bytes: &[u8]) -> String {
-    use sha2::{Digest, Sha256};
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-}

@@ -5,8 +5,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Instant;
 
-use sha2::{Digest, Sha256};
-
 use super::StudyError;
 use super::definition::{StudyDefinition, StudyWork};
 use super::fit_cell::FitCell;
@@ -15,6 +13,7 @@ use super::row::Row;
 use super::schema::{fit_columns, train_columns};
 use super::store::Store;
 use super::train_cell::{TextSource, TrainCell};
+use crate::digest::sha256;
 
 /// Sees a sweep's progress; every method does nothing unless it is written.
 pub trait Observer: Sync {
@@ -108,7 +107,7 @@ impl Plan {
                     None => definition.study.clone(),
                 };
                 let cells =
-                    TrainCell::all(study, text.as_ref())?.into_iter().map(|(key, cell)| Cell {
+                    TrainCell::all(study, text.as_ref()).into_iter().map(|(key, cell)| Cell {
                         settings: hash(&cell.settings()),
                         cost_s: cell.cost_s(),
                         work: Work::Train(Box::new(cell)),
@@ -342,6 +341,7 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
 
 /// The first 12 hexadecimal digits of the settings' SHA-256.
 fn hash(settings: &str) -> String {
-    let digest = Sha256::digest(format!("{} {settings}", super::MEASUREMENT_VERSION));
-    digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    let mut digest = sha256(format!("{} {settings}", super::MEASUREMENT_VERSION).as_bytes());
+    digest.truncate(12);
+    digest
 }

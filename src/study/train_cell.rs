@@ -8,6 +8,7 @@ use super::definition::TrainStudy;
 use super::row::Row;
 use super::train_run::train;
 use super::{StudyError, TrainError};
+use crate::digest::sha256;
 use crate::lm::{Corpus, Outcome, TrainDefinition};
 
 /// A text to train on.
@@ -17,6 +18,7 @@ pub(super) struct TextSource {
     pub name: String,
     path: String,
     bytes: Arc<Vec<u8>>,
+    sha256: String,
 }
 
 impl TextSource {
@@ -27,6 +29,7 @@ impl TextSource {
         Ok(Self {
             name: stem.chars().map(plain).collect(),
             path: path.display().to_string(),
+            sha256: sha256(&bytes),
             bytes: Arc::new(bytes),
         })
     }
@@ -38,37 +41,29 @@ pub(super) struct TrainCell {
     run: String,
     definition: TrainDefinition,
     text: Option<TextSource>,
-    corpus_sha256: String,
 }
 
 impl TrainCell {
     /// Every cell of a study: its runs, each at its seeds.
-    pub fn all(
-        study: &TrainStudy,
-        text: Option<&TextSource>,
-    ) -> Result<Vec<(String, Self)>, StudyError> {
+    pub fn all(study: &TrainStudy, text: Option<&TextSource>) -> Vec<(String, Self)> {
         let mut cells = Vec::new();
         for (run, definition, seeds) in &study.runs {
             for &seed in seeds {
                 let definition = TrainDefinition { seed, ..definition.clone() };
-                let corpus_sha256 = match text {
-                    Some(text) => super::hex_digest(&text.bytes),
-                    None => format!("{:?}", definition.corpus),
-                };
-                let text = text.cloned();
-                let run = run.clone();
-                cells.push((
-                    format!("{run}/s{seed}"),
-                    Self { run, definition, text, corpus_sha256 },
-                ));
+                let cell = Self { run: run.clone(), definition, text: text.cloned() };
+                cells.push((format!("{run}/s{seed}"), cell));
             }
         }
-        Ok(cells)
+        cells
     }
 
     /// All that the run's numbers depend on, as text.
     pub fn settings(&self) -> String {
-        format!("{:?} {}", self.definition, self.corpus_sha256)
+        let corpus = match &self.text {
+            Some(text) => text.sha256.clone(),
+            None => format!("{:?}", self.definition.corpus),
+        };
+        format!("{:?} {corpus}", self.definition)
     }
 
     /// What the run takes, in seconds of one core, roughly.

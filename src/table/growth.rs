@@ -134,7 +134,7 @@ impl Growth {
                 advice: "give the study's definition a tolerance and run it again".to_owned(),
             });
         }
-        let failed = words(rows.frame(), "err").map_err(&fault)?.iter().flatten().count();
+        let failed = rows.failed()?;
         Ok(Self { slopes: slopes(&cells), cells, failed })
     }
 }

@@ -99,7 +99,7 @@ impl Layouts {
                 advice: "give the study's definition caps and run it again".to_owned(),
             });
         }
-        let failed = words(rows.frame(), "err").map_err(&fault)?.iter().flatten().count();
+        let failed = rows.failed()?;
         Ok(Self { cells, failed })
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use polars::prelude::{CsvReadOptions, DataFrame, Field, SerReader};
 
 use super::TableError;
+use super::columns::words;
 use super::schema::Schema;
 
 /// The rows of one study or one log: typed columns, and the file that they came from.
@@ -47,6 +48,12 @@ impl Rows {
     /// The file that the rows came from.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// How many rows are of cells that failed with an error.
+    pub(super) fn failed(&self) -> Result<usize, TableError> {
+        let errors = words(&self.frame, "err").map_err(TableError::frame(&self.path))?;
+        Ok(errors.iter().flatten().count())
     }
 
     /// The columns, typed.

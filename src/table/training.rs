@@ -66,7 +66,7 @@ impl Trainings {
                 advice: "read the column err, and run the study again".to_owned(),
             });
         }
-        let failed = words(rows.frame(), "err").map_err(&fault)?.iter().flatten().count();
+        let failed = rows.failed()?;
         Ok(Self { runs, failed })
     }
 

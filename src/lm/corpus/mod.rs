@@ -7,9 +7,8 @@ mod text;
 pub use synthetic::SyntheticCorpus;
 pub use text::Vocabulary;
 
-use sha2::{Digest, Sha256};
-
 use super::{LmError, TrainDefinition};
+use crate::digest::sha256;
 use crate::lm::records::Split;
 
 /// Tokens, split by position into a first part for training and a last part for validation.
@@ -36,7 +35,7 @@ impl Corpus {
     pub fn from_text(definition: &TrainDefinition, text: &[u8]) -> Result<Self, LmError> {
         let vocabulary = Vocabulary::of_text(definition.vocabulary, text)?;
         let tokens = vocabulary.encode(text)?;
-        Self::new(definition, vocabulary, tokens, hex(&Sha256::digest(text)), None)
+        Self::new(definition, vocabulary, tokens, sha256(text), None)
     }
 
     /// The synthetic corpus that the definition's `corpus` table describes.
@@ -45,12 +44,9 @@ impl Corpus {
     /// A corpus too short for the context, or a value that its key cannot take.
     pub fn synthetic(definition: &TrainDefinition) -> Result<Self, LmError> {
         let (tokens, entropy) = definition.corpus.generate()?;
-        let mut hash = Sha256::new();
-        for token in &tokens {
-            hash.update(token.to_le_bytes());
-        }
+        let words: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
         let vocabulary = Vocabulary::Symbols { size: definition.corpus.vocabulary_size() };
-        Self::new(definition, vocabulary, tokens, hex(&hash.finalize()), Some(entropy))
+        Self::new(definition, vocabulary, tokens, sha256(&words), Some(entropy))
     }
 
     fn new(
@@ -82,10 +78,6 @@ impl Corpus {
             Split::Valid => &self.tokens[self.train_tokens..],
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
