@@ -9,6 +9,7 @@ mod fit;
 mod lm;
 mod process;
 mod report;
+mod simd;
 mod study;
 mod table;
 mod target;
@@ -19,9 +20,9 @@ pub use figure::{
 };
 pub use files::write_whole;
 pub use fit::{
-    Candidate, Effort, Factors, FactorsError, FitError, Floor, FrontierPoint, LARGEST_CAP, Needed,
-    Outcome, Problem, SearchOptions, Solution, check_cap, check_tolerance, frontier, needed_logit,
-    norm_product,
+    Candidate, Effort, Evaluator, Factors, FactorsError, FitError, Floor, FrontierPoint,
+    LARGEST_CAP, Needed, Outcome, Precision, Problem, SearchOptions, Solution, check_cap,
+    check_tolerance, frontier, needed_logit, norm_product,
 };
 pub use lm::{
     Arm, Corpus, Dtype, EvalRecord, Evaluation, Forward, HeadProbe, HeadRecord, HeadStatistics,

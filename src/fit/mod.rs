@@ -1,22 +1,25 @@
 //! What low rank can do: the best low-rank logits for a target, capped, and the floor beneath them.
 
 mod capped;
+mod evaluator;
 mod factors;
 mod floor;
 mod frontier;
+mod kernel;
 mod lbfgs;
 mod needed;
 mod objective;
 mod penalty;
 mod problem;
-mod rowwise;
 mod search;
 mod start;
 
 pub use capped::{Effort, Outcome, Solution, norm_product};
+pub use evaluator::Evaluator;
 pub use factors::{Factors, FactorsError};
 pub use floor::Floor;
 pub use frontier::{FrontierPoint, frontier};
 pub use needed::{LARGEST_CAP, Needed, needed_logit};
+pub use objective::Precision;
 pub use problem::{FitError, Problem, check_cap, check_tolerance};
 pub use search::{Candidate, SearchOptions};

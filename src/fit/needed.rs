@@ -125,7 +125,7 @@ impl Descent<'_> {
     /// The least logits with kl_nats ≤ ε on the way, or, where ε was never reached, the least
     /// kl_nats.
     fn run(&self, start: &Factors, first_cap: f64) -> Result<Solution, FitError> {
-        let mut objective = Objective::new(self.problem);
+        let mut objective = Objective::new(self.problem, super::objective::Precision::F64);
         let mut x = start.to_vector();
         let mut penalty = Penalty::new(self.problem, self.clamp(first_cap), capped::FIRST_SLOPE);
         let mut best: Option<Solution> = None;

@@ -1,7 +1,5 @@
 //! The cap on the logits as an augmented Lagrangian.
 
-use std::ops::Range;
-
 use super::problem::Problem;
 
 /// An upper or lower bound that was active: its column and its signed multiplier (positive for
@@ -39,19 +37,18 @@ impl Penalty {
         (value, sign * (shifted - plain))
     }
 
-    /// One row's multipliers after an update at its logits `z`, of which the first is of column `first`.
+    /// One row's multipliers after an update at its visible logits `z`, of which the first is of
+    /// column `first`.
     pub fn update_row(
         &self,
-        z: &[f64],
+        z: impl Iterator<Item = f64>,
         first: usize,
-        seen: Range<usize>,
         old: &[Multiplier],
     ) -> Vec<Multiplier> {
         let mut old = old.iter().copied().peekable();
         let mut updated = Vec::new();
-        for j in seen {
+        for (z, j) in z.zip(first..) {
             let before = old.next_if(|&(column, _)| column as usize == j).map_or(0.0, |(_, m)| m);
-            let z = z[j - first];
             let sign = if before != 0.0 { before.signum() } else { z.signum() };
             let lambda = before.abs() + self.slope * (sign * z - self.cap);
             if lambda > 0.0 {

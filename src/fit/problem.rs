@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::factors::Factors;
 use crate::target::{HeadKind, Layout, Target};
 
 /// Why a fit cannot be set up.
@@ -22,6 +23,14 @@ pub enum FitError {
     /// No starts given.
     #[error("0 starts asked for; give at least 1 seed")]
     NoStarts,
+    /// Factors of another problem.
+    #[error("factors have shape {found:?} (heads, n, rank); this problem's have {wanted:?}")]
+    OtherFactors {
+        /// Their shape.
+        found: (usize, usize, usize),
+        /// The problem's.
+        wanted: (usize, usize, usize),
+    },
     /// Factors that are not what the problem needs.
     #[error(transparent)]
     Factors(#[from] super::factors::FactorsError),
@@ -75,6 +84,15 @@ impl Problem {
     /// The columns that `row` sees through a head of this kind.
     pub(super) fn columns(&self, kind: HeadKind, row: usize) -> Range<usize> {
         kind.columns(row, self.n(), self.target.visibility())
+    }
+
+    /// Checks that factors have this problem's heads, n and rank.
+    ///
+    /// # Errors
+    /// `OtherFactors`.
+    pub fn check_factors(&self, factors: &Factors) -> Result<(), FitError> {
+        let (found, wanted) = (factors.queries().dim(), (self.heads(), self.n(), self.rank));
+        if found == wanted { Ok(()) } else { Err(FitError::OtherFactors { found, wanted }) }
     }
 
     /// Whether every entry of the target is seen by some head; if not, kl_nats is infinite.

@@ -99,7 +99,7 @@ impl<'p> Search<'p> {
     }
 
     fn rough_path(&self, start: usize, caps: &[f64]) -> Result<Vec<Candidate>, FitError> {
-        let mut objective = Objective::new(self.problem);
+        let mut objective = Objective::new(self.problem, super::objective::Precision::F64);
         let mut factors = self.start(start, caps[0])?;
         let mut path = Vec::with_capacity(caps.len());
         for &cap in caps {
@@ -120,7 +120,7 @@ impl<'p> Search<'p> {
         let fitted: Vec<Candidate> = candidates
             .par_iter()
             .map(|candidate| {
-                let mut objective = Objective::new(self.problem);
+                let mut objective = Objective::new(self.problem, super::objective::Precision::F64);
                 let start: Factors =
                     capped::within_cap(&mut objective, candidate.solution.factors.clone(), cap);
                 let solution = capped::fit(&mut objective, &start, cap, self.options.fine)?;

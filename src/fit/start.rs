@@ -56,6 +56,7 @@ pub(super) fn spectral(
     seed: u64,
     division: Division,
 ) -> Result<Factors, FactorsError> {
+    crate::blas::single_threaded_blas();
     let (heads, n, d) = (problem.heads(), problem.n(), problem.rank());
     let fallback = random(problem, cap, seed)?;
     let mut queries = fallback.queries() * 0.1;

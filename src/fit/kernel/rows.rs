@@ -1,0 +1,95 @@
+//! Passes over one row of logits: extremes, exponentials, the cap's hinge, the gradient.
+
+use crate::simd::{Real, Simd};
+
+/// The least and the greatest of `z`; (∞, −∞) when empty.
+#[inline(always)]
+pub(super) fn extremes<T: Real, S: Simd<T>>(simd: S, z: &[T]) -> (f64, f64) {
+    let Some(&first) = z.first() else {
+        return (f64::INFINITY, f64::NEG_INFINITY);
+    };
+    let mut low = [simd.splat(first); 2];
+    let mut high = low;
+    let mut pairs = z.chunks_exact(2 * S::LANES);
+    for pair in &mut pairs {
+        for half in 0..2 {
+            let z = simd.load(&pair[half * S::LANES..]);
+            low[half] = simd.min(low[half], z);
+            high[half] = simd.max(high[half], z);
+        }
+    }
+    for rest in pairs.remainder().chunks(S::LANES) {
+        let z = simd.load_partial(rest, first);
+        low[0] = simd.min(low[0], z);
+        high[0] = simd.max(high[0], z);
+    }
+    let low = simd.least(simd.min(low[0], low[1]));
+    let high = simd.greatest(simd.max(high[0], high[1]));
+    (low.to_f64(), high.to_f64())
+}
+
+/// Replaces every z by exp(z − shift), `shift` being at least max z, and returns their sum.
+#[inline(always)]
+pub(super) fn exponentials<T: Real, S: Simd<T>>(simd: S, z: &mut [T], shift: T) -> f64 {
+    let shift = simd.splat(shift);
+    let mut sums = [simd.splat(T::default()); 2];
+    let mut pairs = z.chunks_exact_mut(2 * S::LANES);
+    for pair in &mut pairs {
+        for half in 0..2 {
+            let place = half * S::LANES;
+            let e = simd.exp(simd.sub(simd.load(&pair[place..]), shift));
+            simd.store(e, &mut pair[place..]);
+            sums[half] = simd.add(sums[half], e);
+        }
+    }
+    for rest in pairs.into_remainder().chunks_mut(S::LANES) {
+        // The lanes past the end add e^{LOWEST}, which vanishes beside the 1 of the greatest.
+        let e = simd.exp(simd.sub(simd.load_partial(rest, T::NEGATIVE_INFINITY), shift));
+        simd.store_partial(e, rest);
+        sums[0] = simd.add(sums[0], e);
+    }
+    simd.sum(simd.add(sums[0], sums[1])).to_f64()
+}
+
+/// Writes the gradient of (slope/2)·Σⱼ max(|zⱼ| − cap, 0)² to `gradient` and returns that sum.
+#[inline(always)]
+pub(super) fn hinge<T: Real, S: Simd<T>>(
+    simd: S,
+    z: &[T],
+    cap: f64,
+    slope: f64,
+    gradient: &mut [T],
+) -> f64 {
+    let zero = simd.splat(T::default());
+    let (cap, minus_cap) = (simd.splat(T::from_f64(cap)), simd.splat(T::from_f64(-cap)));
+    let factor = simd.splat(T::from_f64(slope));
+    let mut squares = zero;
+    for (z, gradient) in z.chunks(S::LANES).zip(gradient.chunks_mut(S::LANES)) {
+        let z = simd.load_partial(z, T::default());
+        let above = simd.max(simd.sub(z, cap), zero);
+        let excess = simd.add(above, simd.min(simd.sub(z, minus_cap), zero));
+        simd.store_partial(simd.mul(factor, excess), gradient);
+        squares = simd.mul_add(excess, excess, squares);
+    }
+    0.5 * slope * simd.sum(squares).to_f64()
+}
+
+/// Turns exponentials into a row's gradient: e ← scale·e, plus `extra` where there is one.
+#[inline(always)]
+pub(super) fn gradient<T: Real, S: Simd<T>>(simd: S, e: &mut [T], scale: f64, extra: Option<&[T]>) {
+    let scale = simd.splat(T::from_f64(scale));
+    match extra {
+        None => {
+            for e in e.chunks_mut(S::LANES) {
+                simd.store_partial(simd.mul(simd.load_partial(e, T::default()), scale), e);
+            }
+        }
+        Some(extra) => {
+            for (e, extra) in e.chunks_mut(S::LANES).zip(extra.chunks(S::LANES)) {
+                let extra = simd.load_partial(extra, T::default());
+                let scaled = simd.mul_add(simd.load_partial(e, T::default()), scale, extra);
+                simd.store_partial(scaled, e);
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Numbers in memory that starts on a cache line, so that vectors of it lie within one.
+
+use std::ops::{Deref, DerefMut};
+
+/// Numbers of a line: a whole cache line of float32, two of float64.
+const LINE: usize = 16;
+
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line<T>([T; LINE]);
+
+/// A vector of numbers aligned to 64 bytes, zero at first.
+#[derive(Clone, Default)]
+pub(crate) struct Buffer<T> {
+    lines: Vec<Line<T>>,
+    length: usize,
+}
+
+impl<T: Copy + Default> Buffer<T> {
+    /// `length` zeros.
+    pub fn zeros(length: usize) -> Self {
+        Self { lines: vec![Line([T::default(); LINE]); length.div_ceil(LINE)], length }
+    }
+
+    /// Makes room for `length` numbers; what they are is unspecified.
+    pub fn reserve(&mut self, length: usize) {
+        if length > self.length {
+            *self = Self::zeros(length);
+        }
+    }
+}
+
+impl<T> Deref for Buffer<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: `Line` is `repr(C)` around an array whose size is a multiple of its alignment, so
+        // the lines are `LINE * lines.len()` ≥ `length` numbers in a row, all initialised.
+        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.length) }
+    }
+}
+
+impl<T> DerefMut for Buffer<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above, and the lines are borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.length) }
+    }
+}
