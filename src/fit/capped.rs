@@ -5,6 +5,7 @@
 //! updated between them, the slope raised where the violation does not fall. What is left of the
 //! violation is removed by scaling the logits, so the cap holds exactly at the end.
 
+use super::curvature::Preconditioner;
 use super::factors::Factors;
 use super::lbfgs::{self, Ending, Minimum, Stopping};
 use super::objective::Objective;
@@ -147,10 +148,24 @@ pub(super) fn descend(
     relative_decrease: f64,
 ) -> Minimum {
     let stopping =
-        Stopping { iterations, gradient: 1e-9, relative_decrease, absolute_decrease: 1e-9 };
-    lbfgs::minimise(x.to_vec(), stopping, |x, gradient| {
-        objective.evaluate(x, Some(penalty), gradient).value
-    })
+        Stopping { iterations, gradient: 1e-9, relative_decrease, absolute_decrease: 1e-13 };
+    lbfgs::minimise(x.to_vec(), stopping, &mut Lagrangian { objective, penalty })
+}
+
+/// The augmented Lagrangian at fixed multipliers and slope.
+struct Lagrangian<'a, 'p> {
+    objective: &'a mut Objective<'p>,
+    penalty: &'a Penalty,
+}
+
+impl lbfgs::Smooth for Lagrangian<'_, '_> {
+    fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> f64 {
+        self.objective.evaluate(x, Some(self.penalty), gradient).value
+    }
+
+    fn preconditioner(&mut self, x: &[f64]) -> Option<Preconditioner> {
+        Preconditioner::at(self.objective.problem(), x, self.penalty)
+    }
 }
 
 /// Scales all logits down until the largest is within the cap, with room for the rounding of

@@ -1,9 +1,11 @@
-//! Limited-memory BFGS with a strong-Wolfe line search.
+//! Limited-memory BFGS with a strong-Wolfe line search, preconditioned where curvature is known.
 //!
 //! Nocedal and Wright, *Numerical Optimization*, 2nd ed.: algorithm 7.4 (two-loop recursion) with
 //! initial scaling (7.20), and algorithms 3.5 and 3.6 (line search), with cubic interpolation.
 
 use std::collections::VecDeque;
+
+use super::curvature::Preconditioner;
 
 /// Pairs of steps and gradient changes kept.
 const MEMORY: usize = 12;
@@ -51,15 +53,26 @@ pub(super) struct Minimum {
 /// How many iterations the decrease is judged over.
 const PATIENCE: usize = 10;
 
-/// Minimises `objective`, which returns the value at x and writes its gradient.
-pub(super) fn minimise(
-    x: Vec<f64>,
-    stopping: Stopping,
-    mut objective: impl FnMut(&[f64], &mut [f64]) -> f64,
-) -> Minimum {
+/// Iterations between two looks at the curvature.
+const REFRESH: usize = 100;
+
+/// What is minimised.
+pub(super) trait Smooth {
+    /// The value at x; writes the gradient.
+    fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> f64;
+
+    /// An approximate inverse of the Hessian near x, if there is one.
+    fn preconditioner(&mut self, _x: &[f64]) -> Option<Preconditioner> {
+        None
+    }
+}
+
+/// Minimises `objective` from x.
+pub(super) fn minimise(x: Vec<f64>, stopping: Stopping, objective: &mut impl Smooth) -> Minimum {
     let length = x.len();
     let mut at = Point { value: 0.0, gradient: vec![0.0; length], x };
-    at.value = objective(&at.x, &mut at.gradient);
+    at.value = objective.evaluate(&at.x, &mut at.gradient);
+    let mut preconditioner = None;
     let mut history = History::default();
     let mut values = VecDeque::with_capacity(PATIENCE);
     let mut iterations = 0;
@@ -81,18 +94,25 @@ pub(super) fn minimise(
             break Ending::Limit;
         }
         values.push_back(at.value);
-        let mut direction = history.direction(&at.gradient);
+        if iterations % REFRESH == 0 {
+            preconditioner = objective.preconditioner(&at.x);
+        }
+        let preconditioner = preconditioner.as_ref();
+        let mut direction = history.direction(&at.gradient, preconditioner);
         let mut slope = dot(&direction, &at.gradient);
         if slope >= 0.0 {
             // Rounding has spoilt the curvature information: begin again with steepest descent.
             history = History::default();
-            direction = history.direction(&at.gradient);
+            direction = history.direction(&at.gradient, preconditioner);
             slope = dot(&direction, &at.gradient);
         }
-        let first_step =
-            if history.pairs.is_empty() { (1.0 / norm_max(&at.gradient)).min(1.0) } else { 1.0 };
+        let first_step = if history.pairs.is_empty() && preconditioner.is_none() {
+            (1.0 / norm_max(&at.gradient)).min(1.0)
+        } else {
+            1.0
+        };
         iterations += 1;
-        let Some(next) = line_search(&at, &direction, slope, first_step, &mut objective) else {
+        let Some(next) = line_search(&at, &direction, slope, first_step, objective) else {
             if history.pairs.is_empty() {
                 // Not even the gradient's direction descends any more: rounding is all that is left.
                 break Ending::Stationary;
@@ -131,8 +151,9 @@ impl History {
         }
     }
 
-    /// −H·gradient by the two-loop recursion.
-    fn direction(&self, gradient: &[f64]) -> Vec<f64> {
+    /// −H·gradient by the two-loop recursion, from B⁻¹ where there is one, and scaled by (7.20) in
+    /// its metric.
+    fn direction(&self, gradient: &[f64], preconditioner: Option<&Preconditioner>) -> Vec<f64> {
         let mut direction: Vec<f64> = gradient.iter().map(|g| -g).collect();
         let mut shares = Vec::with_capacity(self.pairs.len());
         for (step, change, inverse) in self.pairs.iter().rev() {
@@ -140,8 +161,15 @@ impl History {
             add(&mut direction, -share, change);
             shares.push(share);
         }
+        if let Some(preconditioner) = preconditioner {
+            preconditioner.apply(&mut direction);
+        }
         if let Some((_, change, inverse)) = self.pairs.back() {
-            let scale = 1.0 / (inverse * dot(change, change));
+            let mut scaled = change.clone();
+            if let Some(preconditioner) = preconditioner {
+                preconditioner.apply(&mut scaled);
+            }
+            let scale = 1.0 / (inverse * dot(change, &scaled));
             direction.iter_mut().for_each(|v| *v *= scale);
         }
         for ((step, change, inverse), share) in self.pairs.iter().zip(shares.into_iter().rev()) {
@@ -167,7 +195,7 @@ fn line_search(
     direction: &[f64],
     slope: f64,
     first_step: f64,
-    objective: &mut impl FnMut(&[f64], &mut [f64]) -> f64,
+    objective: &mut impl Smooth,
 ) -> Option<Point> {
     let start = Trial { step: 0.0, value: from.value, slope };
     let mut best: Option<Point> = None;
@@ -176,7 +204,7 @@ fn line_search(
     for _ in 0..SEARCH_LIMIT {
         let x: Vec<f64> = from.x.iter().zip(direction).map(|(x, p)| x + step * p).collect();
         let mut gradient = vec![0.0; x.len()];
-        let value = objective(&x, &mut gradient);
+        let value = objective.evaluate(&x, &mut gradient);
         let trial = Trial { step, value, slope: dot(&gradient, direction) };
         let descends = value <= start.value + ARMIJO * step * slope && value.is_finite();
         if descends && best.as_ref().is_none_or(|best| value < best.value) {
@@ -233,6 +261,12 @@ fn norm_max(x: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
+    impl<F: FnMut(&[f64], &mut [f64]) -> f64> Smooth for F {
+        fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> f64 {
+            self(x, gradient)
+        }
+    }
+
     const STOPPING: Stopping = Stopping {
         iterations: 500,
         gradient: 1e-9,
@@ -242,17 +276,18 @@ mod tests {
 
     #[test]
     fn finds_rosenbrocks_minimum() {
-        let minimum = minimise(vec![-1.2, 1.0, -1.2, 1.0], STOPPING, |x, g| {
-            g.fill(0.0);
-            let mut value = 0.0;
-            for i in 0..3 {
-                let (a, b) = (1.0 - x[i], x[i + 1] - x[i] * x[i]);
-                value += a * a + 100.0 * b * b;
-                g[i] += -2.0 * a - 400.0 * x[i] * b;
-                g[i + 1] += 200.0 * b;
-            }
-            value
-        });
+        let minimum =
+            minimise(vec![-1.2, 1.0, -1.2, 1.0], STOPPING, &mut |x: &[f64], g: &mut [f64]| {
+                g.fill(0.0);
+                let mut value = 0.0;
+                for i in 0..3 {
+                    let (a, b) = (1.0 - x[i], x[i + 1] - x[i] * x[i]);
+                    value += a * a + 100.0 * b * b;
+                    g[i] += -2.0 * a - 400.0 * x[i] * b;
+                    g[i + 1] += 200.0 * b;
+                }
+                value
+            });
         assert_eq!(minimum.ending, Ending::Stationary);
         for x in &minimum.x {
             assert!((x - 1.0).abs() < 1e-6, "{:?}", minimum.x);
@@ -262,7 +297,7 @@ mod tests {
     #[test]
     fn an_ill_conditioned_quadratic_reaches_its_gradient_tolerance() {
         let patient = Stopping { iterations: 5000, ..STOPPING };
-        let minimum = minimise(vec![1.0; 50], patient, |x, g| {
+        let minimum = minimise(vec![1.0; 50], patient, &mut |x: &[f64], g: &mut [f64]| {
             let mut value = 0.0;
             for (i, (x, g)) in x.iter().zip(g).enumerate() {
                 let curvature = 10f64.powf(i as f64 / 12.0);
@@ -283,12 +318,12 @@ mod tests {
     #[test]
     fn a_limit_and_a_value_that_is_not_finite_are_reported() {
         let one = Stopping { iterations: 1, ..STOPPING };
-        let slow = minimise(vec![3.0, 1.0], one, |x, g| {
+        let slow = minimise(vec![3.0, 1.0], one, &mut |x: &[f64], g: &mut [f64]| {
             g.copy_from_slice(&[x[0].powi(3), 100.0 * x[1]]);
             0.25 * x[0].powi(4) + 50.0 * x[1] * x[1]
         });
         assert_eq!(slow.ending, Ending::Limit);
-        let broken = minimise(vec![1.0], STOPPING, |_, g| {
+        let broken = minimise(vec![1.0], STOPPING, &mut |_: &[f64], g: &mut [f64]| {
             g[0] = f64::NAN;
             f64::NAN
         });

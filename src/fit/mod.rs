@@ -1,6 +1,7 @@
 //! What low rank can do: the best low-rank logits for a target, capped, and the floor beneath them.
 
 mod capped;
+mod curvature;
 mod evaluator;
 mod factors;
 mod floor;

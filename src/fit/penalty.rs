@@ -37,6 +37,16 @@ impl Penalty {
         (value, sign * (shifted - plain))
     }
 
+    /// Whether the penalty curves at a pair: where the cap, moved by the pair's multiplier, is passed.
+    pub fn acts(&self, z: f64, multiplier: f64) -> bool {
+        let (sign, lambda) = if multiplier == 0.0 {
+            (z.signum(), 0.0)
+        } else {
+            (multiplier.signum(), multiplier.abs())
+        };
+        lambda + self.slope * (sign * z - self.cap) > 0.0
+    }
+
     /// One row's multipliers after an update at its visible logits `z`, of which the first is of
     /// column `first`.
     pub fn update_row(

@@ -30,11 +30,11 @@ pub struct SearchOptions {
 impl Default for SearchOptions {
     fn default() -> Self {
         Self {
-            starts: 8,
+            starts: 12,
             seed: 0,
             polished: 3,
-            rough: Effort { iterations: 4000, relative_decrease: 1e-4, ..Effort::default() },
-            fine: Effort { iterations: 20_000, relative_decrease: 3e-6, ..Effort::default() },
+            rough: Effort { iterations: 1500, relative_decrease: 2e-4, ..Effort::default() },
+            fine: Effort { iterations: 8000, relative_decrease: 5e-7, ..Effort::default() },
         }
     }
 }

@@ -1,0 +1,343 @@
+//! How strongly the augmented Lagrangian curves in each query and each key alone: the d × d blocks on
+//! the diagonal of its (positive semidefinite) Gauss–Newton matrix, as a preconditioner.
+//!
+//! With sₕᵢ the target's mass of row i that falls to head h, p its probabilities, and hᵢⱼ = ρ where the
+//! cap acts on zᵢⱼ, and 0 elsewhere:
+//!
+//! > query i: (Σⱼ (s p + h)ᵢⱼ kⱼkⱼᵀ − sᵢ k̄ᵢk̄ᵢᵀ)/(n·d), k̄ᵢ = Σⱼ pᵢⱼkⱼ;  key j: Σᵢ (s p + h)ᵢⱼ qᵢqᵢᵀ/(n·d).
+//!
+//! Rows of attention differ in curvature by orders of magnitude (a row that is nearly certain has
+//! none), which is what a quasi-Newton method that starts from a multiple of the identity spends most
+//! of its iterations learning.
+
+use nalgebra::{Cholesky, DMatrix};
+use ndarray::linalg::general_mat_mul;
+use ndarray::{Array2, ArrayView2, Axis, s};
+use rayon::prelude::*;
+
+use super::factors::{matrix, weights_of};
+use super::penalty::Penalty;
+use super::problem::Problem;
+use crate::simd::{Kernel, Real as _, Simd};
+
+/// What is added to every block, as a share of the mean curvature: nearly certain rows must not
+/// take steps without bound.
+const DAMPING: f64 = 0.1;
+/// Rows whose probabilities are held at once.
+const BLOCK_ROWS: usize = 96;
+/// Columns of a product that one thread works on.
+const CHUNK: usize = 256;
+
+/// The inverses of the damped blocks, and 1 for each of the head weights.
+pub(super) struct Preconditioner {
+    d: usize,
+    /// By head, queries and then keys: d × d each, one after the other. float32: an approximation
+    /// is all that a preconditioner is.
+    inverses: Vec<f32>,
+}
+
+impl Preconditioner {
+    /// The blocks at x, or none where they are not finite.
+    pub fn at(problem: &Problem, x: &[f64], penalty: &Penalty) -> Option<Self> {
+        Self::inverted(&Self::blocks(problem, x, penalty), problem.n(), problem.rank())
+    }
+
+    /// n·d times the blocks of queries and keys, by head: of each its lower triangle, row by row.
+    fn blocks(problem: &Problem, x: &[f64], penalty: &Penalty) -> Vec<[Array2<f64>; 2]> {
+        let (n, d, heads) = (problem.n(), problem.rank(), problem.heads());
+        crate::blas::single_threaded_blas();
+        let pairs = d * (d + 1) / 2;
+        let parts: Vec<Part> = (0..heads)
+            .map(|head| {
+                let pair = &x[2 * head * n * d..2 * (head + 1) * n * d];
+                let (q, k) = (matrix(&pair[..n * d], n, d), matrix(&pair[n * d..], n, d));
+                Part { q, k, query_outer: outer(q), key_outer: outer(k) }
+            })
+            .collect();
+        let mut blocks: Vec<[Array2<f64>; 2]> =
+            (0..heads).map(|_| [Array2::zeros((n, pairs)), Array2::zeros((n, pairs))]).collect();
+        let log_weights: Vec<f64> =
+            weights_of(x, heads, n, d).iter().map(|w| w.max(f64::MIN_POSITIVE).ln()).collect();
+        for first in (0..n).step_by(BLOCK_ROWS) {
+            let rows = first..n.min(first + BLOCK_ROWS);
+            let logs: Vec<LogSoftmax> = (0..heads)
+                .map(|head| LogSoftmax::of(problem, &parts[head], head, rows.clone()))
+                .collect();
+            for head in 0..heads {
+                let masses = masses(problem, &logs, &log_weights, head, rows.start);
+                let (weights, mean_keys) = logs[head].weights(&parts[head], &masses, penalty, head);
+                let columns = logs[head].columns.clone();
+                let [queries, keys] = &mut blocks[head];
+                let mut to = queries.slice_mut(s![rows.clone(), ..]);
+                let seen = parts[head].key_outer.slice(s![columns.clone(), ..]);
+                general_mat_mul(1.0, &weights, &seen, 0.0, &mut to);
+                for ((mut to, mean), mass) in
+                    to.rows_mut().into_iter().zip(mean_keys.rows()).zip(&masses)
+                {
+                    let mut place = 0;
+                    for a in 0..d {
+                        for b in 0..=a {
+                            to[place] -= mass * mean[a] * mean[b];
+                            place += 1;
+                        }
+                    }
+                }
+                let mut to = keys.slice_mut(s![columns, ..]);
+                let outer = parts[head].query_outer.slice(s![rows.clone(), ..]);
+                let chunks: Vec<_> = to
+                    .axis_chunks_iter_mut(Axis(0), CHUNK)
+                    .zip(weights.axis_chunks_iter(Axis(1), CHUNK))
+                    .collect();
+                chunks.into_par_iter().for_each(|(mut to, weights)| {
+                    general_mat_mul(1.0, &weights.t(), &outer, 1.0, &mut to);
+                });
+            }
+        }
+        blocks
+    }
+
+    fn inverted(blocks: &[[Array2<f64>; 2]], n: usize, d: usize) -> Option<Self> {
+        let diagonal = |row: &[f64]| (0..d).map(|a| row[a * (a + 3) / 2]).sum::<f64>();
+        let rows = || blocks.iter().flatten().flat_map(|side| side.outer_iter());
+        let trace: f64 = rows().filter_map(|row| row.to_slice().map(diagonal)).sum();
+        let damping = DAMPING * trace / (rows().count() * d) as f64;
+        let scale = (n * d) as f64;
+        let mut inverses = vec![0.0f32; rows().count() * d * d];
+        let rows: Vec<_> = rows().collect();
+        inverses
+            .par_chunks_mut(d * d)
+            .zip(&rows)
+            .with_min_len(64)
+            .map(|(to, row)| {
+                let block = DMatrix::from_fn(d, d, |a, b| {
+                    let (high, low) = (a.max(b), a.min(b));
+                    row[high * (high + 1) / 2 + low] + if a == b { damping } else { 0.0 }
+                });
+                let inverse = Cholesky::new(block)?.inverse();
+                to.iter_mut().zip(inverse.iter()).for_each(|(to, v)| *to = (v * scale) as f32);
+                to.iter().all(|v| v.is_finite()).then_some(())
+            })
+            .collect::<Option<Vec<()>>>()?;
+        Some(Self { d, inverses })
+    }
+
+    /// v ← B⁻¹v.
+    pub fn apply(&self, v: &mut [f64]) {
+        f32::run(Apply { preconditioner: self, v });
+    }
+}
+
+/// One product of every block with its part of a vector, in float32.
+struct Apply<'a> {
+    preconditioner: &'a Preconditioner,
+    v: &'a mut [f64],
+}
+
+impl Kernel<f32> for Apply<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd<f32>>(self, simd: S) {
+        let Preconditioner { d, inverses } = self.preconditioner;
+        let d = *d;
+        let mut result = vec![0.0f32; d];
+        // float32 has no room for the least gradients: divide by the greatest.
+        let greatest = self.v.iter().fold(f64::MIN_POSITIVE, |most, v| most.max(v.abs()));
+        for (v, inverse) in self.v.chunks_mut(d).zip(inverses.chunks_exact(d * d)) {
+            result.fill(0.0);
+            for (column, v) in inverse.chunks_exact(d).zip(&*v) {
+                let v = simd.splat((v / greatest) as f32);
+                for (to, m) in result.chunks_mut(S::LANES).zip(column.chunks(S::LANES)) {
+                    let sum =
+                        simd.mul_add(simd.load_partial(m, 0.0), v, simd.load_partial(to, 0.0));
+                    simd.store_partial(sum, to);
+                }
+            }
+            v.iter_mut().zip(&result).for_each(|(v, result)| *v = f64::from(*result) * greatest);
+        }
+    }
+}
+
+/// One head's factors, and the products of each row's entries two by two, (n, d(d + 1)/2).
+struct Part<'x> {
+    q: ArrayView2<'x, f64>,
+    k: ArrayView2<'x, f64>,
+    query_outer: Array2<f64>,
+    key_outer: Array2<f64>,
+}
+
+fn outer(m: ArrayView2<'_, f64>) -> Array2<f64> {
+    let (n, d) = m.dim();
+    let mut products = Array2::zeros((n, d * (d + 1) / 2));
+    for (mut to, row) in products.rows_mut().into_iter().zip(m.rows()) {
+        let mut place = 0;
+        for a in 0..d {
+            for b in 0..=a {
+                to[place] = row[a] * row[b];
+                place += 1;
+            }
+        }
+    }
+    products
+}
+
+/// The logits of a block of rows and, for each row, what makes them log-probabilities.
+struct LogSoftmax {
+    rows: std::ops::Range<usize>,
+    columns: std::ops::Range<usize>,
+    /// What each row sees.
+    seen: Vec<std::ops::Range<usize>>,
+    z: Array2<f64>,
+    /// log Σ exp z.
+    log_sums: Vec<f64>,
+}
+
+impl LogSoftmax {
+    fn of(problem: &Problem, part: &Part<'_>, head: usize, rows: std::ops::Range<usize>) -> Self {
+        let kind = problem.layout().heads()[head];
+        let seen: Vec<_> = rows.clone().map(|row| problem.columns(kind, row)).collect();
+        let columns = seen[0].start..seen[seen.len() - 1].end;
+        let mut z = Array2::zeros((rows.len(), columns.len()));
+        let scale = 1.0 / (problem.rank() as f64).sqrt();
+        let (q, k) = (part.q.slice(s![rows.clone(), ..]), part.k.slice(s![columns.clone(), ..]));
+        general_mat_mul(scale, &q, &k.t(), 0.0, &mut z);
+        let log_sums = z
+            .rows()
+            .into_iter()
+            .zip(&seen)
+            .map(|(z, seen)| {
+                let z = z.slice(s![seen.start - columns.start..seen.end - columns.start]);
+                let greatest = z.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                greatest + z.iter().map(|z| (z - greatest).exp()).sum::<f64>().ln()
+            })
+            .collect();
+        Self { rows, columns, seen, z, log_sums }
+    }
+
+    /// log p of a pair, −∞ where the head does not see it.
+    fn log_p(&self, local: usize, column: usize) -> f64 {
+        if self.seen[local].contains(&column) {
+            self.z[[local, column - self.columns.start]] - self.log_sums[local]
+        } else {
+            f64::NEG_INFINITY
+        }
+    }
+
+    /// s·p + h of every pair, and k̄ of every row.
+    fn weights(
+        &self,
+        part: &Part<'_>,
+        masses: &[f64],
+        penalty: &Penalty,
+        head: usize,
+    ) -> (Array2<f64>, Array2<f64>) {
+        let mut weights = Array2::zeros(self.z.dim());
+        for (local, seen) in self.seen.iter().enumerate() {
+            for column in seen.clone() {
+                weights[[local, column - self.columns.start]] = self.log_p(local, column).exp();
+            }
+        }
+        let mean_keys = weights.dot(&part.k.slice(s![self.columns.clone(), ..]));
+        for (local, seen) in self.seen.iter().enumerate() {
+            let mut multipliers =
+                penalty.multipliers[head][self.rows.start + local].iter().peekable();
+            for column in seen.clone() {
+                let place = [local, column - self.columns.start];
+                let multiplier = multipliers
+                    .next_if(|(other, _)| *other as usize == column)
+                    .map_or(0.0, |&(_, multiplier)| multiplier);
+                let acts = penalty.acts(self.z[place], multiplier);
+                weights[place] =
+                    masses[local] * weights[place] + if acts { penalty.slope } else { 0.0 };
+            }
+        }
+        (weights, mean_keys)
+    }
+}
+
+/// sₕᵢ for the rows of a block: the target's mass that falls to `head`.
+fn masses(
+    problem: &Problem,
+    logs: &[LogSoftmax],
+    log_weights: &[f64],
+    head: usize,
+    first: usize,
+) -> Vec<f64> {
+    (0..logs[head].log_sums.len())
+        .map(|local| {
+            if logs.len() == 1 {
+                return 1.0;
+            }
+            let (columns, a) = problem.target().row(first + local);
+            columns
+                .iter()
+                .zip(a)
+                .map(|(&column, a)| {
+                    let joint = |h: usize| log_weights[h] + logs[h].log_p(local, column as usize);
+                    let here = joint(head);
+                    let total: f64 = (0..logs.len()).map(|h| (joint(h) - here).exp()).sum();
+                    if here.is_finite() { a / total } else { 0.0 }
+                })
+                .sum()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fit::objective::{Objective, Precision};
+    use crate::target::{Family, Parameters, Visibility};
+
+    /// A query's block is the Hessian itself, since the gradient with respect to it is that of a
+    /// softmax regression.
+    #[test]
+    fn a_query_s_block_is_its_hessian() {
+        let band = Parameters { window: Some(6), ..Parameters::default() };
+        let family = Family::from_parameters("dirichlet-band", &band).unwrap();
+        let target = family.build(30, 5, Visibility::Causal).unwrap();
+        let (n, d) = (30, 3);
+        let problem = Problem::new(target, "global".parse().unwrap(), d).unwrap();
+        let x = super::super::start::random(&problem, 8.0, 5).unwrap().to_vector();
+        let mut objective = Objective::new(&problem, Precision::F64);
+        let mut penalty = Penalty::new(&problem, 0.4, 0.3);
+        penalty.multipliers = objective.updated_multipliers(&x, &penalty);
+        let [queries, _] = &Preconditioner::blocks(&problem, &x, &penalty)[0];
+        let mut slopes = |row: usize, a: usize, offset: f64| {
+            let mut moved = x.clone();
+            moved[row * d + a] += offset;
+            let mut gradient = vec![0.0; x.len()];
+            objective.evaluate(&moved, Some(&penalty), &mut gradient);
+            gradient[row * d..(row + 1) * d].to_vec()
+        };
+        for row in 0..n {
+            for a in 0..d {
+                let h = 1e-6;
+                let (above, below) = (slopes(row, a, h), slopes(row, a, -h));
+                for b in 0..=a {
+                    let difference = (above[b] - below[b]) / (2.0 * h) * (n * d) as f64;
+                    let block = queries[[row, a * (a + 1) / 2 + b]];
+                    let off = (difference - block).abs();
+                    assert!(off < 1e-5, "row {row}, ({a}, {b}): {block} against {difference}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn applying_it_inverts_the_damped_blocks() {
+        let preconditioner = Preconditioner::inverted(
+            &[[ndarray::arr2(&[[4.0, 1.0, 3.0]]), ndarray::arr2(&[[1.0, 0.0, 2.0]])]],
+            1,
+            2,
+        )
+        .unwrap();
+        // Damping is a tenth of the mean of the diagonals 4, 3, 1, 2.
+        let (a, b, c) = (4.25, 1.0, 3.25);
+        let mut v = [a + 2.0 * b, b + 2.0 * c, 1.25, 0.0, 7.0];
+        preconditioner.apply(&mut v);
+        for (v, expected) in v.iter().zip([2.0, 4.0, 2.0, 0.0, 7.0]) {
+            assert!((v - expected).abs() < 1e-5, "{v} against {expected}");
+        }
+    }
+}
