@@ -19,9 +19,9 @@ pub use figure::{
 };
 pub use files::write_whole;
 pub use fit::{
-    Candidate, Effort, Factors, FactorsError, FitError, Floor, FrontierPoint, LARGEST_CAP, Needed,
-    Outcome, Problem, SearchOptions, Solution, check_cap, check_tolerance, frontier, needed_logit,
-    norm_product,
+    BoundKind, Candidate, Effort, Factors, FactorsError, FitError, Floor, FrontierPoint,
+    LARGEST_CAP, LowerBound, LowerBounds, Needed, Outcome, Problem, SearchOptions, Solution,
+    check_cap, check_tolerance, frontier, lower_bound, needed_logit, norm_product,
 };
 pub use lm::{
     Arm, Corpus, Dtype, EvalRecord, Evaluation, Forward, HeadProbe, HeadRecord, HeadStatistics,

@@ -1,5 +1,6 @@
 //! What low rank can do: the best low-rank logits for a target, capped, and the floor beneath them.
 
+mod bounds;
 mod capped;
 mod factors;
 mod floor;
@@ -13,6 +14,7 @@ mod rowwise;
 mod search;
 mod start;
 
+pub use bounds::{BoundKind, LowerBound, LowerBounds, lower_bound};
 pub use capped::{Effort, Outcome, Solution, norm_product};
 pub use factors::{Factors, FactorsError};
 pub use floor::Floor;
