@@ -24,4 +24,4 @@ pub use train_run::{TrainResult, train};
 
 /// Raised when the meaning or the method of a measurement changes, so that rows measured before are
 /// measured again.
-const MEASUREMENT_VERSION: u32 = 1;
+const MEASUREMENT_VERSION: u32 = 2;
