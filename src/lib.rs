@@ -21,7 +21,8 @@ pub use files::write_whole;
 pub use fit::{
     BoundKind, Candidate, Effort, Factors, FactorsError, FitError, Floor, FrontierPoint,
     LARGEST_CAP, LowerBound, LowerBounds, Needed, Outcome, Problem, SearchOptions, Solution,
-    check_cap, check_tolerance, frontier, lower_bound, needed_logit, norm_product,
+    check_cap, check_tolerance, constructions, fourier_features, frontier, lower_bound,
+    moment_curve, needed_logit, norm_product, random_codes,
 };
 pub use lm::{
     Arm, Corpus, Dtype, EvalRecord, Evaluation, Forward, HeadProbe, HeadRecord, HeadStatistics,

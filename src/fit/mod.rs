@@ -2,6 +2,7 @@
 
 mod bounds;
 mod capped;
+mod construct;
 mod factors;
 mod floor;
 mod frontier;
@@ -16,6 +17,7 @@ mod start;
 
 pub use bounds::{BoundKind, LowerBound, LowerBounds, lower_bound};
 pub use capped::{Effort, Outcome, Solution, norm_product};
+pub use construct::{constructions, fourier_features, moment_curve, random_codes};
 pub use factors::{Factors, FactorsError};
 pub use floor::Floor;
 pub use frontier::{FrontierPoint, frontier};
