@@ -116,6 +116,10 @@ fn a_frontier_has_one_certified_row_a_cap() {
         let off = (inflation - number(row, "inflation")).abs();
         assert!(off < 1e-12 * inflation, "inflation off by {off}: {row:?}");
         assert!(number(row, "floor_kl_nats") <= number(row, "kl_nats"), "{row:?}");
+        let bound = number(row, "lower_bound_max_abs_logit");
+        assert!(bound >= number(row, "floor_max_abs_logit"), "under the floor: {row:?}");
+        assert!(bound <= number(row, "max_abs_logit"), "above the fit: {row:?}");
+        assert!(!row["lower_bound_by"].is_empty(), "{row:?}");
         assert!(["converged", "step-limit"].contains(&row["outcome"].as_str()), "{row:?}");
     }
     assert!(number(&rows[1], "kl_nats") < number(&rows[0], "kl_nats"), "{rows:?}");

@@ -266,6 +266,30 @@ fn rows_of_another_kind_are_refused_and_left() {
     assert_eq!(folder.read(ROWS), "a,b\n1,2\n");
 }
 
+#[test]
+fn rows_of_a_file_that_lacks_newer_columns_are_kept() {
+    let folder = measured();
+    let (header, rows) = folder.csv(ROWS);
+    let older: Vec<&String> =
+        header.iter().filter(|name| !name.starts_with("lower_bound_")).collect();
+    assert_eq!(older.len() + 2, header.len(), "{header:?}");
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(&older).unwrap();
+    // All but the last cell's rows.
+    for row in &rows[..rows.len() - 1] {
+        writer.write_record(older.iter().map(|&name| &row[name])).unwrap();
+    }
+    folder.write(ROWS, writer.into_inner().unwrap());
+    let printed = folder.done(&["sweep", "tiny.toml"]);
+    assert!(printed.contains("1 cells measured, 15 there before"), "{printed}");
+    let (again, mixed) = folder.csv(ROWS);
+    assert_eq!(again, header, "what is written has every column");
+    assert_eq!(mixed.len(), rows.len());
+    assert_eq!(mixed[0]["lower_bound_by"], "");
+    assert_eq!(mixed[0]["kl_nats"], rows[0]["kl_nats"]);
+    assert_ne!(mixed[rows.len() - 1]["lower_bound_by"], "");
+}
+
 /// Starts the long study on one thread and waits until two of its cells have their rows.
 fn under_way(folder: &Folder) -> Child {
     folder.write("long.toml", LONG);

@@ -7,9 +7,9 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use rank_study::{
-    Candidate, FRONTIER_COLUMNS, FrontierLabel, FrontierPoint, Layout, Manifest, Problem, Row,
-    SearchOptions, check_cap, check_tolerance, frontier, frontier_rows, needed_logit, needed_row,
-    to_csv, write_factors,
+    Candidate, FRONTIER_COLUMNS, FrontierLabel, FrontierPoint, Layout, LowerBounds, Manifest,
+    Problem, Row, SearchOptions, check_cap, check_tolerance, frontier, frontier_rows, needed_logit,
+    needed_row, to_csv, write_factors,
 };
 
 use super::family::FamilyFlags;
@@ -122,11 +122,12 @@ impl Job<'_> {
     }
 
     fn frontier(&self, caps: &[f64]) -> Result<Vec<Row>> {
+        let mut bounds = LowerBounds::new(&self.problem);
         let mut saved = Ok(Vec::new());
         let mut last_said = None;
         let points = frontier(&self.problem, caps, self.options, |points| {
             if saved.is_ok() {
-                saved = self.save(points);
+                saved = self.save(points, &mut bounds);
             }
             let line = points.iter().map(|p| format!("{}: {}", p.cap, kl(p))).collect::<Vec<_>>();
             let line = line.join("  ");
@@ -137,12 +138,12 @@ impl Job<'_> {
         })
         .context("--caps")?;
         saved?;
-        self.save(&points)
+        self.save(&points, &mut bounds)
     }
 
-    fn save(&self, points: &[FrontierPoint]) -> Result<Vec<Row>> {
+    fn save(&self, points: &[FrontierPoint], bounds: &mut LowerBounds<'_>) -> Result<Vec<Row>> {
         let wall_time_s = self.started.elapsed().as_secs_f64() / points.len() as f64;
-        let mut rows = frontier_rows(&self.problem, &self.label, points, wall_time_s);
+        let mut rows = frontier_rows(&self.problem, &self.label, points, bounds, wall_time_s);
         for (row, point) in rows.iter_mut().zip(points) {
             self.certify(row, point.best.as_ref(), &format!("cap-{}", point.cap))?;
         }

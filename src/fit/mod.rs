@@ -1,8 +1,13 @@
 //! What low rank can do: the best low-rank logits for a target, capped, and the floor beneath them.
 
+mod bounds;
 mod capped;
+<<<<<<< HEAD
 mod curvature;
 mod evaluator;
+=======
+mod construct;
+>>>>>>> bounds
 mod factors;
 mod floor;
 mod frontier;
@@ -15,8 +20,13 @@ mod problem;
 mod search;
 mod start;
 
+pub use bounds::{BoundKind, LowerBound, LowerBounds, lower_bound};
 pub use capped::{Effort, Outcome, Solution, norm_product};
+<<<<<<< HEAD
 pub use evaluator::Evaluator;
+=======
+pub use construct::{constructions, fourier_features, moment_curve, random_codes};
+>>>>>>> bounds
 pub use factors::{Factors, FactorsError};
 pub use floor::Floor;
 pub use frontier::{FrontierPoint, frontier};

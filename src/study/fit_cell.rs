@@ -7,8 +7,8 @@ use super::StudyError;
 use super::definition::{FitGoal, FitStudy};
 use super::row::Row;
 use crate::fit::{
-    Candidate, Factors, Floor, FrontierPoint, Needed, Outcome, Problem, SearchOptions, frontier,
-    needed_logit, norm_product,
+    Candidate, Factors, Floor, FrontierPoint, LowerBounds, Needed, Outcome, Problem, SearchOptions,
+    frontier, needed_logit, norm_product,
 };
 use crate::target::{Family, Layout, Visibility};
 
@@ -134,7 +134,13 @@ impl FitCell {
             FitGoal::Caps(caps) => {
                 let points = frontier(&problem, caps, self.search, |_| ())?;
                 let wall_time_s = started.elapsed().as_secs_f64() / points.len() as f64;
-                frontier_rows(&problem, &label, &points, wall_time_s)
+                frontier_rows(
+                    &problem,
+                    &label,
+                    &points,
+                    &mut LowerBounds::new(&problem),
+                    wall_time_s,
+                )
             }
             FitGoal::Tolerances(tolerances) => {
                 let mut rows = Vec::new();
@@ -157,11 +163,13 @@ impl FitCell {
     }
 }
 
-/// The rows of E*(L), one a cap. `wall_time_s` is each row's share of the search.
+/// The rows of E*(L), one a cap, each with the lower bound on L*(ε) at ε = its kl_nats.
+/// `wall_time_s` is each row's share of the search.
 pub fn frontier_rows(
     problem: &Problem,
     label: &FrontierLabel,
     points: &[FrontierPoint],
+    bounds: &mut LowerBounds<'_>,
     wall_time_s: f64,
 ) -> Vec<Row> {
     let floor = Floor::new(problem);
@@ -178,6 +186,7 @@ pub fn frontier_rows(
                     solution.max_abs_logit,
                     floor.max_abs_logit(solution.kl_nats),
                 );
+                set_lower_bound(&mut row, bounds, solution.kl_nats);
                 row.set("outcome", solution.outcome.name());
                 row.set("iterations", solution.iterations);
                 row.set("evaluations", solution.evaluations);
@@ -190,7 +199,8 @@ pub fn frontier_rows(
 }
 
 /// The row of L*(ε). `floor_max_abs_logit` is L⁰(ε), and `inflation` L*(ε)/L⁰(ε); where ε was not
-/// reached there is no inflation, and `kl_nats` is the least error found.
+/// reached there is no inflation, and `kl_nats` is the least error found. The lower bound is on L*(ε),
+/// reached or not.
 pub fn needed_row(
     problem: &Problem,
     label: &FrontierLabel,
@@ -203,6 +213,7 @@ pub fn needed_row(
     row.set("tolerance", tolerance);
     let needed = floor.max_abs_logit(tolerance);
     row.set_some("floor_max_abs_logit", needed);
+    set_lower_bound(&mut row, &mut LowerBounds::new(problem), tolerance);
     if let Some(Candidate { solution, .. }) = &found.best {
         row.set("cap", solution.max_abs_logit);
         row.set("floor_kl_nats", floor.kl_nats(solution.max_abs_logit));
@@ -220,6 +231,13 @@ fn set_inflation(row: &mut Row, reached: f64, floor: Option<f64>) {
     row.set_some("floor_max_abs_logit", floor);
     // A floor of 0 is met by no logits at all: there is nothing to divide by.
     row.set_some("inflation", floor.filter(|&floor| floor > 0.0).map(|floor| reached / floor));
+}
+
+fn set_lower_bound(row: &mut Row, bounds: &mut LowerBounds<'_>, kl_nats: f64) {
+    if let Some(bound) = bounds.at(kl_nats) {
+        row.set("lower_bound_max_abs_logit", bound.max_abs_logit);
+        row.set("lower_bound_by", bound.by);
+    }
 }
 
 fn problem_row(

@@ -39,6 +39,8 @@ pub const FRONTIER_COLUMNS: &Columns = &[
     ("tolerance", Number),
     ("visibility", Text),
     ("gradient_norm", Number),
+    ("lower_bound_max_abs_logit", Number),
+    ("lower_bound_by", Text),
 ];
 
 /// `rows.csv` of a study of fits, before and after the frontier's own columns.

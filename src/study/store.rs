@@ -82,20 +82,21 @@ impl Store {
             .records()
             .collect::<Result<_, _>>()
             .map_err(|e| StudyError::Rows { path: self.csv_path(), why: e.to_string() })?;
+        let mut written = Vec::new();
         for (line, record) in records.iter().enumerate() {
             if line == 0 {
-                self.check_header(record)?;
+                written = self.columns_of(record)?;
                 continue;
             }
             // A line without its end was cut off, even where the number of fields is right.
             let ended = line + 1 < records.len() || text.ends_with('\n');
-            if record.len() != self.columns.len() || !ended {
+            if record.len() != written.len() || !ended {
                 let start = |at: usize| records.get(at)?.position().map(|p| p.byte() as usize);
                 let line_of = start(line).unwrap_or(0)..start(line + 1).unwrap_or(text.len());
                 self.damaged.push(text[line_of].trim_end().to_owned());
                 continue;
             }
-            let row = Row::from_fields(&self.columns, record.iter());
+            let row = Row::from_fields(&written, record.iter());
             let cell = row.get("cell").to_owned();
             let at = *place.entry(cell.clone()).or_insert_with(|| {
                 self.cells.push((cell, Vec::new()));
@@ -106,11 +107,22 @@ impl Store {
         Ok(())
     }
 
-    fn check_header(&self, header: &csv::StringRecord) -> Result<(), StudyError> {
-        if header.iter().eq(self.columns.iter().map(|(name, _)| *name)) {
-            return Ok(());
-        }
-        Err(StudyError::Rows {
+    /// The columns that a file has, by its header: all of this kind's in order, or all but some that
+    /// were added after the file was written.
+    fn columns_of(
+        &self,
+        header: &csv::StringRecord,
+    ) -> Result<Vec<(&'static str, ColumnKind)>, StudyError> {
+        let mut rest = self.columns.iter();
+        let found: Option<Vec<_>> =
+            header.iter().map(|name| rest.find(|(column, _)| *column == name).copied()).collect();
+        // What tells a cell's rows apart and current is in every file of this kind.
+        let identifies = |columns: &[(&'static str, ColumnKind)]| {
+            ["study", "cell", "settings", "err"]
+                .iter()
+                .all(|name| columns.iter().any(|(column, _)| column == name))
+        };
+        found.filter(|columns| identifies(columns)).ok_or_else(|| StudyError::Rows {
             path: self.csv_path(),
             why: format!(
                 "its header is not that of this kind of study (expected {}, …)",
@@ -162,7 +174,9 @@ impl Store {
         };
         let all = to_csv(&self.columns, rows.iter()).map_err(|e| StudyError::write(&path, e))?;
         let header = all.iter().position(|&b| b == b'\n').map_or(0, |end| end + 1);
-        bytes.extend_from_slice(&all[header..]);
+        // Rows of more columns than the file began with have their header above them.
+        let same = bytes.starts_with(&all[..header]);
+        bytes.extend_from_slice(if same { &all[header..] } else { &all });
         for line in &self.damaged {
             bytes.extend_from_slice(line.as_bytes());
             bytes.push(b'\n');

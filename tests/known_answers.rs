@@ -1,0 +1,248 @@
+//! What theory knows exactly, held against the definitions and the solver.
+
+use ndarray::{Array1, Array2, Array3, Axis, s};
+use ndarray_linalg::{Eigh, SVD, UPLO};
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rank_study::{
+    Effort, Factors, Family, Floor, Layout, Parameters, Problem, SearchOptions, Target, Visibility,
+    frontier, norm_product,
+};
+
+fn quick() -> SearchOptions {
+    let effort = Effort { iterations: 3000, relative_decrease: 1e-5, ..Effort::default() };
+    SearchOptions {
+        starts: 4,
+        polished: 2,
+        rough: effort,
+        fine: effort,
+        ..SearchOptions::default()
+    }
+}
+
+fn band(n: usize, window: usize, visibility: Visibility) -> Target {
+    let parameters = Parameters { window: Some(window), ..Parameters::default() };
+    Family::from_parameters("dirichlet-band", &parameters).unwrap().build(n, 1, visibility).unwrap()
+}
+
+fn global(target: Target, rank: usize) -> Problem {
+    Problem::new(target, Layout::global(), rank).unwrap()
+}
+
+/// kl_nats of one global head by dense matrices and the definitions alone.
+fn kl_nats(target: &Target, factors: &Factors) -> f64 {
+    let n = target.n();
+    let (q, k) = (factors.queries().index_axis(Axis(0), 0), factors.keys().index_axis(Axis(0), 0));
+    let z = q.dot(&k.t()) / (factors.rank() as f64).sqrt();
+    let row = |i: usize| {
+        let seen = z.slice(s![i, target.visibility().columns(i, n)]);
+        let top = seen.iter().copied().fold(f64::MIN, f64::max);
+        let log_sum = top + seen.iter().map(|z| (z - top).exp()).sum::<f64>().ln();
+        let (columns, a) = target.row(i);
+        columns
+            .iter()
+            .zip(a)
+            .map(|(&j, a)| a * (a.ln() - z[[i, j as usize]] + log_sum))
+            .sum::<f64>()
+    };
+    (0..n).map(row).sum::<f64>() / n as f64
+}
+
+/// |M| = √(MᵀM) to the power ½, and the orthogonal part of the polar decomposition M = W·|M|.
+fn polar(m: &Array2<f64>) -> (Array2<f64>, Array2<f64>) {
+    let (squares, v) = m.t().dot(m).eigh(UPLO::Lower).unwrap();
+    let fourth_root =
+        v.dot(&Array2::from_diag(&squares.mapv(|s| s.max(0.0).powf(0.25)))).dot(&v.t());
+    let (u, _, vt) = m.svd(true, true).unwrap();
+    (fourth_root, u.unwrap().dot(&vt.unwrap()))
+}
+
+/// The margin that the logits of an explicit embedding of the sign matrix M reach at norm_product 1,
+/// and the bound that holds for every embedding.
+///
+/// Embedding: keys are the rows of |M|^½, queries those of W|M|^½, so that QKᵀ = M. Bound: for unit
+/// vectors, Σ Wᵢⱼ⟨uᵢ, vⱼ⟩ ≤ n‖W‖ (Forster 2001), and a margin γ makes the left side at least γ Σ|Wᵢⱼ|
+/// where W has the signs of M.
+fn margin_and_bound(m: &Array2<f64>) -> (f64, f64) {
+    let n = m.nrows();
+    let (root, w) = polar(m);
+    let whole = |x: Array2<f64>| x.insert_axis(Axis(0));
+    let factors = Factors::new(whole(w.dot(&root)), whole(root), Array1::ones(1)).unwrap();
+    let logits = factors.logits(0);
+    let margin = (&logits * m).iter().copied().fold(f64::INFINITY, f64::min);
+    assert!((&w * m).iter().all(|&x| x > 0.0), "W does not have the signs of M");
+    let (_, sigma, _) = w.svd(false, false).unwrap();
+    let total: f64 = w.iter().map(|x| x.abs()).sum();
+    (margin / norm_product(&factors), n as f64 * sigma[0] / total)
+}
+
+#[test]
+fn the_identity_has_the_margin_of_forster_schmitt_and_simon() {
+    // Forster, Schmitt and Simon 2001, Estimating the optimal margins of embeddings in Euclidean half
+    // spaces, abstract: the optimal margin for embedding n singletons is n/(3n − 4).
+    for n in [4, 5, 16, 64] {
+        let m = Array2::from_shape_fn((n, n), |(i, j)| if i == j { 1.0 } else { -1.0 });
+        let (margin, bound) = margin_and_bound(&m);
+        let expected = n as f64 / (3 * n - 4) as f64;
+        assert!((margin - expected).abs() < 1e-12, "n {n}: {margin}, not {expected}");
+        assert!((bound - expected).abs() < 1e-12, "n {n}: at most {bound}, not {expected}");
+    }
+}
+
+#[test]
+fn half_intervals_have_the_margin_of_forster_schmitt_and_simon() {
+    // The same abstract: π/(2 ln n) + Θ(1/ln² n) for half intervals over 1, …, n. Their sign matrix,
+    // +1 for j ≤ i, is a circulant with a change of sign at the wrap, with singular values
+    // 1/sin(π(2k + 1)/(2n)); embedding and bound above meet at n over their sum.
+    let mut before = 0.0;
+    for n in [8usize, 32, 128, 256] {
+        let m = Array2::from_shape_fn((n, n), |(i, j)| if j <= i { 1.0 } else { -1.0 });
+        let (margin, bound) = margin_and_bound(&m);
+        let sum: f64 = (0..n)
+            .map(|k| 1.0 / (std::f64::consts::PI * (2 * k + 1) as f64 / (2 * n) as f64).sin())
+            .sum();
+        let expected = n as f64 / sum;
+        assert!((margin - expected).abs() < 1e-10, "n {n}: {margin}, not {expected}");
+        assert!((bound - expected).abs() < 1e-10, "n {n}: at most {bound}, not {expected}");
+        let log = (n as f64).ln();
+        let leading = margin * 2.0 * log / std::f64::consts::PI;
+        let second = (margin - std::f64::consts::PI / (2.0 * log)) * log * log;
+        // n/Σ = π/(2(ln n + c)) with c = 0.577… + ln(8/π): the second term tends to −cπ/2 = −2.37.
+        assert!((-2.4..-1.0).contains(&second), "n {n}: second term {second}/ln² n");
+        assert!(leading > before && leading < 1.0, "n {n}: {leading} of π/(2 ln n)");
+        before = leading;
+    }
+}
+
+#[test]
+fn rank_n_reaches_the_full_rank_floor_without_a_mask() {
+    // Bhojanapalli et al. 2020, Low-rank bottleneck in multi-head attention models, theorem 1: with
+    // d ≥ n any attention matrix can be represented.
+    let problem = global(band(20, 6, Visibility::Bidirectional), 20);
+    let floor = Floor::new(&problem);
+    for point in frontier(&problem, &[0.5, 1.5, 3.0], quick(), |_| ()).unwrap() {
+        let (found, least) = (point.best.unwrap().solution.kl_nats, floor.kl_nats(point.cap));
+        assert!(found >= least && found <= 1.01 * least, "cap {}: {found}, {least}", point.cap);
+    }
+}
+
+#[test]
+fn without_a_mask_order_does_not_matter() {
+    let n = 32;
+    let plain = global(band(n, 8, Visibility::Bidirectional), 4);
+    let mut order: Vec<usize> = (0..n).collect();
+    order.shuffle(&mut ChaCha8Rng::seed_from_u64(3));
+    // Row and column i of the plain target are row and column order[i] of the other.
+    let mut rows = vec![Vec::new(); n];
+    for i in 0..n {
+        let (columns, a) = plain.target().row(i);
+        rows[order[i]] = columns.iter().zip(a).map(|(&j, &a)| (order[j as usize], a)).collect();
+    }
+    let shuffled = global(Target::from_rows(rows, Visibility::Bidirectional).unwrap(), 4);
+    let caps = [2.0, 4.0, 8.0];
+    let fits = |problem: &Problem| frontier(problem, &caps, quick(), |_| ()).unwrap();
+    for (one, other) in fits(&plain).into_iter().zip(fits(&shuffled)) {
+        let (one, other) = (one.best.unwrap().solution, other.best.unwrap().solution);
+        let moved = |x: &Array3<f64>| {
+            let mut moved = x.clone();
+            (0..n).for_each(|i| {
+                moved.slice_mut(s![0, order[i], ..]).assign(&x.slice(s![0, i, ..]));
+            });
+            moved
+        };
+        let f = &one.factors;
+        let same = Factors::new(moved(f.queries()), moved(f.keys()), f.weights().clone()).unwrap();
+        let off = (kl_nats(shuffled.target(), &same) - one.kl_nats).abs();
+        assert!(off < 1e-10, "permuted factors are off by {off}");
+        let ratio = one.kl_nats / other.kl_nats;
+        assert!((0.95..1.05).contains(&ratio), "{} against {}", one.kl_nats, other.kl_nats);
+    }
+    let floors = [&plain, &shuffled].map(|problem| Floor::new(problem).kl_nats(2.0));
+    assert!((floors[0] - floors[1]).abs() < 1e-13, "{floors:?}");
+}
+
+#[test]
+fn a_shift_of_a_row_changes_nothing_but_its_logits() {
+    let problem = global(band(24, 6, Visibility::Causal), 3);
+    let found = frontier(&problem, &[4.0], quick(), |_| ()).unwrap().remove(0).best.unwrap();
+    let (factors, n) = (found.solution.factors, 24);
+    // One dimension more, of keys 1: the logits gain the shift; √(d + 1)/√d keeps the others.
+    let mut rng = ChaCha8Rng::seed_from_u64(4);
+    let shifts = Array1::from_shape_simple_fn(n, || 10.0 * rng.random::<f64>() - 5.0);
+    let grow = (4.0f64 / 3.0).sqrt();
+    let mut q = Array3::zeros((1, n, 4));
+    let mut k = Array3::ones((1, n, 4));
+    q.slice_mut(s![.., .., ..3]).assign(&(factors.queries() * grow));
+    q.slice_mut(s![0, .., 3]).assign(&(&shifts * 2.0));
+    k.slice_mut(s![.., .., ..3]).assign(factors.keys());
+    let shifted = Factors::new(q, k, Array1::ones(1)).unwrap();
+    let moved = &shifted.logits(0) - &factors.logits(0);
+    let off = (&moved - &shifts.insert_axis(Axis(1))).iter().fold(0.0f64, |m, x| m.max(x.abs()));
+    assert!(off < 1e-12, "the shift is off by {off}");
+    let off = (kl_nats(problem.target(), &shifted) - found.solution.kl_nats).abs();
+    assert!(off < 1e-10, "kl_nats moved by {off}");
+}
+
+/// min KL(a ‖ softmax(z)) over |z| ≤ cap, by accelerated projected gradient on z, with a certificate:
+/// the value, and at most how far it lies above the minimum (the Frank–Wolfe gap over the box).
+fn row_floor(a: &[f64], cap: f64) -> (f64, f64) {
+    let softmax = |z: &[f64]| {
+        let e: Vec<f64> = z.iter().map(|z| z.exp()).collect();
+        let sum: f64 = e.iter().sum();
+        e.into_iter().map(|e| e / sum).collect::<Vec<_>>()
+    };
+    let mut z = vec![0.0; a.len()];
+    let mut ahead = z.clone();
+    let mut momentum = 1.0f64;
+    for _ in 0..20_000 {
+        let p = softmax(&ahead);
+        // The gradient is p − a, and the Hessian diag(p) − ppᵀ has norm at most ½.
+        let next: Vec<f64> = ahead
+            .iter()
+            .zip(p.iter().zip(a))
+            .map(|(z, (p, a))| (z - 2.0 * (p - a)).clamp(-cap, cap))
+            .collect();
+        let grown = 0.5 * (1.0 + (1.0 + 4.0 * momentum * momentum).sqrt());
+        let push = (momentum - 1.0) / grown;
+        // Restart where the momentum points uphill (O'Donoghue and Candès 2015).
+        let uphill: f64 = (0..a.len()).map(|j| (ahead[j] - next[j]) * (next[j] - z[j])).sum();
+        (momentum, ahead) = if uphill > 0.0 {
+            (1.0, next.clone())
+        } else {
+            (grown, next.iter().zip(&z).map(|(new, old)| new + push * (new - old)).collect())
+        };
+        z = next;
+    }
+    let p = softmax(&z);
+    let value = a.iter().zip(&p).filter(|(a, _)| **a > 0.0).map(|(a, p)| a * (a / p).ln()).sum();
+    let gap = p.iter().zip(a).zip(&z).map(|((p, a), z)| (p - a) * z + cap * (p - a).abs()).sum();
+    (value, gap)
+}
+
+#[test]
+fn the_closed_form_of_the_floor_is_what_a_generic_convex_solver_finds() {
+    for (name, target) in [
+        ("band", band(14, 5, Visibility::Causal)),
+        ("band without a mask", band(10, 4, Visibility::Bidirectional)),
+    ] {
+        let problem = global(target, 1);
+        let dense = problem.target().dense();
+        let n = problem.n();
+        for cap in [0.3, 1.0, 2.5] {
+            let (mut value, mut gap) = (0.0, 0.0);
+            for i in 0..n {
+                let seen = problem.target().visibility().columns(i, n);
+                let (row, left) = row_floor(&dense.slice(s![i, seen]).to_vec(), cap);
+                value += row / n as f64;
+                gap += left / n as f64;
+            }
+            let floor = Floor::new(&problem).kl_nats(cap);
+            assert!(gap < 1e-7, "{name}, cap {cap}: the solver is within {gap} only");
+            assert!(
+                floor <= value + 1e-12 && floor >= value - gap - 1e-12,
+                "{name}, cap {cap}: {floor} is not within {gap} under {value}"
+            );
+        }
+    }
+}
