@@ -35,7 +35,7 @@ pub enum TargetError {
     },
     /// A size whose entries would not fit in memory.
     #[error(
-        "n = {n} needs about {entries} entries, more than the {most} that fit; lower n, the window, k or m"
+        "n = {n} needs about {entries} entries, more than the {most} that fit; lower n, the window, k or m, or raise c"
     )]
     TooLarge {
         /// The size asked for.

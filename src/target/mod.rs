@@ -11,6 +11,7 @@ mod matrix;
 pub(crate) mod nearest;
 mod parameters;
 mod statistics;
+mod tokens;
 mod visibility;
 
 pub use error::TargetError;
