@@ -140,6 +140,23 @@ fn the_parquet_file_holds_the_same_rows_with_their_types() {
 }
 
 #[test]
+fn clusters_and_vocabulary_are_keys_and_columns() {
+    let head = GRID.split("[[target]]").next().unwrap();
+    let targets = "[[target]]\nfamily = \"induction\"\nvocabulary = 5\n[[target]]\n\
+        family = \"mixture\"\nlocal = \"uniform-band\"\nwindow = 4\nglobal = \"clustered\"\nc = 3\n";
+    let folder = with_definition(&format!("{head}{targets}"));
+    folder.done(&["sweep", "tiny.toml", "--filter", "n16-d4-s0"]);
+    let (_, rows) = folder.csv(ROWS);
+    let fields: Vec<[&str; 4]> = rows
+        .iter()
+        .map(|row| ["family", "vocabulary", "c", "err"].map(|name| row[name].as_str()))
+        .collect();
+    assert_eq!(fields, [["induction", "5", "", ""], ["mixture", "", "3", ""]]);
+    let table = folder.done(&["table", "tiny"]);
+    assert!(table.contains("induction, vocabulary = 5") && table.contains("c = 3"), "{table}");
+}
+
+#[test]
 fn a_filter_measures_its_cells_and_a_later_run_the_rest() {
     let folder = with_definition(GRID);
     folder.done(&["sweep", "tiny.toml", "--filter", "^landmark/n24-.*-s1$"]);

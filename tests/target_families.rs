@@ -173,7 +173,7 @@ proptest! {
                 _ => clusters.push(vec![row]),
             }
             prop_assert_eq!(columns.last(), Some(&row));
-            prop_assert!(clusters.iter().any(|cluster| *cluster == columns), "row {row}");
+            prop_assert!(clusters.contains(&columns), "row {row}");
             for (_, p) in entries(&target, row) {
                 let difference = (p - 1.0 / columns.len() as f64).abs();
                 prop_assert!(difference < 1e-15, "row {row}: off by {difference}");
@@ -303,6 +303,12 @@ fn defaults_are_filled_in_and_labelled() {
         ("lognormal-band", Parameters { window, ..Default::default() }, "(window=32,sigma=1)"),
         ("decay-band", Parameters { window, ..Default::default() }, "(window=32,tau=8)"),
         ("prefix", Parameters::default(), ""),
+        ("clustered", Parameters { c: Some(4), ..Default::default() }, "(c=4)"),
+        (
+            "permuted",
+            Parameters { of: Some("induction".into()), vocabulary: Some(9), ..Default::default() },
+            "(of=induction(vocabulary=9))",
+        ),
     ] {
         let family = Family::from_parameters(name, &parameters).unwrap();
         assert_eq!(family.label(), format!("{name}{label}"));
