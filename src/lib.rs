@@ -48,5 +48,6 @@ pub use table::{
     plural, significant,
 };
 pub use target::{
-    Family, HeadKind, Layout, Parameters, Spectrum, Statistics, Target, TargetError, Visibility,
+    Bounds, Family, HeadKind, Layout, LeadingSpectrum, Parameters, Spectrum, Statistics, Target,
+    TargetError, Visibility,
 };

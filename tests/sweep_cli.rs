@@ -140,6 +140,23 @@ fn the_parquet_file_holds_the_same_rows_with_their_types() {
 }
 
 #[test]
+fn clusters_and_vocabulary_are_keys_and_columns() {
+    let head = GRID.split("[[target]]").next().unwrap();
+    let targets = "[[target]]\nfamily = \"induction\"\nvocabulary = 5\n[[target]]\n\
+        family = \"mixture\"\nlocal = \"uniform-band\"\nwindow = 4\nglobal = \"clustered\"\nc = 3\n";
+    let folder = with_definition(&format!("{head}{targets}"));
+    folder.done(&["sweep", "tiny.toml", "--filter", "n16-d4-s0"]);
+    let (_, rows) = folder.csv(ROWS);
+    let fields: Vec<[&str; 4]> = rows
+        .iter()
+        .map(|row| ["family", "vocabulary", "c", "err"].map(|name| row[name].as_str()))
+        .collect();
+    assert_eq!(fields, [["induction", "5", "", ""], ["mixture", "", "3", ""]]);
+    let table = folder.done(&["table", "tiny"]);
+    assert!(table.contains("induction, vocabulary = 5") && table.contains("c = 3"), "{table}");
+}
+
+#[test]
 fn a_filter_measures_its_cells_and_a_later_run_the_rest() {
     let folder = with_definition(GRID);
     folder.done(&["sweep", "tiny.toml", "--filter", "^landmark/n24-.*-s1$"]);
@@ -255,6 +272,44 @@ fn a_line_cut_off_within_a_character_is_a_line_cut_off() {
     folder.write(ROWS, bytes);
     let printed = folder.done(&["sweep", "tiny.toml"]);
     assert!(printed.contains("1 cells measured, 15 there before"), "{printed}");
+}
+
+/// The same rows without the columns that `dropped` names, as a study wrote them before it had any.
+fn without_columns(folder: &Folder, dropped: &[&str]) -> String {
+    let (header, rows) = folder.csv(ROWS);
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let kept: Vec<&String> = header.iter().filter(|name| !dropped.contains(&&***name)).collect();
+    writer.write_record(&kept).unwrap();
+    for row in &rows {
+        writer.write_record(kept.iter().map(|name| &row[*name])).unwrap();
+    }
+    String::from_utf8(writer.into_inner().unwrap()).unwrap()
+}
+
+#[test]
+fn rows_of_before_a_column_was_added_are_kept() {
+    let folder = measured();
+    let (header, before) = folder.csv(ROWS);
+    folder.write(ROWS, without_columns(&folder, &["c", "vocabulary"]));
+    let table = folder.done(&["table", "tiny"]);
+    assert!(table.contains("dirichlet-band"), "{table}");
+    let printed = folder.done(&["sweep", "tiny.toml"]);
+    assert!(printed.contains("0 cells measured, 16 there before"), "{printed}");
+
+    // Rows set aside, too, get the columns that were added since: once those that were there, and
+    // once those that this sweep sets aside.
+    folder.write("data/tiny/rows-set-aside.csv", without_columns(&folder, &["c", "vocabulary"]));
+    folder.write("tiny.toml", GRID.replace("seed = [0, 1]", "seed = [2]"));
+    let printed = folder.done(&["sweep", "tiny.toml", "--filter", "landmark/n16-d2"]);
+    assert!(printed.contains("1 cells measured"), "{printed}");
+    let (after, _) = folder.csv(ROWS);
+    assert_eq!(after, header);
+    let (after, aside) = folder.csv("data/tiny/rows-set-aside.csv");
+    assert_eq!(after, header);
+    for row in &before {
+        assert_eq!(aside.iter().filter(|other| *other == row).count(), 2, "{row:?}");
+    }
+    assert_eq!(aside.len(), 2 * before.len());
 }
 
 #[test]

@@ -50,6 +50,7 @@ fn statistics_of_a_known_target() {
     mean lag (tokens)       0.0000
     largest lag (tokens)    0
     degrees of freedom      4.0000
+    Frobenius norm          2.0000
     numerical rank          4
     effective rank          4.0000
     singular values         1.0000 1.0000 1.0000 1.0000
@@ -63,6 +64,40 @@ fn json_is_one_object_with_every_singular_value() {
     assert_eq!(value["target"], "landmark(m=3)");
     assert_eq!(value["statistics"]["n"], 30);
     assert_eq!(value["spectrum"]["singular_values"].as_array().unwrap().len(), 30);
+}
+
+#[test]
+fn a_large_target_has_its_leading_singular_values_and_bounds() {
+    let arguments = ["--family", "landmark", "--m", "3", "--n", "5000", "--stats"];
+    let text = stdout(&[&arguments[..], &["--singular-values", "4"]].concat());
+    let line = |name: &str| {
+        let found = text.lines().find(|line| line.starts_with(name));
+        found.unwrap_or_else(|| panic!("no {name} in {text}")).trim_end()[24..].to_owned()
+    };
+    assert_eq!(line("numerical rank"), "3");
+    assert_eq!(line("energy of the tail"), "0.0000");
+    assert_eq!(line("singular values").split(' ').count(), 4);
+    let value: serde_json::Value =
+        serde_json::from_str(&stdout(&[&arguments[..], &["--json"]].concat())).unwrap();
+    assert!(value["spectrum"].is_null(), "{value}");
+    let found = &value["leading_spectrum"];
+    for list in ["singular_values", "at_most", "residuals"] {
+        assert_eq!(found[list].as_array().map(Vec::len), Some(64), "{list}");
+    }
+    for bounds in ["tail_energy", "numerical_rank", "effective_rank"] {
+        assert!(found[bounds]["at_least"].is_number() && found[bounds]["at_most"].is_number());
+    }
+}
+
+#[test]
+fn as_many_singular_values_are_shown_as_asked() {
+    let arguments = ["--family", "prefix", "--n", "30", "--stats", "--singular-values", "2"];
+    let text = stdout(&arguments);
+    let line = text.lines().find(|line| line.starts_with("singular values")).unwrap();
+    assert!(line.ends_with("… (30 in all)") && line.split_whitespace().count() == 8, "{line}");
+    let large = ["--family", "previous-token", "--k", "1", "--n", "200000", "--stats"];
+    let error = refusal(&[&large[..], &["--singular-values", "5000", "--quiet"]].concat());
+    assert!(error.contains("--singular-values") && error.contains("at most 661"), "{error}");
 }
 
 #[test]
@@ -104,6 +139,8 @@ fn wrong_families_and_parameters_are_one_line() {
         (&["--family", "uniform-band", "--n", "8"], "needs window"),
         (&["--family", "uniform-band", "--window", "0", "--n", "8"], "window is 0"),
         (&["--family", "landmark", "--m", "9", "--n", "8"], "m is 9"),
+        (&["--family", "clustered", "--n", "8"], "needs c"),
+        (&["--family", "induction", "--vocabulary", "0", "--n", "8"], "vocabulary is 0"),
         (&["--family", "decay-band", "--window", "4", "--tau", "-1", "--n", "8"], "tau is -1"),
         (&["--family", "dirichlet-band", "--window", "4", "--alpha", "NaN", "--n", "8"], "NaN"),
         (&["--family", "prefix", "--sigma", "1", "--n", "8"], "takes no sigma"),
@@ -166,6 +203,9 @@ fn wrong_usage_exits_with_2() {
         &["--family", "prefix", "--n", "-3"],
         &["--family", "prefix", "--n", "3", "--target", "a.npy"],
         &["--target", "a.npy", "--window", "3"],
+        &["--target", "a.npy", "--vocabulary", "3"],
+        &["--family", "prefix", "--n", "3", "--singular-values", "2"],
+        &["--family", "prefix", "--n", "3", "--stats", "--singular-values", "0"],
     ] {
         rank_study(arguments).assert().code(2);
     }

@@ -16,16 +16,23 @@ fn plain_family() -> impl Strategy<Value = Family> {
         (1usize..40).prop_map(|k| Family::PreviousToken { k }),
         Just(Family::Landmark { m: 1 }),
         (1usize..40).prop_map(|k| Family::RandomSparse { k }),
+        (1usize..40).prop_map(|c| Family::Clustered { c }),
+        (1usize..40).prop_map(|vocabulary| Family::Induction { vocabulary }),
         Just(Family::Prefix),
     ]
 }
 
 fn family() -> impl Strategy<Value = Family> {
+    let global = prop_oneof![
+        (1usize..20).prop_map(|k| Family::RandomSparse { k }),
+        (1usize..20).prop_map(|c| Family::Clustered { c }),
+        (1usize..20).prop_map(|vocabulary| Family::Induction { vocabulary }),
+    ];
     let mixture =
-        (0.05..0.95f64, 1usize..20, 1usize..20).prop_map(|(lambda, window, k)| Family::Mixture {
+        (0.05..0.95f64, 1usize..20, global).prop_map(|(lambda, window, global)| Family::Mixture {
             lambda,
             local: Box::new(Family::DirichletBand { window, alpha: 1.0 }),
-            global: Box::new(Family::RandomSparse { k }),
+            global: Box::new(global),
         });
     prop_oneof![4 => plain_family(), 1 => mixture]
 }
@@ -98,12 +105,17 @@ proptest! {
 
     #[test]
     fn a_row_does_not_depend_on_how_many_follow(
-        window in 1usize..20, n in 1usize..50, more in 1usize..20, seed: u64
+        size in 1usize..20, n in 1usize..50, more in 1usize..20, seed: u64
     ) {
-        let family = Family::DirichletBand { window, alpha: 0.5 };
-        let short = family.build(n, seed, CAUSAL).unwrap();
-        let long = family.build(n + more, seed, CAUSAL).unwrap();
-        prop_assert_eq!(all_entries(&short), all_entries(&long)[..n].to_vec());
+        for family in [
+            Family::DirichletBand { window: size, alpha: 0.5 },
+            Family::Clustered { c: size },
+            Family::Induction { vocabulary: size },
+        ] {
+            let short = family.build(n, seed, CAUSAL).unwrap();
+            let long = family.build(n + more, seed, CAUSAL).unwrap();
+            prop_assert_eq!(all_entries(&short), all_entries(&long)[..n].to_vec());
+        }
     }
 
     #[test]
@@ -145,6 +157,43 @@ proptest! {
             let columns: Vec<usize> = entries(&target, row).iter().map(|e| e.0).collect();
             let seen: Vec<usize> = landmarks.iter().copied().filter(|&c| c <= row).collect();
             prop_assert_eq!(columns, seen);
+        }
+    }
+
+    #[test]
+    fn clusters_divide_the_tokens(c in 1usize..40, n in 1usize..70, seed: u64) {
+        let target = Family::Clustered { c }.build(n, seed, CAUSAL).unwrap();
+        let mut clusters: Vec<Vec<usize>> = Vec::new();
+        for row in 0..n {
+            let columns: Vec<usize> = entries(&target, row).iter().map(|e| e.0).collect();
+            let earlier = &columns[..columns.len() - 1];
+            // A row's columns are all that its cluster had before it, and itself.
+            match clusters.iter_mut().find(|cluster| cluster.as_slice() == earlier) {
+                Some(cluster) if !earlier.is_empty() => cluster.push(row),
+                _ => clusters.push(vec![row]),
+            }
+            prop_assert_eq!(columns.last(), Some(&row));
+            prop_assert!(clusters.contains(&columns), "row {row}");
+            for (_, p) in entries(&target, row) {
+                let difference = (p - 1.0 / columns.len() as f64).abs();
+                prop_assert!(difference < 1e-15, "row {row}: off by {difference}");
+            }
+        }
+        prop_assert!(clusters.len() <= c, "{} clusters", clusters.len());
+    }
+
+    #[test]
+    fn induction_copies_no_place_twice(vocabulary in 1usize..40, n in 1usize..70, seed: u64) {
+        let target = Family::Induction { vocabulary }.build(n, seed, CAUSAL).unwrap();
+        let mut copied = vec![false; n];
+        for row in 0..n {
+            let entries = entries(&target, row);
+            prop_assert_eq!(entries.len(), 1);
+            let column = entries[0].0;
+            prop_assert!(vocabulary > 1 || column == row, "row {row} copies {column}");
+            if column < row {
+                prop_assert!(!std::mem::replace(&mut copied[column], true), "{column} twice");
+            }
         }
     }
 
@@ -209,11 +258,33 @@ fn different_seeds_give_different_targets() {
         Family::LognormalBand { window, sigma: 1.0 },
         Family::Landmark { m: 4 },
         Family::RandomSparse { k: 4 },
+        Family::Clustered { c: 4 },
+        Family::Induction { vocabulary: 4 },
         Family::Permuted { family: Box::new(Family::UniformBand { window }) },
     ] {
         let build = |seed| family.build(40, seed, Visibility::Bidirectional).unwrap();
         assert_ne!(build(1), build(2), "{family}");
     }
+}
+
+/// The mean over the second half of the rows, where few tokens are new.
+fn late_mean(target: &Target, of_row: impl Fn(usize, &[u32]) -> f64) -> f64 {
+    let late = target.n() / 2..target.n();
+    let count = late.len() as f64;
+    late.map(|row| of_row(row, target.row(row).0)).sum::<f64>() / count
+}
+
+#[test]
+fn tokens_are_drawn_uniformly() {
+    let (n, kinds) = (4000, 8);
+    // A token comes again after a geometric number of places, of mean and deviation about 8: the
+    // mean of 2,000 is off by 0.18 (one standard deviation).
+    let target = Family::Induction { vocabulary: kinds }.build(n, 1, CAUSAL).unwrap();
+    let back = late_mean(&target, |row, columns| (row - columns[0] as usize + 1) as f64);
+    assert!((back - 8.0).abs() < 0.7, "tokens come again after {back}");
+    let target = Family::Clustered { c: kinds }.build(n, 1, CAUSAL).unwrap();
+    let share = late_mean(&target, |row, columns| columns.len() as f64 / (row + 1) as f64);
+    assert!((share - 0.125).abs() < 0.01, "clusters have a share of {share}");
 }
 
 #[test]
@@ -232,6 +303,12 @@ fn defaults_are_filled_in_and_labelled() {
         ("lognormal-band", Parameters { window, ..Default::default() }, "(window=32,sigma=1)"),
         ("decay-band", Parameters { window, ..Default::default() }, "(window=32,tau=8)"),
         ("prefix", Parameters::default(), ""),
+        ("clustered", Parameters { c: Some(4), ..Default::default() }, "(c=4)"),
+        (
+            "permuted",
+            Parameters { of: Some("induction".into()), vocabulary: Some(9), ..Default::default() },
+            "(of=induction(vocabulary=9))",
+        ),
     ] {
         let family = Family::from_parameters(name, &parameters).unwrap();
         assert_eq!(family.label(), format!("{name}{label}"));
@@ -266,6 +343,11 @@ fn wrong_parameters_are_named_with_their_value() {
         ("lognormal-band", Parameters { window, sigma: Some(0.0), ..given() }, "sigma is 0"),
         ("landmark", Parameters { m: Some(0), ..given() }, "m is 0"),
         ("previous-token", Parameters { k: Some(0), ..given() }, "k is 0"),
+        ("clustered", given(), "needs c"),
+        ("clustered", Parameters { c: Some(0), ..given() }, "c is 0"),
+        ("induction", given(), "needs vocabulary"),
+        ("induction", Parameters { vocabulary: Some(0), ..given() }, "vocabulary is 0"),
+        ("induction", Parameters { vocabulary: Some(3), c: Some(3), ..given() }, "takes no c"),
         ("mixture", given(), "needs local"),
         ("mixture", Parameters { local: Some("prefix".into()), ..given() }, "needs global"),
         (

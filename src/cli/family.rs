@@ -11,7 +11,7 @@ use rank_study::{Family, Parameters, Target, Visibility};
 #[command(next_help_heading = "Target")]
 pub struct FamilyFlags {
     /// The family: uniform-band, decay-band, dirichlet-band, lognormal-band, previous-token,
-    /// landmark, random-sparse, prefix, mixture, permuted or file
+    /// landmark, random-sparse, clustered, induction, prefix, mixture, permuted or file
     #[arg(long, value_name = "NAME", required_unless_present = "target")]
     family: Option<String>,
     /// Lags of a band
@@ -32,6 +32,12 @@ pub struct FamilyFlags {
     /// Columns that the rows of landmark share
     #[arg(long)]
     m: Option<usize>,
+    /// Clusters that clustered draws its tokens into
+    #[arg(long)]
+    c: Option<usize>,
+    /// Different tokens that induction draws from
+    #[arg(long, value_name = "TOKENS")]
+    vocabulary: Option<usize>,
     /// Weight of a mixture's local part [default: 0.5]
     #[arg(long, allow_negative_numbers = true)]
     lambda: Option<f64>,
@@ -60,8 +66,8 @@ pub struct FamilyFlags {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["family", "window", "tau", "alpha", "sigma", "k", "m", "lambda",
-            "local", "global", "of", "path", "n", "seed"]
+        conflicts_with_all = ["family", "window", "tau", "alpha", "sigma", "k", "m", "c",
+            "vocabulary", "lambda", "local", "global", "of", "path", "n", "seed"]
     )]
     target: Option<PathBuf>,
 }
@@ -118,6 +124,8 @@ impl FamilyFlags {
             sigma: self.sigma,
             k: self.k,
             m: self.m,
+            c: self.c,
+            vocabulary: self.vocabulary,
             lambda: self.lambda,
             local: self.local.clone(),
             global: self.global.clone(),

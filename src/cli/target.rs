@@ -1,17 +1,20 @@
 //! `rank-study target`: builds a target attention matrix, or inspects one.
 
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use rank_study::{Spectrum, Statistics, Target};
+use rank_study::{Bounds, LeadingSpectrum, Spectrum, Statistics, Target};
 use serde::Serialize;
 
 use super::family::FamilyFlags;
 
-/// How many singular values the text shows; `--json` has them all.
+/// How many singular values the text shows where no number is given; `--json` has them all.
 const SINGULAR_VALUES_SHOWN: usize = 8;
+/// How many are computed where not all are and no number is given.
+const LEADING: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
 /// Build a target attention matrix, or inspect one
 #[derive(Args, Debug)]
@@ -20,7 +23,8 @@ Examples:
   rank-study target --family dirichlet-band --window 32 --n 256 --stats
   rank-study target --family mixture --local dirichlet-band --global landmark --window 24 --m 8 \\
       --n 160 --seed 3 --out mixture.npy
-  rank-study target --target mixture.npy --stats --json")]
+  rank-study target --target mixture.npy --stats --json
+  rank-study target --family clustered --c 512 --n 65536 --stats --singular-values 128")]
 pub struct TargetArgs {
     /// Write the matrix, dense and in float64, to a .npy, .csv, .parquet or .safetensors file
     #[arg(long, value_name = "FILE")]
@@ -28,6 +32,10 @@ pub struct TargetArgs {
     /// Entropy, density, bandwidth, degrees of freedom, singular values and effective rank
     #[arg(long)]
     stats: bool,
+    /// Singular values to show, and to compute where n is above 4096: the leading ones, by a
+    /// randomised decomposition, in place of all [default: 64 computed, 8 shown]
+    #[arg(long, value_name = "K", requires = "stats")]
+    singular_values: Option<NonZeroUsize>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -50,6 +58,8 @@ struct Summary {
     statistics: Option<Statistics>,
     #[serde(skip_serializing_if = "Option::is_none")]
     spectrum: Option<Spectrum>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    leading_spectrum: Option<LeadingSpectrum>,
 }
 
 /// Runs the subcommand.
@@ -65,15 +75,20 @@ pub fn run(args: &TargetArgs) -> Result<()> {
         nonzeros: target.nonzeros(),
         statistics: None,
         spectrum: None,
+        leading_spectrum: None,
     };
     if args.stats {
         summary.statistics = Some(Statistics::of(&target));
-        summary.spectrum = spectrum(&target, args.quiet)?;
+        if target.n() <= Spectrum::LARGEST_N {
+            summary.spectrum = Some(Spectrum::of(&target).context("--stats")?);
+        } else {
+            summary.leading_spectrum = Some(leading_spectrum(args, &target)?);
+        }
     }
     let text = if args.json {
         serde_json::to_string(&summary).context("--json")? + "\n"
     } else {
-        summary.text()
+        summary.text(args.singular_values)
     };
     if let Some(path) = &args.out {
         target.write(path).context("--out")?;
@@ -84,20 +99,33 @@ pub fn run(args: &TargetArgs) -> Result<()> {
     io::stdout().write_all(text.as_bytes()).context("standard output")
 }
 
-/// The other statistics of a target too large for its spectrum are still worth printing.
-fn spectrum(target: &Target, quiet: bool) -> Result<Option<Spectrum>> {
-    if target.n() <= Spectrum::LARGEST_N {
-        return Spectrum::of(target).map(Some).context("--stats");
+fn leading_spectrum(args: &TargetArgs, target: &Target) -> Result<LeadingSpectrum> {
+    let count = args.singular_values.unwrap_or(LEADING);
+    if !args.quiet {
+        let (n, most) = (target.n(), Spectrum::LARGEST_N);
+        eprintln!("{count} singular values of n = {n}: all of them only up to n = {most}");
     }
-    if !quiet {
-        let most = Spectrum::LARGEST_N;
-        eprintln!("no singular spectrum: n = {} is above {most}", target.n());
+    LeadingSpectrum::of(target, count, args.family.seed()).context("--singular-values")
+}
+
+/// The first of `values`, and how many there are where these are not all.
+fn shown(values: &[f64], asked: Option<NonZeroUsize>, all: &str) -> String {
+    let most = asked.map_or(SINGULAR_VALUES_SHOWN, NonZeroUsize::get);
+    let mut shown: Vec<String> = values.iter().take(most).map(|x| format!("{x:.4}")).collect();
+    if values.len() > most {
+        shown.push(format!("… ({} {all})", values.len()));
     }
-    Ok(None)
+    shown.join(" ")
+}
+
+/// Two numbers, or one where they print alike.
+fn between(bounds: Bounds<String>) -> String {
+    let Bounds { at_least, at_most } = bounds;
+    if at_least == at_most { at_most } else { format!("{at_least} to {at_most}") }
 }
 
 impl Summary {
-    fn text(&self) -> String {
+    fn text(&self, asked: Option<NonZeroUsize>) -> String {
         let mut lines = vec![
             ("target", self.target.clone()),
             ("n", self.n.to_string()),
@@ -111,18 +139,24 @@ impl Summary {
                 ("mean lag (tokens)", format!("{:.4}", found.mean_lag)),
                 ("largest lag (tokens)", found.largest_lag.to_string()),
                 ("degrees of freedom", format!("{:.4}", found.degrees_of_freedom)),
+                ("Frobenius norm", format!("{:.4}", found.frobenius_norm)),
             ]);
         }
         if let Some(found) = &self.spectrum {
-            let shown = found.singular_values.iter().take(SINGULAR_VALUES_SHOWN);
-            let mut values: Vec<String> = shown.map(|sigma| format!("{sigma:.4}")).collect();
-            if found.singular_values.len() > values.len() {
-                values.push(format!("… ({} in all)", found.singular_values.len()));
-            }
             lines.extend([
                 ("numerical rank", found.numerical_rank.to_string()),
                 ("effective rank", format!("{:.4}", found.effective_rank)),
-                ("singular values", values.join(" ")),
+                ("singular values", shown(&found.singular_values, asked, "in all")),
+            ]);
+        }
+        if let Some(found) = &self.leading_spectrum {
+            let worst = found.residuals.iter().copied().fold(0.0, f64::max);
+            lines.extend([
+                ("numerical rank", between(found.numerical_rank.map(|r| r.to_string()))),
+                ("effective rank", between(found.effective_rank.map(|r| format!("{r:.4}")))),
+                ("energy of the tail", between(found.tail_energy.map(|e| format!("{e:.4}")))),
+                ("largest residual", format!("{worst:.1e}")),
+                ("singular values", shown(&found.singular_values, asked, "leading ones")),
             ]);
         }
         lines.into_iter().map(|(name, value)| format!("{name:<24}{value}\n")).collect()

@@ -2,12 +2,9 @@
 
 mod bounds;
 mod capped;
-<<<<<<< HEAD
+mod construct;
 mod curvature;
 mod evaluator;
-=======
-mod construct;
->>>>>>> bounds
 mod factors;
 mod floor;
 mod frontier;
@@ -22,11 +19,8 @@ mod start;
 
 pub use bounds::{BoundKind, LowerBound, LowerBounds, lower_bound};
 pub use capped::{Effort, Outcome, Solution, norm_product};
-<<<<<<< HEAD
-pub use evaluator::Evaluator;
-=======
 pub use construct::{constructions, fourier_features, moment_curve, random_codes};
->>>>>>> bounds
+pub use evaluator::Evaluator;
 pub use factors::{Factors, FactorsError};
 pub use floor::Floor;
 pub use frontier::{FrontierPoint, frontier};

@@ -94,8 +94,21 @@ const GRID_KEYS: &[&str] =
 const SEARCH_KEYS: &[&str] =
     &["starts", "polished", "rough_iterations", "iterations", "relative_decrease"];
 const TARGET_KEYS: &[&str] = &[
-    "name", "family", "window", "tau", "alpha", "sigma", "k", "m", "lambda", "local", "global",
-    "of", "path",
+    "name",
+    "family",
+    "window",
+    "tau",
+    "alpha",
+    "sigma",
+    "k",
+    "m",
+    "c",
+    "vocabulary",
+    "lambda",
+    "local",
+    "global",
+    "of",
+    "path",
 ];
 
 #[derive(Deserialize)]

@@ -107,6 +107,8 @@ impl FitCell {
         row.set_some("sigma", p.sigma);
         row.set_some("k", p.k);
         row.set_some("m", p.m);
+        row.set_some("c", p.c);
+        row.set_some("vocabulary", p.vocabulary);
         row.set_some("lambda", p.lambda);
         row.set_some("local", p.local);
         row.set_some("global", p.global);

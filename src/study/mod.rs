@@ -3,6 +3,7 @@
 mod definition;
 mod error;
 mod fit_cell;
+mod header;
 mod manifest;
 mod row;
 mod schema;

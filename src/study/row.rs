@@ -46,17 +46,17 @@ impl Row {
         self.0.iter().map(|(name, text)| ((*name).to_owned(), value(text))).collect()
     }
 
-    /// A row from fields in the order of `columns`.
+    /// A row from the fields of the columns named `names`.
     pub(super) fn from_fields<'f>(
-        columns: &Columns,
+        names: &[&'static str],
         fields: impl Iterator<Item = &'f str>,
     ) -> Self {
         Self(
-            columns
+            names
                 .iter()
                 .zip(fields)
                 .filter(|(_, field)| !field.is_empty())
-                .map(|(&(name, _), field)| (name, field.to_owned()))
+                .map(|(&name, field)| (name, field.to_owned()))
                 .collect(),
         )
     }

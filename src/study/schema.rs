@@ -54,6 +54,8 @@ const FIT_PREFIX: &Columns = &[
     ("sigma", Number),
     ("k", Integer),
     ("m", Integer),
+    ("c", Integer),
+    ("vocabulary", Integer),
     ("lambda", Number),
     ("local", Text),
     ("global", Text),

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use polars::prelude::{Column, DataFrame, IntoColumn, NamedFrom, ParquetWriter, Series};
 
 use super::StudyError;
+use super::header::{self, Header};
 use super::row::{Row, to_csv};
 use super::schema::ColumnKind;
 use crate::files::write_whole;
@@ -27,8 +28,9 @@ pub(super) struct Store {
 impl Store {
     /// Reads the rows in `folder`, if there are any; writes nothing.
     ///
-    /// A line that is cut off, or that does not fit the columns, is no row: it is kept aside, see
-    /// [`Store::damaged`], and its cell counts as not measured.
+    /// A line that is cut off, or that does not fit the header, is no row: it is kept aside, see
+    /// [`Store::damaged`], and its cell counts as not measured. Rows of before a column was added
+    /// have nothing in it.
     ///
     /// # Errors
     /// Rows that cannot be read, or whose header is another's.
@@ -82,21 +84,18 @@ impl Store {
             .records()
             .collect::<Result<_, _>>()
             .map_err(|e| StudyError::Rows { path: self.csv_path(), why: e.to_string() })?;
-        let mut written = Vec::new();
-        for (line, record) in records.iter().enumerate() {
-            if line == 0 {
-                written = self.columns_of(record)?;
-                continue;
-            }
+        let Some(first) = records.first() else { return Ok(()) };
+        let header = Header::read(first, &self.columns)
+            .map_err(|why| StudyError::Rows { path: self.csv_path(), why })?;
+        for (line, record) in records.iter().enumerate().skip(1) {
             // A line without its end was cut off, even where the number of fields is right.
             let ended = line + 1 < records.len() || text.ends_with('\n');
-            if record.len() != written.len() || !ended {
+            let Some(row) = header.row(record).filter(|_| ended) else {
                 let start = |at: usize| records.get(at)?.position().map(|p| p.byte() as usize);
                 let line_of = start(line).unwrap_or(0)..start(line + 1).unwrap_or(text.len());
                 self.damaged.push(text[line_of].trim_end().to_owned());
                 continue;
-            }
-            let row = Row::from_fields(&written, record.iter());
+            };
             let cell = row.get("cell").to_owned();
             let at = *place.entry(cell.clone()).or_insert_with(|| {
                 self.cells.push((cell, Vec::new()));
@@ -105,30 +104,6 @@ impl Store {
             self.cells[at].1.push(row);
         }
         Ok(())
-    }
-
-    /// The columns that a file has, by its header: all of this kind's in order, or all but some that
-    /// were added after the file was written.
-    fn columns_of(
-        &self,
-        header: &csv::StringRecord,
-    ) -> Result<Vec<(&'static str, ColumnKind)>, StudyError> {
-        let mut rest = self.columns.iter();
-        let found: Option<Vec<_>> =
-            header.iter().map(|name| rest.find(|(column, _)| *column == name).copied()).collect();
-        // What tells a cell's rows apart and current is in every file of this kind.
-        let identifies = |columns: &[(&'static str, ColumnKind)]| {
-            ["study", "cell", "settings", "err"]
-                .iter()
-                .all(|name| columns.iter().any(|(column, _)| column == name))
-        };
-        found.filter(|columns| identifies(columns)).ok_or_else(|| StudyError::Rows {
-            path: self.csv_path(),
-            why: format!(
-                "its header is not that of this kind of study (expected {}, …)",
-                self.columns.iter().take(4).map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
-            ),
-        })
     }
 
     /// The lines that were no whole rows.
@@ -168,7 +143,10 @@ impl Store {
     fn set_aside(&self, rows: &[Row]) -> Result<(), StudyError> {
         let path = self.folder.join("rows-set-aside.csv");
         let mut bytes = if path.exists() {
-            std::fs::read(&path).map_err(|e| StudyError::read(&path, e))?
+            let before = std::fs::read(&path).map_err(|e| StudyError::read(&path, e))?;
+            header::brought_up_to_date(&String::from_utf8_lossy(&before), &self.columns)
+                .map_err(|why| StudyError::Rows { path: path.clone(), why })?
+                .into_bytes()
         } else {
             to_csv(&self.columns, std::iter::empty()).map_err(|e| StudyError::write(&path, e))?
         };

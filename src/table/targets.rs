@@ -5,13 +5,15 @@ use polars::prelude::{Column, DataFrame, IntoColumn, NamedFrom, PolarsResult, Se
 use super::columns::{numbers, words};
 
 /// The columns of parameters, with the symbol that each is known by.
-const PARAMETERS: [(&str, &str); 7] = [
+const PARAMETERS: [(&str, &str); 9] = [
     ("window", "w"),
     ("tau", "τ"),
     ("alpha", "α"),
     ("sigma", "σ"),
     ("k", "k"),
     ("m", "m"),
+    ("c", "c"),
+    ("vocabulary", "vocabulary"),
     ("lambda", "λ"),
 ];
 

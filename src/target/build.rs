@@ -7,10 +7,10 @@ use rand_distr::Gamma;
 
 use super::check::Check;
 use super::draws::{self, Purpose, generator};
-use super::{Family, Target, TargetError, Visibility};
+use super::{Family, Target, TargetError, Visibility, tokens};
 
 /// A row as (column, probability).
-type Row = Vec<(usize, f64)>;
+pub(super) type Row = Vec<(usize, f64)>;
 
 /// The most entries that a target is built with: above this, memory would run out instead.
 const MOST_ENTRIES: u128 = 1 << 29;
@@ -67,6 +67,14 @@ impl Family {
             }
             Self::Landmark { m } => self.landmark(n, *m, seed)?,
             Self::RandomSparse { k } => random_sparse(n, *k, seed),
+            Self::Clustered { c } => {
+                let mut rng = generator(seed, Purpose::Clusters, None);
+                tokens::clustered(&draws::classes(&mut rng, *c, n))
+            }
+            Self::Induction { vocabulary } => {
+                let mut rng = generator(seed, Purpose::Tokens, None);
+                tokens::induction(&draws::classes(&mut rng, *vocabulary, n))
+            }
             Self::Prefix => band(n, n, |_, lags| vec![1.0 / lags as f64; lags]),
             Self::Mixture { lambda, local, global } => {
                 let local = local.rows(n, seed)?;
@@ -135,7 +143,7 @@ impl Family {
         Ok(())
     }
 
-    /// No row has more entries than this.
+    /// No row has more entries than this, but for a cluster that is larger than the mean one.
     fn longest_row(&self, n: usize) -> usize {
         match self {
             Self::UniformBand { window }
@@ -143,9 +151,10 @@ impl Family {
             | Self::DirichletBand { window, .. }
             | Self::LognormalBand { window, .. } => n.min(*window),
             // A file's entries are in memory already when they are counted.
-            Self::PreviousToken { .. } | Self::File { .. } => 1,
+            Self::PreviousToken { .. } | Self::Induction { .. } | Self::File { .. } => 1,
             Self::Landmark { m } => n.min(*m),
             Self::RandomSparse { k } => n.min(*k),
+            Self::Clustered { c } => n.div_ceil(*c),
             Self::Prefix => n,
             Self::Mixture { local, global, .. } => {
                 n.min(local.longest_row(n) + global.longest_row(n))

@@ -27,6 +27,14 @@ impl<'a> Check<'a> {
         self.count("m", self.parameters.m, "the number of columns shared by every row")
     }
 
+    pub(super) fn c(&self) -> Result<usize, TargetError> {
+        self.count("c", self.parameters.c, "the number of clusters")
+    }
+
+    pub(super) fn vocabulary(&self) -> Result<usize, TargetError> {
+        self.count("vocabulary", self.parameters.vocabulary, "the number of different tokens")
+    }
+
     /// τ, a quarter of the window where none is given.
     pub(super) fn tau(&self, window: usize) -> Result<f64, TargetError> {
         let tau = self.parameters.tau.unwrap_or(window as f64 / 4.0);

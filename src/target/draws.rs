@@ -1,7 +1,7 @@
 //! Seeded draws: every row has its own stream, so that no row depends on another or on threads.
 
 use rand::seq::index;
-use rand::{Rng, SeedableRng};
+use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Gamma, Open01, StandardNormal};
 
@@ -14,6 +14,8 @@ pub(super) enum Purpose {
     Landmark = 3,
     RandomSparse = 4,
     Permutation = 5,
+    Clusters = 6,
+    Tokens = 7,
 }
 
 /// The generator of row `row`, or, with `None`, of what all the rows share.
@@ -63,6 +65,12 @@ pub(super) fn on_the_simplex(rng: &mut impl Rng, length: usize) -> Vec<f64> {
         })
         .collect();
     normalised_exponentials(logarithms)
+}
+
+/// `n` classes, each uniform on 0 to `classes` − 1 and drawn in order, so that a longer sequence
+/// begins as a shorter one does.
+pub(super) fn classes(rng: &mut impl Rng, classes: usize, n: usize) -> Vec<usize> {
+    (0..n).map(|_| rng.random_range(0..classes)).collect()
 }
 
 /// `amount` distinct members of `first..end`, ascending; all of them where there are no more.

@@ -35,7 +35,7 @@ pub enum TargetError {
     },
     /// A size whose entries would not fit in memory.
     #[error(
-        "n = {n} needs about {entries} entries, more than the {most} that fit; lower n, the window, k or m"
+        "n = {n} needs about {entries} entries, more than the {most} that fit; lower n, the window, k or m, or raise c"
     )]
     TooLarge {
         /// The size asked for.
@@ -127,11 +127,25 @@ pub enum TargetError {
         why: String,
     },
     /// A matrix whose singular values would take too long.
-    #[error("the spectrum of a target of n = {n} takes too long; it is computed up to n = {most}")]
+    #[error(
+        "the whole spectrum of a target of n = {n} takes too long; it is computed up to n = {most}: ask for the leading singular values"
+    )]
     SpectrumTooLarge {
         /// The target's size.
         n: usize,
         /// The largest size.
+        most: usize,
+    },
+    /// More leading singular values than fit in memory.
+    #[error(
+        "{count} leading singular values of a target of n = {n} need too much memory; ask for at most {most}"
+    )]
+    TooManySingularValues {
+        /// How many were asked for.
+        count: usize,
+        /// The target's size.
+        n: usize,
+        /// The most at this size.
         most: usize,
     },
     /// A decomposition that failed.

@@ -57,6 +57,20 @@ pub enum Family {
         /// k ≥ 1.
         k: usize,
     },
+    /// Every token is in one of c clusters, drawn uniformly; aᵢⱼ is equal over the tokens j ≤ i of
+    /// i's own cluster, itself included.
+    Clustered {
+        /// c ≥ 1; c = 1 is `prefix`.
+        c: usize,
+    },
+    /// Tokens are drawn uniformly from a vocabulary. All weight of row i is on column j + 1, where
+    /// j < i is the last place that had the token of i: what followed it then, as an induction
+    /// head copies it (Olsson et al. 2022, *In-context Learning and Induction Heads*). A row whose
+    /// token is new has all its weight on itself.
+    Induction {
+        /// At least 1.
+        vocabulary: usize,
+    },
     /// aᵢⱼ = 1/(i + 1) for j ≤ i.
     Prefix,
     /// λ·local + (1 − λ)·global, both built from the same seed.
@@ -83,7 +97,7 @@ pub enum Family {
 
 impl Family {
     /// The names of the families.
-    pub const NAMES: [&'static str; 11] = [
+    pub const NAMES: [&'static str; 13] = [
         "uniform-band",
         "decay-band",
         "dirichlet-band",
@@ -91,6 +105,8 @@ impl Family {
         "previous-token",
         "landmark",
         "random-sparse",
+        "clustered",
+        "induction",
         "prefix",
         "mixture",
         "permuted",
@@ -142,6 +158,8 @@ impl Family {
             "previous-token" => Self::PreviousToken { k: check.k()? },
             "landmark" => Self::Landmark { m: check.m()? },
             "random-sparse" => Self::RandomSparse { k: check.k()? },
+            "clustered" => Self::Clustered { c: check.c()? },
+            "induction" => Self::Induction { vocabulary: check.vocabulary()? },
             "prefix" => Self::Prefix,
             "mixture" => Self::read_mixture(&check)?,
             "permuted" => Self::Permuted {
@@ -177,6 +195,8 @@ impl Family {
             Self::PreviousToken { .. } => "previous-token",
             Self::Landmark { .. } => "landmark",
             Self::RandomSparse { .. } => "random-sparse",
+            Self::Clustered { .. } => "clustered",
+            Self::Induction { .. } => "induction",
             Self::Prefix => "prefix",
             Self::Mixture { .. } => "mixture",
             Self::Permuted { .. } => "permuted",
@@ -204,6 +224,8 @@ impl Family {
                 Parameters { k: Some(*k), ..none }
             }
             Self::Landmark { m } => Parameters { m: Some(*m), ..none },
+            Self::Clustered { c } => Parameters { c: Some(*c), ..none },
+            Self::Induction { vocabulary } => Parameters { vocabulary: Some(*vocabulary), ..none },
             Self::Prefix => none,
             Self::Mixture { lambda, local, global } => Parameters {
                 lambda: Some(*lambda),
@@ -235,6 +257,8 @@ impl Family {
             | Self::LognormalBand { .. }
             | Self::Landmark { .. }
             | Self::RandomSparse { .. }
+            | Self::Clustered { .. }
+            | Self::Induction { .. }
             | Self::Permuted { .. } => true,
             Self::Mixture { local, global, .. } => local.is_random() || global.is_random(),
         }
@@ -255,6 +279,8 @@ impl fmt::Display for Family {
             }
             Self::PreviousToken { k } | Self::RandomSparse { k } => write!(f, "{name}(k={k})"),
             Self::Landmark { m } => write!(f, "{name}(m={m})"),
+            Self::Clustered { c } => write!(f, "{name}(c={c})"),
+            Self::Induction { vocabulary } => write!(f, "{name}(vocabulary={vocabulary})"),
             Self::Prefix => f.write_str(name),
             Self::Mixture { lambda, local, global } => {
                 write!(f, "{name}(lambda={lambda},local={local},global={global})")

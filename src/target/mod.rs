@@ -10,7 +10,9 @@ mod layout;
 mod matrix;
 pub(crate) mod nearest;
 mod parameters;
+mod spectrum;
 mod statistics;
+mod tokens;
 mod visibility;
 
 pub use error::TargetError;
@@ -18,5 +20,6 @@ pub use family::Family;
 pub use layout::{HeadKind, Layout};
 pub use matrix::Target;
 pub use parameters::Parameters;
-pub use statistics::{Spectrum, Statistics};
+pub use spectrum::{Bounds, LeadingSpectrum, Spectrum};
+pub use statistics::Statistics;
 pub use visibility::Visibility;

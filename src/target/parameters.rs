@@ -26,6 +26,10 @@ pub struct Parameters {
     pub k: Option<usize>,
     /// m, the number of columns that every row of `landmark` shares.
     pub m: Option<usize>,
+    /// c, the number of clusters that `clustered` draws its tokens into.
+    pub c: Option<usize>,
+    /// The number of different tokens that `induction` draws from.
+    pub vocabulary: Option<usize>,
     /// λ, the weight of the local part of a `mixture`.
     pub lambda: Option<f64>,
     /// The family of a mixture's local part.
@@ -48,6 +52,8 @@ impl Parameters {
             ("sigma", self.sigma.is_some()),
             ("k", self.k.is_some()),
             ("m", self.m.is_some()),
+            ("c", self.c.is_some()),
+            ("vocabulary", self.vocabulary.is_some()),
             ("lambda", self.lambda.is_some()),
             ("local", self.local.is_some()),
             ("global", self.global.is_some()),
@@ -68,6 +74,8 @@ impl Parameters {
             sigma: self.sigma.or(other.sigma),
             k: self.k.or(other.k),
             m: self.m.or(other.m),
+            c: self.c.or(other.c),
+            vocabulary: self.vocabulary.or(other.vocabulary),
             lambda: self.lambda.or(other.lambda),
             local: self.local.or(other.local),
             global: self.global.or(other.global),
