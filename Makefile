@@ -4,7 +4,9 @@
 CARGO ?= cargo
 PRESET ?= quick
 
-.PHONY: reproduce test check setup
+PEERS := benches/peers/.venv
+
+.PHONY: reproduce test check setup bench-peers
 
 reproduce: setup
 	$(CARGO) run --release --locked --quiet -- reproduce --preset $(PRESET)
@@ -17,6 +19,18 @@ check: setup
 	$(CARGO) fmt --check
 	$(CARGO) clippy --release --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --locked --no-deps
+
+# The fit's speed beside PyTorch, JAX, numpy and scipy, to data/bench-fit/: `make bench-peers ARGS="--rounds 3"`.
+bench-peers: setup $(PEERS)/installed
+	@command -v g++ >/dev/null || { echo "no g++, which torch.compile needs: apt-get install g++"; exit 1; }
+	$(CARGO) build --release --locked
+	$(PEERS)/bin/python benches/peers/run.py $(ARGS)
+
+# Six gigabytes: the PyTorch that the package index serves brings its GPU libraries.
+$(PEERS)/installed: benches/peers/requirements.txt
+	python3 -m venv $(PEERS) || { echo "no venv: apt-get install python3-venv"; exit 1; }
+	$(PEERS)/bin/pip install --quiet --requirement $<
+	touch $@
 
 # OpenBLAS's library and headers, and pkg-config to find them; a C compiler for zstd.
 setup:

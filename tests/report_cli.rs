@@ -57,6 +57,24 @@ global = "landmark"
 m = 2
 "#;
 
+/// The manifest of measurements that are no study, as benches/peers/run.py writes it.
+const NO_STUDY: &str = r#"
+command = "python benches/peers/run.py"
+version = "0.1.0"
+git_revision = ""
+load_before = 0.25
+started = "2026-11-21T10:00:00Z"
+ended = "2026-11-21T10:09:00Z"
+wall_time_s = 540.5
+threads = 2
+cpu = "some processor"
+blas = "each side's own"
+dtype = "float32 and float64"
+rounds = 5
+[versions]
+numpy = "2.4.6"
+"#;
+
 const REPRODUCE: [&str; 3] = ["reproduce", "--preset", "quick"];
 
 fn with_definitions() -> Folder {
@@ -129,6 +147,8 @@ fn figures_are_written_as_svg_and_png() {
 #[test]
 fn a_report_holds_the_studies_asked_for() {
     let folder = measured();
+    folder.write("data/bench-fit/manifest.toml", NO_STUDY);
+    folder.write("data/bench-fit/rows.csv", "what,side\nevaluation,numpy\n");
     assert_eq!(folder.done(&["report"]), "figures/report.html\n");
     let page = folder.read("figures/report.html");
     for part in ["Growth in miniature", "Layouts in miniature", "Do the &lt;logits&gt; grow?"] {

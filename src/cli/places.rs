@@ -12,13 +12,16 @@ pub const DATA: &str = "data";
 /// Figures, one folder a study, and the report.
 pub const FIGURES: &str = "figures";
 
-/// The studies that have rows, by name.
+/// The studies that have rows, by name. A folder of other measurements, whose manifest names no study,
+/// is passed over.
 pub fn measured_studies() -> Result<Vec<String>> {
     let mut names = Vec::new();
     let Ok(folders) = std::fs::read_dir(DATA) else { return Ok(names) };
     for folder in folders {
         let folder = folder.with_context(|| format!("cannot list {DATA}"))?.path();
-        if folder.join("manifest.toml").is_file() && folder.join("rows.csv").is_file() {
+        let manifest = folder.join("manifest.toml");
+        let whole = manifest.is_file() && folder.join("rows.csv").is_file();
+        if whole && !Manifest::read(&manifest)?.text("study").is_empty() {
             names.extend(folder.file_name().map(|name| name.to_string_lossy().into_owned()));
         }
     }
