@@ -31,7 +31,7 @@ pub use lm::{
     StepRecord, SyntheticCorpus, TextVocabulary, TrainDefinition, TrainSummary, Trainer,
     Vocabulary, evaluate,
 };
-pub use process::prepare_process;
+pub use process::{peak_rss_bytes, prepare_process};
 pub use report::{
     Analysis, AnalysisKind, Header, Picture, ReportError, SEEDS_TO_CONFIRM, Section, Verdict, Word,
     analyse, page,
@@ -39,8 +39,8 @@ pub use report::{
 pub use study::{
     ColumnKind, EVALUATION_COLUMNS, FRONTIER_COLUMNS, FrontierLabel, Manifest, Observer, Plan, Row,
     STEP_COLUMNS, StudyDefinition, StudyError, StudyWork, Sweep, SweepSummary, TrainError,
-    TrainResult, fit_columns, frontier_rows, needed_row, to_csv, train, train_columns,
-    write_factors,
+    TrainResult, fit_columns, frontier_rows, needed_row, read_factors, to_csv, train,
+    train_columns, write_factors,
 };
 pub use table::{
     Align, Cell, Column, Curve, Growth, GrowthCell, GrowthSeed, GrowthSlope, LayoutCell,

@@ -141,7 +141,8 @@ fn without_a_mask_order_does_not_matter() {
     }
     let shuffled = global(Target::from_rows(rows, Visibility::Bidirectional).unwrap(), 4);
     let caps = [2.0, 4.0, 8.0];
-    let fits = |problem: &Problem| frontier(problem, &caps, quick(), |_| ()).unwrap();
+    let fits =
+        |problem: &Problem| frontier(problem, &caps, SearchOptions::default(), |_| ()).unwrap();
     for (one, other) in fits(&plain).into_iter().zip(fits(&shuffled)) {
         let (one, other) = (one.best.unwrap().solution, other.best.unwrap().solution);
         let moved = |x: &Array3<f64>| {

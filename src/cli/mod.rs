@@ -1,6 +1,7 @@
 //! The command line, one file a subcommand.
 
 pub mod analysis;
+pub mod bench;
 mod family;
 pub mod fit;
 pub mod list;

@@ -3,7 +3,7 @@
 pub(super) use super::kernel::Evaluation;
 use super::kernel::Kernel;
 use super::penalty::{Multiplier, Penalty};
-use super::problem::Problem;
+use super::problem::{FitError, Problem};
 
 /// The arithmetic of an evaluation. Vectors and sums over rows are float64 in both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,6 +13,18 @@ pub enum Precision {
     /// float64 throughout.
     #[default]
     F64,
+}
+
+impl std::str::FromStr for Precision {
+    type Err = FitError;
+
+    fn from_str(text: &str) -> Result<Self, FitError> {
+        match text {
+            "f32" => Ok(Self::F32),
+            "f64" => Ok(Self::F64),
+            _ => Err(FitError::Precision(text.to_owned())),
+        }
+    }
 }
 
 /// The objective with its work space, so that an evaluation allocates nothing large.

@@ -23,6 +23,9 @@ pub enum FitError {
     /// No starts given.
     #[error("0 starts asked for; give at least 1 seed")]
     NoStarts,
+    /// An arithmetic that there is not.
+    #[error("{0:?} is no arithmetic of the fit; give f32 or f64")]
+    Precision(String),
     /// Factors of another problem.
     #[error("factors have shape {found:?} (heads, n, rank); this problem's have {wanted:?}")]
     OtherFactors {

@@ -269,6 +269,28 @@ fn problem_row(
     row
 }
 
+/// Reads factors that `write_factors` wrote; where there is no `weights.npy`, even weights.
+///
+/// # Errors
+/// Files that cannot be read, or hold no factors.
+pub fn read_factors(folder: &Path) -> Result<Factors, StudyError> {
+    fn npy<D: ndarray::Dimension>(path: &Path) -> Result<ndarray::Array<f64, D>, StudyError> {
+        ndarray_npy::read_npy(path).map_err(|e| StudyError::Read {
+            path: path.to_owned(),
+            source: std::io::Error::other(e.to_string()),
+        })
+    }
+    let (queries, keys) = (npy(&folder.join("q.npy"))?, npy(&folder.join("k.npy"))?);
+    let weights = folder.join("weights.npy");
+    let weights = if weights.exists() {
+        npy(&weights)?
+    } else {
+        let heads = ndarray::Array3::dim(&queries).0;
+        ndarray::Array1::from_elem(heads, 1.0 / heads as f64)
+    };
+    Ok(Factors::new(queries, keys, weights).map_err(crate::fit::FitError::from)?)
+}
+
 /// Writes factors as `q.npy` and `k.npy`, (heads, n, rank), and `weights.npy`, (heads), float64,
 /// into `folder`, which is made where it is missing.
 ///

@@ -14,7 +14,7 @@ mod train_run;
 
 pub use definition::{StudyDefinition, StudyWork};
 pub use error::{StudyError, TrainError};
-pub use fit_cell::{FrontierLabel, frontier_rows, needed_row, write_factors};
+pub use fit_cell::{FrontierLabel, frontier_rows, needed_row, read_factors, write_factors};
 pub use manifest::Manifest;
 pub use row::{Row, to_csv};
 pub use schema::{

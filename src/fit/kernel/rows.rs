@@ -12,10 +12,10 @@ pub(super) fn extremes<T: Real, S: Simd<T>>(simd: S, z: &[T]) -> (f64, f64) {
     let mut high = low;
     let mut pairs = z.chunks_exact(2 * S::LANES);
     for pair in &mut pairs {
-        for half in 0..2 {
+        for (half, (low, high)) in low.iter_mut().zip(&mut high).enumerate() {
             let z = simd.load(&pair[half * S::LANES..]);
-            low[half] = simd.min(low[half], z);
-            high[half] = simd.max(high[half], z);
+            *low = simd.min(*low, z);
+            *high = simd.max(*high, z);
         }
     }
     for rest in pairs.remainder().chunks(S::LANES) {
@@ -35,11 +35,11 @@ pub(super) fn exponentials<T: Real, S: Simd<T>>(simd: S, z: &mut [T], shift: T) 
     let mut sums = [simd.splat(T::default()); 2];
     let mut pairs = z.chunks_exact_mut(2 * S::LANES);
     for pair in &mut pairs {
-        for half in 0..2 {
+        for (half, sum) in sums.iter_mut().enumerate() {
             let place = half * S::LANES;
             let e = simd.exp(simd.sub(simd.load(&pair[place..]), shift));
             simd.store(e, &mut pair[place..]);
-            sums[half] = simd.add(sums[half], e);
+            *sum = simd.add(*sum, e);
         }
     }
     for rest in pairs.into_remainder().chunks_mut(S::LANES) {

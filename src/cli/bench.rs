@@ -1,0 +1,166 @@
+//! `rank-study bench`: how long one evaluation takes.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+use rank_study::{
+    Evaluator, Factors, Family, Layout, Parameters, Precision, Problem, Target, Visibility,
+    peak_rss_bytes, read_factors,
+};
+
+/// Time what the program spends its time on
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Example:
+  rank-study bench fit --n 2048 --rank 64 --dtype f32 --threads 2")]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    what: What,
+    /// Nothing on standard error but errors
+    #[arg(long, global = true)]
+    quiet: bool,
+}
+
+#[derive(Subcommand, Debug)]
+enum What {
+    Fit(FitBench),
+}
+
+/// The cap of the logits in nats, and the slope of its penalty.
+const PENALTY: (f64, f64) = (4.0, 0.1);
+
+/// One evaluation of the fit's objective and gradient, as the solver runs it
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  rank-study bench fit --n 2048 --rank 64 --dtype f32 --threads 2
+  rank-study bench fit --n 65536 --rank 64 --layout local:50 --json
+
+The target is a dirichlet-band of the window, the objective kl_nats plus the penalty of logits
+over 4 nats with slope 0.1.")]
+struct FitBench {
+    /// Sequence length
+    #[arg(long)]
+    n: usize,
+    /// Head dimension
+    #[arg(long, value_name = "D")]
+    rank: usize,
+    /// Lags of the target's band
+    #[arg(long, default_value_t = 50, value_name = "W")]
+    window: usize,
+    /// The heads
+    #[arg(long, default_value = "global")]
+    layout: String,
+    /// Arithmetic: f32 or f64
+    #[arg(long, default_value = "f64", value_name = "NAME")]
+    dtype: String,
+    /// Threads; all cores where none are given
+    #[arg(long, value_name = "T")]
+    threads: Option<usize>,
+    /// Evaluations timed, after one that is not
+    #[arg(long, default_value_t = 20, value_name = "R")]
+    repeats: usize,
+    /// A target from a file, in place of the band
+    #[arg(long, value_name = "FILE")]
+    target: Option<PathBuf>,
+    /// Factors from a folder with q.npy and k.npy, (heads, n, rank), in place of random ones
+    #[arg(long, value_name = "DIR")]
+    factors: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Sizes, a layout, a dtype or files that are wrong.
+pub fn run(args: &BenchArgs) -> Result<()> {
+    let What::Fit(what) = &args.what;
+    fit(what, args.quiet)
+}
+
+fn fit(args: &FitBench, quiet: bool) -> Result<()> {
+    let precision: Precision = args.dtype.parse().context("--dtype")?;
+    if args.repeats == 0 {
+        bail!("--repeats is 0; give at least 1");
+    }
+    let target = match &args.target {
+        Some(path) => Target::read(path, Visibility::Causal).context("--target")?,
+        None => {
+            let band = Parameters { window: Some(args.window), ..Parameters::default() };
+            let family = Family::from_parameters("dirichlet-band", &band).context("--window")?;
+            family.build(args.n, 0, Visibility::Causal).context("--n")?
+        }
+    };
+    if target.n() != args.n {
+        bail!("--target has {} rows and --n is {}; give --n {0}", target.n(), args.n);
+    }
+    let layout: Layout = args.layout.parse().context("--layout")?;
+    let problem = Problem::new(target, layout, args.rank).context("--rank")?;
+    let factors: Option<Factors> =
+        args.factors.as_deref().map(read_factors).transpose().context("--factors")?;
+    let threads = args.threads.unwrap_or_else(rayon::current_num_threads);
+    if threads == 0 {
+        bail!("--threads is 0; give at least 1");
+    }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("--threads")?;
+    if !quiet {
+        eprintln!(
+            "timing {} evaluations after one that is not timed, threads: {threads}",
+            args.repeats
+        );
+    }
+    let (eval_s, value, gradient) =
+        pool.install(|| time(&problem, precision, factors.as_ref(), args.repeats))?;
+    let side = args.n * args.rank;
+    let norm = |half: usize| {
+        gradient
+            .chunks_exact(2 * side)
+            .flat_map(|pair| &pair[half * side..(half + 1) * side])
+            .map(|g| g * g)
+            .sum::<f64>()
+            .sqrt()
+    };
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        let object = serde_json::json!({
+            "eval_s": eval_s, "value": value, "gradient_q_norm": norm(0), "gradient_k_norm": norm(1),
+            "peak_rss_bytes": peak_rss_bytes(), "n": args.n, "rank": args.rank,
+            "window": args.window, "layout": args.layout, "dtype": args.dtype,
+            "threads": threads, "repeats": args.repeats, "version": env!("CARGO_PKG_VERSION"),
+        });
+        writeln!(out, "{object}")?;
+    } else {
+        let mib = peak_rss_bytes().map_or_else(String::new, |bytes| {
+            format!(", at most {:.0} MiB held", bytes as f64 / f64::from(1 << 20))
+        });
+        writeln!(out, "{:.3} ms an evaluation{mib}", 1e3 * eval_s)?;
+    }
+    Ok(())
+}
+
+/// The median of the repeats in seconds, the value and the gradient.
+fn time(
+    problem: &Problem,
+    precision: Precision,
+    factors: Option<&Factors>,
+    repeats: usize,
+) -> Result<(f64, f64, Vec<f64>)> {
+    let mut evaluator =
+        Evaluator::new(problem, precision, factors, PENALTY).context("--factors")?;
+    let value = evaluator.evaluate();
+    let mut times: Vec<f64> = (0..repeats)
+        .map(|_| {
+            let started = Instant::now();
+            evaluator.evaluate();
+            started.elapsed().as_secs_f64()
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    let median = 0.5 * (times[(repeats - 1) / 2] + times[repeats / 2]);
+    Ok((median, value, evaluator.gradient().to_vec()))
+}
