@@ -54,8 +54,8 @@ impl fmt::Display for BoundKind {
 /// What every factors of the problem's rank with kl_nats ≤ ε have at least.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LowerBound {
-    /// The least max_abs_logit. [`LARGEST_CAP`](super::LARGEST_CAP) where no logits up to there reach
-    /// ε: of larger ones nothing is said.
+    /// The least max_abs_logit. Lift and log-rank say at most [`LARGEST_CAP`](super::LARGEST_CAP): a
+    /// bound from there on proves that no logits up to it reach ε.
     pub max_abs_logit: f64,
     /// The argument that gave it, the first in the order of [`BoundKind`] where two are equal.
     pub by: BoundKind,

@@ -10,6 +10,9 @@ const HALVINGS: usize = 60;
 /// What is left free under the cap, as a share of it, for the rounding of whoever multiplies the
 /// factors out again.
 const ROOM: f64 = 1e-9;
+/// A row whose logits differ by less than this share of ‖q‖·max‖k‖ has them equal but for rounding,
+/// which scaling up would show.
+const FLAT: f64 = 1e-5;
 
 /// The factors with logits zᵢⱼ = sᵢ(⟨qᵢ, kⱼ⟩ − cᵢ) for queries and keys of shape (n, m), m < d: cᵢ is the
 /// middle of what row i sees, and sᵢ ≥ 0 the scale of least KL(Aᵢ ‖ Pᵢ) within the cap.
@@ -33,17 +36,19 @@ pub(super) fn scaled_rows(
     k.slice_mut(s![0, .., ..m]).assign(keys);
     k.slice_mut(s![0, .., m]).fill(1.0);
     let root = (d as f64).sqrt();
+    let longest = keys.rows().into_iter().map(|k| k.dot(&k)).fold(0.0, f64::max).sqrt();
     for row in 0..n {
         let seen = problem.columns(kind, row);
         let shape = keys.slice(s![seen.clone(), ..]).dot(&queries.row(row));
         let high = shape.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let low = shape.iter().copied().fold(f64::INFINITY, f64::min);
         let (middle, half) = (0.5 * (high + low), 0.5 * (high - low));
-        let largest = (1.0 - ROOM) * cap / half;
-        if !largest.is_finite() {
-            // All logits equal: the row is uniform at any scale.
+        let length = queries.row(row).dot(&queries.row(row)).sqrt();
+        if half <= FLAT * length * longest {
+            // Logits of 0: the row is uniform at any scale.
             continue;
         }
+        let largest = (1.0 - ROOM) * cap / half;
         let (columns, a) = problem.target().row(row);
         let wanted: f64 = columns
             .iter()
