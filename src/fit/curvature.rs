@@ -10,6 +10,8 @@
 //! none), which is what a quasi-Newton method that starts from a multiple of the identity spends most
 //! of its iterations learning.
 
+use std::ops::Range;
+
 use nalgebra::{Cholesky, DMatrix};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, Axis, s};
@@ -183,20 +185,19 @@ fn outer(m: ArrayView2<'_, f64>) -> Array2<f64> {
 
 /// The logits of a block of rows and, for each row, what makes them log-probabilities.
 struct LogSoftmax {
-    rows: std::ops::Range<usize>,
-    columns: std::ops::Range<usize>,
+    rows: Range<usize>,
+    columns: Range<usize>,
     /// What each row sees.
-    seen: Vec<std::ops::Range<usize>>,
+    seen: Vec<Range<usize>>,
     z: Array2<f64>,
     /// log Σ exp z.
     log_sums: Vec<f64>,
 }
 
 impl LogSoftmax {
-    fn of(problem: &Problem, part: &Part<'_>, head: usize, rows: std::ops::Range<usize>) -> Self {
-        let kind = problem.layout().heads()[head];
-        let seen: Vec<_> = rows.clone().map(|row| problem.columns(kind, row)).collect();
-        let columns = seen[0].start..seen[seen.len() - 1].end;
+    fn of(problem: &Problem, part: &Part<'_>, head: usize, rows: Range<usize>) -> Self {
+        let seen: Vec<_> = rows.clone().map(|row| problem.seen(head, row)).collect();
+        let columns = problem.seen_by_any(head, &rows);
         let mut z = Array2::zeros((rows.len(), columns.len()));
         let scale = 1.0 / (problem.rank() as f64).sqrt();
         let (q, k) = (part.q.slice(s![rows.clone(), ..]), part.k.slice(s![columns.clone(), ..]));

@@ -47,8 +47,8 @@ impl<'p> Evaluator<'p> {
         self.objective.evaluate(&self.x, Some(&self.penalty), &mut self.gradient).value
     }
 
-    /// The gradient of the last evaluation: for each head that of its queries, (n, rank), then that of its keys;
-    /// with several heads, at the end those of log π.
+    /// The gradient of the last evaluation: for each head that of its queries, (n, rank), then that
+    /// of its keys; with several heads, at the end that of log π.
     pub fn gradient(&self) -> &[f64] {
         &self.gradient
     }

@@ -134,7 +134,7 @@ mod tests {
                 let z = factors.logits(head);
                 let mut joint = Array2::zeros((n, n));
                 for i in 0..n {
-                    let seen = problem.columns(problem.layout().heads()[head], i);
+                    let seen = problem.seen(head, i);
                     let sum: f64 = seen.clone().map(|j| z[[i, j]].exp()).sum();
                     let weight = factors.weights()[head] / sum;
                     seen.for_each(|j| joint[[i, j]] = weight * z[[i, j]].exp());

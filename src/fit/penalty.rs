@@ -39,12 +39,13 @@ impl Penalty {
 
     /// Whether the penalty curves at a pair: where the cap, moved by the pair's multiplier, is passed.
     pub fn acts(&self, z: f64, multiplier: f64) -> bool {
-        let (sign, lambda) = if multiplier == 0.0 {
-            (z.signum(), 0.0)
-        } else {
-            (multiplier.signum(), multiplier.abs())
-        };
-        lambda + self.slope * (sign * z - self.cap) > 0.0
+        self.shifted(z, multiplier).1 > 0.0
+    }
+
+    /// The sign of the bound that a pair is held by, or nearer to, and λ + ρ(|z| − cap) there.
+    fn shifted(&self, z: f64, multiplier: f64) -> (f64, f64) {
+        let sign = if multiplier != 0.0 { multiplier.signum() } else { z.signum() };
+        (sign, multiplier.abs() + self.slope * (sign * z - self.cap))
     }
 
     /// One row's multipliers after an update at its visible logits `z`, of which the first is of
@@ -59,8 +60,7 @@ impl Penalty {
         let mut updated = Vec::new();
         for (z, j) in z.zip(first..) {
             let before = old.next_if(|&(column, _)| column as usize == j).map_or(0.0, |(_, m)| m);
-            let sign = if before != 0.0 { before.signum() } else { z.signum() };
-            let lambda = before.abs() + self.slope * (sign * z - self.cap);
+            let (sign, lambda) = self.shifted(z, before);
             if lambda > 0.0 {
                 updated.push((j as u32, sign * lambda));
             }

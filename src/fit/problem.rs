@@ -89,6 +89,17 @@ impl Problem {
         kind.columns(row, self.n(), self.target.visibility())
     }
 
+    /// The columns that `row` sees through head number `head`.
+    pub(super) fn seen(&self, head: usize, row: usize) -> Range<usize> {
+        self.columns(self.layout.heads()[head], row)
+    }
+
+    /// The columns that any of `rows`, at least one, sees through head number `head`: what rows see
+    /// begins and ends no earlier than what the rows before them do.
+    pub(super) fn seen_by_any(&self, head: usize, rows: &Range<usize>) -> Range<usize> {
+        self.seen(head, rows.start).start..self.seen(head, rows.end - 1).end
+    }
+
     /// Checks that factors have this problem's heads, n and rank.
     ///
     /// # Errors

@@ -152,9 +152,7 @@ impl Store {
         };
         let all = to_csv(&self.columns, rows.iter()).map_err(|e| StudyError::write(&path, e))?;
         let header = all.iter().position(|&b| b == b'\n').map_or(0, |end| end + 1);
-        // Rows of more columns than the file began with have their header above them.
-        let same = bytes.starts_with(&all[..header]);
-        bytes.extend_from_slice(if same { &all[header..] } else { &all });
+        bytes.extend_from_slice(&all[header..]);
         for line in &self.damaged {
             bytes.extend_from_slice(line.as_bytes());
             bytes.push(b'\n');

@@ -40,8 +40,9 @@ struct Tile<T> {
     /// Queries, (rows, width), and their gradient.
     query_rows: Buffer<T>,
     query_gradient: Buffer<T>,
-    /// For the row at hand: the greatest logit and Σ exp(z − greatest) ...
-    softmax: (f64, f64),
+    /// For the row at hand: the least and the greatest logit, and Σ exp(z − greatest) ...
+    extremes: (f64, f64),
+    sum: f64,
     /// ... at each of the target's entries the logit (−∞ where the head does not see it), and then
     /// a·r, the target's mass that falls to this head ...
     shares: Vec<f64>,
@@ -74,7 +75,7 @@ impl<T: Real> Block<T> {
         if let Want::Multipliers { penalty, updated } = want {
             for (head, (tile, updated)) in self.tiles.iter().zip(updated.iter_mut()).enumerate() {
                 for row in here.clone() {
-                    let seen = problem.columns(problem.layout().heads()[head], row);
+                    let seen = problem.seen(head, row);
                     let z = tile.row(row - here.start, &seen).iter().map(|z| z.to_f64());
                     updated.push(penalty.update_row(
                         z,
@@ -92,7 +93,7 @@ impl<T: Real> Block<T> {
         for row in here.clone() {
             for (head, tile) in self.tiles.iter_mut().enumerate() {
                 let multipliers = penalty.map(|penalty| &penalty.multipliers[head][row][..]);
-                tile.softmax(simd, problem, head, (row, row - here.start), totals);
+                tile.look(simd, problem, head, (row, row - here.start), totals);
                 if let (Some(penalty), Some(multipliers)) = (penalty, multipliers) {
                     tile.penalise(
                         simd,
@@ -104,10 +105,9 @@ impl<T: Real> Block<T> {
                         totals,
                     );
                 }
-                let seen = problem.columns(problem.layout().heads()[head], row);
-                let shift = T::from_f64(tile.softmax.0);
-                tile.softmax.1 =
-                    rows::exponentials(simd, tile.row_mut(row - here.start, &seen), shift);
+                let seen = problem.seen(head, row);
+                let shift = T::from_f64(tile.extremes.1);
+                tile.sum = rows::exponentials(simd, tile.row_mut(row - here.start, &seen), shift);
             }
             totals.likelihood += self.share(problem, weights, row);
             if let Want::Gradient { .. } = want {
@@ -135,10 +135,10 @@ impl<T: Real> Block<T> {
         if let [tile] = self.tiles.as_mut_slice() {
             let linear: f64 = a.iter().zip(&tile.shares).map(|(a, z)| a * z).sum();
             tile.shares.copy_from_slice(a);
-            return linear - tile.softmax.0 - tile.softmax.1.ln();
+            return linear - tile.extremes.1 - tile.sum.ln();
         }
         self.offsets.clear();
-        let log_sums = self.tiles.iter().map(|tile| tile.softmax.0 + tile.softmax.1.ln());
+        let log_sums = self.tiles.iter().map(|tile| tile.extremes.1 + tile.sum.ln());
         self.offsets.extend(weights.iter().zip(log_sums).map(|(w, log_sum)| w.ln() - log_sum));
         let mut likelihood = 0.0;
         for (entry, &a) in a.iter().enumerate() {
@@ -238,7 +238,7 @@ impl<T: Real> Tile<T> {
 
     /// A row's extremes, and its logits at the target's entries.
     #[inline(always)]
-    fn softmax<S: Simd<T>>(
+    fn look<S: Simd<T>>(
         &mut self,
         simd: S,
         problem: &Problem,
@@ -246,11 +246,11 @@ impl<T: Real> Tile<T> {
         (row, local): (usize, usize),
         totals: &mut Totals,
     ) {
-        let seen = problem.columns(problem.layout().heads()[head], row);
-        let (low, high) = rows::extremes(simd, self.row(local, &seen));
+        let seen = problem.seen(head, row);
+        self.extremes = rows::extremes(simd, self.row(local, &seen));
+        let (low, high) = self.extremes;
         totals.max_abs_logit = totals.max_abs_logit.max(high.max(-low));
         totals.logit_spread = totals.logit_spread.max(high - low);
-        self.softmax = (high, 0.0);
         self.penalised = false;
         let (entries, _) = problem.target().row(row);
         let mut shares = std::mem::take(&mut self.shares);
@@ -279,10 +279,10 @@ impl<T: Real> Tile<T> {
         totals: &mut Totals,
     ) {
         let n = problem.n() as f64;
-        let seen = problem.columns(problem.layout().heads()[head], row);
+        let seen = problem.seen(head, row);
         let start = local * self.stride + seen.start - self.columns.start;
         let z = &self.values[start..start + seen.len()];
-        let (low, high) = rows::extremes(simd, z);
+        let (low, high) = self.extremes;
         if high.max(-low) <= penalty.cap && multipliers.is_empty() {
             return;
         }
@@ -308,7 +308,7 @@ impl<T: Real> Tile<T> {
         (row, local): (usize, usize),
     ) -> f64 {
         let n = problem.n() as f64;
-        let seen = problem.columns(problem.layout().heads()[head], row);
+        let seen = problem.seen(head, row);
         let mass: f64 = self.shares.iter().sum();
         let whole = &mut self.values[local * self.stride..][..self.columns.len()];
         let places = seen.start - self.columns.start..seen.end - self.columns.start;
@@ -316,7 +316,7 @@ impl<T: Real> Tile<T> {
         whole[places.end..].fill(T::default());
         let values = &mut whole[places];
         let extra = self.penalised.then_some(&self.penalty_gradient[..seen.len()]);
-        rows::gradient(simd, values, mass / (n * self.softmax.1), extra);
+        rows::gradient(simd, values, mass / (n * self.sum), extra);
         let (entries, _) = problem.target().row(row);
         for (&column, &share) in entries.iter().zip(&self.shares) {
             if share > 0.0 {
@@ -343,16 +343,14 @@ impl<T: Real> Tile<T> {
         let count = here.len().next_multiple_of(group);
         self.values[here.len() * self.stride..count * self.stride].fill(T::default());
         self.query_gradient[..count * width].fill(T::default());
-        let kind = problem.layout().heads()[head];
         let base = self.columns.start;
-        let view = View { values: &mut self.values, stride: self.stride };
+        let view = View { values: &self.values, stride: self.stride };
         // As many keys at a time as the first-level cache holds beside the gradient.
         let chunk = (KEY_BYTES / (width * size_of::<T>())).max(16);
         for first in self.columns.clone().step_by(chunk) {
             for row in (0..here.len()).step_by(group) {
                 let last = (row + group).min(here.len());
-                let seen = problem.columns(kind, here.start + row).start
-                    ..problem.columns(kind, here.start + last - 1).end;
+                let seen = problem.seen_by_any(head, &(here.start + row..here.start + last));
                 let columns = seen.start.max(first)..seen.end.min(first + chunk);
                 if columns.is_empty() {
                     continue;
@@ -385,16 +383,15 @@ impl<T: Real> Tile<T> {
         (slot_columns, gradient): &mut (Range<usize>, Buffer<T>),
     ) {
         let width = problem.rank().next_multiple_of(S::LANES);
-        let kind = problem.layout().heads()[head];
-        let view = View { values: &mut self.values, stride: self.stride };
+        let view = View { values: &self.values, stride: self.stride };
         let group = products::key_group(simd, width);
         // The rows that see a group of columns: both ends only ever rise with the column.
         let (mut first, mut last) = (here.start, here.start);
         for column in self.columns.clone().step_by(group) {
-            while first < here.end && problem.columns(kind, first).end <= column {
+            while first < here.end && problem.seen(head, first).end <= column {
                 first += 1;
             }
-            while last < here.end && problem.columns(kind, last).start < column + group {
+            while last < here.end && problem.seen(head, last).start < column + group {
                 last += 1;
             }
             if first >= last {

@@ -55,6 +55,7 @@ pub(super) struct Evaluation {
 pub(super) struct Kernel<T> {
     /// Σ a log a / n: what kl_nats is before the fit has any likelihood.
     negative_entropy: f64,
+    sizes: Sizes,
     keys: Vec<Keys<T>>,
     slots: Vec<Slot<T>>,
     /// Blocks not in use; a thread takes one for each slot that it works on.
@@ -111,7 +112,8 @@ impl<T: Real> crate::simd::Kernel<T> for FindSizes {
 impl<T: Real> Kernel<T> {
     pub fn new(problem: &Problem) -> Self {
         let (n, d, heads) = (problem.n(), problem.rank(), problem.heads());
-        let Sizes { width, panel } = T::run(FindSizes(d));
+        let sizes = T::run(FindSizes(d));
+        let Sizes { width, panel } = sizes;
         let columns = n.next_multiple_of(panel);
         let keys =
             || Keys { panels: Buffer::zeros(columns * d), rows: Buffer::zeros(columns * width) };
@@ -131,6 +133,7 @@ impl<T: Real> Kernel<T> {
             .collect();
         Self {
             negative_entropy: problem.target().mean_log_likelihood_of_itself(),
+            sizes,
             keys: (0..heads).map(|_| keys()).collect(),
             slots,
             blocks: Mutex::new(Vec::new()),
@@ -238,7 +241,7 @@ impl<T: Real> Kernel<T> {
 
     fn pack(&mut self, problem: &Problem, x: &[f64]) {
         let (n, d) = (problem.n(), problem.rank());
-        let Sizes { width, panel } = T::run(FindSizes(d));
+        let Sizes { width, panel } = self.sizes;
         for (head, keys) in self.keys.iter_mut().enumerate() {
             let from = &x[(2 * head + 1) * n * d..2 * (head + 1) * n * d];
             // Whole slots of panels to a task, so that small problems stay on one thread.
@@ -253,7 +256,7 @@ impl<T: Real> Kernel<T> {
 
     /// The keys' gradients, slot by slot in order, scaled by 1/√d.
     fn add_slots(&self, gradient: &mut [f64], heads: usize, n: usize, d: usize) {
-        let Sizes { width, .. } = T::run(FindSizes(d));
+        let width = self.sizes.width;
         let scale = 1.0 / (d as f64).sqrt();
         for head in 0..heads {
             let keys = &mut gradient[(2 * head + 1) * n * d..2 * (head + 1) * n * d];
@@ -324,13 +327,8 @@ impl<T: Real> crate::simd::Kernel<T> for SlotWork<'_, T> {
 /// Rows of a block, so that its logits stay within their share of the cache.
 fn block_rows<T>(problem: &Problem, last_row: usize) -> usize {
     let n = problem.n();
-    let widest = problem
-        .layout()
-        .heads()
-        .iter()
-        .map(|&kind| problem.columns(kind, last_row - 1).len())
-        .max()
-        .unwrap_or(n);
+    let widest =
+        (0..problem.heads()).map(|head| problem.seen(head, last_row - 1).len()).max().unwrap_or(n);
     let rows = BLOCK_BYTES / (widest.max(1) * size_of::<T>());
     rows.clamp(LEAST_BLOCK_ROWS, BLOCK_ROWS) / 12 * 12
 }
@@ -340,7 +338,7 @@ fn slot_rows(problem: &Problem) -> Vec<Range<usize>> {
     let n = problem.n();
     let count = (n / SLOT_ROWS).clamp(1, SLOTS);
     let pairs = |row: usize| -> usize {
-        problem.layout().heads().iter().map(|&kind| problem.columns(kind, row).len()).sum()
+        (0..problem.heads()).map(|head| problem.seen(head, row).len()).sum()
     };
     let total: usize = (0..n).map(pairs).sum();
     let mut slots = Vec::with_capacity(count);
@@ -362,10 +360,8 @@ fn block_columns(
     rows: &Range<usize>,
     panel: usize,
 ) -> Range<usize> {
-    let kind = problem.layout().heads()[head];
-    let first = problem.columns(kind, rows.start).start;
-    let last = problem.columns(kind, rows.end - 1).end;
-    first / panel * panel..last.next_multiple_of(panel)
+    let seen = problem.seen_by_any(head, rows);
+    seen.start / panel * panel..seen.end.next_multiple_of(panel)
 }
 
 /// For each slot, by head, its rows of the queries' gradient.

@@ -26,7 +26,7 @@ pub(super) fn group_rows<T: Real, S: Simd<T>>(_: S) -> usize {
 /// One block's matrix of logits, and then of gradients: row-major, the column of place 0 a multiple
 /// of the panel width.
 pub(super) struct View<'a, T> {
-    pub values: &'a mut [T],
+    pub values: &'a [T],
     pub stride: usize,
 }
 
