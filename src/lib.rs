@@ -20,10 +20,11 @@ pub use figure::{
 };
 pub use files::write_whole;
 pub use fit::{
-    BoundKind, Candidate, Effort, Evaluator, Factors, FactorsError, FitError, Floor, FrontierPoint,
-    LARGEST_CAP, LowerBound, LowerBounds, Needed, Outcome, Precision, Problem, SearchOptions,
-    Solution, check_cap, check_tolerance, constructions, fourier_features, frontier, lower_bound,
-    moment_curve, needed_logit, norm_product, random_codes,
+    BoundKind, Candidate, Effort, Evaluator, Factors, FactorsError, FitError, FitName, FitProgress,
+    FitState, Floor, FrontierPoint, Kept, LARGEST_CAP, LowerBound, LowerBounds, Multiplier,
+    Multipliers, Needed, Outcome, Precision, Problem, SearchOptions, Solution, Watch, check_cap,
+    check_tolerance, constructions, fourier_features, frontier, lower_bound, moment_curve,
+    needed_logit, norm_product, random_codes,
 };
 pub use lm::{
     Arm, Corpus, Dtype, EvalRecord, Evaluation, Forward, HeadProbe, HeadRecord, HeadStatistics,
@@ -37,10 +38,10 @@ pub use report::{
     analyse, page,
 };
 pub use study::{
-    ColumnKind, EVALUATION_COLUMNS, FRONTIER_COLUMNS, FrontierLabel, Manifest, Observer, Plan, Row,
-    STEP_COLUMNS, StudyDefinition, StudyError, StudyWork, Sweep, SweepSummary, TrainError,
-    TrainResult, fit_columns, frontier_rows, needed_row, read_factors, to_csv, train,
-    train_columns, write_factors,
+    ColumnKind, EVALUATION_COLUMNS, FRONTIER_COLUMNS, FitLedger, FrontierLabel, Manifest, Observer,
+    Plan, Row, STEP_COLUMNS, StudyDefinition, StudyError, StudyWork, Sweep, SweepSummary,
+    TrainError, TrainResult, fit_columns, frontier_rows, needed_row, read_factors, search_settings,
+    to_csv, train, train_columns, write_factors,
 };
 pub use table::{
     Align, Cell, Column, Curve, Growth, GrowthCell, GrowthSeed, GrowthSlope, LayoutCell,

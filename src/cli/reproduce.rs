@@ -11,7 +11,9 @@ use rank_study::{Plan, StudyDefinition};
 use super::analysis::{fail_if_missing, write_report};
 use super::places::{ANALYSIS, DATA, FIGURES, definitions, measured_studies};
 use super::progress::{Progress, duration};
-use super::sweep::{announce, describe, fail_if_unfinished, measure, stop_at_interrupt, threads};
+use super::sweep::{
+    AFTER_CELLS, announce, describe, fail_if_unfinished, measure, stop_at_interrupt, threads,
+};
 
 /// Measure every study of a preset, then write the tables, figures and report
 #[derive(Args, Debug)]
@@ -53,7 +55,7 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
         .collect::<Result<_>>()?;
     let progress = Progress::new(plans.iter().map(Plan::remaining_s).sum(), args.quiet);
     progress.say(&announce(&plans, threads));
-    let stop = stop_at_interrupt()?;
+    let stop = stop_at_interrupt(AFTER_CELLS)?;
     let mut summaries = Vec::new();
     for plan in plans {
         let name = plan.name().to_owned();

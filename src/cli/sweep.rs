@@ -40,6 +40,9 @@ pub struct SweepArgs {
     quiet: bool,
 }
 
+/// What the first Ctrl-C leads to where cells are measured.
+pub const AFTER_CELLS: &str = "stopping after the cells in hand";
+
 /// Runs the subcommand.
 ///
 /// # Errors
@@ -58,7 +61,7 @@ pub fn run(args: &SweepArgs) -> Result<()> {
     let rows = plan.folder().join("rows.csv");
     let threads = threads(args.threads)?;
     let progress = Progress::new(plan.remaining_s(), args.quiet);
-    let stop = stop_at_interrupt()?;
+    let stop = stop_at_interrupt(AFTER_CELLS)?;
     let summary = measure(plan, threads, stop, &progress);
     progress.finish();
     let summary = summary?;
@@ -96,13 +99,14 @@ pub fn threads(asked: Option<usize>) -> Result<usize> {
 }
 
 /// A flag that Ctrl-C sets; a second Ctrl-C ends the process at once.
-pub fn stop_at_interrupt() -> Result<&'static AtomicBool> {
+/// `what` tells what the first one leads to.
+pub fn stop_at_interrupt(what: &'static str) -> Result<&'static AtomicBool> {
     static STOP: AtomicBool = AtomicBool::new(false);
-    ctrlc::set_handler(|| {
+    ctrlc::set_handler(move || {
         if STOP.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        eprintln!("stopping after the cells in hand; press Ctrl-C again to stop at once");
+        eprintln!("{what}; press Ctrl-C again to stop at once");
     })
     .context("cannot listen for Ctrl-C")?;
     Ok(&STOP)

@@ -59,7 +59,7 @@ pub fn run(args: &TrainArgs) -> Result<()> {
     }
     let progress = Progress::new(definition.steps as f64, args.quiet);
     progress.study(&args.out.display().to_string());
-    let stop = stop_at_interrupt()?;
+    let stop = stop_at_interrupt("stopping after this step")?;
     let on_step = |record: &StepRecord| progress.step(record);
     let result = rank_study::train(&definition, &corpus, &source, &args.out, stop, &on_step);
     progress.finish();

@@ -2,6 +2,7 @@
 
 use super::problem::{FitError, Problem, check_cap};
 use super::search::{Candidate, Search, SearchOptions, best_of};
+use super::watch::Watch;
 
 /// The best factors found at one cap.
 #[derive(Clone, Debug)]
@@ -15,8 +16,9 @@ pub struct FrontierPoint {
 /// E*(L): the least kl_nats found with max_abs_logit ≤ L at the problem's rank, for each cap.
 ///
 /// Returned in ascending order of the caps. kl_nats never rises along them: factors within a cap are
-/// within every larger one, and are kept where nothing better was found. After each improvement
-/// `on_progress` sees the points so far, so that nothing found is lost if the search is cut short.
+/// within every larger one, and are kept where nothing better was found. `watch` is
+/// told of every iteration and improvement, and may end the search; the points are then the best so
+/// far.
 /// Where the heads do not see all of the target there are no factors, and `best` is none.
 ///
 /// # Errors
@@ -25,7 +27,7 @@ pub fn frontier(
     problem: &Problem,
     caps: &[f64],
     options: SearchOptions,
-    mut on_progress: impl FnMut(&[FrontierPoint]),
+    watch: &dyn Watch,
 ) -> Result<Vec<FrontierPoint>, FitError> {
     let mut caps = caps.to_vec();
     caps.iter().try_for_each(|&cap| check_cap(cap))?;
@@ -34,7 +36,7 @@ pub fn frontier(
     if caps.is_empty() {
         return Err(FitError::NoCaps);
     }
-    let search = Search::new(problem, options)?;
+    let search = Search::new(problem, options, watch)?;
     if !problem.covers_target() {
         return Ok(caps.iter().map(|&cap| FrontierPoint { cap, best: None }).collect());
     }
@@ -45,31 +47,35 @@ pub fn frontier(
         .map(|(&cap, found)| FrontierPoint { cap, best: best_of(found, 1).pop() })
         .collect();
     carry_upwards(&mut points);
-    on_progress(&points);
+    watch.improved(&points);
     // Down: the best of each cap, and what the next larger cap found, scaled into this one.
     for place in (0..caps.len()).rev() {
         let mut candidates = best_of(&rough[place], options.polished);
         candidates.extend(points.get(place + 1).and_then(|above| above.best.clone()));
-        improve(&search, &mut points[place], &candidates)?;
-        on_progress(&points);
+        improve(&search, "down", &mut points[place], &candidates)?;
+        watch.improved(&points);
     }
     // Up: from what the next smaller cap found by then.
     for place in 1..caps.len() {
         let below: Vec<Candidate> = points[place - 1].best.clone().into_iter().collect();
-        improve(&search, &mut points[place], &below)?;
-        on_progress(&points);
+        improve(&search, "up", &mut points[place], &below)?;
+        watch.improved(&points);
     }
     carry_upwards(&mut points);
-    on_progress(&points);
+    watch.improved(&points);
     Ok(points)
 }
 
 fn improve(
     search: &Search,
+    pass: &str,
     point: &mut FrontierPoint,
     candidates: &[Candidate],
 ) -> Result<(), FitError> {
-    let found = search.polish(candidates, point.cap)?;
+    if search.has_ended() {
+        return Ok(());
+    }
+    let found = search.polish(pass, candidates, point.cap)?;
     point.best = match (point.best.take(), found) {
         (Some(old), Some(new)) => Some(old.better(new)),
         (old, new) => new.or(old),

@@ -16,6 +16,7 @@ mod penalty;
 mod problem;
 mod search;
 mod start;
+mod watch;
 
 pub use bounds::{BoundKind, LowerBound, LowerBounds, lower_bound};
 pub use capped::{Effort, Outcome, Solution, norm_product};
@@ -26,5 +27,7 @@ pub use floor::Floor;
 pub use frontier::{FrontierPoint, frontier};
 pub use needed::{LARGEST_CAP, Needed, needed_logit};
 pub use objective::Precision;
+pub use penalty::{Multiplier, Multipliers};
 pub use problem::{FitError, Problem, check_cap, check_tolerance};
 pub use search::{Candidate, SearchOptions};
+pub use watch::{FitName, FitProgress, FitState, Kept, Watch};

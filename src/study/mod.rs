@@ -3,6 +3,7 @@
 mod definition;
 mod error;
 mod fit_cell;
+mod fit_ledger;
 mod header;
 mod manifest;
 mod row;
@@ -15,6 +16,7 @@ mod train_run;
 pub use definition::{StudyDefinition, StudyWork};
 pub use error::{StudyError, TrainError};
 pub use fit_cell::{FrontierLabel, frontier_rows, needed_row, read_factors, write_factors};
+pub use fit_ledger::{FitLedger, search_settings};
 pub use manifest::Manifest;
 pub use row::{Row, to_csv};
 pub use schema::{
