@@ -93,7 +93,7 @@ pub struct Solution {
 
 /// The penalty's first slope, in nats a squared logit: the violation of the first stage is about
 /// (probability mass wanted there) / slope.
-pub(super) const FIRST_SLOPE: f64 = 0.1;
+pub(super) const FIRST_SLOPE: f64 = 0.4;
 /// What the slope is multiplied by where the violation fell by less than half.
 pub(super) const SLOPE_GROWTH: f64 = 4.0;
 
@@ -182,7 +182,7 @@ pub(super) fn descend<'p>(
     after: AfterIteration<'_, 'p>,
 ) -> Minimum {
     let stopping =
-        Stopping { iterations, gradient: 1e-9, relative_decrease, absolute_decrease: 1e-13 };
+        Stopping { iterations, gradient: 1e-9, relative_decrease, absolute_decrease: 1e-14 };
     lbfgs::minimise(x.to_vec(), stopping, &mut Lagrangian { objective, penalty, after })
 }
 

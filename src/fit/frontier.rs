@@ -48,39 +48,82 @@ pub fn frontier(
         .collect();
     carry_upwards(&mut points);
     watch.improved(&points);
+    let mut ladder = Ladder {
+        search: &search,
+        points,
+        news: vec![0; caps.len()],
+        taken: vec![[0; 2]; caps.len()],
+    };
     // Down: the best of each cap, and what the next larger cap found, scaled into this one.
     for place in (0..caps.len()).rev() {
-        let mut candidates = best_of(&rough[place], options.polished);
-        candidates.extend(points.get(place + 1).and_then(|above| above.best.clone()));
-        improve(&search, "down", &mut points[place], &candidates)?;
-        watch.improved(&points);
+        ladder.improve("down", place, best_of(&rough[place], options.polished))?;
     }
-    // Up: from what the next smaller cap found by then.
-    for place in 1..caps.len() {
-        let below: Vec<Candidate> = points[place - 1].best.clone().into_iter().collect();
-        improve(&search, "up", &mut points[place], &below)?;
-        watch.improved(&points);
+    // Up and down again, as long as neighbours find better for each other: a minimum at one cap is
+    // often a way out of a worse one at the next.
+    for pass in 0..options.passes {
+        let before = ladder.news.iter().sum::<usize>();
+        let name = format!("pass-{pass}");
+        for step in 0..caps.len() {
+            let place = if pass % 2 == 0 { step } else { caps.len() - 1 - step };
+            ladder.improve(&name, place, Vec::new())?;
+        }
+        if ladder.news.iter().sum::<usize>() == before {
+            break;
+        }
     }
+    let mut points = ladder.points;
     carry_upwards(&mut points);
     watch.improved(&points);
     Ok(points)
 }
 
-fn improve(
-    search: &Search,
-    pass: &str,
-    point: &mut FrontierPoint,
-    candidates: &[Candidate],
-) -> Result<(), FitError> {
-    if search.has_ended() {
-        return Ok(());
+/// An improvement by less than this share is no news to the neighbours.
+const NEWS: f64 = 1e-3;
+
+/// The caps in ascending order, each with the best found so far.
+struct Ladder<'s, 'p> {
+    search: &'s Search<'p>,
+    points: Vec<FrontierPoint>,
+    /// How often each point has had news.
+    news: Vec<usize>,
+    /// Of the next smaller and the next larger cap: the news that each point has begun a fit from.
+    taken: Vec<[usize; 2]>,
+}
+
+impl Ladder<'_, '_> {
+    /// Fits finely at one cap from `candidates` and from both neighbours, where those have news.
+    fn improve(
+        &mut self,
+        pass: &str,
+        place: usize,
+        mut candidates: Vec<Candidate>,
+    ) -> Result<(), FitError> {
+        let sides = [place.checked_sub(1), Some(place + 1).filter(|&p| p < self.points.len())];
+        for (side, neighbour) in sides.into_iter().enumerate() {
+            let Some(neighbour) = neighbour.filter(|&p| self.news[p] > self.taken[place][side])
+            else {
+                continue;
+            };
+            self.taken[place][side] = self.news[neighbour];
+            candidates.extend(self.points[neighbour].best.clone());
+        }
+        if self.search.has_ended() || candidates.is_empty() {
+            return Ok(());
+        }
+        let point = &mut self.points[place];
+        let found = self.search.polish(pass, &candidates, point.cap)?;
+        let before = point.best.as_ref().map_or(f64::INFINITY, |best| best.solution.kl_nats);
+        point.best = match (point.best.take(), found) {
+            (Some(old), Some(new)) => Some(old.better(new)),
+            (old, new) => new.or(old),
+        };
+        let now = point.best.as_ref().map_or(f64::INFINITY, |best| best.solution.kl_nats);
+        if now < (1.0 - NEWS) * before || self.news[place] == 0 {
+            self.news[place] += 1;
+        }
+        self.search.watch.improved(&self.points);
+        Ok(())
     }
-    let found = search.polish(pass, candidates, point.cap)?;
-    point.best = match (point.best.take(), found) {
-        (Some(old), Some(new)) => Some(old.better(new)),
-        (old, new) => new.or(old),
-    };
-    Ok(())
 }
 
 fn carry_upwards(points: &mut [FrontierPoint]) {

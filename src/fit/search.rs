@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rayon::prelude::*;
 
 use super::capped::{self, Attendance, Effort, Outcome, Solution};
+use super::construct::constructions;
 use super::factors::Factors;
 use super::objective::{Objective, Precision};
 use super::problem::{FitError, Problem};
@@ -17,13 +18,14 @@ use super::watch::{FitName, FitState, Kept, Watch};
 /// How widely and how hard to look for the best factors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SearchOptions {
-    /// Independent starts; the first is spectral (with several heads, the first two), the others
-    /// random.
+    /// Independent starts: spectral ones, constructions, and for the rest random ones.
     pub starts: usize,
     /// The seed of all of them.
     pub seed: u64,
     /// How many of the roughly fitted starts are polished at each cap.
     pub polished: usize,
+    /// Passes over the caps at most, each fitting at every cap from what its neighbours found.
+    pub passes: usize,
     /// The effort of the rough fits.
     pub rough: Effort,
     /// The effort of the polishing fits.
@@ -41,6 +43,7 @@ impl Default for SearchOptions {
             starts: 12,
             seed: 0,
             polished: 3,
+            passes: 6,
             rough: Effort { iterations: 1500, relative_decrease: 2e-4, ..Effort::default() },
             fine: Effort { iterations: 8000, relative_decrease: 5e-7, ..Effort::default() },
             precision: Precision::F64,
@@ -54,7 +57,8 @@ impl SearchOptions {
     /// as many as it may.
     pub fn most_iterations(&self, goals: usize) -> usize {
         let rough = self.starts * goals * self.rough.iterations;
-        let polished = self.polished.min(self.starts) * goals + 2 * goals.saturating_sub(1);
+        let neighbours = 2 * goals.saturating_sub(1);
+        let polished = self.polished.min(self.starts) * goals + neighbours * (1 + self.passes);
         rough + polished * self.fine.iterations
     }
 }
@@ -141,21 +145,26 @@ impl<'p> Search<'p> {
         Ok((0..caps.len()).map(at).collect())
     }
 
-    /// Where start `start` begins: the first at the spectral approximation, the second, where there
-    /// are several heads to divide the target among, at another division; the others at random. All
-    /// at random where n is too large for a whole decomposition.
+    /// Where start `start` begins. First come the spectral approximations, one for each division of
+    /// the target among several heads, then the constructions that the target allows; the others are
+    /// random. All are, where n is too large for what takes O(n²) memory or O(n³) time.
     pub fn start(&self, start: usize, cap: f64) -> Result<Factors, FitError> {
         let seed = self.options.seed.wrapping_mul(1_000_003).wrapping_add(start as u64);
-        let division = match start {
-            _ if self.problem.n() > start::LARGEST_SPECTRAL => None,
-            0 => Some(Division::ByLag),
-            1 if self.problem.heads() > 1 => Some(Division::ByColumn),
-            _ => None,
+        if self.problem.n() > start::LARGEST_SPECTRAL {
+            return Ok(start::random(self.problem, cap, seed)?);
+        }
+        let divisions: &[Division] = match self.problem.heads() {
+            1 => &[Division::ByLag],
+            _ => &[Division::ByLag, Division::ByColumn],
         };
-        Ok(match division {
-            Some(division) => start::spectral(self.problem, cap, seed, division)?,
-            None => start::random(self.problem, cap, seed)?,
-        })
+        if let Some(&division) = divisions.get(start) {
+            return Ok(start::spectral(self.problem, cap, seed, division)?);
+        }
+        let constructed = constructions(self.problem, cap, self.options.seed)?;
+        match constructed.into_iter().nth(start - divisions.len()) {
+            Some((_, factors)) => Ok(factors),
+            None => Ok(start::random(self.problem, cap, seed)?),
+        }
     }
 
     fn rough_path(&self, start: usize, caps: &[f64]) -> Result<Vec<Candidate>, FitError> {

@@ -69,7 +69,7 @@ impl FitState {
         Self {
             x: factors.to_vector(),
             cap,
-            slope: FIRST_SLOPE,
+            slope: FIRST_SLOPE / cap,
             multipliers: vec![vec![Vec::new(); factors.n()]; factors.heads()],
             violation: f64::INFINITY,
             stage: 0,

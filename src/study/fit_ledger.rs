@@ -29,7 +29,7 @@ pub fn search_settings(
             })
         })
         .collect();
-    let SearchOptions { starts, seed, polished, rough, fine, precision, enough } = options;
+    let SearchOptions { starts, seed, polished, passes, rough, fine, precision, enough } = options;
     let mut settings = toml::Table::new();
     let mut set = |key: &str, value: String| settings.insert(key.to_owned(), value.into());
     set("rank", problem.rank().to_string());
@@ -42,6 +42,7 @@ pub fn search_settings(
     set("dtype", precision.to_string());
     set("stop_at", enough.map_or_else(String::new, |kl_nats| kl_nats.to_string()));
     set("polished", polished.to_string());
+    set("passes", passes.to_string());
     set("rough", format!("{rough:?}"));
     set("fine", format!("{fine:?}"));
     set("n", problem.n().to_string());
