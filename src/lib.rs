@@ -21,9 +21,9 @@ pub use figure::{
 pub use files::write_whole;
 pub use fit::{
     BoundKind, Candidate, Effort, Evaluator, Factors, FactorsError, FitError, Floor, FrontierPoint,
-    LARGEST_CAP, LowerBound, LowerBounds, Needed, Outcome, Precision, Problem, SearchOptions,
-    Solution, check_cap, check_tolerance, constructions, fourier_features, frontier, lower_bound,
-    moment_curve, needed_logit, norm_product, random_codes,
+    InitialHessian, LARGEST_CAP, LowerBound, LowerBounds, Needed, Outcome, Precision, Problem,
+    SearchOptions, Solution, check_cap, check_tolerance, constructions, fourier_features, frontier,
+    lower_bound, moment_curve, needed_logit, norm_product, random_codes,
 };
 pub use lm::{
     Arm, Corpus, Dtype, EvalRecord, Evaluation, Forward, HeadProbe, HeadRecord, HeadStatistics,

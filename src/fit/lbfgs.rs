@@ -4,6 +4,7 @@
 //! initial scaling (7.20), and algorithms 3.5 and 3.6 (line search), with cubic interpolation.
 
 use std::collections::VecDeque;
+use std::ops::ControlFlow;
 
 use super::curvature::Preconditioner;
 
@@ -34,7 +35,7 @@ pub(super) struct Stopping {
 pub(super) enum Ending {
     /// The gradient or the decrease fell under its tolerance.
     Stationary,
-    /// Iterations ran out.
+    /// Iterations ran out, or whoever watched them broke off.
     Limit,
     /// The value or gradient became NaN or infinite.
     NotFinite,
@@ -64,6 +65,11 @@ pub(super) trait Smooth {
     /// An approximate inverse of the Hessian near x, if there is one.
     fn preconditioner(&mut self, _x: &[f64]) -> Option<Preconditioner> {
         None
+    }
+
+    /// Told of every point that an iteration ends at; a break ends the minimisation there.
+    fn reached(&mut self, _value: f64, _gradient: &[f64]) -> ControlFlow<()> {
+        ControlFlow::Continue(())
     }
 }
 
@@ -122,6 +128,9 @@ pub(super) fn minimise(x: Vec<f64>, stopping: Stopping, objective: &mut impl Smo
         };
         history.push(&at, &next);
         at = next;
+        if objective.reached(at.value, &at.gradient).is_break() {
+            break Ending::Limit;
+        }
     };
     Minimum { value: at.value, gradient_norm: norm_max(&at.gradient), x: at.x, iterations, ending }
 }
