@@ -21,10 +21,10 @@ pub use figure::{
 pub use files::write_whole;
 pub use fit::{
     BoundKind, Candidate, Effort, Evaluator, Factors, FactorsError, FitError, FitName, FitProgress,
-    FitState, Floor, FrontierPoint, Kept, LARGEST_CAP, LowerBound, LowerBounds, Multiplier,
-    Multipliers, Needed, Outcome, Precision, Problem, SearchOptions, Solution, Watch, check_cap,
-    check_tolerance, constructions, fourier_features, frontier, lower_bound, moment_curve,
-    needed_logit, norm_product, random_codes,
+    FitState, Floor, FrontierPoint, InitialHessian, Kept, LARGEST_CAP, LowerBound, LowerBounds,
+    Multiplier, Multipliers, Needed, Outcome, Precision, Problem, SearchOptions, Solution, Watch,
+    check_cap, check_tolerance, constructions, fourier_features, frontier, lower_bound,
+    moment_curve, needed_logit, norm_product, random_codes,
 };
 pub use lm::{
     Arm, Corpus, Dtype, EvalRecord, Evaluation, Forward, HeadProbe, HeadRecord, HeadStatistics,

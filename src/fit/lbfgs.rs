@@ -62,6 +62,7 @@ const REFRESH: usize = 100;
 pub(super) struct Iterate<'a> {
     pub x: &'a [f64],
     pub value: f64,
+    pub gradient: &'a [f64],
     /// How many iterations it took.
     pub iterations: usize,
 }
@@ -137,7 +138,12 @@ pub(super) fn minimise(x: Vec<f64>, stopping: Stopping, objective: &mut impl Smo
         };
         history.push(&at, &next);
         at = next;
-        if !objective.goes_on(&Iterate { x: &at.x, value: at.value, iterations }) {
+        if !objective.goes_on(&Iterate {
+            x: &at.x,
+            value: at.value,
+            gradient: &at.gradient,
+            iterations,
+        }) {
             break Ending::Stopped;
         }
     };

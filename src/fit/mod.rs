@@ -21,7 +21,7 @@ mod watch;
 pub use bounds::{BoundKind, LowerBound, LowerBounds, lower_bound};
 pub use capped::{Effort, Outcome, Solution, norm_product};
 pub use construct::{constructions, fourier_features, moment_curve, random_codes};
-pub use evaluator::Evaluator;
+pub use evaluator::{Evaluator, InitialHessian};
 pub use factors::{Factors, FactorsError};
 pub use floor::Floor;
 pub use frontier::{FrontierPoint, frontier};
