@@ -94,7 +94,19 @@ fn steps_and_evaluations_are_kept() {
     }
     assert_eq!(steps.len(), 6);
     let (header, evals) = folder.csv("r/eval.csv");
-    assert_eq!(header, ["step", "split", "tokens", "loss_nats", "perplexity"]);
+    assert_eq!(
+        header,
+        [
+            "step",
+            "split",
+            "tokens",
+            "loss_nats",
+            "perplexity",
+            "bytes",
+            "loss_nats_per_byte",
+            "perplexity_per_byte"
+        ]
+    );
     let at: Vec<&str> =
         evals.iter().filter(|r| r["split"] == "valid").map(|r| r["step"].as_str()).collect();
     assert_eq!(at, ["4", "6"], "every fourth step and the last");

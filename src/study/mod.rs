@@ -1,11 +1,16 @@
 //! From a definition to its rows: cells, what each measures, and their saving as they end.
 
+mod csv_log;
 mod definition;
 mod error;
+mod events;
 mod fit_cell;
 mod header;
+mod heads_log;
 mod manifest;
 mod row;
+mod run_files;
+mod run_manifest;
 mod schema;
 mod store;
 mod sweep;
@@ -21,7 +26,7 @@ pub use schema::{
     ColumnKind, EVALUATION_COLUMNS, FRONTIER_COLUMNS, STEP_COLUMNS, fit_columns, train_columns,
 };
 pub use sweep::{Observer, Plan, Sweep, SweepSummary};
-pub use train_run::{TrainResult, train};
+pub use train_run::{Begin, TrainResult, train};
 
 /// Raised when the meaning or the method of a measurement changes, so that rows measured before are
 /// measured again.
