@@ -29,7 +29,7 @@ pub use lm::{
     Arm, Bpe, Corpus, Dtype, EvalRecord, Evaluation, Forward, HeadProbe, HeadRecord,
     HeadStatistics, LmError, Model, ModelShape, Outcome as TrainOutcome, Positions, Recorder,
     Schedule, Split, StepRecord, Symbols, SyntheticCorpus, TextVocabulary, Texts, Tokens,
-    TrainDefinition, TrainSummary, Trainer, Vocabulary, evaluate,
+    TrainDefinition, TrainSummary, Trainer, Vocabulary, evaluate, evaluate_whole,
 };
 pub use process::{peak_rss_bytes, prepare_process};
 pub use report::{
@@ -39,8 +39,8 @@ pub use report::{
 pub use study::{
     Begin, ColumnKind, EVALUATION_COLUMNS, FRONTIER_COLUMNS, FrontierLabel, Manifest, Observer,
     Plan, Row, STEP_COLUMNS, StudyDefinition, StudyError, StudyWork, Sweep, SweepSummary,
-    TrainError, TrainResult, fit_columns, frontier_rows, needed_row, read_factors, to_csv, train,
-    train_columns, write_factors,
+    TrainError, TrainResult, TrainedRun, fit_columns, frontier_rows, needed_row, read_factors,
+    to_csv, train, train_columns, write_factors,
 };
 pub use table::{
     Align, Cell, Column, Curve, Growth, GrowthCell, GrowthSeed, GrowthSlope, LayoutCell,

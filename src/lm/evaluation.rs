@@ -68,7 +68,7 @@ pub fn evaluate(
 /// of a window have little to go by, which makes the loss an upper bound of what a sliding window
 /// would give.
 ///
-/// `advanced` is told of the tokens predicted so far.
+/// `advanced` is told of the bytes predicted so far.
 ///
 /// # Errors
 /// Documents of one token or none, a token that the vocabulary lacks, or what `documents` fails with.
@@ -88,12 +88,12 @@ pub fn evaluate_whole(
         let whole: Vec<usize> = (0..predicted / context).map(|window| window * context).collect();
         for starts in whole.chunks(batch_size.max(1)) {
             sum.add(model, vocabulary, text, starts, context)?;
-            advanced(sum.tokens);
+            advanced(sum.bytes);
         }
         let left = predicted % context;
         if left > 0 {
             sum.add(model, vocabulary, text, &[predicted - left], left)?;
-            advanced(sum.tokens);
+            advanced(sum.bytes);
         }
     }
     if sum.tokens == 0 {
@@ -151,4 +151,53 @@ pub(super) fn batch(
     let inputs = Tensor::from_vec(windows(0), (starts.len(), length), &Device::Cpu)?;
     let targets = Tensor::from_vec(windows(1), starts.len() * length, &Device::Cpu)?;
     Ok((inputs, targets))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lm::{ModelShape, Symbols};
+    use crate::target::HeadKind;
+
+    #[test]
+    fn the_whole_is_every_token_but_the_first_once() {
+        let shape = ModelShape {
+            vocabulary_size: 256,
+            context: 4,
+            layers: 1,
+            d_model: 8,
+            heads: vec![HeadKind::Global; 2],
+        };
+        let model = Model::new(shape, 0.5, 3).unwrap();
+        let vocabulary = Vocabulary { symbols: Symbols::Bytes, has_end: false };
+        let document: Vec<u32> = (0..12).map(|i| i * i % 251).collect();
+        let loss = |from: usize, length: usize| {
+            let (inputs, targets) = batch(Tokens::from(&document[..]), &[from], length).unwrap();
+            let loss = model.predict(&inputs).unwrap().loss(&targets).unwrap();
+            f64::from(loss.to_scalar::<f32>().unwrap()) * length as f64
+        };
+        let sum = loss(0, 4) + loss(4, 4) + loss(8, 3);
+        for batch_size in [1, 8] {
+            let documents = [Ok(document.clone()), Ok(vec![7]), Ok(document.clone())].into_iter();
+            let last = std::cell::Cell::new(0);
+            let found =
+                evaluate_whole(&model, &vocabulary, documents, batch_size, &|done| last.set(done))
+                    .unwrap();
+            assert_eq!((found.tokens, found.bytes, last.get()), (22, 22, 22));
+            let off = (found.loss_nats - sum / 11.0).abs();
+            assert!(off < 1e-6, "{off}");
+            assert_eq!(found.loss_nats_per_byte(), Some(found.loss_nats));
+        }
+        let one = std::iter::once(Ok(vec![7]));
+        let error = evaluate_whole(&model, &vocabulary, one, 1, &|_| {}).unwrap_err().to_string();
+        assert!(error.contains("needs 2"), "{error}");
+    }
+
+    #[test]
+    fn the_loss_per_byte_spreads_the_sum_over_the_bytes() {
+        let found = Evaluation { tokens: 10, bytes: 40, loss_nats: 4.0 };
+        assert_eq!(found.loss_nats_per_byte(), Some(1.0));
+        assert_eq!(found.perplexity_per_byte(), Some(1f64.exp()));
+        assert_eq!(Evaluation { bytes: 0, ..found }.loss_nats_per_byte(), None);
+    }
 }

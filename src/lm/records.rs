@@ -18,7 +18,7 @@ pub enum Split {
 
 impl Split {
     /// Every split, in the order in which tokens are stored.
-    pub(super) const ALL: [Self; 3] = [Self::Train, Self::Valid, Self::Test];
+    pub const ALL: [Self; 3] = [Self::Train, Self::Valid, Self::Test];
 
     /// The name that files use: `train`, `valid` or `test`.
     pub fn name(self) -> &'static str {

@@ -3,6 +3,7 @@
 mod csv_log;
 mod definition;
 mod error;
+mod evaluate_run;
 mod events;
 mod fit_cell;
 mod header;
@@ -19,6 +20,7 @@ mod train_run;
 
 pub use definition::{StudyDefinition, StudyWork};
 pub use error::{StudyError, TrainError};
+pub use evaluate_run::TrainedRun;
 pub use fit_cell::{FrontierLabel, frontier_rows, needed_row, read_factors, write_factors};
 pub use manifest::Manifest;
 pub use row::{Row, to_csv};

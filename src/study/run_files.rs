@@ -207,7 +207,7 @@ impl Recorder for RunFiles<'_> {
 }
 
 /// Where the weights of a step are kept, in a run's folder.
-fn kept_checkpoint(step: usize) -> String {
+pub(super) fn kept_checkpoint(step: usize) -> String {
     format!("checkpoint/step-{step:06}.safetensors")
 }
 

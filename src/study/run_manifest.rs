@@ -9,8 +9,12 @@ use super::train_run::TrainResult;
 use super::{StudyError, TrainError};
 use crate::lm::{Corpus, Outcome, Split, Symbols, TrainDefinition, TrainSummary};
 
-const DEFINITION: &str = "definition";
-const CORPUS: &str = "corpus";
+pub(super) const DEFINITION: &str = "definition";
+pub(super) const CORPUS: &str = "corpus";
+// Keys of the corpus.
+pub(super) const CHARACTERS: &str = "characters";
+pub(super) const END_OF_DOCUMENT: &str = "end_of_document";
+pub(super) const VOCABULARY_SIZE: &str = "vocabulary_size";
 const OUTCOME: &str = "outcome";
 const PARAMETERS: &str = "parameters";
 const RESULT: &str = "result";
@@ -51,12 +55,12 @@ fn about(corpus: &Corpus, source: &str) -> Table {
     if let Some(sha256) = &corpus.valid_sha256 {
         insert("valid_sha256", sha256.clone().into());
     }
-    insert("vocabulary_size", (corpus.vocabulary.size() as i64).into());
-    insert("end_of_document", corpus.vocabulary.has_end.into());
+    insert(VOCABULARY_SIZE, (corpus.vocabulary.size() as i64).into());
+    insert(END_OF_DOCUMENT, corpus.vocabulary.has_end.into());
     if let Symbols::Characters(characters) = &corpus.vocabulary.symbols {
-        insert("characters", characters.iter().collect::<String>().into());
+        insert(CHARACTERS, characters.iter().collect::<String>().into());
     }
-    for split in [Split::Train, Split::Valid, Split::Test] {
+    for split in Split::ALL {
         let tokens = corpus.split(split).len();
         insert(&format!("{}_tokens", split.name()), (tokens as i64).into());
     }

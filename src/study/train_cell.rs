@@ -22,8 +22,13 @@ pub(super) struct TextSource {
 impl TextSource {
     pub fn read(path: &Path, valid: Option<&Path>) -> Result<Self, StudyError> {
         let name = path.file_name().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
-        let stem = name.strip_suffix(".zst").unwrap_or(&name);
-        let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem);
+        let stem = match path.is_dir() {
+            true => &name,
+            false => {
+                let unpacked = name.strip_suffix(".zst").unwrap_or(&name);
+                unpacked.rsplit_once('.').map_or(unpacked, |(stem, _)| stem)
+            }
+        };
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' };
         Ok(Self {
             name: stem.chars().map(plain).collect(),

@@ -64,7 +64,10 @@ impl Bpe {
     }
 
     /// Reads back what [`Self::json`] gave.
-    pub(super) fn from_json(json: &str) -> Result<Self, LmError> {
+    ///
+    /// # Errors
+    /// Text that is not such a `tokenizer.json`.
+    pub fn from_json(json: &str) -> Result<Self, LmError> {
         let tokenizer = Tokenizer::from_bytes(json).map_err(failed)?;
         let has_end = tokenizer.token_to_id(END).is_some();
         let ModelWrapper::BPE(model) = tokenizer.get_model() else {
@@ -101,11 +104,6 @@ impl Bpe {
     /// Symbols, without the end of a document.
     pub(super) fn symbols(&self) -> usize {
         self.0.bytes.len() - usize::from(self.0.has_end)
-    }
-
-    /// Whether the last symbol is the end of a document.
-    pub(super) fn has_end(&self) -> bool {
-        self.0.has_end
     }
 
     /// How many bytes a token stands for; none for the end of a document.
@@ -236,7 +234,7 @@ mod tests {
         let bpe = trained(true);
         assert_eq!(bpe, trained(true));
         assert_eq!(Bpe::from_json(bpe.json()).unwrap(), bpe);
-        assert_eq!((bpe.symbols(), bpe.has_end(), bpe.bytes_of(299)), (299, true, 0));
+        assert_eq!((bpe.symbols(), bpe.bytes_of(299)), (299, 0));
         assert!(tokens(&bpe, TEXT).iter().all(|&token| token < 299), "text became an end");
         let other = bpe.json().replace("\"trim_offsets\": false", "\"trim_offsets\": true");
         let error = Bpe::from_json(&other).unwrap_err().to_string();

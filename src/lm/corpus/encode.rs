@@ -30,7 +30,7 @@ pub(super) fn vocabulary(
             let mut seen = BTreeSet::new();
             for piece in pieces(texts, division.iter().flatten()) {
                 let piece = piece?;
-                see_characters(&mut seen, &piece.bytes).map_err(in_document(&piece))?;
+                see_characters(&mut seen, &piece.bytes).map_err(piece.errors())?;
             }
             Symbols::Characters(seen.into_iter().collect())
         }
@@ -41,7 +41,7 @@ pub(super) fn vocabulary(
                 .step_by(every as usize)
                 .map(|piece| {
                     let piece = piece?;
-                    let text = utf8(&piece.bytes).map_err(in_document(&piece))?;
+                    let text = utf8(&piece.bytes).map_err(piece.errors())?;
                     Ok(text.to_owned())
                 })
                 .map_while(|text| text.map_err(|error| wrong = Some(error)).ok());
@@ -78,7 +78,7 @@ pub(super) fn encode(
                 worker
                     .encoder
                     .encode(vocabulary, &piece.bytes, &mut worker.tokens)
-                    .map_err(in_document(piece))
+                    .map_err(piece.errors())
             })?;
             for worker in &workers[..round.len()] {
                 count += worker.tokens.len();
@@ -114,13 +114,4 @@ fn pieces<'a>(
         };
         pieces.into_iter().flatten().chain(error)
     })
-}
-
-/// Counts the byte of an error from the document's start rather than from the piece's.
-fn in_document(piece: &Piece) -> impl Fn(LmError) -> LmError {
-    let start = usize::try_from(piece.start).unwrap_or(usize::MAX);
-    move |error| match error {
-        LmError::NotUtf8 { byte } => LmError::NotUtf8 { byte: start.saturating_add(byte) },
-        other => other,
-    }
 }

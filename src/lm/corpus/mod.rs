@@ -179,29 +179,6 @@ impl Corpus {
     }
 }
 
-/// The documents of texts as tokens of a vocabulary, one after another: of one split as the
-/// definition divides the texts, or of all.
-///
-/// # Errors
-/// As [`Corpus::from_texts`]; also a character that the vocabulary lacks.
-pub(super) fn documents(
-    definition: &TrainDefinition,
-    vocabulary: &Vocabulary,
-    texts: &Texts,
-    split: Option<Split>,
-) -> Result<impl Iterator<Item = Result<Vec<u32>, LmError>>, LmError> {
-    let spans = match split {
-        None => texts.whole(),
-        Some(split) => std::mem::take(&mut texts.divide(definition)?[split as usize]),
-    };
-    Ok(spans.into_iter().map(move |span| {
-        let mut bytes = Vec::new();
-        let count = encode::encode(vocabulary, texts, &[span], &mut bytes)?;
-        let store = Store::in_memory(bytes, Width::of(vocabulary.size()), [count, 0, 0]);
-        Ok(store.split(0).iter().collect())
-    }))
-}
-
 fn encode_splits(
     vocabulary: &Vocabulary,
     texts: &Texts,

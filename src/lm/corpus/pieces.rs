@@ -28,6 +28,17 @@ pub(super) struct Piece {
     pub bytes: Vec<u8>,
 }
 
+impl Piece {
+    /// Counts the byte of an error from the document's start rather than from the piece's.
+    pub fn errors(&self) -> impl Fn(LmError) -> LmError + use<> {
+        let start = usize::try_from(self.start).unwrap_or(usize::MAX);
+        move |error| match error {
+            LmError::NotUtf8 { byte } => LmError::NotUtf8 { byte: start.saturating_add(byte) },
+            other => other,
+        }
+    }
+}
+
 impl<'a> Pieces<'a> {
     /// The pieces of what `reader` reads of a document, from byte `start` of it.
     pub fn new(document: &'a Document, start: u64, reader: Box<dyn Read + Send + 'a>) -> Self {

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use super::document::{self, Document};
 use super::pieces::Pieces;
+use super::vocabulary::{Encoder, Vocabulary};
 use crate::digest::sha256;
-use crate::lm::{LmError, TrainDefinition};
+use crate::lm::{LmError, Split, TrainDefinition};
 
 /// The texts of a corpus: one file, or the files of a folder, and perhaps others for validation.
 ///
@@ -83,13 +84,13 @@ impl Texts {
         self.all().map(|document| document.bytes).sum()
     }
 
-    fn all(&self) -> impl Iterator<Item = &Document> {
-        self.documents.iter().chain(&self.valid)
+    /// Every document, whole.
+    fn whole(&self) -> Vec<Span> {
+        self.all().enumerate().map(|(at, document)| whole(at, document)).collect()
     }
 
-    /// Every document, whole.
-    pub(super) fn whole(&self) -> Vec<Span> {
-        self.all().enumerate().map(|(at, document)| whole(at, document)).collect()
+    fn all(&self) -> impl Iterator<Item = &Document> {
+        self.documents.iter().chain(&self.valid)
     }
 
     /// Divides the documents into splits.
@@ -110,6 +111,36 @@ impl Texts {
             self.valid.iter().enumerate().map(|(at, document)| whole(first + at, document)),
         );
         Ok([train, held, test])
+    }
+
+    /// The documents as tokens of a vocabulary, one after another, and their bytes: of one split as
+    /// the definition divides texts, or of all. What a split has of a document counts as one.
+    ///
+    /// # Errors
+    /// Texts that cannot be divided; in the iterator, texts that cannot be read or that the
+    /// vocabulary cannot write.
+    pub fn documents<'a>(
+        &'a self,
+        definition: &TrainDefinition,
+        vocabulary: &'a Vocabulary,
+        split: Option<Split>,
+    ) -> Result<(impl Iterator<Item = Result<Vec<u32>, LmError>> + use<'a>, u64), LmError> {
+        let spans = match split {
+            None => self.whole(),
+            Some(split) => std::mem::take(&mut self.divide(definition)?[split as usize]),
+        };
+        let bytes = spans.iter().map(Span::bytes).sum();
+        let documents = spans.into_iter().map(|span| {
+            let mut encoder = Encoder::default();
+            let mut tokens = Vec::new();
+            for piece in self.pieces(&span)? {
+                let piece = piece?;
+                encoder.encode(vocabulary, &piece.bytes, &mut tokens).map_err(piece.errors())?;
+            }
+            tokens.extend(vocabulary.end().filter(|_| span.is_last));
+            Ok(tokens)
+        });
+        Ok((documents, bytes))
     }
 
     /// The text of a span in pieces.
