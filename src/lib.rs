@@ -27,10 +27,10 @@ pub use fit::{
     moment_curve, needed_logit, norm_product, random_codes,
 };
 pub use lm::{
-    Arm, Corpus, Dtype, EvalRecord, Evaluation, Forward, HeadProbe, HeadRecord, HeadStatistics,
-    LmError, Model, ModelShape, Outcome as TrainOutcome, Positions, Recorder, Schedule, Split,
-    StepRecord, SyntheticCorpus, TextVocabulary, TrainDefinition, TrainSummary, Trainer,
-    Vocabulary, evaluate,
+    Arm, Bpe, Corpus, Dtype, EvalRecord, Evaluation, Forward, HeadProbe, HeadRecord,
+    HeadStatistics, LmError, Model, ModelShape, Outcome as TrainOutcome, Positions, Recorder,
+    Schedule, Split, StepRecord, Symbols, SyntheticCorpus, TextVocabulary, Texts, Tokens,
+    TrainDefinition, TrainSummary, Trainer, Vocabulary, evaluate, evaluate_whole,
 };
 pub use process::{peak_rss_bytes, prepare_process};
 pub use report::{
@@ -38,10 +38,10 @@ pub use report::{
     analyse, page,
 };
 pub use study::{
-    ColumnKind, EVALUATION_COLUMNS, FRONTIER_COLUMNS, FitLedger, FrontierLabel, Manifest, Observer,
-    Plan, Row, STEP_COLUMNS, StudyDefinition, StudyError, StudyWork, Sweep, SweepSummary,
-    TrainError, TrainResult, fit_columns, frontier_rows, needed_row, read_factors, search_settings,
-    to_csv, train, train_columns, write_factors,
+    Begin, ColumnKind, EVALUATION_COLUMNS, FRONTIER_COLUMNS, FitLedger, FrontierLabel, Manifest,
+    Observer, Plan, Row, STEP_COLUMNS, StudyDefinition, StudyError, StudyWork, Sweep, SweepSummary,
+    TrainError, TrainResult, TrainedRun, fit_columns, frontier_rows, needed_row, read_factors,
+    search_settings, to_csv, train, train_columns, write_factors,
 };
 pub use table::{
     Align, Cell, Column, Curve, Growth, GrowthCell, GrowthSeed, GrowthSlope, LayoutCell,

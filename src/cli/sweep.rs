@@ -32,9 +32,13 @@ pub struct SweepArgs {
     /// List the cells and whether they are done; run nothing
     #[arg(long)]
     list: bool,
-    /// A text for training runs to read in place of the synthetic corpus
+    /// A text for training runs to read in place of the synthetic corpus: a .txt, a .txt.zst, or a
+    /// folder of them
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
+    /// A text to evaluate them on, in place of a part of --text
+    #[arg(long, value_name = "FILE", requires = "text")]
+    valid_text: Option<PathBuf>,
     /// Nothing on standard error but errors
     #[arg(long)]
     quiet: bool,
@@ -49,8 +53,8 @@ pub const AFTER_CELLS: &str = "stopping after the cells in hand";
 /// A definition or filter that is wrong, rows that cannot be read or written, cells that failed.
 pub fn run(args: &SweepArgs) -> Result<()> {
     let definition = StudyDefinition::read(&args.definition)?;
-    let plan =
-        Plan::new(&definition, Path::new(DATA), args.filter.as_deref(), args.text.as_deref())?;
+    let (text, valid_text) = (args.text.as_deref(), args.valid_text.as_deref());
+    let plan = Plan::new(&definition, Path::new(DATA), args.filter.as_deref(), text, valid_text)?;
     if args.list {
         for (cell, done) in plan.cells() {
             println!("{}  {cell}", if done { "done" } else { "    " });

@@ -23,16 +23,6 @@ pub enum Positions {
     Learned,
 }
 
-/// How a text becomes tokens. The synthetic corpus has symbols of its own and ignores it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TextVocabulary {
-    /// One token a byte: 256 symbols.
-    Byte,
-    /// One token a character: the text's distinct characters, in code point order.
-    Characters,
-}
-
 /// The learning rate after warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

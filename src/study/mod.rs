@@ -1,12 +1,18 @@
 //! From a definition to its rows: cells, what each measures, and their saving as they end.
 
+mod csv_log;
 mod definition;
 mod error;
+mod evaluate_run;
+mod events;
 mod fit_cell;
 mod fit_ledger;
 mod header;
+mod heads_log;
 mod manifest;
 mod row;
+mod run_files;
+mod run_manifest;
 mod schema;
 mod store;
 mod sweep;
@@ -15,6 +21,7 @@ mod train_run;
 
 pub use definition::{StudyDefinition, StudyWork};
 pub use error::{StudyError, TrainError};
+pub use evaluate_run::TrainedRun;
 pub use fit_cell::{FrontierLabel, frontier_rows, needed_row, read_factors, write_factors};
 pub use fit_ledger::{FitLedger, search_settings};
 pub use manifest::Manifest;
@@ -23,7 +30,7 @@ pub use schema::{
     ColumnKind, EVALUATION_COLUMNS, FRONTIER_COLUMNS, STEP_COLUMNS, fit_columns, train_columns,
 };
 pub use sweep::{Observer, Plan, Sweep, SweepSummary};
-pub use train_run::{TrainResult, train};
+pub use train_run::{Begin, TrainResult, train};
 
 /// Raised when the meaning or the method of a measurement changes, so that rows measured before are
 /// measured again.

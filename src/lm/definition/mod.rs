@@ -62,12 +62,19 @@ pub struct TrainDefinition {
     pub seed: u64,
     /// Steps between evaluations; there is one at the end in any case.
     pub eval_every: usize,
-    /// Steps between checkpoints, where they are kept.
+    /// Steps between checkpoints, of which the last is kept.
     pub checkpoint_every: usize,
+    /// Steps after which the weights alone are kept for good.
+    pub keep_checkpoints: Vec<usize>,
+    /// A training loss above it, in nats, ends a run as diverged once its warm-up is over; `inf` for
+    /// never.
+    pub diverged_above: f64,
     /// Batches that an evaluation averages: the same windows each time.
     pub eval_batches: usize,
-    /// The last part of the corpus, held out for validation.
+    /// The part of the corpus held out for validation, where it has no text of its own.
     pub valid_fraction: f64,
+    /// The part of the corpus that training never looks at.
+    pub test_fraction: f64,
     /// The synthetic corpus, used where no text is given.
     pub corpus: SyntheticCorpus,
 }
@@ -98,8 +105,11 @@ impl Default for TrainDefinition {
             seed: 0,
             eval_every: 250,
             checkpoint_every: 500,
+            keep_checkpoints: Vec::new(),
+            diverged_above: f64::INFINITY,
             eval_batches: 16,
             valid_fraction: 0.1,
+            test_fraction: 0.0,
             corpus: SyntheticCorpus::default(),
         }
     }
@@ -227,11 +237,20 @@ impl TrainDefinition {
         require((0.0..=1.0).contains(&last), "final_learning_rate", last, "must be 0 to 1")?;
         let decay = self.weight_decay;
         require(decay.is_finite() && decay >= 0.0, "weight_decay", decay, "must be 0 or more")?;
+        for &step in &self.keep_checkpoints {
+            let why = format!("must each be 1 to steps = {}", self.steps);
+            require((1..=self.steps).contains(&step), "keep_checkpoints", step, &why)?;
+        }
+        let limit = self.diverged_above;
+        require(limit > 0.0, "diverged_above", limit, "must be above 0, or inf for never")?;
         for beta in self.betas {
             require((0.0..1.0).contains(&beta), "betas", beta, "must each be 0 or more, below 1")?;
         }
         let valid = self.valid_fraction;
         require(valid > 0.0 && valid < 1.0, "valid_fraction", valid, "must be above 0, below 1")?;
+        let test = self.test_fraction;
+        let why = format!("must be 0 or more, below 1 - valid_fraction = {}", 1.0 - valid);
+        require(test >= 0.0 && valid + test < 1.0, "test_fraction", test, &why)?;
         self.corpus.check()
     }
 }

@@ -12,6 +12,9 @@ fn a_definition_reads_back_as_written() {
         ("weight_decay", "0"),
         ("betas", "[0.9, 0.95]"),
         ("corpus.recall", "0.5"),
+        ("vocabulary", "bpe:8192"),
+        ("keep_checkpoints", "[100, 200]"),
+        ("diverged_above", "12"),
     ] {
         definition.set(key, value).unwrap();
     }
@@ -43,6 +46,10 @@ fn a_wrong_value_is_refused_in_one_line_that_names_its_key() {
         ("dtype", "bfloat16"),
         ("arm", "lsa"),
         ("valid_fraction", "1"),
+        ("test_fraction", "0.9"),
+        ("vocabulary", "bpe:12"),
+        ("keep_checkpoints", "[0]"),
+        ("diverged_above", "nan"),
         ("layers", "three"),
         ("layers", "-1"),
         ("corpus.recall", "1.5"),
