@@ -26,10 +26,10 @@ pub use fit::{
     moment_curve, needed_logit, norm_product, random_codes,
 };
 pub use lm::{
-    Arm, Corpus, Dtype, EvalRecord, Evaluation, Forward, HeadProbe, HeadRecord, HeadStatistics,
-    LmError, Model, ModelShape, Outcome as TrainOutcome, Positions, Recorder, Schedule, Split,
-    StepRecord, SyntheticCorpus, TextVocabulary, TrainDefinition, TrainSummary, Trainer,
-    Vocabulary, evaluate,
+    Arm, AttentionEvaluator, AttentionPass, Corpus, Dtype, EvalRecord, Evaluation, Forward,
+    HeadProbe, HeadRecord, HeadStatistics, LmError, Model, ModelShape, Outcome as TrainOutcome,
+    Positions, Recorder, Schedule, Split, Stabiliser, StepRecord, SyntheticCorpus, TextVocabulary,
+    TrainDefinition, TrainSummary, Trainer, Vocabulary, evaluate,
 };
 pub use process::{peak_rss_bytes, prepare_process};
 pub use report::{

@@ -17,7 +17,8 @@ mod tensor_file;
 mod trainer;
 mod weights;
 
-pub use choices::{Arm, Dtype, Positions, Schedule, TextVocabulary};
+pub use attention::{AttentionEvaluator, AttentionPass};
+pub use choices::{Arm, Dtype, Positions, Schedule, Stabiliser, TextVocabulary};
 pub use corpus::{Corpus, SyntheticCorpus, Vocabulary};
 pub use definition::TrainDefinition;
 pub use error::LmError;
