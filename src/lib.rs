@@ -27,10 +27,11 @@ pub use fit::{
     moment_curve, needed_logit, norm_product, random_codes,
 };
 pub use lm::{
-    Arm, Bpe, Corpus, Dtype, EvalRecord, Evaluation, Forward, HeadProbe, HeadRecord,
-    HeadStatistics, LmError, Model, ModelShape, Outcome as TrainOutcome, Positions, Recorder,
-    Schedule, Split, StepRecord, Symbols, SyntheticCorpus, TextVocabulary, Texts, Tokens,
-    TrainDefinition, TrainSummary, Trainer, Vocabulary, evaluate, evaluate_whole,
+    Arm, AttentionEvaluator, AttentionPass, Bpe, Corpus, Dtype, EvalRecord, Evaluation, Forward,
+    HeadProbe, HeadRecord, HeadStatistics, LmError, Model, ModelShape, Outcome as TrainOutcome,
+    Positions, Recorder, Schedule, Split, Stabiliser, StepRecord, Symbols, SyntheticCorpus,
+    TextVocabulary, Texts, Tokens, TrainDefinition, TrainSummary, Trainer, Vocabulary, evaluate,
+    evaluate_whole,
 };
 pub use process::{peak_rss_bytes, prepare_process};
 pub use report::{

@@ -17,7 +17,8 @@ mod tensor_file;
 mod trainer;
 mod weights;
 
-pub use choices::{Arm, Dtype, Positions, Schedule};
+pub use attention::{AttentionEvaluator, AttentionPass};
+pub use choices::{Arm, Dtype, Positions, Schedule, Stabiliser};
 pub use corpus::{
     Bpe, Corpus, Symbols, SyntheticCorpus, TextVocabulary, Texts, Tokens, Vocabulary,
 };

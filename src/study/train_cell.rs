@@ -9,6 +9,7 @@ use super::row::Row;
 use super::train_run::{Begin, train};
 use super::{StudyError, TrainError};
 use crate::lm::{Corpus, Outcome, StepRecord, Texts, TrainDefinition};
+use crate::target::HeadKind;
 
 /// Texts to train on.
 #[derive(Clone, Debug)]
@@ -77,12 +78,13 @@ impl TrainCell {
         let seen: usize = d
             .head_kinds()
             .iter()
+            .flatten()
             .map(|kind| match kind {
-                crate::target::HeadKind::Global => d.context / 2,
-                crate::target::HeadKind::Local { window } => (*window).min(d.context),
+                HeadKind::Global => d.context / 2,
+                HeadKind::Local { window } => (*window).min(d.context),
             })
             .sum();
-        let attention = 2.0 * (d.layers * seen * d.d_model / d.heads) as f64;
+        let attention = 2.0 * (seen * d.d_model / d.heads) as f64;
         tokens * 6.0 * (dense + attention) / SUSTAINED_FLOPS
     }
 
@@ -100,10 +102,10 @@ impl TrainCell {
         row.set("layers", d.layers);
         row.set("d_model", d.d_model);
         row.set("heads", d.heads);
-        row.set(
-            "global_heads",
-            d.head_kinds().iter().filter(|kind| **kind == crate::target::HeadKind::Global).count(),
-        );
+        let kinds = d.head_kinds();
+        let global =
+            |kinds: &Vec<HeadKind>| kinds.iter().filter(|kind| **kind == HeadKind::Global).count();
+        row.set("global_heads", kinds.iter().map(global).max().unwrap_or(0));
         row.set("window", d.window);
         row.set("context", d.context);
         row.set("batch", d.batch);

@@ -1,5 +1,6 @@
 //! What defines a training run: every key, its default, and which values it may take.
 
+mod heads;
 #[cfg(test)]
 mod tests;
 
@@ -7,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::corpus::SyntheticCorpus;
-use super::{Arm, Dtype, LmError, Positions, Schedule, TextVocabulary};
-use crate::target::{HeadKind, nearest::nearest};
+use super::{Arm, Dtype, LmError, Positions, Schedule, Stabiliser, TextVocabulary};
+use crate::target::nearest::nearest;
 
 /// Everything that a training run depends on beside its text.
 ///
@@ -17,8 +18,16 @@ use crate::target::{HeadKind, nearest::nearest};
 /// the same weights and read the same windows of text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrainDefinition {
-    /// Which heads are global and which local.
+    /// Which heads are global and which local, and what holds the logits down.
     pub arm: Arm,
+    /// What holds the logits down beside what `arm` names, for any layout of heads.
+    pub stabilisers: Vec<Stabiliser>,
+    /// The bound c of `softcap`, in nats.
+    pub softcap: f64,
+    /// The threshold τ of `qk-clip`, in nats.
+    pub qk_clip: f64,
+    /// The coefficient ς of `z-loss`.
+    pub z_loss: f64,
     /// Decoder blocks.
     pub layers: usize,
     /// Width of the residual stream; a multiple of `heads`.
@@ -83,6 +92,10 @@ impl Default for TrainDefinition {
     fn default() -> Self {
         Self {
             arm: Arm::Mhsa,
+            stabilisers: Vec::new(),
+            softcap: 50.0,
+            qk_clip: 100.0,
+            z_loss: 1e-4,
             layers: 3,
             d_model: 64,
             heads: 4,
@@ -181,24 +194,6 @@ impl TrainDefinition {
         Table::try_from(self).map_err(|e| LmError::Definition(e.to_string()))
     }
 
-    /// What each head of a layer sees.
-    pub fn head_kinds(&self) -> Vec<HeadKind> {
-        let global = match self.arm {
-            Arm::Mhsa => self.heads,
-            Arm::Ls => self.global_heads,
-            Arm::LocalOnly => 0,
-        };
-        (0..self.heads)
-            .map(|head| {
-                if head < global {
-                    HeadKind::Global
-                } else {
-                    HeadKind::Local { window: self.window }
-                }
-            })
-            .collect()
-    }
-
     /// Holds every value against what its key may be.
     pub(super) fn check(&self) -> Result<(), LmError> {
         for (key, found) in [
@@ -221,12 +216,7 @@ impl TrainDefinition {
             self.d_model,
             &format!("must be a multiple of heads = {}", self.heads),
         )?;
-        require(
-            self.arm != Arm::Ls || (1..=self.heads).contains(&self.global_heads),
-            "global_heads",
-            self.global_heads,
-            &format!("must be 1 to heads = {} in arm ls; for none, set arm=local-only", self.heads),
-        )?;
+        self.check_arm()?;
         let positive = |x: f64| x.is_finite() && x > 0.0;
         let rate = self.learning_rate;
         require(positive(rate), "learning_rate", rate, "must be above 0")?;

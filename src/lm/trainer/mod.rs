@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use candle_core::backprop::GradStore;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -15,10 +16,9 @@ use super::evaluation::{batch, evaluate};
 use super::optimiser::AdamW;
 use super::schedule::learning_rate;
 use super::tensor_file::{self, TensorFile};
-use super::weights;
 use super::{
     Corpus, EvalRecord, HeadRecord, HeadStatistics, LmError, Model, ModelShape, Outcome, Recorder,
-    Split, StepRecord, TrainDefinition, TrainSummary,
+    Split, Stabiliser, StepRecord, TrainDefinition, TrainSummary,
 };
 
 /// The generator's stream that windows of text come from; weights come from stream 0, so two arms
@@ -104,7 +104,7 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// A file that cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), LmError> {
-        let mut tensors = weights::named(self.model.weights())?;
+        let mut tensors = self.model.named()?;
         tensors.extend(self.optimiser.named(self.model.weights())?);
         let notes = HashMap::from([
             (STEPS.to_owned(), self.steps.to_string()),
@@ -208,13 +208,14 @@ impl<'a> Trainer<'a> {
             (0..self.definition.batch).map(|_| self.windows.random_range(0..last)).collect();
         let (inputs, targets) = batch(text, &starts, self.definition.context)?;
         let forward = self.model.forward(&inputs)?;
-        let loss = forward.loss(&targets)?;
-        let loss_nats = f64::from(loss.to_scalar::<f32>()?);
+        let z_loss =
+            if self.definition.has(Stabiliser::ZLoss) { self.definition.z_loss } else { 0.0 };
+        let (objective, loss_nats) = forward.objective(&targets, z_loss)?;
         self.steps += 1;
         let learning_rate = learning_rate(self.definition, self.steps);
         let grad_norm = if loss_nats.is_finite() {
-            let gradients = loss.backward()?;
-            self.optimiser.step(self.model.weights(), &gradients, learning_rate)?
+            let gradients = objective.backward()?;
+            self.update(&gradients, &forward.heads, learning_rate)?
         } else {
             f64::NAN
         };
@@ -227,6 +228,23 @@ impl<'a> Trainer<'a> {
             grad_norm,
             wall_time_s: self.wall_time_s(),
         })
+    }
+
+    /// Moves the weights and what follows them, and returns the gradient's norm before clipping.
+    fn update(
+        &mut self,
+        gradients: &GradStore,
+        heads: &[Vec<HeadStatistics>],
+        learning_rate: f64,
+    ) -> Result<f64, LmError> {
+        let grad_norm = self.optimiser.step(self.model.weights(), gradients, learning_rate)?;
+        if grad_norm.is_finite() {
+            if self.definition.has(Stabiliser::QkClip) {
+                self.model.clip_queries_and_keys(heads, self.definition.qk_clip)?;
+            }
+            self.model.track_spectral_norms()?;
+        }
+        Ok(grad_norm)
     }
 
     /// The mean loss over `eval_batches` batches of windows spread evenly over a split: the same
@@ -242,8 +260,8 @@ impl<'a> Trainer<'a> {
     }
 
     fn head_records(&self) -> impl Iterator<Item = HeadRecord> {
-        let kinds = &self.model.shape().heads;
-        self.heads.iter().enumerate().flat_map(move |(layer, heads)| {
+        let layers = self.heads.iter().zip(&self.model.shape().heads).enumerate();
+        layers.flat_map(move |(layer, (heads, kinds))| {
             heads.iter().zip(kinds).enumerate().map(move |(head, (seen, &kind))| HeadRecord {
                 step: self.steps,
                 layer,

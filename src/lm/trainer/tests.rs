@@ -3,7 +3,7 @@
 use std::io;
 
 use super::*;
-use crate::lm::SyntheticCorpus;
+use crate::lm::{Arm, SyntheticCorpus};
 
 fn tiny() -> TrainDefinition {
     TrainDefinition {
@@ -96,7 +96,7 @@ fn the_loss_falls_far_below_what_symbol_counts_allow() {
     let definition = TrainDefinition {
         layers: 1,
         steps: 300,
-        arm: crate::lm::Arm::LocalOnly,
+        arm: Arm::LocalOnly,
         window: 4,
         learning_rate: 1e-2,
         corpus: SyntheticCorpus {
@@ -194,13 +194,19 @@ fn the_run_does_not_depend_on_the_number_of_threads() {
 
 #[test]
 fn a_resumed_run_is_the_same_run() {
+    for arm in [Arm::Mhsa, Arm::SigmaReparam] {
+        resumes(arm);
+    }
+}
+
+fn resumes(arm: Arm) {
     struct At5(std::path::PathBuf);
     impl Recorder for At5 {
         fn checkpoint(&mut self, trainer: &Trainer) -> Result<(), LmError> {
             if trainer.steps() == 5 { trainer.save(&self.0) } else { Ok(()) }
         }
     }
-    let definition = TrainDefinition { checkpoint_every: 5, ..tiny() };
+    let definition = TrainDefinition { arm, checkpoint_every: 5, ..tiny() };
     let corpus = Corpus::synthetic(&definition).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("checkpoint.safetensors");
