@@ -7,8 +7,8 @@ use super::{Kernel, Real, Simd};
 macro_rules! extension {
     ($(#[$doc:meta])* $name:ident, $features:literal, [$($feature:tt),*]) => {
         $(#[$doc])*
-        #[derive(Clone, Copy)]
-        pub(super) struct $name(());
+        #[derive(Clone, Copy, Debug)]
+        pub(crate) struct $name(());
 
         impl $name {
             /// The extension, where this processor has it.
@@ -17,21 +17,15 @@ macro_rules! extension {
                 ($(is_x86_feature_detected!($feature))&&*).then_some(Self(()))
             }
 
-            pub fn run_f32<K: Kernel<f32>>(self, kernel: K) -> K::Output {
+            pub fn run<T: Real, K: Kernel<T>>(self, kernel: K) -> K::Output
+            where
+                Self: Simd<T>,
+            {
                 #[target_feature(enable = $features)]
-                fn run<K: Kernel<f32>>(simd: $name, kernel: K) -> K::Output {
+                fn run<T: Real, S: Simd<T>, K: Kernel<T>>(simd: S, kernel: K) -> K::Output {
                     kernel.run(simd)
                 }
                 // SAFETY: `self` exists only where the features were detected.
-                unsafe { run(self, kernel) }
-            }
-
-            pub fn run_f64<K: Kernel<f64>>(self, kernel: K) -> K::Output {
-                #[target_feature(enable = $features)]
-                fn run<K: Kernel<f64>>(simd: $name, kernel: K) -> K::Output {
-                    kernel.run(simd)
-                }
-                // SAFETY: as above.
                 unsafe { run(self, kernel) }
             }
         }
