@@ -6,11 +6,13 @@
 //! to call.
 
 mod buffer;
+mod extension;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
 pub(crate) use buffer::Buffer;
+pub(crate) use extension::Extension;
 
 /// float32 or float64.
 pub(crate) trait Real:
@@ -43,8 +45,13 @@ pub(crate) trait Real:
     fn from_f64(value: f64) -> Self;
     fn to_f64(self) -> f64;
 
+    /// Runs a kernel with the vectors of an extension.
+    fn run_with<K: Kernel<Self>>(extension: Extension, kernel: K) -> K::Output;
+
     /// Runs a kernel with the widest vectors that this processor has.
-    fn run<K: Kernel<Self>>(kernel: K) -> K::Output;
+    fn run<K: Kernel<Self>>(kernel: K) -> K::Output {
+        Self::run_with(Extension::widest(), kernel)
+    }
 }
 
 /// A loop to be compiled for each vector extension. `run` must be `#[inline(always)]`, and so must
@@ -121,17 +128,14 @@ impl Real for f32 {
         f64::from(self)
     }
 
-    fn run<K: Kernel<Self>>(kernel: K) -> K::Output {
-        #[cfg(target_arch = "x86_64")]
-        {
-            if let Some(simd) = x86::Avx512::detect() {
-                return simd.run_f32(kernel);
-            }
-            if let Some(simd) = x86::Avx2::detect() {
-                return simd.run_f32(kernel);
-            }
+    fn run_with<K: Kernel<Self>>(extension: Extension, kernel: K) -> K::Output {
+        match extension {
+            #[cfg(target_arch = "x86_64")]
+            Extension::Avx512(simd) => simd.run(kernel),
+            #[cfg(target_arch = "x86_64")]
+            Extension::Avx2(simd) => simd.run(kernel),
+            Extension::Portable(simd) => kernel.run(simd),
         }
-        kernel.run(portable::Portable)
     }
 }
 
@@ -168,17 +172,14 @@ impl Real for f64 {
         self
     }
 
-    fn run<K: Kernel<Self>>(kernel: K) -> K::Output {
-        #[cfg(target_arch = "x86_64")]
-        {
-            if let Some(simd) = x86::Avx512::detect() {
-                return simd.run_f64(kernel);
-            }
-            if let Some(simd) = x86::Avx2::detect() {
-                return simd.run_f64(kernel);
-            }
+    fn run_with<K: Kernel<Self>>(extension: Extension, kernel: K) -> K::Output {
+        match extension {
+            #[cfg(target_arch = "x86_64")]
+            Extension::Avx512(simd) => simd.run(kernel),
+            #[cfg(target_arch = "x86_64")]
+            Extension::Avx2(simd) => simd.run(kernel),
+            Extension::Portable(simd) => kernel.run(simd),
         }
-        kernel.run(portable::Portable)
     }
 }
 
@@ -200,34 +201,24 @@ mod tests {
     }
 
     /// The exponentials of `x` by each extension that this machine has.
-    macro_rules! by_extension {
-        ($x:expr, $run:ident) => {{
-            let with = |run: &dyn Fn(Exponentials<'_, _>)| {
-                let mut out = vec![0.0; $x.len()];
-                run(Exponentials($x, &mut out));
-                out
-            };
-            let mut all = vec![("portable", with(&|kernel| kernel.run(portable::Portable)))];
-            #[cfg(target_arch = "x86_64")]
-            {
-                let avx2 = x86::Avx2::detect();
-                all.extend(avx2.map(|simd| ("AVX2", with(&|kernel| simd.$run(kernel)))));
-                let avx512 = x86::Avx512::detect();
-                all.extend(avx512.map(|simd| ("AVX-512", with(&|kernel| simd.$run(kernel)))));
-            }
-            all
-        }};
+    fn by_extension<T: Real>(x: &[T]) -> Vec<(Extension, Vec<T>)> {
+        let of = |extension| {
+            let mut out = vec![T::default(); x.len()];
+            T::run_with(extension, Exponentials(x, &mut out));
+            (extension, out)
+        };
+        Extension::available().map(of).collect()
     }
 
     #[test]
     fn float32_exponentials_are_within_2_ulp() {
         let x: Vec<f32> = (0..2_000_003).map(|i| -87.0 * (i as f32 / 2e6).powi(2)).collect();
-        for (name, out) in by_extension!(&x, run_f32) {
+        for (extension, out) in by_extension(&x) {
             for (&x, &e) in x.iter().zip(&out) {
                 let exact = f64::from(x).exp();
                 let ulp = f64::from(f32::from_bits((exact as f32).to_bits() + 1) - exact as f32);
                 let off = (f64::from(e) - exact).abs() / ulp;
-                assert!(off < 2.0, "{name}: e^{x} is {off:.2} ulp off");
+                assert!(off < 2.0, "{extension:?}: e^{x} is {off:.2} ulp off");
             }
         }
     }
@@ -237,10 +228,10 @@ mod tests {
         // The reference is libm's, itself within 1 ulp: a difference of at most 1 ulp keeps ours
         // within 2.
         let x: Vec<f64> = (0..1_000_003).map(|i| -708.0 * (i as f64 / 1e6).powi(2)).collect();
-        for (name, out) in by_extension!(&x, run_f64) {
+        for (extension, out) in by_extension(&x) {
             for (&x, &e) in x.iter().zip(&out) {
                 let off = (e.to_bits() as i64 - x.max(-708.0).exp().to_bits() as i64).abs();
-                assert!(off <= 1, "{name}: e^{x} is {off} units from libm's");
+                assert!(off <= 1, "{extension:?}: e^{x} is {off} units from libm's");
             }
         }
     }

@@ -3,8 +3,8 @@
 use super::{Real, Simd};
 
 /// Any processor.
-#[derive(Clone, Copy)]
-pub(super) struct Portable;
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Portable;
 
 /// a·b + c: fused only where that is one instruction; elsewhere it is a slow library call.
 macro_rules! multiply_add {

@@ -7,8 +7,8 @@ use super::{Kernel, Real, Simd};
 macro_rules! extension {
     ($(#[$doc:meta])* $name:ident, $features:literal, [$($feature:tt),*]) => {
         $(#[$doc])*
-        #[derive(Clone, Copy)]
-        pub(super) struct $name(());
+        #[derive(Clone, Copy, Debug)]
+        pub(crate) struct $name(());
 
         impl $name {
             /// The extension, where this processor has it.
@@ -17,21 +17,15 @@ macro_rules! extension {
                 ($(is_x86_feature_detected!($feature))&&*).then_some(Self(()))
             }
 
-            pub fn run_f32<K: Kernel<f32>>(self, kernel: K) -> K::Output {
+            pub fn run<T: Real, K: Kernel<T>>(self, kernel: K) -> K::Output
+            where
+                Self: Simd<T>,
+            {
                 #[target_feature(enable = $features)]
-                fn run<K: Kernel<f32>>(simd: $name, kernel: K) -> K::Output {
+                fn run<T: Real, S: Simd<T>, K: Kernel<T>>(simd: S, kernel: K) -> K::Output {
                     kernel.run(simd)
                 }
                 // SAFETY: `self` exists only where the features were detected.
-                unsafe { run(self, kernel) }
-            }
-
-            pub fn run_f64<K: Kernel<f64>>(self, kernel: K) -> K::Output {
-                #[target_feature(enable = $features)]
-                fn run<K: Kernel<f64>>(simd: $name, kernel: K) -> K::Output {
-                    kernel.run(simd)
-                }
-                // SAFETY: as above.
                 unsafe { run(self, kernel) }
             }
         }
@@ -62,76 +56,82 @@ macro_rules! instruction {
     };
 }
 
-macro_rules! avx512 {
-    ($real:ty, $vector:ty, $lanes:literal, $mask:ty, $bias:literal, $mantissa:literal,
-     $set1:ident, $load:ident, $mask_load:ident, $store:ident, $mask_store:ident,
+/// The methods that are the same instructions on vectors of both lengths.
+macro_rules! shared {
+    ($real:ty, $vector:ty, $lanes:literal, $registers:literal, $bias:literal, $mantissa:literal,
+     $set1:ident, $load:ident, $store:ident,
      $add:ident, $sub:ident, $mul:ident, $fma:ident, $max:ident, $min:ident,
-     $to_bits:ident, $from_bits:ident, $set1_bits:ident, $add_bits:ident, $shift:ident,
-     $sum:ident, $greatest:ident, $least:ident) => {
-        impl Simd<$real> for Avx512 {
-            type V = $vector;
-            const LANES: usize = $lanes;
-            const REGISTERS: usize = 32;
+     $to_bits:ident, $from_bits:ident, $set1_bits:ident, $add_bits:ident, $shift:ident) => {
+        type V = $vector;
+        const LANES: usize = $lanes;
+        const REGISTERS: usize = $registers;
 
-            #[inline(always)]
-            fn splat(self, value: $real) -> Self::V {
-                // SAFETY: `self` exists only where the features were detected.
-                unsafe { $set1(value) }
+        #[inline(always)]
+        fn splat(self, value: $real) -> $vector {
+            // SAFETY: `self` exists only where the features were detected.
+            unsafe { $set1(value) }
+        }
+        #[inline(always)]
+        fn load(self, from: &[$real]) -> $vector {
+            let from = &from[..$lanes];
+            // SAFETY: as above; the slice has as many numbers as are read.
+            unsafe { $load(from.as_ptr()) }
+        }
+        #[inline(always)]
+        fn store(self, value: $vector, to: &mut [$real]) {
+            let to = &mut to[..$lanes];
+            // SAFETY: as above; the slice has as many numbers as are written.
+            unsafe { $store(to.as_mut_ptr(), value) }
+        }
+        instruction!(add(a, b) = $add(a, b));
+        instruction!(sub(a, b) = $sub(a, b));
+        instruction!(mul(a, b) = $mul(a, b));
+        instruction!(mul_add(a, b, c) = $fma(a, b, c));
+        instruction!(max(a, b) = $max(a, b));
+        instruction!(min(a, b) = $min(a, b));
+        #[inline(always)]
+        fn power_of_two(self, rounded: $vector) -> $vector {
+            // The shift drops the bits of `ROUND` itself, whose low ones are zero.
+            // SAFETY: as above.
+            unsafe {
+                let biased = $add_bits($to_bits(rounded), $set1_bits($bias));
+                $from_bits($shift::<$mantissa>(biased))
             }
-            #[inline(always)]
-            fn load(self, from: &[$real]) -> Self::V {
-                let from = &from[..$lanes];
-                // SAFETY: as above; the slice has as many numbers as are read.
-                unsafe { $load(from.as_ptr()) }
-            }
-            #[inline(always)]
-            fn load_partial(self, from: &[$real], fill: $real) -> Self::V {
-                let mask = lowest_bits(from.len().min($lanes)) as $mask;
-                // SAFETY: as above; the mask has at most as many bits as the slice has numbers.
-                unsafe { $mask_load($set1(fill), mask, from.as_ptr()) }
-            }
-            #[inline(always)]
-            fn store(self, value: Self::V, to: &mut [$real]) {
-                let to = &mut to[..$lanes];
-                // SAFETY: as above; the slice has as many numbers as are written.
-                unsafe { $store(to.as_mut_ptr(), value) }
-            }
-            #[inline(always)]
-            fn store_partial(self, value: Self::V, to: &mut [$real]) {
-                let mask = lowest_bits(to.len().min($lanes)) as $mask;
-                // SAFETY: as above; the mask has at most as many bits as the slice has numbers.
-                unsafe { $mask_store(to.as_mut_ptr(), mask, value) }
-            }
-            instruction!(add(a, b) = $add(a, b));
-            instruction!(sub(a, b) = $sub(a, b));
-            instruction!(mul(a, b) = $mul(a, b));
-            instruction!(mul_add(a, b, c) = $fma(a, b, c));
-            instruction!(max(a, b) = $max(a, b));
-            instruction!(min(a, b) = $min(a, b));
-            #[inline(always)]
-            fn power_of_two(self, rounded: Self::V) -> Self::V {
-                // The shift drops the bits of `ROUND` itself, whose low ones are zero.
-                // SAFETY: `self` exists only where the features were detected.
-                unsafe {
-                    let biased = $add_bits($to_bits(rounded), $set1_bits($bias));
-                    $from_bits($shift::<$mantissa>(biased))
-                }
-            }
-            #[inline(always)]
-            fn sum(self, a: Self::V) -> $real {
-                // SAFETY: as above.
-                unsafe { $sum(a) }
-            }
-            #[inline(always)]
-            fn greatest(self, a: Self::V) -> $real {
-                // SAFETY: as above.
-                unsafe { $greatest(a) }
-            }
-            #[inline(always)]
-            fn least(self, a: Self::V) -> $real {
-                // SAFETY: as above.
-                unsafe { $least(a) }
-            }
+        }
+    };
+}
+
+/// What AVX-512 adds: masks for partial vectors, and sums over the lanes.
+macro_rules! avx512 {
+    ($real:ty, $lanes:literal, $mask:ty, $set1:ident, $mask_load:ident, $mask_store:ident,
+     $sum:ident, $greatest:ident, $least:ident) => {
+        #[inline(always)]
+        fn load_partial(self, from: &[$real], fill: $real) -> Self::V {
+            let mask = lowest_bits(from.len().min($lanes)) as $mask;
+            // SAFETY: `self` exists only where the features were detected; the mask has at most as
+            // many bits as the slice has numbers.
+            unsafe { $mask_load($set1(fill), mask, from.as_ptr()) }
+        }
+        #[inline(always)]
+        fn store_partial(self, value: Self::V, to: &mut [$real]) {
+            let mask = lowest_bits(to.len().min($lanes)) as $mask;
+            // SAFETY: as above.
+            unsafe { $mask_store(to.as_mut_ptr(), mask, value) }
+        }
+        #[inline(always)]
+        fn sum(self, a: Self::V) -> $real {
+            // SAFETY: as above.
+            unsafe { $sum(a) }
+        }
+        #[inline(always)]
+        fn greatest(self, a: Self::V) -> $real {
+            // SAFETY: as above.
+            unsafe { $greatest(a) }
+        }
+        #[inline(always)]
+        fn least(self, a: Self::V) -> $real {
+            // SAFETY: as above.
+            unsafe { $least(a) }
         }
     };
 }
@@ -141,183 +141,166 @@ fn lowest_bits(count: usize) -> u32 {
     (1u32 << count) - 1
 }
 
-avx512!(
-    f32,
-    __m512,
-    16,
-    __mmask16,
-    127,
-    23,
-    _mm512_set1_ps,
-    _mm512_loadu_ps,
-    _mm512_mask_loadu_ps,
-    _mm512_storeu_ps,
-    _mm512_mask_storeu_ps,
-    _mm512_add_ps,
-    _mm512_sub_ps,
-    _mm512_mul_ps,
-    _mm512_fmadd_ps,
-    _mm512_max_ps,
-    _mm512_min_ps,
-    _mm512_castps_si512,
-    _mm512_castsi512_ps,
-    _mm512_set1_epi32,
-    _mm512_add_epi32,
-    _mm512_slli_epi32,
-    _mm512_reduce_add_ps,
-    _mm512_reduce_max_ps,
-    _mm512_reduce_min_ps
-);
-avx512!(
-    f64,
-    __m512d,
-    8,
-    __mmask8,
-    1023,
-    52,
-    _mm512_set1_pd,
-    _mm512_loadu_pd,
-    _mm512_mask_loadu_pd,
-    _mm512_storeu_pd,
-    _mm512_mask_storeu_pd,
-    _mm512_add_pd,
-    _mm512_sub_pd,
-    _mm512_mul_pd,
-    _mm512_fmadd_pd,
-    _mm512_max_pd,
-    _mm512_min_pd,
-    _mm512_castpd_si512,
-    _mm512_castsi512_pd,
-    _mm512_set1_epi64,
-    _mm512_add_epi64,
-    _mm512_slli_epi64,
-    _mm512_reduce_add_pd,
-    _mm512_reduce_max_pd,
-    _mm512_reduce_min_pd
-);
-
+/// Partial vectors and sums over the lanes by way of an array.
 macro_rules! avx2 {
-    ($real:ty, $vector:ty, $lanes:literal, $bias:literal, $mantissa:literal,
-     $set1:ident, $load:ident, $store:ident,
-     $add:ident, $sub:ident, $mul:ident, $fma:ident, $max:ident, $min:ident,
-     $to_bits:ident, $from_bits:ident, $set1_bits:ident, $add_bits:ident, $shift:ident) => {
-        impl Simd<$real> for Avx2 {
-            type V = $vector;
-            const LANES: usize = $lanes;
-            const REGISTERS: usize = 16;
-
-            #[inline(always)]
-            fn splat(self, value: $real) -> Self::V {
-                // SAFETY: `self` exists only where the features were detected.
-                unsafe { $set1(value) }
-            }
-            #[inline(always)]
-            fn load(self, from: &[$real]) -> Self::V {
-                let from = &from[..$lanes];
-                // SAFETY: as above; the slice has as many numbers as are read.
-                unsafe { $load(from.as_ptr()) }
-            }
-            #[inline(always)]
-            fn load_partial(self, from: &[$real], fill: $real) -> Self::V {
-                let mut whole = [fill; $lanes];
-                whole.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
-                self.load(&whole)
-            }
-            #[inline(always)]
-            fn store(self, value: Self::V, to: &mut [$real]) {
-                let to = &mut to[..$lanes];
-                // SAFETY: as above; the slice has as many numbers as are written.
-                unsafe { $store(to.as_mut_ptr(), value) }
-            }
-            #[inline(always)]
-            fn store_partial(self, value: Self::V, to: &mut [$real]) {
-                to.iter_mut().zip(self.lanes(value)).for_each(|(to, value)| *to = value);
-            }
-            instruction!(add(a, b) = $add(a, b));
-            instruction!(sub(a, b) = $sub(a, b));
-            instruction!(mul(a, b) = $mul(a, b));
-            instruction!(mul_add(a, b, c) = $fma(a, b, c));
-            instruction!(max(a, b) = $max(a, b));
-            instruction!(min(a, b) = $min(a, b));
-            #[inline(always)]
-            fn power_of_two(self, rounded: Self::V) -> Self::V {
-                // SAFETY: `self` exists only where the features were detected.
-                unsafe {
-                    let biased = $add_bits($to_bits(rounded), $set1_bits($bias));
-                    $from_bits($shift::<$mantissa>(biased))
-                }
-            }
-            #[inline(always)]
-            fn sum(self, a: Self::V) -> $real {
-                self.lanes(a).iter().sum()
-            }
-            #[inline(always)]
-            fn greatest(self, a: Self::V) -> $real {
-                self.lanes(a).into_iter().fold(<$real>::NEG_INFINITY, <$real>::max)
-            }
-            #[inline(always)]
-            fn least(self, a: Self::V) -> $real {
-                self.lanes(a).into_iter().fold(<$real>::INFINITY, <$real>::min)
-            }
+    ($real:ty, $lanes:literal) => {
+        #[inline(always)]
+        fn load_partial(self, from: &[$real], fill: $real) -> Self::V {
+            let mut whole = [fill; $lanes];
+            whole.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+            self.load(&whole)
         }
-
-        impl Lanes<$real, $lanes> for Avx2 {
-            type V = $vector;
-            #[inline(always)]
-            fn lanes(self, value: $vector) -> [$real; $lanes] {
-                let mut lanes = [<$real as Default>::default(); $lanes];
-                self.store(value, &mut lanes);
-                lanes
-            }
+        #[inline(always)]
+        fn store_partial(self, value: Self::V, to: &mut [$real]) {
+            let lanes: [$real; $lanes] = lanes(self, value);
+            to.iter_mut().zip(lanes).for_each(|(to, value)| *to = value);
+        }
+        #[inline(always)]
+        fn sum(self, a: Self::V) -> $real {
+            let lanes: [$real; $lanes] = lanes(self, a);
+            lanes.iter().sum()
+        }
+        #[inline(always)]
+        fn greatest(self, a: Self::V) -> $real {
+            let lanes: [$real; $lanes] = lanes(self, a);
+            lanes.into_iter().fold(<$real>::NEG_INFINITY, <$real>::max)
+        }
+        #[inline(always)]
+        fn least(self, a: Self::V) -> $real {
+            let lanes: [$real; $lanes] = lanes(self, a);
+            lanes.into_iter().fold(<$real>::INFINITY, <$real>::min)
         }
     };
 }
 
-/// A vector as an array.
-trait Lanes<T: Real, const LANES: usize> {
-    type V;
-    fn lanes(self, value: Self::V) -> [T; LANES];
+/// A vector as an array of all its lanes.
+#[inline(always)]
+fn lanes<T: Real, S: Simd<T>, const LANES: usize>(simd: S, value: S::V) -> [T; LANES] {
+    let mut lanes = [T::default(); LANES];
+    simd.store(value, &mut lanes);
+    lanes
 }
 
-avx2!(
-    f32,
-    __m256,
-    8,
-    127,
-    23,
-    _mm256_set1_ps,
-    _mm256_loadu_ps,
-    _mm256_storeu_ps,
-    _mm256_add_ps,
-    _mm256_sub_ps,
-    _mm256_mul_ps,
-    _mm256_fmadd_ps,
-    _mm256_max_ps,
-    _mm256_min_ps,
-    _mm256_castps_si256,
-    _mm256_castsi256_ps,
-    _mm256_set1_epi32,
-    _mm256_add_epi32,
-    _mm256_slli_epi32
-);
-avx2!(
-    f64,
-    __m256d,
-    4,
-    1023,
-    52,
-    _mm256_set1_pd,
-    _mm256_loadu_pd,
-    _mm256_storeu_pd,
-    _mm256_add_pd,
-    _mm256_sub_pd,
-    _mm256_mul_pd,
-    _mm256_fmadd_pd,
-    _mm256_max_pd,
-    _mm256_min_pd,
-    _mm256_castpd_si256,
-    _mm256_castsi256_pd,
-    _mm256_set1_epi64x,
-    _mm256_add_epi64,
-    _mm256_slli_epi64
-);
+impl Simd<f32> for Avx512 {
+    shared!(
+        f32,
+        __m512,
+        16,
+        32,
+        127,
+        23,
+        _mm512_set1_ps,
+        _mm512_loadu_ps,
+        _mm512_storeu_ps,
+        _mm512_add_ps,
+        _mm512_sub_ps,
+        _mm512_mul_ps,
+        _mm512_fmadd_ps,
+        _mm512_max_ps,
+        _mm512_min_ps,
+        _mm512_castps_si512,
+        _mm512_castsi512_ps,
+        _mm512_set1_epi32,
+        _mm512_add_epi32,
+        _mm512_slli_epi32
+    );
+    avx512!(
+        f32,
+        16,
+        __mmask16,
+        _mm512_set1_ps,
+        _mm512_mask_loadu_ps,
+        _mm512_mask_storeu_ps,
+        _mm512_reduce_add_ps,
+        _mm512_reduce_max_ps,
+        _mm512_reduce_min_ps
+    );
+}
+
+impl Simd<f64> for Avx512 {
+    shared!(
+        f64,
+        __m512d,
+        8,
+        32,
+        1023,
+        52,
+        _mm512_set1_pd,
+        _mm512_loadu_pd,
+        _mm512_storeu_pd,
+        _mm512_add_pd,
+        _mm512_sub_pd,
+        _mm512_mul_pd,
+        _mm512_fmadd_pd,
+        _mm512_max_pd,
+        _mm512_min_pd,
+        _mm512_castpd_si512,
+        _mm512_castsi512_pd,
+        _mm512_set1_epi64,
+        _mm512_add_epi64,
+        _mm512_slli_epi64
+    );
+    avx512!(
+        f64,
+        8,
+        __mmask8,
+        _mm512_set1_pd,
+        _mm512_mask_loadu_pd,
+        _mm512_mask_storeu_pd,
+        _mm512_reduce_add_pd,
+        _mm512_reduce_max_pd,
+        _mm512_reduce_min_pd
+    );
+}
+
+impl Simd<f32> for Avx2 {
+    shared!(
+        f32,
+        __m256,
+        8,
+        16,
+        127,
+        23,
+        _mm256_set1_ps,
+        _mm256_loadu_ps,
+        _mm256_storeu_ps,
+        _mm256_add_ps,
+        _mm256_sub_ps,
+        _mm256_mul_ps,
+        _mm256_fmadd_ps,
+        _mm256_max_ps,
+        _mm256_min_ps,
+        _mm256_castps_si256,
+        _mm256_castsi256_ps,
+        _mm256_set1_epi32,
+        _mm256_add_epi32,
+        _mm256_slli_epi32
+    );
+    avx2!(f32, 8);
+}
+
+impl Simd<f64> for Avx2 {
+    shared!(
+        f64,
+        __m256d,
+        4,
+        16,
+        1023,
+        52,
+        _mm256_set1_pd,
+        _mm256_loadu_pd,
+        _mm256_storeu_pd,
+        _mm256_add_pd,
+        _mm256_sub_pd,
+        _mm256_mul_pd,
+        _mm256_fmadd_pd,
+        _mm256_max_pd,
+        _mm256_min_pd,
+        _mm256_castpd_si256,
+        _mm256_castsi256_pd,
+        _mm256_set1_epi64x,
+        _mm256_add_epi64,
+        _mm256_slli_epi64
+    );
+    avx2!(f64, 4);
+}

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::products::{self, View};
+use super::products::{self, Operands, Write};
 use super::{Keys, Totals, block_columns, rows};
 use crate::fit::penalty::{Multiplier, Penalty};
 use crate::fit::problem::Problem;
@@ -342,9 +342,13 @@ impl<T: Real> Tile<T> {
         let (group, width) = (products::group_rows(simd), d.next_multiple_of(S::LANES));
         let count = here.len().next_multiple_of(group);
         self.values[here.len() * self.stride..count * self.stride].fill(T::default());
-        self.query_gradient[..count * width].fill(T::default());
         let base = self.columns.start;
-        let view = View { values: &self.values, stride: self.stride };
+        let operands = Operands {
+            values: &self.values,
+            stride: self.stride,
+            packed: &keys.rows[base * width..],
+            width,
+        };
         // As many keys at a time as the first-level cache holds beside the gradient.
         let chunk = (KEY_BYTES / (width * size_of::<T>())).max(16);
         for first in self.columns.clone().step_by(chunk) {
@@ -355,15 +359,10 @@ impl<T: Real> Tile<T> {
                 if columns.is_empty() {
                     continue;
                 }
-                products::add_query_gradient(
-                    simd,
-                    &view,
-                    row..row + group,
-                    columns.start - base..columns.end - base,
-                    &keys.rows[base * width..],
-                    &mut self.query_gradient,
-                    width,
-                );
+                let write = if columns.start == seen.start { Write::Replace } else { Write::Add };
+                let columns = columns.start - base..columns.end - base;
+                let gradient = &mut self.query_gradient;
+                products::query_gradient(simd, &operands, row, columns, write, gradient);
             }
         }
         let scale = 1.0 / (d as f64).sqrt();
@@ -383,7 +382,8 @@ impl<T: Real> Tile<T> {
         (slot_columns, gradient): &mut (Range<usize>, Buffer<T>),
     ) {
         let width = problem.rank().next_multiple_of(S::LANES);
-        let view = View { values: &self.values, stride: self.stride };
+        let operands =
+            Operands { values: &self.values, stride: self.stride, packed: &self.query_rows, width };
         let group = products::key_group(simd, width);
         // The rows that see a group of columns: both ends only ever rise with the column.
         let (mut first, mut last) = (here.start, here.start);
@@ -397,15 +397,10 @@ impl<T: Real> Tile<T> {
             if first >= last {
                 continue;
             }
-            products::add_key_gradient(
-                simd,
-                &view,
-                first - here.start..last - here.start,
-                column - self.columns.start,
-                &self.query_rows,
-                &mut gradient[(column - slot_columns.start) * width..],
-                width,
-            );
+            let rows = first - here.start..last - here.start;
+            let gradient = &mut gradient[(column - slot_columns.start) * width..];
+            let place = column - self.columns.start;
+            products::key_gradient(simd, &operands, rows, place, Write::Add, gradient);
         }
     }
 }

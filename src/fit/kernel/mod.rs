@@ -24,7 +24,7 @@ use rayon::prelude::*;
 use super::factors::weights_of;
 use super::penalty::{Multiplier, Penalty};
 use super::problem::Problem;
-use crate::simd::{Buffer, Real, Simd};
+use crate::simd::{Buffer, Extension, Real, Simd};
 use block::{Block, Want};
 use products::panel_width;
 
@@ -53,6 +53,7 @@ pub(super) struct Evaluation {
 
 /// The objective in the arithmetic of T, with its work space.
 pub(super) struct Kernel<T> {
+    extension: Extension,
     /// Σ a log a / n: what kl_nats is before the fit has any likelihood.
     negative_entropy: f64,
     sizes: Sizes,
@@ -110,9 +111,10 @@ impl<T: Real> crate::simd::Kernel<T> for FindSizes {
 }
 
 impl<T: Real> Kernel<T> {
-    pub fn new(problem: &Problem) -> Self {
+    /// The objective, to be evaluated with the vectors of `extension`.
+    pub fn new(problem: &Problem, extension: Extension) -> Self {
         let (n, d, heads) = (problem.n(), problem.rank(), problem.heads());
-        let sizes = T::run(FindSizes(d));
+        let sizes = T::run_with(extension, FindSizes(d));
         let Sizes { width, panel } = sizes;
         let columns = n.next_multiple_of(panel);
         let keys =
@@ -132,6 +134,7 @@ impl<T: Real> Kernel<T> {
             })
             .collect();
         Self {
+            extension,
             negative_entropy: problem.target().mean_log_likelihood_of_itself(),
             sizes,
             keys: (0..heads).map(|_| keys()).collect(),
@@ -158,22 +161,26 @@ impl<T: Real> Kernel<T> {
         let with_gradient = gradient.is_some();
         let query_gradients =
             slot_query_gradients(gradient.as_deref_mut(), heads, n * d, d, &self.slots);
-        let (keys, blocks, weights_here) = (&self.keys, &self.blocks, &weights);
+        let (extension, keys, blocks) = (self.extension, &self.keys, &self.blocks);
+        let weights_here = &weights;
         let work = |(slot, query_gradients): (&mut Slot<T>, Vec<&mut [f64]>)| {
             let mut block = take(blocks);
-            T::run(SlotWork {
-                problem,
-                x,
-                keys,
-                weights: weights_here,
-                want: if with_gradient {
-                    Want::Gradient { penalty, query_gradients }
-                } else {
-                    Want::Value
+            T::run_with(
+                extension,
+                SlotWork {
+                    problem,
+                    x,
+                    keys,
+                    weights: weights_here,
+                    want: if with_gradient {
+                        Want::Gradient { penalty, query_gradients }
+                    } else {
+                        Want::Value
+                    },
+                    block: &mut block,
+                    slot,
                 },
-                block: &mut block,
-                slot,
-            });
+            );
             put_back(blocks, block);
         };
         if let [slot] = self.slots.as_mut_slice() {
@@ -209,7 +216,7 @@ impl<T: Real> Kernel<T> {
         penalty: &Penalty,
     ) -> Vec<Vec<Vec<Multiplier>>> {
         self.pack(problem, x);
-        let (keys, blocks) = (&self.keys, &self.blocks);
+        let (extension, keys, blocks) = (self.extension, &self.keys, &self.blocks);
         let mut updated = vec![Vec::with_capacity(problem.n()); problem.heads()];
         let by_slot: Vec<Vec<Vec<Vec<Multiplier>>>> = self
             .slots
@@ -218,15 +225,18 @@ impl<T: Real> Kernel<T> {
             .map(|slot| {
                 let mut updated = vec![Vec::with_capacity(slot.rows.len()); problem.heads()];
                 let mut block = take(blocks);
-                T::run(SlotWork {
-                    problem,
-                    x,
-                    keys,
-                    weights: &[],
-                    want: Want::Multipliers { penalty, updated: &mut updated },
-                    block: &mut block,
-                    slot,
-                });
+                T::run_with(
+                    extension,
+                    SlotWork {
+                        problem,
+                        x,
+                        keys,
+                        weights: &[],
+                        want: Want::Multipliers { penalty, updated: &mut updated },
+                        block: &mut block,
+                        slot,
+                    },
+                );
                 put_back(blocks, block);
                 updated
             })

@@ -23,11 +23,23 @@ pub(super) fn group_rows<T: Real, S: Simd<T>>(_: S) -> usize {
     if S::REGISTERS >= 32 { 12 } else { 6 }
 }
 
-/// One block's matrix of logits, and then of gradients: row-major, the column of place 0 a multiple
-/// of the panel width.
-pub(super) struct View<'a, T> {
+/// One block's matrix of gradients with respect to the logits, and the packed rows that it is
+/// multiplied with.
+pub(super) struct Operands<'a, T> {
+    /// Row-major, the column of place 0 a multiple of the panel width.
     pub values: &'a [T],
     pub stride: usize,
+    /// (columns, width) for the queries' gradient: keys; (rows, width) for the keys': queries.
+    pub packed: &'a [T],
+    /// d rounded up to whole vectors.
+    pub width: usize,
+}
+
+/// What becomes of the sums that are there already.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Write {
+    Add,
+    Replace,
 }
 
 /// Z = Q·Kᵀ for one group of rows and one panel of columns: `queries` is (d, group), `keys`
@@ -93,69 +105,77 @@ fn logits_of<T: Real, S: Simd<T>, const ROWS: usize>(
     }
 }
 
-/// Adds G·K to the queries' gradient for `rows` of the block and the view's `columns`:
-/// `keys` is (columns of the view, width), `gradient` (rows of the block, width).
-#[inline(always)]
-pub(super) fn add_query_gradient<T: Real, S: Simd<T>>(
-    simd: S,
-    view: &View<'_, T>,
-    rows: Range<usize>,
+/// What one product does for the queries' gradient: a group of rows from `row` of the block against
+/// `columns` of it, for the vectors from `at` of the width.
+struct QueryPart {
+    row: usize,
     columns: Range<usize>,
-    keys: &[T],
+    at: usize,
+    write: Write,
+}
+
+/// G·K for the group of rows from `row` of the block and `columns`: `gradient` is (rows of the block,
+/// width).
+#[inline(always)]
+pub(super) fn query_gradient<T: Real, S: Simd<T>>(
+    simd: S,
+    operands: &Operands<'_, T>,
+    row: usize,
+    columns: Range<usize>,
+    write: Write,
     gradient: &mut [T],
-    width: usize,
 ) {
-    let vectors = width / S::LANES;
-    let mut first = 0;
-    while first < vectors {
-        let left = vectors - first;
-        let at = first * S::LANES;
-        let args = (view, rows.start, columns.clone(), keys, &mut *gradient, width, at);
-        first += if S::REGISTERS >= 32 {
-            match left {
-                1 => query_gradient_of::<T, S, 12, 1>(simd, args),
-                2 => query_gradient_of::<T, S, 12, 2>(simd, args),
-                3 => query_gradient_pair::<T, S, 6, 3>(simd, args),
-                _ => query_gradient_pair::<T, S, 6, 4>(simd, args),
+    let mut at = 0;
+    while at < operands.width {
+        let part = QueryPart { row, columns: columns.clone(), at, write };
+        let vectors = if S::REGISTERS >= 32 {
+            match (operands.width - at) / S::LANES {
+                1 => query_gradient_of::<T, S, 12, 1>(simd, operands, &part, gradient),
+                2 => query_gradient_of::<T, S, 12, 2>(simd, operands, &part, gradient),
+                3 => query_gradient_halves::<T, S, 6, 3>(simd, operands, part, gradient),
+                _ => query_gradient_halves::<T, S, 6, 4>(simd, operands, part, gradient),
             }
         } else {
-            match left {
-                1 => query_gradient_of::<T, S, 6, 1>(simd, args),
-                _ => query_gradient_of::<T, S, 6, 2>(simd, args),
+            match (operands.width - at) / S::LANES {
+                1 => query_gradient_of::<T, S, 6, 1>(simd, operands, &part, gradient),
+                _ => query_gradient_of::<T, S, 6, 2>(simd, operands, &part, gradient),
             }
         };
+        at += vectors * S::LANES;
     }
 }
 
-type QueryArguments<'a, 'v, T> =
-    (&'a View<'v, T>, usize, Range<usize>, &'a [T], &'a mut [T], usize, usize);
-
 /// A group of 12 rows as two halves, where more accumulators do not fit the registers.
 #[inline(always)]
-fn query_gradient_pair<T: Real, S: Simd<T>, const ROWS: usize, const VECTORS: usize>(
+fn query_gradient_halves<T: Real, S: Simd<T>, const ROWS: usize, const VECTORS: usize>(
     simd: S,
-    (view, row, columns, keys, gradient, width, at): QueryArguments<'_, '_, T>,
+    operands: &Operands<'_, T>,
+    part: QueryPart,
+    gradient: &mut [T],
 ) -> usize {
-    let first = (view, row, columns.clone(), keys, &mut *gradient, width, at);
-    query_gradient_of::<T, S, ROWS, VECTORS>(simd, first);
-    let second = (view, row + ROWS, columns, keys, gradient, width, at);
-    query_gradient_of::<T, S, ROWS, VECTORS>(simd, second)
+    query_gradient_of::<T, S, ROWS, VECTORS>(simd, operands, &part, gradient);
+    let second = QueryPart { row: part.row + ROWS, ..part };
+    query_gradient_of::<T, S, ROWS, VECTORS>(simd, operands, &second, gradient)
 }
 
 #[inline(always)]
 fn query_gradient_of<T: Real, S: Simd<T>, const ROWS: usize, const VECTORS: usize>(
     simd: S,
-    (view, row, columns, keys, gradient, width, at): QueryArguments<'_, '_, T>,
+    operands: &Operands<'_, T>,
+    part: &QueryPart,
+    gradient: &mut [T],
 ) -> usize {
-    let count = columns.len();
+    let Operands { values, stride, packed, width } = *operands;
+    let QueryPart { row, ref columns, at, write } = *part;
     let g: [&[T]; ROWS] =
-        std::array::from_fn(|r| &view.values[(row + r) * view.stride + columns.start..][..count]);
+        std::array::from_fn(|r| &values[(row + r) * stride + columns.start..][..columns.len()]);
     let mut sums = [[simd.splat(T::default()); VECTORS]; ROWS];
-    for (r, sums) in sums.iter_mut().enumerate() {
-        let from = &gradient[(row + r) * width + at..][..VECTORS * S::LANES];
-        *sums = load_all(simd, from);
+    if write == Write::Add {
+        for (r, sums) in sums.iter_mut().enumerate() {
+            *sums = load_all(simd, &gradient[(row + r) * width + at..][..VECTORS * S::LANES]);
+        }
     }
-    let keys = &keys[columns.start * width..columns.end * width];
+    let keys = &packed[columns.start * width..columns.end * width];
     for (j, k) in keys.chunks_exact(width).enumerate() {
         let k = &k[at..at + VECTORS * S::LANES];
         let k: [S::V; VECTORS] = load_all(simd, k);
@@ -167,13 +187,12 @@ fn query_gradient_of<T: Real, S: Simd<T>, const ROWS: usize, const VECTORS: usiz
         }
     }
     for (r, sums) in sums.iter().enumerate() {
-        let to = &mut gradient[(row + r) * width + at..][..VECTORS * S::LANES];
-        store_all(simd, sums, to);
+        store_all(simd, sums, &mut gradient[(row + r) * width + at..][..VECTORS * S::LANES]);
     }
     VECTORS
 }
 
-/// Columns that `add_key_gradient` takes at once; it divides the panel width.
+/// Columns that `key_gradient` takes at once; it divides the panel width.
 #[inline(always)]
 pub(super) fn key_group<T: Real, S: Simd<T>>(_: S, width: usize) -> usize {
     match (S::REGISTERS >= 32, width / S::LANES) {
@@ -185,55 +204,63 @@ pub(super) fn key_group<T: Real, S: Simd<T>>(_: S, width: usize) -> usize {
     }
 }
 
-/// Adds Gᵀ·Q to the keys' gradient for one group of columns from `column` of the view and `rows` of
-/// the block: `queries` is (rows of the block, width), `gradient` (group, width).
-#[inline(always)]
-pub(super) fn add_key_gradient<T: Real, S: Simd<T>>(
-    simd: S,
-    view: &View<'_, T>,
+/// What one product does for the keys' gradient: `rows` of the block against a group of columns from
+/// `column` of it, for the vectors from `at` of the width.
+struct KeyPart {
     rows: Range<usize>,
     column: usize,
-    queries: &[T],
-    gradient: &mut [T],
-    width: usize,
-) {
-    let vectors = width / S::LANES;
-    let columns = key_group(simd, width);
-    let mut first = 0;
-    while first < vectors {
-        let most = if S::REGISTERS >= 32 { 4 } else { 2 };
-        let at = first * S::LANES;
-        let args = (view, rows.clone(), column, queries, &mut *gradient, width, at);
-        first += match (columns, (vectors - first).min(most)) {
-            (16, _) => key_gradient_of::<T, S, 16, 1>(simd, args),
-            (8, 1) => key_gradient_of::<T, S, 8, 1>(simd, args),
-            (8, 2) => key_gradient_of::<T, S, 8, 2>(simd, args),
-            (8, _) => key_gradient_of::<T, S, 8, 3>(simd, args),
-            (4, 1) => key_gradient_of::<T, S, 4, 1>(simd, args),
-            (4, 2) => key_gradient_of::<T, S, 4, 2>(simd, args),
-            (4, 3) => key_gradient_of::<T, S, 4, 3>(simd, args),
-            (4, _) => key_gradient_of::<T, S, 4, 4>(simd, args),
-            (_, 1) => key_gradient_of::<T, S, 2, 1>(simd, args),
-            (_, _) => key_gradient_of::<T, S, 2, 2>(simd, args),
-        };
-    }
+    at: usize,
+    write: Write,
 }
 
-type KeyArguments<'a, 'v, T> =
-    (&'a View<'v, T>, Range<usize>, usize, &'a [T], &'a mut [T], usize, usize);
+/// Gᵀ·Q for `rows` of the block and one group of columns from `column`: `gradient` is (group, width).
+#[inline(always)]
+pub(super) fn key_gradient<T: Real, S: Simd<T>>(
+    simd: S,
+    operands: &Operands<'_, T>,
+    rows: Range<usize>,
+    column: usize,
+    write: Write,
+    gradient: &mut [T],
+) {
+    let columns = key_group(simd, operands.width);
+    let most = if S::REGISTERS >= 32 { 4 } else { 2 };
+    let mut at = 0;
+    while at < operands.width {
+        let part = &KeyPart { rows: rows.clone(), column, at, write };
+        let vectors = match (columns, ((operands.width - at) / S::LANES).min(most)) {
+            (16, _) => key_gradient_of::<T, S, 16, 1>(simd, operands, part, gradient),
+            (8, 1) => key_gradient_of::<T, S, 8, 1>(simd, operands, part, gradient),
+            (8, 2) => key_gradient_of::<T, S, 8, 2>(simd, operands, part, gradient),
+            (8, _) => key_gradient_of::<T, S, 8, 3>(simd, operands, part, gradient),
+            (4, 1) => key_gradient_of::<T, S, 4, 1>(simd, operands, part, gradient),
+            (4, 2) => key_gradient_of::<T, S, 4, 2>(simd, operands, part, gradient),
+            (4, 3) => key_gradient_of::<T, S, 4, 3>(simd, operands, part, gradient),
+            (4, _) => key_gradient_of::<T, S, 4, 4>(simd, operands, part, gradient),
+            (_, 1) => key_gradient_of::<T, S, 2, 1>(simd, operands, part, gradient),
+            (_, _) => key_gradient_of::<T, S, 2, 2>(simd, operands, part, gradient),
+        };
+        at += vectors * S::LANES;
+    }
+}
 
 #[inline(always)]
 fn key_gradient_of<T: Real, S: Simd<T>, const COLUMNS: usize, const VECTORS: usize>(
     simd: S,
-    (view, rows, column, queries, gradient, width, at): KeyArguments<'_, '_, T>,
+    operands: &Operands<'_, T>,
+    part: &KeyPart,
+    gradient: &mut [T],
 ) -> usize {
+    let Operands { values, stride, packed, width } = *operands;
+    let KeyPart { ref rows, column, at, write } = *part;
     let mut sums = [[simd.splat(T::default()); VECTORS]; COLUMNS];
-    for (c, sums) in sums.iter_mut().enumerate() {
-        let from = &gradient[c * width + at..][..VECTORS * S::LANES];
-        *sums = load_all(simd, from);
+    if write == Write::Add {
+        for (c, sums) in sums.iter_mut().enumerate() {
+            *sums = load_all(simd, &gradient[c * width + at..][..VECTORS * S::LANES]);
+        }
     }
-    let g = view.values[rows.start * view.stride..].chunks(view.stride);
-    let q = queries[rows.start * width..rows.end * width].chunks_exact(width);
+    let g = values[rows.start * stride..].chunks(stride);
+    let q = packed[rows.start * width..rows.end * width].chunks_exact(width);
     for (g, q) in g.zip(q) {
         let g = &g[column..column + COLUMNS];
         let q = &q[at..at + VECTORS * S::LANES];
@@ -246,8 +273,7 @@ fn key_gradient_of<T: Real, S: Simd<T>, const COLUMNS: usize, const VECTORS: usi
         }
     }
     for (c, sums) in sums.iter().enumerate() {
-        let to = &mut gradient[c * width + at..][..VECTORS * S::LANES];
-        store_all(simd, sums, to);
+        store_all(simd, sums, &mut gradient[c * width + at..][..VECTORS * S::LANES]);
     }
     VECTORS
 }
