@@ -290,7 +290,7 @@ fn a_search_interrupted_keeps_what_it_had_and_goes_on() {
     for goal in [["--caps", "4,16"], ["--tolerance", "0.2"]] {
         let folder = Folder::new();
         let arguments = [&LONG[..], &goal].concat();
-        let mut child =
+        let child =
             folder.command(&arguments).stderr(std::process::Stdio::piped()).spawn().unwrap();
         while !folder.path("f/unfinished/search.toml").exists() {
             std::thread::sleep(std::time::Duration::from_millis(10));

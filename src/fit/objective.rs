@@ -43,6 +43,7 @@ pub(super) struct Objective<'p> {
     kernel: AnyKernel,
     /// Where the kernel is float32: what is measured beside the descent is float64 all the same.
     exact: Option<Kernel<f64>>,
+    extension: Extension,
     pub evaluations: usize,
 }
 
@@ -62,7 +63,7 @@ impl<'p> Objective<'p> {
             Precision::F32 => AnyKernel::F32(Kernel::new(problem, extension)),
             Precision::F64 => AnyKernel::F64(Kernel::new(problem, extension)),
         };
-        Self { problem, kernel, exact: None, evaluations: 0 }
+        Self { problem, kernel, exact: None, extension, evaluations: 0 }
     }
 
     pub fn problem(&self) -> &'p Problem {
@@ -87,7 +88,9 @@ impl<'p> Objective<'p> {
     pub fn measure(&mut self, x: &[f64]) -> Evaluation {
         let exact = match &mut self.kernel {
             AnyKernel::F64(kernel) => kernel,
-            AnyKernel::F32(_) => self.exact.get_or_insert_with(|| Kernel::new(self.problem)),
+            AnyKernel::F32(_) => {
+                self.exact.get_or_insert_with(|| Kernel::new(self.problem, self.extension))
+            }
         };
         exact.evaluate(self.problem, x, None, None)
     }

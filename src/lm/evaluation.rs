@@ -156,7 +156,7 @@ pub(super) fn batch(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lm::{ModelShape, Symbols};
+    use crate::lm::{ModelShape, Positions, Symbols};
     use crate::target::HeadKind;
 
     #[test]
@@ -164,9 +164,12 @@ mod tests {
         let shape = ModelShape {
             vocabulary_size: 256,
             context: 4,
-            layers: 1,
             d_model: 8,
-            heads: vec![HeadKind::Global; 2],
+            heads: vec![vec![HeadKind::Global; 2]],
+            positions: Positions::Learned,
+            qk_norm: false,
+            sigma_reparam: false,
+            softcap: None,
         };
         let model = Model::new(shape, 0.5, 3).unwrap();
         let vocabulary = Vocabulary { symbols: Symbols::Bytes, has_end: false };
