@@ -43,9 +43,9 @@ impl Default for SearchOptions {
             starts: 12,
             seed: 0,
             polished: 3,
-            passes: 6,
+            passes: 3,
             rough: Effort { iterations: 1500, relative_decrease: 2e-4, ..Effort::default() },
-            fine: Effort { iterations: 8000, relative_decrease: 5e-7, ..Effort::default() },
+            fine: Effort { iterations: 7000, relative_decrease: 5e-7, ..Effort::default() },
             precision: Precision::F64,
             enough: None,
         }
