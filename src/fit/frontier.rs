@@ -13,6 +13,21 @@ pub struct FrontierPoint {
     pub best: Option<Candidate>,
 }
 
+impl FrontierPoint {
+    /// The best kl_nats, ∞ where there is none.
+    fn kl_nats(&self) -> f64 {
+        self.best.as_ref().map_or(f64::INFINITY, |best| best.solution.kl_nats)
+    }
+
+    /// Takes a candidate that is better than the best so far.
+    fn offer(&mut self, candidate: Option<Candidate>) {
+        self.best = match (self.best.take(), candidate) {
+            (Some(old), Some(new)) => Some(old.better(new)),
+            (old, new) => old.or(new),
+        };
+    }
+}
+
 /// E*(L): the least kl_nats found with max_abs_logit ≤ L at the problem's rank, for each cap.
 ///
 /// Returned in ascending order of the caps. kl_nats never rises along them: factors within a cap are
@@ -61,13 +76,13 @@ pub fn frontier(
     // Up and down again, as long as neighbours find better for each other: a minimum at one cap is
     // often a way out of a worse one at the next.
     for pass in 0..options.passes {
-        let before = ladder.news.iter().sum::<usize>();
+        let before = ladder.news.clone();
         let name = format!("pass-{pass}");
         for step in 0..caps.len() {
             let place = if pass % 2 == 0 { step } else { caps.len() - 1 - step };
             ladder.improve(&name, place, Vec::new())?;
         }
-        if ladder.news.iter().sum::<usize>() == before {
+        if ladder.news == before {
             break;
         }
     }
@@ -112,13 +127,9 @@ impl Ladder<'_, '_> {
         }
         let point = &mut self.points[place];
         let found = self.search.polish(pass, &candidates, point.cap)?;
-        let before = point.best.as_ref().map_or(f64::INFINITY, |best| best.solution.kl_nats);
-        point.best = match (point.best.take(), found) {
-            (Some(old), Some(new)) => Some(old.better(new)),
-            (old, new) => new.or(old),
-        };
-        let now = point.best.as_ref().map_or(f64::INFINITY, |best| best.solution.kl_nats);
-        if now < (1.0 - NEWS) * before || self.news[place] == 0 {
+        let before = point.kl_nats();
+        point.offer(found);
+        if point.kl_nats() < (1.0 - NEWS) * before || self.news[place] == 0 {
             self.news[place] += 1;
         }
         self.search.watch.improved(&self.points);
@@ -129,10 +140,6 @@ impl Ladder<'_, '_> {
 fn carry_upwards(points: &mut [FrontierPoint]) {
     for place in 1..points.len() {
         let below = points[place - 1].best.clone();
-        let here = &mut points[place].best;
-        *here = match (here.take(), below) {
-            (Some(here), Some(below)) => Some(here.better(below)),
-            (here, below) => here.or(below),
-        };
+        points[place].offer(below);
     }
 }

@@ -3,6 +3,7 @@
 //! Every start is first fitted roughly; only the best few are polished. Starts run in parallel and
 //! are compared in a fixed order, so the result does not depend on the number of threads.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
@@ -86,6 +87,8 @@ pub(super) struct Search<'p> {
     pub watch: &'p dyn Watch,
     /// Set when the search is to end: on the watch's word, or with enough reached.
     ended: AtomicBool,
+    /// What can be constructed for the first cap.
+    constructed: OnceLock<Vec<Factors>>,
 }
 
 /// Sequence lengths from here on have fits that use every core by themselves; one at a time, they
@@ -101,7 +104,13 @@ impl<'p> Search<'p> {
         if options.starts == 0 {
             return Err(FitError::NoStarts);
         }
-        Ok(Self { problem, options, watch, ended: AtomicBool::new(false) })
+        Ok(Self {
+            problem,
+            options,
+            watch,
+            ended: AtomicBool::new(false),
+            constructed: OnceLock::new(),
+        })
     }
 
     /// Whether it was ended early.
@@ -160,11 +169,20 @@ impl<'p> Search<'p> {
         if let Some(&division) = divisions.get(start) {
             return Ok(start::spectral(self.problem, cap, seed, division)?);
         }
-        let constructed = constructions(self.problem, cap, self.options.seed)?;
-        match constructed.into_iter().nth(start - divisions.len()) {
-            Some((_, factors)) => Ok(factors),
+        match self.constructed(cap)?.get(start - divisions.len()) {
+            Some(factors) => Ok(factors.clone()),
             None => Ok(start::random(self.problem, cap, seed)?),
         }
+    }
+
+    /// The constructions at the cap that every start begins with.
+    fn constructed(&self, cap: f64) -> Result<&[Factors], FitError> {
+        if let Some(constructed) = self.constructed.get() {
+            return Ok(constructed);
+        }
+        let found = constructions(self.problem, cap, self.options.seed)?;
+        let factors = found.into_iter().map(|(_, factors)| factors).collect();
+        Ok(self.constructed.get_or_init(|| factors))
     }
 
     fn rough_path(&self, start: usize, caps: &[f64]) -> Result<Vec<Candidate>, FitError> {
@@ -237,7 +255,7 @@ impl<'p> Search<'p> {
         attendance: &Attendance,
         run: impl FnOnce(Option<FitState>) -> Result<Solution, FitError>,
     ) -> Result<Solution, FitError> {
-        let solution = match self.watch.recall(&attendance.name) {
+        let solution = match self.watch.recall(&attendance.name, attendance.limit) {
             Some(Kept::Finished(solution)) => return Ok(solution),
             Some(Kept::Underway(state)) => run(Some(state))?,
             None => run(None)?,

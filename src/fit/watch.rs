@@ -11,13 +11,6 @@ use super::penalty::Multipliers;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FitName(pub(super) String);
 
-impl FitName {
-    /// Whether it is one of the rough fits, of which there is one a start.
-    pub fn is_rough(&self) -> bool {
-        self.0.starts_with("rough")
-    }
-}
-
 impl std::fmt::Display for FitName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
@@ -92,8 +85,8 @@ pub enum Kept {
 /// Accompanies a search. Fits run in parallel, so every method may be called from several threads at
 /// once. `()` does nothing.
 pub trait Watch: Sync {
-    /// What is known of a fit that is about to begin.
-    fn recall(&self, _fit: &FitName) -> Option<Kept> {
+    /// What is known of a fit that is about to begin, and may take `limit` iterations.
+    fn recall(&self, _fit: &FitName, _limit: usize) -> Option<Kept> {
         None
     }
 

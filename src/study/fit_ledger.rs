@@ -296,7 +296,7 @@ mod tests {
     }
 
     impl Watch for Interrupt<'_> {
-        fn recall(&self, fit: &FitName) -> Option<Kept> {
+        fn recall(&self, fit: &FitName, _limit: usize) -> Option<Kept> {
             self.ledger.read(fit).unwrap()
         }
 

@@ -133,6 +133,8 @@ struct Job<'a> {
 struct Underway {
     began: Instant,
     kept: Instant,
+    /// Its iterations at most.
+    limit: usize,
     /// Its iterations that the progress counts.
     counted: usize,
 }
@@ -147,14 +149,14 @@ struct Saved<'a> {
 }
 
 impl Watch for Job<'_> {
-    fn recall(&self, fit: &FitName) -> Option<Kept> {
+    fn recall(&self, fit: &FitName, limit: usize) -> Option<Kept> {
         let kept = self.ledger.read(fit).unwrap_or_else(|error| {
             self.progress.say(&format!("warning: {error}; {fit} begins anew"));
             None
         });
         let counted = match &kept {
             Some(Kept::Finished(_)) => {
-                self.progress.advanced(self.limit(fit) as f64);
+                self.progress.advanced(limit as f64);
                 return kept;
             }
             Some(Kept::Underway(state)) => state.iterations,
@@ -162,7 +164,8 @@ impl Watch for Job<'_> {
         };
         self.progress.advanced(counted as f64);
         let now = Instant::now();
-        lock(&self.underway).insert(fit.clone(), Underway { began: now, kept: now, counted });
+        lock(&self.underway)
+            .insert(fit.clone(), Underway { began: now, kept: now, limit, counted });
         kept
     }
 
@@ -190,10 +193,10 @@ impl Watch for Job<'_> {
     }
 
     fn finished(&self, fit: &FitName, solution: &Solution) {
-        let Some(Underway { began, counted, .. }) = lock(&self.underway).remove(fit) else {
+        let Some(Underway { began, limit, counted, .. }) = lock(&self.underway).remove(fit) else {
             return;
         };
-        self.progress.advanced(self.limit(fit).saturating_sub(counted) as f64);
+        self.progress.advanced(limit.saturating_sub(counted) as f64);
         if began.elapsed() >= WORTH_KEEPING {
             self.note(self.ledger.write_finished(fit, solution));
         }
@@ -205,12 +208,6 @@ impl Watch for Job<'_> {
 }
 
 impl<'a> Job<'a> {
-    /// Iterations of a fit at most.
-    fn limit(&self, fit: &FitName) -> usize {
-        let SearchOptions { rough, fine, .. } = self.options;
-        if fit.is_rough() { rough.iterations } else { fine.iterations }
-    }
-
     fn show(&self, at: &FitProgress<'_>) {
         let now = self.started.elapsed().as_millis() as u64;
         let shown = self.shown_ms.load(Ordering::Relaxed);
