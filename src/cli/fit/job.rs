@@ -91,8 +91,7 @@ pub fn run(
     let rows = match goal {
         Goal::Caps(caps) => {
             let points = frontier(problem, caps, options, &job).context("--caps")?;
-            job.save(&points)?;
-            lock(&job.saved).rows.clone()
+            job.save(&points).context("--out")?
         }
         Goal::Tolerance(tolerance) => job.needed(*tolerance)?,
     };
@@ -139,11 +138,10 @@ struct Underway {
     counted: usize,
 }
 
-/// The rows that were last written, and what they were written from.
+/// What was computed for the rows and written beside them.
 #[derive(Default)]
 struct Saved<'a> {
     bounds: Option<LowerBounds<'a>>,
-    rows: Vec<Row>,
     /// By place: the cap and kl_nats whose factors are on the disk.
     factors: Vec<Option<(f64, f64)>>,
 }
@@ -203,7 +201,15 @@ impl Watch for Job<'_> {
     }
 
     fn improved(&self, points: &[FrontierPoint]) {
-        self.note(self.save(points));
+        let now: Vec<_> = points.iter().map(reached).collect();
+        if lock(&self.saved).factors == now {
+            return;
+        }
+        self.note(self.save(points).map(|_| ()));
+        let line: Vec<String> =
+            now.into_iter().flatten().map(|(cap, kl)| format!("{cap}: {kl:.6}")).collect();
+        let elapsed = self.started.elapsed().as_secs_f64();
+        self.progress.say(&format!("[{elapsed:.1} s] kl_nats by cap  {}", line.join("  ")));
     }
 }
 
@@ -226,38 +232,25 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Writes the rows of a frontier, and the factors that are new.
-    fn save(&self, points: &[FrontierPoint]) -> Result<(), StudyError> {
-        let mut saved = lock(&self.saved);
-        let now = |point: &FrontierPoint| {
-            point.best.as_ref().map(|best| (point.cap, best.solution.kl_nats))
-        };
-        if saved.factors.iter().copied().eq(points.iter().map(now)) && !saved.rows.is_empty() {
-            return Ok(());
-        }
+    /// Writes the rows of a frontier, and the factors that are new; returns the rows.
+    fn save(&self, points: &[FrontierPoint]) -> Result<Vec<Row>, StudyError> {
         let wall_time_s = self.wall_time_s() / points.len() as f64;
-        let Saved { bounds, rows, factors } = &mut *saved;
+        let Saved { bounds, factors } = &mut *lock(&self.saved);
         let bounds = bounds.get_or_insert_with(|| LowerBounds::new(self.problem));
-        *rows = frontier_rows(self.problem, &self.label, points, bounds, wall_time_s);
+        let mut rows = frontier_rows(self.problem, &self.label, points, bounds, wall_time_s);
         factors.resize(points.len(), None);
         for ((row, point), on_disk) in rows.iter_mut().zip(points).zip(factors) {
             if let Some(best) = &point.best {
                 let folder = Path::new("factors").join(format!("cap-{}", point.cap));
-                if *on_disk != now(point) {
+                if *on_disk != reached(point) {
                     write_factors(&self.out.join(&folder), &best.solution.factors)?;
-                    *on_disk = now(point);
+                    *on_disk = reached(point);
                 }
                 row.set("factors", folder.display());
             }
         }
-        self.write(rows)?;
-        if points.iter().all(|point| point.best.is_some()) {
-            let all = points.iter().filter_map(now);
-            let line: Vec<String> = all.map(|(cap, kl)| format!("{cap}: {kl:.6}")).collect();
-            let elapsed = self.started.elapsed().as_secs_f64();
-            self.progress.say(&format!("[{elapsed:.1} s] kl_nats by cap  {}", line.join("  ")));
-        }
-        Ok(())
+        self.write(&rows)?;
+        Ok(rows)
     }
 
     fn needed(&self, tolerance: f64) -> Result<Vec<Row>> {
@@ -283,6 +276,11 @@ impl<'a> Job<'a> {
     fn wall_time_s(&self) -> f64 {
         self.earlier_s + self.started.elapsed().as_secs_f64()
     }
+}
+
+/// The cap and the best kl_nats of a point that has one.
+fn reached(point: &FrontierPoint) -> Option<(f64, f64)> {
+    point.best.as_ref().map(|best| (point.cap, best.solution.kl_nats))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
