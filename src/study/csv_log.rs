@@ -1,10 +1,11 @@
 //! A CSV file that grows by a row a step, and can be gone on with after a crash.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
+use std::io::{self, BufRead as _};
 use std::path::Path;
 
 use super::StudyError;
+use super::log_end::cut_after;
 use super::schema::Columns;
 
 /// Rows whose first field is the step that they belong to, in the order of the steps; each is handed
@@ -40,40 +41,30 @@ impl CsvLog {
         mut kept: impl FnMut(&[&str]),
     ) -> Result<Self, StudyError> {
         let wrong = |why: &str| StudyError::Rows { path: path.to_owned(), why: why.to_owned() };
-        let mut file = File::options()
-            .read(true)
-            .write(true)
-            .open(path)
-            .map_err(|e| StudyError::read(path, e))?;
-        let mut lines = BufReader::new(&file);
         let header: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
-        let (mut line, mut end, mut is_header) = (String::new(), 0, true);
-        loop {
+        let (mut line, mut is_header) = (String::new(), true);
+        let (file, _) = cut_after(path, |lines| {
             line.clear();
             lines.read_line(&mut line).map_err(|e| StudyError::read(path, e))?;
-            let Some(row) = line.strip_suffix('\n') else { break };
+            let Some(row) = line.strip_suffix('\n') else {
+                return if is_header { Err(wrong("has no header")) } else { Ok(None) };
+            };
             let fields: Vec<&str> = row.split(',').collect();
             if is_header {
                 if fields != header {
                     return Err(wrong("has other columns than this version writes"));
                 }
+                is_header = false;
             } else {
                 let step: usize =
                     fields[0].parse().map_err(|_| wrong(&format!("{row:?} has no step")))?;
                 if step > last {
-                    break;
+                    return Ok(None);
                 }
                 kept(&fields);
             }
-            is_header = false;
-            end += line.len() as u64;
-        }
-        drop(lines);
-        if is_header {
-            return Err(wrong("has no header"));
-        }
-        let cut = file.set_len(end).and_then(|()| file.seek(SeekFrom::Start(end)));
-        cut.map_err(|e| StudyError::write(path, e))?;
+            Ok(Some(line.len() as u64))
+        })?;
         let writer = csv::WriterBuilder::new().has_headers(false).from_writer(file);
         Ok(Self { writer })
     }

@@ -7,11 +7,12 @@
 //! `simple_value` 2 float (tensorflow/core/framework/summary.proto).
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek as _, SeekFrom, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::StudyError;
+use super::log_end::cut_after;
 
 /// What the first record of a file has to say.
 const FILE_VERSION: &str = "brain.Event:2";
@@ -54,25 +55,15 @@ impl Events {
     /// # Errors
     /// A file that is missing or cannot be written.
     pub fn go_on(path: &Path, last: usize) -> Result<Self, StudyError> {
-        let mut file = File::options()
-            .read(true)
-            .write(true)
-            .open(path)
-            .map_err(|e| StudyError::read(path, e))?;
-        let mut end = 0;
-        let mut records = BufReader::new(&file);
-        while let Some(event) = read_record(&mut records).map_err(|e| StudyError::read(path, e))? {
-            if step_of(&event).is_none_or(|step| step > last as u64) {
-                break;
-            }
-            end += event.len() as u64 + 16;
-        }
-        drop(records);
-        if end == 0 {
+        let (file, kept) = cut_after(path, |records| {
+            let event = read_record(records).map_err(|e| StudyError::read(path, e))?;
+            Ok(event
+                .filter(|event| step_of(event).is_some_and(|step| step <= last as u64))
+                .map(|event| event.len() as u64 + 16))
+        })?;
+        if kept == 0 {
             return Self::create(path);
         }
-        let cut = file.set_len(end).and_then(|()| file.seek(SeekFrom::Start(end)));
-        cut.map_err(|e| StudyError::write(path, e))?;
         Ok(Self { file: BufWriter::new(file) })
     }
 

@@ -1,7 +1,7 @@
 //! Every head's logits at every step: a log while the run goes on, Parquet when it ends.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek as _, SeekFrom, Write as _};
+use std::io::{self, BufReader, BufWriter, Read, Write as _};
 use std::path::Path;
 
 use polars::prelude::{
@@ -9,6 +9,7 @@ use polars::prelude::{
 };
 
 use super::StudyError;
+use super::log_end::cut_after;
 use crate::files::write_whole_with;
 use crate::lm::HeadRecord;
 use crate::target::HeadKind;
@@ -45,23 +46,13 @@ impl HeadsLog {
         last: usize,
         mut kept: impl FnMut(&HeadRecord),
     ) -> Result<Self, StudyError> {
-        let mut file = File::options()
-            .read(true)
-            .write(true)
-            .open(path)
-            .map_err(|e| StudyError::read(path, e))?;
-        let mut end = 0;
-        let mut records = BufReader::new(&file);
-        while let Some(record) = read(&mut records).map_err(|e| StudyError::read(path, e))? {
-            if record.step > last {
-                break;
-            }
-            kept(&record);
-            end += RECORD as u64;
-        }
-        drop(records);
-        let cut = file.set_len(end).and_then(|()| file.seek(SeekFrom::Start(end)));
-        cut.map_err(|e| StudyError::write(path, e))?;
+        let (file, _) = cut_after(path, |records| {
+            let record = read(records).map_err(|e| StudyError::read(path, e))?;
+            Ok(record.filter(|record| record.step <= last).map(|record| {
+                kept(&record);
+                RECORD as u64
+            }))
+        })?;
         Ok(Self { file: BufWriter::new(file) })
     }
 

@@ -9,6 +9,7 @@ mod fit_cell;
 mod fit_ledger;
 mod header;
 mod heads_log;
+mod log_end;
 mod manifest;
 mod row;
 mod run_files;
