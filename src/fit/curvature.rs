@@ -14,10 +14,11 @@ use std::ops::Range;
 
 use nalgebra::{Cholesky, DMatrix};
 use ndarray::linalg::general_mat_mul;
-use ndarray::{Array2, ArrayView2, Axis, s};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 use rayon::prelude::*;
 
 use super::factors::{matrix, weights_of};
+use super::kernel::rows::{exponentials, extremes};
 use super::penalty::Penalty;
 use super::problem::Problem;
 use crate::simd::{Kernel, Real as _, Simd};
@@ -26,9 +27,11 @@ use crate::simd::{Kernel, Real as _, Simd};
 /// take steps without bound.
 const DAMPING: f64 = 0.1;
 /// Rows whose probabilities are held at once.
-const BLOCK_ROWS: usize = 96;
-/// Columns of a product that one thread works on.
-const CHUNK: usize = 256;
+const BLOCK_ROWS: usize = 128;
+/// Of these, the rows that one thread works on.
+const CHUNK_ROWS: usize = 16;
+/// Columns of the keys' product that one thread works on.
+const CHUNK_COLUMNS: usize = 256;
 
 /// The inverses of the damped blocks, and 1 for each of the head weights.
 pub(super) struct Preconditioner {
@@ -62,37 +65,16 @@ impl Preconditioner {
             weights_of(x, heads, n, d).iter().map(|w| w.max(f64::MIN_POSITIVE).ln()).collect();
         for first in (0..n).step_by(BLOCK_ROWS) {
             let rows = first..n.min(first + BLOCK_ROWS);
-            let logs: Vec<LogSoftmax> = (0..heads)
-                .map(|head| LogSoftmax::of(problem, &parts[head], head, rows.clone()))
+            let mut heads: Vec<Softmax> = (0..heads)
+                .map(|head| Softmax::of(problem, &parts[head], head, rows.clone()))
                 .collect();
-            for head in 0..heads {
-                let masses = masses(problem, &logs, &log_weights, head, rows.start);
-                let (weights, mean_keys) = logs[head].weights(&parts[head], &masses, penalty, head);
-                let columns = logs[head].columns.clone();
+            let masses = masses(problem, &heads, &log_weights, rows.start);
+            for (head, softmax) in heads.iter_mut().enumerate() {
                 let [queries, keys] = &mut blocks[head];
-                let mut to = queries.slice_mut(s![rows.clone(), ..]);
-                let seen = parts[head].key_outer.slice(s![columns.clone(), ..]);
-                general_mat_mul(1.0, &weights, &seen, 0.0, &mut to);
-                for ((mut to, mean), mass) in
-                    to.rows_mut().into_iter().zip(mean_keys.rows()).zip(&masses)
-                {
-                    let mut place = 0;
-                    for a in 0..d {
-                        for b in 0..=a {
-                            to[place] -= mass * mean[a] * mean[b];
-                            place += 1;
-                        }
-                    }
-                }
-                let mut to = keys.slice_mut(s![columns, ..]);
-                let outer = parts[head].query_outer.slice(s![rows.clone(), ..]);
-                let chunks: Vec<_> = to
-                    .axis_chunks_iter_mut(Axis(0), CHUNK)
-                    .zip(weights.axis_chunks_iter(Axis(1), CHUNK))
-                    .collect();
-                chunks.into_par_iter().for_each(|(mut to, weights)| {
-                    general_mat_mul(1.0, &weights.t(), &outer, 1.0, &mut to);
-                });
+                let to = queries.slice_mut(s![rows.clone(), ..]);
+                softmax.query_blocks(&parts[head], &masses[head], penalty, head, to);
+                let to = keys.slice_mut(s![softmax.columns.clone(), ..]);
+                softmax.add_key_blocks(&parts[head], to);
             }
         }
         blocks
@@ -183,36 +165,48 @@ fn outer(m: ArrayView2<'_, f64>) -> Array2<f64> {
     products
 }
 
-/// The logits of a block of rows and, for each row, what makes them log-probabilities.
-struct LogSoftmax {
+/// A head's softmax over a block of rows.
+struct Softmax {
     rows: Range<usize>,
+    /// The columns that any of the rows sees.
     columns: Range<usize>,
-    /// What each row sees.
+    /// Those that each row sees.
     seen: Vec<Range<usize>>,
     z: Array2<f64>,
-    /// log Σ exp z.
+    /// Probabilities p, and s·p + h once the queries' blocks are made.
+    weights: Array2<f64>,
+    /// log Σ exp z of each row.
     log_sums: Vec<f64>,
 }
 
-impl LogSoftmax {
+impl Softmax {
     fn of(problem: &Problem, part: &Part<'_>, head: usize, rows: Range<usize>) -> Self {
         let seen: Vec<_> = rows.clone().map(|row| problem.seen(head, row)).collect();
         let columns = problem.seen_by_any(head, &rows);
         let mut z = Array2::zeros((rows.len(), columns.len()));
+        let mut p = z.clone();
+        let mut log_sums = vec![0.0; rows.len()];
         let scale = 1.0 / (problem.rank() as f64).sqrt();
-        let (q, k) = (part.q.slice(s![rows.clone(), ..]), part.k.slice(s![columns.clone(), ..]));
-        general_mat_mul(scale, &q, &k.t(), 0.0, &mut z);
-        let log_sums = z
-            .rows()
-            .into_iter()
-            .zip(&seen)
-            .map(|(z, seen)| {
-                let z = z.slice(s![seen.start - columns.start..seen.end - columns.start]);
-                let greatest = z.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                greatest + z.iter().map(|z| (z - greatest).exp()).sum::<f64>().ln()
-            })
+        let k = part.k.slice(s![columns.clone(), ..]);
+        let q = part.q.slice(s![rows.clone(), ..]);
+        let chunks: Vec<_> = q
+            .axis_chunks_iter(Axis(0), CHUNK_ROWS)
+            .zip(z.axis_chunks_iter_mut(Axis(0), CHUNK_ROWS))
+            .zip(p.axis_chunks_iter_mut(Axis(0), CHUNK_ROWS))
+            .zip(log_sums.chunks_mut(CHUNK_ROWS).zip(seen.chunks(CHUNK_ROWS)))
             .collect();
-        Self { rows, columns, seen, z, log_sums }
+        chunks.into_par_iter().for_each(|(((q, mut z), mut p), (log_sums, seen))| {
+            general_mat_mul(scale, &q, &k.t(), 0.0, &mut z);
+            for (((z, p), log_sum), seen) in
+                z.rows().into_iter().zip(p.rows_mut()).zip(log_sums).zip(seen)
+            {
+                let seen = seen.start - columns.start..seen.end - columns.start;
+                let z = z.to_slice().expect("rows of a chunk of rows are contiguous");
+                let p = p.into_slice().expect("rows of a chunk of rows are contiguous");
+                *log_sum = f64::run(Normalise { z: &z[seen.clone()], p: &mut p[seen] });
+            }
+        });
+        Self { rows, columns, seen, z, weights: p, log_sums }
     }
 
     /// log p of a pair, −∞ where the head does not see it.
@@ -224,64 +218,122 @@ impl LogSoftmax {
         }
     }
 
-    /// s·p + h of every pair, and k̄ of every row.
-    fn weights(
-        &self,
+    /// Turns p into s·p + h and writes the blocks of the rows' queries.
+    fn query_blocks(
+        &mut self,
         part: &Part<'_>,
         masses: &[f64],
         penalty: &Penalty,
         head: usize,
-    ) -> (Array2<f64>, Array2<f64>) {
-        let mut weights = Array2::zeros(self.z.dim());
-        for (local, seen) in self.seen.iter().enumerate() {
-            for column in seen.clone() {
-                weights[[local, column - self.columns.start]] = self.log_p(local, column).exp();
+        mut to: ArrayViewMut2<'_, f64>,
+    ) {
+        let d = part.k.ncols();
+        let k = part.k.slice(s![self.columns.clone(), ..]);
+        let outer = part.key_outer.slice(s![self.columns.clone(), ..]);
+        let rows: Vec<_> = self.rows.clone().zip(&self.seen).zip(masses).collect();
+        let chunks: Vec<_> = self
+            .weights
+            .axis_chunks_iter_mut(Axis(0), CHUNK_ROWS)
+            .zip(self.z.axis_chunks_iter(Axis(0), CHUNK_ROWS))
+            .zip(to.axis_chunks_iter_mut(Axis(0), CHUNK_ROWS))
+            .zip(rows.chunks(CHUNK_ROWS))
+            .collect();
+        chunks.into_par_iter().for_each(|(((mut weights, z), mut to), rows)| {
+            let mean_keys = weights.dot(&k);
+            for ((mut weights, z), &((row, seen), &mass)) in
+                weights.rows_mut().into_iter().zip(z.rows()).zip(rows)
+            {
+                let first = self.columns.start;
+                let multipliers = &penalty.multipliers[head][row];
+                for column in seen.start - first..seen.end - first {
+                    let held = if penalty.acts(z[column], 0.0) { penalty.slope } else { 0.0 };
+                    weights[column] = mass * weights[column] + held;
+                }
+                for &(column, multiplier) in multipliers {
+                    let column = column as usize - first;
+                    let acts = |multiplier| f64::from(penalty.acts(z[column], multiplier));
+                    weights[column] += (acts(multiplier) - acts(0.0)) * penalty.slope;
+                }
             }
-        }
-        let mean_keys = weights.dot(&part.k.slice(s![self.columns.clone(), ..]));
-        for (local, seen) in self.seen.iter().enumerate() {
-            let mut multipliers =
-                penalty.multipliers[head][self.rows.start + local].iter().peekable();
-            for column in seen.clone() {
-                let place = [local, column - self.columns.start];
-                let multiplier = multipliers
-                    .next_if(|(other, _)| *other as usize == column)
-                    .map_or(0.0, |&(_, multiplier)| multiplier);
-                let acts = penalty.acts(self.z[place], multiplier);
-                weights[place] =
-                    masses[local] * weights[place] + if acts { penalty.slope } else { 0.0 };
+            general_mat_mul(1.0, &weights, &outer, 0.0, &mut to);
+            for ((mut to, mean), (_, mass)) in
+                to.rows_mut().into_iter().zip(mean_keys.rows()).zip(rows)
+            {
+                let mut place = 0;
+                for a in 0..d {
+                    for b in 0..=a {
+                        to[place] -= *mass * mean[a] * mean[b];
+                        place += 1;
+                    }
+                }
             }
-        }
-        (weights, mean_keys)
+        });
+    }
+
+    /// Adds the rows' part to the blocks of the keys that they see.
+    fn add_key_blocks(&self, part: &Part<'_>, mut to: ArrayViewMut2<'_, f64>) {
+        let outer = part.query_outer.slice(s![self.rows.clone(), ..]);
+        let chunks: Vec<_> = to
+            .axis_chunks_iter_mut(Axis(0), CHUNK_COLUMNS)
+            .zip(self.weights.axis_chunks_iter(Axis(1), CHUNK_COLUMNS))
+            .collect();
+        chunks.into_par_iter().for_each(|(mut to, weights)| {
+            general_mat_mul(1.0, &weights.t(), &outer, 1.0, &mut to);
+        });
     }
 }
 
-/// sₕᵢ for the rows of a block: the target's mass that falls to `head`.
+/// p ← softmax z; gives log Σ exp z.
+struct Normalise<'a> {
+    z: &'a [f64],
+    p: &'a mut [f64],
+}
+
+impl Kernel<f64> for Normalise<'_> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run<S: Simd<f64>>(self, simd: S) -> f64 {
+        let (_, greatest) = extremes(simd, self.z);
+        self.p.copy_from_slice(self.z);
+        let sum = exponentials(simd, self.p, greatest);
+        let share = 1.0 / sum;
+        self.p.iter_mut().for_each(|p| *p *= share);
+        greatest + sum.ln()
+    }
+}
+
+/// sₕᵢ, by head, for the rows of a block: the target's mass that falls to each head.
 fn masses(
     problem: &Problem,
-    logs: &[LogSoftmax],
+    heads: &[Softmax],
     log_weights: &[f64],
-    head: usize,
     first: usize,
-) -> Vec<f64> {
-    (0..logs[head].log_sums.len())
-        .map(|local| {
-            if logs.len() == 1 {
-                return 1.0;
+) -> Vec<Vec<f64>> {
+    let rows = heads.first().map_or(0, |head| head.rows.len());
+    if heads.len() == 1 {
+        return vec![vec![1.0; rows]];
+    }
+    let mut masses = vec![vec![0.0; rows]; heads.len()];
+    let mut joint = vec![0.0; heads.len()];
+    for local in 0..rows {
+        let (columns, a) = problem.target().row(first + local);
+        for (&column, a) in columns.iter().zip(a) {
+            for ((joint, head), weight) in joint.iter_mut().zip(heads).zip(log_weights) {
+                *joint = weight + head.log_p(local, column as usize);
             }
-            let (columns, a) = problem.target().row(first + local);
-            columns
-                .iter()
-                .zip(a)
-                .map(|(&column, a)| {
-                    let joint = |h: usize| log_weights[h] + logs[h].log_p(local, column as usize);
-                    let here = joint(head);
-                    let total: f64 = (0..logs.len()).map(|h| (joint(h) - here).exp()).sum();
-                    if here.is_finite() { a / total } else { 0.0 }
-                })
-                .sum()
-        })
-        .collect()
+            let greatest = joint.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            // A pair that no head sees is nobody's.
+            if greatest.is_finite() {
+                joint.iter_mut().for_each(|joint| *joint = (*joint - greatest).exp());
+                let total: f64 = joint.iter().sum();
+                for (masses, joint) in masses.iter_mut().zip(&joint) {
+                    masses[local] += a * joint / total;
+                }
+            }
+        }
+    }
+    masses
 }
 
 #[cfg(test)]

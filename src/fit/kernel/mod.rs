@@ -14,7 +14,7 @@
 
 mod block;
 mod products;
-mod rows;
+pub(super) mod rows;
 
 use std::ops::Range;
 use std::sync::Mutex;

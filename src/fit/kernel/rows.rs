@@ -4,7 +4,7 @@ use crate::simd::{Real, Simd};
 
 /// The least and the greatest of `z`; (∞, −∞) when empty.
 #[inline(always)]
-pub(super) fn extremes<T: Real, S: Simd<T>>(simd: S, z: &[T]) -> (f64, f64) {
+pub(in crate::fit) fn extremes<T: Real, S: Simd<T>>(simd: S, z: &[T]) -> (f64, f64) {
     let Some(&first) = z.first() else {
         return (f64::INFINITY, f64::NEG_INFINITY);
     };
@@ -30,7 +30,7 @@ pub(super) fn extremes<T: Real, S: Simd<T>>(simd: S, z: &[T]) -> (f64, f64) {
 
 /// Replaces every z by exp(z − shift), `shift` being at least max z, and returns their sum.
 #[inline(always)]
-pub(super) fn exponentials<T: Real, S: Simd<T>>(simd: S, z: &mut [T], shift: T) -> f64 {
+pub(in crate::fit) fn exponentials<T: Real, S: Simd<T>>(simd: S, z: &mut [T], shift: T) -> f64 {
     let shift = simd.splat(shift);
     let mut sums = [simd.splat(T::default()); 2];
     let mut pairs = z.chunks_exact_mut(2 * S::LANES);
