@@ -6,7 +6,7 @@ PRESET ?= quick
 
 PEERS := benches/peers/.venv
 
-.PHONY: reproduce test check setup bench-peers
+.PHONY: reproduce test check setup bench-peers bench-peers-fit bench-peers-step
 
 reproduce: setup
 	$(CARGO) run --release --locked --quiet -- reproduce --preset $(PRESET)
@@ -20,11 +20,19 @@ check: setup
 	$(CARGO) clippy --release --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --locked --no-deps
 
-# The fit's speed beside PyTorch, JAX, numpy and scipy, to data/bench-fit/: `make bench-peers ARGS="--rounds 3"`.
-bench-peers: setup $(PEERS)/installed
+# Speed side by side: `make bench-peers ARGS="--rounds 3"`.
+bench-peers: bench-peers-fit bench-peers-step
+
+# The fit's beside PyTorch, JAX, numpy and scipy, to data/bench-fit/.
+bench-peers-fit: setup $(PEERS)/installed
 	@command -v g++ >/dev/null || { echo "no g++, which torch.compile needs: apt-get install g++"; exit 1; }
 	$(CARGO) build --release --locked
 	$(PEERS)/bin/python benches/peers/run.py $(ARGS)
+
+# A training step's beside PyTorch, to data/bench-lm/.
+bench-peers-step: setup $(PEERS)/installed
+	$(CARGO) build --release --locked
+	$(PEERS)/bin/python benches/peers/run_step.py $(ARGS)
 
 # Six gigabytes: the PyTorch that the package index serves brings its GPU libraries.
 $(PEERS)/installed: benches/peers/requirements.txt

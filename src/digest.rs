@@ -4,5 +4,10 @@ use sha2::{Digest, Sha256};
 
 /// The SHA-256 of `bytes` in 64 hexadecimal digits.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hexadecimal(&Sha256::digest(bytes))
+}
+
+/// Two hexadecimal digits a byte.
+pub(crate) fn hexadecimal(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -20,16 +20,18 @@ pub use figure::{
 };
 pub use files::write_whole;
 pub use fit::{
-    BoundKind, Candidate, Effort, Evaluator, Factors, FactorsError, FitError, Floor, FrontierPoint,
-    LARGEST_CAP, LowerBound, LowerBounds, Needed, Outcome, Precision, Problem, SearchOptions,
-    Solution, check_cap, check_tolerance, constructions, fourier_features, frontier, lower_bound,
+    BoundKind, Candidate, Effort, Evaluator, Factors, FactorsError, FitError, FitName, FitProgress,
+    FitState, Floor, FrontierPoint, InitialHessian, Kept, LARGEST_CAP, LowerBound, LowerBounds,
+    Multiplier, Multipliers, Needed, Outcome, Precision, Problem, SearchOptions, Solution, Watch,
+    check_cap, check_tolerance, constructions, fourier_features, frontier, lower_bound,
     moment_curve, needed_logit, norm_product, random_codes,
 };
 pub use lm::{
-    Arm, Corpus, Dtype, EvalRecord, Evaluation, Forward, HeadProbe, HeadRecord, HeadStatistics,
-    LmError, Model, ModelShape, Outcome as TrainOutcome, Positions, Recorder, Schedule, Split,
-    StepRecord, SyntheticCorpus, TextVocabulary, TrainDefinition, TrainSummary, Trainer,
-    Vocabulary, evaluate,
+    Arm, AttentionEvaluator, AttentionPass, Bpe, Corpus, Dtype, EvalRecord, Evaluation, Forward,
+    HeadProbe, HeadRecord, HeadStatistics, LmError, Model, ModelShape, Outcome as TrainOutcome,
+    Positions, Recorder, Schedule, Split, Stabiliser, StepRecord, Symbols, SyntheticCorpus,
+    TextVocabulary, Texts, Tokens, TrainDefinition, TrainSummary, Trainer, Vocabulary, evaluate,
+    evaluate_whole,
 };
 pub use process::{peak_rss_bytes, prepare_process};
 pub use report::{
@@ -37,10 +39,10 @@ pub use report::{
     analyse, page,
 };
 pub use study::{
-    ColumnKind, EVALUATION_COLUMNS, FRONTIER_COLUMNS, FrontierLabel, Manifest, Observer, Plan, Row,
-    STEP_COLUMNS, StudyDefinition, StudyError, StudyWork, Sweep, SweepSummary, TrainError,
-    TrainResult, fit_columns, frontier_rows, needed_row, read_factors, to_csv, train,
-    train_columns, write_factors,
+    Begin, ColumnKind, EVALUATION_COLUMNS, FRONTIER_COLUMNS, FitLedger, FrontierLabel, Manifest,
+    Observer, Plan, Row, STEP_COLUMNS, StudyDefinition, StudyError, StudyWork, Sweep, SweepSummary,
+    TrainError, TrainResult, TrainedRun, fit_columns, frontier_rows, needed_row, read_factors,
+    search_settings, to_csv, train, train_columns, write_factors,
 };
 pub use table::{
     Align, Cell, Column, Curve, Growth, GrowthCell, GrowthSeed, GrowthSlope, LayoutCell,

@@ -41,3 +41,83 @@ fn what_is_wrong_is_said() {
         assert!(error.contains(said) && error.lines().count() == 1, "{arguments:?}: {error}");
     }
 }
+
+/// What `rank-study bench WHAT … --json` prints.
+fn json(arguments: &[&str]) -> serde_json::Value {
+    let folder = Folder::new();
+    let output = folder.command(&["bench"]).args(arguments).arg("--json").output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{error}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+const TINY: [&str; 13] = [
+    "step",
+    "--context",
+    "48",
+    "--layers",
+    "2",
+    "--d-model",
+    "16",
+    "--heads",
+    "2",
+    "--vocab",
+    "30",
+    "--repeats",
+    "2",
+];
+
+#[test]
+fn a_step_of_every_arm_is_timed_and_is_the_same_on_any_number_of_threads() {
+    for arm in [
+        "mhsa",
+        "ls",
+        "local-only",
+        "layer-alternating",
+        "qk-norm",
+        "sigma-reparam",
+        "softcap",
+        "qk-clip",
+        "z-loss",
+    ] {
+        let step = |threads: &str| {
+            json(&[&TINY[..], &["--arm", arm, "--window", "8", "--threads", threads]].concat())
+        };
+        let one = step("1");
+        let seconds = one["step_s"].as_f64().unwrap();
+        let rate = one["tokens_per_s"].as_f64().unwrap();
+        assert!(seconds > 0.0 && (rate * seconds / 48.0 - 1.0).abs() < 1e-9, "{one}");
+        assert!(one["peak_rss_bytes"].as_u64().unwrap() > 1 << 20, "{one}");
+        assert_eq!(one["loss_nats"], step("3")["loss_nats"], "{arm}");
+    }
+}
+
+#[test]
+fn attention_alone_is_timed() {
+    let found =
+        json(&["attention", "--layout", "local:5+global", "--context", "70", "--softcap", "9"]);
+    let [whole, forward, backward] =
+        ["attention_s", "forward_s", "backward_s"].map(|field| found[field].as_f64().unwrap());
+    assert!(forward > 0.0 && backward > 0.0 && whole == forward + backward, "{found}");
+}
+
+#[test]
+fn what_is_wrong_with_a_step_or_an_attention_is_said() {
+    let folder = Folder::new();
+    for (arguments, said) in [
+        (&["step", "--arm", "mha"][..], "--arm: "),
+        (&["step", "--vocab", "3"], "--vocab is 3"),
+        (&["step", "--device", "tpu"], "--device tpu"),
+        (&["step", "--dtype", "f16"], "--dtype f16"),
+        (&["step", "--heads", "0"], "--heads is 0"),
+        (&["step", "--set", "window"], "--set window: write KEY=VALUE"),
+        (&["attention", "--layout", "globe"], "--layout"),
+        (&["attention", "--softcap", "0"], "--softcap"),
+        (&["attention", "--d-head", "0"], "--d-head is 0"),
+    ] {
+        let output = folder.command(&["bench"]).args(arguments).arg("--quiet").output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {error}");
+        assert!(error.contains(said) && error.lines().count() == 1, "{arguments:?}: {error}");
+    }
+}

@@ -142,7 +142,7 @@ fn no_fit_construction_or_random_factors_cross_the_bracket() {
                 let problem = problem(family(name, n, rank as u64, visibility), layout, rank);
                 let label = format!("{name}, {visibility}, {layout}, rank {rank}");
                 let mut bounds = LowerBounds::new(&problem);
-                for point in frontier(&problem, &[2.0, 6.0, 24.0], options, |_| ()).unwrap() {
+                for point in frontier(&problem, &[2.0, 6.0, 24.0], options, &()).unwrap() {
                     let solution = point.best.unwrap().solution;
                     counts.check(
                         &format!("fit of {label}"),
@@ -317,7 +317,7 @@ fn positive_targets_of_higher_rank_cannot_be_reached_at_any_size_of_logits() {
                 &problem,
                 &[1.0, 4.0],
                 SearchOptions { starts: 2, ..SearchOptions::default() },
-                |_| (),
+                &(),
             )
             .unwrap()
             {

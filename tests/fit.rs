@@ -81,7 +81,7 @@ fn a_frontier_is_certified_monotone_and_above_its_floor() {
     ] {
         let problem = problem(target(family, 40, 1, visibility), layout, 4);
         let floor = Floor::new(&problem);
-        let points = frontier(&problem, &[8.0, 1.0, 2.0, 4.0], quick(), |_| ()).unwrap();
+        let points = frontier(&problem, &[8.0, 1.0, 2.0, 4.0], quick(), &()).unwrap();
         let name = format!("{family} {layout} {visibility}");
         assert_eq!(
             points.iter().map(|p| p.cap).collect::<Vec<_>>(),
@@ -111,11 +111,11 @@ fn a_frontier_is_certified_monotone_and_above_its_floor() {
 fn landmark_targets_reach_the_floor_at_rank_m_plus_one() {
     let problem = problem(target("landmark", 64, 2, Visibility::Causal), "global", 6);
     let floor = Floor::new(&problem);
-    for point in frontier(&problem, &[1.0, 2.0, 3.0], quick(), |_| ()).unwrap() {
+    for point in frontier(&problem, &[1.0, 2.0, 3.0], quick(), &()).unwrap() {
         let (found, least) = (solution(&point).kl_nats, floor.kl_nats(point.cap));
         assert!(found <= 1.01 * least, "cap {}: {found} against the floor {least}", point.cap);
     }
-    let needed = needed_logit(&problem, 0.1, quick()).unwrap();
+    let needed = needed_logit(&problem, 0.1, quick(), &()).unwrap();
     let (found, least) =
         (needed.best.unwrap().solution.max_abs_logit, floor.max_abs_logit(0.1).unwrap());
     assert!(found <= 1.01 * least, "needed {found} against the floor {least}");
@@ -125,7 +125,7 @@ fn landmark_targets_reach_the_floor_at_rank_m_plus_one() {
 fn rank_n_reaches_the_floor() {
     let problem = problem(target("random-sparse", 24, 3, Visibility::Causal), "global", 24);
     let floor = Floor::new(&problem);
-    for point in frontier(&problem, &[0.5, 1.5], quick(), |_| ()).unwrap() {
+    for point in frontier(&problem, &[0.5, 1.5], quick(), &()).unwrap() {
         let (found, least) = (solution(&point).kl_nats, floor.kl_nats(point.cap));
         assert!(found <= 1.005 * least, "cap {}: {found} against the floor {least}", point.cap);
     }
@@ -135,14 +135,14 @@ fn rank_n_reaches_the_floor() {
 fn a_needed_logit_reaches_its_tolerance_and_smaller_caps_do_not() {
     let problem = problem(target("dirichlet-band", 48, 5, Visibility::Causal), "global", 4);
     let tolerance = 0.2;
-    let needed = needed_logit(&problem, tolerance, quick()).unwrap();
+    let needed = needed_logit(&problem, tolerance, quick(), &()).unwrap();
     let found = needed.best.expect("a finite logit reaches this error").solution;
     let (kl_nats, max_abs_logit) = recomputed(&problem, &found);
     assert!(kl_nats <= tolerance, "{kl_nats}");
     assert!(max_abs_logit <= found.max_abs_logit + 1e-12);
     let least = Floor::new(&problem).max_abs_logit(tolerance).unwrap();
     assert!(found.max_abs_logit > least, "{} under the floor {least}", found.max_abs_logit);
-    let smaller = frontier(&problem, &[0.93 * found.max_abs_logit], quick(), |_| ()).unwrap();
+    let smaller = frontier(&problem, &[0.93 * found.max_abs_logit], quick(), &()).unwrap();
     let missed = solution(&smaller[0]).kl_nats;
     assert!(missed > tolerance, "a cap 7 % smaller reaches {missed} too");
 }
@@ -150,13 +150,13 @@ fn a_needed_logit_reaches_its_tolerance_and_smaller_caps_do_not() {
 #[test]
 fn what_cannot_be_reached_is_an_outcome() {
     let band = target("dirichlet-band", 64, 6, Visibility::Causal);
-    let needed = needed_logit(&problem(band, "global", 1), 0.01, quick()).unwrap();
+    let needed = needed_logit(&problem(band, "global", 1), 0.01, quick(), &()).unwrap();
     assert_eq!(needed.outcome, Outcome::Infeasible);
     assert!(needed.best.unwrap().solution.kl_nats > 0.01);
 
     let unseen = problem(target("landmark", 32, 6, Visibility::Causal), "local:4", 2);
-    assert_eq!(needed_logit(&unseen, 0.1, quick()).unwrap().outcome, Outcome::Infeasible);
-    let points = frontier(&unseen, &[4.0], quick(), |_| ()).unwrap();
+    assert_eq!(needed_logit(&unseen, 0.1, quick(), &()).unwrap().outcome, Outcome::Infeasible);
+    let points = frontier(&unseen, &[4.0], quick(), &()).unwrap();
     assert!(points[0].best.is_none());
     assert_eq!(Floor::new(&unseen).kl_nats(4.0), f64::INFINITY);
 }
@@ -166,7 +166,7 @@ fn running_out_of_iterations_is_an_outcome() {
     let band = target("dirichlet-band", 40, 7, Visibility::Causal);
     let effort = Effort { iterations: 20, ..Effort::default() };
     let options = SearchOptions { rough: effort, fine: effort, ..quick() };
-    let points = frontier(&problem(band, "global", 3), &[4.0], options, |_| ()).unwrap();
+    let points = frontier(&problem(band, "global", 3), &[4.0], options, &()).unwrap();
     assert_eq!(solution(&points[0]).outcome, Outcome::StepLimit);
     assert!(solution(&points[0]).kl_nats.is_finite());
 }
@@ -177,8 +177,8 @@ fn results_do_not_depend_on_the_number_of_threads() {
     let with = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
-            let points = frontier(&problem, &[2.0, 4.0], quick(), |_| ()).unwrap();
-            let needed = needed_logit(&problem, 0.1, quick()).unwrap();
+            let points = frontier(&problem, &[2.0, 4.0], quick(), &()).unwrap();
+            let needed = needed_logit(&problem, 0.1, quick(), &()).unwrap();
             let kl: Vec<u64> = points.iter().map(|p| solution(p).kl_nats.to_bits()).collect();
             (kl, needed.best.unwrap().solution.max_abs_logit.to_bits())
         })
@@ -234,7 +234,7 @@ fn a_uniform_target_needs_no_logits() {
     let floor = Floor::new(&problem);
     assert_eq!(floor.max_abs_logit(0.01), Some(0.0));
     assert!(floor.kl_nats(0.1) < 1e-15);
-    let needed = needed_logit(&problem, 0.01, quick()).unwrap();
+    let needed = needed_logit(&problem, 0.01, quick(), &()).unwrap();
     assert!(needed.best.unwrap().solution.max_abs_logit < 0.1);
 }
 
@@ -252,7 +252,7 @@ fn the_reference_of_an_independent_solver_is_reached_at_every_cap() {
             .map(|row| row.map(|row| (row[0].parse().unwrap(), row[1].parse().unwrap())).unwrap())
             .collect();
         let caps: Vec<f64> = reference.iter().map(|(cap, _)| *cap).collect();
-        let points = frontier(&problem, &caps, SearchOptions::default(), |_| ()).unwrap();
+        let points = frontier(&problem, &caps, SearchOptions::default(), &()).unwrap();
         for (point, (cap, expected)) in points.iter().zip(&reference) {
             let found = solution(point).kl_nats;
             assert!(found <= 1.02 * expected, "{name}, cap {cap}: {found} against {expected}");

@@ -219,6 +219,9 @@ fn bad_input_is_one_line_and_leaves_nothing() {
         (&["--rank", "2", "--caps", "4", "--layout", "globl"], "\"globl\" is neither global nor"),
         (&["--rank", "2", "--caps", "4", "--visibility", "casual"], "\"causal\""),
         (&["--rank", "2"], "--tolerance 0.05"),
+        (&["--rank", "2", "--caps", "4", "--dtype", "f16"], "--dtype: \"f16\" is no arithmetic"),
+        (&["--rank", "2", "--caps", "4", "--stop-at", "0"], "--stop-at: tolerance 0"),
+        (&["--rank", "2", "--caps", "4,8", "--stop-at", "0.1"], "--stop-at 0.1 with 2 caps"),
     ] {
         let error = folder.refused(&[&LANDMARK[..], arguments, &out].concat());
         assert!(error.contains(part), "{arguments:?}: {error}");
@@ -232,6 +235,91 @@ fn bad_input_is_one_line_and_leaves_nothing() {
     for place in ["file", "file/below"] {
         let error = folder.refused(&[&LANDMARK[..], &goal, &["--out", place]].concat());
         assert!(error.contains(&format!("--out {place}")), "{error}");
+    }
+}
+
+#[test]
+fn float32_finds_rows_that_hold_in_float64() {
+    let folder = Folder::new();
+    folder.done(&[&BAND[..], &["--caps", "2,4", "--dtype", "f32", "--out", "f32"]].concat());
+    folder.done(&[&BAND[..], &["--caps", "2,4", "--out", "f64"]].concat());
+    let ((_, single), (_, double)) =
+        (folder.csv("f32/frontier.csv"), folder.csv("f64/frontier.csv"));
+    for (single, double) in single.iter().zip(&double) {
+        check(&folder, "f32", single, &band(Visibility::Causal));
+        let (single, double) = (number(single, "kl_nats"), number(double, "kl_nats"));
+        assert!((single / double - 1.0).abs() < 0.05, "{single} against {double}");
+    }
+}
+
+#[test]
+fn a_search_that_has_found_enough_ends() {
+    let folder = Folder::new();
+    folder.done(&[&BAND[..], &["--caps", "4", "--out", "whole"]].concat());
+    let (_, whole) = folder.csv("whole/frontier.csv");
+    let asked = (1.5 * number(&whole[0], "kl_nats")).to_string();
+    folder.done(&[&BAND[..], &["--caps", "4", "--stop-at", &asked, "--out", "part"]].concat());
+    let (_, part) = folder.csv("part/frontier.csv");
+    check(&folder, "part", &part[0], &band(Visibility::Causal));
+    assert!(number(&part[0], "kl_nats") <= asked.parse().unwrap(), "{part:?}");
+    assert_eq!(part[0]["outcome"], "stopped");
+    assert!(number(&part[0], "evaluations") < number(&whole[0], "evaluations"), "{part:?}");
+    assert!(!folder.path("part/unfinished").exists());
+}
+
+/// A search of some seconds.
+const LONG: [&str; 13] = [
+    "fit",
+    "--family",
+    "dirichlet-band",
+    "--window",
+    "24",
+    "--n",
+    "128",
+    "--rank",
+    "6",
+    "--seeds",
+    "2",
+    "--out",
+    "f",
+];
+
+#[cfg(unix)]
+#[test]
+fn a_search_interrupted_keeps_what_it_had_and_goes_on() {
+    for goal in [["--caps", "4,16"], ["--tolerance", "0.2"]] {
+        let folder = Folder::new();
+        let arguments = [&LONG[..], &goal].concat();
+        let child =
+            folder.command(&arguments).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        while !folder.path("f/unfinished/search.toml").exists() {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        // Starts begin after the search is written down.
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let id = child.id().to_string();
+        assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        let ended = binary::Ended::of(&child.wait_with_output().unwrap());
+        assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+        assert!(ended.stderr.contains("run the same command to go on"), "{}", ended.stderr);
+        let (_, rows) = folder.csv("f/frontier.csv");
+        let target = Family::DirichletBand { window: 24, alpha: 1.0 };
+        let target = target.build(128, 0, Visibility::Causal).unwrap();
+        for row in &rows {
+            check(&folder, "f", row, &target);
+        }
+        let kept = std::fs::read_dir(folder.path("f/unfinished/fits")).unwrap().count();
+        assert!(kept > 0, "no fit was kept");
+        let another = [&LONG[..], &["--caps", "4,17"]].concat();
+        let error = folder.refused(&another);
+        assert!(error.contains("unfinished search with"), "{error}");
+        folder.done(&arguments);
+        let (_, rows) = folder.csv("f/frontier.csv");
+        for row in &rows {
+            check(&folder, "f", row, &target);
+            assert_ne!(row["outcome"], "stopped", "{row:?}");
+        }
+        assert!(!folder.path("f/unfinished").exists());
     }
 }
 

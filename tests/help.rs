@@ -49,3 +49,10 @@ fn every_subcommand_shows_an_example_of_itself() {
         assert!(text.contains("--quiet"), "{name} has no --quiet: {text}");
     }
 }
+
+#[test]
+fn every_kind_of_bench() {
+    for kind in ["fit", "step", "attention"] {
+        insta::assert_snapshot!(format!("help-bench-{kind}"), help(&["bench", kind]));
+    }
+}

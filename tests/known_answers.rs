@@ -121,7 +121,7 @@ fn rank_n_reaches_the_full_rank_floor_without_a_mask() {
     // d ≥ n any attention matrix can be represented.
     let problem = global(band(20, 6, Visibility::Bidirectional), 20);
     let floor = Floor::new(&problem);
-    for point in frontier(&problem, &[0.5, 1.5, 3.0], quick(), |_| ()).unwrap() {
+    for point in frontier(&problem, &[0.5, 1.5, 3.0], quick(), &()).unwrap() {
         let (found, least) = (point.best.unwrap().solution.kl_nats, floor.kl_nats(point.cap));
         assert!(found >= least && found <= 1.01 * least, "cap {}: {found}, {least}", point.cap);
     }
@@ -141,8 +141,7 @@ fn without_a_mask_order_does_not_matter() {
     }
     let shuffled = global(Target::from_rows(rows, Visibility::Bidirectional).unwrap(), 4);
     let caps = [2.0, 4.0, 8.0];
-    let fits =
-        |problem: &Problem| frontier(problem, &caps, SearchOptions::default(), |_| ()).unwrap();
+    let fits = |problem: &Problem| frontier(problem, &caps, SearchOptions::default(), &()).unwrap();
     for (one, other) in fits(&plain).into_iter().zip(fits(&shuffled)) {
         let (one, other) = (one.best.unwrap().solution, other.best.unwrap().solution);
         let moved = |x: &Array3<f64>| {
@@ -166,7 +165,7 @@ fn without_a_mask_order_does_not_matter() {
 #[test]
 fn a_shift_of_a_row_changes_nothing_but_its_logits() {
     let problem = global(band(24, 6, Visibility::Causal), 3);
-    let found = frontier(&problem, &[4.0], quick(), |_| ()).unwrap().remove(0).best.unwrap();
+    let found = frontier(&problem, &[4.0], quick(), &()).unwrap().remove(0).best.unwrap();
     let (factors, n) = (found.solution.factors, 24);
     // One dimension more, of keys 1: the logits gain the shift; √(d + 1)/√d keeps the others.
     let mut rng = ChaCha8Rng::seed_from_u64(4);

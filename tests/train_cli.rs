@@ -94,7 +94,19 @@ fn steps_and_evaluations_are_kept() {
     }
     assert_eq!(steps.len(), 6);
     let (header, evals) = folder.csv("r/eval.csv");
-    assert_eq!(header, ["step", "split", "tokens", "loss_nats", "perplexity"]);
+    assert_eq!(
+        header,
+        [
+            "step",
+            "split",
+            "tokens",
+            "loss_nats",
+            "perplexity",
+            "bytes",
+            "loss_nats_per_byte",
+            "perplexity_per_byte"
+        ]
+    );
     let at: Vec<&str> =
         evals.iter().filter(|r| r["split"] == "valid").map(|r| r["step"].as_str()).collect();
     assert_eq!(at, ["4", "6"], "every fourth step and the last");
@@ -177,6 +189,62 @@ fn the_same_definition_gives_the_same_losses() {
         assert_eq!(losses(&folder, &a), losses(&folder, &b));
         assert_ne!(losses(&folder, &a), losses(&folder, &c), "--set {other} changed nothing");
     }
+}
+
+#[test]
+fn a_trained_model_is_evaluated_on_a_text() {
+    let folder = with_run();
+    for (at, words) in ["five dozen", "liquor jugs", "quick foxes", "lazy dogs"].iter().enumerate()
+    {
+        folder.write(&format!("texts/{at}.txt"), format!("{words} {TEXT}").repeat(12));
+    }
+    let evaluate = |more: &[&str]| -> serde_json::Value {
+        let printed = folder.done(&[&["evaluate", "r", "--json", "--quiet"], more].concat());
+        serde_json::from_str(&printed).unwrap()
+    };
+    for (vocabulary, symbols) in [("bpe:290", 290), ("byte", 257), ("characters", 0)] {
+        let set = format!("vocabulary={vocabulary}");
+        let more = ["--text", "texts", "--set", &set, "--set", "keep_checkpoints=[2]"];
+        folder
+            .done(&[&["train", "run.toml", "--out", "r", "--set", "steps=6"], &more[..]].concat());
+        let manifest: toml::Table = folder.read("r/manifest.toml").parse().unwrap();
+        let size = manifest["corpus"]["vocabulary_size"].as_integer();
+        assert!(symbols == 0 || size == Some(symbols), "{vocabulary}: {size:?}");
+        assert_eq!(folder.path("r/tokenizer.json").exists(), vocabulary == "bpe:290");
+
+        let whole = evaluate(&["--text", "texts"]);
+        let text: usize = (0..4).map(|at| folder.read(&format!("texts/{at}.txt")).len()).sum();
+        let bytes = whole["bytes"].as_u64().unwrap() as usize;
+        assert!(
+            bytes < text && bytes + 4 * 8 > text,
+            "{bytes} of {text}: all but the first tokens"
+        );
+        let number = |key: &str| whole[key].as_f64().unwrap();
+        let nats = number("loss_nats") * number("tokens") / number("bytes");
+        assert!((nats - number("loss_nats_per_byte")).abs() < 1e-12);
+        assert!((nats.exp() - number("perplexity_per_byte")).abs() < 1e-9);
+        // After six steps, one vocabulary knows as little as another: near a uniform guess.
+        let uniform = (size.unwrap() as f64).ln();
+        assert!((number("loss_nats") - uniform).abs() < 0.5, "{vocabulary}: {whole}");
+
+        let valid = evaluate(&["--text", "texts", "--split", "valid"]);
+        assert!(valid["bytes"].as_u64() < whole["bytes"].as_u64(), "{valid}");
+        let early = evaluate(&["--text", "texts", "--step", "2"]);
+        assert_ne!(early["loss_nats"], whole["loss_nats"]);
+        std::fs::remove_dir_all(folder.path("r")).unwrap();
+    }
+    folder.write("foreign.txt", "\u{2603}".repeat(50));
+    train(&folder, "c", &["--text", "text.txt"]);
+    for (more, part) in [
+        (["c", "--text", "foreign.txt"], "not in the vocabulary"),
+        (["c", "--text", "none.txt"], "none.txt"),
+        (["texts", "--text", "text.txt"], "manifest.toml"),
+    ] {
+        let error = folder.refused(&[&["evaluate", "--quiet"], &more[..]].concat());
+        assert!(error.contains(part), "{more:?}: {error}");
+    }
+    let error = folder.refused(&["evaluate", "c", "--quiet", "--text", "text.txt", "--step", "4"]);
+    assert!(error.contains("step-000004"), "{error}");
 }
 
 #[test]

@@ -8,11 +8,9 @@ rounds. Exit 1 where something could not be measured, 3 where two sides compute 
 """
 
 import argparse
-import datetime
 import os
 import pathlib
 import platform
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,6 +18,7 @@ import time
 import numpy as np
 import tomli_w
 
+import machine
 import peer
 import sides
 import table
@@ -171,27 +170,6 @@ def versions(found):
     return ", ".join(f"{name} {version}" for name, version in found["versions"].items())
 
 
-def git_revision():
-    """As in the manifests of rank-study; empty outside a repository."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
-    try:
-        done = subprocess.run(command, cwd=sides.ROOT, capture_output=True, text=True)
-    except OSError:
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
-
-
-def cpu():
-    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.machine()
-
-
-def now():
-    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def flags():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
@@ -215,7 +193,7 @@ def main():
     options = flags()
     begun, load = time.perf_counter(), os.getloadavg()[0]
     # Of the revision before anything is written, or the results themselves would make it dirty.
-    start = {"started": now(), "git_revision": git_revision(), "load_before": load}
+    start = {"started": machine.now(), "git_revision": machine.git_revision(), "load_before": load}
     if load > 0.5:
         print(f"the machine is busy (load {load:.1f}): times will be too long, and ratios noisy", file=sys.stderr)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -243,10 +221,10 @@ def write(options, rows, start, wall_time_s):
         "command": f"python benches/peers/run.py {' '.join(sys.argv[1:])}".strip(),
         "version": sides.version().removeprefix("rank-study "),
         **start,
-        "ended": now(),
+        "ended": machine.now(),
         "wall_time_s": round(wall_time_s, 1),
         "threads": options.threads,
-        "cpu": cpu(),
+        "cpu": machine.cpu(),
         "blas": "each side's own",
         "dtype": "float32 and float64",
         "cores": len(os.sched_getaffinity(0)),

@@ -107,7 +107,7 @@ def our_fit(case, rank, layout, cap, kl_nats, threads):
         with tempfile.TemporaryDirectory() as folder:
             command = [PROGRAM, "fit", "--target", ROOT / f"tests/reference/{case}.npy", "--rank", rank,
                        "--layout", layout, "--caps", cap, "--seeds", starts, "--out", folder,
-                       "--json", "--quiet"]  # fmt: skip
+                       "--stop-at", kl_nats, "--json", "--quiet"]  # fmt: skip
             begun = time.perf_counter()
             row = result(command, {"RAYON_NUM_THREADS": str(threads)})[0]
             seconds += time.perf_counter() - begun

@@ -29,7 +29,7 @@ pub struct ListArgs {
 pub fn run(args: &ListArgs) -> Result<()> {
     let mut objects = Vec::new();
     for definition in definitions()? {
-        let plan = Plan::new(&definition, Path::new(DATA), None, None)?;
+        let plan = Plan::new(&definition, Path::new(DATA), None, None, None)?;
         let cells = plan.cells().count();
         let done = plan.cells().filter(|(_, done)| *done).count();
         if args.json {

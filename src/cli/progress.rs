@@ -26,6 +26,8 @@ enum Show {
 
 struct State {
     what: String,
+    /// How the time left is said: `about` or `at most`.
+    left: &'static str,
     done: f64,
     total: f64,
     started: Instant,
@@ -50,6 +52,7 @@ impl Progress {
         };
         let state = State {
             what: String::new(),
+            left: "about",
             done: 0.0,
             total: total_s.max(1e-9),
             started: Instant::now(),
@@ -83,6 +86,17 @@ impl Progress {
         self.advanced(1.0);
     }
 
+    /// What is at work, of a whole that is an upper bound.
+    pub fn within(&self, what: String) {
+        if let Show::Bar(bar) = &self.show {
+            bar.set_message(what.clone());
+        }
+        self.with(|state| {
+            state.what = what;
+            state.left = "at most";
+        });
+    }
+
     /// Takes the bar away.
     pub fn finish(&self) {
         if let Show::Bar(bar) = &self.show {
@@ -104,13 +118,12 @@ impl Progress {
         let share = (state.done / state.total).min(1.0);
         let gone = state.started.elapsed().as_secs_f64();
         let left = if share > 0.0 { gone / share - gone } else { state.total };
-        Some(format!(
-            "{}: {:.0} % done, {} gone, about {} left",
-            state.what,
-            100.0 * share,
-            duration(gone),
-            duration(left)
-        ))
+        let line = format!("{}: {:.0} % done, {} gone", state.what, 100.0 * share, duration(gone));
+        // Of an upper bound that nothing was done of yet, the time is not known.
+        let known = share > 0.0 || state.left == "about";
+        let left =
+            if known { format!(", {} {} left", state.left, duration(left)) } else { String::new() };
+        Some(line + &left)
     }
 }
 

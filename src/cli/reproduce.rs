@@ -11,7 +11,9 @@ use rank_study::{Plan, StudyDefinition};
 use super::analysis::{fail_if_missing, write_report};
 use super::places::{ANALYSIS, DATA, FIGURES, definitions, measured_studies};
 use super::progress::{Progress, duration};
-use super::sweep::{announce, describe, fail_if_unfinished, measure, stop_at_interrupt, threads};
+use super::sweep::{
+    AFTER_CELLS, announce, describe, fail_if_unfinished, measure, stop_at_interrupt, threads,
+};
 
 /// Measure every study of a preset, then write the tables, figures and report
 #[derive(Args, Debug)]
@@ -29,9 +31,13 @@ pub struct ReproduceArgs {
     /// Only these studies
     #[arg(long, value_name = "STUDY", num_args = 1..)]
     only: Vec<String>,
-    /// A text for training runs to read in place of the synthetic corpus
+    /// A text for training runs to read in place of the synthetic corpus: a .txt, a .txt.zst, or a
+    /// folder of them
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
+    /// A text to evaluate them on, in place of a part of --text
+    #[arg(long, value_name = "FILE", requires = "text")]
+    valid_text: Option<PathBuf>,
     /// Cells at a time [default: one a core]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -47,13 +53,14 @@ pub struct ReproduceArgs {
 pub fn run(args: &ReproduceArgs) -> Result<()> {
     let started = Instant::now();
     let threads = threads(args.threads)?;
+    let (text, valid_text) = (args.text.as_deref(), args.valid_text.as_deref());
     let plans: Vec<Plan> = chosen(args)?
         .iter()
-        .map(|definition| Ok(Plan::new(definition, Path::new(DATA), None, args.text.as_deref())?))
+        .map(|definition| Ok(Plan::new(definition, Path::new(DATA), None, text, valid_text)?))
         .collect::<Result<_>>()?;
     let progress = Progress::new(plans.iter().map(Plan::remaining_s).sum(), args.quiet);
     progress.say(&announce(&plans, threads));
-    let stop = stop_at_interrupt()?;
+    let stop = stop_at_interrupt(AFTER_CELLS)?;
     let mut summaries = Vec::new();
     for plan in plans {
         let name = plan.name().to_owned();

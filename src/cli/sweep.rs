@@ -32,13 +32,20 @@ pub struct SweepArgs {
     /// List the cells and whether they are done; run nothing
     #[arg(long)]
     list: bool,
-    /// A text for training runs to read in place of the synthetic corpus
+    /// A text for training runs to read in place of the synthetic corpus: a .txt, a .txt.zst, or a
+    /// folder of them
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
+    /// A text to evaluate them on, in place of a part of --text
+    #[arg(long, value_name = "FILE", requires = "text")]
+    valid_text: Option<PathBuf>,
     /// Nothing on standard error but errors
     #[arg(long)]
     quiet: bool,
 }
+
+/// What the first Ctrl-C leads to where cells are measured.
+pub const AFTER_CELLS: &str = "stopping after the cells in hand";
 
 /// Runs the subcommand.
 ///
@@ -46,8 +53,8 @@ pub struct SweepArgs {
 /// A definition or filter that is wrong, rows that cannot be read or written, cells that failed.
 pub fn run(args: &SweepArgs) -> Result<()> {
     let definition = StudyDefinition::read(&args.definition)?;
-    let plan =
-        Plan::new(&definition, Path::new(DATA), args.filter.as_deref(), args.text.as_deref())?;
+    let (text, valid_text) = (args.text.as_deref(), args.valid_text.as_deref());
+    let plan = Plan::new(&definition, Path::new(DATA), args.filter.as_deref(), text, valid_text)?;
     if args.list {
         for (cell, done) in plan.cells() {
             println!("{}  {cell}", if done { "done" } else { "    " });
@@ -58,7 +65,7 @@ pub fn run(args: &SweepArgs) -> Result<()> {
     let rows = plan.folder().join("rows.csv");
     let threads = threads(args.threads)?;
     let progress = Progress::new(plan.remaining_s(), args.quiet);
-    let stop = stop_at_interrupt()?;
+    let stop = stop_at_interrupt(AFTER_CELLS)?;
     let summary = measure(plan, threads, stop, &progress);
     progress.finish();
     let summary = summary?;
@@ -96,13 +103,14 @@ pub fn threads(asked: Option<usize>) -> Result<usize> {
 }
 
 /// A flag that Ctrl-C sets; a second Ctrl-C ends the process at once.
-pub fn stop_at_interrupt() -> Result<&'static AtomicBool> {
+/// `what` tells what the first one leads to.
+pub fn stop_at_interrupt(what: &'static str) -> Result<&'static AtomicBool> {
     static STOP: AtomicBool = AtomicBool::new(false);
-    ctrlc::set_handler(|| {
+    ctrlc::set_handler(move || {
         if STOP.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        eprintln!("stopping after the cells in hand; press Ctrl-C again to stop at once");
+        eprintln!("{what}; press Ctrl-C again to stop at once");
     })
     .context("cannot listen for Ctrl-C")?;
     Ok(&STOP)

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use rank_study::{Corpus, StepRecord, TrainDefinition};
+use rank_study::{Begin, Corpus, StepRecord, Texts, TrainDefinition};
 
 use super::progress::Progress;
 use super::sweep::stop_at_interrupt;
@@ -15,21 +15,34 @@ use super::sweep::stop_at_interrupt;
 Examples:
   rank-study train analysis/nanogpt-small.toml --text shakespeare.txt --out runs/small
   rank-study train analysis/nanogpt-small.toml --set arm=ls --set window=16 --out runs/ls
+  rank-study train analysis/nanogpt-small.toml --text books/ --set vocabulary=bpe:8192 --out runs/bpe
+  rank-study train analysis/nanogpt-small.toml --text books/ --set vocabulary=bpe:8192 --out runs/bpe --resume
 
 Without --text, the model reads a seeded synthetic corpus of known entropy. DIR gets steps.csv,
-heads.parquet, eval.csv, manifest.toml and checkpoint/training.safetensors.")]
+heads.parquet, eval.csv, manifest.toml, checkpoint/training.safetensors, tokenizer.json of a BPE
+vocabulary, and an event file for `tensorboard --logdir DIR`.")]
 pub struct TrainArgs {
     /// The run's definition
     definition: PathBuf,
-    /// The text to learn
+    /// The text to learn: a .txt, a .txt.zst, or a folder of them, each a document
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
+    /// A text to evaluate on, in place of a part of --text
+    #[arg(long, value_name = "FILE", requires = "text")]
+    valid_text: Option<PathBuf>,
+    /// Where the tokens of a long text are kept for the next run
+    #[arg(long, value_name = "DIR", default_value = "data/tokens")]
+    tokens: PathBuf,
     /// A key of the definition with another value; may be given more than once
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
     /// Folder for the run's files
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    /// Go on with the run in DIR from its last checkpoint, as if it had never stopped; start where
+    /// there is none
+    #[arg(long)]
+    resume: bool,
     /// Print the result as one JSON object
     #[arg(long)]
     json: bool,
@@ -47,21 +60,24 @@ pub fn run(args: &TrainArgs) -> Result<()> {
     let (corpus, source) = match &args.text {
         None => (Corpus::synthetic(&definition)?, "synthetic".to_owned()),
         Some(path) => {
-            let bytes = std::fs::read(path)
-                .with_context(|| format!("--text: cannot read {}", path.display()))?;
-            let corpus = Corpus::from_text(&definition, &bytes)
+            let corpus = Texts::find(path, args.valid_text.as_deref())
+                .and_then(|texts| Corpus::from_texts(&definition, &texts, &args.tokens))
                 .with_context(|| format!("--text {}", path.display()))?;
             (corpus, path.display().to_string())
         }
     };
-    if args.out.join("steps.csv").exists() {
-        bail!("--out {} already holds a run; name another folder", args.out.display());
+    let begin = if args.resume { Begin::Resume } else { Begin::Anew };
+    if begin == Begin::Anew && args.out.join("steps.csv").exists() {
+        bail!(
+            "--out {} already holds a run; name another folder, or go on with it by --resume",
+            args.out.display()
+        );
     }
     let progress = Progress::new(definition.steps as f64, args.quiet);
     progress.study(&args.out.display().to_string());
-    let stop = stop_at_interrupt()?;
+    let stop = stop_at_interrupt("stopping after this step")?;
     let on_step = |record: &StepRecord| progress.step(record);
-    let result = rank_study::train(&definition, &corpus, &source, &args.out, stop, &on_step);
+    let result = rank_study::train(&definition, &corpus, &source, &args.out, begin, stop, &on_step);
     progress.finish();
     let result = result.context("--out")?;
     let summary = &result.summary;

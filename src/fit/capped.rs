@@ -5,12 +5,15 @@
 //! updated between them, the slope raised where the violation does not fall. What is left of the
 //! violation is removed by scaling the logits, so the cap holds exactly at the end.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::curvature::Preconditioner;
 use super::factors::Factors;
-use super::lbfgs::{self, Ending, Minimum, Stopping};
+use super::lbfgs::{self, Ending, Iterate, Minimum, Stopping};
 use super::objective::Objective;
 use super::penalty::Penalty;
 use super::problem::FitError;
+use super::watch::{FitName, FitProgress, FitState, Watch};
 
 /// How hard a fit tries.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,6 +41,8 @@ pub enum Outcome {
     Converged,
     /// The iterations ran out first; the best point is kept.
     StepLimit,
+    /// It was ended from outside before either; the point it was at is kept.
+    Stopped,
     /// The objective became NaN or infinite; the last finite point is kept.
     Diverged,
     /// No factors can do it: the heads do not see all of the target, or no cap tried reached the
@@ -51,9 +56,17 @@ impl Outcome {
         match self {
             Self::Converged => "converged",
             Self::StepLimit => "step-limit",
+            Self::Stopped => "stopped",
             Self::Diverged => "diverged",
             Self::Infeasible => "infeasible",
         }
+    }
+
+    /// The outcome that `name` writes so.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Converged, Self::StepLimit, Self::Stopped, Self::Diverged, Self::Infeasible]
+            .into_iter()
+            .find(|outcome| outcome.name() == name)
     }
 }
 
@@ -80,30 +93,43 @@ pub struct Solution {
 
 /// The penalty's first slope, in nats a squared logit: the violation of the first stage is about
 /// (probability mass wanted there) / slope.
-pub(super) const FIRST_SLOPE: f64 = 0.1;
+pub(super) const FIRST_SLOPE: f64 = 0.4;
 /// What the slope is multiplied by where the violation fell by less than half.
 pub(super) const SLOPE_GROWTH: f64 = 4.0;
 
-/// Fits at `cap` from `start`.
+/// Fits at the cap of `from`, from there on.
 pub(super) fn fit(
     objective: &mut Objective,
-    start: &Factors,
-    cap: f64,
+    from: FitState,
     effort: Effort,
+    attendance: &Attendance,
 ) -> Result<Solution, FitError> {
     let problem = objective.problem();
     let (heads, n, rank) = (problem.heads(), problem.n(), problem.rank());
+    let FitState { mut x, cap, slope, multipliers, mut violation, mut iterations, .. } = from;
     let before = objective.evaluations;
-    let mut x = start.to_vector();
-    let mut penalty = Penalty::new(problem, cap, FIRST_SLOPE);
-    let (mut iterations, mut gradient_norm) = (0, f64::INFINITY);
-    let mut violation = f64::INFINITY;
+    let mut penalty = Penalty { cap, slope, multipliers };
+    let mut gradient_norm = f64::INFINITY;
     let mut outcome = Outcome::StepLimit;
-    for stage in 0..effort.stages {
-        let limit = (effort.iterations - iterations).min(effort.iterations / 4);
+    for stage in from.stage..effort.stages {
+        let limit = effort.iterations.saturating_sub(iterations).min(effort.iterations / 4);
         // Early stages only steer the multipliers.
         let decrease = effort.relative_decrease * if stage < 2 { 10.0 } else { 1.0 };
-        let minimum = descend(objective, &x, &penalty, limit, decrease);
+        let minimum = descend(objective, &x, &penalty, limit, decrease, &mut |objective, at| {
+            let state = || FitState {
+                x: at.x.to_vec(),
+                cap,
+                slope: penalty.slope,
+                multipliers: penalty.multipliers.clone(),
+                violation,
+                stage,
+                iterations: iterations + at.iterations,
+                evaluations: from.evaluations + objective.evaluations - before,
+                best: None,
+            };
+            attendance.goes_on(cap, iterations + at.iterations, at.value, &state)
+                && !attendance.has_enough(objective, at, cap)
+        });
         iterations += minimum.iterations;
         if minimum.ending == Ending::NotFinite {
             outcome = Outcome::Diverged;
@@ -111,6 +137,10 @@ pub(super) fn fit(
         }
         x = minimum.x;
         gradient_norm = minimum.gradient_norm;
+        if minimum.ending == Ending::Stopped {
+            outcome = Outcome::Stopped;
+            break;
+        }
         let reached = objective.measure(&x).max_abs_logit / cap - 1.0;
         if reached <= effort.violation && minimum.ending == Ending::Stationary && stage >= 2 {
             outcome = Outcome::Converged;
@@ -135,27 +165,32 @@ pub(super) fn fit(
         outcome,
         gradient_norm,
         iterations,
-        evaluations: objective.evaluations - before,
+        evaluations: from.evaluations + objective.evaluations - before,
     })
 }
 
+/// What is done after each iteration of a stage; false ends it.
+type AfterIteration<'a, 'p> = &'a mut dyn FnMut(&mut Objective<'p>, &Iterate<'_>) -> bool;
+
 /// One stage: the augmented Lagrangian's minimum at fixed multipliers and slope.
-pub(super) fn descend(
-    objective: &mut Objective,
+pub(super) fn descend<'p>(
+    objective: &mut Objective<'p>,
     x: &[f64],
     penalty: &Penalty,
     iterations: usize,
     relative_decrease: f64,
+    after: AfterIteration<'_, 'p>,
 ) -> Minimum {
     let stopping =
-        Stopping { iterations, gradient: 1e-9, relative_decrease, absolute_decrease: 1e-13 };
-    lbfgs::minimise(x.to_vec(), stopping, &mut Lagrangian { objective, penalty })
+        Stopping { iterations, gradient: 1e-9, relative_decrease, absolute_decrease: 1e-14 };
+    lbfgs::minimise(x.to_vec(), stopping, &mut Lagrangian { objective, penalty, after })
 }
 
 /// The augmented Lagrangian at fixed multipliers and slope.
 struct Lagrangian<'a, 'p> {
     objective: &'a mut Objective<'p>,
     penalty: &'a Penalty,
+    after: AfterIteration<'a, 'p>,
 }
 
 impl lbfgs::Smooth for Lagrangian<'_, '_> {
@@ -163,8 +198,61 @@ impl lbfgs::Smooth for Lagrangian<'_, '_> {
         self.objective.evaluate(x, Some(self.penalty), gradient).value
     }
 
+    fn goes_on(&mut self, at: &Iterate<'_>) -> bool {
+        (self.after)(self.objective, at)
+    }
+
     fn preconditioner(&mut self, x: &[f64]) -> Option<Preconditioner> {
         Preconditioner::at(self.objective.problem(), x, self.penalty)
+    }
+}
+
+/// A search's hold on one of its fits.
+pub(super) struct Attendance<'a> {
+    pub watch: &'a dyn Watch,
+    pub name: FitName,
+    /// Iterations of the fit at most.
+    pub limit: usize,
+    /// Whether the search is to end.
+    pub ended: &'a AtomicBool,
+    /// kl_nats within the cap that ends it.
+    pub enough: Option<f64>,
+}
+
+/// Iterations between two looks at whether a fit has reached enough.
+const LOOK: usize = 20;
+
+impl Attendance<'_> {
+    /// Tells of an iteration; whether the fit is to go on.
+    pub fn goes_on(
+        &self,
+        cap: f64,
+        iterations: usize,
+        value: f64,
+        state: &dyn Fn() -> FitState,
+    ) -> bool {
+        let at = FitProgress { fit: &self.name, cap, iterations, limit: self.limit, value };
+        if !self.watch.goes_on(&at, state) {
+            self.ended.store(true, Ordering::Relaxed);
+        }
+        !self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Whether the point, scaled into the cap, has the kl_nats that ends the search.
+    fn has_enough(&self, objective: &mut Objective, at: &Iterate<'_>, cap: f64) -> bool {
+        let Some(enough) = self.enough.filter(|_| at.iterations.is_multiple_of(LOOK)) else {
+            return false;
+        };
+        let problem = objective.problem();
+        let share = (cap / objective.measure(at.x).max_abs_logit).min(1.0).sqrt();
+        let mut x = at.x.to_vec();
+        let factors = 2 * problem.heads() * problem.n() * problem.rank();
+        x[..factors].iter_mut().for_each(|v| *v *= share);
+        let has = objective.measure(&x).kl_nats <= enough;
+        if has {
+            self.ended.store(true, Ordering::Relaxed);
+        }
+        has
     }
 }
 

@@ -1,18 +1,34 @@
-//! One evaluation of objective and gradient, as the solver runs it.
+//! The objective and its descent on their own, as the solver runs them, for benches and comparisons.
 
+use std::ops::ControlFlow;
+
+use super::curvature::Preconditioner;
 use super::factors::Factors;
+use super::lbfgs::{self, Iterate, Smooth, Stopping};
 use super::objective::{Objective, Precision};
 use super::penalty::Penalty;
 use super::problem::{FitError, Problem, check_cap};
 use super::start;
 
-/// The objective of a problem at factors that can be evaluated again and again: what a fit spends
-/// its time on, for benches and comparisons.
+/// The objective of a problem at a point that can be evaluated again and again, moved, and
+/// descended from: what a fit spends its time on.
+///
+/// A point is a vector x: for each head its queries, (n, rank), then its keys; with several heads,
+/// at the end log π.
 pub struct Evaluator<'p> {
     objective: Objective<'p>,
     penalty: Penalty,
     x: Vec<f64>,
     gradient: Vec<f64>,
+}
+
+/// What L-BFGS takes for the inverse of the Hessian before it has seen any of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InitialHessian {
+    /// A multiple of the identity: plain L-BFGS.
+    Identity,
+    /// The inverses of the damped Gauss–Newton blocks of each query and each key, as fits do.
+    Blocks,
 }
 
 impl<'p> Evaluator<'p> {
@@ -47,9 +63,117 @@ impl<'p> Evaluator<'p> {
         self.objective.evaluate(&self.x, Some(&self.penalty), &mut self.gradient).value
     }
 
-    /// The gradient of the last evaluation: for each head that of its queries, (n, rank), then that
-    /// of its keys; with several heads, at the end that of log π.
+    /// The point.
+    pub fn point(&self) -> &[f64] {
+        &self.x
+    }
+
+    /// Moves to `x` and evaluates there.
+    ///
+    /// # Panics
+    /// Where x is not as long as the point.
+    pub fn evaluate_at(&mut self, x: &[f64]) -> f64 {
+        self.x.copy_from_slice(x);
+        self.evaluate()
+    }
+
+    /// The gradient of the last evaluation, laid out as the point is.
     pub fn gradient(&self) -> &[f64] {
         &self.gradient
+    }
+
+    /// Evaluations so far.
+    pub fn evaluations(&self) -> usize {
+        self.objective.evaluations
+    }
+
+    /// L-BFGS from the point, with the fit's own line search and memory, until nothing descends any
+    /// more or `watch` breaks. It is told after each iteration of the evaluations so far, the value and the
+    /// gradient there. Ends with an evaluation at the point reached, and returns its value.
+    pub fn descend(
+        &mut self,
+        initial: InitialHessian,
+        watch: impl FnMut(usize, f64, &[f64]) -> ControlFlow<()>,
+    ) -> f64 {
+        let stopping = Stopping {
+            iterations: usize::MAX,
+            gradient: 0.0,
+            relative_decrease: 0.0,
+            absolute_decrease: 0.0,
+        };
+        let x = self.x.clone();
+        let Self { objective, penalty, .. } = self;
+        let mut watched = Watched { objective, penalty, initial, watch };
+        self.x = lbfgs::minimise(x, stopping, &mut watched).x;
+        self.evaluate()
+    }
+}
+
+/// The objective under a penalty, with somebody looking on.
+struct Watched<'a, 'p, W> {
+    objective: &'a mut Objective<'p>,
+    penalty: &'a Penalty,
+    initial: InitialHessian,
+    watch: W,
+}
+
+impl<W: FnMut(usize, f64, &[f64]) -> ControlFlow<()>> Smooth for Watched<'_, '_, W> {
+    fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> f64 {
+        self.objective.evaluate(x, Some(self.penalty), gradient).value
+    }
+
+    fn preconditioner(&mut self, x: &[f64]) -> Option<Preconditioner> {
+        match self.initial {
+            InitialHessian::Identity => None,
+            InitialHessian::Blocks => Preconditioner::at(self.objective.problem(), x, self.penalty),
+        }
+    }
+
+    fn goes_on(&mut self, at: &Iterate<'_>) -> bool {
+        (self.watch)(self.objective.evaluations, at.value, at.gradient).is_continue()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::{Family, Parameters, Visibility};
+
+    fn problem() -> Problem {
+        let band = Parameters { window: Some(12), ..Parameters::default() };
+        let family = Family::from_parameters("dirichlet-band", &band).unwrap();
+        let target = family.build(40, 2, Visibility::Causal).unwrap();
+        Problem::new(target, "global".parse().unwrap(), 4).unwrap()
+    }
+
+    #[test]
+    fn a_descent_ends_where_its_watcher_breaks_off() {
+        let problem = problem();
+        for initial in [InitialHessian::Identity, InitialHessian::Blocks] {
+            let mut evaluator = Evaluator::new(&problem, Precision::F64, None, (2.0, 0.1)).unwrap();
+            let first = evaluator.evaluate();
+            let mut seen = Vec::new();
+            let last = evaluator.descend(initial, |evaluations, value, gradient| {
+                seen.push((evaluations, value, gradient.to_vec()));
+                if seen.len() == 7 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            assert_eq!(seen.len(), 7);
+            assert!(seen.is_sorted_by(|a, b| a.0 < b.0 && a.1 >= b.1), "{initial:?}: {seen:?}");
+            assert!(last < first, "{initial:?}: {last} from {first}");
+            let (evaluations, value, gradient) = &seen[6];
+            assert_eq!((last, evaluator.gradient()), (*value, gradient.as_slice()));
+            assert_eq!(evaluator.evaluations(), evaluations + 1, "one more where it ended");
+        }
+    }
+
+    #[test]
+    fn a_point_moved_to_is_where_the_value_is_of() {
+        let problem = problem();
+        let mut evaluator = Evaluator::new(&problem, Precision::F64, None, (2.0, 0.1)).unwrap();
+        let (start, value) = (evaluator.point().to_vec(), evaluator.evaluate());
+        let moved: Vec<f64> = start.iter().map(|v| 1.5 * v).collect();
+        assert_ne!(evaluator.evaluate_at(&moved), value);
+        assert_eq!(evaluator.point(), moved);
+        assert_eq!(evaluator.evaluate_at(&start), value);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::problem::{FitError, Problem, check_cap};
 use super::search::{Candidate, Search, SearchOptions, best_of};
+use super::watch::Watch;
 
 /// The best factors found at one cap.
 #[derive(Clone, Debug)]
@@ -12,11 +13,27 @@ pub struct FrontierPoint {
     pub best: Option<Candidate>,
 }
 
+impl FrontierPoint {
+    /// The best kl_nats, ∞ where there is none.
+    fn kl_nats(&self) -> f64 {
+        self.best.as_ref().map_or(f64::INFINITY, |best| best.solution.kl_nats)
+    }
+
+    /// Takes a candidate that is better than the best so far.
+    fn offer(&mut self, candidate: Option<Candidate>) {
+        self.best = match (self.best.take(), candidate) {
+            (Some(old), Some(new)) => Some(old.better(new)),
+            (old, new) => old.or(new),
+        };
+    }
+}
+
 /// E*(L): the least kl_nats found with max_abs_logit ≤ L at the problem's rank, for each cap.
 ///
 /// Returned in ascending order of the caps. kl_nats never rises along them: factors within a cap are
-/// within every larger one, and are kept where nothing better was found. After each improvement
-/// `on_progress` sees the points so far, so that nothing found is lost if the search is cut short.
+/// within every larger one, and are kept where nothing better was found. `watch` is
+/// told of every iteration and improvement, and may end the search; the points are then the best so
+/// far.
 /// Where the heads do not see all of the target there are no factors, and `best` is none.
 ///
 /// # Errors
@@ -25,7 +42,7 @@ pub fn frontier(
     problem: &Problem,
     caps: &[f64],
     options: SearchOptions,
-    mut on_progress: impl FnMut(&[FrontierPoint]),
+    watch: &dyn Watch,
 ) -> Result<Vec<FrontierPoint>, FitError> {
     let mut caps = caps.to_vec();
     caps.iter().try_for_each(|&cap| check_cap(cap))?;
@@ -34,7 +51,7 @@ pub fn frontier(
     if caps.is_empty() {
         return Err(FitError::NoCaps);
     }
-    let search = Search::new(problem, options)?;
+    let search = Search::new(problem, options, watch)?;
     if !problem.covers_target() {
         return Ok(caps.iter().map(|&cap| FrontierPoint { cap, best: None }).collect());
     }
@@ -45,45 +62,84 @@ pub fn frontier(
         .map(|(&cap, found)| FrontierPoint { cap, best: best_of(found, 1).pop() })
         .collect();
     carry_upwards(&mut points);
-    on_progress(&points);
+    watch.improved(&points);
+    let mut ladder = Ladder {
+        search: &search,
+        points,
+        news: vec![0; caps.len()],
+        taken: vec![[0; 2]; caps.len()],
+    };
     // Down: the best of each cap, and what the next larger cap found, scaled into this one.
     for place in (0..caps.len()).rev() {
-        let mut candidates = best_of(&rough[place], options.polished);
-        candidates.extend(points.get(place + 1).and_then(|above| above.best.clone()));
-        improve(&search, &mut points[place], &candidates)?;
-        on_progress(&points);
+        ladder.improve("down", place, best_of(&rough[place], options.polished))?;
     }
-    // Up: from what the next smaller cap found by then.
-    for place in 1..caps.len() {
-        let below: Vec<Candidate> = points[place - 1].best.clone().into_iter().collect();
-        improve(&search, &mut points[place], &below)?;
-        on_progress(&points);
+    // Up and down again, as long as neighbours find better for each other: a minimum at one cap is
+    // often a way out of a worse one at the next.
+    for pass in 0..options.passes {
+        let before = ladder.news.clone();
+        let name = format!("pass-{pass}");
+        for step in 0..caps.len() {
+            let place = if pass % 2 == 0 { step } else { caps.len() - 1 - step };
+            ladder.improve(&name, place, Vec::new())?;
+        }
+        if ladder.news == before {
+            break;
+        }
     }
+    let mut points = ladder.points;
     carry_upwards(&mut points);
-    on_progress(&points);
+    watch.improved(&points);
     Ok(points)
 }
 
-fn improve(
-    search: &Search,
-    point: &mut FrontierPoint,
-    candidates: &[Candidate],
-) -> Result<(), FitError> {
-    let found = search.polish(candidates, point.cap)?;
-    point.best = match (point.best.take(), found) {
-        (Some(old), Some(new)) => Some(old.better(new)),
-        (old, new) => new.or(old),
-    };
-    Ok(())
+/// An improvement by less than this share is no news to the neighbours.
+const NEWS: f64 = 1e-3;
+
+/// The caps in ascending order, each with the best found so far.
+struct Ladder<'s, 'p> {
+    search: &'s Search<'p>,
+    points: Vec<FrontierPoint>,
+    /// How often each point has had news.
+    news: Vec<usize>,
+    /// Of the next smaller and the next larger cap: the news that each point has begun a fit from.
+    taken: Vec<[usize; 2]>,
+}
+
+impl Ladder<'_, '_> {
+    /// Fits finely at one cap from `candidates` and from both neighbours, where those have news.
+    fn improve(
+        &mut self,
+        pass: &str,
+        place: usize,
+        mut candidates: Vec<Candidate>,
+    ) -> Result<(), FitError> {
+        let sides = [place.checked_sub(1), Some(place + 1).filter(|&p| p < self.points.len())];
+        for (side, neighbour) in sides.into_iter().enumerate() {
+            let Some(neighbour) = neighbour.filter(|&p| self.news[p] > self.taken[place][side])
+            else {
+                continue;
+            };
+            self.taken[place][side] = self.news[neighbour];
+            candidates.extend(self.points[neighbour].best.clone());
+        }
+        if self.search.has_ended() || candidates.is_empty() {
+            return Ok(());
+        }
+        let point = &mut self.points[place];
+        let found = self.search.polish(pass, &candidates, point.cap)?;
+        let before = point.kl_nats();
+        point.offer(found);
+        if point.kl_nats() < (1.0 - NEWS) * before || self.news[place] == 0 {
+            self.news[place] += 1;
+        }
+        self.search.watch.improved(&self.points);
+        Ok(())
+    }
 }
 
 fn carry_upwards(points: &mut [FrontierPoint]) {
     for place in 1..points.len() {
         let below = points[place - 1].best.clone();
-        let here = &mut points[place].best;
-        *here = match (here.take(), below) {
-            (Some(here), Some(below)) => Some(here.better(below)),
-            (here, below) => here.or(below),
-        };
+        points[place].offer(below);
     }
 }

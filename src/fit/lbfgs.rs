@@ -36,6 +36,8 @@ pub(super) enum Ending {
     Stationary,
     /// Iterations ran out.
     Limit,
+    /// Whoever watches it ended it.
+    Stopped,
     /// The value or gradient became NaN or infinite.
     NotFinite,
 }
@@ -56,10 +58,24 @@ const PATIENCE: usize = 10;
 /// Iterations between two looks at the curvature.
 const REFRESH: usize = 100;
 
+/// Where a minimisation is after an iteration.
+pub(super) struct Iterate<'a> {
+    pub x: &'a [f64],
+    pub value: f64,
+    pub gradient: &'a [f64],
+    /// How many iterations it took.
+    pub iterations: usize,
+}
+
 /// What is minimised.
 pub(super) trait Smooth {
     /// The value at x; writes the gradient.
     fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> f64;
+
+    /// After an iteration: whether to go on.
+    fn goes_on(&mut self, _at: &Iterate<'_>) -> bool {
+        true
+    }
 
     /// An approximate inverse of the Hessian near x, if there is one.
     fn preconditioner(&mut self, _x: &[f64]) -> Option<Preconditioner> {
@@ -122,6 +138,14 @@ pub(super) fn minimise(x: Vec<f64>, stopping: Stopping, objective: &mut impl Smo
         };
         history.push(&at, &next);
         at = next;
+        if !objective.goes_on(&Iterate {
+            x: &at.x,
+            value: at.value,
+            gradient: &at.gradient,
+            iterations,
+        }) {
+            break Ending::Stopped;
+        }
     };
     Minimum { value: at.value, gradient_norm: norm_max(&at.gradient), x: at.x, iterations, ending }
 }

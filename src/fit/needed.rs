@@ -5,9 +5,7 @@
 //! Nocedal and Wright, 2nd ed., section 12.8). So each stage of the augmented Lagrangian ends with a
 //! Newton step on log E*(L) = log ε in log L, which moves the cap, and goes on from where it is.
 
-use rayon::prelude::*;
-
-use super::capped::{self, Effort, Outcome, Solution};
+use super::capped::{self, Attendance, Effort, Outcome, Solution};
 use super::factors::Factors;
 use super::floor::Floor;
 use super::lbfgs::Ending;
@@ -15,6 +13,7 @@ use super::objective::{Evaluation, Objective};
 use super::penalty::Penalty;
 use super::problem::{FitError, Problem, check_tolerance};
 use super::search::{Candidate, Search, SearchOptions};
+use super::watch::{FitName, FitState, Watch};
 
 /// The largest cap tried. A logit of 128 nats is e^{256} between two probabilities: far past any
 /// logit of a trained model and past what a float32 softmax tells apart.
@@ -56,9 +55,10 @@ pub fn needed_logit(
     problem: &Problem,
     tolerance: f64,
     options: SearchOptions,
+    watch: &dyn Watch,
 ) -> Result<Needed, FitError> {
     check_tolerance(tolerance)?;
-    let search = Search::new(problem, options)?;
+    let search = Search::new(problem, options, watch)?;
     let Some(floor) = Floor::new(problem).max_abs_logit(tolerance) else {
         return Ok(Needed {
             outcome: Outcome::Infeasible,
@@ -68,25 +68,39 @@ pub fn needed_logit(
         });
     };
     let first_cap = (FIRST_CAP * floor).max(0.1);
-    let rough: Vec<Candidate> = (0..options.starts)
-        .into_par_iter()
-        .map(|start| {
-            let from = search.start(start, first_cap)?;
-            let descent = Descent { problem, tolerance, floor, effort: options.rough };
-            Ok(Candidate { start, solution: descent.run(&from, first_cap)? })
+    let solve = |name: String, effort: Effort, start: &dyn Fn() -> Result<FitState, FitError>| {
+        let descent = Descent { problem, tolerance, floor, effort };
+        let attendance = search.attendance(FitName(name), effort);
+        search.kept_or(&attendance, |underway| {
+            let from = underway.map_or_else(start, Ok)?;
+            descent.run(&mut search.objective(), from, &attendance)
         })
-        .collect::<Result<_, FitError>>()?;
+    };
+    let starts: Vec<usize> = (0..options.starts).collect();
+    let rough: Vec<Candidate> = search
+        .each(&starts, |&start| {
+            if start > 0 && search.has_ended() {
+                return Ok(None);
+            }
+            let from = || {
+                let cap = clamp(first_cap, floor);
+                Ok(FitState::new(&search.start(start, first_cap)?, cap))
+            };
+            let solution = solve(format!("rough-{start}"), options.rough, &from)?;
+            Ok(Some(Candidate { start, solution }))
+        })?
+        .into_iter()
+        .flatten()
+        .collect();
     let mut ranked: Vec<&Candidate> = rough.iter().collect();
     ranked.sort_by(|a, b| a.preferred(b, tolerance));
-    let fine: Vec<Candidate> = ranked[..options.polished.clamp(1, ranked.len())]
-        .par_iter()
-        .map(|candidate| {
-            let descent = Descent { problem, tolerance, floor, effort: options.fine };
-            let from = &candidate.solution;
-            let solution = descent.run(&from.factors, from.max_abs_logit)?;
-            Ok(Candidate { start: candidate.start, solution })
-        })
-        .collect::<Result<_, FitError>>()?;
+    ranked.truncate(if search.has_ended() { 0 } else { options.polished.max(1) });
+    let fine: Vec<Candidate> = search.each(&ranked, |Candidate { start, solution: rough }| {
+        let cap = clamp(rough.max_abs_logit, floor);
+        let from = || Ok(FitState::new(&rough.factors, cap));
+        let solution = solve(format!("fine-{start}"), options.fine, &from)?;
+        Ok(Candidate { start: *start, solution })
+    })?;
     let all = rough.iter().chain(&fine);
     let total = |count: fn(&Solution) -> usize| all.clone().map(|c| count(&c.solution)).sum();
     let best = all.clone().min_by(|a, b| a.preferred(b, tolerance)).cloned();
@@ -112,6 +126,11 @@ impl Candidate {
     }
 }
 
+/// A cap as close to `cap` as may be tried where L⁰(ε) is `floor`.
+fn clamp(cap: f64, floor: f64) -> f64 {
+    cap.max(1.0005 * floor).clamp(1e-3, LARGEST_CAP)
+}
+
 /// One solve for L*(ε) from one start.
 struct Descent<'p> {
     problem: &'p Problem,
@@ -124,24 +143,46 @@ struct Descent<'p> {
 impl Descent<'_> {
     /// The least logits with kl_nats ≤ ε on the way, or, where ε was never reached, the least
     /// kl_nats.
-    fn run(&self, start: &Factors, first_cap: f64) -> Result<Solution, FitError> {
-        let mut objective = Objective::new(self.problem, super::objective::Precision::F64);
-        let mut x = start.to_vector();
-        let mut penalty = Penalty::new(self.problem, self.clamp(first_cap), capped::FIRST_SLOPE);
-        let mut best: Option<Solution> = None;
-        let (mut iterations, mut violation) = (0, f64::INFINITY);
+    fn run(
+        &self,
+        objective: &mut Objective,
+        from: FitState,
+        attendance: &Attendance,
+    ) -> Result<Solution, FitError> {
+        let before = objective.evaluations;
+        let FitState { mut x, cap, slope, multipliers, mut violation, mut iterations, .. } = from;
+        let mut penalty = Penalty { cap, slope, multipliers };
+        let mut best = match &from.best {
+            Some(x) => Some(self.feasible(objective, x, cap, f64::INFINITY)?),
+            None => None,
+        };
         let mut outcome = Outcome::StepLimit;
-        for stage in 0..STAGES {
-            let limit = (self.effort.iterations - iterations).min(STAGE_ITERATIONS);
+        for stage in from.stage..STAGES {
+            let limit = self.effort.iterations.saturating_sub(iterations).min(STAGE_ITERATIONS);
             let decrease = self.effort.relative_decrease;
-            let minimum = capped::descend(&mut objective, &x, &penalty, limit, decrease);
+            let best_x = best.as_ref().map(|best: &Solution| best.factors.to_vector());
+            let minimum =
+                capped::descend(objective, &x, &penalty, limit, decrease, &mut |objective, at| {
+                    let state = || FitState {
+                        x: at.x.to_vec(),
+                        cap: penalty.cap,
+                        slope: penalty.slope,
+                        multipliers: penalty.multipliers.clone(),
+                        violation,
+                        stage,
+                        iterations: iterations + at.iterations,
+                        evaluations: from.evaluations + objective.evaluations - before,
+                        best: best_x.clone(),
+                    };
+                    attendance.goes_on(penalty.cap, iterations + at.iterations, at.value, &state)
+                });
             iterations += minimum.iterations;
             if minimum.ending == Ending::NotFinite {
                 outcome = Outcome::Diverged;
                 break;
             }
             x = minimum.x;
-            let here = self.feasible(&mut objective, &x, &penalty, minimum.gradient_norm)?;
+            let here = self.feasible(objective, &x, penalty.cap, minimum.gradient_norm)?;
             let reached = objective.measure(&x).max_abs_logit / penalty.cap - 1.0;
             penalty.multipliers = objective.updated_multipliers(&x, &penalty);
             // The augmented Lagrangian's value estimates E*(L) before the violation is gone; what the
@@ -155,6 +196,10 @@ impl Descent<'_> {
                 Some(best) => self.better(best, here),
                 None => here,
             });
+            if minimum.ending == Ending::Stopped {
+                outcome = Outcome::Stopped;
+                break;
+            }
             let tight = reached <= self.effort.violation && minimum.ending == Ending::Stationary;
             let at_limit = penalty.cap >= LARGEST_CAP && step > 0.0;
             if stage >= 2 && tight && (at_limit || (meets && step.abs() <= SETTLED)) {
@@ -168,20 +213,16 @@ impl Descent<'_> {
                 penalty.slope *= capped::SLOPE_GROWTH;
             }
             violation = reached;
-            penalty.cap = self.clamp(penalty.cap * step.exp());
+            penalty.cap = clamp(penalty.cap * step.exp(), self.floor);
         }
         let mut best = match best {
             Some(best) => best,
-            None => self.feasible(&mut objective, &start.to_vector(), &penalty, f64::INFINITY)?,
+            None => self.feasible(objective, &x, penalty.cap, f64::INFINITY)?,
         };
         best.outcome = outcome;
         best.iterations = iterations;
-        best.evaluations = objective.evaluations;
+        best.evaluations = from.evaluations + objective.evaluations - before;
         Ok(best)
-    }
-
-    fn clamp(&self, cap: f64) -> f64 {
-        cap.max(1.0005 * self.floor).clamp(1e-3, LARGEST_CAP)
     }
 
     /// The Newton step in log L: log(E/ε) over −d log E/d log L = Σ|λ|·L/E.
@@ -198,12 +239,12 @@ impl Descent<'_> {
         &self,
         objective: &mut Objective,
         x: &[f64],
-        penalty: &Penalty,
+        cap: f64,
         gradient_norm: f64,
     ) -> Result<Solution, FitError> {
         let (heads, n, rank) = (self.problem.heads(), self.problem.n(), self.problem.rank());
         let factors = Factors::from_vector(x, heads, n, rank)?;
-        let factors = capped::within_cap(objective, factors, penalty.cap);
+        let factors = capped::within_cap(objective, factors, cap);
         let Evaluation { kl_nats, max_abs_logit, logit_spread, .. } =
             objective.measure(&factors.to_vector());
         Ok(Solution {

@@ -2,7 +2,7 @@
 
 pub(super) use super::kernel::Evaluation;
 use super::kernel::Kernel;
-use super::penalty::{Multiplier, Penalty};
+use super::penalty::{Multipliers, Penalty};
 use super::problem::{FitError, Problem};
 use crate::simd::Extension;
 
@@ -14,6 +14,15 @@ pub enum Precision {
     /// float64 throughout.
     #[default]
     F64,
+}
+
+impl std::fmt::Display for Precision {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::F32 => "f32",
+            Self::F64 => "f64",
+        })
+    }
 }
 
 impl std::str::FromStr for Precision {
@@ -32,6 +41,9 @@ impl std::str::FromStr for Precision {
 pub(super) struct Objective<'p> {
     problem: &'p Problem,
     kernel: AnyKernel,
+    /// Where the kernel is float32: what is measured beside the descent is float64 all the same.
+    exact: Option<Kernel<f64>>,
+    extension: Extension,
     pub evaluations: usize,
 }
 
@@ -51,7 +63,7 @@ impl<'p> Objective<'p> {
             Precision::F32 => AnyKernel::F32(Kernel::new(problem, extension)),
             Precision::F64 => AnyKernel::F64(Kernel::new(problem, extension)),
         };
-        Self { problem, kernel, evaluations: 0 }
+        Self { problem, kernel, exact: None, extension, evaluations: 0 }
     }
 
     pub fn problem(&self) -> &'p Problem {
@@ -66,32 +78,25 @@ impl<'p> Objective<'p> {
         gradient: &mut [f64],
     ) -> Evaluation {
         self.evaluations += 1;
-        self.run(x, penalty, Some(gradient))
-    }
-
-    /// kl_nats and the logits' extremes at x.
-    pub fn measure(&mut self, x: &[f64]) -> Evaluation {
-        self.run(x, None, None)
-    }
-
-    fn run(
-        &mut self,
-        x: &[f64],
-        penalty: Option<&Penalty>,
-        gradient: Option<&mut [f64]>,
-    ) -> Evaluation {
         match &mut self.kernel {
-            AnyKernel::F32(kernel) => kernel.evaluate(self.problem, x, penalty, gradient),
-            AnyKernel::F64(kernel) => kernel.evaluate(self.problem, x, penalty, gradient),
+            AnyKernel::F32(kernel) => kernel.evaluate(self.problem, x, penalty, Some(gradient)),
+            AnyKernel::F64(kernel) => kernel.evaluate(self.problem, x, penalty, Some(gradient)),
         }
     }
 
+    /// kl_nats and the logits' extremes at x, in float64 whatever the precision of the descent.
+    pub fn measure(&mut self, x: &[f64]) -> Evaluation {
+        let exact = match &mut self.kernel {
+            AnyKernel::F64(kernel) => kernel,
+            AnyKernel::F32(_) => {
+                self.exact.get_or_insert_with(|| Kernel::new(self.problem, self.extension))
+            }
+        };
+        exact.evaluate(self.problem, x, None, None)
+    }
+
     /// The multipliers of every head and row after one update at x.
-    pub fn updated_multipliers(
-        &mut self,
-        x: &[f64],
-        penalty: &Penalty,
-    ) -> Vec<Vec<Vec<Multiplier>>> {
+    pub fn updated_multipliers(&mut self, x: &[f64], penalty: &Penalty) -> Multipliers {
         match &mut self.kernel {
             AnyKernel::F32(kernel) => kernel.updated_multipliers(self.problem, x, penalty),
             AnyKernel::F64(kernel) => kernel.updated_multipliers(self.problem, x, penalty),

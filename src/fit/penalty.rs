@@ -4,7 +4,9 @@ use super::problem::Problem;
 
 /// An upper or lower bound that was active: its column and its signed multiplier (positive for
 /// z ≤ cap, negative for z ≥ −cap).
-pub(super) type Multiplier = (u32, f64);
+pub type Multiplier = (u32, f64);
+/// By head, then by row: the multipliers that are not zero, columns ascending.
+pub type Multipliers = Vec<Vec<Vec<Multiplier>>>;
 
 /// The cap |z| ≤ cap as an augmented Lagrangian: with multiplier λ ≥ 0 and slope ρ,
 /// (max(0, λ + ρ(|z| − cap))² − λ²)/(2ρ) for each visible pair and each bound, divided by n.
@@ -12,8 +14,7 @@ pub(super) type Multiplier = (u32, f64);
 pub(super) struct Penalty {
     pub cap: f64,
     pub slope: f64,
-    /// By head, then by row: the multipliers that are not zero, columns ascending.
-    pub multipliers: Vec<Vec<Vec<Multiplier>>>,
+    pub multipliers: Multipliers,
 }
 
 impl Penalty {

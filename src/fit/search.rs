@@ -3,28 +3,39 @@
 //! Every start is first fitted roughly; only the best few are polished. Starts run in parallel and
 //! are compared in a fixed order, so the result does not depend on the number of threads.
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use rayon::prelude::*;
 
-use super::capped::{self, Effort, Solution};
+use super::capped::{self, Attendance, Effort, Outcome, Solution};
+use super::construct::constructions;
 use super::factors::Factors;
-use super::objective::Objective;
+use super::objective::{Objective, Precision};
 use super::problem::{FitError, Problem};
 use super::start::{self, Division};
+use super::watch::{FitName, FitState, Kept, Watch};
 
 /// How widely and how hard to look for the best factors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SearchOptions {
-    /// Independent starts; the first is spectral (with several heads, the first two), the others
-    /// random.
+    /// Independent starts: spectral ones, constructions, and for the rest random ones.
     pub starts: usize,
     /// The seed of all of them.
     pub seed: u64,
     /// How many of the roughly fitted starts are polished at each cap.
     pub polished: usize,
+    /// Passes over the caps at most, each fitting at every cap from what its neighbours found.
+    pub passes: usize,
     /// The effort of the rough fits.
     pub rough: Effort,
     /// The effort of the polishing fits.
     pub fine: Effort,
+    /// The arithmetic of objective and gradient; what is reported of the factors found is computed in
+    /// float64 in either case.
+    pub precision: Precision,
+    /// The search of a frontier ends as soon as some fit has this kl_nats within its cap.
+    pub enough: Option<f64>,
 }
 
 impl Default for SearchOptions {
@@ -33,9 +44,23 @@ impl Default for SearchOptions {
             starts: 12,
             seed: 0,
             polished: 3,
+            passes: 3,
             rough: Effort { iterations: 1500, relative_decrease: 2e-4, ..Effort::default() },
-            fine: Effort { iterations: 8000, relative_decrease: 5e-7, ..Effort::default() },
+            fine: Effort { iterations: 7000, relative_decrease: 5e-7, ..Effort::default() },
+            precision: Precision::F64,
+            enough: None,
         }
+    }
+}
+
+impl SearchOptions {
+    /// The L-BFGS iterations of a search of `goals` caps, or of one tolerance, if every fit of it took
+    /// as many as it may.
+    pub fn most_iterations(&self, goals: usize) -> usize {
+        let rough = self.starts * goals * self.rough.iterations;
+        let neighbours = 2 * goals.saturating_sub(1);
+        let polished = self.polished.min(self.starts) * goals + neighbours * (1 + self.passes);
+        rough + polished * self.fine.iterations
     }
 }
 
@@ -55,80 +80,190 @@ impl Candidate {
     }
 }
 
-/// A problem with the options of its search.
+/// A problem with the options of its search, and whoever watches it.
 pub(super) struct Search<'p> {
     pub problem: &'p Problem,
     pub options: SearchOptions,
+    pub watch: &'p dyn Watch,
+    /// Set when the search is to end: on the watch's word, or with enough reached.
+    ended: AtomicBool,
+    /// What can be constructed for the first cap.
+    constructed: OnceLock<Vec<Factors>>,
 }
 
+/// Sequence lengths from here on have fits that use every core by themselves; one at a time, they
+/// take the memory of one.
+const ONE_AT_A_TIME: usize = 4096;
+
 impl<'p> Search<'p> {
-    pub fn new(problem: &'p Problem, options: SearchOptions) -> Result<Self, FitError> {
+    pub fn new(
+        problem: &'p Problem,
+        options: SearchOptions,
+        watch: &'p dyn Watch,
+    ) -> Result<Self, FitError> {
         if options.starts == 0 {
             return Err(FitError::NoStarts);
         }
-        Ok(Self { problem, options })
-    }
-
-    /// Every start fitted roughly along the ascending `caps`, each cap from the one before it;
-    /// by cap, then by start.
-    pub fn rough_paths(&self, caps: &[f64]) -> Result<Vec<Vec<Candidate>>, FitError> {
-        let paths: Vec<Vec<Candidate>> = (0..self.options.starts)
-            .into_par_iter()
-            .map(|start| self.rough_path(start, caps))
-            .collect::<Result<_, _>>()?;
-        Ok((0..caps.len())
-            .map(|place| paths.iter().map(|path| path[place].clone()).collect())
-            .collect())
-    }
-
-    /// Where start `start` begins: the first at the spectral approximation, the second, where there
-    /// are several heads to divide the target among, at another division; the others at random. All
-    /// at random where n is too large for a whole decomposition.
-    pub fn start(&self, start: usize, cap: f64) -> Result<Factors, FitError> {
-        let seed = self.options.seed.wrapping_mul(1_000_003).wrapping_add(start as u64);
-        let division = match start {
-            _ if self.problem.n() > start::LARGEST_SPECTRAL => None,
-            0 => Some(Division::ByLag),
-            1 if self.problem.heads() > 1 => Some(Division::ByColumn),
-            _ => None,
-        };
-        Ok(match division {
-            Some(division) => start::spectral(self.problem, cap, seed, division)?,
-            None => start::random(self.problem, cap, seed)?,
+        Ok(Self {
+            problem,
+            options,
+            watch,
+            ended: AtomicBool::new(false),
+            constructed: OnceLock::new(),
         })
     }
 
+    /// Whether it was ended early.
+    pub fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    pub fn objective(&self) -> Objective<'p> {
+        Objective::new(self.problem, self.options.precision)
+    }
+
+    pub fn attendance(&self, name: FitName, effort: Effort) -> Attendance<'_> {
+        Attendance {
+            watch: self.watch,
+            name,
+            limit: effort.iterations,
+            ended: &self.ended,
+            enough: self.options.enough,
+        }
+    }
+
+    /// What `work` makes of each of `all`, in their order.
+    pub fn each<T: Send + Sync, R: Send>(
+        &self,
+        all: &[T],
+        work: impl Fn(&T) -> Result<R, FitError> + Send + Sync,
+    ) -> Result<Vec<R>, FitError> {
+        if self.problem.n() >= ONE_AT_A_TIME {
+            all.iter().map(work).collect()
+        } else {
+            all.par_iter().map(work).collect()
+        }
+    }
+
+    /// Every start fitted roughly along the ascending `caps`, each cap from the one before it;
+    /// by cap, then by start. Where the search ends early the later caps have fewer.
+    pub fn rough_paths(&self, caps: &[f64]) -> Result<Vec<Vec<Candidate>>, FitError> {
+        let starts: Vec<usize> = (0..self.options.starts).collect();
+        let paths = self.each(&starts, |&start| self.rough_path(start, caps))?;
+        let at = |place: usize| paths.iter().filter_map(|path| path.get(place)).cloned().collect();
+        Ok((0..caps.len()).map(at).collect())
+    }
+
+    /// Where start `start` begins. First come the spectral approximations, one for each division of
+    /// the target among several heads, then the constructions that the target allows; the others are
+    /// random. All are, where n is too large for what takes O(n²) memory or O(n³) time.
+    pub fn start(&self, start: usize, cap: f64) -> Result<Factors, FitError> {
+        let seed = self.options.seed.wrapping_mul(1_000_003).wrapping_add(start as u64);
+        if self.problem.n() > start::LARGEST_SPECTRAL {
+            return Ok(start::random(self.problem, cap, seed)?);
+        }
+        let divisions: &[Division] = match self.problem.heads() {
+            1 => &[Division::ByLag],
+            _ => &[Division::ByLag, Division::ByColumn],
+        };
+        if let Some(&division) = divisions.get(start) {
+            return Ok(start::spectral(self.problem, cap, seed, division)?);
+        }
+        match self.constructed(cap)?.get(start - divisions.len()) {
+            Some(factors) => Ok(factors.clone()),
+            None => Ok(start::random(self.problem, cap, seed)?),
+        }
+    }
+
+    /// The constructions at the cap that every start begins with.
+    fn constructed(&self, cap: f64) -> Result<&[Factors], FitError> {
+        if let Some(constructed) = self.constructed.get() {
+            return Ok(constructed);
+        }
+        let found = constructions(self.problem, cap, self.options.seed)?;
+        let factors = found.into_iter().map(|(_, factors)| factors).collect();
+        Ok(self.constructed.get_or_init(|| factors))
+    }
+
     fn rough_path(&self, start: usize, caps: &[f64]) -> Result<Vec<Candidate>, FitError> {
-        let mut objective = Objective::new(self.problem, super::objective::Precision::F64);
-        let mut factors = self.start(start, caps[0])?;
-        let mut path = Vec::with_capacity(caps.len());
+        let mut path: Vec<Candidate> = Vec::with_capacity(caps.len());
+        // The first start gives the first cap a point even where the search ends at once.
+        if start > 0 && self.has_ended() {
+            return Ok(path);
+        }
+        let mut objective = self.objective();
         for &cap in caps {
-            let solution = capped::fit(&mut objective, &factors, cap, self.options.rough)?;
-            factors = solution.factors.clone();
+            let name = FitName(format!("rough-{start}-cap-{cap}"));
+            let solution = self.fit(&mut objective, name, cap, self.options.rough, |_| {
+                path.last().map_or_else(
+                    || self.start(start, cap),
+                    |before| Ok(before.solution.factors.clone()),
+                )
+            })?;
             path.push(Candidate { start, solution });
+            if self.has_ended() {
+                break;
+            }
         }
         Ok(path)
     }
 
     /// The best of fine fits from each candidate and of the candidates themselves, where they
-    /// already lie within the cap. None where there is no candidate.
+    /// already lie within the cap. None where there is no candidate. `pass` names the fits.
     pub fn polish(
         &self,
+        pass: &str,
         candidates: &[Candidate],
         cap: f64,
     ) -> Result<Option<Candidate>, FitError> {
-        let fitted: Vec<Candidate> = candidates
-            .par_iter()
-            .map(|candidate| {
-                let mut objective = Objective::new(self.problem, super::objective::Precision::F64);
-                let start: Factors =
-                    capped::within_cap(&mut objective, candidate.solution.factors.clone(), cap);
-                let solution = capped::fit(&mut objective, &start, cap, self.options.fine)?;
-                Ok(Candidate { start: candidate.start, solution })
-            })
-            .collect::<Result<_, FitError>>()?;
+        let numbered: Vec<(usize, &Candidate)> = candidates.iter().enumerate().collect();
+        let fitted = self.each(&numbered, |(number, candidate)| {
+            let name = FitName(format!("{pass}-{number}-cap-{cap}"));
+            let mut objective = self.objective();
+            let from = |objective: &mut Objective<'_>| {
+                Ok(capped::within_cap(objective, candidate.solution.factors.clone(), cap))
+            };
+            let solution = self.fit(&mut objective, name, cap, self.options.fine, from)?;
+            Ok(Candidate { start: candidate.start, solution })
+        })?;
         let feasible = candidates.iter().filter(|c| c.solution.max_abs_logit <= cap).cloned();
         Ok(fitted.into_iter().chain(feasible).reduce(Candidate::better))
+    }
+
+    /// One fit from `start`, or from where an earlier search left it.
+    fn fit(
+        &self,
+        objective: &mut Objective<'p>,
+        name: FitName,
+        cap: f64,
+        effort: Effort,
+        start: impl FnOnce(&mut Objective<'p>) -> Result<Factors, FitError>,
+    ) -> Result<Solution, FitError> {
+        let attendance = self.attendance(name, effort);
+        self.kept_or(&attendance, |underway| {
+            let from = match underway {
+                Some(state) => state,
+                None => FitState::new(&start(objective)?, cap),
+            };
+            capped::fit(objective, from, effort, &attendance)
+        })
+    }
+
+    /// What an earlier search found by this fit, or what `run` finds from where that left it.
+    pub fn kept_or(
+        &self,
+        attendance: &Attendance,
+        run: impl FnOnce(Option<FitState>) -> Result<Solution, FitError>,
+    ) -> Result<Solution, FitError> {
+        let solution = match self.watch.recall(&attendance.name, attendance.limit) {
+            Some(Kept::Finished(solution)) => return Ok(solution),
+            Some(Kept::Underway(state)) => run(Some(state))?,
+            None => run(None)?,
+        };
+        if solution.outcome != Outcome::Stopped {
+            self.watch.finished(&attendance.name, &solution);
+        }
+        Ok(solution)
     }
 }
 

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Which heads are global and which local.
+/// Which heads are global and which local, and what holds the logits down.
+///
+/// The arms from `qk-norm` on have every head global and name one [`Stabiliser`]; the key
+/// `stabilisers` puts any of them beside any layout of heads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arm {
@@ -13,6 +16,55 @@ pub enum Arm {
     Ls,
     /// Every head local: the ablation.
     LocalOnly,
+    /// Whole layers in turn: the first local, the second global, and so on (as in Gemma 2,
+    /// arXiv 2408.00118).
+    LayerAlternating,
+    /// [`Stabiliser::QkNorm`].
+    QkNorm,
+    /// [`Stabiliser::SigmaReparam`].
+    SigmaReparam,
+    /// [`Stabiliser::Softcap`].
+    Softcap,
+    /// [`Stabiliser::QkClip`].
+    QkClip,
+    /// [`Stabiliser::ZLoss`].
+    ZLoss,
+}
+
+impl Arm {
+    /// The stabiliser that the arm stands for.
+    pub(super) fn stabiliser(self) -> Option<Stabiliser> {
+        match self {
+            Self::Mhsa | Self::Ls | Self::LocalOnly | Self::LayerAlternating => None,
+            Self::QkNorm => Some(Stabiliser::QkNorm),
+            Self::SigmaReparam => Some(Stabiliser::SigmaReparam),
+            Self::Softcap => Some(Stabiliser::Softcap),
+            Self::QkClip => Some(Stabiliser::QkClip),
+            Self::ZLoss => Some(Stabiliser::ZLoss),
+        }
+    }
+}
+
+/// What others do against growing logits. Logits are logged as QKᵀ/√D of the queries and keys that
+/// attention gets, so after `qk-norm` and before `softcap`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stabiliser {
+    /// softmax(LN(XW_Q) LN(XW_K)ᵀ / √D): queries and keys layer-normalised over a head's D
+    /// channels, with gains that the layer's heads share (Dehghani et al. 2023, arXiv 2302.05442).
+    QkNorm,
+    /// Ŵ = γ/σ(W) · W with σ(W) the spectral norm and γ a learned scalar that starts at 1 (Zhai et
+    /// al. 2023, arXiv 2303.06296), for each matrix of a block; the tied embedding stays as it is.
+    /// σ(W) is ‖Wv‖, with one step of power iteration on v after each training step.
+    SigmaReparam,
+    /// z ← c tanh(z/c) on the attention logits, c the key `softcap` (Gemma 2, arXiv 2408.00118).
+    Softcap,
+    /// After each step, W_Q and W_K of a head whose largest logit S in that step exceeded τ, the
+    /// key `qk_clip`, are each scaled by √(τ/S) (QK-Clip: Kimi K2, arXiv 2507.20534).
+    QkClip,
+    /// ς · mean (log Z)² beside the cross-entropy, Z = Σ e^z over the output logits and ς the key
+    /// `z_loss` (PaLM: Chowdhery et al. 2022, arXiv 2204.02311).
+    ZLoss,
 }
 
 /// How the model knows where a token stands.
@@ -21,16 +73,12 @@ pub enum Arm {
 pub enum Positions {
     /// One learned vector for each of the `context` positions, added to the token's.
     Learned,
-}
-
-/// How a text becomes tokens. The synthetic corpus has symbols of its own and ignores it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TextVocabulary {
-    /// One token a byte: 256 symbols.
-    Byte,
-    /// One token a character: the text's distinct characters, in code point order.
-    Characters,
+    /// Rotary: channels 2i and 2i + 1 of a query or key at position t turn by the angle
+    /// t · 10000^(−2i/D), so that a logit depends on the distance alone (Su et al. 2021,
+    /// arXiv 2104.09864). D must be even.
+    Rope,
+    /// None: the causal mask alone tells.
+    None,
 }
 
 /// The learning rate after warm-up.

@@ -40,6 +40,35 @@ pub enum LmError {
         /// How many one window of context + 1 tokens needs.
         needed: usize,
     },
+    /// A folder without a text.
+    #[error("{} has no file that ends in .txt or .txt.zst", folder.display())]
+    NoTexts {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// Fewer documents than splits.
+    #[error(
+        "{documents} documents are too few to divide by valid_fraction and test_fraction: add some, set a fraction lower, or give one file, which is split by position"
+    )]
+    TooFewDocuments {
+        /// How many there are.
+        documents: usize,
+    },
+    /// A byte-pair vocabulary that could not be trained, used or read.
+    #[error("byte-pair vocabulary: {why}")]
+    Bpe {
+        /// What went wrong.
+        why: String,
+    },
+    /// Tokens that could not be written.
+    #[error("the tokens of the text could not be written: {0}; check that the disk has room")]
+    Tokens(#[source] io::Error),
+    /// A file of tokens that was written and could not be read back.
+    #[error("{}: not as it was written; check the disk", path.display())]
+    Unkept {
+        /// The file.
+        path: PathBuf,
+    },
     /// A text that cannot be made into characters.
     #[error("the text is not UTF-8 at byte {byte}: convert it, or set vocabulary=byte")]
     NotUtf8 {

@@ -2,15 +2,35 @@
 
 use candle_core::{Device, Tensor};
 
-use super::{LmError, Model};
+use super::{LmError, Model, Tokens, Vocabulary};
 
 /// The loss of a model on windows of a text.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Evaluation {
     /// Tokens predicted.
     pub tokens: u64,
+    /// The bytes of the text that they stand for; 0 where they have no written form.
+    pub bytes: u64,
     /// Mean cross-entropy, in nats a token.
     pub loss_nats: f64,
+}
+
+impl Evaluation {
+    /// e to the loss: perplexity per token.
+    pub fn perplexity(&self) -> f64 {
+        self.loss_nats.exp()
+    }
+
+    /// The loss in nats a byte, by which vocabularies can be compared: the sum over all tokens, an
+    /// end of a document among them, over the bytes of the text; none where there are no bytes.
+    pub fn loss_nats_per_byte(&self) -> Option<f64> {
+        (self.bytes > 0).then(|| self.loss_nats * self.tokens as f64 / self.bytes as f64)
+    }
+
+    /// e to the loss per byte.
+    pub fn perplexity_per_byte(&self) -> Option<f64> {
+        self.loss_nats_per_byte().map(f64::exp)
+    }
 }
 
 /// The mean loss of `model` over `batches` batches of `batch_size` windows, at least one of each,
@@ -21,7 +41,8 @@ pub struct Evaluation {
 /// A text shorter than one context + 1 tokens, or a token that the model's vocabulary lacks.
 pub fn evaluate(
     model: &Model,
-    text: &[u32],
+    vocabulary: &Vocabulary,
+    text: Tokens<'_>,
     batches: usize,
     batch_size: usize,
 ) -> Result<Evaluation, LmError> {
@@ -34,26 +55,152 @@ pub fn evaluate(
     let windows = batches * batch_size;
     let gaps = (windows - 1).max(1);
     let starts: Vec<usize> = (0..windows).map(|i| i * last / gaps).collect();
-    let mut total = 0.0;
+    let mut sum = Sum::default();
     for starts in starts.chunks(batch_size) {
-        let (inputs, targets) = batch(text, starts, context)?;
-        let loss = model.predict(&inputs)?.loss(&targets)?;
-        total += f64::from(loss.to_scalar::<f32>()?);
+        sum.add(model, vocabulary, text, starts, context)?;
     }
-    Ok(Evaluation { tokens: (windows * context) as u64, loss_nats: total / batches as f64 })
+    Ok(sum.mean())
 }
 
-/// The windows of `context` tokens at `starts`, (B, T), and the tokens that follow each, (B·T).
+/// The mean loss of `model` over all of `documents`: each is read in windows of a context, one
+/// after another without overlap, the last one as long as what is left. So every token but a
+/// document's first is predicted once, from what precedes it in its window alone; the first tokens
+/// of a window have little to go by, which makes the loss an upper bound of what a sliding window
+/// would give.
+///
+/// `advanced` is told of the bytes predicted so far.
+///
+/// # Errors
+/// Documents of one token or none, a token that the vocabulary lacks, or what `documents` fails with.
+pub fn evaluate_whole(
+    model: &Model,
+    vocabulary: &Vocabulary,
+    documents: impl Iterator<Item = Result<Vec<u32>, LmError>>,
+    batch_size: usize,
+    advanced: &dyn Fn(u64),
+) -> Result<Evaluation, LmError> {
+    let context = model.shape().context;
+    let mut sum = Sum::default();
+    for document in documents {
+        let document = document?;
+        let text = Tokens::from(&document[..]);
+        let predicted = text.len().saturating_sub(1);
+        let whole: Vec<usize> = (0..predicted / context).map(|window| window * context).collect();
+        for starts in whole.chunks(batch_size.max(1)) {
+            sum.add(model, vocabulary, text, starts, context)?;
+            advanced(sum.bytes);
+        }
+        let left = predicted % context;
+        if left > 0 {
+            sum.add(model, vocabulary, text, &[predicted - left], left)?;
+            advanced(sum.bytes);
+        }
+    }
+    if sum.tokens == 0 {
+        return Err(LmError::TextTooShort { part: "the text", tokens: 0, needed: 2 });
+    }
+    Ok(sum.mean())
+}
+
+/// Losses and bytes added up over batches.
+#[derive(Default)]
+struct Sum {
+    tokens: u64,
+    bytes: u64,
+    loss_nats: f64,
+}
+
+impl Sum {
+    /// Adds the windows of `length` tokens at `starts`.
+    fn add(
+        &mut self,
+        model: &Model,
+        vocabulary: &Vocabulary,
+        text: Tokens<'_>,
+        starts: &[usize],
+        length: usize,
+    ) -> Result<(), LmError> {
+        let (inputs, targets) = batch(text, starts, length)?;
+        let loss = model.predict(&inputs)?.loss(&targets)?;
+        let tokens = (starts.len() * length) as u64;
+        self.loss_nats += f64::from(loss.to_scalar::<f32>()?) * tokens as f64;
+        self.tokens += tokens;
+        for start in starts {
+            let predicted = text.range(start + 1..start + 1 + length);
+            self.bytes += predicted.iter().map(|t| u64::from(vocabulary.bytes_of(t))).sum::<u64>();
+        }
+        Ok(())
+    }
+
+    fn mean(&self) -> Evaluation {
+        let Self { tokens, bytes, loss_nats } = *self;
+        Evaluation { tokens, bytes, loss_nats: loss_nats / tokens as f64 }
+    }
+}
+
+/// The windows of `length` tokens at `starts`, (B, T), and the tokens that follow each, (B·T).
 pub(super) fn batch(
-    text: &[u32],
+    text: Tokens<'_>,
     starts: &[usize],
-    context: usize,
+    length: usize,
 ) -> Result<(Tensor, Tensor), LmError> {
     let windows = |shift: usize| -> Vec<u32> {
-        let window = |start: &usize| &text[start + shift..][..context];
-        starts.iter().flat_map(window).copied().collect()
+        let window = |start: &usize| text.range(start + shift..start + shift + length).iter();
+        starts.iter().flat_map(window).collect()
     };
-    let inputs = Tensor::from_vec(windows(0), (starts.len(), context), &Device::Cpu)?;
-    let targets = Tensor::from_vec(windows(1), starts.len() * context, &Device::Cpu)?;
+    let inputs = Tensor::from_vec(windows(0), (starts.len(), length), &Device::Cpu)?;
+    let targets = Tensor::from_vec(windows(1), starts.len() * length, &Device::Cpu)?;
     Ok((inputs, targets))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lm::{ModelShape, Positions, Symbols};
+    use crate::target::HeadKind;
+
+    #[test]
+    fn the_whole_is_every_token_but_the_first_once() {
+        let shape = ModelShape {
+            vocabulary_size: 256,
+            context: 4,
+            d_model: 8,
+            heads: vec![vec![HeadKind::Global; 2]],
+            positions: Positions::Learned,
+            qk_norm: false,
+            sigma_reparam: false,
+            softcap: None,
+        };
+        let model = Model::new(shape, 0.5, 3).unwrap();
+        let vocabulary = Vocabulary { symbols: Symbols::Bytes, has_end: false };
+        let document: Vec<u32> = (0..12).map(|i| i * i % 251).collect();
+        let loss = |from: usize, length: usize| {
+            let (inputs, targets) = batch(Tokens::from(&document[..]), &[from], length).unwrap();
+            let loss = model.predict(&inputs).unwrap().loss(&targets).unwrap();
+            f64::from(loss.to_scalar::<f32>().unwrap()) * length as f64
+        };
+        let sum = loss(0, 4) + loss(4, 4) + loss(8, 3);
+        for batch_size in [1, 8] {
+            let documents = [Ok(document.clone()), Ok(vec![7]), Ok(document.clone())].into_iter();
+            let last = std::cell::Cell::new(0);
+            let found =
+                evaluate_whole(&model, &vocabulary, documents, batch_size, &|done| last.set(done))
+                    .unwrap();
+            assert_eq!((found.tokens, found.bytes, last.get()), (22, 22, 22));
+            let off = (found.loss_nats - sum / 11.0).abs();
+            assert!(off < 1e-6, "{off}");
+            assert_eq!(found.loss_nats_per_byte(), Some(found.loss_nats));
+        }
+        let one = std::iter::once(Ok(vec![7]));
+        let error = evaluate_whole(&model, &vocabulary, one, 1, &|_| {}).unwrap_err().to_string();
+        assert!(error.contains("needs 2"), "{error}");
+    }
+
+    #[test]
+    fn the_loss_per_byte_spreads_the_sum_over_the_bytes() {
+        let found = Evaluation { tokens: 10, bytes: 40, loss_nats: 4.0 };
+        assert_eq!(found.loss_nats_per_byte(), Some(1.0));
+        assert_eq!(found.perplexity_per_byte(), Some(1f64.exp()));
+        assert_eq!(Evaluation { bytes: 0, ..found }.loss_nats_per_byte(), None);
+    }
 }

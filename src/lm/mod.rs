@@ -17,11 +17,14 @@ mod tensor_file;
 mod trainer;
 mod weights;
 
-pub use choices::{Arm, Dtype, Positions, Schedule, TextVocabulary};
-pub use corpus::{Corpus, SyntheticCorpus, Vocabulary};
+pub use attention::{AttentionEvaluator, AttentionPass};
+pub use choices::{Arm, Dtype, Positions, Schedule, Stabiliser};
+pub use corpus::{
+    Bpe, Corpus, Symbols, SyntheticCorpus, TextVocabulary, Texts, Tokens, Vocabulary,
+};
 pub use definition::TrainDefinition;
 pub use error::LmError;
-pub use evaluation::{Evaluation, evaluate};
+pub use evaluation::{Evaluation, evaluate, evaluate_whole};
 pub use model::{Forward, HeadProbe, HeadStatistics, Model, ModelShape};
 pub use records::{EvalRecord, HeadRecord, Outcome, Recorder, Split, StepRecord, TrainSummary};
 pub use trainer::Trainer;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{LmError, Trainer};
+use super::{Evaluation, LmError, Trainer};
 use crate::target::HeadKind;
 
 /// A part of the corpus.
@@ -10,16 +10,22 @@ use crate::target::HeadKind;
 pub enum Split {
     /// The part that the model learns from.
     Train,
-    /// The part held out.
+    /// The part held out for the evaluations during training.
     Valid,
+    /// The part that training never looks at.
+    Test,
 }
 
 impl Split {
-    /// The name that files use: `train` or `valid`.
+    /// Every split, in the order in which tokens are stored.
+    pub const ALL: [Self; 3] = [Self::Train, Self::Valid, Self::Test];
+
+    /// The name that files use: `train`, `valid` or `test`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Train => "train",
             Self::Valid => "valid",
+            Self::Test => "test",
         }
     }
 }
@@ -69,12 +75,8 @@ pub struct EvalRecord {
     pub step: usize,
     /// The split.
     pub split: Split,
-    /// Tokens predicted.
-    pub tokens: u64,
-    /// Mean cross-entropy, in nats a token.
-    pub loss_nats: f64,
-    /// e to the loss.
-    pub perplexity: f64,
+    /// What was found.
+    pub evaluation: Evaluation,
 }
 
 /// Takes the records of a run as they come. Each method does nothing unless it is written; an
@@ -111,6 +113,14 @@ pub trait Recorder {
     fn checkpoint(&mut self, _trainer: &Trainer) -> Result<(), LmError> {
         Ok(())
     }
+
+    /// At the steps of `keep_checkpoints`, before any [`Self::checkpoint`] of the same step.
+    ///
+    /// # Errors
+    /// Where the weights could not be saved.
+    fn keep(&mut self, _trainer: &Trainer) -> Result<(), LmError> {
+        Ok(())
+    }
 }
 
 /// Keeps nothing.
@@ -121,7 +131,8 @@ impl Recorder for () {}
 pub enum Outcome {
     /// All its steps were taken.
     Completed,
-    /// The loss or the gradient of a step was not finite; its update was not made.
+    /// The loss or the gradient of a step was not finite, and its update was not made; or the loss
+    /// was above `diverged_above`.
     Diverged {
         /// The step, from 1.
         step: usize,

@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::tensor_file::{Named, TensorFile};
-use super::{LmError, ModelShape};
+use super::{LmError, ModelShape, Positions};
 
 /// One named variable.
 pub(super) struct Weight {
@@ -27,39 +27,82 @@ struct Plan {
     start: Start,
 }
 
-/// Every weight of a model, in the order in which its start is drawn, normals with the standard
-/// deviation `normal`. Matrices are stored as
-/// inputs × outputs.
+/// The matrices of a block, by name, and their inputs and outputs for C channels.
+fn matrices(c: usize) -> [(&'static str, usize, usize); 6] {
+    [
+        ("attention.query", c, c),
+        ("attention.key", c, c),
+        ("attention.value", c, c),
+        ("attention.output", c, c),
+        ("mlp.input", c, 4 * c),
+        ("mlp.output", 4 * c, c),
+    ]
+}
+
+/// Every trained weight of a model, in the order in which its start is drawn, normals with the
+/// standard deviation `normal`. Matrices are stored as inputs × outputs.
 fn plan(shape: &ModelShape, normal: f32) -> Vec<Plan> {
     let c = shape.d_model;
     // As in GPT-2, the projections that end on the residual stream are scaled down by the root of
     // how many there are.
-    let residual = normal / (2.0 * shape.layers as f32).sqrt();
+    let residual = normal / (2.0 * shape.layers() as f32).sqrt();
     let matrix = |name: String, rows: usize, columns: usize, deviation: f32| Plan {
         name,
         dimensions: vec![rows, columns],
         start: Start::Normal { deviation },
     };
-    let gain = |name: String| Plan { name, dimensions: vec![c], start: Start::Ones };
-    let mut all = vec![
-        matrix("token_embedding".into(), shape.vocabulary_size, c, normal),
-        matrix("position_embedding".into(), shape.context, c, normal),
-    ];
-    for layer in 0..shape.layers {
-        let name = |part: &str| format!("layers.{layer}.{part}");
-        all.extend([
-            gain(name("attention.norm")),
-            matrix(name("attention.query"), c, c, normal),
-            matrix(name("attention.key"), c, c, normal),
-            matrix(name("attention.value"), c, c, normal),
-            matrix(name("attention.output"), c, c, residual),
-            gain(name("mlp.norm")),
-            matrix(name("mlp.input"), c, 4 * c, normal),
-            matrix(name("mlp.output"), 4 * c, c, residual),
-        ]);
+    let gain =
+        |name: String, size: usize| Plan { name, dimensions: vec![size], start: Start::Ones };
+    let mut all = vec![matrix("token_embedding".into(), shape.vocabulary_size, c, normal)];
+    if shape.positions == Positions::Learned {
+        all.push(matrix("position_embedding".into(), shape.context, c, normal));
     }
-    all.push(gain("norm".into()));
+    for layer in 0..shape.layers() {
+        let name = |part: &str| format!("layers.{layer}.{part}");
+        all.extend([gain(name("attention.norm"), c), gain(name("mlp.norm"), c)]);
+        if shape.qk_norm {
+            let d = shape.d_head();
+            all.extend([
+                gain(name("attention.query_norm"), d),
+                gain(name("attention.key_norm"), d),
+            ]);
+        }
+        for (part, inputs, outputs) in matrices(c) {
+            let deviation = if part.ends_with("output") { residual } else { normal };
+            all.push(matrix(name(part), inputs, outputs, deviation));
+            if shape.sigma_reparam {
+                all.push(gain(name(&format!("{part}.gain")), 1));
+            }
+        }
+    }
+    all.push(gain("norm".into(), c));
     all
+}
+
+/// The names of the matrices whose spectral norm is tracked, and the lengths of their vectors.
+fn tracked(shape: &ModelShape) -> Vec<(String, usize)> {
+    let layers = if shape.sigma_reparam { shape.layers() } else { 0 };
+    let names = |layer: usize| {
+        matrices(shape.d_model)
+            .map(|(part, _, outputs)| (format!("layers.{layer}.{part}"), outputs))
+    };
+    (0..layers).flat_map(names).collect()
+}
+
+/// A vector v that is no trained weight but part of a model's state: power iteration on it gives
+/// the spectral norm ‖Wv‖ of a matrix.
+pub(super) struct SingularVector {
+    /// The matrix's name.
+    pub(super) of: String,
+    pub(super) vector: Weight,
+}
+
+impl SingularVector {
+    fn new(of: String, data: Vec<f32>) -> Result<Self, LmError> {
+        let length = data.len();
+        let variable = Var::from_vec(data, length, &Device::Cpu)?;
+        Ok(Self { vector: Weight { name: format!("{of}.singular_vector"), variable }, of })
+    }
 }
 
 /// Draws a model's start from `seed`, with normals of standard deviation `deviation`.
@@ -88,10 +131,32 @@ pub(super) fn initial(
         .collect()
 }
 
+/// The vectors of a model at its start: all alike, before any iteration.
+pub(super) fn initial_vectors(shape: &ModelShape) -> Result<Vec<SingularVector>, LmError> {
+    let even = |(of, outputs): (String, usize)| {
+        SingularVector::new(of, vec![1.0 / (outputs as f32).sqrt(); outputs])
+    };
+    tracked(shape).into_iter().map(even).collect()
+}
+
+/// The vectors of a model of `shape` out of a file.
+pub(super) fn vectors_from_file(
+    shape: &ModelShape,
+    file: &mut TensorFile,
+) -> Result<Vec<SingularVector>, LmError> {
+    let mut read = |(of, outputs): (String, usize)| {
+        let data = file.take(&format!("{of}.singular_vector"), &[outputs])?;
+        SingularVector::new(of, data)
+    };
+    tracked(shape).into_iter().map(&mut read).collect()
+}
+
 /// The weights, ready to be written.
-pub(super) fn named(weights: &[Weight]) -> Result<Vec<Named>, LmError> {
+pub(super) fn named<'a>(
+    weights: impl IntoIterator<Item = &'a Weight>,
+) -> Result<Vec<Named>, LmError> {
     weights
-        .iter()
+        .into_iter()
         .map(|weight| {
             Ok(Named {
                 name: weight.name.clone(),

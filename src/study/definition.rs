@@ -35,7 +35,7 @@ pub struct StudyDefinition {
 #[derive(Clone, Debug)]
 pub enum StudyWork {
     /// Fits over a grid.
-    Fit(FitStudy),
+    Fit(Box<FitStudy>),
     /// Training runs.
     Train(TrainStudy),
 }
@@ -199,7 +199,7 @@ impl StudyDefinition {
             )));
         }
         let work = match top.kind.as_str() {
-            "fit" => StudyWork::Fit(fit_study(&top).map_err(wrong)?),
+            "fit" => StudyWork::Fit(Box::new(fit_study(&top).map_err(wrong)?)),
             "train" => StudyWork::Train(train_study(&top).map_err(wrong)?),
             other => {
                 let near = nearest(other, &["fit", "train"]);

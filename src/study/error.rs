@@ -50,6 +50,9 @@ pub enum StudyError {
     /// A fit that cannot be set up.
     #[error(transparent)]
     Fit(#[from] FitError),
+    /// A text that cannot be read.
+    #[error(transparent)]
+    Text(#[from] crate::lm::LmError),
     /// A filter that is no regular expression.
     #[error("--filter {pattern:?}: {why}")]
     Filter {

@@ -134,7 +134,7 @@ impl FitCell {
         let label = FrontierLabel { target: self.family.label(), seed: Some(self.seed) };
         let rows = match &self.goal {
             FitGoal::Caps(caps) => {
-                let points = frontier(&problem, caps, self.search, |_| ())?;
+                let points = frontier(&problem, caps, self.search, &())?;
                 let wall_time_s = started.elapsed().as_secs_f64() / points.len() as f64;
                 frontier_rows(
                     &problem,
@@ -147,7 +147,7 @@ impl FitCell {
             FitGoal::Tolerances(tolerances) => {
                 let mut rows = Vec::new();
                 for &tolerance in tolerances {
-                    let found = needed_logit(&problem, tolerance, self.search)?;
+                    let found = needed_logit(&problem, tolerance, self.search, &())?;
                     let wall_time_s = started.elapsed().as_secs_f64();
                     rows.push(needed_row(&problem, &label, tolerance, &found, wall_time_s));
                 }

@@ -109,6 +109,9 @@ pub const EVALUATION_COLUMNS: &Columns = &[
     ("tokens", Integer),
     ("loss_nats", Number),
     ("perplexity", Number),
+    ("bytes", Integer),
+    ("loss_nats_per_byte", Number),
+    ("perplexity_per_byte", Number),
 ];
 
 /// The columns of `rows.csv` of a study of fits.

@@ -25,6 +25,9 @@ pub trait Observer: Sync {
     fn cell_finished(&self, _cell: &str, _outcome: &str) {}
 }
 
+/// The folder of tokens beside the studies' own.
+const TOKENS: &str = "tokens";
+
 enum Work {
     Fit(Box<FitCell>),
     Train(Box<TrainCell>),
@@ -44,6 +47,8 @@ pub struct Plan {
     /// The study's name, with the text's where there is one.
     name: String,
     folder: PathBuf,
+    /// The folder that the tokens of texts are kept in.
+    tokens: PathBuf,
     /// The text's path, where training runs read one.
     text: String,
     cells: Vec<Cell>,
@@ -78,7 +83,8 @@ pub struct SweepSummary {
 impl Plan {
     /// The cells of `definition`, of which those matching `filter` are kept, against the rows in
     /// `data/STUDY/`. With a `text`, training runs read it in place of the synthetic corpus, and the
-    /// study's name and folder carry the text's name.
+    /// study's name and folder carry the text's name; with a `valid_text`, that is what they are
+    /// evaluated on.
     ///
     /// # Errors
     /// A filter that is no regular expression or matches nothing, rows that cannot be read, a folder
@@ -88,9 +94,10 @@ impl Plan {
         data: &Path,
         filter: Option<&str>,
         text: Option<&Path>,
+        valid_text: Option<&Path>,
     ) -> Result<Self, StudyError> {
         let text_path = text.map_or_else(String::new, |path| path.display().to_string());
-        let text = text.map(TextSource::read).transpose()?;
+        let text = text.map(|text| TextSource::read(text, valid_text)).transpose()?;
         let (name, columns, mut cells) = match &definition.work {
             StudyWork::Fit(study) => {
                 let cells = FitCell::all(study).into_iter().map(|(key, cell)| Cell {
@@ -118,6 +125,7 @@ impl Plan {
         };
         let order: Vec<String> = cells.iter().map(|cell| cell.key.clone()).collect();
         let folder = data.join(&name);
+        let tokens = data.join(TOKENS);
         let store = Store::read(&folder, &columns)?;
         if let Some(pattern) = filter {
             let regex = regex::Regex::new(pattern).map_err(|e| StudyError::Filter {
@@ -136,6 +144,7 @@ impl Plan {
             definition: definition.clone(),
             name,
             folder,
+            tokens,
             text: text_path,
             cells,
             order,
@@ -209,8 +218,8 @@ impl Plan {
         let threads_each = (sweep.threads / workers).max(1);
         let next = AtomicUsize::new(0);
         let failed_to_write = AtomicBool::new(false);
-        let Self { name, folder, cells, order, store, .. } = self;
-        let (cells, folder) = (&*cells, &*folder);
+        let Self { name, folder, tokens, cells, order, store, .. } = self;
+        let (cells, folder, tokens) = (&*cells, &*folder, &*tokens);
         std::thread::scope(|scope| {
             let (sender, receiver) = mpsc::channel();
             for _ in 0..workers {
@@ -224,7 +233,7 @@ impl Plan {
                         };
                         let cell = &cells[place];
                         sweep.observer.cell_started(&cell.key);
-                        let rows = cell.measure(folder, threads_each, sweep);
+                        let rows = cell.measure(folder, tokens, threads_each, sweep);
                         if sender.send((place, rows)).is_err() {
                             break;
                         }
@@ -294,6 +303,7 @@ impl Cell {
     fn measure(
         &self,
         folder: &Path,
+        tokens: &Path,
         threads: usize,
         sweep: &Sweep<'_>,
     ) -> Result<Option<Vec<Row>>, String> {
@@ -309,7 +319,8 @@ impl Cell {
             }
             Work::Train(cell) => {
                 let advanced = |share: f64| sweep.observer.advanced(share * self.cost_s);
-                cell.run(&folder.join(&self.key), sweep.stop, &advanced).map_err(|e| e.to_string())
+                let folder = folder.join(&self.key);
+                cell.run(&folder, tokens, sweep.stop, &advanced).map_err(|e| e.to_string())
             }
         };
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| pool.install(run)))

@@ -6,31 +6,35 @@ use std::sync::atomic::AtomicBool;
 
 use super::definition::TrainStudy;
 use super::row::Row;
-use super::train_run::train;
+use super::train_run::{Begin, train};
 use super::{StudyError, TrainError};
-use crate::digest::sha256;
-use crate::lm::{Corpus, Outcome, TrainDefinition};
+use crate::lm::{Corpus, Outcome, StepRecord, Texts, TrainDefinition};
+use crate::target::HeadKind;
 
-/// A text to train on.
+/// Texts to train on.
 #[derive(Clone, Debug)]
 pub(super) struct TextSource {
-    /// The file's name without its ending, fit for a folder's name.
+    /// The file's or folder's name without its ending, fit for a folder's name.
     pub name: String,
     path: String,
-    bytes: Arc<Vec<u8>>,
-    sha256: String,
+    texts: Arc<Texts>,
 }
 
 impl TextSource {
-    pub fn read(path: &Path) -> Result<Self, StudyError> {
-        let bytes = std::fs::read(path).map_err(|e| StudyError::read(path, e))?;
-        let stem = path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
+    pub fn read(path: &Path, valid: Option<&Path>) -> Result<Self, StudyError> {
+        let name = path.file_name().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
+        let stem = match path.is_dir() {
+            true => &name,
+            false => {
+                let unpacked = name.strip_suffix(".zst").unwrap_or(&name);
+                unpacked.rsplit_once('.').map_or(unpacked, |(stem, _)| stem)
+            }
+        };
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' };
         Ok(Self {
             name: stem.chars().map(plain).collect(),
             path: path.display().to_string(),
-            sha256: sha256(&bytes),
-            bytes: Arc::new(bytes),
+            texts: Arc::new(Texts::find(path, valid)?),
         })
     }
 }
@@ -60,7 +64,7 @@ impl TrainCell {
     /// All that the run's numbers depend on, as text.
     pub fn settings(&self) -> String {
         let corpus = match &self.text {
-            Some(text) => text.sha256.clone(),
+            Some(text) => format!("{} {:?}", text.texts.sha256(), text.texts.valid_sha256()),
             None => format!("{:?}", self.definition.corpus),
         };
         format!("{:?} {corpus}", self.definition)
@@ -74,12 +78,13 @@ impl TrainCell {
         let seen: usize = d
             .head_kinds()
             .iter()
+            .flatten()
             .map(|kind| match kind {
-                crate::target::HeadKind::Global => d.context / 2,
-                crate::target::HeadKind::Local { window } => (*window).min(d.context),
+                HeadKind::Global => d.context / 2,
+                HeadKind::Local { window } => (*window).min(d.context),
             })
             .sum();
-        let attention = 2.0 * (d.layers * seen * d.d_model / d.heads) as f64;
+        let attention = 2.0 * (seen * d.d_model / d.heads) as f64;
         tokens * 6.0 * (dense + attention) / SUSTAINED_FLOPS
     }
 
@@ -97,10 +102,10 @@ impl TrainCell {
         row.set("layers", d.layers);
         row.set("d_model", d.d_model);
         row.set("heads", d.heads);
-        row.set(
-            "global_heads",
-            d.head_kinds().iter().filter(|kind| **kind == crate::target::HeadKind::Global).count(),
-        );
+        let kinds = d.head_kinds();
+        let global =
+            |kinds: &Vec<HeadKind>| kinds.iter().filter(|kind| **kind == HeadKind::Global).count();
+        row.set("global_heads", kinds.iter().map(global).max().unwrap_or(0));
         row.set("window", d.window);
         row.set("context", d.context);
         row.set("batch", d.batch);
@@ -109,20 +114,26 @@ impl TrainCell {
         row
     }
 
-    /// Trains; none where it was stopped before its end. `advanced` is told each share of the run as
-    /// it passes.
+    /// Trains; none where it was stopped before its end. The tokens of a long text are kept in the
+    /// folder `tokens`. `advanced` is told each share of the run as it passes.
     pub fn run(
         &self,
         folder: &Path,
+        tokens: &Path,
         stop: &AtomicBool,
         advanced: &(dyn Fn(f64) + Sync),
     ) -> Result<Option<Vec<Row>>, TrainError> {
         let (corpus, source) = match &self.text {
-            Some(text) => (Corpus::from_text(&self.definition, &text.bytes)?, text.path.as_str()),
+            Some(text) => {
+                let corpus = Corpus::from_texts(&self.definition, &text.texts, tokens)?;
+                (corpus, text.path.as_str())
+            }
             None => (Corpus::synthetic(&self.definition)?, "synthetic"),
         };
         let share = 1.0 / self.definition.steps as f64;
-        let result = train(&self.definition, &corpus, source, folder, stop, &|_| advanced(share))?;
+        let begin = Begin::Anew;
+        let on_step = |_: &StepRecord| advanced(share);
+        let result = train(&self.definition, &corpus, source, folder, begin, stop, &on_step)?;
         if result.summary.outcome == Outcome::Stopped {
             return Ok(None);
         }

@@ -1,4 +1,4 @@
-"""Twelve training steps of a tiny two-layer model with one global and one local head a layer, in PyTorch.
+"""Twelve training steps of a tiny two-layer model, in PyTorch, for each arm that has its own step.
 
 The losses and gradient norms that tests/replay.rs holds the trainer to. The model starts from the
 weights that rank-study itself draws, so both sides begin at the same point:
@@ -13,61 +13,80 @@ import math
 import sys
 
 import torch
-import torch.nn.functional as F
 from safetensors.torch import load_file
 
-LAYERS, HEADS, WIDTH, CONTEXT, WINDOW = 2, 2, 32, 16, 4
+from decoder import Arm, forward, objective
+
+HEADS, CONTEXT = 2, 16
 STEPS, WARMUP, PEAK, LAST = 12, 3, 1e-2, 0.1
 TEXT = "To be, or not to be, that is the q"
+GLOBAL = [[None, None], [None, None]]
+# As in tests/replay.rs; the threshold is of the heads' largest logit.
+ARMS = {
+    "ls": (Arm([[None, 4], [None, 4]]), None),
+    "qk-clip": (Arm(GLOBAL), 0.2),
+    "sigma-reparam": (Arm(GLOBAL, sigma_reparam=True), None),
+    "z-loss": (Arm(GLOBAL, z_loss=0.1), None),
+}
 
 stored = load_file(sys.argv[1])
-weights = {name: w.double().requires_grad_() for name, w in stored.items() if "moment" not in name}
-
 symbols = sorted(set(TEXT))
 # The training half has context + 1 characters, so every window of the batch of two is the same one.
 tokens = torch.tensor([symbols.index(c) for c in TEXT[: CONTEXT + 1]])
 inputs, targets = tokens[:-1].repeat(2, 1), tokens[1:].repeat(2, 1)
 
-place = torch.arange(CONTEXT)
-causal = place[None, :] <= place[:, None]
-visible = torch.stack([causal, causal & (place[None, :] > place[:, None] - WINDOW)])
+
+def iterate(weights, vectors):
+    """One step of power iteration for every matrix."""
+    for name, v in vectors.items():
+        w = weights[name].detach()
+        v = w.T @ (w @ v)
+        vectors[name] = v / v.norm()
 
 
-def norm(x, gain):
-    return F.layer_norm(x, (WIDTH,), gain, None, 1e-5)
+def clip(weights, largest, threshold):
+    """QK-Clip: heads above the threshold have their queries' and keys' weights scaled."""
+    factors = (threshold / largest.clamp(min=threshold)).sqrt()
+    for layer, heads in enumerate(factors):
+        for part in ("query", "key"):
+            w = weights[f"layers.{layer}.attention.{part}"]
+            with torch.no_grad():
+                w.view(len(w), HEADS, -1).mul_(heads[:, None])
 
 
-def heads(x):
-    return x.view(2, CONTEXT, HEADS, WIDTH // HEADS).transpose(1, 2)
+def steps(arm, threshold):
+    weights = {name: w.double().clone().requires_grad_() for name, w in stored.items() if "moment" not in name}
+    vectors = {}
+    if arm.sigma_reparam:
+        matrices = [name for name, w in weights.items() if w.dim() == 2 and "embedding" not in name]
+        for name in matrices:
+            weights[f"{name}.gain"] = torch.ones(1, dtype=torch.float64, requires_grad=True)
+            vectors[name] = torch.ones(weights[name].shape[1], dtype=torch.float64)
+        for _ in range(100):
+            iterate(weights, vectors)
+    groups = [
+        {"params": [w for w in weights.values() if w.dim() > 1], "weight_decay": 0.1},
+        {"params": [w for w in weights.values() if w.dim() == 1], "weight_decay": 0.0},
+    ]
+    optimiser = torch.optim.AdamW(groups, lr=PEAK, betas=(0.9, 0.99))
+    for step in range(1, STEPS + 1):
+        done = (step - WARMUP) / (STEPS - WARMUP)
+        cosine = LAST + (1 - LAST) * 0.5 * (1 + math.cos(math.pi * done))
+        for group in optimiser.param_groups:
+            group["lr"] = PEAK * (step / WARMUP if step <= WARMUP else cosine)
+        scores, largest = forward(arm, weights, vectors, inputs)
+        value, loss = objective(arm, scores, targets)
+        optimiser.zero_grad()
+        value.backward()
+        length = torch.nn.utils.clip_grad_norm_(list(weights.values()), 1.0)
+        optimiser.step()
+        if threshold:
+            clip(weights, largest, threshold)
+        iterate(weights, vectors)
+        yield loss.item(), length.item()
 
 
-def loss():
-    x = weights["token_embedding"][inputs] + weights["position_embedding"]
-    for layer in range(LAYERS):
-        w = lambda part: weights[f"layers.{layer}.{part}"]
-        y = norm(x, w("attention.norm"))
-        q, k, v = (heads(y @ w(f"attention.{part}")) for part in ("query", "key", "value"))
-        logits = (q @ k.transpose(-1, -2)) / math.sqrt(WIDTH // HEADS)
-        p = logits.masked_fill(~visible, -math.inf).softmax(-1)
-        x = x + (p @ v).transpose(1, 2).reshape(2, CONTEXT, WIDTH) @ w("attention.output")
-        y = norm(x, w("mlp.norm"))
-        x = x + F.gelu(y @ w("mlp.input"), approximate="tanh") @ w("mlp.output")
-    scores = norm(x, weights["norm"]) @ weights["token_embedding"].T
-    return F.cross_entropy(scores.view(-1, len(symbols)), targets.reshape(-1))
-
-
-decayed = [w for w in weights.values() if w.dim() > 1]
-gains = [w for w in weights.values() if w.dim() == 1]
-groups = [{"params": decayed, "weight_decay": 0.1}, {"params": gains, "weight_decay": 0.0}]
-optimiser = torch.optim.AdamW(groups, lr=PEAK, betas=(0.9, 0.99))
-for step in range(1, STEPS + 1):
-    done = (step - WARMUP) / (STEPS - WARMUP)
-    cosine = LAST + (1 - LAST) * 0.5 * (1 + math.cos(math.pi * done))
-    for group in optimiser.param_groups:
-        group["lr"] = PEAK * (step / WARMUP if step <= WARMUP else cosine)
-    value = loss()
-    optimiser.zero_grad()
-    value.backward()
-    length = torch.nn.utils.clip_grad_norm_(list(weights.values()), 1.0)
-    optimiser.step()
-    print(f"    ({value.item():.6f}, {length.item():.6f}),")
+for name, (arm, threshold) in ARMS.items():
+    print(name)
+    for loss, length in steps(arm, threshold):
+        print(f"    ({loss:.6f}, {length:.6f}),")

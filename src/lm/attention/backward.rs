@@ -4,6 +4,7 @@ use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayViewMut1, s};
 use rayon::prelude::*;
 
+use super::Heads;
 use super::head::{Dimensions, Tile, part, scratch, tiles};
 use crate::lm::simd;
 use crate::target::HeadKind;
@@ -34,7 +35,7 @@ pub(super) fn backward(
     arguments: &Arguments,
     log_sum_exp: &[f32],
     dimensions: Dimensions,
-    heads: &[HeadKind],
+    heads: &Heads,
 ) -> [Vec<f32>; 3] {
     let scale = 1.0 / (dimensions.d_head as f32).sqrt();
     let results: Vec<[Array2<f32>; 3]> = (0..dimensions.batch * dimensions.heads)
@@ -48,7 +49,8 @@ pub(super) fn backward(
                 gradient: dimensions.gather(arguments.gradient, index, 1.0),
             };
             let log_sum_exp = &log_sum_exp[index * dimensions.time..][..dimensions.time];
-            one_head(&head, log_sum_exp, heads[index % dimensions.heads], scale)
+            let kind = heads.kinds[index % dimensions.heads];
+            one_head(&head, log_sum_exp, (kind, heads.softcap), scale)
         })
         .collect();
     let mut gradients = [(); 3].map(|()| vec![0.0; dimensions.count()]);
@@ -62,8 +64,14 @@ pub(super) fn backward(
 
 /// With P the probabilities and G the output's gradient: dV = PᵀG, dP = GVᵀ,
 /// dZ = P ∘ (dP − rowsum(P ∘ dP)), dQ = dZ K / √d and dK = dZᵀ Q / √d, tile by tile. The row sum is
-/// that of G ∘ output, so it costs T·D.
-fn one_head(head: &Head, log_sum_exp: &[f32], kind: HeadKind, scale: f32) -> [Array2<f32>; 3] {
+/// that of G ∘ output, so it costs T·D. With a softcap c and capped logits y, dZ also has the
+/// factor 1 − (y/c)², the slope of c tanh(z/c).
+fn one_head(
+    head: &Head,
+    log_sum_exp: &[f32],
+    (kind, softcap): (HeadKind, Option<f32>),
+    scale: f32,
+) -> [Array2<f32>; 3] {
     let (time, d_head) = head.q.dim();
     let [mut dq, mut dk, mut dv] = [(); 3].map(|()| Array2::zeros((time, d_head)));
     let mut probability_scratch = scratch(time, kind);
@@ -87,6 +95,7 @@ fn one_head(head: &Head, log_sum_exp: &[f32], kind: HeadKind, scale: f32) -> [Ar
                 log_sum_exp[row],
                 mean,
                 (&tile, row, kind),
+                softcap,
             );
         }
         general_mat_mul(1.0, &probability.t(), &gradient, 1.0, &mut dv.slice_mut(columns()));
@@ -105,6 +114,7 @@ fn softmax_row(
     log_sum_exp: f32,
     mean: f32,
     (tile, row, kind): (&Tile, usize, HeadKind),
+    softcap: Option<f32>,
 ) {
     let visible = tile.visible(row, kind);
     for hidden in [0..visible.start, visible.end..tile.columns.len()] {
@@ -115,7 +125,11 @@ fn softmax_row(
         (logits.slice_mut(s![visible.clone()]), gradient.slice_mut(s![visible]));
     // Rows of row-major matrices are slices.
     if let (Some(logits), Some(gradient)) = (logits.as_slice_mut(), gradient.as_slice_mut()) {
-        simd::exp_shifted(logits, log_sum_exp);
-        simd::softmax_gradient(gradient, logits, mean);
+        if let Some(cap) = softcap {
+            simd::capped_softmax_gradient(gradient, logits, (log_sum_exp, mean), cap);
+        } else {
+            simd::exp_shifted(logits, log_sum_exp);
+            simd::softmax_gradient(gradient, logits, mean);
+        }
     }
 }

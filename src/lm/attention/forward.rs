@@ -4,8 +4,8 @@ use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, s};
 use rayon::prelude::*;
 
-use super::Found;
 use super::head::{Dimensions, part, scratch, tiles};
+use super::{Found, Heads};
 use crate::lm::model::HeadStatistics;
 use crate::lm::simd;
 use crate::target::HeadKind;
@@ -26,7 +26,7 @@ pub(super) fn forward(
     k: &[f32],
     v: &[f32],
     dimensions: Dimensions,
-    heads: &[HeadKind],
+    heads: &Heads,
 ) -> (Vec<f32>, Found) {
     let scale = 1.0 / (dimensions.d_head as f32).sqrt();
     let results: Vec<HeadForward> = (0..dimensions.batch * dimensions.heads)
@@ -35,7 +35,7 @@ pub(super) fn forward(
             let q = dimensions.gather(q, index, scale);
             let k = dimensions.gather(k, index, 1.0);
             let v = dimensions.gather(v, index, 1.0);
-            one_head(&q, &k, &v, heads[index % dimensions.heads])
+            one_head(&q, &k, &v, heads.kinds[index % dimensions.heads], heads.softcap)
         })
         .collect();
 
@@ -54,7 +54,13 @@ pub(super) fn forward(
     (output, Found { log_sum_exp, statistics })
 }
 
-fn one_head(q: &Array2<f32>, k: &Array2<f32>, v: &Array2<f32>, kind: HeadKind) -> HeadForward {
+fn one_head(
+    q: &Array2<f32>,
+    k: &Array2<f32>,
+    v: &Array2<f32>,
+    kind: HeadKind,
+    softcap: Option<f32>,
+) -> HeadForward {
     let (time, d_head) = q.dim();
     let mut scratch = scratch(time, kind);
     let mut result = HeadForward {
@@ -79,12 +85,14 @@ fn one_head(q: &Array2<f32>, k: &Array2<f32>, v: &Array2<f32>, kind: HeadKind) -
             let mut row = row.slice_mut(s![visible]);
             // A row of a row-major matrix is a slice; were it not, its probabilities would be empty.
             let Some(row) = row.as_slice_mut() else { continue };
+            let extremes = softcap.map(|cap| simd::cap_softly(row, cap));
             let terms = simd::softmax_terms(row);
+            let (min, max) = extremes.unwrap_or((terms.min, terms.max));
             let log_sum = terms.sum.ln();
             inverse_sums.push(1.0 / terms.sum);
             result.log_sum_exp.push(terms.max + log_sum);
-            result.max_logit = result.max_logit.max(terms.max);
-            result.min_logit = result.min_logit.min(terms.min);
+            result.max_logit = result.max_logit.max(max);
+            result.min_logit = result.min_logit.min(min);
             result.entropy_sum += f64::from(log_sum - terms.weighted / terms.sum);
         }
 

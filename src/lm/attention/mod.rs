@@ -8,12 +8,15 @@
 //! unlike theirs, a tile here spans all columns of its rows, so no running rescaling is needed).
 
 mod backward;
+mod evaluator;
 mod forward;
 mod head;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]
 mod tests;
+
+pub use evaluator::{AttentionEvaluator, AttentionPass};
 
 use std::sync::{Arc, OnceLock};
 
@@ -24,12 +27,22 @@ use super::operators::{elements, with_elements};
 use crate::target::HeadKind;
 use head::Dimensions;
 
-/// Softmax(QKᵀ/√D) V for every head over the columns that it sees: causal for a global head, the
-/// last w for a local one.
+/// The heads of one layer.
+#[derive(Clone)]
+pub(super) struct Heads {
+    /// What each sees.
+    pub(super) kinds: Arc<[HeadKind]>,
+    /// The bound c of logits c tanh(z/c), where they have one.
+    pub(super) softcap: Option<f32>,
+}
+
+/// Softmax(Z) V with Z = QKᵀ/√D, or c tanh(QKᵀ/(c√D)) with a softcap, for every head over the
+/// columns that it sees: causal for a global head, the last w for a local one.
 ///
 /// `q`, `k` and `v` have shape (B, T, H, D), float32: (B·T, H·D) activations as a projection
 /// leaves them, so that heads are strided views and nothing is transposed. Returns the output in
-/// the same shape, and each head's statistics over the whole batch.
+/// the same shape, and each head's statistics over the whole batch: its extremes before the softcap,
+/// since those are what grows, and its entropy after it.
 ///
 /// # Errors
 /// Shapes that differ, or a number of heads other than that of `heads`.
@@ -37,7 +50,7 @@ pub(super) fn attention(
     q: &Tensor,
     k: &Tensor,
     v: &Tensor,
-    heads: &Arc<[HeadKind]>,
+    heads: &Heads,
 ) -> Result<(Tensor, Vec<HeadStatistics>)> {
     let found = Arc::new(OnceLock::new());
     let operator = Attention { heads: heads.clone(), found: found.clone() };
@@ -57,15 +70,15 @@ struct Found {
 }
 
 struct Attention {
-    heads: Arc<[HeadKind]>,
+    heads: Heads,
     found: Arc<OnceLock<Found>>,
 }
 
 impl Attention {
     fn dimensions(&self, q: &Shape, k: &Shape, v: &Shape) -> Result<Dimensions> {
         let (batch, time, heads, d_head) = q.dims4()?;
-        if q != k || q != v || heads != self.heads.len() {
-            bail!("attention over {} heads: q {q:?}, k {k:?}, v {v:?}", self.heads.len());
+        if q != k || q != v || heads != self.heads.kinds.len() {
+            bail!("attention over {} heads: q {q:?}, k {k:?}, v {v:?}", self.heads.kinds.len());
         }
         Ok(Dimensions { batch, time, heads, d_head })
     }

@@ -3,21 +3,22 @@
 
 use candle_core::{D, Result, Tensor};
 
+use super::Heads;
 use crate::lm::model::HeadStatistics;
-use crate::target::{HeadKind, Visibility};
+use crate::target::Visibility;
 
 pub(super) fn attention(
     q: &Tensor,
     k: &Tensor,
     v: &Tensor,
-    heads: &[HeadKind],
+    heads: &Heads,
 ) -> Result<(Tensor, Vec<HeadStatistics>)> {
     let (b, t, h, d) = q.dims4()?;
     let [q, k, v] = [q, k, v].map(|x| x.transpose(1, 2).and_then(|x| x.contiguous()));
     let (q, k, v) = (q?, k?, v?);
     let logits = (q.matmul(&k.t()?)? / (d as f64).sqrt())?;
     let mut mask = vec![0.0f32; h * t * t];
-    for (head, kind) in heads.iter().enumerate() {
+    for (head, kind) in heads.kinds.iter().enumerate() {
         for row in 0..t {
             for column in kind.columns(row, t, Visibility::Causal) {
                 mask[(head * t + row) * t + column] = 1.0;
@@ -26,7 +27,11 @@ pub(super) fn attention(
     }
     let mask_tensor = Tensor::from_slice(&mask, (1, h, t, t), q.device())?;
     let hidden = ((&mask_tensor - 1.0)? * 1e9)?;
-    let probabilities = candle_nn::ops::softmax(&logits.broadcast_add(&hidden)?, D::Minus1)?;
+    let capped = match heads.softcap {
+        Some(cap) => ((&logits / f64::from(cap))?.tanh()? * f64::from(cap))?,
+        None => logits.clone(),
+    };
+    let probabilities = candle_nn::ops::softmax(&capped.broadcast_add(&hidden)?, D::Minus1)?;
     let output = probabilities.matmul(&v)?.transpose(1, 2)?.contiguous()?;
 
     let mut statistics = vec![HeadStatistics::EMPTY; h];

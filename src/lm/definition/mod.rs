@@ -1,5 +1,6 @@
 //! What defines a training run: every key, its default, and which values it may take.
 
+mod heads;
 #[cfg(test)]
 mod tests;
 
@@ -7,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::corpus::SyntheticCorpus;
-use super::{Arm, Dtype, LmError, Positions, Schedule, TextVocabulary};
-use crate::target::{HeadKind, nearest::nearest};
+use super::{Arm, Dtype, LmError, Positions, Schedule, Stabiliser, TextVocabulary};
+use crate::target::nearest::nearest;
 
 /// Everything that a training run depends on beside its text.
 ///
@@ -17,8 +18,16 @@ use crate::target::{HeadKind, nearest::nearest};
 /// the same weights and read the same windows of text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrainDefinition {
-    /// Which heads are global and which local.
+    /// Which heads are global and which local, and what holds the logits down.
     pub arm: Arm,
+    /// What holds the logits down beside what `arm` names, for any layout of heads.
+    pub stabilisers: Vec<Stabiliser>,
+    /// The bound c of `softcap`, in nats.
+    pub softcap: f64,
+    /// The threshold τ of `qk-clip`, in nats.
+    pub qk_clip: f64,
+    /// The coefficient ς of `z-loss`.
+    pub z_loss: f64,
     /// Decoder blocks.
     pub layers: usize,
     /// Width of the residual stream; a multiple of `heads`.
@@ -62,12 +71,19 @@ pub struct TrainDefinition {
     pub seed: u64,
     /// Steps between evaluations; there is one at the end in any case.
     pub eval_every: usize,
-    /// Steps between checkpoints, where they are kept.
+    /// Steps between checkpoints, of which the last is kept.
     pub checkpoint_every: usize,
+    /// Steps after which the weights alone are kept for good.
+    pub keep_checkpoints: Vec<usize>,
+    /// A training loss above it, in nats, ends a run as diverged once its warm-up is over; `inf` for
+    /// never.
+    pub diverged_above: f64,
     /// Batches that an evaluation averages: the same windows each time.
     pub eval_batches: usize,
-    /// The last part of the corpus, held out for validation.
+    /// The part of the corpus held out for validation, where it has no text of its own.
     pub valid_fraction: f64,
+    /// The part of the corpus that training never looks at.
+    pub test_fraction: f64,
     /// The synthetic corpus, used where no text is given.
     pub corpus: SyntheticCorpus,
 }
@@ -76,6 +92,10 @@ impl Default for TrainDefinition {
     fn default() -> Self {
         Self {
             arm: Arm::Mhsa,
+            stabilisers: Vec::new(),
+            softcap: 50.0,
+            qk_clip: 100.0,
+            z_loss: 1e-4,
             layers: 3,
             d_model: 64,
             heads: 4,
@@ -98,8 +118,11 @@ impl Default for TrainDefinition {
             seed: 0,
             eval_every: 250,
             checkpoint_every: 500,
+            keep_checkpoints: Vec::new(),
+            diverged_above: f64::INFINITY,
             eval_batches: 16,
             valid_fraction: 0.1,
+            test_fraction: 0.0,
             corpus: SyntheticCorpus::default(),
         }
     }
@@ -171,24 +194,6 @@ impl TrainDefinition {
         Table::try_from(self).map_err(|e| LmError::Definition(e.to_string()))
     }
 
-    /// What each head of a layer sees.
-    pub fn head_kinds(&self) -> Vec<HeadKind> {
-        let global = match self.arm {
-            Arm::Mhsa => self.heads,
-            Arm::Ls => self.global_heads,
-            Arm::LocalOnly => 0,
-        };
-        (0..self.heads)
-            .map(|head| {
-                if head < global {
-                    HeadKind::Global
-                } else {
-                    HeadKind::Local { window: self.window }
-                }
-            })
-            .collect()
-    }
-
     /// Holds every value against what its key may be.
     pub(super) fn check(&self) -> Result<(), LmError> {
         for (key, found) in [
@@ -211,12 +216,7 @@ impl TrainDefinition {
             self.d_model,
             &format!("must be a multiple of heads = {}", self.heads),
         )?;
-        require(
-            self.arm != Arm::Ls || (1..=self.heads).contains(&self.global_heads),
-            "global_heads",
-            self.global_heads,
-            &format!("must be 1 to heads = {} in arm ls; for none, set arm=local-only", self.heads),
-        )?;
+        self.check_arm()?;
         let positive = |x: f64| x.is_finite() && x > 0.0;
         let rate = self.learning_rate;
         require(positive(rate), "learning_rate", rate, "must be above 0")?;
@@ -227,11 +227,20 @@ impl TrainDefinition {
         require((0.0..=1.0).contains(&last), "final_learning_rate", last, "must be 0 to 1")?;
         let decay = self.weight_decay;
         require(decay.is_finite() && decay >= 0.0, "weight_decay", decay, "must be 0 or more")?;
+        for &step in &self.keep_checkpoints {
+            let why = format!("must each be 1 to steps = {}", self.steps);
+            require((1..=self.steps).contains(&step), "keep_checkpoints", step, &why)?;
+        }
+        let limit = self.diverged_above;
+        require(limit > 0.0, "diverged_above", limit, "must be above 0, or inf for never")?;
         for beta in self.betas {
             require((0.0..1.0).contains(&beta), "betas", beta, "must each be 0 or more, below 1")?;
         }
         let valid = self.valid_fraction;
         require(valid > 0.0 && valid < 1.0, "valid_fraction", valid, "must be above 0, below 1")?;
+        let test = self.test_fraction;
+        let why = format!("must be 0 or more, below 1 - valid_fraction = {}", 1.0 - valid);
+        require(test >= 0.0 && valid + test < 1.0, "test_fraction", test, &why)?;
         self.corpus.check()
     }
 }

@@ -1,6 +1,7 @@
 //! A definition: what it reads, what it refuses, and in which words.
 
 use super::*;
+use crate::target::HeadKind;
 
 #[test]
 fn a_definition_reads_back_as_written() {
@@ -12,6 +13,9 @@ fn a_definition_reads_back_as_written() {
         ("weight_decay", "0"),
         ("betas", "[0.9, 0.95]"),
         ("corpus.recall", "0.5"),
+        ("vocabulary", "bpe:8192"),
+        ("keep_checkpoints", "[100, 200]"),
+        ("diverged_above", "12"),
     ] {
         definition.set(key, value).unwrap();
     }
@@ -43,9 +47,18 @@ fn a_wrong_value_is_refused_in_one_line_that_names_its_key() {
         ("dtype", "bfloat16"),
         ("arm", "lsa"),
         ("valid_fraction", "1"),
+        ("test_fraction", "0.9"),
+        ("vocabulary", "bpe:12"),
+        ("keep_checkpoints", "[0]"),
+        ("diverged_above", "nan"),
         ("layers", "three"),
         ("layers", "-1"),
         ("corpus.recall", "1.5"),
+        ("softcap", "0"),
+        ("qk_clip", "-1"),
+        ("z_loss", "0"),
+        ("stabilisers", r#"["layer-norm"]"#),
+        ("positions", "sinusoid"),
     ] {
         let mut definition = TrainDefinition::default();
         let error = definition.set(key, value).unwrap_err().to_string();
@@ -66,12 +79,58 @@ fn the_definitions_that_come_with_the_project_read() {
 }
 
 #[test]
-fn arms_differ_in_their_heads_alone() {
+fn arms_differ_in_their_heads_and_stabilisers() {
+    let global = vec![HeadKind::Global; 4];
+    let local = vec![HeadKind::Local { window: 16 }; 4];
+    let mixed = [&global[..1], &local[1..]].concat();
+    for (arm, layers, stabiliser) in [
+        ("mhsa", [&global; 3], None),
+        ("ls", [&mixed; 3], None),
+        ("local-only", [&local; 3], None),
+        ("layer-alternating", [&local, &global, &local], None),
+        ("qk-norm", [&global; 3], Some(Stabiliser::QkNorm)),
+        ("sigma-reparam", [&global; 3], Some(Stabiliser::SigmaReparam)),
+        ("softcap", [&global; 3], Some(Stabiliser::Softcap)),
+        ("qk-clip", [&global; 3], Some(Stabiliser::QkClip)),
+        ("z-loss", [&global; 3], Some(Stabiliser::ZLoss)),
+    ] {
+        let mut definition = TrainDefinition::default();
+        definition.set("arm", arm).unwrap();
+        assert_eq!(definition.head_kinds().iter().collect::<Vec<_>>(), layers, "{arm}");
+        for each in STABILISERS {
+            assert_eq!(definition.has(each), Some(each) == stabiliser, "{arm}: {each:?}");
+        }
+    }
+}
+
+const STABILISERS: [Stabiliser; 5] = [
+    Stabiliser::QkNorm,
+    Stabiliser::SigmaReparam,
+    Stabiliser::Softcap,
+    Stabiliser::QkClip,
+    Stabiliser::ZLoss,
+];
+
+#[test]
+fn stabilisers_go_with_any_heads_and_with_each_other() {
     let mut definition = TrainDefinition::default();
-    let local = HeadKind::Local { window: 16 };
-    assert_eq!(definition.head_kinds(), [HeadKind::Global; 4]);
     definition.set("arm", "ls").unwrap();
-    assert_eq!(definition.head_kinds(), [HeadKind::Global, local, local, local]);
-    definition.set("arm", "local-only").unwrap();
-    assert_eq!(definition.head_kinds(), [local; 4]);
+    definition.set("stabilisers", r#"["qk-norm", "softcap"]"#).unwrap();
+    assert!(definition.has(Stabiliser::QkNorm) && definition.has(Stabiliser::Softcap));
+    assert_eq!(definition.head_kinds()[0][1], HeadKind::Local { window: 16 });
+    let error = definition.set("arm", "qk-clip").unwrap_err().to_string();
+    assert!(error.starts_with("stabilisers = qk-clip"), "{error}");
+}
+
+#[test]
+fn settings_that_need_each_other_say_so() {
+    for (settings, said) in [
+        ([("positions", "rope"), ("d_model", "60")], "d_model = 60: gives 15 channels a head"),
+        ([("arm", "layer-alternating"), ("layers", "1")], "layers = 1: must be at least 2"),
+    ] {
+        let mut definition = TrainDefinition::default();
+        definition.set(settings[0].0, settings[0].1).unwrap();
+        let error = definition.set(settings[1].0, settings[1].1).unwrap_err().to_string();
+        assert!(error.starts_with(said), "{error}");
+    }
 }

@@ -6,7 +6,8 @@ use ndarray::Array2;
 use super::{LmError, Model};
 use crate::target::HeadKind;
 
-/// One head's queries and keys on one sequence of T tokens: its logits are QKᵀ/√D, in nats.
+/// One head's queries and keys on one sequence of T tokens, as attention gets them: its logits are
+/// QKᵀ/√D, in nats, before any softcap.
 #[derive(Clone, Debug)]
 pub struct HeadProbe {
     /// The decoder block, from 0.
@@ -32,7 +33,7 @@ impl Model {
         let mut probes = Vec::new();
         for (layer, block) in self.frozen.blocks.iter().enumerate() {
             let [q, k, _] = block.heads_of(&x, sizes)?;
-            for (head, &kind) in block.heads.iter().enumerate() {
+            for (head, &kind) in block.heads.kinds.iter().enumerate() {
                 let (queries, keys) = (one_head(&q, head)?, one_head(&k, head)?);
                 probes.push(HeadProbe { layer, head, kind, queries, keys });
             }

@@ -5,7 +5,7 @@ use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 use rayon::prelude::*;
 
-use super::{elements, with_elements};
+use super::{elements, matrix, with_elements};
 
 /// Rows of an output that one task computes. Fixed, so that how a product is cut does not depend
 /// on the number of threads.
@@ -42,10 +42,6 @@ impl Linear {
             Stored::OutputsByInputs => weight.reversed_axes(),
         }
     }
-}
-
-fn matrix(data: &[f32], shape: (usize, usize)) -> Result<ArrayView2<'_, f32>> {
-    ArrayView2::from_shape(shape, data).map_err(candle_core::Error::wrap)
 }
 
 /// out = a b, `TASK_ROWS` rows at a time.

@@ -5,19 +5,24 @@
 //! work in one pass each. Reductions over rows go in chunks of a fixed size, added in order, so
 //! results do not depend on the number of threads.
 
-mod cross_entropy;
 mod embedding;
 mod gelu;
 mod layer_norm;
 mod linear;
+mod output_loss;
+mod rotation;
+mod spectral;
 
-pub(super) use cross_entropy::cross_entropy;
-pub(super) use embedding::embed;
+pub(super) use embedding::{add_positions, embed};
 pub(super) use gelu::gelu;
 pub(super) use layer_norm::layer_norm;
 pub(super) use linear::{Stored, linear};
+pub(super) use output_loss::output_loss;
+pub(super) use rotation::{Rotation, rotate};
+pub(super) use spectral::{power_iteration, spectrally_normalised};
 
 use candle_core::{CpuStorage, Layout, Result, Storage, Tensor, WithDType, bail};
+use ndarray::ArrayView2;
 
 /// Rows that one task handles, and that one partial sum covers.
 const CHUNK_ROWS: usize = 64;
@@ -44,4 +49,9 @@ pub(super) fn with_elements<T: WithDType, R>(
         Storage::Cpu(storage) => f(elements(storage, layout)?),
         _ => bail!("this operator runs on the CPU only"),
     }
+}
+
+/// Row-major elements as a matrix.
+fn matrix(data: &[f32], shape: (usize, usize)) -> Result<ArrayView2<'_, f32>> {
+    ArrayView2::from_shape(shape, data).map_err(candle_core::Error::wrap)
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use candle_core::backprop::GradStore;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -15,10 +16,9 @@ use super::evaluation::{batch, evaluate};
 use super::optimiser::AdamW;
 use super::schedule::learning_rate;
 use super::tensor_file::{self, TensorFile};
-use super::weights;
 use super::{
     Corpus, EvalRecord, HeadRecord, HeadStatistics, LmError, Model, ModelShape, Outcome, Recorder,
-    Split, StepRecord, TrainDefinition, TrainSummary,
+    Split, Stabiliser, StepRecord, TrainDefinition, TrainSummary,
 };
 
 /// The generator's stream that windows of text come from; weights come from stream 0, so two arms
@@ -29,6 +29,7 @@ const WINDOW_STREAM: u64 = 1;
 const STEPS: &str = "steps";
 const WALL_TIME: &str = "wall_time_s";
 const WINDOW_POSITION: &str = "window_position";
+const DIVERGED: &str = "diverged";
 
 /// One training run: a model, its optimiser, and where it stands in its steps.
 pub struct Trainer<'a> {
@@ -39,6 +40,8 @@ pub struct Trainer<'a> {
     windows: ChaCha8Rng,
     heads: Vec<Vec<HeadStatistics>>,
     steps: usize,
+    /// Whether the last step ended the run.
+    diverged: bool,
     start: Instant,
     /// Seconds that the run had taken before it was resumed.
     earlier_s: f64,
@@ -64,6 +67,7 @@ impl<'a> Trainer<'a> {
             windows,
             heads: Vec::new(),
             steps: 0,
+            diverged: false,
             start: Instant::now(),
             earlier_s: 0.0,
         })
@@ -83,6 +87,7 @@ impl<'a> Trainer<'a> {
         let mut file = TensorFile::read(path)?;
         let mut trainer = Self::new(definition, corpus)?;
         trainer.steps = file.note(STEPS)?;
+        trainer.diverged = file.note(DIVERGED)?;
         trainer.earlier_s = file.note(WALL_TIME)?;
         trainer.windows.set_word_pos(file.note(WINDOW_POSITION)?);
         trainer.model = Model::from_file(trainer.model.shape().clone(), &mut file)?;
@@ -93,16 +98,17 @@ impl<'a> Trainer<'a> {
 
     /// Writes all that [`Self::resume`] needs, whole or not at all: a safetensors file with the
     /// weights as [`Model::save`] names them, AdamW's moments as the same names with
-    /// `.first_moment` and `.second_moment` after them, and the notes `steps`, `wall_time_s` and
-    /// `window_position`.
+    /// `.first_moment` and `.second_moment` after them, and the notes `steps`, `diverged`,
+    /// `wall_time_s` and `window_position`.
     ///
     /// # Errors
     /// A file that cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), LmError> {
-        let mut tensors = weights::named(self.model.weights())?;
+        let mut tensors = self.model.named()?;
         tensors.extend(self.optimiser.named(self.model.weights())?);
         let notes = HashMap::from([
             (STEPS.to_owned(), self.steps.to_string()),
+            (DIVERGED.to_owned(), self.diverged.to_string()),
             (WALL_TIME.to_owned(), self.wall_time_s().to_string()),
             (WINDOW_POSITION.to_owned(), self.windows.get_word_pos().to_string()),
         ]);
@@ -114,7 +120,7 @@ impl<'a> Trainer<'a> {
         self.earlier_s + self.start.elapsed().as_secs_f64()
     }
 
-    /// Steps taken so far.
+    /// Steps taken so far, that of a divergence included.
     pub fn steps(&self) -> usize {
         self.steps
     }
@@ -129,9 +135,10 @@ impl<'a> Trainer<'a> {
         &self.heads
     }
 
-    /// Steps until the definition's number of them, a loss or gradient that is not finite, or
-    /// `stop`; tells `recorder` of every step, and of an evaluation on the validation split every
-    /// `eval_every` steps and after the last, and of every `checkpoint_every` steps.
+    /// Steps until the definition's number of them, until it diverges, or until `stop`; tells
+    /// `recorder` of every step, of an evaluation on the validation split every `eval_every` steps
+    /// and after the last, of the steps of `keep_checkpoints`, and of every `checkpoint_every` steps.
+    /// A run that has ended already takes no step.
     ///
     /// # Errors
     /// A record that could not be kept.
@@ -142,7 +149,7 @@ impl<'a> Trainer<'a> {
     ) -> Result<TrainSummary, LmError> {
         let mut outcome = Outcome::Completed;
         let mut valid_loss_nats = None;
-        while self.steps < self.definition.steps {
+        while !self.diverged && self.steps < self.definition.steps {
             if stop.load(Ordering::Relaxed) {
                 outcome = Outcome::Stopped;
                 break;
@@ -152,8 +159,8 @@ impl<'a> Trainer<'a> {
             for head in self.head_records() {
                 recorder.head(&head)?;
             }
-            if !record.loss_nats.is_finite() || !record.grad_norm.is_finite() {
-                outcome = Outcome::Diverged { step: record.step };
+            if self.has_diverged(&record) {
+                self.diverged = true;
                 valid_loss_nats = None;
                 break;
             }
@@ -161,11 +168,17 @@ impl<'a> Trainer<'a> {
             if last || self.steps.is_multiple_of(self.definition.eval_every) {
                 let record = self.evaluate(Split::Valid)?;
                 recorder.eval(&record)?;
-                valid_loss_nats = Some(record.loss_nats);
+                valid_loss_nats = Some(record.evaluation.loss_nats);
+            }
+            if self.definition.keep_checkpoints.contains(&self.steps) {
+                recorder.keep(self)?;
             }
             if self.steps.is_multiple_of(self.definition.checkpoint_every) {
                 recorder.checkpoint(self)?;
             }
+        }
+        if self.diverged {
+            outcome = Outcome::Diverged { step: self.steps };
         }
         Ok(TrainSummary {
             outcome,
@@ -175,6 +188,12 @@ impl<'a> Trainer<'a> {
             max_abs_logit: self.max_abs_logit(),
             wall_time_s: self.wall_time_s(),
         })
+    }
+
+    fn has_diverged(&self, record: &StepRecord) -> bool {
+        let finite = record.loss_nats.is_finite() && record.grad_norm.is_finite();
+        let warmed_up = record.step > self.definition.warmup_steps;
+        !finite || (warmed_up && record.loss_nats > self.definition.diverged_above)
     }
 
     /// One step: a batch of random windows, forward, backward, clip, update. Where the loss or the
@@ -189,13 +208,14 @@ impl<'a> Trainer<'a> {
             (0..self.definition.batch).map(|_| self.windows.random_range(0..last)).collect();
         let (inputs, targets) = batch(text, &starts, self.definition.context)?;
         let forward = self.model.forward(&inputs)?;
-        let loss = forward.loss(&targets)?;
-        let loss_nats = f64::from(loss.to_scalar::<f32>()?);
+        let z_loss =
+            if self.definition.has(Stabiliser::ZLoss) { self.definition.z_loss } else { 0.0 };
+        let (objective, loss_nats) = forward.objective(&targets, z_loss)?;
         self.steps += 1;
         let learning_rate = learning_rate(self.definition, self.steps);
         let grad_norm = if loss_nats.is_finite() {
-            let gradients = loss.backward()?;
-            self.optimiser.step(self.model.weights(), &gradients, learning_rate)?
+            let gradients = objective.backward()?;
+            self.update(&gradients, &forward.heads, learning_rate)?
         } else {
             f64::NAN
         };
@@ -210,6 +230,23 @@ impl<'a> Trainer<'a> {
         })
     }
 
+    /// Moves the weights and what follows them, and returns the gradient's norm before clipping.
+    fn update(
+        &mut self,
+        gradients: &GradStore,
+        heads: &[Vec<HeadStatistics>],
+        learning_rate: f64,
+    ) -> Result<f64, LmError> {
+        let grad_norm = self.optimiser.step(self.model.weights(), gradients, learning_rate)?;
+        if grad_norm.is_finite() {
+            if self.definition.has(Stabiliser::QkClip) {
+                self.model.clip_queries_and_keys(heads, self.definition.qk_clip)?;
+            }
+            self.model.track_spectral_norms()?;
+        }
+        Ok(grad_norm)
+    }
+
     /// The mean loss over `eval_batches` batches of windows spread evenly over a split: the same
     /// ones at every call.
     ///
@@ -217,19 +254,14 @@ impl<'a> Trainer<'a> {
     /// Of the tensor library only.
     pub fn evaluate(&self, split: Split) -> Result<EvalRecord, LmError> {
         let TrainDefinition { eval_batches, batch, .. } = *self.definition;
-        let found = evaluate(&self.model, self.corpus.split(split), eval_batches, batch)?;
-        Ok(EvalRecord {
-            step: self.steps,
-            split,
-            tokens: found.tokens,
-            loss_nats: found.loss_nats,
-            perplexity: found.loss_nats.exp(),
-        })
+        let (vocabulary, text) = (&self.corpus.vocabulary, self.corpus.split(split));
+        let evaluation = evaluate(&self.model, vocabulary, text, eval_batches, batch)?;
+        Ok(EvalRecord { step: self.steps, split, evaluation })
     }
 
     fn head_records(&self) -> impl Iterator<Item = HeadRecord> {
-        let kinds = &self.model.shape().heads;
-        self.heads.iter().enumerate().flat_map(move |(layer, heads)| {
+        let layers = self.heads.iter().zip(&self.model.shape().heads).enumerate();
+        layers.flat_map(move |(layer, (heads, kinds))| {
             heads.iter().zip(kinds).enumerate().map(move |(head, (seen, &kind))| HeadRecord {
                 step: self.steps,
                 layer,

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::*;
-use crate::lm::SyntheticCorpus;
+use crate::lm::{Arm, SyntheticCorpus};
 
 fn tiny() -> TrainDefinition {
     TrainDefinition {
@@ -72,7 +72,7 @@ fn every_step_head_and_evaluation_is_recorded() {
     assert_eq!(kept.heads.len(), 7 * 2 * 2);
     let steps: Vec<usize> = kept.evals.iter().map(|record| record.step).collect();
     assert_eq!(steps, [5, 7]);
-    assert_eq!(summary.valid_loss_nats, Some(kept.evals[1].loss_nats));
+    assert_eq!(summary.valid_loss_nats, Some(kept.evals[1].evaluation.loss_nats));
     let last = kept.heads[24..].iter().map(|head| head.max_abs_logit).fold(0.0, f64::max);
     assert_eq!(summary.max_abs_logit, Some(last));
     for head in &kept.heads {
@@ -96,7 +96,7 @@ fn the_loss_falls_far_below_what_symbol_counts_allow() {
     let definition = TrainDefinition {
         layers: 1,
         steps: 300,
-        arm: crate::lm::Arm::LocalOnly,
+        arm: Arm::LocalOnly,
         window: 4,
         learning_rate: 1e-2,
         corpus: SyntheticCorpus {
@@ -112,7 +112,7 @@ fn the_loss_falls_far_below_what_symbol_counts_allow() {
     let corpus = Corpus::synthetic(&definition).unwrap();
     let text = corpus.split(Split::Train);
     let mut counts = vec![0.0f64; corpus.vocabulary.size()];
-    for &token in text {
+    for token in text.iter() {
         counts[token as usize] += 1.0 / text.len() as f64;
     }
     let unigram: f64 = counts.iter().filter(|&&p| p > 0.0).map(|p| -p * p.ln()).sum();
@@ -130,6 +130,32 @@ fn a_learning_rate_out_of_all_bounds_diverges_as_an_outcome() {
     let Outcome::Diverged { step } = summary.outcome else { panic!("{summary:?}") };
     assert_eq!(kept.steps.len(), step);
     assert_eq!(summary.valid_loss_nats, None);
+}
+
+#[test]
+fn a_loss_above_the_threshold_ends_the_run_once_warm_up_is_over() {
+    let definition = TrainDefinition { diverged_above: 1.0, warmup_steps: 3, ..tiny() };
+    let (summary, kept) = run(&definition);
+    assert_eq!(summary.outcome, Outcome::Diverged { step: 4 });
+    assert!(kept.steps.iter().all(|step| step.loss_nats > 1.0), "{:?}", kept.steps);
+    assert_eq!((kept.steps.len(), kept.evals.len()), (4, 0));
+    let (summary, _) = run(&TrainDefinition { diverged_above: 100.0, ..definition });
+    assert_eq!(summary.outcome, Outcome::Completed);
+}
+
+#[test]
+fn a_diverged_run_that_is_resumed_takes_no_step() {
+    let definition = TrainDefinition { diverged_above: 1.0, warmup_steps: 3, ..tiny() };
+    let corpus = Corpus::synthetic(&definition).unwrap();
+    let never = AtomicBool::new(false);
+    let mut trainer = Trainer::new(&definition, &corpus).unwrap();
+    let ended = trainer.run(&mut (), &never).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("checkpoint.safetensors");
+    trainer.save(&path).unwrap();
+    let mut resumed = Trainer::resume(&definition, &corpus, &path).unwrap();
+    let summary = resumed.run(&mut (), &never).unwrap();
+    assert_eq!((summary.outcome, summary.steps), (ended.outcome, 4));
 }
 
 #[test]
@@ -168,13 +194,19 @@ fn the_run_does_not_depend_on_the_number_of_threads() {
 
 #[test]
 fn a_resumed_run_is_the_same_run() {
+    for arm in [Arm::Mhsa, Arm::SigmaReparam] {
+        resumes(arm);
+    }
+}
+
+fn resumes(arm: Arm) {
     struct At5(std::path::PathBuf);
     impl Recorder for At5 {
         fn checkpoint(&mut self, trainer: &Trainer) -> Result<(), LmError> {
             if trainer.steps() == 5 { trainer.save(&self.0) } else { Ok(()) }
         }
     }
-    let definition = TrainDefinition { checkpoint_every: 5, ..tiny() };
+    let definition = TrainDefinition { arm, checkpoint_every: 5, ..tiny() };
     let corpus = Corpus::synthetic(&definition).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("checkpoint.safetensors");

@@ -1,33 +1,16 @@
-//! `rank-study bench`: how long one evaluation takes.
+//! `rank-study bench fit`: one evaluation of the fit's objective and gradient.
 
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use clap::{Args, Subcommand};
+use clap::Args;
 use rank_study::{
     Evaluator, Factors, Family, Layout, Parameters, Precision, Problem, Target, Visibility,
     peak_rss_bytes, read_factors,
 };
 
-/// Time what the program spends its time on
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Example:
-  rank-study bench fit --n 2048 --rank 64 --dtype f32 --threads 2")]
-pub struct BenchArgs {
-    #[command(subcommand)]
-    what: What,
-    /// Nothing on standard error but errors
-    #[arg(long, global = true)]
-    quiet: bool,
-}
-
-#[derive(Subcommand, Debug)]
-enum What {
-    Fit(FitBench),
-}
+use super::{at_least_one, held, median_seconds, pool};
 
 /// The cap of the logits in nats, and the slope of its penalty.
 const PENALTY: (f64, f64) = (4.0, 0.1);
@@ -41,7 +24,7 @@ Examples:
 
 The target is a dirichlet-band of the window, the objective kl_nats plus the penalty of logits
 over 4 nats with slope 0.1.")]
-struct FitBench {
+pub(super) struct FitBench {
     /// Sequence length
     #[arg(long)]
     n: usize,
@@ -78,16 +61,9 @@ struct FitBench {
 ///
 /// # Errors
 /// Sizes, a layout, a dtype or files that are wrong.
-pub fn run(args: &BenchArgs) -> Result<()> {
-    let What::Fit(what) = &args.what;
-    fit(what, args.quiet)
-}
-
-fn fit(args: &FitBench, quiet: bool) -> Result<()> {
+pub(super) fn run(args: &FitBench, quiet: bool) -> Result<()> {
     let precision: Precision = args.dtype.parse().context("--dtype")?;
-    if args.repeats == 0 {
-        bail!("--repeats is 0; give at least 1");
-    }
+    at_least_one("--repeats", args.repeats)?;
     let target = match &args.target {
         Some(path) => Target::read(path, Visibility::Causal).context("--target")?,
         None => {
@@ -103,11 +79,7 @@ fn fit(args: &FitBench, quiet: bool) -> Result<()> {
     let problem = Problem::new(target, layout, args.rank).context("--rank")?;
     let factors: Option<Factors> =
         args.factors.as_deref().map(read_factors).transpose().context("--factors")?;
-    let threads = args.threads.unwrap_or_else(rayon::current_num_threads);
-    if threads == 0 {
-        bail!("--threads is 0; give at least 1");
-    }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("--threads")?;
+    let (threads, pool) = pool(args.threads)?;
     if !quiet {
         eprintln!(
             "timing {} evaluations after one that is not timed, threads: {threads}",
@@ -135,10 +107,7 @@ fn fit(args: &FitBench, quiet: bool) -> Result<()> {
         });
         writeln!(out, "{object}")?;
     } else {
-        let mib = peak_rss_bytes().map_or_else(String::new, |bytes| {
-            format!(", at most {:.0} MiB held", bytes as f64 / f64::from(1 << 20))
-        });
-        writeln!(out, "{:.3} ms an evaluation{mib}", 1e3 * eval_s)?;
+        writeln!(out, "{:.3} ms an evaluation{}", 1e3 * eval_s, held())?;
     }
     Ok(())
 }
@@ -153,14 +122,9 @@ fn time(
     let mut evaluator =
         Evaluator::new(problem, precision, factors, PENALTY).context("--factors")?;
     let value = evaluator.evaluate();
-    let mut times: Vec<f64> = (0..repeats)
-        .map(|_| {
-            let started = Instant::now();
-            evaluator.evaluate();
-            started.elapsed().as_secs_f64()
-        })
-        .collect();
-    times.sort_by(f64::total_cmp);
-    let median = 0.5 * (times[(repeats - 1) / 2] + times[repeats / 2]);
+    let median = median_seconds(repeats, || {
+        evaluator.evaluate();
+        Ok(())
+    })?;
     Ok((median, value, evaluator.gradient().to_vec()))
 }

@@ -1,0 +1,103 @@
+//! `rank-study bench attention`: the attention operator alone.
+
+use std::io::Write as _;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use rank_study::{AttentionEvaluator, Layout, peak_rss_bytes};
+
+use super::{at_least_one, held, median, pool};
+
+/// The attention operator alone: one layer forward and backward, with every head's logits watched
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  rank-study bench attention --layout 6xglobal --context 2048 --threads 2
+  rank-study bench attention --layout global+5xlocal:50 --context 8192 --json
+
+Queries, keys, values and the output's gradient are normal.")]
+pub(super) struct AttentionBench {
+    /// The heads
+    #[arg(long, default_value = "6xglobal")]
+    layout: String,
+    /// Sequences
+    #[arg(long, default_value_t = 1, value_name = "B")]
+    batch: usize,
+    /// Tokens in a sequence
+    #[arg(long, default_value_t = 2048, value_name = "T")]
+    context: usize,
+    /// Channels of a head
+    #[arg(long, default_value_t = 32, value_name = "D")]
+    d_head: usize,
+    /// Bound c of logits c tanh(z/c); no bound where none is given
+    #[arg(long, value_name = "C")]
+    softcap: Option<f32>,
+    /// Threads; all cores where none are given
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Evaluations timed, after two that are not
+    #[arg(long, default_value_t = 20, value_name = "R")]
+    repeats: usize,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Evaluations before the clock starts.
+const WARM_UP: usize = 2;
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// A layout or sizes that are wrong.
+pub(super) fn run(args: &AttentionBench, quiet: bool) -> Result<()> {
+    for (flag, found) in [
+        ("--repeats", args.repeats),
+        ("--batch", args.batch),
+        ("--context", args.context),
+        ("--d-head", args.d_head),
+    ] {
+        at_least_one(flag, found)?;
+    }
+    let layout: Layout = args.layout.parse().context("--layout")?;
+    let sizes = (args.batch, args.context, args.d_head);
+    let evaluator =
+        AttentionEvaluator::new(&layout, sizes, args.softcap, 0).context("--softcap")?;
+    let (threads, pool) = pool(args.threads)?;
+    if !quiet {
+        eprintln!("timing {} evaluations after {WARM_UP}, threads: {threads}", args.repeats);
+    }
+    let (forward_s, backward_s) = pool.install(|| time(&evaluator, args.repeats))?;
+    let attention_s = forward_s + backward_s;
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        let object = serde_json::json!({
+            "attention_s": attention_s, "forward_s": forward_s, "backward_s": backward_s,
+            "peak_rss_bytes": peak_rss_bytes(), "layout": args.layout, "batch": args.batch,
+            "context": args.context, "d_head": args.d_head, "softcap": args.softcap,
+            "threads": threads, "repeats": args.repeats, "version": env!("CARGO_PKG_VERSION"),
+        });
+        writeln!(out, "{object}")?;
+    } else {
+        let [forward, backward] = [forward_s, backward_s].map(|s| 1e3 * s);
+        writeln!(out, "forward {forward:.2} ms, backward {backward:.2} ms{}", held())?;
+    }
+    Ok(())
+}
+
+/// The medians of forward and backward, in seconds.
+fn time(evaluator: &AttentionEvaluator, repeats: usize) -> Result<(f64, f64)> {
+    let (mut forward, mut backward) = (Vec::new(), Vec::new());
+    for repeat in 0..WARM_UP + repeats {
+        let started = Instant::now();
+        let pass = evaluator.forward()?;
+        let between = Instant::now();
+        pass.backward()?;
+        if repeat >= WARM_UP {
+            forward.push((between - started).as_secs_f64());
+            backward.push(between.elapsed().as_secs_f64());
+        }
+    }
+    Ok((median(forward), median(backward)))
+}

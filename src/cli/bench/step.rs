@@ -1,0 +1,159 @@
+//! `rank-study bench step`: one training step.
+
+use std::io::Write as _;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use rank_study::{Corpus, SyntheticCorpus, TrainDefinition, Trainer, peak_rss_bytes};
+
+use super::{at_least_one, held, median_seconds, pool};
+
+/// One training step, forward, backward, clip and update, as the trainer runs it
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  rank-study bench step --arm mhsa --batch 4 --context 512 --threads 2
+  rank-study bench step --arm ls --batch 1 --context 4096 --set positions=rope --json
+
+The text is random tokens; the time of a step does not depend on them.")]
+pub(super) struct StepBench {
+    /// The arm: mhsa, ls, local-only, layer-alternating, or a stabiliser's name
+    #[arg(long, default_value = "mhsa", value_name = "ARM")]
+    arm: String,
+    /// Sequences in a step
+    #[arg(long, default_value_t = 1, value_name = "B")]
+    batch: usize,
+    /// Tokens in a sequence
+    #[arg(long, default_value_t = 2048, value_name = "T")]
+    context: usize,
+    /// Decoder blocks
+    #[arg(long, default_value_t = 6, value_name = "L")]
+    layers: usize,
+    /// Width of the residual stream
+    #[arg(long, default_value_t = 192, value_name = "D")]
+    d_model: usize,
+    /// Attention heads in a layer
+    #[arg(long, default_value_t = 6, value_name = "H")]
+    heads: usize,
+    /// Symbols of the vocabulary
+    #[arg(long, default_value_t = 8192, value_name = "V")]
+    vocab: usize,
+    /// Tokens that a local head sees
+    #[arg(long, default_value_t = 50, value_name = "W")]
+    window: usize,
+    /// Another key of a training definition; may be given more than once
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Where it runs: cpu
+    #[arg(long, default_value = "cpu", value_name = "NAME")]
+    device: String,
+    /// Arithmetic: f32
+    #[arg(long, default_value = "f32", value_name = "NAME")]
+    dtype: String,
+    /// Threads; all cores where none are given
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Steps timed, after two that are not
+    #[arg(long, default_value_t = 10, value_name = "R")]
+    repeats: usize,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Symbols that the random text needs beside its keys and values, and those two at the least.
+const LEAST_VOCABULARY: usize = 6;
+/// Steps before the clock starts: allocation, page faults, the thread pool.
+const WARM_UP: usize = 2;
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Sizes or names that are wrong, or a device that this build cannot run on.
+pub(super) fn run(args: &StepBench, quiet: bool) -> Result<()> {
+    let definition = definition(args)?;
+    let corpus = Corpus::synthetic(&definition)?;
+    let mut trainer = Trainer::new(&definition, &corpus)?;
+    let (threads, pool) = pool(args.threads)?;
+    if !quiet {
+        eprintln!("timing {} steps after {WARM_UP}, threads: {threads}", args.repeats);
+    }
+    let mut loss_nats = f64::NAN;
+    let step_s = pool.install(|| {
+        let mut step = || {
+            loss_nats = trainer.step()?.loss_nats;
+            Ok(())
+        };
+        for _ in 0..WARM_UP {
+            step()?;
+        }
+        median_seconds(args.repeats, step)
+    })?;
+    if !loss_nats.is_finite() {
+        bail!(
+            "the loss of the last step is {loss_nats}, so nothing was updated; lower --set learning_rate=…"
+        );
+    }
+    let tokens_per_s = (args.batch * args.context) as f64 / step_s;
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        let object = serde_json::json!({
+            "step_s": step_s, "tokens_per_s": tokens_per_s, "peak_rss_bytes": peak_rss_bytes(),
+            "loss_nats": loss_nats, "parameters": trainer.model().parameters(),
+            "arm": args.arm, "batch": args.batch, "context": args.context, "layers": args.layers,
+            "d_model": args.d_model, "heads": args.heads, "vocab": args.vocab,
+            "window": args.window, "device": args.device, "dtype": args.dtype,
+            "threads": threads, "repeats": args.repeats, "version": env!("CARGO_PKG_VERSION"),
+        });
+        writeln!(out, "{object}")?;
+    } else {
+        let ms = 1e3 * step_s;
+        writeln!(out, "{ms:.1} ms a step, {tokens_per_s:.0} tokens a second{}", held())?;
+    }
+    Ok(())
+}
+
+fn definition(args: &StepBench) -> Result<TrainDefinition> {
+    if args.device != "cpu" {
+        bail!("--device {}: this build runs on cpu", args.device);
+    }
+    if args.dtype != "f32" {
+        bail!("--dtype {}: a step runs in f32", args.dtype);
+    }
+    at_least_one("--repeats", args.repeats)?;
+    for (flag, found) in
+        [("--layers", args.layers), ("--d-model", args.d_model), ("--heads", args.heads)]
+    {
+        at_least_one(flag, found)?;
+    }
+    if args.vocab < LEAST_VOCABULARY {
+        bail!("--vocab is {}; give at least {LEAST_VOCABULARY}", args.vocab);
+    }
+    // A corpus of nothing but look-ups has uniform tokens and no table to draw.
+    let keys = (args.vocab - 4) / 2;
+    let corpus = SyntheticCorpus {
+        tokens: 20 * (args.context + 1),
+        alphabet: 2,
+        recall: 1.0,
+        keys,
+        values: args.vocab - 4 - keys,
+        ..SyntheticCorpus::default()
+    };
+    let mut definition = TrainDefinition {
+        batch: args.batch,
+        context: args.context,
+        layers: args.layers,
+        d_model: args.d_model,
+        heads: args.heads,
+        window: args.window,
+        corpus,
+        ..TrainDefinition::default()
+    };
+    definition.set("arm", &args.arm).context("--arm")?;
+    for set in &args.sets {
+        let (key, value) =
+            set.split_once('=').with_context(|| format!("--set {set}: write KEY=VALUE"))?;
+        definition.set(key.trim(), value.trim()).with_context(|| format!("--set {set}"))?;
+    }
+    Ok(definition)
+}

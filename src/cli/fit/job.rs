@@ -1,0 +1,289 @@
+//! One search, watched: its progress is shown, what it finds is saved as it finds it, and where it is
+//! ended it can go on.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rank_study::{
+    FRONTIER_COLUMNS, FitLedger, FitName, FitProgress, FitState, FrontierLabel, FrontierPoint,
+    Kept, LowerBounds, Manifest, Observer as _, Problem, Row, SearchOptions, Solution, StudyError,
+    Watch, frontier, frontier_rows, needed_logit, needed_row, search_settings, to_csv,
+    write_factors,
+};
+
+use crate::cli::progress::Progress;
+use crate::cli::sweep::stop_at_interrupt;
+
+/// How often a fit that is under way is kept, at least.
+const KEEP_EVERY: Duration = Duration::from_secs(60);
+/// A fit that took less is not kept: to do it again is as quick.
+const WORTH_KEEPING: Duration = Duration::from_secs(1);
+/// How often what is shown changes, in milliseconds.
+const SHOW_EVERY_MS: u64 = 200;
+
+/// What a search is for.
+pub enum Goal {
+    /// The least kl_nats within each cap.
+    Caps(Vec<f64>),
+    /// The least max_abs_logit that reaches a kl_nats.
+    Tolerance(f64),
+}
+
+/// Where a search's files go, and what they call its target.
+pub struct Place<'a> {
+    pub out: &'a Path,
+    pub target: String,
+    pub quiet: bool,
+}
+
+/// Searches, or goes on with the search that the folder holds, to the end; returns its rows.
+pub fn run(
+    problem: &Problem,
+    goal: &Goal,
+    options: SearchOptions,
+    place: &Place<'_>,
+) -> Result<Vec<Row>> {
+    let (caps, tolerance) = match goal {
+        Goal::Caps(caps) => (caps.as_slice(), None),
+        Goal::Tolerance(tolerance) => (&[][..], Some(*tolerance)),
+    };
+    let out = place.out;
+    let unfinished = out.join("unfinished");
+    if out.join("frontier.csv").exists() && !unfinished.exists() {
+        bail!("--out {} already holds a frontier.csv; name another folder", out.display());
+    }
+    std::fs::create_dir_all(out)
+        .and_then(|()| tempfile::tempfile_in(out))
+        .with_context(|| format!("--out {} cannot be written", out.display()))?;
+    let ledger = FitLedger::open(&unfinished, &search_settings(problem, caps, tolerance, &options))
+        .context("--out")?;
+    let path = out.join("manifest.toml");
+    let mut manifest = if path.exists() {
+        Manifest::read(&path).context("--out")?
+    } else {
+        Manifest::begin(rayon::current_num_threads(), &options.precision.to_string())
+    };
+    manifest.more.insert("target".to_owned(), place.target.clone().into());
+    manifest.more.insert("seed".to_owned(), (options.seed as i64).into());
+    manifest.more.insert("starts".to_owned(), (options.starts as i64).into());
+    let progress = Progress::new(options.most_iterations(caps.len().max(1)) as f64, place.quiet);
+    progress.within("setting up".to_owned());
+    let stop = stop_at_interrupt("stopping, and keeping what was found")?;
+    let job = Job {
+        problem,
+        options,
+        out,
+        label: FrontierLabel { target: place.target.clone(), seed: None },
+        ledger: &ledger,
+        progress: &progress,
+        stop,
+        started: Instant::now(),
+        earlier_s: manifest.wall_time_s,
+        shown_ms: AtomicU64::new(0),
+        underway: Mutex::default(),
+        saved: Mutex::default(),
+        failed: Mutex::default(),
+    };
+    let rows = match goal {
+        Goal::Caps(caps) => {
+            let points = frontier(problem, caps, options, &job).context("--caps")?;
+            job.save(&points).context("--out")?
+        }
+        Goal::Tolerance(tolerance) => job.needed(*tolerance)?,
+    };
+    progress.finish();
+    let failed = lock(&job.failed).take();
+    let stopped = stop.load(Ordering::Relaxed) && failed.is_none();
+    manifest.end(job.started.elapsed().as_secs_f64());
+    manifest.write(&path).context("--out")?;
+    failed.map_or(Ok(()), Err).context("--out")?;
+    if stopped {
+        let out = out.display();
+        bail!("stopped: {out}/frontier.csv has the best so far; run the same command to go on");
+    }
+    ledger.remove().context("--out")?;
+    Ok(rows)
+}
+
+struct Job<'a> {
+    problem: &'a Problem,
+    options: SearchOptions,
+    out: &'a Path,
+    label: FrontierLabel,
+    ledger: &'a FitLedger,
+    progress: &'a Progress,
+    stop: &'a AtomicBool,
+    started: Instant,
+    /// Seconds that the search had taken before it was gone on with.
+    earlier_s: f64,
+    /// When the progress was last shown, in milliseconds after the start.
+    shown_ms: AtomicU64,
+    underway: Mutex<HashMap<FitName, Underway>>,
+    saved: Mutex<Saved<'a>>,
+    /// The first error that a save met.
+    failed: Mutex<Option<StudyError>>,
+}
+
+/// One fit at work.
+struct Underway {
+    began: Instant,
+    kept: Instant,
+    /// Its iterations at most.
+    limit: usize,
+    /// Its iterations that the progress counts.
+    counted: usize,
+}
+
+/// What was computed for the rows and written beside them.
+#[derive(Default)]
+struct Saved<'a> {
+    bounds: Option<LowerBounds<'a>>,
+    /// By place: the cap and kl_nats whose factors are on the disk.
+    factors: Vec<Option<(f64, f64)>>,
+}
+
+impl Watch for Job<'_> {
+    fn recall(&self, fit: &FitName, limit: usize) -> Option<Kept> {
+        let kept = self.ledger.read(fit).unwrap_or_else(|error| {
+            self.progress.say(&format!("warning: {error}; {fit} begins anew"));
+            None
+        });
+        let counted = match &kept {
+            Some(Kept::Finished(_)) => {
+                self.progress.advanced(limit as f64);
+                return kept;
+            }
+            Some(Kept::Underway(state)) => state.iterations,
+            None => 0,
+        };
+        self.progress.advanced(counted as f64);
+        let now = Instant::now();
+        lock(&self.underway)
+            .insert(fit.clone(), Underway { began: now, kept: now, limit, counted });
+        kept
+    }
+
+    fn goes_on(&self, at: &FitProgress<'_>, state: &dyn Fn() -> FitState) -> bool {
+        let stopped = self.stop.load(Ordering::Relaxed);
+        let (new, keep) = {
+            let mut underway = lock(&self.underway);
+            let Some(fit) = underway.get_mut(at.fit) else {
+                return !stopped;
+            };
+            let new = at.iterations - fit.counted;
+            fit.counted = at.iterations;
+            let keep = stopped || fit.kept.elapsed() >= KEEP_EVERY;
+            if keep {
+                fit.kept = Instant::now();
+            }
+            (new, keep)
+        };
+        if keep {
+            self.note(self.ledger.write_underway(at.fit, &state()));
+        }
+        self.show(at);
+        self.progress.advanced(new as f64);
+        !stopped && lock(&self.failed).is_none()
+    }
+
+    fn finished(&self, fit: &FitName, solution: &Solution) {
+        let Some(Underway { began, limit, counted, .. }) = lock(&self.underway).remove(fit) else {
+            return;
+        };
+        self.progress.advanced(limit.saturating_sub(counted) as f64);
+        if began.elapsed() >= WORTH_KEEPING {
+            self.note(self.ledger.write_finished(fit, solution));
+        }
+    }
+
+    fn improved(&self, points: &[FrontierPoint]) {
+        let now: Vec<_> = points.iter().map(reached).collect();
+        if lock(&self.saved).factors == now {
+            return;
+        }
+        self.note(self.save(points).map(|_| ()));
+        let line: Vec<String> =
+            now.into_iter().flatten().map(|(cap, kl)| format!("{cap}: {kl:.6}")).collect();
+        let elapsed = self.started.elapsed().as_secs_f64();
+        self.progress.say(&format!("[{elapsed:.1} s] kl_nats by cap  {}", line.join("  ")));
+    }
+}
+
+impl<'a> Job<'a> {
+    fn show(&self, at: &FitProgress<'_>) {
+        let now = self.started.elapsed().as_millis() as u64;
+        let shown = self.shown_ms.load(Ordering::Relaxed);
+        if now < shown + SHOW_EVERY_MS || self.shown_ms.swap(now, Ordering::Relaxed) != shown {
+            return;
+        }
+        let FitProgress { fit, cap, iterations, limit, value } = *at;
+        self.progress.within(format!(
+            "fit {fit}, iteration {iterations} of {limit}: about {value:.6} nats within {cap:.4}"
+        ));
+    }
+
+    fn note(&self, done: Result<(), StudyError>) {
+        if let Err(error) = done {
+            lock(&self.failed).get_or_insert(error);
+        }
+    }
+
+    /// Writes the rows of a frontier, and the factors that are new; returns the rows.
+    fn save(&self, points: &[FrontierPoint]) -> Result<Vec<Row>, StudyError> {
+        let wall_time_s = self.wall_time_s() / points.len() as f64;
+        let Saved { bounds, factors } = &mut *lock(&self.saved);
+        let bounds = bounds.get_or_insert_with(|| LowerBounds::new(self.problem));
+        let mut rows = frontier_rows(self.problem, &self.label, points, bounds, wall_time_s);
+        factors.resize(points.len(), None);
+        for ((row, point), on_disk) in rows.iter_mut().zip(points).zip(factors) {
+            if let Some(best) = &point.best {
+                let folder = Path::new("factors").join(format!("cap-{}", point.cap));
+                if *on_disk != reached(point) {
+                    write_factors(&self.out.join(&folder), &best.solution.factors)?;
+                    *on_disk = reached(point);
+                }
+                row.set("factors", folder.display());
+            }
+        }
+        self.write(&rows)?;
+        Ok(rows)
+    }
+
+    fn needed(&self, tolerance: f64) -> Result<Vec<Row>> {
+        let found =
+            needed_logit(self.problem, tolerance, self.options, self).context("--tolerance")?;
+        let mut row = needed_row(self.problem, &self.label, tolerance, &found, self.wall_time_s());
+        if let Some(best) = &found.best {
+            let folder: PathBuf = ["factors", &format!("tolerance-{tolerance}")].iter().collect();
+            write_factors(&self.out.join(&folder), &best.solution.factors).context("--out")?;
+            row.set("factors", folder.display());
+        }
+        self.write(std::slice::from_ref(&row)).context("--out")?;
+        Ok(vec![row])
+    }
+
+    fn write(&self, rows: &[Row]) -> Result<(), StudyError> {
+        let path = self.out.join("frontier.csv");
+        to_csv(FRONTIER_COLUMNS, rows.iter())
+            .and_then(|bytes| rank_study::write_whole(&path, &bytes))
+            .map_err(|source| StudyError::Write { path, source })
+    }
+
+    fn wall_time_s(&self) -> f64 {
+        self.earlier_s + self.started.elapsed().as_secs_f64()
+    }
+}
+
+/// The cap and the best kl_nats of a point that has one.
+fn reached(point: &FrontierPoint) -> Option<(f64, f64)> {
+    point.best.as_ref().map(|best| (point.cap, best.solution.kl_nats))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What a panicking thread left is whole between two statements.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

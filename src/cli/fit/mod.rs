@@ -1,0 +1,137 @@
+//! `rank-study fit`: fits low-rank logits to one target.
+
+mod job;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use rank_study::{Layout, Problem, Row, SearchOptions, check_cap, check_tolerance};
+
+use self::job::{Goal, Place};
+use super::family::FamilyFlags;
+
+/// Fit low-rank logits to a target: the least error within each cap, or the least logit for an error
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  rank-study fit --family dirichlet-band --window 32 --n 128 --rank 8 --caps 4,8,16 --out fits/band
+  rank-study fit --target attention.npy --rank 16 --tolerance 0.05 --out fits/mine
+  rank-study fit --target attention.npy --rank 8 --layout local:24+global --caps 4,8 --out fits/split
+
+DIR/frontier.csv has one row a cap; DIR/factors/ holds the queries, keys and head weights of each
+row as .npy, from which anyone can compute kl_nats and max_abs_logit again. Stop it at any time: the
+rows hold the best so far, and the same command goes on from there.")]
+pub struct FitArgs {
+    /// Head dimension d: the rank of Q·Kᵀ
+    #[arg(long, value_name = "D")]
+    rank: usize,
+    /// Bounds on |logit|, in nats, separated by commas: the least kl_nats within each
+    #[arg(
+        long,
+        value_name = "L,…",
+        value_delimiter = ',',
+        allow_negative_numbers = true,
+        group = "goal"
+    )]
+    caps: Vec<f64>,
+    /// One bound on |logit|, in nats
+    #[arg(long, value_name = "L", allow_negative_numbers = true, group = "goal")]
+    max_logit: Option<f64>,
+    /// An error in kl_nats: the least max |logit| that reaches it
+    #[arg(long, value_name = "EPS", allow_negative_numbers = true, group = "goal")]
+    tolerance: Option<f64>,
+    /// Heads joined by +, each global or local:W, with Nx for repeats
+    #[arg(long, default_value = "global")]
+    layout: String,
+    /// Independent starts; the best of them is the row
+    #[arg(long, value_name = "N", default_value_t = SearchOptions::default().starts)]
+    seeds: usize,
+    /// Arithmetic of the search: f32 or f64; rows are computed in f64 from the factors in either case
+    #[arg(long, default_value = "f64", value_name = "NAME")]
+    dtype: String,
+    /// With one cap, end as soon as some fit has this kl_nats within it
+    #[arg(long, value_name = "KL", allow_negative_numbers = true, conflicts_with = "tolerance")]
+    stop_at: Option<f64>,
+    /// Folder for frontier.csv, the factors and the manifest
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Print the rows as one JSON array instead of a table
+    #[arg(long)]
+    json: bool,
+    /// Nothing on standard error but errors
+    #[arg(long)]
+    quiet: bool,
+    // Last, because its help heading holds for all that follows.
+    #[command(flatten)]
+    family: FamilyFlags,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// A target, rank, cap or layout that is wrong; a folder that cannot be written; Ctrl-C, after all
+/// that was found is saved.
+pub fn run(args: &FitArgs) -> Result<()> {
+    let caps: Vec<f64> = args.caps.iter().copied().chain(args.max_logit).collect();
+    if caps.is_empty() && args.tolerance.is_none() {
+        bail!("say what to fit: --caps 4,8,16 or --max-logit 8 or --tolerance 0.05");
+    }
+    let flag = if args.max_logit.is_some() { "--max-logit" } else { "--caps" };
+    caps.iter().try_for_each(|&cap| check_cap(cap)).context(flag)?;
+    args.tolerance.map_or(Ok(()), check_tolerance).context("--tolerance")?;
+    if args.seeds == 0 {
+        bail!("--seeds is 0; give at least 1");
+    }
+    if let Some(kl_nats) = args.stop_at {
+        check_tolerance(kl_nats).context("--stop-at")?;
+        if caps.len() != 1 {
+            bail!("--stop-at {kl_nats} with {} caps: give one cap to reach it within", caps.len());
+        }
+    }
+    let layout: Layout = args.layout.parse().context("--layout")?;
+    let options = SearchOptions {
+        starts: args.seeds,
+        seed: args.family.seed(),
+        precision: args.dtype.parse().context("--dtype")?,
+        enough: args.stop_at,
+        ..SearchOptions::default()
+    };
+    let problem = Problem::new(args.family.target()?, layout, args.rank).context("--rank")?;
+    let goal = match args.tolerance {
+        Some(tolerance) => Goal::Tolerance(tolerance),
+        None => Goal::Caps(caps),
+    };
+    let place = Place { out: &args.out, target: args.family.label()?, quiet: args.quiet };
+    let rows = job::run(&problem, &goal, options, &place)?;
+    print(&rows, args.json)
+}
+
+/// The rows on standard output, as a table of the columns that one reads first or as JSON.
+fn print(rows: &[Row], json: bool) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    if json {
+        let objects: Vec<_> = rows.iter().map(Row::to_json).collect();
+        writeln!(out, "{}", serde_json::to_string(&objects)?)?;
+        return Ok(());
+    }
+    let shown = [
+        "cap",
+        "kl_nats",
+        "max_abs_logit",
+        "floor_kl_nats",
+        "floor_max_abs_logit",
+        "inflation",
+        "outcome",
+    ];
+    writeln!(out, "{}", shown.map(|name| format!("{name:>20}")).join(""))?;
+    for row in rows {
+        let cell = |name: &str| match row.get(name).parse::<f64>() {
+            Ok(value) => format!("{value:>20.6}"),
+            Err(_) => format!("{:>20}", if row.get(name).is_empty() { "-" } else { row.get(name) }),
+        };
+        writeln!(out, "{}", shown.map(cell).join(""))?;
+    }
+    Ok(())
+}

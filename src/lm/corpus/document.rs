@@ -1,0 +1,119 @@
+//! Documents: where a text lies, what it holds, and how it is read without holding it.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use crate::digest::hexadecimal;
+use crate::lm::LmError;
+
+/// The endings of files that are texts.
+const PLAIN: &str = ".txt";
+const ZSTANDARD: &str = ".txt.zst";
+
+/// One text: a file, or the part of memory that a caller gave.
+#[derive(Clone, Debug)]
+pub(super) struct Document {
+    place: Place,
+    /// Its bytes, unpacked.
+    pub bytes: u64,
+    /// The SHA-256 of its bytes, unpacked.
+    pub sha256: String,
+}
+
+#[derive(Clone, Debug)]
+enum Place {
+    Memory(Arc<[u8]>),
+    File(PathBuf),
+}
+
+impl Document {
+    /// Text that is in memory already.
+    pub fn in_memory(text: &[u8]) -> Self {
+        Self {
+            sha256: crate::digest::sha256(text),
+            bytes: text.len() as u64,
+            place: Place::Memory(text.into()),
+        }
+    }
+
+    /// The text of one file, unpacked where its name ends in `.zst`; reads it once, for its hash.
+    pub fn of_file(path: &Path) -> Result<Self, LmError> {
+        let mut document =
+            Self { place: Place::File(path.to_owned()), bytes: 0, sha256: String::new() };
+        let (mut hash, mut bytes) = (Sha256::new(), 0);
+        let mut reader = document.open()?;
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            let count = reader.read(&mut buffer).map_err(|e| document.failed(e))?;
+            if count == 0 {
+                break;
+            }
+            bytes += count as u64;
+            hash.update(&buffer[..count]);
+        }
+        drop(reader);
+        document.bytes = bytes;
+        document.sha256 = hexadecimal(&hash.finalize());
+        Ok(document)
+    }
+
+    /// Its bytes, from the first.
+    pub fn open(&self) -> Result<Box<dyn Read + Send + '_>, LmError> {
+        match &self.place {
+            Place::Memory(text) => Ok(Box::new(&**text)),
+            Place::File(path) => {
+                let file = File::open(path).map_err(|e| self.failed(e))?;
+                if path.extension().is_some_and(|ending| ending == "zst") {
+                    let unpacked = zstd::Decoder::new(file).map_err(|e| self.failed(e))?;
+                    Ok(Box::new(unpacked))
+                } else {
+                    Ok(Box::new(BufReader::new(file)))
+                }
+            }
+        }
+    }
+
+    /// Its bytes from `start` to before `end`.
+    pub fn open_range(&self, start: u64, end: u64) -> Result<Box<dyn Read + Send + '_>, LmError> {
+        let mut reader = self.open()?;
+        io::copy(&mut reader.by_ref().take(start), &mut io::sink()).map_err(|e| self.failed(e))?;
+        Ok(Box::new(reader.take(end - start)))
+    }
+
+    /// An error of the file system, with the file's name.
+    pub fn failed(&self, source: io::Error) -> LmError {
+        let path = match &self.place {
+            Place::Memory(_) => PathBuf::from("text in memory"),
+            Place::File(path) => path.clone(),
+        };
+        LmError::Io { path, source }
+    }
+}
+
+/// The texts of a folder and of the folders in it, in the order of their hashes: so the order does
+/// not depend on names, and copies of a text stand side by side.
+pub(super) fn of_folder(folder: &Path) -> Result<Vec<Document>, LmError> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let failed = |source| LmError::Io { path: folder.clone(), source };
+        for entry in std::fs::read_dir(&folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let name = path.to_string_lossy();
+            if path.is_dir() {
+                folders.push(path);
+            } else if name.ends_with(PLAIN) || name.ends_with(ZSTANDARD) {
+                found.push(Document::of_file(&path)?);
+            }
+        }
+    }
+    if found.is_empty() {
+        return Err(LmError::NoTexts { folder: folder.to_owned() });
+    }
+    found.sort_by(|a, b| a.sha256.cmp(&b.sha256));
+    Ok(found)
+}

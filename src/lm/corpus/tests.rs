@@ -1,0 +1,203 @@
+//! Corpora: how texts are divided, encoded, kept and found again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::*;
+
+fn definition(vocabulary: &str) -> TrainDefinition {
+    let vocabulary = vocabulary.parse().unwrap();
+    TrainDefinition { context: 4, vocabulary, ..TrainDefinition::default() }
+}
+
+fn words(corpus: &Corpus, split: Split) -> Vec<u32> {
+    corpus.split(split).iter().collect()
+}
+
+#[test]
+fn a_text_splits_by_position() {
+    let definition = TrainDefinition { valid_fraction: 0.25, ..definition("characters") };
+    let text = "to be or not to be, that";
+    let corpus = Corpus::from_text(&definition, text.as_bytes()).unwrap();
+    assert_eq!(corpus.split(Split::Train).len(), 18);
+    assert_eq!(corpus.split(Split::Valid).len(), 6);
+    assert!(corpus.split(Split::Test).is_empty());
+    // `printf 'to be or not to be, that' | sha256sum`
+    assert_eq!(corpus.sha256, "79ef46162abb26edef98282334febbd868ea5a25087541da5cac1c1cf6f25007");
+    let three = TrainDefinition { test_fraction: 0.25, ..definition };
+    let corpus = Corpus::from_text(&three, text.as_bytes()).unwrap();
+    let lengths = Split::ALL.map(|split| corpus.split(split).len());
+    assert_eq!(lengths, [12, 6, 6]);
+    let again: Vec<u32> = Split::ALL.iter().flat_map(|&split| words(&corpus, split)).collect();
+    assert_eq!(again, corpus.vocabulary.encode(text.as_bytes()).unwrap());
+}
+
+#[test]
+fn no_character_is_cut_in_two() {
+    let definition = TrainDefinition { valid_fraction: 0.4, ..definition("characters") };
+    for letters in 20..24 {
+        let text = format!("{}{}", "a".repeat(letters), "你".repeat(20));
+        let corpus = Corpus::from_text(&definition, text.as_bytes()).unwrap();
+        let all = corpus.split(Split::Train).len() + corpus.split(Split::Valid).len();
+        assert_eq!(all, letters + 20);
+    }
+}
+
+#[test]
+fn a_split_shorter_than_a_context_is_an_error_that_says_what_to_do() {
+    let definition = TrainDefinition { context: 10, ..TrainDefinition::default() };
+    let error = Corpus::from_text(&definition, &[b'a'; 50]).unwrap_err().to_string();
+    assert!(error.contains("valid") && error.contains(" 5 tokens"), "{error}");
+    assert!(error.contains("11") && error.contains("--set context="), "{error}");
+}
+
+fn folder(texts: &[&str]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (at, text) in texts.iter().enumerate() {
+        fs::create_dir_all(folder.path().join("below")).unwrap();
+        let name = ["a.txt", "below/b.txt", "c.txt", "d.txt"][at];
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn a_folder_is_divided_by_document_and_every_document_has_an_end() {
+    let texts = ["aaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbb", "ccccccccccccccc", "ddddddddddddddd"];
+    let files = folder(&texts);
+    fs::write(files.path().join("notes.md"), "not a text").unwrap();
+    let definition = TrainDefinition { test_fraction: 0.1, ..definition("characters") };
+    let read = |definition: &TrainDefinition, files: &Path| {
+        Corpus::from_texts(definition, &Texts::find(files, None).unwrap(), Path::new("unused"))
+    };
+    let corpus = read(&definition, files.path()).unwrap();
+    assert_eq!((corpus.vocabulary.size(), corpus.vocabulary.end()), (5, Some(4)));
+    let mut seen = Vec::new();
+    for (split, documents) in [(Split::Train, 2), (Split::Valid, 1), (Split::Test, 1)] {
+        let found = words(&corpus, split);
+        assert_eq!(found.len(), 16 * documents, "{split:?}");
+        for document in found.chunks(16) {
+            let (end, letters) = document.split_last().unwrap();
+            assert_eq!(*end, 4);
+            assert!(letters.iter().all(|letter| *letter == letters[0]), "{document:?}");
+            seen.push(letters[0]);
+        }
+    }
+    seen.sort_unstable();
+    assert_eq!(seen, [0, 1, 2, 3], "each document is in one split");
+
+    let renamed = folder(&[texts[2], texts[0], texts[3], texts[1]]);
+    let other = read(&definition, renamed.path()).unwrap();
+    assert_eq!(other.sha256, corpus.sha256);
+    assert_eq!(words(&other, Split::Train), words(&corpus, Split::Train));
+
+    let error = read(&definition, folder(&texts[..2]).path()).unwrap_err().to_string();
+    assert!(error.contains("2 documents"), "{error}");
+    let error = Texts::find(tempfile::tempdir().unwrap().path(), None).unwrap_err().to_string();
+    assert!(error.contains(".txt"), "{error}");
+}
+
+#[test]
+fn validation_may_have_a_text_of_its_own() {
+    let files = folder(&["training text, training text", "valid text"]);
+    let (train, valid) = (files.path().join("a.txt"), files.path().join("below/b.txt"));
+    let texts = Texts::find(&train, Some(&valid)).unwrap();
+    let corpus = Corpus::from_texts(&definition("byte"), &texts, Path::new("unused")).unwrap();
+    let text = |split| words(&corpus, split).iter().map(|&token| token as u8).collect::<Vec<u8>>();
+    assert_eq!(text(Split::Train), b"training text, training text");
+    assert_eq!(text(Split::Valid), b"valid text");
+    assert_eq!(corpus.vocabulary.size(), 256);
+    assert!(corpus.valid_sha256.is_some());
+}
+
+#[test]
+fn a_packed_text_is_the_text() {
+    let files = tempfile::tempdir().unwrap();
+    let text = "pack my box with five dozen jugs ".repeat(40);
+    let (plain, packed) = (files.path().join("a.txt"), files.path().join("a.txt.zst"));
+    fs::write(&plain, &text).unwrap();
+    fs::write(&packed, zstd::encode_all(text.as_bytes(), 3).unwrap()).unwrap();
+    let [plain, packed] = [plain, packed].map(|path| {
+        let texts = Texts::find(&path, None).unwrap();
+        Corpus::from_texts(&definition("bpe:300"), &texts, Path::new("unused")).unwrap()
+    });
+    assert_eq!(plain.sha256, packed.sha256);
+    assert_eq!(plain.vocabulary, packed.vocabulary);
+    assert_eq!(words(&plain, Split::Valid), words(&packed, Split::Valid));
+}
+
+/// A text of more than a mebibyte, and the one file of tokens in a folder.
+fn kept_text() -> (tempfile::TempDir, Texts) {
+    let files = tempfile::tempdir().unwrap();
+    let text: String = (0..200_000).map(|i| format!("{} ", i * i % 7919)).collect();
+    fs::write(files.path().join("long.txt"), text).unwrap();
+    let texts = Texts::find(&files.path().join("long.txt"), None).unwrap();
+    (files, texts)
+}
+
+fn kept_file(folder: &Path) -> PathBuf {
+    let mut found: Vec<PathBuf> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "tokens"))
+        .collect();
+    assert_eq!(found.len(), 1, "{found:?}");
+    found.remove(0)
+}
+
+#[test]
+fn tokens_are_made_once_and_are_those_of_the_whole_text() {
+    let (files, texts) = kept_text();
+    let kept = files.path().join("kept");
+    let definition = definition("bpe:400");
+    let first = Corpus::from_texts(&definition, &texts, &kept).unwrap();
+    let path = kept_file(&kept);
+    let made = fs::metadata(&path).unwrap().modified().unwrap();
+    let again = Corpus::from_texts(&definition, &texts, &kept).unwrap();
+    assert_eq!(fs::metadata(kept_file(&kept)).unwrap().modified().unwrap(), made);
+    assert_eq!(again.vocabulary, first.vocabulary);
+    // The pieces that the text was encoded in leave no trace.
+    let text = fs::read(files.path().join("long.txt")).unwrap();
+    let train = &text[..(text.len() as f64 * 0.9) as usize];
+    assert_eq!(words(&again, Split::Train), first.vocabulary.encode(train).unwrap());
+    let bytes: usize =
+        again.split(Split::Train).iter().map(|t| first.vocabulary.bytes_of(t) as usize).sum();
+    assert_eq!(bytes, train.len());
+}
+
+#[test]
+fn a_file_of_tokens_that_is_broken_or_anothers_is_made_anew() {
+    let (files, texts) = kept_text();
+    let kept = files.path().join("kept");
+    let definition = definition("characters");
+    let corpus = Corpus::from_texts(&definition, &texts, &kept).unwrap();
+    let valid = words(&corpus, Split::Valid);
+    drop(corpus);
+    let path = kept_file(&kept);
+    let whole = fs::read(&path).unwrap();
+    let mut turned = whole.clone();
+    turned[1000] ^= 1;
+    let other = TrainDefinition { valid_fraction: 0.2, ..definition.clone() };
+    let elsewhere = files.path().join("elsewhere");
+    Corpus::from_texts(&other, &texts, &elsewhere).unwrap();
+    let foreign = fs::read(kept_file(&elsewhere)).unwrap();
+    for damaged in [&whole[..whole.len() / 2], &whole[..10], &[], &turned, &foreign] {
+        fs::write(&path, damaged).unwrap();
+        let again = Corpus::from_texts(&definition, &texts, &kept).unwrap();
+        assert_eq!(words(&again, Split::Valid), valid);
+        drop(again);
+        assert!(fs::read(&path).unwrap() == whole, "the file was not made anew");
+    }
+}
+
+#[test]
+fn a_text_that_is_not_utf_8_says_where() {
+    let mut text = "word ".repeat(1 << 18).into_bytes();
+    let place = text.len() / 2 + 2;
+    text[place] = 0xff;
+    for vocabulary in ["characters", "bpe:300"] {
+        let error = Corpus::from_text(&definition(vocabulary), &text).unwrap_err().to_string();
+        assert!(error.contains(&format!("byte {place}")), "{error}");
+    }
+    Corpus::from_text(&definition("byte"), &text).unwrap();
+}

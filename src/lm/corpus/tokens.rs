@@ -1,0 +1,156 @@
+//! Tokens where they lie: in memory or in a mapped file, two or four bytes each.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::sync::Arc;
+
+use memmap2::Mmap;
+
+/// How many bytes a token takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Width {
+    Two,
+    Four,
+}
+
+impl Width {
+    /// What tokens of a vocabulary of `size` symbols need.
+    pub fn of(size: usize) -> Self {
+        if size <= 1 << 16 { Self::Two } else { Self::Four }
+    }
+
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::Two => 2,
+            Self::Four => 4,
+        }
+    }
+
+    /// Writes tokens, the lowest byte first.
+    pub fn write(self, tokens: &[u32], to: &mut impl Write) -> io::Result<()> {
+        let bytes: Vec<u8> = match self {
+            Self::Two => tokens.iter().flat_map(|&token| (token as u16).to_le_bytes()).collect(),
+            Self::Four => tokens.iter().flat_map(|token| token.to_le_bytes()).collect(),
+        };
+        to.write_all(&bytes)
+    }
+}
+
+/// All tokens of a corpus, and where each split ends.
+#[derive(Clone)]
+pub(super) struct Store {
+    bytes: Bytes,
+    width: Width,
+    /// Tokens of each split, in the order of [`crate::lm::Split::ALL`].
+    counts: [usize; 3],
+}
+
+#[derive(Clone)]
+enum Bytes {
+    Memory(Arc<Vec<u8>>),
+    Mapped(Arc<Mmap>),
+}
+
+impl Store {
+    pub fn in_memory(bytes: Vec<u8>, width: Width, counts: [usize; 3]) -> Self {
+        Self { bytes: Bytes::Memory(Arc::new(bytes)), width, counts }
+    }
+
+    /// Tokens that lie at the start of a mapped file.
+    pub fn mapped(file: Mmap, width: Width, counts: [usize; 3]) -> Self {
+        Self { bytes: Bytes::Mapped(Arc::new(file)), width, counts }
+    }
+
+    /// The tokens of the split at `place`.
+    pub fn split(&self, place: usize) -> Tokens<'_> {
+        let bytes: &[u8] = match &self.bytes {
+            Bytes::Memory(bytes) => bytes,
+            Bytes::Mapped(file) => file,
+        };
+        let start: usize = self.counts[..place].iter().sum();
+        let [start, end] = [start, start + self.counts[place]].map(|at| at * self.width.bytes());
+        match self.width {
+            Width::Two => Tokens::Two(bytes[start..end].as_chunks().0),
+            Width::Four => Tokens::Four(bytes[start..end].as_chunks().0),
+        }
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Store({:?} tokens, {:?} bytes each)", self.counts, self.width.bytes())
+    }
+}
+
+/// Tokens in the order of a text, stored in two or four bytes each, the lowest first.
+#[derive(Clone, Copy, Debug)]
+pub enum Tokens<'a> {
+    /// Of a vocabulary of at most 65,536 symbols.
+    Two(&'a [[u8; 2]]),
+    /// Of a larger one.
+    Four(&'a [[u8; 4]]),
+    /// As they come from [`crate::Vocabulary::encode`].
+    Plain(&'a [u32]),
+}
+
+impl<'a> Tokens<'a> {
+    /// How many there are.
+    pub fn len(self) -> usize {
+        match self {
+            Self::Two(tokens) => tokens.len(),
+            Self::Four(tokens) => tokens.len(),
+            Self::Plain(tokens) => tokens.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// Those at the places of `range`, which must be within [`Self::len`].
+    pub fn range(self, range: Range<usize>) -> Self {
+        match self {
+            Self::Two(tokens) => Self::Two(&tokens[range]),
+            Self::Four(tokens) => Self::Four(&tokens[range]),
+            Self::Plain(tokens) => Self::Plain(&tokens[range]),
+        }
+    }
+
+    /// One after another.
+    pub fn iter(self) -> impl Iterator<Item = u32> + 'a {
+        (0..self.len()).map(move |at| match self {
+            Self::Two(tokens) => u16::from_le_bytes(tokens[at]).into(),
+            Self::Four(tokens) => u32::from_le_bytes(tokens[at]),
+            Self::Plain(tokens) => tokens[at],
+        })
+    }
+}
+
+impl<'a> From<&'a [u32]> for Tokens<'a> {
+    fn from(tokens: &'a [u32]) -> Self {
+        Self::Plain(tokens)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splits_lie_one_after_another_in_either_width() {
+        for (size, width) in [(1 << 16, Width::Two), ((1 << 16) + 1, Width::Four)] {
+            assert_eq!(Width::of(size), width);
+            let tokens = [0, 1, 255, 256, size as u32 - 1];
+            let mut bytes = Vec::new();
+            width.write(&tokens, &mut bytes).unwrap();
+            assert_eq!(bytes.len(), 5 * width.bytes());
+            let store = Store::in_memory(bytes, width, [3, 2, 0]);
+            assert_eq!(store.split(0).iter().collect::<Vec<_>>(), [0, 1, 255]);
+            assert_eq!(store.split(1).iter().collect::<Vec<_>>(), [256, size as u32 - 1]);
+            assert_eq!(store.split(1).range(1..2).iter().next(), Some(size as u32 - 1));
+            assert!(store.split(2).is_empty());
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The computation of a whole model, over weights that are variables or not.
+
+use std::collections::HashMap;
+
+use candle_core::{Result, Tensor, bail};
+
+use super::block::Block;
+use super::{Forward, ModelShape};
+use crate::lm::Positions;
+use crate::lm::operators::{Rotation, add_positions, embed, layer_norm};
+
+/// A model's tensors by name.
+pub(super) struct Tensors<'a>(pub(super) HashMap<&'a str, Tensor>);
+
+impl Tensors<'_> {
+    /// A tensor that the model must have.
+    pub(super) fn get(&self, name: &str) -> Result<Tensor> {
+        match self.0.get(name) {
+            Some(tensor) => Ok(tensor.clone()),
+            None => bail!("the model has no weight {name}"),
+        }
+    }
+}
+
+/// Token and position, the blocks, the last norm.
+pub(super) struct Decoder {
+    context: usize,
+    token_embedding: Tensor,
+    position_embedding: Option<Tensor>,
+    pub(super) blocks: Vec<Block>,
+    norm: Tensor,
+}
+
+impl Decoder {
+    pub(super) fn new(shape: &ModelShape, tensors: &Tensors) -> Result<Self> {
+        let learned = shape.positions == Positions::Learned;
+        let rotation = (shape.positions == Positions::Rope)
+            .then(|| Rotation::new(shape.context, shape.d_head()));
+        let block = |layer: usize| Block::new(shape, layer, tensors, rotation.clone());
+        Ok(Self {
+            context: shape.context,
+            token_embedding: tensors.get("token_embedding")?,
+            position_embedding: learned.then(|| tensors.get("position_embedding")).transpose()?,
+            blocks: (0..shape.layers()).map(block).collect::<Result<_>>()?,
+            norm: tensors.get("norm")?,
+        })
+    }
+
+    /// The residual stream before the first block, (B·T, C), for ids (B, T).
+    pub(super) fn embed(&self, ids: &Tensor) -> Result<Tensor> {
+        let (_, time) = ids.dims2()?;
+        if time > self.context {
+            bail!("a window of {time} tokens, but the model has {} positions", self.context);
+        }
+        let x = embed(&self.token_embedding, ids)?;
+        match &self.position_embedding {
+            Some(positions) => add_positions(&x, positions, time),
+            None => Ok(x),
+        }
+    }
+
+    pub(super) fn forward(&self, ids: &Tensor) -> Result<Forward> {
+        let sizes = ids.dims2()?;
+        let mut x = self.embed(ids)?;
+        let mut heads = Vec::with_capacity(self.blocks.len());
+        for block in &self.blocks {
+            let (after, statistics) = block.forward(&x, sizes)?;
+            heads.push(statistics);
+            x = after;
+        }
+        let hidden = layer_norm(&x, &self.norm)?;
+        // The output embedding is the token embedding: logits = x Eᵀ.
+        Ok(Forward { hidden, embedding: self.token_embedding.clone(), heads })
+    }
+}

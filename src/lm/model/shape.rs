@@ -1,0 +1,75 @@
+//! What a model is made of.
+
+use crate::lm::definition::require;
+use crate::lm::{LmError, Positions, Stabiliser, TrainDefinition};
+use crate::target::HeadKind;
+
+/// A model's sizes and parts: all that its weights' names and shapes, and what is computed from
+/// them, depend on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelShape {
+    /// Symbols: V.
+    pub vocabulary_size: usize,
+    /// The longest sequence.
+    pub context: usize,
+    /// Channels: C, a multiple of the number of heads.
+    pub d_model: usize,
+    /// What each head sees: one entry a decoder block, with as many heads in every one.
+    pub heads: Vec<Vec<HeadKind>>,
+    /// How the model knows where a token stands.
+    pub positions: Positions,
+    /// Whether queries and keys are normalised: [`Stabiliser::QkNorm`].
+    pub qk_norm: bool,
+    /// Whether a block's matrices are divided by their spectral norm: [`Stabiliser::SigmaReparam`].
+    pub sigma_reparam: bool,
+    /// The bound c of the attention logits c tanh(z/c): [`Stabiliser::Softcap`].
+    pub softcap: Option<f32>,
+}
+
+impl ModelShape {
+    /// The shape that a definition asks for, with a vocabulary of `vocabulary_size` symbols.
+    pub fn new(definition: &TrainDefinition, vocabulary_size: usize) -> Self {
+        let softcap = definition.softcap as f32;
+        Self {
+            vocabulary_size,
+            context: definition.context,
+            d_model: definition.d_model,
+            heads: definition.head_kinds(),
+            positions: definition.positions,
+            qk_norm: definition.has(Stabiliser::QkNorm),
+            sigma_reparam: definition.has(Stabiliser::SigmaReparam),
+            softcap: definition.has(Stabiliser::Softcap).then_some(softcap),
+        }
+    }
+
+    /// Decoder blocks.
+    pub fn layers(&self) -> usize {
+        self.heads.len()
+    }
+
+    /// Channels of one head: D.
+    pub(in crate::lm) fn d_head(&self) -> usize {
+        self.d_model / self.heads.first().map_or(1, Vec::len).max(1)
+    }
+
+    /// Refuses sizes that no attention can be computed with.
+    pub(super) fn check(&self) -> Result<(), LmError> {
+        require(self.layers() >= 1, "layers", self.layers(), "must be at least 1")?;
+        let heads = self.heads[0].len();
+        for layer in &self.heads {
+            require(!layer.is_empty(), "heads", layer.len(), "must be at least 1")?;
+            let why = format!("must be {heads} in every layer");
+            require(layer.len() == heads, "heads", layer.len(), &why)?;
+            let blind = layer.contains(&HeadKind::Local { window: 0 });
+            require(!blind, "window", 0, "must be at least 1")?;
+        }
+        let why = format!("must be a multiple of heads = {heads}");
+        require(self.d_model.is_multiple_of(heads), "d_model", self.d_model, &why)?;
+        require(
+            self.positions != Positions::Rope || self.d_head().is_multiple_of(2),
+            "d_model",
+            self.d_model,
+            &format!("gives {} channels a head; rope needs an even number", self.d_head()),
+        )
+    }
+}

@@ -1,0 +1,134 @@
+//! Rotary positions.
+
+use std::sync::Arc;
+
+use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, bail};
+use rayon::prelude::*;
+
+use super::{CHUNK_ROWS, elements, with_elements};
+
+/// The base of the angles.
+const BASE: f64 = 10_000.0;
+
+/// The angles of every position: at position t, channels 2i and 2i + 1 of a head of D channels
+/// turn by θ = t · 10000^(−2i/D) (Su et al. 2021, arXiv 2104.09864, section 3.2).
+pub(in crate::lm) struct Rotation {
+    positions: usize,
+    d_head: usize,
+    /// (cos θ, sin θ), by position and pair.
+    turns: Vec<[f32; 2]>,
+}
+
+impl Rotation {
+    /// Angles for `positions` positions of heads of `d_head` channels, an even number.
+    pub(in crate::lm) fn new(positions: usize, d_head: usize) -> Arc<Self> {
+        let turn = |at: usize, pair: usize| {
+            let angle = at as f64 * BASE.powf(-((2 * pair) as f64) / d_head as f64);
+            [angle.cos() as f32, angle.sin() as f32]
+        };
+        let turns = (0..positions).flat_map(|at| (0..d_head / 2).map(move |pair| turn(at, pair)));
+        Arc::new(Self { positions, d_head, turns: turns.collect() })
+    }
+
+    /// Turns the rows of (B, T, H, D) elements, forwards where `sign` is 1 and back where it is −1.
+    fn turn(&self, data: &mut [f32], (time, heads): (usize, usize), sign: f32) {
+        let row_size = heads * self.d_head;
+        data.par_chunks_mut(CHUNK_ROWS * row_size).enumerate().for_each(|(chunk, rows)| {
+            for (offset, row) in rows.chunks_mut(row_size).enumerate() {
+                let at = (chunk * CHUNK_ROWS + offset) % time;
+                let turns = &self.turns[at * self.d_head / 2..][..self.d_head / 2];
+                for head in row.chunks_mut(self.d_head) {
+                    let (pairs, _) = head.as_chunks_mut::<2>();
+                    for (pair, [cos, sin]) in pairs.iter_mut().zip(turns) {
+                        let [x, y] = *pair;
+                        let sin = sign * sin;
+                        *pair = [x * cos - y * sin, x * sin + y * cos];
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Queries or keys (B, T, H, D), each head's pairs of channels turned by the angles of its position
+/// t: (x, y) → (x cos θ − y sin θ, x sin θ + y cos θ). The gradient turns back, by −θ.
+pub(in crate::lm) fn rotate(x: &Tensor, rotation: &Arc<Rotation>) -> Result<Tensor> {
+    x.contiguous()?.apply_op1(Rotate(rotation.clone()))
+}
+
+struct Rotate(Arc<Rotation>);
+
+impl CustomOp1 for Rotate {
+    fn name(&self) -> &'static str {
+        "rotate"
+    }
+
+    fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
+        let (_, time, heads, d_head) = layout.shape().dims4()?;
+        if time > self.0.positions || d_head != self.0.d_head {
+            bail!(
+                "rotation of {time} positions of {d_head} channels; there are angles for {} of {}",
+                self.0.positions,
+                self.0.d_head
+            );
+        }
+        let mut y = elements::<f32>(x, layout)?.to_vec();
+        self.0.turn(&mut y, (time, heads), 1.0);
+        Ok((CpuStorage::F32(y), layout.shape().clone()))
+    }
+
+    fn bwd(&self, x: &Tensor, _y: &Tensor, gradient: &Tensor) -> Result<Option<Tensor>> {
+        let (_, time, heads, _) = x.dims4()?;
+        let mut dx = with_elements::<f32, _>(gradient, |g| Ok(g.to_vec()))?;
+        self.0.turn(&mut dx, (time, heads), -1.0);
+        Ok(Some(Tensor::from_vec(dx, x.shape(), x.device())?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::{Device, Var};
+
+    use super::*;
+
+    fn wave(count: usize, shift: f32) -> Vec<f32> {
+        (0..count).map(|i| (i as f32 * 0.61 + shift).sin()).collect()
+    }
+
+    #[test]
+    fn a_product_of_query_and_key_depends_on_their_distance_alone() {
+        let d = 20;
+        let rotation = Rotation::new(90, d);
+        let repeated = |shift: f32| {
+            let x = wave(d, shift).repeat(90);
+            let x = Tensor::from_vec(x, (1, 90, 1, d), &Device::Cpu).unwrap();
+            rotate(&x, &rotation).unwrap().reshape((90, d)).unwrap().to_vec2::<f32>().unwrap()
+        };
+        let (q, k) = (repeated(0.0), repeated(1.0));
+        let product = |i: usize, j: usize| q[i].iter().zip(&k[j]).map(|(q, k)| q * k).sum::<f32>();
+        for distance in [0, 1, 30] {
+            for at in [0, 7, 59] {
+                let off = (product(distance, 0) - product(at + distance, at)).abs();
+                assert!(off < 1e-5, "distance {distance} at {at}: differs by {off:e}");
+            }
+        }
+        let moved = (product(0, 0) - product(30, 0)).abs();
+        assert!(moved > 0.1, "distance 30 changes the product by {moved} only");
+    }
+
+    #[test]
+    fn the_gradient_turns_back() {
+        let shape = (2, 70, 3, 8);
+        let rotation = Rotation::new(70, 8);
+        let count = 2 * 70 * 3 * 8;
+        let x = Var::from_vec(wave(count, 0.0), shape, &Device::Cpu).unwrap();
+        let weights = Tensor::from_vec(wave(count, 2.0), shape, &Device::Cpu).unwrap();
+        let y = rotate(&x, &rotation).unwrap();
+        let loss = (y * &weights).unwrap().sum_all().unwrap();
+        let gradient = loss.backward().unwrap().get(&x).unwrap().clone();
+        let again = rotate(&gradient, &rotation).unwrap();
+        let off = (again - weights).unwrap().abs().unwrap().flatten_all().unwrap();
+        let off = off.max(0).unwrap().to_scalar::<f32>().unwrap();
+        assert!(off < 1e-6, "differs by {off:e}");
+    }
+}

@@ -1,0 +1,76 @@
+"""The gradients of every weight of every arm, in PyTorch: what src/lm/model/tests holds ours to.
+
+    python arms.py
+
+writes arms.safetensors beside this script: for each case its loss and, as CASE/WEIGHT, the gradients.
+Weights, singular vectors and tokens follow from their names by formulas that the test repeats.
+Needs torch and safetensors. Computed in float64.
+"""
+
+import math
+import pathlib
+
+import torch
+from safetensors.torch import save_file
+
+from decoder import Arm, forward, objective
+
+SYMBOLS, WIDTH, HEADS, CONTEXT, BATCH = 11, 8, 2, 9, 2
+GLOBAL, LOCAL = [None, None], [3, 3]
+CASES = {
+    "mhsa": Arm([GLOBAL, GLOBAL]),
+    "ls": Arm([[None, 3], [None, 3]]),
+    "local-only": Arm([LOCAL, LOCAL]),
+    "layer-alternating": Arm([LOCAL, GLOBAL]),
+    "qk-norm": Arm([GLOBAL, GLOBAL], qk_norm=True),
+    "sigma-reparam": Arm([GLOBAL, GLOBAL], sigma_reparam=True),
+    "softcap": Arm([GLOBAL, GLOBAL], softcap=0.5),
+    "z-loss": Arm([GLOBAL, GLOBAL], z_loss=0.1),
+    "rope": Arm([GLOBAL, GLOBAL], positions="rope"),
+    "none": Arm([GLOBAL, GLOBAL], positions="none"),
+    "all": Arm([[None, 3], [None, 3]], "rope", qk_norm=True, sigma_reparam=True, softcap=0.5, z_loss=0.1),
+}
+
+
+def wave(name, *shape):
+    """sin(b + 0.37 i^2) of entry i, b the sum of the name's bytes."""
+    place = torch.arange(math.prod(shape), dtype=torch.float64)
+    return torch.sin(sum(name.encode()) + 0.37 * place**2).view(shape)
+
+
+def weights_of(arm):
+    matrix = lambda name, *shape: (name, (0.5 * wave(name, *shape)).float())
+    gain = lambda name, size: (name, (1 + 0.3 * wave(name, size)).float())
+    weights = dict([matrix("token_embedding", SYMBOLS, WIDTH), gain("norm", WIDTH)])
+    if arm.positions == "learned":
+        weights |= dict([matrix("position_embedding", CONTEXT, WIDTH)])
+    vectors = {}
+    for layer in range(len(arm.windows)):
+        at = f"layers.{layer}."
+        weights |= dict(gain(at + part, WIDTH) for part in ("attention.norm", "mlp.norm"))
+        if arm.qk_norm:
+            parts = ("attention.query_norm", "attention.key_norm")
+            weights |= dict(gain(at + part, WIDTH // HEADS) for part in parts)
+        square = [f"attention.{part}" for part in ("query", "key", "value", "output")]
+        sizes = {part: (WIDTH, WIDTH) for part in square}
+        sizes |= {"mlp.input": (WIDTH, 4 * WIDTH), "mlp.output": (4 * WIDTH, WIDTH)}
+        for part, shape in sizes.items():
+            weights |= dict([matrix(at + part, *shape)])
+            if arm.sigma_reparam:
+                weights |= dict([gain(f"{at}{part}.gain", 1)])
+                vectors[at + part] = wave(f"{at}{part}.singular_vector", shape[1]).float().double()
+    return {name: w.double().requires_grad_() for name, w in weights.items()}, vectors
+
+
+place = torch.arange(BATCH * (CONTEXT + 1))
+text = ((place * place + 3) % SYMBOLS).view(BATCH, CONTEXT + 1)
+stored = {}
+for case, arm in CASES.items():
+    weights, vectors = weights_of(arm)
+    scores, _ = forward(arm, weights, vectors, text[:, :-1])
+    value, loss = objective(arm, scores, text[:, 1:])
+    value.backward()
+    stored[f"{case}/loss"] = loss.float().view(1)
+    for name, w in weights.items():
+        stored[f"{case}/{name}"] = w.grad.float().contiguous()
+save_file(stored, pathlib.Path(__file__).with_name("arms.safetensors"))

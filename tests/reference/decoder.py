@@ -1,0 +1,82 @@
+"""The language model in PyTorch, every arm of it, over weights as rank-study names and shapes them."""
+
+import dataclasses
+import math
+
+import torch
+import torch.nn.functional as F
+
+
+@dataclasses.dataclass
+class Arm:
+    """What is computed: each layer's windows (None sees all), positions, stabilisers."""
+
+    windows: list
+    positions: str = "learned"
+    qk_norm: bool = False
+    sigma_reparam: bool = False
+    softcap: float | None = None
+    z_loss: float = 0.0
+
+
+def norm(x, gain):
+    return F.layer_norm(x, (len(gain),), gain, None, 1e-5)
+
+
+def visible(windows, time):
+    """Which pairs each head of a layer sees, (heads, time, time)."""
+    place = torch.arange(time)
+    lag = place[:, None] - place[None, :]
+    return torch.stack([(lag >= 0) & (lag < (window or time)) for window in windows])
+
+
+def turned(x):
+    """Rotary positions on (batch, heads, time, d): neighbouring channels are a complex number."""
+    time, d = x.shape[-2:]
+    rates = 10000.0 ** (-torch.arange(0, d, 2, dtype=x.dtype) / d)
+    angles = torch.arange(time, dtype=x.dtype)[:, None] * rates
+    pairs = torch.view_as_complex(x.unflatten(-1, (d // 2, 2)).contiguous())
+    return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(-2)
+
+
+def forward(arm, weights, vectors, tokens):
+    """The output logits (batch, time, symbols) and each head's largest attention logit, (layers, heads)."""
+
+    def project(x, name):
+        w = weights[name]
+        if arm.sigma_reparam:
+            w = weights[f"{name}.gain"] / (w @ vectors[name]).norm() * w
+        return x @ w
+
+    batch, time = tokens.shape
+    x = weights["token_embedding"][tokens]
+    if arm.positions == "learned":
+        x = x + weights["position_embedding"][:time]
+    largest = []
+    for layer, windows in enumerate(arm.windows):
+        at = f"layers.{layer}."
+        y = norm(x, weights[at + "attention.norm"])
+        by_head = lambda part: project(y, at + part).view(batch, time, len(windows), -1)
+        q, k, v = (by_head(f"attention.{part}") for part in ("query", "key", "value"))
+        if arm.qk_norm:
+            q = norm(q, weights[at + "attention.query_norm"])
+            k = norm(k, weights[at + "attention.key_norm"])
+        q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+        if arm.positions == "rope":
+            q, k = turned(q), turned(k)
+        z = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+        seen = visible(windows, time)
+        largest.append(z.masked_fill(~seen, -math.inf).amax((0, 2, 3)))
+        if arm.softcap:
+            z = arm.softcap * torch.tanh(z / arm.softcap)
+        p = z.masked_fill(~seen, -math.inf).softmax(-1)
+        x = x + project((p @ v).transpose(1, 2).reshape(x.shape), at + "attention.output")
+        y = norm(x, weights[at + "mlp.norm"])
+        x = x + project(F.gelu(project(y, at + "mlp.input"), approximate="tanh"), at + "mlp.output")
+    return norm(x, weights["norm"]) @ weights["token_embedding"].T, torch.stack(largest).detach()
+
+
+def objective(arm, scores, targets):
+    """What is minimised, and the cross-entropy alone."""
+    loss = F.cross_entropy(scores.flatten(0, 1), targets.flatten())
+    return loss + arm.z_loss * scores.logsumexp(-1).square().mean(), loss.detach()
