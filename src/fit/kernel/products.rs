@@ -42,6 +42,16 @@ pub(super) enum Write {
     Replace,
 }
 
+/// Rows of `width` numbers, of which the first d count, to (d, rows) with `count` rows.
+#[inline(always)]
+pub(super) fn transpose<T: Copy>(rows: &[T], width: usize, to: &mut [T], count: usize) {
+    for (t, to) in to.chunks_exact_mut(count).enumerate() {
+        for (to, row) in to.iter_mut().zip(rows.chunks_exact(width)) {
+            *to = row[t];
+        }
+    }
+}
+
 /// Z = Q·Kᵀ for one group of rows and one panel of columns: `queries` is (d, group), `keys`
 /// (d, panel width), `out` starts at the first row's first column.
 #[inline(always)]

@@ -2,6 +2,43 @@
 
 use crate::simd::{Real, Simd};
 
+/// Σ aᵢbᵢ in eight sums, which need not wait for one another.
+#[inline(always)]
+pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
+    let mut sums = [0.0; 8];
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..8 {
+            sums[lane] += a[lane] * b[lane];
+        }
+    }
+    for (sum, (a, b)) in sums.iter_mut().zip(a_rest.iter().zip(b_rest)) {
+        *sum += a * b;
+    }
+    sum_of_eight(sums)
+}
+
+/// Σ aᵢ in eight sums.
+#[inline(always)]
+pub(super) fn sum(a: &[f64]) -> f64 {
+    let (a, rest) = a.as_chunks::<8>();
+    let mut sums = [0.0; 8];
+    for a in a {
+        for lane in 0..8 {
+            sums[lane] += a[lane];
+        }
+    }
+    for (sum, a) in sums.iter_mut().zip(rest) {
+        *sum += a;
+    }
+    sum_of_eight(sums)
+}
+
+#[inline(always)]
+fn sum_of_eight(s: [f64; 8]) -> f64 {
+    ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]))
+}
+
 /// The least and the greatest of `z`; (∞, −∞) when empty.
 #[inline(always)]
 pub(in crate::fit) fn extremes<T: Real, S: Simd<T>>(simd: S, z: &[T]) -> (f64, f64) {
