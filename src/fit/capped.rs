@@ -182,7 +182,7 @@ pub(super) fn descend<'p>(
     after: AfterIteration<'_, 'p>,
 ) -> Minimum {
     let stopping =
-        Stopping { iterations, gradient: 1e-9, relative_decrease, absolute_decrease: 1e-14 };
+        Stopping { iterations, gradient: 1e-12, relative_decrease, absolute_decrease: 1e-15 };
     lbfgs::minimise(x.to_vec(), stopping, &mut Lagrangian { objective, penalty, after })
 }
 

@@ -16,6 +16,8 @@
 
 use std::ops::Range;
 
+use rayon::prelude::*;
+
 use super::problem::Problem;
 use crate::target::HeadKind;
 
@@ -26,6 +28,10 @@ const GAP: f64 = 1e-6;
 const ROUNDS: usize = 400;
 /// Rounds between two looks at the gap.
 const REPORT_EVERY: usize = 5;
+/// Rows that one thread works on.
+const CHUNK_ROWS: usize = 256;
+/// Guesses at a row's level before it is found by sorting.
+const GUESSES: usize = 12;
 /// Halvings of the bracket of L⁰(ε): below float64 resolution of any L in use.
 const HALVINGS: usize = 60;
 
@@ -63,9 +69,9 @@ impl<'p> Floor<'p> {
         if !self.covered {
             return f64::INFINITY;
         }
-        match self.kinds.as_slice() {
-            [kind] => self.one_head(*kind, ratio(max_logit)),
-            _ => Mixture::new(self.problem, &self.kinds, ratio(max_logit)).lower_bound(),
+        match self.mixture() {
+            None => self.one_head(self.kinds[0], ratio(max_logit)),
+            Some(mut mixture) => mixture.lower_bound(max_logit),
         }
     }
 
@@ -75,11 +81,16 @@ impl<'p> Floor<'p> {
         if !self.covered || kl_nats.is_nan() || kl_nats <= 0.0 {
             return None;
         }
-        if !self.exceeds(0.0, kl_nats) {
+        let mut mixture = self.mixture();
+        let mut exceeds = |max_logit: f64| match &mut mixture {
+            None => self.kl_nats(max_logit) > kl_nats,
+            Some(mixture) => mixture.exceeds(max_logit, kl_nats),
+        };
+        if !exceeds(0.0) {
             return Some(0.0);
         }
         let (mut low, mut high) = (0.0, 1.0);
-        while self.exceeds(high, kl_nats) {
+        while exceeds(high) {
             low = high;
             high *= 2.0;
             if high > LARGEST_LOGIT {
@@ -89,18 +100,14 @@ impl<'p> Floor<'p> {
         let halvings = if self.kinds.len() == 1 { HALVINGS } else { HALVINGS / 3 };
         for _ in 0..halvings {
             let middle = 0.5 * (low + high);
-            if self.kl_nats(middle) > kl_nats { low = middle } else { high = middle }
+            if exceeds(middle) { low = middle } else { high = middle }
         }
         Some(low)
     }
 
-    /// Whether E⁰(`max_logit`) > `kl_nats`, for certain: a layout's floor is followed only until its
-    /// bounds decide.
-    fn exceeds(&self, max_logit: f64, kl_nats: f64) -> bool {
-        match self.kinds.as_slice() {
-            [_] => self.kl_nats(max_logit) > kl_nats,
-            _ => Mixture::new(self.problem, &self.kinds, ratio(max_logit)).exceeds(kl_nats),
-        }
+    /// The heads to be fitted together, where there is more than one kind.
+    fn mixture(&self) -> Option<Mixture<'p>> {
+        (self.kinds.len() > 1).then(|| Mixture::new(self.problem, &self.kinds))
     }
 
     fn one_head(&self, kind: HeadKind, ratio: f64) -> f64 {
@@ -160,144 +167,217 @@ fn clamp_level(a: &[f64], visible: usize, ratio: f64, sorted: &mut Vec<f64>) -> 
     }
 }
 
+/// The same u, found from a guess: where the entries that the guess clamps have the sum that it
+/// gives them, it is exact; where they have not, that sum gives the next guess.
+fn clamp_level_near(
+    a: &[f64],
+    visible: usize,
+    ratio: f64,
+    guess: f64,
+    sorted: &mut Vec<f64>,
+) -> f64 {
+    let zeros = (visible - a.len()) as f64;
+    let mut u = guess;
+    for _ in 0..GUESSES {
+        let (mut raised, mut lowered, mut sum) = (zeros, 0.0, 0.0);
+        let high = u * ratio;
+        for &a in a {
+            let (low, above) = (a < u, a > high);
+            raised += f64::from(low);
+            lowered += f64::from(above);
+            sum += if low || above { a } else { 0.0 };
+        }
+        let weight = raised + lowered * ratio;
+        let next = if weight > 0.0 { sum / weight } else { u };
+        if next == u {
+            return u;
+        }
+        u = next;
+    }
+    clamp_level(a, visible, ratio, sorted)
+}
+
 /// One row of one head: its probabilities at the target's entries, and the level of all others.
+#[derive(Debug)]
 struct HeadRow {
     /// The target's entries that the head sees, as places in the target's row.
     places: Range<usize>,
     visible: usize,
     p: Vec<f64>,
+    level: f64,
 }
 
 /// Capped full-rank heads of several kinds, fitted together.
+#[derive(Debug)]
 struct Mixture<'p> {
     problem: &'p Problem,
-    ratio: f64,
     weights: Vec<f64>,
-    /// By kind, then by row.
-    heads: Vec<Vec<HeadRow>>,
+    /// By row, then by kind.
+    rows: Vec<Vec<HeadRow>>,
+}
+
+/// What a range of rows adds up to in one round; value and slack only where the gap is asked for.
+#[derive(Clone)]
+struct Sums {
+    value: f64,
+    usage: Vec<f64>,
+    slack: Vec<f64>,
+}
+
+/// kl_nats before a round, and the bound f − gap on that of any mixture of these heads.
+struct Report {
+    value: f64,
+    bound: f64,
 }
 
 impl<'p> Mixture<'p> {
-    fn new(problem: &'p Problem, kinds: &[HeadKind], ratio: f64) -> Self {
-        let heads = kinds
-            .iter()
-            .map(|&kind| {
-                (0..problem.n())
-                    .map(|row| {
-                        let seen = problem.columns(kind, row);
-                        let (columns, _) = problem.target().row(row);
-                        let first = columns.partition_point(|&j| (j as usize) < seen.start);
-                        let last = columns.partition_point(|&j| (j as usize) < seen.end);
-                        let p = vec![1.0 / seen.len() as f64; last - first];
-                        HeadRow { places: first..last, visible: seen.len(), p }
-                    })
-                    .collect()
-            })
+    fn new(problem: &'p Problem, kinds: &[HeadKind]) -> Self {
+        let head_row = |kind, row: usize| {
+            let seen = problem.columns(kind, row);
+            let (columns, _) = problem.target().row(row);
+            let first = columns.partition_point(|&j| (j as usize) < seen.start);
+            let last = columns.partition_point(|&j| (j as usize) < seen.end);
+            let level = 1.0 / seen.len() as f64;
+            HeadRow {
+                places: first..last,
+                visible: seen.len(),
+                p: vec![level; last - first],
+                level,
+            }
+        };
+        let rows = (0..problem.n())
+            .map(|row| kinds.iter().map(|&kind| head_row(kind, row)).collect())
             .collect();
-        Self { problem, ratio, weights: vec![1.0 / kinds.len() as f64; kinds.len()], heads }
+        Self { problem, weights: vec![1.0 / kinds.len() as f64; kinds.len()], rows }
     }
 
     /// f − gap after the last round: no mixture of these heads reaches less.
-    fn lower_bound(mut self) -> f64 {
+    fn lower_bound(&mut self, max_logit: f64) -> f64 {
         let mut best = 0.0f64;
-        self.climb(|value, bound| {
-            best = best.max(bound);
-            value - bound <= GAP
+        self.climb(max_logit, |report| {
+            best = best.max(report.bound);
+            report.value - report.bound <= GAP
         });
         best
     }
 
-    /// Whether the lower bound passes `kl_nats` before the value falls under it.
-    fn exceeds(mut self, kl_nats: f64) -> bool {
+    /// Whether E⁰(`max_logit`) > `kl_nats` for certain: the rounds go on from the last call's, and
+    /// end as soon as the bounds decide.
+    fn exceeds(&mut self, max_logit: f64, kl_nats: f64) -> bool {
         let mut passed = false;
-        self.climb(|value, bound| {
-            passed = bound > kl_nats;
-            passed || value <= kl_nats
+        self.climb(max_logit, |report| {
+            passed = report.bound > kl_nats;
+            passed || report.value <= kl_nats
         });
         passed
     }
 
-    /// Rounds of expectation–maximisation until `enough`, which sees f and f − gap now and then.
-    fn climb(&mut self, mut enough: impl FnMut(f64, f64) -> bool) {
+    /// Rounds of expectation–maximisation until `enough`, which is told of f now and then.
+    fn climb(&mut self, max_logit: f64, mut enough: impl FnMut(Report) -> bool) {
         for round in 1..=ROUNDS {
-            let report = round % REPORT_EVERY == 0;
-            let (value, gap) = self.round(report);
-            if report && enough(value, value - gap) {
+            let with_report = round % REPORT_EVERY == 0;
+            let report = self.round(ratio(max_logit), with_report);
+            if with_report && enough(report) {
                 return;
             }
         }
     }
 
-    /// One round of expectation–maximisation; returns kl_nats before it and, if asked, the gap.
-    fn round(&mut self, with_gap: bool) -> (f64, f64) {
-        let n = self.problem.n();
-        let mut value = 0.0;
-        let mut usage = vec![0.0; self.heads.len()];
-        let mut slack = vec![0.0; self.heads.len()];
-        let (mut mixed, mut shares, mut sorted) = (Vec::new(), Vec::new(), Vec::new());
-        for row in 0..n {
-            let (_, a) = self.problem.target().row(row);
-            self.mix(row, a.len(), &mut mixed);
-            value += a.iter().zip(&mixed).map(|(a, p)| a * (a / p).ln()).sum::<f64>();
-            for (head, rows) in self.heads.iter_mut().enumerate() {
-                let head_row = &mut rows[row];
-                if with_gap {
-                    let slopes = head_row.places.clone().map(|place| a[place] / mixed[place]);
-                    slack[head] += best_response(slopes, head_row.visible, self.ratio, &mut sorted);
-                }
-                shares.clear();
-                shares.extend(
-                    head_row
-                        .places
-                        .clone()
-                        .zip(&head_row.p)
-                        .map(|(place, p)| a[place] * self.weights[head] * p / mixed[place]),
-                );
-                usage[head] += maximise(head_row, &mut shares, self.ratio, &mut sorted);
-            }
+    /// One round of expectation–maximisation.
+    fn round(&mut self, ratio: f64, with_report: bool) -> Report {
+        let n = self.problem.n() as f64;
+        let (problem, weights) = (self.problem, &self.weights);
+        let work = |(chunk, rows): (usize, &mut [Vec<HeadRow>])| {
+            round_of_rows(problem, weights, chunk * CHUNK_ROWS, rows, ratio, with_report)
+        };
+        let chunks: Vec<Sums> = match self.rows.len() <= CHUNK_ROWS {
+            true => vec![work((0, &mut self.rows))],
+            false => self.rows.par_chunks_mut(CHUNK_ROWS).enumerate().map(work).collect(),
+        };
+        let add = |to: &mut Vec<f64>, from: Vec<f64>| {
+            to.iter_mut().zip(from).for_each(|(to, from)| *to += from)
+        };
+        let mut total = Sums::new(weights.len());
+        for chunk in chunks {
+            total.value += chunk.value;
+            add(&mut total.usage, chunk.usage);
+            add(&mut total.slack, chunk.slack);
         }
-        self.weights = usage.iter().map(|u| u / n as f64).collect();
-        let gap = slack.iter().map(|s| s / n as f64).fold(f64::NEG_INFINITY, f64::max) - 1.0;
-        (value / n as f64, gap)
+        self.weights = total.usage.iter().map(|u| u / n).collect();
+        let gap = total.slack.iter().map(|s| s / n).fold(f64::NEG_INFINITY, f64::max) - 1.0;
+        Report { value: total.value / n, bound: total.value / n - gap }
     }
+}
 
-    /// P at the target's entries of one row.
-    fn mix(&self, row: usize, entries: usize, mixed: &mut Vec<f64>) {
-        mixed.clear();
-        mixed.resize(entries, 0.0);
-        for (rows, weight) in self.heads.iter().zip(&self.weights) {
-            for (place, p) in rows[row].places.clone().zip(&rows[row].p) {
-                mixed[place] += weight * p;
+impl Sums {
+    fn new(kinds: usize) -> Self {
+        Self { value: 0.0, usage: vec![0.0; kinds], slack: vec![0.0; kinds] }
+    }
+}
+
+/// The part of a round that concerns the rows from `first` on.
+fn round_of_rows(
+    problem: &Problem,
+    weights: &[f64],
+    first: usize,
+    rows: &mut [Vec<HeadRow>],
+    ratio: f64,
+    with_report: bool,
+) -> Sums {
+    let mut sums = Sums::new(weights.len());
+    let (mut mixed, mut shares, mut sorted) = (Vec::new(), Vec::new(), Vec::new());
+    for (row, heads) in (first..).zip(rows) {
+        let (_, a) = problem.target().row(row);
+        mix(heads, weights, a.len(), &mut mixed);
+        if with_report {
+            sums.value += a.iter().zip(&mixed).map(|(a, p)| a * (a / p).ln()).sum::<f64>();
+        }
+        // From here on: the slopes a/P.
+        mixed.iter_mut().zip(a).for_each(|(p, a)| *p = a / *p);
+        for (head, row) in heads.iter_mut().enumerate() {
+            let slopes = &mixed[row.places.clone()];
+            if with_report {
+                sums.slack[head] += best_response(slopes, row.visible, ratio, &mut sorted);
             }
+            shares.clear();
+            shares.extend(slopes.iter().zip(&row.p).map(|(slope, p)| slope * weights[head] * p));
+            sums.usage[head] += maximise(row, &mut shares, ratio, &mut sorted);
+        }
+    }
+    sums
+}
+
+/// P at the target's entries of one row.
+fn mix(heads: &[HeadRow], weights: &[f64], entries: usize, mixed: &mut Vec<f64>) {
+    mixed.clear();
+    mixed.resize(entries, 0.0);
+    for (row, weight) in heads.iter().zip(weights) {
+        for (mixed, p) in mixed[row.places.clone()].iter_mut().zip(&row.p) {
+            *mixed += weight * p;
         }
     }
 }
 
 /// The M-step of one row of one head: the closed form at its shares of the target, normalised.
 /// Returns their sum.
-fn maximise(head: &mut HeadRow, shares: &mut Vec<f64>, ratio: f64, sorted: &mut Vec<f64>) -> f64 {
+fn maximise(head: &mut HeadRow, shares: &mut [f64], ratio: f64, sorted: &mut Vec<f64>) -> f64 {
     let sum: f64 = shares.iter().sum();
     if sum <= 0.0 {
         return 0.0;
     }
     shares.iter_mut().for_each(|share| *share /= sum);
-    let level = clamp_level(shares, head.visible, ratio, sorted);
+    head.level = clamp_level_near(shares, head.visible, ratio, head.level, sorted);
     for (p, share) in head.p.iter_mut().zip(shares) {
-        *p = share.max(level).min(level * ratio);
+        *p = share.max(head.level).min(head.level * ratio);
     }
     sum
 }
 
 /// max Σⱼ cⱼsⱼ over distributions s on `visible` entries with sⱼ/sₖ ≤ R: the greatest t of the
 /// slopes c take R times the weight of the rest, for the best t.
-fn best_response(
-    slopes: impl Iterator<Item = f64>,
-    visible: usize,
-    ratio: f64,
-    sorted: &mut Vec<f64>,
-) -> f64 {
+fn best_response(slopes: &[f64], visible: usize, ratio: f64, sorted: &mut Vec<f64>) -> f64 {
     sorted.clear();
-    sorted.extend(slopes);
+    sorted.extend_from_slice(slopes);
     sorted.sort_unstable_by(|a, b| b.total_cmp(a));
     let total: f64 = sorted.iter().sum();
     let mut top = 0.0;

@@ -41,7 +41,7 @@ pub struct SearchOptions {
 impl Default for SearchOptions {
     fn default() -> Self {
         Self {
-            starts: 12,
+            starts: STARTS.0,
             seed: 0,
             polished: 3,
             passes: 3,
@@ -53,7 +53,20 @@ impl Default for SearchOptions {
     }
 }
 
+/// The standard number of starts, and the most that a small problem takes.
+const STARTS: (usize, usize) = (12, 48);
+/// Visible pairs times head dimension that all starts together may have, above the standard number.
+const PAIRS_OF_STARTS: usize = 3_000_000;
+
 impl SearchOptions {
+    /// The independent starts that are worth their time: 12, and where one costs little more of them,
+    /// up to 48. At low rank many stationary points differ by a per cent, and a rough fit is cheap.
+    pub fn starts_for(problem: &Problem) -> usize {
+        let seen = |row| (0..problem.heads()).map(|h| problem.seen(h, row).len()).sum::<usize>();
+        let pairs: usize = (0..problem.n()).map(seen).sum();
+        (PAIRS_OF_STARTS / (pairs * problem.rank()).max(1)).clamp(STARTS.0, STARTS.1)
+    }
+
     /// The L-BFGS iterations of a search of `goals` caps, or of one tolerance, if every fit of it took
     /// as many as it may.
     pub fn most_iterations(&self, goals: usize) -> usize {

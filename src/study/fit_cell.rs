@@ -7,8 +7,8 @@ use super::StudyError;
 use super::definition::{FitGoal, FitStudy};
 use super::row::Row;
 use crate::fit::{
-    Candidate, Factors, Floor, FrontierPoint, LowerBounds, Needed, Outcome, Problem, SearchOptions,
-    frontier, needed_logit, norm_product,
+    Candidate, Factors, FrontierPoint, LowerBound, LowerBounds, Needed, Outcome, Problem,
+    SearchOptions, frontier, needed_logit, norm_product,
 };
 use crate::target::{Family, Layout, Visibility};
 
@@ -174,21 +174,17 @@ pub fn frontier_rows(
     bounds: &mut LowerBounds<'_>,
     wall_time_s: f64,
 ) -> Vec<Row> {
-    let floor = Floor::new(problem);
     points
         .iter()
         .map(|point| {
             let mut row = problem_row(problem, label, point.best.as_ref(), wall_time_s);
             row.set("cap", point.cap);
-            let floor_kl_nats = floor.kl_nats(point.cap);
+            let floor_kl_nats = bounds.floor_kl_nats(point.cap);
             row.set_some("floor_kl_nats", floor_kl_nats.is_finite().then_some(floor_kl_nats));
             if let Some(Candidate { solution, .. }) = &point.best {
-                set_inflation(
-                    &mut row,
-                    solution.max_abs_logit,
-                    floor.max_abs_logit(solution.kl_nats),
-                );
-                set_lower_bound(&mut row, bounds, solution.kl_nats);
+                let bound = bounds.at(solution.kl_nats);
+                set_lower_bound(&mut row, bound);
+                set_inflation(&mut row, solution.max_abs_logit, bound);
                 row.set("outcome", solution.outcome.name());
                 row.set("iterations", solution.iterations);
                 row.set("evaluations", solution.evaluations);
@@ -210,17 +206,16 @@ pub fn needed_row(
     found: &Needed,
     wall_time_s: f64,
 ) -> Row {
-    let floor = Floor::new(problem);
+    let mut bounds = LowerBounds::new(problem);
     let mut row = problem_row(problem, label, found.best.as_ref(), wall_time_s);
     row.set("tolerance", tolerance);
-    let needed = floor.max_abs_logit(tolerance);
-    row.set_some("floor_max_abs_logit", needed);
-    set_lower_bound(&mut row, &mut LowerBounds::new(problem), tolerance);
+    let bound = bounds.at(tolerance);
+    set_lower_bound(&mut row, bound);
     if let Some(Candidate { solution, .. }) = &found.best {
         row.set("cap", solution.max_abs_logit);
-        row.set("floor_kl_nats", floor.kl_nats(solution.max_abs_logit));
+        row.set("floor_kl_nats", bounds.floor_kl_nats(solution.max_abs_logit));
         if found.outcome != Outcome::Infeasible {
-            set_inflation(&mut row, solution.max_abs_logit, needed);
+            set_inflation(&mut row, solution.max_abs_logit, bound);
         }
     }
     row.set("outcome", found.outcome.name());
@@ -229,14 +224,15 @@ pub fn needed_row(
     row
 }
 
-fn set_inflation(row: &mut Row, reached: f64, floor: Option<f64>) {
-    row.set_some("floor_max_abs_logit", floor);
+fn set_inflation(row: &mut Row, reached: f64, bound: Option<LowerBound>) {
     // A floor of 0 is met by no logits at all: there is nothing to divide by.
-    row.set_some("inflation", floor.filter(|&floor| floor > 0.0).map(|floor| reached / floor));
+    let floor = bound.map(|bound| bound.floor).filter(|&floor| floor > 0.0);
+    row.set_some("inflation", floor.map(|floor| reached / floor));
 }
 
-fn set_lower_bound(row: &mut Row, bounds: &mut LowerBounds<'_>, kl_nats: f64) {
-    if let Some(bound) = bounds.at(kl_nats) {
+fn set_lower_bound(row: &mut Row, bound: Option<LowerBound>) {
+    if let Some(bound) = bound {
+        row.set("floor_max_abs_logit", bound.floor);
         row.set("lower_bound_max_abs_logit", bound.max_abs_logit);
         row.set("lower_bound_by", bound.by);
     }

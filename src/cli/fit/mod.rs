@@ -45,9 +45,9 @@ pub struct FitArgs {
     /// Heads joined by +, each global or local:W, with Nx for repeats
     #[arg(long, default_value = "global")]
     layout: String,
-    /// Independent starts; the best of them is the row
-    #[arg(long, value_name = "N", default_value_t = SearchOptions::default().starts)]
-    seeds: usize,
+    /// Independent starts; the best of them is the row [default: 12, up to 48 for small problems]
+    #[arg(long, value_name = "N")]
+    seeds: Option<usize>,
     /// Arithmetic of the search: f32 or f64; rows are computed in f64 from the factors in either case
     #[arg(long, default_value = "f64", value_name = "NAME")]
     dtype: String,
@@ -81,7 +81,7 @@ pub fn run(args: &FitArgs) -> Result<()> {
     let flag = if args.max_logit.is_some() { "--max-logit" } else { "--caps" };
     caps.iter().try_for_each(|&cap| check_cap(cap)).context(flag)?;
     args.tolerance.map_or(Ok(()), check_tolerance).context("--tolerance")?;
-    if args.seeds == 0 {
+    if args.seeds == Some(0) {
         bail!("--seeds is 0; give at least 1");
     }
     if let Some(kl_nats) = args.stop_at {
@@ -91,14 +91,15 @@ pub fn run(args: &FitArgs) -> Result<()> {
         }
     }
     let layout: Layout = args.layout.parse().context("--layout")?;
+    let precision = args.dtype.parse().context("--dtype")?;
+    let problem = Problem::new(args.family.target()?, layout, args.rank).context("--rank")?;
     let options = SearchOptions {
-        starts: args.seeds,
+        starts: args.seeds.unwrap_or_else(|| SearchOptions::starts_for(&problem)),
         seed: args.family.seed(),
-        precision: args.dtype.parse().context("--dtype")?,
+        precision,
         enough: args.stop_at,
         ..SearchOptions::default()
     };
-    let problem = Problem::new(args.family.target()?, layout, args.rank).context("--rank")?;
     let goal = match args.tolerance {
         Some(tolerance) => Goal::Tolerance(tolerance),
         None => Goal::Caps(caps),

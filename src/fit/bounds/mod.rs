@@ -9,6 +9,7 @@ mod lift;
 mod log_rank;
 mod packing;
 
+use std::collections::HashMap;
 use std::fmt;
 
 use self::lift::Lift;
@@ -54,6 +55,8 @@ impl fmt::Display for BoundKind {
 /// What every factors of the problem's rank with kl_nats ≤ ε have at least.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LowerBound {
+    /// L⁰(ε), what logits of any rank need.
+    pub floor: f64,
     /// The least max_abs_logit. Lift and log-rank say at most [`LARGEST_CAP`](super::LARGEST_CAP): a
     /// bound from there on proves that no logits up to it reach ε.
     pub max_abs_logit: f64,
@@ -70,6 +73,10 @@ pub struct LowerBound {
 #[derive(Debug)]
 pub struct LowerBounds<'p> {
     floor: Floor<'p>,
+    /// What was asked already, by the bits of ε and of L: a frontier's rows are written again as they
+    /// improve.
+    known: HashMap<u64, Option<LowerBound>>,
+    known_floors: HashMap<u64, f64>,
     packing: Option<Packing>,
     by_rank: Option<(Lift, LogRank)>,
 }
@@ -80,6 +87,8 @@ impl<'p> LowerBounds<'p> {
         let decomposed = problem.heads() == 1 && problem.n() <= LARGEST_DECOMPOSED;
         Self {
             floor: Floor::new(problem),
+            known: HashMap::new(),
+            known_floors: HashMap::new(),
             packing: Packing::new(problem),
             by_rank: decomposed.then(|| (Lift::new(problem), LogRank::new(problem))),
         }
@@ -88,6 +97,21 @@ impl<'p> LowerBounds<'p> {
     /// The best bound at error ε = `kl_nats`; none where there is no floor: ε is not above 0, or the
     /// heads do not see all of the target.
     pub fn at(&mut self, kl_nats: f64) -> Option<LowerBound> {
+        if let Some(&known) = self.known.get(&kl_nats.to_bits()) {
+            return known;
+        }
+        let found = self.find(kl_nats);
+        self.known.insert(kl_nats.to_bits(), found);
+        found
+    }
+
+    /// E⁰(L), see [`Floor::kl_nats`].
+    pub fn floor_kl_nats(&mut self, max_logit: f64) -> f64 {
+        let floor = &self.floor;
+        *self.known_floors.entry(max_logit.to_bits()).or_insert_with(|| floor.kl_nats(max_logit))
+    }
+
+    fn find(&mut self, kl_nats: f64) -> Option<LowerBound> {
         let floor = self.floor.max_abs_logit(kl_nats)?;
         let packed = self.packing.as_ref().map_or(Packed::default(), |packing| packing.at(kl_nats));
         let mut best = (floor, BoundKind::Floor);
@@ -104,7 +128,12 @@ impl<'p> LowerBounds<'p> {
             offer(log_rank.max_abs_logit(kl_nats), BoundKind::LogRank);
         }
         let (max_abs_logit, by) = best;
-        Some(LowerBound { max_abs_logit, by, norm_product: packed.norm_product.max(max_abs_logit) })
+        Some(LowerBound {
+            floor,
+            max_abs_logit,
+            by,
+            norm_product: packed.norm_product.max(max_abs_logit),
+        })
     }
 }
 
