@@ -7,6 +7,7 @@ mod figure;
 mod files;
 mod fit;
 mod lm;
+mod pool;
 mod process;
 mod report;
 mod simd;
@@ -29,9 +30,9 @@ pub use fit::{
 pub use lm::{
     Arm, AttentionEvaluator, AttentionPass, Bpe, Corpus, Dtype, EvalRecord, Evaluation, Forward,
     HeadProbe, HeadRecord, HeadStatistics, LmError, Model, ModelShape, Outcome as TrainOutcome,
-    Positions, Recorder, Schedule, Split, Stabiliser, StepRecord, Symbols, SyntheticCorpus,
-    TextVocabulary, Texts, Tokens, TrainDefinition, TrainSummary, Trainer, Vocabulary, evaluate,
-    evaluate_whole,
+    Positions, Recorder, Schedule, Session, Split, Stabiliser, StepRecord, Symbols,
+    SyntheticCorpus, TextVocabulary, Texts, Tokens, TrainDefinition, TrainSummary, Trainer,
+    Vocabulary, evaluate, evaluate_whole,
 };
 pub use process::{peak_rss_bytes, prepare_process};
 pub use report::{
@@ -51,5 +52,5 @@ pub use table::{
 };
 pub use target::{
     Bounds, Family, HeadKind, Layout, LeadingSpectrum, Parameters, Spectrum, Statistics, Target,
-    TargetError, Visibility,
+    TargetError, Visibility, write_matrix,
 };

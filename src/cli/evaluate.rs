@@ -36,12 +36,25 @@ pub struct EvaluateArgs {
     quiet: bool,
 }
 
+/// A part of a text.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Part {
+pub enum Part {
     All,
     Train,
     Valid,
     Test,
+}
+
+impl Part {
+    /// The split, or none for the whole text.
+    pub fn split(self) -> Option<Split> {
+        match self {
+            Self::All => None,
+            Self::Train => Some(Split::Train),
+            Self::Valid => Some(Split::Valid),
+            Self::Test => Some(Split::Test),
+        }
+    }
 }
 
 /// Runs the subcommand.
@@ -52,12 +65,7 @@ pub fn run(args: &EvaluateArgs) -> Result<()> {
     let run = TrainedRun::read(&args.run, args.step)?;
     let texts =
         Texts::find(&args.text, None).with_context(|| format!("--text {}", args.text.display()))?;
-    let split = match args.split {
-        Part::All => None,
-        Part::Train => Some(Split::Train),
-        Part::Valid => Some(Split::Valid),
-        Part::Test => Some(Split::Test),
-    };
+    let split = args.split.split();
     let progress = Progress::new(1.0, args.quiet);
     progress.study(&args.run.display().to_string());
     let before = std::cell::Cell::new(0.0);

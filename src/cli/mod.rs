@@ -2,6 +2,7 @@
 
 pub mod analysis;
 pub mod bench;
+pub mod dump;
 pub mod evaluate;
 mod family;
 pub mod fit;

@@ -18,9 +18,9 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 use rayon::prelude::*;
 
 use super::factors::{matrix, weights_of};
-use super::kernel::rows::{exponentials, extremes};
 use super::penalty::Penalty;
 use super::problem::Problem;
+use crate::simd::rows::{exponentials, extremes};
 use crate::simd::{Kernel, Real as _, Simd};
 
 /// What is added to every block, as a share of the mean curvature: nearly certain rows must not

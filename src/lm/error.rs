@@ -28,6 +28,14 @@ pub enum LmError {
     /// A value of the wrong type, or a definition that is not TOML.
     #[error("training definition: {0}")]
     Definition(String),
+    /// A text with fewer tokens than a passage needs.
+    #[error("{found} tokens, the passage ends at {needed}: give a longer text or ask for fewer")]
+    ShortText {
+        /// Tokens of the text.
+        found: usize,
+        /// Where the passage ends.
+        needed: usize,
+    },
     /// A corpus too short for the context.
     #[error(
         "{part} has {tokens} tokens, one context needs {needed}: give a longer text or a smaller --set context=…"

@@ -25,6 +25,6 @@ pub use corpus::{
 pub use definition::TrainDefinition;
 pub use error::LmError;
 pub use evaluation::{Evaluation, evaluate, evaluate_whole};
-pub use model::{Forward, HeadProbe, HeadStatistics, Model, ModelShape};
+pub use model::{Forward, HeadProbe, HeadStatistics, Model, ModelShape, Session};
 pub use records::{EvalRecord, HeadRecord, Outcome, Recorder, Split, StepRecord, TrainSummary};
 pub use trainer::Trainer;

@@ -2,8 +2,7 @@
 
 use std::sync::Mutex;
 
-use candle_core::backprop::GradStore;
-use candle_core::{CpuStorage, InplaceOp2, Layout, Result, bail};
+use candle_core::{CpuStorage, InplaceOp2, Layout, Result, Tensor, bail};
 use rayon::prelude::*;
 
 use super::operators::{elements, with_elements};
@@ -93,23 +92,20 @@ impl AdamW {
         Ok(optimiser)
     }
 
-    /// Moves the weights by one step and returns the gradient's norm before clipping. Where that
-    /// norm is not finite, nothing moves.
+    /// Moves the weights by one step along their gradients and returns the gradient's norm before
+    /// clipping. Where that norm is not finite, nothing moves.
     ///
     /// # Errors
-    /// A weight without a gradient, which only a cut in the model's gradients can cause.
+    /// Of the tensor library only.
     pub(super) fn step(
         &mut self,
         weights: &[Weight],
-        gradients: &GradStore,
+        gradients: &[Tensor],
         learning_rate: f64,
     ) -> Result<f64> {
-        let squares = weights
+        let squares = gradients
             .par_iter()
-            .map(|weight| match gradients.get(&weight.variable) {
-                Some(gradient) => with_elements::<f32, _>(gradient, |g| Ok(squared_norm(g))),
-                None => bail!("{} has no gradient", weight.name),
-            })
+            .map(|gradient| with_elements::<f32, _>(gradient, |g| Ok(squared_norm(g))))
             .collect::<Result<Vec<f64>>>()?;
         let norm = squares.into_iter().sum::<f64>().sqrt();
         if !norm.is_finite() {
@@ -118,10 +114,8 @@ impl AdamW {
         self.steps = self.steps.saturating_add(1);
         let scale = if norm > self.clip { self.clip / norm } else { 1.0 };
         let correction = self.betas.map(|beta| 1.0 - beta.powi(self.steps));
-        weights.par_iter().zip(&self.moments).try_for_each(|(weight, moments)| {
-            let Some(gradient) = gradients.get(&weight.variable) else {
-                bail!("{} has no gradient", weight.name);
-            };
+        let each = weights.par_iter().zip(&self.moments).zip(gradients);
+        each.try_for_each(|((weight, moments), gradient)| {
             let decay = if weight.variable.rank() > 1 { self.weight_decay } else { 0.0 };
             let update = Update {
                 moments,
@@ -191,13 +185,18 @@ impl InplaceOp2 for Update<'_> {
 
 #[cfg(test)]
 mod tests {
-    use candle_core::{Device, Tensor, Var};
+    use candle_core::{Device, Var};
 
     use super::*;
 
     fn weight(name: &str, data: &[f32], dimensions: &[usize]) -> Weight {
         let variable = Var::from_slice(data, dimensions, &Device::Cpu).unwrap();
         Weight { name: name.to_owned(), variable }
+    }
+
+    fn gradients(weights: &[Weight], loss: &Tensor) -> Vec<Tensor> {
+        let store = loss.backward().unwrap();
+        weights.iter().map(|weight| store.get(&weight.variable).unwrap().clone()).collect()
     }
 
     fn definition() -> TrainDefinition {
@@ -219,7 +218,7 @@ mod tests {
         for _ in 0..5 {
             let total = weights.iter().map(|w| w.variable.sum_all().unwrap());
             let loss: Tensor = total.reduce(|a, b| (a + b).unwrap()).unwrap();
-            let gradients = (loss * 3.0).unwrap().backward().unwrap();
+            let gradients = gradients(&weights, &(loss * 3.0).unwrap());
             let norm = optimiser.step(&weights, &gradients, 0.1).unwrap();
             assert!((norm - 18f64.sqrt()).abs() < 1e-6, "{norm}");
             matrix = matrix * 0.95 - 0.1;
@@ -241,7 +240,7 @@ mod tests {
         for t in 1..=20 {
             let variable = &weights[0].variable;
             let loss = (variable.sqr().unwrap() * 0.5).unwrap().sum_all().unwrap();
-            optimiser.step(&weights, &loss.backward().unwrap(), 0.2).unwrap();
+            optimiser.step(&weights, &gradients(&weights, &loss), 0.2).unwrap();
             m = 0.9 * m + 0.1 * x;
             v = 0.99 * v + 0.01 * x * x;
             let (m_hat, v_hat) = (m / (1.0 - 0.9f64.powi(t)), v / (1.0 - 0.99f64.powi(t)));
@@ -258,7 +257,7 @@ mod tests {
         let mut optimiser = AdamW::new(&TrainDefinition { clip: 1.0, ..definition() }, &weights);
         let slope = Tensor::new(&[30.0f32, 40.0], &Device::Cpu).unwrap();
         let loss = (weights[0].variable.as_tensor() * slope).unwrap().sum_all().unwrap();
-        let norm = optimiser.step(&weights, &loss.backward().unwrap(), 0.1).unwrap();
+        let norm = optimiser.step(&weights, &gradients(&weights, &loss), 0.1).unwrap();
         assert!((norm - 50.0).abs() < 1e-4, "{norm}");
         let moments = optimiser.moments[0].lock().unwrap();
         for (found, expected) in moments.second.iter().zip([0.01 * 0.36, 0.01 * 0.64]) {
@@ -271,7 +270,7 @@ mod tests {
         let weights = [weight("gain", &[1.0], &[1])];
         let mut optimiser = AdamW::new(&definition(), &weights);
         let loss = (weights[0].variable.as_tensor() * f64::NAN).unwrap().sum_all().unwrap();
-        let norm = optimiser.step(&weights, &loss.backward().unwrap(), 0.1).unwrap();
+        let norm = optimiser.step(&weights, &gradients(&weights, &loss), 0.1).unwrap();
         assert!(norm.is_nan());
         assert_eq!(weights[0].variable.to_vec1::<f32>().unwrap(), [1.0]);
     }

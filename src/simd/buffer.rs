@@ -5,12 +5,12 @@ use std::ops::{Deref, DerefMut};
 /// Numbers of a line: a whole cache line of float32, two of float64.
 const LINE: usize = 16;
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct Line<T>([T; LINE]);
 
 /// A vector of numbers aligned to 64 bytes, zero at first.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Buffer<T> {
     lines: Vec<Line<T>>,
     length: usize,

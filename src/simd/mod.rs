@@ -8,11 +8,15 @@
 mod buffer;
 mod extension;
 mod portable;
+pub(crate) mod products;
+pub(crate) mod rows;
+mod stripe;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
 pub(crate) use buffer::Buffer;
 pub(crate) use extension::Extension;
+pub(crate) use stripe::{ColumnSums, Stripe, equal_shares, panels_of};
 
 /// float32 or float64.
 pub(crate) trait Real:
@@ -82,6 +86,7 @@ pub(crate) trait Simd<T: Real>: Copy {
     fn mul(self, a: Self::V, b: Self::V) -> Self::V;
     /// a·b + c, rounded once where the processor can.
     fn mul_add(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// b where either is NaN, and so does `min`.
     fn max(self, a: Self::V, b: Self::V) -> Self::V;
     fn min(self, a: Self::V, b: Self::V) -> Self::V;
     /// For x = `Real::ROUND` + k, the number 2ᵏ.
@@ -95,7 +100,8 @@ pub(crate) trait Simd<T: Real>: Copy {
     /// polynomial in r. Under `Real::LOWEST_EXPONENT` it stays at what it is there.
     #[inline(always)]
     fn exp(self, x: Self::V) -> Self::V {
-        let x = self.max(x, self.splat(T::LOWEST_EXPONENT));
+        // In this order, so that NaN stays what it is.
+        let x = self.max(self.splat(T::LOWEST_EXPONENT), x);
         let rounded = self.mul_add(x, self.splat(T::LOG2_E), self.splat(T::ROUND));
         let k = self.sub(rounded, self.splat(T::ROUND));
         let minus_k = self.sub(self.splat(T::default()), k);
@@ -208,6 +214,16 @@ mod tests {
             (extension, out)
         };
         Extension::available().map(of).collect()
+    }
+
+    #[test]
+    fn the_exponential_of_nan_is_nan() {
+        for (extension, out) in by_extension(&[f32::NAN; 3]) {
+            assert!(out.iter().all(|e| e.is_nan()), "{extension:?}: {out:?}");
+        }
+        for (extension, out) in by_extension(&[f64::NAN; 3]) {
+            assert!(out.iter().all(|e| e.is_nan()), "{extension:?}: {out:?}");
+        }
     }
 
     #[test]

@@ -1,35 +1,35 @@
-//! The three matrix products of one block of rows, on packed operands.
+//! The three matrix products of attention on packed operands: Q·Kᵀ of a group of rows and a panel of
+//! columns, and of a matrix G that lies where it was made, G·K and Gᵀ·Q.
 //!
 //! OpenBLAS packs both operands at every call, which at head dimensions costs as much as the product.
-//! Here keys are packed once an evaluation and queries once a block, and each product runs over the
-//! visible part of the block only.
+//! Here keys are packed once and queries once a block, and each product runs over the visible part
+//! of the block only.
 
 use std::ops::Range;
 
-use crate::simd::{Real, Simd};
+use super::{Real, Simd};
 
 /// Vectors of keys side by side in a panel.
 const PANEL_VECTORS: usize = 2;
 
 /// The columns of a panel of packed keys.
 #[inline(always)]
-pub(super) fn panel_width<T: Real, S: Simd<T>>(_: S) -> usize {
+pub(crate) fn panel_width<T: Real, S: Simd<T>>(_: S) -> usize {
     PANEL_VECTORS * S::LANES
 }
 
 /// The rows of a group of packed queries: as many as fill the registers with accumulators.
 #[inline(always)]
-pub(super) fn group_rows<T: Real, S: Simd<T>>(_: S) -> usize {
+pub(crate) fn row_group<T: Real, S: Simd<T>>(_: S) -> usize {
     if S::REGISTERS >= 32 { 12 } else { 6 }
 }
 
-/// One block's matrix of gradients with respect to the logits, and the packed rows that it is
-/// multiplied with.
-pub(super) struct Operands<'a, T> {
+/// A block's matrix G, and the packed rows that it is multiplied with.
+pub(crate) struct Operands<'a, T> {
     /// Row-major, the column of place 0 a multiple of the panel width.
     pub values: &'a [T],
     pub stride: usize,
-    /// (columns, width) for the queries' gradient: keys; (rows, width) for the keys': queries.
+    /// (columns, width) for G·K, (rows, width) for Gᵀ·Q.
     pub packed: &'a [T],
     /// d rounded up to whole vectors.
     pub width: usize,
@@ -37,14 +37,14 @@ pub(super) struct Operands<'a, T> {
 
 /// What becomes of the sums that are there already.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Write {
+pub(crate) enum Write {
     Add,
     Replace,
 }
 
 /// Rows of `width` numbers, of which the first d count, to (d, rows) with `count` rows.
 #[inline(always)]
-pub(super) fn transpose<T: Copy>(rows: &[T], width: usize, to: &mut [T], count: usize) {
+pub(crate) fn transpose<T: Copy>(rows: &[T], width: usize, to: &mut [T], count: usize) {
     for (t, to) in to.chunks_exact_mut(count).enumerate() {
         for (to, row) in to.iter_mut().zip(rows.chunks_exact(width)) {
             *to = row[t];
@@ -55,7 +55,7 @@ pub(super) fn transpose<T: Copy>(rows: &[T], width: usize, to: &mut [T], count: 
 /// Z = Q·Kᵀ for one group of rows and one panel of columns: `queries` is (d, group), `keys`
 /// (d, panel width), `out` starts at the first row's first column.
 #[inline(always)]
-pub(super) fn logits<T: Real, S: Simd<T>>(
+pub(crate) fn by_transposed<T: Real, S: Simd<T>>(
     simd: S,
     queries: &[T],
     keys: &[T],
@@ -63,9 +63,9 @@ pub(super) fn logits<T: Real, S: Simd<T>>(
     stride: usize,
 ) {
     if S::REGISTERS >= 32 {
-        logits_of::<T, S, 12>(simd, queries, keys, out, stride);
+        by_transposed_of::<T, S, 12>(simd, queries, keys, out, stride);
     } else {
-        logits_of::<T, S, 6>(simd, queries, keys, out, stride);
+        by_transposed_of::<T, S, 6>(simd, queries, keys, out, stride);
     }
 }
 
@@ -92,7 +92,7 @@ fn store_all<T: Real, S: Simd<T>, const VECTORS: usize>(
 }
 
 #[inline(always)]
-fn logits_of<T: Real, S: Simd<T>, const ROWS: usize>(
+fn by_transposed_of<T: Real, S: Simd<T>, const ROWS: usize>(
     simd: S,
     queries: &[T],
     keys: &[T],
@@ -115,40 +115,40 @@ fn logits_of<T: Real, S: Simd<T>, const ROWS: usize>(
     }
 }
 
-/// What one product does for the queries' gradient: a group of rows from `row` of the block against
+/// What one product does of G·K: a group of rows from `row` of the block against
 /// `columns` of it, for the vectors from `at` of the width.
-struct QueryPart {
+struct RowsPart {
     row: usize,
     columns: Range<usize>,
     at: usize,
     write: Write,
 }
 
-/// G·K for the group of rows from `row` of the block and `columns`: `gradient` is (rows of the block,
+/// G·K for the group of rows from `row` of the block and `columns`: `to` is (rows of the block,
 /// width).
 #[inline(always)]
-pub(super) fn query_gradient<T: Real, S: Simd<T>>(
+pub(crate) fn times<T: Real, S: Simd<T>>(
     simd: S,
     operands: &Operands<'_, T>,
     row: usize,
     columns: Range<usize>,
     write: Write,
-    gradient: &mut [T],
+    to: &mut [T],
 ) {
     let mut at = 0;
     while at < operands.width {
-        let part = QueryPart { row, columns: columns.clone(), at, write };
+        let part = RowsPart { row, columns: columns.clone(), at, write };
         let vectors = if S::REGISTERS >= 32 {
             match (operands.width - at) / S::LANES {
-                1 => query_gradient_of::<T, S, 12, 1>(simd, operands, &part, gradient),
-                2 => query_gradient_of::<T, S, 12, 2>(simd, operands, &part, gradient),
-                3 => query_gradient_halves::<T, S, 6, 3>(simd, operands, part, gradient),
-                _ => query_gradient_halves::<T, S, 6, 4>(simd, operands, part, gradient),
+                1 => times_of::<T, S, 12, 1>(simd, operands, &part, to),
+                2 => times_of::<T, S, 12, 2>(simd, operands, &part, to),
+                3 => times_halves::<T, S, 6, 3>(simd, operands, part, to),
+                _ => times_halves::<T, S, 6, 4>(simd, operands, part, to),
             }
         } else {
             match (operands.width - at) / S::LANES {
-                1 => query_gradient_of::<T, S, 6, 1>(simd, operands, &part, gradient),
-                _ => query_gradient_of::<T, S, 6, 2>(simd, operands, &part, gradient),
+                1 => times_of::<T, S, 6, 1>(simd, operands, &part, to),
+                _ => times_of::<T, S, 6, 2>(simd, operands, &part, to),
             }
         };
         at += vectors * S::LANES;
@@ -157,32 +157,32 @@ pub(super) fn query_gradient<T: Real, S: Simd<T>>(
 
 /// A group of 12 rows as two halves, where more accumulators do not fit the registers.
 #[inline(always)]
-fn query_gradient_halves<T: Real, S: Simd<T>, const ROWS: usize, const VECTORS: usize>(
+fn times_halves<T: Real, S: Simd<T>, const ROWS: usize, const VECTORS: usize>(
     simd: S,
     operands: &Operands<'_, T>,
-    part: QueryPart,
-    gradient: &mut [T],
+    part: RowsPart,
+    to: &mut [T],
 ) -> usize {
-    query_gradient_of::<T, S, ROWS, VECTORS>(simd, operands, &part, gradient);
-    let second = QueryPart { row: part.row + ROWS, ..part };
-    query_gradient_of::<T, S, ROWS, VECTORS>(simd, operands, &second, gradient)
+    times_of::<T, S, ROWS, VECTORS>(simd, operands, &part, to);
+    let second = RowsPart { row: part.row + ROWS, ..part };
+    times_of::<T, S, ROWS, VECTORS>(simd, operands, &second, to)
 }
 
 #[inline(always)]
-fn query_gradient_of<T: Real, S: Simd<T>, const ROWS: usize, const VECTORS: usize>(
+fn times_of<T: Real, S: Simd<T>, const ROWS: usize, const VECTORS: usize>(
     simd: S,
     operands: &Operands<'_, T>,
-    part: &QueryPart,
-    gradient: &mut [T],
+    part: &RowsPart,
+    to: &mut [T],
 ) -> usize {
     let Operands { values, stride, packed, width } = *operands;
-    let QueryPart { row, ref columns, at, write } = *part;
+    let RowsPart { row, ref columns, at, write } = *part;
     let g: [&[T]; ROWS] =
         std::array::from_fn(|r| &values[(row + r) * stride + columns.start..][..columns.len()]);
     let mut sums = [[simd.splat(T::default()); VECTORS]; ROWS];
     if write == Write::Add {
         for (r, sums) in sums.iter_mut().enumerate() {
-            *sums = load_all(simd, &gradient[(row + r) * width + at..][..VECTORS * S::LANES]);
+            *sums = load_all(simd, &to[(row + r) * width + at..][..VECTORS * S::LANES]);
         }
     }
     let keys = &packed[columns.start * width..columns.end * width];
@@ -197,14 +197,14 @@ fn query_gradient_of<T: Real, S: Simd<T>, const ROWS: usize, const VECTORS: usiz
         }
     }
     for (r, sums) in sums.iter().enumerate() {
-        store_all(simd, sums, &mut gradient[(row + r) * width + at..][..VECTORS * S::LANES]);
+        store_all(simd, sums, &mut to[(row + r) * width + at..][..VECTORS * S::LANES]);
     }
     VECTORS
 }
 
-/// Columns that `key_gradient` takes at once; it divides the panel width.
+/// Columns that `transposed_times` takes at once; it divides the panel width.
 #[inline(always)]
-pub(super) fn key_group<T: Real, S: Simd<T>>(_: S, width: usize) -> usize {
+pub(crate) fn column_group<T: Real, S: Simd<T>>(_: S, width: usize) -> usize {
     match (S::REGISTERS >= 32, width / S::LANES) {
         (true, 1) => S::LANES.min(16),
         (true, 2 | 3) => S::LANES.min(8),
@@ -214,59 +214,59 @@ pub(super) fn key_group<T: Real, S: Simd<T>>(_: S, width: usize) -> usize {
     }
 }
 
-/// What one product does for the keys' gradient: `rows` of the block against a group of columns from
+/// What one product does of Gᵀ·Q: `rows` of the block against a group of columns from
 /// `column` of it, for the vectors from `at` of the width.
-struct KeyPart {
+struct ColumnsPart {
     rows: Range<usize>,
     column: usize,
     at: usize,
     write: Write,
 }
 
-/// Gᵀ·Q for `rows` of the block and one group of columns from `column`: `gradient` is (group, width).
+/// Gᵀ·Q for `rows` of the block and one group of columns from `column`: `to` is (group, width).
 #[inline(always)]
-pub(super) fn key_gradient<T: Real, S: Simd<T>>(
+pub(crate) fn transposed_times<T: Real, S: Simd<T>>(
     simd: S,
     operands: &Operands<'_, T>,
     rows: Range<usize>,
     column: usize,
     write: Write,
-    gradient: &mut [T],
+    to: &mut [T],
 ) {
-    let columns = key_group(simd, operands.width);
+    let columns = column_group(simd, operands.width);
     let most = if S::REGISTERS >= 32 { 4 } else { 2 };
     let mut at = 0;
     while at < operands.width {
-        let part = &KeyPart { rows: rows.clone(), column, at, write };
+        let part = &ColumnsPart { rows: rows.clone(), column, at, write };
         let vectors = match (columns, ((operands.width - at) / S::LANES).min(most)) {
-            (16, _) => key_gradient_of::<T, S, 16, 1>(simd, operands, part, gradient),
-            (8, 1) => key_gradient_of::<T, S, 8, 1>(simd, operands, part, gradient),
-            (8, 2) => key_gradient_of::<T, S, 8, 2>(simd, operands, part, gradient),
-            (8, _) => key_gradient_of::<T, S, 8, 3>(simd, operands, part, gradient),
-            (4, 1) => key_gradient_of::<T, S, 4, 1>(simd, operands, part, gradient),
-            (4, 2) => key_gradient_of::<T, S, 4, 2>(simd, operands, part, gradient),
-            (4, 3) => key_gradient_of::<T, S, 4, 3>(simd, operands, part, gradient),
-            (4, _) => key_gradient_of::<T, S, 4, 4>(simd, operands, part, gradient),
-            (_, 1) => key_gradient_of::<T, S, 2, 1>(simd, operands, part, gradient),
-            (_, _) => key_gradient_of::<T, S, 2, 2>(simd, operands, part, gradient),
+            (16, _) => transposed_times_of::<T, S, 16, 1>(simd, operands, part, to),
+            (8, 1) => transposed_times_of::<T, S, 8, 1>(simd, operands, part, to),
+            (8, 2) => transposed_times_of::<T, S, 8, 2>(simd, operands, part, to),
+            (8, _) => transposed_times_of::<T, S, 8, 3>(simd, operands, part, to),
+            (4, 1) => transposed_times_of::<T, S, 4, 1>(simd, operands, part, to),
+            (4, 2) => transposed_times_of::<T, S, 4, 2>(simd, operands, part, to),
+            (4, 3) => transposed_times_of::<T, S, 4, 3>(simd, operands, part, to),
+            (4, _) => transposed_times_of::<T, S, 4, 4>(simd, operands, part, to),
+            (_, 1) => transposed_times_of::<T, S, 2, 1>(simd, operands, part, to),
+            (_, _) => transposed_times_of::<T, S, 2, 2>(simd, operands, part, to),
         };
         at += vectors * S::LANES;
     }
 }
 
 #[inline(always)]
-fn key_gradient_of<T: Real, S: Simd<T>, const COLUMNS: usize, const VECTORS: usize>(
+fn transposed_times_of<T: Real, S: Simd<T>, const COLUMNS: usize, const VECTORS: usize>(
     simd: S,
     operands: &Operands<'_, T>,
-    part: &KeyPart,
-    gradient: &mut [T],
+    part: &ColumnsPart,
+    to: &mut [T],
 ) -> usize {
     let Operands { values, stride, packed, width } = *operands;
-    let KeyPart { ref rows, column, at, write } = *part;
+    let ColumnsPart { ref rows, column, at, write } = *part;
     let mut sums = [[simd.splat(T::default()); VECTORS]; COLUMNS];
     if write == Write::Add {
         for (c, sums) in sums.iter_mut().enumerate() {
-            *sums = load_all(simd, &gradient[c * width + at..][..VECTORS * S::LANES]);
+            *sums = load_all(simd, &to[c * width + at..][..VECTORS * S::LANES]);
         }
     }
     let g = values[rows.start * stride..].chunks(stride);
@@ -283,7 +283,7 @@ fn key_gradient_of<T: Real, S: Simd<T>, const COLUMNS: usize, const VECTORS: usi
         }
     }
     for (c, sums) in sums.iter().enumerate() {
-        store_all(simd, sums, &mut gradient[c * width + at..][..VECTORS * S::LANES]);
+        store_all(simd, sums, &mut to[c * width + at..][..VECTORS * S::LANES]);
     }
     VECTORS
 }

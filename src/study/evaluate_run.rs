@@ -10,7 +10,7 @@ use super::run_manifest::{CHARACTERS, CORPUS, DEFINITION, END_OF_DOCUMENT, VOCAB
 use super::train_run::{MANIFEST, TOKENIZER};
 use super::{StudyError, TrainError};
 use crate::lm::{
-    Bpe, Evaluation, LmError, Model, ModelShape, Split, Symbols, Texts, TrainDefinition,
+    Bpe, Evaluation, HeadProbe, LmError, Model, ModelShape, Split, Symbols, Texts, TrainDefinition,
     Vocabulary, evaluate_whole,
 };
 
@@ -90,5 +90,32 @@ impl TrainedRun {
         let (documents, bytes) = texts.documents(&self.definition, &self.vocabulary, split)?;
         let advanced = |done| advanced(done, bytes);
         evaluate_whole(&self.model, &self.vocabulary, documents, BATCH, &advanced)
+    }
+
+    /// Every head's queries and keys on `count` tokens of texts, or of one split of them, from token
+    /// `first` on; documents follow one another.
+    ///
+    /// # Errors
+    /// As [`Self::evaluate`]; too few tokens, or more than the model's context.
+    pub fn probe(
+        &self,
+        texts: &Texts,
+        split: Option<Split>,
+        first: usize,
+        count: usize,
+    ) -> Result<Vec<HeadProbe>, LmError> {
+        let (documents, _) = texts.documents(&self.definition, &self.vocabulary, split)?;
+        let mut tokens = Vec::new();
+        for document in documents {
+            tokens.extend(document?);
+            if tokens.len() >= first + count {
+                break;
+            }
+        }
+        let found = tokens.len();
+        match tokens.get(first..first + count) {
+            Some(passage) => self.model.probe(passage),
+            None => Err(LmError::ShortText { found, needed: first + count }),
+        }
     }
 }

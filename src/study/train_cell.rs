@@ -73,7 +73,7 @@ impl TrainCell {
     /// What the run takes, in seconds of one core, roughly.
     pub fn cost_s(&self) -> f64 {
         let d = &self.definition;
-        let tokens = (d.steps * d.batch * d.context) as f64;
+        let tokens = (d.steps * d.tokens_per_step()) as f64;
         let dense = 12.0 * (d.layers * d.d_model * d.d_model) as f64;
         let seen: usize = d
             .head_kinds()
@@ -108,7 +108,7 @@ impl TrainCell {
         row.set("global_heads", kinds.iter().map(global).max().unwrap_or(0));
         row.set("window", d.window);
         row.set("context", d.context);
-        row.set("batch", d.batch);
+        row.set("batch", d.accumulation * d.batch);
         row.set("steps", d.steps);
         row.set("learning_rate", d.learning_rate);
         row

@@ -17,6 +17,7 @@ mod visibility;
 
 pub use error::TargetError;
 pub use family::Family;
+pub use file::write_matrix;
 pub use layout::{HeadKind, Layout};
 pub use matrix::Target;
 pub use parameters::Parameters;

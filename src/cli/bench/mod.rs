@@ -1,7 +1,9 @@
-//! `rank-study bench`: how long one evaluation, one training step or one attention takes.
+//! `rank-study bench`: how long one evaluation, training step, attention or decoded token takes.
 
 mod attention;
+mod decode;
 mod fit;
+mod model;
 mod step;
 
 use std::time::Instant;
@@ -17,7 +19,8 @@ use rayon::ThreadPool;
 Examples:
   rank-study bench fit --n 2048 --rank 64 --dtype f32 --threads 2
   rank-study bench step --arm ls --batch 1 --context 2048 --threads 2
-  rank-study bench attention --layout 5xlocal:50+global --context 4096")]
+  rank-study bench attention --layout 5xlocal:50+global --context 4096
+  rank-study bench decode --arm ls --cache 8192")]
 pub struct BenchArgs {
     #[command(subcommand)]
     what: What,
@@ -31,6 +34,7 @@ enum What {
     Fit(fit::FitBench),
     Step(step::StepBench),
     Attention(attention::AttentionBench),
+    Decode(decode::DecodeBench),
 }
 
 /// Runs the subcommand.
@@ -42,6 +46,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         What::Fit(what) => fit::run(what, args.quiet),
         What::Step(what) => step::run(what, args.quiet),
         What::Attention(what) => attention::run(what, args.quiet),
+        What::Decode(what) => decode::run(what, args.quiet),
     }
 }
 

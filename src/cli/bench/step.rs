@@ -2,10 +2,11 @@
 
 use std::io::Write as _;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
-use rank_study::{Corpus, SyntheticCorpus, TrainDefinition, Trainer, peak_rss_bytes};
+use rank_study::{Corpus, TrainDefinition, Trainer, peak_rss_bytes};
 
+use super::model::ModelArgs;
 use super::{at_least_one, held, median_seconds, pool};
 
 /// One training step, forward, backward, clip and update, as the trainer runs it
@@ -17,33 +18,14 @@ Examples:
 
 The text is random tokens; the time of a step does not depend on them.")]
 pub(super) struct StepBench {
-    /// The arm: mhsa, ls, local-only, layer-alternating, or a stabiliser's name
-    #[arg(long, default_value = "mhsa", value_name = "ARM")]
-    arm: String,
+    #[command(flatten)]
+    model: ModelArgs,
     /// Sequences in a step
     #[arg(long, default_value_t = 1, value_name = "B")]
     batch: usize,
     /// Tokens in a sequence
     #[arg(long, default_value_t = 2048, value_name = "T")]
     context: usize,
-    /// Decoder blocks
-    #[arg(long, default_value_t = 6, value_name = "L")]
-    layers: usize,
-    /// Width of the residual stream
-    #[arg(long, default_value_t = 192, value_name = "D")]
-    d_model: usize,
-    /// Attention heads in a layer
-    #[arg(long, default_value_t = 6, value_name = "H")]
-    heads: usize,
-    /// Symbols of the vocabulary
-    #[arg(long, default_value_t = 8192, value_name = "V")]
-    vocab: usize,
-    /// Tokens that a local head sees
-    #[arg(long, default_value_t = 50, value_name = "W")]
-    window: usize,
-    /// Another key of a training definition; may be given more than once
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    sets: Vec<String>,
     /// Where it runs: cpu
     #[arg(long, default_value = "cpu", value_name = "NAME")]
     device: String,
@@ -61,8 +43,6 @@ pub(super) struct StepBench {
     json: bool,
 }
 
-/// Symbols that the random text needs beside its keys and values, and those two at the least.
-const LEAST_VOCABULARY: usize = 6;
 /// Steps before the clock starts: allocation, page faults, the thread pool.
 const WARM_UP: usize = 2;
 
@@ -100,9 +80,10 @@ pub(super) fn run(args: &StepBench, quiet: bool) -> Result<()> {
         let object = serde_json::json!({
             "step_s": step_s, "tokens_per_s": tokens_per_s, "peak_rss_bytes": peak_rss_bytes(),
             "loss_nats": loss_nats, "parameters": trainer.model().parameters(),
-            "arm": args.arm, "batch": args.batch, "context": args.context, "layers": args.layers,
-            "d_model": args.d_model, "heads": args.heads, "vocab": args.vocab,
-            "window": args.window, "device": args.device, "dtype": args.dtype,
+            "arm": args.model.arm, "batch": args.batch, "context": args.context,
+            "layers": args.model.layers, "d_model": args.model.d_model, "heads": args.model.heads,
+            "vocab": args.model.vocab, "window": args.model.window, "device": args.device,
+            "dtype": args.dtype,
             "threads": threads, "repeats": args.repeats, "version": env!("CARGO_PKG_VERSION"),
         });
         writeln!(out, "{object}")?;
@@ -121,39 +102,5 @@ fn definition(args: &StepBench) -> Result<TrainDefinition> {
         bail!("--dtype {}: a step runs in f32", args.dtype);
     }
     at_least_one("--repeats", args.repeats)?;
-    for (flag, found) in
-        [("--layers", args.layers), ("--d-model", args.d_model), ("--heads", args.heads)]
-    {
-        at_least_one(flag, found)?;
-    }
-    if args.vocab < LEAST_VOCABULARY {
-        bail!("--vocab is {}; give at least {LEAST_VOCABULARY}", args.vocab);
-    }
-    // A corpus of nothing but look-ups has uniform tokens and no table to draw.
-    let keys = (args.vocab - 4) / 2;
-    let corpus = SyntheticCorpus {
-        tokens: 20 * (args.context + 1),
-        alphabet: 2,
-        recall: 1.0,
-        keys,
-        values: args.vocab - 4 - keys,
-        ..SyntheticCorpus::default()
-    };
-    let mut definition = TrainDefinition {
-        batch: args.batch,
-        context: args.context,
-        layers: args.layers,
-        d_model: args.d_model,
-        heads: args.heads,
-        window: args.window,
-        corpus,
-        ..TrainDefinition::default()
-    };
-    definition.set("arm", &args.arm).context("--arm")?;
-    for set in &args.sets {
-        let (key, value) =
-            set.split_once('=').with_context(|| format!("--set {set}: write KEY=VALUE"))?;
-        definition.set(key.trim(), value.trim()).with_context(|| format!("--set {set}"))?;
-    }
-    Ok(definition)
+    Ok(TrainDefinition { batch: args.batch, ..args.model.definition(args.context)? })
 }

@@ -4,11 +4,11 @@
 use std::ops::Range;
 
 use super::rows;
-use super::slot::{Inputs, KeyGradient, Totals};
+use super::slot::{Inputs, Totals};
 use super::tile::Tile;
 use crate::fit::penalty::{Multiplier, Penalty};
 use crate::fit::problem::Problem;
-use crate::simd::{Real, Simd};
+use crate::simd::{ColumnSums, Real, Simd};
 
 /// What a pass over the rows is for.
 pub(super) enum Want<'a> {
@@ -37,7 +37,7 @@ impl<T: Real> Block<T> {
         inputs: &Inputs<'_, T>,
         (slot_start, here): (usize, Range<usize>),
         want: &mut Want<'_>,
-        key_gradients: &mut [KeyGradient<T>],
+        key_gradients: &mut [ColumnSums<T>],
         totals: &mut Totals,
     ) {
         let Inputs { problem, x, keys, weights } = *inputs;

@@ -14,18 +14,16 @@
 
 mod block;
 mod pack;
-mod products;
-pub(super) mod rows;
+mod rows;
 mod slot;
 mod tile;
-
-use std::sync::Mutex;
 
 use rayon::prelude::*;
 
 use super::factors::weights_of;
 use super::penalty::{Multiplier, Penalty};
 use super::problem::Problem;
+use crate::pool::Pool;
 use crate::simd::{Buffer, Extension, Real};
 use block::{Block, Want};
 use pack::{AddSlots, PackKeys};
@@ -56,7 +54,7 @@ pub(super) struct Kernel<T> {
     keys: Vec<Keys<T>>,
     slots: Vec<Slot<T>>,
     /// Blocks not in use; a thread takes one for each slot that it works on.
-    blocks: Mutex<Vec<Block<T>>>,
+    blocks: Pool<Block<T>>,
 }
 
 impl<T: Real> Kernel<T> {
@@ -78,7 +76,7 @@ impl<T: Real> Kernel<T> {
             sizes,
             keys: (0..heads).map(|_| keys()).collect(),
             slots,
-            blocks: Mutex::new(Vec::new()),
+            blocks: Pool::new(),
         }
     }
 
@@ -102,14 +100,14 @@ impl<T: Real> Kernel<T> {
         let (extension, blocks) = (self.extension, &self.blocks);
         let inputs = Inputs { problem, x, keys: &self.keys, weights: &weights };
         let work = |(slot, query_gradients): (&mut Slot<T>, Vec<&mut [f64]>)| {
-            let mut block = take(blocks);
+            let mut block = blocks.take();
             let want = if with_gradient {
                 Want::Gradient { penalty, query_gradients }
             } else {
                 Want::Value
             };
             T::run_with(extension, SlotWork { inputs, want, block: &mut block, slot });
-            put_back(blocks, block);
+            blocks.put_back(block);
         };
         if let [slot] = self.slots.as_mut_slice() {
             work((slot, query_gradients.into_iter().next().unwrap_or_default()));
@@ -152,10 +150,10 @@ impl<T: Real> Kernel<T> {
             .with_max_len(1)
             .map(|slot| {
                 let mut updated = vec![Vec::with_capacity(slot.rows.len()); problem.heads()];
-                let mut block = take(blocks);
+                let mut block = blocks.take();
                 let want = Want::Multipliers { penalty, updated: &mut updated };
                 T::run_with(extension, SlotWork { inputs, want, block: &mut block, slot });
-                put_back(blocks, block);
+                blocks.put_back(block);
                 updated
             })
             .collect();
@@ -197,12 +195,4 @@ impl<T: Real> Kernel<T> {
             });
         }
     }
-}
-
-fn take<T: Real>(blocks: &Mutex<Vec<Block<T>>>) -> Block<T> {
-    blocks.lock().expect("no holder of this lock panics").pop().unwrap_or_default()
-}
-
-fn put_back<T>(blocks: &Mutex<Vec<Block<T>>>, block: Block<T>) {
-    blocks.lock().expect("no holder of this lock panics").push(block);
 }

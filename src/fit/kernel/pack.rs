@@ -1,7 +1,7 @@
 //! Keys packed before the slots run, and their gradients added up after.
 
-use super::products::{panel_width, transpose};
 use super::slot::Slot;
+use crate::simd::products::{panel_width, transpose};
 use crate::simd::{Kernel, Real, Simd};
 
 /// Packs whole panels of keys, `from` being (keys, d): its end may be in the middle of a panel, whose
@@ -53,15 +53,12 @@ impl<T: Real> Kernel<T> for AddSlots<'_, T> {
     #[inline(always)]
     fn run<S: Simd<T>>(self, _: S) {
         let Self { slots, head, d, first, keys } = self;
-        let width = d.next_multiple_of(S::LANES);
         let scale = 1.0 / (d as f64).sqrt();
         for (column, key) in (first..).zip(keys.chunks_exact_mut(d)) {
             key.fill(0.0);
             for slot in slots {
-                let part = &slot.key_gradients[head];
-                if part.columns.contains(&column) {
-                    let part = &part.values[(column - part.columns.start) * width..][..d];
-                    for (key, g) in key.iter_mut().zip(part) {
+                if let Some(sums) = slot.key_gradients[head].column(column) {
+                    for (key, g) in key.iter_mut().zip(sums) {
                         *key += g.to_f64();
                     }
                 }

@@ -1,4 +1,4 @@
-//! Passes over one row of logits: extremes, exponentials, the cap's hinge, the gradient.
+//! Passes over one row of logits: sums over the target's entries, the cap's hinge, the gradient.
 
 use crate::simd::{Real, Simd};
 
@@ -37,55 +37,6 @@ pub(super) fn sum(a: &[f64]) -> f64 {
 #[inline(always)]
 fn sum_of_eight(s: [f64; 8]) -> f64 {
     ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]))
-}
-
-/// The least and the greatest of `z`; (∞, −∞) when empty.
-#[inline(always)]
-pub(in crate::fit) fn extremes<T: Real, S: Simd<T>>(simd: S, z: &[T]) -> (f64, f64) {
-    let Some(&first) = z.first() else {
-        return (f64::INFINITY, f64::NEG_INFINITY);
-    };
-    let mut low = [simd.splat(first); 2];
-    let mut high = low;
-    let mut pairs = z.chunks_exact(2 * S::LANES);
-    for pair in &mut pairs {
-        for (half, (low, high)) in low.iter_mut().zip(&mut high).enumerate() {
-            let z = simd.load(&pair[half * S::LANES..]);
-            *low = simd.min(*low, z);
-            *high = simd.max(*high, z);
-        }
-    }
-    for rest in pairs.remainder().chunks(S::LANES) {
-        let z = simd.load_partial(rest, first);
-        low[0] = simd.min(low[0], z);
-        high[0] = simd.max(high[0], z);
-    }
-    let low = simd.least(simd.min(low[0], low[1]));
-    let high = simd.greatest(simd.max(high[0], high[1]));
-    (low.to_f64(), high.to_f64())
-}
-
-/// Replaces every z by exp(z − shift), `shift` being at least max z, and returns their sum.
-#[inline(always)]
-pub(in crate::fit) fn exponentials<T: Real, S: Simd<T>>(simd: S, z: &mut [T], shift: T) -> f64 {
-    let shift = simd.splat(shift);
-    let mut sums = [simd.splat(T::default()); 2];
-    let mut pairs = z.chunks_exact_mut(2 * S::LANES);
-    for pair in &mut pairs {
-        for (half, sum) in sums.iter_mut().enumerate() {
-            let place = half * S::LANES;
-            let e = simd.exp(simd.sub(simd.load(&pair[place..]), shift));
-            simd.store(e, &mut pair[place..]);
-            *sum = simd.add(*sum, e);
-        }
-    }
-    for rest in pairs.into_remainder().chunks_mut(S::LANES) {
-        // The lanes past the end add e^{LOWEST}, which vanishes beside the 1 of the greatest.
-        let e = simd.exp(simd.sub(simd.load_partial(rest, T::NEGATIVE_INFINITY), shift));
-        simd.store_partial(e, rest);
-        sums[0] = simd.add(sums[0], e);
-    }
-    simd.sum(simd.add(sums[0], sums[1])).to_f64()
 }
 
 /// Writes the gradient of (slope/2)·Σⱼ max(|zⱼ| − cap, 0)² to `gradient` and returns that sum.

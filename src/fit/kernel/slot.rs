@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::block::{Block, Want};
-use super::products::{Write, panel_width};
 use crate::fit::problem::Problem;
-use crate::simd::{Buffer, Kernel, Real, Simd};
+use crate::simd::products::panel_width;
+use crate::simd::{Buffer, ColumnSums, Kernel, Real, Simd, equal_shares, panels_of};
 
 /// Rows of a block at most.
 const BLOCK_ROWS: usize = 96;
@@ -38,18 +38,8 @@ pub(super) struct Keys<T> {
 /// A range of rows, and what they add up to.
 pub(super) struct Slot<T> {
     pub rows: Range<usize>,
-    pub key_gradients: Vec<KeyGradient<T>>,
+    pub key_gradients: Vec<ColumnSums<T>>,
     pub totals: Totals,
-}
-
-/// One head's gradient of the keys that the rows of a slot see.
-pub(super) struct KeyGradient<T> {
-    /// The columns, widened to whole panels.
-    pub columns: Range<usize>,
-    /// (columns, width).
-    pub values: Buffer<T>,
-    /// The first column that no block of this evaluation has written yet.
-    written: usize,
 }
 
 /// What the rows of a slot add up to.
@@ -70,24 +60,12 @@ impl<T: Real> Slot<T> {
     pub fn new(problem: &Problem, rows: Range<usize>, panel: usize, width: usize) -> Self {
         let key_gradients = (0..problem.heads())
             .map(|head| {
-                let columns = block_columns(problem, head, &rows, panel);
-                let written = columns.start;
-                KeyGradient { values: Buffer::zeros(columns.len() * width), columns, written }
+                let mut sums = ColumnSums::default();
+                sums.begin(panels_of(&rows, panel, |row| problem.seen(head, row)), width);
+                sums
             })
             .collect();
         Self { rows, key_gradients, totals: Totals::default() }
-    }
-}
-
-impl<T: Real> KeyGradient<T> {
-    /// The gradients of a group of columns, and whether an earlier block has written to them. Blocks
-    /// take their columns in order and see no earlier ones than the blocks before them did.
-    #[inline(always)]
-    pub fn part(&mut self, column: usize, group: usize, width: usize) -> (&mut [T], Write) {
-        let write = if column < self.written { Write::Add } else { Write::Replace };
-        self.written = self.written.max(column + group);
-        let start = (column - self.columns.start) * width;
-        (&mut self.values[start..start + group * width], write)
     }
 }
 
@@ -122,7 +100,7 @@ impl<T: Real> Kernel<T> for SlotWork<'_, T> {
         let problem = self.inputs.problem;
         *totals = Totals::new(problem.heads());
         for gradient in &mut *key_gradients {
-            gradient.written = gradient.columns.start;
+            gradient.begin_again();
         }
         let step = block_rows::<T>(problem, rows.end);
         for first in rows.clone().step_by(step) {
@@ -170,29 +148,7 @@ pub(super) fn slot_rows(problem: &Problem) -> Vec<Range<usize>> {
     let pairs = |row: usize| -> usize {
         (0..problem.heads()).map(|head| problem.seen(head, row).len()).sum()
     };
-    let total: usize = (0..n).map(pairs).sum();
-    let mut slots = Vec::with_capacity(count);
-    let (mut first, mut before) = (0, 0);
-    for row in 0..n {
-        before += pairs(row);
-        if before * count >= total * (slots.len() + 1) {
-            slots.push(first..row + 1);
-            first = row + 1;
-        }
-    }
-    slots
-}
-
-/// The columns that any of these rows sees through a head, widened to whole panels.
-#[inline(always)]
-pub(super) fn block_columns(
-    problem: &Problem,
-    head: usize,
-    rows: &Range<usize>,
-    panel: usize,
-) -> Range<usize> {
-    let seen = problem.seen_by_any(head, rows);
-    seen.start / panel * panel..seen.end.next_multiple_of(panel)
+    equal_shares(n, count, pairs)
 }
 
 /// For each slot, by head, its rows of the queries' gradient.

@@ -2,15 +2,13 @@
 
 use std::ops::Range;
 
-use super::products::{self, Operands, Write};
 use super::rows;
-use super::slot::{KeyGradient, Keys, Totals, block_columns};
+use super::slot::{Keys, Totals};
 use crate::fit::penalty::Penalty;
 use crate::fit::problem::Problem;
-use crate::simd::{Buffer, Real, Simd};
+use crate::simd::rows::{exponentials, extremes};
+use crate::simd::{Buffer, ColumnSums, Real, Simd, Stripe, products};
 
-/// What a chunk of keys may take of the first-level cache, in bytes.
-const KEY_BYTES: usize = 24 << 10;
 /// Rows whose exponentials would be scaled by less are scaled before the products: in float32 the
 /// scaled queries would lose digits.
 const LEAST_SCALE: f64 = 1e-30;
@@ -19,11 +17,8 @@ const LEAST_SCALE: f64 = 1e-30;
 #[derive(Default)]
 pub(super) struct Tile<T> {
     head: usize,
-    /// The rows of the block.
-    rows: Range<usize>,
-    /// The columns that the rows see, widened to whole panels.
-    columns: Range<usize>,
-    stride: usize,
+    /// The rows of the block and the columns that they see.
+    stripe: Stripe,
     /// Logits, then exponentials, then the gradient with respect to the logits, but for the scale of
     /// its row.
     values: Buffer<T>,
@@ -58,18 +53,16 @@ impl<T: Real> Tile<T> {
         here: &Range<usize>,
     ) {
         let (n, d) = (problem.n(), problem.rank());
-        let (group, width) = (products::group_rows(simd), d.next_multiple_of(S::LANES));
+        let (group, width) = (products::row_group(simd), d.next_multiple_of(S::LANES));
         let count = here.len().next_multiple_of(group);
         self.head = head;
-        self.rows = here.clone();
-        self.columns = block_columns(problem, head, here, products::panel_width(simd));
-        // A stride that is no large power of two, so that rows do not share cache sets.
-        self.stride = self.columns.len() + 16;
-        self.values.reserve(count * self.stride);
+        let panel = products::panel_width(simd);
+        self.stripe = Stripe::new(here.clone(), panel, |row| problem.seen(head, row));
+        self.values.reserve(count * self.stripe.stride);
         self.query_groups.reserve(count * d);
         self.query_rows.reserve(count * width);
         self.query_gradient.reserve(count * width);
-        self.penalty_gradient.reserve(self.columns.len());
+        self.penalty_gradient.reserve(self.stripe.columns.len());
         self.scales.clear();
         self.scales.resize(here.len(), 1.0);
         let from = &x[2 * head * n * d..][here.start * d..here.end * d];
@@ -89,33 +82,15 @@ impl<T: Real> Tile<T> {
     /// The logits of every group of rows against the panels that it sees.
     #[inline(always)]
     pub fn logits<S: Simd<T>>(&mut self, simd: S, problem: &Problem, keys: &Keys<T>) {
-        let d = problem.rank();
-        let (group, panel) = (products::group_rows(simd), products::panel_width(simd));
-        for first in self.columns.clone().step_by(panel) {
-            let keys = &keys.panels[first * d..(first + panel) * d];
-            for row in self.rows.clone().step_by(group) {
-                let rows = row..self.rows.end.min(row + group);
-                if block_columns(problem, self.head, &rows, panel).contains(&first) {
-                    let local = row - self.rows.start;
-                    let at = local * self.stride + first - self.columns.start;
-                    let queries = &self.query_groups[local * d..(local + group) * d];
-                    products::logits(simd, queries, keys, &mut self.values[at..], self.stride);
-                }
-            }
-        }
-    }
-
-    /// Where the values of the columns that a row sees are.
-    #[inline(always)]
-    fn places(&self, row: usize, seen: &Range<usize>) -> Range<usize> {
-        let start = (row - self.rows.start) * self.stride + seen.start - self.columns.start;
-        start..start + seen.len()
+        let operands = (&*self.query_groups, &*keys.panels, problem.rank());
+        let seen = |row| problem.seen(self.head, row);
+        self.stripe.by_transposed(simd, seen, operands, &mut self.values);
     }
 
     /// The visible logits of a row.
     #[inline(always)]
     pub fn row(&self, row: usize, seen: &Range<usize>) -> &[T] {
-        &self.values[self.places(row, seen)]
+        &self.values[self.stripe.places(row, seen)]
     }
 
     /// log Σⱼ exp(zⱼ) of the row at hand.
@@ -134,8 +109,8 @@ impl<T: Real> Tile<T> {
         totals: &mut Totals,
     ) {
         let seen = problem.seen(self.head, row);
-        let z = &self.values[self.places(row, &seen)];
-        self.extremes = rows::extremes(simd, z);
+        let z = &self.values[self.stripe.places(row, &seen)];
+        self.extremes = extremes(simd, z);
         let (low, high) = self.extremes;
         totals.max_abs_logit = totals.max_abs_logit.max(high.max(-low));
         totals.logit_spread = totals.logit_spread.max(high - low);
@@ -168,7 +143,7 @@ impl<T: Real> Tile<T> {
         self.penalised = true;
         let n = problem.n() as f64;
         let seen = problem.seen(self.head, row);
-        let z = &self.values[self.places(row, &seen)];
+        let z = &self.values[self.stripe.places(row, &seen)];
         let gradient = &mut self.penalty_gradient[..seen.len()];
         totals.penalty += rows::hinge(simd, z, penalty.cap, penalty.slope / n, gradient);
         for &(column, multiplier) in multipliers {
@@ -182,9 +157,9 @@ impl<T: Real> Tile<T> {
     /// Turns a row's logits into exp(z − greatest).
     #[inline(always)]
     pub fn exponentials<S: Simd<T>>(&mut self, simd: S, problem: &Problem, row: usize) {
-        let places = self.places(row, &problem.seen(self.head, row));
+        let places = self.stripe.places(row, &problem.seen(self.head, row));
         let shift = T::from_f64(self.extremes.1);
-        self.sum = rows::exponentials(simd, &mut self.values[places], shift);
+        self.sum = exponentials(simd, &mut self.values[places], shift);
     }
 
     /// Turns a row's exponentials into the gradient with respect to its logits, but for a scale; zero
@@ -193,22 +168,17 @@ impl<T: Real> Tile<T> {
     #[inline(always)]
     pub fn gradient<S: Simd<T>>(&mut self, simd: S, problem: &Problem, row: usize) -> f64 {
         let n = problem.n() as f64;
-        let local = row - self.rows.start;
         let seen = problem.seen(self.head, row);
         let mass = rows::sum(&self.shares);
-        let whole = &mut self.values[local * self.stride..][..self.columns.len()];
-        let places = seen.start - self.columns.start..seen.end - self.columns.start;
-        whole[..places.start].fill(T::default());
-        whole[places.end..].fill(T::default());
-        let values = &mut whole[places];
+        let values = self.stripe.clear_unseen(row, &seen, &mut self.values);
         let scale = mass / (n * self.sum);
         let by_products = !self.penalised && scale >= LEAST_SCALE;
         if !by_products {
             let extra = self.penalised.then_some(&self.penalty_gradient[..seen.len()]);
             rows::gradient(simd, values, scale, extra);
         }
-        self.scales[local] = if by_products { scale } else { 1.0 };
-        let weight = 1.0 / (n * self.scales[local]);
+        self.scales[row - self.stripe.rows.start] = if by_products { scale } else { 1.0 };
+        let weight = 1.0 / (n * self.scales[row - self.stripe.rows.start]);
         let (entries, _) = problem.target().row(row);
         for (&column, &share) in entries.iter().zip(&self.shares) {
             if share > 0.0 {
@@ -228,33 +198,11 @@ impl<T: Real> Tile<T> {
         keys: &Keys<T>,
         to: &mut [f64],
     ) {
-        let (here, base) = (self.rows.clone(), self.columns.start);
         let d = problem.rank();
-        let (group, width) = (products::group_rows(simd), d.next_multiple_of(S::LANES));
-        let count = here.len().next_multiple_of(group);
-        self.values[here.len() * self.stride..count * self.stride].fill(T::default());
-        let operands = Operands {
-            values: &self.values,
-            stride: self.stride,
-            packed: &keys.rows[base * width..],
-            width,
-        };
-        // As many keys at a time as the first-level cache holds beside the gradient.
-        let chunk = (KEY_BYTES / (width * size_of::<T>())).max(16);
-        for first in self.columns.clone().step_by(chunk) {
-            for row in here.clone().step_by(group) {
-                let rows = row..here.end.min(row + group);
-                let seen = problem.seen_by_any(self.head, &rows);
-                let columns = seen.start.max(first)..seen.end.min(first + chunk);
-                if columns.is_empty() {
-                    continue;
-                }
-                let write = if columns.start == seen.start { Write::Replace } else { Write::Add };
-                let columns = columns.start - base..columns.end - base;
-                let (local, gradient) = (row - here.start, &mut self.query_gradient);
-                products::query_gradient(simd, &operands, local, columns, write, gradient);
-            }
-        }
+        let width = d.next_multiple_of(S::LANES);
+        let packed = (&*keys.rows, width);
+        let seen = |row| problem.seen(self.head, row);
+        self.stripe.times(simd, seen, &mut self.values, packed, &mut self.query_gradient);
         let gradients = self.query_gradient.chunks_exact(width).zip(&self.scales);
         for (to, (from, scale)) in to.chunks_exact_mut(d).zip(gradients) {
             let scale = scale / (d as f64).sqrt();
@@ -270,9 +218,8 @@ impl<T: Real> Tile<T> {
         &mut self,
         simd: S,
         problem: &Problem,
-        gradient: &mut KeyGradient<T>,
+        gradient: &mut ColumnSums<T>,
     ) {
-        let here = self.rows.clone();
         let width = problem.rank().next_multiple_of(S::LANES);
         for (query, &scale) in self.query_rows.chunks_exact_mut(width).zip(&self.scales) {
             let scale = T::from_f64(scale);
@@ -280,26 +227,8 @@ impl<T: Real> Tile<T> {
                 *q = *q * scale;
             }
         }
-        let operands =
-            Operands { values: &self.values, stride: self.stride, packed: &self.query_rows, width };
-        let group = products::key_group(simd, width);
-        // The rows that see a group of columns: both ends only ever rise with the column.
-        let (mut first, mut last) = (here.start, here.start);
-        for column in self.columns.clone().step_by(group) {
-            while first < here.end && problem.seen(self.head, first).end <= column {
-                first += 1;
-            }
-            while last < here.end && problem.seen(self.head, last).start < column + group {
-                last += 1;
-            }
-            let (sums, write) = gradient.part(column, group, width);
-            if first < last {
-                let rows = first - here.start..last - here.start;
-                let place = column - self.columns.start;
-                products::key_gradient(simd, &operands, rows, place, write, sums);
-            } else if write == Write::Replace {
-                sums.fill(T::default());
-            }
-        }
+        let packed = (&*self.query_rows, width);
+        let seen = |row| problem.seen(self.head, row);
+        self.stripe.transposed_times(simd, seen, &self.values, packed, gradient);
     }
 }

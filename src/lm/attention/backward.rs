@@ -1,12 +1,14 @@
 //! The backward pass: the gradients of queries, keys and values.
 
-use ndarray::linalg::general_mat_mul;
-use ndarray::{Array2, ArrayViewMut1, s};
 use rayon::prelude::*;
 
 use super::Heads;
-use super::head::{Dimensions, Tile, part, scratch, tiles};
-use crate::lm::simd;
+use super::head::{Dimensions, HeadRows, Task, blocks, parts, seen};
+use super::packed::{BlockRows, PACKED, Packed, packed};
+use crate::lm::simd::{self, softmax_gradient};
+use crate::pool::Pool;
+use crate::simd::products::{panel_width, row_group};
+use crate::simd::{Buffer, ColumnSums, Kernel, Real as _, Simd, Stripe, panels_of};
 use crate::target::HeadKind;
 
 /// The elements of every tensor that the gradients depend on, each of shape (B, T, H, D).
@@ -18,118 +20,151 @@ pub(super) struct Arguments<'a> {
     pub(super) gradient: &'a [f32],
 }
 
-/// One head's matrices, T × D each; `q` already carries the 1/√d.
-struct Head {
-    q: Array2<f32>,
-    k: Array2<f32>,
-    v: Array2<f32>,
-    output: Array2<f32>,
-    gradient: Array2<f32>,
-}
-
 /// The gradients of q, k and v, given each row's log Σ e^z in the order (batch, head, time).
 ///
-/// Each (batch, head) is one task that goes through its tiles in order, so the sums that make dK
-/// and dV do not depend on the number of threads.
+/// With P the probabilities and G the output's gradient: dV = PᵀG, dP = GVᵀ,
+/// dZ = P ∘ (dP − rowsum(P ∘ dP)), dQ = dZ K / √d and dK = dZᵀ Q / √d, block by block. The row sum is
+/// that of G ∘ output, so it costs T·D. With a softcap c and capped logits y, dZ also has the
+/// factor 1 − (y/c)², the slope of c tanh(z/c).
+///
+/// Each task adds up its own dK and dV, and these are added in the order of the tasks: the sums do not
+/// depend on the number of threads.
 pub(super) fn backward(
     arguments: &Arguments,
     log_sum_exp: &[f32],
     dimensions: Dimensions,
     heads: &Heads,
 ) -> [Vec<f32>; 3] {
-    let scale = 1.0 / (dimensions.d_head as f32).sqrt();
-    let results: Vec<[Array2<f32>; 3]> = (0..dimensions.batch * dimensions.heads)
+    let Dimensions { time, d_head, .. } = dimensions;
+    let packed = packed(dimensions, arguments.k, arguments.v);
+    let tasks = dimensions.tasks(heads);
+    let mut dq_by_head = vec![0.0; dimensions.count()];
+    let work: Vec<_> = tasks.iter().zip(parts(&tasks, d_head, &mut dq_by_head)).collect();
+    let sums: Vec<[ColumnSums<f32>; 2]> = work
         .into_par_iter()
-        .map(|index| {
-            let head = Head {
-                q: dimensions.gather(arguments.q, index, scale),
-                k: dimensions.gather(arguments.k, index, 1.0),
-                v: dimensions.gather(arguments.v, index, 1.0),
-                output: dimensions.gather(arguments.output, index, 1.0),
-                gradient: dimensions.gather(arguments.gradient, index, 1.0),
-            };
-            let log_sum_exp = &log_sum_exp[index * dimensions.time..][..dimensions.time];
-            let kind = heads.kinds[index % dimensions.heads];
-            one_head(&head, log_sum_exp, (kind, heads.softcap), scale)
+        .with_max_len(1)
+        .map(|(task, dq)| {
+            let [keys, values] = &packed[task.index];
+            f32::run(BackwardTask {
+                task,
+                q: dimensions.head(arguments.q, task.index),
+                output: dimensions.head(arguments.output, task.index),
+                gradient: dimensions.head(arguments.gradient, task.index),
+                log_sum_exp: &log_sum_exp[task.index * time..][task.rows.clone()],
+                keys,
+                values,
+                dimensions,
+                kind: heads.kinds[task.index % dimensions.heads],
+                softcap: heads.softcap,
+                dq,
+            })
         })
         .collect();
-    let mut gradients = [(); 3].map(|()| vec![0.0; dimensions.count()]);
-    for (index, result) in results.iter().enumerate() {
-        for (matrix, gradient) in result.iter().zip(&mut gradients) {
-            dimensions.scatter(matrix, index, gradient);
-        }
+    let mut by_head: Vec<Vec<[ColumnSums<f32>; 2]>> = packed.iter().map(|_| Vec::new()).collect();
+    packed.into_iter().flatten().for_each(|packed| PACKED.put_back(packed));
+    for (task, sums) in tasks.iter().zip(sums) {
+        by_head[task.index].push(sums);
     }
-    gradients
-}
-
-/// With P the probabilities and G the output's gradient: dV = PᵀG, dP = GVᵀ,
-/// dZ = P ∘ (dP − rowsum(P ∘ dP)), dQ = dZ K / √d and dK = dZᵀ Q / √d, tile by tile. The row sum is
-/// that of G ∘ output, so it costs T·D. With a softcap c and capped logits y, dZ also has the
-/// factor 1 − (y/c)², the slope of c tanh(z/c).
-fn one_head(
-    head: &Head,
-    log_sum_exp: &[f32],
-    (kind, softcap): (HeadKind, Option<f32>),
-    scale: f32,
-) -> [Array2<f32>; 3] {
-    let (time, d_head) = head.q.dim();
-    let [mut dq, mut dk, mut dv] = [(); 3].map(|()| Array2::zeros((time, d_head)));
-    let mut probability_scratch = scratch(time, kind);
-    let mut gradient_scratch = scratch(time, kind);
-    for tile in tiles(time, kind) {
-        let rows = || s![tile.rows.clone(), ..];
-        let columns = || s![tile.columns.clone(), ..];
-        let (q, gradient) = (head.q.slice(rows()), head.gradient.slice(rows()));
-        let output = head.output.slice(rows());
-        let (k, v) = (head.k.slice(columns()), head.v.slice(columns()));
-        let mut probability = part(&mut probability_scratch, &tile);
-        let mut d_logits = part(&mut gradient_scratch, &tile);
-        general_mat_mul(1.0, &q, &k.t(), 0.0, &mut probability);
-        general_mat_mul(1.0, &gradient, &v.t(), 0.0, &mut d_logits);
-        for (offset, row) in tile.rows.clone().enumerate() {
-            let mean: f32 =
-                gradient.row(offset).iter().zip(output.row(offset)).map(|(g, o)| g * o).sum();
-            softmax_row(
-                probability.row_mut(offset),
-                d_logits.row_mut(offset),
-                log_sum_exp[row],
-                mean,
-                (&tile, row, kind),
-                softcap,
-            );
-        }
-        general_mat_mul(1.0, &probability.t(), &gradient, 1.0, &mut dv.slice_mut(columns()));
-        general_mat_mul(scale, &d_logits, &k, 0.0, &mut dq.slice_mut(rows()));
-        // q carries the 1/√d, so this product does too.
-        general_mat_mul(1.0, &d_logits.t(), &q, 1.0, &mut dk.slice_mut(columns()));
-    }
+    let added = |which: usize| {
+        dimensions.tensor(|index, column, to| {
+            for more in by_head[index].iter().filter_map(|sums| sums[which].column(column)) {
+                to.iter_mut().zip(more).for_each(|(to, more)| *to += more);
+            }
+        })
+    };
+    let [dk, dv] = [0, 1].map(added);
+    by_head.into_iter().flatten().flatten().for_each(|sums| SUMS.put_back(sums));
+    let dq = dimensions.tensor(|index, row, to| {
+        to.copy_from_slice(&dq_by_head[(index * time + row) * d_head..][..d_head]);
+    });
     [dq, dk, dv]
 }
 
-/// Turns a row of logits into probabilities and a row of dP into dZ, both zero where the row sees
-/// nothing.
-fn softmax_row(
-    mut logits: ArrayViewMut1<f32>,
-    mut gradient: ArrayViewMut1<f32>,
-    log_sum_exp: f32,
-    mean: f32,
-    (tile, row, kind): (&Tile, usize, HeadKind),
+/// The work space of a task.
+#[derive(Default)]
+struct Scratch {
+    queries: BlockRows,
+    upstream: BlockRows,
+    probability: Buffer<f32>,
+    d_logits: Buffer<f32>,
+    mixed: Buffer<f32>,
+}
+
+static SCRATCH: Pool<Scratch> = Pool::new();
+static SUMS: Pool<ColumnSums<f32>> = Pool::new();
+
+struct BackwardTask<'a> {
+    task: &'a Task,
+    q: HeadRows<'a>,
+    output: HeadRows<'a>,
+    gradient: HeadRows<'a>,
+    /// Of the rows of the task.
+    log_sum_exp: &'a [f32],
+    keys: &'a Packed,
+    values: &'a Packed,
+    dimensions: Dimensions,
+    kind: HeadKind,
     softcap: Option<f32>,
-) {
-    let visible = tile.visible(row, kind);
-    for hidden in [0..visible.start, visible.end..tile.columns.len()] {
-        logits.slice_mut(s![hidden.clone()]).fill(0.0);
-        gradient.slice_mut(s![hidden]).fill(0.0);
-    }
-    let (mut logits, mut gradient) =
-        (logits.slice_mut(s![visible.clone()]), gradient.slice_mut(s![visible]));
-    // Rows of row-major matrices are slices.
-    if let (Some(logits), Some(gradient)) = (logits.as_slice_mut(), gradient.as_slice_mut()) {
-        if let Some(cap) = softcap {
-            simd::capped_softmax_gradient(gradient, logits, (log_sum_exp, mean), cap);
-        } else {
-            simd::exp_shifted(logits, log_sum_exp);
-            simd::softmax_gradient(gradient, logits, mean);
+    /// (rows of the task, D).
+    dq: &'a mut [f32],
+}
+
+impl Kernel<f32> for BackwardTask<'_> {
+    /// dK and dV.
+    type Output = [ColumnSums<f32>; 2];
+
+    #[inline(always)]
+    fn run<S: Simd<f32>>(self, simd: S) -> [ColumnSums<f32>; 2] {
+        let Self { task, q, output, gradient, keys, values, kind, dq, .. } = self;
+        let d_head = self.dimensions.d_head;
+        let scale = self.dimensions.scale();
+        let (panel, width) = (panel_width(simd), d_head.next_multiple_of(S::LANES));
+        let seen = |row| seen(kind, row);
+        let columns = panels_of(&task.rows, panel, seen);
+        let [mut dk, mut dv] = [(); 2].map(|()| SUMS.take());
+        dk.begin(columns.clone(), width);
+        dv.begin(columns, width);
+        let mut scratch = SCRATCH.take();
+        let Scratch { queries, upstream, probability, d_logits, mixed } = &mut scratch;
+        for here in blocks(&task.rows, kind, 2) {
+            let stripe = Stripe::new(here.clone(), panel, seen);
+            let count = here.len().next_multiple_of(row_group(simd));
+            probability.reserve(count * stripe.stride);
+            d_logits.reserve(count * stripe.stride);
+            mixed.reserve(count * width);
+            queries.fill(simd, q, &here, scale);
+            upstream.fill(simd, gradient, &here, 1.0);
+            let operands = (&*queries.groups, &*keys.panels, d_head);
+            stripe.by_transposed(simd, seen, operands, probability);
+            let operands = (&*upstream.groups, &*values.panels, d_head);
+            stripe.by_transposed(simd, seen, operands, d_logits);
+            for row in here.clone() {
+                let mean = simd::dot(gradient.row(row), output.row(row));
+                let log_sum_exp = self.log_sum_exp[row - task.rows.start];
+                let logits = stripe.clear_unseen(row, &seen(row), probability);
+                let gradient = stripe.clear_unseen(row, &seen(row), d_logits);
+                match self.softcap {
+                    None => softmax_gradient(simd, logits, gradient, (log_sum_exp, mean)),
+                    Some(cap) => {
+                        let sums = (log_sum_exp, mean);
+                        simd::capped_softmax_gradient(gradient, logits, sums, cap);
+                    }
+                }
+            }
+            let packed = (&*upstream.rows, width);
+            stripe.transposed_times(simd, seen, probability, packed, &mut dv);
+            // Queries carry the 1/√d, so this product does too.
+            let packed = (&*queries.rows, width);
+            stripe.transposed_times(simd, seen, d_logits, packed, &mut dk);
+            stripe.times(simd, seen, d_logits, (&keys.rows, width), mixed);
+            let to = dq[(here.start - task.rows.start) * d_head..].chunks_exact_mut(d_head);
+            for (to, from) in to.zip(mixed.chunks_exact(width)).take(here.len()) {
+                for (to, from) in to.iter_mut().zip(from) {
+                    *to = from * scale;
+                }
+            }
         }
+        SCRATCH.put_back(scratch);
+        [dk, dv]
     }
 }

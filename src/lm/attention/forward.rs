@@ -1,26 +1,26 @@
 //! The forward pass: output, log-sum-exps and statistics.
 
-use ndarray::linalg::general_mat_mul;
-use ndarray::{Array2, s};
 use rayon::prelude::*;
 
-use super::head::{Dimensions, part, scratch, tiles};
+use super::head::{Dimensions, HeadRows, Task, blocks, parts, seen};
+use super::packed::{BlockRows, PACKED, Packed, packed};
 use super::{Found, Heads};
 use crate::lm::model::HeadStatistics;
-use crate::lm::simd;
+use crate::lm::simd::{self, softmax_terms};
+use crate::pool::Pool;
+use crate::simd::products::{panel_width, row_group};
+use crate::simd::{Buffer, Kernel, Real as _, Simd, Stripe};
 use crate::target::HeadKind;
 
-/// What one head of one sequence gives.
-struct HeadForward {
-    output: Array2<f32>,
-    log_sum_exp: Vec<f32>,
+/// What the rows of one task show of their head.
+struct Measured {
     max_logit: f32,
     min_logit: f32,
     /// Σ over rows of the row's entropy, in nats.
     entropy_sum: f64,
 }
 
-/// Attention over every (batch, head) in parallel; see [`super::attention`] for the shapes.
+/// Attention over every head of every sequence; see [`super::attention`] for the shapes.
 pub(super) fn forward(
     q: &[f32],
     k: &[f32],
@@ -28,79 +28,120 @@ pub(super) fn forward(
     dimensions: Dimensions,
     heads: &Heads,
 ) -> (Vec<f32>, Found) {
-    let scale = 1.0 / (dimensions.d_head as f32).sqrt();
-    let results: Vec<HeadForward> = (0..dimensions.batch * dimensions.heads)
+    let Dimensions { time, d_head, .. } = dimensions;
+    let count = dimensions.batch * dimensions.heads;
+    let packed = packed(dimensions, k, v);
+    let tasks = dimensions.tasks(heads);
+    let mut by_head = vec![0.0; dimensions.count()];
+    let mut log_sum_exp = vec![0.0; count * time];
+    let work: Vec<_> = tasks
+        .iter()
+        .zip(parts(&tasks, d_head, &mut by_head))
+        .zip(parts(&tasks, 1, &mut log_sum_exp))
+        .collect();
+    let measured: Vec<Measured> = work
         .into_par_iter()
-        .map(|index| {
-            let q = dimensions.gather(q, index, scale);
-            let k = dimensions.gather(k, index, 1.0);
-            let v = dimensions.gather(v, index, 1.0);
-            one_head(&q, &k, &v, heads.kinds[index % dimensions.heads], heads.softcap)
+        .with_max_len(1)
+        .map(|((task, output), log_sum_exp)| {
+            let [keys, values] = &packed[task.index];
+            f32::run(ForwardTask {
+                task,
+                q: dimensions.head(q, task.index),
+                keys,
+                values,
+                d_head,
+                kind: heads.kinds[task.index % dimensions.heads],
+                softcap: heads.softcap,
+                output,
+                log_sum_exp,
+            })
         })
         .collect();
+    packed.into_iter().flatten().for_each(|packed| PACKED.put_back(packed));
 
-    let mut output = vec![0.0; dimensions.count()];
-    let mut log_sum_exp = Vec::with_capacity(results.len() * dimensions.time);
     let mut statistics = vec![HeadStatistics::EMPTY; dimensions.heads];
-    let rows = (dimensions.batch * dimensions.time) as f64;
-    for (index, head) in results.iter().enumerate() {
-        dimensions.scatter(&head.output, index, &mut output);
-        log_sum_exp.extend_from_slice(&head.log_sum_exp);
-        let seen = &mut statistics[index % dimensions.heads];
-        seen.max_logit = seen.max_logit.max(head.max_logit);
-        seen.min_logit = seen.min_logit.min(head.min_logit);
-        seen.entropy_nats += (head.entropy_sum / rows) as f32;
+    let rows = (dimensions.batch * time) as f64;
+    for (task, measured) in tasks.iter().zip(&measured) {
+        let head = &mut statistics[task.index % dimensions.heads];
+        head.max_logit = head.max_logit.max(measured.max_logit);
+        head.min_logit = head.min_logit.min(measured.min_logit);
+        head.entropy_nats += (measured.entropy_sum / rows) as f32;
     }
+    let output = dimensions.tensor(|index, row, to| {
+        to.copy_from_slice(&by_head[(index * time + row) * d_head..][..d_head]);
+    });
     (output, Found { log_sum_exp, statistics })
 }
 
-fn one_head(
-    q: &Array2<f32>,
-    k: &Array2<f32>,
-    v: &Array2<f32>,
+struct ForwardTask<'a> {
+    task: &'a Task,
+    q: HeadRows<'a>,
+    keys: &'a Packed,
+    values: &'a Packed,
+    d_head: usize,
     kind: HeadKind,
     softcap: Option<f32>,
-) -> HeadForward {
-    let (time, d_head) = q.dim();
-    let mut scratch = scratch(time, kind);
-    let mut result = HeadForward {
-        output: Array2::zeros((time, d_head)),
-        log_sum_exp: Vec::with_capacity(time),
-        max_logit: f32::NEG_INFINITY,
-        min_logit: f32::INFINITY,
-        entropy_sum: 0.0,
-    };
-    let mut inverse_sums = Vec::new();
-    for tile in tiles(time, kind) {
-        let mut logits = part(&mut scratch, &tile);
-        let k = k.slice(s![tile.columns.clone(), ..]);
-        let v = v.slice(s![tile.columns.clone(), ..]);
-        general_mat_mul(1.0, &q.slice(s![tile.rows.clone(), ..]), &k.t(), 0.0, &mut logits);
-
-        inverse_sums.clear();
-        for (mut row, index) in logits.rows_mut().into_iter().zip(tile.rows.clone()) {
-            let visible = tile.visible(index, kind);
-            row.slice_mut(s![..visible.start]).fill(0.0);
-            row.slice_mut(s![visible.end..]).fill(0.0);
-            let mut row = row.slice_mut(s![visible]);
-            // A row of a row-major matrix is a slice; were it not, its probabilities would be empty.
-            let Some(row) = row.as_slice_mut() else { continue };
-            let extremes = softcap.map(|cap| simd::cap_softly(row, cap));
-            let terms = simd::softmax_terms(row);
-            let (min, max) = extremes.unwrap_or((terms.min, terms.max));
-            let log_sum = terms.sum.ln();
-            inverse_sums.push(1.0 / terms.sum);
-            result.log_sum_exp.push(terms.max + log_sum);
-            result.max_logit = result.max_logit.max(max);
-            result.min_logit = result.min_logit.min(min);
-            result.entropy_sum += f64::from(log_sum - terms.weighted / terms.sum);
-        }
-
-        let mut output = result.output.slice_mut(s![tile.rows.clone(), ..]);
-        general_mat_mul(1.0, &logits, &v, 0.0, &mut output);
-        for (mut row, inverse) in output.rows_mut().into_iter().zip(&inverse_sums) {
-            row *= *inverse;
-        }
-    }
-    result
+    /// (rows of the task, D).
+    output: &'a mut [f32],
+    log_sum_exp: &'a mut [f32],
 }
+
+impl Kernel<f32> for ForwardTask<'_> {
+    type Output = Measured;
+
+    #[inline(always)]
+    fn run<S: Simd<f32>>(self, simd: S) -> Measured {
+        let Self { task, q, keys, values, d_head, kind, softcap, output, log_sum_exp } = self;
+        let width = d_head.next_multiple_of(S::LANES);
+        let scale = 1.0 / (d_head as f32).sqrt();
+        let seen = |row| seen(kind, row);
+        let mut measured =
+            Measured { max_logit: f32::NEG_INFINITY, min_logit: f32::INFINITY, entropy_sum: 0.0 };
+        let mut scratch = SCRATCH.take();
+        let Scratch { queries, logits, mixed, inverse_sums } = &mut scratch;
+        for here in blocks(&task.rows, kind, 1) {
+            let stripe = Stripe::new(here.clone(), panel_width(simd), seen);
+            let count = here.len().next_multiple_of(row_group(simd));
+            logits.reserve(count * stripe.stride);
+            mixed.reserve(count * width);
+            queries.fill(simd, q, &here, scale);
+            let operands = (&*queries.groups, &*keys.panels, d_head);
+            stripe.by_transposed(simd, seen, operands, logits);
+
+            inverse_sums.clear();
+            for row in here.clone() {
+                let row_logits = stripe.clear_unseen(row, &seen(row), logits);
+                let extremes = softcap.map(|cap| simd::cap_softly(row_logits, cap));
+                let terms = softmax_terms(simd, row_logits);
+                let (min, max) = extremes.unwrap_or((terms.min, terms.max));
+                inverse_sums.push((1.0 / terms.sum) as f32);
+                log_sum_exp[row - task.rows.start] = terms.max + terms.sum.ln() as f32;
+                measured.max_logit = measured.max_logit.max(max);
+                measured.min_logit = measured.min_logit.min(min);
+                measured.entropy_sum += terms.entropy();
+            }
+
+            stripe.times(simd, seen, logits, (&values.rows, width), mixed);
+            let to = output[(here.start - task.rows.start) * d_head..].chunks_exact_mut(d_head);
+            for ((to, from), inverse) in to.zip(mixed.chunks_exact(width)).zip(&*inverse_sums) {
+                for (to, from) in to.iter_mut().zip(from) {
+                    *to = from * inverse;
+                }
+            }
+        }
+        SCRATCH.put_back(scratch);
+        measured
+    }
+}
+
+/// The work space of a task.
+#[derive(Default)]
+struct Scratch {
+    queries: BlockRows,
+    /// Logits, then exponentials.
+    logits: Buffer<f32>,
+    mixed: Buffer<f32>,
+    inverse_sums: Vec<f32>,
+}
+
+static SCRATCH: Pool<Scratch> = Pool::new();

@@ -1,10 +1,22 @@
-//! How one head's matrices lie in the tensors, and the tiles in which its rows are handled.
+//! How heads lie in the tensors, and the tasks and blocks in which their rows are handled.
 
 use std::ops::Range;
 
-use ndarray::{Array2, ArrayViewMut2, s};
+use rayon::prelude::*;
 
+use super::Heads;
+use crate::simd::equal_shares;
 use crate::target::HeadKind;
+
+/// Visible pairs of a task at least, where a head has as many, and tasks of a head at most.
+const TASK_PAIRS: usize = 1 << 19;
+const HEAD_TASKS: usize = 8;
+/// Rows of a block, at most and at least, and what its values may take of the second-level cache.
+const BLOCK_ROWS: usize = 48;
+const LEAST_BLOCK_ROWS: usize = 24;
+const BLOCK_BYTES: usize = 1 << 20;
+/// Rows of a tensor that one thread writes at a time.
+const CHUNK_ROWS: usize = 64;
 
 /// The sizes of a (B, T, H, D) tensor.
 #[derive(Clone, Copy)]
@@ -15,111 +27,147 @@ pub(super) struct Dimensions {
     pub(super) d_head: usize,
 }
 
+/// One head of one sequence in a tensor.
+#[derive(Clone, Copy)]
+pub(super) struct HeadRows<'a> {
+    /// From the head's first element on.
+    data: &'a [f32],
+    /// From a row to the next.
+    stride: usize,
+    d_head: usize,
+}
+
+impl<'a> HeadRows<'a> {
+    pub(super) fn row(self, row: usize) -> &'a [f32] {
+        &self.data[row * self.stride..][..self.d_head]
+    }
+
+    pub(super) fn d_head(self) -> usize {
+        self.d_head
+    }
+}
+
+/// Some rows of one head of one sequence.
+pub(super) struct Task {
+    /// b·H + h.
+    pub(super) index: usize,
+    pub(super) rows: Range<usize>,
+}
+
 impl Dimensions {
     /// Elements of the tensor.
     pub(super) fn count(self) -> usize {
         self.batch * self.time * self.heads * self.d_head
     }
 
-    /// One head's T × D matrix, copied out and multiplied by `scale`. `index` counts heads within
-    /// the batch: b·H + h.
-    pub(super) fn gather(self, data: &[f32], index: usize, scale: f32) -> Array2<f32> {
+    /// 1/√D.
+    pub(super) fn scale(self) -> f32 {
+        1.0 / (self.d_head as f32).sqrt()
+    }
+
+    /// One head, `index` being b·H + h.
+    pub(super) fn head(self, data: &[f32], index: usize) -> HeadRows<'_> {
         let (b, h) = (index / self.heads, index % self.heads);
-        let rows = data[b * self.time * self.heads * self.d_head..]
-            .chunks(self.heads * self.d_head)
-            .take(self.time);
-        let mut matrix = Array2::zeros((self.time, self.d_head));
-        for (mut to, from) in matrix.rows_mut().into_iter().zip(rows) {
-            for (to, from) in to.iter_mut().zip(&from[h * self.d_head..]) {
-                *to = from * scale;
-            }
+        let stride = self.heads * self.d_head;
+        let data = &data[b * self.time * stride + h * self.d_head..];
+        HeadRows { data, stride, d_head: self.d_head }
+    }
+
+    /// All rows of all heads in order of b·H + h, cut into pieces of about equal work whose number
+    /// depends on the shape alone.
+    pub(super) fn tasks(self, heads: &Heads) -> Vec<Task> {
+        let mut tasks = Vec::new();
+        for index in 0..self.batch * self.heads {
+            let kind = heads.kinds[index % self.heads];
+            let pairs = |row| seen(kind, row).len();
+            let all: usize = (0..self.time).map(pairs).sum();
+            let count = (all / TASK_PAIRS).clamp(1, HEAD_TASKS);
+            let shares = equal_shares(self.time, count, pairs);
+            tasks.extend(shares.into_iter().map(|rows| Task { index, rows }));
         }
-        matrix
+        tasks
     }
 
-    /// Puts one head's T × D matrix back into the tensor.
-    pub(super) fn scatter(self, matrix: &Array2<f32>, index: usize, data: &mut [f32]) {
-        let (b, h) = (index / self.heads, index % self.heads);
-        let rows = data[b * self.time * self.heads * self.d_head..]
-            .chunks_mut(self.heads * self.d_head)
-            .take(self.time);
-        for (from, to) in matrix.rows().into_iter().zip(rows) {
-            for (to, from) in to[h * self.d_head..].iter_mut().zip(from) {
-                *to = *from;
+    /// The tensor whose head `index` has `row(index, t)` as row t, which writes it.
+    pub(super) fn tensor(self, row: impl Fn(usize, usize, &mut [f32]) + Sync) -> Vec<f32> {
+        let width = self.heads * self.d_head;
+        let mut data = vec![0.0; self.count()];
+        data.par_chunks_mut(CHUNK_ROWS * width).enumerate().for_each(|(chunk, rows)| {
+            for (position, to) in (chunk * CHUNK_ROWS..).zip(rows.chunks_exact_mut(width)) {
+                let (b, t) = (position / self.time, position % self.time);
+                for (h, to) in to.chunks_exact_mut(self.d_head).enumerate() {
+                    row(b * self.heads + h, t, to);
+                }
             }
-        }
+        });
+        data
     }
 }
 
-/// A block of rows and the columns that any of them sees.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Tile {
-    pub(super) rows: Range<usize>,
-    pub(super) columns: Range<usize>,
+/// For each task its part of `whole`, `width` numbers a row, in their order.
+pub(super) fn parts<'a>(tasks: &[Task], width: usize, whole: &'a mut [f32]) -> Vec<&'a mut [f32]> {
+    let mut left = whole;
+    tasks
+        .iter()
+        .map(|task| {
+            let (part, rest) = std::mem::take(&mut left).split_at_mut(task.rows.len() * width);
+            left = rest;
+            part
+        })
+        .collect()
 }
 
-impl Tile {
-    /// The columns, counted from the tile's first, that row `row` of the tensor sees.
-    pub(super) fn visible(&self, row: usize, kind: HeadKind) -> Range<usize> {
-        first_column(row, kind) - self.columns.start..row + 1 - self.columns.start
-    }
-}
-
-/// The first column that causal row `row` sees.
-fn first_column(row: usize, kind: HeadKind) -> usize {
-    match kind {
+/// The columns that a causal row sees.
+#[inline(always)]
+pub(super) fn seen(kind: HeadKind, row: usize) -> Range<usize> {
+    let first = match kind {
         HeadKind::Global => 0,
         HeadKind::Local { window } => (row + 1).saturating_sub(window),
-    }
-}
-
-/// The tiles that cover `time` rows. A local head's tiles are about as high as its window is
-/// long: higher ones would compute mostly columns that no row sees.
-pub(super) fn tiles(time: usize, kind: HeadKind) -> impl Iterator<Item = Tile> {
-    let height = match kind {
-        HeadKind::Global => 64,
-        HeadKind::Local { window } => window.clamp(16, 64),
     };
-    (0..time).step_by(height).map(move |start| {
-        let end = time.min(start + height);
-        Tile { rows: start..end, columns: first_column(start, kind)..end }
-    })
+    first..row + 1
 }
 
-/// Room for the largest of a head's tiles; a tile takes the part that it needs.
-pub(super) fn scratch(time: usize, kind: HeadKind) -> Array2<f32> {
-    let height = tiles(time, kind).map(|tile| tile.rows.len()).max().unwrap_or(0);
-    let width = tiles(time, kind).map(|tile| tile.columns.len()).max().unwrap_or(0);
-    Array2::zeros((height, width))
-}
-
-/// The logits' place in a scratch: the tile's rows × columns.
-pub(super) fn part<'a>(scratch: &'a mut Array2<f32>, tile: &Tile) -> ArrayViewMut2<'a, f32> {
-    scratch.slice_mut(s![..tile.rows.len(), ..tile.columns.len()])
+/// The blocks of some rows, each with `matrices` values a pair.
+pub(super) fn blocks(
+    rows: &Range<usize>,
+    kind: HeadKind,
+    matrices: usize,
+) -> impl Iterator<Item = Range<usize>> + use<> {
+    let Range { start, end } = *rows;
+    let widest = seen(kind, end - 1).len() + BLOCK_ROWS;
+    let height = BLOCK_BYTES / (widest * matrices * size_of::<f32>());
+    let height = height.clamp(LEAST_BLOCK_ROWS, BLOCK_ROWS) / 12 * 12;
+    (start..end).step_by(height).map(move |first| first..end.min(first + height))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::target::Visibility;
 
     #[test]
-    fn tiles_cover_every_row_once_and_every_visible_column() {
-        for kind in
-            [HeadKind::Global, HeadKind::Local { window: 1 }, HeadKind::Local { window: 40 }]
-        {
-            for time in [1, 15, 16, 17, 64, 200] {
-                let mut next = 0;
-                for tile in tiles(time, kind) {
-                    assert_eq!(tile.rows.start, next);
-                    next = tile.rows.end;
-                    for row in tile.rows.clone() {
-                        let seen = kind.columns(row, time, crate::Visibility::Causal);
-                        let start = tile.columns.start;
-                        assert_eq!(tile.visible(row, kind), seen.start - start..seen.end - start);
+    fn tasks_and_blocks_cover_every_row_once() {
+        let kinds =
+            [HeadKind::Global, HeadKind::Local { window: 1 }, HeadKind::Local { window: 40 }];
+        for time in [1, 15, 48, 49, 200, 3000] {
+            let dimensions = Dimensions { batch: 2, time, heads: kinds.len(), d_head: 4 };
+            let mut next = (0, 0);
+            for task in dimensions.tasks(&Heads { kinds: kinds.into(), softcap: None }) {
+                assert_eq!((task.index, task.rows.start), next);
+                let kind = kinds[task.index % kinds.len()];
+                for block in blocks(&task.rows, kind, 2) {
+                    assert_eq!(block.start, next.1);
+                    next.1 = block.end;
+                    for row in block {
+                        assert_eq!(seen(kind, row), kind.columns(row, time, Visibility::Causal));
                     }
                 }
-                assert_eq!(next, time);
+                assert_eq!(next.1, task.rows.end);
+                if next.1 == time {
+                    next = (next.0 + 1, 0);
+                }
             }
+            assert_eq!(next, (2 * kinds.len(), 0));
         }
     }
 }

@@ -1,16 +1,18 @@
 //! Causal multi-head attention on the CPU as one differentiable operator, with each head global or
 //! local and its logits measured on the way.
 //!
-//! The work goes in tiles: a block of rows against only the columns that they see, so a local
-//! head costs O(T·w) and a global one half of T², in time, and O(tile · T) in memory: no T × T
-//! array is ever built, neither forward nor backward. The forward pass keeps one log-sum-exp a row,
-//! from which the backward pass rebuilds the probabilities (Dao et al. 2022, arXiv 2205.14135;
-//! unlike theirs, a tile here spans all columns of its rows, so no running rescaling is needed).
+//! The work goes in blocks: some rows against only the columns that they see, so a local head
+//! costs O(T·w) and a global one half of T², in time, and O(block · T) in memory: no T × T array is
+//! ever built, neither forward nor backward. The forward pass keeps one log-sum-exp a row, from which
+//! the backward pass rebuilds the probabilities (Dao et al. 2022, arXiv 2205.14135; unlike theirs, a
+//! block here spans all columns of its rows, so no running rescaling is needed). The products are
+//! those of the fit: keys and values are packed once, and probabilities are multiplied where they lie.
 
 mod backward;
 mod evaluator;
 mod forward;
 mod head;
+mod packed;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]

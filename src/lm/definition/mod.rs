@@ -47,8 +47,13 @@ pub struct TrainDefinition {
     /// The standard deviation of the initial weights: 0.02 in GPT-2, of 768 channels or more; the
     /// same per 1/√d_model is 0.07 at 64 channels.
     pub initial_deviation: f64,
-    /// Sequences in one step.
+    /// Sequences in one batch.
     pub batch: usize,
+    /// Batches in one step: their mean gradient moves the weights.
+    pub accumulation: usize,
+    /// Whether a block's activations are dropped and computed again in the backward pass: the memory of
+    /// one block in place of all, for a forward pass more; the run is the same.
+    pub recompute: bool,
     /// Optimiser steps.
     pub steps: usize,
     /// The peak learning rate.
@@ -106,6 +111,8 @@ impl Default for TrainDefinition {
             vocabulary: TextVocabulary::Characters,
             initial_deviation: 0.02,
             batch: 4,
+            accumulation: 1,
+            recompute: false,
             steps: 1500,
             learning_rate: 3e-3,
             warmup_steps: 100,
@@ -194,6 +201,11 @@ impl TrainDefinition {
         Table::try_from(self).map_err(|e| LmError::Definition(e.to_string()))
     }
 
+    /// Tokens that one step reads.
+    pub fn tokens_per_step(&self) -> usize {
+        self.accumulation * self.batch * self.context
+    }
+
     /// Holds every value against what its key may be.
     pub(super) fn check(&self) -> Result<(), LmError> {
         for (key, found) in [
@@ -203,6 +215,7 @@ impl TrainDefinition {
             ("window", self.window),
             ("context", self.context),
             ("batch", self.batch),
+            ("accumulation", self.accumulation),
             ("steps", self.steps),
             ("eval_every", self.eval_every),
             ("checkpoint_every", self.checkpoint_every),

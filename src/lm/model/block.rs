@@ -60,13 +60,19 @@ impl Block {
         x: &Tensor,
         sizes: (usize, usize),
     ) -> Result<(Tensor, Vec<HeadStatistics>)> {
-        let (attended, statistics) = self.attend(x, sizes)?;
-        let x = (x + attended)?;
-        Ok(((&x + self.think(&x)?)?, statistics))
+        let [q, k, v] = self.heads_of(x, sizes, 0)?;
+        let (attended, statistics) = attention(&q, &k, &v, &self.heads)?;
+        Ok((self.after_attention(x, &attended)?, statistics))
     }
 
-    /// Queries, keys and values as attention gets them, (B, T, H, D) each.
-    pub(super) fn heads_of(&self, x: &Tensor, (b, t): (usize, usize)) -> Result<[Tensor; 3]> {
+    /// Queries, keys and values as attention gets them, (B, T, H, D) each, of sequences that begin at
+    /// position `first`.
+    pub(super) fn heads_of(
+        &self,
+        x: &Tensor,
+        (b, t): (usize, usize),
+        first: usize,
+    ) -> Result<[Tensor; 3]> {
         let (bt, c) = x.dims2()?;
         let h = self.heads.kinds.len();
         let d = c / h;
@@ -79,18 +85,17 @@ impl Block {
         let by_head = |x: Tensor| x.reshape((b, t, h, d));
         let [mut q, mut k, v] = [by_head(q)?, by_head(k)?, by_head(self.value.apply(&x)?)?];
         if let Some(rotation) = &self.rotation {
-            q = rotate(&q, rotation)?;
-            k = rotate(&k, rotation)?;
+            q = rotate(&q, rotation, first)?;
+            k = rotate(&k, rotation, first)?;
         }
         Ok([q, k, v])
     }
 
-    /// What attention adds to the residual stream, and its heads' statistics.
-    fn attend(&self, x: &Tensor, (b, t): (usize, usize)) -> Result<(Tensor, Vec<HeadStatistics>)> {
-        let (bt, c) = x.dims2()?;
-        let [q, k, v] = self.heads_of(x, (b, t))?;
-        let (y, statistics) = attention(&q, &k, &v, &self.heads)?;
-        Ok((self.attention_output.apply(&y.reshape((bt, c))?)?, statistics))
+    /// The residual stream after the block: before it `x`, and of its heads the outputs, with B·T·C
+    /// elements.
+    pub(super) fn after_attention(&self, x: &Tensor, attended: &Tensor) -> Result<Tensor> {
+        let x = (x + self.attention_output.apply(&attended.reshape(x.dims2()?)?)?)?;
+        &x + self.think(&x)?
     }
 
     /// What the MLP adds to the residual stream.

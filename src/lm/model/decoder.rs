@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use candle_core::{Result, Tensor, bail};
 
 use super::block::Block;
-use super::{Forward, ModelShape};
+use super::{Forward, HeadStatistics, ModelShape};
 use crate::lm::Positions;
 use crate::lm::operators::{Rotation, add_positions, embed, layer_norm};
 
@@ -46,29 +46,40 @@ impl Decoder {
         })
     }
 
-    /// The residual stream before the first block, (B·T, C), for ids (B, T).
-    pub(super) fn embed(&self, ids: &Tensor) -> Result<Tensor> {
+    /// The residual stream before the first block, (B·T, C), for ids (B, T) of sequences that begin
+    /// at position `first`.
+    pub(super) fn embed(&self, ids: &Tensor, first: usize) -> Result<Tensor> {
         let (_, time) = ids.dims2()?;
-        if time > self.context {
-            bail!("a window of {time} tokens, but the model has {} positions", self.context);
+        if first + time > self.context {
+            let tokens = first + time;
+            bail!("a window of {tokens} tokens, but the model has {} positions", self.context);
         }
         let x = embed(&self.token_embedding, ids)?;
         match &self.position_embedding {
-            Some(positions) => add_positions(&x, positions, time),
+            Some(positions) => add_positions(&x, &positions.narrow(0, first, time)?, time),
             None => Ok(x),
         }
     }
 
     pub(super) fn forward(&self, ids: &Tensor) -> Result<Forward> {
         let sizes = ids.dims2()?;
-        let mut x = self.embed(ids)?;
+        let mut x = self.embed(ids, 0)?;
         let mut heads = Vec::with_capacity(self.blocks.len());
         for block in &self.blocks {
             let (after, statistics) = block.forward(&x, sizes)?;
             heads.push(statistics);
             x = after;
         }
-        let hidden = layer_norm(&x, &self.norm)?;
+        self.after_blocks(&x, heads)
+    }
+
+    /// What the residual stream after the last block, (B·T, C), gives.
+    pub(super) fn after_blocks(
+        &self,
+        x: &Tensor,
+        heads: Vec<Vec<HeadStatistics>>,
+    ) -> Result<Forward> {
+        let hidden = layer_norm(x, &self.norm)?;
         // The output embedding is the token embedding: logits = x Eᵀ.
         Ok(Forward { hidden, embedding: self.token_embedding.clone(), heads })
     }

@@ -7,15 +7,19 @@ mod block;
 mod clip;
 mod decoder;
 mod forward;
+mod gradients;
 mod probe;
 #[cfg(test)]
 mod pytorch_tests;
+mod session;
 mod shape;
 #[cfg(test)]
 mod tests;
 
 pub use forward::{Forward, HeadStatistics};
+pub(super) use gradients::BatchGradients;
 pub use probe::HeadProbe;
+pub use session::Session;
 pub use shape::ModelShape;
 
 use std::collections::HashMap;

@@ -1,10 +1,10 @@
 //! A trained model's queries and keys, to hold its logits against those that a fit needs.
 
 use candle_core::{Device, Tensor};
-use ndarray::Array2;
+use ndarray::{Array2, s};
 
 use super::{LmError, Model};
-use crate::target::HeadKind;
+use crate::target::{HeadKind, Visibility};
 
 /// One head's queries and keys on one sequence of T tokens, as attention gets them: its logits are
 /// QKᵀ/√D, in nats, before any softcap.
@@ -20,6 +20,38 @@ pub struct HeadProbe {
     pub queries: Array2<f32>,
     /// K, (T, D).
     pub keys: Array2<f32>,
+    /// The bound c of the attention logits c tanh(z/c), where they have one.
+    pub softcap: Option<f32>,
+}
+
+impl HeadProbe {
+    /// Z = QKᵀ/√D in nats, before any softcap, (T, T); −∞ where a row does not see a column.
+    pub fn logits(&self) -> Array2<f64> {
+        let (queries, keys) = (self.queries.mapv(f64::from), self.keys.mapv(f64::from));
+        let mut z = queries.dot(&keys.t()) / (queries.ncols() as f64).sqrt();
+        for (row, mut z) in z.rows_mut().into_iter().enumerate() {
+            let seen = self.kind.columns(row, z.len(), Visibility::Causal);
+            z.slice_mut(s![..seen.start]).fill(f64::NEG_INFINITY);
+            z.slice_mut(s![seen.end..]).fill(f64::NEG_INFINITY);
+        }
+        z
+    }
+
+    /// The attention matrix P, (T, T), row-stochastic: softmax of the logits, after any softcap.
+    pub fn attention(&self) -> Array2<f64> {
+        let mut p = self.logits();
+        let cap = self.softcap.map(f64::from);
+        for mut p in p.rows_mut() {
+            if let Some(cap) = cap {
+                p.mapv_inplace(|z| if z.is_finite() { cap * (z / cap).tanh() } else { z });
+            }
+            let greatest = p.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            p.mapv_inplace(|z| (z - greatest).exp());
+            let sum = p.sum();
+            p.mapv_inplace(|p| p / sum);
+        }
+        p
+    }
 }
 
 impl Model {
@@ -29,13 +61,14 @@ impl Model {
     /// More tokens than the context, or one that the vocabulary lacks.
     pub fn probe(&self, tokens: &[u32]) -> Result<Vec<HeadProbe>, LmError> {
         let sizes = (1, tokens.len());
-        let mut x = self.frozen.embed(&Tensor::from_slice(tokens, sizes, &Device::Cpu)?)?;
+        let mut x = self.frozen.embed(&Tensor::from_slice(tokens, sizes, &Device::Cpu)?, 0)?;
         let mut probes = Vec::new();
         for (layer, block) in self.frozen.blocks.iter().enumerate() {
-            let [q, k, _] = block.heads_of(&x, sizes)?;
+            let [q, k, _] = block.heads_of(&x, sizes, 0)?;
             for (head, &kind) in block.heads.kinds.iter().enumerate() {
                 let (queries, keys) = (one_head(&q, head)?, one_head(&k, head)?);
-                probes.push(HeadProbe { layer, head, kind, queries, keys });
+                let softcap = block.heads.softcap;
+                probes.push(HeadProbe { layer, head, kind, queries, keys, softcap });
             }
             (x, _) = block.forward(&x, sizes)?;
         }

@@ -171,13 +171,13 @@ impl OutputLoss {
                 let hit = row[target];
                 // A row of a row-major matrix is a slice; were it not, its loss would be missing.
                 let Some(row) = row.as_slice_mut() else { continue };
-                let terms = simd::softmax_terms(row);
-                let log_z = f64::from(terms.max) + f64::from(terms.sum).ln();
-                sums[0] += f64::from(terms.max - hit) + f64::from(terms.sum).ln();
+                let terms = simd::softmax_terms_of(row);
+                let log_z = f64::from(terms.max) + terms.sum.ln();
+                sums[0] += f64::from(terms.max - hit) + terms.sum.ln();
                 sums[1] += log_z * log_z;
                 if self.wanted {
                     let weight = (1.0 + 2.0 * self.z_loss * log_z) / n as f64;
-                    let factor = (weight / f64::from(terms.sum)) as f32;
+                    let factor = (weight / terms.sum) as f32;
                     row.iter_mut().for_each(|p| *p *= factor);
                     row[target] -= 1.0 / n as f32;
                 }

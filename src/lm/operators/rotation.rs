@@ -30,12 +30,13 @@ impl Rotation {
         Arc::new(Self { positions, d_head, turns: turns.collect() })
     }
 
-    /// Turns the rows of (B, T, H, D) elements, forwards where `sign` is 1 and back where it is −1.
-    fn turn(&self, data: &mut [f32], (time, heads): (usize, usize), sign: f32) {
+    /// Turns the rows of (B, T, H, D) elements, of which the first of a sequence is at position
+    /// `first`, forwards where `sign` is 1 and back where it is −1.
+    fn turn(&self, data: &mut [f32], first: usize, (time, heads): (usize, usize), sign: f32) {
         let row_size = heads * self.d_head;
         data.par_chunks_mut(CHUNK_ROWS * row_size).enumerate().for_each(|(chunk, rows)| {
             for (offset, row) in rows.chunks_mut(row_size).enumerate() {
-                let at = (chunk * CHUNK_ROWS + offset) % time;
+                let at = first + (chunk * CHUNK_ROWS + offset) % time;
                 let turns = &self.turns[at * self.d_head / 2..][..self.d_head / 2];
                 for head in row.chunks_mut(self.d_head) {
                     let (pairs, _) = head.as_chunks_mut::<2>();
@@ -50,13 +51,17 @@ impl Rotation {
     }
 }
 
-/// Queries or keys (B, T, H, D), each head's pairs of channels turned by the angles of its position
-/// t: (x, y) → (x cos θ − y sin θ, x sin θ + y cos θ). The gradient turns back, by −θ.
-pub(in crate::lm) fn rotate(x: &Tensor, rotation: &Arc<Rotation>) -> Result<Tensor> {
-    x.contiguous()?.apply_op1(Rotate(rotation.clone()))
+/// Queries or keys (B, T, H, D) of positions `first` to `first` + T, each head's pairs of channels
+/// turned by the angles of its position: (x, y) → (x cos θ − y sin θ, x sin θ + y cos θ). The gradient
+/// turns back, by −θ.
+pub(in crate::lm) fn rotate(x: &Tensor, rotation: &Arc<Rotation>, first: usize) -> Result<Tensor> {
+    x.contiguous()?.apply_op1(Rotate { rotation: rotation.clone(), first })
 }
 
-struct Rotate(Arc<Rotation>);
+struct Rotate {
+    rotation: Arc<Rotation>,
+    first: usize,
+}
 
 impl CustomOp1 for Rotate {
     fn name(&self) -> &'static str {
@@ -65,22 +70,24 @@ impl CustomOp1 for Rotate {
 
     fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
         let (_, time, heads, d_head) = layout.shape().dims4()?;
-        if time > self.0.positions || d_head != self.0.d_head {
+        let Self { rotation, first } = self;
+        if first + time > rotation.positions || d_head != rotation.d_head {
             bail!(
-                "rotation of {time} positions of {d_head} channels; there are angles for {} of {}",
-                self.0.positions,
-                self.0.d_head
+                "rotation of {} positions of {d_head} channels; there are angles for {} of {}",
+                first + time,
+                rotation.positions,
+                rotation.d_head
             );
         }
         let mut y = elements::<f32>(x, layout)?.to_vec();
-        self.0.turn(&mut y, (time, heads), 1.0);
+        rotation.turn(&mut y, *first, (time, heads), 1.0);
         Ok((CpuStorage::F32(y), layout.shape().clone()))
     }
 
     fn bwd(&self, x: &Tensor, _y: &Tensor, gradient: &Tensor) -> Result<Option<Tensor>> {
         let (_, time, heads, _) = x.dims4()?;
         let mut dx = with_elements::<f32, _>(gradient, |g| Ok(g.to_vec()))?;
-        self.0.turn(&mut dx, (time, heads), -1.0);
+        self.rotation.turn(&mut dx, self.first, (time, heads), -1.0);
         Ok(Some(Tensor::from_vec(dx, x.shape(), x.device())?))
     }
 }
@@ -102,7 +109,7 @@ mod tests {
         let repeated = |shift: f32| {
             let x = wave(d, shift).repeat(90);
             let x = Tensor::from_vec(x, (1, 90, 1, d), &Device::Cpu).unwrap();
-            rotate(&x, &rotation).unwrap().reshape((90, d)).unwrap().to_vec2::<f32>().unwrap()
+            rotate(&x, &rotation, 0).unwrap().reshape((90, d)).unwrap().to_vec2::<f32>().unwrap()
         };
         let (q, k) = (repeated(0.0), repeated(1.0));
         let product = |i: usize, j: usize| q[i].iter().zip(&k[j]).map(|(q, k)| q * k).sum::<f32>();
@@ -123,10 +130,10 @@ mod tests {
         let count = 2 * 70 * 3 * 8;
         let x = Var::from_vec(wave(count, 0.0), shape, &Device::Cpu).unwrap();
         let weights = Tensor::from_vec(wave(count, 2.0), shape, &Device::Cpu).unwrap();
-        let y = rotate(&x, &rotation).unwrap();
+        let y = rotate(&x, &rotation, 0).unwrap();
         let loss = (y * &weights).unwrap().sum_all().unwrap();
         let gradient = loss.backward().unwrap().get(&x).unwrap().clone();
-        let again = rotate(&gradient, &rotation).unwrap();
+        let again = rotate(&gradient, &rotation, 0).unwrap();
         let off = (again - weights).unwrap().abs().unwrap().flatten_all().unwrap();
         let off = off.max(0).unwrap().to_scalar::<f32>().unwrap();
         assert!(off < 1e-6, "differs by {off:e}");

@@ -5,6 +5,10 @@
 //! AVX2 and the baseline; the variant is chosen at run time. Neither the grouping nor the order
 //! of additions depends on the variant, so all of them return the same bits.
 
+mod softmax;
+
+pub(super) use softmax::{softmax_gradient, softmax_terms, softmax_terms_of};
+
 /// Values handled together, and partial sums kept side by side.
 const LANES: usize = 16;
 
@@ -69,89 +73,6 @@ pub(super) fn exp(x: f32) -> f32 {
     p = p * r + 1.0;
     let power = shifted.to_bits().wrapping_sub(ROUND.to_bits()).wrapping_add(127) << 23;
     p * f32::from_bits(power)
-}
-
-/// What [`softmax_terms`] found in one row of logits.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RowTerms {
-    /// The largest logit.
-    pub(super) max: f32,
-    /// The smallest logit.
-    pub(super) min: f32,
-    /// Σ e^(z − max), at least 1.
-    pub(super) sum: f32,
-    /// Σ (z − max) e^(z − max), at most 0.
-    pub(super) weighted: f32,
-}
-
-vectorised! {
-    /// Replaces each logit z of a row by e^(z − max) and returns the row's extremes and sums.
-    ///
-    /// With these, log-sum-exp = max + ln sum and entropy = ln sum − weighted / sum, in nats.
-    pub(super) fn softmax_terms(row: &mut [f32]) -> RowTerms {
-        let mut max_lanes = [f32::NEG_INFINITY; LANES];
-        let mut min_lanes = [f32::INFINITY; LANES];
-        let (groups, rest) = row.as_chunks::<LANES>();
-        for group in groups {
-            for lane in 0..LANES {
-                // A comparison is one instruction; f32::max, with its rule for NaN, is three.
-                let z = group[lane];
-                max_lanes[lane] = if z > max_lanes[lane] { z } else { max_lanes[lane] };
-                min_lanes[lane] = if z < min_lanes[lane] { z } else { min_lanes[lane] };
-            }
-        }
-        for (lane, &z) in rest.iter().enumerate() {
-            max_lanes[lane] = max_lanes[lane].max(z);
-            min_lanes[lane] = min_lanes[lane].min(z);
-        }
-        let max = max_lanes.into_iter().fold(f32::NEG_INFINITY, f32::max);
-        let min = min_lanes.into_iter().fold(f32::INFINITY, f32::min);
-
-        let mut sum_lanes = [0.0f32; LANES];
-        let mut weighted_lanes = [0.0f32; LANES];
-        let (groups, rest) = row.as_chunks_mut::<LANES>();
-        for group in groups {
-            for lane in 0..LANES {
-                let shifted = group[lane] - max;
-                let term = exp(shifted);
-                group[lane] = term;
-                sum_lanes[lane] += term;
-                weighted_lanes[lane] += term * shifted;
-            }
-        }
-        for (lane, z) in rest.iter_mut().enumerate() {
-            let shifted = *z - max;
-            let term = exp(shifted);
-            *z = term;
-            sum_lanes[lane] += term;
-            weighted_lanes[lane] += term * shifted;
-        }
-        RowTerms {
-            max,
-            min,
-            sum: sum_lanes.into_iter().sum(),
-            weighted: weighted_lanes.into_iter().sum(),
-        }
-    }
-}
-
-vectorised! {
-    /// Replaces each x by e^(x − shift).
-    pub(super) fn exp_shifted(row: &mut [f32], shift: f32) {
-        for x in row {
-            *x = exp(*x - shift);
-        }
-    }
-}
-
-vectorised! {
-    /// The gradient of a row of logits through softmax: each g becomes p (g − mean), where
-    /// mean = Σ p g is the row's own.
-    pub(super) fn softmax_gradient(gradient: &mut [f32], probability: &[f32], mean: f32) {
-        for (g, &p) in gradient.iter_mut().zip(probability) {
-            *g = p * (*g - mean);
-        }
-    }
 }
 
 /// tanh x to within 3 × 10⁻⁷ of its value: 1 − 2/(1 + e²ˣ), and near 0, where that cancels, the
@@ -293,24 +214,6 @@ mod tests {
         }
         assert!(worst < 1e-6, "largest relative error {worst:e}");
         assert_eq!((tanh(0.0), tanh(1e4), tanh(-1e4)), (0.0, 1.0, -1.0));
-    }
-
-    #[test]
-    fn a_row_of_logits_gives_its_softmax_extremes_and_entropy() {
-        for n in [1, 5, 16, 17, 100] {
-            let logits: Vec<f32> = (0..n).map(|i| ((i * 37) % 11) as f32 * 0.9 - 4.0).collect();
-            let mut row = logits.clone();
-            let terms = softmax_terms(&mut row);
-            let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            let min = logits.iter().copied().fold(f32::INFINITY, f32::min);
-            let sum: f64 = logits.iter().map(|&z| f64::from(z - max).exp()).sum();
-            let entropy: f64 =
-                logits.iter().map(|&z| f64::from(z - max).exp() / sum).map(|p| -p * p.ln()).sum();
-            let found = f64::from(terms.sum).ln() - f64::from(terms.weighted / terms.sum);
-            assert_eq!((terms.max, terms.min), (max, min));
-            assert!((f64::from(terms.sum) / sum - 1.0).abs() < 1e-6, "{} {sum}", terms.sum);
-            assert!((found - entropy).abs() < 1e-5, "entropy {found} against {entropy}");
-        }
     }
 
     #[test]

@@ -8,11 +8,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use candle_core::backprop::GradStore;
+use candle_core::Tensor;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::evaluation::{batch, evaluate};
+use super::model::BatchGradients;
 use super::optimiser::AdamW;
 use super::schedule::learning_rate;
 use super::tensor_file::{self, TensorFile};
@@ -196,44 +197,58 @@ impl<'a> Trainer<'a> {
         !finite || (warmed_up && record.loss_nats > self.definition.diverged_above)
     }
 
-    /// One step: a batch of random windows, forward, backward, clip, update. Where the loss or the
+    /// One step: `accumulation` batches of random windows, forward, backward, clip, update. Where the loss or the
     /// gradient is not finite, the record says so and nothing is updated.
     ///
     /// # Errors
     /// Of the tensor library only.
     pub fn step(&mut self) -> Result<StepRecord, LmError> {
-        let text = self.corpus.split(Split::Train);
-        let last = text.len() - self.definition.context;
-        let starts: Vec<usize> =
-            (0..self.definition.batch).map(|_| self.windows.random_range(0..last)).collect();
-        let (inputs, targets) = batch(text, &starts, self.definition.context)?;
-        let forward = self.model.forward(&inputs)?;
-        let z_loss =
-            if self.definition.has(Stabiliser::ZLoss) { self.definition.z_loss } else { 0.0 };
-        let (objective, loss_nats) = forward.objective(&targets, z_loss)?;
+        let found = self.batches()?;
         self.steps += 1;
         let learning_rate = learning_rate(self.definition, self.steps);
-        let grad_norm = if loss_nats.is_finite() {
-            let gradients = objective.backward()?;
-            self.update(&gradients, &forward.heads, learning_rate)?
-        } else {
-            f64::NAN
+        let grad_norm = match &found.gradients {
+            Some(gradients) => self.update(gradients, &found.heads, learning_rate)?,
+            None => f64::NAN,
         };
-        self.heads = forward.heads;
+        self.heads = found.heads;
         Ok(StepRecord {
             step: self.steps,
-            tokens: (self.steps * self.definition.batch * self.definition.context) as u64,
-            loss_nats,
+            tokens: (self.steps * self.definition.tokens_per_step()) as u64,
+            loss_nats: found.loss_nats,
             learning_rate,
             grad_norm,
             wall_time_s: self.wall_time_s(),
         })
     }
 
+    /// The mean gradients of `accumulation` batches of random windows.
+    fn batches(&mut self) -> Result<BatchGradients, LmError> {
+        let mut sum = self.batch()?;
+        for _ in 1..self.definition.accumulation {
+            let more = self.batch()?;
+            sum.add(more)?;
+        }
+        if self.definition.accumulation > 1 {
+            sum.divide(self.definition.accumulation)?;
+        }
+        Ok(sum)
+    }
+
+    fn batch(&mut self) -> Result<BatchGradients, LmError> {
+        let TrainDefinition { batch: size, context, recompute, .. } = *self.definition;
+        let text = self.corpus.split(Split::Train);
+        let last = text.len() - context;
+        let starts: Vec<usize> = (0..size).map(|_| self.windows.random_range(0..last)).collect();
+        let (inputs, targets) = batch(text, &starts, context)?;
+        let z_loss =
+            if self.definition.has(Stabiliser::ZLoss) { self.definition.z_loss } else { 0.0 };
+        Ok(self.model.gradients(&inputs, &targets, z_loss, recompute)?)
+    }
+
     /// Moves the weights and what follows them, and returns the gradient's norm before clipping.
     fn update(
         &mut self,
-        gradients: &GradStore,
+        gradients: &[Tensor],
         heads: &[Vec<HeadStatistics>],
         learning_rate: f64,
     ) -> Result<f64, LmError> {

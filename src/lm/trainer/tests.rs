@@ -228,3 +228,38 @@ fn resumes(arm: Arm) {
     };
     assert!(error.to_string().contains("not a checkpoint"), "{error}");
 }
+
+/// Every number that a run recorded, in bits.
+fn bits(kept: &Kept) -> Vec<u64> {
+    let steps = kept.steps.iter().flat_map(|step| [step.loss_nats, step.grad_norm]);
+    let heads = kept.heads.iter().flat_map(|head| [head.max_logit, head.entropy_nats]);
+    steps.chain(heads).map(f64::to_bits).collect()
+}
+
+#[test]
+fn recomputed_activations_give_the_same_run_bit_for_bit() {
+    for arm in ["ls", "sigma-reparam", "z-loss"] {
+        let mut definition = TrainDefinition { steps: 4, ..tiny() };
+        definition.set("arm", arm).unwrap();
+        let (_, kept) = run(&definition);
+        let (_, again) = run(&TrainDefinition { recompute: true, ..definition });
+        assert!(bits(&kept) == bits(&again), "{arm}: {:?} against {:?}", kept.steps, again.steps);
+    }
+}
+
+#[test]
+fn batches_added_up_are_one_larger_batch() {
+    let (_, whole) = run(&TrainDefinition { steps: 3, batch: 4, ..tiny() });
+    let (_, parts) = run(&TrainDefinition { steps: 3, batch: 2, accumulation: 2, ..tiny() });
+    for (whole, parts) in whole.steps.iter().zip(&parts.steps) {
+        assert_eq!(whole.tokens, parts.tokens);
+        let off = (whole.loss_nats - parts.loss_nats).abs() / whole.loss_nats;
+        let off = off.max((whole.grad_norm - parts.grad_norm).abs() / whole.grad_norm);
+        assert!(off < 1e-5, "{whole:?} against {parts:?}");
+    }
+    for (whole, parts) in whole.heads.iter().zip(&parts.heads) {
+        let off = (whole.max_abs_logit - parts.max_abs_logit).abs();
+        let off = off.max((whole.entropy_nats - parts.entropy_nats).abs());
+        assert!(off < 1e-3, "{whole:?} against {parts:?}");
+    }
+}

@@ -95,19 +95,7 @@ impl Target {
     /// # Errors
     /// `Write` for an unknown extension, a folder that is not there, a full disk.
     pub fn write(&self, path: &Path) -> Result<(), TargetError> {
-        let wrong = |why: String| TargetError::Write { path: path.to_owned(), why };
-        let format = Format::of(path).map_err(wrong)?;
-        let dense = self.dense();
-        write_whole_with(path, |file| {
-            match format {
-                Format::Npy => npy::write(&dense, file),
-                Format::Csv => csv::write(&dense, file),
-                Format::Parquet => parquet::write(&dense, file),
-                Format::Safetensors => safetensors::write(&dense, TENSOR_NAME, file),
-            }
-            .map_err(std::io::Error::other)
-        })
-        .map_err(|error| wrong(error.to_string()))
+        write_matrix(&self.dense(), path)
     }
 
     fn from_dense(dense: &Array2<f64>, visibility: Visibility) -> Result<Self, TargetError> {
@@ -117,6 +105,25 @@ impl Target {
         };
         Self::from_rows(dense.outer_iter().map(entries).collect(), visibility)
     }
+}
+
+/// Writes any matrix as [`Target::write`] does.
+///
+/// # Errors
+/// As [`Target::write`].
+pub fn write_matrix(matrix: &Array2<f64>, path: &Path) -> Result<(), TargetError> {
+    let wrong = |why: String| TargetError::Write { path: path.to_owned(), why };
+    let format = Format::of(path).map_err(wrong)?;
+    write_whole_with(path, |file| {
+        match format {
+            Format::Npy => npy::write(matrix, file),
+            Format::Csv => csv::write(matrix, file),
+            Format::Parquet => parquet::write(matrix, file),
+            Format::Safetensors => safetensors::write(matrix, TENSOR_NAME, file),
+        }
+        .map_err(std::io::Error::other)
+    })
+    .map_err(|error| wrong(error.to_string()))
 }
 
 /// `file.safetensors#name` as its file and name; a file that has a # in its own name stays whole.

@@ -1,0 +1,75 @@
+//! The flags that say which language model is timed.
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use rank_study::{SyntheticCorpus, TrainDefinition};
+
+use super::at_least_one;
+
+#[derive(Args, Debug)]
+pub(super) struct ModelArgs {
+    /// The arm: mhsa, ls, local-only, layer-alternating, or a stabiliser's name
+    #[arg(long, default_value = "mhsa", value_name = "ARM")]
+    pub arm: String,
+    /// Decoder blocks
+    #[arg(long, default_value_t = 6, value_name = "L")]
+    pub layers: usize,
+    /// Width of the residual stream
+    #[arg(long, default_value_t = 192, value_name = "D")]
+    pub d_model: usize,
+    /// Attention heads in a layer
+    #[arg(long, default_value_t = 6, value_name = "H")]
+    pub heads: usize,
+    /// Symbols of the vocabulary
+    #[arg(long, default_value_t = 8192, value_name = "V")]
+    pub vocab: usize,
+    /// Tokens that a local head sees
+    #[arg(long, default_value_t = 50, value_name = "W")]
+    pub window: usize,
+    /// Another key of a training definition; may be given more than once
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+}
+
+/// Symbols that the random text needs beside its keys and values, and those two at the least.
+const LEAST_VOCABULARY: usize = 6;
+
+impl ModelArgs {
+    /// The definition of a model with `context` positions, on random tokens.
+    pub fn definition(&self, context: usize) -> Result<TrainDefinition> {
+        for (flag, found) in
+            [("--layers", self.layers), ("--d-model", self.d_model), ("--heads", self.heads)]
+        {
+            at_least_one(flag, found)?;
+        }
+        if self.vocab < LEAST_VOCABULARY {
+            bail!("--vocab is {}; give at least {LEAST_VOCABULARY}", self.vocab);
+        }
+        // A corpus of nothing but look-ups has uniform tokens and no table to draw.
+        let keys = (self.vocab - 4) / 2;
+        let corpus = SyntheticCorpus {
+            tokens: 20 * (context + 1),
+            alphabet: 2,
+            recall: 1.0,
+            keys,
+            values: self.vocab - 4 - keys,
+            ..SyntheticCorpus::default()
+        };
+        let mut definition = TrainDefinition {
+            context,
+            layers: self.layers,
+            d_model: self.d_model,
+            heads: self.heads,
+            window: self.window,
+            corpus,
+            ..TrainDefinition::default()
+        };
+        definition.set("arm", &self.arm).context("--arm")?;
+        for set in &self.sets {
+            let (key, value) =
+                set.split_once('=').with_context(|| format!("--set {set}: write KEY=VALUE"))?;
+            definition.set(key.trim(), value.trim()).with_context(|| format!("--set {set}"))?;
+        }
+        Ok(definition)
+    }
+}

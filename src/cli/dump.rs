@@ -1,0 +1,112 @@
+//! `rank-study dump`: the attention of a trained model's heads as matrices.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use rank_study::{HeadProbe, Texts, TrainedRun, write_matrix};
+
+use super::evaluate::Part;
+
+/// Attention or logits of a trained model's heads on a text, as matrices that `fit --target` reads
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  rank-study dump runs/book --text another.txt --tokens 256 --out matrices
+  rank-study dump runs/book --text book.txt --split valid --layer 0 --head 3 --what logits \\
+      --format safetensors --out matrices
+  rank-study fit --target matrices/layer-0-head-3.npy --rank 16 --tolerance 0.01 --out fits/0-3
+
+One file a head, n × n and float64. Attention is row-stochastic; logits are QKᵀ/√D in nats, before any
+softcap, and −inf where a row does not see a column.")]
+pub struct DumpArgs {
+    /// The folder of a run that `train` made
+    run: PathBuf,
+    /// The text: a .txt, a .txt.zst, or a folder of them, each a document
+    #[arg(long, value_name = "FILE")]
+    text: PathBuf,
+    /// Only this part of the text, divided as the run's definition says
+    #[arg(long, value_name = "NAME", default_value = "all")]
+    split: Part,
+    /// The weights that keep_checkpoints kept of this step, in place of the last ones
+    #[arg(long, value_name = "N")]
+    step: Option<usize>,
+    /// Tokens of the passage: n
+    #[arg(long, default_value_t = 256, value_name = "N")]
+    tokens: usize,
+    /// Where the passage begins, in tokens
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    first: usize,
+    /// A decoder block, from 0; may be given more than once, all where none is
+    #[arg(long, value_name = "L")]
+    layer: Vec<usize>,
+    /// A head within its block, from 0; may be given more than once, all where none is
+    #[arg(long, value_name = "H")]
+    head: Vec<usize>,
+    /// What is written
+    #[arg(long, value_name = "WHAT", default_value = "attention")]
+    what: What,
+    /// Kind of file: npy, csv, parquet or safetensors
+    #[arg(long, value_name = "NAME", default_value = "npy")]
+    format: String,
+    /// Folder for layer-L-head-H.FORMAT
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Nothing on standard error but errors
+    #[arg(long)]
+    quiet: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum What {
+    /// P, row-stochastic
+    Attention,
+    /// QKᵀ/√D
+    Logits,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// A folder without a run, a text that is wrong or too short, heads that the model does not have.
+pub fn run(args: &DumpArgs) -> Result<()> {
+    if args.tokens == 0 {
+        bail!("--tokens is 0; give at least 1");
+    }
+    let run = TrainedRun::read(&args.run, args.step)?;
+    let of_text = || format!("--text {}", args.text.display());
+    let texts = Texts::find(&args.text, None).with_context(of_text)?;
+    let split = args.split.split();
+    let probes = run.probe(&texts, split, args.first, args.tokens).with_context(of_text)?;
+    for (flag, chosen, most) in [
+        ("--layer", &args.layer, probes.iter().map(|p| p.layer).max()),
+        ("--head", &args.head, probes.iter().map(|p| p.head).max()),
+    ] {
+        if let (Some(&wrong), Some(most)) = (chosen.iter().find(|&&i| Some(i) > most), most) {
+            bail!("{flag} {wrong}: the model's go from 0 to {most}");
+        }
+    }
+    let is_chosen = |chosen: &[usize], index| chosen.is_empty() || chosen.contains(&index);
+    std::fs::create_dir_all(&args.out)
+        .with_context(|| format!("--out {}: cannot be made", args.out.display()))?;
+    for probe in probes {
+        if is_chosen(&args.layer, probe.layer) && is_chosen(&args.head, probe.head) {
+            let path = write(&probe, args)?;
+            if !args.quiet {
+                eprintln!("{}: {}", path.display(), probe.kind);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write(probe: &HeadProbe, args: &DumpArgs) -> Result<PathBuf> {
+    let matrix = match args.what {
+        What::Attention => probe.attention(),
+        What::Logits => probe.logits(),
+    };
+    let name = format!("layer-{}-head-{}.{}", probe.layer, probe.head, args.format);
+    let path = args.out.join(name);
+    write_matrix(&matrix, &path)?;
+    Ok(path)
+}

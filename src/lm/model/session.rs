@@ -1,0 +1,270 @@
+//! One sequence read token by token, with what attention still needs of its past.
+
+use candle_core::{Device, Result, Tensor};
+use ndarray::{Array1, ArrayView2};
+use rayon::prelude::*;
+
+use super::decoder::Decoder;
+use super::{LmError, Model};
+use crate::lm::attention::{Heads, attention};
+use crate::lm::operators::with_elements;
+use crate::lm::simd;
+use crate::target::HeadKind;
+
+/// Tokens of the past that one task attends to. Fixed, so that sums do not depend on the number of
+/// threads.
+const TASK_TOKENS: usize = 1024;
+
+/// One sequence and its key–value cache: a global head keeps the keys and values of every token, a
+/// local one of its last w.
+pub struct Session<'m> {
+    decoder: &'m Decoder,
+    /// By layer and head.
+    caches: Vec<Vec<HeadCache>>,
+    tokens: usize,
+}
+
+/// One head's keys and values, (tokens, D) each.
+struct HeadCache {
+    /// How many are kept; a later token takes the place of the oldest.
+    most: usize,
+    /// Where the oldest is, once there are as many.
+    oldest: usize,
+    keys: Vec<f32>,
+    values: Vec<f32>,
+}
+
+impl Model {
+    /// A sequence of no tokens yet.
+    pub fn session(&self) -> Session<'_> {
+        let cache = |kind: &HeadKind| HeadCache {
+            most: match *kind {
+                HeadKind::Global => usize::MAX,
+                HeadKind::Local { window } => window,
+            },
+            oldest: 0,
+            keys: Vec::new(),
+            values: Vec::new(),
+        };
+        let heads = &self.shape.heads;
+        let caches = heads.iter().map(|layer| layer.iter().map(cache).collect()).collect();
+        Session { decoder: &self.frozen, caches, tokens: 0 }
+    }
+}
+
+impl Session<'_> {
+    /// Reads tokens and returns the logits, V of them, of the one that comes next. The first call
+    /// reads its tokens all at once, later ones each by itself.
+    ///
+    /// # Errors
+    /// No tokens, more in all than the context, or one that the vocabulary lacks; the session must
+    /// not be used after one.
+    pub fn feed(&mut self, tokens: &[u32]) -> std::result::Result<Vec<f32>, LmError> {
+        let mut logits = None;
+        let at_once = if self.tokens == 0 { tokens.len().max(1) } else { 1 };
+        for tokens in tokens.chunks(at_once) {
+            logits = Some(self.read(tokens)?);
+        }
+        match logits {
+            Some(logits) => Ok(logits.flatten_all()?.to_vec1()?),
+            None => Err(candle_core::Error::Msg("no tokens to read".to_owned()).into()),
+        }
+    }
+
+    /// Tokens read so far.
+    pub fn tokens(&self) -> usize {
+        self.tokens
+    }
+
+    /// The bytes that the keys and values kept take.
+    pub fn cache_bytes(&self) -> usize {
+        let numbers = |cache: &HeadCache| cache.keys.len() + cache.values.len();
+        self.caches.iter().flatten().map(numbers).sum::<usize>() * size_of::<f32>()
+    }
+
+    /// The logits after the last of the tokens, (1, V): a sequence's first, or one more of them.
+    fn read(&mut self, tokens: &[u32]) -> Result<Tensor> {
+        let (first, time) = (self.tokens, tokens.len());
+        let ids = Tensor::from_slice(tokens, (1, time), &Device::Cpu)?;
+        let mut x = self.decoder.embed(&ids, first)?;
+        for (block, caches) in self.decoder.blocks.iter().zip(&mut self.caches) {
+            let [q, k, v] = block.heads_of(&x, (1, time), first)?;
+            keep(caches, &k, &v)?;
+            let attended = if first == 0 {
+                attention(&q, &k, &v, &block.heads)?.0
+            } else {
+                attend(caches, &q, &block.heads)?
+            };
+            x = block.after_attention(&x, &attended)?;
+        }
+        self.tokens += time;
+        self.decoder.after_blocks(&x.narrow(0, time - 1, 1)?, Vec::new())?.logits()
+    }
+}
+
+/// Takes in the keys and values (1, T, H, D) of the tokens that follow those kept.
+fn keep(caches: &mut [HeadCache], k: &Tensor, v: &Tensor) -> Result<()> {
+    let (_, time, heads, d) = k.dims4()?;
+    with_elements::<f32, _>(k, |k| {
+        with_elements::<f32, _>(v, |v| {
+            caches.par_iter_mut().enumerate().for_each(|(head, cache)| {
+                // Of many tokens a window keeps the last alone.
+                for token in time.saturating_sub(cache.most)..time {
+                    let at = (token * heads + head) * d;
+                    cache.keep(&k[at..at + d], &v[at..at + d]);
+                }
+            });
+            Ok(())
+        })
+    })
+}
+
+impl HeadCache {
+    fn keep(&mut self, key: &[f32], value: &[f32]) {
+        if self.keys.len() < self.most.saturating_mul(key.len()) {
+            self.keys.extend_from_slice(key);
+            self.values.extend_from_slice(value);
+        } else {
+            self.keys[self.oldest..][..key.len()].copy_from_slice(key);
+            self.values[self.oldest..][..value.len()].copy_from_slice(value);
+            self.oldest = (self.oldest + key.len()) % self.keys.len();
+        }
+    }
+}
+
+/// Softmax over some of the past of one head: Σ e^(z − max) and Σ e^(z − max) v.
+struct Part {
+    max: f32,
+    sum: f64,
+    mixed: Array1<f32>,
+}
+
+/// The heads' outputs (1, 1, H, D) for the queries of one token, over all that the caches keep; in
+/// which order they keep it does not matter.
+fn attend(caches: &[HeadCache], q: &Tensor, heads: &Heads) -> Result<Tensor> {
+    let d = q.dim(3)?;
+    let scale = 1.0 / (d as f32).sqrt();
+    let mut output = vec![0.0; q.elem_count()];
+    with_elements::<f32, _>(q, |q| {
+        let past = |head: usize| {
+            let cache = &caches[head];
+            let chunks =
+                cache.keys.chunks(TASK_TOKENS * d).zip(cache.values.chunks(TASK_TOKENS * d));
+            chunks.map(move |(keys, values)| (head, keys, values))
+        };
+        let tasks: Vec<_> = (0..caches.len()).flat_map(past).collect();
+        let parts = tasks
+            .par_iter()
+            .map(|&(head, keys, values)| {
+                let q = Array1::from_iter(q[head * d..][..d].iter().map(|q| q * scale));
+                Ok((head, part(&q, rows(keys, d)?, rows(values, d)?, heads.softcap)))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        for (head, to) in output.chunks_exact_mut(d).enumerate() {
+            let mine = || parts.iter().filter(|(h, _)| *h == head).map(|(_, part)| part);
+            let max = mine().map(|part| part.max).fold(f32::NEG_INFINITY, f32::max);
+            let mut sum = 0.0f64;
+            for part in mine() {
+                let weight = (part.max - max).exp();
+                sum += f64::from(weight) * part.sum;
+                to.iter_mut().zip(&part.mixed).for_each(|(to, from)| *to += weight * from);
+            }
+            to.iter_mut().for_each(|to| *to /= sum as f32);
+        }
+        Ok(())
+    })?;
+    Tensor::from_vec(output, q.shape(), q.device())
+}
+
+fn part(
+    q: &Array1<f32>,
+    keys: ArrayView2<'_, f32>,
+    values: ArrayView2<'_, f32>,
+    softcap: Option<f32>,
+) -> Part {
+    let mut logits = keys.dot(q).to_vec();
+    if let Some(cap) = softcap {
+        simd::cap_softly(&mut logits, cap);
+    }
+    let terms = simd::softmax_terms_of(&mut logits);
+    Part { max: terms.max, sum: terms.sum, mixed: values.t().dot(&Array1::from_vec(logits)) }
+}
+
+fn rows(data: &[f32], d: usize) -> Result<ArrayView2<'_, f32>> {
+    ArrayView2::from_shape((data.len() / d, d), data).map_err(candle_core::Error::wrap)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lm::{ModelShape, Stabiliser, TrainDefinition};
+
+    /// The logits of every position, by one forward pass and token by token after some.
+    fn compare(definition: &TrainDefinition, tokens: &[u32], first: usize) {
+        let shape = ModelShape::new(definition, 23);
+        // A deviation at which attention is far from uniform.
+        let model = Model::new(shape, 0.5, 3).unwrap();
+        let ids = Tensor::from_slice(tokens, (1, tokens.len()), &Device::Cpu).unwrap();
+        let whole = model.predict(&ids).unwrap().logits().unwrap().to_vec2::<f32>().unwrap();
+        let mut session = model.session();
+        let mut found = vec![session.feed(&tokens[..first]).unwrap()];
+        for token in first..tokens.len() {
+            found.push(session.feed(&tokens[token..=token]).unwrap());
+        }
+        assert_eq!(session.tokens(), tokens.len());
+        let off = whole[first - 1..].iter().flatten().zip(found.iter().flatten());
+        let off = off.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        let largest = whole.iter().flatten().fold(0.0f32, |most, z| most.max(z.abs()));
+        assert!(off < 2e-5 * largest.max(1.0), "{definition:?} differs by {off:e} of {largest}");
+    }
+
+    #[test]
+    fn a_token_at_a_time_gives_what_the_whole_sequence_does() {
+        let tokens: Vec<u32> = (0..60).map(|i| (i * i * 7 + i / 3) % 23).collect();
+        let definition = |arm: &str, positions: &str, stabilisers: &[Stabiliser]| {
+            let mut definition = TrainDefinition {
+                layers: 2,
+                d_model: 24,
+                heads: 3,
+                window: 7,
+                context: 60,
+                softcap: 2.0,
+                stabilisers: stabilisers.to_vec(),
+                ..TrainDefinition::default()
+            };
+            definition.set("arm", arm).unwrap();
+            definition.set("positions", positions).unwrap();
+            definition
+        };
+        use Stabiliser::{QkNorm, SigmaReparam, Softcap};
+        for (arm, positions, stabilisers, first) in [
+            ("mhsa", "learned", &[][..], 1),
+            ("ls", "rope", &[], 5),
+            ("local-only", "none", &[Softcap], 20),
+            ("layer-alternating", "rope", &[QkNorm], 7),
+            ("ls", "learned", &[SigmaReparam], 8),
+        ] {
+            compare(&definition(arm, positions, stabilisers), &tokens, first);
+        }
+    }
+
+    #[test]
+    fn a_local_head_keeps_its_window() {
+        let definition = TrainDefinition {
+            layers: 2,
+            d_model: 24,
+            heads: 3,
+            window: 7,
+            context: 60,
+            arm: crate::lm::Arm::Ls,
+            ..TrainDefinition::default()
+        };
+        let model = Model::new(ModelShape::new(&definition, 23), 0.02, 0).unwrap();
+        let mut session = model.session();
+        session.feed(&[1; 40]).unwrap();
+        session.feed(&[2; 3]).unwrap();
+        // Keys and values of 8 float32 numbers: one global head of 43 tokens, two of 7.
+        assert_eq!(session.cache_bytes(), 2 * (43 + 2 * 7) * 2 * 8 * 4);
+        assert!(session.feed(&[1; 18]).is_err(), "18 tokens after 43 of 60");
+    }
+}

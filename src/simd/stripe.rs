@@ -1,0 +1,221 @@
+//! The products of a whole block of rows with the columns that they see.
+
+use std::ops::Range;
+
+use super::products::{self, Operands, Write};
+use super::{Buffer, Real, Simd};
+
+/// What a chunk of packed rows may take of the first-level cache, in bytes.
+const CHUNK_BYTES: usize = 24 << 10;
+
+/// Some rows of a matrix against the columns that any of them sees, row-major in memory, in whole
+/// groups of rows and panels of columns (see [`products`]). What the rows see begins and ends no earlier
+/// than what the rows before them do; `seen` tells it of one row.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stripe {
+    pub rows: Range<usize>,
+    pub columns: Range<usize>,
+    /// From a row to the next: no large power of two, so that rows do not share cache sets.
+    pub stride: usize,
+}
+
+/// Where the products Gᵀ·Q of stripes are added up, by column.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ColumnSums<T> {
+    columns: Range<usize>,
+    width: usize,
+    /// (columns, width).
+    values: Buffer<T>,
+    /// The first column that no stripe has written yet.
+    written: usize,
+}
+
+impl<T: Real> ColumnSums<T> {
+    /// Makes room for sums of `width` numbers over whole panels of columns, none of which count yet.
+    pub fn begin(&mut self, columns: Range<usize>, width: usize) {
+        self.values.reserve(columns.len() * width);
+        (self.written, self.columns, self.width) = (columns.start, columns, width);
+    }
+
+    /// Makes none of them count again.
+    pub fn begin_again(&mut self) {
+        self.written = self.columns.start;
+    }
+
+    /// The sums of a column, where there are some.
+    #[inline(always)]
+    pub fn column(&self, column: usize) -> Option<&[T]> {
+        let is_there = self.columns.start <= column && column < self.written;
+        is_there.then(|| &self.values[(column - self.columns.start) * self.width..][..self.width])
+    }
+
+    /// The sums of a group of columns, and what becomes of them: stripes take their columns in order and
+    /// see no earlier ones than the stripes before them did, so what none has written is replaced.
+    #[inline(always)]
+    fn part(&mut self, column: usize, group: usize) -> (&mut [T], Write) {
+        let write = if column < self.written { Write::Add } else { Write::Replace };
+        self.written = self.written.max(column + group);
+        let start = (column - self.columns.start) * self.width;
+        (&mut self.values[start..start + group * self.width], write)
+    }
+}
+
+/// What any of `rows`, at least one, sees.
+#[inline(always)]
+fn seen_by_any(rows: &Range<usize>, seen: impl Fn(usize) -> Range<usize>) -> Range<usize> {
+    seen(rows.start).start..seen(rows.end - 1).end
+}
+
+/// The columns that any of `rows`, at least one, sees, widened to whole panels.
+#[inline(always)]
+pub(crate) fn panels_of(
+    rows: &Range<usize>,
+    panel: usize,
+    seen: impl Fn(usize) -> Range<usize>,
+) -> Range<usize> {
+    let seen = seen_by_any(rows, seen);
+    seen.start / panel * panel..seen.end.next_multiple_of(panel)
+}
+
+/// Ranges of `0..rows` in order, at most `count`, with about the same sum of `weight` each.
+pub(crate) fn equal_shares(
+    rows: usize,
+    count: usize,
+    weight: impl Fn(usize) -> usize,
+) -> Vec<Range<usize>> {
+    let total: usize = (0..rows).map(&weight).sum();
+    let mut shares = Vec::with_capacity(count);
+    let (mut first, mut before) = (0, 0);
+    for row in 0..rows {
+        before += weight(row);
+        if before * count >= total * (shares.len() + 1) {
+            shares.push(first..row + 1);
+            first = row + 1;
+        }
+    }
+    shares
+}
+
+impl Stripe {
+    #[inline(always)]
+    pub fn new(rows: Range<usize>, panel: usize, seen: impl Fn(usize) -> Range<usize>) -> Self {
+        let columns = panels_of(&rows, panel, seen);
+        let stride = columns.len() + 16;
+        Self { rows, columns, stride }
+    }
+
+    /// Where the values of columns that a row sees are.
+    #[inline(always)]
+    pub fn places(&self, row: usize, seen: &Range<usize>) -> Range<usize> {
+        let start = (row - self.rows.start) * self.stride + seen.start - self.columns.start;
+        start..start + seen.len()
+    }
+
+    /// The values of the columns that a row sees; those of the others become zero.
+    #[inline(always)]
+    pub fn clear_unseen<'v, T: Copy + Default>(
+        &self,
+        row: usize,
+        seen: &Range<usize>,
+        values: &'v mut [T],
+    ) -> &'v mut [T] {
+        let start = (row - self.rows.start) * self.stride;
+        let whole = &mut values[start..start + self.columns.len()];
+        let places = seen.start - self.columns.start..seen.end - self.columns.start;
+        whole[..places.start].fill(T::default());
+        whole[places.end..].fill(T::default());
+        &mut whole[places]
+    }
+
+    /// Z = Q·Kᵀ wherever a group of rows sees a panel of columns: `queries` by group (d, group),
+    /// `panels` by panel of all columns (d, panel width).
+    #[inline(always)]
+    pub fn by_transposed<T: Real, S: Simd<T>>(
+        &self,
+        simd: S,
+        seen: impl Fn(usize) -> Range<usize>,
+        (queries, panels, d): (&[T], &[T], usize),
+        values: &mut [T],
+    ) {
+        let (group, panel) = (products::row_group(simd), products::panel_width(simd));
+        for first in self.columns.clone().step_by(panel) {
+            let keys = &panels[first * d..(first + panel) * d];
+            for row in self.rows.clone().step_by(group) {
+                let rows = row..self.rows.end.min(row + group);
+                if panels_of(&rows, panel, &seen).contains(&first) {
+                    let local = row - self.rows.start;
+                    let at = local * self.stride + first - self.columns.start;
+                    let queries = &queries[local * d..(local + group) * d];
+                    products::by_transposed(simd, queries, keys, &mut values[at..], self.stride);
+                }
+            }
+        }
+    }
+
+    /// G·K for the rows: `packed` is (all columns, width), `to` (rows in whole groups, width). What a
+    /// row of a group does not see and another of it does must be zero.
+    #[inline(always)]
+    pub fn times<T: Real, S: Simd<T>>(
+        &self,
+        simd: S,
+        seen: impl Fn(usize) -> Range<usize>,
+        values: &mut [T],
+        (packed, width): (&[T], usize),
+        to: &mut [T],
+    ) {
+        let (here, base) = (self.rows.clone(), self.columns.start);
+        let group = products::row_group(simd);
+        let count = here.len().next_multiple_of(group);
+        values[here.len() * self.stride..count * self.stride].fill(T::default());
+        let packed = &packed[base * width..];
+        let operands = Operands { values, stride: self.stride, packed, width };
+        // As many rows at a time as the first-level cache holds beside the sums.
+        let chunk = (CHUNK_BYTES / (width * size_of::<T>())).max(16);
+        for first in self.columns.clone().step_by(chunk) {
+            for row in here.clone().step_by(group) {
+                let seen = seen_by_any(&(row..here.end.min(row + group)), &seen);
+                let columns = seen.start.max(first)..seen.end.min(first + chunk);
+                if columns.is_empty() {
+                    continue;
+                }
+                let write = if columns.start == seen.start { Write::Replace } else { Write::Add };
+                let columns = columns.start - base..columns.end - base;
+                products::times(simd, &operands, row - here.start, columns, write, to);
+            }
+        }
+    }
+
+    /// Gᵀ·Q for the columns: `packed` is (rows, width). What a row does not see of a panel must be
+    /// zero.
+    #[inline(always)]
+    pub fn transposed_times<T: Real, S: Simd<T>>(
+        &self,
+        simd: S,
+        seen: impl Fn(usize) -> Range<usize>,
+        values: &[T],
+        (packed, width): (&[T], usize),
+        sums: &mut ColumnSums<T>,
+    ) {
+        let here = self.rows.clone();
+        let operands = Operands { values, stride: self.stride, packed, width };
+        let group = products::column_group(simd, width);
+        // The rows that see a group of columns: both ends only ever rise with the column.
+        let (mut first, mut last) = (here.start, here.start);
+        for column in self.columns.clone().step_by(group) {
+            while first < here.end && seen(first).end <= column {
+                first += 1;
+            }
+            while last < here.end && seen(last).start < column + group {
+                last += 1;
+            }
+            let (to, write) = sums.part(column, group);
+            if first < last {
+                let rows = first - here.start..last - here.start;
+                let place = column - self.columns.start;
+                products::transposed_times(simd, &operands, rows, place, write, to);
+            } else if write == Write::Replace {
+                to.fill(T::default());
+            }
+        }
+    }
+}
