@@ -102,6 +102,24 @@ fn attention_alone_is_timed() {
 }
 
 #[test]
+fn a_local_head_keeps_its_window_while_it_decodes() {
+    let sizes =
+        ["--cache", "60", "--layers", "2", "--d-model", "24", "--heads", "3", "--vocab", "30"];
+    let decode = |arm: &str| {
+        let arm = ["decode", "--arm", arm, "--window", "7", "--repeats", "3"];
+        json(&[&arm[..], &sizes].concat())
+    };
+    for (arm, kept) in [("mhsa", 3 * 60), ("ls", 60 + 2 * 7)] {
+        let found = decode(arm);
+        // Keys and values of 8 float32 numbers in each of two layers.
+        assert_eq!(found["cache_bytes"], 2 * kept * 2 * 8 * 4, "{found}");
+        for field in ["decode_s", "prefill_s"] {
+            assert!(found[field].as_f64().unwrap() > 0.0, "{found}");
+        }
+    }
+}
+
+#[test]
 fn what_is_wrong_with_a_step_or_an_attention_is_said() {
     let folder = Folder::new();
     for (arguments, said) in [
@@ -114,6 +132,8 @@ fn what_is_wrong_with_a_step_or_an_attention_is_said() {
         (&["attention", "--layout", "globe"], "--layout"),
         (&["attention", "--softcap", "0"], "--softcap"),
         (&["attention", "--d-head", "0"], "--d-head is 0"),
+        (&["decode", "--cache", "0"], "--cache is 0"),
+        (&["decode", "--arm", "mha"], "--arm: "),
     ] {
         let output = folder.command(&["bench"]).args(arguments).arg("--quiet").output().unwrap();
         let error = String::from_utf8(output.stderr).unwrap();

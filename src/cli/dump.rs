@@ -31,9 +31,9 @@ pub struct DumpArgs {
     /// The weights that keep_checkpoints kept of this step, in place of the last ones
     #[arg(long, value_name = "N")]
     step: Option<usize>,
-    /// Tokens of the passage: n
-    #[arg(long, default_value_t = 256, value_name = "N")]
-    tokens: usize,
+    /// Tokens of the passage: n; the model's context where none are given
+    #[arg(long, value_name = "N")]
+    tokens: Option<usize>,
     /// Where the passage begins, in tokens
     #[arg(long, default_value_t = 0, value_name = "N")]
     first: usize,
@@ -70,14 +70,15 @@ enum What {
 /// # Errors
 /// A folder without a run, a text that is wrong or too short, heads that the model does not have.
 pub fn run(args: &DumpArgs) -> Result<()> {
-    if args.tokens == 0 {
-        bail!("--tokens is 0; give at least 1");
-    }
     let run = TrainedRun::read(&args.run, args.step)?;
+    let tokens = args.tokens.unwrap_or_else(|| run.context());
+    if tokens == 0 || tokens > run.context() {
+        bail!("--tokens is {tokens}; give 1 to {}, the model's context", run.context());
+    }
     let of_text = || format!("--text {}", args.text.display());
     let texts = Texts::find(&args.text, None).with_context(of_text)?;
     let split = args.split.split();
-    let probes = run.probe(&texts, split, args.first, args.tokens).with_context(of_text)?;
+    let probes = run.probe(&texts, split, args.first, tokens).with_context(of_text)?;
     for (flag, chosen, most) in [
         ("--layer", &args.layer, probes.iter().map(|p| p.layer).max()),
         ("--head", &args.head, probes.iter().map(|p| p.head).max()),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use rank_study::{Begin, Corpus, StepRecord, Texts, TrainDefinition};
+use rank_study::{Begin, Corpus, StepRecord, StudyDefinition, StudyWork, Texts, TrainDefinition};
 
 use super::progress::Progress;
 use super::sweep::stop_at_interrupt;
@@ -17,13 +17,17 @@ Examples:
   rank-study train analysis/nanogpt-small.toml --set arm=ls --set window=16 --out runs/ls
   rank-study train analysis/nanogpt-small.toml --text books/ --set vocabulary=bpe:8192 --out runs/bpe
   rank-study train analysis/nanogpt-small.toml --text books/ --set vocabulary=bpe:8192 --out runs/bpe --resume
+  rank-study train analysis/paper-2048.toml --run ls --text books/ --set steps=100 --out runs/ls-2048
 
 Without --text, the model reads a seeded synthetic corpus of known entropy. DIR gets steps.csv,
 heads.parquet, eval.csv, manifest.toml, checkpoint/training.safetensors, tokenizer.json of a BPE
 vocabulary, and an event file for `tensorboard --logdir DIR`.")]
 pub struct TrainArgs {
-    /// The run's definition
+    /// The run's definition, or a study of training runs
     definition: PathBuf,
+    /// Of a study, the run of this name
+    #[arg(long, value_name = "NAME")]
+    run: Option<String>,
     /// The text to learn: a .txt, a .txt.zst, or a folder of them, each a document
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
@@ -108,13 +112,34 @@ pub fn run(args: &TrainArgs) -> Result<()> {
 
 fn definition(args: &TrainArgs) -> Result<TrainDefinition> {
     let path = args.definition.display();
-    let text =
-        std::fs::read_to_string(&args.definition).with_context(|| format!("cannot read {path}"))?;
-    let mut definition = TrainDefinition::from_toml(&text).with_context(|| path.to_string())?;
+    let mut definition = match &args.run {
+        Some(name) => of_study(&StudyDefinition::read(&args.definition)?, name)?,
+        None => {
+            let text = std::fs::read_to_string(&args.definition)
+                .with_context(|| format!("cannot read {path}"))?;
+            TrainDefinition::from_toml(&text).with_context(|| path.to_string())?
+        }
+    };
     for set in &args.sets {
         let (key, value) =
             set.split_once('=').with_context(|| format!("--set {set}: write KEY=VALUE"))?;
         definition.set(key.trim(), value.trim()).with_context(|| format!("--set {set}"))?;
     }
     Ok(definition)
+}
+
+/// A run of a study at its first seed.
+fn of_study(study: &StudyDefinition, name: &str) -> Result<TrainDefinition> {
+    let StudyWork::Train(work) = &study.work else {
+        bail!("--run {name}: the study {} trains nothing", study.study);
+    };
+    match work.runs.iter().find(|(run, ..)| run == name) {
+        Some((_, definition, seeds)) => {
+            Ok(TrainDefinition { seed: seeds[0], ..definition.clone() })
+        }
+        None => {
+            let names: Vec<_> = work.runs.iter().map(|(run, ..)| run.as_str()).collect();
+            bail!("--run {name}: the study {} has {}", study.study, names.join(", "))
+        }
+    }
 }

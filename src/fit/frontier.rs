@@ -1,7 +1,7 @@
 //! E*(L), the least kl_nats within each of some caps.
 
 use super::problem::{FitError, Problem, check_cap};
-use super::search::{Candidate, Search, SearchOptions, best_of};
+use super::search::{Candidate, NEWS, Search, SearchOptions, best_of};
 use super::watch::Watch;
 
 /// The best factors found at one cap.
@@ -91,9 +91,6 @@ pub fn frontier(
     watch.improved(&points);
     Ok(points)
 }
-
-/// An improvement by less than this share is no news to the neighbours.
-const NEWS: f64 = 1e-3;
 
 /// The caps in ascending order, each with the best found so far.
 struct Ladder<'s, 'p> {

@@ -12,7 +12,7 @@ use super::lbfgs::Ending;
 use super::objective::{Evaluation, Objective};
 use super::penalty::Penalty;
 use super::problem::{FitError, Problem, check_tolerance};
-use super::search::{Candidate, Search, SearchOptions};
+use super::search::{Candidate, NEWS, Search, SearchOptions};
 use super::watch::{FitName, FitState, Watch};
 
 /// The largest cap tried. A logit of 128 nats is e^{256} between two probabilities: far past any
@@ -46,8 +46,9 @@ pub struct Needed {
 
 /// L*(ε): the least max_abs_logit found with which kl_nats ≤ `tolerance` at the problem's rank.
 ///
-/// Every start is solved roughly; the best few are solved finely from there. Where the target is
-/// within ε of uniform over what the heads see, no logits are needed and the factors are zero.
+/// Every start is solved roughly, the best few finely from there, and the best of all again from
+/// where fits at twice and at half its cap end, as long as that helps. Where the target is within ε
+/// of uniform over what the heads see, no logits are needed and the factors are zero.
 ///
 /// # Errors
 /// `Tolerance`, `NoStarts`.
@@ -101,9 +102,30 @@ pub fn needed_logit(
         let solution = solve(format!("fine-{start}"), options.fine, &from)?;
         Ok(Candidate { start: *start, solution })
     })?;
-    let all = rough.iter().chain(&fine);
-    let total = |count: fn(&Solution) -> usize| all.clone().map(|c| count(&c.solution)).sum();
-    let best = all.clone().min_by(|a, b| a.preferred(b, tolerance)).cloned();
+    let mut all: Vec<Candidate> = rough.into_iter().chain(fine).collect();
+    let best_of = |all: &[Candidate]| all.iter().min_by(|a, b| a.preferred(b, tolerance)).cloned();
+    // A minimum at twice or at half the cap is often a way out of a worse one here.
+    for pass in 0..options.passes {
+        let Some(before) = best_of(&all).filter(|_| !search.has_ended()) else { break };
+        let cap = clamp(before.solution.max_abs_logit, floor);
+        let found = search.each(&[2.0, 0.5], |factor| {
+            let name = FitName(format!("away-{pass}-by-{factor}"));
+            let away = clamp(factor * cap, floor);
+            let start = |objective: &mut Objective<'_>| {
+                Ok(capped::within_cap(objective, before.solution.factors.clone(), away))
+            };
+            let away = search.fit(&mut search.objective(), name, away, options.fine, start)?;
+            let from = || Ok(FitState::new(&away.factors, cap));
+            let back = solve(format!("back-{pass}-by-{factor}"), options.fine, &from)?;
+            Ok([away, back].map(|solution| Candidate { start: before.start, solution }))
+        })?;
+        all.extend(found.into_iter().flatten());
+        if best_of(&all).is_none_or(|after| !after.is_news_to(&before, tolerance)) {
+            break;
+        }
+    }
+    let total = |count: fn(&Solution) -> usize| all.iter().map(|c| count(&c.solution)).sum();
+    let best = best_of(&all);
     let reached = best.as_ref().filter(|best| best.solution.kl_nats <= tolerance);
     Ok(Needed {
         outcome: reached.map_or(Outcome::Infeasible, |best| best.solution.outcome),
@@ -114,6 +136,16 @@ pub fn needed_logit(
 }
 
 impl Candidate {
+    /// Whether this one's logits, or where it does not reach ε its error, are a thousandth smaller.
+    fn is_news_to(&self, other: &Self, tolerance: f64) -> bool {
+        let (new, old) = (&self.solution, &other.solution);
+        match [new, old].map(|s| s.kl_nats <= tolerance) {
+            [true, true] => new.max_abs_logit < (1.0 - NEWS) * old.max_abs_logit,
+            [new_reaches, false] => new_reaches || new.kl_nats < (1.0 - NEWS) * old.kl_nats,
+            [false, true] => false,
+        }
+    }
+
     /// Less when this one is the better answer to L*(ε): one that reaches ε before one that does
     /// not, then the smaller logits, or else the smaller error.
     fn preferred(&self, other: &Self, tolerance: f64) -> std::cmp::Ordering {

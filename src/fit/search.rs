@@ -67,13 +67,18 @@ impl SearchOptions {
         (PAIRS_OF_STARTS / (pairs * problem.rank()).max(1)).clamp(STARTS.0, STARTS.1)
     }
 
-    /// The L-BFGS iterations of a search of `goals` caps, or of one tolerance, if every fit of it took
-    /// as many as it may.
-    pub fn most_iterations(&self, goals: usize) -> usize {
+    /// The L-BFGS iterations of a search of `caps` caps, or of one tolerance where there are none, if
+    /// every fit of it took as many as it may.
+    pub fn most_iterations(&self, caps: usize) -> usize {
+        let goals = caps.max(1);
         let rough = self.starts * goals * self.rough.iterations;
-        let neighbours = 2 * goals.saturating_sub(1);
-        let polished = self.polished.min(self.starts) * goals + neighbours * (1 + self.passes);
-        rough + polished * self.fine.iterations
+        let others = match caps {
+            // To another cap on both sides, and back.
+            0 => 4 * self.passes,
+            _ => 2 * (caps - 1) * (1 + self.passes),
+        };
+        let fine = self.polished.min(self.starts) * goals + others;
+        rough + fine * self.fine.iterations
     }
 }
 
@@ -103,6 +108,9 @@ pub(super) struct Search<'p> {
     /// What can be constructed for the first cap.
     constructed: OnceLock<Vec<Factors>>,
 }
+
+/// An improvement by less than this share is no news to fits at other caps.
+pub(super) const NEWS: f64 = 1e-3;
 
 /// Sequence lengths from here on have fits that use every core by themselves; one at a time, they
 /// take the memory of one.
@@ -244,7 +252,7 @@ impl<'p> Search<'p> {
     }
 
     /// One fit from `start`, or from where an earlier search left it.
-    fn fit(
+    pub fn fit(
         &self,
         objective: &mut Objective<'p>,
         name: FitName,

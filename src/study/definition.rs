@@ -92,7 +92,7 @@ const TOP_KEYS: &[&str] = &[
 const GRID_KEYS: &[&str] =
     &["n", "rank", "layout", "heads", "seed", "visibility", "caps", "tolerance"];
 const SEARCH_KEYS: &[&str] =
-    &["starts", "polished", "rough_iterations", "iterations", "relative_decrease"];
+    &["starts", "polished", "passes", "rough_iterations", "iterations", "relative_decrease"];
 const TARGET_KEYS: &[&str] = &[
     "name",
     "family",
@@ -163,6 +163,7 @@ struct Heads {
 struct Search {
     starts: Option<usize>,
     polished: Option<usize>,
+    passes: Option<usize>,
     rough_iterations: Option<usize>,
     iterations: Option<usize>,
     relative_decrease: Option<f64>,
@@ -343,6 +344,7 @@ fn search(keys: &Search) -> Result<SearchOptions, String> {
     let options = SearchOptions {
         starts: keys.starts.unwrap_or(standard.starts),
         polished: keys.polished.unwrap_or(standard.polished),
+        passes: keys.passes.unwrap_or(standard.passes),
         rough: Effort {
             iterations: keys.rough_iterations.unwrap_or(standard.rough.iterations),
             ..standard.rough

@@ -92,6 +92,11 @@ impl TrainedRun {
         evaluate_whole(&self.model, &self.vocabulary, documents, BATCH, &advanced)
     }
 
+    /// The longest passage that the model reads.
+    pub fn context(&self) -> usize {
+        self.definition.context
+    }
+
     /// Every head's queries and keys on `count` tokens of texts, or of one split of them, from token
     /// `first` on; documents follow one another.
     ///

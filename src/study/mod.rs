@@ -35,4 +35,4 @@ pub use train_run::{Begin, TrainResult, train};
 
 /// Raised when the meaning or the method of a measurement changes, so that rows measured before are
 /// measured again.
-const MEASUREMENT_VERSION: u32 = 3;
+const MEASUREMENT_VERSION: u32 = 4;

@@ -70,7 +70,7 @@ pub fn run(
     manifest.more.insert("target".to_owned(), place.target.clone().into());
     manifest.more.insert("seed".to_owned(), (options.seed as i64).into());
     manifest.more.insert("starts".to_owned(), (options.starts as i64).into());
-    let progress = Progress::new(options.most_iterations(caps.len().max(1)) as f64, place.quiet);
+    let progress = Progress::new(options.most_iterations(caps.len()) as f64, place.quiet);
     progress.within("setting up".to_owned());
     let stop = stop_at_interrupt("stopping, and keeping what was found")?;
     let job = Job {
