@@ -7,18 +7,14 @@ medians of a run's evaluations, ratios are taken within a round, and the table s
 rounds. Exit 1 where something could not be measured, 3 where two sides compute different values.
 """
 
-import argparse
-import os
 import pathlib
-import platform
 import sys
 import tempfile
-import time
 
 import numpy as np
 import tomli_w
 
-import machine
+import comparison
 import peer
 import sides
 import table
@@ -170,77 +166,46 @@ def versions(found):
     return ", ".join(f"{name} {version}" for name, version in found["versions"].items())
 
 
-def flags():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--repeats", type=int, default=9, help="evaluations in a run [default: 9]")
-    parser.add_argument("--threads", type=int, default=2)
+def add_flags(parser):
     parser.add_argument("--seed", type=int, default=0, help="of target and factors")
     parser.add_argument("--scipy-starts", type=int, default=1, help="starts of scipy's fit [default: 1]")
     parser.add_argument("--work", nargs="+", choices=WORK, default=WORK)
     parser.add_argument("--sides", nargs="+", choices=[sides.OURS, *sides.DENSE, *sides.LOCAL], help="only these")
-    parser.add_argument("--out", type=pathlib.Path, default=OUT, help="folder for rows, table and manifest")
-    options = parser.parse_args()
-    for name in ("rounds", "repeats", "threads", "scipy_starts"):
-        if getattr(options, name) < 1:
-            parser.error(f"--{name.replace('_', '-')} is {getattr(options, name)}; give at least 1")
-    if not sides.PROGRAM.is_file():
-        parser.error(f"no {sides.PROGRAM.relative_to(sides.ROOT)}; build it first: cargo build --release")
-    return options
 
 
 def main():
-    options = flags()
-    begun, load = time.perf_counter(), os.getloadavg()[0]
-    # Of the revision before anything is written, or the results themselves would make it dirty.
-    start = {"started": machine.now(), "git_revision": machine.git_revision(), "load_before": load}
-    if load > 0.5:
-        print(f"the machine is busy (load {load:.1f}): times will be too long, and ratios noisy", file=sys.stderr)
-    options.out.mkdir(parents=True, exist_ok=True)
+    options = comparison.flags(__doc__, OUT, 9, add_flags, ["scipy_starts"])
+    begun = comparison.Begun()
     with tempfile.TemporaryDirectory() as folder:
         try:
-            comparison = Comparison(options, folder)
+            all_rounds = Comparison(options, folder)
         except sides.Failed as error:
             raise SystemExit(f"the inputs cannot be made: {error}") from error
         for number in range(options.rounds):
-            comparison.round(number)
+            all_rounds.round(number)
             # After every round, so that a run cut short leaves what it measured.
-            write(options, comparison.rows, start, time.perf_counter() - begun)
+            write(options, all_rounds.rows, begun)
     print((options.out / "table.md").read_text())
-    for line in comparison.disagreements:
+    for line in all_rounds.disagreements:
         print(line, file=sys.stderr)
-    failed = sum(bool(row.err) for row in comparison.rows)
+    failed = sum(bool(row.err) for row in all_rounds.rows)
     if failed:
         print(f"{failed} measurements failed; see the column err of {options.out / 'rows.csv'}", file=sys.stderr)
-    return 3 if comparison.disagreements else 1 if failed else 0
+    return 3 if all_rounds.disagreements else 1 if failed else 0
 
 
-def write(options, rows, start, wall_time_s):
+def write(options, rows, begun):
     write_csv(options.out / "rows.csv", rows)
     manifest = {
-        "command": f"python benches/peers/run.py {' '.join(sys.argv[1:])}".strip(),
-        "version": sides.version().removeprefix("rank-study "),
-        **start,
-        "ended": machine.now(),
-        "wall_time_s": round(wall_time_s, 1),
-        "threads": options.threads,
-        "cpu": machine.cpu(),
+        **begun.manifest(options),
         "blas": "each side's own",
         "dtype": "float32 and float64",
-        "cores": len(os.sched_getaffinity(0)),
-        "system": f"{platform.system()} {platform.machine()}",
-        "rounds": options.rounds,
-        "repeats": options.repeats,
         "seed": options.seed,
         "scipy_starts": options.scipy_starts,
         "versions": dict(sorted({tuple(v.split(" ", 1)) for row in rows for v in row.version.split(", ") if v})),
     }
     (options.out / "manifest.toml").write_text(tomli_w.dumps(manifest))
-    head = (
-        f"One evaluation of objective and gradient at n = {N}, d = {RANK}, window {WINDOW}, {options.threads} threads, "
-        f"on {manifest['cpu']} ({manifest['cores']} cores, load {start['load_before']:.1f} at the start): medians over "
-        f"{options.rounds} rounds, ratios taken within a round."
-    )
+    head = f"One evaluation of objective and gradient at n = {N}, d = {RANK}, window {WINDOW}, {begun.where(options)}"
     table.write_table(options.out / "table.md", rows, head)
 
 

@@ -1,25 +1,21 @@
-"""The training step against PyTorch's: both sides in turn, in several rounds, and what came of it in data/bench-lm/.
+"""The language model against PyTorch's: both sides in turn, in several rounds, and what came of it in data/bench-lm/.
 
     make bench-peers-step
 
-One step is forward, backward, clip and update of the language model. In every round each side does each piece
-of work once, in an order that turns with the rounds; times are medians of a run's steps, ratios are taken
-within a round, and the table shows medians over the rounds. Exit 1 where something could not be measured.
+One training step is forward, backward, clip and update. In every round each side does each piece of work once, in
+an order that turns with the rounds; times are medians of a run's steps, ratios are taken within a round, and
+the table shows medians over the rounds. Beside it our own mhsa and ls in memory and while decoding. Exit 1 where
+something could not be measured.
 """
 
-import argparse
 import csv
 import dataclasses
-import os
-import pathlib
-import platform
 import statistics
 import sys
-import time
 
 import tomli_w
 
-import machine
+import comparison
 import sides
 import table
 
@@ -29,58 +25,85 @@ SIZES = [(4, 512), (1, 2048), (1, 4096)]
 MODEL = {"layers": 6, "d-model": 192, "heads": 6, "vocab": 8192, "window": 50}
 TORCH = "torch-sdpa"
 WORK = [(sides.OURS, "mhsa"), (sides.OURS, "ls"), (TORCH, "mhsa"), (TORCH, "ls")]
+# A long context, and its window.
+LONG = {"context": 8192, "window": 100}
+CACHES = [512, 2048, 8192]
 
 
 @dataclasses.dataclass
 class Row:
     """One measurement. An empty field has no value."""
 
+    what: str  # step, memory (a step of a long context) or decode (a token after `context` others)
     side: str
     arm: str
     batch: int
     context: int
+    window: int
     round: int
     threads: int
-    step_s: float | None = None
-    tokens_per_s: float | None = None
+    seconds: float | None = None
     peak_rss_bytes: int | None = None
+    cache_bytes: int | None = None
     version: str = ""
     err: str = ""  # why there is no result
 
 
 def measure(row, repeats):
-    sizes = {"batch": row.batch, "context": row.context, **MODEL, "threads": row.threads, "repeats": repeats}
+    sizes = {**MODEL, "window": row.window, "threads": row.threads, "repeats": repeats}
+    if row.what == "decode":
+        # A token takes milliseconds: more of them.
+        sizes |= {"cache": row.context, "repeats": 5 * repeats}
+    else:
+        sizes |= {"batch": row.batch, "context": row.context}
     flags = [word for name, value in sizes.items() for word in (f"--{name}", value)]
-    command = [sides.PROGRAM, "bench", "step"] if row.side == sides.OURS else [sys.executable, sides.HERE / "torch_step.py"]
+    bench = "decode" if row.what == "decode" else "step"
+    command = [sides.PROGRAM, "bench", bench] if row.side == sides.OURS else [sys.executable, sides.HERE / "torch_step.py"]
     try:
         found = sides.result([*command, "--arm", row.arm, *flags, "--json"])
     except sides.Failed as error:
         row.err = str(error)
         return
-    row.step_s, row.tokens_per_s = found["step_s"], found["tokens_per_s"]
-    row.peak_rss_bytes = found["peak_rss_bytes"]
+    row.seconds = found[f"{bench}_s"]
+    row.peak_rss_bytes, row.cache_bytes = found.get("peak_rss_bytes"), found.get("cache_bytes")
     row.version = sides.version() if row.side == sides.OURS else f"torch {found['versions']['torch']}"
 
 
-def ratio(rows, size, theirs, ours):
-    """The median over the rounds of their time over ours."""
+def work(number, threads):
+    """The measurements of a round, in its order."""
+    for batch, context in SIZES:
+        turn = number % len(WORK)
+        for side, arm in WORK[turn:] + WORK[:turn]:
+            yield Row("step", side, arm, batch, context, MODEL["window"], number, threads)
+    for arm in ("ls", "mhsa"):
+        if number == 0:
+            yield Row("memory", sides.OURS, arm, 1, LONG["context"], LONG["window"], number, threads)
+        for cache in CACHES:
+            yield Row("decode", sides.OURS, arm, 1, cache, LONG["window"], number, threads)
+
+
+def quotients(rows, over, under):
+    """The median over the rounds of one measurement's time over another's, each (what, batch, context, side, arm)."""
     ratios = []
     for number in {row.round for row in rows}:
-        times = {
-            (row.side, row.arm): row.step_s
-            for row in rows
-            if row.round == number and (row.batch, row.context) == size
-        }
-        quotient = table.quotient(times.get((TORCH, theirs)), times.get((sides.OURS, ours)))
+        times = {key(row): row.seconds for row in rows if row.round == number}
+        quotient = table.quotient(times.get(over), times.get(under))
         if quotient is not None:
             ratios.append(quotient)
     return statistics.median(ratios) if ratios else None
 
 
-def median(rows, size, side, arm):
-    chosen = (row for row in rows if (row.batch, row.context, row.side, row.arm) == (*size, side, arm))
-    times = [row.step_s for row in chosen if row.step_s is not None]
+def key(row):
+    return (row.what, row.batch, row.context, row.side, row.arm)
+
+
+def median(rows, of):
+    times = [row.seconds for row in rows if key(row) == of and row.seconds is not None]
     return statistics.median(times) if times else None
+
+
+def one(rows, of, field):
+    return next((getattr(row, field) for row in rows if key(row) == of), None)
 
 
 def write_table(path, rows, head):
@@ -90,78 +113,72 @@ def write_table(path, rows, head):
         pairs = [("mhsa", "mhsa", "≥ 1")]
         pairs += [("ls", "mhsa", "≥ 1.5"), ("ls", "ls", "≥ 2")] if size[1] > 512 else [("ls", "ls", "")]
         for ours, theirs, bar in pairs:
-            found = ratio(rows, size, theirs, ours)
+            under, over = ("step", *size, sides.OURS, ours), ("step", *size, TORCH, theirs)
+            found = quotients(rows, over, under)
             shown = "" if found is None else f"{found:.3g} ×"
-            times = [table.seconds_text(median(rows, size, *of)) for of in ((sides.OURS, ours), (TORCH, theirs))]
+            times = [table.seconds_text(median(rows, of)) for of in (under, over)]
             what = f"{ours} against PyTorch's {theirs}, {size[0]} × {size[1]} tokens"
             text.append(f"| {what} | {bar and bar + ' ×'} | {times[0]} | {times[1]} | {shown} | {table.reached(bar, found)} |")
+    text += ["", "| what | bar | ls | mhsa | ls of mhsa | reached |", "|---|---|---|---|---|---|"]
+    long = LONG["context"]
+    both = [("memory", 1, long, sides.OURS, arm) for arm in ("ls", "mhsa")]
+    gib = [table.quotient(one(rows, of, "peak_rss_bytes"), 2**30) for of in both]
+    shown = ["" if size is None else f"{size:.2f} GiB" for size in gib]
+    share = table.quotient(*gib)
+    share = "" if share is None else f"{share:.2f} ×"
+    text.append(f"| peak memory, 1 × {long} | ls ≤ 3 GiB | {shown[0]} | {shown[1]} | {share} | {table.reached('≤ 3', gib[0])} |")
+    for cache in CACHES:
+        both = [("decode", 1, cache, sides.OURS, arm) for arm in ("ls", "mhsa")]
+        found = quotients(rows, *both)
+        times = [table.seconds_text(median(rows, of)) for of in both]
+        bar = "≤ 0.64" if cache == long else ""
+        shown = "" if found is None else f"{found:.3g} ×"
+        what = f"decode, a token after {cache}"
+        text.append(f"| {what} | {bar and bar + ' ×'} | {times[0]} | {times[1]} | {shown} | {table.reached(bar, found)} |")
+        sizes = [one(rows, of, "cache_bytes") for of in both]
+        mib = ["" if size is None else f"{size / 2**20:.2f} MiB" for size in sizes]
+        found = table.quotient(*sizes)
+        # One global head of all tokens and the others of a window each.
+        heads, window = MODEL["heads"], LONG["window"]
+        wanted = (cache + (heads - 1) * min(window, cache)) / (heads * cache)
+        shown = "" if found is None else f"{found:.3g} ×"
+        held = "" if found is None else "yes" if abs(found - wanted) < 1e-9 else "no"
+        text.append(f"| its cache | {wanted:.3g} × | {mib[0]} | {mib[1]} | {shown} | {held} |")
     path.write_text("\n".join(text) + "\n", encoding="utf-8")
 
 
-def write(options, rows, start, wall_time_s):
+def write(options, rows, begun):
     with open(options.out / "rows.csv", "w", newline="") as file:
         writer = csv.DictWriter(file, [f.name for f in dataclasses.fields(Row)], lineterminator="\n")
         writer.writeheader()
         writer.writerows(dataclasses.asdict(row) for row in rows)
     manifest = {
-        "command": f"python benches/peers/run_step.py {' '.join(sys.argv[1:])}".strip(),
-        **start,
-        "ended": machine.now(),
-        "wall_time_s": round(wall_time_s, 1),
-        "threads": options.threads,
-        "cpu": machine.cpu(),
-        "cores": len(os.sched_getaffinity(0)),
-        "system": f"{platform.system()} {platform.machine()}",
+        **begun.manifest(options),
         "dtype": "float32",
-        "rounds": options.rounds,
-        "repeats": options.repeats,
         "model": MODEL,
         "versions": sorted({row.version for row in rows if row.version}),
     }
     (options.out / "manifest.toml").write_text(tomli_w.dumps(manifest))
     head = (
-        f"One training step of {MODEL['layers']} layers, d_model {MODEL['d-model']}, {MODEL['heads']} heads, vocabulary "
-        f"{MODEL['vocab']}, window {MODEL['window']}, {options.threads} threads, on {manifest['cpu']} ({manifest['cores']} "
-        f"cores, load {start['load_before']:.1f} at the start): medians over {options.rounds} rounds, ratios taken within a "
-        f"round. PyTorch's ls goes through a mask."
+        f"{MODEL['layers']} layers, d_model {MODEL['d-model']}, {MODEL['heads']} heads, vocabulary {MODEL['vocab']}, window "
+        f"{MODEL['window']} ({LONG['window']} in the second table), float32, {begun.where(options)} Steps are forward, "
+        f"backward, clip and update; PyTorch's ls goes through a mask."
     )
     write_table(options.out / "table.md", rows, head)
 
 
-def flags():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--repeats", type=int, default=10, help="steps in a run [default: 10]")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--out", type=pathlib.Path, default=OUT, help="folder for rows, table and manifest")
-    options = parser.parse_args()
-    for name in ("rounds", "repeats", "threads"):
-        if getattr(options, name) < 1:
-            parser.error(f"--{name} is {getattr(options, name)}; give at least 1")
-    if not sides.PROGRAM.is_file():
-        parser.error(f"no {sides.PROGRAM.relative_to(sides.ROOT)}; build it first: cargo build --release")
-    return options
-
-
 def main():
-    options = flags()
-    begun, load = time.perf_counter(), os.getloadavg()[0]
-    start = {"started": machine.now(), "git_revision": machine.git_revision(), "load_before": load}
-    if load > 0.5:
-        print(f"the machine is busy (load {load:.1f}): times will be too long, and ratios noisy", file=sys.stderr)
-    options.out.mkdir(parents=True, exist_ok=True)
-    rows = []
+    options = comparison.flags(__doc__, OUT, 10)
+    begun, rows = comparison.Begun(), []
     for number in range(options.rounds):
-        for batch, context in SIZES:
-            turn = number % len(WORK)
-            for side, arm in WORK[turn:] + WORK[:turn]:
-                row = Row(side, arm, batch, context, number, options.threads)
-                measure(row, options.repeats)
-                rows.append(row)
-                outcome = row.err or table.seconds_text(row.step_s)
-                print(f"round {number + 1}: {side} {arm} {batch} x {context}: {outcome}", file=sys.stderr, flush=True)
+        for row in work(number, options.threads):
+            measure(row, options.repeats)
+            rows.append(row)
+            outcome = row.err or table.seconds_text(row.seconds)
+            place = f"{row.what} {row.side} {row.arm} {row.batch} x {row.context}"
+            print(f"round {number + 1}: {place}: {outcome}", file=sys.stderr, flush=True)
         # After every round, so that a run cut short leaves what it measured.
-        write(options, rows, start, time.perf_counter() - begun)
+        write(options, rows, begun)
     print((options.out / "table.md").read_text())
     return 1 if any(row.err for row in rows) else 0
 

@@ -1,7 +1,10 @@
 """The table: each bar, what was measured against it, and whether it is reached."""
 
+import pathlib
 import statistics
 
+# What limits it, from a profile taken by hand.
+PROFILE = pathlib.Path(__file__).with_name("profile.md")
 GIB = 2**30
 # The sizes that the bars are set at: tokens, head dimension, window; a local head's shorter and longer sequence.
 N, RANK, WINDOW = 2048, 64, 50
@@ -108,4 +111,5 @@ def write_table(path, rows, head):
         shown = "" if ratio is None else f"{ratio:.3g} {unit}".strip()
         bar_text = f"{bar} {unit}".strip() if bar else ""
         text.append(f"| {what} | {bar_text} | {ours} | {theirs} | {shown} | {reached(bar, ratio)} |")
+    text += ["", PROFILE.read_text(encoding="utf-8").rstrip()]
     path.write_text("\n".join(text) + "\n", encoding="utf-8")
