@@ -8,7 +8,7 @@ use super::decoder::Tensors;
 use super::{HeadStatistics, ModelShape};
 use crate::lm::attention::{Heads, attention};
 use crate::lm::operators::{
-    Rotation, Stored, gelu, layer_norm, linear, rotate, spectrally_normalised,
+    Rotation, Stored, layer_norm, linear, mlp, rotate, spectrally_normalised,
 };
 
 pub(super) struct Block {
@@ -100,8 +100,7 @@ impl Block {
 
     /// What the MLP adds to the residual stream.
     fn think(&self, x: &Tensor) -> Result<Tensor> {
-        let hidden = self.mlp_input.apply(&layer_norm(x, &self.mlp_norm)?)?;
-        self.mlp_output.apply(&gelu(&hidden)?)
+        mlp(&layer_norm(x, &self.mlp_norm)?, &self.mlp_input.matrix()?, &self.mlp_output.matrix()?)
     }
 }
 
@@ -125,12 +124,14 @@ impl Projection {
     }
 
     fn apply(&self, x: &Tensor) -> Result<Tensor> {
+        linear(x, &self.matrix()?, Stored::InputsByOutputs)
+    }
+
+    /// What activations are multiplied by.
+    fn matrix(&self) -> Result<Tensor> {
         match &self.spectral {
-            None => linear(x, &self.weight, Stored::InputsByOutputs),
-            Some((gain, vector)) => {
-                let weight = spectrally_normalised(&self.weight, gain, vector)?;
-                linear(x, &weight, Stored::InputsByOutputs)
-            }
+            None => Ok(self.weight.clone()),
+            Some((gain, vector)) => spectrally_normalised(&self.weight, gain, vector),
         }
     }
 }

@@ -9,9 +9,9 @@ use super::{elements, matrix, with_elements};
 
 /// Rows of an output that one task computes. Fixed, so that how a product is cut does not depend
 /// on the number of threads.
-const TASK_ROWS: usize = 256;
+const TASK_ROWS: usize = 512;
 /// Rows or columns of a weight's gradient that one task computes.
-const TASK_WEIGHTS: usize = 64;
+const TASK_WEIGHTS: usize = 96;
 
 /// How a weight matrix is stored.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,6 +47,12 @@ impl Linear {
 /// out = a b, `TASK_ROWS` rows at a time.
 fn product(a: ArrayView2<f32>, b: ArrayView2<f32>, out: ArrayViewMut2<f32>) {
     in_parallel(a, b, out, Axis(0), TASK_ROWS);
+}
+
+/// The gradient aᵀ b of a weight, cut along its longer side.
+pub(super) fn weight_gradient(a: ArrayView2<f32>, b: ArrayView2<f32>, out: ArrayViewMut2<f32>) {
+    let axis = if out.nrows() > out.ncols() { Axis(0) } else { Axis(1) };
+    in_parallel(a.t(), b, out, axis, TASK_WEIGHTS);
 }
 
 /// out = a b, cut along one axis of out into tasks of `size`.
@@ -112,15 +118,13 @@ impl CustomOp2 for Linear {
                     let dx = dx.map_err(candle_core::Error::wrap)?;
                     let d_weight = ArrayViewMut2::from_shape(weight_shape, &mut d_weight);
                     let d_weight = d_weight.map_err(candle_core::Error::wrap)?;
-                    // The gradient of W as stored is a b.
                     let (a, b) = match self.stored {
-                        Stored::InputsByOutputs => (x.t(), gradient),
-                        Stored::OutputsByInputs => (gradient.t(), x.view()),
+                        Stored::InputsByOutputs => (x, gradient),
+                        Stored::OutputsByInputs => (gradient, x),
                     };
-                    let axis = if d_weight.nrows() > d_weight.ncols() { Axis(0) } else { Axis(1) };
                     rayon::join(
-                        || product(gradient.view(), weight.t(), dx),
-                        || in_parallel(a, b, d_weight, axis, TASK_WEIGHTS),
+                        || product(gradient, weight.t(), dx),
+                        || weight_gradient(a, b, d_weight),
                     );
                     Ok(())
                 })

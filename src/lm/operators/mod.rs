@@ -6,17 +6,17 @@
 //! results do not depend on the number of threads.
 
 mod embedding;
-mod gelu;
 mod layer_norm;
 mod linear;
+mod mlp;
 mod output_loss;
 mod rotation;
 mod spectral;
 
 pub(super) use embedding::{add_positions, embed};
-pub(super) use gelu::gelu;
 pub(super) use layer_norm::layer_norm;
 pub(super) use linear::{Stored, linear};
+pub(super) use mlp::mlp;
 pub(super) use output_loss::output_loss;
 pub(super) use rotation::{Rotation, rotate};
 pub(super) use spectral::{power_iteration, spectrally_normalised};
