@@ -84,6 +84,7 @@ pub(crate) trait Simd<T: Real>: Copy {
     fn add(self, a: Self::V, b: Self::V) -> Self::V;
     fn sub(self, a: Self::V, b: Self::V) -> Self::V;
     fn mul(self, a: Self::V, b: Self::V) -> Self::V;
+    fn div(self, a: Self::V, b: Self::V) -> Self::V;
     /// a·b + c, rounded once where the processor can.
     fn mul_add(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
     /// b where either is NaN, and so does `min`.

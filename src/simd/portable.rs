@@ -57,6 +57,10 @@ macro_rules! portable {
                 std::array::from_fn(|lane| a[lane] * b[lane])
             }
             #[inline(always)]
+            fn div(self, a: Self::V, b: Self::V) -> Self::V {
+                std::array::from_fn(|lane| a[lane] / b[lane])
+            }
+            #[inline(always)]
             fn mul_add(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
                 std::array::from_fn(|lane| multiply_add!(a[lane], b[lane], c[lane]))
             }

@@ -60,7 +60,7 @@ macro_rules! instruction {
 macro_rules! shared {
     ($real:ty, $vector:ty, $lanes:literal, $registers:literal, $bias:literal, $mantissa:literal,
      $set1:ident, $load:ident, $store:ident,
-     $add:ident, $sub:ident, $mul:ident, $fma:ident, $max:ident, $min:ident,
+     $add:ident, $sub:ident, $mul:ident, $div:ident, $fma:ident, $max:ident, $min:ident,
      $to_bits:ident, $from_bits:ident, $set1_bits:ident, $add_bits:ident, $shift:ident) => {
         type V = $vector;
         const LANES: usize = $lanes;
@@ -86,6 +86,7 @@ macro_rules! shared {
         instruction!(add(a, b) = $add(a, b));
         instruction!(sub(a, b) = $sub(a, b));
         instruction!(mul(a, b) = $mul(a, b));
+        instruction!(div(a, b) = $div(a, b));
         instruction!(mul_add(a, b, c) = $fma(a, b, c));
         instruction!(max(a, b) = $max(a, b));
         instruction!(min(a, b) = $min(a, b));
@@ -195,6 +196,7 @@ impl Simd<f32> for Avx512 {
         _mm512_add_ps,
         _mm512_sub_ps,
         _mm512_mul_ps,
+        _mm512_div_ps,
         _mm512_fmadd_ps,
         _mm512_max_ps,
         _mm512_min_ps,
@@ -231,6 +233,7 @@ impl Simd<f64> for Avx512 {
         _mm512_add_pd,
         _mm512_sub_pd,
         _mm512_mul_pd,
+        _mm512_div_pd,
         _mm512_fmadd_pd,
         _mm512_max_pd,
         _mm512_min_pd,
@@ -267,6 +270,7 @@ impl Simd<f32> for Avx2 {
         _mm256_add_ps,
         _mm256_sub_ps,
         _mm256_mul_ps,
+        _mm256_div_ps,
         _mm256_fmadd_ps,
         _mm256_max_ps,
         _mm256_min_ps,
@@ -293,6 +297,7 @@ impl Simd<f64> for Avx2 {
         _mm256_add_pd,
         _mm256_sub_pd,
         _mm256_mul_pd,
+        _mm256_div_pd,
         _mm256_fmadd_pd,
         _mm256_max_pd,
         _mm256_min_pd,

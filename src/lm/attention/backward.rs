@@ -143,13 +143,8 @@ impl Kernel<f32> for BackwardTask<'_> {
                 let log_sum_exp = self.log_sum_exp[row - task.rows.start];
                 let logits = stripe.clear_unseen(row, &seen(row), probability);
                 let gradient = stripe.clear_unseen(row, &seen(row), d_logits);
-                match self.softcap {
-                    None => softmax_gradient(simd, logits, gradient, (log_sum_exp, mean)),
-                    Some(cap) => {
-                        let sums = (log_sum_exp, mean);
-                        simd::capped_softmax_gradient(gradient, logits, sums, cap);
-                    }
-                }
+                let sums = (log_sum_exp, mean);
+                softmax_gradient(simd, logits, gradient, sums, self.softcap);
             }
             let packed = (&*upstream.rows, width);
             stripe.transposed_times(simd, seen, probability, packed, &mut dv);

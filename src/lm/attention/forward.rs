@@ -6,7 +6,7 @@ use super::head::{Dimensions, HeadRows, Task, blocks, parts, seen};
 use super::packed::{BlockRows, PACKED, Packed, packed};
 use super::{Found, Heads};
 use crate::lm::model::HeadStatistics;
-use crate::lm::simd::{self, softmax_terms};
+use crate::lm::simd::softmax_terms;
 use crate::pool::Pool;
 use crate::simd::products::{panel_width, row_group};
 use crate::simd::{Buffer, Kernel, Real as _, Simd, Stripe};
@@ -111,13 +111,11 @@ impl Kernel<f32> for ForwardTask<'_> {
             inverse_sums.clear();
             for row in here.clone() {
                 let row_logits = stripe.clear_unseen(row, &seen(row), logits);
-                let extremes = softcap.map(|cap| simd::cap_softly(row_logits, cap));
-                let terms = softmax_terms(simd, row_logits);
-                let (min, max) = extremes.unwrap_or((terms.min, terms.max));
+                let terms = softmax_terms(simd, row_logits, softcap);
                 inverse_sums.push((1.0 / terms.sum) as f32);
-                log_sum_exp[row - task.rows.start] = terms.max + terms.sum.ln() as f32;
-                measured.max_logit = measured.max_logit.max(max);
-                measured.min_logit = measured.min_logit.min(min);
+                log_sum_exp[row - task.rows.start] = terms.shift + terms.sum.ln() as f32;
+                measured.max_logit = measured.max_logit.max(terms.max);
+                measured.min_logit = measured.min_logit.min(terms.min);
                 measured.entropy_sum += terms.entropy();
             }
 

@@ -183,11 +183,8 @@ fn part(
     softcap: Option<f32>,
 ) -> Part {
     let mut logits = keys.dot(q).to_vec();
-    if let Some(cap) = softcap {
-        simd::cap_softly(&mut logits, cap);
-    }
-    let terms = simd::softmax_terms_of(&mut logits);
-    Part { max: terms.max, sum: terms.sum, mixed: values.t().dot(&Array1::from_vec(logits)) }
+    let terms = simd::softmax_terms_of(&mut logits, softcap);
+    Part { max: terms.shift, sum: terms.sum, mixed: values.t().dot(&Array1::from_vec(logits)) }
 }
 
 fn rows(data: &[f32], d: usize) -> Result<ArrayView2<'_, f32>> {

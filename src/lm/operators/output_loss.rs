@@ -171,7 +171,7 @@ impl OutputLoss {
                 let hit = row[target];
                 // A row of a row-major matrix is a slice; were it not, its loss would be missing.
                 let Some(row) = row.as_slice_mut() else { continue };
-                let terms = simd::softmax_terms_of(row);
+                let terms = simd::softmax_terms_of(row, None);
                 let log_z = f64::from(terms.max) + terms.sum.ln();
                 sums[0] += f64::from(terms.max - hit) + terms.sum.ln();
                 sums[1] += log_z * log_z;

@@ -75,53 +75,6 @@ pub(super) fn exp(x: f32) -> f32 {
     p * f32::from_bits(power)
 }
 
-/// tanh x to within 3 × 10⁻⁷ of its value: 1 − 2/(1 + e²ˣ), and near 0, where that cancels, the
-/// Taylor polynomial of degree 9, whose remainder below |x| = ¼ is under 10⁻⁸ of the value.
-#[inline(always)]
-fn tanh(x: f32) -> f32 {
-    let square = x * x;
-    let mut p = 62.0 / 2835.0;
-    p = p * square - 17.0 / 315.0;
-    p = p * square + 2.0 / 15.0;
-    p = p * square - 1.0 / 3.0;
-    let near = x + x * square * p;
-    let far = 1.0 - 2.0 / (1.0 + exp(2.0 * x));
-    if square < 0.0625 { near } else { far }
-}
-
-vectorised! {
-    /// Replaces each logit z of a row by c tanh(z/c), and returns the smallest and the largest z.
-    pub(super) fn cap_softly(row: &mut [f32], cap: f32) -> (f32, f32) {
-        let (mut min, mut max) = (f32::INFINITY, f32::NEG_INFINITY);
-        let inverse = 1.0 / cap;
-        for z in row {
-            min = if *z < min { *z } else { min };
-            max = if *z > max { *z } else { max };
-            *z = cap * tanh(*z * inverse);
-        }
-        (min, max)
-    }
-}
-
-vectorised! {
-    /// For a row of logits z before the softcap c, with y = c tanh(z/c): z becomes the probability
-    /// p = e^(y − log Z), and the gradient g of p becomes that of z, p (g − mean) (1 − (y/c)²).
-    pub(super) fn capped_softmax_gradient(
-        gradient: &mut [f32],
-        logits: &mut [f32],
-        log_sum_and_mean: (f32, f32),
-        cap: f32
-    ) {
-        let (log_sum, mean) = log_sum_and_mean;
-        let inverse = 1.0 / cap;
-        for (g, z) in gradient.iter_mut().zip(logits) {
-            let share = tanh(*z * inverse);
-            *z = exp(cap * share - log_sum);
-            *g = *z * (*g - mean) * (1.0 - share * share);
-        }
-    }
-}
-
 /// √(2/π), the slope of the tanh form of GELU.
 const GELU_SLOPE: f32 = 0.797_884_6;
 /// The cubic coefficient of the tanh form of GELU (Hendrycks and Gimpel 2016, arXiv 1606.08415).
@@ -201,19 +154,6 @@ mod tests {
         assert!(worst < 2e-7, "largest relative error {worst:e}");
         assert_eq!(exp(0.0), 1.0);
         assert!(exp(f32::NEG_INFINITY) < 1.7e-38);
-    }
-
-    #[test]
-    fn tanh_is_accurate_to_one_part_in_a_million() {
-        let mut worst = 0.0f64;
-        let mut x = -12.0f32;
-        while x < 12.0 {
-            let truth = f64::from(x).tanh();
-            worst = worst.max((f64::from(tanh(x)) - truth).abs() / truth.abs().max(1e-30));
-            x += 0.000_71;
-        }
-        assert!(worst < 1e-6, "largest relative error {worst:e}");
-        assert_eq!((tanh(0.0), tanh(1e4), tanh(-1e4)), (0.0, 1.0, -1.0));
     }
 
     #[test]

@@ -6,13 +6,15 @@ use crate::simd::{Kernel, Real as _, Simd};
 /// What [`softmax_terms`] found in one row of logits.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::lm) struct RowTerms {
-    /// The largest logit.
+    /// The largest logit, before any cap.
     pub(in crate::lm) max: f32,
-    /// The smallest logit.
+    /// The smallest logit, before any cap.
     pub(in crate::lm) min: f32,
-    /// Σ e^(z − max), at least 1.
+    /// The largest logit y, capped where there is a cap.
+    pub(in crate::lm) shift: f32,
+    /// Σ e^(y − shift), at least 1.
     pub(in crate::lm) sum: f64,
-    /// Σ (z − max) e^(z − max), at most 0.
+    /// Σ (y − shift) e^(y − shift), at most 0.
     weighted: f64,
 }
 
@@ -23,46 +25,82 @@ impl RowTerms {
     }
 }
 
-/// Replaces each logit z of a row by e^(z − max) and returns the row's extremes and sums; of these,
-/// log-sum-exp = max + ln sum.
+/// Replaces each logit z of a row by e^(y − shift) and returns the row's extremes and sums; of these,
+/// log-sum-exp = shift + ln sum. y is z, or c tanh(z/c) with a softcap c.
 #[inline(always)]
-pub(in crate::lm) fn softmax_terms<S: Simd<f32>>(simd: S, row: &mut [f32]) -> RowTerms {
+pub(in crate::lm) fn softmax_terms<S: Simd<f32>>(
+    simd: S,
+    row: &mut [f32],
+    softcap: Option<f32>,
+) -> RowTerms {
     let (min, max) = extremes(simd, row);
     let (min, max) = (min as f32, max as f32);
-    let (sum, weighted) = weighted_exponentials(simd, row, max);
-    RowTerms { max, min, sum, weighted }
+    let mut shift = max;
+    if let Some(cap) = softcap {
+        let inverse = simd.splat(1.0 / cap);
+        for z in row.chunks_mut(S::LANES) {
+            let share = tanh(simd, simd.mul(simd.load_partial(z, 0.0), inverse));
+            simd.store_partial(simd.mul(simd.splat(cap), share), z);
+        }
+        shift = extremes(simd, row).1 as f32;
+    }
+    let (sum, weighted) = weighted_exponentials(simd, row, shift);
+    RowTerms { max, min, shift, sum, weighted }
+}
+
+/// tanh x = 1 − 2/(1 + e²ˣ), to 3 × 10⁻⁷ in absolute terms.
+#[inline(always)]
+fn tanh<S: Simd<f32>>(simd: S, x: S::V) -> S::V {
+    // Past 10 tanh is 1 in float32, and e²ˣ would leave the numbers; in this order NaN stays NaN.
+    let x = simd.min(simd.splat(10.0), x);
+    let (one, two) = (simd.splat(1.0), simd.splat(2.0));
+    let e = simd.exp(simd.mul(two, x));
+    simd.sub(one, simd.div(two, simd.add(one, e)))
 }
 
 /// [`softmax_terms`] by the widest vectors.
-pub(in crate::lm) fn softmax_terms_of(row: &mut [f32]) -> RowTerms {
-    f32::run(Terms(row))
+pub(in crate::lm) fn softmax_terms_of(row: &mut [f32], softcap: Option<f32>) -> RowTerms {
+    f32::run(Terms { row, softcap })
 }
 
-struct Terms<'a>(&'a mut [f32]);
+struct Terms<'a> {
+    row: &'a mut [f32],
+    softcap: Option<f32>,
+}
 
 impl Kernel<f32> for Terms<'_> {
     type Output = RowTerms;
 
     #[inline(always)]
     fn run<S: Simd<f32>>(self, simd: S) -> RowTerms {
-        softmax_terms(simd, self.0)
+        softmax_terms(simd, self.row, self.softcap)
     }
 }
 
-/// Given log Σ e^z of a row and the mean Σ p g of its own: each logit z becomes the probability
-/// p = e^(z − log Σ e^z), and the gradient g of p becomes that of z, p (g − mean).
+/// Given log Σ e^y of a row and the mean Σ p g of its own: each logit z becomes the probability
+/// p = e^(y − log Σ e^y), and the gradient g of p becomes that of z, p (g − mean), times
+/// 1 − (y/c)² with a softcap c.
 #[inline(always)]
 pub(in crate::lm) fn softmax_gradient<S: Simd<f32>>(
     simd: S,
     logits: &mut [f32],
     gradient: &mut [f32],
     (log_sum_exp, mean): (f32, f32),
+    softcap: Option<f32>,
 ) {
     let (shift, mean) = (simd.splat(log_sum_exp), simd.splat(mean));
     for (z, g) in logits.chunks_mut(S::LANES).zip(gradient.chunks_mut(S::LANES)) {
-        let p = simd.exp(simd.sub(simd.load_partial(z, 0.0), shift));
+        let (mut y, mut slope) = (simd.load_partial(z, 0.0), simd.load_partial(g, 0.0));
+        slope = simd.sub(slope, mean);
+        if let Some(cap) = softcap {
+            let share = tanh(simd, simd.mul(y, simd.splat(1.0 / cap)));
+            y = simd.mul(simd.splat(cap), share);
+            let lost = simd.mul(share, share);
+            slope = simd.mul(slope, simd.sub(simd.splat(1.0), lost));
+        }
+        let p = simd.exp(simd.sub(y, shift));
         simd.store_partial(p, z);
-        simd.store_partial(simd.mul(p, simd.sub(simd.load_partial(g, 0.0), mean)), g);
+        simd.store_partial(simd.mul(p, slope), g);
     }
 }
 
@@ -75,7 +113,7 @@ mod tests {
         for n in [1, 5, 16, 17, 100] {
             let logits: Vec<f32> = (0..n).map(|i| ((i * 37) % 11) as f32 * 0.9 - 4.0).collect();
             let mut row = logits.clone();
-            let terms = softmax_terms_of(&mut row);
+            let terms = softmax_terms_of(&mut row, None);
             let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             let min = logits.iter().copied().fold(f32::INFINITY, f32::min);
             let sum: f64 = logits.iter().map(|&z| f64::from(z - max).exp()).sum();
@@ -86,5 +124,22 @@ mod tests {
             let off = (terms.entropy() - entropy).abs();
             assert!(off < 1e-5, "entropy {} against {entropy}", terms.entropy());
         }
+    }
+
+    #[test]
+    fn a_cap_is_c_tanh_of_z_over_c_and_leaves_nan() {
+        let cap = 3.0f32;
+        let mut x = -200.0f32;
+        while x < 200.0 {
+            // Beside a logit of c, so that e^(y − shift) tells y.
+            let mut row = [x, 1e4];
+            let terms = softmax_terms_of(&mut row, Some(cap));
+            let truth = f64::from(cap) * (f64::from(x) / f64::from(cap)).tanh();
+            let found = f64::from(row[0]).ln() + f64::from(terms.shift);
+            assert!((found - truth).abs() < 3e-6, "{x}: {found} against {truth}");
+            assert_eq!((terms.min, terms.max), (x, 1e4));
+            x += 0.37;
+        }
+        assert!(softmax_terms_of(&mut [f32::NAN, 0.0], Some(cap)).sum.is_nan());
     }
 }
