@@ -7,11 +7,16 @@ use rayon::prelude::*;
 
 use super::{elements, matrix, with_elements};
 
-/// Rows of an output that one task computes. Fixed, so that how a product is cut does not depend
-/// on the number of threads.
-const TASK_ROWS: usize = 512;
-/// Rows or columns of a weight's gradient that one task computes.
+/// Rows of an output that one task computes at most.
+const TASK_ROWS: usize = 256;
+/// Rows or columns of a weight's gradient that one task computes at most.
 const TASK_WEIGHTS: usize = 96;
+
+/// The size of an even number of equal tasks, of at most `most` each, that make up `whole`. It depends on
+/// these alone, so that how a product is cut does not depend on the number of threads.
+pub(super) fn task_size(whole: usize, most: usize) -> usize {
+    whole.div_ceil(whole.div_ceil(most).next_multiple_of(2)).max(1)
+}
 
 /// How a weight matrix is stored.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,7 +49,7 @@ impl Linear {
     }
 }
 
-/// out = a b, `TASK_ROWS` rows at a time.
+/// out = a b, some rows at a time.
 fn product(a: ArrayView2<f32>, b: ArrayView2<f32>, out: ArrayViewMut2<f32>) {
     in_parallel(a, b, out, Axis(0), TASK_ROWS);
 }
@@ -55,14 +60,15 @@ pub(super) fn weight_gradient(a: ArrayView2<f32>, b: ArrayView2<f32>, out: Array
     in_parallel(a.t(), b, out, axis, TASK_WEIGHTS);
 }
 
-/// out = a b, cut along one axis of out into tasks of `size`.
+/// out = a b, cut along one axis of out into tasks of at most `most`.
 fn in_parallel(
     a: ArrayView2<f32>,
     b: ArrayView2<f32>,
     mut out: ArrayViewMut2<f32>,
     axis: Axis,
-    size: usize,
+    most: usize,
 ) {
+    let size = task_size(out.len_of(axis), most);
     let cut = if axis == Axis(0) { &a } else { &b };
     let tasks: Vec<_> =
         out.axis_chunks_iter_mut(axis, size).zip(cut.axis_chunks_iter(axis, size)).collect();

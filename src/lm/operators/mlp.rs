@@ -7,12 +7,11 @@ use ndarray::ArrayViewMut2;
 use ndarray::linalg::general_mat_mul;
 use rayon::prelude::*;
 
-use super::linear::weight_gradient;
+use super::linear::{task_size, weight_gradient};
 use super::{elements, matrix, with_elements};
 use crate::lm::simd;
 
-/// Rows that one task handles: their hidden layer stays in the second-level cache. Fixed, so that how
-/// products are cut does not depend on the number of threads.
+/// Rows that one task handles at most: their hidden layer stays in the second-level cache.
 const TASK_ROWS: usize = 256;
 
 /// y = GELU(x W) U for x of shape (N, inputs), W (inputs, hidden) and U (hidden, outputs).
@@ -52,19 +51,20 @@ impl CustomOp3 for Mlp {
         let x = elements::<f32>(x, x_layout)?;
         let input = matrix(elements(input, input_layout)?, (inputs, width))?;
         let output = matrix(elements(output, output_layout)?, (width, outputs))?;
+        let rows = task_size(n, TASK_ROWS);
         let mut hidden = vec![0.0; n * width];
         let mut y = vec![0.0; n * outputs];
         hidden
-            .par_chunks_mut(TASK_ROWS * width)
-            .zip(y.par_chunks_mut(TASK_ROWS * outputs))
-            .zip(x.par_chunks(TASK_ROWS * inputs))
+            .par_chunks_mut(rows * width)
+            .zip(y.par_chunks_mut(rows * outputs))
+            .zip(x.par_chunks(rows * inputs))
             .try_for_each(|((hidden, y), x)| -> Result<()> {
-                let rows = x.len() / inputs;
-                let x = matrix(x, (rows, inputs))?;
+                let here = x.len() / inputs;
+                let x = matrix(x, (here, inputs))?;
                 general_mat_mul(1.0, &x, &input, 0.0, &mut matrix_mut(hidden, width)?);
                 let mut active = vec![0.0; hidden.len()];
                 simd::gelu(hidden, &mut active);
-                let active = matrix(&active, (rows, width))?;
+                let active = matrix(&active, (here, width))?;
                 general_mat_mul(1.0, &active, &output, 0.0, &mut matrix_mut(y, outputs)?);
                 Ok(())
             })?;
@@ -85,6 +85,7 @@ impl CustomOp3 for Mlp {
             bail!("mlp: backward without a forward pass");
         };
         let ((n, inputs), (_, width), (_, outputs)) = (x.dims2()?, input.dims2()?, output.dims2()?);
+        let rows = task_size(n, TASK_ROWS);
         let [mut dx, mut d_input, mut d_output] =
             [x, input, output].map(|tensor| vec![0.0; tensor.elem_count()]);
         with_elements(x, |x| {
@@ -95,20 +96,20 @@ impl CustomOp3 for Mlp {
                         let output = matrix(output, (width, outputs))?;
                         let [mut active, mut d_hidden] = [(); 2].map(|()| vec![0.0; n * width]);
                         active
-                            .par_chunks_mut(TASK_ROWS * width)
-                            .zip(d_hidden.par_chunks_mut(TASK_ROWS * width))
-                            .zip(hidden.par_chunks(TASK_ROWS * width))
-                            .zip(dx.par_chunks_mut(TASK_ROWS * inputs))
-                            .zip(gradient.par_chunks(TASK_ROWS * outputs))
+                            .par_chunks_mut(rows * width)
+                            .zip(d_hidden.par_chunks_mut(rows * width))
+                            .zip(hidden.par_chunks(rows * width))
+                            .zip(dx.par_chunks_mut(rows * inputs))
+                            .zip(gradient.par_chunks(rows * outputs))
                             .try_for_each(|((((active, d_hidden), hidden), dx), gradient)| {
-                                let rows = gradient.len() / outputs;
-                                let gradient = matrix(gradient, (rows, outputs))?;
+                                let here = gradient.len() / outputs;
+                                let gradient = matrix(gradient, (here, outputs))?;
                                 let mut upstream = vec![0.0; hidden.len()];
                                 let to = &mut matrix_mut(&mut upstream, width)?;
                                 general_mat_mul(1.0, &gradient, &output.t(), 0.0, to);
                                 simd::gelu(hidden, active);
                                 simd::gelu_gradient(hidden, &upstream, d_hidden);
-                                let d_hidden = matrix(d_hidden, (rows, width))?;
+                                let d_hidden = matrix(d_hidden, (here, width))?;
                                 let to = &mut matrix_mut(dx, inputs)?;
                                 general_mat_mul(1.0, &d_hidden, &input.t(), 0.0, to);
                                 Ok::<(), candle_core::Error>(())
