@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use rank_study::{HeadProbe, Texts, TrainedRun, write_matrix};
+use rank_study::{HeadProbe, write_matrix};
 
-use super::evaluate::Part;
+use super::trained::TrainedArgs;
 
 /// Attention or logits of a trained model's heads on a text, as matrices that `fit --target` reads
 #[derive(Args, Debug)]
@@ -20,17 +20,8 @@ Examples:
 One file a head, n × n and float64. Attention is row-stochastic; logits are QKᵀ/√D in nats, before any
 softcap, and −inf where a row does not see a column.")]
 pub struct DumpArgs {
-    /// The folder of a run that `train` made
-    run: PathBuf,
-    /// The text: a .txt, a .txt.zst, or a folder of them, each a document
-    #[arg(long, value_name = "FILE")]
-    text: PathBuf,
-    /// Only this part of the text, divided as the run's definition says
-    #[arg(long, value_name = "NAME", default_value = "all")]
-    split: Part,
-    /// The weights that keep_checkpoints kept of this step, in place of the last ones
-    #[arg(long, value_name = "N")]
-    step: Option<usize>,
+    #[command(flatten)]
+    of: TrainedArgs,
     /// Tokens of the passage: n; the model's context where none are given
     #[arg(long, value_name = "N")]
     tokens: Option<usize>,
@@ -70,15 +61,13 @@ enum What {
 /// # Errors
 /// A folder without a run, a text that is wrong or too short, heads that the model does not have.
 pub fn run(args: &DumpArgs) -> Result<()> {
-    let run = TrainedRun::read(&args.run, args.step)?;
+    let (run, texts) = args.of.read()?;
     let tokens = args.tokens.unwrap_or_else(|| run.context());
     if tokens == 0 || tokens > run.context() {
         bail!("--tokens is {tokens}; give 1 to {}, the model's context", run.context());
     }
-    let of_text = || format!("--text {}", args.text.display());
-    let texts = Texts::find(&args.text, None).with_context(of_text)?;
-    let split = args.split.split();
-    let probes = run.probe(&texts, split, args.first, tokens).with_context(of_text)?;
+    let probes =
+        run.probe(&texts, args.of.split(), args.first, tokens).with_context(|| args.of.flag())?;
     for (flag, chosen, most) in [
         ("--layer", &args.layer, probes.iter().map(|p| p.layer).max()),
         ("--head", &args.head, probes.iter().map(|p| p.head).max()),

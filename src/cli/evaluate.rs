@@ -1,12 +1,11 @@
 //! `rank-study evaluate`: a trained model on a text.
 
-use std::path::PathBuf;
-
 use anyhow::{Context, Result};
-use clap::{Args, ValueEnum};
-use rank_study::{Observer as _, Split, Texts, TrainedRun};
+use clap::Args;
+use rank_study::Observer as _;
 
 use super::progress::Progress;
+use super::trained::TrainedArgs;
 
 /// Loss and perplexity of a trained model on a text, per token and per byte
 #[derive(Args, Debug)]
@@ -17,17 +16,8 @@ Examples:
 
 Every token but a document's first is predicted once, in windows of a context without overlap.")]
 pub struct EvaluateArgs {
-    /// The folder of a run that `train` made
-    run: PathBuf,
-    /// The text: a .txt, a .txt.zst, or a folder of them, each a document
-    #[arg(long, value_name = "FILE")]
-    text: PathBuf,
-    /// Only this part of the text, divided as the run's definition says
-    #[arg(long, value_name = "NAME", default_value = "all")]
-    split: Part,
-    /// The weights that keep_checkpoints kept of this step, in place of the last ones
-    #[arg(long, value_name = "N")]
-    step: Option<usize>,
+    #[command(flatten)]
+    of: TrainedArgs,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -36,45 +26,21 @@ pub struct EvaluateArgs {
     quiet: bool,
 }
 
-/// A part of a text.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Part {
-    All,
-    Train,
-    Valid,
-    Test,
-}
-
-impl Part {
-    /// The split, or none for the whole text.
-    pub fn split(self) -> Option<Split> {
-        match self {
-            Self::All => None,
-            Self::Train => Some(Split::Train),
-            Self::Valid => Some(Split::Valid),
-            Self::Test => Some(Split::Test),
-        }
-    }
-}
-
 /// Runs the subcommand.
 ///
 /// # Errors
 /// A folder without a run, or a text that is wrong.
 pub fn run(args: &EvaluateArgs) -> Result<()> {
-    let run = TrainedRun::read(&args.run, args.step)?;
-    let texts =
-        Texts::find(&args.text, None).with_context(|| format!("--text {}", args.text.display()))?;
-    let split = args.split.split();
+    let (run, texts) = args.of.read()?;
     let progress = Progress::new(1.0, args.quiet);
-    progress.study(&args.run.display().to_string());
+    progress.study(&args.of.run.display().to_string());
     let before = std::cell::Cell::new(0.0);
-    let found = run.evaluate(&texts, split, &|done, all| {
+    let found = run.evaluate(&texts, args.of.split(), &|done, all| {
         let share = done as f64 / all.max(1) as f64;
         progress.advanced(share - before.replace(share));
     });
     progress.finish();
-    let found = found.with_context(|| format!("--text {}", args.text.display()))?;
+    let found = found.with_context(|| args.of.flag())?;
     if args.json {
         let object = serde_json::json!({
             "tokens": found.tokens,

@@ -13,3 +13,4 @@ pub mod reproduce;
 pub mod sweep;
 pub mod target;
 pub mod train;
+mod trained;

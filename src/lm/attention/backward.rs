@@ -74,10 +74,7 @@ pub(super) fn backward(
     };
     let [dk, dv] = [0, 1].map(added);
     by_head.into_iter().flatten().flatten().for_each(|sums| SUMS.put_back(sums));
-    let dq = dimensions.tensor(|index, row, to| {
-        to.copy_from_slice(&dq_by_head[(index * time + row) * d_head..][..d_head]);
-    });
-    [dq, dk, dv]
+    [dimensions.joined(&dq_by_head), dk, dv]
 }
 
 /// The work space of a task.

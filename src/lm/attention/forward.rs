@@ -49,7 +49,7 @@ pub(super) fn forward(
                 q: dimensions.head(q, task.index),
                 keys,
                 values,
-                d_head,
+                dimensions,
                 kind: heads.kinds[task.index % dimensions.heads],
                 softcap: heads.softcap,
                 output,
@@ -67,10 +67,7 @@ pub(super) fn forward(
         head.min_logit = head.min_logit.min(measured.min_logit);
         head.entropy_nats += (measured.entropy_sum / rows) as f32;
     }
-    let output = dimensions.tensor(|index, row, to| {
-        to.copy_from_slice(&by_head[(index * time + row) * d_head..][..d_head]);
-    });
-    (output, Found { log_sum_exp, statistics })
+    (dimensions.joined(&by_head), Found { log_sum_exp, statistics })
 }
 
 struct ForwardTask<'a> {
@@ -78,7 +75,7 @@ struct ForwardTask<'a> {
     q: HeadRows<'a>,
     keys: &'a Packed,
     values: &'a Packed,
-    d_head: usize,
+    dimensions: Dimensions,
     kind: HeadKind,
     softcap: Option<f32>,
     /// (rows of the task, D).
@@ -91,9 +88,9 @@ impl Kernel<f32> for ForwardTask<'_> {
 
     #[inline(always)]
     fn run<S: Simd<f32>>(self, simd: S) -> Measured {
-        let Self { task, q, keys, values, d_head, kind, softcap, output, log_sum_exp } = self;
+        let Self { task, q, keys, values, dimensions, kind, softcap, output, log_sum_exp } = self;
+        let (d_head, scale) = (dimensions.d_head, dimensions.scale());
         let width = d_head.next_multiple_of(S::LANES);
-        let scale = 1.0 / (d_head as f32).sqrt();
         let seen = |row| seen(kind, row);
         let mut measured =
             Measured { max_logit: f32::NEG_INFINITY, min_logit: f32::INFINITY, entropy_sum: 0.0 };

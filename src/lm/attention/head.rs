@@ -88,6 +88,13 @@ impl Dimensions {
         tasks
     }
 
+    /// The tensor of rows that lie head by head, (B, H, T, D).
+    pub(super) fn joined(self, by_head: &[f32]) -> Vec<f32> {
+        self.tensor(|index, row, to| {
+            to.copy_from_slice(&by_head[(index * self.time + row) * self.d_head..][..self.d_head]);
+        })
+    }
+
     /// The tensor whose head `index` has `row(index, t)` as row t, which writes it.
     pub(super) fn tensor(self, row: impl Fn(usize, usize, &mut [f32]) + Sync) -> Vec<f32> {
         let width = self.heads * self.d_head;

@@ -1,7 +1,7 @@
-//! Loops over slices of float32 that must run at the speed of the vector units: exp and what
-//! attention and GELU build on it.
+//! Loops over slices of float32 that must run at the speed of the vector units: softmax by the vectors
+//! that the whole crate shares, and GELU and sums by loops that the compiler vectorises.
 //!
-//! Each loop is written once, over fixed groups of [`LANES`] values, and compiled for AVX-512,
+//! Each of the latter is written once, over fixed groups of [`LANES`] values, and compiled for AVX-512,
 //! AVX2 and the baseline; the variant is chosen at run time. Neither the grouping nor the order
 //! of additions depends on the variant, so all of them return the same bits.
 

@@ -1,0 +1,54 @@
+//! The flags that say which trained model, and on which text.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
+use rank_study::{Split, Texts, TrainedRun};
+
+#[derive(Args, Debug)]
+pub struct TrainedArgs {
+    /// The folder of a run that `train` made
+    pub run: PathBuf,
+    /// The text: a .txt, a .txt.zst, or a folder of them, each a document
+    #[arg(long, value_name = "FILE")]
+    text: PathBuf,
+    /// Only this part of the text, divided as the run's definition says
+    #[arg(long, value_name = "NAME", default_value = "all")]
+    split: Part,
+    /// The weights that keep_checkpoints kept of this step, in place of the last ones
+    #[arg(long, value_name = "N")]
+    step: Option<usize>,
+}
+
+/// A part of a text.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Part {
+    All,
+    Train,
+    Valid,
+    Test,
+}
+
+impl TrainedArgs {
+    /// The model and the text.
+    pub fn read(&self) -> Result<(TrainedRun, Texts)> {
+        let run = TrainedRun::read(&self.run, self.step)?;
+        Ok((run, Texts::find(&self.text, None).with_context(|| self.flag())?))
+    }
+
+    /// The split of the text, or none for the whole of it.
+    pub fn split(&self) -> Option<Split> {
+        match self.split {
+            Part::All => None,
+            Part::Train => Some(Split::Train),
+            Part::Valid => Some(Split::Valid),
+            Part::Test => Some(Split::Test),
+        }
+    }
+
+    /// The text as it was given, for an error.
+    pub fn flag(&self) -> String {
+        format!("--text {}", self.text.display())
+    }
+}
