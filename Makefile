@@ -6,7 +6,7 @@ PRESET ?= quick
 
 PEERS := benches/peers/.venv
 
-.PHONY: reproduce test check setup bench-peers bench-peers-fit bench-peers-step
+.PHONY: reproduce test check check-cuda setup bench-peers bench-peers-fit bench-peers-step
 
 reproduce: setup
 	$(CARGO) run --release --locked --quiet -- reproduce --preset $(PRESET)
@@ -19,6 +19,11 @@ check: setup
 	$(CARGO) fmt --check
 	$(CARGO) clippy --release --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --locked --no-deps
+
+# The same for the build that runs on a GPU, linked too; needs nvcc and the CUDA libraries.
+check-cuda: setup
+	$(CARGO) clippy --release --locked --features cuda --all-targets -- -D warnings
+	$(CARGO) build --release --locked --features cuda
 
 # Speed side by side: `make bench-peers ARGS="--rounds 3"`.
 bench-peers: bench-peers-fit bench-peers-step
@@ -40,12 +45,13 @@ $(PEERS)/installed: benches/peers/requirements.txt
 	$(PEERS)/bin/pip install --quiet --requirement $<
 	touch $@
 
-# OpenBLAS's library and headers, and pkg-config to find them; a C compiler for zstd.
+# OpenBLAS's library and headers, and pkg-config to find them; a C++ compiler for zstd and for the test of
+# the CUDA kernels.
 setup:
-	@if ! pkg-config --exists openblas 2>/dev/null || ! command -v cc >/dev/null; then \
+	@if ! pkg-config --exists openblas 2>/dev/null || ! command -v c++ >/dev/null; then \
 		if [ "$$(id -u)" = 0 ]; then sudo=; else sudo=sudo; fi; \
-		echo "installing libopenblas-dev, pkg-config and a C compiler"; \
+		echo "installing libopenblas-dev, pkg-config and a C++ compiler"; \
 		$$sudo apt-get update -qq && \
-		$$sudo apt-get install -y -qq --no-install-recommends libopenblas-dev pkg-config gcc libc6-dev; \
+		$$sudo apt-get install -y -qq --no-install-recommends libopenblas-dev pkg-config g++ libc6-dev; \
 	fi
 	@command -v $(CARGO) >/dev/null || { echo "no cargo: install Rust from https://rustup.rs"; exit 1; }

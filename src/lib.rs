@@ -28,11 +28,11 @@ pub use fit::{
     moment_curve, needed_logit, norm_product, random_codes,
 };
 pub use lm::{
-    Arm, AttentionEvaluator, AttentionPass, Bpe, Corpus, Dtype, EvalRecord, Evaluation, Forward,
-    HeadProbe, HeadRecord, HeadStatistics, LmError, Model, ModelShape, Outcome as TrainOutcome,
-    Positions, Recorder, Schedule, Session, Split, Stabiliser, StepRecord, Symbols,
-    SyntheticCorpus, TextVocabulary, Texts, Tokens, TrainDefinition, TrainSummary, Trainer,
-    Vocabulary, evaluate, evaluate_whole,
+    Arm, AttentionEvaluator, AttentionPass, Bpe, Corpus, Device, Dtype, EvalRecord, Evaluation,
+    Forward, HeadProbe, HeadRecord, HeadStatistics, LmError, Model, ModelShape,
+    Outcome as TrainOutcome, Positions, Recorder, Schedule, Session, Split, Stabiliser, StepRecord,
+    Symbols, SyntheticCorpus, TextVocabulary, Texts, Tokens, TrainDefinition, TrainSummary,
+    Trainer, Vocabulary, evaluate, evaluate_whole,
 };
 pub use process::{peak_rss_bytes, prepare_process};
 pub use report::{
@@ -42,8 +42,8 @@ pub use report::{
 pub use study::{
     Begin, ColumnKind, EVALUATION_COLUMNS, FRONTIER_COLUMNS, FitLedger, FrontierLabel, Manifest,
     Observer, Plan, Row, STEP_COLUMNS, StudyDefinition, StudyError, StudyWork, Sweep, SweepSummary,
-    TrainError, TrainResult, TrainedRun, fit_columns, frontier_rows, needed_row, read_factors,
-    search_settings, to_csv, train, train_columns, write_factors,
+    TrainError, TrainResult, TrainedRun, Training, fit_columns, frontier_rows, needed_row,
+    read_factors, search_settings, to_csv, train, train_columns, write_factors,
 };
 pub use table::{
     Align, Cell, Column, Curve, Growth, GrowthCell, GrowthSeed, GrowthSlope, LayoutCell,

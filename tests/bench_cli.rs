@@ -40,6 +40,14 @@ fn what_is_wrong_is_said() {
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {error}");
         assert!(error.contains(said) && error.lines().count() == 1, "{arguments:?}: {error}");
     }
+    for (arguments, there_are) in
+        [(["--device", "tpu"], "cpu, cuda"), (["--dtype", "f16"], "f32, bf16")]
+    {
+        let output = folder.command(&["bench", "step"]).args(arguments).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
+        assert!(error.contains(there_are), "{arguments:?}: {error}");
+    }
 }
 
 /// What `rank-study bench WHAT … --json` prints.
@@ -125,8 +133,6 @@ fn what_is_wrong_with_a_step_or_an_attention_is_said() {
     for (arguments, said) in [
         (&["step", "--arm", "mha"][..], "--arm: "),
         (&["step", "--vocab", "3"], "--vocab is 3"),
-        (&["step", "--device", "tpu"], "--device tpu"),
-        (&["step", "--dtype", "f16"], "--dtype f16"),
         (&["step", "--heads", "0"], "--heads is 0"),
         (&["step", "--set", "window"], "--set window: write KEY=VALUE"),
         (&["attention", "--layout", "globe"], "--layout"),

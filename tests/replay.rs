@@ -1,6 +1,6 @@
 //! Training steps against PyTorch's from the same weights on the same tokens.
 
-use rank_study::{Corpus, TrainDefinition, Trainer};
+use rank_study::{Corpus, Device, TrainDefinition, Trainer};
 
 const TEXT: &[u8] = b"To be, or not to be, that is the q";
 
@@ -106,7 +106,7 @@ fn twelve_steps_follow_pytorch() {
             definition.set(key, value).unwrap();
         }
         let corpus = Corpus::from_text(&definition, TEXT).unwrap();
-        let mut trainer = Trainer::new(&definition, &corpus).unwrap();
+        let mut trainer = Trainer::new(&definition, &corpus, Device::Cpu).unwrap();
         for (step, (loss_nats, grad_norm)) in expected.into_iter().enumerate() {
             let found = trainer.step().unwrap();
             let off = ((found.loss_nats - loss_nats).abs() / loss_nats)

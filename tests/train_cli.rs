@@ -248,6 +248,27 @@ fn a_trained_model_is_evaluated_on_a_text() {
 }
 
 #[test]
+fn the_manifest_says_where_and_in_which_arithmetic_a_run_was_made() {
+    let folder = with_run();
+    train(&folder, "r", &["--set", "dtype=bfloat16"]);
+    let manifest = std::fs::read_to_string(folder.path("r/manifest.toml")).unwrap();
+    for line in ["dtype = \"bfloat16\"", "device = \"cpu\""] {
+        assert!(manifest.contains(line), "{line} in {manifest}");
+    }
+    train(&folder, "f", &[]);
+    assert_ne!(losses(&folder, "r"), losses(&folder, "f"));
+}
+
+#[test]
+#[cfg(not(feature = "cuda"))]
+fn a_build_for_the_cpu_says_how_to_make_one_for_a_gpu() {
+    let folder = with_run();
+    let error = folder.refused(&["train", "run.toml", "--device", "cuda", "--quiet", "--out", "r"]);
+    assert!(error.contains("device cuda") && error.contains("--features cuda"), "{error}");
+    assert!(!folder.path("r/steps.csv").exists());
+}
+
+#[test]
 fn json_is_one_object() {
     let folder = with_run();
     let printed = train(&folder, "r", &["--json", "--quiet"]);

@@ -2,6 +2,7 @@
 
 pub mod analysis;
 pub mod bench;
+mod device;
 pub mod dump;
 pub mod evaluate;
 mod family;

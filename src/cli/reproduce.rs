@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use rank_study::{Plan, StudyDefinition};
+use rank_study::{Device, Plan, StudyDefinition};
 
 use super::analysis::{fail_if_missing, write_report};
 use super::places::{ANALYSIS, DATA, FIGURES, definitions, measured_studies};
@@ -64,7 +64,7 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     let mut summaries = Vec::new();
     for plan in plans {
         let name = plan.name().to_owned();
-        let summary = measure(plan, threads, stop, &progress)?;
+        let summary = measure(plan, threads, Device::Cpu, stop, &progress)?;
         progress.say(&format!("{name}: {}", describe(&summary)));
         summaries.push((name, summary));
         if stop.load(Ordering::Relaxed) {

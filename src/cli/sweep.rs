@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use rank_study::{Plan, StudyDefinition, Sweep, SweepSummary};
+use rank_study::{Device, Plan, StudyDefinition, Sweep, SweepSummary};
 
+use super::device::DeviceName;
 use super::places::DATA;
 use super::progress::{Progress, duration};
 
@@ -39,6 +40,9 @@ pub struct SweepArgs {
     /// A text to evaluate them on, in place of a part of --text
     #[arg(long, value_name = "FILE", requires = "text")]
     valid_text: Option<PathBuf>,
+    /// Where models are trained; cuda in a build with that feature
+    #[arg(long, value_enum, default_value_t)]
+    device: DeviceName,
     /// Nothing on standard error but errors
     #[arg(long)]
     quiet: bool,
@@ -52,6 +56,8 @@ pub const AFTER_CELLS: &str = "stopping after the cells in hand";
 /// # Errors
 /// A definition or filter that is wrong, rows that cannot be read or written, cells that failed.
 pub fn run(args: &SweepArgs) -> Result<()> {
+    let device = Device::from(args.device);
+    device.check()?;
     let definition = StudyDefinition::read(&args.definition)?;
     let (text, valid_text) = (args.text.as_deref(), args.valid_text.as_deref());
     let plan = Plan::new(&definition, Path::new(DATA), args.filter.as_deref(), text, valid_text)?;
@@ -63,10 +69,12 @@ pub fn run(args: &SweepArgs) -> Result<()> {
     }
     let name = plan.name().to_owned();
     let rows = plan.folder().join("rows.csv");
-    let threads = threads(args.threads)?;
+    // A GPU gains nothing from several models at a time.
+    let default = (device == Device::Cuda).then_some(1);
+    let threads = threads(args.threads.or(default))?;
     let progress = Progress::new(plan.remaining_s(), args.quiet);
     let stop = stop_at_interrupt(AFTER_CELLS)?;
-    let summary = measure(plan, threads, stop, &progress);
+    let summary = measure(plan, threads, device, stop, &progress);
     progress.finish();
     let summary = summary?;
     println!("{name}: {}; rows in {}", describe(&summary), rows.display());
@@ -77,6 +85,7 @@ pub fn run(args: &SweepArgs) -> Result<()> {
 pub fn measure(
     plan: Plan,
     threads: usize,
+    device: Device,
     stop: &AtomicBool,
     progress: &Progress,
 ) -> Result<SweepSummary> {
@@ -90,7 +99,7 @@ pub fn measure(
         ));
     }
     progress.study(plan.name());
-    Ok(plan.run(&Sweep { threads, stop, observer: progress })?)
+    Ok(plan.run(&Sweep { threads, stop, device, observer: progress })?)
 }
 
 /// The number of threads asked for, or one a core.

@@ -4,8 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use rank_study::{Begin, Corpus, StepRecord, StudyDefinition, StudyWork, Texts, TrainDefinition};
+use rank_study::{
+    Begin, Corpus, StepRecord, StudyDefinition, StudyWork, Texts, TrainDefinition, Training,
+};
 
+use super::device::DeviceName;
 use super::progress::Progress;
 use super::sweep::stop_at_interrupt;
 
@@ -40,6 +43,9 @@ pub struct TrainArgs {
     /// A key of the definition with another value; may be given more than once
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
+    /// Where it runs; cuda in a build with that feature
+    #[arg(long, value_enum, default_value_t)]
+    device: DeviceName,
     /// Folder for the run's files
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -81,7 +87,9 @@ pub fn run(args: &TrainArgs) -> Result<()> {
     progress.study(&args.out.display().to_string());
     let stop = stop_at_interrupt("stopping after this step")?;
     let on_step = |record: &StepRecord| progress.step(record);
-    let result = rank_study::train(&definition, &corpus, &source, &args.out, begin, stop, &on_step);
+    let device = args.device.into();
+    let training = Training { definition: &definition, corpus: &corpus, source: &source, device };
+    let result = rank_study::train(&training, &args.out, begin, stop, &on_step);
     progress.finish();
     let result = result.context("--out")?;
     let summary = &result.summary;

@@ -1,5 +1,6 @@
 //! The keys of a training definition whose values are names.
 
+use candle_core::DType;
 use serde::{Deserialize, Serialize};
 
 /// Which heads are global and which local, and what holds the logits down.
@@ -91,10 +92,33 @@ pub enum Schedule {
     Constant,
 }
 
-/// The numbers that activations and weights are held in.
+/// The arithmetic of products and attention. Weights, their gradients' sums, AdamW's moments, the
+/// residual stream, norms and the loss are float32 in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dtype {
     /// IEEE single precision.
     Float32,
+    /// bfloat16, which keeps 8 bits of a number: what a norm, a projection, an MLP or attention gives
+    /// is rounded to it, and so are the weights that enter a product and the gradients that leave
+    /// these. Sums inside an operator are float32. On a CPU this is as slow as float32.
+    Bfloat16,
+}
+
+impl Dtype {
+    /// What [`ModelShape`](super::ModelShape)'s products take and give.
+    pub(in crate::lm) fn of_tensors(self) -> DType {
+        match self {
+            Self::Float32 => DType::F32,
+            Self::Bfloat16 => DType::BF16,
+        }
+    }
+
+    /// The name in a definition and a manifest.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Float32 => "float32",
+            Self::Bfloat16 => "bfloat16",
+        }
+    }
 }

@@ -28,6 +28,12 @@ pub enum LmError {
     /// A value of the wrong type, or a definition that is not TOML.
     #[error("training definition: {0}")]
     Definition(String),
+    /// A device that is not there.
+    #[error("device cuda: {why}")]
+    NoDevice {
+        /// What is missing.
+        why: String,
+    },
     /// A text with fewer tokens than a passage needs.
     #[error("{found} tokens, the passage ends at {needed}: give a longer text or ask for fewer")]
     ShortText {

@@ -120,7 +120,7 @@ impl Sum {
         starts: &[usize],
         length: usize,
     ) -> Result<(), LmError> {
-        let (inputs, targets) = batch(text, starts, length)?;
+        let (inputs, targets) = batch(text, starts, length, model.device())?;
         let loss = model.predict(&inputs)?.loss(&targets)?;
         let tokens = (starts.len() * length) as u64;
         self.loss_nats += f64::from(loss.to_scalar::<f32>()?) * tokens as f64;
@@ -143,20 +143,21 @@ pub(super) fn batch(
     text: Tokens<'_>,
     starts: &[usize],
     length: usize,
+    device: &Device,
 ) -> Result<(Tensor, Tensor), LmError> {
     let windows = |shift: usize| -> Vec<u32> {
         let window = |start: &usize| text.range(start + shift..start + shift + length).iter();
         starts.iter().flat_map(window).collect()
     };
-    let inputs = Tensor::from_vec(windows(0), (starts.len(), length), &Device::Cpu)?;
-    let targets = Tensor::from_vec(windows(1), starts.len() * length, &Device::Cpu)?;
+    let inputs = Tensor::from_vec(windows(0), (starts.len(), length), device)?;
+    let targets = Tensor::from_vec(windows(1), starts.len() * length, device)?;
     Ok((inputs, targets))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lm::{ModelShape, Positions, Symbols};
+    use crate::lm::{Dtype, ModelShape, Positions, Symbols};
     use crate::target::HeadKind;
 
     #[test]
@@ -170,12 +171,14 @@ mod tests {
             qk_norm: false,
             sigma_reparam: false,
             softcap: None,
+            dtype: Dtype::Float32,
         };
         let model = Model::new(shape, 0.5, 3).unwrap();
         let vocabulary = Vocabulary { symbols: Symbols::Bytes, has_end: false };
         let document: Vec<u32> = (0..12).map(|i| i * i % 251).collect();
         let loss = |from: usize, length: usize| {
-            let (inputs, targets) = batch(Tokens::from(&document[..]), &[from], length).unwrap();
+            let (inputs, targets) =
+                batch(Tokens::from(&document[..]), &[from], length, &Device::Cpu).unwrap();
             let loss = model.predict(&inputs).unwrap().loss(&targets).unwrap();
             f64::from(loss.to_scalar::<f32>().unwrap()) * length as f64
         };

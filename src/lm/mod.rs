@@ -4,7 +4,10 @@
 mod attention;
 mod choices;
 mod corpus;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod definition;
+mod device;
 mod error;
 mod evaluation;
 mod model;
@@ -23,6 +26,7 @@ pub use corpus::{
     Bpe, Corpus, Symbols, SyntheticCorpus, TextVocabulary, Texts, Tokens, Vocabulary,
 };
 pub use definition::TrainDefinition;
+pub use device::Device;
 pub use error::LmError;
 pub use evaluation::{Evaluation, evaluate, evaluate_whole};
 pub use model::{Forward, HeadProbe, HeadStatistics, Model, ModelShape, Session};

@@ -2,9 +2,11 @@
 
 use std::sync::Mutex;
 
-use candle_core::{CpuStorage, InplaceOp2, Layout, Result, Tensor, bail};
+use candle_core::{CpuStorage, InplaceOp2, Layout, Result, Tensor, Var, bail};
 use rayon::prelude::*;
 
+#[cfg(feature = "cuda")]
+use super::cuda::DeviceMoments;
 use super::operators::{elements, with_elements};
 use super::tensor_file::{Named, TensorFile};
 use super::weights::Weight;
@@ -32,26 +34,54 @@ pub(super) struct AdamW {
     moments: Vec<Mutex<Moments>>,
 }
 
-/// One weight's running moments.
-struct Moments {
-    first: Vec<f32>,
-    second: Vec<f32>,
+/// One weight's running moments, beside the weight.
+enum Moments {
+    Host {
+        first: Vec<f32>,
+        second: Vec<f32>,
+    },
+    #[cfg(feature = "cuda")]
+    Device(DeviceMoments),
+}
+
+impl Moments {
+    fn beside(weight: &Weight, first: Vec<f32>, second: Vec<f32>) -> Result<Mutex<Self>> {
+        #[cfg(feature = "cuda")]
+        if weight.variable.device().is_cuda() {
+            let moments = DeviceMoments::beside(&weight.variable, first, second)?;
+            return Ok(Mutex::new(Self::Device(moments)));
+        }
+        debug_assert_eq!(weight.variable.elem_count(), first.len());
+        Ok(Mutex::new(Self::Host { first, second }))
+    }
+
+    /// First and second.
+    fn to_host(&self) -> Result<[Vec<f32>; 2]> {
+        match self {
+            Self::Host { first, second } => Ok([first.clone(), second.clone()]),
+            #[cfg(feature = "cuda")]
+            Self::Device(moments) => moments.to_host(),
+        }
+    }
 }
 
 impl AdamW {
     /// An optimiser for `weights` with moments of zero.
-    pub(super) fn new(definition: &TrainDefinition, weights: &[Weight]) -> Self {
+    ///
+    /// # Errors
+    /// Of the tensor library only.
+    pub(super) fn new(definition: &TrainDefinition, weights: &[Weight]) -> Result<Self> {
         let moments = weights.iter().map(|weight| {
-            let count = weight.variable.elem_count();
-            Mutex::new(Moments { first: vec![0.0; count], second: vec![0.0; count] })
+            let zeros = || vec![0.0; weight.variable.elem_count()];
+            Moments::beside(weight, zeros(), zeros())
         });
-        Self {
+        Ok(Self {
             betas: definition.betas,
             weight_decay: definition.weight_decay,
             clip: definition.clip,
             steps: 0,
-            moments: moments.collect(),
-        }
+            moments: moments.collect::<Result<_>>()?,
+        })
     }
 
     /// The moments, ready to be written: each weight's name with `.first_moment` or
@@ -62,11 +92,11 @@ impl AdamW {
             let Ok(moments) = moments.lock() else {
                 bail!("adamw: an earlier update of {} did not finish", weight.name);
             };
-            for (which, data) in [(FIRST, &moments.first), (SECOND, &moments.second)] {
+            for (which, data) in [FIRST, SECOND].into_iter().zip(moments.to_host()?) {
                 all.push(Named {
                     name: format!("{}{which}", weight.name),
                     dimensions: weight.variable.dims().to_vec(),
-                    data: data.clone(),
+                    data,
                 });
             }
         }
@@ -80,14 +110,14 @@ impl AdamW {
         steps: usize,
         file: &mut TensorFile,
     ) -> std::result::Result<Self, LmError> {
-        let mut optimiser = Self::new(definition, weights);
+        let mut optimiser = Self::new(definition, weights)?;
         optimiser.steps = i32::try_from(steps).unwrap_or(i32::MAX);
         optimiser.moments.clear();
         for weight in weights {
             let mut take =
                 |which: &str| file.take(&format!("{}{which}", weight.name), weight.variable.dims());
-            let moments = Moments { first: take(FIRST)?, second: take(SECOND)? };
-            optimiser.moments.push(Mutex::new(moments));
+            let moments = Moments::beside(weight, take(FIRST)?, take(SECOND)?)?;
+            optimiser.moments.push(moments);
         }
         Ok(optimiser)
     }
@@ -103,11 +133,7 @@ impl AdamW {
         gradients: &[Tensor],
         learning_rate: f64,
     ) -> Result<f64> {
-        let squares = gradients
-            .par_iter()
-            .map(|gradient| with_elements::<f32, _>(gradient, |g| Ok(squared_norm(g))))
-            .collect::<Result<Vec<f64>>>()?;
-        let norm = squares.into_iter().sum::<f64>().sqrt();
+        let norm = squared_norm(gradients)?.sqrt();
         if !norm.is_finite() {
             return Ok(norm);
         }
@@ -125,28 +151,49 @@ impl AdamW {
                 rate: (learning_rate / correction[0]) as f32,
                 second_scale: (1.0 / correction[1]) as f32,
             };
-            weight.variable.inplace_op2(&gradient.contiguous()?, &update)
+            update.apply(&weight.variable, gradient)
         })?;
         Ok(norm)
     }
 }
 
-/// Σ g², in double precision and in order.
-fn squared_norm(gradient: &[f32]) -> f64 {
-    gradient.iter().map(|&g| f64::from(g) * f64::from(g)).sum()
+/// Σ g² over all gradients, in double precision and in order.
+fn squared_norm(gradients: &[Tensor]) -> Result<f64> {
+    #[cfg(feature = "cuda")]
+    if gradients.iter().any(|gradient| gradient.device().is_cuda()) {
+        return super::cuda::squared_norm(gradients);
+    }
+    let of_one = |g: &[f32]| g.iter().map(|&g| f64::from(g) * f64::from(g)).sum();
+    let squares = gradients
+        .par_iter()
+        .map(|gradient| with_elements::<f32, _>(gradient, |g| Ok(of_one(g))))
+        .collect::<Result<Vec<f64>>>()?;
+    Ok(squares.into_iter().sum())
 }
 
 /// One weight's update, in place and in one pass.
-struct Update<'a> {
+pub(super) struct Update<'a> {
     moments: &'a Mutex<Moments>,
-    gradient_scale: f32,
-    betas: [f32; 2],
+    pub(super) gradient_scale: f32,
+    pub(super) betas: [f32; 2],
     /// 1 − η λ.
-    keep: f32,
+    pub(super) keep: f32,
     /// η / (1 − β₁ᵗ).
-    rate: f32,
+    pub(super) rate: f32,
     /// 1 / (1 − β₂ᵗ).
-    second_scale: f32,
+    pub(super) second_scale: f32,
+}
+
+impl Update<'_> {
+    fn apply(&self, weight: &Var, gradient: &Tensor) -> Result<()> {
+        #[cfg(feature = "cuda")]
+        if let Ok(moments) = self.moments.lock()
+            && let Moments::Device(moments) = &*moments
+        {
+            return moments.update(weight, gradient, self);
+        }
+        weight.inplace_op2(&gradient.contiguous()?, self)
+    }
 }
 
 impl InplaceOp2 for Update<'_> {
@@ -170,7 +217,10 @@ impl InplaceOp2 for Update<'_> {
         let Ok(mut moments) = self.moments.lock() else {
             bail!("adamw: an earlier update of this weight did not finish");
         };
-        let Moments { first, second } = &mut *moments;
+        #[allow(irrefutable_let_patterns, reason = "refutable with the feature `cuda`")]
+        let Moments::Host { first, second } = &mut *moments else {
+            bail!("adamw: the moments of a weight on the CPU are not there");
+        };
         let [beta_1, beta_2] = self.betas;
         let moments = first.iter_mut().zip(second);
         for ((x, g), (m, v)) in weight[start..end].iter_mut().zip(gradient).zip(moments) {
@@ -213,7 +263,7 @@ mod tests {
         // f(θ) = 3θ: the gradient is 3 at every step, so m̂ = 3, v̂ = 9 and each step moves by
         // η, after decay by the factor 1 − ηλ = 0.95 on a matrix and by none on a vector.
         let weights = [weight("matrix", &[2.0], &[1, 1]), weight("gain", &[2.0], &[1])];
-        let mut optimiser = AdamW::new(&definition(), &weights);
+        let mut optimiser = AdamW::new(&definition(), &weights).unwrap();
         let (mut matrix, mut gain) = (2.0f64, 2.0f64);
         for _ in 0..5 {
             let total = weights.iter().map(|w| w.variable.sum_all().unwrap());
@@ -235,7 +285,7 @@ mod tests {
     fn a_changing_gradient_gives_the_moments_of_the_formula() {
         // f(θ) = θ²/2 in double precision beside it.
         let weights = [weight("gain", &[1.5], &[1])];
-        let mut optimiser = AdamW::new(&definition(), &weights);
+        let mut optimiser = AdamW::new(&definition(), &weights).unwrap();
         let (mut x, mut m, mut v) = (1.5f64, 0.0, 0.0);
         for t in 1..=20 {
             let variable = &weights[0].variable;
@@ -254,13 +304,14 @@ mod tests {
     fn a_gradient_above_the_clip_is_scaled_and_its_norm_told() {
         // One step of Adam does not see the gradient's scale, the second moment does.
         let weights = [weight("gain", &[0.0, 0.0], &[2])];
-        let mut optimiser = AdamW::new(&TrainDefinition { clip: 1.0, ..definition() }, &weights);
+        let mut optimiser =
+            AdamW::new(&TrainDefinition { clip: 1.0, ..definition() }, &weights).unwrap();
         let slope = Tensor::new(&[30.0f32, 40.0], &Device::Cpu).unwrap();
         let loss = (weights[0].variable.as_tensor() * slope).unwrap().sum_all().unwrap();
         let norm = optimiser.step(&weights, &gradients(&weights, &loss), 0.1).unwrap();
         assert!((norm - 50.0).abs() < 1e-4, "{norm}");
-        let moments = optimiser.moments[0].lock().unwrap();
-        for (found, expected) in moments.second.iter().zip([0.01 * 0.36, 0.01 * 0.64]) {
+        let [_, second] = optimiser.moments[0].lock().unwrap().to_host().unwrap();
+        for (found, expected) in second.iter().zip([0.01 * 0.36, 0.01 * 0.64]) {
             assert!((found - expected).abs() < 1e-7, "{found}, not {expected}");
         }
     }
@@ -268,7 +319,7 @@ mod tests {
     #[test]
     fn a_gradient_that_is_not_finite_moves_nothing() {
         let weights = [weight("gain", &[1.0], &[1])];
-        let mut optimiser = AdamW::new(&definition(), &weights);
+        let mut optimiser = AdamW::new(&definition(), &weights).unwrap();
         let loss = (weights[0].variable.as_tensor() * f64::NAN).unwrap().sum_all().unwrap();
         let norm = optimiser.step(&weights, &gradients(&weights, &loss), 0.1).unwrap();
         assert!(norm.is_nan());

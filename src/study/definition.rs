@@ -42,10 +42,15 @@ pub enum StudyWork {
 
 impl StudyWork {
     /// The numbers that it is computed in.
-    pub(super) fn dtype(&self) -> &'static str {
+    pub(super) fn dtype(&self) -> String {
         match self {
-            Self::Fit(_) => "float64",
-            Self::Train(_) => "float32",
+            Self::Fit(_) => "float64".to_owned(),
+            Self::Train(study) => {
+                let mut names: Vec<_> = study.runs.iter().map(|(_, d, _)| d.dtype.name()).collect();
+                names.sort_unstable();
+                names.dedup();
+                names.join(", ")
+            }
         }
     }
 }

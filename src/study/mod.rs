@@ -31,7 +31,7 @@ pub use schema::{
     ColumnKind, EVALUATION_COLUMNS, FRONTIER_COLUMNS, STEP_COLUMNS, fit_columns, train_columns,
 };
 pub use sweep::{Observer, Plan, Sweep, SweepSummary};
-pub use train_run::{Begin, TrainResult, train};
+pub use train_run::{Begin, TrainResult, Training, train};
 
 /// Raised when the meaning or the method of a measurement changes, so that rows measured before are
 /// measured again.

@@ -5,9 +5,9 @@ use std::path::Path;
 use toml::{Table, Value};
 
 use super::manifest::Manifest;
-use super::train_run::TrainResult;
+use super::train_run::{TrainResult, Training};
 use super::{StudyError, TrainError};
-use crate::lm::{Corpus, Outcome, Split, Symbols, TrainDefinition, TrainSummary};
+use crate::lm::{Corpus, Outcome, Split, Symbols, TrainSummary};
 
 pub(super) const DEFINITION: &str = "definition";
 pub(super) const CORPUS: &str = "corpus";
@@ -15,6 +15,7 @@ pub(super) const CORPUS: &str = "corpus";
 pub(super) const CHARACTERS: &str = "characters";
 pub(super) const END_OF_DOCUMENT: &str = "end_of_document";
 pub(super) const VOCABULARY_SIZE: &str = "vocabulary_size";
+const DEVICE: &str = "device";
 const OUTCOME: &str = "outcome";
 const PARAMETERS: &str = "parameters";
 const RESULT: &str = "result";
@@ -31,15 +32,11 @@ pub(super) fn outcome_name(outcome: Outcome) -> &'static str {
 }
 
 /// The manifest of a run that begins.
-pub(super) fn begin(
-    definition: &TrainDefinition,
-    corpus: &Corpus,
-    source: &str,
-    parameters: usize,
-) -> Result<Manifest, TrainError> {
-    let mut manifest = Manifest::begin(rayon::current_num_threads(), "float32");
+pub(super) fn begin(training: &Training<'_>, parameters: usize) -> Result<Manifest, TrainError> {
+    let Training { definition, corpus, source, device } = *training;
+    let mut manifest = Manifest::begin(rayon::current_num_threads(), definition.dtype.name());
     let mut insert = |key: &str, value: Value| manifest.more.insert(key.to_owned(), value);
-    insert("device", "cpu".into());
+    insert(DEVICE, device.name().into());
     insert(DEFINITION, definition.to_table()?.into());
     insert(CORPUS, about(corpus, source).into());
     insert(PARAMETERS, (parameters as i64).into());
@@ -129,14 +126,15 @@ pub(super) fn result(manifest: &Manifest) -> Option<TrainResult> {
 pub(super) fn check_same(
     manifest: &Manifest,
     path: &Path,
-    definition: &TrainDefinition,
-    corpus: &Corpus,
+    training: &Training<'_>,
 ) -> Result<(), TrainError> {
+    let Training { definition, corpus, device, .. } = *training;
     let table = |key: &str| manifest.more.get(key).and_then(Value::as_table);
     let there = table(DEFINITION).cloned().unwrap_or_default();
     let here = definition.to_table()?;
     let corpus_there = |key| table(CORPUS)?.get(key)?.as_str();
     let texts = [
+        (DEVICE, Some(manifest.text(DEVICE)), Some(device.name())),
         ("corpus.sha256", corpus_there("sha256"), Some(corpus.sha256.as_str())),
         ("corpus.valid_sha256", corpus_there("valid_sha256"), corpus.valid_sha256.as_deref()),
     ];

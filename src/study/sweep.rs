@@ -14,6 +14,7 @@ use super::schema::{fit_columns, train_columns};
 use super::store::Store;
 use super::train_cell::{TextSource, TrainCell};
 use crate::digest::sha256;
+use crate::lm::Device;
 
 /// Sees a sweep's progress; every method does nothing unless it is written.
 pub trait Observer: Sync {
@@ -63,6 +64,8 @@ pub struct Sweep<'a> {
     pub threads: usize,
     /// Set from outside to stop after the cells in hand; training runs stop at their next step.
     pub stop: &'a AtomicBool,
+    /// Where models are trained.
+    pub device: Device,
     /// Sees the progress.
     pub observer: &'a dyn Observer,
 }
@@ -199,7 +202,7 @@ impl Plan {
         let mut summary =
             SweepSummary { skipped: self.cells.len() - todo.len(), ..SweepSummary::default() };
         let started = Instant::now();
-        let mut manifest = self.manifest(sweep.threads);
+        let mut manifest = self.manifest(sweep);
         let result = self.measure(&todo, sweep, &mut summary);
         summary.left = todo.len() - summary.measured - summary.failed.len();
         self.store.write_parquet()?;
@@ -276,8 +279,8 @@ impl Plan {
     }
 
     /// The study's manifest: the one before, if there is one, goes on.
-    fn manifest(&self, threads: usize) -> Manifest {
-        let mut manifest = Manifest::begin(threads, self.definition.work.dtype());
+    fn manifest(&self, sweep: &Sweep<'_>) -> Manifest {
+        let mut manifest = Manifest::begin(sweep.threads, &self.definition.work.dtype());
         if let Ok(before) = Manifest::read(&self.folder.join("manifest.toml")) {
             manifest.started = before.started;
             manifest.wall_time_s = before.wall_time_s;
@@ -291,6 +294,7 @@ impl Plan {
             ("definition_file", &d.path.display().to_string()),
             ("definition", &d.text),
             ("text", &self.text),
+            ("device", &sweep.device.name().to_owned()),
         ] {
             manifest.more.insert(key.to_owned(), value.clone().into());
         }
@@ -320,7 +324,8 @@ impl Cell {
             Work::Train(cell) => {
                 let advanced = |share: f64| sweep.observer.advanced(share * self.cost_s);
                 let folder = folder.join(&self.key);
-                cell.run(&folder, tokens, sweep.stop, &advanced).map_err(|e| e.to_string())
+                cell.run(&folder, tokens, sweep.device, sweep.stop, &advanced)
+                    .map_err(|e| e.to_string())
             }
         };
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| pool.install(run)))

@@ -6,9 +6,9 @@ use std::sync::atomic::AtomicBool;
 
 use super::definition::TrainStudy;
 use super::row::Row;
-use super::train_run::{Begin, train};
+use super::train_run::{Begin, Training, train};
 use super::{StudyError, TrainError};
-use crate::lm::{Corpus, Outcome, StepRecord, Texts, TrainDefinition};
+use crate::lm::{Corpus, Device, Outcome, StepRecord, Texts, TrainDefinition};
 use crate::target::HeadKind;
 
 /// Texts to train on.
@@ -120,6 +120,7 @@ impl TrainCell {
         &self,
         folder: &Path,
         tokens: &Path,
+        device: Device,
         stop: &AtomicBool,
         advanced: &(dyn Fn(f64) + Sync),
     ) -> Result<Option<Vec<Row>>, TrainError> {
@@ -131,9 +132,9 @@ impl TrainCell {
             None => (Corpus::synthetic(&self.definition)?, "synthetic"),
         };
         let share = 1.0 / self.definition.steps as f64;
-        let begin = Begin::Anew;
+        let training = Training { definition: &self.definition, corpus: &corpus, source, device };
         let on_step = |_: &StepRecord| advanced(share);
-        let result = train(&self.definition, &corpus, source, folder, begin, stop, &on_step)?;
+        let result = train(&training, folder, Begin::Anew, stop, &on_step)?;
         if result.summary.outcome == Outcome::Stopped {
             return Ok(None);
         }

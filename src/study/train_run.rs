@@ -9,7 +9,9 @@ use super::run_files::{CHECKPOINT, RunFiles, remove_heads_log};
 use super::run_manifest::{self, outcome_name};
 use super::{StudyError, TrainError};
 use crate::files::write_whole;
-use crate::lm::{Corpus, Outcome, StepRecord, Symbols, TrainDefinition, TrainSummary, Trainer};
+use crate::lm::{
+    Corpus, Device, Outcome, StepRecord, Symbols, TrainDefinition, TrainSummary, Trainer,
+};
 
 /// What says how a run was made, in its folder.
 pub(super) const MANIFEST: &str = "manifest.toml";
@@ -41,6 +43,19 @@ impl TrainResult {
     }
 }
 
+/// What is to be trained.
+#[derive(Clone, Copy)]
+pub struct Training<'a> {
+    /// The run's definition.
+    pub definition: &'a TrainDefinition,
+    /// What it reads.
+    pub corpus: &'a Corpus,
+    /// The corpus's name in the manifest: a text's path, or `synthetic`.
+    pub source: &'a str,
+    /// Where it runs.
+    pub device: Device,
+}
+
 /// Trains one model and keeps its files in `folder`: steps, evaluations and heads as they come, the
 /// last checkpoint, the weights of the steps of `keep_checkpoints`, an event file for TensorBoard,
 /// the manifest at the start and at the end.
@@ -50,40 +65,38 @@ impl TrainResult {
 /// what was written after the checkpoint is cut off and made again. A run that has ended is left as
 /// it is, and its result is told again.
 ///
-/// `source` names the corpus in the manifest: a text's path, or `synthetic`.
-///
 /// # Errors
-/// A file that cannot be written, another process at work in the folder, a run there of another
-/// definition or corpus to be resumed, or an error of the tensor library. Divergence is an outcome.
+/// A device that is not there, a file that cannot be written, another process at work in the folder, a
+/// run there of another definition, corpus or device to be resumed, or an error of the tensor library. Divergence is an outcome.
 pub fn train(
-    definition: &TrainDefinition,
-    corpus: &Corpus,
-    source: &str,
+    training: &Training<'_>,
     folder: &Path,
     begin: Begin,
     stop: &AtomicBool,
     on_step: &(dyn Fn(&StepRecord) + Sync),
 ) -> Result<TrainResult, TrainError> {
+    let Training { definition, corpus, device, .. } = *training;
+    device.check()?;
     let _lock = lock(folder)?;
     let path = folder.join(MANIFEST);
     let checkpoint = folder.join(CHECKPOINT);
     let (mut trainer, mut files, mut manifest);
     if begin == Begin::Resume && checkpoint.exists() {
         manifest = Manifest::read(&path)?;
-        run_manifest::check_same(&manifest, &path, definition, corpus)?;
+        run_manifest::check_same(&manifest, &path, training)?;
         if let Some(result) = run_manifest::result(&manifest) {
             remove_heads_log(folder)?;
             return Ok(result);
         }
-        trainer = Trainer::resume(definition, corpus, &checkpoint)?;
+        trainer = Trainer::resume(definition, corpus, device, &checkpoint)?;
         files = RunFiles::go_on(folder, definition, trainer.steps(), on_step)?;
         run_manifest::resumed(&mut manifest, trainer.steps());
         manifest.write(&path)?;
     } else {
-        trainer = Trainer::new(definition, corpus)?;
+        trainer = Trainer::new(definition, corpus, device)?;
         files = RunFiles::create(folder, definition, on_step)?;
         let parameters = trainer.model().parameters();
-        manifest = run_manifest::begin(definition, corpus, source, parameters)?;
+        manifest = run_manifest::begin(training, parameters)?;
         manifest.write(&path)?;
         if let Symbols::BytePairs(bpe) = &corpus.vocabulary.symbols {
             let path = folder.join(TOKENIZER);

@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use rank_study::{AttentionEvaluator, Layout, peak_rss_bytes};
+use rank_study::{AttentionEvaluator, Device, Dtype, Layout, peak_rss_bytes};
 
+use super::super::device::{DeviceName, DtypeName};
 use super::{at_least_one, held, median, pool};
 
 /// The attention operator alone: one layer forward and backward, with every head's logits watched
@@ -16,7 +17,7 @@ Examples:
   rank-study bench attention --layout 6xglobal --context 2048 --threads 2
   rank-study bench attention --layout global+5xlocal:50 --context 8192 --json
 
-Queries, keys, values and the output's gradient are normal.")]
+Queries, keys and values are normal, the output's gradient is 1 everywhere.")]
 pub(super) struct AttentionBench {
     /// The heads
     #[arg(long, default_value = "6xglobal")]
@@ -33,6 +34,12 @@ pub(super) struct AttentionBench {
     /// Bound c of logits c tanh(z/c); no bound where none is given
     #[arg(long, value_name = "C")]
     softcap: Option<f32>,
+    /// Where it runs; cuda in a build with that feature
+    #[arg(long, value_enum, default_value_t)]
+    device: DeviceName,
+    /// Its arithmetic
+    #[arg(long, value_enum, default_value = "f32")]
+    dtype: DtypeName,
     /// Threads; all cores where none are given
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -64,6 +71,7 @@ pub(super) fn run(args: &AttentionBench, quiet: bool) -> Result<()> {
     let sizes = (args.batch, args.context, args.d_head);
     let evaluator =
         AttentionEvaluator::new(&layout, sizes, args.softcap, 0).context("--softcap")?;
+    let evaluator = evaluator.on(args.device.into(), args.dtype.into())?;
     let (threads, pool) = pool(args.threads)?;
     if !quiet {
         eprintln!("timing {} evaluations after {WARM_UP}, threads: {threads}", args.repeats);
@@ -76,6 +84,7 @@ pub(super) fn run(args: &AttentionBench, quiet: bool) -> Result<()> {
             "attention_s": attention_s, "forward_s": forward_s, "backward_s": backward_s,
             "peak_rss_bytes": peak_rss_bytes(), "layout": args.layout, "batch": args.batch,
             "context": args.context, "d_head": args.d_head, "softcap": args.softcap,
+            "device": Device::from(args.device).name(), "dtype": Dtype::from(args.dtype).name(),
             "threads": threads, "repeats": args.repeats, "version": env!("CARGO_PKG_VERSION"),
         });
         writeln!(out, "{object}")?;

@@ -4,8 +4,9 @@ use std::io::Write as _;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use rank_study::{Corpus, TrainDefinition, Trainer, peak_rss_bytes};
+use rank_study::{Corpus, Device, Dtype, TrainDefinition, Trainer, peak_rss_bytes};
 
+use super::super::device::{DeviceName, DtypeName};
 use super::model::ModelArgs;
 use super::{at_least_one, held, median_seconds, pool};
 
@@ -26,12 +27,12 @@ pub(super) struct StepBench {
     /// Tokens in a sequence
     #[arg(long, default_value_t = 2048, value_name = "T")]
     context: usize,
-    /// Where it runs: cpu
-    #[arg(long, default_value = "cpu", value_name = "NAME")]
-    device: String,
-    /// Arithmetic: f32
-    #[arg(long, default_value = "f32", value_name = "NAME")]
-    dtype: String,
+    /// Where it runs; cuda in a build with that feature
+    #[arg(long, value_enum, default_value_t)]
+    device: DeviceName,
+    /// The arithmetic of products and attention; weights are float32
+    #[arg(long, value_enum, default_value = "f32")]
+    dtype: DtypeName,
     /// Threads; all cores where none are given
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -53,7 +54,7 @@ const WARM_UP: usize = 2;
 pub(super) fn run(args: &StepBench, quiet: bool) -> Result<()> {
     let definition = definition(args)?;
     let corpus = Corpus::synthetic(&definition)?;
-    let mut trainer = Trainer::new(&definition, &corpus)?;
+    let mut trainer = Trainer::new(&definition, &corpus, args.device.into())?;
     let (threads, pool) = pool(args.threads)?;
     if !quiet {
         eprintln!("timing {} steps after {WARM_UP}, threads: {threads}", args.repeats);
@@ -82,8 +83,8 @@ pub(super) fn run(args: &StepBench, quiet: bool) -> Result<()> {
             "loss_nats": loss_nats, "parameters": trainer.model().parameters(),
             "arm": args.model.arm, "batch": args.batch, "context": args.context,
             "layers": args.model.layers, "d_model": args.model.d_model, "heads": args.model.heads,
-            "vocab": args.model.vocab, "window": args.model.window, "device": args.device,
-            "dtype": args.dtype,
+            "vocab": args.model.vocab, "window": args.model.window, "device": Device::from(args.device).name(),
+            "dtype": Dtype::from(args.dtype).name(),
             "threads": threads, "repeats": args.repeats, "version": env!("CARGO_PKG_VERSION"),
         });
         writeln!(out, "{object}")?;
@@ -95,12 +96,10 @@ pub(super) fn run(args: &StepBench, quiet: bool) -> Result<()> {
 }
 
 fn definition(args: &StepBench) -> Result<TrainDefinition> {
-    if args.device != "cpu" {
-        bail!("--device {}: this build runs on cpu", args.device);
-    }
-    if args.dtype != "f32" {
-        bail!("--dtype {}: a step runs in f32", args.dtype);
-    }
     at_least_one("--repeats", args.repeats)?;
-    Ok(TrainDefinition { batch: args.batch, ..args.model.definition(args.context)? })
+    Ok(TrainDefinition {
+        batch: args.batch,
+        dtype: args.dtype.into(),
+        ..args.model.definition(args.context)?
+    })
 }

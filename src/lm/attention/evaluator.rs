@@ -1,32 +1,28 @@
 //! The operator by itself, on random inputs: what a benchmark times.
 
-use std::sync::{Arc, OnceLock};
-
-use candle_core::{CustomOp3, Device, Tensor};
+use candle_core::{Tensor, Var};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::{Attention, Heads};
+use super::{Heads, attention};
 use crate::blas::single_threaded_blas;
-use crate::lm::LmError;
 use crate::lm::definition::require;
+use crate::lm::{Device, Dtype, LmError};
 use crate::target::Layout;
 
 /// Causal attention of one layer, softmax(QKᵀ/√D) V for each head of a layout, with standard normal
-/// queries, keys, values and gradient of the output, (B, T, H, D) each.
+/// queries, keys and values, (B, T, H, D) each.
 pub struct AttentionEvaluator {
     heads: Heads,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    gradient: Tensor,
+    q: Var,
+    k: Var,
+    v: Var,
 }
 
 /// A forward pass, and what its backward pass needs.
 pub struct AttentionPass<'a> {
     evaluator: &'a AttentionEvaluator,
-    operator: Attention,
     output: Tensor,
 }
 
@@ -51,38 +47,51 @@ impl AttentionEvaluator {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut normal = || {
             let data: Vec<f32> = (0..count).map(|_| StandardNormal.sample(&mut rng)).collect();
-            Tensor::from_vec(data, shape, &Device::Cpu)
+            Var::from_vec(data, shape, &candle_core::Device::Cpu)
         };
         Ok(Self {
             q: normal()?,
             k: normal()?,
             v: normal()?,
-            gradient: normal()?,
             heads: Heads { kinds: layout.heads().into(), softcap },
         })
     }
 
-    /// One forward pass.
+    /// The same inputs on another device, rounded to a dtype.
+    ///
+    /// # Errors
+    /// A device that this build or machine does not have.
+    pub fn on(self, device: Device, dtype: Dtype) -> Result<Self, LmError> {
+        let device = device.open()?;
+        let moved = |x: Var| Var::from_tensor(&x.to_dtype(dtype.of_tensors())?.to_device(&device)?);
+        Ok(Self { heads: self.heads, q: moved(self.q)?, k: moved(self.k)?, v: moved(self.v)? })
+    }
+
+    /// One forward pass, to its end.
     ///
     /// # Errors
     /// Of the tensor library only.
     pub fn forward(&self) -> Result<AttentionPass<'_>, LmError> {
-        let found = Arc::new(OnceLock::new());
-        let operator = Attention { heads: self.heads.clone(), found };
-        let output = self.q.apply_op3_no_bwd(&self.k, &self.v, &operator)?;
-        Ok(AttentionPass { evaluator: self, operator, output })
+        let (output, _) = attention(&self.q, &self.k, &self.v, &self.heads)?;
+        output.device().synchronize()?;
+        Ok(AttentionPass { evaluator: self, output })
     }
 }
 
 impl AttentionPass<'_> {
-    /// The backward pass: the gradients of queries, keys and values.
+    /// The backward pass, to its end: the gradients of queries, keys and values for one of the output
+    /// that is 1 everywhere.
     ///
     /// # Errors
     /// Of the tensor library only.
     pub fn backward(&self) -> Result<[Tensor; 3], LmError> {
-        let AttentionEvaluator { q, k, v, gradient, .. } = self.evaluator;
-        match self.operator.bwd(q, k, v, &self.output, gradient)? {
-            (Some(dq), Some(dk), Some(dv)) => Ok([dq, dk, dv]),
+        let AttentionEvaluator { q, k, v, .. } = self.evaluator;
+        let mut found = self.output.backward()?;
+        match (found.remove(q), found.remove(k), found.remove(v)) {
+            (Some(dq), Some(dk), Some(dv)) => {
+                dq.device().synchronize()?;
+                Ok([dq, dk, dv])
+            }
             _ => Err(candle_core::Error::Msg("attention gave no gradient".into()).into()),
         }
     }

@@ -20,11 +20,11 @@ const CHUNK_ROWS: usize = 64;
 
 /// The sizes of a (B, T, H, D) tensor.
 #[derive(Clone, Copy)]
-pub(super) struct Dimensions {
-    pub(super) batch: usize,
-    pub(super) time: usize,
-    pub(super) heads: usize,
-    pub(super) d_head: usize,
+pub(in crate::lm) struct Dimensions {
+    pub(in crate::lm) batch: usize,
+    pub(in crate::lm) time: usize,
+    pub(in crate::lm) heads: usize,
+    pub(in crate::lm) d_head: usize,
 }
 
 /// One head of one sequence in a tensor.
@@ -61,7 +61,7 @@ impl Dimensions {
     }
 
     /// 1/√D.
-    pub(super) fn scale(self) -> f32 {
+    pub(in crate::lm) fn scale(self) -> f32 {
         1.0 / (self.d_head as f32).sqrt()
     }
 

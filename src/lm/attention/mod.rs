@@ -25,9 +25,9 @@ use std::sync::{Arc, OnceLock};
 use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Tensor, bail};
 
 use super::model::HeadStatistics;
-use super::operators::{elements, with_elements};
+use super::operators::{elements, in_float32, with_elements};
 use crate::target::HeadKind;
-use head::Dimensions;
+pub(super) use head::Dimensions;
 
 /// The heads of one layer.
 #[derive(Clone)]
@@ -38,13 +38,25 @@ pub(super) struct Heads {
     pub(super) softcap: Option<f32>,
 }
 
+impl Heads {
+    /// The sizes of (B, T, H, D) queries, keys and values of these heads.
+    pub(super) fn dimensions(&self, q: &Shape, k: &Shape, v: &Shape) -> Result<Dimensions> {
+        let (batch, time, heads, d_head) = q.dims4()?;
+        if q != k || q != v || heads != self.kinds.len() {
+            bail!("attention over {} heads: q {q:?}, k {k:?}, v {v:?}", self.kinds.len());
+        }
+        Ok(Dimensions { batch, time, heads, d_head })
+    }
+}
+
 /// Softmax(Z) V with Z = QKᵀ/√D, or c tanh(QKᵀ/(c√D)) with a softcap, for every head over the
 /// columns that it sees: causal for a global head, the last w for a local one.
 ///
-/// `q`, `k` and `v` have shape (B, T, H, D), float32: (B·T, H·D) activations as a projection
-/// leaves them, so that heads are strided views and nothing is transposed. Returns the output in
-/// the same shape, and each head's statistics over the whole batch: its extremes before the softcap,
-/// since those are what grows, and its entropy after it.
+/// `q`, `k` and `v` have shape (B, T, H, D): (B·T, H·D) activations as a projection leaves them, so
+/// that heads are strided views and nothing is transposed. Returns the output in the same shape and
+/// dtype, and each head's statistics over the whole batch, (H, 3) of float32, for
+/// [`HeadStatistics::of_layers`]: its largest and smallest logit before the softcap, since those are
+/// what grows, and its entropy after it.
 ///
 /// # Errors
 /// Shapes that differ, or a number of heads other than that of `heads`.
@@ -53,12 +65,20 @@ pub(super) fn attention(
     k: &Tensor,
     v: &Tensor,
     heads: &Heads,
-) -> Result<(Tensor, Vec<HeadStatistics>)> {
+) -> Result<(Tensor, Tensor)> {
+    #[cfg(feature = "cuda")]
+    if q.device().is_cuda() {
+        return super::cuda::attention(q, k, v, heads);
+    }
     let found = Arc::new(OnceLock::new());
     let operator = Attention { heads: heads.clone(), found: found.clone() };
-    let output = q.contiguous()?.apply_op3(&k.contiguous()?, &v.contiguous()?, operator)?;
+    let output = in_float32([q, k, v], |[q, k, v]| {
+        q.contiguous()?.apply_op3(&k.contiguous()?, &v.contiguous()?, operator)
+    })?;
     match found.get() {
-        Some(Found { statistics, .. }) => Ok((output, statistics.clone())),
+        Some(Found { statistics, .. }) => {
+            Ok((output, HeadStatistics::to_tensor(statistics, q.device())?))
+        }
         None => bail!("attention: the forward pass left no statistics"),
     }
 }
@@ -76,16 +96,6 @@ struct Attention {
     found: Arc<OnceLock<Found>>,
 }
 
-impl Attention {
-    fn dimensions(&self, q: &Shape, k: &Shape, v: &Shape) -> Result<Dimensions> {
-        let (batch, time, heads, d_head) = q.dims4()?;
-        if q != k || q != v || heads != self.heads.kinds.len() {
-            bail!("attention over {} heads: q {q:?}, k {k:?}, v {v:?}", self.heads.kinds.len());
-        }
-        Ok(Dimensions { batch, time, heads, d_head })
-    }
-}
-
 impl CustomOp3 for Attention {
     fn name(&self) -> &'static str {
         "attention"
@@ -100,7 +110,8 @@ impl CustomOp3 for Attention {
         v: &CpuStorage,
         v_layout: &Layout,
     ) -> Result<(CpuStorage, Shape)> {
-        let dimensions = self.dimensions(q_layout.shape(), k_layout.shape(), v_layout.shape())?;
+        let dimensions =
+            self.heads.dimensions(q_layout.shape(), k_layout.shape(), v_layout.shape())?;
         let (output, found) = forward::forward(
             elements(q, q_layout)?,
             elements(k, k_layout)?,
@@ -124,7 +135,7 @@ impl CustomOp3 for Attention {
         let Some(found) = self.found.get() else {
             bail!("attention: backward without a forward pass");
         };
-        let dimensions = self.dimensions(q.shape(), k.shape(), v.shape())?;
+        let dimensions = self.heads.dimensions(q.shape(), k.shape(), v.shape())?;
         let [dq, dk, dv] = with_elements(q, |q| {
             with_elements(k, |k| {
                 with_elements(v, |v| {

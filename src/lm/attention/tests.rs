@@ -7,6 +7,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 use super::{Heads, attention, reference};
 use crate::blas::single_threaded_blas;
+use crate::lm::model::HeadStatistics;
 use crate::target::HeadKind::{self, Global, Local};
 
 fn normal(rng: &mut impl Rng, shape: (usize, usize, usize, usize), scale: f32) -> Var {
@@ -48,6 +49,7 @@ fn compare(heads: &Heads, (batch, time, d_head): (usize, usize, usize), rng: &mu
         let off = largest_difference(&ours, &plain) / largest.to_scalar::<f32>().unwrap().max(1.0);
         assert!(off < 5e-5, "{case}: {name} differs by {off:e}");
     }
+    let found = HeadStatistics::of_layers(&[found]).unwrap().remove(0);
     for (found, expected) in found.iter().zip(&expected) {
         let off = (found.max_logit - expected.max_logit)
             .abs()

@@ -44,7 +44,7 @@ fn a_wrong_value_is_refused_in_one_line_that_names_its_key() {
         ("steps", "0"),
         ("learning_rate", "0"),
         ("learning_rate", "nan"),
-        ("dtype", "bfloat16"),
+        ("dtype", "float16"),
         ("arm", "lsa"),
         ("valid_fraction", "1"),
         ("test_fraction", "0.9"),

@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use candle_core::{Result, Tensor};
+use candle_core::{DType, Result, Tensor};
 
+use super::ModelShape;
 use super::decoder::Tensors;
-use super::{HeadStatistics, ModelShape};
 use crate::lm::attention::{Heads, attention};
 use crate::lm::operators::{
     Rotation, Stored, layer_norm, linear, mlp, rotate, spectrally_normalised,
 };
 
 pub(super) struct Block {
+    /// Of what goes into a product and comes out of it; the residual stream is float32.
+    dtype: DType,
     attention_norm: Tensor,
     query: Projection,
     key: Projection,
@@ -39,7 +41,9 @@ impl Block {
         let projection = |part: &str| Projection::new(shape, &name(part), tensors);
         let norms =
             || -> Result<_> { Ok([get("attention.query_norm")?, get("attention.key_norm")?]) };
+        let dtype = shape.dtype.of_tensors();
         Ok(Self {
+            dtype,
             attention_norm: get("attention.norm")?,
             query: projection("attention.query")?,
             key: projection("attention.key")?,
@@ -54,12 +58,8 @@ impl Block {
         })
     }
 
-    /// The residual stream after the block, and its heads' statistics.
-    pub(super) fn forward(
-        &self,
-        x: &Tensor,
-        sizes: (usize, usize),
-    ) -> Result<(Tensor, Vec<HeadStatistics>)> {
+    /// The residual stream after the block, and its heads' statistics, (H, 3).
+    pub(super) fn forward(&self, x: &Tensor, sizes: (usize, usize)) -> Result<(Tensor, Tensor)> {
         let [q, k, v] = self.heads_of(x, sizes, 0)?;
         let (attended, statistics) = attention(&q, &k, &v, &self.heads)?;
         Ok((self.after_attention(x, &attended)?, statistics))
@@ -76,11 +76,11 @@ impl Block {
         let (bt, c) = x.dims2()?;
         let h = self.heads.kinds.len();
         let d = c / h;
-        let x = layer_norm(x, &self.attention_norm)?;
+        let x = layer_norm(x, &self.attention_norm, self.dtype)?;
         let [mut q, mut k] = [self.query.apply(&x)?, self.key.apply(&x)?];
         if let Some([query_gain, key_gain]) = &self.query_key_norms {
-            q = layer_norm(&q.reshape((bt * h, d))?, query_gain)?;
-            k = layer_norm(&k.reshape((bt * h, d))?, key_gain)?;
+            q = layer_norm(&q.reshape((bt * h, d))?, query_gain, self.dtype)?;
+            k = layer_norm(&k.reshape((bt * h, d))?, key_gain, self.dtype)?;
         }
         let by_head = |x: Tensor| x.reshape((b, t, h, d));
         let [mut q, mut k, v] = [by_head(q)?, by_head(k)?, by_head(self.value.apply(&x)?)?];
@@ -94,18 +94,21 @@ impl Block {
     /// The residual stream after the block: before it `x`, and of its heads the outputs, with B·T·C
     /// elements.
     pub(super) fn after_attention(&self, x: &Tensor, attended: &Tensor) -> Result<Tensor> {
-        let x = (x + self.attention_output.apply(&attended.reshape(x.dims2()?)?)?)?;
-        &x + self.think(&x)?
+        let attended = self.attention_output.apply(&attended.reshape(x.dims2()?)?)?;
+        let x = (x + attended.to_dtype(x.dtype())?)?;
+        &x + self.think(&x)?.to_dtype(x.dtype())?
     }
 
     /// What the MLP adds to the residual stream.
     fn think(&self, x: &Tensor) -> Result<Tensor> {
-        mlp(&layer_norm(x, &self.mlp_norm)?, &self.mlp_input.matrix()?, &self.mlp_output.matrix()?)
+        let x = layer_norm(x, &self.mlp_norm, self.dtype)?;
+        mlp(&x, &self.mlp_input.matrix()?, &self.mlp_output.matrix()?)
     }
 }
 
 /// A matrix, inputs × outputs, that activations are multiplied by.
 struct Projection {
+    dtype: DType,
     weight: Tensor,
     /// The gain γ and the singular vector, where the product is with γ/σ(W) · W.
     spectral: Option<(Tensor, Tensor)>,
@@ -118,6 +121,7 @@ impl Projection {
             Ok((tensors.get(&format!("{name}.gain"))?, vector.detach()))
         };
         Ok(Self {
+            dtype: shape.dtype.of_tensors(),
             weight: tensors.get(name)?,
             spectral: shape.sigma_reparam.then(spectral).transpose()?,
         })
@@ -130,8 +134,10 @@ impl Projection {
     /// What activations are multiplied by.
     fn matrix(&self) -> Result<Tensor> {
         match &self.spectral {
-            None => Ok(self.weight.clone()),
-            Some((gain, vector)) => spectrally_normalised(&self.weight, gain, vector),
+            None => self.weight.to_dtype(self.dtype),
+            Some((gain, vector)) => {
+                spectrally_normalised(&self.weight, gain, vector)?.to_dtype(self.dtype)
+            }
         }
     }
 }

@@ -27,7 +27,13 @@ impl Model {
             }
             for part in ["query", "key"] {
                 let name = format!("layers.{layer}.attention.{part}");
-                self.matrix(&name)?.inplace_op1(&ScaleHeads(&factors))?;
+                let weight = self.matrix(&name)?;
+                #[cfg(feature = "cuda")]
+                if weight.device().is_cuda() {
+                    crate::lm::cuda::scale_heads(weight, &factors)?;
+                    continue;
+                }
+                weight.inplace_op1(&ScaleHeads(&factors))?;
             }
         }
         Ok(())

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use candle_core::{Result, Tensor, bail};
+use candle_core::{DType, Result, Tensor, bail};
 
 use super::block::Block;
-use super::{Forward, HeadStatistics, ModelShape};
+use super::{Forward, ModelShape};
 use crate::lm::Positions;
 use crate::lm::operators::{Rotation, add_positions, embed, layer_norm};
 
@@ -29,6 +29,7 @@ pub(super) struct Decoder {
     position_embedding: Option<Tensor>,
     pub(super) blocks: Vec<Block>,
     norm: Tensor,
+    dtype: DType,
 }
 
 impl Decoder {
@@ -43,6 +44,7 @@ impl Decoder {
             position_embedding: learned.then(|| tensors.get("position_embedding")).transpose()?,
             blocks: (0..shape.layers()).map(block).collect::<Result<_>>()?,
             norm: tensors.get("norm")?,
+            dtype: shape.dtype.of_tensors(),
         })
     }
 
@@ -64,23 +66,19 @@ impl Decoder {
     pub(super) fn forward(&self, ids: &Tensor) -> Result<Forward> {
         let sizes = ids.dims2()?;
         let mut x = self.embed(ids, 0)?;
-        let mut heads = Vec::with_capacity(self.blocks.len());
+        let mut statistics = Vec::with_capacity(self.blocks.len());
         for block in &self.blocks {
-            let (after, statistics) = block.forward(&x, sizes)?;
-            heads.push(statistics);
+            let (after, heads) = block.forward(&x, sizes)?;
+            statistics.push(heads);
             x = after;
         }
-        self.after_blocks(&x, heads)
+        self.after_blocks(&x, statistics)
     }
 
     /// What the residual stream after the last block, (B·T, C), gives.
-    pub(super) fn after_blocks(
-        &self,
-        x: &Tensor,
-        heads: Vec<Vec<HeadStatistics>>,
-    ) -> Result<Forward> {
-        let hidden = layer_norm(x, &self.norm)?;
+    pub(super) fn after_blocks(&self, x: &Tensor, statistics: Vec<Tensor>) -> Result<Forward> {
+        let hidden = layer_norm(x, &self.norm, self.dtype)?;
         // The output embedding is the token embedding: logits = x Eᵀ.
-        Ok(Forward { hidden, embedding: self.token_embedding.clone(), heads })
+        Ok(Forward { hidden, embedding: self.token_embedding.clone(), statistics })
     }
 }

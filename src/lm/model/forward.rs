@@ -1,6 +1,6 @@
 //! What a forward pass gives.
 
-use candle_core::{Result, Tensor};
+use candle_core::{DType, Device, Result, Tensor};
 
 use crate::lm::operators::{Stored, linear, output_loss};
 
@@ -21,6 +21,22 @@ impl HeadStatistics {
     pub(in crate::lm) const EMPTY: Self =
         Self { max_logit: f32::NEG_INFINITY, min_logit: f32::INFINITY, entropy_nats: 0.0 };
 
+    /// A layer's heads, (H, 3).
+    pub(in crate::lm) fn to_tensor(heads: &[Self], device: &Device) -> Result<Tensor> {
+        let rows =
+            heads.iter().flat_map(|head| [head.max_logit, head.min_logit, head.entropy_nats]);
+        Tensor::from_iter(rows, device)?.reshape((heads.len(), 3))
+    }
+
+    /// The heads of each layer, from its (H, 3). On a device of its own the numbers are waited for here,
+    /// once for all layers.
+    pub(in crate::lm) fn of_layers(layers: &[Tensor]) -> Result<Vec<Vec<Self>>> {
+        let rows = Tensor::stack(layers, 0)?.to_vec3::<f32>()?;
+        let head =
+            |row: Vec<f32>| Self { max_logit: row[0], min_logit: row[1], entropy_nats: row[2] };
+        Ok(rows.into_iter().map(|layer| layer.into_iter().map(head).collect()).collect())
+    }
+
     /// The largest absolute logit.
     pub fn max_abs_logit(&self) -> f32 {
         self.max_logit.max(-self.min_logit)
@@ -29,21 +45,30 @@ impl HeadStatistics {
 
 /// What a forward pass gives.
 pub struct Forward {
-    /// The residual stream after the last norm, (B·T, C).
+    /// The residual stream after the last norm, (B·T, C), in the model's dtype.
     pub(super) hidden: Tensor,
     /// The token embedding E, (V, C), which is also the output's.
     pub(super) embedding: Tensor,
-    /// Each layer's heads.
-    pub heads: Vec<Vec<HeadStatistics>>,
+    /// Each layer's heads, (H, 3).
+    pub(super) statistics: Vec<Tensor>,
 }
 
 impl Forward {
-    /// Logits of the next token, (B·T, V).
+    /// Each layer's heads.
+    ///
+    /// # Errors
+    /// Of the tensor library only.
+    pub fn heads(&self) -> Result<Vec<Vec<HeadStatistics>>> {
+        HeadStatistics::of_layers(&self.statistics)
+    }
+
+    /// Logits of the next token, (B·T, V), float32.
     ///
     /// # Errors
     /// Of the tensor library only.
     pub fn logits(&self) -> Result<Tensor> {
-        linear(&self.hidden, &self.embedding, Stored::OutputsByInputs)
+        let embedding = self.embedding.to_dtype(self.hidden.dtype())?;
+        linear(&self.hidden, &embedding, Stored::OutputsByInputs)?.to_dtype(DType::F32)
     }
 
     /// The mean cross-entropy against the tokens that came next, (B·T) of uint32, in nats.
@@ -59,7 +84,12 @@ impl Forward {
     ///
     /// # Errors
     /// As [`Self::loss`].
-    pub(in crate::lm) fn objective(&self, targets: &Tensor, z_loss: f64) -> Result<(Tensor, f64)> {
-        output_loss(&self.hidden, &self.embedding, &targets.flatten_all()?, z_loss)
+    pub(in crate::lm) fn objective(
+        &self,
+        targets: &Tensor,
+        z_loss: f64,
+    ) -> Result<(Tensor, Tensor)> {
+        let embedding = self.embedding.to_dtype(self.hidden.dtype())?;
+        output_loss(&self.hidden, &embedding, &targets.flatten_all()?, z_loss)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use candle_core::backprop::GradStore;
-use candle_core::{Result, Tensor, TensorId, Var, bail};
+use candle_core::{DType, Result, Tensor, TensorId, Var, bail};
 
 use super::{HeadStatistics, Model};
 
@@ -36,13 +36,10 @@ impl Model {
             return self.gradients_block_by_block(ids, targets, z_loss);
         }
         let forward = self.forward(ids)?;
-        let (objective, loss_nats) = forward.objective(targets, z_loss)?;
+        let (objective, cross_entropy) = forward.objective(targets, z_loss)?;
         let mut gradients = Gradients::default();
-        if loss_nats.is_finite() {
-            gradients.take(self, &mut objective.backward()?)?;
-        }
-        let gradients = gradients.finish(self, loss_nats)?;
-        Ok(BatchGradients { loss_nats, heads: forward.heads, gradients })
+        gradients.take(self, &mut objective.backward()?)?;
+        gradients.finish(self, &cross_entropy, &forward.statistics)
     }
 
     fn gradients_block_by_block(
@@ -54,27 +51,24 @@ impl Model {
         let sizes = ids.dims2()?;
         let embedded = self.decoder.embed(ids, 0)?;
         let mut inputs = vec![Var::from_tensor(&embedded.detach())?];
-        let mut heads = Vec::new();
+        let mut statistics = Vec::new();
         for block in &self.frozen.blocks {
-            let (x, statistics) = block.forward(inputs[inputs.len() - 1].as_tensor(), sizes)?;
+            let (x, heads) = block.forward(inputs[inputs.len() - 1].as_tensor(), sizes)?;
             inputs.push(Var::from_tensor(&x)?);
-            heads.push(statistics);
+            statistics.push(heads);
         }
         let Some(last) = inputs.pop() else { bail!("a model without blocks") };
         let forward = self.decoder.after_blocks(last.as_tensor(), Vec::new())?;
-        let (objective, loss_nats) = forward.objective(targets, z_loss)?;
+        let (objective, cross_entropy) = forward.objective(targets, z_loss)?;
         let mut gradients = Gradients::default();
-        if loss_nats.is_finite() {
-            let mut upstream = gradients.through(self, &objective, &last)?;
-            for (block, input) in self.decoder.blocks.iter().zip(inputs).rev() {
-                let (output, _) = block.forward(input.as_tensor(), sizes)?;
-                upstream = gradients.through(self, &(output * upstream)?.sum_all()?, &input)?;
-            }
-            let objective = (embedded * upstream)?.sum_all()?;
-            gradients.take(self, &mut objective.backward()?)?;
+        let mut upstream = gradients.through(self, &objective, &last)?;
+        for (block, input) in self.decoder.blocks.iter().zip(inputs).rev() {
+            let (output, _) = block.forward(input.as_tensor(), sizes)?;
+            upstream = gradients.through(self, &(output * upstream)?.sum_all()?, &input)?;
         }
-        let gradients = gradients.finish(self, loss_nats)?;
-        Ok(BatchGradients { loss_nats, heads, gradients })
+        let objective = (embedded * upstream)?.sum_all()?;
+        gradients.take(self, &mut objective.backward()?)?;
+        gradients.finish(self, &cross_entropy, &statistics)
     }
 }
 
@@ -140,16 +134,25 @@ impl Gradients {
         }
     }
 
-    /// By weight, where the loss is finite.
-    fn finish(mut self, model: &Model, loss_nats: f64) -> Result<Option<Vec<Tensor>>> {
-        if !loss_nats.is_finite() {
-            return Ok(None);
-        }
+    /// With the loss and the heads' statistics, which are read only now: on a device of its own the
+    /// whole batch has been asked for before anything of it is waited for.
+    fn finish(
+        mut self,
+        model: &Model,
+        cross_entropy: &Tensor,
+        statistics: &[Tensor],
+    ) -> Result<BatchGradients> {
         let of = |weight: &super::Weight| match self.0.remove(&weight.variable.id()) {
             Some(gradient) => Ok(gradient),
             // Only a cut in the model's gradients can cause it.
             None => bail!("{} has no gradient", weight.name),
         };
-        model.weights.iter().map(of).collect::<Result<_>>().map(Some)
+        let gradients = model.weights.iter().map(of).collect::<Result<_>>()?;
+        let loss_nats = cross_entropy.to_dtype(DType::F64)?.to_scalar::<f64>()?;
+        Ok(BatchGradients {
+            loss_nats,
+            heads: HeadStatistics::of_layers(statistics)?,
+            gradients: loss_nats.is_finite().then_some(gradients),
+        })
     }
 }

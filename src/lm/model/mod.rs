@@ -14,7 +14,7 @@ mod pytorch_tests;
 mod session;
 mod shape;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 pub use forward::{Forward, HeadStatistics};
 pub(super) use gradients::BatchGradients;
@@ -25,12 +25,12 @@ pub use shape::ModelShape;
 use std::collections::HashMap;
 use std::path::Path;
 
-use candle_core::{Result, Tensor};
+use candle_core::{Result, Tensor, Var};
 
-use super::LmError;
 use super::operators::power_iteration;
 use super::tensor_file::{self, Named, TensorFile};
 use super::weights::{self, SingularVector, Weight};
+use super::{Device, LmError};
 use crate::blas::single_threaded_blas;
 use decoder::{Decoder, Tensors};
 
@@ -100,6 +100,32 @@ impl Model {
         Ok(Self { shape, weights, vectors, decoder, frozen })
     }
 
+    /// The same model on another device.
+    ///
+    /// # Errors
+    /// A device that this build or machine does not have, or too little memory there.
+    pub fn on(self, device: Device) -> std::result::Result<Self, LmError> {
+        let device = device.open()?;
+        if self.device().same_device(&device) {
+            return Ok(self);
+        }
+        let moved = |weight: Weight| -> Result<Weight> {
+            let variable = Var::from_tensor(&weight.variable.to_device(&device)?)?;
+            Ok(Weight { variable, ..weight })
+        };
+        let weights = self.weights.into_iter().map(moved).collect::<Result<_>>()?;
+        let vectors = self
+            .vectors
+            .into_iter()
+            .map(|tracked| Ok(SingularVector { vector: moved(tracked.vector)?, ..tracked }));
+        Self::with_weights(self.shape, weights, vectors.collect::<Result<_>>()?)
+    }
+
+    /// Where the weights are.
+    pub(super) fn device(&self) -> &candle_core::Device {
+        self.weights[0].variable.device()
+    }
+
     /// Writes the weights as safetensors, whole or not at all: `token_embedding` (V, C),
     /// `position_embedding` (context, C), for each layer `layers.N.attention.` `norm` (C), `query`,
     /// `key`, `value`, `output` (C, C) and `layers.N.mlp.` `norm` (C), `input` (C, 4C), `output`
@@ -163,9 +189,9 @@ impl Model {
     }
 
     /// A weight by name.
-    fn matrix(&self, name: &str) -> Result<&Tensor> {
+    fn matrix(&self, name: &str) -> Result<&Var> {
         match self.weights.iter().find(|weight| weight.name == name) {
-            Some(weight) => Ok(weight.variable.as_tensor()),
+            Some(weight) => Ok(&weight.variable),
             None => candle_core::bail!("the model has no weight {name}"),
         }
     }

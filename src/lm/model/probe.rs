@@ -1,6 +1,6 @@
 //! A trained model's queries and keys, to hold its logits against those that a fit needs.
 
-use candle_core::{Device, Tensor};
+use candle_core::{DType, Device, Tensor};
 use ndarray::{Array2, s};
 
 use super::{LmError, Model};
@@ -79,6 +79,6 @@ impl Model {
 /// Head `head` of a (1, T, H, D) tensor.
 fn one_head(x: &Tensor, head: usize) -> Result<Array2<f32>, LmError> {
     let (_, t, _, d) = x.dims4()?;
-    let data = x.narrow(2, head, 1)?.flatten_all()?.to_vec1::<f32>()?;
+    let data = x.narrow(2, head, 1)?.flatten_all()?.to_dtype(DType::F32)?.to_vec1::<f32>()?;
     Ok(Array2::from_shape_vec((t, d), data).map_err(candle_core::Error::wrap)?)
 }

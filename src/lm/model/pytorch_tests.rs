@@ -82,6 +82,7 @@ fn the_gradients_of_every_arm_are_those_of_pytorch() {
             _ => stored_gradients(&mut stored, case, &definition),
         };
         assert_eq!(expected.len(), model.weights.len() + 1, "{settings:?}");
+        let loss = loss.to_scalar::<f64>().unwrap();
         let off = (loss - f64::from(expected["loss"][0])).abs();
         assert!(off < 2e-6 * loss, "{settings:?}: loss differs by {off:e}");
         let size = |x: &[f32]| x.iter().fold(0.0f32, |size, x| size.max(x.abs()));

@@ -1,6 +1,6 @@
 //! One sequence read token by token, with what attention still needs of its past.
 
-use candle_core::{Device, Result, Tensor};
+use candle_core::{DType, Device, Result, Tensor};
 use ndarray::{Array1, ArrayView2};
 use rayon::prelude::*;
 
@@ -89,11 +89,11 @@ impl Session<'_> {
         let mut x = self.decoder.embed(&ids, first)?;
         for (block, caches) in self.decoder.blocks.iter().zip(&mut self.caches) {
             let [q, k, v] = block.heads_of(&x, (1, time), first)?;
-            keep(caches, &k, &v)?;
+            keep(caches, &k.to_dtype(DType::F32)?, &v.to_dtype(DType::F32)?)?;
             let attended = if first == 0 {
                 attention(&q, &k, &v, &block.heads)?.0
             } else {
-                attend(caches, &q, &block.heads)?
+                attend(caches, &q.to_dtype(DType::F32)?, &block.heads)?.to_dtype(q.dtype())?
             };
             x = block.after_attention(&x, &attended)?;
         }

@@ -1,7 +1,7 @@
 //! What a model is made of.
 
 use crate::lm::definition::require;
-use crate::lm::{LmError, Positions, Stabiliser, TrainDefinition};
+use crate::lm::{Dtype, LmError, Positions, Stabiliser, TrainDefinition};
 use crate::target::HeadKind;
 
 /// A model's sizes and parts: all that its weights' names and shapes, and what is computed from
@@ -24,6 +24,8 @@ pub struct ModelShape {
     pub sigma_reparam: bool,
     /// The bound c of the attention logits c tanh(z/c): [`Stabiliser::Softcap`].
     pub softcap: Option<f32>,
+    /// The arithmetic of products and attention.
+    pub dtype: Dtype,
 }
 
 impl ModelShape {
@@ -39,6 +41,7 @@ impl ModelShape {
             qk_norm: definition.has(Stabiliser::QkNorm),
             sigma_reparam: definition.has(Stabiliser::SigmaReparam),
             softcap: definition.has(Stabiliser::Softcap).then_some(softcap),
+            dtype: definition.dtype,
         }
     }
 

@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::*;
-use crate::lm::Positions;
+use crate::lm::{Dtype, Positions};
 use crate::target::HeadKind;
 
 fn shape() -> ModelShape {
@@ -20,11 +20,12 @@ fn shape() -> ModelShape {
         qk_norm: false,
         sigma_reparam: false,
         softcap: None,
+        dtype: Dtype::Float32,
     }
 }
 
 /// A model of each kind of part.
-fn every_kind() -> Vec<Model> {
+pub(in crate::lm) fn every_kind() -> Vec<Model> {
     let shape = shape();
     let shapes = [
         shape.clone(),
@@ -48,7 +49,7 @@ fn small() -> Model {
     Model::new(shape(), 0.02, 7).unwrap()
 }
 
-fn text(model: &Model) -> (Tensor, Tensor) {
+pub(in crate::lm) fn text(model: &Model) -> (Tensor, Tensor) {
     let (b, t, v) = (3, model.shape.context, model.shape.vocabulary_size as u32);
     let tokens = |shift: u32| (0..(b * t) as u32).map(|i| (i * i + shift) % v).collect();
     (
@@ -177,6 +178,34 @@ fn reads_back(model: &Model) {
 }
 
 #[test]
+fn in_bfloat16_gradients_are_rounded_and_point_where_those_of_float32_do() {
+    for model in every_kind() {
+        let shape = ModelShape { dtype: Dtype::Bfloat16, ..model.shape.clone() };
+        let rounded = Model::new(shape, 0.02, 7).unwrap();
+        let (ids, targets) = text(&model);
+        let of = |model: &Model| {
+            let found = model.gradients(&ids, &targets, 0.0, false).unwrap();
+            let flat = |x: Tensor| x.flatten_all().unwrap().to_vec1::<f32>().unwrap();
+            (found.loss_nats, found.gradients.unwrap().into_iter().map(flat).collect::<Vec<_>>())
+        };
+        let ((exact_loss, exact), (loss, found)) = (of(&model), of(&rounded));
+        assert!((loss - exact_loss).abs() < 2e-3 * exact_loss, "{loss}, not {exact_loss}");
+        for (weight, (exact, found)) in model.weights.iter().zip(exact.iter().zip(&found)) {
+            // What is normalised afterwards does not depend on a factor: its gradient is noise.
+            if model.shape.qk_norm && weight.name.ends_with(".gain") {
+                continue;
+            }
+            let dot = |a: &[f32], b: &[f32]| -> f64 {
+                a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+            };
+            let cosine = dot(exact, found) / (dot(exact, exact) * dot(found, found)).sqrt();
+            assert!(cosine > 0.99, "{:?}: {} at a cosine of {cosine}", rounded.shape, weight.name);
+            assert_ne!(exact, found, "{:?}: {} is not rounded", rounded.shape, weight.name);
+        }
+    }
+}
+
+#[test]
 fn probed_queries_and_keys_give_the_logits_that_were_measured() {
     for model in every_kind() {
         probe_agrees(&model);
@@ -186,7 +215,7 @@ fn probed_queries_and_keys_give_the_logits_that_were_measured() {
 fn probe_agrees(model: &Model) {
     let (ids, _) = text(model);
     let first = ids.narrow(0, 0, 1).unwrap();
-    let measured = model.predict(&first).unwrap().heads;
+    let measured = model.predict(&first).unwrap().heads().unwrap();
     let tokens = first.flatten_all().unwrap().to_vec1::<u32>().unwrap();
     let probes = model.probe(&tokens).unwrap();
     assert_eq!(probes.len(), 2 * 3);
@@ -226,11 +255,11 @@ fn heads_above_the_threshold_are_clipped_to_it_and_no_others() {
         weight.inplace_op1(&super::clip::ScaleHeads(&[1.0, 25.0, 1.0])).unwrap();
     }
     let (ids, _) = text(&model);
-    let before = model.predict(&ids).unwrap().heads;
+    let before = model.predict(&ids).unwrap().heads().unwrap();
     let threshold = f64::from(before[1][1].max_logit) / 3.0;
     assert!(threshold > 2.0 * f64::from(before[1][0].max_logit), "{before:?}");
     model.clip_queries_and_keys(&before, threshold).unwrap();
-    let after = model.predict(&ids).unwrap().heads;
+    let after = model.predict(&ids).unwrap().heads().unwrap();
     let off = (f64::from(after[1][1].max_logit) / threshold - 1.0).abs();
     assert!(off < 1e-5, "{after:?} with a threshold of {threshold}");
     for (layer, head) in [(0, 0), (0, 1), (0, 2), (1, 0), (1, 2)] {

@@ -10,6 +10,10 @@ use super::{CHUNK_ROWS, elements, with_elements};
 /// # Errors
 /// An id of V or more.
 pub(in crate::lm) fn embed(token: &Tensor, ids: &Tensor) -> Result<Tensor> {
+    #[cfg(feature = "cuda")]
+    if token.device().is_cuda() {
+        return crate::lm::cuda::embed(token, ids);
+    }
     token.apply_op2(ids, Embedding)
 }
 
@@ -18,6 +22,12 @@ pub(in crate::lm) fn embed(token: &Tensor, ids: &Tensor) -> Result<Tensor> {
 /// # Errors
 /// T above the positions there are.
 pub(in crate::lm) fn add_positions(x: &Tensor, position: &Tensor, time: usize) -> Result<Tensor> {
+    #[cfg(feature = "cuda")]
+    if x.device().is_cuda() {
+        let (rows, c) = x.dims2()?;
+        let sequences = x.reshape((rows / time, time, c))?;
+        return sequences.broadcast_add(&position.narrow(0, 0, time)?)?.reshape((rows, c));
+    }
     x.contiguous()?.apply_op2(position, Positions { time })
 }
 

@@ -1,6 +1,6 @@
 //! Layer normalisation with a gain and no bias.
 
-use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor, bail};
+use candle_core::{CpuStorage, CustomOp2, DType, Layout, Result, Shape, Tensor, bail};
 use rayon::prelude::*;
 
 use super::{CHUNK_ROWS, elements, with_elements};
@@ -9,9 +9,14 @@ use crate::lm::simd;
 /// Added to a row's variance, as GPT-2 does.
 const EPSILON: f32 = 1e-5;
 
-/// yₙ = gain ∘ (xₙ − mean xₙ) / √(var xₙ + 10⁻⁵) for x of shape (N, C) and a gain of shape (C).
-pub(in crate::lm) fn layer_norm(x: &Tensor, gain: &Tensor) -> Result<Tensor> {
-    x.contiguous()?.apply_op2(gain, LayerNorm)
+/// yₙ = gain ∘ (xₙ − mean xₙ) / √(var xₙ + 10⁻⁵) for x of shape (N, C) and a gain of shape (C), rounded
+/// to `dtype`.
+pub(in crate::lm) fn layer_norm(x: &Tensor, gain: &Tensor, dtype: DType) -> Result<Tensor> {
+    #[cfg(feature = "cuda")]
+    if x.device().is_cuda() {
+        return crate::lm::cuda::layer_norm(x, gain, dtype);
+    }
+    x.to_dtype(DType::F32)?.contiguous()?.apply_op2(gain, LayerNorm)?.to_dtype(dtype)
 }
 
 struct LayerNorm;
@@ -129,7 +134,7 @@ mod tests {
         let gain = Var::from_vec(wave(c, 1.0), c, &device).unwrap();
         let weights = Tensor::from_vec(wave(n * c, 2.0), (n, c), &device).unwrap();
 
-        let ours = layer_norm(&x, &gain).unwrap();
+        let ours = layer_norm(&x, &gain, DType::F32).unwrap();
         let centred = x.broadcast_sub(&x.mean_keepdim(D::Minus1).unwrap()).unwrap();
         let variance = centred.sqr().unwrap().mean_keepdim(D::Minus1).unwrap();
         let deviation = (variance + 1e-5).unwrap().sqrt().unwrap();

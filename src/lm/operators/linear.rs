@@ -5,7 +5,7 @@ use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 use rayon::prelude::*;
 
-use super::{elements, matrix, with_elements};
+use super::{elements, in_float32, matrix, with_elements};
 
 /// Rows of an output that one task computes at most.
 const TASK_ROWS: usize = 256;
@@ -32,7 +32,11 @@ pub(in crate::lm) enum Stored {
 /// The tensor library's own product gives the same; this one runs on OpenBLAS, whose kernels use
 /// the widest vectors that the processor has, and it cuts work by shape alone.
 pub(in crate::lm) fn linear(x: &Tensor, weight: &Tensor, stored: Stored) -> Result<Tensor> {
-    x.contiguous()?.apply_op2(weight, Linear { stored })
+    #[cfg(feature = "cuda")]
+    if x.device().is_cuda() {
+        return crate::lm::cuda::linear(x, weight, stored);
+    }
+    in_float32([x, weight], |[x, weight]| x.contiguous()?.apply_op2(&weight, Linear { stored }))
 }
 
 struct Linear {

@@ -8,7 +8,7 @@ use ndarray::linalg::general_mat_mul;
 use rayon::prelude::*;
 
 use super::linear::{task_size, weight_gradient};
-use super::{elements, matrix, with_elements};
+use super::{elements, in_float32, matrix, with_elements};
 use crate::lm::simd;
 
 /// Rows that one task handles at most: their hidden layer stays in the second-level cache.
@@ -19,8 +19,14 @@ const TASK_ROWS: usize = 256;
 /// One operator in place of three: of the hidden layer, the widest of a block, no gradient is ever
 /// added to zeros, and what the backward pass needs of it is kept once.
 pub(in crate::lm) fn mlp(x: &Tensor, input: &Tensor, output: &Tensor) -> Result<Tensor> {
-    let hidden = Arc::new(OnceLock::new());
-    x.contiguous()?.apply_op3(&input.contiguous()?, &output.contiguous()?, Mlp { hidden })
+    #[cfg(feature = "cuda")]
+    if x.device().is_cuda() {
+        return crate::lm::cuda::mlp(x, input, output);
+    }
+    in_float32([x, input, output], |[x, input, output]| {
+        let hidden = Arc::new(OnceLock::new());
+        x.contiguous()?.apply_op3(&input.contiguous()?, &output.contiguous()?, Mlp { hidden })
+    })
 }
 
 struct Mlp {

@@ -1,4 +1,4 @@
-//! Differentiable operators of the language model on the CPU, each with its own backward.
+//! Differentiable operators of the language model, each with its own backward; here on the CPU.
 //!
 //! The tensor library's fast layer norm cuts gradients without a word, its embedding backward is
 //! slow at a small d_model, and its GELU keeps a dozen intermediate tensors; these do the same
@@ -21,7 +21,7 @@ pub(super) use output_loss::output_loss;
 pub(super) use rotation::{Rotation, rotate};
 pub(super) use spectral::{power_iteration, spectrally_normalised};
 
-use candle_core::{CpuStorage, Layout, Result, Storage, Tensor, WithDType, bail};
+use candle_core::{CpuStorage, DType, Layout, Result, Storage, Tensor, WithDType, bail};
 use ndarray::ArrayView2;
 
 /// Rows that one task handles, and that one partial sum covers.
@@ -49,6 +49,20 @@ pub(super) fn with_elements<T: WithDType, R>(
         Storage::Cpu(storage) => f(elements(storage, layout)?),
         _ => bail!("this operator runs on the CPU only"),
     }
+}
+
+/// What `f` gives in float32 for inputs that may be bfloat16, rounded to the dtype of the first; so are
+/// the gradients that come back, each to its input's. Float32 passes as it is.
+pub(super) fn in_float32<const N: usize>(
+    inputs: [&Tensor; N],
+    f: impl FnOnce([Tensor; N]) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let dtype = inputs[0].dtype();
+    let mut widened = inputs.map(Tensor::clone);
+    for input in &mut widened {
+        *input = input.to_dtype(DType::F32)?;
+    }
+    f(widened)?.to_dtype(dtype)
 }
 
 /// Row-major elements as a matrix.

@@ -7,7 +7,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Tensor, bail};
+use candle_core::{CpuStorage, CustomOp3, DType, Layout, Result, Shape, Tensor, bail};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 use rayon::prelude::*;
@@ -24,7 +24,7 @@ const TASK_SYMBOLS: usize = 1024;
 
 /// With z = hidden · embeddingᵀ for a hidden state (N, C) and an embedding (V, C), and targets (N) of
 /// uint32: the objective, mean over rows of log Z − z(target) + `z_loss` · (log Z)² with
-/// Z = Σ e^z, and the first two terms alone, the cross-entropy in nats.
+/// Z = Σ e^z, and the first two terms alone, the cross-entropy in nats, without a gradient.
 ///
 /// # Errors
 /// A number of targets other than N, or a target of V or more.
@@ -33,13 +33,21 @@ pub(in crate::lm) fn output_loss(
     embedding: &Tensor,
     targets: &Tensor,
     z_loss: f64,
-) -> Result<(Tensor, f64)> {
+) -> Result<(Tensor, Tensor)> {
+    #[cfg(feature = "cuda")]
+    if hidden.device().is_cuda() {
+        return crate::lm::cuda::output_loss(hidden, embedding, targets, z_loss);
+    }
     let found = Arc::new(OnceLock::new());
     let wanted = hidden.track_op() || embedding.track_op();
     let operator = OutputLoss { z_loss, wanted, found: found.clone() };
-    let objective = hidden.contiguous()?.apply_op3(embedding, targets, operator)?;
+    // The objective is not rounded.
+    let hidden = hidden.to_dtype(DType::F32)?.contiguous()?;
+    let objective = hidden.apply_op3(&embedding.to_dtype(DType::F32)?, targets, operator)?;
     match found.get() {
-        Some(Found { cross_entropy, .. }) => Ok((objective, *cross_entropy)),
+        Some(Found { cross_entropy, .. }) => {
+            Ok((objective, Tensor::new(*cross_entropy, &candle_core::Device::Cpu)?))
+        }
         None => bail!("output loss: the forward pass left no loss"),
     }
 }
@@ -256,6 +264,7 @@ mod tests {
         let targets = Tensor::from_vec(targets, n, &device).unwrap();
         for z_loss in [0.0, 0.3] {
             let (objective, loss) = output_loss(&hidden, &embedding, &targets, z_loss).unwrap();
+            let loss = loss.to_scalar::<f64>().unwrap();
             let logits = hidden.matmul(&embedding.t().unwrap()).unwrap();
             let log_z = logits.log_sum_exp(D::Minus1).unwrap();
             let hit = logits.gather(&targets.unsqueeze(1).unwrap(), 1).unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, bail};
 use rayon::prelude::*;
 
-use super::{CHUNK_ROWS, elements, with_elements};
+use super::{CHUNK_ROWS, elements, in_float32, with_elements};
 
 /// The base of the angles.
 const BASE: f64 = 10_000.0;
@@ -17,6 +17,8 @@ pub(in crate::lm) struct Rotation {
     d_head: usize,
     /// (cos θ, sin θ), by position and pair.
     turns: Vec<[f32; 2]>,
+    #[cfg(feature = "cuda")]
+    on_device: std::sync::OnceLock<Tensor>,
 }
 
 impl Rotation {
@@ -27,7 +29,24 @@ impl Rotation {
             [angle.cos() as f32, angle.sin() as f32]
         };
         let turns = (0..positions).flat_map(|at| (0..d_head / 2).map(move |pair| turn(at, pair)));
-        Arc::new(Self { positions, d_head, turns: turns.collect() })
+        Arc::new(Self {
+            positions,
+            d_head,
+            turns: turns.collect(),
+            #[cfg(feature = "cuda")]
+            on_device: std::sync::OnceLock::new(),
+        })
+    }
+
+    /// The turns, (positions, D/2, 2), on a device, where they are kept.
+    #[cfg(feature = "cuda")]
+    fn on(&self, device: &candle_core::Device) -> Result<Tensor> {
+        if let Some(turns) = self.on_device.get() {
+            return Ok(turns.clone());
+        }
+        let shape = (self.positions, self.d_head / 2, 2);
+        let turns = Tensor::from_slice(self.turns.as_flattened(), shape, device)?;
+        Ok(self.on_device.get_or_init(|| turns).clone())
     }
 
     /// Turns the rows of (B, T, H, D) elements, of which the first of a sequence is at position
@@ -55,7 +74,11 @@ impl Rotation {
 /// turned by the angles of its position: (x, y) → (x cos θ − y sin θ, x sin θ + y cos θ). The gradient
 /// turns back, by −θ.
 pub(in crate::lm) fn rotate(x: &Tensor, rotation: &Arc<Rotation>, first: usize) -> Result<Tensor> {
-    x.contiguous()?.apply_op1(Rotate { rotation: rotation.clone(), first })
+    #[cfg(feature = "cuda")]
+    if x.device().is_cuda() {
+        return crate::lm::cuda::rotate(x, &rotation.on(x.device())?, first);
+    }
+    in_float32([x], |[x]| x.contiguous()?.apply_op1(Rotate { rotation: rotation.clone(), first }))
 }
 
 struct Rotate {

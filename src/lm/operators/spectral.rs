@@ -16,11 +16,19 @@ pub(in crate::lm) fn spectrally_normalised(
     gain: &Tensor,
     vector: &Tensor,
 ) -> Result<Tensor> {
+    #[cfg(feature = "cuda")]
+    if weight.device().is_cuda() {
+        return crate::lm::cuda::spectrally_normalised(weight, gain, vector);
+    }
     weight.apply_op3(gain, vector, Spectral)
 }
 
 /// v ← WᵀWv / ‖WᵀWv‖, in place. A matrix of zeros leaves v as it is.
 pub(in crate::lm) fn power_iteration(weight: &Tensor, vector: &Var) -> Result<()> {
+    #[cfg(feature = "cuda")]
+    if weight.device().is_cuda() {
+        return crate::lm::cuda::power_iteration(weight, vector);
+    }
     let (_, outputs) = weight.dims2()?;
     let next = with_elements::<f32, _>(weight, |weight| {
         with_elements::<f32, _>(vector, |v| {

@@ -18,8 +18,8 @@ use super::optimiser::AdamW;
 use super::schedule::learning_rate;
 use super::tensor_file::{self, TensorFile};
 use super::{
-    Corpus, EvalRecord, HeadRecord, HeadStatistics, LmError, Model, ModelShape, Outcome, Recorder,
-    Split, Stabiliser, StepRecord, TrainDefinition, TrainSummary,
+    Corpus, Device, EvalRecord, HeadRecord, HeadStatistics, LmError, Model, ModelShape, Outcome,
+    Recorder, Split, Stabiliser, StepRecord, TrainDefinition, TrainSummary,
 };
 
 /// The generator's stream that windows of text come from; weights come from stream 0, so two arms
@@ -52,12 +52,16 @@ impl<'a> Trainer<'a> {
     /// A run at its start.
     ///
     /// # Errors
-    /// A value that its key cannot take.
-    pub fn new(definition: &'a TrainDefinition, corpus: &'a Corpus) -> Result<Self, LmError> {
+    /// A value that its key cannot take, or a device that is not there.
+    pub fn new(
+        definition: &'a TrainDefinition,
+        corpus: &'a Corpus,
+        device: Device,
+    ) -> Result<Self, LmError> {
         definition.check()?;
         let shape = ModelShape::new(definition, corpus.vocabulary.size());
-        let model = Model::new(shape, definition.initial_deviation, definition.seed)?;
-        let optimiser = AdamW::new(definition, model.weights());
+        let model = Model::new(shape, definition.initial_deviation, definition.seed)?.on(device)?;
+        let optimiser = AdamW::new(definition, model.weights())?;
         let mut windows = ChaCha8Rng::seed_from_u64(definition.seed);
         windows.set_stream(WINDOW_STREAM);
         Ok(Self {
@@ -83,15 +87,16 @@ impl<'a> Trainer<'a> {
     pub fn resume(
         definition: &'a TrainDefinition,
         corpus: &'a Corpus,
+        device: Device,
         path: &Path,
     ) -> Result<Self, LmError> {
         let mut file = TensorFile::read(path)?;
-        let mut trainer = Self::new(definition, corpus)?;
+        let mut trainer = Self::new(definition, corpus, device)?;
         trainer.steps = file.note(STEPS)?;
         trainer.diverged = file.note(DIVERGED)?;
         trainer.earlier_s = file.note(WALL_TIME)?;
         trainer.windows.set_word_pos(file.note(WINDOW_POSITION)?);
-        trainer.model = Model::from_file(trainer.model.shape().clone(), &mut file)?;
+        trainer.model = Model::from_file(trainer.model.shape().clone(), &mut file)?.on(device)?;
         let weights = trainer.model.weights();
         trainer.optimiser = AdamW::from_file(definition, weights, trainer.steps, &mut file)?;
         Ok(trainer)
@@ -239,7 +244,7 @@ impl<'a> Trainer<'a> {
         let text = self.corpus.split(Split::Train);
         let last = text.len() - context;
         let starts: Vec<usize> = (0..size).map(|_| self.windows.random_range(0..last)).collect();
-        let (inputs, targets) = batch(text, &starts, context)?;
+        let (inputs, targets) = batch(text, &starts, context, self.model.device())?;
         let z_loss =
             if self.definition.has(Stabiliser::ZLoss) { self.definition.z_loss } else { 0.0 };
         Ok(self.model.gradients(&inputs, &targets, z_loss, recompute)?)

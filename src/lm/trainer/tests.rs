@@ -3,7 +3,7 @@
 use std::io;
 
 use super::*;
-use crate::lm::{Arm, SyntheticCorpus};
+use crate::lm::{Arm, Dtype, SyntheticCorpus};
 
 fn tiny() -> TrainDefinition {
     TrainDefinition {
@@ -45,7 +45,7 @@ impl Recorder for Kept {
 fn run(definition: &TrainDefinition) -> (TrainSummary, Kept) {
     let corpus = Corpus::synthetic(definition).unwrap();
     let mut kept = Kept::default();
-    let mut trainer = Trainer::new(definition, &corpus).unwrap();
+    let mut trainer = Trainer::new(definition, &corpus, Device::Cpu).unwrap();
     let summary = trainer.run(&mut kept, &AtomicBool::new(false)).unwrap();
     (summary, kept)
 }
@@ -148,12 +148,12 @@ fn a_diverged_run_that_is_resumed_takes_no_step() {
     let definition = TrainDefinition { diverged_above: 1.0, warmup_steps: 3, ..tiny() };
     let corpus = Corpus::synthetic(&definition).unwrap();
     let never = AtomicBool::new(false);
-    let mut trainer = Trainer::new(&definition, &corpus).unwrap();
+    let mut trainer = Trainer::new(&definition, &corpus, Device::Cpu).unwrap();
     let ended = trainer.run(&mut (), &never).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("checkpoint.safetensors");
     trainer.save(&path).unwrap();
-    let mut resumed = Trainer::resume(&definition, &corpus, &path).unwrap();
+    let mut resumed = Trainer::resume(&definition, &corpus, Device::Cpu, &path).unwrap();
     let summary = resumed.run(&mut (), &never).unwrap();
     assert_eq!((summary.outcome, summary.steps), (ended.outcome, 4));
 }
@@ -162,7 +162,7 @@ fn a_diverged_run_that_is_resumed_takes_no_step() {
 fn a_run_that_is_asked_to_stop_says_so() {
     let definition = tiny();
     let corpus = Corpus::synthetic(&definition).unwrap();
-    let mut trainer = Trainer::new(&definition, &corpus).unwrap();
+    let mut trainer = Trainer::new(&definition, &corpus, Device::Cpu).unwrap();
     let summary = trainer.run(&mut (), &AtomicBool::new(true)).unwrap();
     assert_eq!((summary.outcome, summary.steps), (Outcome::Stopped, 0));
 }
@@ -177,7 +177,7 @@ fn a_record_that_cannot_be_kept_ends_the_run() {
     }
     let definition = tiny();
     let corpus = Corpus::synthetic(&definition).unwrap();
-    let mut trainer = Trainer::new(&definition, &corpus).unwrap();
+    let mut trainer = Trainer::new(&definition, &corpus, Device::Cpu).unwrap();
     let error = trainer.run(&mut Full, &AtomicBool::new(false)).unwrap_err();
     assert!(matches!(error, LmError::Recorder(_)), "{error}");
 }
@@ -194,26 +194,32 @@ fn the_run_does_not_depend_on_the_number_of_threads() {
 
 #[test]
 fn a_resumed_run_is_the_same_run() {
-    for arm in [Arm::Mhsa, Arm::SigmaReparam] {
-        resumes(arm);
+    for (arm, dtype) in [
+        (Arm::Mhsa, Dtype::Float32),
+        (Arm::SigmaReparam, Dtype::Float32),
+        (Arm::Ls, Dtype::Bfloat16),
+    ] {
+        resumes(arm, dtype);
     }
 }
 
-fn resumes(arm: Arm) {
+fn resumes(arm: Arm, dtype: Dtype) {
     struct At5(std::path::PathBuf);
     impl Recorder for At5 {
         fn checkpoint(&mut self, trainer: &Trainer) -> Result<(), LmError> {
             if trainer.steps() == 5 { trainer.save(&self.0) } else { Ok(()) }
         }
     }
-    let definition = TrainDefinition { arm, checkpoint_every: 5, ..tiny() };
+    let definition = TrainDefinition { arm, dtype, checkpoint_every: 5, ..tiny() };
     let corpus = Corpus::synthetic(&definition).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("checkpoint.safetensors");
     let never = AtomicBool::new(false);
-    let whole =
-        Trainer::new(&definition, &corpus).unwrap().run(&mut At5(path.clone()), &never).unwrap();
-    let mut resumed = Trainer::resume(&definition, &corpus, &path).unwrap();
+    let whole = Trainer::new(&definition, &corpus, Device::Cpu)
+        .unwrap()
+        .run(&mut At5(path.clone()), &never)
+        .unwrap();
+    let mut resumed = Trainer::resume(&definition, &corpus, Device::Cpu, &path).unwrap();
     assert_eq!(resumed.steps(), 5);
     let mut kept = Kept::default();
     let summary = resumed.run(&mut kept, &never).unwrap();
@@ -223,7 +229,7 @@ fn resumes(arm: Arm) {
     assert!(summary.wall_time_s > kept.steps[0].wall_time_s);
 
     resumed.model().save(&path).unwrap();
-    let Err(error) = Trainer::resume(&definition, &corpus, &path) else {
+    let Err(error) = Trainer::resume(&definition, &corpus, Device::Cpu, &path) else {
         panic!("weights alone were taken for a checkpoint")
     };
     assert!(error.to_string().contains("not a checkpoint"), "{error}");
@@ -234,6 +240,20 @@ fn bits(kept: &Kept) -> Vec<u64> {
     let steps = kept.steps.iter().flat_map(|step| [step.loss_nats, step.grad_norm]);
     let heads = kept.heads.iter().flat_map(|head| [head.max_logit, head.entropy_nats]);
     steps.chain(heads).map(f64::to_bits).collect()
+}
+
+#[test]
+fn a_run_in_bfloat16_learns_as_one_in_float32_does() {
+    let definition = TrainDefinition { steps: 40, ..tiny() };
+    let (_, exact) = run(&definition);
+    let (_, rounded) = run(&TrainDefinition { dtype: Dtype::Bfloat16, ..definition });
+    assert!(bits(&exact) != bits(&rounded), "nothing was rounded");
+    let [first, last] = [0, 39].map(|at| exact.steps[at].loss_nats);
+    assert!(last < first - 0.5, "{first} to {last}: too little is learned to compare");
+    for (exact, rounded) in exact.steps.iter().zip(&rounded.steps) {
+        let off = (exact.loss_nats - rounded.loss_nats).abs();
+        assert!(off < 0.02, "{exact:?} against {rounded:?}");
+    }
 }
 
 #[test]

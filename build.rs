@@ -1,0 +1,43 @@
+//! Compiles the CUDA kernels to PTX where the feature `cuda` asks for them; otherwise there is nothing
+//! to do.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const KERNELS: &str = "src/lm/cuda/kernels";
+const UNITS: [&str; 2] = ["attention", "rows"];
+/// Ampere: the first with bfloat16 products. The driver compiles PTX on for later ones.
+const ARCHITECTURE: &str = "compute_80";
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    if env::var_os("CARGO_FEATURE_CUDA").is_none() {
+        return;
+    }
+    println!("cargo::rerun-if-changed={KERNELS}");
+    for variable in ["CUDA_HOME", "PATH", "NVCC_CCBIN"] {
+        println!("cargo::rerun-if-env-changed={variable}");
+    }
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    for unit in UNITS {
+        compile(unit, &out);
+    }
+}
+
+fn compile(unit: &str, out: &Path) {
+    let nvcc = match env::var_os("CUDA_HOME") {
+        Some(home) => Path::new(&home).join("bin").join("nvcc"),
+        None => "nvcc".into(),
+    };
+    let ran = Command::new(&nvcc)
+        .args(["--ptx", "-O3", "-std=c++17", "-arch", ARCHITECTURE, "-o"])
+        .arg(out.join(unit).with_extension("ptx"))
+        .arg(Path::new(KERNELS).join(unit).with_extension("cu"))
+        .status();
+    match ran {
+        Ok(status) if status.success() => {}
+        Ok(status) => panic!("{} failed on {unit}.cu: {status}", nvcc.display()),
+        Err(e) => panic!("the feature `cuda` needs nvcc; {}: {e}", nvcc.display()),
+    }
+}

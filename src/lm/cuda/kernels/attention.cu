@@ -1,0 +1,116 @@
+// Causal multi-head attention, each head over all earlier columns or over a window of them, and
+// what its logits did on the way. Tensors have shape (B, T, H, D); row t of head h sees the columns
+// max(0, t − windows[h] + 1)..=t. Logits are z = scale q·k, or c tanh(z/c) with a softcap c > 0.
+//
+// Rows are cut into blocks that leave one log-sum-exp a row, from which the backward pass rebuilds
+// the probabilities; no T × T array is ever built. Sums go in a fixed order, but for dq: blocks of
+// columns add to it atomically, in whatever order they run.
+#include "attention_bf16.cuh"
+#include "attention_f32.cuh"
+
+// grid (⌈T/64⌉, B·H), THREADS threads, for a d_head of at most DP.
+#define ATTENTION(T, NAME, DP)                                                                     \
+    KERNEL(THREADS)                                                                                \
+    attention_forward_##NAME##_##DP(const T* q, const T* k, const T* v, T* output,                 \
+                                    float* log_sum_exp, float* partials, const int* windows,       \
+                                    int /*batch*/, int time, int heads, int d_head, float scale,   \
+                                    float softcap) {                                               \
+        attention_forward<DP>(q, k, v, output, log_sum_exp, partials, windows, time, heads,        \
+                              d_head, scale, softcap);                                             \
+    }                                                                                              \
+    KERNEL(THREADS)                                                                                \
+    attention_backward_##NAME##_##DP(const T* q, const T* k, const T* v, const T* gradient,        \
+                                     const float* log_sum_exp, const float* delta, float* dq,      \
+                                     T* dk, T* dv, const int* windows, int /*batch*/, int time,    \
+                                     int heads, int d_head, float scale, float softcap) {          \
+        attention_backward<DP>(q, k, v, gradient, log_sum_exp, delta, dq, dk, dv, windows, time,   \
+                               heads, d_head, scale, softcap);                                     \
+    }
+
+ATTENTION(float, f32, 16)
+ATTENTION(float, f32, 32)
+ATTENTION(float, f32, 64)
+ATTENTION(float, f32, 96)
+ATTENTION(float, f32, 128)
+ATTENTION(bf16, bf16, 16)
+ATTENTION(bf16, bf16, 32)
+ATTENTION(bf16, bf16, 64)
+ATTENTION(bf16, bf16, 96)
+ATTENTION(bf16, bf16, 128)
+
+// Each head's max z, min z and mean entropy from the blocks' partials (H, count, 3). A block of
+// THREADS threads a head; the order of the additions depends on nothing but `count`.
+KERNEL(THREADS)
+attention_statistics(const float* partials, float* statistics, int heads, int count, float rows) {
+    SHARED(float, found, 3 * THREADS);
+    for (int head = blockIdx.x; head < heads; head += gridDim.x) {
+        const float* of_head = partials + 3 * static_cast<size_t>(head) * count;
+        float high = -INFINITY, low = INFINITY, entropy = 0.0f;
+        for (int i = threadIdx.x; i < count; i += THREADS) {
+            high = fmaxf(high, of_head[3 * static_cast<size_t>(i)]);
+            low = fminf(low, of_head[3 * static_cast<size_t>(i) + 1]);
+            entropy += of_head[3 * static_cast<size_t>(i) + 2];
+        }
+        found[threadIdx.x] = high;
+        found[THREADS + threadIdx.x] = low;
+        found[2 * THREADS + threadIdx.x] = entropy;
+        block_barrier();
+        if (threadIdx.x == 0) {
+            for (int i = 1; i < THREADS; ++i) {
+                high = fmaxf(high, found[i]);
+                low = fminf(low, found[THREADS + i]);
+                entropy += found[2 * THREADS + i];
+            }
+            statistics[3 * head] = high;
+            statistics[3 * head + 1] = low;
+            statistics[3 * head + 2] = entropy / rows;
+        }
+        block_barrier();
+    }
+}
+
+// delta = Σ output ∘ gradient over each row of each head. A warp a row, whole warps, any grid.
+template <class T>
+DEVICE void attention_delta(const T* output, const T* gradient, float* delta, int batch, int time,
+                            int heads, int d_head) {
+    const int lane = threadIdx.x % 32, warps = blockDim.x / 32;
+    const long long rows = static_cast<long long>(batch) * time * heads;
+    const bool pairs =
+        d_head % 2 == 0 && is_aligned(output, 2 * sizeof(T)) && is_aligned(gradient, 2 * sizeof(T));
+    for (long long row = static_cast<long long>(blockIdx.x) * warps + threadIdx.x / 32; row < rows;
+         row += static_cast<long long>(gridDim.x) * warps) {
+        const T* x = output + row * d_head;
+        const T* g = gradient + row * d_head;
+        float sum = 0.0f;
+        if (pairs) {
+            for (int channel = 2 * lane; channel < d_head; channel += 64) {
+                float a[2], b[2];
+                load(a, x + channel);
+                load(b, g + channel);
+                sum += a[0] * b[0] + a[1] * b[1];
+            }
+        } else {
+            for (int channel = lane; channel < d_head; channel += 32) {
+                sum += to_float(x[channel]) * to_float(g[channel]);
+            }
+        }
+        sum = lanes_sum(sum);
+        if (lane == 0) {
+            // From (B, T, H) to (B, H, T).
+            const long long token = row / heads, sequence = token / time;
+            delta[(sequence * heads + row % heads) * time + token % time] = sum;
+        }
+    }
+}
+
+KERNEL(1024)
+attention_delta_f32(const float* output, const float* gradient, float* delta, int batch, int time,
+                    int heads, int d_head) {
+    attention_delta(output, gradient, delta, batch, time, heads, d_head);
+}
+
+KERNEL(1024)
+attention_delta_bf16(const bf16* output, const bf16* gradient, float* delta, int batch, int time,
+                     int heads, int d_head) {
+    attention_delta(output, gradient, delta, batch, time, heads, d_head);
+}

@@ -1,0 +1,133 @@
+// What the attention kernels of both element types share.
+#pragma once
+
+#include "device.cuh"
+
+constexpr int THREADS = 128;
+// Rows of a forward block and columns of a backward one.
+constexpr int BLOCK = 64;
+// A logit that no row sees. Finite, so that no difference of two is NaN.
+constexpr float HIDDEN = -1e30f;
+
+// One head of one sequence in a tensor of shape (B, T, H, D).
+struct Head {
+    int time;
+    int d_head;
+    // Elements from one row to the next.
+    size_t stride;
+    // Of its first element in the tensor.
+    size_t start;
+    // Of its first row in an array of shape (B, H, T).
+    size_t row_start;
+    // Columns that a row sees, itself the last, at most T.
+    int window;
+    float scale;
+    float softcap;
+    // 1/c; of no meaning without a softcap.
+    float inverse_cap;
+
+    DEVICE Head(const int* windows, int time, int heads, int d_head, float scale, float softcap)
+        : time(time), d_head(d_head), stride(static_cast<size_t>(heads) * d_head), scale(scale),
+          softcap(softcap), inverse_cap(1.0f / softcap) {
+        const int index = blockIdx.y % heads;
+        const size_t sequence = blockIdx.y / heads;
+        start = sequence * time * stride + static_cast<size_t>(index) * d_head;
+        row_start = static_cast<size_t>(blockIdx.y) * time;
+        window = minimum(windows[index], time);
+    }
+
+    DEVICE bool sees(int row, int column) const {
+        return column <= row && column > row - window && row < time;
+    }
+
+    // dy/dz where capped(z) = y.
+    DEVICE float cap_slope(float y) const {
+        const float tanh = y * inverse_cap;
+        return 1.0f - tanh * tanh;
+    }
+
+    // Whether each row of first..first + rows sees all of the columns, and whether any sees any.
+    DEVICE bool all_seen(int row, int rows, int column, int columns) const {
+        return row + rows <= time && column + columns - 1 <= row &&
+               column > row + rows - 1 - window;
+    }
+    DEVICE bool any_seen(int row, int rows, int column, int columns) const {
+        return row < time && column <= row + rows - 1 && column + columns - 1 > row - window;
+    }
+
+    // c tanh(z/c), by tanh x = 1 − 2/(1 + e²ˣ), whose error is one of float32 times c.
+    DEVICE float capped(float z) const {
+        const float power = exp2_fast(z * (2.0f * LOG2_E * inverse_cap));
+        return softcap * (1.0f - divide_fast(2.0f, 1.0f + power));
+    }
+};
+
+// Online softmax of one row (Milakov and Gimelshein 2018, arXiv 1805.02867), with what its entropy
+// needs. The sums are of this lane's columns, the maximum of all.
+struct RunningSoftmax {
+    float max = HIDDEN;
+    float sum = 0.0f;
+    // Σ p (y − max) in units of ln 2, p = e^(y − max).
+    float moment = 0.0f;
+
+    // Goes over to a new maximum; returns the factor of all that was summed under the old one.
+    DEVICE float raise(float seen) {
+        const float next = fmaxf(max, seen);
+        const float change = (max - next) * LOG2_E;
+        const float factor = exp2_fast(change);
+        moment = factor * (moment + change * sum);
+        sum *= factor;
+        max = next;
+        return factor;
+    }
+
+    // What is subtracted from logits; anything finite will do for a row that saw nothing yet.
+    DEVICE float origin() const { return max > HIDDEN ? max : 0.0f; }
+
+    DEVICE float add(float power) {
+        const float p = exp2_fast(power);
+        sum += p;
+        moment += p * power;
+        return p;
+    }
+
+    // Sums over the WIDTH lanes of a row.
+    template <int WIDTH> DEVICE void gather() {
+        sum = lanes_sum<WIDTH>(sum);
+        moment = lanes_sum<WIDTH>(moment);
+    }
+
+    // Only a row outside the sequence has a sum of 0.
+    DEVICE float inverse() const { return sum > 0.0f ? 1.0f / sum : 0.0f; }
+    DEVICE float log_sum_exp() const { return max + logf(sum); }
+    DEVICE float entropy() const { return logf(sum) - LN_2 * moment / sum; }
+};
+
+// The extremes and entropies of a block's rows, from each thread's own.
+DEVICE void write_partials(float* partials, int row_block, int heads, float high, float low,
+                           float entropy) {
+    SHARED(float, measured, 3 * (THREADS / 32));
+    high = lanes_max(high);
+    low = lanes_min(low);
+    entropy = lanes_sum(entropy);
+    const int warp = threadIdx.x / 32;
+    if (threadIdx.x % 32 == 0) {
+        measured[3 * warp] = high;
+        measured[3 * warp + 1] = low;
+        measured[3 * warp + 2] = entropy;
+    }
+    block_barrier();
+    if (threadIdx.x == 0) {
+        for (int other = 1; other < THREADS / 32; ++other) {
+            high = fmaxf(high, measured[3 * other]);
+            low = fminf(low, measured[3 * other + 1]);
+            entropy += measured[3 * other + 2];
+        }
+        const size_t blocks = static_cast<size_t>(gridDim.y / heads) * gridDim.x;
+        const size_t block = blockIdx.y / heads * gridDim.x + row_block;
+        float* to = partials + 3 * (blockIdx.y % heads * blocks + block);
+        to[0] = high;
+        to[1] = low;
+        to[2] = entropy;
+    }
+}

@@ -1,0 +1,167 @@
+//! Running a kernel on the storage of tensors.
+
+use candle_core::backend::BackendDevice;
+use candle_core::cuda::cudarc::driver::{DevicePtr, LaunchConfig, PushKernelArg};
+use candle_core::cuda::{CudaDType, CudaStorageSlice, WrapErr};
+use candle_core::{
+    CudaDevice, CudaStorage, DType, Device, Layout, Result, Shape, Storage, Tensor, bail,
+};
+
+/// One file of kernels, compiled with the crate.
+#[derive(Clone, Copy)]
+pub(super) struct Kernels {
+    name: &'static str,
+    ptx: &'static str,
+}
+
+pub(super) const ATTENTION: Kernels =
+    Kernels { name: "attention", ptx: include_str!(concat!(env!("OUT_DIR"), "/attention.ptx")) };
+pub(super) const ROWS: Kernels =
+    Kernels { name: "rows", ptx: include_str!(concat!(env!("OUT_DIR"), "/rows.ptx")) };
+
+/// What a kernel takes.
+#[derive(Clone, Copy)]
+pub(super) enum Argument {
+    /// The first element of a contiguous tensor.
+    Pointer(u64),
+    Int(i32),
+    Long(i64),
+    Float(f32),
+}
+
+impl Argument {
+    /// A size, which a kernel takes as a 32-bit number.
+    pub(super) fn size(size: usize) -> Result<Self> {
+        match i32::try_from(size) {
+            Ok(size) => Ok(Self::Int(size)),
+            Err(_) => bail!("a size of {size} is too large for a kernel"),
+        }
+    }
+
+    /// A number of elements.
+    pub(super) fn count(count: usize) -> Self {
+        Self::Long(count as i64)
+    }
+
+    /// The storage of a tensor that an operator gets.
+    pub(super) fn storage(storage: &CudaStorage, layout: &Layout) -> Result<Self> {
+        let Some((start, _)) = layout.contiguous_offsets() else {
+            bail!("a tensor of shape {:?} is not contiguous", layout.shape());
+        };
+        fn address<T: CudaDType>(storage: &CudaStorage, start: usize) -> Result<u64> {
+            let stream = storage.device.cuda_stream();
+            let (first, _guard) = storage.as_cuda_slice::<T>()?.device_ptr(&stream);
+            Ok(first + (start * size_of::<T>()) as u64)
+        }
+        let address = match &storage.slice {
+            CudaStorageSlice::F32(_) => address::<f32>(storage, start)?,
+            CudaStorageSlice::BF16(_) => address::<half::bf16>(storage, start)?,
+            CudaStorageSlice::U32(_) => address::<u32>(storage, start)?,
+            _ => bail!("a kernel takes float32, bfloat16 or uint32"),
+        };
+        Ok(Self::Pointer(address))
+    }
+
+    /// A contiguous tensor.
+    pub(super) fn tensor(tensor: &Tensor) -> Result<Self> {
+        let (storage, layout) = tensor.storage_and_layout();
+        match &*storage {
+            Storage::Cuda(storage) => Self::storage(storage, layout),
+            _ => bail!("a kernel takes tensors on its device"),
+        }
+    }
+}
+
+/// Blocks in x and y, threads in a block, and bytes of dynamic shared memory.
+#[derive(Clone, Copy)]
+pub(super) struct Grid {
+    pub(super) blocks: [usize; 2],
+    pub(super) threads: u32,
+    pub(super) shared_bytes: usize,
+}
+
+impl Grid {
+    /// So many blocks of so many threads.
+    pub(super) fn of(blocks: usize, threads: u32) -> Self {
+        Self { blocks: [blocks, 1], threads, shared_bytes: 0 }
+    }
+
+    /// For kernels that stride over `count` elements.
+    pub(super) fn elements(count: usize) -> Self {
+        Self::of(count.div_ceil(1024).clamp(1, 4096), 256)
+    }
+}
+
+/// Queues a kernel.
+pub(super) fn launch(
+    device: &CudaDevice,
+    kernels: Kernels,
+    name: &str,
+    grid: Grid,
+    arguments: &[Argument],
+) -> Result<()> {
+    let function = device.get_or_load_custom_func(name, kernels.name, kernels.ptx)?;
+    let mut builder = function.builder();
+    for argument in arguments {
+        match argument {
+            Argument::Pointer(x) => builder.arg(x),
+            Argument::Int(x) => builder.arg(x),
+            Argument::Long(x) => builder.arg(x),
+            Argument::Float(x) => builder.arg(x),
+        };
+    }
+    let [x, y] = grid.blocks;
+    let configuration = LaunchConfig {
+        grid_dim: (x as u32, y as u32, 1),
+        block_dim: (grid.threads, 1, 1),
+        shared_mem_bytes: grid.shared_bytes as u32,
+    };
+    // SAFETY: every caller passes what the kernel's signature asks for, with tensors of the sizes that
+    // it names; all work goes to one stream, so storage outlives what was queued on it.
+    unsafe { builder.launch(configuration) }.w()?;
+    Ok(())
+}
+
+/// The device of a tensor.
+pub(super) fn device_of(tensor: &Tensor) -> Result<&CudaDevice> {
+    match tensor.device() {
+        Device::Cuda(device) => Ok(device),
+        _ => bail!("a tensor is not on the GPU"),
+    }
+}
+
+/// A tensor whose every element the next kernel writes.
+pub(super) fn unwritten(
+    shape: impl Into<Shape>,
+    dtype: DType,
+    device: &CudaDevice,
+) -> Result<Tensor> {
+    // SAFETY: as said; nothing reads it before.
+    unsafe { Tensor::empty(shape, dtype, &Device::Cuda(device.clone())) }
+}
+
+/// As [`unwritten`], for an operator's result.
+pub(super) fn unwritten_storage(
+    shape: &Shape,
+    dtype: DType,
+    device: &CudaDevice,
+) -> Result<(CudaStorage, Argument)> {
+    // SAFETY: as said; nothing reads it before.
+    let storage = unsafe { device.alloc_uninit(shape, dtype)? };
+    let pointer = Argument::storage(&storage, &Layout::contiguous(shape))?;
+    Ok((storage, pointer))
+}
+
+/// A kernel's name for one dtype.
+pub(super) fn named(name: &str, dtype: DType) -> Result<String> {
+    Ok(format!("{name}_{}", suffix(dtype)?))
+}
+
+/// How kernels' names end.
+pub(super) fn suffix(dtype: DType) -> Result<&'static str> {
+    match dtype {
+        DType::F32 => Ok("f32"),
+        DType::BF16 => Ok("bf16"),
+        other => bail!("kernels are for float32 and bfloat16, not {other:?}"),
+    }
+}

@@ -1,0 +1,61 @@
+//! AdamW's update and the gradient's norm.
+
+use candle_core::{DType, Result, Tensor, Var};
+
+use super::launch::{Argument, Grid, ROWS, device_of, launch};
+use crate::lm::optimiser::Update;
+
+/// One weight's running moments.
+pub(in crate::lm) struct DeviceMoments {
+    first: Tensor,
+    second: Tensor,
+}
+
+impl DeviceMoments {
+    /// Those that `first` and `second` hold, put beside a weight.
+    pub(in crate::lm) fn beside(weight: &Var, first: Vec<f32>, second: Vec<f32>) -> Result<Self> {
+        let tensor = |data: Vec<f32>| Tensor::from_vec(data, weight.shape(), weight.device());
+        Ok(Self { first: tensor(first)?, second: tensor(second)? })
+    }
+
+    /// Both, back on the host.
+    pub(in crate::lm) fn to_host(&self) -> Result<[Vec<f32>; 2]> {
+        let host = |tensor: &Tensor| tensor.flatten_all()?.to_vec1();
+        Ok([host(&self.first)?, host(&self.second)?])
+    }
+
+    /// Moves the weight and these, in one pass.
+    pub(in crate::lm) fn update(
+        &self,
+        weight: &Var,
+        gradient: &Tensor,
+        update: &Update,
+    ) -> Result<()> {
+        let gradient = gradient.contiguous()?;
+        let count = weight.elem_count();
+        let [beta_1, beta_2] = update.betas;
+        let arguments = [
+            Argument::tensor(weight)?,
+            Argument::tensor(&gradient)?,
+            Argument::tensor(&self.first)?,
+            Argument::tensor(&self.second)?,
+            Argument::count(count),
+            Argument::Float(update.gradient_scale),
+            Argument::Float(beta_1),
+            Argument::Float(beta_2),
+            Argument::Float(update.keep),
+            Argument::Float(update.rate),
+            Argument::Float(update.second_scale),
+        ];
+        launch(device_of(weight)?, ROWS, "adamw", Grid::elements(count), &arguments)
+    }
+}
+
+/// Σ g² over all gradients.
+pub(in crate::lm) fn squared_norm(gradients: &[Tensor]) -> Result<f64> {
+    let squares = gradients
+        .iter()
+        .map(|g| g.sqr()?.sum_all()?.to_dtype(DType::F64))
+        .collect::<Result<Vec<_>>>()?;
+    Tensor::stack(&squares, 0)?.sum_all()?.to_scalar()
+}
