@@ -123,7 +123,7 @@ impl Sum {
         let (inputs, targets) = batch(text, starts, length, model.device())?;
         let loss = model.predict(&inputs)?.loss(&targets)?;
         let tokens = (starts.len() * length) as u64;
-        self.loss_nats += f64::from(loss.to_scalar::<f32>()?) * tokens as f64;
+        self.loss_nats += loss * tokens as f64;
         self.tokens += tokens;
         for start in starts {
             let predicted = text.range(start + 1..start + 1 + length);
@@ -180,7 +180,7 @@ mod tests {
             let (inputs, targets) =
                 batch(Tokens::from(&document[..]), &[from], length, &Device::Cpu).unwrap();
             let loss = model.predict(&inputs).unwrap().loss(&targets).unwrap();
-            f64::from(loss.to_scalar::<f32>().unwrap()) * length as f64
+            loss * length as f64
         };
         let sum = loss(0, 4) + loss(4, 4) + loss(8, 3);
         for batch_size in [1, 8] {

@@ -166,7 +166,7 @@ fn squared_norm(gradients: &[Tensor]) -> Result<f64> {
     let of_one = |g: &[f32]| g.iter().map(|&g| f64::from(g) * f64::from(g)).sum();
     let squares = gradients
         .par_iter()
-        .map(|gradient| with_elements::<f32, _>(gradient, |g| Ok(of_one(g))))
+        .map(|gradient| with_elements([gradient], |[g]| Ok(of_one(g))))
         .collect::<Result<Vec<f64>>>()?;
     Ok(squares.into_iter().sum())
 }

@@ -17,7 +17,7 @@ Examples:
   rank-study bench attention --layout 6xglobal --context 2048 --threads 2
   rank-study bench attention --layout global+5xlocal:50 --context 8192 --json
 
-Queries, keys and values are normal, the output's gradient is 1 everywhere.")]
+Queries, keys, values and the output's gradient are normal.")]
 pub(super) struct AttentionBench {
     /// The heads
     #[arg(long, default_value = "6xglobal")]

@@ -1,29 +1,31 @@
 //! The operator by itself, on random inputs: what a benchmark times.
 
-use candle_core::{Tensor, Var};
+use candle_core::Tensor;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::{Heads, attention};
+use super::{Attended, Heads, attention};
 use crate::blas::single_threaded_blas;
 use crate::lm::definition::require;
+use crate::lm::operators::Pullback;
 use crate::lm::{Device, Dtype, LmError};
 use crate::target::Layout;
 
 /// Causal attention of one layer, softmax(QKᵀ/√D) V for each head of a layout, with standard normal
-/// queries, keys and values, (B, T, H, D) each.
+/// queries, keys, values and gradient of the output, (B, T, H, D) each.
 pub struct AttentionEvaluator {
     heads: Heads,
-    q: Var,
-    k: Var,
-    v: Var,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    gradient: Tensor,
 }
 
 /// A forward pass, and what its backward pass needs.
 pub struct AttentionPass<'a> {
-    evaluator: &'a AttentionEvaluator,
-    output: Tensor,
+    gradient: &'a Tensor,
+    pullback: Pullback<3>,
 }
 
 impl AttentionEvaluator {
@@ -47,12 +49,13 @@ impl AttentionEvaluator {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut normal = || {
             let data: Vec<f32> = (0..count).map(|_| StandardNormal.sample(&mut rng)).collect();
-            Var::from_vec(data, shape, &candle_core::Device::Cpu)
+            Tensor::from_vec(data, shape, &candle_core::Device::Cpu)
         };
         Ok(Self {
             q: normal()?,
             k: normal()?,
             v: normal()?,
+            gradient: normal()?,
             heads: Heads { kinds: layout.heads().into(), softcap },
         })
     }
@@ -63,8 +66,14 @@ impl AttentionEvaluator {
     /// A device that this build or machine does not have.
     pub fn on(self, device: Device, dtype: Dtype) -> Result<Self, LmError> {
         let device = device.open()?;
-        let moved = |x: Var| Var::from_tensor(&x.to_dtype(dtype.of_tensors())?.to_device(&device)?);
-        Ok(Self { heads: self.heads, q: moved(self.q)?, k: moved(self.k)?, v: moved(self.v)? })
+        let moved = |x: Tensor| x.to_dtype(dtype.of_tensors())?.to_device(&device);
+        Ok(Self {
+            q: moved(self.q)?,
+            k: moved(self.k)?,
+            v: moved(self.v)?,
+            gradient: moved(self.gradient)?,
+            ..self
+        })
     }
 
     /// One forward pass, to its end.
@@ -72,27 +81,21 @@ impl AttentionEvaluator {
     /// # Errors
     /// Of the tensor library only.
     pub fn forward(&self) -> Result<AttentionPass<'_>, LmError> {
-        let (output, _) = attention(&self.q, &self.k, &self.v, &self.heads)?;
+        let Self { q, k, v, gradient, heads } = self;
+        let Attended { output, pullback, .. } = attention(q, k, v, heads)?;
         output.device().synchronize()?;
-        Ok(AttentionPass { evaluator: self, output })
+        Ok(AttentionPass { gradient, pullback })
     }
 }
 
 impl AttentionPass<'_> {
-    /// The backward pass, to its end: the gradients of queries, keys and values for one of the output
-    /// that is 1 everywhere.
+    /// The backward pass, to its end: the gradients of queries, keys and values.
     ///
     /// # Errors
     /// Of the tensor library only.
-    pub fn backward(&self) -> Result<[Tensor; 3], LmError> {
-        let AttentionEvaluator { q, k, v, .. } = self.evaluator;
-        let mut found = self.output.backward()?;
-        match (found.remove(q), found.remove(k), found.remove(v)) {
-            (Some(dq), Some(dk), Some(dv)) => {
-                dq.device().synchronize()?;
-                Ok([dq, dk, dv])
-            }
-            _ => Err(candle_core::Error::Msg("attention gave no gradient".into()).into()),
-        }
+    pub fn backward(self) -> Result<[Tensor; 3], LmError> {
+        let gradients = (self.pullback)(self.gradient)?;
+        gradients[0].device().synchronize()?;
+        Ok(gradients)
     }
 }

@@ -1,4 +1,4 @@
-//! Causal multi-head attention on the CPU as one differentiable operator, with each head global or
+//! Causal multi-head attention on the CPU as one operator, with each head global or
 //! local and its logits measured on the way.
 //!
 //! The work goes in blocks: some rows against only the columns that they see, so a local head
@@ -20,12 +20,12 @@ mod tests;
 
 pub use evaluator::{AttentionEvaluator, AttentionPass};
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Tensor, bail};
+use candle_core::{Result, Shape, Tensor, bail};
 
 use super::model::HeadStatistics;
-use super::operators::{elements, in_float32, with_elements};
+use super::operators::{Pullback, float32, like, with_elements};
 use crate::target::HeadKind;
 pub(super) use head::Dimensions;
 
@@ -49,38 +49,48 @@ impl Heads {
     }
 }
 
+/// What attention gives.
+pub(super) struct Attended {
+    /// (B, T, H, D), in the dtype of the queries.
+    pub(super) output: Tensor,
+    /// Each head's statistics over the whole batch, (H, 3) of float32, for
+    /// [`HeadStatistics::of_layers`]: its largest and smallest logit before the softcap, since those are what
+    /// grows, and its entropy after it.
+    pub(super) statistics: Tensor,
+    /// To the gradients of queries, keys and values.
+    pub(super) pullback: Pullback<3>,
+}
+
 /// Softmax(Z) V with Z = QKᵀ/√D, or c tanh(QKᵀ/(c√D)) with a softcap, for every head over the
 /// columns that it sees: causal for a global head, the last w for a local one.
 ///
 /// `q`, `k` and `v` have shape (B, T, H, D): (B·T, H·D) activations as a projection leaves them, so
-/// that heads are strided views and nothing is transposed. Returns the output in the same shape and
-/// dtype, and each head's statistics over the whole batch, (H, 3) of float32, for
-/// [`HeadStatistics::of_layers`]: its largest and smallest logit before the softcap, since those are
-/// what grows, and its entropy after it.
+/// that heads are strided views and nothing is transposed.
 ///
 /// # Errors
 /// Shapes that differ, or a number of heads other than that of `heads`.
-pub(super) fn attention(
-    q: &Tensor,
-    k: &Tensor,
-    v: &Tensor,
-    heads: &Heads,
-) -> Result<(Tensor, Tensor)> {
+pub(super) fn attention(q: &Tensor, k: &Tensor, v: &Tensor, heads: &Heads) -> Result<Attended> {
     #[cfg(feature = "cuda")]
     if q.device().is_cuda() {
         return super::cuda::attention(q, k, v, heads);
     }
-    let found = Arc::new(OnceLock::new());
-    let operator = Attention { heads: heads.clone(), found: found.clone() };
-    let output = in_float32([q, k, v], |[q, k, v]| {
-        q.contiguous()?.apply_op3(&k.contiguous()?, &v.contiguous()?, operator)
+    let dimensions = heads.dimensions(q.shape(), k.shape(), v.shape())?;
+    let (exact, found) = with_elements([&float32(q)?, &float32(k)?, &float32(v)?], |[q, k, v]| {
+        Ok(forward::forward(q, k, v, dimensions, heads))
     })?;
-    match found.get() {
-        Some(Found { statistics, .. }) => {
-            Ok((output, HeadStatistics::to_tensor(statistics, q.device())?))
-        }
-        None => bail!("attention: the forward pass left no statistics"),
-    }
+    let exact = Tensor::from_vec(exact, q.shape(), q.device())?;
+    let output = exact.to_dtype(q.dtype())?;
+    let statistics = HeadStatistics::to_tensor(&found.statistics, q.device())?;
+    let ([q, k, v], heads) = ([q, k, v].map(Tensor::clone), heads.clone());
+    let pullback = move |gradient: &Tensor| {
+        let all = [&float32(&q)?, &float32(&k)?, &float32(&v)?, &exact, &float32(gradient)?];
+        let [dq, dk, dv] = with_elements(all, |[q, k, v, output, gradient]| {
+            let arguments = backward::Arguments { q, k, v, output, gradient };
+            Ok(backward::backward(&arguments, &found.log_sum_exp, dimensions, &heads))
+        })?;
+        Ok([like(dq, &q)?, like(dk, &k)?, like(dv, &v)?])
+    };
+    Ok(Attended { output, statistics, pullback: Box::new(pullback) })
 }
 
 /// What the forward pass learns beside its output.
@@ -89,67 +99,4 @@ struct Found {
     log_sum_exp: Vec<f32>,
     /// One entry a head.
     statistics: Vec<HeadStatistics>,
-}
-
-struct Attention {
-    heads: Heads,
-    found: Arc<OnceLock<Found>>,
-}
-
-impl CustomOp3 for Attention {
-    fn name(&self) -> &'static str {
-        "attention"
-    }
-
-    fn cpu_fwd(
-        &self,
-        q: &CpuStorage,
-        q_layout: &Layout,
-        k: &CpuStorage,
-        k_layout: &Layout,
-        v: &CpuStorage,
-        v_layout: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
-        let dimensions =
-            self.heads.dimensions(q_layout.shape(), k_layout.shape(), v_layout.shape())?;
-        let (output, found) = forward::forward(
-            elements(q, q_layout)?,
-            elements(k, k_layout)?,
-            elements(v, v_layout)?,
-            dimensions,
-            &self.heads,
-        );
-        // Only a first run fills the cell; a second one would find the same.
-        let _ = self.found.set(found);
-        Ok((CpuStorage::F32(output), q_layout.shape().clone()))
-    }
-
-    fn bwd(
-        &self,
-        q: &Tensor,
-        k: &Tensor,
-        v: &Tensor,
-        output: &Tensor,
-        gradient: &Tensor,
-    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
-        let Some(found) = self.found.get() else {
-            bail!("attention: backward without a forward pass");
-        };
-        let dimensions = self.heads.dimensions(q.shape(), k.shape(), v.shape())?;
-        let [dq, dk, dv] = with_elements(q, |q| {
-            with_elements(k, |k| {
-                with_elements(v, |v| {
-                    with_elements(output, |output| {
-                        with_elements(gradient, |gradient| {
-                            let arguments = backward::Arguments { q, k, v, output, gradient };
-                            let sums = &found.log_sum_exp;
-                            Ok(backward::backward(&arguments, sums, dimensions, &self.heads))
-                        })
-                    })
-                })
-            })
-        })?;
-        let tensor = |x: Vec<f32>| Tensor::from_vec(x, q.shape(), q.device()).map(Some);
-        Ok((tensor(dq)?, tensor(dk)?, tensor(dv)?))
-    }
 }

@@ -5,9 +5,10 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::{Heads, attention, reference};
+use super::{Attended, Heads, attention, reference};
 use crate::blas::single_threaded_blas;
 use crate::lm::model::HeadStatistics;
+use crate::lm::operators::largest_difference;
 use crate::target::HeadKind::{self, Global, Local};
 
 fn normal(rng: &mut impl Rng, shape: (usize, usize, usize, usize), scale: f32) -> Var {
@@ -21,10 +22,6 @@ fn normal(rng: &mut impl Rng, shape: (usize, usize, usize, usize), scale: f32) -
     Var::from_vec(data, shape, &Device::Cpu).unwrap()
 }
 
-fn largest_difference(a: &Tensor, b: &Tensor) -> f32 {
-    (a - b).unwrap().abs().unwrap().flatten_all().unwrap().max(0).unwrap().to_scalar().unwrap()
-}
-
 /// Output, gradients and statistics of the operator and of the reference, over one shape.
 fn compare(heads: &Heads, (batch, time, d_head): (usize, usize, usize), rng: &mut impl Rng) {
     let shape = (batch, time, heads.kinds.len(), d_head);
@@ -32,24 +29,22 @@ fn compare(heads: &Heads, (batch, time, d_head): (usize, usize, usize), rng: &mu
     let scale = 2.0 / (d_head as f32).powf(0.25) * 8f32.powf(0.25);
     let [q, k] = [normal(rng, shape, scale), normal(rng, shape, scale)];
     let [v, weights] = [normal(rng, shape, 1.0), normal(rng, shape, 1.0)];
-    let (ours, found) = attention(&q, &k, &v, heads).unwrap();
+    let Attended { output: ours, statistics, pullback } = attention(&q, &k, &v, heads).unwrap();
     let (plain, expected) = reference::attention(&q, &k, &v, heads).unwrap();
     let case = format!("{:?}, softcap {:?}, shape {shape:?}", heads.kinds, heads.softcap);
     let off = largest_difference(&ours, &plain);
     assert!(off < 5e-5, "{case}: output differs by {off:e}");
 
-    let gradients = |y: &Tensor| {
-        let loss = (y * weights.as_tensor()).unwrap().sum_all().unwrap();
-        let store = loss.backward().unwrap();
-        [&q, &k, &v].map(|x| store.get(x).unwrap().clone())
-    };
-    let pairs = gradients(&ours).into_iter().zip(gradients(&plain));
-    for (name, (ours, plain)) in ["dq", "dk", "dv"].iter().zip(pairs) {
-        let largest = plain.abs().unwrap().flatten_all().unwrap().max(0).unwrap();
-        let off = largest_difference(&ours, &plain) / largest.to_scalar::<f32>().unwrap().max(1.0);
+    let loss = (&plain * weights.as_tensor()).unwrap().sum_all().unwrap();
+    let store = loss.backward().unwrap();
+    let pairs = pullback(&weights).unwrap().into_iter().zip([&q, &k, &v]);
+    for (name, (ours, x)) in ["dq", "dk", "dv"].iter().zip(pairs) {
+        let plain = store.get(x).unwrap();
+        let largest = largest_difference(plain, &plain.zeros_like().unwrap());
+        let off = largest_difference(&ours, plain) / largest.max(1.0);
         assert!(off < 5e-5, "{case}: {name} differs by {off:e}");
     }
-    let found = HeadStatistics::of_layers(&[found]).unwrap().remove(0);
+    let found = HeadStatistics::of_layers(&[statistics]).unwrap().remove(0);
     for (found, expected) in found.iter().zip(&expected) {
         let off = (found.max_logit - expected.max_logit)
             .abs()
@@ -98,13 +93,10 @@ fn gradients_match_finite_differences() {
     let kinds = heads(&[Global, Local { window: 5 }], Some(2.0));
     let inputs = [(); 3].map(|()| normal(&mut rng, shape, 1.0));
     let weights = normal(&mut rng, shape, 1.0);
-    let loss = |x: [&Tensor; 3]| {
-        let (y, _) = attention(x[0], x[1], x[2], &kinds).unwrap();
-        (y * weights.as_tensor()).unwrap().sum_all().unwrap()
-    };
+    let attended = |x: [&Tensor; 3]| attention(x[0], x[1], x[2], &kinds).unwrap();
     let tensors = [0, 1, 2].map(|i| inputs[i].as_tensor());
-    let store = loss(tensors).backward().unwrap();
-    for which in 0..3 {
+    let gradients = (attended(tensors).pullback)(&weights).unwrap();
+    for (which, gradient) in gradients.iter().enumerate() {
         let direction = normal(&mut rng, shape, 1.0);
         let step = 1e-3;
         let moved = |sign: f64| {
@@ -112,10 +104,10 @@ fn gradients_match_finite_differences() {
                 (tensors[which] + (direction.as_tensor() * (sign * step)).unwrap()).unwrap();
             let mut x = tensors;
             x[which] = &shifted;
-            f64::from(loss(x).to_scalar::<f32>().unwrap())
+            let loss = (attended(x).output * weights.as_tensor()).unwrap().sum_all().unwrap();
+            f64::from(loss.to_scalar::<f32>().unwrap())
         };
         let slope = (moved(1.0) - moved(-1.0)) / (2.0 * step);
-        let gradient = store.get(tensors[which]).unwrap();
         let product = (gradient * direction.as_tensor()).unwrap().sum_all().unwrap();
         let product = f64::from(product.to_scalar::<f32>().unwrap());
         let tolerance = 5e-2 * product.abs().max(1.0);
@@ -134,13 +126,10 @@ fn the_bits_do_not_depend_on_the_number_of_threads() {
     let run = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
-            let (y, _) = attention(&q, &k, &v, &kinds).unwrap();
-            let store = y.sqr().unwrap().sum_all().unwrap().backward().unwrap();
-            let mut bits: Vec<Vec<f32>> = vec![y.flatten_all().unwrap().to_vec1().unwrap()];
-            for x in [&q, &k, &v] {
-                bits.push(store.get(x).unwrap().flatten_all().unwrap().to_vec1().unwrap());
-            }
-            bits
+            let Attended { output, pullback, .. } = attention(&q, &k, &v, &kinds).unwrap();
+            let gradients = pullback(&output).unwrap();
+            let numbers = |x: &Tensor| x.flatten_all().unwrap().to_vec1::<f32>().unwrap();
+            [&output].into_iter().chain(&gradients).map(numbers).collect::<Vec<_>>()
         })
     };
     assert!(run(1) == run(3), "results differ between 1 and 3 threads");

@@ -1,11 +1,8 @@
 //! Running a kernel on the storage of tensors.
 
-use candle_core::backend::BackendDevice;
 use candle_core::cuda::cudarc::driver::{DevicePtr, LaunchConfig, PushKernelArg};
 use candle_core::cuda::{CudaDType, CudaStorageSlice, WrapErr};
-use candle_core::{
-    CudaDevice, CudaStorage, DType, Device, Layout, Result, Shape, Storage, Tensor, bail,
-};
+use candle_core::{CudaDevice, CudaStorage, DType, Device, Result, Shape, Storage, Tensor, bail};
 
 /// One file of kernels, compiled with the crate.
 #[derive(Clone, Copy)]
@@ -43,16 +40,18 @@ impl Argument {
         Self::Long(count as i64)
     }
 
-    /// The storage of a tensor that an operator gets.
-    pub(super) fn storage(storage: &CudaStorage, layout: &Layout) -> Result<Self> {
-        let Some((start, _)) = layout.contiguous_offsets() else {
-            bail!("a tensor of shape {:?} is not contiguous", layout.shape());
-        };
+    /// A contiguous tensor.
+    pub(super) fn tensor(tensor: &Tensor) -> Result<Self> {
         fn address<T: CudaDType>(storage: &CudaStorage, start: usize) -> Result<u64> {
             let stream = storage.device.cuda_stream();
             let (first, _guard) = storage.as_cuda_slice::<T>()?.device_ptr(&stream);
             Ok(first + (start * size_of::<T>()) as u64)
         }
+        let (storage, layout) = tensor.storage_and_layout();
+        let Storage::Cuda(storage) = &*storage else { bail!("a tensor is not on the GPU") };
+        let Some((start, _)) = layout.contiguous_offsets() else {
+            bail!("a tensor of shape {:?} is not contiguous", layout.shape());
+        };
         let address = match &storage.slice {
             CudaStorageSlice::F32(_) => address::<f32>(storage, start)?,
             CudaStorageSlice::BF16(_) => address::<half::bf16>(storage, start)?,
@@ -60,15 +59,6 @@ impl Argument {
             _ => bail!("a kernel takes float32, bfloat16 or uint32"),
         };
         Ok(Self::Pointer(address))
-    }
-
-    /// A contiguous tensor.
-    pub(super) fn tensor(tensor: &Tensor) -> Result<Self> {
-        let (storage, layout) = tensor.storage_and_layout();
-        match &*storage {
-            Storage::Cuda(storage) => Self::storage(storage, layout),
-            _ => bail!("a kernel takes tensors on its device"),
-        }
     }
 }
 
@@ -138,18 +128,6 @@ pub(super) fn unwritten(
 ) -> Result<Tensor> {
     // SAFETY: as said; nothing reads it before.
     unsafe { Tensor::empty(shape, dtype, &Device::Cuda(device.clone())) }
-}
-
-/// As [`unwritten`], for an operator's result.
-pub(super) fn unwritten_storage(
-    shape: &Shape,
-    dtype: DType,
-    device: &CudaDevice,
-) -> Result<(CudaStorage, Argument)> {
-    // SAFETY: as said; nothing reads it before.
-    let storage = unsafe { device.alloc_uninit(shape, dtype)? };
-    let pointer = Argument::storage(&storage, &Layout::contiguous(shape))?;
-    Ok((storage, pointer))
 }
 
 /// A kernel's name for one dtype.

@@ -1,56 +1,153 @@
 //! Operators that go row by row or element by element, and products by cuBLAS.
 
-use std::sync::{Arc, OnceLock};
+use candle_core::{CudaDevice, DType, Result, Tensor, Var, bail};
 
-use candle_core::backend::BackendStorage;
-use candle_core::{
-    CpuStorage, CudaStorage, CustomOp1, CustomOp2, DType, Layout, Result, Shape, Tensor, Var, bail,
-};
-
-use super::launch::{
-    Argument, Grid, ROWS, device_of, launch, named, suffix, unwritten, unwritten_storage,
-};
-use crate::lm::operators::Stored;
+use super::launch::{Argument, Grid, ROWS, device_of, launch, named, suffix, unwritten};
+use crate::lm::operators::{LinearPullback, Pullback};
 
 /// Rows of a layer norm that a block handles at a time: one a warp.
 const NORM_ROWS: usize = 4;
 const NORM_THREADS: u32 = 128;
 /// Blocks among which the gain's gradient is divided, at most.
 const NORM_BLOCKS: usize = 256;
+/// Threads of kernels whose blocks each take a row at a time.
+const ROW_THREADS: u32 = 128;
 
-/// An operator's half that this device does not have.
-fn not_here() -> Result<(CpuStorage, Shape)> {
-    bail!("this operator runs on the GPU only")
+/// A kernel's arguments: tensors, then sizes.
+fn arguments(tensors: &[&Tensor], sizes: &[usize]) -> Result<Vec<Argument>> {
+    let tensors = tensors.iter().copied().map(Argument::tensor);
+    tensors.chain(sizes.iter().copied().map(Argument::size)).collect()
 }
 
 /// As [`crate::lm::operators::linear`].
-pub(in crate::lm) fn linear(x: &Tensor, weight: &Tensor, stored: Stored) -> Result<Tensor> {
-    match stored {
-        Stored::InputsByOutputs => x.matmul(weight),
-        Stored::OutputsByInputs => x.matmul(&weight.t()?),
-    }
+pub(in crate::lm) fn linear(
+    x: &Tensor,
+    weights: &[&Tensor],
+) -> Result<(Vec<Tensor>, LinearPullback)> {
+    let products = weights.iter().map(|weight| x.matmul(weight)).collect::<Result<_>>()?;
+    let (x, weights) = (x.clone(), weights.iter().copied().cloned().collect::<Vec<_>>());
+    let pullback = move |gradients: &[&Tensor]| {
+        let mut dx: Option<Tensor> = None;
+        let mut d_weights = Vec::with_capacity(weights.len());
+        for (weight, gradient) in weights.iter().zip(gradients) {
+            d_weights.push(x.t()?.matmul(gradient)?);
+            let more = gradient.matmul(&weight.t()?)?;
+            dx = Some(match dx {
+                Some(dx) => (dx + more)?,
+                None => more,
+            });
+        }
+        match dx {
+            Some(dx) => Ok((dx, d_weights)),
+            None => bail!("a product with no weights"),
+        }
+    };
+    Ok((products, Box::new(pullback)))
 }
 
 /// As [`crate::lm::operators::mlp`].
-pub(in crate::lm) fn mlp(x: &Tensor, input: &Tensor, output: &Tensor) -> Result<Tensor> {
-    x.matmul(input)?.apply_op1(Gelu)?.matmul(output)
+pub(in crate::lm) fn mlp(
+    x: &Tensor,
+    input: &Tensor,
+    output: &Tensor,
+) -> Result<(Tensor, Pullback<3>)> {
+    let hidden = x.matmul(input)?;
+    let active = unwritten(hidden.shape(), hidden.dtype(), device_of(x)?)?;
+    gelu("gelu_forward", &[&hidden, &active])?;
+    let y = active.matmul(output)?;
+    let [x, input, output] = [x, input, output].map(Tensor::clone);
+    let pullback = move |gradient: &Tensor| {
+        let gradient = gradient.contiguous()?;
+        let d_output = active.t()?.matmul(&gradient)?;
+        let upstream = gradient.matmul(&output.t()?)?;
+        // The activations are not needed any more: their memory takes the hidden layer's gradient.
+        gelu("gelu_backward", &[&hidden, &upstream, &active])?;
+        let d_input = x.t()?.matmul(&active)?;
+        Ok([active.matmul(&input.t()?)?, d_input, d_output])
+    };
+    Ok((y, Box::new(pullback)))
+}
+
+/// A kernel over the elements of tensors of one size.
+fn gelu(kernel: &str, tensors: &[&Tensor]) -> Result<()> {
+    let (count, dtype) = (tensors[0].elem_count(), tensors[0].dtype());
+    let mut arguments = arguments(tensors, &[])?;
+    arguments.push(Argument::count(count));
+    let device = device_of(tensors[0])?;
+    launch(device, ROWS, &named(kernel, dtype)?, Grid::elements(count), &arguments)
 }
 
 /// As [`crate::lm::operators::layer_norm`].
-pub(in crate::lm) fn layer_norm(x: &Tensor, gain: &Tensor, dtype: DType) -> Result<Tensor> {
-    let moments = Arc::new(OnceLock::new());
-    x.contiguous()?.apply_op2(gain, LayerNorm { dtype, moments })
+pub(in crate::lm) fn layer_norm(
+    x: &Tensor,
+    gain: &Tensor,
+    dtype: DType,
+) -> Result<(Tensor, Pullback<2>)> {
+    let (n, c) = x.dims2()?;
+    let device = device_of(x)?.clone();
+    let (x, gain) = (x.contiguous()?, gain.clone());
+    let y = unwritten((n, c), dtype, &device)?;
+    let moments = [(); 2].map(|()| unwritten(n, DType::F32, &device));
+    let [mean, inverse_deviation] = moments;
+    let (mean, inverse_deviation) = (mean?, inverse_deviation?);
+    let kernel = |pass: &str| -> Result<String> {
+        Ok(format!("layer_norm_{pass}_{}_{}", suffix(x.dtype())?, suffix(dtype)?))
+    };
+    let (forward, backward) = (kernel("forward")?, kernel("backward")?);
+    let tensors = arguments(&[&x, &gain, &y, &mean, &inverse_deviation], &[n, c])?;
+    launch(&device, ROWS, &forward, Grid::of(n.div_ceil(NORM_ROWS), NORM_THREADS), &tensors)?;
+    let pullback = move |gradient: &Tensor| {
+        let gradient = gradient.contiguous()?;
+        let blocks = n.div_ceil(NORM_ROWS).min(NORM_BLOCKS);
+        let dx = unwritten((n, c), x.dtype(), &device)?;
+        let partials = unwritten((blocks, c), DType::F32, &device)?;
+        let tensors = [&x, &gain, &mean, &inverse_deviation, &gradient, &dx, &partials];
+        let shared_bytes = NORM_ROWS * c * size_of::<f32>();
+        let grid = Grid { blocks: [blocks, 1], threads: NORM_THREADS, shared_bytes };
+        launch(&device, ROWS, &backward, grid, &arguments(&tensors, &[n, c])?)?;
+        Ok([dx, column_sums(&device, &partials)?])
+    };
+    Ok((y, Box::new(pullback)))
 }
 
-/// As [`crate::lm::operators::embed`]; ids are not checked, the corpus has none above its vocabulary.
-pub(in crate::lm) fn embed(token: &Tensor, ids: &Tensor) -> Result<Tensor> {
-    token.apply_op2(&ids.flatten_all()?, Embedding)
+/// The sum of each column of a matrix.
+fn column_sums(device: &CudaDevice, matrix: &Tensor) -> Result<Tensor> {
+    let (rows, columns) = matrix.dims2()?;
+    let sums = unwritten(columns, DType::F32, device)?;
+    let grid = Grid::of(columns.div_ceil(32), 128);
+    launch(device, ROWS, "column_sums", grid, &arguments(&[matrix, &sums], &[rows, columns])?)?;
+    Ok(sums)
 }
 
-/// Queries or keys (B, T, H, D) turned by the angles of `turns`, (positions, D/2, 2) of cosines and
-/// sines, from position `first` on; the gradient turns back.
-pub(in crate::lm) fn rotate(x: &Tensor, turns: &Tensor, first: usize) -> Result<Tensor> {
-    x.contiguous()?.apply_op1(Rotate { turns: turns.clone(), first })
+/// As [`crate::lm::operators::embed`]; the corpus has no id above its vocabulary.
+pub(in crate::lm) fn embed(token: &Tensor, ids: &Tensor) -> Result<(Tensor, Pullback<1>)> {
+    let ids = ids.flatten_all()?.contiguous()?;
+    let x = token.index_select(&ids, 0)?;
+    let token = token.clone();
+    let pullback = move |gradient: &Tensor| {
+        let (rows, c) = gradient.dims2()?;
+        let gradient = gradient.contiguous()?;
+        let d_token = Tensor::zeros(token.shape(), DType::F32, token.device())?;
+        let tensors = arguments(&[&ids, &gradient, &d_token], &[rows, c])?;
+        let grid = Grid::of(rows, ROW_THREADS);
+        launch(device_of(&token)?, ROWS, "embed_backward", grid, &tensors)?;
+        Ok([d_token])
+    };
+    Ok((x, Box::new(pullback)))
+}
+
+/// (B, T, H, D) turned by the angles of `turns`, (positions, D/2, 2) of cosines and sines, from position
+/// `first` on, forwards where `sign` is 1 and back where it is −1.
+pub(in crate::lm) fn rotate(x: &Tensor, turns: &Tensor, first: usize, sign: f32) -> Result<Tensor> {
+    let (batch, time, heads, d_head) = x.dims4()?;
+    let x = x.contiguous()?;
+    let y = unwritten(x.shape(), x.dtype(), device_of(&x)?)?;
+    let sizes = [first, batch * time, time, heads, d_head];
+    let mut arguments = arguments(&[&x, &y, turns], &sizes)?;
+    arguments.push(Argument::Float(sign));
+    let grid = Grid::of(batch * time, ROW_THREADS);
+    launch(device_of(&x)?, ROWS, &named("rotate", x.dtype())?, grid, &arguments)?;
+    Ok(y)
 }
 
 /// As [`crate::lm::operators::spectrally_normalised`].
@@ -58,16 +155,26 @@ pub(in crate::lm) fn spectrally_normalised(
     weight: &Tensor,
     gain: &Tensor,
     vector: &Tensor,
-) -> Result<Tensor> {
-    let image = weight.matmul(&vector.reshape(((), 1))?)?;
-    let sigma = image.sqr()?.sum_all()?.sqrt()?;
-    weight.broadcast_mul(&gain.broadcast_div(&sigma)?)
+) -> Result<(Tensor, Pullback<2>)> {
+    let column = vector.reshape(((), 1))?;
+    let u = weight.matmul(&column)?;
+    let square = u.sqr()?.sum_all()?.reshape(1)?;
+    let sigma = square.sqrt()?;
+    let scale = (gain / &sigma)?;
+    let scaled = weight.broadcast_mul(&scale)?;
+    let weight = weight.clone();
+    let pullback = move |gradient: &Tensor| {
+        let product = (gradient * &weight)?.sum_all()?.reshape(1)?;
+        let along = u.matmul(&column.t()?)?.broadcast_mul(&(&product / &square)?)?;
+        Ok([(gradient - along)?.broadcast_mul(&scale)?, (product / &sigma)?])
+    };
+    Ok((scaled, Box::new(pullback)))
 }
 
 /// As [`crate::lm::operators::power_iteration`]; a matrix of zeros is not looked for.
 pub(in crate::lm) fn power_iteration(weight: &Tensor, vector: &Var) -> Result<()> {
-    let weight = weight.detach();
-    let next = weight.t()?.matmul(&weight.matmul(&vector.reshape(((), 1))?)?)?.flatten_all()?;
+    let (weight, column) = (weight.detach(), vector.as_detached_tensor().reshape(((), 1))?);
+    let next = weight.t()?.matmul(&weight.matmul(&column)?)?.flatten_all()?;
     let length = next.sqr()?.sum_all()?.sqrt()?;
     vector.set(&next.broadcast_div(&length)?)
 }
@@ -77,247 +184,6 @@ pub(in crate::lm) fn scale_heads(weight: &Var, factors: &[f32]) -> Result<()> {
     let (_, outputs) = weight.dims2()?;
     let d_head = outputs / factors.len();
     let columns = factors.iter().flat_map(|factor| std::iter::repeat_n(*factor, d_head));
-    weight.set(&weight.detach().broadcast_mul(&Tensor::from_iter(columns, weight.device())?)?)
-}
-
-struct LayerNorm {
-    dtype: DType,
-    /// Of each row its mean and 1/√(variance + ε), (N) each.
-    moments: Arc<OnceLock<[Tensor; 2]>>,
-}
-
-impl LayerNorm {
-    fn kernel(&self, pass: &str, x: DType) -> Result<String> {
-        Ok(format!("layer_norm_{pass}_{}_{}", suffix(x)?, suffix(self.dtype)?))
-    }
-}
-
-impl CustomOp2 for LayerNorm {
-    fn name(&self) -> &'static str {
-        "layer-norm"
-    }
-
-    fn cpu_fwd(
-        &self,
-        _x: &CpuStorage,
-        _x_layout: &Layout,
-        _gain: &CpuStorage,
-        _gain_layout: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
-        not_here()
-    }
-
-    fn cuda_fwd(
-        &self,
-        x: &CudaStorage,
-        x_layout: &Layout,
-        gain: &CudaStorage,
-        gain_layout: &Layout,
-    ) -> Result<(CudaStorage, Shape)> {
-        let shape = x_layout.shape();
-        let (n, c) = shape.dims2()?;
-        let device = &x.device;
-        let (y, y_pointer) = unwritten_storage(shape, self.dtype, device)?;
-        let mean = unwritten(n, DType::F32, device)?;
-        let inverse_deviation = unwritten(n, DType::F32, device)?;
-        let arguments = [
-            Argument::storage(x, x_layout)?,
-            Argument::storage(gain, gain_layout)?,
-            y_pointer,
-            Argument::tensor(&mean)?,
-            Argument::tensor(&inverse_deviation)?,
-            Argument::size(n)?,
-            Argument::size(c)?,
-        ];
-        let kernel = self.kernel("forward", x.dtype())?;
-        launch(device, ROWS, &kernel, Grid::of(n.div_ceil(NORM_ROWS), NORM_THREADS), &arguments)?;
-        // Only a first run fills the cell; a second one would find the same.
-        let _ = self.moments.set([mean, inverse_deviation]);
-        Ok((y, shape.clone()))
-    }
-
-    fn bwd(
-        &self,
-        x: &Tensor,
-        gain: &Tensor,
-        _y: &Tensor,
-        gradient: &Tensor,
-    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        let Some([mean, inverse_deviation]) = self.moments.get() else {
-            bail!("layer norm: backward without a forward pass");
-        };
-        let (n, c) = x.dims2()?;
-        let device = device_of(x)?;
-        let gradient = gradient.contiguous()?;
-        let blocks = n.div_ceil(NORM_ROWS).min(NORM_BLOCKS);
-        let dx = unwritten((n, c), x.dtype(), device)?;
-        let partials = unwritten((blocks, c), DType::F32, device)?;
-        let tensors = [x, gain, mean, inverse_deviation, &gradient, &dx, &partials];
-        let mut arguments =
-            tensors.map(Argument::tensor).into_iter().collect::<Result<Vec<_>>>()?;
-        arguments.extend([Argument::size(n)?, Argument::size(c)?]);
-        let shared_bytes = NORM_ROWS * c * size_of::<f32>();
-        let grid = Grid { blocks: [blocks, 1], threads: NORM_THREADS, shared_bytes };
-        launch(device, ROWS, &self.kernel("backward", x.dtype())?, grid, &arguments)?;
-        let d_gain = unwritten(c, DType::F32, device)?;
-        let arguments = [
-            Argument::tensor(&partials)?,
-            Argument::tensor(&d_gain)?,
-            Argument::size(blocks)?,
-            Argument::size(c)?,
-        ];
-        launch(device, ROWS, "column_sums", Grid::of(c.div_ceil(32), 128), &arguments)?;
-        Ok((Some(dx), Some(d_gain)))
-    }
-}
-
-struct Gelu;
-
-impl CustomOp1 for Gelu {
-    fn name(&self) -> &'static str {
-        "gelu"
-    }
-
-    fn cpu_fwd(&self, _x: &CpuStorage, _layout: &Layout) -> Result<(CpuStorage, Shape)> {
-        not_here()
-    }
-
-    fn cuda_fwd(&self, x: &CudaStorage, layout: &Layout) -> Result<(CudaStorage, Shape)> {
-        let shape = layout.shape();
-        let count = shape.elem_count();
-        let (y, y_pointer) = unwritten_storage(shape, x.dtype(), &x.device)?;
-        let arguments = [Argument::storage(x, layout)?, y_pointer, Argument::count(count)];
-        let kernel = named("gelu_forward", x.dtype())?;
-        launch(&x.device, ROWS, &kernel, Grid::elements(count), &arguments)?;
-        Ok((y, shape.clone()))
-    }
-
-    fn bwd(&self, x: &Tensor, _y: &Tensor, gradient: &Tensor) -> Result<Option<Tensor>> {
-        let device = device_of(x)?;
-        let (x, gradient) = (x.contiguous()?, gradient.contiguous()?);
-        let dx = unwritten(x.shape(), x.dtype(), device)?;
-        let count = x.elem_count();
-        let arguments = [
-            Argument::tensor(&x)?,
-            Argument::tensor(&gradient)?,
-            Argument::tensor(&dx)?,
-            Argument::count(count),
-        ];
-        let kernel = named("gelu_backward", x.dtype())?;
-        launch(device, ROWS, &kernel, Grid::elements(count), &arguments)?;
-        Ok(Some(dx))
-    }
-}
-
-struct Embedding;
-
-impl CustomOp2 for Embedding {
-    fn name(&self) -> &'static str {
-        "embedding"
-    }
-
-    fn cpu_fwd(
-        &self,
-        _token: &CpuStorage,
-        _token_layout: &Layout,
-        _ids: &CpuStorage,
-        _ids_layout: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
-        not_here()
-    }
-
-    fn cuda_fwd(
-        &self,
-        token: &CudaStorage,
-        token_layout: &Layout,
-        ids: &CudaStorage,
-        ids_layout: &Layout,
-    ) -> Result<(CudaStorage, Shape)> {
-        let (_, c) = token_layout.shape().dims2()?;
-        let rows = ids_layout.shape().elem_count();
-        Ok((token.index_select(ids, token_layout, ids_layout, 0)?, (rows, c).into()))
-    }
-
-    fn bwd(
-        &self,
-        token: &Tensor,
-        ids: &Tensor,
-        _x: &Tensor,
-        gradient: &Tensor,
-    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        let device = device_of(token)?;
-        let (rows, c) = gradient.dims2()?;
-        let gradient = gradient.contiguous()?;
-        let d_token = Tensor::zeros(token.shape(), DType::F32, token.device())?;
-        let arguments = [
-            Argument::tensor(&ids.contiguous()?)?,
-            Argument::tensor(&gradient)?,
-            Argument::tensor(&d_token)?,
-            Argument::size(rows)?,
-            Argument::size(c)?,
-        ];
-        launch(device, ROWS, "embed_backward", Grid::of(rows, 128), &arguments)?;
-        Ok((Some(d_token), None))
-    }
-}
-
-struct Rotate {
-    turns: Tensor,
-    first: usize,
-}
-
-impl Rotate {
-    /// Turns (B, T, H, D) elements forwards where `sign` is 1 and back where it is −1.
-    fn turn(
-        &self,
-        (from, to): (Argument, Argument),
-        shape: &Shape,
-        dtype: DType,
-        sign: f32,
-    ) -> Result<()> {
-        let (batch, time, heads, d_head) = shape.dims4()?;
-        let (positions, pairs, _) = self.turns.dims3()?;
-        if self.first + time > positions || d_head != 2 * pairs {
-            bail!("rotation of {} positions; there are angles for {positions}", self.first + time);
-        }
-        let arguments = [
-            from,
-            to,
-            Argument::tensor(&self.turns)?,
-            Argument::size(self.first)?,
-            Argument::size(batch * time)?,
-            Argument::size(time)?,
-            Argument::size(heads)?,
-            Argument::size(d_head)?,
-            Argument::Float(sign),
-        ];
-        let device = device_of(&self.turns)?;
-        let grid = Grid::of(batch * time, 128);
-        launch(device, ROWS, &named("rotate", dtype)?, grid, &arguments)
-    }
-}
-
-impl CustomOp1 for Rotate {
-    fn name(&self) -> &'static str {
-        "rotate"
-    }
-
-    fn cpu_fwd(&self, _x: &CpuStorage, _layout: &Layout) -> Result<(CpuStorage, Shape)> {
-        not_here()
-    }
-
-    fn cuda_fwd(&self, x: &CudaStorage, layout: &Layout) -> Result<(CudaStorage, Shape)> {
-        let (y, y_pointer) = unwritten_storage(layout.shape(), x.dtype(), &x.device)?;
-        let pointers = (Argument::storage(x, layout)?, y_pointer);
-        self.turn(pointers, layout.shape(), x.dtype(), 1.0)?;
-        Ok((y, layout.shape().clone()))
-    }
-
-    fn bwd(&self, x: &Tensor, _y: &Tensor, gradient: &Tensor) -> Result<Option<Tensor>> {
-        let gradient = gradient.contiguous()?;
-        let dx = unwritten(x.shape(), x.dtype(), device_of(x)?)?;
-        let pointers = (Argument::tensor(&gradient)?, Argument::tensor(&dx)?);
-        self.turn(pointers, x.shape(), x.dtype(), -1.0)?;
-        Ok(Some(dx))
-    }
+    let columns = Tensor::from_iter(columns, weight.device())?;
+    weight.set(&weight.as_detached_tensor().broadcast_mul(&columns)?)
 }

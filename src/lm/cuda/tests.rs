@@ -1,11 +1,11 @@
 //! The GPU against the CPU. These need a device: `cargo test --release --features cuda -- --ignored`.
 
-use candle_core::{DType, Tensor, Var};
+use candle_core::{DType, Tensor};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use crate::lm::attention::{Heads, attention};
+use crate::lm::attention::{Attended, Heads, attention};
 use crate::lm::model::tests::{every_kind, text};
 use crate::lm::model::{HeadStatistics, Model, ModelShape};
 use crate::lm::{Corpus, Device, Dtype, SyntheticCorpus, TrainDefinition, Trainer};
@@ -38,17 +38,15 @@ fn attend(
     let device = device.open().unwrap();
     let [q, k, v] = [0, 1, 2].map(|which| {
         let x = Tensor::from_slice(&inputs[which], shape, &candle_core::Device::Cpu).unwrap();
-        let x = x.to_dtype(dtype.of_tensors()).unwrap().to_device(&device).unwrap();
-        Var::from_tensor(&x).unwrap()
+        x.to_dtype(dtype.of_tensors()).unwrap().to_device(&device).unwrap()
     });
-    let (output, statistics) = attention(&q, &k, &v, heads).unwrap();
+    let Attended { output, statistics, pullback } = attention(&q, &k, &v, heads).unwrap();
     // A gradient that differs from place to place: the output itself.
-    let gradients = (output.sqr().unwrap().sum_all().unwrap() * 0.5).unwrap().backward().unwrap();
-    let of = |x: &Var| numbers(gradients.get(x).unwrap());
+    let [dq, dk, dv] = pullback(&output).unwrap();
     let heads = HeadStatistics::of_layers(&[statistics]).unwrap().remove(0);
     let statistics =
         heads.iter().flat_map(|h| [h.max_logit, h.min_logit, h.entropy_nats]).collect();
-    [numbers(&output), of(&q), of(&k), of(&v), statistics]
+    [numbers(&output), numbers(&dq), numbers(&dk), numbers(&dv), statistics]
 }
 
 #[test]

@@ -2,30 +2,50 @@
 
 use std::sync::Arc;
 
-use candle_core::{DType, Result, Tensor};
+use candle_core::{DType, Result, Tensor, bail};
 
 use super::ModelShape;
 use super::decoder::Tensors;
-use crate::lm::attention::{Heads, attention};
-use crate::lm::operators::{
-    Rotation, Stored, layer_norm, linear, mlp, rotate, spectrally_normalised,
-};
+use super::gradients::{Gradients, Parameter};
+use crate::lm::attention::{Attended, Heads, attention};
+use crate::lm::operators::{Rotation, layer_norm, linear, mlp, rotate, spectrally_normalised};
 
 pub(super) struct Block {
     /// Of what goes into a product and comes out of it; the residual stream is float32.
     dtype: DType,
-    attention_norm: Tensor,
+    attention_norm: Parameter,
     query: Projection,
     key: Projection,
     value: Projection,
     attention_output: Projection,
     /// The gains of queries and keys, (D) each, where they are normalised.
-    query_key_norms: Option<[Tensor; 2]>,
+    query_key_norms: Option<[Parameter; 2]>,
     rotation: Option<Arc<Rotation>>,
-    mlp_norm: Tensor,
+    mlp_norm: Parameter,
     mlp_input: Projection,
     mlp_output: Projection,
     pub(super) heads: Heads,
+}
+
+/// The way back through a block: from the gradient of the residual stream after it to that before it. The
+/// weights' are added to what there is.
+pub(super) type BlockPullback = Box<dyn FnOnce(Tensor, &mut Gradients) -> Result<Tensor>>;
+
+/// From the gradients of queries, keys and values to that of the residual stream.
+pub(super) type HeadsPullback = Box<dyn FnOnce([Tensor; 3], &mut Gradients) -> Result<Tensor>>;
+
+/// From the gradient of the residual stream after a block to that before its MLP and that of its heads'
+/// outputs.
+pub(super) type OutputPullback =
+    Box<dyn FnOnce(Tensor, &mut Gradients) -> Result<(Tensor, Tensor)>>;
+
+/// A block's forward pass.
+pub(super) struct BlockPass {
+    /// The residual stream after it.
+    pub(super) x: Tensor,
+    /// Its heads' statistics, (H, 3).
+    pub(super) statistics: Tensor,
+    pub(super) pullback: BlockPullback,
 }
 
 impl Block {
@@ -37,13 +57,12 @@ impl Block {
         rotation: Option<Arc<Rotation>>,
     ) -> Result<Self> {
         let name = |part: &str| format!("layers.{layer}.{part}");
-        let get = |part: &str| tensors.get(&name(part));
+        let get = |part: &str| tensors.parameter(&name(part));
         let projection = |part: &str| Projection::new(shape, &name(part), tensors);
         let norms =
             || -> Result<_> { Ok([get("attention.query_norm")?, get("attention.key_norm")?]) };
-        let dtype = shape.dtype.of_tensors();
         Ok(Self {
-            dtype,
+            dtype: shape.dtype.of_tensors(),
             attention_norm: get("attention.norm")?,
             query: projection("attention.query")?,
             key: projection("attention.key")?,
@@ -58,86 +77,174 @@ impl Block {
         })
     }
 
-    /// The residual stream after the block, and its heads' statistics, (H, 3).
-    pub(super) fn forward(&self, x: &Tensor, sizes: (usize, usize)) -> Result<(Tensor, Tensor)> {
-        let [q, k, v] = self.heads_of(x, sizes, 0)?;
-        let (attended, statistics) = attention(&q, &k, &v, &self.heads)?;
-        Ok((self.after_attention(x, &attended)?, statistics))
+    pub(super) fn forward(&self, x: &Tensor, sizes: (usize, usize)) -> Result<BlockPass> {
+        let ([q, k, v], to_stream) = self.heads_of(x, sizes, 0)?;
+        let Attended { output, statistics, pullback } = attention(&q, &k, &v, &self.heads)?;
+        let (x, to_attended) = self.after_attention(x, &output)?;
+        let back = move |gradient: Tensor, gradients: &mut Gradients| {
+            let (gradient, d_attended) = to_attended(gradient, gradients)?;
+            let d_heads = pullback(&d_attended)?;
+            // The stream goes around attention too.
+            gradient + to_stream(d_heads, gradients)?
+        };
+        Ok(BlockPass { x, statistics, pullback: Box::new(back) })
     }
 
     /// Queries, keys and values as attention gets them, (B, T, H, D) each, of sequences that begin at
-    /// position `first`.
+    /// position `first`; and the way back from their gradients to that of the residual stream.
     pub(super) fn heads_of(
         &self,
         x: &Tensor,
+        sizes: (usize, usize),
+        first: usize,
+    ) -> Result<([Tensor; 3], HeadsPullback)> {
+        let gain = self.attention_norm.clone();
+        let (x, to_norm) = layer_norm(x, &gain.tensor, self.dtype)?;
+        let [query, key, value] = [&self.query, &self.key, &self.value].map(Projection::factor);
+        let factors = [query?, key?, value?];
+        let (projected, to_linear) = linear(&x, &factors.each_ref().map(|factor| &factor.matrix))?;
+        let [q, k, v] = &projected[..] else {
+            bail!("three projections gave {} products", projected.len());
+        };
+        let (q, to_q) = self.query_or_key(q, 0, sizes, first)?;
+        let (k, to_k) = self.query_or_key(k, 1, sizes, first)?;
+        let v = v.reshape(q.shape())?;
+        let flat = x.dims2()?;
+        let back = move |[dq, dk, dv]: [Tensor; 3], gradients: &mut Gradients| {
+            let [dq, dk] = [to_q(dq, gradients)?, to_k(dk, gradients)?];
+            let (dx, d_matrices) = to_linear(&[&dq, &dk, &dv.reshape(flat)?])?;
+            for (factor, d_matrix) in factors.into_iter().zip(d_matrices) {
+                (factor.pullback)(d_matrix, gradients)?;
+            }
+            let [dx, d_gain] = to_norm(&dx)?;
+            gradients.add(&gain, d_gain)?;
+            Ok(dx)
+        };
+        Ok(([q, k, v], Box::new(back)))
+    }
+
+    /// Queries (`which` = 0) or keys (1) out of what was projected, (B·T, C): normalised and turned where they
+    /// are to be.
+    fn query_or_key(
+        &self,
+        x: &Tensor,
+        which: usize,
         (b, t): (usize, usize),
         first: usize,
-    ) -> Result<[Tensor; 3]> {
+    ) -> Result<(Tensor, BlockPullback)> {
         let (bt, c) = x.dims2()?;
         let h = self.heads.kinds.len();
         let d = c / h;
-        let x = layer_norm(x, &self.attention_norm, self.dtype)?;
-        let [mut q, mut k] = [self.query.apply(&x)?, self.key.apply(&x)?];
-        if let Some([query_gain, key_gain]) = &self.query_key_norms {
-            q = layer_norm(&q.reshape((bt * h, d))?, query_gain, self.dtype)?;
-            k = layer_norm(&k.reshape((bt * h, d))?, key_gain, self.dtype)?;
+        let mut x = x.clone();
+        let mut to_norm = None;
+        if let Some(gains) = &self.query_key_norms {
+            let gain = gains[which].clone();
+            let (y, back) = layer_norm(&x.reshape((bt * h, d))?, &gain.tensor, self.dtype)?;
+            to_norm = Some((gain, back));
+            x = y;
         }
-        let by_head = |x: Tensor| x.reshape((b, t, h, d));
-        let [mut q, mut k, v] = [by_head(q)?, by_head(k)?, by_head(self.value.apply(&x)?)?];
+        x = x.reshape((b, t, h, d))?;
+        let mut to_turn = None;
         if let Some(rotation) = &self.rotation {
-            q = rotate(&q, rotation, first)?;
-            k = rotate(&k, rotation, first)?;
+            let (y, back) = rotate(&x, rotation, first)?;
+            to_turn = Some(back);
+            x = y;
         }
-        Ok([q, k, v])
+        let back = move |mut gradient: Tensor, gradients: &mut Gradients| {
+            if let Some(to_turn) = to_turn {
+                [gradient] = to_turn(&gradient)?;
+            }
+            if let Some((gain, to_norm)) = to_norm {
+                let [dx, d_gain] = to_norm(&gradient.reshape((bt * h, d))?)?;
+                gradients.add(&gain, d_gain)?;
+                gradient = dx;
+            }
+            gradient.reshape((bt, c))
+        };
+        Ok((x, Box::new(back)))
     }
 
     /// The residual stream after the block: before it `x`, and of its heads the outputs, with B·T·C
-    /// elements.
-    pub(super) fn after_attention(&self, x: &Tensor, attended: &Tensor) -> Result<Tensor> {
-        let attended = self.attention_output.apply(&attended.reshape(x.dims2()?)?)?;
-        let x = (x + attended.to_dtype(x.dtype())?)?;
-        &x + self.think(&x)?.to_dtype(x.dtype())?
-    }
+    /// elements; and the way back, to the gradients of both.
+    pub(super) fn after_attention(
+        &self,
+        x: &Tensor,
+        attended: &Tensor,
+    ) -> Result<(Tensor, OutputPullback)> {
+        let projection = self.attention_output.factor()?;
+        let flat = attended.reshape(x.dims2()?)?;
+        let (projected, to_linear) = linear(&flat, &[&projection.matrix])?;
+        let x = (x + projected[0].to_dtype(x.dtype())?)?;
 
-    /// What the MLP adds to the residual stream.
-    fn think(&self, x: &Tensor) -> Result<Tensor> {
-        let x = layer_norm(x, &self.mlp_norm, self.dtype)?;
-        mlp(&x, &self.mlp_input.matrix()?, &self.mlp_output.matrix()?)
+        let gain = self.mlp_norm.clone();
+        let (normed, to_norm) = layer_norm(&x, &gain.tensor, self.dtype)?;
+        let (input, output) = (self.mlp_input.factor()?, self.mlp_output.factor()?);
+        let (thought, to_mlp) = mlp(&normed, &input.matrix, &output.matrix)?;
+        let x = (&x + thought.to_dtype(x.dtype())?)?;
+
+        let (dtype, shape) = (self.dtype, attended.shape().clone());
+        let back = move |gradient: Tensor, gradients: &mut Gradients| {
+            let [d_normed, d_input, d_output] = to_mlp(&gradient.to_dtype(dtype)?)?;
+            (input.pullback)(d_input, gradients)?;
+            (output.pullback)(d_output, gradients)?;
+            let [dx, d_gain] = to_norm(&d_normed)?;
+            gradients.add(&gain, d_gain)?;
+            // The stream goes around the MLP too.
+            let gradient = (gradient + dx)?;
+            let (d_attended, d_matrices) = to_linear(&[&gradient.to_dtype(dtype)?])?;
+            for (factor, d_matrix) in [projection].into_iter().zip(d_matrices) {
+                (factor.pullback)(d_matrix, gradients)?;
+            }
+            Ok((gradient, d_attended.reshape(shape)?))
+        };
+        Ok((x, Box::new(back)))
     }
 }
 
 /// A matrix, inputs × outputs, that activations are multiplied by.
 struct Projection {
     dtype: DType,
-    weight: Tensor,
+    weight: Parameter,
     /// The gain γ and the singular vector, where the product is with γ/σ(W) · W.
-    spectral: Option<(Tensor, Tensor)>,
+    spectral: Option<(Parameter, Tensor)>,
+}
+
+/// From the gradient of a matrix to those of the weights behind it.
+type FactorPullback = Box<dyn FnOnce(Tensor, &mut Gradients) -> Result<()>>;
+
+/// What activations are multiplied by, and the way back to the weights behind it.
+struct Factor {
+    matrix: Tensor,
+    pullback: FactorPullback,
 }
 
 impl Projection {
     fn new(shape: &ModelShape, name: &str, tensors: &Tensors) -> Result<Self> {
         let spectral = || -> Result<_> {
-            let vector = tensors.get(&format!("{name}.singular_vector"))?;
-            Ok((tensors.get(&format!("{name}.gain"))?, vector.detach()))
+            let vector = tensors.vector(&format!("{name}.singular_vector"))?;
+            Ok((tensors.parameter(&format!("{name}.gain"))?, vector))
         };
         Ok(Self {
             dtype: shape.dtype.of_tensors(),
-            weight: tensors.get(name)?,
+            weight: tensors.parameter(name)?,
             spectral: shape.sigma_reparam.then(spectral).transpose()?,
         })
     }
 
-    fn apply(&self, x: &Tensor) -> Result<Tensor> {
-        linear(x, &self.matrix()?, Stored::InputsByOutputs)
-    }
-
-    /// What activations are multiplied by.
-    fn matrix(&self) -> Result<Tensor> {
-        match &self.spectral {
-            None => self.weight.to_dtype(self.dtype),
-            Some((gain, vector)) => {
-                spectrally_normalised(&self.weight, gain, vector)?.to_dtype(self.dtype)
-            }
-        }
+    fn factor(&self) -> Result<Factor> {
+        let weight = self.weight.clone();
+        let Some((gain, vector)) = self.spectral.clone() else {
+            return Ok(Factor {
+                matrix: weight.tensor.to_dtype(self.dtype)?,
+                pullback: Box::new(move |d_matrix, gradients| gradients.add(&weight, d_matrix)),
+            });
+        };
+        let (scaled, back) = spectrally_normalised(&weight.tensor, &gain.tensor, &vector)?;
+        let pullback = move |d_matrix: Tensor, gradients: &mut Gradients| {
+            let [d_weight, d_gain] = back(&d_matrix.to_dtype(DType::F32)?)?;
+            gradients.add(&weight, d_weight)?;
+            gradients.add(&gain, d_gain)
+        };
+        Ok(Factor { matrix: scaled.to_dtype(self.dtype)?, pullback: Box::new(pullback) })
     }
 }

@@ -1,23 +1,35 @@
-//! The computation of a whole model, over weights that are variables or not.
+//! The computation of a whole model.
 
 use std::collections::HashMap;
 
 use candle_core::{DType, Result, Tensor, bail};
 
 use super::block::Block;
+use super::gradients::{Gradients, Parameter};
 use super::{Forward, ModelShape};
 use crate::lm::Positions;
-use crate::lm::operators::{Rotation, add_positions, embed, layer_norm};
+use crate::lm::operators::{Pullback, Rotation, add_positions, embed, layer_norm};
 
 /// A model's tensors by name.
-pub(super) struct Tensors<'a>(pub(super) HashMap<&'a str, Tensor>);
+pub(super) struct Tensors<'a> {
+    pub(super) parameters: HashMap<&'a str, Parameter>,
+    pub(super) vectors: HashMap<&'a str, Tensor>,
+}
 
 impl Tensors<'_> {
-    /// A tensor that the model must have.
-    pub(super) fn get(&self, name: &str) -> Result<Tensor> {
-        match self.0.get(name) {
-            Some(tensor) => Ok(tensor.clone()),
+    /// A weight that the model must have.
+    pub(super) fn parameter(&self, name: &str) -> Result<Parameter> {
+        match self.parameters.get(name) {
+            Some(parameter) => Ok(parameter.clone()),
             None => bail!("the model has no weight {name}"),
+        }
+    }
+
+    /// A singular vector that the model must have.
+    pub(super) fn vector(&self, name: &str) -> Result<Tensor> {
+        match self.vectors.get(name) {
+            Some(vector) => Ok(vector.clone()),
+            None => bail!("the model has no {name}"),
         }
     }
 }
@@ -25,12 +37,15 @@ impl Tensors<'_> {
 /// Token and position, the blocks, the last norm.
 pub(super) struct Decoder {
     context: usize,
-    token_embedding: Tensor,
-    position_embedding: Option<Tensor>,
+    pub(super) token_embedding: Parameter,
+    position_embedding: Option<Parameter>,
     pub(super) blocks: Vec<Block>,
-    norm: Tensor,
+    norm: Parameter,
     dtype: DType,
 }
+
+/// From the gradient of the first residual stream to those of the embeddings.
+pub(super) type EmbeddingPullback = Box<dyn FnOnce(&Tensor, &mut Gradients) -> Result<()>>;
 
 impl Decoder {
     pub(super) fn new(shape: &ModelShape, tensors: &Tensors) -> Result<Self> {
@@ -38,47 +53,71 @@ impl Decoder {
         let rotation = (shape.positions == Positions::Rope)
             .then(|| Rotation::new(shape.context, shape.d_head()));
         let block = |layer: usize| Block::new(shape, layer, tensors, rotation.clone());
+        let position_embedding = || tensors.parameter("position_embedding");
         Ok(Self {
             context: shape.context,
-            token_embedding: tensors.get("token_embedding")?,
-            position_embedding: learned.then(|| tensors.get("position_embedding")).transpose()?,
+            token_embedding: tensors.parameter("token_embedding")?,
+            position_embedding: learned.then(position_embedding).transpose()?,
             blocks: (0..shape.layers()).map(block).collect::<Result<_>>()?,
-            norm: tensors.get("norm")?,
+            norm: tensors.parameter("norm")?,
             dtype: shape.dtype.of_tensors(),
         })
     }
 
     /// The residual stream before the first block, (B·T, C), for ids (B, T) of sequences that begin
-    /// at position `first`.
-    pub(super) fn embed(&self, ids: &Tensor, first: usize) -> Result<Tensor> {
+    /// at position `first`; the way back is for those that begin at 0.
+    pub(super) fn embed(&self, ids: &Tensor, first: usize) -> Result<(Tensor, EmbeddingPullback)> {
         let (_, time) = ids.dims2()?;
         if first + time > self.context {
             let tokens = first + time;
             bail!("a window of {tokens} tokens, but the model has {} positions", self.context);
         }
-        let x = embed(&self.token_embedding, ids)?;
-        match &self.position_embedding {
-            Some(positions) => add_positions(&x, &positions.narrow(0, first, time)?, time),
-            None => Ok(x),
+        let token = self.token_embedding.clone();
+        let (mut x, to_token) = embed(&token.tensor, ids)?;
+        let mut to_position = None;
+        if let Some(position) = &self.position_embedding {
+            let here = position.tensor.narrow(0, first, self.context - first)?;
+            let (y, back) = add_positions(&x, &here, time)?;
+            to_position = Some((position.clone(), back));
+            x = y;
         }
+        let back = move |gradient: &Tensor, gradients: &mut Gradients| {
+            if let Some((position, to_position)) = to_position {
+                let [d_position] = to_position(gradient)?;
+                gradients.add(&position, d_position)?;
+            }
+            let [d_token] = to_token(gradient)?;
+            gradients.add(&token, d_token)
+        };
+        Ok((x, Box::new(back)))
     }
 
     pub(super) fn forward(&self, ids: &Tensor) -> Result<Forward> {
         let sizes = ids.dims2()?;
-        let mut x = self.embed(ids, 0)?;
+        let (mut x, _) = self.embed(ids, 0)?;
         let mut statistics = Vec::with_capacity(self.blocks.len());
         for block in &self.blocks {
-            let (after, heads) = block.forward(&x, sizes)?;
-            statistics.push(heads);
-            x = after;
+            let pass = block.forward(&x, sizes)?;
+            statistics.push(pass.statistics);
+            x = pass.x;
         }
-        self.after_blocks(&x, statistics)
+        let (hidden, _) = self.after_blocks(&x)?;
+        Ok(Forward { hidden, embedding: self.output_embedding()?, statistics })
     }
 
-    /// What the residual stream after the last block, (B·T, C), gives.
-    pub(super) fn after_blocks(&self, x: &Tensor, statistics: Vec<Tensor>) -> Result<Forward> {
-        let hidden = layer_norm(x, &self.norm, self.dtype)?;
-        // The output embedding is the token embedding: logits = x Eᵀ.
-        Ok(Forward { hidden, embedding: self.token_embedding.clone(), statistics })
+    /// The hidden state that the residual stream after the last block gives, (B·T, C), and the way back, to the
+    /// gradients of the stream and of the norm's gain.
+    pub(super) fn after_blocks(&self, x: &Tensor) -> Result<(Tensor, Pullback<2>)> {
+        layer_norm(x, &self.norm.tensor, self.dtype)
+    }
+
+    /// The norm after the last block.
+    pub(super) fn norm(&self) -> &Parameter {
+        &self.norm
+    }
+
+    /// The output embedding, which is the token embedding: logits = hidden Eᵀ.
+    pub(super) fn output_embedding(&self) -> Result<Tensor> {
+        self.token_embedding.tensor.to_dtype(self.dtype)
     }
 }

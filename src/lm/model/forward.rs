@@ -2,7 +2,7 @@
 
 use candle_core::{DType, Device, Result, Tensor};
 
-use crate::lm::operators::{Stored, linear, output_loss};
+use crate::lm::operators::{output_loss, tied_logits};
 
 /// One head's logits in one forward pass, over the batch and all visible pairs; logits are taken
 /// after the 1/√d, before any softcap, and are in nats.
@@ -47,7 +47,7 @@ impl HeadStatistics {
 pub struct Forward {
     /// The residual stream after the last norm, (B·T, C), in the model's dtype.
     pub(super) hidden: Tensor,
-    /// The token embedding E, (V, C), which is also the output's.
+    /// The token embedding E, (V, C), which is also the output's, in that dtype.
     pub(super) embedding: Tensor,
     /// Each layer's heads, (H, 3).
     pub(super) statistics: Vec<Tensor>,
@@ -67,29 +67,16 @@ impl Forward {
     /// # Errors
     /// Of the tensor library only.
     pub fn logits(&self) -> Result<Tensor> {
-        let embedding = self.embedding.to_dtype(self.hidden.dtype())?;
-        linear(&self.hidden, &embedding, Stored::OutputsByInputs)?.to_dtype(DType::F32)
+        tied_logits(&self.hidden, &self.embedding)?.to_dtype(DType::F32)
     }
 
     /// The mean cross-entropy against the tokens that came next, (B·T) of uint32, in nats.
     ///
     /// # Errors
     /// A number of targets other than B·T, or a target of V or more.
-    pub fn loss(&self, targets: &Tensor) -> Result<Tensor> {
-        Ok(self.objective(targets, 0.0)?.0)
-    }
-
-    /// What training minimises, cross-entropy + `z_loss` · mean (log Z)², and the cross-entropy
-    /// alone in nats. The logits are never held all at once.
-    ///
-    /// # Errors
-    /// As [`Self::loss`].
-    pub(in crate::lm) fn objective(
-        &self,
-        targets: &Tensor,
-        z_loss: f64,
-    ) -> Result<(Tensor, Tensor)> {
-        let embedding = self.embedding.to_dtype(self.hidden.dtype())?;
-        output_loss(&self.hidden, &embedding, &targets.flatten_all()?, z_loss)
+    pub fn loss(&self, targets: &Tensor) -> Result<f64> {
+        let targets = targets.flatten_all()?;
+        let found = output_loss(&self.hidden, &self.embedding, &targets, 0.0, false)?;
+        found.cross_entropy.to_dtype(DType::F64)?.to_scalar()
     }
 }

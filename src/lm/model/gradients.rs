@@ -1,11 +1,34 @@
 //! The gradients of the objective on one batch.
 
-use std::collections::HashMap;
+use candle_core::{DType, Result, Tensor, bail};
 
-use candle_core::backprop::GradStore;
-use candle_core::{DType, Result, Tensor, TensorId, Var, bail};
-
+use super::block::BlockPullback;
 use super::{HeadStatistics, Model};
+use crate::lm::operators::{OutputLoss, output_loss};
+
+/// A weight, and its place among a model's.
+#[derive(Clone)]
+pub(super) struct Parameter {
+    pub(super) index: usize,
+    /// Shares its elements with the variable that the optimiser moves.
+    pub(super) tensor: Tensor,
+}
+
+/// The gradients of a model's weights, as far as they are known.
+pub(super) struct Gradients(Vec<Option<Tensor>>);
+
+impl Gradients {
+    /// Adds to the gradient of a weight.
+    pub(super) fn add(&mut self, of: &Parameter, gradient: Tensor) -> Result<()> {
+        let gradient = gradient.to_dtype(DType::F32)?;
+        let so_far = &mut self.0[of.index];
+        *so_far = Some(match so_far.take() {
+            Some(so_far) => (so_far + gradient)?,
+            None => gradient,
+        });
+        Ok(())
+    }
+}
 
 /// What one batch gives a training step.
 pub(in crate::lm) struct BatchGradients {
@@ -17,6 +40,13 @@ pub(in crate::lm) struct BatchGradients {
     pub(in crate::lm) gradients: Option<Vec<Tensor>>,
 }
 
+/// The way back through a block.
+enum Back {
+    Kept(BlockPullback),
+    /// Its input, from which the rest is computed again.
+    Recomputed(Tensor),
+}
+
 impl Model {
     /// The gradients of cross-entropy + `z_loss` · mean (log Z)² with respect to every weight. With
     /// `recompute`, a block's activations are dropped once the next has its input, and computed again for
@@ -24,7 +54,7 @@ impl Model {
     /// all, for one forward pass more; the gradients are the same, bit for bit.
     ///
     /// # Errors
-    /// As [`Self::forward`] and [`super::Forward::loss`].
+    /// T above the context, an id or target of V or more.
     pub(in crate::lm) fn gradients(
         &self,
         ids: &Tensor,
@@ -32,43 +62,51 @@ impl Model {
         z_loss: f64,
         recompute: bool,
     ) -> Result<BatchGradients> {
-        if recompute {
-            return self.gradients_block_by_block(ids, targets, z_loss);
+        let (decoder, sizes) = (&self.decoder, ids.dims2()?);
+        let (mut x, to_embeddings) = decoder.embed(ids, 0)?;
+        let (mut statistics, mut backs) = (Vec::new(), Vec::new());
+        for block in &decoder.blocks {
+            let pass = block.forward(&x, sizes)?;
+            statistics.push(pass.statistics);
+            backs.push(if recompute { Back::Recomputed(x) } else { Back::Kept(pass.pullback) });
+            x = pass.x;
         }
-        let forward = self.forward(ids)?;
-        let (objective, cross_entropy) = forward.objective(targets, z_loss)?;
-        let mut gradients = Gradients::default();
-        gradients.take(self, &mut objective.backward()?)?;
-        gradients.finish(self, &cross_entropy, &forward.statistics)
-    }
+        let (hidden, to_norm) = decoder.after_blocks(&x)?;
+        let embedding = decoder.output_embedding()?;
+        let targets = targets.flatten_all()?;
+        let OutputLoss { cross_entropy, gradients: found, .. } =
+            output_loss(&hidden, &embedding, &targets, z_loss, true)?;
+        let Some([d_hidden, d_embedding]) = found else {
+            bail!("the output loss gave no gradients");
+        };
 
-    fn gradients_block_by_block(
-        &self,
-        ids: &Tensor,
-        targets: &Tensor,
-        z_loss: f64,
-    ) -> Result<BatchGradients> {
-        let sizes = ids.dims2()?;
-        let embedded = self.decoder.embed(ids, 0)?;
-        let mut inputs = vec![Var::from_tensor(&embedded.detach())?];
-        let mut statistics = Vec::new();
-        for block in &self.frozen.blocks {
-            let (x, heads) = block.forward(inputs[inputs.len() - 1].as_tensor(), sizes)?;
-            inputs.push(Var::from_tensor(&x)?);
-            statistics.push(heads);
+        let mut gradients = Gradients(vec![None; self.weights.len()]);
+        gradients.add(&decoder.token_embedding, d_embedding)?;
+        let [mut gradient, d_norm] = to_norm(&d_hidden)?;
+        gradients.add(decoder.norm(), d_norm)?;
+        for (block, back) in decoder.blocks.iter().zip(backs).rev() {
+            let back = match back {
+                Back::Kept(back) => back,
+                Back::Recomputed(x) => block.forward(&x, sizes)?.pullback,
+            };
+            gradient = back(gradient, &mut gradients)?;
         }
-        let Some(last) = inputs.pop() else { bail!("a model without blocks") };
-        let forward = self.decoder.after_blocks(last.as_tensor(), Vec::new())?;
-        let (objective, cross_entropy) = forward.objective(targets, z_loss)?;
-        let mut gradients = Gradients::default();
-        let mut upstream = gradients.through(self, &objective, &last)?;
-        for (block, input) in self.decoder.blocks.iter().zip(inputs).rev() {
-            let (output, _) = block.forward(input.as_tensor(), sizes)?;
-            upstream = gradients.through(self, &(output * upstream)?.sum_all()?, &input)?;
-        }
-        let objective = (embedded * upstream)?.sum_all()?;
-        gradients.take(self, &mut objective.backward()?)?;
-        gradients.finish(self, &cross_entropy, &statistics)
+        to_embeddings(&gradient, &mut gradients)?;
+
+        let of = |(weight, gradient): (&super::Weight, Option<Tensor>)| match gradient {
+            Some(gradient) => Ok(gradient),
+            // Only a cut in the model's gradients can cause it.
+            None => bail!("{} has no gradient", weight.name),
+        };
+        let gradients = self.weights.iter().zip(gradients.0).map(of).collect::<Result<_>>()?;
+        // Read only now: on a device of its own the whole batch has been asked for before anything of it
+        // is waited for.
+        let loss_nats = cross_entropy.to_dtype(DType::F64)?.to_scalar::<f64>()?;
+        Ok(BatchGradients {
+            loss_nats,
+            heads: HeadStatistics::of_layers(&statistics)?,
+            gradients: loss_nats.is_finite().then_some(gradients),
+        })
     }
 }
 
@@ -102,57 +140,5 @@ impl BatchGradients {
             head.entropy_nats *= share as f32;
         }
         Ok(())
-    }
-}
-
-/// Gradients of the weights, as far as they are known.
-#[derive(Default)]
-struct Gradients(HashMap<TensorId, Tensor>);
-
-impl Gradients {
-    /// Adds those of the weights that a backward pass found.
-    fn take(&mut self, model: &Model, found: &mut GradStore) -> Result<()> {
-        for weight in &model.weights {
-            if let Some(more) = found.remove(&weight.variable) {
-                let sum = match self.0.remove(&weight.variable.id()) {
-                    Some(so_far) => (so_far + more)?,
-                    None => more,
-                };
-                self.0.insert(weight.variable.id(), sum);
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds those that come from `objective`, and returns that of its `input`.
-    fn through(&mut self, model: &Model, objective: &Tensor, input: &Var) -> Result<Tensor> {
-        let mut found = objective.backward()?;
-        self.take(model, &mut found)?;
-        match found.remove(input) {
-            Some(upstream) => Ok(upstream),
-            None => bail!("a block's input has no gradient"),
-        }
-    }
-
-    /// With the loss and the heads' statistics, which are read only now: on a device of its own the
-    /// whole batch has been asked for before anything of it is waited for.
-    fn finish(
-        mut self,
-        model: &Model,
-        cross_entropy: &Tensor,
-        statistics: &[Tensor],
-    ) -> Result<BatchGradients> {
-        let of = |weight: &super::Weight| match self.0.remove(&weight.variable.id()) {
-            Some(gradient) => Ok(gradient),
-            // Only a cut in the model's gradients can cause it.
-            None => bail!("{} has no gradient", weight.name),
-        };
-        let gradients = model.weights.iter().map(of).collect::<Result<_>>()?;
-        let loss_nats = cross_entropy.to_dtype(DType::F64)?.to_scalar::<f64>()?;
-        Ok(BatchGradients {
-            loss_nats,
-            heads: HeadStatistics::of_layers(statistics)?,
-            gradients: loss_nats.is_finite().then_some(gradients),
-        })
     }
 }

@@ -33,6 +33,7 @@ use super::weights::{self, SingularVector, Weight};
 use super::{Device, LmError};
 use crate::blas::single_threaded_blas;
 use decoder::{Decoder, Tensors};
+use gradients::Parameter;
 
 /// Steps of power iteration that a new model's singular vectors start from.
 const FIRST_ITERATIONS: usize = 100;
@@ -44,8 +45,6 @@ pub struct Model {
     /// One for each matrix that is divided by its spectral norm.
     vectors: Vec<SingularVector>,
     decoder: Decoder,
-    /// The same weights without a record of what is computed from them.
-    frozen: Decoder,
 }
 
 impl Model {
@@ -91,13 +90,18 @@ impl Model {
         vectors: Vec<SingularVector>,
     ) -> std::result::Result<Self, LmError> {
         single_threaded_blas();
-        let all = weights.iter().chain(vectors.iter().map(|tracked| &tracked.vector));
-        let named = all.map(|weight| (&*weight.name, weight.variable.as_tensor().clone()));
-        let tracked = Tensors(named.collect());
-        let detached = Tensors(tracked.0.iter().map(|(name, x)| (*name, x.detach())).collect());
-        let decoder = Decoder::new(&shape, &tracked)?;
-        let frozen = Decoder::new(&shape, &detached)?;
-        Ok(Self { shape, weights, vectors, decoder, frozen })
+        // Detached, so that the tensor library keeps no record of what is computed from them.
+        let parameter = |(index, weight): (usize, &Weight)| Parameter {
+            index,
+            tensor: weight.variable.as_detached_tensor(),
+        };
+        let named = weights.iter().map(|weight| &*weight.name);
+        let parameters = named.zip(weights.iter().enumerate().map(parameter)).collect();
+        let named = vectors.iter().map(|tracked| &tracked.vector);
+        let vectors_by_name =
+            named.map(|vector| (&*vector.name, vector.variable.as_detached_tensor())).collect();
+        let decoder = Decoder::new(&shape, &Tensors { parameters, vectors: vectors_by_name })?;
+        Ok(Self { shape, weights, vectors, decoder })
     }
 
     /// The same model on another device.
@@ -161,20 +165,12 @@ impl Model {
         &self.weights
     }
 
-    /// Next-token logits for `ids`, (B, T) of uint32, with gradients to the weights.
+    /// Next-token logits for `ids`, (B, T) of uint32.
     ///
     /// # Errors
     /// T above the context, or an id of V or more.
-    pub fn forward(&self, ids: &Tensor) -> Result<Forward> {
-        self.decoder.forward(ids)
-    }
-
-    /// As [`Self::forward`], without gradients and what they cost.
-    ///
-    /// # Errors
-    /// As [`Self::forward`].
     pub fn predict(&self, ids: &Tensor) -> Result<Forward> {
-        self.frozen.forward(ids)
+        self.decoder.forward(ids)
     }
 
     /// One step of power iteration for each matrix that is divided by its spectral norm.

@@ -61,16 +61,16 @@ impl Model {
     /// More tokens than the context, or one that the vocabulary lacks.
     pub fn probe(&self, tokens: &[u32]) -> Result<Vec<HeadProbe>, LmError> {
         let sizes = (1, tokens.len());
-        let mut x = self.frozen.embed(&Tensor::from_slice(tokens, sizes, &Device::Cpu)?, 0)?;
+        let mut x = self.decoder.embed(&Tensor::from_slice(tokens, sizes, &Device::Cpu)?, 0)?.0;
         let mut probes = Vec::new();
-        for (layer, block) in self.frozen.blocks.iter().enumerate() {
-            let [q, k, _] = block.heads_of(&x, sizes, 0)?;
+        for (layer, block) in self.decoder.blocks.iter().enumerate() {
+            let ([q, k, _], _) = block.heads_of(&x, sizes, 0)?;
             for (head, &kind) in block.heads.kinds.iter().enumerate() {
                 let (queries, keys) = (one_head(&q, head)?, one_head(&k, head)?);
                 let softcap = block.heads.softcap;
                 probes.push(HeadProbe { layer, head, kind, queries, keys, softcap });
             }
-            (x, _) = block.forward(&x, sizes)?;
+            x = block.forward(&x, sizes)?.x;
         }
         Ok(probes)
     }

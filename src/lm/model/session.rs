@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::decoder::Decoder;
 use super::{LmError, Model};
 use crate::lm::attention::{Heads, attention};
-use crate::lm::operators::with_elements;
+use crate::lm::operators::{tied_logits, with_elements};
 use crate::lm::simd;
 use crate::target::HeadKind;
 
@@ -48,7 +48,7 @@ impl Model {
         };
         let heads = &self.shape.heads;
         let caches = heads.iter().map(|layer| layer.iter().map(cache).collect()).collect();
-        Session { decoder: &self.frozen, caches, tokens: 0 }
+        Session { decoder: &self.decoder, caches, tokens: 0 }
     }
 }
 
@@ -86,36 +86,35 @@ impl Session<'_> {
     fn read(&mut self, tokens: &[u32]) -> Result<Tensor> {
         let (first, time) = (self.tokens, tokens.len());
         let ids = Tensor::from_slice(tokens, (1, time), &Device::Cpu)?;
-        let mut x = self.decoder.embed(&ids, first)?;
+        let (mut x, _) = self.decoder.embed(&ids, first)?;
         for (block, caches) in self.decoder.blocks.iter().zip(&mut self.caches) {
-            let [q, k, v] = block.heads_of(&x, (1, time), first)?;
+            let ([q, k, v], _) = block.heads_of(&x, (1, time), first)?;
             keep(caches, &k.to_dtype(DType::F32)?, &v.to_dtype(DType::F32)?)?;
             let attended = if first == 0 {
-                attention(&q, &k, &v, &block.heads)?.0
+                attention(&q, &k, &v, &block.heads)?.output
             } else {
                 attend(caches, &q.to_dtype(DType::F32)?, &block.heads)?.to_dtype(q.dtype())?
             };
-            x = block.after_attention(&x, &attended)?;
+            (x, _) = block.after_attention(&x, &attended)?;
         }
         self.tokens += time;
-        self.decoder.after_blocks(&x.narrow(0, time - 1, 1)?, Vec::new())?.logits()
+        let (hidden, _) = self.decoder.after_blocks(&x.narrow(0, time - 1, 1)?)?;
+        tied_logits(&hidden, &self.decoder.output_embedding()?)?.to_dtype(DType::F32)
     }
 }
 
 /// Takes in the keys and values (1, T, H, D) of the tokens that follow those kept.
 fn keep(caches: &mut [HeadCache], k: &Tensor, v: &Tensor) -> Result<()> {
     let (_, time, heads, d) = k.dims4()?;
-    with_elements::<f32, _>(k, |k| {
-        with_elements::<f32, _>(v, |v| {
-            caches.par_iter_mut().enumerate().for_each(|(head, cache)| {
-                // Of many tokens a window keeps the last alone.
-                for token in time.saturating_sub(cache.most)..time {
-                    let at = (token * heads + head) * d;
-                    cache.keep(&k[at..at + d], &v[at..at + d]);
-                }
-            });
-            Ok(())
-        })
+    with_elements([k, v], |[k, v]| {
+        caches.par_iter_mut().enumerate().for_each(|(head, cache)| {
+            // Of many tokens a window keeps the last alone.
+            for token in time.saturating_sub(cache.most)..time {
+                let at = (token * heads + head) * d;
+                cache.keep(&k[at..at + d], &v[at..at + d]);
+            }
+        });
+        Ok(())
     })
 }
 
@@ -145,7 +144,7 @@ fn attend(caches: &[HeadCache], q: &Tensor, heads: &Heads) -> Result<Tensor> {
     let d = q.dim(3)?;
     let scale = 1.0 / (d as f32).sqrt();
     let mut output = vec![0.0; q.elem_count()];
-    with_elements::<f32, _>(q, |q| {
+    with_elements([q], |[q]| {
         let past = |head: usize| {
             let cache = &caches[head];
             let chunks =

@@ -62,10 +62,8 @@ pub(in crate::lm) fn text(model: &Model) -> (Tensor, Tensor) {
 fn every_weight_gets_a_gradient() {
     for model in every_kind() {
         let (ids, targets) = text(&model);
-        let loss = model.forward(&ids).unwrap().loss(&targets).unwrap();
-        let gradients = loss.backward().unwrap();
-        for weight in &model.weights {
-            let gradient = gradients.get(&weight.variable).expect(&weight.name);
+        let gradients = model.gradients(&ids, &targets, 0.0, false).unwrap().gradients.unwrap();
+        for (weight, gradient) in model.weights.iter().zip(&gradients) {
             let size = gradient.sqr().unwrap().sum_all().unwrap().to_scalar::<f32>().unwrap();
             assert!(size > 0.0, "{:?}: {} has a gradient of zero", model.shape, weight.name);
         }
@@ -89,13 +87,12 @@ fn gradients_are_slopes(model: &Model) {
         let scaled = (weight.variable.as_tensor() * 4.0).unwrap();
         weight.variable.set(&scaled).unwrap();
     }
-    let gradients = model.forward(&ids).unwrap().loss(&targets).unwrap().backward().unwrap();
-    for weight in &model.weights {
+    let gradients = model.gradients(&ids, &targets, 0.0, false).unwrap().gradients.unwrap();
+    for (weight, gradient) in model.weights.iter().zip(&gradients) {
         let start = weight.variable.copy().unwrap();
         let normals: Vec<f32> =
             (0..start.elem_count()).map(|_| StandardNormal.sample(&mut rng)).collect();
         let direction = Tensor::from_vec(normals, start.shape(), &Device::Cpu).unwrap();
-        let gradient = gradients.get(&weight.variable).unwrap();
         // Along the gradient the slope is its own norm; the random part tests the rest.
         let norm = |x: &Tensor| {
             f64::from(x.sqr().unwrap().sum_all().unwrap().to_scalar::<f32>().unwrap()).sqrt()
@@ -108,8 +105,7 @@ fn gradients_are_slopes(model: &Model) {
         let step = 1e-3 / norm(gradient);
         let loss_at = |step: f64| {
             weight.variable.set(&(&start + (&direction * step).unwrap()).unwrap()).unwrap();
-            let loss = model.predict(&ids).unwrap().loss(&targets).unwrap();
-            f64::from(loss.to_scalar::<f32>().unwrap())
+            model.predict(&ids).unwrap().loss(&targets).unwrap()
         };
         let slope = (loss_at(step) - loss_at(-step)) / (2.0 * step);
         weight.variable.set(&start).unwrap();

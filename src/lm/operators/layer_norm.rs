@@ -1,25 +1,41 @@
 //! Layer normalisation with a gain and no bias.
 
-use candle_core::{CpuStorage, CustomOp2, DType, Layout, Result, Shape, Tensor, bail};
+use candle_core::{DType, Result, Tensor, bail};
 use rayon::prelude::*;
 
-use super::{CHUNK_ROWS, elements, with_elements};
+use super::{CHUNK_ROWS, Pullback, float32, like, with_elements};
 use crate::lm::simd;
 
 /// Added to a row's variance, as GPT-2 does.
 const EPSILON: f32 = 1e-5;
 
 /// yₙ = gain ∘ (xₙ − mean xₙ) / √(var xₙ + 10⁻⁵) for x of shape (N, C) and a gain of shape (C), rounded
-/// to `dtype`.
-pub(in crate::lm) fn layer_norm(x: &Tensor, gain: &Tensor, dtype: DType) -> Result<Tensor> {
+/// to `dtype`. The gradients are those of x and of the gain.
+pub(in crate::lm) fn layer_norm(
+    x: &Tensor,
+    gain: &Tensor,
+    dtype: DType,
+) -> Result<(Tensor, Pullback<2>)> {
     #[cfg(feature = "cuda")]
     if x.device().is_cuda() {
         return crate::lm::cuda::layer_norm(x, gain, dtype);
     }
-    x.to_dtype(DType::F32)?.contiguous()?.apply_op2(gain, LayerNorm)?.to_dtype(dtype)
+    let (_, c) = x.dims2()?;
+    if gain.elem_count() != c {
+        bail!("a layer norm of {c} channels has a gain of length {}", gain.elem_count());
+    }
+    let y = with_elements([&float32(x)?, gain], |[x, gain]| Ok(forward(x, gain)))?;
+    let y = Tensor::from_vec(y, x.shape(), x.device())?.to_dtype(dtype)?;
+    let (x, gain) = (x.clone(), gain.clone());
+    let pullback = move |gradient: &Tensor| {
+        let (dx, d_gain) = with_elements([&float32(&x)?, &gain, &float32(gradient)?], |all| {
+            let [x, gain, gradient] = all;
+            Ok(backward(x, gain, gradient))
+        })?;
+        Ok([like(dx, &x)?, like(d_gain, &gain)?])
+    };
+    Ok((y, Box::new(pullback)))
 }
-
-struct LayerNorm;
 
 /// A row's mean and 1 / √(variance + ε).
 fn moments(row: &[f32]) -> (f32, f32) {
@@ -32,53 +48,18 @@ fn moments(row: &[f32]) -> (f32, f32) {
     (mean, 1.0 / (variance + EPSILON).sqrt())
 }
 
-impl CustomOp2 for LayerNorm {
-    fn name(&self) -> &'static str {
-        "layer-norm"
-    }
-
-    fn cpu_fwd(
-        &self,
-        x: &CpuStorage,
-        x_layout: &Layout,
-        gain: &CpuStorage,
-        gain_layout: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
-        let (_, c) = x_layout.shape().dims2()?;
-        let (x, gain) = (elements::<f32>(x, x_layout)?, elements::<f32>(gain, gain_layout)?);
-        if gain.len() != c {
-            bail!("a layer norm of {c} channels has a gain of length {}", gain.len());
-        }
-        let mut y = vec![0.0; x.len()];
-        y.par_chunks_mut(CHUNK_ROWS * c).zip(x.par_chunks(CHUNK_ROWS * c)).for_each(|(y, x)| {
-            for (y, x) in y.chunks_mut(c).zip(x.chunks(c)) {
-                let (mean, scale) = moments(x);
-                for ((y, x), gain) in y.iter_mut().zip(x).zip(gain) {
-                    *y = (x - mean) * scale * gain;
-                }
+fn forward(x: &[f32], gain: &[f32]) -> Vec<f32> {
+    let c = gain.len();
+    let mut y = vec![0.0; x.len()];
+    y.par_chunks_mut(CHUNK_ROWS * c).zip(x.par_chunks(CHUNK_ROWS * c)).for_each(|(y, x)| {
+        for (y, x) in y.chunks_mut(c).zip(x.chunks(c)) {
+            let (mean, scale) = moments(x);
+            for ((y, x), gain) in y.iter_mut().zip(x).zip(gain) {
+                *y = (x - mean) * scale * gain;
             }
-        });
-        Ok((CpuStorage::F32(y), x_layout.shape().clone()))
-    }
-
-    fn bwd(
-        &self,
-        x: &Tensor,
-        gain: &Tensor,
-        _y: &Tensor,
-        gradient: &Tensor,
-    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        let (_, c) = x.dims2()?;
-        let (dx, d_gain) = with_elements::<f32, _>(x, |x| {
-            with_elements::<f32, _>(gain, |gain| {
-                with_elements::<f32, _>(gradient, |g| Ok(backward(x, gain, g)))
-            })
-        })?;
-        Ok((
-            Some(Tensor::from_vec(dx, x.shape(), x.device())?),
-            Some(Tensor::from_vec(d_gain, c, x.device())?),
-        ))
-    }
+        }
+    });
+    y
 }
 
 /// The gradients of x and of the gain. With x̂ the normalised row and a = g ∘ gain,
@@ -121,6 +102,7 @@ fn backward(x: &[f32], gain: &[f32], g: &[f32]) -> (Vec<f32>, Vec<f32>) {
 mod tests {
     use candle_core::{D, Device, Var};
 
+    use super::super::largest_difference;
     use super::*;
 
     #[test]
@@ -134,25 +116,18 @@ mod tests {
         let gain = Var::from_vec(wave(c, 1.0), c, &device).unwrap();
         let weights = Tensor::from_vec(wave(n * c, 2.0), (n, c), &device).unwrap();
 
-        let ours = layer_norm(&x, &gain, DType::F32).unwrap();
+        let (ours, pullback) = layer_norm(&x, &gain, DType::F32).unwrap();
         let centred = x.broadcast_sub(&x.mean_keepdim(D::Minus1).unwrap()).unwrap();
         let variance = centred.sqr().unwrap().mean_keepdim(D::Minus1).unwrap();
         let deviation = (variance + 1e-5).unwrap().sqrt().unwrap();
         let plain = centred.broadcast_div(&deviation).unwrap().broadcast_mul(&gain).unwrap();
 
-        let gradients = |y: &Tensor| {
-            let store = (y * &weights).unwrap().sum_all().unwrap().backward().unwrap();
-            (store.get(&x).unwrap().clone(), store.get(&gain).unwrap().clone())
-        };
-        let difference = |a: &Tensor, b: &Tensor| {
-            let d = (a - b).unwrap().abs().unwrap().flatten_all().unwrap().max(0).unwrap();
-            d.to_scalar::<f32>().unwrap()
-        };
-        let ((dx, d_gain), (dx_plain, d_gain_plain)) = (gradients(&ours), gradients(&plain));
+        let [dx, d_gain] = pullback(&weights).unwrap();
+        let store = (&plain * &weights).unwrap().sum_all().unwrap().backward().unwrap();
         for (name, off) in [
-            ("output", difference(&ours, &plain)),
-            ("dx", difference(&dx, &dx_plain)),
-            ("d gain", difference(&d_gain, &d_gain_plain) / 10.0),
+            ("output", largest_difference(&ours, &plain)),
+            ("dx", largest_difference(&dx, store.get(&x).unwrap())),
+            ("d gain", largest_difference(&d_gain, store.get(&gain).unwrap()) / 10.0),
         ] {
             assert!(off < 1e-5, "{name} differs by {off:e}");
         }

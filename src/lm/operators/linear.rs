@@ -1,11 +1,11 @@
 //! Products of activations with weights.
 
-use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor, bail};
+use candle_core::{Result, Tensor, bail};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 use rayon::prelude::*;
 
-use super::{elements, in_float32, matrix, with_elements};
+use super::{float32, like, matrix, matrix_mut, with_elements};
 
 /// Rows of an output that one task computes at most.
 const TASK_ROWS: usize = 256;
@@ -18,61 +18,142 @@ pub(super) fn task_size(whole: usize, most: usize) -> usize {
     whole.div_ceil(whole.div_ceil(most).next_multiple_of(2)).max(1)
 }
 
-/// How a weight matrix is stored.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::lm) enum Stored {
-    /// W of shape (inputs, outputs): y = x W.
-    InputsByOutputs,
-    /// W of shape (outputs, inputs): y = x Wᵀ.
-    OutputsByInputs,
-}
+/// From the gradients of products with one x to that of x and those of the weights.
+pub(in crate::lm) type LinearPullback =
+    Box<dyn FnOnce(&[&Tensor]) -> Result<(Tensor, Vec<Tensor>)>>;
 
-/// y = x W or x Wᵀ for x of shape (N, inputs); y has shape (N, outputs).
+/// x W for each weight W (inputs, outputs), and x of shape (N, inputs).
 ///
-/// The tensor library's own product gives the same; this one runs on OpenBLAS, whose kernels use
-/// the widest vectors that the processor has, and it cuts work by shape alone.
-pub(in crate::lm) fn linear(x: &Tensor, weight: &Tensor, stored: Stored) -> Result<Tensor> {
+/// The tensor library's own product gives the same; this one runs on OpenBLAS, whose kernels use the
+/// widest vectors that the processor has, reads x once for all weights, adds up its gradients where they
+/// lie, and cuts work by shape alone.
+///
+/// # Errors
+/// A weight for another number of inputs.
+pub(in crate::lm) fn linear(
+    x: &Tensor,
+    weights: &[&Tensor],
+) -> Result<(Vec<Tensor>, LinearPullback)> {
     #[cfg(feature = "cuda")]
     if x.device().is_cuda() {
-        return crate::lm::cuda::linear(x, weight, stored);
+        return crate::lm::cuda::linear(x, weights);
     }
-    in_float32([x, weight], |[x, weight]| x.contiguous()?.apply_op2(&weight, Linear { stored }))
-}
-
-struct Linear {
-    stored: Stored,
-}
-
-impl Linear {
-    /// The weight as inputs × outputs.
-    fn oriented<'a>(&self, weight: ArrayView2<'a, f32>) -> ArrayView2<'a, f32> {
-        match self.stored {
-            Stored::InputsByOutputs => weight,
-            Stored::OutputsByInputs => weight.reversed_axes(),
+    let (n, inputs) = x.dims2()?;
+    for weight in weights {
+        let (for_inputs, _) = weight.dims2()?;
+        if for_inputs != inputs {
+            bail!("linear: {inputs} channels, but a weight for {for_inputs}");
         }
     }
+    let rows = task_size(n, TASK_ROWS);
+    let mut products = Vec::with_capacity(weights.len());
+    for weight in weights {
+        products.push((vec![0.0; n * weight.dim(1)?], weight.dim(1)?, float32(weight)?));
+    }
+    with_elements([&float32(x)?], |[x]| {
+        let tasks = by_rows(&mut products, n.div_ceil(rows), rows);
+        tasks.into_par_iter().zip(x.par_chunks(rows * inputs)).try_for_each(|(parts, x)| {
+            let x = matrix(x, inputs)?;
+            parts.into_iter().try_for_each(|(y, outputs, weight)| {
+                with_elements([weight], |[weight]| {
+                    let mut y = matrix_mut(y, outputs)?;
+                    general_mat_mul(1.0, &x, &matrix(weight, outputs)?, 0.0, &mut y);
+                    Ok(())
+                })
+            })
+        })
+    })?;
+    let to_tensor = |(y, outputs, _): (Vec<f32>, usize, Tensor)| {
+        Tensor::from_vec(y, (n, outputs), x.device())?.to_dtype(x.dtype())
+    };
+    let products = products.into_iter().map(to_tensor).collect::<Result<_>>()?;
+    let (x, weights) = (x.clone(), weights.iter().copied().cloned().collect::<Vec<_>>());
+    let pullback = move |gradients: &[&Tensor]| backward(&x, &weights, gradients);
+    Ok((products, Box::new(pullback)))
 }
 
-/// out = a b, some rows at a time.
-fn product(a: ArrayView2<f32>, b: ArrayView2<f32>, out: ArrayViewMut2<f32>) {
-    in_parallel(a, b, out, Axis(0), TASK_ROWS);
+/// For each task of so many rows its part of every product, with the product's width and weight.
+fn by_rows(
+    products: &mut [(Vec<f32>, usize, Tensor)],
+    tasks: usize,
+    rows: usize,
+) -> Vec<Vec<(&mut [f32], usize, &Tensor)>> {
+    let mut parts: Vec<Vec<_>> = (0..tasks).map(|_| Vec::with_capacity(products.len())).collect();
+    for (y, outputs, weight) in products {
+        for (task, part) in parts.iter_mut().zip(y.chunks_mut(rows * *outputs)) {
+            task.push((part, *outputs, &*weight));
+        }
+    }
+    parts
+}
+
+/// dx = Σ Gᵢ Wᵢᵀ and dWᵢ = xᵀ Gᵢ.
+fn backward(
+    x: &Tensor,
+    weights: &[Tensor],
+    gradients: &[&Tensor],
+) -> Result<(Tensor, Vec<Tensor>)> {
+    let (n, inputs) = x.dims2()?;
+    let rows = task_size(n, TASK_ROWS);
+    let mut pairs = Vec::with_capacity(weights.len());
+    for (weight, gradient) in weights.iter().zip(gradients) {
+        pairs.push((weight.dim(1)?, float32(weight)?, float32(gradient)?.contiguous()?));
+    }
+    let mut dx = vec![0.0; n * inputs];
+    dx.par_chunks_mut(rows * inputs).enumerate().try_for_each(|(task, dx)| {
+        let here = dx.len() / inputs;
+        let mut dx = matrix_mut(dx, inputs)?;
+        pairs.iter().enumerate().try_for_each(|(at, (outputs, weight, gradient))| {
+            with_elements([weight, gradient], |[weight, gradient]| {
+                let gradient = &gradient[task * rows * outputs..][..here * outputs];
+                let (gradient, weight) = (matrix(gradient, *outputs)?, matrix(weight, *outputs)?);
+                let keep = if at == 0 { 0.0 } else { 1.0 };
+                general_mat_mul(1.0, &gradient, &weight.t(), keep, &mut dx);
+                Ok(())
+            })
+        })
+    })?;
+    let x_as_float32 = float32(x)?;
+    let of_weight = |(weight, (outputs, _, gradient)): (&Tensor, &(usize, Tensor, Tensor))| {
+        let mut d_weight = vec![0.0; inputs * outputs];
+        with_elements([&x_as_float32, gradient], |[x, gradient]| {
+            let d_weight = matrix_mut(&mut d_weight, *outputs)?;
+            weight_gradient(matrix(x, inputs)?, matrix(gradient, *outputs)?, d_weight);
+            Ok(())
+        })?;
+        like(d_weight, weight)
+    };
+    let d_weights = weights.par_iter().zip(&pairs).map(of_weight).collect::<Result<_>>()?;
+    Ok((like(dx, x)?, d_weights))
+}
+
+/// x Eᵀ for x of shape (N, channels) and a table E (symbols, channels); it has no backward.
+pub(in crate::lm) fn tied_logits(x: &Tensor, embedding: &Tensor) -> Result<Tensor> {
+    if x.device().is_cuda() {
+        return x.matmul(&embedding.t()?);
+    }
+    let (n, channels) = x.dims2()?;
+    let symbols = embedding.dim(0)?;
+    let rows = task_size(n, TASK_ROWS);
+    let logits = with_elements([&float32(x)?, &float32(embedding)?], |[x, embedding]| {
+        let embedding = matrix(embedding, channels)?;
+        let mut logits = vec![0.0; n * symbols];
+        let tasks = logits.par_chunks_mut(rows * symbols).zip(x.par_chunks(rows * channels));
+        tasks.try_for_each(|(logits, x)| -> Result<()> {
+            let mut logits = matrix_mut(logits, symbols)?;
+            general_mat_mul(1.0, &matrix(x, channels)?, &embedding.t(), 0.0, &mut logits);
+            Ok(())
+        })?;
+        Ok(logits)
+    })?;
+    Tensor::from_vec(logits, (n, symbols), x.device())?.to_dtype(x.dtype())
 }
 
 /// The gradient aᵀ b of a weight, cut along its longer side.
-pub(super) fn weight_gradient(a: ArrayView2<f32>, b: ArrayView2<f32>, out: ArrayViewMut2<f32>) {
+pub(super) fn weight_gradient(a: ArrayView2<f32>, b: ArrayView2<f32>, mut out: ArrayViewMut2<f32>) {
+    let a = a.reversed_axes();
     let axis = if out.nrows() > out.ncols() { Axis(0) } else { Axis(1) };
-    in_parallel(a.t(), b, out, axis, TASK_WEIGHTS);
-}
-
-/// out = a b, cut along one axis of out into tasks of at most `most`.
-fn in_parallel(
-    a: ArrayView2<f32>,
-    b: ArrayView2<f32>,
-    mut out: ArrayViewMut2<f32>,
-    axis: Axis,
-    most: usize,
-) {
-    let size = task_size(out.len_of(axis), most);
+    let size = task_size(out.len_of(axis), TASK_WEIGHTS);
     let cut = if axis == Axis(0) { &a } else { &b };
     let tasks: Vec<_> =
         out.axis_chunks_iter_mut(axis, size).zip(cut.axis_chunks_iter(axis, size)).collect();
@@ -82,111 +163,56 @@ fn in_parallel(
     });
 }
 
-impl CustomOp2 for Linear {
-    fn name(&self) -> &'static str {
-        "linear"
-    }
-
-    fn cpu_fwd(
-        &self,
-        x: &CpuStorage,
-        x_layout: &Layout,
-        weight: &CpuStorage,
-        weight_layout: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
-        let (n, inputs) = x_layout.shape().dims2()?;
-        let x = matrix(elements(x, x_layout)?, (n, inputs))?;
-        let weight = matrix(elements(weight, weight_layout)?, weight_layout.shape().dims2()?)?;
-        let weight = self.oriented(weight);
-        let outputs = weight.ncols();
-        if weight.nrows() != inputs {
-            bail!("linear: {inputs} channels, but a weight for {}", weight.nrows());
-        }
-        let mut y = vec![0.0; n * outputs];
-        let out = ArrayViewMut2::from_shape((n, outputs), &mut y);
-        product(x, weight, out.map_err(candle_core::Error::wrap)?);
-        Ok((CpuStorage::F32(y), (n, outputs).into()))
-    }
-
-    fn bwd(
-        &self,
-        x: &Tensor,
-        weight: &Tensor,
-        y: &Tensor,
-        gradient: &Tensor,
-    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        let (x_shape, weight_shape, y_shape) = (x.dims2()?, weight.dims2()?, y.dims2()?);
-        let mut dx = vec![0.0; x.elem_count()];
-        let mut d_weight = vec![0.0; weight.elem_count()];
-        with_elements(x, |x| {
-            with_elements(weight, |weight| {
-                with_elements(gradient, |gradient| {
-                    let x = matrix(x, x_shape)?;
-                    let weight = self.oriented(matrix(weight, weight_shape)?);
-                    let gradient = matrix(gradient, y_shape)?;
-                    let dx = ArrayViewMut2::from_shape(x_shape, &mut dx);
-                    let dx = dx.map_err(candle_core::Error::wrap)?;
-                    let d_weight = ArrayViewMut2::from_shape(weight_shape, &mut d_weight);
-                    let d_weight = d_weight.map_err(candle_core::Error::wrap)?;
-                    let (a, b) = match self.stored {
-                        Stored::InputsByOutputs => (x, gradient),
-                        Stored::OutputsByInputs => (gradient, x),
-                    };
-                    rayon::join(
-                        || product(gradient, weight.t(), dx),
-                        || weight_gradient(a, b, d_weight),
-                    );
-                    Ok(())
-                })
-            })
-        })?;
-        Ok((
-            Some(Tensor::from_vec(dx, x_shape, x.device())?),
-            Some(Tensor::from_vec(d_weight, weight_shape, x.device())?),
-        ))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use candle_core::{Device, Var};
 
+    use super::super::largest_difference;
     use super::*;
     use crate::blas::single_threaded_blas;
 
+    fn wave(shape: (usize, usize), shift: f32) -> Var {
+        let data: Vec<f32> =
+            (0..shape.0 * shape.1).map(|i| (i as f32 * 0.37 + shift).sin()).collect();
+        Var::from_vec(data, shape, &Device::Cpu).unwrap()
+    }
+
     #[test]
-    fn output_and_gradients_match_the_tensor_librarys_product() {
+    fn products_and_gradients_match_the_tensor_librarys() {
         single_threaded_blas();
-        let wave = |n: usize, shift: f32| -> Vec<f32> {
-            (0..n).map(|i| (i as f32 * 0.37 + shift).sin()).collect()
-        };
-        for (n, inputs, outputs) in [(1, 3, 2), (300, 70, 130), (257, 130, 40)] {
-            for stored in [Stored::InputsByOutputs, Stored::OutputsByInputs] {
-                let shape = match stored {
-                    Stored::InputsByOutputs => (inputs, outputs),
-                    Stored::OutputsByInputs => (outputs, inputs),
-                };
-                let device = Device::Cpu;
-                let x = Var::from_vec(wave(n * inputs, 0.0), (n, inputs), &device).unwrap();
-                let w = Var::from_vec(wave(inputs * outputs, 1.0), shape, &device).unwrap();
-                let weights = Tensor::from_vec(wave(n * outputs, 2.0), (n, outputs), &device);
-                let weights = weights.unwrap();
-                let plain = match stored {
-                    Stored::InputsByOutputs => x.matmul(&w).unwrap(),
-                    Stored::OutputsByInputs => x.matmul(&w.t().unwrap()).unwrap(),
-                };
-                let run = |y: &Tensor| {
-                    let loss = (y * &weights).unwrap().sum_all().unwrap();
-                    let store = loss.backward().unwrap();
-                    [y.clone(), store.get(&x).unwrap().clone(), store.get(&w).unwrap().clone()]
-                };
-                let ours = run(&linear(&x, &w, stored).unwrap());
-                for (ours, plain) in ours.iter().zip(&run(&plain)) {
-                    let off = (ours - plain).unwrap().abs().unwrap().flatten_all().unwrap();
-                    let off = off.max(0).unwrap().to_scalar::<f32>().unwrap();
-                    assert!(off < 1e-3, "{n} × {inputs} × {outputs} differs by {off:e}");
-                }
+        for (n, inputs, outputs) in
+            [(1, 3, &[2][..]), (300, 70, &[130, 20]), (257, 130, &[40, 40, 1])]
+        {
+            let x = wave((n, inputs), 0.0);
+            let weights: Vec<Var> =
+                outputs.iter().map(|&outputs| wave((inputs, outputs), 1.0)).collect();
+            let upstream: Vec<Var> =
+                outputs.iter().map(|&outputs| wave((n, outputs), 2.0 + outputs as f32)).collect();
+            let tensors: Vec<&Tensor> = weights.iter().map(Var::as_tensor).collect();
+            let (products, pullback) = linear(&x, &tensors).unwrap();
+            let upstream: Vec<&Tensor> = upstream.iter().map(Var::as_tensor).collect();
+            let (dx, d_weights) = pullback(&upstream).unwrap();
+
+            let plain: Vec<Tensor> = weights.iter().map(|w| x.matmul(w).unwrap()).collect();
+            let terms =
+                plain.iter().zip(&upstream).map(|(y, g)| (y * *g).unwrap().sum_all().unwrap());
+            let store = terms.reduce(|a, b| (a + b).unwrap()).unwrap().backward().unwrap();
+            let mut pairs = vec![(&dx, store.get(&x).unwrap())];
+            pairs.extend(products.iter().zip(&plain));
+            pairs.extend(d_weights.iter().zip(weights.iter().map(|w| store.get(w).unwrap())));
+            for (ours, plain) in pairs {
+                let off = largest_difference(ours, plain);
+                assert!(off < 1e-3, "{n} × {inputs} × {outputs:?} differs by {off:e}");
             }
         }
+    }
+
+    #[test]
+    fn logits_are_products_with_the_table_transposed() {
+        single_threaded_blas();
+        let (x, table) = (wave((300, 20), 0.0), wave((70, 20), 1.0));
+        let plain = x.matmul(&table.t().unwrap()).unwrap();
+        let off = largest_difference(&tied_logits(&x, &table).unwrap(), &plain);
+        assert!(off < 1e-5, "differs by {off:e}");
     }
 }

@@ -2,17 +2,14 @@
 //!
 //! For N tokens and V symbols the logits are N × V, by far the largest array of a step. Here a block
 //! of rows is turned into logits, loss and gradients while it is in cache, and then dropped: since
-//! the loss is a scalar, its gradients can be computed in the forward pass and only be scaled in
-//! the backward one.
+//! the loss is where gradients begin, they need not wait for a backward pass.
 
-use std::sync::{Arc, OnceLock};
-
-use candle_core::{CpuStorage, CustomOp3, DType, Layout, Result, Shape, Tensor, bail};
+use candle_core::{Result, Tensor, bail};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 use rayon::prelude::*;
 
-use super::{CHUNK_ROWS, elements, matrix};
+use super::{CHUNK_ROWS, float32, like, matrix, with_elements, with_tokens};
 use crate::lm::simd;
 
 /// Rows whose logits are held at a time.
@@ -22,139 +19,87 @@ const TASK_ROWS: usize = 256;
 /// Symbols whose logits or gradients one task computes.
 const TASK_SYMBOLS: usize = 1024;
 
+/// The output layer's loss. On a device of its own the numbers may not be there yet.
+pub(in crate::lm) struct OutputLoss {
+    /// The cross-entropy, a scalar, in nats.
+    pub(in crate::lm) cross_entropy: Tensor,
+    /// The objective's gradients with respect to the hidden state and the embedding, where they were
+    /// wanted.
+    pub(in crate::lm) gradients: Option<[Tensor; 2]>,
+}
+
 /// With z = hidden · embeddingᵀ for a hidden state (N, C) and an embedding (V, C), and targets (N) of
-/// uint32: the objective, mean over rows of log Z − z(target) + `z_loss` · (log Z)² with
-/// Z = Σ e^z, and the first two terms alone, the cross-entropy in nats, without a gradient.
+/// uint32: the cross-entropy, mean over rows of log Z − z(target) with Z = Σ e^z, and the gradients of the
+/// objective, which is that mean with `z_loss` · (log Z)² added. The cross-entropy is not rounded.
 ///
 /// # Errors
-/// A number of targets other than N, or a target of V or more.
+/// A number of targets other than N, or, on a CPU, a target of V or more.
 pub(in crate::lm) fn output_loss(
     hidden: &Tensor,
     embedding: &Tensor,
     targets: &Tensor,
     z_loss: f64,
-) -> Result<(Tensor, Tensor)> {
+    wanted: bool,
+) -> Result<OutputLoss> {
+    let ((n, c), (v, channels)) = (hidden.dims2()?, embedding.dims2()?);
+    if channels != c || targets.elem_count() != n {
+        let targets = targets.elem_count();
+        bail!("{n} rows of {c} channels; an embedding of {channels}, {targets} targets");
+    }
     #[cfg(feature = "cuda")]
     if hidden.device().is_cuda() {
-        return crate::lm::cuda::output_loss(hidden, embedding, targets, z_loss);
+        return crate::lm::cuda::output_loss(hidden, embedding, targets, z_loss, wanted);
     }
-    let found = Arc::new(OnceLock::new());
-    let wanted = hidden.track_op() || embedding.track_op();
-    let operator = OutputLoss { z_loss, wanted, found: found.clone() };
-    // The objective is not rounded.
-    let hidden = hidden.to_dtype(DType::F32)?.contiguous()?;
-    let objective = hidden.apply_op3(&embedding.to_dtype(DType::F32)?, targets, operator)?;
-    match found.get() {
-        Some(Found { cross_entropy, .. }) => {
-            Ok((objective, Tensor::new(*cross_entropy, &candle_core::Device::Cpu)?))
-        }
-        None => bail!("output loss: the forward pass left no loss"),
-    }
-}
-
-/// What the forward pass learns beside the objective.
-struct Found {
-    cross_entropy: f64,
-    /// Of the hidden state and the embedding, where they are wanted.
-    gradients: Option<(Vec<f32>, Vec<f32>)>,
-}
-
-struct OutputLoss {
-    z_loss: f64,
-    /// Whether gradients will be asked for.
-    wanted: bool,
-    found: Arc<OnceLock<Found>>,
-}
-
-impl CustomOp3 for OutputLoss {
-    fn name(&self) -> &'static str {
-        "output-loss"
-    }
-
-    fn cpu_fwd(
-        &self,
-        hidden: &CpuStorage,
-        hidden_layout: &Layout,
-        embedding: &CpuStorage,
-        embedding_layout: &Layout,
-        targets: &CpuStorage,
-        targets_layout: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
-        let (n, c) = hidden_layout.shape().dims2()?;
-        let (v, channels) = embedding_layout.shape().dims2()?;
-        let targets = elements::<u32>(targets, targets_layout)?;
-        if channels != c || targets.len() != n {
-            bail!(
-                "{n} rows of {c} channels; an embedding of {channels}, {} targets",
-                targets.len()
-            );
-        }
+    let mut gradients = wanted.then(|| (Array2::zeros((n, c)), Array2::zeros((v, c))));
+    let cross_entropy = with_tokens(targets, |targets| {
         if let Some(target) = targets.iter().find(|&&target| target as usize >= v) {
             bail!("target {target}, but the vocabulary has {v} symbols");
         }
-        let hidden = matrix(elements(hidden, hidden_layout)?, (n, c))?;
-        let embedding = matrix(elements(embedding, embedding_layout)?, (v, c))?;
-        let (terms, gradients) = if self.wanted {
-            let mut gradients = (Array2::zeros((n, c)), Array2::zeros((v, c)));
-            let terms = self.blocks(hidden, embedding, targets, Some(&mut gradients));
-            let (hidden, embedding) = gradients;
-            (
-                terms,
-                Some((hidden.into_raw_vec_and_offset().0, embedding.into_raw_vec_and_offset().0)),
-            )
-        } else {
-            (self.blocks(hidden, embedding, targets, None), None)
-        };
-        let [cross_entropy, square] = terms.map(|sum| sum / n as f64);
-        let objective = cross_entropy + self.z_loss * square;
-        // Only a first run fills the cell; a second one would find the same.
-        let _ = self.found.set(Found { cross_entropy, gradients });
-        Ok((CpuStorage::F32(vec![objective as f32]), Shape::from(())))
-    }
-
-    fn bwd(
-        &self,
-        hidden: &Tensor,
-        embedding: &Tensor,
-        _targets: &Tensor,
-        _objective: &Tensor,
-        gradient: &Tensor,
-    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
-        let Some(Found { gradients: Some((d_hidden, d_embedding)), .. }) = self.found.get() else {
-            bail!("output loss: backward without a forward pass that kept gradients");
-        };
-        let scale = gradient.to_scalar::<f32>()?;
-        let scaled = |data: &[f32], like: &Tensor| {
-            let data = data.iter().map(|x| x * scale).collect();
-            Tensor::from_vec(data, like.shape(), like.device()).map(Some)
-        };
-        Ok((scaled(d_hidden, hidden)?, scaled(d_embedding, embedding)?, None))
-    }
+        with_elements([&float32(hidden)?, &float32(embedding)?], |[hidden, embedding]| {
+            let (hidden, embedding) = (matrix(hidden, c)?, matrix(embedding, c)?);
+            Ok(Blocks { z_loss, wanted }.run(hidden, embedding, targets, gradients.as_mut()))
+        })
+    })?;
+    let gradients = match gradients {
+        Some((d_hidden, d_embedding)) => Some([
+            like(d_hidden.into_raw_vec_and_offset().0, hidden)?,
+            like(d_embedding.into_raw_vec_and_offset().0, embedding)?,
+        ]),
+        None => None,
+    };
+    Ok(OutputLoss {
+        cross_entropy: Tensor::new(cross_entropy / n as f64, hidden.device())?,
+        gradients,
+    })
 }
 
-impl OutputLoss {
-    /// The sums over rows of the cross-entropy and of (log Z)²; fills the gradients, which start at
+/// How blocks of rows are gone through.
+struct Blocks {
+    z_loss: f64,
+    /// Whether gradients are asked for.
+    wanted: bool,
+}
+
+impl Blocks {
+    /// The sum over rows of the cross-entropy; fills the gradients, which start at
     /// zero. Blocks go in order, and within one each task has its own part of an output, so no sum
     /// depends on the number of threads.
-    fn blocks(
+    fn run(
         &self,
         hidden: ArrayView2<f32>,
         embedding: ArrayView2<f32>,
         targets: &[u32],
         mut gradients: Option<&mut (Array2<f32>, Array2<f32>)>,
-    ) -> [f64; 2] {
+    ) -> f64 {
         let (n, v) = (hidden.nrows(), embedding.nrows());
         let mut scratch = Array2::zeros((n.min(BLOCK_ROWS), v));
-        let mut sums = [0.0; 2];
+        let mut sum = 0.0;
         for start in (0..n).step_by(BLOCK_ROWS) {
             let rows = start..n.min(start + BLOCK_ROWS);
             let hidden = hidden.slice(s![rows.clone(), ..]);
             let mut logits = scratch.slice_mut(s![..rows.len(), ..]);
             output_logits(hidden, embedding, logits.view_mut());
-            for [entropy, square] in self.losses(&mut logits, &targets[rows.clone()], n) {
-                sums[0] += entropy;
-                sums[1] += square;
-            }
+            sum += self.losses(&mut logits, &targets[rows.clone()], n).iter().sum::<f64>();
             if let Some((d_hidden, d_embedding)) = gradients.as_deref_mut() {
                 let d_logits = logits.view();
                 let d_hidden = d_hidden.slice_mut(s![rows, ..]);
@@ -164,16 +109,16 @@ impl OutputLoss {
                 );
             }
         }
-        sums
+        sum
     }
 
     /// A block's losses, by chunk of rows; replaces logits z by the gradient of the objective,
     /// ((1 + 2ς log Z) p − [target]) / N with p = e^z/Z.
-    fn losses(&self, logits: &mut ArrayViewMut2<f32>, targets: &[u32], n: usize) -> Vec<[f64; 2]> {
+    fn losses(&self, logits: &mut ArrayViewMut2<f32>, targets: &[u32], n: usize) -> Vec<f64> {
         let chunks: Vec<_> = logits.axis_chunks_iter_mut(Axis(0), CHUNK_ROWS).collect();
         let losses = chunks.into_par_iter().zip(targets.par_chunks(CHUNK_ROWS));
         let losses = losses.map(|(mut rows, targets)| {
-            let mut sums = [0.0; 2];
+            let mut sum = 0.0;
             for (mut row, &target) in rows.rows_mut().into_iter().zip(targets) {
                 let target = target as usize;
                 let hit = row[target];
@@ -181,8 +126,7 @@ impl OutputLoss {
                 let Some(row) = row.as_slice_mut() else { continue };
                 let terms = simd::softmax_terms_of(row, None);
                 let log_z = f64::from(terms.max) + terms.sum.ln();
-                sums[0] += f64::from(terms.max - hit) + terms.sum.ln();
-                sums[1] += log_z * log_z;
+                sum += f64::from(terms.max - hit) + terms.sum.ln();
                 if self.wanted {
                     let weight = (1.0 + 2.0 * self.z_loss * log_z) / n as f64;
                     let factor = (weight / terms.sum) as f32;
@@ -190,7 +134,7 @@ impl OutputLoss {
                     row[target] -= 1.0 / n as f32;
                 }
             }
-            sums
+            sum
         });
         losses.collect()
     }
@@ -245,6 +189,7 @@ fn embedding_gradient(
 mod tests {
     use candle_core::{D, Device, Var};
 
+    use super::super::largest_difference;
     use super::*;
     use crate::blas::single_threaded_blas;
 
@@ -263,28 +208,23 @@ mod tests {
         let targets: Vec<u32> = (0..n).map(|i| (i * 7 % v) as u32).collect();
         let targets = Tensor::from_vec(targets, n, &device).unwrap();
         for z_loss in [0.0, 0.3] {
-            let (objective, loss) = output_loss(&hidden, &embedding, &targets, z_loss).unwrap();
-            let loss = loss.to_scalar::<f64>().unwrap();
+            let found = output_loss(&hidden, &embedding, &targets, z_loss, true).unwrap();
             let logits = hidden.matmul(&embedding.t().unwrap()).unwrap();
             let log_z = logits.log_sum_exp(D::Minus1).unwrap();
             let hit = logits.gather(&targets.unsqueeze(1).unwrap(), 1).unwrap();
             let plain = (&log_z - hit.squeeze(1).unwrap()).unwrap().mean_all().unwrap();
-            let expected = f64::from(plain.to_scalar::<f32>().unwrap());
-            assert!((loss - expected).abs() < 1e-5, "{loss} against {expected}");
+            let off = found.cross_entropy.to_scalar::<f64>().unwrap()
+                - f64::from(plain.to_scalar::<f32>().unwrap());
+            assert!(off.abs() < 1e-5, "z_loss {z_loss}: the cross-entropy differs by {off:e}");
             let square = (log_z.sqr().unwrap().mean_all().unwrap() * z_loss).unwrap();
-            let plain = (plain + square).unwrap();
-            let results = |objective: &Tensor| {
-                let store = (objective * 2.0).unwrap().backward().unwrap();
-                [&hidden, &embedding].map(|x| store.get(x).unwrap().clone())
-            };
-            for (ours, plain) in results(&objective).iter().zip(&results(&plain)) {
-                let off = (ours - plain).unwrap().abs().unwrap().flatten_all().unwrap();
-                let off = off.max(0).unwrap().to_scalar::<f32>().unwrap();
+            let objective = (plain + square).unwrap();
+            let store = objective.backward().unwrap();
+            for (found, x) in found.gradients.unwrap().iter().zip([&hidden, &embedding]) {
+                let off = largest_difference(found, store.get(x).unwrap());
                 assert!(off < 1e-6, "z_loss {z_loss}: a gradient differs by {off:e}");
             }
-            let objective = objective.to_scalar::<f32>().unwrap();
-            let off = (objective - plain.to_scalar::<f32>().unwrap()).abs();
-            assert!(off < 1e-5, "z_loss {z_loss}: the objective differs by {off:e}");
+            let unasked = output_loss(&hidden, &embedding, &targets, z_loss, false).unwrap();
+            assert!(unasked.gradients.is_none());
         }
     }
 
@@ -293,8 +233,10 @@ mod tests {
         let hidden = Tensor::zeros((3, 2), candle_core::DType::F32, &Device::Cpu).unwrap();
         for (targets, said) in [(vec![0u32, 5, 1], "target 5"), (vec![0, 1], "2 targets")] {
             let targets = Tensor::new(targets, &Device::Cpu).unwrap();
-            let error = output_loss(&hidden, &hidden, &targets, 0.0).unwrap_err().to_string();
-            assert!(error.contains(said), "{error}");
+            let Err(error) = output_loss(&hidden, &hidden, &targets, 0.0, false) else {
+                panic!("{said} was accepted")
+            };
+            assert!(error.to_string().contains(said), "{error}");
         }
     }
 }

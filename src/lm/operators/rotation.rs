@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, bail};
+use candle_core::{Result, Tensor, bail};
 use rayon::prelude::*;
 
-use super::{CHUNK_ROWS, elements, in_float32, with_elements};
+use super::{CHUNK_ROWS, Pullback, float32, like, with_elements};
 
 /// The base of the angles.
 const BASE: f64 = 10_000.0;
@@ -49,6 +49,19 @@ impl Rotation {
         Ok(self.on_device.get_or_init(|| turns).clone())
     }
 
+    /// (B, T, H, D), the first of a sequence at position `first`, turned forwards where `sign` is 1 and back
+    /// where it is −1.
+    fn turned(&self, x: &Tensor, first: usize, sign: f32) -> Result<Tensor> {
+        #[cfg(feature = "cuda")]
+        if x.device().is_cuda() {
+            return crate::lm::cuda::rotate(x, &self.on(x.device())?, first, sign);
+        }
+        let (_, time, heads, _) = x.dims4()?;
+        let mut turned = with_elements([&float32(x)?], |[x]| Ok(x.to_vec()))?;
+        self.turn(&mut turned, first, (time, heads), sign);
+        like(turned, x)
+    }
+
     /// Turns the rows of (B, T, H, D) elements, of which the first of a sequence is at position
     /// `first`, forwards where `sign` is 1 and back where it is −1.
     fn turn(&self, data: &mut [f32], first: usize, (time, heads): (usize, usize), sign: f32) {
@@ -73,51 +86,32 @@ impl Rotation {
 /// Queries or keys (B, T, H, D) of positions `first` to `first` + T, each head's pairs of channels
 /// turned by the angles of its position: (x, y) → (x cos θ − y sin θ, x sin θ + y cos θ). The gradient
 /// turns back, by −θ.
-pub(in crate::lm) fn rotate(x: &Tensor, rotation: &Arc<Rotation>, first: usize) -> Result<Tensor> {
-    #[cfg(feature = "cuda")]
-    if x.device().is_cuda() {
-        return crate::lm::cuda::rotate(x, &rotation.on(x.device())?, first);
-    }
-    in_float32([x], |[x]| x.contiguous()?.apply_op1(Rotate { rotation: rotation.clone(), first }))
-}
-
-struct Rotate {
-    rotation: Arc<Rotation>,
+///
+/// # Errors
+/// Positions or channels that there are no angles for.
+pub(in crate::lm) fn rotate(
+    x: &Tensor,
+    rotation: &Arc<Rotation>,
     first: usize,
-}
-
-impl CustomOp1 for Rotate {
-    fn name(&self) -> &'static str {
-        "rotate"
+) -> Result<(Tensor, Pullback<1>)> {
+    let (_, time, _, d_head) = x.dims4()?;
+    if first + time > rotation.positions || d_head != rotation.d_head {
+        bail!(
+            "rotation of {} positions of {d_head} channels; there are angles for {} of {}",
+            first + time,
+            rotation.positions,
+            rotation.d_head
+        );
     }
-
-    fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
-        let (_, time, heads, d_head) = layout.shape().dims4()?;
-        let Self { rotation, first } = self;
-        if first + time > rotation.positions || d_head != rotation.d_head {
-            bail!(
-                "rotation of {} positions of {d_head} channels; there are angles for {} of {}",
-                first + time,
-                rotation.positions,
-                rotation.d_head
-            );
-        }
-        let mut y = elements::<f32>(x, layout)?.to_vec();
-        rotation.turn(&mut y, *first, (time, heads), 1.0);
-        Ok((CpuStorage::F32(y), layout.shape().clone()))
-    }
-
-    fn bwd(&self, x: &Tensor, _y: &Tensor, gradient: &Tensor) -> Result<Option<Tensor>> {
-        let (_, time, heads, _) = x.dims4()?;
-        let mut dx = with_elements::<f32, _>(gradient, |g| Ok(g.to_vec()))?;
-        self.rotation.turn(&mut dx, self.first, (time, heads), -1.0);
-        Ok(Some(Tensor::from_vec(dx, x.shape(), x.device())?))
-    }
+    let turned = rotation.turned(x, first, 1.0)?;
+    let rotation = rotation.clone();
+    let pullback = move |gradient: &Tensor| Ok([rotation.turned(gradient, first, -1.0)?]);
+    Ok((turned, Box::new(pullback)))
 }
 
 #[cfg(test)]
 mod tests {
-    use candle_core::{Device, Var};
+    use candle_core::Device;
 
     use super::*;
 
@@ -132,7 +126,7 @@ mod tests {
         let repeated = |shift: f32| {
             let x = wave(d, shift).repeat(90);
             let x = Tensor::from_vec(x, (1, 90, 1, d), &Device::Cpu).unwrap();
-            rotate(&x, &rotation, 0).unwrap().reshape((90, d)).unwrap().to_vec2::<f32>().unwrap()
+            rotate(&x, &rotation, 0).unwrap().0.reshape((90, d)).unwrap().to_vec2::<f32>().unwrap()
         };
         let (q, k) = (repeated(0.0), repeated(1.0));
         let product = |i: usize, j: usize| q[i].iter().zip(&k[j]).map(|(q, k)| q * k).sum::<f32>();
@@ -151,12 +145,11 @@ mod tests {
         let shape = (2, 70, 3, 8);
         let rotation = Rotation::new(70, 8);
         let count = 2 * 70 * 3 * 8;
-        let x = Var::from_vec(wave(count, 0.0), shape, &Device::Cpu).unwrap();
+        let x = Tensor::from_vec(wave(count, 0.0), shape, &Device::Cpu).unwrap();
         let weights = Tensor::from_vec(wave(count, 2.0), shape, &Device::Cpu).unwrap();
-        let y = rotate(&x, &rotation, 0).unwrap();
-        let loss = (y * &weights).unwrap().sum_all().unwrap();
-        let gradient = loss.backward().unwrap().get(&x).unwrap().clone();
-        let again = rotate(&gradient, &rotation, 0).unwrap();
+        let (_, pullback) = rotate(&x, &rotation, 0).unwrap();
+        let [gradient] = pullback(&weights).unwrap();
+        let (again, _) = rotate(&gradient, &rotation, 0).unwrap();
         let off = (again - weights).unwrap().abs().unwrap().flatten_all().unwrap();
         let off = off.max(0).unwrap().to_scalar::<f32>().unwrap();
         assert!(off < 1e-6, "differs by {off:e}");

@@ -1,26 +1,59 @@
 //! Matrices divided by their spectral norm.
 
-use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Tensor, Var, bail};
+use candle_core::{Result, Tensor, Var, bail};
 
-use super::{elements, with_elements};
+use super::{Pullback, like, with_elements};
 use crate::lm::simd;
 
 /// Ŵ = (γ/σ) W with σ = ‖Wv‖ (Zhai et al. 2023, arXiv 2303.06296), for W (inputs, outputs), a gain
-/// γ (1) and a unit vector v (outputs) that gets no gradient. σ is the spectral norm where v is W's
-/// first right singular vector, which [`power_iteration`] follows.
+/// γ (1) and a unit vector v (outputs). σ is the spectral norm where v is W's first right singular vector,
+/// which [`power_iteration`] follows.
+///
+/// The gradients are those of W and γ. With u = Wv and G the gradient of Ŵ: dγ = ⟨G, W⟩/σ and
+/// dW = (γ/σ)(G − (⟨G, W⟩/σ²) u vᵀ), since dσ/dW = u vᵀ/σ.
 ///
 /// # Errors
-/// Shapes that do not fit, or Wv of length 0.
+/// Shapes that do not fit, or, on a CPU, Wv of length 0.
 pub(in crate::lm) fn spectrally_normalised(
     weight: &Tensor,
     gain: &Tensor,
     vector: &Tensor,
-) -> Result<Tensor> {
+) -> Result<(Tensor, Pullback<2>)> {
     #[cfg(feature = "cuda")]
     if weight.device().is_cuda() {
         return crate::lm::cuda::spectrally_normalised(weight, gain, vector);
     }
-    weight.apply_op3(gain, vector, Spectral)
+    let outputs = weight.dim(1)?;
+    if vector.elem_count() != outputs || gain.elem_count() != 1 {
+        let (vector, gains) = (vector.elem_count(), gain.elem_count());
+        bail!("{outputs} outputs, a vector of {vector} and {gains} gains");
+    }
+    let gamma = gain.to_vec1::<f32>()?[0];
+    let u = with_elements([weight, vector], |[weight, v]| Ok(image(weight, v)))?;
+    let sigma = simd::dot(&u, &u).sqrt();
+    if sigma == 0.0 {
+        bail!("a matrix of spectral norm 0 cannot be divided by it");
+    }
+    let scaled = with_elements([weight], |[weight]| {
+        Ok(weight.iter().map(|w| w * (gamma / sigma)).collect())
+    })?;
+    let scaled = like(scaled, weight)?;
+    let [weight, gain, vector] = [weight, gain, vector].map(Tensor::clone);
+    let pullback = move |gradient: &Tensor| {
+        let (d_weight, d_gamma) = with_elements([&weight, &vector, gradient], |[weight, v, g]| {
+            let product = simd::dot(g, weight);
+            let mut d_weight = g.to_vec();
+            for (row, u) in d_weight.chunks_mut(v.len()).zip(&u) {
+                let along = u * product / (sigma * sigma);
+                for (d, v) in row.iter_mut().zip(v) {
+                    *d = gamma / sigma * (*d - along * v);
+                }
+            }
+            Ok((d_weight, product / sigma))
+        })?;
+        Ok([like(d_weight, &weight)?, like(vec![d_gamma], &gain)?])
+    };
+    Ok((scaled, Box::new(pullback)))
 }
 
 /// v ← WᵀWv / ‖WᵀWv‖, in place. A matrix of zeros leaves v as it is.
@@ -30,14 +63,12 @@ pub(in crate::lm) fn power_iteration(weight: &Tensor, vector: &Var) -> Result<()
         return crate::lm::cuda::power_iteration(weight, vector);
     }
     let (_, outputs) = weight.dims2()?;
-    let next = with_elements::<f32, _>(weight, |weight| {
-        with_elements::<f32, _>(vector, |v| {
-            let mut next = vec![0.0; outputs];
-            for (row, u) in weight.chunks(outputs).zip(image(weight, v)) {
-                next.iter_mut().zip(row).for_each(|(next, w)| *next += u * w);
-            }
-            Ok(next)
-        })
+    let next = with_elements([weight, vector], |[weight, v]| {
+        let mut next = vec![0.0; outputs];
+        for (row, u) in weight.chunks(outputs).zip(image(weight, v)) {
+            next.iter_mut().zip(row).for_each(|(next, w)| *next += u * w);
+        }
+        Ok(next)
     })?;
     let length = simd::dot(&next, &next).sqrt();
     if length == 0.0 {
@@ -52,80 +83,11 @@ fn image(weight: &[f32], v: &[f32]) -> Vec<f32> {
     weight.chunks(v.len()).map(|row| simd::dot(row, v)).collect()
 }
 
-struct Spectral;
-
-impl CustomOp3 for Spectral {
-    fn name(&self) -> &'static str {
-        "spectral-norm"
-    }
-
-    fn cpu_fwd(
-        &self,
-        weight: &CpuStorage,
-        weight_layout: &Layout,
-        gain: &CpuStorage,
-        gain_layout: &Layout,
-        vector: &CpuStorage,
-        vector_layout: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
-        let (_, outputs) = weight_layout.shape().dims2()?;
-        let (weight, v) =
-            (elements::<f32>(weight, weight_layout)?, elements::<f32>(vector, vector_layout)?);
-        let gain = elements::<f32>(gain, gain_layout)?;
-        if v.len() != outputs || gain.len() != 1 {
-            bail!("{outputs} outputs, a vector of {} and {} gains", v.len(), gain.len());
-        }
-        let u = image(weight, v);
-        let sigma = simd::dot(&u, &u).sqrt();
-        if sigma == 0.0 {
-            bail!("a matrix of spectral norm 0 cannot be divided by it");
-        }
-        let scale = gain[0] / sigma;
-        let scaled = weight.iter().map(|w| w * scale).collect();
-        Ok((CpuStorage::F32(scaled), weight_layout.shape().clone()))
-    }
-
-    /// With u = Wv and G the gradient of Ŵ: dγ = ⟨G, W⟩/σ and
-    /// dW = (γ/σ)(G − (⟨G, W⟩/σ²) u vᵀ), since dσ/dW = u vᵀ/σ.
-    fn bwd(
-        &self,
-        weight: &Tensor,
-        gain: &Tensor,
-        vector: &Tensor,
-        _scaled: &Tensor,
-        gradient: &Tensor,
-    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
-        let gamma = gain.to_vec1::<f32>()?[0];
-        let (d_weight, d_gamma) = with_elements::<f32, _>(weight, |weight| {
-            with_elements::<f32, _>(vector, |v| {
-                with_elements::<f32, _>(gradient, |g| {
-                    let u = image(weight, v);
-                    let square = simd::dot(&u, &u);
-                    let sigma = square.sqrt();
-                    let product = simd::dot(g, weight);
-                    let mut d_weight = g.to_vec();
-                    for (row, u) in d_weight.chunks_mut(v.len()).zip(u) {
-                        let along = u * product / square;
-                        for (d, v) in row.iter_mut().zip(v) {
-                            *d = gamma / sigma * (*d - along * v);
-                        }
-                    }
-                    Ok((d_weight, product / sigma))
-                })
-            })
-        })?;
-        Ok((
-            Some(Tensor::from_vec(d_weight, weight.shape(), weight.device())?),
-            Some(Tensor::from_vec(vec![d_gamma], 1, weight.device())?),
-            None,
-        ))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use candle_core::Device;
 
+    use super::super::largest_difference;
     use super::*;
 
     fn wave(count: usize, shift: f32) -> Vec<f32> {
@@ -158,17 +120,16 @@ mod tests {
         let gain = Var::from_vec(vec![1.7f32], 1, &Device::Cpu).unwrap();
         let vector = Tensor::from_vec(wave(9, 1.0), (9, 1), &Device::Cpu).unwrap();
         let target = Tensor::from_vec(wave(13 * 9, 2.0), shape, &Device::Cpu).unwrap();
-        let ours = spectrally_normalised(&weight, &gain, &vector.flatten_all().unwrap()).unwrap();
+        let flat = vector.flatten_all().unwrap();
+        let (ours, pullback) = spectrally_normalised(&weight, &gain, &flat).unwrap();
+        let [d_weight, d_gain] = pullback(&target).unwrap();
         let sigma = weight.matmul(&vector).unwrap().sqr().unwrap().sum_all().unwrap().sqrt();
         let scale = gain.broadcast_div(&sigma.unwrap()).unwrap();
         let plain = weight.broadcast_mul(&scale).unwrap();
-        let results = |y: &Tensor| {
-            let store = (y * &target).unwrap().sum_all().unwrap().backward().unwrap();
-            [y.clone(), store.get(&weight).unwrap().clone(), store.get(&gain).unwrap().clone()]
-        };
-        for (ours, plain) in results(&ours).iter().zip(&results(&plain)) {
-            let off = (ours - plain).unwrap().abs().unwrap().flatten_all().unwrap();
-            let off = off.max(0).unwrap().to_scalar::<f32>().unwrap();
+        let store = (&plain * &target).unwrap().sum_all().unwrap().backward().unwrap();
+        let [plain_weight, plain_gain] = [&weight, &gain].map(|x| store.get(x).unwrap());
+        for (ours, plain) in [(&ours, &plain), (&d_weight, plain_weight), (&d_gain, plain_gain)] {
+            let off = largest_difference(ours, plain);
             assert!(off < 1e-5, "differs by {off:e}");
         }
     }
