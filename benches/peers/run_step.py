@@ -25,6 +25,9 @@ SIZES = [(4, 512), (1, 2048), (1, 4096)]
 MODEL = {"layers": 6, "d-model": 192, "heads": 6, "vocab": 8192, "window": 50}
 TORCH = "torch-sdpa"
 WORK = [(sides.OURS, "mhsa"), (sides.OURS, "ls"), (TORCH, "mhsa"), (TORCH, "ls")]
+# nanoGPT's small CPU setting: its steps are so short that what surrounds the products shows.
+SMALL = {"layers": 4, "d-model": 128, "heads": 4, "vocab": 65, "window": 16}
+SMALL_SIZE = (12, 64)
 # A long context, and its window.
 LONG = {"context": 8192, "window": 100}
 CACHES = [512, 2048, 8192]
@@ -34,7 +37,9 @@ CACHES = [512, 2048, 8192]
 class Row:
     """One measurement. An empty field has no value."""
 
-    what: str  # step, memory (a step of a long context) or decode (a token after `context` others)
+    # step, small (a step of nanoGPT's small setting), memory (a step of a long context) or decode (a token after
+    # `context` others)
+    what: str
     side: str
     arm: str
     batch: int
@@ -50,10 +55,12 @@ class Row:
 
 
 def measure(row, repeats):
-    sizes = {**MODEL, "window": row.window, "threads": row.threads, "repeats": repeats}
+    sizes = {**(SMALL if row.what == "small" else MODEL), "window": row.window, "threads": row.threads, "repeats": repeats}
+    if row.what in ("decode", "small"):
+        # They take milliseconds: more of them.
+        sizes["repeats"] *= 5
     if row.what == "decode":
-        # A token takes milliseconds: more of them.
-        sizes |= {"cache": row.context, "repeats": 5 * repeats}
+        sizes["cache"] = row.context
     else:
         sizes |= {"batch": row.batch, "context": row.context}
     flags = [word for name, value in sizes.items() for word in (f"--{name}", value)]
@@ -75,6 +82,8 @@ def work(number, threads):
         turn = number % len(WORK)
         for side, arm in WORK[turn:] + WORK[:turn]:
             yield Row("step", side, arm, batch, context, MODEL["window"], number, threads)
+    for side, arm in ((sides.OURS, "mhsa"), (TORCH, "mhsa"), (sides.OURS, "ls")):
+        yield Row("small", side, arm, *SMALL_SIZE, SMALL["window"], number, threads)
     for arm in ("ls", "mhsa"):
         if number == 0:
             yield Row("memory", sides.OURS, arm, 1, LONG["context"], LONG["window"], number, threads)
@@ -119,6 +128,13 @@ def write_table(path, rows, head):
             times = [table.seconds_text(median(rows, of)) for of in (under, over)]
             what = f"{ours} against PyTorch's {theirs}, {size[0]} × {size[1]} tokens"
             text.append(f"| {what} | {bar and bar + ' ×'} | {times[0]} | {times[1]} | {shown} | {table.reached(bar, found)} |")
+    for arm in ("mhsa", "ls"):
+        under, over = ("small", *SMALL_SIZE, sides.OURS, arm), ("small", *SMALL_SIZE, TORCH, "mhsa")
+        found = quotients(rows, over, under)
+        shown = "" if found is None else f"{found:.3g} ×"
+        times = [table.seconds_text(median(rows, of)) for of in (under, over)]
+        what = f"{arm} against PyTorch's mhsa, nanoGPT's small setting"
+        text.append(f"| {what} | ≥ 1 × | {times[0]} | {times[1]} | {shown} | {table.reached('≥ 1', found)} |")
     text += ["", "| what | bar | ls | mhsa | ls of mhsa | reached |", "|---|---|---|---|---|---|"]
     long = LONG["context"]
     both = [("memory", 1, long, sides.OURS, arm) for arm in ("ls", "mhsa")]
@@ -156,13 +172,15 @@ def write(options, rows, begun):
         **begun.manifest(options),
         "dtype": "float32",
         "model": MODEL,
+        "small": SMALL,
         "versions": sorted({row.version for row in rows if row.version}),
     }
     (options.out / "manifest.toml").write_text(tomli_w.dumps(manifest))
     head = (
         f"{MODEL['layers']} layers, d_model {MODEL['d-model']}, {MODEL['heads']} heads, vocabulary {MODEL['vocab']}, window "
         f"{MODEL['window']} ({LONG['window']} in the second table), float32, {begun.where(options)} Steps are forward, "
-        f"backward, clip and update; PyTorch's ls goes through a mask."
+        f"backward, clip and update; PyTorch's ls goes through a mask. nanoGPT's small setting: {SMALL_SIZE[0]} × {SMALL_SIZE[1]} "
+        f"characters, {SMALL['layers']} layers, d_model {SMALL['d-model']}, {SMALL['heads']} heads, {SMALL['vocab']} symbols."
     )
     write_table(options.out / "table.md", rows, head)
 

@@ -3,7 +3,7 @@
 use candle_core::{CudaDevice, DType, Result, Tensor, Var, bail};
 
 use super::launch::{Argument, Grid, ROWS, device_of, launch, named, suffix, unwritten};
-use crate::lm::operators::{LinearPullback, Pullback};
+use crate::lm::operators::{LinearPullback, NormPullback, Pullback};
 
 /// Rows of a layer norm that a block handles at a time: one a warp.
 const NORM_ROWS: usize = 4;
@@ -45,7 +45,7 @@ pub(in crate::lm) fn linear(
     Ok((products, Box::new(pullback)))
 }
 
-/// As [`crate::lm::operators::mlp`].
+/// GELU(x W) U, as [`crate::lm::operators::add_mlp`] adds it.
 pub(in crate::lm) fn mlp(
     x: &Tensor,
     input: &Tensor,
@@ -82,7 +82,7 @@ pub(in crate::lm) fn layer_norm(
     x: &Tensor,
     gain: &Tensor,
     dtype: DType,
-) -> Result<(Tensor, Pullback<2>)> {
+) -> Result<(Tensor, NormPullback)> {
     let (n, c) = x.dims2()?;
     let device = device_of(x)?.clone();
     let (x, gain) = (x.contiguous()?, gain.clone());
@@ -96,7 +96,7 @@ pub(in crate::lm) fn layer_norm(
     let (forward, backward) = (kernel("forward")?, kernel("backward")?);
     let tensors = arguments(&[&x, &gain, &y, &mean, &inverse_deviation], &[n, c])?;
     launch(&device, ROWS, &forward, Grid::of(n.div_ceil(NORM_ROWS), NORM_THREADS), &tensors)?;
-    let pullback = move |gradient: &Tensor| {
+    let pullback = move |gradient: &Tensor, beside: Option<&Tensor>| {
         let gradient = gradient.contiguous()?;
         let blocks = n.div_ceil(NORM_ROWS).min(NORM_BLOCKS);
         let dx = unwritten((n, c), x.dtype(), &device)?;
@@ -105,6 +105,10 @@ pub(in crate::lm) fn layer_norm(
         let shared_bytes = NORM_ROWS * c * size_of::<f32>();
         let grid = Grid { blocks: [blocks, 1], threads: NORM_THREADS, shared_bytes };
         launch(&device, ROWS, &backward, grid, &arguments(&tensors, &[n, c])?)?;
+        let dx = match beside {
+            Some(beside) => (dx + beside)?,
+            None => dx,
+        };
         Ok([dx, column_sums(&device, &partials)?])
     };
     Ok((y, Box::new(pullback)))

@@ -8,7 +8,9 @@ use super::ModelShape;
 use super::decoder::Tensors;
 use super::gradients::{Gradients, Parameter};
 use crate::lm::attention::{Attended, Heads, attention};
-use crate::lm::operators::{Rotation, layer_norm, linear, mlp, rotate, spectrally_normalised};
+use crate::lm::operators::{
+    Rotation, add_linear, add_mlp, layer_norm, linear, rotate, spectrally_normalised,
+};
 
 pub(super) struct Block {
     /// Of what goes into a product and comes out of it; the residual stream is float32.
@@ -31,10 +33,12 @@ pub(super) struct Block {
 /// weights' are added to what there is.
 pub(super) type BlockPullback = Box<dyn FnOnce(Tensor, &mut Gradients) -> Result<Tensor>>;
 
-/// From the gradients of queries, keys and values to that of the residual stream.
-pub(super) type HeadsPullback = Box<dyn FnOnce([Tensor; 3], &mut Gradients) -> Result<Tensor>>;
+/// From the gradients of queries, keys and values, and that of the residual stream after them, to that of the
+/// stream before.
+pub(super) type HeadsPullback =
+    Box<dyn FnOnce([Tensor; 3], Tensor, &mut Gradients) -> Result<Tensor>>;
 
-/// From the gradient of the residual stream after a block to that before its MLP and that of its heads'
+/// From the gradient of the residual stream after a block to that before its MLP, and to that of its heads'
 /// outputs.
 pub(super) type OutputPullback =
     Box<dyn FnOnce(Tensor, &mut Gradients) -> Result<(Tensor, Tensor)>>;
@@ -83,9 +87,7 @@ impl Block {
         let (x, to_attended) = self.after_attention(x, &output)?;
         let back = move |gradient: Tensor, gradients: &mut Gradients| {
             let (gradient, d_attended) = to_attended(gradient, gradients)?;
-            let d_heads = pullback(&d_attended)?;
-            // The stream goes around attention too.
-            gradient + to_stream(d_heads, gradients)?
+            to_stream(pullback(&d_attended)?, gradient, gradients)
         };
         Ok(BlockPass { x, statistics, pullback: Box::new(back) })
     }
@@ -110,15 +112,17 @@ impl Block {
         let (k, to_k) = self.query_or_key(k, 1, sizes, first)?;
         let v = v.reshape(q.shape())?;
         let flat = x.dims2()?;
-        let back = move |[dq, dk, dv]: [Tensor; 3], gradients: &mut Gradients| {
+        let back = move |d_heads: [Tensor; 3], gradient: Tensor, gradients: &mut Gradients| {
+            let [dq, dk, dv] = d_heads;
             let [dq, dk] = [to_q(dq, gradients)?, to_k(dk, gradients)?];
             let (dx, d_matrices) = to_linear(&[&dq, &dk, &dv.reshape(flat)?])?;
             for (factor, d_matrix) in factors.into_iter().zip(d_matrices) {
                 (factor.pullback)(d_matrix, gradients)?;
             }
-            let [dx, d_gain] = to_norm(&dx)?;
+            // The stream goes around attention too.
+            let [gradient, d_gain] = to_norm(&dx, Some(&gradient))?;
             gradients.add(&gain, d_gain)?;
-            Ok(dx)
+            Ok(gradient)
         };
         Ok(([q, k, v], Box::new(back)))
     }
@@ -155,7 +159,7 @@ impl Block {
                 [gradient] = to_turn(&gradient)?;
             }
             if let Some((gain, to_norm)) = to_norm {
-                let [dx, d_gain] = to_norm(&gradient.reshape((bt * h, d))?)?;
+                let [dx, d_gain] = to_norm(&gradient.reshape((bt * h, d))?, None)?;
                 gradients.add(&gain, d_gain)?;
                 gradient = dx;
             }
@@ -173,24 +177,20 @@ impl Block {
     ) -> Result<(Tensor, OutputPullback)> {
         let projection = self.attention_output.factor()?;
         let flat = attended.reshape(x.dims2()?)?;
-        let (projected, to_linear) = linear(&flat, &[&projection.matrix])?;
-        let x = (x + projected[0].to_dtype(x.dtype())?)?;
-
+        let (x, to_linear) = add_linear(x, &flat, &projection.matrix)?;
         let gain = self.mlp_norm.clone();
         let (normed, to_norm) = layer_norm(&x, &gain.tensor, self.dtype)?;
         let (input, output) = (self.mlp_input.factor()?, self.mlp_output.factor()?);
-        let (thought, to_mlp) = mlp(&normed, &input.matrix, &output.matrix)?;
-        let x = (&x + thought.to_dtype(x.dtype())?)?;
+        let (x, to_mlp) = add_mlp(&x, &normed, &input.matrix, &output.matrix)?;
 
         let (dtype, shape) = (self.dtype, attended.shape().clone());
         let back = move |gradient: Tensor, gradients: &mut Gradients| {
             let [d_normed, d_input, d_output] = to_mlp(&gradient.to_dtype(dtype)?)?;
             (input.pullback)(d_input, gradients)?;
             (output.pullback)(d_output, gradients)?;
-            let [dx, d_gain] = to_norm(&d_normed)?;
-            gradients.add(&gain, d_gain)?;
             // The stream goes around the MLP too.
-            let gradient = (gradient + dx)?;
+            let [gradient, d_gain] = to_norm(&d_normed, Some(&gradient))?;
+            gradients.add(&gain, d_gain)?;
             let (d_attended, d_matrices) = to_linear(&[&gradient.to_dtype(dtype)?])?;
             for (factor, d_matrix) in [projection].into_iter().zip(d_matrices) {
                 (factor.pullback)(d_matrix, gradients)?;

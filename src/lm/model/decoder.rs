@@ -8,7 +8,7 @@ use super::block::Block;
 use super::gradients::{Gradients, Parameter};
 use super::{Forward, ModelShape};
 use crate::lm::Positions;
-use crate::lm::operators::{Pullback, Rotation, add_positions, embed, layer_norm};
+use crate::lm::operators::{NormPullback, Rotation, add_positions, embed, layer_norm};
 
 /// A model's tensors by name.
 pub(super) struct Tensors<'a> {
@@ -107,7 +107,7 @@ impl Decoder {
 
     /// The hidden state that the residual stream after the last block gives, (B·T, C), and the way back, to the
     /// gradients of the stream and of the norm's gain.
-    pub(super) fn after_blocks(&self, x: &Tensor) -> Result<(Tensor, Pullback<2>)> {
+    pub(super) fn after_blocks(&self, x: &Tensor) -> Result<(Tensor, NormPullback)> {
         layer_norm(x, &self.norm.tensor, self.dtype)
     }
 

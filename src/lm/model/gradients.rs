@@ -82,7 +82,7 @@ impl Model {
 
         let mut gradients = Gradients(vec![None; self.weights.len()]);
         gradients.add(&decoder.token_embedding, d_embedding)?;
-        let [mut gradient, d_norm] = to_norm(&d_hidden)?;
+        let [mut gradient, d_norm] = to_norm(&d_hidden, None)?;
         gradients.add(decoder.norm(), d_norm)?;
         for (block, back) in decoder.blocks.iter().zip(backs).rev() {
             let back = match back {

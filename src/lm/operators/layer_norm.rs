@@ -3,19 +3,24 @@
 use candle_core::{DType, Result, Tensor, bail};
 use rayon::prelude::*;
 
-use super::{CHUNK_ROWS, Pullback, float32, like, with_elements};
+use super::{CHUNK_ROWS, float32, like, with_elements};
 use crate::lm::simd;
 
 /// Added to a row's variance, as GPT-2 does.
 const EPSILON: f32 = 1e-5;
 
+/// From the gradient of y to those of x and of the gain. Where x also goes around the norm, the gradient that
+/// it has from there is added to its own.
+pub(in crate::lm) type NormPullback =
+    Box<dyn FnOnce(&Tensor, Option<&Tensor>) -> Result<[Tensor; 2]>>;
+
 /// yₙ = gain ∘ (xₙ − mean xₙ) / √(var xₙ + 10⁻⁵) for x of shape (N, C) and a gain of shape (C), rounded
-/// to `dtype`. The gradients are those of x and of the gain.
+/// to `dtype`.
 pub(in crate::lm) fn layer_norm(
     x: &Tensor,
     gain: &Tensor,
     dtype: DType,
-) -> Result<(Tensor, Pullback<2>)> {
+) -> Result<(Tensor, NormPullback)> {
     #[cfg(feature = "cuda")]
     if x.device().is_cuda() {
         return crate::lm::cuda::layer_norm(x, gain, dtype);
@@ -27,10 +32,13 @@ pub(in crate::lm) fn layer_norm(
     let y = with_elements([&float32(x)?, gain], |[x, gain]| Ok(forward(x, gain)))?;
     let y = Tensor::from_vec(y, x.shape(), x.device())?.to_dtype(dtype)?;
     let (x, gain) = (x.clone(), gain.clone());
-    let pullback = move |gradient: &Tensor| {
-        let (dx, d_gain) = with_elements([&float32(&x)?, &gain, &float32(gradient)?], |all| {
-            let [x, gain, gradient] = all;
-            Ok(backward(x, gain, gradient))
+    let pullback = move |gradient: &Tensor, beside: Option<&Tensor>| {
+        let all = [&float32(&x)?, &gain, &float32(gradient)?];
+        let (dx, d_gain) = with_elements(all, |[x, gain, gradient]| match beside {
+            Some(beside) => with_elements([&float32(beside)?], |[beside]| {
+                Ok(backward(x, gain, gradient, beside.to_vec()))
+            }),
+            None => Ok(backward(x, gain, gradient, vec![0.0; x.len()])),
         })?;
         Ok([like(dx, &x)?, like(d_gain, &gain)?])
     };
@@ -63,10 +71,9 @@ fn forward(x: &[f32], gain: &[f32]) -> Vec<f32> {
 }
 
 /// The gradients of x and of the gain. With x̂ the normalised row and a = g ∘ gain,
-/// dx = (a − mean a − x̂ · mean(a ∘ x̂)) / deviation, and d gain = Σₙ g ∘ x̂.
-fn backward(x: &[f32], gain: &[f32], g: &[f32]) -> (Vec<f32>, Vec<f32>) {
+/// dx = (a − mean a − x̂ · mean(a ∘ x̂)) / deviation, added to what `dx` holds, and d gain = Σₙ g ∘ x̂.
+fn backward(x: &[f32], gain: &[f32], g: &[f32], mut dx: Vec<f32>) -> (Vec<f32>, Vec<f32>) {
     let c = gain.len();
-    let mut dx = vec![0.0; x.len()];
     let partial: Vec<Vec<f32>> = dx
         .par_chunks_mut(CHUNK_ROWS * c)
         .zip(x.par_chunks(CHUNK_ROWS * c).zip(g.par_chunks(CHUNK_ROWS * c)))
@@ -83,7 +90,7 @@ fn backward(x: &[f32], gain: &[f32], g: &[f32]) -> (Vec<f32>, Vec<f32>) {
                 let mean_scaled = simd::sum(&scaled) / c as f32;
                 let mean_product = simd::dot(&scaled, &normal) / c as f32;
                 for i in 0..c {
-                    dx[i] = (scaled[i] - mean_scaled - normal[i] * mean_product) * scale;
+                    dx[i] += (scaled[i] - mean_scaled - normal[i] * mean_product) * scale;
                 }
             }
             d_gain
@@ -122,8 +129,10 @@ mod tests {
         let deviation = (variance + 1e-5).unwrap().sqrt().unwrap();
         let plain = centred.broadcast_div(&deviation).unwrap().broadcast_mul(&gain).unwrap();
 
-        let [dx, d_gain] = pullback(&weights).unwrap();
-        let store = (&plain * &weights).unwrap().sum_all().unwrap().backward().unwrap();
+        // x also goes around the norm.
+        let [dx, d_gain] = pullback(&weights, Some(&weights)).unwrap();
+        let sum = (&plain + x.as_tensor()).unwrap();
+        let store = (sum * &weights).unwrap().sum_all().unwrap().backward().unwrap();
         for (name, off) in [
             ("output", largest_difference(&ours, &plain)),
             ("dx", largest_difference(&dx, store.get(&x).unwrap())),

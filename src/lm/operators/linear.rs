@@ -1,6 +1,6 @@
 //! Products of activations with weights.
 
-use candle_core::{Result, Tensor, bail};
+use candle_core::{DType, Result, Tensor, bail};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 use rayon::prelude::*;
@@ -21,6 +21,44 @@ pub(super) fn task_size(whole: usize, most: usize) -> usize {
 /// From the gradients of products with one x to that of x and those of the weights.
 pub(in crate::lm) type LinearPullback =
     Box<dyn FnOnce(&[&Tensor]) -> Result<(Tensor, Vec<Tensor>)>>;
+
+/// `stream` + x W for x of shape (N, inputs), W (inputs, outputs) and a residual stream (N, outputs) of
+/// float32; the product is rounded to the dtype of x before it is added. The way back is that of
+/// [`linear`]: the gradient of the stream is that of the sum.
+///
+/// # Errors
+/// As [`linear`].
+pub(in crate::lm) fn add_linear(
+    stream: &Tensor,
+    x: &Tensor,
+    weight: &Tensor,
+) -> Result<(Tensor, LinearPullback)> {
+    if x.dtype() != DType::F32 || x.device().is_cuda() {
+        let (products, pullback) = linear(x, &[weight])?;
+        return Ok(((stream + products[0].to_dtype(stream.dtype())?)?, pullback));
+    }
+    let (n, inputs) = x.dims2()?;
+    let outputs = weight.dim(1)?;
+    if weight.dim(0)? != inputs || stream.dims2()? != (n, outputs) {
+        let (weight, stream) = (weight.shape(), stream.shape());
+        bail!("{stream:?} + {:?} times {weight:?}", x.shape());
+    }
+    let rows = task_size(n, TASK_ROWS);
+    let y = with_elements([stream, x, weight], |[stream, x, weight]| {
+        let mut y = stream.to_vec();
+        let weight = matrix(weight, outputs)?;
+        let tasks = y.par_chunks_mut(rows * outputs).zip(x.par_chunks(rows * inputs));
+        tasks.try_for_each(|(y, x)| -> Result<()> {
+            let mut y = matrix_mut(y, outputs)?;
+            general_mat_mul(1.0, &matrix(x, inputs)?, &weight, 1.0, &mut y);
+            Ok(())
+        })?;
+        Ok(y)
+    })?;
+    let kept = (x.clone(), vec![weight.clone()]);
+    let pullback = move |gradients: &[&Tensor]| backward(&kept.0, &kept.1, gradients);
+    Ok((like(y, stream)?, Box::new(pullback)))
+}
 
 /// x W for each weight W (inputs, outputs), and x of shape (N, inputs).
 ///
@@ -204,6 +242,22 @@ mod tests {
                 let off = largest_difference(ours, plain);
                 assert!(off < 1e-3, "{n} × {inputs} × {outputs:?} differs by {off:e}");
             }
+        }
+    }
+
+    #[test]
+    fn a_product_is_added_to_a_stream_in_either_arithmetic() {
+        single_threaded_blas();
+        let (stream, x, weight) = (wave((300, 20), 2.0), wave((300, 30), 0.0), wave((30, 20), 1.0));
+        let plain = (stream.as_tensor() + x.matmul(&weight).unwrap()).unwrap();
+        let (exact, _) = add_linear(&stream, &x, &weight).unwrap();
+        let [x, weight] = [x, weight].map(|tensor| tensor.to_dtype(DType::BF16).unwrap());
+        let (rounded, _) = add_linear(&stream, &x, &weight).unwrap();
+        assert_eq!(rounded.dtype(), DType::F32);
+        // Products of up to 15, of which bfloat16 keeps 8 bits, of numbers of up to 1.
+        for (found, tolerance) in [(exact, 1e-5), (rounded, 0.1)] {
+            let off = largest_difference(&found, &plain);
+            assert!(off < tolerance, "differs by {off:e}");
         }
     }
 

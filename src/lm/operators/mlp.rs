@@ -1,6 +1,6 @@
 //! The MLP of a block, its hidden layer included.
 
-use candle_core::{Result, Tensor, bail};
+use candle_core::{DType, Result, Tensor, bail};
 use ndarray::linalg::general_mat_mul;
 use rayon::prelude::*;
 
@@ -11,28 +11,36 @@ use crate::lm::simd;
 /// Rows that one task handles at most: their hidden layer stays in the second-level cache.
 const TASK_ROWS: usize = 256;
 
-/// y = GELU(x W) U for x of shape (N, inputs), W (inputs, hidden) and U (hidden, outputs). The gradients are
-/// those of x, W and U.
+/// `stream` + GELU(x W) U for x of shape (N, inputs), W (inputs, hidden), U (hidden, outputs) and a residual
+/// stream (N, outputs) of float32; what is added is rounded to the dtype of x before. The gradients are
+/// those of x, W and U; that of the stream is that of the sum.
 ///
-/// One operator in place of three: what the backward pass needs of the hidden layer, the widest of a
+/// One operator in place of four: what the backward pass needs of the hidden layer, the widest of a
 /// block, is kept once.
-pub(in crate::lm) fn mlp(
+pub(in crate::lm) fn add_mlp(
+    stream: &Tensor,
     x: &Tensor,
     input: &Tensor,
     output: &Tensor,
 ) -> Result<(Tensor, Pullback<3>)> {
     #[cfg(feature = "cuda")]
     if x.device().is_cuda() {
-        return crate::lm::cuda::mlp(x, input, output);
+        let (y, pullback) = crate::lm::cuda::mlp(x, input, output)?;
+        return Ok(((stream + y.to_dtype(stream.dtype())?)?, pullback));
     }
     let ((n, inputs), (rows, width)) = (x.dims2()?, input.dims2()?);
     let (columns, outputs) = output.dims2()?;
     if (rows, columns) != (inputs, width) {
         bail!("mlp: {inputs} channels, weights {rows} × {width} and {columns} × {outputs}");
     }
-    let all = [&float32(x)?, &float32(input)?, &float32(output)?];
+    let exact = x.dtype() == DType::F32;
+    let onto = if exact { stream.clone() } else { stream.zeros_like()? };
+    let all = [&onto, &float32(x)?, &float32(input)?, &float32(output)?];
     let (hidden, y) = with_elements(all, |all| forward(all, (inputs, width, outputs)))?;
-    let y = Tensor::from_vec(y, (n, outputs), x.device())?.to_dtype(x.dtype())?;
+    let mut y = Tensor::from_vec(y, (n, outputs), x.device())?;
+    if !exact {
+        y = (stream + y.to_dtype(x.dtype())?.to_dtype(stream.dtype())?)?;
+    }
     let [x, input, output] = [x, input, output].map(Tensor::clone);
     let pullback = move |gradient: &Tensor| {
         let all = [&float32(&x)?, &float32(&input)?, &float32(&output)?, &float32(gradient)?];
@@ -43,16 +51,16 @@ pub(in crate::lm) fn mlp(
     Ok((y, Box::new(pullback)))
 }
 
-/// x W and y.
+/// x W, and y added to `onto`.
 fn forward(
-    [x, input, output]: [&[f32]; 3],
+    [onto, x, input, output]: [&[f32]; 4],
     (inputs, width, outputs): (usize, usize, usize),
 ) -> Result<(Vec<f32>, Vec<f32>)> {
     let n = x.len() / inputs;
     let (input, output) = (matrix(input, width)?, matrix(output, outputs)?);
     let rows = task_size(n, TASK_ROWS);
     let mut hidden = vec![0.0; n * width];
-    let mut y = vec![0.0; n * outputs];
+    let mut y = onto.to_vec();
     hidden
         .par_chunks_mut(rows * width)
         .zip(y.par_chunks_mut(rows * outputs))
@@ -63,7 +71,7 @@ fn forward(
             let mut active = vec![0.0; hidden.len()];
             simd::gelu(hidden, &mut active);
             let active = matrix(&active, width)?;
-            general_mat_mul(1.0, &active, &output, 0.0, &mut matrix_mut(y, outputs)?);
+            general_mat_mul(1.0, &active, &output, 1.0, &mut matrix_mut(y, outputs)?);
             Ok(())
         })?;
     Ok((hidden, y))
@@ -92,8 +100,7 @@ fn backward(
             let mut upstream = vec![0.0; hidden.len()];
             let to = &mut matrix_mut(&mut upstream, width)?;
             general_mat_mul(1.0, &gradient, &output.t(), 0.0, to);
-            simd::gelu(hidden, active);
-            simd::gelu_gradient(hidden, &upstream, d_hidden);
+            simd::gelu_and_gradient(hidden, &upstream, active, d_hidden);
             let d_hidden = matrix(d_hidden, width)?;
             general_mat_mul(1.0, &d_hidden, &input.t(), 0.0, &mut matrix_mut(dx, inputs)?);
             Ok(())
@@ -130,10 +137,12 @@ mod tests {
             let x = wave((n, inputs), 0.0);
             let (input, output) = (wave((inputs, width), 1.0), wave((width, outputs), 2.0));
             let weights = wave((n, outputs), 3.0);
+            let stream = wave((n, outputs), 4.0);
             let plain = x.matmul(&input).unwrap().gelu().unwrap().matmul(&output).unwrap();
+            let plain = (stream.as_tensor() + plain).unwrap();
             let loss = (&plain * weights.as_tensor()).unwrap().sum_all().unwrap();
             let store = loss.backward().unwrap();
-            let (ours, pullback) = mlp(&x, &input, &output).unwrap();
+            let (ours, pullback) = add_mlp(&stream, &x, &input, &output).unwrap();
             let found = pullback(&weights).unwrap();
             let inputs_of = [&x, &input, &output].map(|x| store.get(x).unwrap());
             let pairs = found.iter().zip(inputs_of).chain([(&ours, &plain)]);

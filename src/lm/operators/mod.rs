@@ -18,11 +18,11 @@ mod rotation;
 mod spectral;
 
 pub(super) use embedding::{add_positions, embed};
-pub(super) use layer_norm::layer_norm;
+pub(super) use layer_norm::{NormPullback, layer_norm};
 #[cfg(feature = "cuda")]
 pub(super) use linear::LinearPullback;
-pub(super) use linear::{linear, tied_logits};
-pub(super) use mlp::mlp;
+pub(super) use linear::{add_linear, linear, tied_logits};
+pub(super) use mlp::add_mlp;
 pub(super) use output_loss::{OutputLoss, output_loss};
 pub(super) use rotation::{Rotation, rotate};
 pub(super) use spectral::{power_iteration, spectrally_normalised};

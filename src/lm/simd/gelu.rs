@@ -1,0 +1,120 @@
+//! GELU in its tanh form (Hendrycks and Gimpel 2016, arXiv 1606.08415), written as x σ(2u) with
+//! u = √(2/π) (x + 0.044715 x³).
+
+use crate::simd::{Kernel, Real as _, Simd};
+
+/// √(2/π).
+const SLOPE: f32 = 0.797_884_6;
+const CUBIC: f32 = 0.044_715;
+/// Where e^x is still a float32.
+const HIGHEST_EXPONENT: f32 = 87.0;
+
+/// The GELU of each x.
+pub(in crate::lm) fn gelu(x: &[f32], to: &mut [f32]) {
+    f32::run(Gelu { x, to });
+}
+
+/// As [`gelu`], and with `upstream` the gradient of its values, that of each x: σ + 2 x σ (1 − σ) u′, times
+/// the upstream one.
+pub(in crate::lm) fn gelu_and_gradient(
+    x: &[f32],
+    upstream: &[f32],
+    to: &mut [f32],
+    gradient: &mut [f32],
+) {
+    f32::run(GeluGradient { x, upstream, to, gradient });
+}
+
+struct Gelu<'a> {
+    x: &'a [f32],
+    to: &'a mut [f32],
+}
+
+impl Kernel<f32> for Gelu<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd<f32>>(self, simd: S) {
+        for (x, to) in self.x.chunks(S::LANES).zip(self.to.chunks_mut(S::LANES)) {
+            let x = simd.load_partial(x, 0.0);
+            let (sigma, _) = gate(simd, x);
+            simd.store_partial(simd.mul(x, sigma), to);
+        }
+    }
+}
+
+struct GeluGradient<'a> {
+    x: &'a [f32],
+    upstream: &'a [f32],
+    to: &'a mut [f32],
+    gradient: &'a mut [f32],
+}
+
+impl Kernel<f32> for GeluGradient<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd<f32>>(self, simd: S) {
+        let Self { x, upstream, to, gradient } = self;
+        let outputs = to.chunks_mut(S::LANES).zip(gradient.chunks_mut(S::LANES));
+        let inputs = x.chunks(S::LANES).zip(upstream.chunks(S::LANES));
+        for ((x, g), (to, gradient)) in inputs.zip(outputs) {
+            let (x, g) = (simd.load_partial(x, 0.0), simd.load_partial(g, 0.0));
+            let (sigma, square) = gate(simd, x);
+            let value = simd.mul(x, sigma);
+            simd.store_partial(value, to);
+            let bend =
+                simd.mul_add(simd.splat(6.0 * SLOPE * CUBIC), square, simd.splat(2.0 * SLOPE));
+            let left = simd.mul(value, simd.sub(simd.splat(1.0), sigma));
+            simd.store_partial(simd.mul(g, simd.mul_add(left, bend, sigma)), gradient);
+        }
+    }
+}
+
+/// σ(2u) and x².
+#[inline(always)]
+fn gate<S: Simd<f32>>(simd: S, x: S::V) -> (S::V, S::V) {
+    let square = simd.mul(x, x);
+    let factor = simd.mul_add(simd.splat(-2.0 * SLOPE * CUBIC), square, simd.splat(-2.0 * SLOPE));
+    // In this order, so that NaN stays what it is.
+    let exponent = simd.min(simd.splat(HIGHEST_EXPONENT), simd.mul(factor, x));
+    let one = simd.splat(1.0);
+    (simd.div(one, simd.add(one, simd.exp(exponent))), square)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simd::Extension;
+
+    fn exact(x: f64) -> (f64, f64) {
+        let u = f64::from(SLOPE) * (x + f64::from(CUBIC) * x.powi(3));
+        let slope = f64::from(SLOPE) * (1.0 + 3.0 * f64::from(CUBIC) * x * x);
+        let sigma = 1.0 / (1.0 + (-2.0 * u).exp());
+        (x * sigma, sigma + 2.0 * x * sigma * (1.0 - sigma) * slope)
+    }
+
+    #[test]
+    fn values_and_slopes_are_those_of_the_formula_on_every_extension() {
+        // A ragged end, and inputs whose exponentials leave float32.
+        let x: Vec<f32> = (-407..=407).map(|i| i as f32 * 0.05).collect();
+        let upstream = vec![2.0; x.len()];
+        for extension in Extension::available() {
+            let [mut value, mut again, mut gradient] = [(); 3].map(|()| vec![0.0; x.len()]);
+            f32::run_with(extension, Gelu { x: &x, to: &mut value });
+            let to = &mut again;
+            let work = GeluGradient { x: &x, upstream: &upstream, to, gradient: &mut gradient };
+            f32::run_with(extension, work);
+            assert_eq!(value, again);
+            for ((x, value), gradient) in x.iter().zip(value).zip(gradient) {
+                let (expected, slope) = exact(f64::from(*x));
+                assert!((f64::from(value) - expected).abs() < 2e-6, "{x}: {value}, not {expected}");
+                let off = (f64::from(gradient) - 2.0 * slope).abs();
+                assert!(off < 4e-6, "{x}: a slope of {gradient}, not {}", 2.0 * slope);
+            }
+        }
+        let mut value = [0.0];
+        gelu(&[f32::NAN], &mut value);
+        assert!(value[0].is_nan());
+    }
+}
