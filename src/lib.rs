@@ -17,7 +17,7 @@ mod target;
 
 pub use figure::{
     Axis, Figure, FigureError, Ink, Key, Marker, Panel, Rgb, Scale, Series, Shape, Stroke, Tick,
-    head_kinds, inflation, layouts, logits_needed, training,
+    by_context, head_kinds, inflation, layouts, logits_needed, training,
 };
 pub use files::write_whole;
 pub use fit::{

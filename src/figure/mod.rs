@@ -18,4 +18,4 @@ pub use layouts::layouts;
 pub use model::{Axis, Figure, Key, Panel, Scale, Series, Shape};
 pub use style::{Ink, Marker, Rgb, Stroke};
 pub use ticks::Tick;
-pub use training::{head_kinds, training};
+pub use training::{by_context, head_kinds, training};

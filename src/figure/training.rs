@@ -64,6 +64,79 @@ fn logit_panel(study: &Trainings, window: usize) -> Panel {
     Panel { title: "Logits".to_owned(), x: steps(study), y, series, guide: None }
 }
 
+/// Loss and max |logit| against step in trainings at several lengths of context: a figure of each, a panel a
+/// length.
+pub fn by_context(study: &Trainings) -> Vec<Figure> {
+    let rates: Vec<f64> = study.runs.iter().filter_map(|run| run.learning_rate).collect();
+    let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
+    let ink = |run: &TrainingRun| {
+        let faster = run.learning_rate.is_some_and(|rate| rate > least);
+        let stroke = if faster { Stroke::Dashed } else { Stroke::Solid };
+        Ink { stroke, ..Ink::of_arm(&run.arm) }
+    };
+    let mut keys: Vec<Key> = Vec::new();
+    for run in &study.runs {
+        let several = rates.iter().any(|rate| *rate > least);
+        let rate = run.learning_rate.filter(|_| several);
+        let name = rate.map_or(run.arm.clone(), |rate| format!("{}, rate {rate}", run.arm));
+        if keys.iter().all(|key| key.label != name) {
+            keys.push(Key::new(&name, ink(run), Shape::Line));
+        }
+    }
+    let window = window(study);
+    let figure = |name: &str, label: &str, what: &str, from, curve: Curve| {
+        let panel = |context: &usize| {
+            let here = study.runs.iter().filter(|run| run.context == Some(*context));
+            let line = |run: &TrainingRun| {
+                let points = thinned(&smoothed(curve(run), window));
+                Series::new(
+                    &format!("{}, seed {}", run.run, run.seed),
+                    ink(run),
+                    Shape::Line,
+                    points,
+                )
+            };
+            (format!("n = {context}"), here.map(line).collect::<Vec<_>>())
+        };
+        let panels: Vec<_> = study.contexts().iter().map(panel).collect();
+        let values = panels.iter().flat_map(|(_, series)| series).flat_map(|series| &series.points);
+        let y = Axis::linear(label, values.map(|&(_, y)| y), from);
+        Figure {
+            name: name.to_owned(),
+            caption: format!(
+                "{what}, means over {window} steps: a panel a length of context, a line a seed."
+            ),
+            alt: alt(study),
+            keys: keys.clone(),
+            panels: panels
+                .into_iter()
+                .map(|(title, series)| Panel {
+                    title,
+                    x: steps(study),
+                    y: y.clone(),
+                    series,
+                    guide: None,
+                })
+                .collect(),
+        }
+    };
+    vec![
+        figure(
+            "logits-by-length",
+            "max |logit| over heads (nats)",
+            "The greatest |logit| over all layers and heads",
+            Some(0.0),
+            |run| &run.log.max_logit,
+        ),
+        figure("loss-by-length", "loss (nats a token)", "The training loss", None, |run| {
+            &run.log.train_loss
+        }),
+    ]
+}
+
+/// What a run logged at each step.
+type Curve = fn(&TrainingRun) -> &[(f64, f64)];
+
 /// Max |logit| of the heads that see everything and of those with a window, apart; none where no
 /// run has heads with a window.
 pub fn head_kinds(study: &Trainings) -> Option<Figure> {

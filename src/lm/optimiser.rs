@@ -8,12 +8,16 @@ use rayon::prelude::*;
 #[cfg(feature = "cuda")]
 use super::cuda::DeviceMoments;
 use super::operators::{elements, with_elements};
+use super::simd;
 use super::tensor_file::{Named, TensorFile};
 use super::weights::Weight;
 use super::{LmError, TrainDefinition};
 
 /// Added to the root of the second moment.
 const EPSILON: f32 = 1e-8;
+
+/// Squares of gradients that are added in float32.
+const RUN: usize = 1024;
 
 /// What follows a weight's name in the names of its moments.
 const FIRST: &str = ".first_moment";
@@ -157,13 +161,13 @@ impl AdamW {
     }
 }
 
-/// Σ g² over all gradients, in double precision and in order.
+/// Σ g² over all gradients, runs of them in float32 lanes, these in double precision and in order.
 fn squared_norm(gradients: &[Tensor]) -> Result<f64> {
     #[cfg(feature = "cuda")]
     if gradients.iter().any(|gradient| gradient.device().is_cuda()) {
         return super::cuda::squared_norm(gradients);
     }
-    let of_one = |g: &[f32]| g.iter().map(|&g| f64::from(g) * f64::from(g)).sum();
+    let of_one = |g: &[f32]| g.chunks(RUN).map(|run| f64::from(simd::dot(run, run))).sum();
     let squares = gradients
         .par_iter()
         .map(|gradient| with_elements([gradient], |[g]| Ok(of_one(g))))

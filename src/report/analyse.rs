@@ -112,10 +112,14 @@ pub fn analyse(study: &Path, kind: AnalysisKind) -> Result<Analysis, ReportError
             let trainings = Trainings::of(study, &Rows::of_trainings(study)?)?;
             Analysis {
                 tables: trainings.tables(),
-                figures: [figure::training(&trainings)]
-                    .into_iter()
-                    .chain(figure::head_kinds(&trainings))
-                    .collect(),
+                // Curves of several lengths in one panel would lie over each other.
+                figures: match trainings.contexts().len() {
+                    0 | 1 => [figure::training(&trainings)]
+                        .into_iter()
+                        .chain(figure::head_kinds(&trainings))
+                        .collect(),
+                    _ => figure::by_context(&trainings),
+                },
                 verdicts: vec![judge_training::training(&trainings)],
             }
         }

@@ -10,7 +10,7 @@ const CLAIM: &str =
 const NO_WORSE_NATS: f64 = 0.01;
 
 /// Training: `ls` against `mhsa`, by the peak of max |logit| over the run and the last validation
-/// loss, seed against seed with all pairs.
+/// loss, seed against seed with all pairs of one length of context and one learning rate.
 ///
 /// - *confirmed*: every `ls` run has the lower peak than every `mhsa` run, and a loss no worse by
 ///   more than [`NO_WORSE_NATS`], three seeds or more of each;
@@ -21,12 +21,15 @@ const NO_WORSE_NATS: f64 = 0.01;
 /// One study is one scale; the sentence says which.
 pub(super) fn training(study: &Trainings) -> Verdict {
     let (ls, mhsa) = (ends(study, "ls"), ends(study, "mhsa"));
-    if ls.is_empty() || mhsa.is_empty() {
+    let pairs: Vec<(End, End)> = ls
+        .iter()
+        .flat_map(|ours| mhsa.iter().map(move |theirs| (*ours, *theirs)))
+        .filter(|(ours, theirs)| ours.setting == theirs.setting)
+        .collect();
+    if pairs.is_empty() {
         let why = "Needs finished runs of both arms, ls and mhsa, with logits and validation loss.";
         return Verdict::new(CLAIM, why.to_owned(), Word::NotYetMeasured);
     }
-    let pairs: Vec<(End, End)> =
-        ls.iter().flat_map(|ours| mhsa.iter().map(move |theirs| (*ours, *theirs))).collect();
     let lower = pairs.iter().filter(|(ours, theirs)| ours.peak < theirs.peak).count();
     let no_worse =
         pairs.iter().filter(|(ours, theirs)| ours.loss <= theirs.loss + NO_WORSE_NATS).count();
@@ -37,13 +40,17 @@ pub(super) fn training(study: &Trainings) -> Verdict {
     } else {
         Word::Qualified
     };
-    let seeds = ls.len().min(mhsa.len());
+    let of_setting =
+        |ends: &[End], end: &End| ends.iter().filter(|other| other.setting == end.setting).count();
+    let seeds =
+        pairs.iter().map(|(ours, theirs)| of_setting(&ls, ours).min(of_setting(&mhsa, theirs)));
+    let seeds = seeds.min().unwrap_or(0);
     let measured = format!(
-        "ls: {}; mhsa: {}. {} each, at one scale: {}.",
+        "ls: {}; mhsa: {}. {} each, at {}.",
         ends_text(&ls),
         ends_text(&mhsa),
         plural(seeds, "seed"),
-        scale_text(study.arm("ls").next())
+        scale_text(study)
     );
     Verdict::new(CLAIM, measured, word.with_seeds(seeds))
 }
@@ -51,13 +58,19 @@ pub(super) fn training(study: &Trainings) -> Verdict {
 /// Where a run came out.
 #[derive(Clone, Copy, Debug)]
 struct End {
+    /// Context and learning rate.
+    setting: (Option<usize>, Option<f64>),
     peak: f64,
     loss: f64,
 }
 
 fn ends(study: &Trainings, arm: &str) -> Vec<End> {
     let end = |run: &TrainingRun| {
-        Some(End { peak: run.log.peak_max_logit()?, loss: run.log.final_valid_loss()? })
+        Some(End {
+            setting: (run.context, run.learning_rate),
+            peak: run.log.peak_max_logit()?,
+            loss: run.log.final_valid_loss()?,
+        })
     };
     study.arm(arm).filter_map(end).collect()
 }
@@ -73,16 +86,23 @@ fn ends_text(ends: &[End]) -> String {
     )
 }
 
-fn scale_text(run: Option<&TrainingRun>) -> String {
-    let parts = run.map(|run| {
+fn scale_text(study: &Trainings) -> String {
+    let contexts: Vec<String> = study.contexts().iter().map(usize::to_string).collect();
+    let context = (!contexts.is_empty()).then(|| format!("a context of {}", contexts.join(" or ")));
+    let parts = study.arm("ls").next().map(|run| {
         [
             run.parameters.map(|count| format!("{} parameters", significant(count as f64, 3))),
-            run.context.map(|tokens| format!("a context of {tokens}")),
+            context,
             run.steps.map(|steps| format!("{steps} steps")),
         ]
     });
     let known: Vec<String> = parts.into_iter().flatten().flatten().collect();
-    if known.is_empty() { "of unknown size".to_owned() } else { known.join(", ") }
+    let scales = if contexts.len() > 1 { "a scale each" } else { "one scale" };
+    if known.is_empty() {
+        "an unknown size".to_owned()
+    } else {
+        format!("{scales}: {}", known.join(", "))
+    }
 }
 
 #[cfg(test)]
@@ -96,6 +116,7 @@ mod tests {
             arm: arm.to_owned(),
             seed,
             context: Some(512),
+            learning_rate: Some(3e-3),
             parameters: Some(165_000),
             steps: Some(1500),
             outcome: "step-limit".to_owned(),
@@ -112,6 +133,23 @@ mod tests {
         let ls = (0..seeds).map(|seed| run("ls", seed, peak, loss));
         let mhsa = (0..seeds).map(|seed| run("mhsa", seed, 60.0, 2.4));
         training(&Trainings { runs: ls.chain(mhsa).collect(), failed: 0 })
+    }
+
+    #[test]
+    fn runs_are_held_against_those_of_their_own_length() {
+        let mut runs = Vec::new();
+        for (context, ls, mhsa) in [(256, 20.0, 30.0), (1024, 40.0, 50.0)] {
+            for seed in 0..3 {
+                let pair = [run("ls", seed, ls, 1.9), run("mhsa", seed, mhsa, 2.4)];
+                runs.extend(pair.map(|run| TrainingRun { context: Some(context), ..run }));
+            }
+        }
+        let verdict = training(&Trainings { runs: runs.clone(), failed: 0 });
+        assert_eq!(verdict.word, Word::Confirmed, "{}", verdict.measured);
+        assert!(verdict.measured.contains("256 or 1024"), "{}", verdict.measured);
+        runs.retain(|run| (run.arm == "ls") == (run.context == Some(256)));
+        let verdict = training(&Trainings { runs, failed: 0 });
+        assert_eq!(verdict.word, Word::NotYetMeasured, "{}", verdict.measured);
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub struct TrainingRun {
     pub seed: usize,
     /// The length of the context in tokens.
     pub context: Option<usize>,
+    /// The peak learning rate.
+    pub learning_rate: Option<f64>,
     /// The model's parameters.
     pub parameters: Option<usize>,
     /// The steps asked for.
@@ -73,6 +75,14 @@ impl Trainings {
     /// The names of the runs, each with its seeds, in order.
     pub fn by_run(&self) -> impl Iterator<Item = &[TrainingRun]> {
         self.runs.chunk_by(|a, b| a.run == b.run)
+    }
+
+    /// The lengths of context that there are, from short to long.
+    pub fn contexts(&self) -> Vec<usize> {
+        let mut contexts: Vec<usize> = self.runs.iter().filter_map(|run| run.context).collect();
+        contexts.sort_unstable();
+        contexts.dedup();
+        contexts
     }
 
     /// The trainings of one arm.
@@ -167,12 +177,14 @@ fn gather(rows: &DataFrame) -> PolarsResult<Vec<(PathBuf, TrainingRun)>> {
     let count = |name| counts(&frame, name);
     let (seed, context) = (count("seed")?, count("context")?);
     let (parameters, steps) = (count("parameters")?, count("steps")?);
-    let times = numbers(&frame, "wall_time_s").unwrap_or_else(|_| vec![None; frame.height()]);
+    let optional = |name| numbers(&frame, name).unwrap_or_else(|_| vec![None; frame.height()]);
+    let (times, learning_rates) = (optional("wall_time_s"), optional("learning_rate"));
     let one = |at: usize| TrainingRun {
         run: run[at].clone().unwrap_or_default(),
         arm: arm[at].clone().unwrap_or_default(),
         seed: seed[at].unwrap_or(0),
         context: context[at],
+        learning_rate: learning_rates[at],
         parameters: parameters[at],
         steps: steps[at],
         outcome: outcome[at].clone().unwrap_or_default(),

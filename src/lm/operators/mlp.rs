@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use super::linear::{task_size, weight_gradient};
 use super::{Pullback, float32, like, matrix, matrix_mut, with_elements};
 use crate::lm::simd;
+use crate::pool::Pool;
 
 /// Rows that one task handles at most: their hidden layer stays in the second-level cache.
 const TASK_ROWS: usize = 256;
@@ -45,7 +46,7 @@ pub(in crate::lm) fn add_mlp(
     let pullback = move |gradient: &Tensor| {
         let all = [&float32(&x)?, &float32(&input)?, &float32(&output)?, &float32(gradient)?];
         let [dx, d_input, d_output] =
-            with_elements(all, |all| backward(all, &hidden, (inputs, width, outputs)))?;
+            with_elements(all, |all| backward(all, hidden, (inputs, width, outputs)))?;
         Ok([like(dx, &x)?, like(d_input, &input)?, like(d_output, &output)?])
     };
     Ok((y, Box::new(pullback)))
@@ -68,19 +69,24 @@ fn forward(
         .try_for_each(|((hidden, y), x)| -> Result<()> {
             let x = matrix(x, inputs)?;
             general_mat_mul(1.0, &x, &input, 0.0, &mut matrix_mut(hidden, width)?);
-            let mut active = vec![0.0; hidden.len()];
+            let mut active = ACTIVE.take();
+            active.resize(hidden.len(), 0.0);
             simd::gelu(hidden, &mut active);
-            let active = matrix(&active, width)?;
-            general_mat_mul(1.0, &active, &output, 1.0, &mut matrix_mut(y, outputs)?);
+            let activations = matrix(&active, width)?;
+            general_mat_mul(1.0, &activations, &output, 1.0, &mut matrix_mut(y, outputs)?);
+            ACTIVE.put_back(active);
             Ok(())
         })?;
     Ok((hidden, y))
 }
 
-/// The gradients of x, W and U, with `hidden` = x W.
+/// A task's activations, between calls.
+static ACTIVE: Pool<Vec<f32>> = Pool::new();
+
+/// The gradients of x, W and U, with `hidden` = x W, in whose place its own gradient is put.
 fn backward(
     [x, input, output, gradient]: [&[f32]; 4],
-    hidden: &[f32],
+    mut hidden: Vec<f32>,
     (inputs, width, outputs): (usize, usize, usize),
 ) -> Result<[Vec<f32>; 3]> {
     let n = x.len() / inputs;
@@ -88,25 +94,22 @@ fn backward(
     let [mut dx, mut d_input, mut d_output] =
         [x, input, output].map(|elements| vec![0.0; elements.len()]);
     let (input, output) = (matrix(input, width)?, matrix(output, outputs)?);
-    let [mut active, mut d_hidden] = [(); 2].map(|()| vec![0.0; n * width]);
+    let mut active = vec![0.0; n * width];
     active
         .par_chunks_mut(rows * width)
-        .zip(d_hidden.par_chunks_mut(rows * width))
-        .zip(hidden.par_chunks(rows * width))
+        .zip(hidden.par_chunks_mut(rows * width))
         .zip(dx.par_chunks_mut(rows * inputs))
         .zip(gradient.par_chunks(rows * outputs))
-        .try_for_each(|((((active, d_hidden), hidden), dx), gradient)| -> Result<()> {
+        .try_for_each(|(((active, hidden), dx), gradient)| -> Result<()> {
             let gradient = matrix(gradient, outputs)?;
-            let mut upstream = vec![0.0; hidden.len()];
-            let to = &mut matrix_mut(&mut upstream, width)?;
-            general_mat_mul(1.0, &gradient, &output.t(), 0.0, to);
-            simd::gelu_and_gradient(hidden, &upstream, active, d_hidden);
-            let d_hidden = matrix(d_hidden, width)?;
+            general_mat_mul(1.0, &gradient, &output.t(), 0.0, &mut matrix_mut(active, width)?);
+            simd::gelu_gradient(hidden, active);
+            let d_hidden = matrix(hidden, width)?;
             general_mat_mul(1.0, &d_hidden, &input.t(), 0.0, &mut matrix_mut(dx, inputs)?);
             Ok(())
         })?;
     let (x, gradient) = (matrix(x, inputs)?, matrix(gradient, outputs)?);
-    let (active, d_hidden) = (matrix(&active, width)?, matrix(&d_hidden, width)?);
+    let (active, d_hidden) = (matrix(&active, width)?, matrix(&hidden, width)?);
     let to_input = matrix_mut(&mut d_input, width)?;
     let to_output = matrix_mut(&mut d_output, outputs)?;
     rayon::join(

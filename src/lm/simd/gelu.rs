@@ -14,15 +14,9 @@ pub(in crate::lm) fn gelu(x: &[f32], to: &mut [f32]) {
     f32::run(Gelu { x, to });
 }
 
-/// As [`gelu`], and with `upstream` the gradient of its values, that of each x: σ + 2 x σ (1 − σ) u′, times
-/// the upstream one.
-pub(in crate::lm) fn gelu_and_gradient(
-    x: &[f32],
-    upstream: &[f32],
-    to: &mut [f32],
-    gradient: &mut [f32],
-) {
-    f32::run(GeluGradient { x, upstream, to, gradient });
+/// Replaces each x by the gradient σ + 2 x σ (1 − σ) u′ times the one of its GELU, and that one by the GELU.
+pub(in crate::lm) fn gelu_gradient(x: &mut [f32], gradient: &mut [f32]) {
+    f32::run(GeluGradient { x, gradient });
 }
 
 struct Gelu<'a> {
@@ -44,9 +38,7 @@ impl Kernel<f32> for Gelu<'_> {
 }
 
 struct GeluGradient<'a> {
-    x: &'a [f32],
-    upstream: &'a [f32],
-    to: &'a mut [f32],
+    x: &'a mut [f32],
     gradient: &'a mut [f32],
 }
 
@@ -55,18 +47,15 @@ impl Kernel<f32> for GeluGradient<'_> {
 
     #[inline(always)]
     fn run<S: Simd<f32>>(self, simd: S) {
-        let Self { x, upstream, to, gradient } = self;
-        let outputs = to.chunks_mut(S::LANES).zip(gradient.chunks_mut(S::LANES));
-        let inputs = x.chunks(S::LANES).zip(upstream.chunks(S::LANES));
-        for ((x, g), (to, gradient)) in inputs.zip(outputs) {
-            let (x, g) = (simd.load_partial(x, 0.0), simd.load_partial(g, 0.0));
+        for (at_x, at_g) in self.x.chunks_mut(S::LANES).zip(self.gradient.chunks_mut(S::LANES)) {
+            let (x, g) = (simd.load_partial(at_x, 0.0), simd.load_partial(at_g, 0.0));
             let (sigma, square) = gate(simd, x);
             let value = simd.mul(x, sigma);
-            simd.store_partial(value, to);
+            simd.store_partial(value, at_g);
             let bend =
                 simd.mul_add(simd.splat(6.0 * SLOPE * CUBIC), square, simd.splat(2.0 * SLOPE));
             let left = simd.mul(value, simd.sub(simd.splat(1.0), sigma));
-            simd.store_partial(simd.mul(g, simd.mul_add(left, bend, sigma)), gradient);
+            simd.store_partial(simd.mul(g, simd.mul_add(left, bend, sigma)), at_x);
         }
     }
 }
@@ -98,12 +87,11 @@ mod tests {
     fn values_and_slopes_are_those_of_the_formula_on_every_extension() {
         // A ragged end, and inputs whose exponentials leave float32.
         let x: Vec<f32> = (-407..=407).map(|i| i as f32 * 0.05).collect();
-        let upstream = vec![2.0; x.len()];
         for extension in Extension::available() {
-            let [mut value, mut again, mut gradient] = [(); 3].map(|()| vec![0.0; x.len()]);
+            let mut value = vec![0.0; x.len()];
             f32::run_with(extension, Gelu { x: &x, to: &mut value });
-            let to = &mut again;
-            let work = GeluGradient { x: &x, upstream: &upstream, to, gradient: &mut gradient };
+            let (mut gradient, mut again) = (x.clone(), vec![2.0; x.len()]);
+            let work = GeluGradient { x: &mut gradient, gradient: &mut again };
             f32::run_with(extension, work);
             assert_eq!(value, again);
             for ((x, value), gradient) in x.iter().zip(value).zip(gradient) {

@@ -8,7 +8,7 @@
 mod gelu;
 mod softmax;
 
-pub(super) use gelu::{gelu, gelu_and_gradient};
+pub(super) use gelu::{gelu, gelu_gradient};
 pub(super) use softmax::{softmax_gradient, softmax_terms, softmax_terms_of};
 
 /// Values handled together, and partial sums kept side by side.
