@@ -4,6 +4,7 @@
 mod binary;
 
 use std::fs;
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -466,4 +467,21 @@ fn rows_that_cannot_be_written_stop_the_sweep() {
     folder.write("data", "a file where the folder should be");
     let error = folder.refused(&["sweep", "tiny.toml"]);
     assert!(error.contains("data/tiny"), "{error}");
+}
+
+#[test]
+fn every_study_that_comes_with_the_project_reads() {
+    let folder = Folder::new();
+    let analysis = Path::new(env!("CARGO_MANIFEST_DIR")).join("analysis");
+    let mut studies = 0;
+    for entry in std::fs::read_dir(analysis).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        if path.extension().is_some_and(|end| end == "toml") && text.contains("study = ") {
+            let listed = folder.done(&["sweep", path.to_str().unwrap(), "--list"]);
+            assert!(listed.lines().count() > 1, "{}: {listed}", path.display());
+            studies += 1;
+        }
+    }
+    assert!(studies >= 6, "{studies} studies");
 }
