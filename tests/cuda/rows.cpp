@@ -245,6 +245,20 @@ void embedding() {
     expect("embedding's gradient", "23 rows", d_token.values(), expected, 3e-6);
 }
 
+void sums_of_squares() {
+    for (const auto& [count, blocks] : {std::pair<size_t, int>{5000, 4}, {3, 2}, {129, 1}}) {
+        const auto x = held<float>(Draws(count).normals(count, 2));
+        const Buffer<float> buffer(x), partials(blocks);
+        launch("squares", grid(blocks), 96, 0,
+               [&] { squares(buffer.data(), partials.data(), static_cast<long long>(count)); });
+        double expected = 0, sum = 0;
+        for (const double x : x) expected += x * x;
+        for (const double part : partials.values()) sum += part;
+        expect("sum of squares", std::to_string(count) + " values", {sum}, {expected},
+               std::vector<double>{1e-6 * expected});
+    }
+}
+
 void adam() {
     const size_t count = 1003;
     Draws draws(4);
@@ -290,5 +304,6 @@ void test_rows() {
     rotations<float>(rotate_f32);
     rotations<bf16>(rotate_bf16);
     embedding();
+    sums_of_squares();
     adam();
 }

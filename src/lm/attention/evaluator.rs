@@ -56,7 +56,7 @@ impl AttentionEvaluator {
             k: normal()?,
             v: normal()?,
             gradient: normal()?,
-            heads: Heads { kinds: layout.heads().into(), softcap },
+            heads: Heads::new(layout.heads(), softcap),
         })
     }
 

@@ -159,7 +159,7 @@ mod tests {
         for time in [1, 15, 48, 49, 200, 3000] {
             let dimensions = Dimensions { batch: 2, time, heads: kinds.len(), d_head: 4 };
             let mut next = (0, 0);
-            for task in dimensions.tasks(&Heads { kinds: kinds.into(), softcap: None }) {
+            for task in dimensions.tasks(&Heads::new(&kinds, None)) {
                 assert_eq!((task.index, task.rows.start), next);
                 let kind = kinds[task.index % kinds.len()];
                 for block in blocks(&task.rows, kind, 2) {

@@ -36,9 +36,21 @@ pub(super) struct Heads {
     pub(super) kinds: Arc<[HeadKind]>,
     /// The bound c of logits c tanh(z/c), where they have one.
     pub(super) softcap: Option<f32>,
+    /// What the kernels of a device want to know of `kinds`, kept there.
+    #[cfg(feature = "cuda")]
+    pub(super) on_device: Arc<std::sync::OnceLock<Tensor>>,
 }
 
 impl Heads {
+    pub(super) fn new(kinds: &[HeadKind], softcap: Option<f32>) -> Self {
+        Self {
+            kinds: kinds.into(),
+            softcap,
+            #[cfg(feature = "cuda")]
+            on_device: Arc::default(),
+        }
+    }
+
     /// The sizes of (B, T, H, D) queries, keys and values of these heads.
     pub(super) fn dimensions(&self, q: &Shape, k: &Shape, v: &Shape) -> Result<Dimensions> {
         let (batch, time, heads, d_head) = q.dims4()?;

@@ -54,11 +54,6 @@ fn compare(heads: &Heads, (batch, time, d_head): (usize, usize, usize), rng: &mu
     }
 }
 
-/// Heads that see what `kinds` says.
-fn heads(kinds: &[HeadKind], softcap: Option<f32>) -> Heads {
-    Heads { kinds: kinds.into(), softcap }
-}
-
 #[test]
 fn output_gradients_and_statistics_match_the_reference() {
     single_threaded_blas();
@@ -78,7 +73,7 @@ fn output_gradients_and_statistics_match_the_reference() {
                 for pick in [0, 3] {
                     let d_head = dimensions[(at + index + pick) % dimensions.len()];
                     let batch = 1 + (at + index) % 3;
-                    compare(&heads(kinds, softcap), (batch, time, d_head), &mut rng);
+                    compare(&Heads::new(kinds, softcap), (batch, time, d_head), &mut rng);
                 }
             }
         }
@@ -90,7 +85,7 @@ fn gradients_match_finite_differences() {
     single_threaded_blas();
     let mut rng = ChaCha8Rng::seed_from_u64(2);
     let shape = (1, 37, 2, 8);
-    let kinds = heads(&[Global, Local { window: 5 }], Some(2.0));
+    let kinds = Heads::new(&[Global, Local { window: 5 }], Some(2.0));
     let inputs = [(); 3].map(|()| normal(&mut rng, shape, 1.0));
     let weights = normal(&mut rng, shape, 1.0);
     let attended = |x: [&Tensor; 3]| attention(x[0], x[1], x[2], &kinds).unwrap();
@@ -120,7 +115,7 @@ fn the_bits_do_not_depend_on_the_number_of_threads() {
     single_threaded_blas();
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let shape = (2, 130, 3, 16);
-    let kinds = heads(&[Global, Local { window: 9 }, Global], None);
+    let kinds = Heads::new(&[Global, Local { window: 9 }, Global], None);
     let (q, k, v) =
         (normal(&mut rng, shape, 1.0), normal(&mut rng, shape, 1.0), normal(&mut rng, shape, 1.0));
     let run = |threads: usize| {

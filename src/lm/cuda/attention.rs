@@ -1,6 +1,6 @@
 //! Attention with each head global or local, its logits measured on the way.
 
-use candle_core::{CudaDevice, DType, Result, Tensor, bail};
+use candle_core::{CudaDevice, DType, Device, Result, Tensor, bail};
 
 use super::launch::{ATTENTION, Argument, Grid, device_of, launch, named, unwritten};
 use crate::lm::attention::{Attended, Dimensions, Heads};
@@ -23,12 +23,8 @@ pub(in crate::lm) fn attention(
     heads: &Heads,
 ) -> Result<Attended> {
     let dimensions = heads.dimensions(q.shape(), k.shape(), v.shape())?;
-    let windows = heads.kinds.iter().map(|kind| match *kind {
-        HeadKind::Global => u32::MAX >> 1,
-        HeadKind::Local { window } => u32::try_from(window).unwrap_or(u32::MAX) & (u32::MAX >> 1),
-    });
     let pass = Pass {
-        windows: Tensor::from_iter(windows, q.device())?,
+        windows: windows(heads, q.device())?,
         device: device_of(q)?.clone(),
         dtype: q.dtype(),
         softcap: heads.softcap.unwrap_or(0.0),
@@ -41,6 +37,21 @@ pub(in crate::lm) fn attention(
     Ok(Attended { output, statistics, pullback: Box::new(pullback) })
 }
 
+/// (H) of uint32: the columns that a row of each head sees at most. Made once.
+fn windows(heads: &Heads, device: &Device) -> Result<Tensor> {
+    if let Some(windows) = heads.on_device.get() {
+        return Ok(windows.clone());
+    }
+    // Kernels read them as int.
+    let most = u32::MAX >> 1;
+    let windows = heads.kinds.iter().map(|kind| match *kind {
+        HeadKind::Global => most,
+        HeadKind::Local { window } => u32::try_from(window).unwrap_or(most).min(most),
+    });
+    let windows = Tensor::from_iter(windows, device)?;
+    Ok(heads.on_device.get_or_init(|| windows).clone())
+}
+
 /// What all kernels of one call share.
 struct Pass {
     device: CudaDevice,
@@ -48,7 +59,6 @@ struct Pass {
     dimensions: Dimensions,
     /// 0 for none.
     softcap: f32,
-    /// (H) of uint32: the columns that a row sees at most.
     windows: Tensor,
 }
 

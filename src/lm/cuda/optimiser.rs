@@ -2,7 +2,7 @@
 
 use candle_core::{DType, Result, Tensor, Var};
 
-use super::launch::{Argument, Grid, ROWS, device_of, launch};
+use super::launch::{Argument, Grid, ROWS, device_of, launch, unwritten};
 use crate::lm::optimiser::Update;
 
 /// One weight's running moments.
@@ -51,11 +51,22 @@ impl DeviceMoments {
     }
 }
 
+/// Blocks of a gradient's sum of squares.
+const SQUARE_BLOCKS: usize = 32;
+
 /// Σ g² over all gradients.
 pub(in crate::lm) fn squared_norm(gradients: &[Tensor]) -> Result<f64> {
-    let squares = gradients
-        .iter()
-        .map(|g| g.sqr()?.sum_all()?.to_dtype(DType::F64))
-        .collect::<Result<Vec<_>>>()?;
-    Tensor::stack(&squares, 0)?.sum_all()?.to_scalar()
+    let Some(first) = gradients.first() else { return Ok(0.0) };
+    let device = device_of(first)?;
+    let partials = unwritten((gradients.len(), SQUARE_BLOCKS), DType::F32, device)?;
+    for (at, gradient) in gradients.iter().enumerate() {
+        let arguments = [
+            Argument::tensor(&gradient.contiguous()?)?,
+            Argument::tensor(&partials.narrow(0, at, 1)?)?,
+            Argument::count(gradient.elem_count()),
+        ];
+        launch(device, ROWS, "squares", Grid::of(SQUARE_BLOCKS, 256), &arguments)?;
+    }
+    let partials = partials.flatten_all()?.to_vec1::<f32>()?;
+    Ok(partials.into_iter().map(f64::from).sum())
 }

@@ -72,7 +72,7 @@ fn attention_is_that_of_the_cpu() {
                     let count = shape.0 * shape.1 * shape.2 * shape.3;
                     let scale = 2.0 * (8.0 / d_head as f32).powf(0.25);
                     let inputs = [scale, scale, 1.0].map(|scale| normal(scale, count));
-                    let heads = Heads { kinds: (*kinds).into(), softcap };
+                    let heads = Heads::new(kinds, softcap);
                     let expected = attend(&inputs, shape, &heads, (Device::Cpu, dtype));
                     let found = attend(&inputs, shape, &heads, (Device::Cuda, dtype));
                     let names = ["output", "dq", "dk", "dv", "statistics"];

@@ -77,7 +77,7 @@ impl Block {
             mlp_norm: get("mlp.norm")?,
             mlp_input: projection("mlp.input")?,
             mlp_output: projection("mlp.output")?,
-            heads: Heads { kinds: shape.heads[layer].as_slice().into(), softcap: shape.softcap },
+            heads: Heads::new(&shape.heads[layer], shape.softcap),
         })
     }
 

@@ -384,6 +384,21 @@ embed_backward(const unsigned* ids, const float* gradient, float* d_token, int r
     }
 }
 
+// Each block's part of Σ x², a block of whole warps.
+KERNEL(1024)
+squares(const float* x, float* partials, long long count) {
+    SHARED(float, of_warps, 32);
+    float sum = 0.0f;
+    for (long long i = global_thread(); i < count; i += global_threads()) sum += x[i] * x[i];
+    sum = lanes_sum(sum);
+    if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = sum;
+    block_barrier();
+    if (threadIdx.x == 0) {
+        for (int warp = 1; warp < blockDim.x / 32; ++warp) sum += of_warps[warp];
+        partials[blockIdx.x] = sum;
+    }
+}
+
 // One weight's step of AdamW: `keep` is 1 − η λ, `rate` η/(1 − β₁ᵗ), `second_scale` 1/(1 − β₂ᵗ).
 KERNEL(1024)
 adamw(float* weight, const float* gradient, float* first, float* second, long long count,
