@@ -79,13 +79,17 @@ impl AdamW {
             let zeros = || vec![0.0; weight.variable.elem_count()];
             Moments::beside(weight, zeros(), zeros())
         });
-        Ok(Self {
+        Ok(Self::with(definition, 0, moments.collect::<Result<_>>()?))
+    }
+
+    fn with(definition: &TrainDefinition, steps: i32, moments: Vec<Mutex<Moments>>) -> Self {
+        Self {
             betas: definition.betas,
             weight_decay: definition.weight_decay,
             clip: definition.clip,
-            steps: 0,
-            moments: moments.collect::<Result<_>>()?,
-        })
+            steps,
+            moments,
+        }
     }
 
     /// The moments, ready to be written: each weight's name with `.first_moment` or
@@ -114,16 +118,13 @@ impl AdamW {
         steps: usize,
         file: &mut TensorFile,
     ) -> std::result::Result<Self, LmError> {
-        let mut optimiser = Self::new(definition, weights)?;
-        optimiser.steps = i32::try_from(steps).unwrap_or(i32::MAX);
-        optimiser.moments.clear();
+        let mut moments = Vec::with_capacity(weights.len());
         for weight in weights {
             let mut take =
                 |which: &str| file.take(&format!("{}{which}", weight.name), weight.variable.dims());
-            let moments = Moments::beside(weight, take(FIRST)?, take(SECOND)?)?;
-            optimiser.moments.push(moments);
+            moments.push(Moments::beside(weight, take(FIRST)?, take(SECOND)?)?);
         }
-        Ok(optimiser)
+        Ok(Self::with(definition, i32::try_from(steps).unwrap_or(i32::MAX), moments))
     }
 
     /// Moves the weights by one step along their gradients and returns the gradient's norm before

@@ -3,7 +3,7 @@
 use candle_core::{DType, Result, Tensor};
 
 use super::launch::{Argument, Grid, ROWS, device_of, launch, named, unwritten};
-use crate::lm::operators::OutputLoss;
+use crate::lm::operators::{OutputLoss, plus};
 
 /// What the logits of a block of rows may take.
 const BLOCK_BYTES: usize = 1 << 29;
@@ -51,10 +51,7 @@ pub(in crate::lm) fn output_loss(
         losses.push(cross_entropy.sum_all()?);
         if wanted {
             let more = logits.t()?.matmul(&here)?.to_dtype(DType::F32)?;
-            d_embedding = Some(match d_embedding {
-                Some(sum) => (sum + more)?,
-                None => more,
-            });
+            d_embedding = Some(plus(d_embedding, more)?);
             d_hidden.push(logits.matmul(embedding)?);
         }
     }

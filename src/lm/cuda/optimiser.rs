@@ -60,8 +60,10 @@ pub(in crate::lm) fn squared_norm(gradients: &[Tensor]) -> Result<f64> {
     let device = device_of(first)?;
     let partials = unwritten((gradients.len(), SQUARE_BLOCKS), DType::F32, device)?;
     for (at, gradient) in gradients.iter().enumerate() {
+        // Held until the kernel is queued: a copy's memory is freed in the stream's order.
+        let gradient = gradient.contiguous()?;
         let arguments = [
-            Argument::tensor(&gradient.contiguous()?)?,
+            Argument::tensor(&gradient)?,
             Argument::tensor(&partials.narrow(0, at, 1)?)?,
             Argument::count(gradient.elem_count()),
         ];

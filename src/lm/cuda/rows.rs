@@ -3,7 +3,7 @@
 use candle_core::{CudaDevice, DType, Result, Tensor, Var, bail};
 
 use super::launch::{Argument, Grid, ROWS, device_of, launch, named, suffix, unwritten};
-use crate::lm::operators::{LinearPullback, NormPullback, Pullback};
+use crate::lm::operators::{LinearPullback, NormPullback, Pullback, plus};
 
 /// Rows of a layer norm that a block handles at a time: one a warp.
 const NORM_ROWS: usize = 4;
@@ -32,10 +32,7 @@ pub(in crate::lm) fn linear(
         for (weight, gradient) in weights.iter().zip(gradients) {
             d_weights.push(x.t()?.matmul(gradient)?);
             let more = gradient.matmul(&weight.t()?)?;
-            dx = Some(match dx {
-                Some(dx) => (dx + more)?,
-                None => more,
-            });
+            dx = Some(plus(dx, more)?);
         }
         match dx {
             Some(dx) => Ok((dx, d_weights)),

@@ -40,7 +40,7 @@ pub(super) struct Decoder {
     pub(super) token_embedding: Parameter,
     position_embedding: Option<Parameter>,
     pub(super) blocks: Vec<Block>,
-    norm: Parameter,
+    pub(super) norm: Parameter,
     dtype: DType,
 }
 
@@ -109,11 +109,6 @@ impl Decoder {
     /// gradients of the stream and of the norm's gain.
     pub(super) fn after_blocks(&self, x: &Tensor) -> Result<(Tensor, NormPullback)> {
         layer_norm(x, &self.norm.tensor, self.dtype)
-    }
-
-    /// The norm after the last block.
-    pub(super) fn norm(&self) -> &Parameter {
-        &self.norm
     }
 
     /// The output embedding, which is the token embedding: logits = hidden Eᵀ.

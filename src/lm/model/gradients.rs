@@ -4,7 +4,7 @@ use candle_core::{DType, Result, Tensor, bail};
 
 use super::block::BlockPullback;
 use super::{HeadStatistics, Model};
-use crate::lm::operators::{OutputLoss, output_loss};
+use crate::lm::operators::{OutputLoss, output_loss, plus};
 
 /// A weight, and its place among a model's.
 #[derive(Clone)]
@@ -22,10 +22,7 @@ impl Gradients {
     pub(super) fn add(&mut self, of: &Parameter, gradient: Tensor) -> Result<()> {
         let gradient = gradient.to_dtype(DType::F32)?;
         let so_far = &mut self.0[of.index];
-        *so_far = Some(match so_far.take() {
-            Some(so_far) => (so_far + gradient)?,
-            None => gradient,
-        });
+        *so_far = Some(plus(so_far.take(), gradient)?);
         Ok(())
     }
 }
@@ -83,7 +80,7 @@ impl Model {
         let mut gradients = Gradients(vec![None; self.weights.len()]);
         gradients.add(&decoder.token_embedding, d_embedding)?;
         let [mut gradient, d_norm] = to_norm(&d_hidden, None)?;
-        gradients.add(decoder.norm(), d_norm)?;
+        gradients.add(&decoder.norm, d_norm)?;
         for (block, back) in decoder.blocks.iter().zip(backs).rev() {
             let back = match back {
                 Back::Kept(back) => back,

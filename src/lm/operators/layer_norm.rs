@@ -33,13 +33,13 @@ pub(in crate::lm) fn layer_norm(
     let y = Tensor::from_vec(y, x.shape(), x.device())?.to_dtype(dtype)?;
     let (x, gain) = (x.clone(), gain.clone());
     let pullback = move |gradient: &Tensor, beside: Option<&Tensor>| {
+        let dx = match beside {
+            Some(beside) => with_elements([&float32(beside)?], |[beside]| Ok(beside.to_vec()))?,
+            None => vec![0.0; x.elem_count()],
+        };
         let all = [&float32(&x)?, &gain, &float32(gradient)?];
-        let (dx, d_gain) = with_elements(all, |[x, gain, gradient]| match beside {
-            Some(beside) => with_elements([&float32(beside)?], |[beside]| {
-                Ok(backward(x, gain, gradient, beside.to_vec()))
-            }),
-            None => Ok(backward(x, gain, gradient, vec![0.0; x.len()])),
-        })?;
+        let (dx, d_gain) =
+            with_elements(all, |[x, gain, gradient]| Ok(backward(x, gain, gradient, dx)))?;
         Ok([like(dx, &x)?, like(d_gain, &gain)?])
     };
     Ok((y, Box::new(pullback)))

@@ -165,28 +165,6 @@ fn backward(
     Ok((like(dx, x)?, d_weights))
 }
 
-/// x Eᵀ for x of shape (N, channels) and a table E (symbols, channels); it has no backward.
-pub(in crate::lm) fn tied_logits(x: &Tensor, embedding: &Tensor) -> Result<Tensor> {
-    if x.device().is_cuda() {
-        return x.matmul(&embedding.t()?);
-    }
-    let (n, channels) = x.dims2()?;
-    let symbols = embedding.dim(0)?;
-    let rows = task_size(n, TASK_ROWS);
-    let logits = with_elements([&float32(x)?, &float32(embedding)?], |[x, embedding]| {
-        let embedding = matrix(embedding, channels)?;
-        let mut logits = vec![0.0; n * symbols];
-        let tasks = logits.par_chunks_mut(rows * symbols).zip(x.par_chunks(rows * channels));
-        tasks.try_for_each(|(logits, x)| -> Result<()> {
-            let mut logits = matrix_mut(logits, symbols)?;
-            general_mat_mul(1.0, &matrix(x, channels)?, &embedding.t(), 0.0, &mut logits);
-            Ok(())
-        })?;
-        Ok(logits)
-    })?;
-    Tensor::from_vec(logits, (n, symbols), x.device())?.to_dtype(x.dtype())
-}
-
 /// The gradient aᵀ b of a weight, cut along its longer side.
 pub(super) fn weight_gradient(a: ArrayView2<f32>, b: ArrayView2<f32>, mut out: ArrayViewMut2<f32>) {
     let a = a.reversed_axes();
@@ -203,17 +181,11 @@ pub(super) fn weight_gradient(a: ArrayView2<f32>, b: ArrayView2<f32>, mut out: A
 
 #[cfg(test)]
 mod tests {
-    use candle_core::{Device, Var};
+    use candle_core::Var;
 
-    use super::super::largest_difference;
+    use super::super::{largest_difference, wave};
     use super::*;
     use crate::blas::single_threaded_blas;
-
-    fn wave(shape: (usize, usize), shift: f32) -> Var {
-        let data: Vec<f32> =
-            (0..shape.0 * shape.1).map(|i| (i as f32 * 0.37 + shift).sin()).collect();
-        Var::from_vec(data, shape, &Device::Cpu).unwrap()
-    }
 
     #[test]
     fn products_and_gradients_match_the_tensor_librarys() {
@@ -259,14 +231,5 @@ mod tests {
             let off = largest_difference(&found, &plain);
             assert!(off < tolerance, "differs by {off:e}");
         }
-    }
-
-    #[test]
-    fn logits_are_products_with_the_table_transposed() {
-        single_threaded_blas();
-        let (x, table) = (wave((300, 20), 0.0), wave((70, 20), 1.0));
-        let plain = x.matmul(&table.t().unwrap()).unwrap();
-        let off = largest_difference(&tied_logits(&x, &table).unwrap(), &plain);
-        assert!(off < 1e-5, "differs by {off:e}");
     }
 }

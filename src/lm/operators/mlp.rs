@@ -121,17 +121,9 @@ fn backward(
 
 #[cfg(test)]
 mod tests {
-    use candle_core::{Device, Var};
-
-    use super::super::largest_difference;
+    use super::super::{largest_difference, wave};
     use super::*;
     use crate::blas::single_threaded_blas;
-
-    fn wave(shape: (usize, usize), shift: f32) -> Var {
-        let data: Vec<f32> =
-            (0..shape.0 * shape.1).map(|i| (i as f32 * 0.37 + shift).sin()).collect();
-        Var::from_vec(data, shape, &Device::Cpu).unwrap()
-    }
 
     #[test]
     fn output_and_gradients_match_the_tensor_librarys() {

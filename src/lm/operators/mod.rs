@@ -21,9 +21,9 @@ pub(super) use embedding::{add_positions, embed};
 pub(super) use layer_norm::{NormPullback, layer_norm};
 #[cfg(feature = "cuda")]
 pub(super) use linear::LinearPullback;
-pub(super) use linear::{add_linear, linear, tied_logits};
+pub(super) use linear::{add_linear, linear};
 pub(super) use mlp::add_mlp;
-pub(super) use output_loss::{OutputLoss, output_loss};
+pub(super) use output_loss::{OutputLoss, output_loss, tied_logits};
 pub(super) use rotation::{Rotation, rotate};
 pub(super) use spectral::{power_iteration, spectrally_normalised};
 
@@ -90,6 +90,14 @@ pub(super) fn like(data: Vec<f32>, other: &Tensor) -> Result<Tensor> {
     Tensor::from_vec(data, other.shape(), other.device())?.to_dtype(other.dtype())
 }
 
+/// A sum that may have no term yet, with one more.
+pub(super) fn plus(so_far: Option<Tensor>, more: Tensor) -> Result<Tensor> {
+    match so_far {
+        Some(so_far) => so_far + more,
+        None => Ok(more),
+    }
+}
+
 /// Row-major elements as a matrix of so many columns.
 fn matrix(data: &[f32], columns: usize) -> Result<ArrayView2<'_, f32>> {
     let shape = (data.len() / columns, columns);
@@ -107,4 +115,11 @@ fn matrix_mut(data: &mut [f32], columns: usize) -> Result<ArrayViewMut2<'_, f32>
 pub(super) fn largest_difference(a: &Tensor, b: &Tensor) -> f32 {
     let off = (a - b).unwrap().abs().unwrap().flatten_all().unwrap();
     off.max(0).unwrap().to_scalar().unwrap()
+}
+
+/// A matrix of waves.
+#[cfg(test)]
+fn wave(shape: (usize, usize), shift: f32) -> candle_core::Var {
+    let data: Vec<f32> = (0..shape.0 * shape.1).map(|i| (i as f32 * 0.37 + shift).sin()).collect();
+    candle_core::Var::from_vec(data, shape, &candle_core::Device::Cpu).unwrap()
 }

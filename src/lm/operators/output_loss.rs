@@ -140,6 +140,21 @@ impl Blocks {
     }
 }
 
+/// x Eᵀ for x of shape (N, channels) and a table E (symbols, channels); it has no backward.
+pub(in crate::lm) fn tied_logits(x: &Tensor, embedding: &Tensor) -> Result<Tensor> {
+    if x.device().is_cuda() {
+        return x.matmul(&embedding.t()?);
+    }
+    let ((n, c), symbols) = (x.dims2()?, embedding.dim(0)?);
+    let mut logits = Array2::zeros((n, symbols));
+    with_elements([&float32(x)?, &float32(embedding)?], |[x, embedding]| {
+        output_logits(matrix(x, c)?, matrix(embedding, c)?, logits.view_mut());
+        Ok(())
+    })?;
+    let logits = logits.into_raw_vec_and_offset().0;
+    Tensor::from_vec(logits, (n, symbols), x.device())?.to_dtype(x.dtype())
+}
+
 /// z = hidden · embeddingᵀ, symbols cut into tasks.
 fn output_logits(
     hidden: ArrayView2<f32>,
@@ -189,7 +204,7 @@ fn embedding_gradient(
 mod tests {
     use candle_core::{D, Device, Var};
 
-    use super::super::largest_difference;
+    use super::super::{largest_difference, wave as matrix_of_waves};
     use super::*;
     use crate::blas::single_threaded_blas;
 
@@ -238,5 +253,14 @@ mod tests {
             };
             assert!(error.to_string().contains(said), "{error}");
         }
+    }
+
+    #[test]
+    fn logits_are_products_with_the_table_transposed() {
+        single_threaded_blas();
+        let (x, table) = (matrix_of_waves((300, 20), 0.0), matrix_of_waves((70, 20), 1.0));
+        let plain = x.matmul(&table.t().unwrap()).unwrap();
+        let off = largest_difference(&tied_logits(&x, &table).unwrap(), &plain);
+        assert!(off < 1e-5, "differs by {off:e}");
     }
 }
