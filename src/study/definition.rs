@@ -59,19 +59,28 @@ impl StudyWork {
 #[derive(Clone, Debug)]
 pub struct FitStudy {
     /// The targets, each under a name of its own.
-    pub targets: Vec<(String, Family)>,
+    pub targets: Vec<StudyTarget>,
     /// Sequence lengths.
     pub n: Vec<usize>,
     /// Layouts with the rank of each of their heads.
     pub heads: Vec<(Layout, usize)>,
     /// Seeds of target and starts.
     pub seeds: Vec<u64>,
-    /// The pairs that may have weight.
-    pub visibility: Visibility,
     /// What is asked of each fit.
     pub goal: FitGoal,
     /// How the fits search.
     pub search: SearchOptions,
+}
+
+/// One target of a study.
+#[derive(Clone, Debug)]
+pub struct StudyTarget {
+    /// What its cells are called; the family's name unless it was given one.
+    pub name: String,
+    /// The family, with its parameters.
+    pub family: Family,
+    /// The pairs that may have weight.
+    pub visibility: Visibility,
 }
 
 /// What is asked of a fit.
@@ -114,6 +123,7 @@ const TARGET_KEYS: &[&str] = &[
     "global",
     "of",
     "path",
+    "visibility",
 ];
 
 #[derive(Deserialize)]
@@ -253,15 +263,16 @@ fn fit_study(top: &Top) -> Result<FitStudy, String> {
     if top.target.is_empty() {
         return Err("a study of fits needs at least one [[target]] with a family".to_owned());
     }
-    let mut targets: Vec<(String, Family)> = Vec::new();
+    let mut targets: Vec<StudyTarget> = Vec::new();
     for table in &top.target {
-        let (name, family) = target(table)?;
-        if targets.iter().any(|(other, _)| *other == name) {
+        let target = target(table, grid.visibility.as_deref())?;
+        if targets.iter().any(|other| other.name == target.name) {
             return Err(format!(
-                "two targets are called {name:?}; give one of them a name = \"…\""
+                "two targets are called {:?}; give one of them a name = \"…\"",
+                target.name
             ));
         }
-        targets.push((name, family));
+        targets.push(target);
     }
     let heads = heads(grid)?;
     if heads.iter().any(|&(_, rank)| rank == 0) {
@@ -273,22 +284,18 @@ fn fit_study(top: &Top) -> Result<FitStudy, String> {
     if grid.seed.is_empty() {
         return Err("grid.seed is empty; name at least one seed".to_owned());
     }
-    let visibility = match &grid.visibility {
-        None => Visibility::Causal,
-        Some(name) => name.parse().map_err(|e: crate::target::TargetError| e.to_string())?,
-    };
     Ok(FitStudy {
         targets,
         n: grid.n.clone(),
         heads,
         seeds: grid.seed.clone(),
-        visibility,
         goal: goal(grid)?,
         search: search(&top.search)?,
     })
 }
 
-fn target(table: &Table) -> Result<(String, Family), String> {
+/// A target, whose pairs are the `grid`'s unless it says which.
+fn target(table: &Table, grid: Option<&str>) -> Result<StudyTarget, String> {
     check_keys(table, TARGET_KEYS, "target")?;
     let mut table = table.clone();
     let mut take = |key: &str| match table.remove(key) {
@@ -298,11 +305,15 @@ fn target(table: &Table) -> Result<(String, Family), String> {
     };
     let name = take("name")?;
     let family = take("family")?.ok_or("a [[target]] needs a family")?;
+    let visibility = match take("visibility")?.as_deref().or(grid) {
+        None => Visibility::Causal,
+        Some(name) => name.parse().map_err(|e: crate::target::TargetError| e.to_string())?,
+    };
     let parameters: Parameters = Value::Table(table)
         .try_into()
         .map_err(|e: toml::de::Error| format!("target {family}: {}", one_line(&e)))?;
     let built = Family::from_parameters(&family, &parameters).map_err(|e| e.to_string())?;
-    Ok((name.unwrap_or(family), built))
+    Ok(StudyTarget { name: name.unwrap_or(family), family: built, visibility })
 }
 
 fn heads(grid: &Grid) -> Result<Vec<(Layout, usize)>, String> {

@@ -24,7 +24,6 @@ pub struct FrontierLabel {
 /// One fit of a study: a target with its heads, and what is asked of it.
 #[derive(Clone, Debug)]
 pub(super) struct FitCell {
-    name: String,
     family: Family,
     n: usize,
     layout: Layout,
@@ -50,7 +49,7 @@ impl FitCell {
         };
         let global_only = study.heads.iter().all(|(layout, _)| *layout == Layout::global());
         let mut cells = Vec::new();
-        for (name, family) in &study.targets {
+        for target in &study.targets {
             for &n in &study.n {
                 for (layout, rank) in &study.heads {
                     for (tag, goal) in &goals {
@@ -58,15 +57,14 @@ impl FitCell {
                             let heads =
                                 if global_only { String::new() } else { format!("-{layout}") };
                             cells.push((
-                                format!("{name}/n{n}-d{rank}{heads}{tag}-s{seed}"),
+                                format!("{}/n{n}-d{rank}{heads}{tag}-s{seed}", target.name),
                                 Self {
-                                    name: name.clone(),
-                                    family: family.clone(),
+                                    family: target.family.clone(),
                                     n,
                                     layout: layout.clone(),
                                     rank: *rank,
                                     seed,
-                                    visibility: study.visibility,
+                                    visibility: target.visibility,
                                     goal: goal.clone(),
                                     search: SearchOptions { seed, ..study.search },
                                 },
@@ -100,7 +98,7 @@ impl FitCell {
     pub fn identity(&self) -> Row {
         let p = self.family.parameters();
         let mut row = Row::default();
-        row.set("family", &self.name);
+        row.set("family", self.family.name());
         row.set_some("window", p.window);
         row.set_some("tau", p.tau);
         row.set_some("alpha", p.alpha);
