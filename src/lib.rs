@@ -40,10 +40,11 @@ pub use report::{
     analyse, page,
 };
 pub use study::{
-    Begin, ColumnKind, EVALUATION_COLUMNS, FRONTIER_COLUMNS, FitLedger, FrontierLabel, Manifest,
-    Observer, Plan, Row, STEP_COLUMNS, StudyDefinition, StudyError, StudyWork, Sweep, SweepSummary,
-    TrainError, TrainResult, TrainedRun, Training, fit_columns, frontier_rows, needed_row,
-    read_factors, search_settings, to_csv, train, train_columns, write_factors,
+    Begin, Bound, CURVE_COLUMNS, ColumnKind, EVALUATION_COLUMNS, Expected, FRONTIER_COLUMNS,
+    FitLedger, FrontierLabel, Latency, Manifest, Observer, Plan, Preset, Row, STEP_COLUMNS,
+    Selection, Statistic, StudyDefinition, StudyError, StudyWork, Sweep, SweepSummary,
+    TrainError, TrainResult, TrainedRun, Training, fit_columns, frontier_rows, latency_columns, needed_row,
+    read_factors, search_settings, spectrum_columns, to_csv, train, train_columns, write_factors,
 };
 pub use table::{
     Align, Cell, Column, Curve, Growth, GrowthCell, GrowthSeed, GrowthSlope, LayoutCell,

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use rank_study::{
-    Align, Analysis, AnalysisKind, Cell, Column, Header, Manifest, Section, Table, Verdict,
+    Align, Analysis, AnalysisKind, Cell, Column, Header, Manifest, Preset, Section, Table, Verdict,
     analyse, page, write_whole,
 };
 
-use super::places::{DATA, FIGURES, measured, measured_studies};
+use super::places::{data, figures, measured, measured_studies};
 
 /// Tabulate a study: CSV and Markdown files, and the Markdown on standard output
 #[derive(Args, Debug)]
@@ -21,6 +21,9 @@ Tables go to data/STUDY/tables/.")]
 pub struct TableArgs {
     /// A study that has rows in data/
     study: String,
+    /// The size whose rows are read
+    #[arg(long, value_name = "NAME", default_value_t)]
+    preset: Preset,
     /// Nothing on standard error but errors
     #[arg(long)]
     quiet: bool,
@@ -36,6 +39,9 @@ Figures go to figures/STUDY/.")]
 pub struct FigureArgs {
     /// A study that has rows in data/
     study: String,
+    /// The size whose rows are read
+    #[arg(long, value_name = "NAME", default_value_t)]
+    preset: Preset,
     /// Do not print the files' names
     #[arg(long)]
     quiet: bool,
@@ -50,6 +56,9 @@ Examples:
 pub struct ReportArgs {
     /// Studies that have rows in data/ [default: all]
     studies: Vec<String>,
+    /// The size whose rows are read
+    #[arg(long, value_name = "NAME", default_value_t)]
+    preset: Preset,
     /// The page [default: figures/report.html]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -63,7 +72,7 @@ pub struct ReportArgs {
 /// # Errors
 /// Rows that are missing or damaged, files that cannot be written.
 pub fn table(args: &TableArgs) -> Result<()> {
-    let (folder, _, analysis) = analysed(&args.study)?;
+    let (folder, _, analysis) = analysed(&args.study, args.preset)?;
     let paths = analysis.save_tables(&folder.join("tables"))?;
     for table in &analysis.tables {
         println!("{}", table.to_markdown());
@@ -79,8 +88,8 @@ pub fn table(args: &TableArgs) -> Result<()> {
 /// # Errors
 /// As `table`.
 pub fn figure(args: &FigureArgs) -> Result<()> {
-    let (_, _, analysis) = analysed(&args.study)?;
-    let paths = analysis.save_figures(&Path::new(FIGURES).join(&args.study))?;
+    let (_, _, analysis) = analysed(&args.study, args.preset)?;
+    let paths = analysis.save_figures(&figures(args.preset).join(&args.study))?;
     if !args.quiet {
         paths.iter().for_each(|path| println!("{}", path.display()));
     }
@@ -92,12 +101,16 @@ pub fn figure(args: &FigureArgs) -> Result<()> {
 /// # Errors
 /// As `table`.
 pub fn report(args: &ReportArgs) -> Result<()> {
-    let studies = if args.studies.is_empty() { measured_studies()? } else { args.studies.clone() };
+    let studies = if args.studies.is_empty() { measured_studies(args.preset)? } else { args.studies.clone() };
     if studies.is_empty() {
-        bail!("no study has rows in {DATA}/; run `rank-study reproduce --preset quick` first");
+        bail!(
+            "no study has rows in {}/; run `rank-study reproduce --preset {}` first",
+            data(args.preset).display(),
+            args.preset
+        );
     }
-    let out = args.out.clone().unwrap_or_else(|| Path::new(FIGURES).join("report.html"));
-    let written = write_report(&studies, &out, "")?;
+    let out = args.out.clone().unwrap_or_else(|| figures(args.preset).join("report.html"));
+    let written = write_report(&studies, &out, args.preset)?;
     if !args.quiet {
         println!("{}", written.page.display());
     }
@@ -119,13 +132,13 @@ pub struct Written {
 ///
 /// # Errors
 /// No study that can be analysed; files that cannot be written.
-pub fn write_report(studies: &[String], out: &Path, preset: &str) -> Result<Written> {
+pub fn write_report(studies: &[String], out: &Path, preset: Preset) -> Result<Written> {
     let mut sections = Vec::new();
     let mut verdicts = Vec::new();
     let mut machine = String::new();
     let mut missing = Vec::new();
     for study in studies {
-        let (folder, manifest, analysis) = match analysed(study) {
+        let (folder, manifest, analysis) = match analysed(study, preset) {
             Ok(analysed) => analysed,
             Err(error) if studies.len() > 1 => {
                 missing.push((study.clone(), format!("{error:#}")));
@@ -134,21 +147,21 @@ pub fn write_report(studies: &[String], out: &Path, preset: &str) -> Result<Writ
             Err(error) => return Err(error),
         };
         analysis.save_tables(&folder.join("tables"))?;
-        analysis.save_figures(&Path::new(FIGURES).join(study))?;
+        analysis.save_figures(&figures(preset).join(study))?;
         verdicts.extend(analysis.verdicts.iter().map(|v| (study.clone(), v.clone())));
         machine = manifest.machine();
-        sections.push(section(study, &manifest, out)?.with_analysis(analysis)?);
+        sections.push(section(&folder, study, &manifest, out)?.with_analysis(analysis)?);
     }
     let header = Header {
         title: "rank-study: how large must attention logits grow?".to_owned(),
         generator: format!("rank-study {}", env!("CARGO_PKG_VERSION")),
-        preset: if preset.is_empty() { String::new() } else { format!("preset {preset}") },
+        preset: format!("preset {preset}"),
         machine,
     };
     write_whole(out, page(&header, &sections).as_bytes())
         .with_context(|| format!("cannot write {}", out.display()))?;
     let table = verdict_table(&verdicts);
-    let path = Path::new(DATA).join("verdicts.csv");
+    let path = data(preset).join("verdicts.csv");
     write_whole(&path, table.to_csv().as_bytes())
         .with_context(|| format!("cannot write {}", path.display()))?;
     Ok(Written { page: out.to_owned(), verdicts, missing })
@@ -180,8 +193,8 @@ fn verdict_table(verdicts: &[(String, Verdict)]) -> Table {
     table
 }
 
-fn section(study: &str, manifest: &Manifest, out: &Path) -> Result<Section> {
-    let rows = Path::new(DATA).join(study).join("rows.csv");
+fn section(folder: &Path, study: &str, manifest: &Manifest, out: &Path) -> Result<Section> {
+    let rows = folder.join("rows.csv");
     Ok(Section {
         study: study.to_owned(),
         title: manifest.text("title").to_owned(),
@@ -199,7 +212,9 @@ fn command(study: &str, manifest: &Manifest) -> String {
     let definition = manifest.text("definition_file");
     let text = manifest.text("text");
     let with_text = if text.is_empty() { String::new() } else { format!(" --text {text}") };
-    format!("rank-study sweep {definition}{with_text} && rank-study figure {study}")
+    let preset = manifest.text("preset");
+    let size = if preset == "quick" { " --preset quick" } else { "" };
+    format!("rank-study sweep {definition}{size}{with_text} && rank-study figure {study}{size}")
 }
 
 /// `path` as seen from the folder `from`; both relative to the working folder, or absolute.
@@ -212,12 +227,12 @@ fn relative(path: &Path, from: &Path) -> Result<String> {
     Ok(up.chain(down).collect::<Vec<_>>().join("/"))
 }
 
-fn analysed(study: &str) -> Result<(PathBuf, Manifest, Analysis)> {
-    let (folder, manifest) = measured(study)?;
+fn analysed(study: &str, preset: Preset) -> Result<(PathBuf, Manifest, Analysis)> {
+    let (folder, manifest) = measured(study, preset)?;
     let kind: AnalysisKind = manifest
-        .text("analysis")
+        .text("view")
         .parse()
-        .with_context(|| format!("{}: analysis", folder.join("manifest.toml").display()))?;
+        .with_context(|| format!("{}: view", folder.join("manifest.toml").display()))?;
     let analysis = analyse(&folder, kind)?;
     Ok((folder, manifest, analysis))
 }

@@ -3,22 +3,37 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use rank_study::{Manifest, StudyDefinition};
+use rank_study::{Manifest, Preset, StudyDefinition};
 
 /// Definitions: one TOML file a study.
 pub const ANALYSIS: &str = "analysis";
-/// Rows, one folder a study.
-pub const DATA: &str = "data";
-/// Figures, one folder a study, and the report.
-pub const FIGURES: &str = "figures";
+
+/// Where the rows of a preset go, one folder a study.
+pub fn data(preset: Preset) -> PathBuf {
+    within("data", preset)
+}
+
+/// Where the figures of a preset go, one folder a study, and its report.
+pub fn figures(preset: Preset) -> PathBuf {
+    within("figures", preset)
+}
+
+/// The definitions' own size has the folder; a smaller one has a folder in it.
+fn within(folder: &str, preset: Preset) -> PathBuf {
+    match preset {
+        Preset::Paper => PathBuf::from(folder),
+        smaller => Path::new(folder).join(smaller.to_string()),
+    }
+}
 
 /// The studies that have rows, by name. A folder of other measurements, whose manifest names no study,
 /// is passed over.
-pub fn measured_studies() -> Result<Vec<String>> {
+pub fn measured_studies(preset: Preset) -> Result<Vec<String>> {
     let mut names = Vec::new();
-    let Ok(folders) = std::fs::read_dir(DATA) else { return Ok(names) };
+    let data = data(preset);
+    let Ok(folders) = std::fs::read_dir(&data) else { return Ok(names) };
     for folder in folders {
-        let folder = folder.with_context(|| format!("cannot list {DATA}"))?.path();
+        let folder = folder.with_context(|| format!("cannot list {}", data.display()))?.path();
         let manifest = folder.join("manifest.toml");
         let whole = manifest.is_file() && folder.join("rows.csv").is_file();
         if whole && !Manifest::read(&manifest)?.text("study").is_empty() {
@@ -30,29 +45,28 @@ pub fn measured_studies() -> Result<Vec<String>> {
 }
 
 /// The folder and manifest of a study that has rows.
-pub fn measured(study: &str) -> Result<(PathBuf, Manifest)> {
-    let folder = Path::new(DATA).join(study);
+pub fn measured(study: &str, preset: Preset) -> Result<(PathBuf, Manifest)> {
+    let data = data(preset);
+    let folder = data.join(study);
     if !folder.join("rows.csv").is_file() {
-        let known = measured_studies()?;
-        match known.is_empty() {
-            true => bail!(
-                "study {study:?} has no rows in {DATA}/, nor has any other; run `rank-study \
-                 reproduce --preset quick` or `rank-study sweep {ANALYSIS}/{study}.toml` first"
-            ),
-            false => bail!(
-                "study {study:?} has no rows in {DATA}/ (there are: {}); run `rank-study sweep \
-                 {ANALYSIS}/{study}.toml` first",
-                known.join(", ")
-            ),
-        }
+        let known = measured_studies(preset)?;
+        let there = match known.is_empty() {
+            true => "nor has any other".to_owned(),
+            false => format!("there are: {}", known.join(", ")),
+        };
+        bail!(
+            "study {study:?} has no rows in {}/ ({there}); run `rank-study reproduce --preset \
+             {preset} --only {study}` first",
+            data.display()
+        )
     }
     let manifest = Manifest::read(&folder.join("manifest.toml"))?;
     Ok((folder, manifest))
 }
 
-/// Every study definition in the folder of definitions, by name. Definitions of single training
+/// Every study definition in the folder of definitions, at the size of a preset, by name. Definitions of single training
 /// runs, which have no `study`, are passed over.
-pub fn definitions() -> Result<Vec<StudyDefinition>> {
+pub fn definitions(preset: Preset) -> Result<Vec<StudyDefinition>> {
     let folders = std::fs::read_dir(ANALYSIS).with_context(|| {
         format!("no folder {ANALYSIS}/ here; run in the folder that holds it, or name a definition")
     })?;
@@ -69,7 +83,7 @@ pub fn definitions() -> Result<Vec<StudyDefinition>> {
         let is_study =
             text.parse::<toml::Table>().map_or(true, |table| table.contains_key("study"));
         if is_study {
-            found.push(StudyDefinition::read(&path)?);
+            found.push(StudyDefinition::read(&path, preset)?);
         }
     }
     Ok(found)

@@ -1,15 +1,15 @@
 //! `rank-study reproduce`: everything, from definitions to the report.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use rank_study::{Device, Plan, StudyDefinition};
+use rank_study::{Device, Plan, Preset, StudyDefinition};
 
 use super::analysis::{fail_if_missing, write_report};
-use super::places::{ANALYSIS, DATA, FIGURES, definitions, measured_studies};
+use super::places::{ANALYSIS, data, definitions, figures, measured_studies};
 use super::progress::{Progress, duration};
 use super::sweep::{
     AFTER_CELLS, announce, describe, fail_if_unfinished, measure, stop_at_interrupt, threads,
@@ -27,7 +27,7 @@ Stop it at any time: the next run does only what is missing.")]
 pub struct ReproduceArgs {
     /// Which studies: those whose definition names this preset
     #[arg(long, value_name = "NAME", default_value = "quick")]
-    preset: String,
+    preset: Preset,
     /// Only these studies
     #[arg(long, value_name = "STUDY", num_args = 1..)]
     only: Vec<String>,
@@ -56,7 +56,7 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     let (text, valid_text) = (args.text.as_deref(), args.valid_text.as_deref());
     let plans: Vec<Plan> = chosen(args)?
         .iter()
-        .map(|definition| Ok(Plan::new(definition, Path::new(DATA), None, text, valid_text)?))
+        .map(|definition| Ok(Plan::new(definition, &data(args.preset), None, text, valid_text)?))
         .collect::<Result<_>>()?;
     let progress = Progress::new(plans.iter().map(Plan::remaining_s).sum(), args.quiet);
     progress.say(&announce(&plans, threads));
@@ -76,16 +76,16 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
         bail!("stopped; every finished cell is saved, run the same command to go on");
     }
     // The page holds every study with rows, so that --only takes none of the others from it.
-    let page = Path::new(FIGURES).join("report.html");
-    let written = write_report(&measured_studies()?, &page, &args.preset)?;
+    let page = figures(args.preset).join("report.html");
+    let written = write_report(&measured_studies(args.preset)?, &page, args.preset)?;
     let measured_now = |study: &str| summaries.iter().any(|(name, _)| name == study);
     println!("\nWhat was found\n");
     for (study, verdict) in written.verdicts.iter().filter(|(study, _)| measured_now(study)) {
         println!("  {:<17} {}", verdict.word.to_string(), verdict.claim);
         println!("  {:<17} {study}: {}\n", "", verdict.measured);
     }
-    println!("tables   {DATA}/STUDY/tables/");
-    println!("figures  {FIGURES}/STUDY/");
+    println!("tables   {}/STUDY/tables/", data(args.preset).display());
+    println!("figures  {}/STUDY/", figures(args.preset).display());
     println!("report   {}", written.page.display());
     println!("time     {}", duration(started.elapsed().as_secs_f64()));
     fail_if_unfinished(&summaries)?;
@@ -93,18 +93,15 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
 }
 
 fn chosen(args: &ReproduceArgs) -> Result<Vec<StudyDefinition>> {
-    let all = definitions()?;
+    let all = definitions(args.preset)?;
     let names =
         |of: &[StudyDefinition]| of.iter().map(|d| d.study.clone()).collect::<Vec<_>>().join(", ");
     if let Some(unknown) = args.only.iter().find(|only| all.iter().all(|d| d.study != **only)) {
         bail!("--only {unknown}: no such study in {ANALYSIS}/; there are {}", names(&all));
     }
     let presets = |d: &StudyDefinition| d.presets.contains(&args.preset);
-    if !all.iter().any(presets) {
-        let mut known: Vec<String> = all.iter().flat_map(|d| d.presets.clone()).collect();
-        known.sort();
-        known.dedup();
-        bail!("--preset {}: no study is in it; there are {}", args.preset, known.join(", "));
+    if args.only.is_empty() && !all.iter().any(presets) {
+        bail!("no study in {ANALYSIS}/ is in the preset {}; name it in its key presets", args.preset);
     }
     let chosen: Vec<StudyDefinition> = all
         .into_iter()

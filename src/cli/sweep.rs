@@ -1,14 +1,14 @@
 //! `rank-study sweep`: runs a study, skipping the rows already there.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use rank_study::{Device, Plan, StudyDefinition, Sweep, SweepSummary};
+use rank_study::{Device, Plan, Preset, StudyDefinition, Sweep, SweepSummary};
 
 use super::device::DeviceName;
-use super::places::DATA;
+use super::places::data;
 use super::progress::{Progress, duration};
 
 /// Run a study: every cell that has no row yet, each saved as it ends
@@ -24,6 +24,9 @@ is missing. With --text, STUDY carries the text's name.")]
 pub struct SweepArgs {
     /// The study's definition
     definition: PathBuf,
+    /// The size: the definition as it stands, or what its table [quick] makes of it
+    #[arg(long, value_name = "NAME", default_value_t)]
+    preset: Preset,
     /// Only the cells whose name matches
     #[arg(long, value_name = "REGEX")]
     filter: Option<String>,
@@ -58,9 +61,9 @@ pub const AFTER_CELLS: &str = "stopping after the cells in hand";
 pub fn run(args: &SweepArgs) -> Result<()> {
     let device = Device::from(args.device);
     device.check()?;
-    let definition = StudyDefinition::read(&args.definition)?;
+    let definition = StudyDefinition::read(&args.definition, args.preset)?;
     let (text, valid_text) = (args.text.as_deref(), args.valid_text.as_deref());
-    let plan = Plan::new(&definition, Path::new(DATA), args.filter.as_deref(), text, valid_text)?;
+    let plan = Plan::new(&definition, &data(args.preset), args.filter.as_deref(), text, valid_text)?;
     if args.list {
         for (cell, done) in plan.cells() {
             println!("{}  {cell}", if done { "done" } else { "    " });

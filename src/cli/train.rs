@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use rank_study::{
-    Begin, Corpus, StepRecord, StudyDefinition, StudyWork, Texts, TrainDefinition, Training,
+    Begin, Corpus, StepRecord, Preset, StudyDefinition, StudyWork, Texts, TrainDefinition, Training,
 };
 
 use super::device::DeviceName;
@@ -121,7 +121,7 @@ pub fn run(args: &TrainArgs) -> Result<()> {
 fn definition(args: &TrainArgs) -> Result<TrainDefinition> {
     let path = args.definition.display();
     let mut definition = match &args.run {
-        Some(name) => of_study(&StudyDefinition::read(&args.definition)?, name)?,
+        Some(name) => of_study(&StudyDefinition::read(&args.definition, Preset::Paper)?, name)?,
         None => {
             let text = std::fs::read_to_string(&args.definition)
                 .with_context(|| format!("cannot read {path}"))?;

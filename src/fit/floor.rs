@@ -16,6 +16,7 @@
 
 use std::ops::Range;
 
+use ndarray::Array2;
 use rayon::prelude::*;
 
 use super::problem::Problem;
@@ -103,6 +104,30 @@ impl<'p> Floor<'p> {
             if exceeds(middle) { low = middle } else { high = middle }
         }
         Some(low)
+    }
+
+    /// The logits of one head that reach E⁰(`max_logit`), n × n, each row shifted so that its least is 0:
+    /// log(pⱼ/m) with p the row's optimum and m its least probability. Pairs that are not visible, whose
+    /// logits are nobody's business, are 0 too. None for a layout of several kinds of heads, or one
+    /// that does not see all of the target.
+    pub fn logits(&self, max_logit: f64) -> Option<Array2<f64>> {
+        let &[kind] = self.kinds.as_slice() else { return None };
+        if !self.covered {
+            return None;
+        }
+        let (n, ratio) = (self.problem.n(), ratio(max_logit));
+        let mut logits = Array2::zeros((n, n));
+        let mut sorted = Vec::new();
+        for row in 0..n {
+            let (columns, a) = self.problem.target().row(row);
+            let visible = self.problem.columns(kind, row).len();
+            let lowest = clamp_level(a, visible, ratio, &mut sorted);
+            for (&column, &a) in columns.iter().zip(a) {
+                logits[[row, column as usize]] =
+                    (a.max(lowest).min(lowest * ratio) / lowest).ln();
+            }
+        }
+        Some(logits)
     }
 
     /// The heads to be fitted together, where there is more than one kind.

@@ -10,7 +10,7 @@ use crate::figure::{self, Figure, FigureError};
 use crate::table::{Growth, Layouts, Rows, Table, TableError, Trainings};
 use crate::target::nearest::nearest;
 
-/// What a study's rows are to be made into: its definition's key `analysis`.
+/// What a study's rows are to be made into: its definition's key `view`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnalysisKind {
     /// L*(ε) against n/d: fits with a tolerance.

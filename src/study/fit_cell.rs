@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::StudyError;
+use super::cell::{Measure, Within};
 use super::definition::{FitGoal, FitStudy};
 use super::row::Row;
 use crate::fit::{
@@ -77,55 +78,7 @@ impl FitCell {
         cells
     }
 
-    /// All that the cell's numbers depend on, as text: hashed, it tells rows of other settings.
-    pub fn settings(&self) -> String {
-        let Self { family, n, layout, rank, seed, visibility, goal, search, .. } = self;
-        format!("{family} {n} {layout} {rank} {seed} {visibility} {goal:?} {search:?}")
-    }
-
-    /// What the cell takes, in seconds of one core, roughly: measured on the quick preset's studies,
-    /// and growing with n² and with rank.
-    pub fn cost_s(&self) -> f64 {
-        let size = (self.n as f64 / 256.0).powi(2) * (0.5 + self.rank as f64 / 32.0);
-        let work = match &self.goal {
-            FitGoal::Caps(caps) => 2.0 * (caps.len() * (2 + self.search.starts)) as f64,
-            FitGoal::Tolerances(_) => 0.5 * (self.search.starts + 3 * self.search.polished) as f64,
-        };
-        (0.05 + size) * work * self.layout.heads().len() as f64
-    }
-
-    /// The columns that identify the cell, without what it measures.
-    pub fn identity(&self) -> Row {
-        let p = self.family.parameters();
-        let mut row = Row::default();
-        row.set("family", self.family.name());
-        row.set_some("window", p.window);
-        row.set_some("tau", p.tau);
-        row.set_some("alpha", p.alpha);
-        row.set_some("sigma", p.sigma);
-        row.set_some("k", p.k);
-        row.set_some("m", p.m);
-        row.set_some("c", p.c);
-        row.set_some("vocabulary", p.vocabulary);
-        row.set_some("lambda", p.lambda);
-        row.set_some("local", p.local);
-        row.set_some("global", p.global);
-        row.set_some("of", p.of);
-        row.set_some("path", p.path.map(|path| path.display().to_string()));
-        row.set("target", self.family.label());
-        row.set("n", self.n);
-        row.set("rank", self.rank);
-        row.set("layout", &self.layout);
-        row.set("seed", self.seed);
-        row.set("visibility", self.visibility);
-        if let FitGoal::Tolerances(tolerance) = &self.goal {
-            row.set_some("tolerance", tolerance.first());
-        }
-        row
-    }
-
-    /// Measures the cell.
-    pub fn run(&self) -> Result<Vec<Row>, StudyError> {
+    fn run(&self) -> Result<Vec<Row>, StudyError> {
         let started = Instant::now();
         let target = self.family.build(self.n, self.seed, self.visibility)?;
         let problem = Problem::new(target, self.layout.clone(), self.rank)?;
@@ -161,6 +114,64 @@ impl FitCell {
             })
             .collect())
     }
+}
+
+impl Measure for FitCell {
+    fn settings(&self) -> String {
+        let Self { family, n, layout, rank, seed, visibility, goal, search, .. } = self;
+        format!("{family} {n} {layout} {rank} {seed} {visibility} {goal:?} {search:?}")
+    }
+
+    /// Measured on the quick preset's studies, and growing with n² and with rank.
+    fn cost_s(&self) -> f64 {
+        let size = (self.n as f64 / 256.0).powi(2) * (0.5 + self.rank as f64 / 32.0);
+        let work = match &self.goal {
+            FitGoal::Caps(caps) => 2.0 * (caps.len() * (2 + self.search.starts)) as f64,
+            FitGoal::Tolerances(_) => 0.5 * (self.search.starts + 3 * self.search.polished) as f64,
+        };
+        (0.05 + size) * work * self.layout.heads().len() as f64
+    }
+
+    fn identity(&self) -> Row {
+        let mut row = family_row(&self.family);
+        row.set("n", self.n);
+        row.set("rank", self.rank);
+        row.set("layout", &self.layout);
+        row.set("seed", self.seed);
+        row.set("visibility", self.visibility);
+        if let FitGoal::Tolerances(tolerance) = &self.goal {
+            row.set_some("tolerance", tolerance.first());
+        }
+        row
+    }
+
+    fn measure(&self, within: &Within<'_>) -> Result<Option<Vec<Row>>, String> {
+        let rows = self.run().map_err(|e| e.to_string())?;
+        (within.advanced)(1.0);
+        Ok(Some(rows))
+    }
+}
+
+/// The columns that say what a target is: its family and parameters, and its short text.
+pub(super) fn family_row(family: &Family) -> Row {
+    let p = family.parameters();
+    let mut row = Row::default();
+    row.set("family", family.name());
+    row.set_some("window", p.window);
+    row.set_some("tau", p.tau);
+    row.set_some("alpha", p.alpha);
+    row.set_some("sigma", p.sigma);
+    row.set_some("k", p.k);
+    row.set_some("m", p.m);
+    row.set_some("c", p.c);
+    row.set_some("vocabulary", p.vocabulary);
+    row.set_some("lambda", p.lambda);
+    row.set_some("local", p.local);
+    row.set_some("global", p.global);
+    row.set_some("of", p.of);
+    row.set_some("path", p.path.map(|path| path.display().to_string()));
+    row.set("target", family.label());
+    row
 }
 
 /// The rows of E*(L), one a cap, each with the lower bound on L*(ε) at ε = its kl_nats.

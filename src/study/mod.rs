@@ -1,5 +1,6 @@
 //! From a definition to its rows: cells, what each measures, and their saving as they end.
 
+mod cell;
 mod csv_log;
 mod definition;
 mod error;
@@ -9,26 +10,34 @@ mod fit_cell;
 mod fit_ledger;
 mod header;
 mod heads_log;
+mod latency_cell;
 mod log_end;
 mod manifest;
 mod row;
 mod run_files;
 mod run_manifest;
+mod run_series;
 mod schema;
+mod smoothness;
+mod spectrum_cell;
 mod store;
 mod sweep;
 mod train_cell;
 mod train_run;
 
-pub use definition::{StudyDefinition, StudyWork};
+pub use definition::{
+    Bound, Expected, Preset, Selection, Statistic, StudyDefinition, StudyWork,
+};
 pub use error::{StudyError, TrainError};
 pub use evaluate_run::TrainedRun;
 pub use fit_cell::{FrontierLabel, frontier_rows, needed_row, read_factors, write_factors};
 pub use fit_ledger::{FitLedger, search_settings};
+pub use latency_cell::Latency;
 pub use manifest::Manifest;
 pub use row::{Row, to_csv};
 pub use schema::{
-    ColumnKind, EVALUATION_COLUMNS, FRONTIER_COLUMNS, STEP_COLUMNS, fit_columns, train_columns,
+    CURVE_COLUMNS, ColumnKind, EVALUATION_COLUMNS, FRONTIER_COLUMNS, STEP_COLUMNS, fit_columns,
+    latency_columns, spectrum_columns, train_columns,
 };
 pub use sweep::{Observer, Plan, Sweep, SweepSummary};
 pub use train_run::{Begin, TrainResult, Training, train};

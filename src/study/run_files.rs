@@ -18,10 +18,10 @@ const EVENT_STEPS: usize = 1000;
 
 /// The last checkpoint, in a run's folder: weights, optimiser moments, and where the run stands.
 pub(super) const CHECKPOINT: &str = "checkpoint/training.safetensors";
-const STEPS: &str = "steps.csv";
+pub(super) const STEPS: &str = "steps.csv";
 const EVALUATIONS: &str = "eval.csv";
 const HEADS_LOG: &str = "heads.log";
-const HEADS: &str = "heads.parquet";
+pub(super) const HEADS: &str = "heads.parquet";
 const EVENTS: &str = "events.out.tfevents.rank-study";
 
 /// The recorder that keeps a run's files. `steps.csv`, `eval.csv`, `heads.log` and the event file

@@ -17,6 +17,7 @@ pub(super) const END_OF_DOCUMENT: &str = "end_of_document";
 pub(super) const VOCABULARY_SIZE: &str = "vocabulary_size";
 const DEVICE: &str = "device";
 const OUTCOME: &str = "outcome";
+const MEASUREMENT: &str = "measurement_version";
 const PARAMETERS: &str = "parameters";
 const RESULT: &str = "result";
 /// The checkpoints' steps that the run was gone on from.
@@ -41,7 +42,14 @@ pub(super) fn begin(training: &Training<'_>, parameters: usize) -> Result<Manife
     insert(CORPUS, about(corpus, source).into());
     insert(PARAMETERS, (parameters as i64).into());
     insert(OUTCOME, "running".into());
+    insert(MEASUREMENT, i64::from(super::MEASUREMENT_VERSION).into());
     Ok(manifest)
+}
+
+/// Whether a run was begun by a version that measures as this one does.
+pub(super) fn is_of_this_version(manifest: &Manifest) -> bool {
+    let version = manifest.more.get(MEASUREMENT).and_then(Value::as_integer);
+    version == Some(i64::from(super::MEASUREMENT_VERSION))
 }
 
 fn about(corpus: &Corpus, source: &str) -> Table {

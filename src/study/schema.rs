@@ -43,8 +43,8 @@ pub const FRONTIER_COLUMNS: &Columns = &[
     ("lower_bound_by", Text),
 ];
 
-/// `rows.csv` of a study of fits, before and after the frontier's own columns.
-const FIT_PREFIX: &Columns = &[
+/// `rows.csv` of a study of targets, before what is measured of them.
+const TARGET_PREFIX: &Columns = &[
     ("study", Text),
     ("cell", Text),
     ("family", Text),
@@ -90,6 +90,63 @@ const TRAIN_COLUMNS: &Columns = &[
     ("max_abs_logit", Number),
     ("outcome", Text),
     ("wall_time_s", Number),
+    ("tokens", Integer),
+    ("peak_max_abs_logit", Number),
+    ("loss_spike_score", Number),
+    ("grad_spike_score", Number),
+    ("loss_spikes", Integer),
+    ("logit_change_per_step", Number),
+    ("recall", Number),
+    ("corpus_entropy_nats", Number),
+];
+
+/// `curve.csv` of a training run: a row for each of some two hundred stretches of steps.
+pub const CURVE_COLUMNS: &Columns = &[
+    ("step", Integer),
+    ("tokens", Integer),
+    ("wall_time_s", Number),
+    ("loss_nats", Number),
+    ("grad_norm", Number),
+    ("max_abs_logit", Number),
+    ("max_abs_logit_global", Number),
+    ("max_abs_logit_local", Number),
+];
+
+/// `rows.csv` of a study of singular values, between the columns of the target and `SUFFIX`.
+const SPECTRUM_COLUMNS: &Columns = &[
+    ("target", Text),
+    ("n", Integer),
+    ("seed", Integer),
+    ("visibility", Text),
+    ("tolerance", Number),
+    ("density", Number),
+    ("mean_row_entropy_nats", Number),
+    ("floor_max_abs_logit", Number),
+    ("matrix", Text),
+    ("effective_rank", Number),
+    ("numerical_rank", Integer),
+    ("index", Integer),
+    ("singular_value", Number),
+];
+
+/// `rows.csv` of a study of inference, before `SUFFIX`.
+const LATENCY_COLUMNS: &Columns = &[
+    ("study", Text),
+    ("cell", Text),
+    ("run", Text),
+    ("arm", Text),
+    ("layers", Integer),
+    ("d_model", Integer),
+    ("heads", Integer),
+    ("global_heads", Integer),
+    ("window", Integer),
+    ("n", Integer),
+    ("round", Integer),
+    ("threads", Integer),
+    ("parameters", Integer),
+    ("prefill_s", Number),
+    ("decode_s", Number),
+    ("cache_bytes", Integer),
 ];
 
 /// `steps.csv` of a training run.
@@ -116,10 +173,20 @@ pub const EVALUATION_COLUMNS: &Columns = &[
 
 /// The columns of `rows.csv` of a study of fits.
 pub fn fit_columns() -> Vec<(&'static str, ColumnKind)> {
-    [FIT_PREFIX, FRONTIER_COLUMNS, SUFFIX].concat()
+    [TARGET_PREFIX, FRONTIER_COLUMNS, SUFFIX].concat()
 }
 
 /// The columns of `rows.csv` of a study of training runs.
 pub fn train_columns() -> Vec<(&'static str, ColumnKind)> {
     [TRAIN_COLUMNS, SUFFIX].concat()
+}
+
+/// The columns of `rows.csv` of a study of singular values.
+pub fn spectrum_columns() -> Vec<(&'static str, ColumnKind)> {
+    [TARGET_PREFIX, SPECTRUM_COLUMNS, SUFFIX].concat()
+}
+
+/// The columns of `rows.csv` of a study of inference.
+pub fn latency_columns() -> Vec<(&'static str, ColumnKind)> {
+    [LATENCY_COLUMNS, SUFFIX].concat()
 }

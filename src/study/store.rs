@@ -184,6 +184,16 @@ impl Store {
             .map_err(|e| StudyError::write(&path, e))
     }
 
+    /// The SHA-256 of `rows.csv` as it stands, in hexadecimal.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn sha256(&self) -> Result<String, StudyError> {
+        let path = self.csv_path();
+        let bytes = std::fs::read(&path).map_err(|e| StudyError::read(&path, e))?;
+        Ok(crate::digest::sha256(&bytes))
+    }
+
     /// Every row, in order.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.cells.iter().flat_map(|(_, rows)| rows)

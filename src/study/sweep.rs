@@ -6,11 +6,14 @@ use std::sync::mpsc;
 use std::time::Instant;
 
 use super::StudyError;
+use super::cell::{Measure, Within};
 use super::definition::{StudyDefinition, StudyWork};
 use super::fit_cell::FitCell;
+use super::latency_cell::LatencyCell;
 use super::manifest::Manifest;
 use super::row::Row;
-use super::schema::{fit_columns, train_columns};
+use super::schema::{ColumnKind, fit_columns, latency_columns, spectrum_columns, train_columns};
+use super::spectrum_cell::SpectrumCell;
 use super::store::Store;
 use super::train_cell::{TextSource, TrainCell};
 use crate::digest::sha256;
@@ -29,17 +32,12 @@ pub trait Observer: Sync {
 /// The folder of tokens beside the studies' own.
 const TOKENS: &str = "tokens";
 
-enum Work {
-    Fit(Box<FitCell>),
-    Train(Box<TrainCell>),
-}
-
 /// One cell of a plan.
 struct Cell {
     key: String,
     settings: String,
     cost_s: f64,
-    work: Work,
+    work: Box<dyn Measure>,
 }
 
 /// A study's cells, and which of them are done.
@@ -101,31 +99,12 @@ impl Plan {
     ) -> Result<Self, StudyError> {
         let text_path = text.map_or_else(String::new, |path| path.display().to_string());
         let text = text.map(|text| TextSource::read(text, valid_text)).transpose()?;
-        let (name, columns, mut cells) = match &definition.work {
-            StudyWork::Fit(study) => {
-                let cells = FitCell::all(study).into_iter().map(|(key, cell)| Cell {
-                    settings: hash(&cell.settings()),
-                    cost_s: cell.cost_s(),
-                    work: Work::Fit(Box::new(cell)),
-                    key,
-                });
-                (definition.study.clone(), fit_columns(), cells.collect::<Vec<_>>())
-            }
-            StudyWork::Train(study) => {
-                let name = match &text {
-                    Some(text) => format!("{}-{}", definition.study, text.name),
-                    None => definition.study.clone(),
-                };
-                let cells =
-                    TrainCell::all(study, text.as_ref()).into_iter().map(|(key, cell)| Cell {
-                        settings: hash(&cell.settings()),
-                        cost_s: cell.cost_s(),
-                        work: Work::Train(Box::new(cell)),
-                        key,
-                    });
-                (name, train_columns(), cells.collect())
-            }
+        let name = match (&definition.work, &text) {
+            (StudyWork::Train(_), Some(text)) => format!("{}-{}", definition.study, text.name),
+            _ => definition.study.clone(),
         };
+        let mut cells = cells(&definition.work, text.as_ref());
+        let columns = columns(&definition.work);
         let order: Vec<String> = cells.iter().map(|cell| cell.key.clone()).collect();
         let folder = data.join(&name);
         let tokens = data.join(TOKENS);
@@ -193,6 +172,7 @@ impl Plan {
     pub fn run(mut self, sweep: &Sweep<'_>) -> Result<SweepSummary, StudyError> {
         let whole = self.store.damaged().is_empty();
         if whole && self.cells.iter().all(|cell| self.is_done(cell)) {
+            self.renew_manifest()?;
             return Ok(SweepSummary { skipped: self.cells.len(), ..SweepSummary::default() });
         }
         self.store.lock()?;
@@ -207,6 +187,7 @@ impl Plan {
         summary.left = todo.len() - summary.measured - summary.failed.len();
         self.store.write_parquet()?;
         manifest.end(started.elapsed().as_secs_f64());
+        manifest.more.insert("rows_sha256".to_owned(), self.store.sha256()?.into());
         manifest.write(&self.folder.join("manifest.toml"))?;
         result.map(|()| summary)
     }
@@ -217,7 +198,9 @@ impl Plan {
         sweep: &Sweep<'_>,
         summary: &mut SweepSummary,
     ) -> Result<(), StudyError> {
-        let workers = sweep.threads.clamp(1, todo.len());
+        // What is timed is timed alone.
+        let timed = matches!(self.definition.work, StudyWork::Latency(_));
+        let workers = if timed { 1 } else { sweep.threads.clamp(1, todo.len()) };
         let threads_each = (sweep.threads / workers).max(1);
         let next = AtomicUsize::new(0);
         let failed_to_write = AtomicBool::new(false);
@@ -258,7 +241,7 @@ impl Plan {
                     Err(why) => {
                         sweep.observer.cell_finished(&cell.key, &format!("failed: {why}"));
                         summary.failed.push((cell.key.clone(), why.clone()));
-                        let mut row = cell.identity();
+                        let mut row = cell.work.identity();
                         row.set("err", why);
                         vec![row]
                     }
@@ -285,20 +268,38 @@ impl Plan {
             manifest.started = before.started;
             manifest.wall_time_s = before.wall_time_s;
         }
-        let d = &self.definition;
-        for (key, value) in [
-            ("study", &self.name),
-            ("title", &d.title),
-            ("question", &d.question),
-            ("analysis", &d.analysis),
-            ("definition_file", &d.path.display().to_string()),
-            ("definition", &d.text),
-            ("text", &self.text),
-            ("device", &sweep.device.name().to_owned()),
-        ] {
-            manifest.more.insert(key.to_owned(), value.clone().into());
+        for (key, value) in self.about() {
+            manifest.more.insert(key.to_owned(), value.into());
         }
+        manifest.more.insert("text".to_owned(), self.text.clone().into());
+        manifest.more.insert("device".to_owned(), sweep.device.name().into());
         manifest
+    }
+
+    /// What the manifest takes from the definition.
+    fn about(&self) -> [(&'static str, String); 8] {
+        let d = &self.definition;
+        [
+            ("study", self.name.clone()),
+            ("title", d.title.clone()),
+            ("question", d.question.clone()),
+            ("analysis", d.analysis.clone()),
+            ("view", d.view.clone()),
+            ("preset", d.preset.to_string()),
+            ("definition_file", d.path.display().to_string()),
+            ("definition", d.text.clone()),
+        ]
+    }
+
+    /// Brings the manifest of rows that are all there up to a definition whose words have changed.
+    fn renew_manifest(&self) -> Result<(), StudyError> {
+        let path = self.folder.join("manifest.toml");
+        let mut manifest = Manifest::read(&path)?;
+        let before = manifest.clone();
+        for (key, value) in self.about() {
+            manifest.more.insert(key.to_owned(), value.into());
+        }
+        if manifest == before { Ok(()) } else { manifest.write(&path) }
     }
 }
 
@@ -315,28 +316,48 @@ impl Cell {
             .num_threads(threads)
             .build()
             .map_err(|e| format!("no threads: {e}"))?;
-        let run = || match &self.work {
-            Work::Fit(cell) => {
-                let rows = cell.run().map_err(|e| e.to_string())?;
-                sweep.observer.advanced(self.cost_s);
-                Ok(Some(rows))
-            }
-            Work::Train(cell) => {
-                let advanced = |share: f64| sweep.observer.advanced(share * self.cost_s);
-                let folder = folder.join(&self.key);
-                cell.run(&folder, tokens, sweep.device, sweep.stop, &advanced)
-                    .map_err(|e| e.to_string())
-            }
+        let advanced = |share: f64| sweep.observer.advanced(share * self.cost_s);
+        let folder = folder.join(&self.key);
+        let within = Within {
+            folder: &folder,
+            tokens,
+            device: sweep.device,
+            stop: sweep.stop,
+            advanced: &advanced,
         };
+        let run = || self.work.measure(&within);
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| pool.install(run)))
             .unwrap_or_else(|panic| Err(format!("internal error: {}", panic_text(&*panic))))
     }
+}
 
-    fn identity(&self) -> Row {
-        match &self.work {
-            Work::Fit(cell) => cell.identity(),
-            Work::Train(cell) => cell.identity(),
-        }
+/// Every cell of a study, in the order of its definition.
+fn cells(work: &StudyWork, text: Option<&TextSource>) -> Vec<Cell> {
+    match work {
+        StudyWork::Fit(study) => boxed(FitCell::all(study)),
+        StudyWork::Train(study) => boxed(TrainCell::all(study, text)),
+        StudyWork::Spectrum(study) => boxed(SpectrumCell::all(study)),
+        StudyWork::Latency(study) => boxed(LatencyCell::all(study)),
+    }
+}
+
+fn boxed<M: Measure + 'static>(cells: Vec<(String, M)>) -> Vec<Cell> {
+    let one = |(key, cell): (String, M)| Cell {
+        settings: hash(&cell.settings()),
+        cost_s: cell.cost_s(),
+        work: Box::new(cell),
+        key,
+    };
+    cells.into_iter().map(one).collect()
+}
+
+/// The columns of a study's rows.
+pub(super) fn columns(work: &StudyWork) -> Vec<(&'static str, ColumnKind)> {
+    match work {
+        StudyWork::Fit(_) => fit_columns(),
+        StudyWork::Train(_) => train_columns(),
+        StudyWork::Spectrum(_) => spectrum_columns(),
+        StudyWork::Latency(_) => latency_columns(),
     }
 }
 

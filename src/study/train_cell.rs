@@ -2,13 +2,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
+use super::cell::{Measure, Within};
 use super::definition::TrainStudy;
 use super::row::Row;
+use super::run_series::RunSeries;
 use super::train_run::{Begin, Training, train};
 use super::{StudyError, TrainError};
-use crate::lm::{Corpus, Device, Outcome, StepRecord, Texts, TrainDefinition};
+use crate::lm::{Corpus, Outcome, StepRecord, Texts, TrainDefinition};
 use crate::target::HeadKind;
 
 /// Texts to train on.
@@ -61,8 +62,45 @@ impl TrainCell {
         cells
     }
 
-    /// All that the run's numbers depend on, as text.
-    pub fn settings(&self) -> String {
+    /// Trains, or goes on with what an earlier call left there; none where it was stopped before its
+    /// end. The tokens of a long text are kept. Writes the run's curve too.
+    fn run(&self, within: &Within<'_>) -> Result<Option<Vec<Row>>, TrainError> {
+        let (corpus, source) = match &self.text {
+            Some(text) => {
+                let corpus = Corpus::from_texts(&self.definition, &text.texts, within.tokens)?;
+                (corpus, text.path.as_str())
+            }
+            None => (Corpus::synthetic(&self.definition)?, "synthetic"),
+        };
+        let share = 1.0 / self.definition.steps as f64;
+        let training = Training {
+            definition: &self.definition,
+            corpus: &corpus,
+            source,
+            device: within.device,
+        };
+        let on_step = |_: &StepRecord| (within.advanced)(share);
+        let result = train(&training, within.folder, Begin::Continue, within.stop, &on_step)?;
+        if result.summary.outcome == Outcome::Stopped {
+            return Ok(None);
+        }
+        let mut row = self.identity();
+        row.set("parameters", result.summary.parameters);
+        row.set_some("train_loss_nats", result.train_loss_nats);
+        row.set_some("valid_loss_nats", result.summary.valid_loss_nats);
+        row.set_some("max_abs_logit", result.summary.max_abs_logit);
+        row.set("outcome", result.outcome());
+        row.set("wall_time_s", (result.summary.wall_time_s * 1e6).round() / 1e6);
+        row.set_some("corpus_entropy_nats", corpus.entropy_nats);
+        let series = RunSeries::read(within.folder)?;
+        series.describe(&mut row);
+        series.write_curve(within.folder)?;
+        Ok(Some(vec![row]))
+    }
+}
+
+impl Measure for TrainCell {
+    fn settings(&self) -> String {
         let corpus = match &self.text {
             Some(text) => format!("{} {:?}", text.texts.sha256(), text.texts.valid_sha256()),
             None => format!("{:?}", self.definition.corpus),
@@ -70,8 +108,7 @@ impl TrainCell {
         format!("{:?} {corpus}", self.definition)
     }
 
-    /// What the run takes, in seconds of one core, roughly.
-    pub fn cost_s(&self) -> f64 {
+    fn cost_s(&self) -> f64 {
         let d = &self.definition;
         let tokens = (d.steps * d.tokens_per_step()) as f64;
         let dense = 12.0 * (d.layers * d.d_model * d.d_model) as f64;
@@ -88,15 +125,11 @@ impl TrainCell {
         tokens * 6.0 * (dense + attention) / SUSTAINED_FLOPS
     }
 
-    /// The columns that identify the run, without what it measures.
-    pub fn identity(&self) -> Row {
+    fn identity(&self) -> Row {
         let d = &self.definition;
         let mut row = Row::default();
         row.set("run", &self.run);
-        if let Ok(table) = d.to_table() {
-            let arm = table.get("arm").and_then(toml::Value::as_str).map(str::to_owned);
-            row.set_some("arm", arm);
-        }
+        row.set_some("arm", arm_name(d));
         row.set("seed", d.seed);
         row.set("corpus", self.text.as_ref().map_or("synthetic", |text| &text.name));
         row.set("layers", d.layers);
@@ -111,42 +144,20 @@ impl TrainCell {
         row.set("batch", d.accumulation * d.batch);
         row.set("steps", d.steps);
         row.set("learning_rate", d.learning_rate);
+        if self.text.is_none() {
+            row.set("recall", d.corpus.recall);
+        }
         row
     }
 
-    /// Trains; none where it was stopped before its end. The tokens of a long text are kept in the
-    /// folder `tokens`. `advanced` is told each share of the run as it passes.
-    pub fn run(
-        &self,
-        folder: &Path,
-        tokens: &Path,
-        device: Device,
-        stop: &AtomicBool,
-        advanced: &(dyn Fn(f64) + Sync),
-    ) -> Result<Option<Vec<Row>>, TrainError> {
-        let (corpus, source) = match &self.text {
-            Some(text) => {
-                let corpus = Corpus::from_texts(&self.definition, &text.texts, tokens)?;
-                (corpus, text.path.as_str())
-            }
-            None => (Corpus::synthetic(&self.definition)?, "synthetic"),
-        };
-        let share = 1.0 / self.definition.steps as f64;
-        let training = Training { definition: &self.definition, corpus: &corpus, source, device };
-        let on_step = |_: &StepRecord| advanced(share);
-        let result = train(&training, folder, Begin::Anew, stop, &on_step)?;
-        if result.summary.outcome == Outcome::Stopped {
-            return Ok(None);
-        }
-        let mut row = self.identity();
-        row.set("parameters", result.summary.parameters);
-        row.set_some("train_loss_nats", result.train_loss_nats);
-        row.set_some("valid_loss_nats", result.summary.valid_loss_nats);
-        row.set_some("max_abs_logit", result.summary.max_abs_logit);
-        row.set("outcome", result.outcome());
-        row.set("wall_time_s", (result.summary.wall_time_s * 1e6).round() / 1e6);
-        Ok(Some(vec![row]))
+    fn measure(&self, within: &Within<'_>) -> Result<Option<Vec<Row>>, String> {
+        self.run(within).map_err(|e| e.to_string())
     }
+}
+
+/// The arm as a definition names it.
+pub(super) fn arm_name(definition: &TrainDefinition) -> Option<String> {
+    definition.to_table().ok()?.get("arm")?.as_str().map(str::to_owned)
 }
 
 /// What one core sustained in training, for the estimate of time left alone.

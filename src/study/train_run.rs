@@ -25,6 +25,9 @@ pub enum Begin {
     Anew,
     /// Go on from the last checkpoint of the same run; start where there is none.
     Resume,
+    /// Go on where the last checkpoint is of the same run; start, and replace what is there, where it
+    /// is of another, or of a version that measured otherwise.
+    Continue,
 }
 
 /// What a run reached, beside its files.
@@ -81,6 +84,11 @@ pub fn train(
     let path = folder.join(MANIFEST);
     let checkpoint = folder.join(CHECKPOINT);
     let (mut trainer, mut files, mut manifest);
+    let begin = match begin {
+        Begin::Continue if goes_on(training, &path) => Begin::Resume,
+        Begin::Continue => Begin::Anew,
+        asked => asked,
+    };
     if begin == Begin::Resume && checkpoint.exists() {
         manifest = Manifest::read(&path)?;
         run_manifest::check_same(&manifest, &path, training)?;
@@ -118,6 +126,14 @@ pub fn train(
         remove_heads_log(folder)?;
     }
     Ok(result)
+}
+
+/// Whether the run whose manifest is at `path` is this one, measured as it is now.
+fn goes_on(training: &Training<'_>, path: &Path) -> bool {
+    Manifest::read(path).is_ok_and(|manifest| {
+        run_manifest::is_of_this_version(&manifest)
+            && run_manifest::check_same(&manifest, path, training).is_ok()
+    })
 }
 
 /// Takes a run's folder, which is made where it is missing, for this process alone.

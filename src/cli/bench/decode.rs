@@ -1,14 +1,13 @@
 //! `rank-study bench decode`: prefill, and one token more.
 
 use std::io::Write as _;
-use std::time::Instant;
 
 use anyhow::Result;
 use clap::Args;
-use rank_study::{Model, ModelShape};
+use rank_study::Latency;
 
 use super::model::ModelArgs;
-use super::{at_least_one, median, pool};
+use super::{at_least_one, pool};
 
 /// Inference: reading a text of a given length, and then one token more with its keys and values kept
 #[derive(Args, Debug)]
@@ -36,9 +35,6 @@ pub(super) struct DecodeBench {
     json: bool,
 }
 
-/// Tokens before the clock starts.
-const WARM_UP: usize = 2;
-
 /// Runs the subcommand.
 ///
 /// # Errors
@@ -46,35 +42,21 @@ const WARM_UP: usize = 2;
 pub(super) fn run(args: &DecodeBench, quiet: bool) -> Result<()> {
     at_least_one("--cache", args.cache)?;
     at_least_one("--repeats", args.repeats)?;
-    let definition = args.model.definition(args.cache + WARM_UP + args.repeats)?;
-    let shape = ModelShape::new(&definition, args.model.vocab);
-    let model = Model::new(shape, definition.initial_deviation, definition.seed)?;
+    let definition = args.model.definition(args.cache)?;
     let (threads, pool) = pool(args.threads)?;
     if !quiet {
         let cache = args.cache;
-        eprintln!("timing {} tokens after {cache} and {WARM_UP}, threads: {threads}", args.repeats);
+        eprintln!("timing {} tokens after {cache}, threads: {threads}", args.repeats);
     }
-    let tokens: Vec<u32> =
-        (0..definition.context).map(|i| (i * 7919 % args.model.vocab) as u32).collect();
-    let (prefill_s, cache_bytes, decode_s) = pool.install(|| -> Result<_> {
-        let mut session = model.session();
-        let started = Instant::now();
-        session.feed(&tokens[..args.cache])?;
-        let prefill_s = started.elapsed().as_secs_f64();
-        let cache_bytes = session.cache_bytes();
-        let mut times = Vec::with_capacity(tokens.len());
-        for token in &tokens[args.cache..] {
-            let started = Instant::now();
-            session.feed(std::slice::from_ref(token))?;
-            times.push(started.elapsed().as_secs_f64());
-        }
-        Ok((prefill_s, cache_bytes, median(times.split_off(WARM_UP))))
+    let found = pool.install(|| {
+        Latency::measure(&definition, args.model.vocab, args.cache, args.repeats)
     })?;
     let mut out = std::io::stdout().lock();
     if args.json {
         let object = serde_json::json!({
-            "decode_s": decode_s, "prefill_s": prefill_s, "cache_bytes": cache_bytes,
-            "parameters": model.parameters(), "arm": args.model.arm, "cache": args.cache,
+            "decode_s": found.decode_s, "prefill_s": found.prefill_s,
+            "cache_bytes": found.cache_bytes,
+            "parameters": found.parameters, "arm": args.model.arm, "cache": args.cache,
             "layers": args.model.layers, "d_model": args.model.d_model, "heads": args.model.heads,
             "vocab": args.model.vocab, "window": args.model.window, "threads": threads,
             "repeats": args.repeats, "version": env!("CARGO_PKG_VERSION"),
@@ -84,10 +66,10 @@ pub(super) fn run(args: &DecodeBench, quiet: bool) -> Result<()> {
         writeln!(
             out,
             "{:.2} ms a token after {} tokens read in {:.0} ms, {:.2} MiB of keys and values",
-            1e3 * decode_s,
+            1e3 * found.decode_s,
             args.cache,
-            1e3 * prefill_s,
-            cache_bytes as f64 / f64::from(1 << 20),
+            1e3 * found.prefill_s,
+            found.cache_bytes as f64 / f64::from(1 << 20),
         )?;
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! Every singular value, from the dense matrix.
 
+use ndarray::Array2;
 use ndarray_linalg::SVD;
 use serde::Serialize;
 
@@ -31,13 +32,20 @@ impl Spectrum {
         if n > Self::LARGEST_N {
             return Err(TargetError::SpectrumTooLarge { n, most: Self::LARGEST_N });
         }
-        let (_, singular_values, _) = target
-            .dense()
+        Self::of_matrix(&target.dense())
+    }
+
+    /// The spectrum of any square matrix.
+    ///
+    /// # Errors
+    /// `Decomposition` where LAPACK fails.
+    pub fn of_matrix(matrix: &Array2<f64>) -> Result<Self, TargetError> {
+        let (_, singular_values, _) = matrix
             .svd(false, false)
             .map_err(|error| TargetError::Decomposition(error.to_string()))?;
         let singular_values = singular_values.to_vec();
         Ok(Self {
-            numerical_rank: above_rounding(&singular_values, n),
+            numerical_rank: above_rounding(&singular_values, matrix.nrows()),
             effective_rank: effective_rank(&singular_values),
             singular_values,
         })
