@@ -17,7 +17,8 @@ mod target;
 
 pub use figure::{
     Axis, Figure, FigureError, Ink, Key, Marker, Panel, Rgb, Scale, Series, Shape, Stroke, Tick,
-    by_context, head_kinds, inflation, layouts, logits_needed, training,
+    Tile, ablation, arms, by_context, dial, frontiers, head_kinds, inflation, latency, layouts,
+    logits_needed, phase, spectra, training, window_rule,
 };
 pub use files::write_whole;
 pub use fit::{
@@ -36,20 +37,21 @@ pub use lm::{
 };
 pub use process::{peak_rss_bytes, prepare_process};
 pub use report::{
-    Analysis, AnalysisKind, Header, Picture, ReportError, SEEDS_TO_CONFIRM, Section, Verdict, Word,
-    analyse, page,
+    Analysis, AnalysisKind, Claim, Header, Picture, ReportError, SEEDS_TO_CONFIRM, Section,
+    Verdict, Word, analyse, page,
 };
 pub use study::{
     Begin, Bound, CURVE_COLUMNS, ColumnKind, EVALUATION_COLUMNS, Expected, FRONTIER_COLUMNS,
     FitLedger, FrontierLabel, Latency, Manifest, Observer, Plan, Preset, Row, STEP_COLUMNS,
-    Selection, Statistic, StudyDefinition, StudyError, StudyWork, Sweep, SweepSummary,
-    TrainError, TrainResult, TrainedRun, Training, fit_columns, frontier_rows, latency_columns, needed_row,
+    Selection, Statistic, StudyDefinition, StudyError, StudyWork, Sweep, SweepSummary, TrainError,
+    TrainResult, TrainedRun, Training, fit_columns, frontier_rows, latency_columns, needed_row,
     read_factors, search_settings, spectrum_columns, to_csv, train, train_columns, write_factors,
 };
 pub use table::{
-    Align, Cell, Column, Curve, Growth, GrowthCell, GrowthSeed, GrowthSlope, LayoutCell,
-    LayoutSeed, Layouts, Rows, RunLog, Slope, Spread, Table, TableError, TrainingRun, Trainings,
-    plural, significant,
+    Align, Cell, Column, Curve, ERRORS, Growth, GrowthCell, GrowthModel, GrowthSeed, GrowthSlope,
+    Latencies, LatencyCell, LayoutCell, LayoutSeed, Layouts, LeastWindow, ModelFit, Rows, RunLog,
+    Slope, Spectra, SpectrumCell, Spread, Table, TableError, TrainingRun, Trainings, plural,
+    significant,
 };
 pub use target::{
     Bounds, Family, HeadKind, Layout, LeadingSpectrum, Parameters, Spectrum, Statistics, Target,

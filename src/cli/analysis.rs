@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use rank_study::{
-    Align, Analysis, AnalysisKind, Cell, Column, Header, Manifest, Preset, Section, Table, Verdict,
+    Analysis, AnalysisKind, Cell, Claim, Column, Header, Manifest, Preset, Section, Table, Verdict,
     analyse, page, write_whole,
 };
 
@@ -101,7 +101,8 @@ pub fn figure(args: &FigureArgs) -> Result<()> {
 /// # Errors
 /// As `table`.
 pub fn report(args: &ReportArgs) -> Result<()> {
-    let studies = if args.studies.is_empty() { measured_studies(args.preset)? } else { args.studies.clone() };
+    let studies =
+        if args.studies.is_empty() { measured_studies(args.preset)? } else { args.studies.clone() };
     if studies.is_empty() {
         bail!(
             "no study has rows in {}/; run `rank-study reproduce --preset {}` first",
@@ -152,6 +153,13 @@ pub fn write_report(studies: &[String], out: &Path, preset: Preset) -> Result<Wr
         machine = manifest.machine();
         sections.push(section(&folder, study, &manifest, out)?.with_analysis(analysis)?);
     }
+    let measured = |claim| verdicts.iter().any(|(_, verdict)| verdict.claim == claim);
+    let rest: Vec<Verdict> = Claim::ALL
+        .into_iter()
+        .filter(|claim| !measured(*claim))
+        .map(Verdict::not_measured)
+        .collect();
+    verdicts.extend(rest.iter().map(|verdict| (String::new(), verdict.clone())));
     let header = Header {
         title: "rank-study: how large must attention logits grow?".to_owned(),
         generator: format!("rank-study {}", env!("CARGO_PKG_VERSION")),
@@ -178,17 +186,25 @@ pub fn fail_if_missing(missing: &[(String, String)]) -> Result<()> {
     }
 }
 
+/// One row for each claim and study that measures it, and one for each claim that none does.
 fn verdict_table(verdicts: &[(String, Verdict)]) -> Table {
-    let column = |name: &str| Column { align: Align::Left, ..Column::words(name, name) };
-    let columns = ["study", "claim", "verdict", "measured"].map(column).to_vec();
+    let mut columns: Vec<Column> = ["claim", "place", "verdict", "measured", "study"]
+        .map(|name| Column::words(name, name))
+        .to_vec();
+    columns.push(Column::numbers("seeds", "seeds", None));
     let mut table = Table::new("verdicts", "Verdicts", columns);
-    for (study, verdict) in verdicts {
-        table.push(vec![
-            Cell::text(study),
-            Cell::text(&verdict.claim),
-            Cell::text(verdict.word.to_string()),
-            Cell::text(&verdict.measured),
-        ]);
+    for claim in Claim::ALL {
+        let of_claim = verdicts.iter().filter(|(_, verdict)| verdict.claim == claim);
+        for (study, verdict) in of_claim {
+            table.push(vec![
+                Cell::text(claim.to_string()),
+                Cell::text(claim.place()),
+                Cell::text(verdict.word.to_string()),
+                Cell::text(&verdict.measured),
+                Cell::text(study),
+                Cell::count(verdict.seeds),
+            ]);
+        }
     }
     table
 }

@@ -101,7 +101,10 @@ fn chosen(args: &ReproduceArgs) -> Result<Vec<StudyDefinition>> {
     }
     let presets = |d: &StudyDefinition| d.presets.contains(&args.preset);
     if args.only.is_empty() && !all.iter().any(presets) {
-        bail!("no study in {ANALYSIS}/ is in the preset {}; name it in its key presets", args.preset);
+        bail!(
+            "no study in {ANALYSIS}/ is in the preset {}; name it in its key presets",
+            args.preset
+        );
     }
     let chosen: Vec<StudyDefinition> = all
         .into_iter()

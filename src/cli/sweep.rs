@@ -63,7 +63,8 @@ pub fn run(args: &SweepArgs) -> Result<()> {
     device.check()?;
     let definition = StudyDefinition::read(&args.definition, args.preset)?;
     let (text, valid_text) = (args.text.as_deref(), args.valid_text.as_deref());
-    let plan = Plan::new(&definition, &data(args.preset), args.filter.as_deref(), text, valid_text)?;
+    let plan =
+        Plan::new(&definition, &data(args.preset), args.filter.as_deref(), text, valid_text)?;
     if args.list {
         for (cell, done) in plan.cells() {
             println!("{}  {cell}", if done { "done" } else { "    " });

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use rank_study::{
-    Begin, Corpus, StepRecord, Preset, StudyDefinition, StudyWork, Texts, TrainDefinition, Training,
+    Begin, Corpus, Preset, StepRecord, StudyDefinition, StudyWork, Texts, TrainDefinition, Training,
 };
 
 use super::device::DeviceName;

@@ -5,7 +5,7 @@ use plotters::prelude::DrawingBackend;
 use super::frame::{Frame, Plot, SAMPLE};
 use super::model::{Figure, Key, Panel, Series, Shape};
 use super::pen::{Anchor, Drawn, Pen, Type, width};
-use super::style::{DARK, GREY, GRID, Ink, LANE, Stroke, dark, pale, size};
+use super::style::{DARK, GREY, GRID, Ink, LANE, Stroke, dark, luminance, pale, size};
 
 /// Draws the whole of `figure` as `frame` lays it out.
 pub(super) fn figure<DB: DrawingBackend>(
@@ -19,6 +19,7 @@ pub(super) fn figure<DB: DrawingBackend>(
     }
     for (panel, plot) in figure.panels.iter().zip(&frame.plots) {
         axes(pen, panel, plot, frame.lane)?;
+        tiles(pen, panel, plot)?;
         for series in &panel.series {
             draw_series(pen, panel, plot, series)?;
         }
@@ -89,6 +90,18 @@ fn names<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot, over: f6
         pen.words(&panel.y.label, (x, 0.5 * (plot.top + plot.bottom)), Anchor::Middle, set)?;
     }
     Ok(())
+}
+
+/// A heat map's fields, white between them, with dark words on light ones and light on dark.
+fn tiles<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot) -> Drawn<DB> {
+    panel.tiles.iter().try_for_each(|tile| {
+        let (left, right) = (across(panel, plot, tile.x.0), across(panel, plot, tile.x.1));
+        let (bottom, top) = (down(panel, plot, tile.y.0), down(panel, plot, tile.y.1));
+        pen.rectangle((left + 1.0, top + 1.0), (right - 1.0, bottom - 1.0), tile.colour)?;
+        let colour = if luminance(tile.colour) > 0.5 { DARK } else { (255, 255, 255) };
+        let middle = (0.5 * (left + right), 0.5 * (top + bottom));
+        pen.words(&tile.text, middle, Anchor::Middle, Type::plain(size::TICK_TEXT, colour))
+    })
 }
 
 fn draw_series<DB: DrawingBackend>(

@@ -26,7 +26,7 @@ pub fn inflation(growth: &Growth) -> Figure {
             series.push(Series::new(&name, ink, Shape::LineMarkers, medians.collect()));
             series.push(unreached(&name, ink, of_rank(), GrowthCell::ratio));
         }
-        Panel { title: title(growth, cells), x: x(cells), y: y.clone(), series, guide: Some(1.0) }
+        Panel::new(&title(growth, cells), x(cells), y.clone(), series).with_guide(1.0)
     });
     let mut keys = rank_keys(growth);
     keys.push(Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds));
@@ -65,13 +65,12 @@ pub fn logits_needed(growth: &Growth) -> Figure {
             series.push(Series::new(&name, ink, Shape::LineMarkers, medians.collect()));
             series.push(unreached(&name, ink, of_rank(), |cell| cell.n as f64));
         }
-        Panel {
-            title: title(growth, cells),
-            x: Axis::log_at("sequence length, n", lengths),
-            y: y.clone(),
+        Panel::new(
+            &title(growth, cells),
+            Axis::log_at("sequence length, n", lengths),
+            y.clone(),
             series,
-            guide: None,
-        }
+        )
     });
     let mut keys: Vec<Key> = rank_keys(growth);
     keys.push(Key::grey("floor L⁰(ε), no rank limit", Stroke::Dashed));

@@ -6,22 +6,15 @@ use crate::table::{LayoutCell, Layouts};
 
 /// Error against cap, a line a layout, with the floor dashed; a panel a target.
 pub fn layouts(study: &Layouts) -> Figure {
-    let seeds = study.cells.iter().flat_map(|cell| &cell.seeds).map(|seed| seed.kl_nats);
-    let floors = study.cells.iter().filter_map(|cell| Some(cell.floor?.median));
-    // A floor far under every error would press the errors into a corner.
-    let least = seeds.clone().filter(|kl| *kl > 0.0).fold(f64::INFINITY, f64::min);
-    let y = Axis::log(
-        "error, KL(target ‖ attention) (nats)",
-        seeds.chain(floors.filter(|floor| *floor > 0.3 * least)),
-    );
-    let panels =
-        study.cells.chunk_by(|a, b| a.target == b.target && a.n == b.n).map(|cells| Panel {
-            title: format!("{}, n = {}", cells[0].target, cells[0].n),
-            x: Axis::log_at("cap on max |logit| (nats)", cells.iter().map(|cell| cell.cap)),
-            y: y.clone(),
-            series: series(cells, &y),
-            guide: None,
-        });
+    let y = readable_errors(study);
+    let panels = study.cells.chunk_by(|a, b| a.target == b.target && a.n == b.n).map(|cells| {
+        Panel::new(
+            &format!("{}, n = {}", cells[0].target, cells[0].n),
+            Axis::log_at("cap on max |logit| (nats)", cells.iter().map(|cell| cell.cap)),
+            y.clone(),
+            series(cells, &y),
+        )
+    });
     Figure {
         name: "layouts".to_owned(),
         caption:
@@ -39,35 +32,55 @@ pub fn layouts(study: &Layouts) -> Figure {
     }
 }
 
-fn series(cells: &[LayoutCell], y: &Axis) -> Vec<Series> {
+/// An axis that holds the errors, from [`LEAST_SHOWN`] on. A floor far under every error would press
+/// them into a corner, and is left out of its range.
+pub(super) fn readable_errors(study: &Layouts) -> Axis {
+    let seeds = study.cells.iter().flat_map(|cell| &cell.seeds).map(|seed| seed.kl_nats);
+    let shown = |kl: &f64| *kl >= LEAST_SHOWN;
+    let floors = study.cells.iter().filter_map(|cell| Some(cell.floor?.median));
+    let least = seeds.clone().filter(shown).fold(f64::INFINITY, f64::min);
+    Axis::log(
+        "error, KL(target ‖ attention) (nats)",
+        seeds.filter(shown).chain(floors.filter(|floor| *floor > 0.3 * least)),
+    )
+}
+
+/// Smaller errors are as good as none.
+const LEAST_SHOWN: f64 = 1e-4;
+
+/// The floor, dashed, down to the axis' end.
+pub(super) fn floor_line(cells: &[LayoutCell], y: &Axis) -> Series {
     let mut floor: Vec<(f64, f64)> =
         cells.iter().filter_map(|cell| Some((cell.cap, cell.floor?.median))).collect();
     floor.sort_by(|a, b| a.0.total_cmp(&b.0));
     floor.dedup_by(|a, b| a.0 == b.0);
-    let mut series = vec![Series::new(
-        "floor",
-        Ink::grey(Stroke::Dashed),
-        Shape::Line,
-        cut_below(&floor, y.range.0),
-    )];
+    Series::new("floor", Ink::grey(Stroke::Dashed), Shape::Line, cut_below(&floor, y.range.0))
+}
+
+fn series(cells: &[LayoutCell], y: &Axis) -> Vec<Series> {
+    let mut series = vec![floor_line(cells, y)];
     let mut inks: Vec<Ink> = Vec::new();
     for same in cells.chunk_by(|a, b| a.layout == b.layout && a.rank == b.rank) {
         let base = ink(&same[0]);
         let ink = base.nth(inks.iter().filter(|used| **used == base).count());
         inks.push(base);
         let label = same[0].label();
+        let inside = |&(_, kl): &(f64, f64)| kl >= y.range.0;
         let points =
             same.iter().flat_map(|cell| cell.seeds.iter().map(|seed| (cell.cap, seed.kl_nats)));
-        series.push(Series::new(&label, ink, Shape::Seeds, points.collect()));
-        let medians = same.iter().filter_map(|cell| Some((cell.cap, cell.kl_nats()?.median)));
-        series
-            .push(Series::new(&label, ink, Shape::LineMarkers, medians.collect()).labelled(&label));
+        series.push(Series::new(&label, ink, Shape::Seeds, points.filter(inside).collect()));
+        let medians: Vec<(f64, f64)> =
+            same.iter().filter_map(|cell| Some((cell.cap, cell.kl_nats()?.median))).collect();
+        let line = cut_below(&medians, y.range.0);
+        series.push(Series::new(&label, ink, Shape::Line, line).labelled(&label));
+        let markers = medians.into_iter().filter(inside).collect();
+        series.push(Series::new(&label, ink, Shape::Points, markers));
     }
     series
 }
 
 /// The line through `points` (x, y) up to where it leaves a logarithmic axis that begins at `least`.
-fn cut_below(points: &[(f64, f64)], least: f64) -> Vec<(f64, f64)> {
+pub(super) fn cut_below(points: &[(f64, f64)], least: f64) -> Vec<(f64, f64)> {
     let inside = points.iter().take_while(|point| point.1 >= least).count();
     let mut kept = points[..inside].to_vec();
     if let (Some(&(x, y)), Some(&(next_x, next_y))) = (kept.last(), points.get(inside))

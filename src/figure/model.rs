@@ -1,6 +1,6 @@
 //! What a figure is before it is drawn: panels of named series. This is what tests check.
 
-use super::style::{Ink, Stroke};
+use super::style::{Ink, Rgb, Stroke};
 use super::ticks::{Tick, linear_ticks, log_ticks, ticks_at_values};
 
 /// How values lie along an axis.
@@ -59,6 +59,16 @@ impl Axis {
         Self { label: label.to_owned(), scale: Scale::Linear, range, ticks }
     }
 
+    /// A linear axis from zero that ends where the values do.
+    pub(super) fn from_zero(label: &str, values: impl Iterator<Item = f64>) -> Self {
+        let last = values.filter(|value| value.is_finite()).fold(0.0, f64::max);
+        let last = if last > 0.0 { last } else { 1.0 };
+        let mut axis = Self::linear(label, [0.0, last].into_iter(), Some(0.0));
+        axis.range.1 = last;
+        axis.ticks.retain(|tick| tick.value <= last);
+        axis
+    }
+
     /// Where `value` lies: 0 at the axis' start, 1 at its end.
     pub fn fraction(&self, value: f64) -> f64 {
         let (low, high) = self.range;
@@ -83,7 +93,7 @@ pub enum Shape {
     Line,
     /// A line, with a marker at every point.
     LineMarkers,
-    /// A thin pale line, for values before smoothing.
+    /// A thin pale line: one of several that a broader one is the median of.
     Faint,
     /// Small markers alone.
     Points,
@@ -132,6 +142,32 @@ pub struct Panel {
     pub series: Vec<Series>,
     /// A level across the panel that values are held against.
     pub guide: Option<f64>,
+    /// Fields of a heat map, drawn under the series.
+    pub tiles: Vec<Tile>,
+}
+
+impl Panel {
+    pub(super) fn new(title: &str, x: Axis, y: Axis, series: Vec<Series>) -> Self {
+        Self { title: title.to_owned(), x, y, series, guide: None, tiles: Vec::new() }
+    }
+
+    /// The same with a level that values are held against.
+    pub(super) fn with_guide(self, level: f64) -> Self {
+        Self { guide: Some(level), ..self }
+    }
+}
+
+/// One field of a heat map.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tile {
+    /// Its left and right ends.
+    pub x: (f64, f64),
+    /// Its lower and upper ends.
+    pub y: (f64, f64),
+    /// Its colour.
+    pub colour: Rgb,
+    /// What is written in it.
+    pub text: String,
 }
 
 /// One entry of the legend above the panels.

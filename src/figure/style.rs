@@ -144,6 +144,25 @@ pub(super) fn dark(colour: Rgb) -> Rgb {
     (mix(colour.0), mix(colour.1), mix(colour.2))
 }
 
+/// How light a colour looks, 0 to 1.
+pub(super) fn luminance((red, green, blue): Rgb) -> f64 {
+    (0.299 * f64::from(red) + 0.587 * f64::from(green) + 0.114 * f64::from(blue)) / 255.0
+}
+
+/// A field where no value exists.
+pub(super) const BEYOND: Rgb = (45, 45, 45);
+
+/// The colour of a share, 0 to 1, of a heat map's scale: pale yellow over orange to dark red.
+pub(super) fn heat(share: f64) -> Rgb {
+    const STOPS: [Rgb; 4] = [(255, 247, 214), (254, 196, 79), (227, 98, 35), (128, 0, 38)];
+    let place = share.clamp(0.0, 1.0) * (STOPS.len() - 1) as f64;
+    let at = (place as usize).min(STOPS.len() - 2);
+    let part = place - at as f64;
+    let mix = |a: u8, b: u8| (f64::from(a) * (1.0 - part) + f64::from(b) * part).round() as u8;
+    let (low, high) = (STOPS[at], STOPS[at + 1]);
+    (mix(low.0, high.0), mix(low.1, high.1), mix(low.2, high.2))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

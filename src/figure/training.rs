@@ -4,64 +4,46 @@ use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
 use crate::table::{TrainingRun, Trainings};
 
-/// How many points of a curve are drawn at most: more would not show.
-const DRAWN: usize = 500;
-/// Into how many stretches a curve is smoothed.
-const STRETCHES: usize = 60;
-
 /// Loss and max |logit| against step, a line a training.
 pub fn training(study: &Trainings) -> Figure {
-    let window = window(study);
-    let mut keys = vec![
-        Key::new("every step", Ink::grey(Stroke::Solid), Shape::Faint),
-        Key::grey(&format!("mean over {window} steps"), Stroke::Solid),
-    ];
-    if study.runs.iter().any(|run| !run.log.valid_loss.is_empty()) {
-        keys.push(Key::new("validation", Ink::grey(Stroke::Solid), Shape::Points));
-    }
     Figure {
         name: "training".to_owned(),
-        caption:
-            "Training of each arm. Left: loss; right: the greatest |logit| over all layers and \
-                  heads, from zero."
-                .to_owned(),
+        caption: "Training of each arm. Left: loss, means over short stretches, and on the validation split; \
+                  right: the greatest |logit| over all layers and heads, and over each stretch."
+            .to_owned(),
         alt: alt(study),
-        keys,
-        panels: vec![loss_panel(study, window), logit_panel(study, window)],
+        keys: vec![
+            Key::grey("training", Stroke::Solid),
+            Key::new("validation", Ink::grey(Stroke::Solid), Shape::Points),
+        ],
+        panels: vec![loss_panel(study), logit_panel(study)],
     }
 }
 
-fn loss_panel(study: &Trainings, window: usize) -> Panel {
+fn loss_panel(study: &Trainings) -> Panel {
     let mut series = Vec::new();
     for run in &study.runs {
-        let raw = &run.log.train_loss;
-        series.push(Series::new(&run.run, Ink::of_arm(&run.arm), Shape::Faint, thinned(raw)));
-    }
-    for run in &study.runs {
         let ink = Ink::of_arm(&run.arm);
-        let smooth = thinned(&smoothed(&run.log.train_loss, window));
-        series.push(label_first(Series::new(&run.run, ink, Shape::Line, smooth), study, run));
+        let line = Series::new(&run.run, ink, Shape::Line, run.log.train_loss.clone());
+        series.push(label_first(line, study, run));
         series.push(Series::new(&run.run, ink, Shape::Points, run.log.valid_loss.clone()));
     }
     let losses = series.iter().flat_map(|series| &series.points).map(|&(_, loss)| loss);
     let y = Axis::linear("loss (nats a token)", losses, None);
-    Panel { title: "Loss".to_owned(), x: steps(study), y, series, guide: None }
+    Panel::new("Loss", steps(study), y, series)
 }
 
-fn logit_panel(study: &Trainings, window: usize) -> Panel {
+/// Max |logit| against step, a line a training.
+pub(super) fn logit_panel(study: &Trainings) -> Panel {
     let mut series = Vec::new();
     for run in &study.runs {
-        let raw = &run.log.max_logit;
-        series.push(Series::new(&run.run, Ink::of_arm(&run.arm), Shape::Faint, thinned(raw)));
-    }
-    for run in &study.runs {
-        let smooth = thinned(&smoothed(&run.log.max_logit, window));
-        let line = Series::new(&run.run, Ink::of_arm(&run.arm), Shape::Line, smooth);
+        let points = run.log.max_logit.clone();
+        let line = Series::new(&run.run, Ink::of_arm(&run.arm), Shape::Line, points);
         series.push(label_first(line, study, run));
     }
     let logits = series.iter().flat_map(|series| &series.points).map(|&(_, logit)| logit);
     let y = Axis::linear("max |logit| over heads (nats)", logits, Some(0.0));
-    Panel { title: "Logits".to_owned(), x: steps(study), y, series, guide: None }
+    Panel::new("Logits", steps(study), y, series)
 }
 
 /// Loss and max |logit| against step in trainings at several lengths of context: a figure of each, a panel a
@@ -83,18 +65,12 @@ pub fn by_context(study: &Trainings) -> Vec<Figure> {
             keys.push(Key::new(&name, ink(run), Shape::Line));
         }
     }
-    let window = window(study);
     let figure = |name: &str, label: &str, what: &str, from, curve: Curve| {
         let panel = |context: &usize| {
             let here = study.runs.iter().filter(|run| run.context == Some(*context));
             let line = |run: &TrainingRun| {
-                let points = thinned(&smoothed(curve(run), window));
-                Series::new(
-                    &format!("{}, seed {}", run.run, run.seed),
-                    ink(run),
-                    Shape::Line,
-                    points,
-                )
+                let name = format!("{}, seed {}", run.run, run.seed);
+                Series::new(&name, ink(run), Shape::Line, curve(run).to_vec())
             };
             (format!("n = {context}"), here.map(line).collect::<Vec<_>>())
         };
@@ -104,19 +80,13 @@ pub fn by_context(study: &Trainings) -> Vec<Figure> {
         Figure {
             name: name.to_owned(),
             caption: format!(
-                "{what}, means over {window} steps: a panel a length of context, a line a seed."
+                "{what} over short stretches: a panel a length of context, a line a seed."
             ),
             alt: alt(study),
             keys: keys.clone(),
             panels: panels
                 .into_iter()
-                .map(|(title, series)| Panel {
-                    title,
-                    x: steps(study),
-                    y: y.clone(),
-                    series,
-                    guide: None,
-                })
+                .map(|(title, series)| Panel::new(&title, steps(study), y.clone(), series))
                 .collect(),
         }
     };
@@ -124,11 +94,11 @@ pub fn by_context(study: &Trainings) -> Vec<Figure> {
         figure(
             "logits-by-length",
             "max |logit| over heads (nats)",
-            "The greatest |logit| over all layers and heads",
+            "The greatest |logit| over all layers and heads and",
             Some(0.0),
             |run| &run.log.max_logit,
         ),
-        figure("loss-by-length", "loss (nats a token)", "The training loss", None, |run| {
+        figure("loss-by-length", "loss (nats a token)", "The mean training loss", None, |run| {
             &run.log.train_loss
         }),
     ]
@@ -140,7 +110,7 @@ type Curve = fn(&TrainingRun) -> &[(f64, f64)];
 /// Max |logit| of the heads that see everything and of those with a window, apart; none where no
 /// run has heads with a window.
 pub fn head_kinds(study: &Trainings) -> Option<Figure> {
-    let window = window(study);
+    study.runs.iter().find(|run| !run.log.max_logit_local.is_empty())?;
     let mut series = Vec::new();
     for run in &study.runs {
         let kinds = [
@@ -150,23 +120,21 @@ pub fn head_kinds(study: &Trainings) -> Option<Figure> {
         for (kind, logits, stroke) in kinds.into_iter().filter(|kind| !kind.1.is_empty()) {
             let ink = Ink { stroke, ..Ink::of_arm(&run.arm) };
             let name = format!("{}, {kind} heads", run.run);
-            let line = Series::new(&name, ink, Shape::Line, thinned(&smoothed(logits, window)));
+            let line = Series::new(&name, ink, Shape::Line, logits.clone());
             series.push(if is_first(study, run) { line.labelled(&name) } else { line });
         }
     }
-    study.runs.iter().find(|run| !run.log.max_logit_local.is_empty())?;
     let logits = series.iter().flat_map(|series| &series.points).map(|&(_, logit)| logit);
     let y = Axis::linear("max |logit| over heads of a kind (nats)", logits, Some(0.0));
-    let title = "Logits by kind of head".to_owned();
     Some(Figure {
         name: "head-kinds".to_owned(),
-        caption: format!(
+        caption:
             "The greatest |logit| over the heads that see everything (solid) and over those with a \
-             window (dashed), means over {window} steps."
-        ),
+                  window (dashed), and over short stretches."
+                .to_owned(),
         alt: ends(&series),
         keys: Vec::new(),
-        panels: vec![Panel { title, x: steps(study), y, series, guide: None }],
+        panels: vec![Panel::new("Logits by kind of head", steps(study), y, series)],
     })
 }
 
@@ -188,44 +156,12 @@ fn is_first(study: &Trainings, run: &TrainingRun) -> bool {
     study.by_run().any(|seeds| std::ptr::eq(&seeds[0], run))
 }
 
-fn steps(study: &Trainings) -> Axis {
+pub(super) fn steps(study: &Trainings) -> Axis {
     let all = study.runs.iter().flat_map(|run| run.log.train_loss.iter().map(|&(step, _)| step));
-    let last = all.fold(1.0, f64::max);
-    let mut axis = Axis::linear("step", [0.0, last].into_iter(), Some(0.0));
-    axis.range.1 = last;
-    axis.ticks.retain(|tick| tick.value <= last);
-    axis
+    Axis::from_zero("step", all)
 }
 
-/// How many points a mean is taken over.
-fn window(study: &Trainings) -> usize {
-    let longest = study.runs.iter().map(|run| run.log.train_loss.len()).max().unwrap_or(0);
-    (longest / STRETCHES).max(1)
-}
-
-/// Centred means over `window` points, over fewer at the ends.
-fn smoothed(points: &[(f64, f64)], window: usize) -> Vec<(f64, f64)> {
-    let half = window / 2;
-    (0..points.len())
-        .map(|at| {
-            let near = &points[at.saturating_sub(half)..(at + half + 1).min(points.len())];
-            let mean = near.iter().map(|&(_, y)| y).sum::<f64>() / near.len() as f64;
-            (points[at].0, mean)
-        })
-        .collect()
-}
-
-/// Every so-manieth point, and the last.
-fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let every = points.len().div_ceil(DRAWN).max(1);
-    let mut kept: Vec<(f64, f64)> = points.iter().step_by(every).copied().collect();
-    if kept.last() != points.last() {
-        kept.extend(points.last());
-    }
-    kept
-}
-
-fn alt(study: &Trainings) -> String {
+pub(super) fn alt(study: &Trainings) -> String {
     let lines = study.runs.iter().map(|run| {
         let shown =
             |value: Option<f64>| value.map_or("none".to_owned(), |value| format!("{value:.2}"));
@@ -234,24 +170,10 @@ fn alt(study: &Trainings) -> String {
              greatest.",
             run.run,
             run.seed,
-            shown(run.log.final_valid_loss()),
-            shown(run.log.final_max_logit()),
-            shown(run.log.peak_max_logit()),
+            shown(run.valid_loss_nats),
+            shown(run.max_abs_logit),
+            shown(run.peak_max_abs_logit),
         )
     });
     lines.collect::<Vec<_>>().join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn smoothing_keeps_a_straight_line_and_thinning_the_last_point() {
-        let line: Vec<(f64, f64)> = (0..1001).map(|at| (at as f64, 2.0 * at as f64)).collect();
-        assert_eq!(smoothed(&line, 20)[500], (500.0, 1000.0));
-        let thin = thinned(&line);
-        assert!(thin.len() <= DRAWN + 1);
-        assert_eq!(thin.last(), line.last());
-    }
 }

@@ -123,8 +123,7 @@ impl<'p> Floor<'p> {
             let visible = self.problem.columns(kind, row).len();
             let lowest = clamp_level(a, visible, ratio, &mut sorted);
             for (&column, &a) in columns.iter().zip(a) {
-                logits[[row, column as usize]] =
-                    (a.max(lowest).min(lowest * ratio) / lowest).ln();
+                logits[[row, column as usize]] = (a.max(lowest).min(lowest * ratio) / lowest).ln();
             }
         }
         Some(logits)

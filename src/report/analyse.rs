@@ -5,9 +5,11 @@ use std::path::Path;
 use std::str::FromStr;
 
 use super::verdict::Verdict;
-use super::{judge_growth, judge_layouts, judge_training};
+use super::{
+    judge_arms, judge_controls, judge_growth, judge_latency, judge_layouts, judge_training,
+};
 use crate::figure::{self, Figure, FigureError};
-use crate::table::{Growth, Layouts, Rows, Table, TableError, Trainings};
+use crate::table::{Growth, Latencies, Layouts, Rows, Spectra, Table, TableError, Trainings};
 use crate::target::nearest::nearest;
 
 /// What a study's rows are to be made into: its definition's key `view`.
@@ -19,13 +21,40 @@ pub enum AnalysisKind {
     Layouts,
     /// Loss and logits against step: trainings.
     Training,
+    /// Inflation over w/d and n/d: fits with a tolerance.
+    Phase,
+    /// Inflation of a target and of its controls: fits with a tolerance.
+    Controls,
+    /// Error against cap, family by family: fits with caps.
+    Frontiers,
+    /// Error against the local head's window: fits with caps.
+    WindowRule,
+    /// Singular values and effective ranks.
+    Spectra,
+    /// Every arm side by side: trainings.
+    Arms,
+    /// Perplexity against window and number of global heads: trainings.
+    Ablation,
+    /// Loss against the share of recall: trainings.
+    Dial,
+    /// Times of inference.
+    Latency,
 }
 
 impl AnalysisKind {
-    const NAMES: [(&'static str, Self); 3] = [
+    const NAMES: [(&'static str, Self); 12] = [
+        ("spectra", Self::Spectra),
+        ("frontiers", Self::Frontiers),
         ("logit-growth", Self::LogitGrowth),
+        ("phase", Self::Phase),
+        ("controls", Self::Controls),
         ("layouts", Self::Layouts),
+        ("window-rule", Self::WindowRule),
         ("training", Self::Training),
+        ("arms", Self::Arms),
+        ("ablation", Self::Ablation),
+        ("dial", Self::Dial),
+        ("latency", Self::Latency),
     ];
 }
 
@@ -120,7 +149,79 @@ pub fn analyse(study: &Path, kind: AnalysisKind) -> Result<Analysis, ReportError
                         .collect(),
                     _ => figure::by_context(&trainings),
                 },
-                verdicts: vec![judge_training::training(&trainings)],
+                verdicts: judge_training::training(&trainings),
+            }
+        }
+        AnalysisKind::Phase => {
+            let growth = Growth::of(&Rows::of_fits(study)?)?;
+            Analysis {
+                tables: growth.tables(),
+                figures: vec![figure::phase(&growth)],
+                verdicts: vec![],
+            }
+        }
+        AnalysisKind::Controls => {
+            let growth = Growth::of(&Rows::of_fits(study)?)?;
+            Analysis {
+                tables: growth.tables(),
+                figures: vec![figure::inflation(&growth)],
+                verdicts: vec![judge_controls::controls(&growth)],
+            }
+        }
+        AnalysisKind::Frontiers => {
+            let frontiers = Layouts::of(&Rows::of_fits(study)?)?;
+            Analysis {
+                tables: frontiers.tables(),
+                figures: vec![figure::frontiers(&frontiers)],
+                verdicts: vec![],
+            }
+        }
+        AnalysisKind::WindowRule => {
+            let windows = Layouts::of(&Rows::of_fits(study)?)?;
+            Analysis {
+                tables: windows.window_tables(),
+                figures: figure::window_rule(&windows),
+                verdicts: vec![],
+            }
+        }
+        AnalysisKind::Spectra => {
+            let spectra = Spectra::of(&Rows::of_spectra(study)?)?;
+            Analysis {
+                tables: spectra.tables(),
+                figures: figure::spectra(&spectra),
+                verdicts: vec![],
+            }
+        }
+        AnalysisKind::Arms => {
+            let trainings = Trainings::of(study, &Rows::of_trainings(study)?)?;
+            Analysis {
+                tables: trainings.tables(),
+                figures: figure::arms(&trainings),
+                verdicts: judge_arms::arms(&trainings),
+            }
+        }
+        AnalysisKind::Ablation => {
+            let trainings = Trainings::of_rows(&Rows::of_trainings(study)?)?;
+            Analysis {
+                tables: trainings.tables(),
+                figures: vec![figure::ablation(&trainings)],
+                verdicts: vec![],
+            }
+        }
+        AnalysisKind::Dial => {
+            let trainings = Trainings::of_rows(&Rows::of_trainings(study)?)?;
+            Analysis {
+                tables: trainings.tables(),
+                figures: vec![figure::dial(&trainings)],
+                verdicts: vec![judge_arms::dial(&trainings)],
+            }
+        }
+        AnalysisKind::Latency => {
+            let latencies = Latencies::of(&Rows::of_latency(study)?)?;
+            Analysis {
+                tables: latencies.tables(),
+                figures: vec![figure::latency(&latencies)],
+                verdicts: vec![judge_latency::latency(&latencies)],
             }
         }
     })

@@ -1,12 +1,8 @@
 //! Verdicts on logit growth: dense local targets, and sparse global ones.
 
+use super::claims::Claim;
 use super::verdict::{Verdict, Word};
-use crate::table::{Growth, GrowthCell, GrowthSlope, Slope, plural};
-
-const DENSE_LOCAL: &str =
-    "Dense local attention at n ≫ d needs logits that grow with n/d (Hajra 2025)";
-const SPARSE_GLOBAL: &str =
-    "Sparse global (long-range) attention is easy for low rank (Hajra 2025)";
+use crate::table::{Growth, GrowthCell, GrowthModel as Model, GrowthSlope, Slope, plural};
 
 /// A slope whose interval lies under this is no growth worth the name: 0.1 means that 100 times
 /// the n/d costs 1.6 times the logits.
@@ -31,7 +27,7 @@ pub(super) fn growth(study: &Growth) -> Vec<Verdict> {
 /// - *not yet measured*: no slope, or an interval that holds both.
 fn dense_local(study: &Growth) -> Verdict {
     let Some((family, slope)) = slope_of(study, "dirichlet-band") else {
-        return Verdict::new(DENSE_LOCAL, why_no_slope(study), Word::NotYetMeasured);
+        return Verdict::new(Claim::DenseLocalGrows, why_no_slope(study), Word::NotYetMeasured, 0);
     };
     let controls: Vec<(&GrowthSlope, Slope)> =
         ["landmark", "random-sparse"].iter().filter_map(|name| slope_of(study, name)).collect();
@@ -56,10 +52,26 @@ fn dense_local(study: &Growth) -> Verdict {
             family.label
         ));
     }
+    measured.push_str(&best_model(study));
     if word == Word::NotYetMeasured {
         measured.push_str(" The interval does not decide.");
     }
-    Verdict::new(DENSE_LOCAL, measured, word.with_seeds(family.seeds))
+    Verdict::new(Claim::DenseLocalGrows, measured, word, family.seeds)
+}
+
+/// Which law the logits themselves follow best, all widths together, and how far the paper's is behind.
+fn best_model(study: &Growth) -> String {
+    let mut fits = study.models.iter().filter(|fit| fit.family == "dirichlet-band");
+    let Some(best) = fits.next() else { return String::new() };
+    let exponent = best
+        .exponent
+        .map(|(value, low, high)| format!(" (exponent {value:.2} [{low:.2}, {high:.2}])"))
+        .unwrap_or_default();
+    let ratio = fits.find(|fit| fit.model == Model::Ratio);
+    let behind = ratio
+        .map(|fit| format!(", {} is {:.0} AICc behind", fit.model.formula(), fit.aicc_above_best))
+        .unwrap_or_default();
+    format!(" Of four laws for L*(ε) the best is {}{exponent}{behind}.", best.model.formula())
 }
 
 /// Why there is no slope of `dirichlet-band`.
@@ -74,8 +86,10 @@ fn why_no_slope(study: &Growth) -> String {
     }
 }
 
+/// The slope of a family; of several widths, that of the widest.
 fn slope_of<'a>(study: &'a Growth, name: &str) -> Option<(&'a GrowthSlope, Slope)> {
-    study.slopes.iter().filter(|family| family.family == name).find_map(|f| Some((f, f.slope?)))
+    let of_family = study.slopes.iter().filter(|family| family.family == name);
+    of_family.filter_map(|f| Some((f, f.slope?))).max_by_key(|(family, _)| family.support)
 }
 
 fn slope_text(family: &GrowthSlope, slope: Slope) -> String {
@@ -114,7 +128,7 @@ fn sparse_global(study: &Growth) -> Verdict {
     let (landmark, sparse) = (eligible(study, "landmark"), eligible(study, "random-sparse"));
     if landmark.is_empty() || sparse.is_empty() {
         let why = "Needs rows of both landmark and random-sparse at ranks of m and k or more.";
-        return Verdict::new(SPARSE_GLOBAL, why.to_owned(), Word::NotYetMeasured);
+        return Verdict::new(Claim::SparseIsEasy, why.to_owned(), Word::NotYetMeasured, 0);
     }
     let word = match (cost(&landmark), cost(&sparse)) {
         (Cost::Easy, Cost::Easy) => Word::Confirmed,
@@ -129,7 +143,7 @@ fn sparse_global(study: &Growth) -> Verdict {
         worst_text(&sparse),
         plural(seeds, "seed")
     );
-    Verdict::new(SPARSE_GLOBAL, measured, word.with_seeds(seeds))
+    Verdict::new(Claim::SparseIsEasy, measured, word, seeds)
 }
 
 fn eligible<'a>(study: &'a Growth, family: &str) -> Vec<&'a GrowthCell> {
@@ -156,14 +170,14 @@ fn cost(cells: &[&GrowthCell]) -> Cost {
 
 /// The worst cell of a family: `landmark, m = 8: at most 1.15 (n = 256, d = 8)`.
 fn worst_text(cells: &[&GrowthCell]) -> String {
-    let label = &cells[0].label;
     let unreached: usize = cells.iter().map(|cell| cell.unreached()).sum();
     let known = cells.iter().filter_map(|cell| Some((cell, cell.inflation()?.median)));
     let mut text = match known.max_by(|a, b| a.1.total_cmp(&b.1)) {
         Some((cell, inflation)) => {
-            format!("{label}: inflation up to {inflation:.2} (n = {}, d = {})", cell.n, cell.rank)
+            let GrowthCell { label, n, rank, .. } = cell;
+            format!("{label}: inflation up to {inflation:.2} (n = {n}, d = {rank})")
         }
-        None => format!("{label}: no cell reached ε"),
+        None => format!("{}: no cell reached ε", cells[0].family),
     };
     if unreached > 0 {
         text.push_str(&format!(", and {} reached ε at no cap tried", plural(unreached, "fit")));
@@ -185,6 +199,7 @@ mod tests {
         GrowthSlope {
             family: name.to_owned(),
             label: name.to_owned(),
+            support: Some(8),
             tolerance: 0.05,
             slope: slope.map(|(low, high)| Slope {
                 slope: 0.5 * (low + high),
@@ -200,7 +215,7 @@ mod tests {
 
     fn word_of(dense: GrowthSlope, controls: &[GrowthSlope]) -> Word {
         let slopes = [&[dense], controls].concat();
-        dense_local(&Growth { cells: Vec::new(), slopes, failed: 0 }).word
+        dense_local(&Growth { cells: Vec::new(), slopes, models: Vec::new(), failed: 0 }).word
     }
 
     #[test]
@@ -253,7 +268,7 @@ mod tests {
                 cell("landmark", 8, landmark, seeds),
                 cell("random-sparse", 8, sparse, seeds),
             ];
-            sparse_global(&Growth { cells, slopes: Vec::new(), failed: 0 }).word
+            sparse_global(&Growth { cells, slopes: Vec::new(), models: Vec::new(), failed: 0 }).word
         };
         assert_eq!(word(Some(1.1), Some(1.2), 3), Word::Confirmed);
         assert_eq!(word(Some(1.1), Some(1.2), 2), Word::Qualified, "two seeds");

@@ -1,10 +1,8 @@
 //! The verdict on layouts: whether splitting heads into local and global removes the pressure.
 
+use super::claims::Claim;
 use super::verdict::{Verdict, Word};
 use crate::table::{LayoutCell, Layouts, plural, significant};
-
-const CLAIM: &str =
-    "Splitting the heads into local and global ones removes the pressure on logits (Hajra 2025)";
 
 /// Splitting: at every cap, the error of a layout with local *and* global heads against every
 /// all-global layout of the same number of parameters, seed by seed.
@@ -31,7 +29,7 @@ pub(super) fn layouts(study: &Layouts) -> Verdict {
     if fought == 0 {
         let why = "No layout with local and global heads has an all-global rival of the same number \
                    of parameters, cap and seed.";
-        return Verdict::new(CLAIM, why.to_owned(), Word::NotYetMeasured);
+        return Verdict::new(Claim::SplitHelps, why.to_owned(), Word::NotYetMeasured, 0);
     }
     let word = match won {
         0 => Word::Refuted,
@@ -44,7 +42,7 @@ pub(super) fn layouts(study: &Layouts) -> Verdict {
         sentences(&pairs),
         plural(seeds, "seed")
     );
-    Verdict::new(CLAIM, measured, word.with_seeds(seeds))
+    Verdict::new(Claim::SplitHelps, measured, word, seeds)
 }
 
 /// The all-global layouts for the same target, cap and number of parameters.

@@ -1,7 +1,11 @@
 //! Tables and pictures into verdicts and one HTML page.
 
 mod analyse;
+mod claims;
+mod judge_arms;
+mod judge_controls;
 mod judge_growth;
+mod judge_latency;
 mod judge_layouts;
 mod judge_training;
 mod page;
@@ -11,6 +15,7 @@ mod svg;
 mod verdict;
 
 pub use analyse::{Analysis, AnalysisKind, ReportError, analyse};
+pub use claims::Claim;
 pub use page::page;
 pub use section::{Header, Picture, Section};
 pub use verdict::{SEEDS_TO_CONFIRM, Verdict, Word};

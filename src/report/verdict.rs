@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::claims::Claim;
+
 /// The word for a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
@@ -31,7 +33,7 @@ pub const SEEDS_TO_CONFIRM: usize = 3;
 
 impl Word {
     /// The word after `seeds` seeds: a confirmation by fewer than [`SEEDS_TO_CONFIRM`] is qualified.
-    pub(super) fn with_seeds(self, seeds: usize) -> Self {
+    fn with_seeds(self, seeds: usize) -> Self {
         if self == Self::Confirmed && seeds < SEEDS_TO_CONFIRM { Self::Qualified } else { self }
     }
 }
@@ -39,17 +41,26 @@ impl Word {
 /// A claim, what was measured, and the word for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// The claim, as its source makes it.
-    pub claim: String,
+    /// The claim.
+    pub claim: Claim,
     /// What the rows show: the numbers, over how many seeds, and what they do not show.
     pub measured: String,
     /// The word.
     pub word: Word,
+    /// The fewest seeds behind it; 0 where nothing was measured.
+    pub seeds: usize,
 }
 
 impl Verdict {
-    pub(super) fn new(claim: &str, measured: String, word: Word) -> Self {
-        Self { claim: claim.to_owned(), measured, word }
+    /// The verdict after `seeds` seeds: too few of them never confirm.
+    pub(super) fn new(claim: Claim, measured: String, word: Word, seeds: usize) -> Self {
+        Self { claim, measured, word: word.with_seeds(seeds), seeds }
+    }
+
+    /// What there is to say of a claim that no study here bears on.
+    pub fn not_measured(claim: Claim) -> Self {
+        let why = "No study here measures it.";
+        Self::new(claim, why.to_owned(), Word::NotYetMeasured, 0)
     }
 }
 

@@ -78,8 +78,7 @@ impl LatencyCell {
         for &n in &study.n {
             for &round in &study.rounds {
                 for (run, definition) in &study.models {
-                    let cell =
-                        Self { run: run.clone(), definition: definition.clone(), n, round };
+                    let cell = Self { run: run.clone(), definition: definition.clone(), n, round };
                     cells.push((format!("{run}/n{n}-r{round}"), cell));
                 }
             }

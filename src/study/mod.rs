@@ -25,9 +25,7 @@ mod sweep;
 mod train_cell;
 mod train_run;
 
-pub use definition::{
-    Bound, Expected, Preset, Selection, Statistic, StudyDefinition, StudyWork,
-};
+pub use definition::{Bound, Expected, Preset, Selection, Statistic, StudyDefinition, StudyWork};
 pub use error::{StudyError, TrainError};
 pub use evaluate_run::TrainedRun;
 pub use fit_cell::{FrontierLabel, frontier_rows, needed_row, read_factors, write_factors};

@@ -94,9 +94,8 @@ impl RunSeries {
         let each = self.steps.len().div_ceil(POINTS).max(1);
         let stretch = |steps: &[Step]| {
             let last = steps.last().cloned().unwrap_or_default();
-            let mean = |of: fn(&Step) -> f64| {
-                steps.iter().map(of).sum::<f64>() / steps.len() as f64
-            };
+            let mean =
+                |of: fn(&Step) -> f64| steps.iter().map(of).sum::<f64>() / steps.len() as f64;
             let most = |of: fn(&Step) -> Option<f64>| steps.iter().map(of).fold(None, larger);
             let mut row = Row::default();
             row.set("step", last.step);

@@ -61,7 +61,9 @@ mod tests {
 
     /// A slowly falling series that jitters by ±0.1.
     fn jitter(count: usize) -> Vec<f64> {
-        (0..count).map(|at| 4.0 - 1e-4 * at as f64 + 0.1 * ((at * 37 % 19) as f64 / 9.0 - 1.0)).collect()
+        (0..count)
+            .map(|at| 4.0 - 1e-4 * at as f64 + 0.1 * ((at * 37 % 19) as f64 / 9.0 - 1.0))
+            .collect()
     }
 
     #[test]

@@ -27,8 +27,7 @@ impl SpectrumCell {
         for target in &study.targets {
             for &n in &study.n {
                 for &seed in &study.seeds {
-                    let cell =
-                        Self { target: target.clone(), n, seed, tolerance: study.tolerance };
+                    let cell = Self { target: target.clone(), n, seed, tolerance: study.tolerance };
                     cells.push((format!("{}/n{n}-s{seed}", target.name), cell));
                 }
             }

@@ -3,6 +3,7 @@
 use polars::prelude::{DataFrame, IntoLazy, PolarsResult, col, lit};
 
 use super::columns::{counts, grouped, numbers, words};
+use super::models::{ModelFit, fit_models};
 use super::rows::Rows;
 use super::slope::Slope;
 use super::spread::Spread;
@@ -39,7 +40,7 @@ pub struct GrowthCell {
     pub family: String,
     /// The family with its parameters: `dirichlet-band, w = 32`.
     pub label: String,
-    /// How many columns a row is spread over: m of a landmark target, k of a random-sparse one.
+    /// How many columns a row is spread over: a band's window, m of a landmark target, k of a random-sparse one.
     pub support: Option<usize>,
     /// ε in nats.
     pub tolerance: f64,
@@ -93,6 +94,8 @@ pub struct GrowthSlope {
     pub family: String,
     /// The family with its parameters.
     pub label: String,
+    /// How many columns a row is spread over.
+    pub support: Option<usize>,
     /// ε in nats.
     pub tolerance: f64,
     /// The slope of log inflation on log(n/d), one point (the median over seeds) a cell.
@@ -115,6 +118,8 @@ pub struct Growth {
     pub cells: Vec<GrowthCell>,
     /// One slope a label and tolerance.
     pub slopes: Vec<GrowthSlope>,
+    /// The four models of L*(ε), fitted to each family.
+    pub models: Vec<ModelFit>,
     /// Cells that failed with an error and are left out.
     pub failed: usize,
 }
@@ -135,7 +140,7 @@ impl Growth {
             });
         }
         let failed = rows.failed()?;
-        Ok(Self { slopes: slopes(&cells), cells, failed })
+        Ok(Self { slopes: slopes(&cells), models: fit_models(&cells), cells, failed })
     }
 }
 
@@ -220,6 +225,7 @@ fn slopes(cells: &[GrowthCell]) -> Vec<GrowthSlope> {
             GrowthSlope {
                 family: family[0].family.clone(),
                 label: family[0].label.clone(),
+                support: family[0].support,
                 tolerance: family[0].tolerance,
                 slope: Slope::through(&points),
                 reached: family.iter().map(GrowthCell::reached).sum(),

@@ -3,11 +3,12 @@
 use super::digits::plural;
 use super::grid::{Cell, Column, Table};
 use super::growth::Growth;
+use super::models::model_table;
 
 impl Growth {
-    /// The slopes of the families, then every cell.
+    /// The slopes of the families, the models of L*(ε), then every cell.
     pub fn tables(&self) -> Vec<Table> {
-        vec![self.slope_table(), self.cell_table()]
+        vec![self.slope_table(), model_table(&self.models), self.cell_table()]
     }
 
     fn slope_table(&self) -> Table {

@@ -9,7 +9,7 @@ use super::grid::{Cell, Column, Table};
 use super::rows::Rows;
 use super::spread::Spread;
 use super::targets;
-use crate::target::{HeadKind, Layout};
+use crate::target::{HeadKind, Layout, Visibility};
 
 /// One fit: a seed's error under one cap.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,6 +53,15 @@ impl LayoutCell {
     /// heads · 2 · n · rank, the numbers in the factors.
     pub fn parameters(&self) -> Option<usize> {
         Some(self.heads()?.heads().len() * 2 * self.n * self.rank)
+    }
+
+    /// The multiply–adds of QKᵀ and PV: twice the rank for each pair that a head sees, causal.
+    pub fn cost(&self) -> Option<usize> {
+        let layout = self.heads()?;
+        let pairs = |head: &HeadKind| -> usize {
+            (0..self.n).map(|row| head.columns(row, self.n, Visibility::Causal).len()).sum()
+        };
+        Some(2 * self.rank * layout.heads().iter().map(pairs).sum::<usize>())
     }
 
     /// Whether local and global heads stand side by side.
@@ -114,6 +123,7 @@ impl Layouts {
                 Column::numbers("n", "n", None),
                 Column::numbers("rank", "rank a head", None),
                 Column::numbers("parameters", "parameters", None),
+                Column::numbers("cost", "cost", Some("multiply–adds")),
                 Column::numbers("cap", "cap", Some("nats")),
                 Column::numbers("kl_nats", "KL", Some("nats")),
                 Column::numbers("floor_kl_nats", "floor, no rank limit", Some("nats")),
@@ -127,6 +137,7 @@ impl Layouts {
                 Cell::count(cell.n),
                 Cell::count(cell.rank),
                 cell.parameters().map_or(Cell::Missing, Cell::count),
+                cell.cost().map_or(Cell::Missing, Cell::count),
                 Cell::Setting(cell.cap),
                 Cell::over(cell.kl_nats()),
                 Cell::over(cell.floor),
@@ -135,7 +146,7 @@ impl Layouts {
         }
         table.notes.push(
             "Medians over seeds, with [least, greatest] where they differ; parameters = heads · 2 \
-             · n · rank."
+             · n · rank; cost = 2 · rank for each pair that a head sees."
                 .to_owned(),
         );
         if self.failed > 0 {

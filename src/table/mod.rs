@@ -1,29 +1,38 @@
 //! Rows into tables: reading what was measured, gathering it over seeds, writing it for programs
 //! and people.
 
+mod censored;
 mod columns;
 mod digits;
 mod error;
 mod grid;
 mod growth;
 mod growth_table;
+mod latency;
 mod layouts;
+mod models;
 mod rows;
 mod run_log;
 mod schema;
 mod slope;
+mod spectra;
 mod spread;
 mod targets;
 mod training;
+mod window_rule;
 mod write;
 
 pub use digits::{plural, significant};
 pub use error::TableError;
 pub use grid::{Align, Cell, Column, Table};
 pub use growth::{Growth, GrowthCell, GrowthSeed, GrowthSlope};
+pub use latency::{Latencies, LatencyCell};
 pub use layouts::{LayoutCell, LayoutSeed, Layouts};
+pub use models::{Model as GrowthModel, ModelFit};
 pub use rows::Rows;
 pub use run_log::{Curve, RunLog};
 pub use slope::Slope;
+pub use spectra::{Spectra, SpectrumCell};
 pub use spread::Spread;
 pub use training::{TrainingRun, Trainings};
+pub use window_rule::{ERRORS, LeastWindow};

@@ -24,7 +24,7 @@ impl Rows {
     /// A missing file, a missing column, a torn line or a field that is no number, each with file,
     /// line and what to do.
     pub fn of_fits(study: &Path) -> Result<Self, TableError> {
-        read(&study.join("rows.csv"), &Schema::fits(), &advice_for(study, "sweep"))
+        read(&study.join("rows.csv"), &Schema::fits(), &advice_for(study))
     }
 
     /// Reads `rows.csv` of the study of trainings in the folder `study`.
@@ -32,12 +32,28 @@ impl Rows {
     /// # Errors
     /// As [`Rows::of_fits`].
     pub fn of_trainings(study: &Path) -> Result<Self, TableError> {
-        read(&study.join("rows.csv"), &Schema::trainings(), &advice_for(study, "reproduce --only"))
+        read(&study.join("rows.csv"), &Schema::trainings(), &advice_for(study))
     }
 
-    /// Reads the `steps.csv` of a training.
-    pub(super) fn of_steps(run: &Path) -> Result<Self, TableError> {
-        read(&run.join("steps.csv"), &Schema::steps(), &advice_for_log())
+    /// Reads `rows.csv` of the study of singular values in the folder `study`.
+    ///
+    /// # Errors
+    /// As [`Rows::of_fits`].
+    pub fn of_spectra(study: &Path) -> Result<Self, TableError> {
+        read(&study.join("rows.csv"), &Schema::spectra(), &advice_for(study))
+    }
+
+    /// Reads `rows.csv` of the study of inference in the folder `study`.
+    ///
+    /// # Errors
+    /// As [`Rows::of_fits`].
+    pub fn of_latency(study: &Path) -> Result<Self, TableError> {
+        read(&study.join("rows.csv"), &Schema::latency(), &advice_for(study))
+    }
+
+    /// Reads the `curve.csv` of a training.
+    pub(super) fn of_curve(run: &Path) -> Result<Self, TableError> {
+        read(&run.join("curve.csv"), &Schema::curve(), &advice_for_log())
     }
 
     /// Reads the `eval.csv` of a training.
@@ -62,15 +78,14 @@ impl Rows {
     }
 }
 
-fn advice_for(study: &Path, how: &str) -> String {
+fn advice_for(study: &Path) -> String {
     let name = study.file_name().map_or_else(|| "STUDY".into(), |name| name.to_string_lossy());
-    let what = if how == "sweep" { format!("analysis/{name}.toml") } else { name.into_owned() };
-    format!("run `rank-study {how} {what}` again, which keeps the whole rows")
+    format!("run `rank-study reproduce --only {name}` again, which keeps the whole rows")
 }
 
 /// What to do about a log of a training that cannot be read.
-pub(super) fn advice_for_log() -> String {
-    "run `rank-study train` with the same --out and --resume, which writes it again".to_owned()
+fn advice_for_log() -> String {
+    "remove the run's rows and run its study again, which writes it again".to_owned()
 }
 
 fn read(path: &Path, schema: &Schema, advice: &str) -> Result<Rows, TableError> {
@@ -184,6 +199,6 @@ mod tests {
         let error = error_of(&format!("{HEADER}10,valid,,2.5,12\n20,valid,,abc,1\n"));
         assert!(error.contains("line 3") && error.contains("\"abc\" in column loss_nats"));
         let error = Rows::of_fits(Path::new("/nowhere/some-study")).unwrap_err().to_string();
-        assert!(error.contains("rank-study sweep analysis/some-study.toml"), "{error}");
+        assert!(error.contains("rank-study reproduce --only some-study"), "{error}");
     }
 }

@@ -1,79 +1,53 @@
-//! What one training logged: its losses, its evaluations, its heads' logits.
+//! What one training logged, in short: its losses, its evaluations, its heads' logits.
 
-use std::fs::File;
 use std::path::Path;
 
-use polars::prelude::{
-    DataFrame, DataType, IntoLazy, ParquetReader, PolarsResult, SerReader, col, lit,
-};
+use polars::prelude::{DataFrame, PolarsResult};
 
 use super::TableError;
 use super::columns::{numbers, words};
-use super::rows::{Rows, advice_for_log};
+use super::rows::Rows;
 
-/// The columns of `heads.parquet` that the tables and figures need.
-const HEADS: [&str; 3] = ["step", "kind", "max_abs_logit"];
-
-/// (step, value), in the order of the steps.
+/// (x, value), in the order of the steps.
 pub type Curve = Vec<(f64, f64)>;
 
-/// The logs of one training as series over its steps.
+/// The logs of one training as series over its steps, some two hundred points each.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunLog {
-    /// (step, training loss in nats), every step logged.
+    /// (step, mean training loss in nats over the stretch that ends there).
     pub train_loss: Curve,
     /// (step, loss in nats) on the validation split.
     pub valid_loss: Curve,
-    /// Perplexity on the validation split at its last evaluation.
-    pub perplexity: Option<f64>,
-    /// (step, max |logit| over all layers and heads).
+    /// (step, max |logit| over all layers and heads and over the stretch).
     pub max_logit: Curve,
     /// The same over the heads that see everything.
     pub max_logit_global: Curve,
     /// The same over the heads with a window.
     pub max_logit_local: Curve,
+    /// Tokens that a step reads.
+    pub tokens_per_step: f64,
+    /// The median over stretches of the seconds that a step took: what else the machine did meanwhile
+    /// counts for little.
+    pub seconds_per_step: f64,
 }
 
 impl RunLog {
-    /// Reads `steps.csv`, `eval.csv` and `heads.parquet` in the folder `run`.
+    /// Reads `curve.csv` and `eval.csv` in the folder `run`.
     ///
     /// # Errors
     /// A missing or torn file, or a missing column, with file and line.
     pub fn of(run: &Path) -> Result<Self, TableError> {
-        let steps = Rows::of_steps(run)?;
-        let train_loss =
-            series(steps.frame(), "loss_nats").map_err(TableError::frame(steps.path()))?;
+        let curve = Rows::of_curve(run)?;
+        let mut log = curves(curve.frame()).map_err(TableError::frame(curve.path()))?;
         let evaluations = Rows::of_evaluations(run)?;
-        let (valid_loss, perplexity) =
+        log.valid_loss =
             validation(evaluations.frame()).map_err(TableError::frame(evaluations.path()))?;
-        let path = run.join("heads.parquet");
-        let heads = read_heads(&path)?;
-        let over = |kind| max_logit(&heads, kind).map_err(TableError::frame(&path));
-        Ok(Self {
-            train_loss,
-            valid_loss,
-            perplexity,
-            max_logit: over(None)?,
-            max_logit_global: over(Some("global"))?,
-            max_logit_local: over(Some("local"))?,
-        })
-    }
-
-    /// The mean training loss over the last `count` steps logged.
-    pub fn final_train_loss(&self, count: usize) -> Option<f64> {
-        let last = &self.train_loss[self.train_loss.len().saturating_sub(count)..];
-        (!last.is_empty())
-            .then(|| last.iter().map(|&(_, loss)| loss).sum::<f64>() / last.len() as f64)
+        Ok(log)
     }
 
     /// The validation loss at the last evaluation.
     pub fn final_valid_loss(&self) -> Option<f64> {
         self.valid_loss.last().map(|&(_, loss)| loss)
-    }
-
-    /// max |logit| at the last step logged.
-    pub fn final_max_logit(&self) -> Option<f64> {
-        self.max_logit.last().map(|&(_, logit)| logit)
     }
 
     /// The greatest max |logit| of the whole run.
@@ -82,24 +56,25 @@ impl RunLog {
     }
 }
 
-fn read_heads(path: &Path) -> Result<DataFrame, TableError> {
-    let unreadable = |why: String| TableError::Unreadable {
-        path: path.to_owned(),
-        why,
-        advice: advice_for_log(),
-    };
-    let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
-    let frame = ParquetReader::new(file).finish().map_err(|error| unreadable(error.to_string()))?;
-    let found: Vec<&str> = frame.get_column_names().iter().map(|name| name.as_str()).collect();
-    match HEADS.iter().find(|name| !found.contains(name)) {
-        Some(column) => Err(TableError::MissingColumn {
-            path: path.to_owned(),
-            column: (*column).to_owned(),
-            found: found.join(", "),
-            advice: advice_for_log(),
-        }),
-        None => Ok(frame),
-    }
+fn curves(frame: &DataFrame) -> PolarsResult<RunLog> {
+    let steps = numbers(frame, "step")?;
+    let times = numbers(frame, "wall_time_s")?;
+    let tokens = numbers(frame, "tokens")?;
+    let ends: Vec<(f64, f64)> =
+        steps.iter().zip(&times).filter_map(|(step, time)| Some(((*step)?, (*time)?))).collect();
+    let mut paces: Vec<f64> =
+        ends.windows(2).map(|pair| (pair[1].1 - pair[0].1) / (pair[1].0 - pair[0].0)).collect();
+    paces.sort_by(f64::total_cmp);
+    let last = |values: &[Option<f64>]| values.last().copied().flatten();
+    Ok(RunLog {
+        train_loss: series(frame, "loss_nats")?,
+        valid_loss: Curve::new(),
+        max_logit: series(frame, "max_abs_logit")?,
+        max_logit_global: series(frame, "max_abs_logit_global")?,
+        max_logit_local: series(frame, "max_abs_logit_local")?,
+        tokens_per_step: last(&tokens).zip(last(&steps)).map_or(0.0, |(all, step)| all / step),
+        seconds_per_step: paces.get(paces.len() / 2).copied().unwrap_or(0.0),
+    })
 }
 
 /// (step, value) wherever both are there and finite, in the order of the file.
@@ -111,33 +86,13 @@ fn series(frame: &DataFrame, column: &str) -> PolarsResult<Curve> {
         .collect())
 }
 
-/// The losses of the validation split, and its last perplexity.
-fn validation(frame: &DataFrame) -> PolarsResult<(Curve, Option<f64>)> {
+/// The losses of the validation split.
+fn validation(frame: &DataFrame) -> PolarsResult<Curve> {
     let splits = words(frame, "split")?;
-    let (steps, losses) = (numbers(frame, "step")?, numbers(frame, "loss_nats")?);
-    let perplexities = numbers(frame, "perplexity")?;
-    let (mut points, mut perplexity) = (Vec::new(), None);
-    for (at, split) in splits.iter().enumerate() {
-        if split.as_deref().is_some_and(|split| split.starts_with("valid"))
-            && let (Some(step), Some(loss)) = (steps[at], losses[at])
-        {
-            points.push((step, loss));
-            perplexity = perplexities[at].or(Some(loss.exp()));
-        }
-    }
-    Ok((points, perplexity))
-}
-
-/// (step, max |logit|) over the heads of one kind, or over all.
-fn max_logit(heads: &DataFrame, kind: Option<&str>) -> PolarsResult<Curve> {
-    let kept = kind.map_or(lit(true), |kind| col("kind").cast(DataType::String).eq(lit(kind)));
-    let steps = heads
-        .clone()
-        .lazy()
-        .filter(kept)
-        .group_by([col("step")])
-        .agg([col("max_abs_logit").max()])
-        .sort(["step"], Default::default())
-        .collect()?;
-    series(&steps, "max_abs_logit")
+    let points = numbers(frame, "step")?.into_iter().zip(numbers(frame, "loss_nats")?);
+    let valid = splits.iter().map(|split| split.as_deref() == Some("valid"));
+    Ok(points
+        .zip(valid)
+        .filter_map(|((step, loss), valid)| Some((step?, loss.filter(|_| valid)?)))
+        .collect())
 }

@@ -2,7 +2,10 @@
 
 use polars::prelude::DataType;
 
-use crate::study::{ColumnKind, EVALUATION_COLUMNS, STEP_COLUMNS, fit_columns, train_columns};
+use crate::study::{
+    CURVE_COLUMNS, ColumnKind, EVALUATION_COLUMNS, fit_columns, latency_columns, spectrum_columns,
+    train_columns,
+};
 
 /// A file's columns, and those without which there is no table.
 #[derive(Clone, Debug)]
@@ -37,14 +40,37 @@ impl Schema {
 
     /// `rows.csv` of a study of training runs.
     pub(super) fn trainings() -> Self {
-        let needed =
-            &["cell", "run", "arm", "seed", "context", "steps", "parameters", "outcome", "err"];
+        let needed = &[
+            "cell",
+            "run",
+            "arm",
+            "seed",
+            "context",
+            "steps",
+            "valid_loss_nats",
+            "outcome",
+            "err",
+        ];
         Self { needed, columns: train_columns() }
     }
 
-    /// `steps.csv` of a training run.
-    pub(super) fn steps() -> Self {
-        Self { needed: &["step", "loss_nats"], columns: STEP_COLUMNS.to_vec() }
+    /// `curve.csv` of a training run.
+    pub(super) fn curve() -> Self {
+        let needed = &["step", "tokens", "wall_time_s", "loss_nats", "max_abs_logit"];
+        Self { needed, columns: CURVE_COLUMNS.to_vec() }
+    }
+
+    /// `rows.csv` of a study of singular values.
+    pub(super) fn spectra() -> Self {
+        let needed =
+            &["family", "n", "seed", "matrix", "effective_rank", "index", "singular_value", "err"];
+        Self { needed, columns: spectrum_columns() }
+    }
+
+    /// `rows.csv` of a study of inference.
+    pub(super) fn latency() -> Self {
+        let needed = &["run", "arm", "n", "round", "prefill_s", "decode_s", "cache_bytes", "err"];
+        Self { needed, columns: latency_columns() }
     }
 
     /// `eval.csv` of a training run.

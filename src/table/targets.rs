@@ -22,11 +22,12 @@ pub(super) fn label_column(rows: &DataFrame) -> PolarsResult<Column> {
     Ok(Series::new("label".into(), labels(rows)?).into_column())
 }
 
-/// The column `support`: how many columns a row's target is spread over, m or k as given.
+/// The column `support`: how many columns a row's target is spread over: its window, m or k, as given.
 pub(super) fn support_column(rows: &DataFrame) -> PolarsResult<Column> {
     let column = |name: &str| numbers(rows, name).unwrap_or_else(|_| vec![None; rows.height()]);
+    let widths = column("m").into_iter().zip(column("k")).zip(column("window"));
     let supports: Vec<Option<i64>> =
-        column("m").into_iter().zip(column("k")).map(|(m, k)| Some(m.or(k)? as i64)).collect();
+        widths.map(|((m, k), window)| Some(m.or(k).or(window)? as i64)).collect();
     Ok(Series::new("support".into(), supports).into_column())
 }
 
@@ -50,6 +51,14 @@ fn labels(rows: &DataFrame) -> PolarsResult<Vec<String>> {
         for (label, value) in labels.iter_mut().zip(values) {
             if let Some(value) = value {
                 label.push_str(&format!(", {symbol} = {value}"));
+            }
+        }
+    }
+    // Without a mask is what needs saying: most are causal.
+    if let Ok(visibilities) = words(rows, "visibility") {
+        for (label, visibility) in labels.iter_mut().zip(visibilities) {
+            if visibility.as_deref() == Some("bidirectional") {
+                label.push_str(", no mask");
             }
         }
     }

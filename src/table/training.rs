@@ -12,11 +12,8 @@ use super::rows::Rows;
 use super::run_log::RunLog;
 use super::spread::Spread;
 
-/// How many of the last steps the final training loss is the mean of.
-const LAST_STEPS: usize = 100;
-
 /// One training: one run of the study at one seed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrainingRun {
     /// The run's name in the study's definition.
     pub run: String,
@@ -36,8 +33,37 @@ pub struct TrainingRun {
     pub outcome: String,
     /// How long it took, in seconds.
     pub wall_time_s: Option<f64>,
-    /// What it logged.
+    /// Heads of a layer that see everything.
+    pub global_heads: Option<usize>,
+    /// The window of the other heads.
+    pub window: Option<usize>,
+    /// Mean training loss of the last 100 steps, in nats.
+    pub train_loss_nats: Option<f64>,
+    /// Loss of the last evaluation on the validation split, in nats.
+    pub valid_loss_nats: Option<f64>,
+    /// Max |logit| over the heads in the last step.
+    pub max_abs_logit: Option<f64>,
+    /// The greatest max |logit| of the run.
+    pub peak_max_abs_logit: Option<f64>,
+    /// OLMo 2's spike score of the loss: a share of the steps.
+    pub loss_spike_score: Option<f64>,
+    /// The same of the gradient's norm.
+    pub grad_spike_score: Option<f64>,
+    /// How often the loss rose far above its median around.
+    pub loss_spikes: Option<usize>,
+    /// Share of the synthetic corpus's segments that are recall.
+    pub recall: Option<f64>,
+    /// The least loss that any model can expect, in nats.
+    pub corpus_entropy_nats: Option<f64>,
+    /// What it logged; empty where only the rows were read.
     pub log: RunLog,
+}
+
+impl TrainingRun {
+    /// e to the validation loss.
+    pub fn perplexity(&self) -> Option<f64> {
+        self.valid_loss_nats.map(f64::exp)
+    }
 }
 
 /// A study of trainings, by run and seed.
@@ -55,10 +81,25 @@ impl Trainings {
     /// # Errors
     /// [`TableError::NoRows`] where no training has finished; any fault of a log, with its file.
     pub fn of(study: &Path, rows: &Rows) -> Result<Self, TableError> {
+        Self::gathered(rows, |cell| RunLog::of(&study.join(cell)))
+    }
+
+    /// Gathers the rows alone.
+    ///
+    /// # Errors
+    /// [`TableError::NoRows`] where no training has finished.
+    pub fn of_rows(rows: &Rows) -> Result<Self, TableError> {
+        Self::gathered(rows, |_| Ok(RunLog::default()))
+    }
+
+    fn gathered(
+        rows: &Rows,
+        log: impl Fn(&Path) -> Result<RunLog, TableError>,
+    ) -> Result<Self, TableError> {
         let fault = TableError::frame(rows.path());
         let mut runs = Vec::new();
         for (cell, mut run) in gather(rows.frame()).map_err(&fault)? {
-            run.log = RunLog::of(&study.join(cell))?;
+            run.log = log(&cell)?;
             runs.push(run);
         }
         if runs.is_empty() {
@@ -105,6 +146,9 @@ impl Trainings {
                 Column::numbers("perplexity", "perplexity", None),
                 Column::numbers("max_abs_logit", "max |logit| at the end", None),
                 Column::numbers("peak_max_abs_logit", "max |logit| of the run", None),
+                Column::numbers("loss_spike_score", "loss spikes, share of steps", None),
+                Column::numbers("grad_spike_score", "gradient spikes, share of steps", None),
+                Column::numbers("loss_spikes", "rises of the loss", None),
                 Column::words("outcome", "outcome"),
                 Column::numbers("wall_time_s", "time", Some("s")),
                 Column::numbers("seeds", "seeds", None),
@@ -113,10 +157,13 @@ impl Trainings {
         for seeds in self.by_run() {
             table.push(row(seeds));
         }
-        table.notes.push(format!(
-            "Training loss is the mean of the last {LAST_STEPS} steps logged, validation loss that \
-             of the last evaluation; medians over seeds, with [least, greatest] where they differ."
-        ));
+        table.notes.push(
+            "Training loss is the mean of the last 100 steps, validation loss that of the last \
+             evaluation; medians over seeds, with [least, greatest] where they differ. Spikes: values 7 \
+             standard deviations or more from the mean of the 1,000 before (OLMo 2's score); rises: runs of \
+             losses as far above the median of the 201 around, by its median absolute deviation."
+                .to_owned(),
+        );
         if self.failed > 0 {
             table.notes.push(format!(
                 "Left out: {} that failed, see the column err of the rows.",
@@ -138,11 +185,14 @@ fn row(seeds: &[TrainingRun]) -> Vec<Cell> {
         Cell::text(&first.arm),
         first.parameters.map_or(Cell::Missing, Cell::count),
         first.steps.map_or(Cell::Missing, Cell::count),
-        loss(over(|run| run.log.final_train_loss(LAST_STEPS))),
-        loss(over(|run| run.log.final_valid_loss())),
-        Cell::over(over(|run| run.log.perplexity)),
-        Cell::over(over(|run| run.log.final_max_logit())),
-        Cell::over(over(|run| run.log.peak_max_logit())),
+        loss(over(|run| run.train_loss_nats)),
+        loss(over(|run| run.valid_loss_nats)),
+        Cell::over(over(TrainingRun::perplexity)),
+        Cell::over(over(|run| run.max_abs_logit)),
+        Cell::over(over(|run| run.peak_max_abs_logit)),
+        Cell::over(over(|run| run.loss_spike_score)),
+        Cell::over(over(|run| run.grad_spike_score)),
+        Cell::over(over(|run| run.loss_spikes.map(|count| count as f64))),
         Cell::text(outcomes(seeds)),
         Cell::over(over(|run| run.wall_time_s)),
         Cell::count(seeds.len()),
@@ -179,6 +229,13 @@ fn gather(rows: &DataFrame) -> PolarsResult<Vec<(PathBuf, TrainingRun)>> {
     let (parameters, steps) = (count("parameters")?, count("steps")?);
     let optional = |name| numbers(&frame, name).unwrap_or_else(|_| vec![None; frame.height()]);
     let (times, learning_rates) = (optional("wall_time_s"), optional("learning_rate"));
+    let whole = |name| counts(&frame, name).unwrap_or_else(|_| vec![None; frame.height()]);
+    let (global_heads, windows, spikes) =
+        (whole("global_heads"), whole("window"), whole("loss_spikes"));
+    let (train_losses, valid_losses) = (optional("train_loss_nats"), optional("valid_loss_nats"));
+    let (logits, peaks) = (optional("max_abs_logit"), optional("peak_max_abs_logit"));
+    let (loss_scores, grad_scores) = (optional("loss_spike_score"), optional("grad_spike_score"));
+    let (recalls, entropies) = (optional("recall"), optional("corpus_entropy_nats"));
     let one = |at: usize| TrainingRun {
         run: run[at].clone().unwrap_or_default(),
         arm: arm[at].clone().unwrap_or_default(),
@@ -189,6 +246,17 @@ fn gather(rows: &DataFrame) -> PolarsResult<Vec<(PathBuf, TrainingRun)>> {
         steps: steps[at],
         outcome: outcome[at].clone().unwrap_or_default(),
         wall_time_s: times[at],
+        global_heads: global_heads[at],
+        window: windows[at],
+        train_loss_nats: train_losses[at],
+        valid_loss_nats: valid_losses[at],
+        max_abs_logit: logits[at],
+        peak_max_abs_logit: peaks[at],
+        loss_spike_score: loss_scores[at],
+        grad_spike_score: grad_scores[at],
+        loss_spikes: spikes[at],
+        recall: recalls[at],
+        corpus_entropy_nats: entropies[at],
         log: RunLog::default(),
     };
     Ok((0..frame.height())

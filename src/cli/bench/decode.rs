@@ -48,9 +48,8 @@ pub(super) fn run(args: &DecodeBench, quiet: bool) -> Result<()> {
         let cache = args.cache;
         eprintln!("timing {} tokens after {cache}, threads: {threads}", args.repeats);
     }
-    let found = pool.install(|| {
-        Latency::measure(&definition, args.model.vocab, args.cache, args.repeats)
-    })?;
+    let found =
+        pool.install(|| Latency::measure(&definition, args.model.vocab, args.cache, args.repeats))?;
     let mut out = std::io::stdout().lock();
     if args.json {
         let object = serde_json::json!({

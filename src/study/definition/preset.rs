@@ -60,7 +60,8 @@ mod tests {
 
     #[test]
     fn tables_are_laid_over_key_by_key_and_lists_replaced() {
-        let mut table: Table = "[grid]\nn = [1, 2]\nrank = [3]\n[[run]]\nname = 'a'".parse().unwrap();
+        let mut table: Table =
+            "[grid]\nn = [1, 2]\nrank = [3]\n[[run]]\nname = 'a'".parse().unwrap();
         let over: Table = "[grid]\nn = [4]\n[[run]]\nname = 'b'".parse().unwrap();
         lay_over(&mut table, over);
         let whole: Table = "[grid]\nn = [4]\nrank = [3]\n[[run]]\nname = 'b'".parse().unwrap();

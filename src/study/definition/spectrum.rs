@@ -20,7 +20,9 @@ pub struct SpectrumStudy {
 pub(super) fn read(top: &Top) -> Result<SpectrumStudy, String> {
     let grid = top.grid.as_ref().ok_or("a study of spectra needs a [grid]")?;
     let &[tolerance] = grid.tolerance.as_slice() else {
-        return Err("a study of spectra needs one grid.tolerance, the error of the logits".to_owned());
+        return Err(
+            "a study of spectra needs one grid.tolerance, the error of the logits".to_owned()
+        );
     };
     if !(tolerance.is_finite() && tolerance > 0.0) {
         return Err(format!("grid.tolerance is {tolerance}; it must be a finite number above 0"));

@@ -1,0 +1,179 @@
+//! The figures of studies that hold many trainings side by side.
+
+use super::model::{Axis, Figure, Key, Panel, Series, Shape};
+use super::style::{Ink, Stroke};
+use super::training::{alt, logit_panel};
+use crate::table::{Curve, Spread, TrainingRun, Trainings};
+
+/// Validation perplexity against tokens and against time, medians over seeds, and max |logit| against
+/// step: a line an arm.
+pub fn arms(study: &Trainings) -> Vec<Figure> {
+    let panel = |title: &str, label: &str, x: fn(&TrainingRun, f64) -> f64| {
+        let mut series = Vec::new();
+        for seeds in study.by_run() {
+            let ink = Ink::of_arm(&seeds[0].arm);
+            let points = medians(seeds, x);
+            series.push(Series::new(&seeds[0].run, ink, Shape::LineMarkers, points));
+        }
+        let across = series.iter().flat_map(|line| &line.points).map(|&(x, _)| x);
+        let x = Axis::from_zero(label, across.collect::<Vec<_>>().into_iter());
+        let values = series.iter().flat_map(|line| &line.points).map(|&(_, y)| y);
+        let y = Axis::log("validation perplexity", values);
+        Panel::new(title, x, y, series)
+    };
+    let keys: Vec<Key> = study
+        .by_run()
+        .map(|seeds| Key::new(&seeds[0].run, Ink::of_arm(&seeds[0].arm), Shape::LineMarkers))
+        .collect();
+    let mut logits = logit_panel(study);
+    logits.series.iter_mut().for_each(|line| line.label = None);
+    let values = logits.series.iter().flat_map(|line| &line.points).map(|&(_, y)| y);
+    logits.y = Axis::log("max |logit| over heads (nats)", values.collect::<Vec<_>>().into_iter());
+    vec![
+        Figure {
+            name: "perplexity".to_owned(),
+            caption: "Validation perplexity of each arm, medians over seeds: left, against tokens read; right, \
+                      against time, each run at the median pace of its steps."
+                .to_owned(),
+            alt: alt(study),
+            keys: keys.clone(),
+            panels: vec![
+                panel("By tokens", "tokens, millions", |run, step| {
+                    step * run.log.tokens_per_step / 1e6
+                }),
+                panel("By time", "seconds", |run, step| step * run.log.seconds_per_step),
+            ],
+        },
+        Figure {
+            name: "logits".to_owned(),
+            caption: "The greatest |logit| over all layers and heads, a line a seed.".to_owned(),
+            alt: alt(study),
+            keys: keys.into_iter().map(|key| Key { shape: Shape::Line, ..key }).collect(),
+            panels: vec![logits],
+        },
+    ]
+}
+
+/// (x, perplexity) at each evaluation, medians over seeds.
+fn medians(seeds: &[TrainingRun], x: fn(&TrainingRun, f64) -> f64) -> Curve {
+    let evaluations = seeds.iter().map(|run| run.log.valid_loss.len()).max().unwrap_or(0);
+    let at = |at: usize| {
+        let points =
+            || seeds.iter().filter_map(move |run| Some((run, run.log.valid_loss.get(at)?)));
+        let across = Spread::of(points().map(|(run, point)| x(run, point.0)))?;
+        let perplexity = Spread::of(points().map(|(_, point)| point.1.exp()))?;
+        Some((across.median, perplexity.median))
+    };
+    (0..evaluations).filter_map(at).collect()
+}
+
+/// Validation perplexity against the window, a line a number of global heads; all global heads is a level.
+pub fn ablation(study: &Trainings) -> Figure {
+    let all_global = study.arm("mhsa").filter_map(TrainingRun::perplexity);
+    let level = Spread::of(all_global).map(|spread| spread.median);
+    let mut counts: Vec<usize> =
+        study.runs.iter().filter(|run| run.arm != "mhsa").map(global_heads).collect();
+    counts.sort_unstable();
+    counts.dedup();
+    let mut series = Vec::new();
+    let mut keys = Vec::new();
+    for &count in &counts {
+        let ink = Ink::of_rank(2 << (2 * count));
+        let here: Vec<&TrainingRun> = study
+            .runs
+            .iter()
+            .filter(|run| run.arm != "mhsa" && global_heads(run) == count)
+            .collect();
+        let name = format!("{count} global heads");
+        let line =
+            by_x(&here, |run| run.window.map(|window| window as f64), TrainingRun::perplexity);
+        keys.push(Key::new(&name, ink, Shape::LineMarkers));
+        series.extend(seeds_and_medians(&name, ink, line));
+    }
+    keys.push(Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds));
+    keys.push(Key::grey("every head global", Stroke::Dashed));
+    let windows = study.runs.iter().filter(|run| run.arm != "mhsa").filter_map(|run| run.window);
+    let x = Axis::log_at("window of the local heads", windows.map(|window| window as f64));
+    let values = series.iter().flat_map(|line| &line.points).map(|&(_, y)| y);
+    let y = Axis::linear("validation perplexity", values.chain(level), None);
+    let panel = Panel::new("Perplexity by window and number of global heads", x, y, series);
+    Figure {
+        name: "ablation".to_owned(),
+        caption: "Validation perplexity at the end of training against the window of the local heads, for each \
+                  number of heads a layer that see everything. Strokes are seeds, lines medians; dashed, every \
+                  head global."
+            .to_owned(),
+        alt: alt(study),
+        keys,
+        panels: vec![match level {
+            Some(level) => panel.with_guide(level),
+            None => panel,
+        }],
+    }
+}
+
+/// An arm without global heads has none, whatever its definition says.
+fn global_heads(run: &TrainingRun) -> usize {
+    if run.arm == "local-only" { 0 } else { run.global_heads.unwrap_or(0) }
+}
+
+/// Loss above the corpus's entropy against the share of recall, a line an arm.
+pub fn dial(study: &Trainings) -> Figure {
+    let mut arms: Vec<&str> = study.runs.iter().map(|run| run.arm.as_str()).collect();
+    arms.sort_unstable();
+    arms.dedup();
+    let mut series = Vec::new();
+    for arm in arms {
+        let here: Vec<&TrainingRun> = study.arm(arm).collect();
+        let line = by_x(
+            &here,
+            |run| run.recall,
+            |run| Some(run.valid_loss_nats? - run.corpus_entropy_nats?),
+        );
+        series.extend(seeds_and_medians(arm, Ink::of_arm(arm), line));
+    }
+    for line in series.iter_mut().filter(|line| line.shape == Shape::LineMarkers) {
+        line.label = Some(line.name.clone());
+    }
+    let shares = study.runs.iter().filter_map(|run| run.recall);
+    let x = Axis::linear("share of segments that ask for a stored key", shares, Some(0.0));
+    let values = series.iter().flat_map(|line| &line.points).map(|&(_, y)| y);
+    let y = Axis::linear("loss above the least possible (nats a token)", values, Some(0.0));
+    Figure {
+        name: "dial".to_owned(),
+        caption: "Validation loss above the corpus's entropy, the least that any model can expect, as more of \
+                  the text can only be told by a key stored far back. Strokes are seeds, lines medians."
+            .to_owned(),
+        alt: alt(study),
+        keys: vec![
+            Key::grey("median", Stroke::Solid),
+            Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds),
+        ],
+        panels: vec![Panel::new("From local to long-range", x, y, series)],
+    }
+}
+
+/// For each x among the runs, the values over seeds.
+fn by_x(
+    runs: &[&TrainingRun],
+    x: fn(&TrainingRun) -> Option<f64>,
+    y: fn(&TrainingRun) -> Option<f64>,
+) -> Vec<(f64, Vec<f64>)> {
+    let mut points: Vec<(f64, f64)> =
+        runs.iter().filter_map(|run| Some((x(run)?, y(run)?))).collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points
+        .chunk_by(|a, b| a.0 == b.0)
+        .map(|same| (same[0].0, same.iter().map(|point| point.1).collect()))
+        .collect()
+}
+
+fn seeds_and_medians(name: &str, ink: Ink, line: Vec<(f64, Vec<f64>)>) -> [Series; 2] {
+    let seeds = line.iter().flat_map(|(x, values)| values.iter().map(|y| (*x, *y))).collect();
+    let medians =
+        line.iter().filter_map(|(x, ys)| Some((*x, Spread::of(ys.iter().copied())?.median)));
+    [
+        Series::new(name, ink, Shape::Seeds, seeds),
+        Series::new(name, ink, Shape::LineMarkers, medians.collect()),
+    ]
+}

@@ -1,0 +1,98 @@
+//! The heat map of inflation over w/d and n/d.
+
+use super::model::{Axis, Figure, Key, Panel, Shape, Tile};
+use super::style::{BEYOND, Ink, Marker, Stroke, heat};
+use crate::table::{Growth, GrowthCell, Spread};
+
+/// The inflation at which the scale ends.
+const MOST: f64 = 10.0;
+
+/// Inflation over w/d (or k/d, m/d) and n/d: a field for each pair of ratios, the median over the cells that
+/// have it. Black where most of them found no logit that reaches ε.
+pub fn phase(growth: &Growth) -> Figure {
+    let fields = fields(growth);
+    let x = Axis::log_at("sequence length / rank, n/d", fields.iter().map(|f| f.n_over_d));
+    let y = Axis::log_at("window / rank, w/d", fields.iter().map(|f| f.w_over_d));
+    // Ratios are powers of two: a field reaches half-way to its neighbours.
+    let half = std::f64::consts::SQRT_2;
+    let tiles = fields.iter().map(|field| Tile {
+        x: (field.n_over_d / half, field.n_over_d * half),
+        y: (field.w_over_d / half, field.w_over_d * half),
+        colour: field.inflation.map_or(BEYOND, |value| heat(value.ln() / MOST.ln())),
+        text: match field.inflation {
+            Some(value) if value < 9.95 => format!("{value:.1}"),
+            Some(value) => format!("{value:.0}"),
+            None => "none".to_owned(),
+        },
+    });
+    let mut panel = Panel::new("", x, y, Vec::new());
+    panel.tiles = tiles.collect();
+    for (axis, values) in [
+        (&mut panel.x, fields.iter().map(|f| f.n_over_d).collect::<Vec<_>>()),
+        (&mut panel.y, fields.iter().map(|f| f.w_over_d).collect::<Vec<_>>()),
+    ] {
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(0.0, f64::max);
+        axis.range = (low / half / 1.03, high * half * 1.03);
+    }
+    let key = |label: &str, colour| {
+        let ink = Ink { colour, marker: Marker::Square, stroke: Stroke::Solid };
+        Key::new(label, ink, Shape::Points)
+    };
+    let seeds = growth.cells.iter().map(|cell| cell.seeds.len()).min().unwrap_or(0);
+    Figure {
+        name: "phase".to_owned(),
+        caption: format!(
+            "The price of low rank for dense local attention, by how far the window and the sequence exceed the \
+             rank: median inflation L*(ε)/L⁰(ε) at ε = {}, over all lengths, ranks and seeds (at least \
+             {seeds}) of a field. 1 means that low rank costs nothing. Black: most fits found no logit up to 128 \
+             that reaches ε.",
+            growth.cells.first().map_or(0.0, |cell| cell.tolerance)
+        ),
+        alt: alt(&fields),
+        keys: vec![
+            key("inflation 1", heat(0.0)),
+            key("3", heat(3f64.ln() / MOST.ln())),
+            key("10 and more", heat(1.0)),
+            key("no logit suffices", BEYOND),
+        ],
+        panels: vec![panel],
+    }
+}
+
+struct Field {
+    n_over_d: f64,
+    w_over_d: f64,
+    /// None where most fits did not reach ε.
+    inflation: Option<f64>,
+}
+
+fn fields(growth: &Growth) -> Vec<Field> {
+    let ratios = |cell: &GrowthCell| Some((cell.support? as f64 / cell.rank as f64, cell.ratio()));
+    let mut places: Vec<(f64, f64)> = growth.cells.iter().filter_map(ratios).collect();
+    places.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    places.dedup();
+    let field = |&(w_over_d, n_over_d): &(f64, f64)| {
+        let here: Vec<&GrowthCell> =
+            growth.cells.iter().filter(|cell| ratios(cell) == Some((w_over_d, n_over_d))).collect();
+        let seeds = here.iter().flat_map(|cell| &cell.seeds);
+        // What reached nothing is above everything that did.
+        let values = seeds.clone().map(|seed| seed.inflation.unwrap_or(f64::MAX));
+        let median = Spread::of(values).map(|spread| spread.median);
+        Field { n_over_d, w_over_d, inflation: median.filter(|value| *value < f64::MAX / 4.0) }
+    };
+    places.iter().map(field).collect()
+}
+
+fn alt(fields: &[Field]) -> String {
+    let shown = |field: &Field| match field.inflation {
+        Some(value) => format!("{value:.2}"),
+        None => "none reached".to_owned(),
+    };
+    let lines = fields.chunk_by(|a, b| a.w_over_d == b.w_over_d).map(|row| {
+        let each: Vec<String> =
+            row.iter().map(|field| format!("n/d {}: {}", field.n_over_d, shown(field))).collect();
+        format!("w/d {}: {}.", row[0].w_over_d, each.join(", "))
+    });
+    lines.collect::<Vec<_>>().join(" ")
+}
