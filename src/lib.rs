@@ -44,8 +44,9 @@ pub use study::{
     Begin, Bound, CURVE_COLUMNS, ColumnKind, EVALUATION_COLUMNS, Expected, FRONTIER_COLUMNS,
     FitLedger, FrontierLabel, Latency, Manifest, Observer, Plan, Preset, Row, STEP_COLUMNS,
     Selection, Statistic, StudyDefinition, StudyError, StudyWork, Sweep, SweepSummary, TrainError,
-    TrainResult, TrainedRun, Training, fit_columns, frontier_rows, latency_columns, needed_row,
-    read_factors, search_settings, spectrum_columns, to_csv, train, train_columns, write_factors,
+    TrainResult, TrainedRun, Training, Verification, fit_columns, frontier_rows, latency_columns,
+    needed_row, read_factors, search_settings, spectrum_columns, to_csv, train, train_columns,
+    verify, write_factors,
 };
 pub use table::{
     Align, Cell, Column, Curve, ERRORS, Growth, GrowthCell, GrowthModel, GrowthSeed, GrowthSlope,

@@ -27,10 +27,11 @@ enum Command {
     Figure(cli::analysis::FigureArgs),
     Report(cli::analysis::ReportArgs),
     Reproduce(cli::reproduce::ReproduceArgs),
+    Verify(cli::verify::VerifyArgs),
     List(cli::list::ListArgs),
 }
 
-/// 0 done, 1 failed; clap itself exits with 2 on wrong usage.
+/// 0 done, 1 failed, 3 a check did not hold; clap itself exits with 2 on wrong usage.
 fn main() -> ExitCode {
     // A closed pipe, as by `| head`, ends the process quietly, as it does other tools.
     sigpipe::reset();
@@ -48,13 +49,17 @@ fn main() -> ExitCode {
         Command::Figure(args) => cli::analysis::figure(&args),
         Command::Report(args) => cli::analysis::report(&args),
         Command::Reproduce(args) => cli::reproduce::run(&args),
+        Command::Verify(args) => cli::verify::run(&args),
         Command::List(args) => cli::list::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {}", one_line(&error));
-            ExitCode::FAILURE
+            match error.is::<cli::verify::Breach>() {
+                true => ExitCode::from(3),
+                false => ExitCode::FAILURE,
+            }
         }
     }
 }

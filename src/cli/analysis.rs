@@ -11,16 +11,22 @@ use rank_study::{
 
 use super::places::{data, figures, measured, measured_studies};
 
-/// Tabulate a study: CSV and Markdown files, and the Markdown on standard output
+/// Tabulate a study, or the rows of several together: CSV, Parquet, Markdown and LaTeX files
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Example:
+Examples:
   rank-study table logit-growth
+  rank-study table logit-growth phase controls --out /tmp/fits
 
-Tables go to data/STUDY/tables/.")]
+Prints the Markdown. Tables go to data/STUDY/tables/ unless --out says where; several studies must be of one
+kind, and the first one's view is taken.")]
 pub struct TableArgs {
-    /// A study that has rows in data/
-    study: String,
+    /// Studies that have rows in data/
+    #[arg(required = true, value_name = "STUDY")]
+    studies: Vec<String>,
+    /// The folder of the tables [default: data/STUDY/tables]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
     /// The size whose rows are read
     #[arg(long, value_name = "NAME", default_value_t)]
     preset: Preset,
@@ -72,8 +78,19 @@ pub struct ReportArgs {
 /// # Errors
 /// Rows that are missing or damaged, files that cannot be written.
 pub fn table(args: &TableArgs) -> Result<()> {
-    let (folder, _, analysis) = analysed(&args.study, args.preset)?;
-    let paths = analysis.save_tables(&folder.join("tables"))?;
+    let (folder, manifest) = measured(&args.studies[0], args.preset)?;
+    let out = match (&args.out, args.studies.len()) {
+        (Some(out), _) => out.clone(),
+        (None, 1) => folder.join("tables"),
+        (None, _) => bail!("the tables of several studies are nobody's: say where by --out DIR"),
+    };
+    let folders: Vec<PathBuf> = args
+        .studies
+        .iter()
+        .map(|study| Ok(measured(study, args.preset)?.0))
+        .collect::<Result<_>>()?;
+    let analysis = analyse(&folders, view(&folder, &manifest)?)?;
+    let paths = analysis.save_tables(&out)?;
     for table in &analysis.tables {
         println!("{}", table.to_markdown());
     }
@@ -153,13 +170,7 @@ pub fn write_report(studies: &[String], out: &Path, preset: Preset) -> Result<Wr
         machine = manifest.machine();
         sections.push(section(&folder, study, &manifest, out)?.with_analysis(analysis)?);
     }
-    let measured = |claim| verdicts.iter().any(|(_, verdict)| verdict.claim == claim);
-    let rest: Vec<Verdict> = Claim::ALL
-        .into_iter()
-        .filter(|claim| !measured(*claim))
-        .map(Verdict::not_measured)
-        .collect();
-    verdicts.extend(rest.iter().map(|verdict| (String::new(), verdict.clone())));
+    let unmeasured = complete(&mut verdicts);
     let header = Header {
         title: "rank-study: how large must attention logits grow?".to_owned(),
         generator: format!("rank-study {}", env!("CARGO_PKG_VERSION")),
@@ -175,6 +186,10 @@ pub fn write_report(studies: &[String], out: &Path, preset: Preset) -> Result<Wr
     Ok(Written { page: out.to_owned(), verdicts, missing })
 }
 
+fn plural_studies(count: usize) -> String {
+    if count == 1 { "1 study".to_owned() } else { format!("{count} studies") }
+}
+
 /// An error that names the studies that a report lacks.
 pub fn fail_if_missing(missing: &[(String, String)]) -> Result<()> {
     for (study, why) in missing {
@@ -182,8 +197,34 @@ pub fn fail_if_missing(missing: &[(String, String)]) -> Result<()> {
     }
     match missing {
         [] => Ok(()),
-        missing => bail!("{} studies could not be reported", missing.len()),
+        missing => bail!("{} could not be measured or reported", plural_studies(missing.len())),
     }
+}
+
+/// Adds a verdict for each claim that no study measures; gives those added.
+fn complete(verdicts: &mut Vec<(String, Verdict)>) -> Vec<Verdict> {
+    let measured = |claim| verdicts.iter().any(|(_, verdict)| verdict.claim == claim);
+    let rest: Vec<Verdict> = Claim::ALL
+        .into_iter()
+        .filter(|claim| !measured(*claim))
+        .map(Verdict::not_measured)
+        .collect();
+    verdicts.extend(rest.iter().map(|verdict| (String::new(), verdict.clone())));
+    rest
+}
+
+/// What `verdicts.csv` has to say after these studies.
+///
+/// # Errors
+/// Rows that cannot be read.
+pub fn verdicts_of(studies: &[String], preset: Preset) -> Result<String> {
+    let mut verdicts = Vec::new();
+    for study in studies {
+        let (_, _, analysis) = analysed(study, preset)?;
+        verdicts.extend(analysis.verdicts.into_iter().map(|verdict| (study.clone(), verdict)));
+    }
+    complete(&mut verdicts);
+    Ok(verdict_table(&verdicts).to_csv())
 }
 
 /// One row for each claim and study that measures it, and one for each claim that none does.
@@ -245,10 +286,12 @@ fn relative(path: &Path, from: &Path) -> Result<String> {
 
 fn analysed(study: &str, preset: Preset) -> Result<(PathBuf, Manifest, Analysis)> {
     let (folder, manifest) = measured(study, preset)?;
-    let kind: AnalysisKind = manifest
-        .text("view")
-        .parse()
-        .with_context(|| format!("{}: view", folder.join("manifest.toml").display()))?;
-    let analysis = analyse(&folder, kind)?;
+    let analysis = analyse(std::slice::from_ref(&folder), view(&folder, &manifest)?)?;
     Ok((folder, manifest, analysis))
+}
+
+/// What the rows in `folder` are made into.
+fn view(folder: &Path, manifest: &Manifest) -> Result<AnalysisKind> {
+    let view = manifest.text("view").parse();
+    view.with_context(|| format!("{}: view", folder.join("manifest.toml").display()))
 }

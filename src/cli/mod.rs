@@ -15,3 +15,4 @@ pub mod sweep;
 pub mod target;
 pub mod train;
 mod trained;
+pub mod verify;

@@ -26,6 +26,10 @@ enum Show {
 
 struct State {
     what: String,
+    /// Which study of how many is at work, as `2 of 9`; empty where there is one.
+    place: String,
+    /// Cells of the study that ended, of those to do; none where there are no cells.
+    cells: Option<(usize, usize)>,
     /// How the time left is said: `about` or `at most`.
     left: &'static str,
     done: f64,
@@ -52,6 +56,8 @@ impl Progress {
         };
         let state = State {
             what: String::new(),
+            place: String::new(),
+            cells: None,
             left: "about",
             done: 0.0,
             total: total_s.max(1e-9),
@@ -61,9 +67,19 @@ impl Progress {
         Self { show, state: Mutex::new(state) }
     }
 
-    /// Names the study at work.
+    /// Says which study of how many is at work.
+    pub fn place(&self, study: usize, of: usize) {
+        self.with(|state| state.place = format!("{study} of {of}: "));
+    }
+
+    /// Names what is at work.
     pub fn study(&self, name: &str) {
         self.with(|state| state.what = name.to_owned());
+    }
+
+    /// Says how many cells of the study are to do.
+    pub fn cells(&self, count: usize) {
+        self.with(|state| state.cells = Some((0, count)));
     }
 
     /// Prints a line beside the bar.
@@ -118,12 +134,24 @@ impl Progress {
         let share = (state.done / state.total).min(1.0);
         let gone = state.started.elapsed().as_secs_f64();
         let left = if share > 0.0 { gone / share - gone } else { state.total };
-        let line = format!("{}: {:.0} % done, {} gone", state.what, 100.0 * share, duration(gone));
+        let line =
+            format!("{}: {:.0} % done, {} gone", state.at_work(""), 100.0 * share, duration(gone));
         // Of an upper bound that nothing was done of yet, the time is not known.
         let known = share > 0.0 || state.left == "about";
         let left =
             if known { format!(", {} {} left", state.left, duration(left)) } else { String::new() };
         Some(line + &left)
+    }
+}
+
+impl State {
+    /// The study, or one of its cells, and how many of these are done: `2 of 9: phase, 12 of 180 cells`.
+    fn at_work(&self, cell: &str) -> String {
+        let counts = match self.cells {
+            Some((done, cells)) => format!(", {done} of {cells} cells"),
+            None => String::new(),
+        };
+        format!("{}{}{cell}{counts}", self.place, self.what)
     }
 }
 
@@ -140,7 +168,7 @@ pub fn duration(seconds: f64) -> String {
 impl Observer for Progress {
     fn cell_started(&self, cell: &str) {
         if let Show::Bar(bar) = &self.show {
-            bar.set_message(self.with(|state| format!("{}/{cell}", state.what)));
+            bar.set_message(self.with(|state| state.at_work(&format!("/{cell}"))));
         }
     }
 
@@ -160,6 +188,11 @@ impl Observer for Progress {
     }
 
     fn cell_finished(&self, cell: &str, outcome: &str) {
+        self.with(|state| {
+            if let Some((done, _)) = &mut state.cells {
+                *done += 1;
+            }
+        });
         if outcome.starts_with("failed") {
             let what = self.with(|state| state.what.clone());
             self.say(&format!("{what}/{cell} {outcome}"));

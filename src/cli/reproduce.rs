@@ -61,19 +61,31 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     let progress = Progress::new(plans.iter().map(Plan::remaining_s).sum(), args.quiet);
     progress.say(&announce(&plans, threads));
     let stop = stop_at_interrupt(AFTER_CELLS)?;
-    let mut summaries = Vec::new();
-    for plan in plans {
+    let (mut summaries, mut broken) = (Vec::new(), Vec::new());
+    let studies = plans.len();
+    for (at, plan) in plans.into_iter().enumerate() {
         let name = plan.name().to_owned();
-        let summary = measure(plan, threads, Device::Cpu, stop, &progress)?;
-        progress.say(&format!("{name}: {}", describe(&summary)));
-        summaries.push((name, summary));
+        progress.place(at + 1, studies);
+        // Rows that cannot be read or written stop their own study and no other.
+        match measure(plan, threads, Device::Cpu, stop, &progress) {
+            Ok(summary) => {
+                progress.say(&format!("{name}: {}", describe(&summary)));
+                summaries.push((name, summary));
+            }
+            Err(error) => {
+                progress.say(&format!("{name}: {error:#}"));
+                broken.push((name, format!("{error:#}")));
+            }
+        }
         if stop.load(Ordering::Relaxed) {
             break;
         }
     }
     progress.finish();
     if stop.load(Ordering::Relaxed) {
-        bail!("stopped; every finished cell is saved, run the same command to go on");
+        bail!(
+            "stopped; every finished cell and every begun training is saved: run the same command to go on"
+        );
     }
     // The page holds every study with rows, so that --only takes none of the others from it.
     let page = figures(args.preset).join("report.html");
@@ -88,8 +100,8 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     println!("figures  {}/STUDY/", figures(args.preset).display());
     println!("report   {}", written.page.display());
     println!("time     {}", duration(started.elapsed().as_secs_f64()));
-    fail_if_unfinished(&summaries)?;
-    fail_if_missing(&written.missing)
+    broken.extend(written.missing);
+    fail_if_unfinished(&summaries).and(fail_if_missing(&broken))
 }
 
 fn chosen(args: &ReproduceArgs) -> Result<Vec<StudyDefinition>> {

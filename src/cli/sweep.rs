@@ -103,6 +103,7 @@ pub fn measure(
         ));
     }
     progress.study(plan.name());
+    progress.cells(plan.cells().filter(|(_, done)| !done).count());
     Ok(plan.run(&Sweep { threads, stop, device, observer: progress })?)
 }
 

@@ -1,7 +1,7 @@
 //! One study's rows into its tables, figures and verdicts.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::verdict::Verdict;
@@ -115,14 +115,15 @@ pub struct Analysis {
     pub verdicts: Vec<Verdict>,
 }
 
-/// Analyses the study whose rows are in the folder `study`.
+/// Analyses the studies of one kind whose rows are in the folders `studies`, which lie side by side.
 ///
 /// # Errors
 /// Rows that are missing, torn or of another kind of study, with file, line and what to do.
-pub fn analyse(study: &Path, kind: AnalysisKind) -> Result<Analysis, ReportError> {
+pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, ReportError> {
+    let data = studies.first().and_then(|study| study.parent()).unwrap_or(Path::new(""));
     Ok(match kind {
         AnalysisKind::LogitGrowth => {
-            let growth = Growth::of(&Rows::of_fits(study)?)?;
+            let growth = Growth::of(&Rows::of_fits(studies)?)?;
             Analysis {
                 tables: growth.tables(),
                 figures: vec![figure::inflation(&growth), figure::logits_needed(&growth)],
@@ -130,7 +131,7 @@ pub fn analyse(study: &Path, kind: AnalysisKind) -> Result<Analysis, ReportError
             }
         }
         AnalysisKind::Layouts => {
-            let layouts = Layouts::of(&Rows::of_fits(study)?)?;
+            let layouts = Layouts::of(&Rows::of_fits(studies)?)?;
             Analysis {
                 tables: layouts.tables(),
                 figures: vec![figure::layouts(&layouts)],
@@ -138,7 +139,7 @@ pub fn analyse(study: &Path, kind: AnalysisKind) -> Result<Analysis, ReportError
             }
         }
         AnalysisKind::Training => {
-            let trainings = Trainings::of(study, &Rows::of_trainings(study)?)?;
+            let trainings = Trainings::of(data, &Rows::of_trainings(studies)?)?;
             Analysis {
                 tables: trainings.tables(),
                 // Curves of several lengths in one panel would lie over each other.
@@ -153,7 +154,7 @@ pub fn analyse(study: &Path, kind: AnalysisKind) -> Result<Analysis, ReportError
             }
         }
         AnalysisKind::Phase => {
-            let growth = Growth::of(&Rows::of_fits(study)?)?;
+            let growth = Growth::of(&Rows::of_fits(studies)?)?;
             Analysis {
                 tables: growth.tables(),
                 figures: vec![figure::phase(&growth)],
@@ -161,7 +162,7 @@ pub fn analyse(study: &Path, kind: AnalysisKind) -> Result<Analysis, ReportError
             }
         }
         AnalysisKind::Controls => {
-            let growth = Growth::of(&Rows::of_fits(study)?)?;
+            let growth = Growth::of(&Rows::of_fits(studies)?)?;
             Analysis {
                 tables: growth.tables(),
                 figures: vec![figure::inflation(&growth)],
@@ -169,7 +170,7 @@ pub fn analyse(study: &Path, kind: AnalysisKind) -> Result<Analysis, ReportError
             }
         }
         AnalysisKind::Frontiers => {
-            let frontiers = Layouts::of(&Rows::of_fits(study)?)?;
+            let frontiers = Layouts::of(&Rows::of_fits(studies)?)?;
             Analysis {
                 tables: frontiers.tables(),
                 figures: vec![figure::frontiers(&frontiers)],
@@ -177,7 +178,7 @@ pub fn analyse(study: &Path, kind: AnalysisKind) -> Result<Analysis, ReportError
             }
         }
         AnalysisKind::WindowRule => {
-            let windows = Layouts::of(&Rows::of_fits(study)?)?;
+            let windows = Layouts::of(&Rows::of_fits(studies)?)?;
             Analysis {
                 tables: windows.window_tables(),
                 figures: figure::window_rule(&windows),
@@ -185,7 +186,7 @@ pub fn analyse(study: &Path, kind: AnalysisKind) -> Result<Analysis, ReportError
             }
         }
         AnalysisKind::Spectra => {
-            let spectra = Spectra::of(&Rows::of_spectra(study)?)?;
+            let spectra = Spectra::of(&Rows::of_spectra(studies)?)?;
             Analysis {
                 tables: spectra.tables(),
                 figures: figure::spectra(&spectra),
@@ -193,7 +194,7 @@ pub fn analyse(study: &Path, kind: AnalysisKind) -> Result<Analysis, ReportError
             }
         }
         AnalysisKind::Arms => {
-            let trainings = Trainings::of(study, &Rows::of_trainings(study)?)?;
+            let trainings = Trainings::of(data, &Rows::of_trainings(studies)?)?;
             Analysis {
                 tables: trainings.tables(),
                 figures: figure::arms(&trainings),
@@ -201,7 +202,7 @@ pub fn analyse(study: &Path, kind: AnalysisKind) -> Result<Analysis, ReportError
             }
         }
         AnalysisKind::Ablation => {
-            let trainings = Trainings::of_rows(&Rows::of_trainings(study)?)?;
+            let trainings = Trainings::of_rows(&Rows::of_trainings(studies)?)?;
             Analysis {
                 tables: trainings.tables(),
                 figures: vec![figure::ablation(&trainings)],
@@ -209,7 +210,7 @@ pub fn analyse(study: &Path, kind: AnalysisKind) -> Result<Analysis, ReportError
             }
         }
         AnalysisKind::Dial => {
-            let trainings = Trainings::of_rows(&Rows::of_trainings(study)?)?;
+            let trainings = Trainings::of_rows(&Rows::of_trainings(studies)?)?;
             Analysis {
                 tables: trainings.tables(),
                 figures: vec![figure::dial(&trainings)],
@@ -217,7 +218,7 @@ pub fn analyse(study: &Path, kind: AnalysisKind) -> Result<Analysis, ReportError
             }
         }
         AnalysisKind::Latency => {
-            let latencies = Latencies::of(&Rows::of_latency(study)?)?;
+            let latencies = Latencies::of(&Rows::of_latency(studies)?)?;
             Analysis {
                 tables: latencies.tables(),
                 figures: vec![figure::latency(&latencies)],

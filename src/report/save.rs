@@ -2,10 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use rayon::prelude::*;
+
 use super::analyse::{Analysis, ReportError};
+use crate::figure::Figure;
 use crate::files::write_whole;
 
+/// Writes a file, unless it stands there already as it would be written.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), ReportError> {
+    if std::fs::read(path).is_ok_and(|there| there == bytes) {
+        return Ok(());
+    }
     write_whole(path, bytes).map_err(|source| ReportError::Write { path: path.to_owned(), source })
 }
 
@@ -16,8 +23,9 @@ impl Analysis {
     /// A figure that cannot be drawn, or a file that cannot be written.
     pub fn save_figures(&self, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
         let mut paths = Vec::new();
-        for figure in &self.figures {
-            let (svg, png) = (figure.svg()?, figure.png()?);
+        let draw = |figure: &Figure| Ok((figure.svg()?, figure.png()?));
+        let drawn: Result<Vec<_>, ReportError> = self.figures.par_iter().map(draw).collect();
+        for (figure, (svg, png)) in self.figures.iter().zip(drawn?) {
             for (ending, bytes) in [("svg", svg.as_bytes()), ("png", &png)] {
                 let path = folder.join(format!("{}.{ending}", figure.name));
                 write(&path, bytes)?;
@@ -27,16 +35,21 @@ impl Analysis {
         Ok(paths)
     }
 
-    /// Writes every table as `NAME.csv` and `NAME.md` into `folder`; gives the paths.
+    /// Writes every table as `NAME.csv`, `.parquet`, `.md` and `.tex` into `folder`; gives the paths.
     ///
     /// # Errors
     /// A file that cannot be written.
     pub fn save_tables(&self, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
         let mut paths = Vec::new();
         for table in &self.tables {
-            for (ending, text) in [("csv", table.to_csv()), ("md", table.to_markdown())] {
+            for (ending, bytes) in [
+                ("csv", table.to_csv().into_bytes()),
+                ("parquet", table.to_parquet()?),
+                ("md", table.to_markdown().into_bytes()),
+                ("tex", table.to_latex().into_bytes()),
+            ] {
                 let path = folder.join(format!("{}.{ending}", table.name));
-                write(&path, text.as_bytes())?;
+                write(&path, &bytes)?;
                 paths.push(path);
             }
         }

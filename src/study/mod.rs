@@ -24,6 +24,7 @@ mod store;
 mod sweep;
 mod train_cell;
 mod train_run;
+mod verify;
 
 pub use definition::{Bound, Expected, Preset, Selection, Statistic, StudyDefinition, StudyWork};
 pub use error::{StudyError, TrainError};
@@ -39,6 +40,7 @@ pub use schema::{
 };
 pub use sweep::{Observer, Plan, Sweep, SweepSummary};
 pub use train_run::{Begin, TrainResult, Training, train};
+pub use verify::{Verification, verify};
 
 /// Raised when the meaning or the method of a measurement changes, so that rows measured before are
 /// measured again.

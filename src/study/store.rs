@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
-use polars::prelude::{Column, DataFrame, IntoColumn, NamedFrom, ParquetWriter, Series};
+use polars::prelude::{
+    Column, DataFrame, IntoColumn, NamedFrom, ParquetReader, ParquetWriter, SerReader, Series,
+};
 
 use super::StudyError;
 use super::header::{self, Header};
@@ -204,14 +206,35 @@ impl Store {
     /// # Errors
     /// A file that cannot be written.
     pub fn write_parquet(&self) -> Result<(), StudyError> {
+        let (height, columns) = self.typed();
+        write_parquet(&self.parquet_path(), height, columns)
+    }
+
+    /// Whether `rows.parquet` holds these rows.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn parquet_is_the_same(&self) -> Result<bool, StudyError> {
+        let path = self.parquet_path();
+        let wrong = |why: String| StudyError::Rows { path: path.clone(), why };
+        let file = File::open(&path).map_err(|e| StudyError::read(&path, e))?;
+        let there = ParquetReader::new(file).finish().map_err(|e| wrong(e.to_string()))?;
+        let (height, columns) = self.typed();
+        let here = DataFrame::new(height, columns).map_err(|e| wrong(e.to_string()))?;
+        Ok(there.equals_missing(&here))
+    }
+
+    fn parquet_path(&self) -> PathBuf {
+        self.folder.join("rows.parquet")
+    }
+
+    /// How many rows, and their columns.
+    fn typed(&self) -> (usize, Vec<Column>) {
         let rows: Vec<&Row> = self.rows().collect();
-        let path = self.folder.join("rows.parquet");
-        let columns = self
-            .columns
-            .iter()
-            .map(|&(name, kind)| typed(name, kind, rows.iter().map(|row| row.get(name))))
-            .collect();
-        write_parquet(&path, rows.len(), columns)
+        let column = |&(name, kind): &(&str, ColumnKind)| {
+            typed(name, kind, rows.iter().map(|row| row.get(name)))
+        };
+        (rows.len(), self.columns.iter().map(column).collect())
     }
 }
 

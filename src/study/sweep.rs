@@ -29,6 +29,8 @@ pub trait Observer: Sync {
     fn cell_finished(&self, _cell: &str, _outcome: &str) {}
 }
 
+/// The manifest's key of the hash of `rows.csv`.
+pub(super) const ROWS_HASH: &str = "rows_sha256";
 /// The folder of tokens beside the studies' own.
 const TOKENS: &str = "tokens";
 
@@ -187,7 +189,7 @@ impl Plan {
         summary.left = todo.len() - summary.measured - summary.failed.len();
         self.store.write_parquet()?;
         manifest.end(started.elapsed().as_secs_f64());
-        manifest.more.insert("rows_sha256".to_owned(), self.store.sha256()?.into());
+        manifest.more.insert(ROWS_HASH.to_owned(), self.store.sha256()?.into());
         manifest.write(&self.folder.join("manifest.toml"))?;
         result.map(|()| summary)
     }
@@ -299,6 +301,10 @@ impl Plan {
         for (key, value) in self.about() {
             manifest.more.insert(key.to_owned(), value.into());
         }
+        // Rows of before manifests told their hash.
+        if manifest.text(ROWS_HASH).is_empty() {
+            manifest.more.insert(ROWS_HASH.to_owned(), self.store.sha256()?.into());
+        }
         if manifest == before { Ok(()) } else { manifest.write(&path) }
     }
 }
@@ -339,6 +345,11 @@ fn cells(work: &StudyWork, text: Option<&TextSource>) -> Vec<Cell> {
         StudyWork::Spectrum(study) => boxed(SpectrumCell::all(study)),
         StudyWork::Latency(study) => boxed(LatencyCell::all(study)),
     }
+}
+
+/// The key of every cell of a study without a text, and what its settings hash to.
+pub(super) fn planned(work: &StudyWork) -> impl Iterator<Item = (String, String)> {
+    cells(work, None).into_iter().map(|cell| (cell.key, cell.settings))
 }
 
 fn boxed<M: Measure + 'static>(cells: Vec<(String, M)>) -> Vec<Cell> {

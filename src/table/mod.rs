@@ -9,6 +9,7 @@ mod grid;
 mod growth;
 mod growth_table;
 mod latency;
+mod latex;
 mod layouts;
 mod models;
 mod rows;

@@ -4,7 +4,7 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use polars::prelude::{CsvReadOptions, DataFrame, Field, SerReader};
+use polars::prelude::{CsvReadOptions, DataFrame, Field, LazyFrame, SerReader, UnionArgs, concat};
 
 use super::TableError;
 use super::columns::words;
@@ -18,37 +18,49 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Reads `rows.csv` of the study of fits in the folder `study`.
+    /// Reads `rows.csv` of each study of fits in the folders `studies`, one after the other.
     ///
     /// # Errors
     /// A missing file, a missing column, a torn line or a field that is no number, each with file,
     /// line and what to do.
-    pub fn of_fits(study: &Path) -> Result<Self, TableError> {
-        read(&study.join("rows.csv"), &Schema::fits(), &advice_for(study))
+    pub fn of_fits(studies: &[PathBuf]) -> Result<Self, TableError> {
+        Self::together(studies, &Schema::fits())
     }
 
-    /// Reads `rows.csv` of the study of trainings in the folder `study`.
+    /// Reads `rows.csv` of each study of trainings in the folders `studies`.
     ///
     /// # Errors
     /// As [`Rows::of_fits`].
-    pub fn of_trainings(study: &Path) -> Result<Self, TableError> {
-        read(&study.join("rows.csv"), &Schema::trainings(), &advice_for(study))
+    pub fn of_trainings(studies: &[PathBuf]) -> Result<Self, TableError> {
+        Self::together(studies, &Schema::trainings())
     }
 
-    /// Reads `rows.csv` of the study of singular values in the folder `study`.
+    /// Reads `rows.csv` of each study of singular values in the folders `studies`.
     ///
     /// # Errors
     /// As [`Rows::of_fits`].
-    pub fn of_spectra(study: &Path) -> Result<Self, TableError> {
-        read(&study.join("rows.csv"), &Schema::spectra(), &advice_for(study))
+    pub fn of_spectra(studies: &[PathBuf]) -> Result<Self, TableError> {
+        Self::together(studies, &Schema::spectra())
     }
 
-    /// Reads `rows.csv` of the study of inference in the folder `study`.
+    /// Reads `rows.csv` of each study of inference in the folders `studies`.
     ///
     /// # Errors
     /// As [`Rows::of_fits`].
-    pub fn of_latency(study: &Path) -> Result<Self, TableError> {
-        read(&study.join("rows.csv"), &Schema::latency(), &advice_for(study))
+    pub fn of_latency(studies: &[PathBuf]) -> Result<Self, TableError> {
+        Self::together(studies, &Schema::latency())
+    }
+
+    /// The rows of several files of one kind as one frame.
+    fn together(studies: &[PathBuf], schema: &Schema) -> Result<Self, TableError> {
+        let path = studies.first().map_or_else(PathBuf::new, |study| study.join("rows.csv"));
+        let mut frames = Vec::with_capacity(studies.len());
+        for study in studies {
+            let rows = read(&study.join("rows.csv"), schema, &advice_for(study))?;
+            frames.push(schema.completed(rows.frame));
+        }
+        let all = concat(frames, UnionArgs::default()).and_then(LazyFrame::collect);
+        Ok(Self { frame: all.map_err(TableError::frame(&path))?, path })
     }
 
     /// Reads the `curve.csv` of a training.
@@ -198,7 +210,7 @@ mod tests {
         assert!(error.contains("no column \"loss_nats\""), "{error}");
         let error = error_of(&format!("{HEADER}10,valid,,2.5,12\n20,valid,,abc,1\n"));
         assert!(error.contains("line 3") && error.contains("\"abc\" in column loss_nats"));
-        let error = Rows::of_fits(Path::new("/nowhere/some-study")).unwrap_err().to_string();
+        let error = Rows::of_fits(&["/nowhere/some-study".into()]).unwrap_err().to_string();
         assert!(error.contains("rank-study reproduce --only some-study"), "{error}");
     }
 }

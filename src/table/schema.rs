@@ -1,6 +1,6 @@
 //! The columns that a table needs of a file of rows, and what is in each of a file's columns.
 
-use polars::prelude::DataType;
+use polars::prelude::{DataFrame, DataType, Expr, IntoLazy, LazyFrame, NULL, col, lit};
 
 use crate::study::{
     CURVE_COLUMNS, ColumnKind, EVALUATION_COLUMNS, fit_columns, latency_columns, spectrum_columns,
@@ -77,6 +77,20 @@ impl Schema {
     pub(super) fn evaluations() -> Self {
         let needed = &["step", "split", "loss_nats", "perplexity"];
         Self { needed, columns: EVALUATION_COLUMNS.to_vec() }
+    }
+
+    /// The frame as lazy columns, all the declared ones in their order; those that the file lacks are null.
+    pub(super) fn completed(&self, frame: DataFrame) -> LazyFrame {
+        let there = |name: &str| frame.get_column_names().iter().any(|column| *column == name);
+        let columns: Vec<Expr> = self
+            .columns
+            .iter()
+            .map(|(name, _)| match there(name) {
+                true => col(*name),
+                false => lit(NULL).cast(self.dtype(name)).alias(*name),
+            })
+            .collect();
+        frame.lazy().select(columns)
     }
 
     /// The type of the column `name`; a column that nobody declared is text.

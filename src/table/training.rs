@@ -76,12 +76,12 @@ pub struct Trainings {
 }
 
 impl Trainings {
-    /// Gathers the rows of the study in the folder `study`, each with the logs of its cell's folder.
+    /// Gathers rows, each with the logs in its cell's folder: `data/STUDY/CELL` where `data` is given.
     ///
     /// # Errors
     /// [`TableError::NoRows`] where no training has finished; any fault of a log, with its file.
-    pub fn of(study: &Path, rows: &Rows) -> Result<Self, TableError> {
-        Self::gathered(rows, |cell| RunLog::of(&study.join(cell)))
+    pub fn of(data: &Path, rows: &Rows) -> Result<Self, TableError> {
+        Self::gathered(rows, |cell| RunLog::of(&data.join(cell)))
     }
 
     /// Gathers the rows alone.
@@ -214,7 +214,7 @@ fn outcomes(seeds: &[TrainingRun]) -> String {
     }
 }
 
-/// The trainings without an error, each with the folder of its cell and its logs still empty.
+/// The trainings without an error, each with its study's and cell's folder and its logs still empty.
 fn gather(rows: &DataFrame) -> PolarsResult<Vec<(PathBuf, TrainingRun)>> {
     let frame = rows
         .clone()
@@ -259,7 +259,8 @@ fn gather(rows: &DataFrame) -> PolarsResult<Vec<(PathBuf, TrainingRun)>> {
         corpus_entropy_nats: entropies[at],
         log: RunLog::default(),
     };
-    Ok((0..frame.height())
-        .map(|at| (cell[at].clone().unwrap_or_default().into(), one(at)))
-        .collect())
+    let studies = word("study")?;
+    let folder =
+        |at: usize| -> PathBuf { [&studies[at], &cell[at]].into_iter().flatten().collect() };
+    Ok((0..frame.height()).map(|at| (folder(at), one(at))).collect())
 }

@@ -1,13 +1,54 @@
-//! A table as CSV for programs, as Markdown for people.
+//! A table as CSV and Parquet for programs, as Markdown for people.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
+use polars::prelude::{DataFrame, IntoColumn, NamedFrom, ParquetWriter, Series};
+
+use super::TableError;
 use super::grid::{Align, Cell, Table};
 
 impl Table {
     /// The table as CSV: every number in full, a missing value empty, and a column of spreads over
     /// seeds as three columns `NAME`, `NAME_min`, `NAME_max`.
     pub fn to_csv(&self) -> String {
+        let (header, rows) = self.flat();
+        let mut text = line(&header);
+        for row in rows {
+            text.push_str(&line(&row));
+        }
+        text
+    }
+
+    /// The same columns as Parquet: numbers as float64, words as text, a missing value null.
+    ///
+    /// # Errors
+    /// [`TableError::Frame`] where the library cannot write them.
+    pub fn to_parquet(&self) -> Result<Vec<u8>, TableError> {
+        let (header, rows) = self.flat();
+        let is_words = |name: &str| {
+            self.columns.iter().any(|column| column.name == name && column.align == Align::Left)
+        };
+        let columns = header.iter().enumerate().map(|(at, name)| {
+            let fields =
+                rows.iter().map(|row| row[at].as_str()).map(|f| (!f.is_empty()).then_some(f));
+            let series = if is_words(name) {
+                Series::new(name.as_str().into(), fields.collect::<Vec<_>>())
+            } else {
+                let number = |field: Option<&str>| field.and_then(|f| f.parse::<f64>().ok());
+                Series::new(name.as_str().into(), fields.map(number).collect::<Vec<_>>())
+            };
+            series.into_column()
+        });
+        let fault = TableError::frame(Path::new(&self.name));
+        let mut frame = DataFrame::new(rows.len(), columns.collect()).map_err(&fault)?;
+        let mut bytes = Vec::new();
+        ParquetWriter::new(&mut bytes).finish(&mut frame).map_err(&fault)?;
+        Ok(bytes)
+    }
+
+    /// The header and the fields of every row, spreads as three columns.
+    fn flat(&self) -> (Vec<String>, Vec<Vec<String>>) {
         let wide: Vec<bool> = (0..self.columns.len())
             .map(|at| self.rows().iter().any(|row| matches!(row[at], Cell::Over { .. })))
             .collect();
@@ -18,13 +59,10 @@ impl Table {
                 header.extend([format!("{}_min", column.name), format!("{}_max", column.name)]);
             }
         }
-        let mut text = line(&header);
-        for row in self.rows() {
-            let fields: Vec<String> =
-                row.iter().zip(&wide).flat_map(|(cell, &wide)| fields(cell, wide)).collect();
-            text.push_str(&line(&fields));
-        }
-        text
+        let flat_row = |row: &Vec<Cell>| {
+            row.iter().zip(&wide).flat_map(|(cell, &wide)| fields(cell, wide)).collect()
+        };
+        (header, self.rows().iter().map(flat_row).collect())
     }
 
     /// The table as Markdown: a heading, the cells with their honest digits, the notes.
@@ -86,6 +124,10 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::grid::Column;
+    use std::io::Cursor;
+
+    use polars::prelude::{ParquetReader, SerReader};
+
     use super::super::spread::Spread;
     use super::*;
 
@@ -121,6 +163,16 @@ mod tests {
         assert_eq!(&rows[0][0], "a, \"b\" | c");
         assert_eq!(&rows[0][2], "0.123456");
         assert_eq!(rows[1], vec!["d", "", "", "", ""]);
+    }
+
+    #[test]
+    fn parquet_has_the_columns_of_the_csv() {
+        let bytes = table().to_parquet().unwrap();
+        let frame = ParquetReader::new(Cursor::new(bytes)).finish().unwrap();
+        assert_eq!(frame.shape(), (2, 5));
+        assert_eq!(frame.column("kl_nats_min").unwrap().f64().unwrap().get(0), Some(0.123_456));
+        assert_eq!(frame.column("seeds").unwrap().null_count(), 1);
+        assert_eq!(frame.column("family").unwrap().str().unwrap().get(1), Some("d"));
     }
 
     #[test]

@@ -144,6 +144,8 @@ impl StudyDefinition {
         };
         check_keys(&quick, PRESET_KEYS, "quick").map_err(wrong)?;
         if preset == Preset::Quick {
+            // Bounds are on rows that a smaller grid may not have.
+            table.remove("expected");
             preset::lay_over(&mut table, quick);
         }
         for (key, valid) in [("grid", fit::GRID_KEYS), ("search", fit::SEARCH_KEYS)] {

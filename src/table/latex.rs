@@ -1,0 +1,130 @@
+//! A table as LaTeX, for a paper that loads `booktabs`.
+
+use std::fmt::Write as _;
+
+use super::grid::{Align, Table};
+
+impl Table {
+    /// The table as a LaTeX `tabular` with rules of `booktabs`, its title and notes as comments.
+    pub fn to_latex(&self) -> String {
+        let mut text = format!("% {}\n% Needs \\usepackage{{booktabs}}.\n", self.title);
+        for note in &self.notes {
+            let _ = writeln!(text, "% {}", note.replace('\n', " "));
+        }
+        let align = |align| match align {
+            Align::Left => 'l',
+            Align::Right => 'r',
+        };
+        let columns: String = self.columns.iter().map(|column| align(column.align)).collect();
+        let _ = writeln!(text, "\\begin{{tabular}}{{{columns}}}\n\\toprule");
+        let headings = self.columns.iter().map(|column| escape(&column.heading_with_unit()));
+        text.push_str(&line(headings));
+        text.push_str("\\midrule\n");
+        for row in self.rows() {
+            text.push_str(&line(row.iter().map(|cell| escape(&cell.shown()))));
+        }
+        text.push_str("\\bottomrule\n\\end{tabular}\n");
+        text
+    }
+}
+
+fn line(cells: impl Iterator<Item = String>) -> String {
+    let cells: Vec<String> = cells.collect();
+    format!("{} \\\\\n", cells.join(" & "))
+}
+
+/// The text with what LaTeX would take for commands made plain, symbols in mathematics, and `1.2e-7` as a
+/// power of ten.
+fn escape(text: &str) -> String {
+    let mut written = String::new();
+    for word in text.split_inclusive(' ') {
+        let (word, space) = word.strip_suffix(' ').map_or((word, ""), |word| (word, " "));
+        match power_of_ten(word) {
+            Some(power) => written.push_str(&power),
+            None => word.chars().for_each(|c| push(&mut written, c)),
+        }
+        written.push_str(space);
+    }
+    written
+}
+
+/// `1.2e-7`, perhaps within brackets or before a comma.
+fn power_of_ten(word: &str) -> Option<String> {
+    let bare = word.trim_start_matches('[').trim_end_matches([',', ']']);
+    let (mantissa, exponent) = bare.split_once('e')?;
+    let (_, power) = (mantissa.parse::<f64>().ok()?, exponent.parse::<i32>().ok()?);
+    let (before, after) = word.split_once(bare)?;
+    Some(format!("{before}${mantissa}\\times10^{{{power}}}${after}"))
+}
+
+fn push(text: &mut String, c: char) {
+    let symbol = match c {
+        '\\' => "\\textbackslash{}",
+        '^' => "\\textasciicircum{}",
+        '~' => "\\textasciitilde{}",
+        'ε' => "$\\varepsilon$",
+        'α' => "$\\alpha$",
+        'γ' => "$\\gamma$",
+        'δ' => "$\\delta$",
+        'λ' => "$\\lambda$",
+        'σ' => "$\\sigma$",
+        'τ' => "$\\tau$",
+        '⁰' => "$^0$",
+        '₁' => "$_1$",
+        '≫' => "$\\gg$",
+        '≥' => "$\\ge$",
+        '≤' => "$\\le$",
+        '≈' => "$\\approx$",
+        '·' => "$\\cdot$",
+        '×' => "$\\times$",
+        '−' => "$-$",
+        '|' => "$|$",
+        '‖' => "$\\|$",
+        '–' => "--",
+        '&' | '%' | '$' | '#' | '_' | '{' | '}' => {
+            text.push('\\');
+            text.push(c);
+            return;
+        }
+        plain => {
+            text.push(plain);
+            return;
+        }
+    };
+    text.push_str(symbol);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::grid::{Cell, Column};
+    use super::super::spread::Spread;
+    use super::*;
+
+    #[test]
+    fn a_paper_can_take_it() {
+        let mut table = Table::new(
+            "example",
+            "An example",
+            vec![
+                Column::words("family", "family"),
+                Column::numbers("needed", "L*(ε)", Some("nats")),
+            ],
+        );
+        table.push(vec![Cell::text("50% & a_b"), Cell::over(Spread::of([1.0, 2.0, 3.0]))]);
+        table.push(vec![Cell::text("τ"), Cell::over(Spread::of([1.0e-7, 2.0e-7, 3.0e-7]))]);
+        table.push(vec![Cell::text("none"), Cell::Missing]);
+        insta::assert_snapshot!(table.to_latex(), @r"
+        % An example
+        % Needs \usepackage{booktabs}.
+        \begin{tabular}{lr}
+        \toprule
+        family & L*($\varepsilon$) (nats) \\
+        \midrule
+        50\% \& a\_b & 2.00 [1.00, 3.00] \\
+        $\tau$ & $2.00\times10^{-7}$ [$1.00\times10^{-7}$, $3.00\times10^{-7}$] \\
+        none & -- \\
+        \bottomrule
+        \end{tabular}
+        ");
+    }
+}
