@@ -21,7 +21,7 @@ fn keep(figure: &Figure) {
 fn growth() -> Growth {
     let folder = tempfile::tempdir().unwrap();
     plausible::logit_growth(folder.path());
-    Growth::of(&Rows::of_fits(folder.path()).unwrap()).unwrap()
+    Growth::of(&Rows::of_fits(&[folder.path().to_owned()]).unwrap()).unwrap()
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn logits_needed_stand_over_their_floor() {
 fn layouts_are_labelled_at_their_ends() {
     let folder = tempfile::tempdir().unwrap();
     plausible::layouts(folder.path());
-    let study = Layouts::of(&Rows::of_fits(folder.path()).unwrap()).unwrap();
+    let study = Layouts::of(&Rows::of_fits(&[folder.path().to_owned()]).unwrap()).unwrap();
     let figure = rank_study::layouts(&study);
     let labels: Vec<&str> =
         figure.panels[0].series.iter().filter_map(|series| series.label.as_deref()).collect();
@@ -68,8 +68,8 @@ fn layouts_are_labelled_at_their_ends() {
 fn training_shows_loss_and_logits_of_each_run() {
     let folder = tempfile::tempdir().unwrap();
     plausible::lm_quick(folder.path());
-    let rows = Rows::of_trainings(folder.path()).unwrap();
-    let study = Trainings::of(folder.path(), &rows).unwrap();
+    let rows = Rows::of_trainings(&[folder.path().to_owned()]).unwrap();
+    let study = Trainings::of(folder.path().parent().unwrap(), &rows).unwrap();
     let kinds = rank_study::head_kinds(&study).unwrap();
     let names: Vec<&str> = kinds.panels[0].series.iter().map(|s| s.name.as_str()).collect();
     assert_eq!(names, ["ls, global heads", "ls, local heads", "mhsa, global heads"]);

@@ -20,7 +20,7 @@ fn section(kind: AnalysisKind, write: fn(&Path)) -> Section {
         study: name,
         ..Section::default()
     };
-    section.with_analysis(analyse(folder.path(), kind).unwrap()).unwrap()
+    section.with_analysis(analyse(&[folder.path().to_owned()], kind).unwrap()).unwrap()
 }
 
 fn sections() -> Vec<Section> {
@@ -105,7 +105,7 @@ fn a_report_of_nothing_is_still_a_page() {
 fn figures_and_tables_are_saved_whole() {
     let (study, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     plausible::layouts(study.path());
-    let analysis = analyse(study.path(), AnalysisKind::Layouts).unwrap();
+    let analysis = analyse(&[study.path().to_owned()], AnalysisKind::Layouts).unwrap();
     assert_eq!(analysis.verdicts[0].word, Word::Qualified);
     let figures = analysis.save_figures(out.path()).unwrap();
     assert_eq!(figures.len(), 2);

@@ -9,8 +9,8 @@ use binary::Folder;
 const GROWTH: &str = r#"
 study = "growth"
 kind = "fit"
-analysis = "logit-growth"
-presets = ["quick"]
+view = "logit-growth"
+presets = ["quick", "paper"]
 title = "Growth in miniature"
 question = "Do the <logits> grow?"
 [grid]
@@ -35,8 +35,8 @@ m = 3
 const SPLIT: &str = r#"
 study = "split"
 kind = "fit"
-analysis = "layouts"
-presets = ["quick"]
+view = "layouts"
+presets = ["quick", "paper"]
 title = "Layouts in miniature"
 [grid]
 n = [24]
@@ -103,7 +103,8 @@ fn files(folder: &Folder, place: &str, ending: &str) -> Vec<String> {
 #[test]
 fn tables_are_printed_and_written() {
     let folder = measured();
-    for (study, tables) in [("growth", &["cells", "slopes"][..]), ("split", &["layouts"])] {
+    for (study, tables) in [("growth", &["cells", "models", "slopes"][..]), ("split", &["layouts"])]
+    {
         let printed = folder.done(&["table", study]);
         let place = format!("data/{study}/tables");
         assert_eq!(files(&folder, &place, ".csv").len(), tables.len(), "{:?}", folder.tree());
@@ -157,7 +158,15 @@ fn a_report_holds_the_studies_asked_for() {
     assert!(page.contains("rank-study sweep analysis/growth.toml"), "the command is missing");
     assert!(page.trim_end().ends_with("</html>"), "the page is cut off");
     let (header, verdicts) = folder.csv("data/verdicts.csv");
-    assert_eq!(header, ["study", "claim", "verdict", "measured"]);
+    assert_eq!(header, ["claim", "place", "verdict", "measured", "study", "seeds"]);
+    assert_eq!(verdicts.len(), 12, "one for each claim");
+    let unmeasured = verdicts.iter().filter(|row| row["study"].is_empty());
+    for verdict in unmeasured {
+        assert_eq!(
+            (verdict["verdict"].as_str(), verdict["seeds"].as_str()),
+            ("not yet measured", "0")
+        );
+    }
     for study in ["growth", "split"] {
         assert!(verdicts.iter().any(|row| row["study"] == study), "{study}: {verdicts:?}");
     }
@@ -171,7 +180,7 @@ fn a_report_holds_the_studies_asked_for() {
 fn everything_is_reproduced_once() {
     let folder = with_definitions();
     let listed = |done: [u64; 2]| {
-        let text = folder.done(&["list", "--json"]);
+        let text = folder.done(&["list", "--preset", "quick", "--json"]);
         let list: serde_json::Value = serde_json::from_str(&text).unwrap();
         let studies = list.as_array().unwrap();
         assert_eq!(studies.len(), 2, "{text}");
@@ -180,32 +189,41 @@ fn everything_is_reproduced_once() {
         {
             assert_eq!(study["study"], name, "{text}");
             assert_eq!((&study["cells"], &study["done"]), (&cells.into(), &done.into()), "{text}");
-            assert_eq!(study["presets"], serde_json::json!(["quick"]), "{text}");
+            assert_eq!(study["presets"], serde_json::json!(["quick", "paper"]), "{text}");
         }
     };
     listed([0, 0]);
     let printed = folder.done(&REPRODUCE);
     assert!(printed.contains("What was found"), "{printed}");
-    let (_, verdicts) = folder.csv("data/verdicts.csv");
-    for verdict in &verdicts {
+    let (_, verdicts) = folder.csv("data/quick/verdicts.csv");
+    for verdict in verdicts.iter().filter(|verdict| !verdict["study"].is_empty()) {
         assert!(printed.contains(&verdict["claim"]), "{verdict:?} is not in {printed}");
         assert!(printed.contains(&verdict["verdict"]), "{verdict:?} is not in {printed}");
     }
     for study in ["growth", "split"] {
         for (place, ending) in [
-            (format!("data/{study}/tables"), ".csv"),
-            (format!("data/{study}/tables"), ".md"),
-            (format!("figures/{study}"), ".svg"),
-            (format!("figures/{study}"), ".png"),
+            (format!("data/quick/{study}/tables"), ".csv"),
+            (format!("data/quick/{study}/tables"), ".parquet"),
+            (format!("data/quick/{study}/tables"), ".md"),
+            (format!("data/quick/{study}/tables"), ".tex"),
+            (format!("figures/quick/{study}"), ".svg"),
+            (format!("figures/quick/{study}"), ".png"),
         ] {
             assert!(!files(&folder, &place, ending).is_empty(), "no {ending} in {place}");
         }
     }
-    assert!(folder.read("figures/report.html").contains("preset quick"));
+    assert!(folder.read("figures/quick/report.html").contains("preset quick"));
     listed([16, 4]);
-    assert!(folder.done(&["list"]).contains("16 of   16 cells done"));
+    assert!(folder.done(&["list", "--preset", "quick"]).contains("16 of   16 cells done"));
+    assert!(folder.done(&["list"]).contains("0 of   16 cells done"), "the other size is apart");
+    let held = folder.done(&["verify", "--preset", "quick"]);
+    assert!(held.contains("growth: 16 rows") && held.contains("what the rows say"), "{held}");
 
-    let rows = ["data/growth/rows.csv", "data/split/rows.csv"].map(|name| folder.read(name));
+    let files = |folder: &Folder| -> Vec<(String, Vec<u8>)> {
+        let bytes = |name: String| (name.clone(), std::fs::read(folder.path(&name)).unwrap());
+        folder.tree().into_iter().filter(|name| folder.path(name).is_file()).map(bytes).collect()
+    };
+    let before = files(&folder);
     let again = folder.run(&REPRODUCE);
     assert_eq!(again.code, Some(0), "{}", again.stderr);
     for line in
@@ -213,16 +231,17 @@ fn everything_is_reproduced_once() {
     {
         assert!(again.stderr.contains(line), "{line:?} is not in {}", again.stderr);
     }
-    let now = ["data/growth/rows.csv", "data/split/rows.csv"].map(|name| folder.read(name));
-    assert_eq!(now, rows);
+    for ((name, then), (_, now)) in before.iter().zip(&files(&folder)) {
+        assert_eq!(then, now, "{name} changed");
+    }
 }
 
 #[test]
 fn only_the_studies_named_are_reproduced() {
     let folder = with_definitions();
     folder.done(&["reproduce", "--only", "split", "--quiet"]);
-    assert!(folder.path("data/split/rows.csv").is_file());
-    assert!(!folder.path("data/growth").exists(), "{:?}", folder.tree());
+    assert!(folder.path("data/quick/split/rows.csv").is_file());
+    assert!(!folder.path("data/quick/growth").exists(), "{:?}", folder.tree());
 }
 
 #[test]
@@ -230,9 +249,9 @@ fn unknown_names_are_one_line_that_says_what_there_is() {
     let folder = with_definitions();
     for command in ["table", "figure", "report"] {
         let error = folder.refused(&[command, "growht"]);
-        assert!(error.contains("\"growht\"") && error.contains("rank-study sweep"), "{error}");
+        assert!(error.contains("\"growht\"") && error.contains("rank-study reproduce"), "{error}");
     }
-    assert!(folder.refused(&["report"]).contains("rank-study reproduce --preset quick"));
+    assert!(folder.refused(&["report"]).contains("rank-study reproduce --preset paper"));
     folder.done(&["sweep", "analysis/split.toml", "--quiet"]);
     for command in ["table", "figure", "report"] {
         let error = folder.refused(&[command, "growht"]);
@@ -240,8 +259,9 @@ fn unknown_names_are_one_line_that_says_what_there_is() {
     }
     let error = folder.refused(&["reproduce", "--only", "growht"]);
     assert!(error.contains("--only growht") && error.contains("growth, split"), "{error}");
-    let error = folder.refused(&["reproduce", "--preset", "quikc"]);
-    assert!(error.contains("--preset quikc") && error.contains("there are quick"), "{error}");
+    let wrong = folder.run(&["reproduce", "--preset", "quikc"]);
+    assert_eq!(wrong.code, Some(2), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("did you mean \"quick\"?"), "{}", wrong.stderr);
     assert!(folder.refused(&["reproduce", "--threads", "0"]).contains("--threads is 0"));
     let empty = Folder::new();
     for command in ["list", "reproduce"] {
@@ -268,9 +288,27 @@ fn rows_cut_in_a_line_name_the_file_the_line_and_what_to_do() {
         for command in ["table", "figure", "report"] {
             let error = folder.refused(&[command, "growth"]);
             assert!(error.contains("data/growth/rows.csv, line 17: "), "{error}");
-            assert!(error.contains("rank-study sweep analysis/growth.toml"), "{error}");
+            assert!(error.contains("rank-study reproduce --only growth"), "{error}");
         }
     }
     folder.done(&["sweep", "analysis/growth.toml", "--quiet"]);
     folder.done(&["table", "growth"]);
+}
+
+#[test]
+fn the_rows_of_several_studies_are_tabulated_together() {
+    let folder = measured();
+    folder.write(
+        "analysis/more.toml",
+        GROWTH.replace("\"growth\"", "\"more\"").replace("[0, 1]", "[2]"),
+    );
+    folder.done(&["sweep", "analysis/more.toml", "--quiet"]);
+    folder.done(&["table", "growth", "more", "--out", "both", "--quiet"]);
+    let (_, cells) = folder.csv("both/cells.csv");
+    let seeds = |cell: &binary::Record| {
+        binary::number(cell, "reached") + binary::number(cell, "not_reached")
+    };
+    assert!(cells.iter().all(|cell| seeds(cell) == 3.0), "{cells:?}");
+    let error = folder.refused(&["table", "growth", "more"]);
+    assert!(error.contains("--out DIR"), "{error}");
 }

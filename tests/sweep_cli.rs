@@ -13,7 +13,7 @@ use binary::{Ended, Folder, Record};
 const GRID: &str = r#"
 study = "tiny"
 kind = "fit"
-analysis = "logit-growth"
+view = "logit-growth"
 [grid]
 n = [16, 24]
 rank = [2, 4]

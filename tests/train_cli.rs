@@ -27,7 +27,7 @@ corpus = { tokens = 4000 }
 const STUDY: &str = r#"
 study = "lm"
 kind = "train"
-analysis = "training"
+view = "training"
 [train]
 layers = 1
 d_model = 8

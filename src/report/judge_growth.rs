@@ -275,7 +275,8 @@ mod tests {
         assert_eq!(word(Some(1.1), Some(4.0), 3), Word::Qualified, "one hard");
         assert_eq!(word(Some(2.0), None, 3), Word::Refuted);
         let cells = vec![cell("landmark", 8, Some(1.0), 3)];
-        let alone = sparse_global(&Growth { cells, slopes: Vec::new(), failed: 0 });
+        let models = Vec::new();
+        let alone = sparse_global(&Growth { cells, slopes: Vec::new(), models, failed: 0 });
         assert_eq!(alone.word, Word::NotYetMeasured);
     }
 }

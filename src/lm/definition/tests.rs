@@ -73,7 +73,7 @@ fn a_wrong_value_is_refused_in_one_line_that_names_its_key() {
 fn the_definitions_that_come_with_the_project_read() {
     let nanogpt = include_str!("../../../analysis/nanogpt-small.toml");
     assert_eq!(TrainDefinition::from_toml(nanogpt).unwrap().d_model, 128);
-    let study: Table = include_str!("../../../analysis/lm-quick.toml").parse().unwrap();
+    let study: Table = include_str!("../../../analysis/lm-arms.toml").parse().unwrap();
     let shared = study["train"].as_table().unwrap();
     assert_eq!(TrainDefinition::from_table(shared).unwrap().context, 512);
 }

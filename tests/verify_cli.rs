@@ -1,0 +1,139 @@
+//! `rank-study verify` through the binary: rows as they were measured hold, altered ones do not.
+
+mod binary;
+
+use binary::{Ended, Folder};
+
+const STUDY: &str = r#"
+study = "tiny"
+kind = "fit"
+view = "logit-growth"
+[grid]
+n = [16]
+rank = [2, 4]
+seed = [0, 1]
+tolerance = [0.3]
+[search]
+starts = 2
+polished = 1
+rough_iterations = 60
+iterations = 120
+relative_decrease = 1e-3
+[[target]]
+family = "dirichlet-band"
+window = 4
+[[expected]]
+what = "rank 4 costs next to nothing"
+rows = { rank = 4 }
+column = "inflation"
+least = 0.99
+most = 1.5
+[[expected]]
+what = "rank 2 costs more than rank 4"
+rows = { rank = 2 }
+over = { rank = 4 }
+column = "max_abs_logit"
+of = "median"
+least = 1.0
+"#;
+
+fn measured(text: &str) -> Folder {
+    let folder = Folder::new();
+    folder.write("analysis/tiny.toml", text);
+    folder.done(&["sweep", "analysis/tiny.toml", "--quiet"]);
+    folder
+}
+
+/// Verifies, and gives what was said where a check did not hold.
+fn broken(folder: &Folder) -> String {
+    let Ended { code, stdout, stderr } = folder.run(&["verify", "tiny"]);
+    assert_eq!(code, Some(3), "{stdout}{stderr}");
+    assert!(stderr.starts_with("error: ") && stderr.contains("did not hold"), "{stderr}");
+    stdout
+}
+
+#[test]
+fn rows_as_they_were_measured_hold() {
+    let folder = measured(STUDY);
+    let said = folder.done(&["verify", "tiny"]);
+    assert!(said.starts_with("tiny: 4 rows, "), "{said}");
+    assert_eq!(folder.done(&["verify", "tiny", "--quiet"]), "");
+    let Ended { code, stderr, .. } = folder.run(&["verify"]);
+    assert_eq!(code, Some(1), "verdicts that are not there are no breach");
+    assert!(
+        stderr.contains("data/verdicts.csv") && stderr.contains("rank-study report"),
+        "{stderr}"
+    );
+    folder.done(&["report", "--quiet"]);
+    assert!(folder.done(&["verify"]).contains("data/verdicts.csv: what the rows say"));
+    let verdicts = folder.read("data/verdicts.csv");
+    folder.write("data/verdicts.csv", verdicts.replace("not yet measured", "confirmed"));
+    let Ended { code, stdout, .. } = folder.run(&["verify"]);
+    assert_eq!(code, Some(3));
+    assert!(stdout.contains("data/verdicts.csv: not what the rows say"), "{stdout}");
+}
+
+#[test]
+fn any_altered_row_is_told() {
+    let folder = measured(STUDY);
+    let (header, rows) = folder.csv("data/tiny/rows.csv");
+    let whole = folder.read("data/tiny/rows.csv");
+    for column in &header {
+        let value = &rows[0][column];
+        if value.is_empty() {
+            continue;
+        }
+        let altered = match value.parse::<f64>() {
+            Ok(number) => (number + 1.0).to_string(),
+            Err(_) => format!("{value}x"),
+        };
+        let line: Vec<String> = header
+            .iter()
+            .map(|name| if name == column { altered.clone() } else { rows[0][name].clone() })
+            .map(|field| if field.contains(',') { format!("\"{field}\"") } else { field })
+            .collect();
+        let mut lines: Vec<&str> = whole.lines().collect();
+        let line = line.join(",");
+        lines[1] = &line;
+        folder.write("data/tiny/rows.csv", lines.join("\n") + "\n");
+        assert!(broken(&folder).contains("not the file that was measured"), "{column}");
+    }
+    folder.write("data/tiny/rows.csv", whole);
+    folder.done(&["verify", "tiny"]);
+}
+
+#[test]
+fn a_row_altered_with_its_hash_breaks_a_law_or_a_bound() {
+    let folder = measured(STUDY);
+    let (_, rows) = folder.csv("data/tiny/rows.csv");
+    let last = rows.last().unwrap();
+    let whole = folder.read("data/tiny/rows.csv");
+    let manifest = folder.read("data/tiny/manifest.toml");
+    let hash = |text: &str| {
+        use sha2::Digest as _;
+        let digest = sha2::Sha256::digest(text.as_bytes());
+        digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+    };
+    assert!(manifest.contains(&hash(&whole)), "the manifest tells the rows' hash");
+    let altered = whole.replace(last["max_abs_logit"].as_str(), "1000.5");
+    folder.write("data/tiny/rows.csv", &altered);
+    folder.write("data/tiny/manifest.toml", manifest.replace(&hash(&whole), &hash(&altered)));
+    let said = broken(&folder);
+    for part in ["exceeds the norms' product", "inflation is not the ratio", "rows.parquet"] {
+        assert!(said.contains(part), "{part:?} is not in {said}");
+    }
+}
+
+#[test]
+fn a_bound_that_does_not_hold_and_a_cell_that_is_missing_are_named() {
+    let folder = measured(STUDY);
+    folder.write("analysis/tiny.toml", STUDY.replace("most = 1.5", "most = 0.995"));
+    let said = broken(&folder);
+    assert!(said.contains("\"rank 4 costs next to nothing\": inflation is"), "{said}");
+    folder.write("analysis/tiny.toml", STUDY.replace("seed = [0, 1]", "seed = [0, 1, 2]"));
+    let said = broken(&folder);
+    assert!(said.contains("dirichlet-band/n16-d4-s2: no rows measured"), "{said}");
+    folder.write("analysis/tiny.toml", STUDY.replace("of = \"median\"", "of = \"meidan\""));
+    let error = folder.refused(&["verify", "tiny"]);
+    assert!(error.contains("did you mean \"median\"?"), "{error}");
+}
