@@ -1,15 +1,19 @@
-# Two commands: `make reproduce` measures everything of the quick preset and writes the report;
-# `make test` runs every test. Both install what the system lacks first.
+# `make reproduce` measures everything of the quick preset and writes the report, `make verify` holds the
+# committed rows to their definitions, `make test` runs every test. They install what the system lacks first.
 
 CARGO ?= cargo
 PRESET ?= quick
 
 PEERS := benches/peers/.venv
 
-.PHONY: reproduce test check check-cuda setup bench-peers bench-peers-fit bench-peers-step
+.PHONY: reproduce verify test check check-cuda setup bench-peers bench-peers-fit bench-peers-step
 
 reproduce: setup
 	$(CARGO) run --release --locked --quiet -- reproduce --preset $(PRESET)
+
+# Holds the committed rows to their definitions.
+verify: setup
+	$(CARGO) run --release --locked --quiet -- verify
 
 test: setup
 	$(CARGO) test --release --locked

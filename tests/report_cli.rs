@@ -71,8 +71,7 @@ cpu = "some processor"
 blas = "each side's own"
 dtype = "float32 and float64"
 rounds = 5
-[versions]
-numpy = "2.4.6"
+versions = ["numpy 2.4.6"]
 "#;
 
 const REPRODUCE: [&str; 3] = ["reproduce", "--preset", "quick"];

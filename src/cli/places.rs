@@ -35,13 +35,23 @@ pub fn measured_studies(preset: Preset) -> Result<Vec<String>> {
     for folder in folders {
         let folder = folder.with_context(|| format!("cannot list {}", data.display()))?.path();
         let manifest = folder.join("manifest.toml");
-        let whole = manifest.is_file() && folder.join("rows.csv").is_file();
-        if whole && !Manifest::read(&manifest)?.text("study").is_empty() {
+        if folder.join("rows.csv").is_file() && is_of_study(&manifest)? {
             names.extend(folder.file_name().map(|name| name.to_string_lossy().into_owned()));
         }
     }
     names.sort();
     Ok(names)
+}
+
+/// Whether there is a manifest, and it names a study. Those of other measurements have keys of their own.
+fn is_of_study(manifest: &Path) -> Result<bool> {
+    if !manifest.is_file() {
+        return Ok(false);
+    }
+    let text = std::fs::read_to_string(manifest)
+        .with_context(|| format!("cannot read {}", manifest.display()))?;
+    let table: toml::Table = text.parse().with_context(|| manifest.display().to_string())?;
+    Ok(table.contains_key("study"))
 }
 
 /// The folder and manifest of a study that has rows.

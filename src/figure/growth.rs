@@ -12,7 +12,13 @@ pub fn inflation(growth: &Growth) -> Figure {
     let seeds = growth.cells.iter().flat_map(|cell| &cell.seeds);
     let y =
         Axis::log("inflation, L*(ε) / L⁰(ε)", seeds.filter_map(|seed| seed.inflation).chain([1.0]));
-    let panels = families(growth).map(|cells| {
+    // What needs no logits at all, as the uniform prefix, has no price.
+    let priced = |cells: &&[GrowthCell]| {
+        cells.iter().any(|cell| cell.inflation().is_some() || cell.unreached() > 0)
+    };
+    let free: Vec<String> =
+        families(growth).filter(|cells| !priced(cells)).map(|cells| title(growth, cells)).collect();
+    let panels = families(growth).filter(priced).map(|cells| {
         let mut series = Vec::new();
         for rank in ranks(cells) {
             let of_rank = || cells.iter().filter(move |cell| cell.rank == rank);
@@ -32,15 +38,18 @@ pub fn inflation(growth: &Growth) -> Figure {
     keys.push(Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds));
     keys.push(Key::grey("1: low rank costs nothing", Stroke::Dashed));
     keys.extend(unreached_key(growth));
+    let mut caption = format!(
+        "The price of low rank: the least max |logit| that reaches an error of {} nats at rank d, \
+         divided by the least with no rank limit, against n/d. Strokes are seeds, lines medians; fits that \
+         reached the error at no cap tried stand above the panels and have no value.",
+        tolerances(growth)
+    );
+    if !free.is_empty() {
+        caption.push_str(&format!(" Not drawn: {}, which needs no logits.", free.join(", ")));
+    }
     Figure {
         name: "inflation".to_owned(),
-        caption: format!(
-            "The price of low rank: the least max |logit| that reaches an error of {} nats at rank \
-             d, divided by the least with no rank limit, against n/d. Strokes are seeds, lines \
-             medians; fits that reached the error at no cap tried stand above the panels and have \
-             no value.",
-            tolerances(growth)
-        ),
+        caption,
         alt: alt(growth, "inflation", |cell| cell.inflation().map(|spread| spread.median)),
         keys,
         panels: panels.collect(),

@@ -25,7 +25,7 @@ pub fn phase(growth: &Growth) -> Figure {
             None => "none".to_owned(),
         },
     });
-    let mut panel = Panel::new("", x, y, Vec::new());
+    let mut panel = Panel::new("Median inflation", x, y, Vec::new());
     panel.tiles = tiles.collect();
     for (axis, values) in [
         (&mut panel.x, fields.iter().map(|f| f.n_over_d).collect::<Vec<_>>()),
@@ -46,7 +46,7 @@ pub fn phase(growth: &Growth) -> Figure {
             "The price of low rank for dense local attention, by how far the window and the sequence exceed the \
              rank: median inflation L*(ε)/L⁰(ε) at ε = {}, over all lengths, ranks and seeds (at least \
              {seeds}) of a field. 1 means that low rank costs nothing. Black: most fits found no logit up to 128 \
-             that reaches ε.",
+             that reaches ε. Fields hide what differs between ranks at the same ratios.",
             growth.cells.first().map_or(0.0, |cell| cell.tolerance)
         ),
         alt: alt(&fields),

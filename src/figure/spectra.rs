@@ -4,8 +4,8 @@ use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
 use crate::table::{Spectra, SpectrumCell};
 
-/// Smaller ratios are rounding.
-const LEAST: f64 = 1e-6;
+/// Smaller ratios are left out.
+const LEAST: f64 = 1e-4;
 
 /// σ/σ₁ against index/n at the longest sequence, attention solid and logits dashed; and effective rank
 /// against n: a panel a target each.

@@ -155,7 +155,8 @@ fn global_head(study: &Trainings) -> Verdict {
 fn scale(study: &Trainings) -> String {
     let Some(run) = study.runs.first() else { return String::new() };
     let part = |name: &str, value: Option<usize>| value.map(|value| format!(", {name} {value}"));
-    [part("n =", run.context), part("steps:", run.steps)].into_iter().flatten().collect()
+    let text = (!run.corpus.is_empty()).then(|| format!(", text: {}", run.corpus));
+    [part("n =", run.context), part("steps:", run.steps), text].into_iter().flatten().collect()
 }
 
 /// The dial: the loss of `local-only` and of `ls` above that of `mhsa` at the largest share of recall.

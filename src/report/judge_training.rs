@@ -181,6 +181,7 @@ fn scale(study: &Trainings, seeds: usize) -> String {
         [
             run.parameters.map(|count| format!("{} parameters", significant(count as f64, 3))),
             run.steps.map(|steps| format!("{steps} steps")),
+            (!run.corpus.is_empty()).then(|| format!("text: {}", run.corpus)),
         ]
     });
     let known: Vec<String> = parts.into_iter().flatten().flatten().collect();

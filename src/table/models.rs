@@ -98,6 +98,10 @@ fn fit(model: Model, cells: &[&GrowthCell]) -> Option<ModelFit> {
         offset.is_finite().then_some(Point { regressors, value })
     };
     let points: Vec<Point> = cells.iter().filter_map(point).collect();
+    // A target that needs no logits at all, as the uniform prefix, has no logarithm of them.
+    if points.iter().any(|point| matches!(point.value, Value::Known(log) if !log.is_finite())) {
+        return None;
+    }
     let line = Line::through(&points)?;
     let known = points.iter().filter(|p| matches!(p.value, Value::Known(_))).count();
     // The deviation is fitted too.

@@ -21,6 +21,8 @@ pub struct TrainingRun {
     pub arm: String,
     /// The seed.
     pub seed: usize,
+    /// What it read: a text's name, or `synthetic`.
+    pub corpus: String,
     /// The length of the context in tokens.
     pub context: Option<usize>,
     /// The peak learning rate.
@@ -224,6 +226,7 @@ fn gather(rows: &DataFrame) -> PolarsResult<Vec<(PathBuf, TrainingRun)>> {
         .collect()?;
     let word = |name| words(&frame, name);
     let (cell, run, arm, outcome) = (word("cell")?, word("run")?, word("arm")?, word("outcome")?);
+    let corpora = word("corpus").unwrap_or_else(|_| vec![None; frame.height()]);
     let count = |name| counts(&frame, name);
     let (seed, context) = (count("seed")?, count("context")?);
     let (parameters, steps) = (count("parameters")?, count("steps")?);
@@ -240,6 +243,7 @@ fn gather(rows: &DataFrame) -> PolarsResult<Vec<(PathBuf, TrainingRun)>> {
         run: run[at].clone().unwrap_or_default(),
         arm: arm[at].clone().unwrap_or_default(),
         seed: seed[at].unwrap_or(0),
+        corpus: corpora[at].clone().unwrap_or_default(),
         context: context[at],
         learning_rate: learning_rates[at],
         parameters: parameters[at],
