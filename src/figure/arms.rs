@@ -3,7 +3,7 @@
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
 use super::training::{alt, logit_panel};
-use crate::table::{Curve, Spread, TrainingRun, Trainings};
+use crate::table::{Curve, Spread, TrainingRun, Trainings, plural};
 
 /// Validation perplexity against tokens and against time, medians over seeds, and max |logit| against
 /// step: a line an arm.
@@ -84,7 +84,7 @@ pub fn ablation(study: &Trainings) -> Figure {
             .iter()
             .filter(|run| run.arm != "mhsa" && global_heads(run) == count)
             .collect();
-        let name = format!("{count} global heads");
+        let name = plural(count, "global head");
         let line =
             by_x(&here, |run| run.window.map(|window| window as f64), TrainingRun::perplexity);
         keys.push(Key::new(&name, ink, Shape::LineMarkers));

@@ -1,0 +1,218 @@
+//! Figures of studies whose tables are made up here: their fields, series and labels.
+
+use rank_study::{
+    Growth, GrowthCell, GrowthSeed, Latencies, LatencyCell, LayoutCell, LayoutSeed, Layouts,
+    RunLog, Shape, Spectra, SpectrumCell, Spread, TrainingRun, Trainings,
+};
+
+fn growth_cell(window: usize, n: usize, rank: usize, inflations: [Option<f64>; 3]) -> GrowthCell {
+    let seed = |(seed, inflation): (usize, Option<f64>)| GrowthSeed {
+        seed,
+        needed: inflation.map(|times| 2.0 * times),
+        floor: Some(2.0),
+        inflation,
+    };
+    GrowthCell {
+        family: "dirichlet-band".to_owned(),
+        label: format!("dirichlet-band, w = {window}"),
+        support: Some(window),
+        tolerance: 0.1,
+        n,
+        rank,
+        seeds: inflations.into_iter().enumerate().map(seed).collect(),
+        step_limited: 0,
+    }
+}
+
+fn growth(cells: Vec<GrowthCell>) -> Growth {
+    Growth { cells, slopes: Vec::new(), models: Vec::new(), failed: 0 }
+}
+
+#[test]
+fn the_heat_map_has_a_field_for_each_pair_of_ratios() {
+    let figure = rank_study::phase(&growth(vec![
+        growth_cell(8, 64, 8, [Some(1.0), Some(1.1), Some(1.2)]),
+        growth_cell(16, 128, 16, [Some(1.1), Some(1.3), Some(1.4)]),
+        growth_cell(32, 64, 8, [Some(12.0), Some(15.0), None]),
+        growth_cell(32, 64, 4, [None, None, Some(40.0)]),
+    ]));
+    let tiles = &figure.panels[0].tiles;
+    let texts: Vec<&str> = tiles.iter().map(|tile| tile.text.as_str()).collect();
+    assert_eq!(texts, ["1.1", "15", "none"], "w/d of 1, 4 and 8");
+    let inside = |(low, high): (f64, f64), value: f64| low < value && value < high;
+    assert!(inside(tiles[1].x, 8.0) && inside(tiles[1].y, 4.0), "{:?}", tiles[1]);
+    assert_ne!(tiles[0].colour, tiles[1].colour);
+    assert!(figure.alt.contains("w/d 8: n/d 16: none reached"), "{}", figure.alt);
+    assert!(figure.svg().unwrap().contains("none"));
+}
+
+#[test]
+fn a_target_that_needs_no_logits_is_named_and_not_drawn() {
+    let mut free = growth_cell(32, 64, 8, [None; 3]);
+    free.family = "prefix".to_owned();
+    free.label = "prefix".to_owned();
+    for seed in &mut free.seeds {
+        (seed.needed, seed.floor) = (Some(0.0), Some(0.0));
+    }
+    let cells = vec![growth_cell(8, 64, 8, [Some(1.0), Some(1.1), Some(1.2)]), free];
+    let figure = rank_study::inflation(&growth(cells));
+    assert_eq!(figure.panels.len(), 1);
+    assert!(
+        figure.caption.contains("Not drawn: prefix, which needs no logits."),
+        "{}",
+        figure.caption
+    );
+}
+
+fn layout_cell(target: &str, layout: &str, rank: usize, cap: f64, kl_nats: f64) -> LayoutCell {
+    LayoutCell {
+        target: target.to_owned(),
+        layout: layout.to_owned(),
+        n: 64,
+        rank,
+        cap,
+        seeds: (0..3).map(|seed| LayoutSeed { seed, kl_nats }).collect(),
+        floor: Spread::of([0.5 * kl_nats]),
+    }
+}
+
+#[test]
+fn frontiers_have_a_line_a_rank_over_the_floor_and_end_at_the_panels_edge() {
+    let cells = [("band", 4, 1.0, 0.5), ("band", 4, 8.0, 1e-9), ("band", 8, 1.0, 0.2)]
+        .map(|(target, rank, cap, kl)| layout_cell(target, "global", rank, cap, kl));
+    let figure = rank_study::frontiers(&Layouts { cells: cells.to_vec(), failed: 0 });
+    let panel = &figure.panels[0];
+    let lines: Vec<&str> = panel
+        .series
+        .iter()
+        .filter(|series| series.shape == Shape::Line)
+        .map(|series| series.name.as_str())
+        .collect();
+    assert_eq!(lines, ["floor", "rank 4", "rank 8"]);
+    let lowest = panel.y.range.0;
+    assert!(lowest > 1e-5, "errors as good as none do not press the rest into a corner: {lowest}");
+    for series in &panel.series {
+        assert!(series.points.iter().all(|&(_, kl)| kl >= lowest * 0.999), "{}", series.name);
+    }
+}
+
+#[test]
+fn windows_are_drawn_by_rank_and_told_in_words() {
+    let cells = [(8, 0.3), (16, 0.08), (32, 0.04)]
+        .map(|(window, kl)| layout_cell("band", &format!("local:{window}+global"), 4, 8.0, kl));
+    let figure = &rank_study::window_rule(&Layouts { cells: cells.to_vec(), failed: 0 })[0];
+    let line = figure.panels[0].series.iter().find(|s| s.shape == Shape::LineMarkers).unwrap();
+    assert_eq!(line.points, [(8.0, 0.3), (16.0, 0.08), (32.0, 0.04)]);
+    assert!(figure.alt.contains("error of 0.1: 16."), "{}", figure.alt);
+}
+
+#[test]
+fn spectra_show_attention_and_logits_of_each_target() {
+    let cell = |label: &str, matrix: &str, n: usize, rank: f64| SpectrumCell {
+        family: label.to_owned(),
+        label: label.to_owned(),
+        matrix: matrix.to_owned(),
+        n,
+        effective_rank: Spread::of([rank]),
+        numerical_rank: Spread::of([rank]),
+        spectrum: vec![(1.0, 1.0), (2.0, 0.5), (4.0, 1e-9)],
+        seeds: 3,
+    };
+    let cells = vec![
+        cell("band", "attention", 64, 30.0),
+        cell("band", "attention", 256, 120.0),
+        cell("band", "logits", 256, 90.0),
+        cell("landmark", "attention", 256, 6.0),
+    ];
+    let figures = rank_study::spectra(&Spectra { cells, failed: 0 });
+    let [values, ranks] = &figures[..] else { panic!("two figures") };
+    assert_eq!(values.panels.len(), 2);
+    assert_eq!(values.panels[0].series[0].points.len(), 2, "what is as good as 0 is left out");
+    let band = &ranks.panels[0].series[0];
+    assert_eq!(
+        (band.name.as_str(), &band.points[..]),
+        ("attention", &[(64.0, 30.0), (256.0, 120.0)][..])
+    );
+    assert!(ranks.alt.contains("landmark, attention: effective rank 6.0 at n = 256."));
+}
+
+#[test]
+fn latency_is_in_the_units_that_it_says() {
+    let cell = |arm: &str, n: usize, seconds: f64| LatencyCell {
+        run: arm.to_owned(),
+        arm: arm.to_owned(),
+        n,
+        prefill_s: Spread::of([seconds]),
+        decode_s: Spread::of([0.01 * seconds]),
+        cache_bytes: Spread::of([f64::from(1 << 21)]),
+        rounds: 3,
+    };
+    let study = Latencies {
+        cells: vec![cell("ls", 512, 0.5), cell("mhsa", 512, 1.0), cell("mhsa", 1024, 2.0)],
+    };
+    let figure = rank_study::latency(&study);
+    let mhsa = |panel: usize| figure.panels[panel].series[1].points.clone();
+    assert_eq!(mhsa(0), [(512.0, 1.0), (1024.0, 2.0)]);
+    assert_eq!((mhsa(1)[0].1, figure.panels[1].y.label.as_str()), (10.0, "milliseconds"));
+    assert_eq!((mhsa(2)[0].1, figure.panels[2].y.label.as_str()), (2.0, "MiB"));
+    let table = &study.tables()[0].to_markdown();
+    assert!(
+        table.contains("| ls | 512 | 0.500 | 0.00500 | 2097152 | 0.500 | 0.500 | 1.00 | 3 |"),
+        "{table}"
+    );
+}
+
+fn run(arm: &str, seed: usize, loss: f64) -> TrainingRun {
+    TrainingRun {
+        run: arm.to_owned(),
+        arm: arm.to_owned(),
+        seed,
+        window: Some(16),
+        global_heads: Some(1),
+        recall: Some(0.5),
+        corpus_entropy_nats: Some(1.0),
+        valid_loss_nats: Some(loss),
+        log: RunLog {
+            train_loss: vec![(50.0, loss), (100.0, loss)],
+            valid_loss: vec![(50.0, loss + 1.0), (100.0, loss)],
+            max_logit: vec![(50.0, 3.0), (100.0, 6.0)],
+            tokens_per_step: 1e4,
+            seconds_per_step: 0.2,
+            ..RunLog::default()
+        },
+        ..TrainingRun::default()
+    }
+}
+
+#[test]
+fn arms_are_drawn_by_tokens_and_by_time_with_medians_over_seeds() {
+    let runs = (0..3).flat_map(|seed| {
+        [run("ls", seed, 1.0 + 0.1 * seed as f64), run("mhsa", seed, 2.0 + 0.1 * seed as f64)]
+    });
+    let mut runs: Vec<TrainingRun> = runs.collect();
+    runs.sort_by(|a, b| a.arm.cmp(&b.arm));
+    let figures = rank_study::arms(&Trainings { runs, failed: 0 });
+    let [tokens, time] = &figures[0].panels[..] else { panic!("two panels") };
+    let end = |panel: &rank_study::Panel| *panel.series[0].points.last().unwrap();
+    assert_eq!(
+        end(tokens),
+        (1.0, 1.1f64.exp()),
+        "a hundred steps of 10,000 tokens; the middle seed"
+    );
+    assert_eq!(end(time).0, 20.0);
+    assert_eq!(figures[1].panels[0].series.len(), 6, "logits of every seed");
+}
+
+#[test]
+fn the_ablation_counts_no_global_heads_where_there_are_none_and_the_dial_takes_the_entropy_off() {
+    let mut runs = vec![run("local-only", 0, 1.4), run("ls", 0, 1.2), run("mhsa", 0, 1.3)];
+    runs[1].window = Some(64);
+    let study = Trainings { runs, failed: 0 };
+    let figure = rank_study::ablation(&study);
+    let names: Vec<&str> = figure.keys.iter().map(|key| key.label.as_str()).collect();
+    assert_eq!(names, ["0 global heads", "1 global head", "seed", "every head global"]);
+    assert_eq!(figure.panels[0].guide, Some(1.3f64.exp()));
+    let dial = rank_study::dial(&study);
+    let ls = dial.panels[0].series.iter().find(|s| s.label.as_deref() == Some("ls")).unwrap();
+    assert!((ls.points[0].1 - 0.2).abs() < 1e-12 && ls.points[0].0 == 0.5, "{:?}", ls.points);
+}
