@@ -6,7 +6,7 @@ PRESET ?= quick
 
 PEERS := benches/peers/.venv
 
-.PHONY: reproduce verify test check check-cuda setup bench-peers bench-peers-fit bench-peers-step
+.PHONY: reproduce verify test check check-cuda setup setup-browser bench-peers bench-peers-fit bench-peers-step
 
 reproduce: setup
 	$(CARGO) run --release --locked --quiet -- reproduce --preset $(PRESET)
@@ -59,3 +59,13 @@ setup:
 		$$sudo apt-get install -y -qq --no-install-recommends libopenblas-dev pkg-config g++ libc6-dev; \
 	fi
 	@command -v $(CARGO) >/dev/null || { echo "no cargo: install Rust from https://rustup.rs"; exit 1; }
+
+# A browser, and Node to steer it, for the test of the report's page; without them that test is passed over
+# (in CI it fails).
+setup-browser:
+	@if ! command -v node >/dev/null || { ! command -v chromium && ! command -v google-chrome; } >/dev/null; then \
+		if [ "$$(id -u)" = 0 ]; then sudo=; else sudo=sudo; fi; \
+		echo "installing chromium and nodejs"; \
+		$$sudo apt-get update -qq && \
+		$$sudo apt-get install -y -qq --no-install-recommends chromium nodejs; \
+	fi

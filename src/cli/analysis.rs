@@ -168,9 +168,13 @@ pub fn write_report(studies: &[String], out: &Path, preset: Preset) -> Result<Wr
         analysis.save_figures(&figures(preset).join(study))?;
         verdicts.extend(analysis.verdicts.iter().map(|v| (study.clone(), v.clone())));
         machine = manifest.machine();
-        sections.push(section(&folder, study, &manifest, out)?.with_analysis(analysis)?);
+        let place = view(&folder, &manifest)?.place();
+        sections.push((place, section(&folder, study, &manifest, out)?.with_analysis(analysis)?));
     }
-    let unmeasured = complete(&mut verdicts);
+    // From targets over fits to trainings, whatever the studies are called.
+    sections.sort_by_key(|(place, _)| *place);
+    let sections: Vec<Section> = sections.into_iter().map(|(_, section)| section).collect();
+    complete(&mut verdicts);
     let header = Header {
         title: "rank-study: how large must attention logits grow?".to_owned(),
         generator: format!("rank-study {}", env!("CARGO_PKG_VERSION")),
@@ -201,16 +205,11 @@ pub fn fail_if_missing(missing: &[(String, String)]) -> Result<()> {
     }
 }
 
-/// Adds a verdict for each claim that no study measures; gives those added.
-fn complete(verdicts: &mut Vec<(String, Verdict)>) -> Vec<Verdict> {
+/// Adds a verdict for each claim that no study measures.
+fn complete(verdicts: &mut Vec<(String, Verdict)>) {
     let measured = |claim| verdicts.iter().any(|(_, verdict)| verdict.claim == claim);
-    let rest: Vec<Verdict> = Claim::ALL
-        .into_iter()
-        .filter(|claim| !measured(*claim))
-        .map(Verdict::not_measured)
-        .collect();
-    verdicts.extend(rest.iter().map(|verdict| (String::new(), verdict.clone())));
-    rest
+    let rest: Vec<Claim> = Claim::ALL.into_iter().filter(|claim| !measured(*claim)).collect();
+    verdicts.extend(rest.into_iter().map(|claim| (String::new(), Verdict::not_measured(claim))));
 }
 
 /// What `verdicts.csv` has to say after these studies.
@@ -256,6 +255,7 @@ fn section(folder: &Path, study: &str, manifest: &Manifest, out: &Path) -> Resul
         study: study.to_owned(),
         title: manifest.text("title").to_owned(),
         question: manifest.text("question").to_owned(),
+        analysis_text: manifest.text("analysis").to_owned(),
         command: command(study, manifest),
         wall_time_s: Some(manifest.wall_time_s),
         definition_toml: manifest.text("definition").to_owned(),

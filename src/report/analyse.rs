@@ -58,6 +58,13 @@ impl AnalysisKind {
     ];
 }
 
+impl AnalysisKind {
+    /// Where such a study stands in a report: targets first, then fits, then trainings.
+    pub fn place(self) -> usize {
+        Self::NAMES.iter().position(|(_, kind)| *kind == self).unwrap_or(Self::NAMES.len())
+    }
+}
+
 impl fmt::Display for AnalysisKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = Self::NAMES.iter().find(|(_, kind)| kind == self).map_or("", |(name, _)| name);

@@ -10,8 +10,10 @@ mod judge_layouts;
 mod judge_training;
 mod page;
 mod save;
+mod scheme;
 mod section;
 mod svg;
+mod table_markup;
 mod verdict;
 
 pub use analyse::{Analysis, AnalysisKind, ReportError, analyse};

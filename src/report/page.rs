@@ -2,17 +2,20 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use super::claims::Claim;
+use super::scheme::dark_rules;
 use super::section::{Header, Picture, Section};
 use super::svg::inline;
-use super::verdict::Word;
-use crate::table::{Align, Table, significant};
+use super::table_markup::{folded, rows_link};
+use super::verdict::{Verdict, Word};
+use crate::table::significant;
 
 const STYLE: &str = include_str!("page.css");
-/// A table with more rows than this is folded.
-const LONG: usize = 12;
+const SCRIPT: &str = include_str!("page.js");
 
-/// The report as one self-contained page: no script, nothing fetched, SVGs and style inside.
+/// The report as one self-contained page: nothing fetched; SVGs, style and script inside.
 pub fn page(header: &Header, sections: &[Section]) -> String {
+    let svgs = sections.iter().flat_map(|section| &section.figures).map(|f| f.svg.as_str());
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -22,7 +25,7 @@ pub fn page(header: &Header, sections: &[Section]) -> String {
                 meta name="color-scheme" content="light dark";
                 link rel="icon" href="data:,";
                 title { (header.title) }
-                style { (PreEscaped(STYLE)) }
+                style { (PreEscaped(STYLE)) (PreEscaped(dark_rules(svgs))) }
             }
             body {
                 a.skip href="#verdicts" { "Skip to the verdicts" }
@@ -35,6 +38,7 @@ pub fn page(header: &Header, sections: &[Section]) -> String {
                     (verdicts(sections))
                     @for section in sections { (study(section)) }
                 }
+                script { (PreEscaped(SCRIPT)) }
             }
         }
     }
@@ -55,21 +59,31 @@ fn about(header: &Header) -> Markup {
 
 fn contents(sections: &[Section]) -> Markup {
     html! {
-        nav aria-label="Studies" {
+        nav aria-label="Contents" {
             ul {
                 li { a href="#verdicts" { "Verdicts" } }
                 @for section in sections {
-                    li { a href={ "#" (section.study) } { (section.title) } }
+                    li {
+                        a href={ "#" (section.study) } { (section.title) }
+                        @for verdict in &section.verdicts { " " (badge(verdict.word)) }
+                    }
                 }
             }
         }
     }
 }
 
+/// Every claim of the paper in its order, with what each study measured of it.
 fn verdicts(sections: &[Section]) -> Markup {
     html! {
         section id="verdicts" {
             h2 { "Verdicts" }
+            p.question {
+                "What the paper (Hajra 2025, "
+                a href="https://arxiv.org/abs/2505.15548" { "arXiv 2505.15548" }
+                ") says, claim by claim, and what was measured here. A word is about the rows at their scale, \
+                 which the sentence tells."
+            }
             div.wide tabindex="0" role="region" aria-label="Verdicts" {
                 table.verdicts {
                     thead { tr {
@@ -78,19 +92,32 @@ fn verdicts(sections: &[Section]) -> Markup {
                         th scope="col" { "Measured" }
                     } }
                     tbody {
-                        @for section in sections {
-                            @for verdict in &section.verdicts {
-                                tr {
-                                    th scope="row" { (verdict.claim) }
-                                    td data-label="Verdict" { (badge(verdict.word)) }
-                                    td data-label="Measured" {
-                                        (verdict.measured) " "
-                                        a href={ "#" (section.study) } { (section.study) }
-                                    }
-                                }
-                            }
-                        }
+                        @for claim in Claim::ALL { (of_claim(claim, sections)) }
                     }
+                }
+            }
+        }
+    }
+}
+
+/// A row for each study that measures the claim, or one that says that none does.
+fn of_claim(claim: Claim, sections: &[Section]) -> Markup {
+    let of_section = |section: &'_ Section| {
+        let verdicts = section.verdicts.iter().filter(|verdict| verdict.claim == claim).cloned();
+        verdicts.map(|verdict| (section.study.clone(), verdict)).collect::<Vec<_>>()
+    };
+    let mut found: Vec<(String, Verdict)> = sections.iter().flat_map(of_section).collect();
+    if found.is_empty() {
+        found.push((String::new(), Verdict::not_measured(claim)));
+    }
+    html! {
+        @for (study, verdict) in &found {
+            tr {
+                th scope="row" { (claim) " " span.place { "(" (claim.place()) ")" } }
+                td { (badge(verdict.word)) }
+                td {
+                    (verdict.measured) " "
+                    @if !study.is_empty() { a href={ "#" (study) } { (study) } }
                 }
             }
         }
@@ -112,6 +139,7 @@ fn study(section: &Section) -> Markup {
         section id=(section.study) {
             h2 { (section.title) }
             p.question { (section.question) }
+            @for paragraph in section.paragraphs() { p.analysis { (paragraph) } }
             @for verdict in &section.verdicts {
                 p.verdict { (badge(verdict.word)) " " (verdict.claim) }
             }
@@ -137,50 +165,6 @@ fn figure(section: &Section, picture: &Picture) -> Markup {
     }
 }
 
-fn folded(section: &Section, table: &Table, at: usize) -> Markup {
-    let id = format!("{}-table-{at}", section.study);
-    html! {
-        @if table.rows().len() > LONG {
-            details {
-                summary { (table.title) " (" (table.rows().len()) " rows)" }
-                (body(table, &id))
-            }
-        } @else {
-            h3 { (table.title) }
-            (body(table, &id))
-        }
-    }
-}
-
-/// The table's cells and notes.
-fn body(table: &Table, id: &str) -> Markup {
-    let class = |align: Align| match align {
-        Align::Left => "words",
-        Align::Right => "number",
-    };
-    html! {
-        div.wide tabindex="0" role="region" aria-label=(table.title) id=(id) {
-            table {
-                thead { tr {
-                    @for column in &table.columns {
-                        th scope="col" class=(class(column.align)) { (column.heading_with_unit()) }
-                    }
-                } }
-                tbody {
-                    @for row in table.rows() {
-                        tr {
-                            @for (cell, column) in row.iter().zip(&table.columns) {
-                                td class=(class(column.align)) { (cell.shown()) }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-        @for note in &table.notes { p.note { (note) } }
-    }
-}
-
 /// How the rows came about, and where they are.
 fn origin(section: &Section) -> Markup {
     html! {
@@ -188,7 +172,7 @@ fn origin(section: &Section) -> Markup {
             @if !section.command.is_empty() { "Made by " code { (section.command) } }
             @if let Some(seconds) = section.wall_time_s { " in " (duration(seconds)) }
             @if !section.rows_link.is_empty() {
-                "; rows: " a href=(section.rows_link) { (section.rows_name()) }
+                "; rows: " (rows_link(section))
             }
             "."
         }

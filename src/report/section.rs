@@ -41,6 +41,8 @@ pub struct Section {
     pub title: String,
     /// What the study asks.
     pub question: String,
+    /// What is to be said of the figures and tables: paragraphs, a blank line between two.
+    pub analysis_text: String,
     /// What the rows say of the claims it bears on.
     pub verdicts: Vec<Verdict>,
     /// The figures.
@@ -76,8 +78,53 @@ impl Section {
         Ok(self)
     }
 
-    /// The folder of the rows: what `rows_link` points into, or nothing.
+    /// The name of the file of rows.
     pub(super) fn rows_name(&self) -> &str {
         Path::new(&self.rows_link).file_name().and_then(|name| name.to_str()).unwrap_or("rows")
+    }
+
+    /// Where the table `name` is as CSV, relative to the page: beside the rows.
+    pub(super) fn table_link(&self, name: &str) -> String {
+        let folder = self.rows_link.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let slash = if folder.is_empty() { "" } else { "/" };
+        format!("{folder}{slash}tables/{name}.csv")
+    }
+
+    /// The paragraphs of the text.
+    pub(super) fn paragraphs(&self) -> Vec<String> {
+        let mut paragraphs = vec![String::new()];
+        for line in self.analysis_text.lines().map(str::trim) {
+            let last = paragraphs.len() - 1;
+            match (line.is_empty(), paragraphs[last].is_empty()) {
+                (true, false) => paragraphs.push(String::new()),
+                (true, true) => {}
+                (false, true) => paragraphs[last].push_str(line),
+                (false, false) => paragraphs[last].push_str(&format!(" {line}")),
+            }
+        }
+        paragraphs.retain(|paragraph| !paragraph.is_empty());
+        paragraphs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Section;
+
+    #[test]
+    fn paragraphs_end_at_blank_lines() {
+        let text = |text: &str| Section { analysis_text: text.to_owned(), ..Section::default() };
+        let section = text("\nOne,\n  in two lines.\n \n\nAnother.\n");
+        assert_eq!(section.paragraphs(), ["One, in two lines.", "Another."]);
+        assert_eq!(text(" \n").paragraphs(), [""; 0]);
+    }
+
+    #[test]
+    fn tables_lie_beside_the_rows() {
+        let link = |rows_link: &str| {
+            Section { rows_link: rows_link.to_owned(), ..Section::default() }.table_link("cells")
+        };
+        assert_eq!(link("../data/growth/rows.csv"), "../data/growth/tables/cells.csv");
+        assert_eq!(link("rows.csv"), "tables/cells.csv");
     }
 }

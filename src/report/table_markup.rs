@@ -1,0 +1,114 @@
+//! A study's tables as HTML: cells with what they are sorted by, notes, links to the files.
+
+use maud::{Markup, html};
+
+use super::section::Section;
+use crate::table::{Align, Cell, Table};
+
+/// A table with more rows than this is folded.
+const LONG: usize = 12;
+/// Words of more characters than this may be broken into lines.
+const LONG_WORDS: usize = 24;
+
+/// The table numbered `at` of a study, folded where it is long.
+pub(super) fn folded(section: &Section, table: &Table, at: usize) -> Markup {
+    let id = format!("{}-table-{at}", section.study);
+    html! {
+        @if table.rows().len() > LONG {
+            details {
+                summary { (table.title) " (" (table.rows().len()) " rows)" }
+                (body(section, table, &id))
+            }
+        } @else {
+            h3 { (table.title) }
+            (body(section, table, &id))
+        }
+    }
+}
+
+/// A link to the rows of a study.
+pub(super) fn rows_link(section: &Section) -> Markup {
+    html! { a href=(section.rows_link) { (section.rows_name()) } }
+}
+
+/// The table's cells and notes, and where its numbers are.
+fn body(section: &Section, table: &Table, id: &str) -> Markup {
+    let classes: Vec<&str> = (0..table.columns.len()).map(|at| class(table, at)).collect();
+    html! {
+        div.wide tabindex="0" role="region" aria-label=(table.title) id=(id) {
+            table {
+                thead { tr {
+                    @for (column, class) in table.columns.iter().zip(&classes) {
+                        th scope="col" class=(class) { (column.heading_with_unit()) }
+                    }
+                } }
+                tbody {
+                    @for row in table.rows() {
+                        tr {
+                            @for (cell, class) in row.iter().zip(&classes) {
+                                td class=(class) data-value=[value(cell)] { (cell.shown()) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        @for note in &table.notes { p.note { (note) } }
+        @if !section.rows_link.is_empty() {
+            p.files {
+                "In full: "
+                a href=(section.table_link(&table.name)) { (table.name) ".csv" }
+                ", made of " (rows_link(section))
+            }
+        }
+    }
+}
+
+/// How the cells of the column numbered `at` are set.
+fn class(table: &Table, at: usize) -> &'static str {
+    let long = |row: &Vec<Cell>| row[at].shown().chars().count() > LONG_WORDS;
+    match table.columns[at].align {
+        Align::Right => "number",
+        Align::Left if table.rows().iter().any(long) => "words long",
+        Align::Left => "words",
+    }
+}
+
+/// The number that a cell is sorted by, in full, as scripts read it; of a spread, its median.
+fn value(cell: &Cell) -> Option<String> {
+    let value = match cell {
+        Cell::Integer(value) => return Some(value.to_string()),
+        Cell::Setting(value) | Cell::Number { value, .. } => *value,
+        Cell::Over { spread, .. } => spread.median,
+        Cell::Text(_) | Cell::Missing => return None,
+    };
+    match value {
+        f64::INFINITY => Some("Infinity".to_owned()),
+        f64::NEG_INFINITY => Some("-Infinity".to_owned()),
+        value if value.is_nan() => None,
+        value => Some(value.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::value;
+    use crate::table::{Cell, Spread};
+
+    #[test]
+    fn cells_are_sorted_by_their_full_values() {
+        for (cell, expected) in [
+            (Cell::count(3), Some("3")),
+            (Cell::Setting(0.13), Some("0.13")),
+            (Cell::number(Some(0.123_456_789)), Some("0.123456789")),
+            (Cell::number(Some(1e-7)), Some("0.0000001")),
+            (Cell::over(Spread::of([3.0, 1.5, 9.0])), Some("3")),
+            (Cell::number(Some(f64::NEG_INFINITY)), Some("-Infinity")),
+            (Cell::number(Some(f64::NAN)), None),
+            (Cell::text("12"), None),
+            (Cell::Missing, None),
+        ] {
+            assert_eq!(value(&cell).as_deref(), expected, "{cell:?}");
+        }
+    }
+}
