@@ -152,6 +152,20 @@ fn global_head(study: &Trainings) -> Verdict {
     Verdict::new(Claim::GlobalHead, measured, word, seeds)
 }
 
+/// How much more the loss may exceed the entropy where keys are asked for, if they are looked up.
+const LEARNED_NATS: f64 = 0.05;
+
+/// The least excess of any arm's median loss over the corpus's entropy, at one share of recall.
+fn least_excess(study: &Trainings, recall: f64) -> f64 {
+    let excess = |arm: &str| {
+        let here = study.arm(arm).filter(|run| run.recall == Some(recall));
+        let values = here.filter_map(|run| Some(run.valid_loss_nats? - run.corpus_entropy_nats?));
+        Spread::of(values).map(|spread| spread.median)
+    };
+    let arms = ["mhsa", "ls", "local-only"];
+    arms.into_iter().filter_map(excess).fold(f64::INFINITY, f64::min)
+}
+
 fn scale(study: &Trainings) -> String {
     let Some(run) = study.runs.first() else { return String::new() };
     let part = |name: &str, value: Option<usize>| value.map(|value| format!(", {name} {value}"));
@@ -164,7 +178,8 @@ fn scale(study: &Trainings) -> String {
 /// - *confirmed*: both are worse than `mhsa` in every pair of runs there, three seeds or more;
 /// - *refuted*: neither is worse in any;
 /// - *qualified*: anything between, or few seeds;
-/// - *not yet measured*: an arm is missing there.
+/// - *not yet measured*: an arm is missing there, or no arm has learned to look up: the least excess over the
+///   corpus's entropy there is more than [`LEARNED_NATS`] above that at the least share.
 pub(super) fn dial(study: &Trainings) -> Verdict {
     let most = study.runs.iter().filter_map(|run| run.recall).fold(f64::NEG_INFINITY, f64::max);
     let losses = |arm, recall: f64| -> Vec<f64> {
@@ -187,14 +202,24 @@ pub(super) fn dial(study: &Trainings) -> Verdict {
     if seeds == 0 {
         return missing(Claim::LongRangeLimit);
     }
+    let least = study.runs.iter().filter_map(|run| run.recall).fold(f64::INFINITY, f64::min);
+    let unlearned = least_excess(study, most) - least_excess(study, least);
     let word = match worse {
+        _ if unlearned > LEARNED_NATS => Word::NotYetMeasured,
         0 => Word::Refuted,
         all if all == pairs => Word::Confirmed,
         _ => Word::Qualified,
     };
+    let learned = match unlearned > LEARNED_NATS {
+        true => format!(
+            " But no arm has learned to look keys up: the least loss above the possible is {unlearned:.2} nats more \
+             there than where nothing is asked for."
+        ),
+        false => String::new(),
+    };
     let measured = format!(
         "Where {} % of the segments ask for a stored key: loss against mhsa's {}; worse in {worse} of {pairs} \
-         pairs of runs. {} each{}.",
+         pairs of runs. {} each{}.{learned}",
         significant(100.0 * most, 2),
         texts.join(" and "),
         plural(seeds, "seed"),
@@ -214,6 +239,7 @@ mod tests {
             arm: arm.to_owned(),
             seed,
             recall: Some(0.9),
+            corpus_entropy_nats: Some(0.8),
             valid_loss_nats: Some(*loss),
             log: RunLog {
                 // Half-way through a run is a nat worse than at its end.
@@ -272,5 +298,14 @@ mod tests {
         assert_eq!(of(&[0.9; 3], &[1.2; 3]), Word::Qualified);
         assert_eq!(of(&[0.9; 3], &[0.9; 3]), Word::Refuted);
         assert_eq!(of(&[], &[]), Word::NotYetMeasured);
+        let mut unlearned =
+            study(&[("mhsa", &[1.0; 3]), ("ls", &[1.1; 3]), ("local-only", &[1.2; 3])]);
+        let easy = unlearned.runs.clone().into_iter().map(|run| TrainingRun {
+            recall: Some(0.0),
+            valid_loss_nats: Some(0.9),
+            ..run
+        });
+        unlearned.runs.extend(easy.collect::<Vec<_>>());
+        assert_eq!(dial(&unlearned).word, Word::NotYetMeasured, "0.2 against 0.1 nats");
     }
 }
