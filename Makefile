@@ -6,7 +6,7 @@ PRESET ?= quick
 
 PEERS := benches/peers/.venv
 
-.PHONY: reproduce verify test check check-cuda setup setup-browser bench-peers bench-peers-fit bench-peers-step
+.PHONY: reproduce verify test check check-cuda setup setup-browser test-readers bench-peers bench-peers-fit bench-peers-step
 
 reproduce: setup
 	$(CARGO) run --release --locked --quiet -- reproduce --preset $(PRESET)
@@ -69,3 +69,15 @@ setup-browser:
 		$$sudo apt-get update -qq && \
 		$$sudo apt-get install -y -qq --no-install-recommends chromium nodejs; \
 	fi
+
+# The rows of a study read with pandas, polars, DuckDB and R, which have to agree: `make test-readers
+# STUDY=data/phase` for another study of inflation.
+STUDY ?= data/logit-growth
+test-readers:
+	@if ! command -v Rscript >/dev/null || ! python3 -c "import ensurepip, venv" 2>/dev/null; then \
+		if [ "$$(id -u)" = 0 ]; then sudo=; else sudo=sudo; fi; \
+		echo "installing r-base-core and python3-venv"; \
+		$$sudo apt-get update -qq && \
+		$$sudo apt-get install -y -qq --no-install-recommends r-base-core python3-venv; \
+	fi
+	analysis/readers/test.sh $(STUDY)
