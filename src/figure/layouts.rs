@@ -17,11 +17,13 @@ pub fn layouts(study: &Layouts) -> Figure {
     });
     Figure {
         name: "layouts".to_owned(),
-        caption:
-            "The error that each layout of heads reaches under a cap on its logits. Strokes are \
-                  seeds, lines medians. The dashed floor is that of one head with no rank limit \
-                  that sees everything; a local head, which sees less, can be under it."
-                .to_owned(),
+        caption: format!(
+            "The error that each layout of heads reaches under a cap on its logits, for {} at n = {}. Strokes are \
+             seeds, lines medians. The dashed floor is that of one head with no rank limit that sees everything; \
+             a local head, which sees less, can be under it.",
+            study.cells.first().map_or("", |cell| cell.target.as_str()),
+            study.cells.first().map_or(0, |cell| cell.n),
+        ),
         alt: alt(study),
         keys: vec![
             Key::grey("median", Stroke::Solid),
@@ -29,6 +31,20 @@ pub fn layouts(study: &Layouts) -> Figure {
             Key::grey("floor, no rank limit", Stroke::Dashed),
         ],
         panels: panels.collect(),
+    }
+}
+
+/// What tells a panel's target from the others': of parameters that all share nothing is said.
+pub(super) fn titles(study: &Layouts, cell: &LayoutCell) -> String {
+    let shared = |part: &str| {
+        study.cells.iter().all(|other| other.target.split(", ").any(|known| known == part))
+    };
+    let whole = format!("{}, n = {}", cell.target, cell.n);
+    let one_length = study.cells.iter().all(|other| other.n == cell.n);
+    let apart: Vec<&str> = cell.target.split(", ").filter(|part| !shared(part)).collect();
+    match apart.is_empty() || !one_length {
+        true => whole,
+        false => apart.join(", "),
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) fn layouts(study: &Layouts) -> Verdict {
     };
     let measured = format!(
         "{} At equal parameters the split has the smaller error in {won} of {fought} comparisons \
-         (cap × rival × seed, {} each).",
+         (target × cap × rival × seed, {} each).",
         sentences(&pairs),
         plural(seeds, "seed")
     );
@@ -65,8 +65,13 @@ fn contest(split: &LayoutCell, rival: &LayoutCell) -> (usize, usize) {
     both.fold((0, 0), |(won, all), win| (won + usize::from(win), all + 1))
 }
 
-/// One sentence for the least and one for the greatest cap.
+/// One sentence for the least and one for the greatest cap; of several targets, for the middle one.
 fn sentences(pairs: &[(&LayoutCell, &LayoutCell)]) -> String {
+    let mut targets: Vec<&str> = pairs.iter().map(|(split, _)| split.target.as_str()).collect();
+    targets.dedup();
+    let target = targets[targets.len() / 2];
+    let named = if targets.len() > 1 { format!("{target}: ") } else { String::new() };
+    let pairs: Vec<_> = pairs.iter().filter(|(split, _)| split.target == target).collect();
     let caps = pairs.iter().map(|(split, _)| split.cap);
     let (least, greatest) =
         (caps.clone().fold(f64::INFINITY, f64::min), caps.fold(f64::NEG_INFINITY, f64::max));
@@ -88,7 +93,8 @@ fn sentences(pairs: &[(&LayoutCell, &LayoutCell)]) -> String {
         });
         format!("At cap {cap} the median KL in nats is {}.", each.collect::<Vec<_>>().join(", "))
     };
-    ends.into_iter().map(sentence).collect::<Vec<_>>().join(" ")
+    let sentences: Vec<String> = ends.into_iter().map(sentence).collect();
+    named + &sentences.join(" ")
 }
 
 #[cfg(test)]
