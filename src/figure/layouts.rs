@@ -9,7 +9,7 @@ pub fn layouts(study: &Layouts) -> Figure {
     let y = readable_errors(study);
     let panels = study.cells.chunk_by(|a, b| a.target == b.target && a.n == b.n).map(|cells| {
         Panel::new(
-            &format!("{}, n = {}", cells[0].target, cells[0].n),
+            &title(study, &cells[0]),
             Axis::log_at("cap on max |logit| (nats)", cells.iter().map(|cell| cell.cap)),
             y.clone(),
             series(cells, &y),
@@ -21,7 +21,7 @@ pub fn layouts(study: &Layouts) -> Figure {
             "The error that each layout of heads reaches under a cap on its logits, for {} at n = {}. Strokes are \
              seeds, lines medians. The dashed floor is that of one head with no rank limit that sees everything; \
              a local head, which sees less, can be under it.",
-            study.cells.first().map_or("", |cell| cell.target.as_str()),
+            shared(study),
             study.cells.first().map_or(0, |cell| cell.n),
         ),
         alt: alt(study),
@@ -34,16 +34,24 @@ pub fn layouts(study: &Layouts) -> Figure {
     }
 }
 
-/// What tells a panel's target from the others': of parameters that all share nothing is said.
-pub(super) fn titles(study: &Layouts, cell: &LayoutCell) -> String {
-    let shared = |part: &str| {
-        study.cells.iter().all(|other| other.target.split(", ").any(|known| known == part))
-    };
-    let whole = format!("{}, n = {}", cell.target, cell.n);
+/// Whether every target of the study has this part of its name.
+fn is_shared(study: &Layouts, part: &str) -> bool {
+    study.cells.iter().all(|cell| cell.target.split(", ").any(|known| known == part))
+}
+
+/// What all targets of the study have in common.
+fn shared(study: &Layouts) -> String {
+    let first = study.cells.first().map_or("", |cell| cell.target.as_str());
+    let parts: Vec<&str> = first.split(", ").filter(|part| is_shared(study, part)).collect();
+    parts.join(", ")
+}
+
+/// What tells a panel from the others: the parts of its target's name that not all share.
+fn title(study: &Layouts, cell: &LayoutCell) -> String {
+    let apart: Vec<&str> = cell.target.split(", ").filter(|part| !is_shared(study, part)).collect();
     let one_length = study.cells.iter().all(|other| other.n == cell.n);
-    let apart: Vec<&str> = cell.target.split(", ").filter(|part| !shared(part)).collect();
     match apart.is_empty() || !one_length {
-        true => whole,
+        true => format!("{}, n = {}", cell.target, cell.n),
         false => apart.join(", "),
     }
 }
