@@ -8,7 +8,7 @@ use crate::table::{Curve, Spread, TrainingRun, Trainings, plural};
 /// Validation perplexity against tokens and against time, medians over seeds, and max |logit| against
 /// step: a line an arm.
 pub fn arms(study: &Trainings) -> Vec<Figure> {
-    let panel = |title: &str, label: &str, x: fn(&TrainingRun, f64) -> f64| {
+    let panel = |title: &str, label: &str, x: &dyn Fn(&TrainingRun, f64) -> f64| {
         let mut series = Vec::new();
         for seeds in study.by_run() {
             let ink = Ink::of_arm(&seeds[0].arm);
@@ -33,15 +33,15 @@ pub fn arms(study: &Trainings) -> Vec<Figure> {
         Figure {
             name: "perplexity".to_owned(),
             caption: "Validation perplexity of each arm, medians over seeds: left, against tokens read; right, \
-                      against time, each run at the median pace of its steps."
+                      against time, each arm at the pace of its fastest run."
                 .to_owned(),
             alt: alt(study),
             keys: keys.clone(),
             panels: vec![
-                panel("By tokens", "tokens, millions", |run, step| {
+                panel("By tokens", "tokens, millions", &|run, step| {
                     step * run.log.tokens_per_step / 1e6
                 }),
-                panel("By time", "seconds", |run, step| step * run.log.seconds_per_step),
+                panel("By time", "seconds", &|run, step| step * study.seconds_per_step(&run.run)),
             ],
         },
         Figure {
@@ -55,7 +55,7 @@ pub fn arms(study: &Trainings) -> Vec<Figure> {
 }
 
 /// (x, perplexity) at each evaluation, medians over seeds.
-fn medians(seeds: &[TrainingRun], x: fn(&TrainingRun, f64) -> f64) -> Curve {
+fn medians(seeds: &[TrainingRun], x: &dyn Fn(&TrainingRun, f64) -> f64) -> Curve {
     let evaluations = seeds.iter().map(|run| run.log.valid_loss.len()).max().unwrap_or(0);
     let at = |at: usize| {
         let points =

@@ -65,8 +65,8 @@ fn two_fifths(study: &Trainings) -> Verdict {
     Verdict::new(Claim::TwoFifths, measured, word, seeds)
 }
 
-/// The time in which `ls` first has a stabiliser's final perplexity, over that stabiliser's, both at the median
-/// pace of their steps.
+/// The time in which `ls` first has a stabiliser's final perplexity, over that stabiliser's, both at the pace of
+/// their fastest run.
 ///
 /// - *confirmed*: for some stabiliser it is 0.075 or less, three seeds or more;
 /// - *refuted*: `ls` never reaches any stabiliser's, or only in more time;
@@ -80,7 +80,7 @@ fn twentieth(study: &Trainings) -> Verdict {
                 (study.arm("ls").collect(), study.arm(arm).collect());
             let shares: Vec<f64> = theirs
                 .iter()
-                .flat_map(|theirs| ours.iter().filter_map(move |ours| share(ours, theirs)))
+                .flat_map(|theirs| ours.iter().filter_map(move |ours| share(study, ours, theirs)))
                 .collect();
             let known = theirs.iter().any(|run| !run.log.valid_loss.is_empty()) && !ours.is_empty();
             let seeds = ours.len().min(theirs.len());
@@ -111,11 +111,11 @@ fn twentieth(study: &Trainings) -> Verdict {
 }
 
 /// The time until `ours` is as good as `theirs` in the end, over the time of `theirs`.
-fn share(ours: &TrainingRun, theirs: &TrainingRun) -> Option<f64> {
+fn share(study: &Trainings, ours: &TrainingRun, theirs: &TrainingRun) -> Option<f64> {
     let &(last, goal) = theirs.log.valid_loss.last()?;
     let &(step, _) = ours.log.valid_loss.iter().find(|(_, loss)| *loss <= goal)?;
-    let whole = last * theirs.log.seconds_per_step;
-    (whole > 0.0).then(|| step * ours.log.seconds_per_step / whole)
+    let whole = last * study.seconds_per_step(&theirs.run);
+    (whole > 0.0).then(|| step * study.seconds_per_step(&ours.run) / whole)
 }
 
 /// `local-only` against `ls`, by perplexity, medians over seeds.

@@ -120,6 +120,13 @@ impl Trainings {
         self.runs.chunk_by(|a, b| a.run == b.run)
     }
 
+    /// Seconds that a step of the run called `run` takes: the least over its seeds of the median over a
+    /// training, since what else the machine does can only slow it.
+    pub fn seconds_per_step(&self, run: &str) -> f64 {
+        let of_run = self.runs.iter().filter(|other| other.run == run);
+        of_run.map(|run| run.log.seconds_per_step).fold(f64::INFINITY, f64::min)
+    }
+
     /// The lengths of context that there are, from short to long.
     pub fn contexts(&self) -> Vec<usize> {
         let mut contexts: Vec<usize> = self.runs.iter().filter_map(|run| run.context).collect();
