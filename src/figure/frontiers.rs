@@ -8,7 +8,21 @@ use crate::table::{LayoutCell, Layouts};
 /// E*(L) against L, a panel a target, a line a rank, with the floor E⁰(L) dashed.
 pub fn frontiers(study: &Layouts) -> Figure {
     let y = readable_errors(study);
-    let panels = study.cells.chunk_by(|a, b| a.target == b.target && a.n == b.n).map(|cells| {
+    let drawn = |cells: &&[LayoutCell]| {
+        cells.iter().flat_map(|cell| &cell.seeds).any(|seed| seed.kl_nats >= y.range.0)
+    };
+    let targets = || study.cells.chunk_by(|a, b| a.target == b.target && a.n == b.n);
+    let free: Vec<&str> =
+        targets().filter(|cells| !drawn(cells)).map(|cells| cells[0].target.as_str()).collect();
+    let mut caption = "The least error found under a cap on the logits, for each family of targets and each rank. \
+                       Strokes are seeds, lines medians; dashed, the least error with no rank limit. Where a line \
+                       lies on the dashed one, low rank costs nothing; where it levels off above it, no logit helps. \
+                       Errors under the panels' edge are left out."
+        .to_owned();
+    if !free.is_empty() {
+        caption.push_str(&format!(" Not drawn: {}, met under every cap.", free.join(", ")));
+    }
+    let panels = targets().filter(drawn).map(|cells| {
         Panel::new(
             &format!("{}, n = {}", cells[0].target, cells[0].n),
             Axis::log_at("cap on max |logit|, L (nats)", cells.iter().map(|cell| cell.cap)),
@@ -26,11 +40,7 @@ pub fn frontiers(study: &Layouts) -> Figure {
     keys.push(Key::grey("floor E⁰(L), no rank limit", Stroke::Dashed));
     Figure {
         name: "frontiers".to_owned(),
-        caption: "The least error found under a cap on the logits, for each family of targets and each rank. \
-                  Strokes are seeds, lines medians; dashed, the least error with no rank limit. Where a line lies \
-                  on the dashed one, low rank costs nothing; where it levels off above it, no logit helps. Errors \
-                  under the panels' edge are left out."
-            .to_owned(),
+        caption,
         alt: alt(study),
         keys,
         panels: panels.collect(),

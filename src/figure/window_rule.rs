@@ -1,13 +1,17 @@
 //! The figures of a study of windows.
 
-use super::layouts::readable_errors;
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
 use crate::table::{LayoutCell, Layouts};
 
+/// Smaller errors are drawn here.
+const LEAST: f64 = 1e-9;
+
 /// Error against the local head's window, a panel a target and length, a line a rank.
 pub fn window_rule(study: &Layouts) -> Vec<Figure> {
-    let y = readable_errors(study);
+    // A smooth target is met to rounding: its errors need the whole range, of powers.
+    let errors = study.cells.iter().flat_map(|cell| &cell.seeds).map(|seed| seed.kl_nats);
+    let y = Axis::log("error, KL(target ‖ attention) (nats)", errors.map(|kl| kl.max(LEAST)));
     let mut cells: Vec<&LayoutCell> =
         study.cells.iter().filter(|cell| cell.window().is_some()).collect();
     cells.sort_by(|a, b| {
@@ -19,12 +23,13 @@ pub fn window_rule(study: &Layouts) -> Vec<Figure> {
         for same in here.chunk_by(|a, b| a.rank == b.rank) {
             let (name, ink) = (format!("rank {}", same[0].rank), Ink::of_rank(same[0].rank));
             let window = |cell: &LayoutCell| cell.window().map_or(f64::NAN, |w| w as f64);
-            let seeds = same
-                .iter()
-                .flat_map(|cell| cell.seeds.iter().map(|seed| (window(cell), seed.kl_nats)));
+            let seeds = same.iter().flat_map(|cell| {
+                cell.seeds.iter().map(|seed| (window(cell), seed.kl_nats.max(LEAST)))
+            });
             series.push(Series::new(&name, ink, Shape::Seeds, seeds.collect()));
-            let medians =
-                same.iter().filter_map(|cell| Some((window(cell), cell.kl_nats()?.median)));
+            let medians = same
+                .iter()
+                .filter_map(|cell| Some((window(cell), cell.kl_nats()?.median.max(LEAST))));
             series.push(Series::new(&name, ink, Shape::LineMarkers, medians.collect()));
         }
         let windows = here.iter().filter_map(|cell| Some(cell.window()? as f64));
