@@ -7,6 +7,8 @@ use crate::table::{Latencies, LatencyCell, Spread, plural, significant};
 /// The paper's: up to 36 % less.
 const LESS: f64 = 0.36;
 
+type Time = fn(&LatencyCell) -> Option<Spread>;
+
 /// The least of `ls`'s times over `mhsa`'s, reading or one token more, over all lengths.
 ///
 /// - *confirmed*: at some length it is 0.64 or less, three rounds or more;
@@ -14,7 +16,7 @@ const LESS: f64 = 0.36;
 /// - *qualified*: it is less, but not by so much, or rounds are few;
 /// - *not yet measured*: one of the arms is missing.
 pub(super) fn latency(study: &Latencies) -> Verdict {
-    let kinds: [(&str, fn(&LatencyCell) -> Option<Spread>); 2] =
+    let kinds: [(&str, Time); 2] =
         [("reading", |cell| cell.prefill_s), ("one token more", |cell| cell.decode_s)];
     let mut ratios: Vec<(&str, usize, f64)> = Vec::new();
     let mut rounds = usize::MAX;
@@ -36,7 +38,7 @@ pub(super) fn latency(study: &Latencies) -> Verdict {
         least if least < 1.0 => Word::Qualified,
         _ => Word::Refuted,
     };
-    let text = |(name, _): &(&str, fn(&LatencyCell) -> Option<Spread>)| {
+    let text = |(name, _): &(&str, Time)| {
         let each: Vec<String> = ratios
             .iter()
             .filter(|ratio| ratio.0 == *name)

@@ -132,8 +132,11 @@ fn short(value: f64) -> f64 {
     format!("{value:.6e}").parse().unwrap_or(value)
 }
 
-/// By step, the largest |logit| over the global heads and over the local ones.
-fn logits(path: &Path) -> PolarsResult<BTreeMap<usize, (Option<f64>, Option<f64>)>> {
+/// The largest |logit| over the global heads and over the local ones.
+type ByKind = (Option<f64>, Option<f64>);
+
+/// [`ByKind`] at each step.
+fn logits(path: &Path) -> PolarsResult<BTreeMap<usize, ByKind>> {
     let frame = ParquetReader::new(File::open(path)?)
         .finish()?
         .lazy()

@@ -200,7 +200,8 @@ mod tests {
 
     #[test]
     fn each_law_is_recognised_with_its_exponent() {
-        let laws: [(Model, fn(f64, f64, f64) -> f64, Option<f64>); 4] = [
+        type Law = fn(f64, f64, f64) -> f64;
+        let laws: [(Model, Law, Option<f64>); 4] = [
             (Model::Ratio, |n, d, _| 3.0 * (n / d).powf(0.9), Some(0.9)),
             (Model::Floor, |n, _, k| 1.5 * 0.5 * (n / k).ln(), None),
             (Model::Root, |n, d, _| 2.0 * n.powf(1.0 / d), Some(1.0)),
