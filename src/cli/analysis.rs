@@ -16,7 +16,7 @@ use super::places::{data, figures, measured, measured_studies};
 #[command(after_help = "\
 Examples:
   rank-study table logit-growth
-  rank-study table logit-growth phase controls --out /tmp/fits
+  rank-study table logit-growth phase controls --out tables/fits
 
 Prints the Markdown. Tables go to data/STUDY/tables/ unless --out says where; several studies must be of one
 kind, and the first one's view is taken.")]

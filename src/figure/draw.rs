@@ -5,7 +5,7 @@ use plotters::prelude::DrawingBackend;
 use super::frame::{Frame, Plot, SAMPLE};
 use super::model::{Figure, Key, Panel, Series, Shape};
 use super::pen::{Anchor, Drawn, Pen, Type, width};
-use super::style::{DARK, GREY, GRID, Ink, LANE, Stroke, dark, luminance, pale, size};
+use super::style::{DARK, GREY, GRID, Ink, LANE, Stroke, dark, luminance, size};
 
 /// Draws the whole of `figure` as `frame` lays it out.
 pub(super) fn figure<DB: DrawingBackend>(
@@ -38,7 +38,6 @@ fn legend<DB: DrawingBackend>(pen: &Pen<DB>, key: &Key, (x, y): (f64, f64)) -> D
             pen.line(&[from, to], ink.colour, size::LINE, ink.stroke)?;
             pen.marker(middle, size::MARKER, ink, false)?;
         }
-        Shape::Faint => pen.line(&[from, to], pale(ink.colour), size::THIN, Stroke::Solid)?,
         Shape::Points => pen.marker(middle, size::SEED + 0.4, ink, false)?,
         Shape::Seeds => seeds(pen, &[(middle.0, y - 3.0), middle, (middle.0, y + 3.5)], ink)?,
         Shape::Above => pen.marker(middle, size::MARKER, ink, true)?,
@@ -121,7 +120,6 @@ fn draw_series<DB: DrawingBackend>(
             pen.line(&points, ink.colour, size::LINE, ink.stroke)?;
             markers(pen, &points, size::MARKER, ink, false)
         }
-        Shape::Faint => pen.line(&points, pale(ink.colour), size::THIN, Stroke::Solid),
         Shape::Points => markers(pen, &points, size::SEED, ink, false),
         Shape::Seeds => seeds(pen, &points, ink),
         Shape::Above => {

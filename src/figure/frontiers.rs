@@ -30,12 +30,7 @@ pub fn frontiers(study: &Layouts) -> Figure {
             series(cells, &y),
         )
     });
-    let mut ranks: Vec<usize> = study.cells.iter().map(|cell| cell.rank).collect();
-    ranks.sort_unstable();
-    ranks.dedup();
-    let of_rank =
-        |rank: &usize| Key::new(&format!("rank {rank}"), Ink::of_rank(*rank), Shape::LineMarkers);
-    let mut keys: Vec<Key> = ranks.iter().map(of_rank).collect();
+    let mut keys = Key::of_ranks(study.cells.iter().map(|cell| cell.rank));
     keys.push(Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds));
     keys.push(Key::grey("floor E⁰(L), no rank limit", Stroke::Dashed));
     Figure {

@@ -34,7 +34,7 @@ pub fn inflation(growth: &Growth) -> Figure {
         }
         Panel::new(&title(growth, cells), x(cells), y.clone(), series).with_guide(1.0)
     });
-    let mut keys = rank_keys(growth);
+    let mut keys = Key::of_ranks(growth.cells.iter().map(|cell| cell.rank));
     keys.push(Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds));
     keys.push(Key::grey("1: low rank costs nothing", Stroke::Dashed));
     keys.extend(unreached_key(growth));
@@ -81,7 +81,7 @@ pub fn logits_needed(growth: &Growth) -> Figure {
             series,
         )
     });
-    let mut keys: Vec<Key> = rank_keys(growth);
+    let mut keys: Vec<Key> = Key::of_ranks(growth.cells.iter().map(|cell| cell.rank));
     keys.push(Key::grey("floor L⁰(ε), no rank limit", Stroke::Dashed));
     keys.extend(unreached_key(growth));
     Figure {
@@ -124,12 +124,6 @@ fn tolerances(growth: &Growth) -> String {
     all.sort_by(f64::total_cmp);
     all.dedup();
     all.iter().map(|tolerance| format!("ε = {tolerance}")).collect::<Vec<_>>().join(" or ")
-}
-
-fn rank_keys(growth: &Growth) -> Vec<Key> {
-    let keys = ranks(&growth.cells).into_iter();
-    keys.map(|rank| Key::new(&format!("rank {rank}"), Ink::of_rank(rank), Shape::LineMarkers))
-        .collect()
 }
 
 fn unreached_key(growth: &Growth) -> Option<Key> {

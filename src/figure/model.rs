@@ -93,8 +93,6 @@ pub enum Shape {
     Line,
     /// A line, with a marker at every point.
     LineMarkers,
-    /// A thin pale line: one of several that a broader one is the median of.
-    Faint,
     /// Small markers alone.
     Points,
     /// Short level strokes: one a seed.
@@ -184,6 +182,16 @@ pub struct Key {
 impl Key {
     pub(super) fn new(label: &str, ink: Ink, shape: Shape) -> Self {
         Self { label: label.to_owned(), ink, shape }
+    }
+
+    /// The entries of ranks, in order, each once.
+    pub(super) fn of_ranks(ranks: impl Iterator<Item = usize>) -> Vec<Self> {
+        let mut ranks: Vec<usize> = ranks.collect();
+        ranks.sort_unstable();
+        ranks.dedup();
+        let of_rank =
+            |rank| Self::new(&format!("rank {rank}"), Ink::of_rank(rank), Shape::LineMarkers);
+        ranks.into_iter().map(of_rank).collect()
     }
 
     /// A grey line that stands for no series in particular.

@@ -132,12 +132,6 @@ impl Ink {
     }
 }
 
-/// `colour` mixed with white: what a pale line has instead of transparency.
-pub(super) fn pale(colour: Rgb) -> Rgb {
-    let mix = |c: u8| (0.28 * f64::from(c) + 0.72 * 255.0).round() as u8;
-    (mix(colour.0), mix(colour.1), mix(colour.2))
-}
-
 /// `colour` mixed with black: what words have, to be read on white.
 pub(super) fn dark(colour: Rgb) -> Rgb {
     let mix = |c: u8| (0.72 * f64::from(c)).round() as u8;

@@ -40,12 +40,7 @@ pub fn window_rule(study: &Layouts) -> Vec<Figure> {
             series,
         )
     });
-    let mut ranks: Vec<usize> = cells.iter().map(|cell| cell.rank).collect();
-    ranks.sort_unstable();
-    ranks.dedup();
-    let of_rank =
-        |rank: &usize| Key::new(&format!("rank {rank}"), Ink::of_rank(*rank), Shape::LineMarkers);
-    let mut keys: Vec<Key> = ranks.iter().map(of_rank).collect();
+    let mut keys = Key::of_ranks(cells.iter().map(|cell| cell.rank));
     keys.push(Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds));
     let cap = cells.first().map_or(0.0, |cell| cell.cap);
     vec![Figure {

@@ -65,7 +65,7 @@ const FREE: f64 = 1.05;
 /// The median inflation; infinite where most seeds reached ε at no logit.
 fn inflation(cell: &GrowthCell) -> f64 {
     match cell.inflation() {
-        Some(spread) if 2 * cell.reached() > cell.seeds.len() => spread.median,
+        Some(spread) if cell.is_mostly_reached() => spread.median,
         _ => f64::INFINITY,
     }
 }

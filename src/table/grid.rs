@@ -1,6 +1,6 @@
 //! A table of typed cells, independent of where its numbers came from.
 
-use super::digits::significant;
+use super::digits::{plural, significant};
 use super::spread::Spread;
 
 /// How a column's cells are set.
@@ -136,6 +136,16 @@ impl Table {
     pub fn push(&mut self, mut row: Vec<Cell>) {
         row.resize(self.columns.len(), Cell::Missing);
         self.rows.push(row);
+    }
+
+    /// Notes how many cells failed with an error and are left out, if any did.
+    pub(super) fn note_failed(&mut self, cells: usize) {
+        if cells > 0 {
+            self.notes.push(format!(
+                "Left out: {} that failed, see the column err of the rows.",
+                plural(cells, "cell")
+            ));
+        }
     }
 
     /// The rows, each as long as the header.

@@ -81,6 +81,11 @@ impl GrowthCell {
         self.seeds.iter().filter(|seed| seed.reached()).count()
     }
 
+    /// Whether more than half of the seeds reached ε.
+    pub fn is_mostly_reached(&self) -> bool {
+        2 * self.reached() > self.seeds.len()
+    }
+
     /// How many seeds reached ε at no cap tried.
     pub fn unreached(&self) -> usize {
         self.seeds.len() - self.reached()

@@ -103,11 +103,6 @@ impl Growth {
                 plural(unreached, "fit")
             ));
         }
-        if self.failed > 0 {
-            table.notes.push(format!(
-                "Left out: {} that failed, see the column err of the rows.",
-                plural(self.failed, "cell")
-            ));
-        }
+        table.note_failed(self.failed);
     }
 }

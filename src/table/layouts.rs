@@ -4,7 +4,6 @@ use polars::prelude::{DataFrame, IntoLazy, PolarsResult, col};
 
 use super::TableError;
 use super::columns::{counts, grouped, numbers, words};
-use super::digits::plural;
 use super::grid::{Cell, Column, Table};
 use super::rows::Rows;
 use super::spread::Spread;
@@ -149,12 +148,7 @@ impl Layouts {
              · n · rank; cost = 2 · rank for each pair that a head sees."
                 .to_owned(),
         );
-        if self.failed > 0 {
-            table.notes.push(format!(
-                "Left out: {} that failed, see the column err of the rows.",
-                plural(self.failed, "cell")
-            ));
-        }
+        table.note_failed(self.failed);
         vec![table]
     }
 }

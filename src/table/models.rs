@@ -90,9 +90,7 @@ fn fit(model: Model, cells: &[&GrowthCell]) -> Option<ModelFit> {
     let point = |cell: &&GrowthCell| {
         let (regressors, offset) = model.regressors(cell)?;
         let value = match cell.needed() {
-            Some(needed) if 2 * cell.reached() > cell.seeds.len() => {
-                Value::Known(needed.median.ln() - offset)
-            }
+            Some(needed) if cell.is_mostly_reached() => Value::Known(needed.median.ln() - offset),
             _ => Value::Above(LARGEST_CAP.ln() - offset),
         };
         offset.is_finite().then_some(Point { regressors, value })

@@ -44,16 +44,6 @@ impl RunLog {
             validation(evaluations.frame()).map_err(TableError::frame(evaluations.path()))?;
         Ok(log)
     }
-
-    /// The validation loss at the last evaluation.
-    pub fn final_valid_loss(&self) -> Option<f64> {
-        self.valid_loss.last().map(|&(_, loss)| loss)
-    }
-
-    /// The greatest max |logit| of the whole run.
-    pub fn peak_max_logit(&self) -> Option<f64> {
-        self.max_logit.iter().map(|&(_, logit)| logit).reduce(f64::max)
-    }
 }
 
 fn curves(frame: &DataFrame) -> PolarsResult<RunLog> {

@@ -4,7 +4,6 @@ use polars::prelude::{IntoLazy, PolarsResult, col};
 
 use super::TableError;
 use super::columns::{counts, grouped, words};
-use super::digits::plural;
 use super::grid::{Cell, Column, Table};
 use super::rows::Rows;
 use super::spread::Spread;
@@ -91,12 +90,7 @@ impl Spectra {
              them may need a lower rank."
                 .to_owned(),
         );
-        if self.failed > 0 {
-            table.notes.push(format!(
-                "Left out: {} that failed, see the column err of the rows.",
-                plural(self.failed, "cell")
-            ));
-        }
+        table.note_failed(self.failed);
         vec![table]
     }
 }

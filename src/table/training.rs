@@ -6,7 +6,6 @@ use polars::prelude::{DataFrame, IntoLazy, PolarsResult, col};
 
 use super::TableError;
 use super::columns::{counts, numbers, words};
-use super::digits::plural;
 use super::grid::{Cell, Column, Table};
 use super::rows::Rows;
 use super::run_log::RunLog;
@@ -173,12 +172,7 @@ impl Trainings {
              losses as far above the median of the 201 around, by its median absolute deviation."
                 .to_owned(),
         );
-        if self.failed > 0 {
-            table.notes.push(format!(
-                "Left out: {} that failed, see the column err of the rows.",
-                plural(self.failed, "cell")
-            ));
-        }
+        table.note_failed(self.failed);
         vec![table]
     }
 }
