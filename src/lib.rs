@@ -8,6 +8,7 @@ mod files;
 mod fit;
 mod lm;
 mod pool;
+mod predict;
 mod process;
 mod report;
 mod simd;
@@ -23,19 +24,20 @@ pub use figure::{
 pub use files::write_whole;
 pub use fit::{
     BoundKind, Candidate, Effort, Evaluator, Factors, FactorsError, FitError, FitName, FitProgress,
-    FitState, Floor, FrontierPoint, InitialHessian, Kept, LARGEST_CAP, LowerBound, LowerBounds,
-    Multiplier, Multipliers, Needed, Outcome, Precision, Problem, SearchOptions, Solution, Watch,
+    FitState, Floor, FrontierPoint, InitialHessian, Kept, LARGEST_CAP, LowerBound, LowerBounds, Measured,
+    Multiplier, Multipliers, Needed, Normalisation, Outcome, Precision, Problem, SearchOptions, Solution, Tied, Watch,
     check_cap, check_tolerance, constructions, fourier_features, frontier, lower_bound,
-    moment_curve, needed_logit, norm_product, random_codes,
+    moment_curve, needed_logit, needed_logit_from, needed_logit_tied, norm_product, random_codes,
 };
 pub use lm::{
     Arm, AttentionEvaluator, AttentionPass, Bpe, Corpus, Device, Dtype, EvalRecord, Evaluation,
-    Forward, HeadProbe, HeadRecord, HeadStatistics, LmError, Model, ModelShape,
+    Forward, HeadInputs, HeadProbe, HeadRecord, HeadStatistics, LmError, Model, ModelShape, NormalisedInputs,
     Outcome as TrainOutcome, Positions, Recorder, Schedule, Session, Split, Stabiliser, StepRecord,
     Symbols, SyntheticCorpus, TextVocabulary, Texts, Tokens, TrainDefinition, TrainSummary,
     Trainer, Vocabulary, evaluate, evaluate_whole,
 };
 pub use process::{peak_rss_bytes, prepare_process};
+pub use predict::{Actual, Found, LAGS, Parts, PredictError, TrainedHead};
 pub use report::{
     Analysis, AnalysisKind, Claim, Header, Picture, ReportError, SEEDS_TO_CONFIRM, Section,
     Verdict, Word, analyse, page,

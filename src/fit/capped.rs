@@ -104,8 +104,6 @@ pub(super) fn fit(
     effort: Effort,
     attendance: &Attendance,
 ) -> Result<Solution, FitError> {
-    let problem = objective.problem();
-    let (heads, n, rank) = (problem.heads(), problem.n(), problem.rank());
     let FitState { mut x, cap, slope, multipliers, mut violation, mut iterations, .. } = from;
     let before = objective.evaluations;
     let mut penalty = Penalty { cap, slope, multipliers };
@@ -155,8 +153,9 @@ pub(super) fn fit(
         }
         violation = reached;
     }
-    let factors = within_cap(objective, Factors::from_vector(&x, heads, n, rank)?, cap);
-    let evaluation = objective.measure(&factors.to_vector());
+    let factors = objective.factors(&x)?;
+    let factors = within_cap(objective, factors, cap);
+    let evaluation = objective.measure_factors(&factors);
     Ok(Solution {
         factors,
         kl_nats: evaluation.kl_nats,
@@ -203,7 +202,7 @@ impl lbfgs::Smooth for Lagrangian<'_, '_> {
     }
 
     fn preconditioner(&mut self, x: &[f64]) -> Option<Preconditioner> {
-        Preconditioner::at(self.objective.problem(), x, self.penalty)
+        self.objective.preconditioner(x, self.penalty)
     }
 }
 
@@ -243,12 +242,9 @@ impl Attendance<'_> {
         let Some(enough) = self.enough.filter(|_| at.iterations.is_multiple_of(LOOK)) else {
             return false;
         };
-        let problem = objective.problem();
-        let share = (cap / objective.measure(at.x).max_abs_logit).min(1.0).sqrt();
-        let mut x = at.x.to_vec();
-        let factors = 2 * problem.heads() * problem.n() * problem.rank();
-        x[..factors].iter_mut().for_each(|v| *v *= share);
-        let has = objective.measure(&x).kl_nats <= enough;
+        let Ok(factors) = objective.factors(at.x) else { return false };
+        let share = (cap / objective.measure(at.x).max_abs_logit).min(1.0);
+        let has = objective.measure_factors(&factors.scaled(share)).kl_nats <= enough;
         if has {
             self.ended.store(true, Ordering::Relaxed);
         }
@@ -260,7 +256,7 @@ impl Attendance<'_> {
 /// whoever multiplies the factors out again.
 pub(super) fn within_cap(objective: &mut Objective, mut factors: Factors, cap: f64) -> Factors {
     loop {
-        let reached = objective.measure(&factors.to_vector()).max_abs_logit;
+        let reached = objective.measure_factors(&factors).max_abs_logit;
         let room = rounding(&factors);
         if reached + room <= cap || reached == 0.0 {
             return factors;

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use super::curvature::Preconditioner;
 use super::factors::Factors;
 use super::lbfgs::{self, Iterate, Smooth, Stopping};
-use super::objective::{Objective, Precision};
+use super::objective::{Evaluation, Objective, Precision};
 use super::penalty::Penalty;
 use super::problem::{FitError, Problem, check_cap};
 use super::start;
@@ -20,6 +20,30 @@ pub struct Evaluator<'p> {
     penalty: Penalty,
     x: Vec<f64>,
     gradient: Vec<f64>,
+}
+
+/// What factors reach, in float64.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// Mean over rows of KL(Aᵢ ‖ Pᵢ), nats.
+    pub kl_nats: f64,
+    /// max |z| over visible pairs.
+    pub max_abs_logit: f64,
+    /// max over rows of (max − min) of the visible logits.
+    pub logit_spread: f64,
+}
+
+impl Measured {
+    /// Measures `factors` on a problem.
+    ///
+    /// # Errors
+    /// `OtherFactors` where they are not of the problem.
+    pub fn of(problem: &Problem, factors: &Factors) -> Result<Self, FitError> {
+        problem.check_factors(factors)?;
+        let found = Objective::new(problem, Precision::F64).measure_factors(factors);
+        let Evaluation { kl_nats, max_abs_logit, logit_spread, .. } = found;
+        Ok(Self { kl_nats, max_abs_logit, logit_spread })
+    }
 }
 
 /// What L-BFGS takes for the inverse of the Hessian before it has seen any of it.

@@ -51,7 +51,10 @@ pub fn frontier(
     if caps.is_empty() {
         return Err(FitError::NoCaps);
     }
-    let search = Search::new(problem, options, watch)?;
+    if options.starts == 0 {
+        return Err(FitError::NoStarts);
+    }
+    let search = Search::new(problem, options, watch);
     if !problem.covers_target() {
         return Ok(caps.iter().map(|&cap| FrontierPoint { cap, best: None }).collect());
     }

@@ -13,6 +13,7 @@ use super::objective::{Evaluation, Objective};
 use super::penalty::Penalty;
 use super::problem::{FitError, Problem, check_tolerance};
 use super::search::{Candidate, NEWS, Search, SearchOptions};
+use super::tied::Tied;
 use super::watch::{FitName, FitState, Watch};
 
 /// The largest cap tried. A logit of 128 nats is e^{256} between two probabilities: far past any
@@ -58,34 +59,53 @@ pub fn needed_logit(
     options: SearchOptions,
     watch: &dyn Watch,
 ) -> Result<Needed, FitError> {
+    needed_logit_from(problem, tolerance, &[], options, watch)
+}
+
+/// L*(ε) as [`needed_logit`] finds it, with `given` factors for its first starts, such as those that the target
+/// was computed from: each begins at its own largest logit, and what it reaches is never larger than that
+/// where it has kl_nats ≤ ε. `options.starts` more follow, and may be none.
+///
+/// # Errors
+/// `Tolerance`, `NoStarts`; `OtherFactors` where some are not of this problem.
+pub fn needed_logit_from(
+    problem: &Problem,
+    tolerance: f64,
+    given: &[Factors],
+    options: SearchOptions,
+    watch: &dyn Watch,
+) -> Result<Needed, FitError> {
     check_tolerance(tolerance)?;
-    let search = Search::new(problem, options, watch)?;
+    given.iter().try_for_each(|factors| problem.check_factors(factors))?;
+    if given.is_empty() && options.starts == 0 {
+        return Err(FitError::NoStarts);
+    }
+    let search = Search::new(problem, options, watch);
     let Some(floor) = Floor::new(problem).max_abs_logit(tolerance) else {
-        return Ok(Needed {
-            outcome: Outcome::Infeasible,
-            best: None,
-            iterations: 0,
-            evaluations: 0,
-        });
+        return Ok(Needed::NOTHING);
     };
     let first_cap = (FIRST_CAP * floor).max(0.1);
     let solve = |name: String, effort: Effort, start: &dyn Fn() -> Result<FitState, FitError>| {
-        let descent = Descent { problem, tolerance, floor, effort };
+        let descent = Descent { tolerance, floor, effort };
         let attendance = search.attendance(FitName(name), effort);
         search.kept_or(&attendance, |underway| {
             let from = underway.map_or_else(start, Ok)?;
             descent.run(&mut search.objective(), from, &attendance)
         })
     };
-    let starts: Vec<usize> = (0..options.starts).collect();
+    let starts: Vec<usize> = (0..given.len() + options.starts).collect();
     let rough: Vec<Candidate> = search
         .each(&starts, |&start| {
             if start > 0 && search.has_ended() {
                 return Ok(None);
             }
             let from = || {
-                let cap = clamp(first_cap, floor);
-                Ok(FitState::new(&search.start(start, first_cap)?, cap))
+                let Some(factors) = given.get(start) else {
+                    let factors = search.start(start - given.len(), first_cap)?;
+                    return Ok(FitState::new(&factors, clamp(first_cap, floor)));
+                };
+                let own = search.objective().measure_factors(factors).max_abs_logit;
+                Ok(beginning_at(factors.to_vector(), own, problem, floor))
             };
             let solution = solve(format!("rough-{start}"), options.rough, &from)?;
             Ok(Some(Candidate { start, solution }))
@@ -135,6 +155,59 @@ pub fn needed_logit(
     })
 }
 
+/// L^X(ε): the least max_abs_logit found with which kl_nats ≤ `tolerance` by factors tied to inputs, from the point
+/// `start` of them, which begins at its own largest logit. With one start and no way out of a minimum, it is an
+/// upper bound that more search may lower.
+///
+/// # Errors
+/// `Tolerance`; `Inputs` where the point or the inputs are of another problem.
+pub fn needed_logit_tied(
+    problem: &Problem,
+    tied: &Tied,
+    start: &[f64],
+    tolerance: f64,
+    options: SearchOptions,
+    watch: &dyn Watch,
+) -> Result<Needed, FitError> {
+    check_tolerance(tolerance)?;
+    if (start.len(), tied.factors_length()) != (tied.length(), 2 * problem.n() * problem.rank())
+        || problem.heads() != 1
+    {
+        return Err(FitError::Inputs("they are not of this problem".to_owned()));
+    }
+    let Some(floor) = Floor::new(problem).max_abs_logit(tolerance) else {
+        return Ok(Needed::NOTHING);
+    };
+    let search = Search::new(problem, options, watch);
+    let mut objective = Objective::tied(problem, options.precision, tied);
+    let own = objective.measure(start).max_abs_logit;
+    let from = beginning_at(start.to_vec(), own, problem, floor);
+    let attendance = search.attendance(FitName("tied".to_owned()), options.fine);
+    let descent = Descent { tolerance, floor, effort: options.fine };
+    let solution = descent.run(&mut objective, from, &attendance)?;
+    let reached = solution.kl_nats <= tolerance;
+    Ok(Needed {
+        outcome: if reached { solution.outcome } else { Outcome::Infeasible },
+        iterations: solution.iterations,
+        evaluations: solution.evaluations,
+        best: Some(Candidate { start: 0, solution }),
+    })
+}
+
+/// A descent that begins at x, whose largest logit is `own`, and keeps it until it finds better.
+fn beginning_at(x: Vec<f64>, own: f64, problem: &Problem, floor: f64) -> FitState {
+    let rows = (problem.heads(), problem.n());
+    // A hair above, so that rounding does not scale the logits down.
+    let cap = clamp(own * (1.0 + 1e-9), floor);
+    FitState { best: Some(x.clone()), ..FitState::at(x, cap, rows) }
+}
+
+impl Needed {
+    /// Nothing was found, since nothing can be.
+    const NOTHING: Self =
+        Self { outcome: Outcome::Infeasible, best: None, iterations: 0, evaluations: 0 };
+}
+
 impl Candidate {
     /// Whether this one's logits, or where it does not reach ε its error, are a thousandth smaller.
     fn is_news_to(&self, other: &Self, tolerance: f64) -> bool {
@@ -164,15 +237,14 @@ fn clamp(cap: f64, floor: f64) -> f64 {
 }
 
 /// One solve for L*(ε) from one start.
-struct Descent<'p> {
-    problem: &'p Problem,
+struct Descent {
     tolerance: f64,
     /// L⁰(ε): the cap never goes under it.
     floor: f64,
     effort: Effort,
 }
 
-impl Descent<'_> {
+impl Descent {
     /// The least logits with kl_nats ≤ ε on the way, or, where ε was never reached, the least
     /// kl_nats.
     fn run(
@@ -192,7 +264,7 @@ impl Descent<'_> {
         for stage in from.stage..STAGES {
             let limit = self.effort.iterations.saturating_sub(iterations).min(STAGE_ITERATIONS);
             let decrease = self.effort.relative_decrease;
-            let best_x = best.as_ref().map(|best: &Solution| best.factors.to_vector());
+            let best_x = best.as_ref().and_then(|best| objective.point_of(&best.factors));
             let minimum =
                 capped::descend(objective, &x, &penalty, limit, decrease, &mut |objective, at| {
                     let state = || FitState {
@@ -261,8 +333,10 @@ impl Descent<'_> {
     fn newton(&self, penalty: &Penalty, kl_nats: f64) -> f64 {
         // Aim just under ε, so that the last stage lands on the right side of it.
         let aim = (1.0 - 1e-3) * self.tolerance;
+        // Rounding leaves a little on either side of 0 where the target is met, and there no bound acts.
+        let kl_nats = kl_nats.max(f64::MIN_POSITIVE);
         let slope = penalty.total_multiplier() * penalty.cap / kl_nats;
-        let step = (kl_nats.max(f64::MIN_POSITIVE) / aim).ln() / slope;
+        let step = (kl_nats / aim).ln() / slope;
         let limit = LARGEST_MOVE.ln();
         if step.is_nan() { 0.0 } else { step.clamp(-limit, limit) }
     }
@@ -274,11 +348,10 @@ impl Descent<'_> {
         cap: f64,
         gradient_norm: f64,
     ) -> Result<Solution, FitError> {
-        let (heads, n, rank) = (self.problem.heads(), self.problem.n(), self.problem.rank());
-        let factors = Factors::from_vector(x, heads, n, rank)?;
+        let factors = objective.factors(x)?;
         let factors = capped::within_cap(objective, factors, cap);
         let Evaluation { kl_nats, max_abs_logit, logit_spread, .. } =
-            objective.measure(&factors.to_vector());
+            objective.measure_factors(&factors);
         Ok(Solution {
             factors,
             kl_nats,
@@ -295,5 +368,128 @@ impl Descent<'_> {
         let (old, new) =
             (Candidate { start: 0, solution: old }, Candidate { start: 0, solution: new });
         if new.preferred(&old, self.tolerance).is_lt() { new.solution } else { old.solution }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{Array1, Array2, Array3, Axis, s};
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+    use rand_distr::{Distribution, StandardNormal};
+
+    use super::*;
+    use crate::target::{HeadKind, Layout, Target, Visibility};
+
+    const N: usize = 48;
+    const D: usize = 4;
+
+    /// Inputs of two sequences, and the factors that two matrices make of them; the larger `drift`, the further
+    /// their logits are shifted by row.
+    fn head(drift: f64) -> (Array2<f64>, Array2<f64>, Array2<f64>) {
+        let mut rng = ChaCha8Rng::seed_from_u64(7);
+        let mut normal = |rows: usize, columns: usize| -> Array2<f64> {
+            Array2::from_shape_simple_fn((rows, columns), || StandardNormal.sample(&mut rng))
+        };
+        let mut x = normal(2 * N, 12);
+        x.column_mut(11).fill(1.0);
+        let (mut wq, mut wk) = (normal(12, D) * 0.5, normal(12, D) * 0.5);
+        // Every query and key has this channel alike: it adds drift²/√d to every logit.
+        wq.column_mut(0).fill(0.0);
+        wk.column_mut(0).fill(0.0);
+        wq[[11, 0]] = drift;
+        wk[[11, 0]] = drift;
+        (x.dot(&wq), x.dot(&wk), x)
+    }
+
+    /// The attention of factors, sequence by sequence, as a target.
+    fn attention(q: &Array2<f64>, k: &Array2<f64>, kind: HeadKind) -> Target {
+        let part = |first: usize| {
+            let rows = (0..N).map(|i| {
+                let seen = kind.columns(i, N, Visibility::Causal);
+                let z = |j: usize| q.row(first + i).dot(&k.row(first + j)) / (D as f64).sqrt();
+                let e: Vec<f64> = seen.clone().map(|j| z(j).exp()).collect();
+                let sum: f64 = e.iter().sum();
+                seen.zip(e).map(|(j, e)| (j, e / sum)).collect()
+            });
+            Target::from_rows(rows.collect(), Visibility::Causal).unwrap()
+        };
+        Target::packed(&[part(0), part(N)]).unwrap()
+    }
+
+    fn factors(q: &Array2<f64>, k: &Array2<f64>) -> Factors {
+        let one = |m: &Array2<f64>| -> Array3<f64> { m.clone().insert_axis(Axis(0)) };
+        Factors::new(one(q), one(k), Array1::ones(1)).unwrap()
+    }
+
+    fn options() -> SearchOptions {
+        let effort = Effort { iterations: 2000, relative_decrease: 1e-5, ..Effort::default() };
+        SearchOptions { starts: 0, polished: 1, passes: 0, rough: effort, fine: effort, ..SearchOptions::default() }
+    }
+
+    #[test]
+    fn floor_free_tied_and_own_logits_ascend() {
+        for kind in [HeadKind::Global, HeadKind::Local { window: 9 }] {
+            let (q, k, x) = head(2.0);
+            let layout: Layout = kind.to_string().parse().unwrap();
+            let problem = Problem::new(attention(&q, &k, kind), layout, D).unwrap();
+            let own = factors(&q, &k);
+            let actual = Objective::new(&problem, Default::default()).measure_factors(&own);
+            assert!(actual.kl_nats < 1e-12, "own factors give the attention: {}", actual.kl_nats);
+            let tied = Tied::new(x.view(), D, None, None).unwrap();
+            let point = tied.point(q.view(), k.view(), None);
+            for tolerance in [0.1, 1e-3] {
+                let floor = Floor::new(&problem).max_abs_logit(tolerance).unwrap();
+                let by_inputs =
+                    needed_logit_tied(&problem, &tied, &point, tolerance, options(), &()).unwrap();
+                let tied_best = by_inputs.best.unwrap().solution;
+                let given = [own.clone(), tied_best.factors.clone()];
+                let free = needed_logit_from(&problem, tolerance, &given, options(), &()).unwrap();
+                let free_best = free.best.unwrap().solution;
+                assert!(free_best.kl_nats <= tolerance && tied_best.kl_nats <= tolerance);
+                let ascending =
+                    [floor, free_best.max_abs_logit, tied_best.max_abs_logit, actual.max_abs_logit];
+                assert!(ascending.is_sorted(), "{kind} at {tolerance}: {ascending:?}");
+                // The shift of drift²/√d = 2 nats is nothing that the attention needs.
+                let spared = actual.max_abs_logit - tied_best.max_abs_logit;
+                assert!(spared > 1.0, "{kind} at {tolerance}: {ascending:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_tied_stays_tied() {
+        let (q, k, x) = head(1.0);
+        let kind = HeadKind::Global;
+        let problem = Problem::new(attention(&q, &k, kind), Layout::global(), D).unwrap();
+        let tied = Tied::new(x.view(), D, None, None).unwrap();
+        let point = tied.point(q.view(), k.view(), None);
+        let found = needed_logit_tied(&problem, &tied, &point, 0.01, options(), &()).unwrap();
+        let found = found.best.unwrap().solution.factors;
+        // Least squares on the inputs leave nothing over.
+        let again = tied.point(
+            found.queries().slice(s![0, .., ..]),
+            found.keys().slice(s![0, .., ..]),
+            None,
+        );
+        let again = Objective::tied(&problem, Default::default(), &tied).factors(&again).unwrap();
+        let off = found.queries().iter().zip(again.queries()).map(|(a, b)| (a - b).abs());
+        assert!(off.fold(0.0, f64::max) < 1e-8);
+    }
+
+    #[test]
+    fn a_target_of_two_sequences_needs_what_the_harder_one_does() {
+        let (q, k, _) = head(0.0);
+        let kind = HeadKind::Global;
+        let problem = Problem::new(attention(&q, &k, kind), Layout::global(), D).unwrap();
+        for row in 0..2 * N {
+            let first = row / N * N;
+            assert_eq!(problem.seen(0, row), first..row + 1);
+        }
+        let wrong = factors(&q.slice(s![..N, ..]).to_owned(), &k.slice(s![..N, ..]).to_owned());
+        let found = needed_logit_from(&problem, 0.1, &[wrong], options(), &());
+        assert!(matches!(found, Err(FitError::OtherFactors { .. })));
+        let found = needed_logit_from(&problem, 0.1, &[], options(), &());
+        assert!(matches!(found, Err(FitError::NoStarts)));
     }
 }

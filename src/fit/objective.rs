@@ -1,7 +1,12 @@
 //! The objective of one problem, as the optimiser sees it: a function of one vector.
 
+use std::borrow::Cow;
+
 pub(super) use super::kernel::Evaluation;
 use super::kernel::Kernel;
+use super::curvature::Preconditioner;
+use super::factors::Factors;
+use super::tied::Tied;
 use super::penalty::{Multipliers, Penalty};
 use super::problem::{FitError, Problem};
 use crate::simd::Extension;
@@ -37,15 +42,25 @@ impl std::str::FromStr for Precision {
     }
 }
 
-/// The objective with its work space, so that an evaluation allocates nothing large.
+/// The objective with its work space, so that an evaluation allocates nothing large. Its point is that of the
+/// factors, or, where they are tied to inputs, that of their weights.
 pub(super) struct Objective<'p> {
     problem: &'p Problem,
     kernel: AnyKernel,
     /// Where the kernel is float32: what is measured beside the descent is float64 all the same.
     exact: Option<Kernel<f64>>,
     extension: Extension,
+    tied: Option<TiedPoint<'p>>,
     pub evaluations: usize,
 }
+
+/// Weights in place of factors, and room for the factors and their gradient.
+struct TiedPoint<'p> {
+    to: &'p Tied,
+    factors: Vec<f64>,
+    gradient: Vec<f64>,
+}
+
 
 enum AnyKernel {
     F32(Kernel<f32>),
@@ -63,7 +78,14 @@ impl<'p> Objective<'p> {
             Precision::F32 => AnyKernel::F32(Kernel::new(problem, extension)),
             Precision::F64 => AnyKernel::F64(Kernel::new(problem, extension)),
         };
-        Self { problem, kernel, exact: None, extension, evaluations: 0 }
+        Self { problem, kernel, exact: None, extension, tied: None, evaluations: 0 }
+    }
+
+    /// The objective as a function of weights that make the factors out of inputs.
+    pub fn tied(problem: &'p Problem, precision: Precision, to: &'p Tied) -> Self {
+        let length = to.factors_length();
+        let point = TiedPoint { to, factors: vec![0.0; length], gradient: vec![0.0; length] };
+        Self { tied: Some(point), ..Self::new(problem, precision) }
     }
 
     pub fn problem(&self) -> &'p Problem {
@@ -78,14 +100,65 @@ impl<'p> Objective<'p> {
         gradient: &mut [f64],
     ) -> Evaluation {
         self.evaluations += 1;
-        match &mut self.kernel {
-            AnyKernel::F32(kernel) => kernel.evaluate(self.problem, x, penalty, Some(gradient)),
-            AnyKernel::F64(kernel) => kernel.evaluate(self.problem, x, penalty, Some(gradient)),
+        let problem = self.problem;
+        let mut run = |x: &[f64], gradient: &mut [f64]| match &mut self.kernel {
+            AnyKernel::F32(kernel) => kernel.evaluate(problem, x, penalty, Some(gradient)),
+            AnyKernel::F64(kernel) => kernel.evaluate(problem, x, penalty, Some(gradient)),
+        };
+        match &mut self.tied {
+            None => run(x, gradient),
+            Some(TiedPoint { to, factors, gradient: of_factors }) => {
+                to.factors(x, factors);
+                let evaluation = run(factors, of_factors);
+                to.pull_back(x, of_factors, gradient);
+                evaluation
+            }
         }
     }
 
     /// kl_nats and the logits' extremes at x, in float64 whatever the precision of the descent.
     pub fn measure(&mut self, x: &[f64]) -> Evaluation {
+        let x = self.unpacked(x);
+        self.measure_unpacked(&x)
+    }
+
+    /// The same of factors.
+    pub fn measure_factors(&mut self, factors: &Factors) -> Evaluation {
+        self.measure_unpacked(&factors.to_vector())
+    }
+
+    /// The factors at x.
+    pub fn factors(&self, x: &[f64]) -> Result<Factors, FitError> {
+        let (heads, n, rank) = (self.problem.heads(), self.problem.n(), self.problem.rank());
+        Ok(Factors::from_vector(&self.unpacked(x), heads, n, rank)?)
+    }
+
+    /// The point of factors; none where they are tied, since then not all have one.
+    pub fn point_of(&self, factors: &Factors) -> Option<Vec<f64>> {
+        self.tied.is_none().then(|| factors.to_vector())
+    }
+
+    /// An approximate inverse of the Hessian in the factors; none where they are tied.
+    pub fn preconditioner(&self, x: &[f64], penalty: &Penalty) -> Option<Preconditioner> {
+        match self.tied {
+            None => Preconditioner::at(self.problem, x, penalty),
+            Some(_) => None,
+        }
+    }
+
+    /// The factors at x as the kernel reads them.
+    fn unpacked<'x>(&self, x: &'x [f64]) -> Cow<'x, [f64]> {
+        match &self.tied {
+            None => Cow::Borrowed(x),
+            Some(TiedPoint { to, .. }) => {
+                let mut factors = vec![0.0; to.factors_length()];
+                to.factors(x, &mut factors);
+                Cow::Owned(factors)
+            }
+        }
+    }
+
+    fn measure_unpacked(&mut self, x: &[f64]) -> Evaluation {
         let exact = match &mut self.kernel {
             AnyKernel::F64(kernel) => kernel,
             AnyKernel::F32(_) => {
@@ -97,6 +170,7 @@ impl<'p> Objective<'p> {
 
     /// The multipliers of every head and row after one update at x.
     pub fn updated_multipliers(&mut self, x: &[f64], penalty: &Penalty) -> Multipliers {
+        let x = &self.unpacked(x);
         match &mut self.kernel {
             AnyKernel::F32(kernel) => kernel.updated_multipliers(self.problem, x, penalty),
             AnyKernel::F64(kernel) => kernel.updated_multipliers(self.problem, x, penalty),

@@ -26,7 +26,9 @@ impl Penalty {
     /// Σ|λ|/n: minus the slope of kl_nats in the cap, at a minimum.
     pub fn total_multiplier(&self) -> f64 {
         let rows = self.multipliers.first().map_or(1, Vec::len) as f64;
-        self.multipliers.iter().flatten().flatten().map(|(_, m)| m.abs()).sum::<f64>() / rows
+        let all = self.multipliers.iter().flatten().flatten();
+        // An empty sum is −0, whose reciprocal is −∞.
+        all.map(|(_, m)| m.abs()).fold(0.0, |sum, m| sum + m) / rows
     }
 
     /// What a multiplier adds, in value and in slope, to the hinge that the pair already has.

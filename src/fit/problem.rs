@@ -26,6 +26,9 @@ pub enum FitError {
     /// An arithmetic that there is not.
     #[error("{0:?} is no arithmetic of the fit; give f32 or f64")]
     Precision(String),
+    /// Inputs that no factors can be tied to.
+    #[error("the inputs of queries and keys: {0}")]
+    Inputs(String),
     /// Factors of another problem.
     #[error("factors have shape {found:?} (heads, n, rank); this problem's have {wanted:?}")]
     OtherFactors {
@@ -86,7 +89,7 @@ impl Problem {
 
     /// The columns that `row` sees through a head of this kind.
     pub(super) fn columns(&self, kind: HeadKind, row: usize) -> Range<usize> {
-        kind.columns(row, self.n(), self.target.visibility())
+        self.target.seen(kind, row)
     }
 
     /// The columns that `row` sees through head number `head`.

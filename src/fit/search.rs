@@ -121,17 +121,14 @@ impl<'p> Search<'p> {
         problem: &'p Problem,
         options: SearchOptions,
         watch: &'p dyn Watch,
-    ) -> Result<Self, FitError> {
-        if options.starts == 0 {
-            return Err(FitError::NoStarts);
-        }
-        Ok(Self {
+    ) -> Self {
+        Self {
             problem,
             options,
             watch,
             ended: AtomicBool::new(false),
             constructed: OnceLock::new(),
-        })
+        }
     }
 
     /// Whether it was ended early.

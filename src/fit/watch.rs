@@ -59,11 +59,16 @@ pub struct FitState {
 impl FitState {
     /// A fit at `cap` that is about to begin at `factors`.
     pub(super) fn new(factors: &Factors, cap: f64) -> Self {
+        Self::at(factors.to_vector(), cap, (factors.heads(), factors.n()))
+    }
+
+    /// A fit at `cap` that is about to begin at `x`, of a problem of these heads and rows.
+    pub(super) fn at(x: Vec<f64>, cap: f64, (heads, n): (usize, usize)) -> Self {
         Self {
-            x: factors.to_vector(),
+            x,
             cap,
             slope: FIRST_SLOPE / cap,
-            multipliers: vec![vec![Vec::new(); factors.n()]; factors.heads()],
+            multipliers: vec![vec![Vec::new(); n]; heads],
             violation: f64::INFINITY,
             stage: 0,
             iterations: 0,

@@ -29,6 +29,8 @@ pub use definition::TrainDefinition;
 pub use device::Device;
 pub use error::LmError;
 pub use evaluation::{Evaluation, evaluate, evaluate_whole};
-pub use model::{Forward, HeadProbe, HeadStatistics, Model, ModelShape, Session};
+pub use model::{
+    Forward, HeadInputs, HeadProbe, HeadStatistics, Model, ModelShape, NormalisedInputs, Session,
+};
 pub use records::{EvalRecord, HeadRecord, Outcome, Recorder, Split, StepRecord, TrainSummary};
 pub use trainer::Trainer;

@@ -45,6 +45,16 @@ pub enum TargetError {
         /// The most that are built.
         most: u128,
     },
+    /// Sequences that cannot be packed together.
+    #[error(
+        "sequences of {} and {} rows, or of different visibility, cannot be packed; give sequences alike",
+        lengths.0,
+        lengths.1
+    )]
+    Unlike {
+        /// Rows of the first, and of the one that differs.
+        lengths: (usize, usize),
+    },
     /// A matrix with no rows.
     #[error("the target has no rows; give a matrix of at least 1 × 1")]
     Empty,

@@ -55,6 +55,11 @@ impl Layout {
         Self(vec![HeadKind::Global])
     }
 
+    /// One head of this kind.
+    pub fn of(kind: HeadKind) -> Self {
+        Self(vec![kind])
+    }
+
     /// The heads, in the order in which they were written; never empty.
     pub fn heads(&self) -> &[HeadKind] {
         &self.0

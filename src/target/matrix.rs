@@ -1,19 +1,25 @@
 //! The target attention matrix: row-stochastic, sparse, checked once.
 
+use std::ops::Range;
+
 use ndarray::Array2;
 
-use super::{TargetError, Visibility};
+use super::{HeadKind, TargetError, Visibility};
 
 /// How far from 1 a row of a file may sum (float32 softmax rows are off by about 1e-6).
 const ROW_SUM_TOLERANCE: f64 = 1e-5;
 
 /// A row-stochastic n × n attention matrix A on a visible set, stored sparse, row by row.
 ///
+/// It may be several sequences of equal length one after another, of which none sees the others.
+///
 /// A `Target` in hand holds: every stored entry is a finite probability above 0, every row sums to
 /// 1 to float64 rounding, columns ascend within a row, and no entry lies outside the visibility.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
     visibility: Visibility,
+    /// Rows of one sequence.
+    sequence: usize,
     /// Where each row starts in `columns` and `probabilities`; n + 1 offsets.
     offsets: Vec<usize>,
     columns: Vec<u32>,
@@ -39,6 +45,7 @@ impl Target {
         }
         let mut target = Self {
             visibility,
+            sequence: n,
             offsets: Vec::with_capacity(n + 1),
             columns: Vec::new(),
             probabilities: Vec::new(),
@@ -62,6 +69,44 @@ impl Target {
             target.offsets.push(target.columns.len());
         }
         Ok(target)
+    }
+
+    /// Sequences one after another, the rows and columns of each after those of the one before: what is fitted
+    /// to them is fitted to all, at one error (the mean over all rows) and one bound on the logits.
+    ///
+    /// # Errors
+    /// `Empty` where there is none, `Unlike` where they differ in length or visibility.
+    pub fn packed(parts: &[Self]) -> Result<Self, TargetError> {
+        let Some(first) = parts.first() else { return Err(TargetError::Empty) };
+        let mut all = Self {
+            visibility: first.visibility,
+            sequence: first.sequence,
+            offsets: vec![0],
+            columns: Vec::new(),
+            probabilities: Vec::new(),
+        };
+        for part in parts {
+            if (part.sequence, part.visibility) != (all.sequence, all.visibility) {
+                return Err(TargetError::Unlike { lengths: (all.sequence, part.sequence) });
+            }
+            let (rows, entries) = (all.n(), all.nonzeros());
+            all.offsets.extend(part.offsets[1..].iter().map(|offset| entries + offset));
+            all.columns.extend(part.columns.iter().map(|&column| rows as u32 + column));
+            all.probabilities.extend(&part.probabilities);
+        }
+        Ok(all)
+    }
+
+    /// The rows of one sequence.
+    pub fn sequence(&self) -> usize {
+        self.sequence
+    }
+
+    /// The columns that `row` sees through a head of this kind.
+    pub fn seen(&self, kind: HeadKind, row: usize) -> Range<usize> {
+        let first = row / self.sequence * self.sequence;
+        let seen = kind.columns(row - first, self.sequence, self.visibility);
+        first + seen.start..first + seen.end
     }
 
     /// The number of rows, and of columns.

@@ -58,9 +58,11 @@ pub(super) struct Packed {
 }
 
 impl Packing {
-    /// None where the head is local: rows far apart then see no key in common.
+    /// None where the head is local, or the target several sequences: rows far apart then see no key in
+    /// common.
     pub fn new(problem: &Problem) -> Option<Self> {
-        if problem.layout().heads() != [HeadKind::Global] {
+        let one_sequence = problem.target().sequence() == problem.n();
+        if problem.layout().heads() != [HeadKind::Global] || !one_sequence {
             return None;
         }
         let peak = |row| {

@@ -127,6 +127,30 @@ impl Block {
         Ok(([q, k, v], Box::new(back)))
     }
 
+    /// What goes into queries and keys, for a probe: the normalised stream (B·T, C), and what projections make of
+    /// it before any normalisation or turn, (B·T, C) each.
+    pub(super) fn projected(&self, x: &Tensor) -> Result<[Tensor; 3]> {
+        let (x, _) = layer_norm(x, &self.attention_norm.tensor, self.dtype)?;
+        let [query, key] = [&self.query, &self.key].map(|projection| projection.factor());
+        let (q, _) = linear(&x, &[&query?.matrix])?;
+        let (k, _) = linear(&x, &[&key?.matrix])?;
+        match (&q[..], &k[..]) {
+            ([q], [k]) => Ok([x, q.clone(), k.clone()]),
+            _ => bail!("one projection gave several products"),
+        }
+    }
+
+    /// The gains of queries and keys, (D) each, where they are normalised.
+    pub(super) fn gains(&self) -> Result<Option<[Vec<f32>; 2]>> {
+        let Some([query, key]) = &self.query_key_norms else { return Ok(None) };
+        Ok(Some([query.tensor.to_vec1()?, key.tensor.to_vec1()?]))
+    }
+
+    /// The angles that queries and keys are turned by, where they are.
+    pub(super) fn rotation(&self) -> Option<&Rotation> {
+        self.rotation.as_deref()
+    }
+
     /// Queries (`which` = 0) or keys (1) out of what was projected, (B·T, C): normalised and turned where they
     /// are to be.
     fn query_or_key(

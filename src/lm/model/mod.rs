@@ -18,7 +18,7 @@ pub(super) mod tests;
 
 pub use forward::{Forward, HeadStatistics};
 pub(super) use gradients::BatchGradients;
-pub use probe::HeadProbe;
+pub use probe::{HeadInputs, HeadProbe, NormalisedInputs};
 pub use session::Session;
 pub use shape::ModelShape;
 

@@ -1,9 +1,12 @@
 //! A trained model's queries and keys, to hold its logits against those that a fit needs.
 
+use std::sync::Arc;
+
 use candle_core::{DType, Device, Tensor};
 use ndarray::{Array2, s};
 
 use super::{LmError, Model};
+use crate::lm::operators::EPSILON;
 use crate::target::{HeadKind, Visibility};
 
 /// One head's queries and keys on one sequence of T tokens, as attention gets them: its logits are
@@ -14,7 +17,9 @@ pub struct HeadProbe {
     pub layer: usize,
     /// The head within its layer, from 0.
     pub head: usize,
-    /// What the head sees.
+    /// Whether a row sees what comes after it.
+    pub visibility: Visibility,
+    /// What the head sees of that.
     pub kind: HeadKind,
     /// Q, (T, D), not yet divided by √D.
     pub queries: Array2<f32>,
@@ -22,6 +27,32 @@ pub struct HeadProbe {
     pub keys: Array2<f32>,
     /// The bound c of the attention logits c tanh(z/c), where they have one.
     pub softcap: Option<f32>,
+    /// What the queries and keys are made of.
+    pub inputs: HeadInputs,
+}
+
+/// What a head's queries and keys are made of: Q = X·W_q and K = X·W_k, normalised and turned by their positions
+/// where the model does that.
+#[derive(Clone, Debug)]
+pub struct HeadInputs {
+    /// X, (T, C): the layer's own normalised input, with a column of ones where the projections have
+    /// biases. The heads of a layer share it.
+    pub stream: Arc<Array2<f32>>,
+    /// X·W_q and X·W_k, (T, D) each, before they are normalised and turned.
+    pub projected: [Array2<f32>; 2],
+    /// How both are normalised, where they are.
+    pub normalised: Option<NormalisedInputs>,
+    /// (cos θ, sin θ) by position and pair of channels, (T, D/2), where they are turned.
+    pub turns: Option<Arc<Array2<[f32; 2]>>>,
+}
+
+/// Queries and keys as (x − mean)/√(variance + ε) ∘ gain of each row.
+#[derive(Clone, Debug)]
+pub struct NormalisedInputs {
+    /// The gains of queries and keys, (D) each.
+    pub gains: [Vec<f32>; 2],
+    /// ε.
+    pub epsilon: f32,
 }
 
 impl HeadProbe {
@@ -30,7 +61,7 @@ impl HeadProbe {
         let (queries, keys) = (self.queries.mapv(f64::from), self.keys.mapv(f64::from));
         let mut z = queries.dot(&keys.t()) / (queries.ncols() as f64).sqrt();
         for (row, mut z) in z.rows_mut().into_iter().enumerate() {
-            let seen = self.kind.columns(row, z.len(), Visibility::Causal);
+            let seen = self.kind.columns(row, z.len(), self.visibility);
             z.slice_mut(s![..seen.start]).fill(f64::NEG_INFINITY);
             z.slice_mut(s![seen.end..]).fill(f64::NEG_INFINITY);
         }
@@ -65,10 +96,37 @@ impl Model {
         let mut probes = Vec::new();
         for (layer, block) in self.decoder.blocks.iter().enumerate() {
             let ([q, k, _], _) = block.heads_of(&x, sizes, 0)?;
+            let [stream, projected_q, projected_k] = block.projected(&x)?;
+            let (_, channels) = stream.dims2()?;
+            let stream = Arc::new(elements(&stream, (tokens.len(), channels))?);
+            let by_head = |x: Tensor| x.reshape(q.shape());
+            let projected = [by_head(projected_q)?, by_head(projected_k)?];
+            let normalised =
+                block.gains()?.map(|gains| NormalisedInputs { gains, epsilon: EPSILON });
+            let (_, _, _, d) = q.dims4()?;
+            let turns = block.rotation().map(|rotation| {
+                let turns = rotation.turns(tokens.len()).to_vec();
+                Array2::from_shape_vec((tokens.len(), d / 2), turns).map_err(candle_core::Error::wrap)
+            });
+            let turns = turns.transpose()?.map(Arc::new);
             for (head, &kind) in block.heads.kinds.iter().enumerate() {
                 let (queries, keys) = (one_head(&q, head)?, one_head(&k, head)?);
-                let softcap = block.heads.softcap;
-                probes.push(HeadProbe { layer, head, kind, queries, keys, softcap });
+                let inputs = HeadInputs {
+                    stream: stream.clone(),
+                    projected: [one_head(&projected[0], head)?, one_head(&projected[1], head)?],
+                    normalised: normalised.clone(),
+                    turns: turns.clone(),
+                };
+                probes.push(HeadProbe {
+                    layer,
+                    head,
+                    visibility: Visibility::Causal,
+                    kind,
+                    queries,
+                    keys,
+                    softcap: block.heads.softcap,
+                    inputs,
+                });
             }
             x = block.forward(&x, sizes)?.x;
         }
@@ -79,6 +137,10 @@ impl Model {
 /// Head `head` of a (1, T, H, D) tensor.
 fn one_head(x: &Tensor, head: usize) -> Result<Array2<f32>, LmError> {
     let (_, t, _, d) = x.dims4()?;
-    let data = x.narrow(2, head, 1)?.flatten_all()?.to_dtype(DType::F32)?.to_vec1::<f32>()?;
-    Ok(Array2::from_shape_vec((t, d), data).map_err(candle_core::Error::wrap)?)
+    elements(&x.narrow(2, head, 1)?, (t, d))
+}
+
+fn elements(x: &Tensor, shape: (usize, usize)) -> Result<Array2<f32>, LmError> {
+    let data = x.flatten_all()?.to_dtype(DType::F32)?.to_vec1::<f32>()?;
+    Ok(Array2::from_shape_vec(shape, data).map_err(candle_core::Error::wrap)?)
 }

@@ -7,7 +7,7 @@ use super::{CHUNK_ROWS, float32, like, with_elements};
 use crate::lm::simd;
 
 /// Added to a row's variance, as GPT-2 does.
-const EPSILON: f32 = 1e-5;
+pub(in crate::lm) const EPSILON: f32 = 1e-5;
 
 /// From the gradient of y to those of x and of the gain. Where x also goes around the norm, the gradient that
 /// it has from there is added to its own.

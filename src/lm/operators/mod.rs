@@ -18,7 +18,7 @@ mod rotation;
 mod spectral;
 
 pub(super) use embedding::{add_positions, embed};
-pub(super) use layer_norm::{NormPullback, layer_norm};
+pub(super) use layer_norm::{EPSILON, NormPullback, layer_norm};
 #[cfg(feature = "cuda")]
 pub(super) use linear::LinearPullback;
 pub(super) use linear::{add_linear, linear};

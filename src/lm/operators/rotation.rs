@@ -38,6 +38,11 @@ impl Rotation {
         })
     }
 
+    /// (cos θ, sin θ) of the first `count` positions, (count, D/2).
+    pub(in crate::lm) fn turns(&self, count: usize) -> &[[f32; 2]] {
+        &self.turns[..count * (self.d_head / 2)]
+    }
+
     /// The turns, (positions, D/2, 2), on a device, where they are kept.
     #[cfg(feature = "cuda")]
     fn on(&self, device: &candle_core::Device) -> Result<Tensor> {

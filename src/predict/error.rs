@@ -1,0 +1,37 @@
+//! Why a trained head could not be held against what it needed.
+
+use crate::fit::FitError;
+use crate::target::TargetError;
+
+/// Why a trained head could not be held against what it needed.
+#[derive(Debug, thiserror::Error)]
+pub enum PredictError {
+    /// Logits that no factors give.
+    #[error(
+        "layer {layer}, head {head} has a softcap: its attention is no softmax of low-rank logits, so what it \
+         needed is not defined; take a run without"
+    )]
+    Softcap {
+        /// The layer.
+        layer: usize,
+        /// The head.
+        head: usize,
+    },
+    /// No passage.
+    #[error("a head on no passage; give at least one")]
+    NoPassage,
+    /// Queries or keys of NaN, which a run that diverged ends with.
+    #[error("layer {layer}, head {head} has logits that are NaN or infinite; take an earlier step")]
+    NotFinite {
+        /// The layer.
+        layer: usize,
+        /// The head.
+        head: usize,
+    },
+    /// Attention that is no target.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// A fit that could not be set up.
+    #[error(transparent)]
+    Fit(#[from] FitError),
+}

@@ -1,0 +1,111 @@
+//! A trained head on some passages, as a problem of the fit.
+
+use ndarray::{Array1, Array2, Array3, ArrayView2, Axis, concatenate};
+
+use super::PredictError;
+use crate::fit::{Factors, Normalisation, Problem, Tied};
+use crate::lm::{HeadInputs, HeadProbe};
+use crate::target::{HeadKind, Layout, Target};
+
+/// Probabilities under this are taken for none: together they are far under any error that is asked for.
+const NO_PROBABILITY: f64 = 1e-12;
+
+/// One head of a trained model on passages of equal length, one after another.
+pub struct TrainedHead {
+    /// The layer, from 0.
+    pub layer: usize,
+    /// The head within its layer, from 0.
+    pub head: usize,
+    /// What it sees.
+    pub kind: HeadKind,
+    /// Tokens of one passage.
+    pub tokens: usize,
+    /// Its attention on all passages, at its rank and what it sees.
+    pub(super) problem: Problem,
+    /// Its own queries and keys.
+    pub(super) own: Factors,
+    /// What its queries and keys may be, made of its own inputs.
+    pub(super) tied: Tied,
+    /// Its own weights among those.
+    pub(super) point: Vec<f64>,
+    /// The attention matrix of each passage.
+    pub(super) attention: Vec<Array2<f64>>,
+}
+
+impl TrainedHead {
+    /// The head that `probes` are of, one a passage.
+    ///
+    /// # Errors
+    /// No probe, a head with a softcap, logits that are not finite, passages of different lengths.
+    pub fn new(probes: &[&HeadProbe]) -> Result<Self, PredictError> {
+        let &first = probes.first().ok_or(PredictError::NoPassage)?;
+        let HeadProbe { layer, head, kind, visibility, .. } = *first;
+        if probes.iter().any(|probe| probe.softcap.is_some()) {
+            return Err(PredictError::Softcap { layer, head });
+        }
+        let finite =
+            |probe: &&HeadProbe| probe.queries.iter().chain(&probe.keys).all(|v| v.is_finite());
+        if !probes.iter().all(finite) {
+            return Err(PredictError::NotFinite { layer, head });
+        }
+        let attention: Vec<Array2<f64>> = probes.iter().map(|probe| probe.attention()).collect();
+        let targets = attention
+            .iter()
+            .map(|p| Target::from_rows(p.rows().into_iter().map(sparse).collect(), visibility))
+            .collect::<Result<Vec<_>, _>>()?;
+        let rank = first.queries.ncols();
+        let layout = Layout::of(kind);
+        let problem = Problem::new(Target::packed(&targets)?, layout, rank)?;
+        let queries = joined(probes, |probe| &probe.queries);
+        let keys = joined(probes, |probe| &probe.keys);
+        let own = Factors::new(one_head(queries), one_head(keys), Array1::ones(1))
+            .map_err(crate::fit::FitError::from)?;
+        let (tied, point) = tied(probes, rank)?;
+        let tokens = first.queries.nrows();
+        Ok(Self { layer, head, kind, tokens, problem, own, tied, point, attention })
+    }
+
+    /// The head dimension d.
+    pub fn rank(&self) -> usize {
+        self.problem.rank()
+    }
+}
+
+fn sparse(row: ndarray::ArrayView1<'_, f64>) -> Vec<(usize, f64)> {
+    row.iter().copied().enumerate().filter(|&(_, p)| p > NO_PROBABILITY).collect()
+}
+
+fn one_head(matrix: Array2<f64>) -> Array3<f64> {
+    matrix.insert_axis(Axis(0))
+}
+
+/// A matrix of every passage, one below the other, in float64.
+fn joined<'p>(
+    probes: &[&'p HeadProbe],
+    matrix: impl Fn(&'p HeadProbe) -> &'p Array2<f32>,
+) -> Array2<f64> {
+    let parts: Vec<ArrayView2<'_, f32>> = probes.iter().map(|probe| matrix(probe).view()).collect();
+    let all = concatenate(Axis(0), &parts).expect("the matrices of a head have equal columns");
+    all.mapv(f64::from)
+}
+
+/// The queries and keys that the head's inputs can make, and the point that is its own weights.
+fn tied(probes: &[&HeadProbe], rank: usize) -> Result<(Tied, Vec<f64>), PredictError> {
+    let HeadInputs { normalised, turns, .. } = &probes[0].inputs;
+    let stream = joined(probes, |probe| &*probe.inputs.stream);
+    let normalisation =
+        normalised.as_ref().map(|n| Normalisation { epsilon: f64::from(n.epsilon) });
+    let turns = turns.as_ref().map(|turns| {
+        // Every passage begins at the first position.
+        let turns = turns.mapv(|turn| turn.map(f64::from));
+        concatenate(Axis(0), &vec![turns.view(); probes.len()]).expect("equal columns")
+    });
+    let tied = Tied::new(stream.view(), rank, normalisation, turns)?;
+    let projected = |side: usize| joined(probes, move |probe| &probe.inputs.projected[side]);
+    let gains: Option<[Vec<f64>; 2]> = normalised
+        .as_ref()
+        .map(|n| n.gains.each_ref().map(|gain| gain.iter().map(|&g| g.into()).collect()));
+    let gains = gains.as_ref().map(|[query, key]| [&query[..], &key[..]]);
+    let point = tied.point(projected(0).view(), projected(1).view(), gains);
+    Ok((tied, point))
+}

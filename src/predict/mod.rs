@@ -1,0 +1,27 @@
+//! Needed against actual: what a trained head's attention needed of its logits, by the fit, against what they are.
+//!
+//! For a head with attention P on some passages, max abs logit splits exactly:
+//!
+//! > actual = floor · inflation · tying · drift · gauge
+//!
+//! | part | is |
+//! |---|---|
+//! | floor L⁰(ε; P) | the least max abs logit of any logits that give P within ε |
+//! | inflation = L*(ε; P, d) / L⁰ | the price of rank d, with free queries and keys |
+//! | tying = Lˣ(ε; P, d) / L* | the price of Q = X·W_q and K = X·W_k with one W_q and W_k for all passages |
+//! | drift = (½ spread) / Lˣ | logits that softmax sees and that P did not need |
+//! | gauge = actual / (½ spread) | row shifts, which softmax does not see |
+//!
+//! All of them are of the same passages at once: kl_nats is the mean over the rows of all, and a logit
+//! the largest over all. So floor ≤ needed ≤ needed_tied ≤ actual, since what is tied is free too and the
+//! head's own weights are a start. Where a part's kl_nats were taken passage by passage that would not hold.
+
+mod actual;
+mod error;
+mod head;
+mod parts;
+
+pub use actual::{Actual, LAGS};
+pub use error::PredictError;
+pub use head::TrainedHead;
+pub use parts::{Found, Parts};

@@ -1,0 +1,260 @@
+//! The five parts of a trained head's largest logit.
+
+use super::{Actual, PredictError, TrainedHead};
+use crate::fit::{
+    Factors, Floor, Needed, Outcome, SearchOptions, Solution, needed_logit_from, needed_logit_tied,
+};
+
+/// What a fit of a trained head's attention found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The least max abs logit with which ε was reached; none where no logit up to
+    /// [`LARGEST_CAP`](crate::fit::LARGEST_CAP) reached it.
+    pub max_abs_logit: Option<f64>,
+    /// kl_nats of the factors found.
+    pub kl_nats: Option<f64>,
+    /// How the fit ended.
+    pub outcome: Outcome,
+    /// L-BFGS iterations.
+    pub iterations: usize,
+    /// Evaluations of objective and gradient.
+    pub evaluations: usize,
+    /// The certificate: queries and keys of every passage, one below the other.
+    pub factors: Option<Factors>,
+}
+
+/// A trained head's largest logit at one ε, and what its attention needed of it.
+#[derive(Clone, Debug)]
+pub struct Parts {
+    /// ε, nats.
+    pub epsilon: f64,
+    /// L⁰(ε; P): what logits of any rank need; 0 where P is within ε of uniform.
+    pub floor: Option<f64>,
+    /// L*(ε; P, d): queries and keys free.
+    pub needed: Found,
+    /// Lˣ(ε; P, d): queries and keys made of the head's own inputs.
+    pub needed_tied: Found,
+    actual: f64,
+    half_spread: f64,
+}
+
+impl Parts {
+    /// L* / L⁰; none where either is 0 or was not found.
+    pub fn inflation(&self) -> Option<f64> {
+        ratio(self.needed.max_abs_logit, self.floor)
+    }
+
+    /// Lˣ / L*.
+    pub fn tying(&self) -> Option<f64> {
+        ratio(self.needed_tied.max_abs_logit, self.needed.max_abs_logit)
+    }
+
+    /// (½ spread) / Lˣ. Centring the rows costs one rank, so it may be a little under 1.
+    pub fn drift(&self) -> Option<f64> {
+        ratio(Some(self.half_spread), self.needed_tied.max_abs_logit)
+    }
+
+    /// actual / (½ spread): at least 1 but for rounding.
+    pub fn gauge(&self) -> Option<f64> {
+        ratio(Some(self.actual), Some(self.half_spread))
+    }
+}
+
+fn ratio(over: Option<f64>, under: Option<f64>) -> Option<f64> {
+    match (over?, under?) {
+        (over, under) if over > 0.0 && under > 0.0 => Some(over / under),
+        _ => None,
+    }
+}
+
+impl TrainedHead {
+    /// What the head's attention needed at error ε = `epsilon`.
+    ///
+    /// Tied queries and keys are fitted from the head's own, at its own largest logit; free ones from the head's
+    /// own, from the tied ones found, and from `options.starts` others. So floor ≤ needed ≤ needed_tied ≤ actual,
+    /// to what rounding leaves.
+    ///
+    /// # Errors
+    /// An ε that is not above 0.
+    pub fn parts(
+        &self,
+        actual: &Actual,
+        epsilon: f64,
+        options: SearchOptions,
+    ) -> Result<Parts, PredictError> {
+        let Self { problem, own, tied, point, .. } = self;
+        let floor = Floor::new(problem).max_abs_logit(epsilon);
+        let parts = |needed: Found, needed_tied: Found| Parts {
+            epsilon,
+            floor,
+            needed,
+            needed_tied,
+            actual: actual.max_abs_logit,
+            half_spread: 0.5 * actual.logit_spread,
+        };
+        if floor == Some(0.0) {
+            // Uniform attention is within ε: weights of zero give it.
+            return Ok(parts(Found::NO_LOGITS, Found::NO_LOGITS));
+        }
+        let by_inputs = needed_logit_tied(problem, tied, point, epsilon, options, &())?;
+        let mut given = vec![own.clone()];
+        given.extend(by_inputs.best.iter().map(|best| best.solution.factors.clone()));
+        let free = needed_logit_from(problem, epsilon, &given, options, &())?;
+        Ok(parts(Found::of(free), Found::of(by_inputs)))
+    }
+}
+
+impl Found {
+    const NO_LOGITS: Self = Self {
+        max_abs_logit: Some(0.0),
+        kl_nats: None,
+        outcome: Outcome::Converged,
+        iterations: 0,
+        evaluations: 0,
+        factors: None,
+    };
+
+    fn of(needed: Needed) -> Self {
+        let Needed { outcome, best, iterations, evaluations } = needed;
+        let solution = best.map(|best| best.solution);
+        let reached = solution.as_ref().filter(|_| outcome != Outcome::Infeasible);
+        Self {
+            max_abs_logit: reached.map(|s| s.max_abs_logit),
+            kl_nats: solution.as_ref().map(|s| s.kl_nats),
+            outcome,
+            iterations,
+            evaluations,
+            factors: solution.map(|Solution { factors, .. }| factors),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::fit::{Effort, Measured};
+    use crate::lm::{HeadProbe, Model, ModelShape, Positions, Stabiliser, TrainDefinition};
+    use crate::predict::LAGS;
+
+    /// Every head of a model at its start, of a deviation at which attention is far from uniform, on two passages.
+    fn heads(definition: &TrainDefinition) -> Vec<TrainedHead> {
+        let model = Model::new(ModelShape::new(definition, 23), 0.5, 3).unwrap();
+        let passage = |seed: u32| -> Vec<HeadProbe> {
+            let tokens: Vec<u32> = (0..40).map(|i| (i * i * 7 + i / 3 + seed * i) % 23).collect();
+            model.probe(&tokens).unwrap()
+        };
+        let [first, second] = [passage(0), passage(1)];
+        let pairs = first.iter().zip(&second);
+        pairs.map(|(a, b)| TrainedHead::new(&[a, b]).unwrap()).collect()
+    }
+
+    fn definition(arm: &str, positions: Positions, stabilisers: &[Stabiliser]) -> TrainDefinition {
+        let mut definition = TrainDefinition {
+            layers: 2,
+            d_model: 16,
+            heads: 2,
+            window: 7,
+            context: 40,
+            positions,
+            stabilisers: stabilisers.to_vec(),
+            ..TrainDefinition::default()
+        };
+        definition.set("arm", arm).unwrap();
+        definition
+    }
+
+    fn options() -> SearchOptions {
+        let effort = Effort { iterations: 600, relative_decrease: 1e-4, ..Effort::default() };
+        SearchOptions {
+            starts: 0,
+            polished: 1,
+            passes: 0,
+            rough: effort,
+            fine: effort,
+            ..SearchOptions::default()
+        }
+    }
+
+    #[test]
+    fn a_head_s_own_weights_are_a_point_of_what_its_inputs_make() {
+        use Stabiliser::{QkNorm, SigmaReparam};
+        for (arm, positions, stabilisers) in [
+            ("mhsa", Positions::Learned, &[][..]),
+            ("ls", Positions::Rope, &[]),
+            ("ls", Positions::Rope, &[QkNorm]),
+            ("local-only", Positions::Learned, &[QkNorm, SigmaReparam]),
+        ] {
+            for head in heads(&definition(arm, positions, stabilisers)) {
+                let own = Measured::of(&head.problem, &head.own).unwrap();
+                assert!(own.kl_nats.abs() < 1e-9, "{arm}: its own factors give its attention");
+                let tied = head.tied.at(&head.point);
+                let off = tied.queries() - head.own.queries();
+                let off = off.iter().fold(0.0f64, |most, v| most.max(v.abs()));
+                let tied = Measured::of(&head.problem, &tied).unwrap();
+                assert!(off < 1e-4, "{arm} {positions:?} {stabilisers:?}: queries off by {off}");
+                assert!(tied.kl_nats.abs() < 1e-7, "{arm}: {}", tied.kl_nats);
+            }
+        }
+    }
+
+    #[test]
+    fn the_parts_multiply_to_what_is_and_none_is_under_its_least() {
+        for head in heads(&definition("ls", Positions::Learned, &[])) {
+            let actual = head.actual().unwrap();
+            assert!(actual.mass_within.is_sorted() && actual.mass_within[LAGS.len() - 1] < 1.0 + 1e-9);
+            assert!(actual.effective_rank_logits <= head.rank() as f64 + 1e-9);
+            for epsilon in [0.1, 0.001] {
+                let parts = head.parts(&actual, epsilon, options()).unwrap();
+                let [needed, tied] =
+                    [&parts.needed, &parts.needed_tied].map(|f| f.max_abs_logit.unwrap());
+                let floor = parts.floor.unwrap();
+                let ascending = [floor, needed, tied, actual.max_abs_logit * (1.0 + 1e-6)];
+                assert!(ascending.is_sorted(), "{} at {epsilon}: {ascending:?}", head.kind);
+                if floor > 0.0 {
+                    let product = floor
+                        * [parts.inflation(), parts.tying(), parts.drift(), parts.gauge()]
+                            .map(Option::unwrap)
+                            .iter()
+                            .product::<f64>();
+                    assert!((product / actual.max_abs_logit - 1.0).abs() < 1e-12);
+                    for found in [&parts.needed, &parts.needed_tied] {
+                        let factors = found.factors.as_ref().unwrap();
+                        let again = Measured::of(&head.problem, factors).unwrap();
+                        assert!(again.kl_nats <= epsilon);
+                        assert_eq!(Some(again.max_abs_logit), found.max_abs_logit);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn attention_that_is_uniform_needs_no_logits() {
+        let model = Model::new(
+            ModelShape::new(&definition("mhsa", Positions::Learned, &[]), 23),
+            1e-4,
+            3,
+        );
+        let probes = model.unwrap().probe(&[1, 5, 2, 9, 4, 4, 7]).unwrap();
+        let head = TrainedHead::new(&[&probes[0]]).unwrap();
+        let actual = head.actual().unwrap();
+        let parts = head.parts(&actual, 0.01, options()).unwrap();
+        assert_eq!((parts.floor, parts.needed.max_abs_logit), (Some(0.0), Some(0.0)));
+        assert_eq!((parts.inflation(), parts.tying()), (None, None));
+        assert!(parts.gauge().unwrap() >= 1.0 - 1e-12);
+    }
+
+    #[test]
+    fn heads_that_no_fit_can_be_held_against_are_refused() {
+        let capped = definition("mhsa", Positions::Learned, &[Stabiliser::Softcap]);
+        let model = Model::new(ModelShape::new(&capped, 23), 0.5, 3).unwrap();
+        let probes = model.probe(&[1, 2, 3]).unwrap();
+        let Err(error) = TrainedHead::new(&[&probes[1]]) else { panic!("a softcap was accepted") };
+        assert!(error.to_string().starts_with("layer 0, head 1 has a softcap"), "{error}");
+        let mut probe = HeadProbe { softcap: None, ..probes[0].clone() };
+        probe.keys[[1, 0]] = f32::NAN;
+        let Err(error) = TrainedHead::new(&[&probe]) else { panic!("NaN was accepted") };
+        assert!(error.to_string().contains("NaN"), "{error}");
+        assert!(matches!(TrainedHead::new(&[]), Err(PredictError::NoPassage)));
+    }
+}
