@@ -47,7 +47,7 @@ pub use study::{
     FitLedger, FrontierLabel, Latency, Manifest, Observer, Plan, Preset, Row, STEP_COLUMNS,
     Selection, Statistic, StudyDefinition, StudyError, StudyWork, Sweep, SweepSummary, TrainError,
     TrainResult, TrainedRun, Training, Verification, fit_columns, frontier_rows, latency_columns,
-    needed_row, read_factors, search_settings, spectrum_columns, to_csv, train, train_columns,
+    needed_row, predict_columns, read_factors, search_settings, spectrum_columns, stored_rows, to_csv, train, train_columns,
     verify, write_factors,
 };
 pub use table::{

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use rank_study::{HeadProbe, write_matrix};
+use rank_study::{HeadProbe, LmError, write_matrix};
 
 use super::trained::TrainedArgs;
 
@@ -66,8 +66,12 @@ pub fn run(args: &DumpArgs) -> Result<()> {
     if tokens == 0 || tokens > run.context() {
         bail!("--tokens is {tokens}; give 1 to {}, the model's context", run.context());
     }
-    let probes =
-        run.probe(&texts, args.of.split(), args.first, tokens).with_context(|| args.of.flag())?;
+    let (first, needed) = (args.first, args.first + tokens);
+    let read = run.tokens(Some(&texts), args.of.split(), needed).with_context(|| args.of.flag())?;
+    let Some(passage) = read.get(first..needed) else {
+        return Err(LmError::ShortText { found: read.len(), needed }).with_context(|| args.of.flag());
+    };
+    let probes = run.probe(passage).with_context(|| args.of.flag())?;
     for (flag, chosen, most) in [
         ("--layer", &args.layer, probes.iter().map(|p| p.layer).max()),
         ("--head", &args.head, probes.iter().map(|p| p.head).max()),

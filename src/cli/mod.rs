@@ -9,6 +9,7 @@ mod family;
 pub mod fit;
 pub mod list;
 mod places;
+pub mod predict;
 mod progress;
 pub mod reproduce;
 pub mod sweep;

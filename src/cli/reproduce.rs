@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use rank_study::{Device, Plan, Preset, StudyDefinition};
+use rank_study::{Device, Plan, Preset, StudyDefinition, StudyWork};
 
 use super::analysis::{fail_if_missing, write_report};
 use super::places::{ANALYSIS, data, definitions, figures, measured_studies};
@@ -54,31 +54,55 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     let started = Instant::now();
     let threads = threads(args.threads)?;
     let (text, valid_text) = (args.text.as_deref(), args.valid_text.as_deref());
-    let plans: Vec<Plan> = chosen(args)?
-        .iter()
-        .map(|definition| Ok(Plan::new(definition, &data(args.preset), None, text, valid_text)?))
-        .collect::<Result<_>>()?;
+    let data_root = data(args.preset);
+    let plan =
+        |definition: &StudyDefinition| Plan::new(definition, &data_root, None, text, valid_text);
+    let needed = |plan: &Plan| plan.prerequisites(&data_root, text, valid_text);
+    let definitions = chosen(args)?;
+    let mut plans: Vec<Plan> = definitions.iter().map(plan).collect::<Result<_, _>>()?;
+    // What is needed of studies that are not among those chosen takes its time too.
+    let chosen_names: Vec<String> = plans.iter().map(|plan| plan.name().to_owned()).collect();
+    let others: Vec<Vec<Plan>> = plans.iter().map(needed).collect::<Result<_, _>>()?;
+    plans.extend(
+        others.into_iter().flatten().filter(|other| !chosen_names.iter().any(|n| n == other.name())),
+    );
     let progress = Progress::new(plans.iter().map(Plan::remaining_s).sum(), args.quiet);
     progress.say(&announce(&plans, threads));
     let stop = stop_at_interrupt(AFTER_CELLS)?;
     let (mut summaries, mut broken) = (Vec::new(), Vec::new());
-    let studies = plans.len();
-    for (at, plan) in plans.into_iter().enumerate() {
-        let name = plan.name().to_owned();
+    let studies = definitions.len();
+    'studies: for (at, definition) in definitions.iter().enumerate() {
         progress.place(at + 1, studies);
-        // Rows that cannot be read or written stop their own study and no other.
-        match measure(plan, threads, Device::Cpu, stop, &progress) {
-            Ok(summary) => {
-                progress.say(&format!("{name}: {}", describe(&summary)));
-                summaries.push((name, summary));
-            }
+        // Planned anew, since studies before it may have made what it needs.
+        let plans = plan(definition).and_then(|own| {
+            let mut all = needed(&own)?;
+            all.push(own);
+            Ok(all)
+        });
+        let plans = match plans {
+            Ok(plans) => plans,
             Err(error) => {
-                progress.say(&format!("{name}: {error:#}"));
-                broken.push((name, format!("{error:#}")));
+                progress.say(&format!("{}: {error}", definition.study));
+                broken.push((definition.study.clone(), error.to_string()));
+                continue;
             }
-        }
-        if stop.load(Ordering::Relaxed) {
-            break;
+        };
+        for plan in plans {
+            let name = plan.name().to_owned();
+            // Rows that cannot be read or written stop their own study and no other.
+            match measure(plan, threads, Device::Cpu, stop, &progress) {
+                Ok(summary) => {
+                    progress.say(&format!("{name}: {}", describe(&summary)));
+                    summaries.push((name, summary));
+                }
+                Err(error) => {
+                    progress.say(&format!("{name}: {error:#}"));
+                    broken.push((name, format!("{error:#}")));
+                }
+            }
+            if stop.load(Ordering::Relaxed) {
+                break 'studies;
+            }
         }
     }
     progress.finish();
@@ -118,9 +142,11 @@ fn chosen(args: &ReproduceArgs) -> Result<Vec<StudyDefinition>> {
             args.preset
         );
     }
-    let chosen: Vec<StudyDefinition> = all
+    let mut chosen: Vec<StudyDefinition> = all
         .into_iter()
         .filter(|d| if args.only.is_empty() { presets(d) } else { args.only.contains(&d.study) })
         .collect();
+    // What is trained comes before what is found in it.
+    chosen.sort_by_key(|d| matches!(d.work, StudyWork::Predict(_)));
     Ok(chosen)
 }

@@ -71,13 +71,20 @@ pub fn run(args: &SweepArgs) -> Result<()> {
         }
         return Ok(());
     }
+    let needed = plan.prerequisites(&data(args.preset), text, valid_text)?;
     let name = plan.name().to_owned();
     let rows = plan.folder().join("rows.csv");
     // A GPU gains nothing from several models at a time.
     let default = (device == Device::Cuda).then_some(1);
     let threads = threads(args.threads.or(default))?;
-    let progress = Progress::new(plan.remaining_s(), args.quiet);
+    let all = needed.iter().map(Plan::remaining_s).sum::<f64>() + plan.remaining_s();
+    let progress = Progress::new(all, args.quiet);
     let stop = stop_at_interrupt(AFTER_CELLS)?;
+    for plan in needed {
+        let name = plan.name().to_owned();
+        let summary = measure(plan, threads, device, stop, &progress)?;
+        fail_if_unfinished(&[(name, summary)])?;
+    }
     let summary = measure(plan, threads, device, stop, &progress);
     progress.finish();
     let summary = summary?;

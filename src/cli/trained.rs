@@ -23,11 +23,28 @@ pub struct TrainedArgs {
 
 /// A part of a text.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Part {
+pub enum Part {
     All,
     Train,
     Valid,
     Test,
+}
+
+impl Part {
+    /// The split, or none for the whole text.
+    fn split(self) -> Option<Split> {
+        match self {
+            Self::All => None,
+            Self::Train => Some(Split::Train),
+            Self::Valid => Some(Split::Valid),
+            Self::Test => Some(Split::Test),
+        }
+    }
+
+    /// As a definition writes it.
+    pub fn name(self) -> &'static str {
+        self.split().map_or("all", Split::name)
+    }
 }
 
 impl TrainedArgs {
@@ -39,12 +56,7 @@ impl TrainedArgs {
 
     /// The split of the text, or none for the whole of it.
     pub fn split(&self) -> Option<Split> {
-        match self.split {
-            Part::All => None,
-            Part::Train => Some(Split::Train),
-            Part::Valid => Some(Split::Valid),
-            Part::Test => Some(Split::Test),
-        }
+        self.split.split()
     }
 
     /// The text as it was given, for an error.

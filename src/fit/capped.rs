@@ -113,7 +113,9 @@ pub(super) fn fit(
         let limit = effort.iterations.saturating_sub(iterations).min(effort.iterations / 4);
         // Early stages only steer the multipliers.
         let decrease = effort.relative_decrease * if stage < 2 { 10.0 } else { 1.0 };
-        let minimum = descend(objective, &x, &penalty, limit, decrease, &mut |objective, at| {
+        let never = f64::NEG_INFINITY;
+        let ends = (limit, decrease, never);
+        let minimum = descend(objective, &x, &penalty, ends, &mut |objective, at| {
             let state = || FitState {
                 x: at.x.to_vec(),
                 cap,
@@ -171,17 +173,17 @@ pub(super) fn fit(
 /// What is done after each iteration of a stage; false ends it.
 type AfterIteration<'a, 'p> = &'a mut dyn FnMut(&mut Objective<'p>, &Iterate<'_>) -> bool;
 
-/// One stage: the augmented Lagrangian's minimum at fixed multipliers and slope.
+/// One stage: the augmented Lagrangian's minimum at fixed multipliers and slope, unless iterations run out or the
+/// value is low enough before.
 pub(super) fn descend<'p>(
     objective: &mut Objective<'p>,
     x: &[f64],
     penalty: &Penalty,
-    iterations: usize,
-    relative_decrease: f64,
+    (iterations, relative_decrease, enough): (usize, f64, f64),
     after: AfterIteration<'_, 'p>,
 ) -> Minimum {
     let stopping =
-        Stopping { iterations, gradient: 1e-12, relative_decrease, absolute_decrease: 1e-15 };
+        Stopping { iterations, gradient: 1e-12, relative_decrease, absolute_decrease: 1e-15, enough };
     lbfgs::minimise(x.to_vec(), stopping, &mut Lagrangian { objective, penalty, after })
 }
 

@@ -124,6 +124,7 @@ impl<'p> Evaluator<'p> {
             gradient: 0.0,
             relative_decrease: 0.0,
             absolute_decrease: 0.0,
+            enough: f64::NEG_INFINITY,
         };
         let x = self.x.clone();
         let Self { objective, penalty, .. } = self;

@@ -27,6 +27,8 @@ pub(super) struct Stopping {
     pub relative_decrease: f64,
     /// ... or than this much in all.
     pub absolute_decrease: f64,
+    /// A value that is low enough to stop at.
+    pub enough: f64,
 }
 
 /// How a minimisation ended.
@@ -34,6 +36,8 @@ pub(super) struct Stopping {
 pub(super) enum Ending {
     /// The gradient or the decrease fell under its tolerance.
     Stationary,
+    /// The value is low enough.
+    Enough,
     /// Iterations ran out.
     Limit,
     /// Whoever watches it ended it.
@@ -98,6 +102,9 @@ pub(super) fn minimise(x: Vec<f64>, stopping: Stopping, objective: &mut impl Smo
         }
         if norm_max(&at.gradient) <= stopping.gradient {
             break Ending::Stationary;
+        }
+        if at.value <= stopping.enough {
+            break Ending::Enough;
         }
         if values.len() == PATIENCE {
             let before: f64 = values.pop_front().unwrap_or(f64::INFINITY);
@@ -296,7 +303,19 @@ mod tests {
         gradient: 1e-9,
         relative_decrease: 0.0,
         absolute_decrease: 0.0,
+        enough: f64::NEG_INFINITY,
     };
+
+    #[test]
+    fn a_value_that_is_enough_ends_it() {
+        let enough = Stopping { enough: 3.0, ..STOPPING };
+        let minimum = minimise(vec![8.0; 3], enough, &mut |x: &[f64], g: &mut [f64]| {
+            x.iter().zip(g).for_each(|(x, g)| *g = x.powi(3));
+            x.iter().map(|x| 0.25 * x.powi(4)).sum()
+        });
+        assert_eq!(minimum.ending, Ending::Enough);
+        assert!((0.0..=3.0).contains(&minimum.value), "{}", minimum.value);
+    }
 
     #[test]
     fn finds_rosenbrocks_minimum() {

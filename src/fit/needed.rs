@@ -28,6 +28,8 @@ const STAGE_ITERATIONS: usize = 400;
 const SETTLED: f64 = 3e-3;
 /// The cap moves by at most this factor in one stage.
 const LARGEST_MOVE: f64 = 1.6;
+/// What [`Descent::far_below`] is in searches that come from factors that have the target already.
+const FAR_BELOW: f64 = 0.1;
 /// Where a solve begins, over the full-rank floor.
 const FIRST_CAP: f64 = 1.25;
 
@@ -85,8 +87,9 @@ pub fn needed_logit_from(
         return Ok(Needed::NOTHING);
     };
     let first_cap = (FIRST_CAP * floor).max(0.1);
+    let far_below = if given.is_empty() { 0.0 } else { FAR_BELOW };
     let solve = |name: String, effort: Effort, start: &dyn Fn() -> Result<FitState, FitError>| {
-        let descent = Descent { tolerance, floor, effort };
+        let descent = Descent { tolerance, floor, effort, far_below };
         let attendance = search.attendance(FitName(name), effort);
         search.kept_or(&attendance, |underway| {
             let from = underway.map_or_else(start, Ok)?;
@@ -144,54 +147,47 @@ pub fn needed_logit_from(
             break;
         }
     }
-    let total = |count: fn(&Solution) -> usize| all.iter().map(|c| count(&c.solution)).sum();
-    let best = best_of(&all);
-    let reached = best.as_ref().filter(|best| best.solution.kl_nats <= tolerance);
-    Ok(Needed {
-        outcome: reached.map_or(Outcome::Infeasible, |best| best.solution.outcome),
-        iterations: total(|s| s.iterations),
-        evaluations: total(|s| s.evaluations),
-        best,
-    })
+    Ok(Needed::of(&all, tolerance))
 }
 
-/// L^X(ε): the least max_abs_logit found with which kl_nats ≤ `tolerance` by factors tied to inputs, from the point
-/// `start` of them, which begins at its own largest logit. With one start and no way out of a minimum, it is an
-/// upper bound that more search may lower.
+/// L^X(ε): the least max_abs_logit found with which kl_nats ≤ `tolerance` by factors tied to inputs, from each of the
+/// points `starts` of them: each begins at its own largest logit, and what it reaches is never larger than
+/// that where it has kl_nats ≤ ε. An upper bound that more starts may lower.
 ///
 /// # Errors
-/// `Tolerance`; `Inputs` where the point or the inputs are of another problem.
+/// `Tolerance`, `NoStarts`; `Inputs` where a point or the inputs are of another problem.
 pub fn needed_logit_tied(
     problem: &Problem,
     tied: &Tied,
-    start: &[f64],
+    starts: &[Vec<f64>],
     tolerance: f64,
     options: SearchOptions,
     watch: &dyn Watch,
 ) -> Result<Needed, FitError> {
     check_tolerance(tolerance)?;
-    if (start.len(), tied.factors_length()) != (tied.length(), 2 * problem.n() * problem.rank())
-        || problem.heads() != 1
-    {
+    let of_this_problem = problem.heads() == 1
+        && tied.factors_length() == 2 * problem.n() * problem.rank()
+        && starts.iter().all(|start| start.len() == tied.length());
+    if !of_this_problem {
         return Err(FitError::Inputs("they are not of this problem".to_owned()));
+    }
+    if starts.is_empty() {
+        return Err(FitError::NoStarts);
     }
     let Some(floor) = Floor::new(problem).max_abs_logit(tolerance) else {
         return Ok(Needed::NOTHING);
     };
     let search = Search::new(problem, options, watch);
-    let mut objective = Objective::tied(problem, options.precision, tied);
-    let own = objective.measure(start).max_abs_logit;
-    let from = beginning_at(start.to_vec(), own, problem, floor);
-    let attendance = search.attendance(FitName("tied".to_owned()), options.fine);
-    let descent = Descent { tolerance, floor, effort: options.fine };
-    let solution = descent.run(&mut objective, from, &attendance)?;
-    let reached = solution.kl_nats <= tolerance;
-    Ok(Needed {
-        outcome: if reached { solution.outcome } else { Outcome::Infeasible },
-        iterations: solution.iterations,
-        evaluations: solution.evaluations,
-        best: Some(Candidate { start: 0, solution }),
-    })
+    let numbered: Vec<(usize, &Vec<f64>)> = starts.iter().enumerate().collect();
+    let all = search.each(&numbered, |&(start, point)| {
+        let mut objective = Objective::tied(problem, options.precision, tied);
+        let own = objective.measure(point).max_abs_logit;
+        let from = beginning_at(point.clone(), own, problem, floor);
+        let attendance = search.attendance(FitName(format!("tied-{start}")), options.fine);
+        let descent = Descent { tolerance, floor, effort: options.fine, far_below: FAR_BELOW };
+        Ok(Candidate { start, solution: descent.run(&mut objective, from, &attendance)? })
+    })?;
+    Ok(Needed::of(&all, tolerance))
 }
 
 /// A descent that begins at x, whose largest logit is `own`, and keeps it until it finds better.
@@ -203,6 +199,19 @@ fn beginning_at(x: Vec<f64>, own: f64, problem: &Problem, floor: f64) -> FitStat
 }
 
 impl Needed {
+    /// The best of several candidates.
+    fn of(all: &[Candidate], tolerance: f64) -> Self {
+        let total = |count: fn(&Solution) -> usize| all.iter().map(|c| count(&c.solution)).sum();
+        let best = all.iter().min_by(|a, b| a.preferred(b, tolerance)).cloned();
+        let reached = best.as_ref().filter(|best| best.solution.kl_nats <= tolerance);
+        Self {
+            outcome: reached.map_or(Outcome::Infeasible, |best| best.solution.outcome),
+            iterations: total(|s| s.iterations),
+            evaluations: total(|s| s.evaluations),
+            best,
+        }
+    }
+
     /// Nothing was found, since nothing can be.
     const NOTHING: Self =
         Self { outcome: Outcome::Infeasible, best: None, iterations: 0, evaluations: 0 };
@@ -242,6 +251,9 @@ struct Descent {
     /// L⁰(ε): the cap never goes under it.
     floor: f64,
     effort: Effort,
+    /// A stage that has less than this share of ε has a cap far too large, and need not end exactly. 0 in searches
+    /// that come from above.
+    far_below: f64,
 }
 
 impl Descent {
@@ -263,10 +275,11 @@ impl Descent {
         let mut outcome = Outcome::StepLimit;
         for stage in from.stage..STAGES {
             let limit = self.effort.iterations.saturating_sub(iterations).min(STAGE_ITERATIONS);
-            let decrease = self.effort.relative_decrease;
+            let enough = self.far_below * self.tolerance;
+            let ends = (limit, self.effort.relative_decrease, enough);
             let best_x = best.as_ref().and_then(|best| objective.point_of(&best.factors));
             let minimum =
-                capped::descend(objective, &x, &penalty, limit, decrease, &mut |objective, at| {
+                capped::descend(objective, &x, &penalty, ends, &mut |objective, at| {
                     let state = || FitState {
                         x: at.x.to_vec(),
                         cap: penalty.cap,
@@ -441,7 +454,7 @@ mod tests {
             for tolerance in [0.1, 1e-3] {
                 let floor = Floor::new(&problem).max_abs_logit(tolerance).unwrap();
                 let by_inputs =
-                    needed_logit_tied(&problem, &tied, &point, tolerance, options(), &()).unwrap();
+                    needed_logit_tied(&problem, &tied, &[point.clone()], tolerance, options(), &()).unwrap();
                 let tied_best = by_inputs.best.unwrap().solution;
                 let given = [own.clone(), tied_best.factors.clone()];
                 let free = needed_logit_from(&problem, tolerance, &given, options(), &()).unwrap();
@@ -464,15 +477,10 @@ mod tests {
         let problem = Problem::new(attention(&q, &k, kind), Layout::global(), D).unwrap();
         let tied = Tied::new(x.view(), D, None, None).unwrap();
         let point = tied.point(q.view(), k.view(), None);
-        let found = needed_logit_tied(&problem, &tied, &point, 0.01, options(), &()).unwrap();
+        let found = needed_logit_tied(&problem, &tied, &[point], 0.01, options(), &()).unwrap();
         let found = found.best.unwrap().solution.factors;
         // Least squares on the inputs leave nothing over.
-        let again = tied.point(
-            found.queries().slice(s![0, .., ..]),
-            found.keys().slice(s![0, .., ..]),
-            None,
-        );
-        let again = Objective::tied(&problem, Default::default(), &tied).factors(&again).unwrap();
+        let again = tied.at(&tied.nearest(&found).unwrap());
         let off = found.queries().iter().zip(again.queries()).map(|(a, b)| (a - b).abs());
         assert!(off.fold(0.0, f64::max) < 1e-8);
     }

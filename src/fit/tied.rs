@@ -71,6 +71,23 @@ impl Tied {
         Ok(Self { basis, rank, normalisation, turns })
     }
 
+    /// The point whose factors are nearest to those given, in squares; none where they are normalised, since
+    /// then no linear problem gives it.
+    pub fn nearest(&self, factors: &Factors) -> Option<Vec<f64>> {
+        if self.normalisation.is_some() {
+            return None;
+        }
+        // Turning back keeps distances.
+        let [q, k] = [factors.queries(), factors.keys()].map(|m| {
+            let mut rows = m.index_axis(Axis(0), 0).to_owned();
+            for (at, mut row) in rows.rows_mut().into_iter().enumerate() {
+                self.turn(at, row.as_slice_mut().expect("rows lie together"), -1.0);
+            }
+            rows
+        });
+        Some(self.point(q.view(), k.view(), None))
+    }
+
     /// Queries or keys of every row.
     fn n(&self) -> usize {
         self.basis.nrows()

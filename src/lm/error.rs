@@ -34,6 +34,9 @@ pub enum LmError {
         /// What is missing.
         why: String,
     },
+    /// No text where one is needed.
+    #[error("the run was trained on a text; name one with --text")]
+    NoText,
     /// A text with fewer tokens than a passage needs.
     #[error("{found} tokens, the passage ends at {needed}: give a longer text or ask for fewer")]
     ShortText {

@@ -2,7 +2,7 @@
 
 use super::{Actual, PredictError, TrainedHead};
 use crate::fit::{
-    Factors, Floor, Needed, Outcome, SearchOptions, Solution, needed_logit_from, needed_logit_tied,
+    Candidate, Factors, Floor, Needed, Outcome, SearchOptions, Solution, needed_logit_from, needed_logit_tied,
 };
 
 /// What a fit of a trained head's attention found.
@@ -70,8 +70,8 @@ fn ratio(over: Option<f64>, under: Option<f64>) -> Option<f64> {
 impl TrainedHead {
     /// What the head's attention needed at error ε = `epsilon`.
     ///
-    /// Tied queries and keys are fitted from the head's own, at its own largest logit; free ones from the head's
-    /// own, from the tied ones found, and from `options.starts` others. So floor ≤ needed ≤ needed_tied ≤ actual,
+    /// Free queries and keys are fitted from the head's own, at its own largest logit, and from `options.starts`
+    /// others; tied ones from the head's own weights and from those nearest to the free ones found. So floor ≤ needed ≤ needed_tied ≤ actual,
     /// to what rounding leaves.
     ///
     /// # Errors
@@ -96,10 +96,27 @@ impl TrainedHead {
             // Uniform attention is within ε: weights of zero give it.
             return Ok(parts(Found::NO_LOGITS, Found::NO_LOGITS));
         }
-        let by_inputs = needed_logit_tied(problem, tied, point, epsilon, options, &())?;
-        let mut given = vec![own.clone()];
-        given.extend(by_inputs.best.iter().map(|best| best.solution.factors.clone()));
-        let free = needed_logit_from(problem, epsilon, &given, options, &())?;
+        let from_own = std::slice::from_ref(own);
+        let free = needed_logit_from(problem, epsilon, from_own, options, &())?;
+        let mut starts = vec![point.clone()];
+        // What the inputs can make that is nearest to the free ones found.
+        starts.extend(free.best.as_ref().and_then(|best| tied.nearest(&best.solution.factors)));
+        let by_inputs = needed_logit_tied(problem, tied, &starts, epsilon, options, &())?;
+        // Tied factors are free ones too.
+        let better = |by_inputs: &&Candidate| match (&free.best, free.outcome) {
+            (Some(free), outcome) if outcome != Outcome::Infeasible => {
+                by_inputs.solution.max_abs_logit < free.solution.max_abs_logit
+            }
+            _ => true,
+        };
+        let reached = by_inputs.best.as_ref().filter(|_| by_inputs.outcome != Outcome::Infeasible);
+        let free = match reached.filter(better) {
+            None => free,
+            Some(best) => {
+                let given = std::slice::from_ref(&best.solution.factors);
+                needed_logit_from(problem, epsilon, given, options, &())?
+            }
+        };
         Ok(parts(Found::of(free), Found::of(by_inputs)))
     }
 }

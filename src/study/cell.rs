@@ -20,6 +20,15 @@ pub(super) struct Within<'a> {
     pub advanced: &'a (dyn Fn(f64) + Sync),
 }
 
+/// A cell of another study.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Needs {
+    /// The study, without a text's name.
+    pub study: String,
+    /// The cell's key there.
+    pub cell: String,
+}
+
 /// One cell of a study.
 pub(super) trait Measure: Send + Sync {
     /// All that the cell's numbers depend on, as text: hashed, it tells rows of other settings.
@@ -30,6 +39,11 @@ pub(super) trait Measure: Send + Sync {
 
     /// The columns that identify the cell, without what it measures.
     fn identity(&self) -> Row;
+
+    /// The cell of another study whose files this one's measurement needs, where they are not there.
+    fn needs(&self) -> Option<Needs> {
+        None
+    }
 
     /// The cell's rows; none where it was stopped.
     fn measure(&self, within: &Within<'_>) -> Result<Option<Vec<Row>>, String>;

@@ -10,7 +10,7 @@ use super::run_manifest::{CHARACTERS, CORPUS, DEFINITION, END_OF_DOCUMENT, VOCAB
 use super::train_run::{MANIFEST, TOKENIZER};
 use super::{StudyError, TrainError};
 use crate::lm::{
-    Bpe, Evaluation, HeadProbe, LmError, Model, ModelShape, Split, Symbols, Texts, TrainDefinition,
+    Bpe, Corpus, Evaluation, HeadProbe, LmError, Model, ModelShape, Split, Symbols, Texts, TrainDefinition,
     Vocabulary, evaluate_whole,
 };
 
@@ -25,6 +25,18 @@ pub struct TrainedRun {
 }
 
 impl TrainedRun {
+    /// The definition of the run in `folder`.
+    ///
+    /// # Errors
+    /// A folder that holds no run.
+    pub fn definition_in(folder: &Path) -> Result<TrainDefinition, TrainError> {
+        let path = folder.join(MANIFEST);
+        let manifest = Manifest::read(&path)?;
+        let definition = manifest.more.get(DEFINITION).and_then(Value::as_table);
+        let definition = definition.ok_or_else(|| lacks(&path, DEFINITION))?;
+        Ok(TrainDefinition::from_table(definition)?)
+    }
+
     /// Reads the last checkpoint of a run, or the weights of one of its `keep_checkpoints`.
     ///
     /// # Errors
@@ -32,18 +44,13 @@ impl TrainedRun {
     pub fn read(folder: &Path, step: Option<usize>) -> Result<Self, TrainError> {
         let path = folder.join(MANIFEST);
         let manifest = Manifest::read(&path)?;
-        let lacks = |what: &str| StudyError::Definition {
-            path: path.clone(),
-            why: format!("has no {what}; name the folder of a training run"),
-        };
-        let table = |key: &str| manifest.more.get(key).and_then(Value::as_table);
-        let definition = table(DEFINITION).ok_or_else(|| lacks(DEFINITION))?;
-        let definition = TrainDefinition::from_table(definition)?;
-        let corpus = table(CORPUS).ok_or_else(|| lacks(CORPUS))?;
+        let definition = Self::definition_in(folder)?;
+        let corpus = manifest.more.get(CORPUS).and_then(Value::as_table);
+        let corpus = corpus.ok_or_else(|| lacks(&path, CORPUS))?;
         let has_end = corpus.get(END_OF_DOCUMENT).and_then(Value::as_bool).unwrap_or(false);
         let size = corpus.get(VOCABULARY_SIZE).and_then(Value::as_integer);
         let size = size.and_then(|size| usize::try_from(size).ok());
-        let size = size.ok_or_else(|| lacks(VOCABULARY_SIZE))?;
+        let size = size.ok_or_else(|| lacks(&path, VOCABULARY_SIZE))?;
         let tokenizer = folder.join(TOKENIZER);
         let symbols = if let Some(characters) = corpus.get(CHARACTERS).and_then(Value::as_str) {
             Symbols::Characters(characters.chars().collect())
@@ -97,30 +104,55 @@ impl TrainedRun {
         self.definition.context
     }
 
-    /// Every head's queries and keys on `count` tokens of texts, or of one split of them, from token
-    /// `first` on; documents follow one another.
+    /// The first tokens, `most` at most, of texts or of one split of them; documents follow one another. Without
+    /// texts they are of the synthetic corpus that the run was trained on.
     ///
     /// # Errors
-    /// As [`Self::evaluate`]; too few tokens, or more than the model's context.
-    pub fn probe(
+    /// As [`Self::evaluate`]; no texts for a run that was trained on some.
+    pub fn tokens(
         &self,
-        texts: &Texts,
+        texts: Option<&Texts>,
         split: Option<Split>,
-        first: usize,
-        count: usize,
-    ) -> Result<Vec<HeadProbe>, LmError> {
-        let (documents, _) = texts.documents(&self.definition, &self.vocabulary, split)?;
+        most: usize,
+    ) -> Result<Vec<u32>, LmError> {
         let mut tokens = Vec::new();
-        for document in documents {
-            tokens.extend(document?);
-            if tokens.len() >= first + count {
-                break;
+        match texts {
+            Some(texts) => {
+                let (documents, _) = texts.documents(&self.definition, &self.vocabulary, split)?;
+                for document in documents {
+                    tokens.extend(document?);
+                    if tokens.len() >= most {
+                        break;
+                    }
+                }
             }
+            None if matches!(self.vocabulary.symbols, Symbols::Unwritten { .. }) => {
+                let corpus = Corpus::synthetic(&self.definition)?;
+                let splits = split.map_or_else(|| Split::ALL.to_vec(), |split| vec![split]);
+                for split in splits {
+                    let there = corpus.split(split);
+                    let wanted = (most - tokens.len().min(most)).min(there.len());
+                    tokens.extend(there.range(0..wanted).iter());
+                }
+            }
+            None => return Err(LmError::NoText),
         }
-        let found = tokens.len();
-        match tokens.get(first..first + count) {
-            Some(passage) => self.model.probe(passage),
-            None => Err(LmError::ShortText { found, needed: first + count }),
-        }
+        tokens.truncate(most);
+        Ok(tokens)
+    }
+
+    /// Every head's queries and keys on a passage.
+    ///
+    /// # Errors
+    /// More tokens than the model's context, or one that its vocabulary lacks.
+    pub fn probe(&self, passage: &[u32]) -> Result<Vec<HeadProbe>, LmError> {
+        self.model.probe(passage)
+    }
+}
+
+fn lacks(path: &Path, what: &str) -> StudyError {
+    StudyError::Definition {
+        path: path.to_owned(),
+        why: format!("has no {what}; name the folder of a training run"),
     }
 }

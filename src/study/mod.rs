@@ -13,6 +13,7 @@ mod heads_log;
 mod latency_cell;
 mod log_end;
 mod manifest;
+mod predict_cell;
 mod row;
 mod run_files;
 mod run_manifest;
@@ -36,9 +37,9 @@ pub use manifest::Manifest;
 pub use row::{Row, to_csv};
 pub use schema::{
     CURVE_COLUMNS, ColumnKind, EVALUATION_COLUMNS, FRONTIER_COLUMNS, STEP_COLUMNS, fit_columns,
-    latency_columns, spectrum_columns, train_columns,
+    latency_columns, predict_columns, spectrum_columns, train_columns,
 };
-pub use sweep::{Observer, Plan, Sweep, SweepSummary};
+pub use sweep::{Observer, Plan, Sweep, SweepSummary, stored_rows};
 pub use train_run::{Begin, TrainResult, Training, train};
 pub use verify::{Verification, verify};
 

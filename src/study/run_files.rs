@@ -212,7 +212,7 @@ pub(super) fn kept_checkpoint(step: usize) -> String {
 }
 
 /// The steps whose weights are kept in a run's folder.
-fn kept_steps(folder: &Path) -> Vec<usize> {
+pub(super) fn kept_steps(folder: &Path) -> Vec<usize> {
     let Ok(entries) = std::fs::read_dir(folder.join("checkpoint")) else { return Vec::new() };
     let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
     let step = |name: String| {

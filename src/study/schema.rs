@@ -149,6 +149,59 @@ const LATENCY_COLUMNS: &Columns = &[
     ("cache_bytes", Integer),
 ];
 
+/// `rows.csv` of a study of trained heads, before `SUFFIX`.
+const PREDICT_COLUMNS: &Columns = &[
+    ("study", Text),
+    ("cell", Text),
+    ("of", Text),
+    ("run", Text),
+    ("arm", Text),
+    ("seed", Integer),
+    ("corpus", Text),
+    ("layers", Integer),
+    ("d_model", Integer),
+    ("heads", Integer),
+    ("global_heads", Integer),
+    ("window", Integer),
+    ("context", Integer),
+    ("batch", Integer),
+    ("steps", Integer),
+    ("learning_rate", Number),
+    ("step", Integer),
+    ("layer", Integer),
+    ("head", Integer),
+    ("kind", Text),
+    ("passage", Integer),
+    ("passages", Integer),
+    ("n", Integer),
+    ("rank", Integer),
+    ("epsilon", Number),
+    ("actual", Number),
+    ("spread", Number),
+    ("needed", Number),
+    ("needed_tied", Number),
+    ("floor", Number),
+    ("inflation", Number),
+    ("tying", Number),
+    ("drift", Number),
+    ("gauge", Number),
+    ("entropy_nats", Number),
+    ("effective_rank_logits", Number),
+    ("effective_rank_attention", Number),
+    ("mass_within_1", Number),
+    ("mass_within_4", Number),
+    ("mass_within_16", Number),
+    ("mass_within_64", Number),
+    ("kl_nats", Number),
+    ("kl_nats_tied", Number),
+    ("outcome", Text),
+    ("outcome_tied", Text),
+    ("iterations", Integer),
+    ("evaluations", Integer),
+    ("wall_time_s", Number),
+    ("recall", Number),
+];
+
 /// `steps.csv` of a training run.
 pub const STEP_COLUMNS: &Columns = &[
     ("step", Integer),
@@ -184,6 +237,11 @@ pub fn train_columns() -> Vec<(&'static str, ColumnKind)> {
 /// The columns of `rows.csv` of a study of singular values.
 pub fn spectrum_columns() -> Vec<(&'static str, ColumnKind)> {
     [TARGET_PREFIX, SPECTRUM_COLUMNS, SUFFIX].concat()
+}
+
+/// The columns of `rows.csv` of a study of trained heads.
+pub fn predict_columns() -> Vec<(&'static str, ColumnKind)> {
+    [PREDICT_COLUMNS, SUFFIX].concat()
 }
 
 /// The columns of `rows.csv` of a study of inference.

@@ -6,13 +6,16 @@ use std::sync::mpsc;
 use std::time::Instant;
 
 use super::StudyError;
-use super::cell::{Measure, Within};
+use super::cell::{Measure, Needs, Within};
 use super::definition::{StudyDefinition, StudyWork};
 use super::fit_cell::FitCell;
 use super::latency_cell::LatencyCell;
 use super::manifest::Manifest;
+use super::predict_cell::PredictCell;
 use super::row::Row;
-use super::schema::{ColumnKind, fit_columns, latency_columns, spectrum_columns, train_columns};
+use super::schema::{
+    ColumnKind, fit_columns, latency_columns, predict_columns, spectrum_columns, train_columns,
+};
 use super::spectrum_cell::SpectrumCell;
 use super::store::Store;
 use super::train_cell::{TextSource, TrainCell};
@@ -56,6 +59,8 @@ pub struct Plan {
     /// The keys of all the study's cells, those that a filter leaves out among them.
     order: Vec<String>,
     store: Store,
+    /// Whether cells are measured again though their rows are there: for the files beside them.
+    again: bool,
 }
 
 /// How a sweep runs.
@@ -102,10 +107,10 @@ impl Plan {
         let text_path = text.map_or_else(String::new, |path| path.display().to_string());
         let text = text.map(|text| TextSource::read(text, valid_text)).transpose()?;
         let name = match (&definition.work, &text) {
-            (StudyWork::Train(_), Some(text)) => format!("{}-{}", definition.study, text.name),
+            (work, Some(text)) if work.is_of_text() => format!("{}-{}", definition.study, text.name),
             _ => definition.study.clone(),
         };
-        let mut cells = cells(&definition.work, text.as_ref());
+        let mut cells = cells(&definition.work, text.as_ref(), data)?;
         let columns = columns(&definition.work);
         let order: Vec<String> = cells.iter().map(|cell| cell.key.clone()).collect();
         let folder = data.join(&name);
@@ -133,7 +138,36 @@ impl Plan {
             cells,
             order,
             store,
+            again: false,
         })
+    }
+
+    /// The plans, to be run before this one, of what its cells still to do need of other studies: runs whose
+    /// weights are not there, though their rows may be. The arguments are those of [`Plan::new`].
+    ///
+    /// # Errors
+    /// As [`Plan::new`], of a study that is needed.
+    pub fn prerequisites(
+        &self,
+        data: &Path,
+        text: Option<&Path>,
+        valid_text: Option<&Path>,
+    ) -> Result<Vec<Self>, StudyError> {
+        let undone = self.cells.iter().filter(|cell| !self.is_done(cell));
+        let needs: Vec<Needs> = undone.filter_map(|cell| cell.work.needs()).collect();
+        let mut studies: Vec<&str> = needs.iter().map(|needs| &*needs.study).collect();
+        studies.dedup();
+        let plan = |study: &&str| {
+            let path = self.definition.path.with_file_name(format!("{study}.toml"));
+            let definition = StudyDefinition::read(&path, self.definition.preset)?;
+            let mut plan = Self::new(&definition, data, None, text, valid_text)?;
+            let is_needed =
+                |cell: &Cell| needs.iter().any(|n| n.study == **study && n.cell == cell.key);
+            plan.cells.retain(is_needed);
+            plan.again = true;
+            Ok(plan)
+        };
+        studies.iter().map(plan).collect()
     }
 
     /// The study's name, with the text's where there is one.
@@ -152,7 +186,7 @@ impl Plan {
     }
 
     fn is_done(&self, cell: &Cell) -> bool {
-        self.store.finished(&cell.key, &cell.settings).is_some()
+        !self.again && self.store.finished(&cell.key, &cell.settings).is_some()
     }
 
     /// Lines of `rows.csv` that are cut off or have the wrong number of fields. The next run puts
@@ -337,19 +371,36 @@ impl Cell {
     }
 }
 
+/// The rows that a study has in `folder`, in the order of its cells.
+///
+/// # Errors
+/// Rows that cannot be read.
+pub fn stored_rows(definition: &StudyDefinition, folder: &Path) -> Result<Vec<Row>, StudyError> {
+    Ok(Store::read(folder, &columns(&definition.work))?.rows().cloned().collect())
+}
+
 /// Every cell of a study, in the order of its definition.
-fn cells(work: &StudyWork, text: Option<&TextSource>) -> Vec<Cell> {
-    match work {
+/// Other studies' files are in `data`.
+fn cells(
+    work: &StudyWork,
+    text: Option<&TextSource>,
+    data: &Path,
+) -> Result<Vec<Cell>, StudyError> {
+    Ok(match work {
         StudyWork::Fit(study) => boxed(FitCell::all(study)),
         StudyWork::Train(study) => boxed(TrainCell::all(study, text)),
         StudyWork::Spectrum(study) => boxed(SpectrumCell::all(study)),
         StudyWork::Latency(study) => boxed(LatencyCell::all(study)),
-    }
+        StudyWork::Predict(study) => boxed(PredictCell::all(study, text, data)?),
+    })
 }
 
 /// The key of every cell of a study without a text, and what its settings hash to.
-pub(super) fn planned(work: &StudyWork) -> impl Iterator<Item = (String, String)> {
-    cells(work, None).into_iter().map(|cell| (cell.key, cell.settings))
+pub(super) fn planned(
+    work: &StudyWork,
+    data: &Path,
+) -> Result<Vec<(String, String)>, StudyError> {
+    Ok(cells(work, None, data)?.into_iter().map(|cell| (cell.key, cell.settings)).collect())
 }
 
 fn boxed<M: Measure + 'static>(cells: Vec<(String, M)>) -> Vec<Cell> {
@@ -369,6 +420,7 @@ pub(super) fn columns(work: &StudyWork) -> Vec<(&'static str, ColumnKind)> {
         StudyWork::Train(_) => train_columns(),
         StudyWork::Spectrum(_) => spectrum_columns(),
         StudyWork::Latency(_) => latency_columns(),
+        StudyWork::Predict(_) => predict_columns(),
     }
 }
 

@@ -22,6 +22,16 @@ pub(super) struct TextSource {
 }
 
 impl TextSource {
+    /// The texts.
+    pub fn texts(&self) -> &Texts {
+        &self.texts
+    }
+
+    /// What they hash to, those for validation too.
+    pub fn sha256(&self) -> String {
+        format!("{} {:?}", self.texts.sha256(), self.texts.valid_sha256())
+    }
+
     pub fn read(path: &Path, valid: Option<&Path>) -> Result<Self, StudyError> {
         let name = path.file_name().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
         let stem = match path.is_dir() {
@@ -55,11 +65,15 @@ impl TrainCell {
         for (run, definition, seeds) in &study.runs {
             for &seed in seeds {
                 let definition = TrainDefinition { seed, ..definition.clone() };
-                let cell = Self { run: run.clone(), definition, text: text.cloned() };
-                cells.push((format!("{run}/s{seed}"), cell));
+                cells.push((format!("{run}/s{seed}"), Self::new(run, &definition, text)));
             }
         }
         cells
+    }
+
+    /// One run.
+    pub fn new(run: &str, definition: &TrainDefinition, text: Option<&TextSource>) -> Self {
+        Self { run: run.to_owned(), definition: definition.clone(), text: text.cloned() }
     }
 
     /// Trains, or goes on with what an earlier call left there; none where it was stopped before its
@@ -102,7 +116,7 @@ impl TrainCell {
 impl Measure for TrainCell {
     fn settings(&self) -> String {
         let corpus = match &self.text {
-            Some(text) => format!("{} {:?}", text.texts.sha256(), text.texts.valid_sha256()),
+            Some(text) => text.sha256(),
             None => format!("{:?}", self.definition.corpus),
         };
         format!("{:?} {corpus}", self.definition)

@@ -14,6 +14,8 @@ use super::sweep::{ROWS_HASH, columns, planned};
 const SLACK: f64 = 1.01;
 /// What rounding may do.
 const ROUNDING: f64 = 1e-6;
+/// What float32 weights taken for exact ones may do to a head's parts.
+const HEAD_TOLERANCE: f64 = 1e-5;
 
 /// What came of holding a study's rows to their checks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,11 +62,13 @@ pub fn verify(definition: &StudyDefinition, folder: &Path) -> Result<Verificatio
     found.check(store.parquet_is_the_same()?, || {
         "rows.parquet does not hold the rows of rows.csv".to_owned()
     });
-    cells(definition, &manifest, &store, &mut found);
+    let data = folder.parent().unwrap_or(folder);
+    cells(definition, &manifest, &store, data, &mut found)?;
     for row in &rows {
         match &definition.work {
             StudyWork::Fit(_) => fit_row(row, &mut found),
             StudyWork::Train(_) => train_row(row, folder, &mut found)?,
+            StudyWork::Predict(_) => head_row(row, &mut found),
             StudyWork::Spectrum(_) | StudyWork::Latency(_) => {}
         }
     }
@@ -80,10 +84,11 @@ fn cells(
     definition: &StudyDefinition,
     manifest: &Manifest,
     store: &Store,
+    data: &Path,
     found: &mut Verification,
-) {
+) -> Result<(), StudyError> {
     let of_text = !manifest.text("text").is_empty();
-    for (cell, settings) in planned(&definition.work) {
+    for (cell, settings) in planned(&definition.work, data)? {
         let there = match of_text {
             true => store.rows().any(|row| row.get("cell") == cell && row.get("err").is_empty()),
             false => store.finished(&cell, &settings).is_some(),
@@ -92,6 +97,7 @@ fn cells(
             format!("{cell}: no rows measured as the definition says; sweep it again")
         });
     }
+    Ok(())
 }
 
 fn number(row: &Row, column: &str) -> Option<f64> {
@@ -125,6 +131,38 @@ fn fit_row(row: &Row, found: &mut Verification) {
         let ratio = logit.zip(value("floor_max_abs_logit")).map(|(logit, floor)| logit / floor);
         at_most("inflation is not the ratio", value("inflation"), ratio, rounding);
         at_most("inflation is not the ratio", ratio, value("inflation"), rounding);
+    }
+}
+
+/// What is true of every trained head held against what it needed.
+fn head_row(row: &Row, found: &mut Verification) {
+    let value = |column| number(row, column);
+    let place = format!("{} head {} ε {}", row.get("cell"), row.get("head"), row.get("epsilon"));
+    let mut at_most = |what: &str, small: Option<f64>, large: Option<f64>| {
+        if let (Some(small), Some(large)) = (small, large) {
+            found.check(small <= large * (1.0 + HEAD_TOLERANCE), || {
+                format!("{place}: {what}: {small} against {large}")
+            });
+        }
+    };
+    let (floor, needed, tied) = (value("floor"), value("needed"), value("needed_tied"));
+    let (actual, spread) = (value("actual"), value("spread"));
+    at_most("needed is under its floor", floor, needed);
+    at_most("needed_tied is under needed", needed, tied);
+    at_most("actual is under needed_tied", tied, actual);
+    at_most("spread exceeds twice actual", spread, actual.map(|actual| 2.0 * actual));
+    at_most("kl_nats exceeds ε", needed.and(value("kl_nats")), value("epsilon"));
+    at_most("kl_nats_tied exceeds ε", tied.and(value("kl_nats_tied")), value("epsilon"));
+    at_most("effective rank of the logits exceeds d", value("effective_rank_logits"), value("rank"));
+    for (what, part, over, under) in [
+        ("inflation is not needed/floor", "inflation", needed, floor),
+        ("tying is not needed_tied/needed", "tying", tied, needed),
+        ("drift is not ½ spread/needed_tied", "drift", spread.map(|spread| 0.5 * spread), tied),
+        ("gauge is not actual/½ spread", "gauge", actual, spread.map(|spread| 0.5 * spread)),
+    ] {
+        let ratio = over.zip(under).map(|(over, under)| over / under);
+        at_most(what, value(part), ratio);
+        at_most(what, ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0), value(part));
     }
 }
 

@@ -48,7 +48,15 @@ pub enum FitGoal {
 pub(super) const GRID_KEYS: &[&str] =
     &["n", "rank", "layout", "heads", "seed", "visibility", "caps", "tolerance"];
 pub(super) const SEARCH_KEYS: &[&str] =
-    &["starts", "polished", "passes", "rough_iterations", "iterations", "relative_decrease"];
+    &[
+    "starts",
+    "polished",
+    "passes",
+    "rough_iterations",
+    "iterations",
+    "relative_decrease",
+    "dtype",
+];
 const TARGET_KEYS: &[&str] = &[
     "name",
     "family",
@@ -101,6 +109,7 @@ pub(super) struct Search {
     rough_iterations: Option<usize>,
     iterations: Option<usize>,
     relative_decrease: Option<f64>,
+    dtype: Option<String>,
 }
 
 fn one_seed() -> Vec<u64> {
@@ -219,8 +228,33 @@ fn goal(grid: &Grid) -> Result<FitGoal, String> {
     }
 }
 
+/// How trained heads are searched: their own factors are the start, and no other is needed.
+pub(super) const SEARCH_DEFAULTS_OF_HEADS: fn() -> SearchOptions = || {
+    let effort = Effort { iterations: 1500, relative_decrease: 1e-4, ..Effort::default() };
+    SearchOptions {
+        starts: 0,
+        polished: 1,
+        passes: 0,
+        rough: Effort { iterations: 600, relative_decrease: 3e-4, ..effort },
+        fine: effort,
+        ..SearchOptions::default()
+    }
+};
+
 fn search(keys: &Search) -> Result<SearchOptions, String> {
-    let standard = SearchOptions::default();
+    let options = search_over(keys, SearchOptions::default)?;
+    if options.starts == 0 {
+        return Err("search needs starts ≥ 1".to_owned());
+    }
+    Ok(options)
+}
+
+/// The search that `keys` make of the standard one.
+pub(super) fn search_over(
+    keys: &Search,
+    standard: impl Fn() -> SearchOptions,
+) -> Result<SearchOptions, String> {
+    let standard = standard();
     let options = SearchOptions {
         starts: keys.starts.unwrap_or(standard.starts),
         polished: keys.polished.unwrap_or(standard.polished),
@@ -234,13 +268,15 @@ fn search(keys: &Search) -> Result<SearchOptions, String> {
             relative_decrease: keys.relative_decrease.unwrap_or(standard.fine.relative_decrease),
             ..standard.fine
         },
+        precision: match keys.dtype.as_deref() {
+            None => standard.precision,
+            Some(name) => name.parse().map_err(|e: crate::fit::FitError| e.to_string())?,
+        },
         ..standard
     };
     let decrease = options.fine.relative_decrease;
-    if options.starts == 0 || options.polished == 0 || !(0.0..1.0).contains(&decrease) {
-        return Err(
-            "search needs starts ≥ 1, polished ≥ 1 and 0 ≤ relative_decrease < 1".to_owned()
-        );
+    if options.polished == 0 || !(0.0..1.0).contains(&decrease) {
+        return Err("search needs polished ≥ 1 and 0 ≤ relative_decrease < 1".to_owned());
     }
     Ok(options)
 }

@@ -4,6 +4,7 @@ mod expected;
 mod fit;
 mod keys;
 mod latency;
+mod predict;
 mod preset;
 mod spectrum;
 mod train;
@@ -16,13 +17,16 @@ use toml::{Table, Value};
 pub use expected::{Bound, Expected, Selection, Statistic};
 pub(super) use fit::{FitGoal, FitStudy, StudyTarget};
 pub(super) use latency::LatencyStudy;
+pub(super) use predict::{PredictStudy, RunSource, kept_steps};
 pub use preset::Preset;
 pub(super) use spectrum::SpectrumStudy;
 pub(super) use train::TrainStudy;
 
 use self::fit::{Grid, Search};
 use self::keys::{check_keys, one_line, syntax};
+use self::predict::Predict;
 use super::StudyError;
+use crate::fit::Precision;
 use crate::target::nearest::nearest;
 
 /// A study: what it asks, what is measured for it, and what its rows are held to.
@@ -63,13 +67,28 @@ pub enum StudyWork {
     Spectrum(SpectrumStudy),
     /// Times of inference.
     Latency(LatencyStudy),
+    /// Trained heads against what they needed.
+    Predict(Box<PredictStudy>),
 }
 
 impl StudyWork {
+    /// Whether its rows depend on the text that models read, whose name its folder then has.
+    pub(super) fn is_of_text(&self) -> bool {
+        match self {
+            Self::Train(_) => true,
+            Self::Predict(study) => study.is_of_studies(),
+            Self::Fit(_) | Self::Spectrum(_) | Self::Latency(_) => false,
+        }
+    }
+
     /// The numbers that it is computed in.
     pub(super) fn dtype(&self) -> String {
         match self {
             Self::Fit(_) | Self::Spectrum(_) => "float64".to_owned(),
+            Self::Predict(study) => match study.search.precision {
+                Precision::F32 => "float32".to_owned(),
+                Precision::F64 => "float64".to_owned(),
+            },
             Self::Latency(_) => "float32".to_owned(),
             Self::Train(study) => {
                 let mut names: Vec<_> = study.runs.iter().map(|(_, d, _)| d.dtype.name()).collect();
@@ -81,13 +100,14 @@ impl StudyWork {
     }
 }
 
-const KINDS: &[&str] = &["fit", "train", "spectrum", "latency"];
+const KINDS: &[&str] = &["fit", "train", "spectrum", "latency", "predict"];
 const TOP_KEYS: &[&str] = &[
     "study", "kind", "title", "question", "analysis", "view", "presets", "grid", "search",
-    "target", "train", "run", "expected", "quick",
+    "target", "train", "run", "predict", "expected", "quick",
 ];
 /// What the table of a smaller preset may replace.
-const PRESET_KEYS: &[&str] = &["grid", "search", "target", "train", "run", "expected"];
+const PRESET_KEYS: &[&str] =
+    &["grid", "search", "target", "train", "run", "predict", "expected"];
 
 #[derive(Deserialize)]
 struct Top {
@@ -112,6 +132,7 @@ struct Top {
     train: Table,
     #[serde(default)]
     run: Vec<Table>,
+    predict: Option<Predict>,
     #[serde(default)]
     expected: Vec<Table>,
 }
@@ -148,7 +169,12 @@ impl StudyDefinition {
             table.remove("expected");
             preset::lay_over(&mut table, quick);
         }
-        for (key, valid) in [("grid", fit::GRID_KEYS), ("search", fit::SEARCH_KEYS)] {
+        let tables = [
+            ("grid", fit::GRID_KEYS),
+            ("search", fit::SEARCH_KEYS),
+            ("predict", predict::PREDICT_KEYS),
+        ];
+        for (key, valid) in tables {
             if let Some(Value::Table(inner)) = table.get(key) {
                 check_keys(inner, valid, key).map_err(wrong)?;
             }
@@ -166,7 +192,7 @@ impl StudyDefinition {
         let presets: Result<Vec<Preset>, String> = top.presets.iter().map(|p| p.parse()).collect();
         Ok(Self {
             presets: presets.map_err(|e| wrong(format!("presets: {e}")))?,
-            work: work(&top).map_err(wrong)?,
+            work: work(&top, path, preset).map_err(wrong)?,
             expected: expected::read(&top.expected).map_err(wrong)?,
             study: top.study,
             title: top.title,
@@ -180,12 +206,13 @@ impl StudyDefinition {
     }
 }
 
-fn work(top: &Top) -> Result<StudyWork, String> {
+fn work(top: &Top, path: &Path, preset: Preset) -> Result<StudyWork, String> {
     Ok(match top.kind.as_str() {
         "fit" => StudyWork::Fit(Box::new(fit::read(top)?)),
         "train" => StudyWork::Train(train::read(top)?),
         "spectrum" => StudyWork::Spectrum(spectrum::read(top)?),
         "latency" => StudyWork::Latency(latency::read(top)?),
+        "predict" => StudyWork::Predict(Box::new(predict::read(top, path, preset)?)),
         other => {
             let near = nearest(other, KINDS);
             return Err(format!("unknown kind {other:?}; did you mean {near:?}?"));

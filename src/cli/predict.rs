@@ -1,0 +1,182 @@
+//! `rank-study predict`: what trained heads' attention needed of their logits, against what they are.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use rank_study::{Device, Plan, Preset, Row, StudyDefinition, significant};
+use toml::{Table, Value};
+
+use super::progress::{Progress, duration};
+use super::sweep::{AFTER_CELLS, describe, fail_if_unfinished, measure, stop_at_interrupt, threads};
+use super::trained::Part;
+
+/// Hold the logits of trained heads against those that their attention needed
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  rank-study predict runs/book --text another.txt --out predicted/book
+  rank-study predict runs/mhsa runs/ls --text book.txt --split valid --epsilon 0.1,0.01,0.001 \\
+      --step 2000 --step 6000 --layer 2 --out predicted/both
+  rank-study predict runs/book --text book.txt --filter 'step-6000/layer-0' --out predicted/book
+
+Rows go to DIR/rows.csv and rows.parquet, a row a head and ε:
+  actual = floor × inflation × tying × drift × gauge
+floor is what logits of any rank need, inflation the price of the head's rank, tying that of one W_q and W_k for
+all passages, drift what softmax sees and nothing needed, gauge row shifts, which softmax does not see.
+Stop it at any time: the next run does only what is missing.")]
+pub struct PredictArgs {
+    /// Folders of runs that `train` made
+    #[arg(required = true)]
+    runs: Vec<PathBuf>,
+    /// The text that passages are of: a .txt, a .txt.zst, or a folder of them; none is needed for runs on the
+    /// synthetic corpus
+    #[arg(long, value_name = "FILE")]
+    text: Option<PathBuf>,
+    /// Only this part of the text, divided as a run's definition says
+    #[arg(long, value_name = "NAME", default_value = "all")]
+    split: Part,
+    /// A step whose weights keep_checkpoints kept; may be given more than once, all that are there where none is
+    #[arg(long, value_name = "N")]
+    step: Vec<usize>,
+    /// Errors ε in nats
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = [0.01])]
+    epsilon: Vec<f64>,
+    /// Passages that a head is fitted to at once
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    passages: usize,
+    /// How many times so many passages, at other places of the text, a row each
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    groups: usize,
+    /// Tokens of a passage [default: the model's context]
+    #[arg(long, value_name = "N")]
+    tokens: Option<usize>,
+    /// A layer, from 0; may be given more than once, all where none is
+    #[arg(long, value_name = "L")]
+    layer: Vec<usize>,
+    /// Keep the queries and keys found, as certificates: DIR/CELL/head-H-…/q.npy and k.npy
+    #[arg(long)]
+    factors: bool,
+    /// Only the cells whose name matches: RUN/step-N/layer-L
+    #[arg(long, value_name = "REGEX")]
+    filter: Option<String>,
+    /// List the cells and whether they are done; fit nothing
+    #[arg(long)]
+    list: bool,
+    /// Cells at a time [default: one a core]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Folder for the rows
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Print all rows as one JSON array
+    #[arg(long)]
+    json: bool,
+    /// Nothing on standard error but errors
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// A folder without a run, a text that is wrong or too short, rows that cannot be read or written, heads that
+/// failed.
+pub fn run(args: &PredictArgs) -> Result<()> {
+    let definition = definition(args)?;
+    let data = args.out.parent().unwrap_or(Path::new(""));
+    let plan = Plan::new(&definition, data, args.filter.as_deref(), args.text.as_deref(), None)?;
+    if args.list {
+        for (cell, done) in plan.cells() {
+            println!("{}  {cell}", if done { "done" } else { "    " });
+        }
+        return Ok(());
+    }
+    let threads = threads(args.threads)?;
+    let progress = Progress::new(plan.remaining_s(), args.quiet);
+    progress.say(&format!(
+        "{} cells; about {} to go on {threads} threads",
+        plan.cells().count(),
+        duration(plan.remaining_s() / threads as f64)
+    ));
+    let stop = stop_at_interrupt(AFTER_CELLS)?;
+    let name = plan.name().to_owned();
+    let keys: Vec<String> = plan.cells().map(|(cell, _)| cell.to_owned()).collect();
+    let summary = measure(plan, threads, Device::Cpu, stop, &progress);
+    progress.finish();
+    let summary = summary?;
+    let rows = rank_study::stored_rows(&definition, &args.out)?;
+    let rows: Vec<&Row> = rows.iter().filter(|row| keys.iter().any(|k| k == row.get("cell"))).collect();
+    if args.json {
+        let all: Vec<serde_json::Value> = rows.iter().map(|row| row.to_json()).collect();
+        println!("{}", serde_json::Value::from(all));
+    } else {
+        print_largest(&rows);
+        println!("{}: {}; rows in {}", name, describe(&summary), args.out.join("rows.csv").display());
+    }
+    fail_if_unfinished(&[(name, summary)])
+}
+
+/// The head of the largest logit of each run, step and ε, with its parts.
+fn print_largest(rows: &[&Row]) {
+    let number = |row: &Row, column: &str| row.get(column).parse::<f64>().ok();
+    let place = |row: &Row| (row.get("run").to_owned(), row.get("step").to_owned(), row.get("epsilon").to_owned());
+    let mut largest: Vec<&Row> = Vec::new();
+    for &row in rows.iter().filter(|row| row.get("err").is_empty()) {
+        match largest.iter_mut().find(|other| place(other) == place(row)) {
+            Some(other) if number(row, "actual") > number(other, "actual") => *other = row,
+            Some(_) => {}
+            None => largest.push(row),
+        }
+    }
+    println!(
+        "{:<16} {:>6} {:>7} {:>5} {:>8} {:>7} {:>9} {:>6} {:>6} {:>6}",
+        "run", "step", "ε", "head", "actual", "floor", "inflation", "tying", "drift", "gauge"
+    );
+    for row in largest {
+        let shown = |column| number(row, column).map_or_else(|| "–".to_owned(), |v| significant(v, 3));
+        println!(
+            "{:<16} {:>6} {:>7} {:>5} {:>8} {:>7} {:>9} {:>6} {:>6} {:>6}",
+            row.get("run"),
+            row.get("step"),
+            row.get("epsilon"),
+            format!("{}.{}", row.get("layer"), row.get("head")),
+            shown("actual"),
+            shown("floor"),
+            shown("inflation"),
+            shown("tying"),
+            shown("drift"),
+            shown("gauge"),
+        );
+    }
+}
+
+/// The study that the flags ask for.
+fn definition(args: &PredictArgs) -> Result<StudyDefinition> {
+    let name = args.out.file_name().map(|name| name.to_string_lossy().into_owned());
+    let Some(name) = name else {
+        bail!("--out {}: name a folder for the rows", args.out.display());
+    };
+    let mut predict = Table::new();
+    let mut set = |key: &str, value: Value| predict.insert(key.to_owned(), value);
+    let whole = |values: &[usize]| -> Vec<Value> { values.iter().map(|&v| (v as i64).into()).collect() };
+    let folders: Vec<Value> =
+        args.runs.iter().map(|run| run.display().to_string().into()).collect();
+    set("folders", folders.into());
+    set("steps", whole(&args.step).into());
+    set("epsilon", args.epsilon.clone().into());
+    set("passages", (args.passages as i64).into());
+    set("groups", (args.groups as i64).into());
+    set("split", args.split.name().into());
+    set("layers", whole(&args.layer).into());
+    set("factors", args.factors.into());
+    if let Some(tokens) = args.tokens {
+        set("tokens", (tokens as i64).into());
+    }
+    let mut top = Table::new();
+    top.insert("study".to_owned(), name.into());
+    top.insert("kind".to_owned(), "predict".into());
+    top.insert("predict".to_owned(), predict.into());
+    let text = toml::to_string(&top).context("the definition of the flags")?;
+    Ok(StudyDefinition::parse(Path::new("the flags"), text, Preset::Paper)?)
+}
