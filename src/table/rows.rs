@@ -51,6 +51,14 @@ impl Rows {
         Self::together(studies, &Schema::latency())
     }
 
+    /// Reads `rows.csv` of each study of trained heads in the folders `studies`.
+    ///
+    /// # Errors
+    /// As [`Rows::of_fits`].
+    pub fn of_heads(studies: &[PathBuf]) -> Result<Self, TableError> {
+        Self::together(studies, &Schema::heads())
+    }
+
     /// The rows of several files of one kind as one frame.
     fn together(studies: &[PathBuf], schema: &Schema) -> Result<Self, TableError> {
         let path = studies.first().map_or_else(PathBuf::new, |study| study.join("rows.csv"));

@@ -3,8 +3,8 @@
 use polars::prelude::{DataFrame, DataType, Expr, IntoLazy, LazyFrame, NULL, col, lit};
 
 use crate::study::{
-    CURVE_COLUMNS, ColumnKind, EVALUATION_COLUMNS, fit_columns, latency_columns, spectrum_columns,
-    train_columns,
+    CURVE_COLUMNS, ColumnKind, EVALUATION_COLUMNS, fit_columns, latency_columns, predict_columns,
+    spectrum_columns, train_columns,
 };
 
 /// A file's columns, and those without which there is no table.
@@ -71,6 +71,28 @@ impl Schema {
     pub(super) fn latency() -> Self {
         let needed = &["run", "arm", "n", "round", "prefill_s", "decode_s", "cache_bytes", "err"];
         Self { needed, columns: latency_columns() }
+    }
+
+    /// `rows.csv` of a study of trained heads.
+    pub(super) fn heads() -> Self {
+        let needed = &[
+            "run",
+            "seed",
+            "step",
+            "layer",
+            "head",
+            "n",
+            "rank",
+            "epsilon",
+            "actual",
+            "spread",
+            "needed",
+            "needed_tied",
+            "floor",
+            "entropy_nats",
+            "err",
+        ];
+        Self { needed, columns: predict_columns() }
     }
 
     /// `eval.csv` of a training run.
