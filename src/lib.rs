@@ -31,7 +31,7 @@ pub use fit::{
 };
 pub use lm::{
     Arm, AttentionEvaluator, AttentionPass, Bpe, Corpus, Device, Dtype, EvalRecord, Evaluation,
-    Forward, HeadInputs, HeadProbe, HeadRecord, HeadStatistics, LmError, Model, ModelShape, NormalisedInputs,
+    ForeignModel, Forward, HeadInputs, HeadProbe, HeadRecord, HeadStatistics, LmError, Model, ModelShape, NormalisedInputs,
     Outcome as TrainOutcome, Positions, Recorder, Schedule, Session, Split, Stabiliser, StepRecord,
     Symbols, SyntheticCorpus, TextVocabulary, Texts, Tokens, TrainDefinition, TrainSummary,
     Trainer, Vocabulary, evaluate, evaluate_whole,

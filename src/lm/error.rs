@@ -101,6 +101,32 @@ pub enum LmError {
     /// A text for a model of the synthetic corpus.
     #[error("the model was trained on the synthetic corpus, whose symbols no text is written in")]
     NoWrittenForm,
+    /// A file of a published model that cannot be used.
+    #[error("{}: {why}", path.display())]
+    Published {
+        /// The file.
+        path: PathBuf,
+        /// What was found and what can be used.
+        why: String,
+    },
+    /// A passage that is empty or longer than a published model reads.
+    #[error("a passage of {found} tokens; give one of 1 to {context}, the model's context")]
+    PassageLength {
+        /// Tokens of the passage.
+        found: usize,
+        /// The most that the model reads.
+        context: usize,
+    },
+    /// A token that a published model has no embedding of.
+    #[error(
+        "token {found} is not in the model's vocabulary of {size}; take the tokenizer.json published with the model"
+    )]
+    UnknownToken {
+        /// The token as given.
+        found: u32,
+        /// How many the model has, from 0.
+        size: usize,
+    },
     /// A file of weights that does not fit the model.
     #[error("{}: {why}", path.display())]
     Weights {

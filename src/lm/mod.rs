@@ -10,6 +10,7 @@ mod definition;
 mod device;
 mod error;
 mod evaluation;
+mod foreign;
 mod model;
 mod operators;
 mod optimiser;
@@ -29,6 +30,9 @@ pub use definition::TrainDefinition;
 pub use device::Device;
 pub use error::LmError;
 pub use evaluation::{Evaluation, evaluate, evaluate_whole};
+pub use foreign::ForeignModel;
+#[cfg(test)]
+pub(crate) use foreign::Published;
 pub use model::{
     Forward, HeadInputs, HeadProbe, HeadStatistics, Model, ModelShape, NormalisedInputs, Session,
 };

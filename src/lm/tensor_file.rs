@@ -1,9 +1,10 @@
-//! Named float32 tensors in a safetensors file, whole or not at all.
+//! Named tensors in a safetensors file, float32 when written, whole or not at all.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use half::{bf16, f16};
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 
@@ -53,7 +54,7 @@ pub(super) struct TensorFile {
 }
 
 impl TensorFile {
-    /// Reads every float32 tensor of a file.
+    /// Reads every tensor of a file that is float32, float16 or bfloat16, as float32.
     pub(super) fn read(path: &Path) -> Result<Self, LmError> {
         let path = path.to_owned();
         let wrong = |e: safetensors::SafeTensorError| LmError::Weights {
@@ -65,15 +66,17 @@ impl TensorFile {
         let (_, header) = SafeTensors::read_metadata(&bytes).map_err(wrong)?;
         let notes = header.metadata().clone().unwrap_or_default();
         let file = SafeTensors::deserialize(&bytes).map_err(wrong)?;
-        let floats = file.tensors().into_iter().filter(|(_, view)| view.dtype() == Dtype::F32);
-        let tensors = floats
-            .map(|(name, view)| {
-                let (words, _) = view.data().as_chunks::<4>();
-                let data = words.iter().map(|word| f32::from_le_bytes(*word)).collect();
-                (name, (view.shape().to_vec(), data))
-            })
-            .collect();
+        let floats = file.tensors().into_iter().filter_map(|(name, view)| {
+            let data = float32(&view)?;
+            Some((name, (view.shape().to_vec(), data)))
+        });
+        let tensors = floats.collect();
         Ok(Self { path, tensors, notes })
+    }
+
+    /// Whether there is such a tensor that was not taken.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.tensors.contains_key(name)
     }
 
     /// The elements of a tensor that must have these dimensions.
@@ -83,7 +86,9 @@ impl TensorFile {
             Some((found, _)) => {
                 Err(self.wrong(format!("{name} is {found:?}, the model's is {dimensions:?}")))
             }
-            None => Err(self.wrong(format!("has no float32 tensor {name}"))),
+            None => {
+                Err(self.wrong(format!("has no tensor {name} of float32, float16 or bfloat16")))
+            }
         }
     }
 
@@ -98,4 +103,19 @@ impl TensorFile {
     fn wrong(&self, why: String) -> LmError {
         LmError::Weights { path: self.path.clone(), why }
     }
+}
+
+/// The elements of a tensor of floats that float32 holds exactly.
+fn float32(view: &TensorView<'_>) -> Option<Vec<f32>> {
+    let data = view.data();
+    match view.dtype() {
+        Dtype::F32 => Some(numbers(data, f32::from_le_bytes)),
+        Dtype::F16 => Some(numbers(data, |bytes| f16::from_le_bytes(bytes).to_f32())),
+        Dtype::BF16 => Some(numbers(data, |bytes| bf16::from_le_bytes(bytes).to_f32())),
+        _ => None,
+    }
+}
+
+fn numbers<const WIDTH: usize>(data: &[u8], number: impl Fn([u8; WIDTH]) -> f32) -> Vec<f32> {
+    data.as_chunks::<WIDTH>().0.iter().map(|&bytes| number(bytes)).collect()
 }

@@ -150,8 +150,12 @@ impl Found {
 pub(super) mod tests {
     use super::*;
     use crate::fit::{Effort, Measured};
-    use crate::lm::{HeadProbe, Model, ModelShape, Positions, Stabiliser, TrainDefinition};
+    use crate::lm::{
+        ForeignModel, HeadProbe, Model, ModelShape, Positions, Published, Stabiliser,
+        TrainDefinition,
+    };
     use crate::predict::LAGS;
+    use crate::target::Visibility;
 
     /// Every head of a model at its start, of a deviation at which attention is far from uniform, on two passages.
     fn heads(definition: &TrainDefinition) -> Vec<TrainedHead> {
@@ -211,6 +215,23 @@ pub(super) mod tests {
                 assert!(off < 1e-4, "{arm} {positions:?} {stabilisers:?}: queries off by {off}");
                 assert!(tied.kl_nats.abs() < 1e-7, "{arm}: {}", tied.kl_nats);
             }
+        }
+    }
+
+    #[test]
+    fn a_published_encoder_s_heads_are_bidirectional_problems_that_their_own_weights_solve() {
+        let folder = tempfile::tempdir().unwrap();
+        Published::bert().write(folder.path(), safetensors::Dtype::F32);
+        let model = ForeignModel::read(folder.path()).unwrap();
+        let [first, second] = [[3, 16, 0, 7, 7, 11, 2, 5], [1, 9, 4, 4, 12, 0, 3, 8]]
+            .map(|tokens| model.probe(&tokens).unwrap());
+        for (a, b) in first.iter().zip(&second) {
+            let head = TrainedHead::new(&[a, b]).unwrap();
+            assert_eq!(head.problem.target().visibility(), Visibility::Bidirectional);
+            let own = Measured::of(&head.problem, &head.own).unwrap();
+            assert!(own.kl_nats.abs() < 1e-9, "its own factors: {}", own.kl_nats);
+            let tied = Measured::of(&head.problem, &head.tied.at(&head.point)).unwrap();
+            assert!(tied.kl_nats.abs() < 1e-7, "its own weights: {}", tied.kl_nats);
         }
     }
 

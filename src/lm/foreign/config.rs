@@ -1,0 +1,112 @@
+//! `config.json`: a published model's sizes and settings.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use super::arithmetic::Activation;
+use crate::lm::LmError;
+
+/// The keys and values of one `config.json`.
+pub(super) struct Config {
+    path: PathBuf,
+    values: Map<String, Value>,
+}
+
+impl Config {
+    pub(super) fn read(path: &Path) -> Result<Self, LmError> {
+        let path = path.to_owned();
+        let bytes =
+            std::fs::read(&path).map_err(|source| LmError::Io { path: path.clone(), source })?;
+        match serde_json::from_slice(&bytes) {
+            Ok(values) => Ok(Self { path, values }),
+            Err(e) => Err(LmError::Published {
+                path,
+                why: format!("{e}; take config.json as published with the model"),
+            }),
+        }
+    }
+
+    /// The model's type, one of `known`.
+    pub(super) fn model_type(&self, known: &[&'static str]) -> Result<&'static str, LmError> {
+        let all = known.join(" and ");
+        let Some(found) = self.value("model_type") else {
+            return Err(self.wrong(format!("has no model_type; those of type {all} can be read")));
+        };
+        known.iter().find(|&&known| found == known).copied().ok_or_else(|| {
+            self.wrong(format!("model_type is {found}; models of type {all} can be read"))
+        })
+    }
+
+    /// A number of things, of which there is at least one.
+    pub(super) fn count(&self, key: &str) -> Result<usize, LmError> {
+        self.count_if_there(key)?.ok_or_else(|| self.not_there(key))
+    }
+
+    /// The same of a key that may be absent or null.
+    pub(super) fn count_if_there(&self, key: &str) -> Result<Option<usize>, LmError> {
+        let Some(found) = self.value(key) else { return Ok(None) };
+        let count = found.as_u64().and_then(|count| usize::try_from(count).ok());
+        match count {
+            Some(count) if count > 0 => Ok(Some(count)),
+            _ => Err(self.wrong(format!("{key} is {found}; it must be a whole number from 1 on"))),
+        }
+    }
+
+    /// What is added to a variance, or `usual` where nothing is said.
+    pub(super) fn epsilon(&self, key: &str, usual: f32) -> Result<f32, LmError> {
+        let Some(found) = self.value(key) else { return Ok(usual) };
+        match found.as_f64() {
+            Some(epsilon) if epsilon > 0.0 && epsilon < 1.0 => Ok(epsilon as f32),
+            _ => Err(self.wrong(format!("{key} is {found}; it must be between 0 and 1"))),
+        }
+    }
+
+    /// What is between the matrices of an MLP, or `usual` where nothing is said.
+    pub(super) fn activation(&self, key: &str, usual: Activation) -> Result<Activation, LmError> {
+        let Some(found) = self.value(key) else { return Ok(usual) };
+        match found.as_str() {
+            Some("gelu") => Ok(Activation::Gelu),
+            Some("gelu_new") => Ok(Activation::TanhGelu),
+            _ => {
+                Err(self
+                    .wrong(format!("{key} is {found}; models with gelu and gelu_new can be read")))
+            }
+        }
+    }
+
+    /// Refuses a model that has anything but `usual` for a key. Absent and null mean `usual`.
+    pub(super) fn only(&self, key: &str, usual: impl Into<Value>) -> Result<(), LmError> {
+        let usual = usual.into();
+        match self.value(key) {
+            Some(found) if *found != usual => {
+                Err(self.wrong(format!("{key} is {found}; models with {usual} can be read")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses channels that heads cannot share equally.
+    pub(super) fn divides(&self, heads: &str, channels: &str) -> Result<(), LmError> {
+        let (h, c) = (self.count(heads)?, self.count(channels)?);
+        match c % h {
+            0 => Ok(()),
+            _ => {
+                Err(self.wrong(format!("{channels} is {c}; it must be a multiple of {heads}, {h}")))
+            }
+        }
+    }
+
+    /// A value that is there and not null.
+    fn value(&self, key: &str) -> Option<&Value> {
+        self.values.get(key).filter(|value| !value.is_null())
+    }
+
+    fn not_there(&self, key: &str) -> LmError {
+        self.wrong(format!("has no {key}; take config.json as published with the model"))
+    }
+
+    fn wrong(&self, why: String) -> LmError {
+        LmError::Published { path: self.path.clone(), why }
+    }
+}
