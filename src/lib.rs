@@ -18,26 +18,27 @@ mod target;
 
 pub use figure::{
     Axis, Figure, FigureError, Ink, Key, Marker, Panel, Rgb, Scale, Series, Shape, Stroke, Tick,
-    Tile, ablation, arms, by_context, dial, frontiers, head_kinds, inflation, latency, layouts,
-    logits_needed, phase, spectra, training, window_rule,
+    Tile, ablation, arms, by_context, decomposition, dial, frontiers, head_kinds, inflation,
+    latency, layouts, logits_needed, phase, prediction, spectra, training, window_rule,
 };
 pub use files::write_whole;
 pub use fit::{
     BoundKind, Candidate, Effort, Evaluator, Factors, FactorsError, FitError, FitName, FitProgress,
-    FitState, Floor, FrontierPoint, InitialHessian, Kept, LARGEST_CAP, LowerBound, LowerBounds, Measured,
-    Multiplier, Multipliers, Needed, Normalisation, Outcome, Precision, Problem, SearchOptions, Solution, Tied, Watch,
-    check_cap, check_tolerance, constructions, fourier_features, frontier, lower_bound,
-    moment_curve, needed_logit, needed_logit_from, needed_logit_tied, norm_product, random_codes,
+    FitState, Floor, FrontierPoint, InitialHessian, Kept, LARGEST_CAP, LowerBound, LowerBounds,
+    Measured, Multiplier, Multipliers, Needed, Normalisation, Outcome, Precision, Problem,
+    SearchOptions, Solution, Tied, Watch, check_cap, check_tolerance, constructions,
+    fourier_features, frontier, lower_bound, moment_curve, needed_logit, needed_logit_from,
+    needed_logit_tied, norm_product, random_codes,
 };
 pub use lm::{
     Arm, AttentionEvaluator, AttentionPass, Bpe, Corpus, Device, Dtype, EvalRecord, Evaluation,
-    ForeignModel, Forward, HeadInputs, HeadProbe, HeadRecord, HeadStatistics, LmError, Model, ModelShape, NormalisedInputs,
-    Outcome as TrainOutcome, Positions, Recorder, Schedule, Session, Split, Stabiliser, StepRecord,
-    Symbols, SyntheticCorpus, TextVocabulary, Texts, Tokens, TrainDefinition, TrainSummary,
-    Trainer, Vocabulary, evaluate, evaluate_whole,
+    ForeignModel, Forward, HeadInputs, HeadProbe, HeadRecord, HeadStatistics, LmError, Model,
+    ModelShape, NormalisedInputs, Outcome as TrainOutcome, Positions, Recorder, Schedule, Session,
+    Split, Stabiliser, StepRecord, Symbols, SyntheticCorpus, TextVocabulary, Texts, Tokens,
+    TrainDefinition, TrainSummary, Trainer, Vocabulary, evaluate, evaluate_whole,
 };
-pub use process::{peak_rss_bytes, prepare_process};
 pub use predict::{Actual, Found, LAGS, Parts, PredictError, TrainedHead};
+pub use process::{peak_rss_bytes, prepare_process};
 pub use report::{
     Analysis, AnalysisKind, Claim, Header, Picture, ReportError, SEEDS_TO_CONFIRM, Section,
     Verdict, Word, analyse, page,
@@ -47,14 +48,14 @@ pub use study::{
     FitLedger, FrontierLabel, Latency, Manifest, Observer, Plan, Preset, Row, STEP_COLUMNS,
     Selection, Statistic, StudyDefinition, StudyError, StudyWork, Sweep, SweepSummary, TrainError,
     TrainResult, TrainedRun, Training, Verification, fit_columns, frontier_rows, latency_columns,
-    needed_row, predict_columns, read_factors, search_settings, spectrum_columns, stored_rows, to_csv, train, train_columns,
-    verify, write_factors,
+    needed_row, predict_columns, read_factors, search_settings, spectrum_columns, stored_rows,
+    to_csv, train, train_columns, verify, write_factors,
 };
 pub use table::{
     Align, Cell, Column, Curve, ERRORS, Growth, GrowthCell, GrowthModel, GrowthSeed, GrowthSlope,
-    Latencies, LatencyCell, LayoutCell, LayoutSeed, Layouts, LeastWindow, ModelFit, Rows, RunLog,
-    Slope, Spectra, SpectrumCell, Spread, Table, TableError, TrainingRun, Trainings, plural,
-    significant,
+    HeadOrdering, HeadParts, Latencies, LatencyCell, LayoutCell, LayoutSeed, Layouts, LeastWindow,
+    ModelFit, PARTS, PartsOfGrowth, RankCorrelation, Rows, RunLog, Slope, Spectra, SpectrumCell,
+    Spread, Table, TableError, TrainedHeads, TrainingRun, Trainings, plural, significant,
 };
 pub use target::{
     Bounds, Family, HeadKind, Layout, LeadingSpectrum, Parameters, Spectrum, Statistics, Target,

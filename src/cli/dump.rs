@@ -69,7 +69,8 @@ pub fn run(args: &DumpArgs) -> Result<()> {
     let (first, needed) = (args.first, args.first + tokens);
     let read = run.tokens(Some(&texts), args.of.split(), needed).with_context(|| args.of.flag())?;
     let Some(passage) = read.get(first..needed) else {
-        return Err(LmError::ShortText { found: read.len(), needed }).with_context(|| args.of.flag());
+        return Err(LmError::ShortText { found: read.len(), needed })
+            .with_context(|| args.of.flag());
     };
     let probes = run.probe(passage).with_context(|| args.of.flag())?;
     for (flag, chosen, most) in [

@@ -8,7 +8,9 @@ use rank_study::{Device, Plan, Preset, Row, StudyDefinition, significant};
 use toml::{Table, Value};
 
 use super::progress::{Progress, duration};
-use super::sweep::{AFTER_CELLS, describe, fail_if_unfinished, measure, stop_at_interrupt, threads};
+use super::sweep::{
+    AFTER_CELLS, describe, fail_if_unfinished, measure, stop_at_interrupt, threads,
+};
 use super::trained::Part;
 
 /// Hold the logits of trained heads against those that their attention needed
@@ -106,13 +108,19 @@ pub fn run(args: &PredictArgs) -> Result<()> {
     progress.finish();
     let summary = summary?;
     let rows = rank_study::stored_rows(&definition, &args.out)?;
-    let rows: Vec<&Row> = rows.iter().filter(|row| keys.iter().any(|k| k == row.get("cell"))).collect();
+    let rows: Vec<&Row> =
+        rows.iter().filter(|row| keys.iter().any(|k| k == row.get("cell"))).collect();
     if args.json {
         let all: Vec<serde_json::Value> = rows.iter().map(|row| row.to_json()).collect();
         println!("{}", serde_json::Value::from(all));
     } else {
         print_largest(&rows);
-        println!("{}: {}; rows in {}", name, describe(&summary), args.out.join("rows.csv").display());
+        println!(
+            "{}: {}; rows in {}",
+            name,
+            describe(&summary),
+            args.out.join("rows.csv").display()
+        );
     }
     fail_if_unfinished(&[(name, summary)])
 }
@@ -120,7 +128,9 @@ pub fn run(args: &PredictArgs) -> Result<()> {
 /// The head of the largest logit of each run, step and ε, with its parts.
 fn print_largest(rows: &[&Row]) {
     let number = |row: &Row, column: &str| row.get(column).parse::<f64>().ok();
-    let place = |row: &Row| (row.get("run").to_owned(), row.get("step").to_owned(), row.get("epsilon").to_owned());
+    let place = |row: &Row| {
+        (row.get("run").to_owned(), row.get("step").to_owned(), row.get("epsilon").to_owned())
+    };
     let mut largest: Vec<&Row> = Vec::new();
     for &row in rows.iter().filter(|row| row.get("err").is_empty()) {
         match largest.iter_mut().find(|other| place(other) == place(row)) {
@@ -134,7 +144,8 @@ fn print_largest(rows: &[&Row]) {
         "run", "step", "ε", "head", "actual", "floor", "inflation", "tying", "drift", "gauge"
     );
     for row in largest {
-        let shown = |column| number(row, column).map_or_else(|| "–".to_owned(), |v| significant(v, 3));
+        let shown =
+            |column| number(row, column).map_or_else(|| "–".to_owned(), |v| significant(v, 3));
         println!(
             "{:<16} {:>6} {:>7} {:>5} {:>8} {:>7} {:>9} {:>6} {:>6} {:>6}",
             row.get("run"),
@@ -159,7 +170,8 @@ fn definition(args: &PredictArgs) -> Result<StudyDefinition> {
     };
     let mut predict = Table::new();
     let mut set = |key: &str, value: Value| predict.insert(key.to_owned(), value);
-    let whole = |values: &[usize]| -> Vec<Value> { values.iter().map(|&v| (v as i64).into()).collect() };
+    let whole =
+        |values: &[usize]| -> Vec<Value> { values.iter().map(|&v| (v as i64).into()).collect() };
     let folders: Vec<Value> =
         args.runs.iter().map(|run| run.display().to_string().into()).collect();
     set("folders", folders.into());

@@ -64,7 +64,10 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     let chosen_names: Vec<String> = plans.iter().map(|plan| plan.name().to_owned()).collect();
     let others: Vec<Vec<Plan>> = plans.iter().map(needed).collect::<Result<_, _>>()?;
     plans.extend(
-        others.into_iter().flatten().filter(|other| !chosen_names.iter().any(|n| n == other.name())),
+        others
+            .into_iter()
+            .flatten()
+            .filter(|other| !chosen_names.iter().any(|n| n == other.name())),
     );
     let progress = Progress::new(plans.iter().map(Plan::remaining_s).sum(), args.quiet);
     progress.say(&announce(&plans, threads));

@@ -182,8 +182,13 @@ pub(super) fn descend<'p>(
     (iterations, relative_decrease, enough): (usize, f64, f64),
     after: AfterIteration<'_, 'p>,
 ) -> Minimum {
-    let stopping =
-        Stopping { iterations, gradient: 1e-12, relative_decrease, absolute_decrease: 1e-15, enough };
+    let stopping = Stopping {
+        iterations,
+        gradient: 1e-12,
+        relative_decrease,
+        absolute_decrease: 1e-15,
+        enough,
+    };
     lbfgs::minimise(x.to_vec(), stopping, &mut Lagrangian { objective, penalty, after })
 }
 

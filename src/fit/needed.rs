@@ -278,21 +278,20 @@ impl Descent {
             let enough = self.far_below * self.tolerance;
             let ends = (limit, self.effort.relative_decrease, enough);
             let best_x = best.as_ref().and_then(|best| objective.point_of(&best.factors));
-            let minimum =
-                capped::descend(objective, &x, &penalty, ends, &mut |objective, at| {
-                    let state = || FitState {
-                        x: at.x.to_vec(),
-                        cap: penalty.cap,
-                        slope: penalty.slope,
-                        multipliers: penalty.multipliers.clone(),
-                        violation,
-                        stage,
-                        iterations: iterations + at.iterations,
-                        evaluations: from.evaluations + objective.evaluations - before,
-                        best: best_x.clone(),
-                    };
-                    attendance.goes_on(penalty.cap, iterations + at.iterations, at.value, &state)
-                });
+            let minimum = capped::descend(objective, &x, &penalty, ends, &mut |objective, at| {
+                let state = || FitState {
+                    x: at.x.to_vec(),
+                    cap: penalty.cap,
+                    slope: penalty.slope,
+                    multipliers: penalty.multipliers.clone(),
+                    violation,
+                    stage,
+                    iterations: iterations + at.iterations,
+                    evaluations: from.evaluations + objective.evaluations - before,
+                    best: best_x.clone(),
+                };
+                attendance.goes_on(penalty.cap, iterations + at.iterations, at.value, &state)
+            });
             iterations += minimum.iterations;
             if minimum.ending == Ending::NotFinite {
                 outcome = Outcome::Diverged;
@@ -437,7 +436,14 @@ mod tests {
 
     fn options() -> SearchOptions {
         let effort = Effort { iterations: 2000, relative_decrease: 1e-5, ..Effort::default() };
-        SearchOptions { starts: 0, polished: 1, passes: 0, rough: effort, fine: effort, ..SearchOptions::default() }
+        SearchOptions {
+            starts: 0,
+            polished: 1,
+            passes: 0,
+            rough: effort,
+            fine: effort,
+            ..SearchOptions::default()
+        }
     }
 
     #[test]
@@ -454,7 +460,8 @@ mod tests {
             for tolerance in [0.1, 1e-3] {
                 let floor = Floor::new(&problem).max_abs_logit(tolerance).unwrap();
                 let by_inputs =
-                    needed_logit_tied(&problem, &tied, &[point.clone()], tolerance, options(), &()).unwrap();
+                    needed_logit_tied(&problem, &tied, &[point.clone()], tolerance, options(), &())
+                        .unwrap();
                 let tied_best = by_inputs.best.unwrap().solution;
                 let given = [own.clone(), tied_best.factors.clone()];
                 let free = needed_logit_from(&problem, tolerance, &given, options(), &()).unwrap();

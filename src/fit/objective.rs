@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-pub(super) use super::kernel::Evaluation;
-use super::kernel::Kernel;
 use super::curvature::Preconditioner;
 use super::factors::Factors;
-use super::tied::Tied;
+pub(super) use super::kernel::Evaluation;
+use super::kernel::Kernel;
 use super::penalty::{Multipliers, Penalty};
 use super::problem::{FitError, Problem};
+use super::tied::Tied;
 use crate::simd::Extension;
 
 /// The arithmetic of an evaluation. Vectors and sums over rows are float64 in both.
@@ -60,7 +60,6 @@ struct TiedPoint<'p> {
     factors: Vec<f64>,
     gradient: Vec<f64>,
 }
-
 
 enum AnyKernel {
     F32(Kernel<f32>),

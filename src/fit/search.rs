@@ -117,11 +117,7 @@ pub(super) const NEWS: f64 = 1e-3;
 const ONE_AT_A_TIME: usize = 4096;
 
 impl<'p> Search<'p> {
-    pub fn new(
-        problem: &'p Problem,
-        options: SearchOptions,
-        watch: &'p dyn Watch,
-    ) -> Self {
+    pub fn new(problem: &'p Problem, options: SearchOptions, watch: &'p dyn Watch) -> Self {
         Self {
             problem,
             options,

@@ -42,7 +42,8 @@ impl TrainedHead {
         let effective_rank_attention = match self.tokens <= LARGEST_DECOMPOSED {
             false => None,
             true => {
-                let ranks = self.attention.iter().map(|p| Ok(Spectrum::of_matrix(p)?.effective_rank));
+                let ranks =
+                    self.attention.iter().map(|p| Ok(Spectrum::of_matrix(p)?.effective_rank));
                 Some(ranks.sum::<Result<f64, TargetError>>()? / passages)
             }
         };
@@ -85,4 +86,3 @@ impl TrainedHead {
         mass.map(|mass| mass / self.problem.n() as f64)
     }
 }
-

@@ -2,7 +2,8 @@
 
 use super::{Actual, PredictError, TrainedHead};
 use crate::fit::{
-    Candidate, Factors, Floor, Needed, Outcome, SearchOptions, Solution, needed_logit_from, needed_logit_tied,
+    Candidate, Factors, Floor, Needed, Outcome, SearchOptions, Solution, needed_logit_from,
+    needed_logit_tied,
 };
 
 /// What a fit of a trained head's attention found.
@@ -239,7 +240,9 @@ pub(super) mod tests {
     fn the_parts_multiply_to_what_is_and_none_is_under_its_least() {
         for head in heads(&definition("ls", Positions::Learned, &[])) {
             let actual = head.actual().unwrap();
-            assert!(actual.mass_within.is_sorted() && actual.mass_within[LAGS.len() - 1] < 1.0 + 1e-9);
+            assert!(
+                actual.mass_within.is_sorted() && actual.mass_within[LAGS.len() - 1] < 1.0 + 1e-9
+            );
             assert!(actual.effective_rank_logits <= head.rank() as f64 + 1e-9);
             for epsilon in [0.1, 0.001] {
                 let parts = head.parts(&actual, epsilon, options()).unwrap();
@@ -268,11 +271,8 @@ pub(super) mod tests {
 
     #[test]
     fn attention_that_is_uniform_needs_no_logits() {
-        let model = Model::new(
-            ModelShape::new(&definition("mhsa", Positions::Learned, &[]), 23),
-            1e-4,
-            3,
-        );
+        let model =
+            Model::new(ModelShape::new(&definition("mhsa", Positions::Learned, &[]), 23), 1e-4, 3);
         let probes = model.unwrap().probe(&[1, 5, 2, 9, 4, 4, 7]).unwrap();
         let head = TrainedHead::new(&[&probes[0]]).unwrap();
         let actual = head.actual().unwrap();

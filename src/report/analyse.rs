@@ -6,10 +6,14 @@ use std::str::FromStr;
 
 use super::verdict::Verdict;
 use super::{
-    judge_arms, judge_controls, judge_growth, judge_latency, judge_layouts, judge_training,
+    judge_arms, judge_controls, judge_exponent, judge_growth, judge_heads, judge_interventions,
+    judge_latency, judge_layouts, judge_training, predicted,
 };
 use crate::figure::{self, Figure, FigureError};
-use crate::table::{Growth, Latencies, Layouts, Rows, Spectra, Table, TableError, Trainings};
+use crate::study::StudyError;
+use crate::table::{
+    Growth, Latencies, Layouts, Rows, Spectra, Table, TableError, TrainedHeads, Trainings,
+};
 use crate::target::nearest::nearest;
 
 /// What a study's rows are to be made into: its definition's key `view`.
@@ -39,10 +43,16 @@ pub enum AnalysisKind {
     Dial,
     /// Times of inference.
     Latency,
+    /// What the logits of trained heads are made of, against step.
+    Decomposition,
+    /// Needed against actual logits, head by head.
+    Prediction,
+    /// Runs that differ from a baseline in one thing each: trainings.
+    Interventions,
 }
 
 impl AnalysisKind {
-    const NAMES: [(&'static str, Self); 12] = [
+    const NAMES: [(&'static str, Self); 15] = [
         ("spectra", Self::Spectra),
         ("frontiers", Self::Frontiers),
         ("logit-growth", Self::LogitGrowth),
@@ -55,6 +65,9 @@ impl AnalysisKind {
         ("ablation", Self::Ablation),
         ("dial", Self::Dial),
         ("latency", Self::Latency),
+        ("decomposition", Self::Decomposition),
+        ("prediction", Self::Prediction),
+        ("interventions", Self::Interventions),
     ];
 }
 
@@ -101,6 +114,9 @@ pub enum ReportError {
     /// A figure that cannot be drawn.
     #[error(transparent)]
     Figure(#[from] FigureError),
+    /// A manifest that cannot be read.
+    #[error(transparent)]
+    Study(#[from] StudyError),
     /// A file that cannot be written.
     #[error("cannot write {}: {source}; nothing was left half-written", path.display())]
     Write {
@@ -157,7 +173,15 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
                         .collect(),
                     _ => figure::by_context(&trainings),
                 },
-                verdicts: judge_training::training(&trainings),
+                verdicts: {
+                    let mut expected = Vec::new();
+                    for study in studies {
+                        expected.extend(predicted::exponents(study)?);
+                    }
+                    let mut verdicts = judge_training::training(&trainings);
+                    verdicts.extend(judge_exponent::exponent(&trainings, &expected));
+                    verdicts
+                },
             }
         }
         AnalysisKind::Phase => {
@@ -224,6 +248,39 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
                 verdicts: vec![judge_arms::dial(&trainings)],
             }
         }
+        AnalysisKind::Decomposition => {
+            let heads = TrainedHeads::of(&Rows::of_heads(studies)?)?;
+            Analysis {
+                tables: heads.tables(),
+                figures: figure::decomposition(&heads).into_iter().collect(),
+                verdicts: vec![judge_heads::growth(&heads)],
+            }
+        }
+        AnalysisKind::Prediction => {
+            let heads = TrainedHeads::of(&Rows::of_heads(studies)?)?;
+            Analysis {
+                tables: heads.tables(),
+                figures: figure::prediction(&heads),
+                verdicts: vec![judge_heads::ordering(&heads)],
+            }
+        }
+        AnalysisKind::Interventions => {
+            let mut all = studies.to_vec();
+            let mut runs = Vec::new();
+            for study in studies {
+                if let Some((of, names)) = predicted::baseline(study)? {
+                    all.extend(beside(study, &of));
+                    runs.extend(names);
+                }
+            }
+            let mut trainings = Trainings::of(data, &Rows::of_trainings(&all)?)?;
+            trainings.keep(studies, &runs);
+            Analysis {
+                tables: trainings.tables(),
+                figures: vec![figure::training(&trainings)],
+                verdicts: vec![judge_interventions::interventions(&trainings, &runs)],
+            }
+        }
         AnalysisKind::Latency => {
             let latencies = Latencies::of(&Rows::of_latency(studies)?)?;
             Analysis {
@@ -233,6 +290,17 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
             }
         }
     })
+}
+
+/// The folder of study `of` on the same text as that of `study`, whose name begins with its own; none where it
+/// has no rows.
+fn beside(study: &Path, of: &str) -> Option<PathBuf> {
+    let manifest = crate::study::Manifest::read(&study.join("manifest.toml")).ok()?;
+    let definition: toml::Table = manifest.text("definition").parse().ok()?;
+    let own = definition.get("study")?.as_str()?;
+    let name = study.file_name()?.to_str()?;
+    let folder = study.with_file_name(format!("{of}{}", name.strip_prefix(own)?));
+    folder.join("rows.csv").is_file().then_some(folder)
 }
 
 #[cfg(test)]

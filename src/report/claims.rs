@@ -1,9 +1,9 @@
-//! What the paper says, claim by claim: Hajra 2025, *Short-Range Dependency Effects on Transformer Instability
+//! What the paper says, claim by claim, and what was predicted here from its argument: Hajra 2025, *Short-Range Dependency Effects on Transformer Instability
 //! and a Decomposed Attention Solution*, arXiv 2505.15548.
 
 use std::fmt;
 
-/// A claim of the paper that can be measured.
+/// A claim of the paper that can be measured, or a prediction from its argument (analysis/PREDICTIONS.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
     /// Dense local attention needs logits that grow with n/d.
@@ -30,11 +30,19 @@ pub enum Claim {
     Latency,
     /// Where long-range structure prevails, local heads cost.
     LongRangeLimit,
+    /// The rank bottleneck carries the growth of trained logits.
+    RankCarriesGrowth,
+    /// The exponent predicted from fits alone.
+    PredictedExponent,
+    /// Needed logits tell which heads have large ones.
+    NeededTellsActual,
+    /// More rank at equal parameters makes logits smaller.
+    MoreRankHelps,
 }
 
 impl Claim {
     /// Every claim, in the order of the report.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 16] = [
         Self::DenseLocalGrows,
         Self::SparseIsEasy,
         Self::LocalityIsHard,
@@ -47,6 +55,10 @@ impl Claim {
         Self::GlobalHead,
         Self::Latency,
         Self::LongRangeLimit,
+        Self::RankCarriesGrowth,
+        Self::PredictedExponent,
+        Self::NeededTellsActual,
+        Self::MoreRankHelps,
     ];
 
     /// Where the paper makes it.
@@ -60,6 +72,10 @@ impl Claim {
             Self::TwoFifths | Self::Twentieth | Self::Latency => "abstract, figures",
             Self::GlobalHead => "ablation",
             Self::LongRangeLimit => "limitations",
+            Self::RankCarriesGrowth => "the rank argument, in training",
+            Self::PredictedExponent => "predicted here, (a)",
+            Self::NeededTellsActual => "predicted here, (b)",
+            Self::MoreRankHelps => "the rank argument, an intervention",
         }
     }
 
@@ -91,6 +107,19 @@ impl Claim {
             Self::GlobalHead => "Without the global head perplexity rises from 36 to 42",
             Self::Latency => "LS-attention's inference latency is up to 36 % less",
             Self::LongRangeLimit => "Where a task is mostly long-range, local heads cost accuracy",
+            Self::RankCarriesGrowth => {
+                "In training it is the rank bottleneck (inflation) that makes multi-head attention's logits grow"
+            }
+            Self::PredictedExponent => {
+                "Max |logit| of trained models grows with n/d as fits of targets like their attention say"
+            }
+            Self::NeededTellsActual => {
+                "The logits that a head's attention needs at its rank tell which heads have large ones, beyond what \
+                 its entropy tells"
+            }
+            Self::MoreRankHelps => {
+                "Multi-head attention with twice the rank and half the heads has smaller logits"
+            }
         }
     }
 }

@@ -10,8 +10,8 @@ use super::run_manifest::{CHARACTERS, CORPUS, DEFINITION, END_OF_DOCUMENT, VOCAB
 use super::train_run::{MANIFEST, TOKENIZER};
 use super::{StudyError, TrainError};
 use crate::lm::{
-    Bpe, Corpus, Evaluation, HeadProbe, LmError, Model, ModelShape, Split, Symbols, Texts, TrainDefinition,
-    Vocabulary, evaluate_whole,
+    Bpe, Corpus, Evaluation, HeadProbe, LmError, Model, ModelShape, Split, Symbols, Texts,
+    TrainDefinition, Vocabulary, evaluate_whole,
 };
 
 /// Windows in one batch.

@@ -13,7 +13,8 @@ use super::row::Row;
 use super::run_files::{CHECKPOINT, kept_checkpoint, kept_steps as steps_in};
 use super::train_cell::{TextSource, TrainCell};
 use super::{StudyError, TrainError};
-use crate::lm::{HeadProbe, LmError, TrainDefinition};
+use crate::digest::sha256;
+use crate::lm::{ForeignModel, HeadProbe, LmError, Split, Texts, TrainDefinition};
 use crate::predict::{Actual, LAGS, Parts, PredictError, TrainedHead};
 use crate::target::HeadKind;
 
@@ -35,6 +36,74 @@ pub(super) struct PredictCell {
 enum Source {
     /// A training run, in its folder; of a study, what trains it.
     Run { name: String, folder: PathBuf, definition: Box<TrainDefinition>, of: Option<OfStudy> },
+    /// A model from elsewhere, read once for all cells, and what tells it from others of its name.
+    Published { name: String, model: Arc<ForeignModel>, identity: String },
+}
+
+/// A model with its weights.
+enum Weights<'a> {
+    Run(Box<TrainedRun>),
+    Published(&'a ForeignModel),
+}
+
+impl Weights<'_> {
+    fn context(&self) -> usize {
+        match self {
+            Self::Run(run) => run.context(),
+            Self::Published(model) => model.context(),
+        }
+    }
+
+    /// The first tokens, `most` at most, of a text or its part.
+    fn tokens(
+        &self,
+        texts: Option<&Texts>,
+        split: Option<Split>,
+        most: usize,
+    ) -> Result<Vec<u32>, LmError> {
+        match self {
+            Self::Run(run) => run.tokens(texts, split, most),
+            Self::Published(model) => {
+                let text = texts.ok_or(LmError::NoText)?.beginning(most * BYTES_PER_TOKEN)?;
+                let mut tokens = model.encode(&text)?;
+                tokens.truncate(most);
+                Ok(tokens)
+            }
+        }
+    }
+
+    fn probe(&self, passage: &[u32]) -> Result<Vec<HeadProbe>, LmError> {
+        match self {
+            Self::Run(run) => run.probe(passage),
+            Self::Published(model) => model.probe(passage),
+        }
+    }
+}
+
+impl Source {
+    fn weights(&self, step: Option<usize>) -> Result<Weights<'_>, TrainError> {
+        match self {
+            Self::Run { folder, definition, .. } => {
+                let step = step.filter(|&step| step != definition.steps);
+                Ok(Weights::Run(Box::new(TrainedRun::read(folder, step)?)))
+            }
+            Self::Published { model, .. } => Ok(Weights::Published(model)),
+        }
+    }
+
+    fn layers(&self) -> usize {
+        match self {
+            Self::Run { definition, .. } => definition.layers,
+            Self::Published { model, .. } => model.layers(),
+        }
+    }
+
+    fn heads(&self) -> usize {
+        match self {
+            Self::Run { definition, .. } => definition.heads,
+            Self::Published { model, .. } => model.heads(),
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -87,28 +156,32 @@ impl PredictCell {
         let mut cells = Vec::new();
         for source in &study.sources {
             for (name, source, steps) in runs(source, text, data, studies.len() > 1)? {
-                let Source::Run { definition, folder, .. } = &source;
-                let steps = if study.steps.is_empty() { steps } else { study.steps.clone() };
+                let steps = match (&source, study.steps.is_empty()) {
+                    (Source::Run { .. }, false) => study.steps.iter().map(|&s| Some(s)).collect(),
+                    _ => steps,
+                };
+                let there = source.layers();
                 let layers: Vec<usize> = match study.layers.is_empty() {
-                    true => (0..definition.layers).collect(),
+                    true => (0..there).collect(),
                     false => study.layers.clone(),
                 };
-                if let Some(wrong) = layers.iter().find(|&&layer| layer >= definition.layers) {
+                if let Some(wrong) = layers.iter().find(|&&layer| layer >= there) {
                     return Err(StudyError::Definition {
-                        path: folder.clone(),
-                        why: format!("has layers 0 to {}, not {wrong}", definition.layers - 1),
+                        path: PathBuf::from(name),
+                        why: format!("has layers 0 to {}, not {wrong}", there - 1),
                     });
                 }
                 for step in steps {
+                    let at = step.map_or_else(String::new, |step| format!("/step-{step}"));
                     for &layer in &layers {
                         let cell = Self {
                             source: source.clone(),
-                            step: Some(step),
+                            step,
                             layer,
                             text: text.cloned(),
                             study: shared.clone(),
                         };
-                        cells.push((format!("{name}/step-{step}/layer-{layer}"), cell));
+                        cells.push((format!("{name}{at}/layer-{layer}"), cell));
                     }
                 }
             }
@@ -117,9 +190,7 @@ impl PredictCell {
     }
 
     fn run(&self, within: &Within<'_>) -> Result<Option<Vec<Row>>, CellError> {
-        let Source::Run { folder, definition, .. } = &self.source;
-        let step = self.step.filter(|&step| step != definition.steps);
-        let run = TrainedRun::read(folder, step)?;
+        let run = self.source.weights(self.step)?;
         let study = &*self.study;
         let tokens = study.tokens.unwrap_or_else(|| run.context());
         let wanted = study.passages * study.groups;
@@ -132,7 +203,7 @@ impl PredictCell {
             return Err(LmError::ShortText { found: read.len(), needed }.into());
         }
         let mut rows = Vec::new();
-        let heads = definition.heads;
+        let heads = self.source.heads();
         let share = 1.0 / (study.groups * heads * study.epsilons.len()) as f64;
         for group in 0..study.groups {
             let firsts: Vec<usize> =
@@ -172,13 +243,16 @@ impl PredictCell {
     }
 }
 
-/// The runs of a source: each one's name, itself, and the steps whose weights it keeps.
+/// A run's name, itself, and the steps whose weights it keeps.
+type Planned = (String, Source, Vec<Option<usize>>);
+
+/// The runs of a source.
 fn runs(
     source: &RunSource,
     text: Option<&TextSource>,
     data: &Path,
     with_study: bool,
-) -> Result<Vec<(String, Source, Vec<usize>)>, StudyError> {
+) -> Result<Vec<Planned>, StudyError> {
     match source {
         RunSource::Study { of, run, definition, seeds } => {
             let study = match text {
@@ -187,7 +261,7 @@ fn runs(
             };
             let one = |&seed: &u64| {
                 let definition = TrainDefinition { seed, ..(**definition).clone() };
-                let steps = kept_steps(&definition);
+                let steps = kept_steps(&definition).into_iter().map(Some).collect();
                 let cell = format!("{run}/s{seed}");
                 let name = if with_study { format!("{of}/{cell}") } else { cell.clone() };
                 let source = Source::Run {
@@ -204,29 +278,44 @@ fn runs(
             };
             Ok(seeds.iter().map(one).collect())
         }
+        RunSource::Folder(folder) if ForeignModel::is_in(folder) => {
+            let model = Arc::new(ForeignModel::read(folder)?);
+            let name = folder_name(folder);
+            let identity = published_identity(folder)?;
+            Ok(vec![(name.clone(), Source::Published { name, model, identity }, vec![None])])
+        }
         RunSource::Folder(folder) => {
-            let definition = TrainedRun::definition_in(folder).map_err(|e| StudyError::Definition {
-                path: folder.clone(),
-                why: e.to_string(),
-            })?;
+            let definition = TrainedRun::definition_in(folder)
+                .map_err(|e| StudyError::Definition { path: folder.clone(), why: e.to_string() })?;
             let mut steps = steps_in(folder);
             if steps.is_empty() || folder.join(CHECKPOINT).exists() {
                 steps.push(definition.steps);
             }
             steps.sort_unstable();
             steps.dedup();
-            let name = folder
-                .file_name()
-                .map_or_else(|| "run".to_owned(), |name| name.to_string_lossy().into_owned());
+            let name = folder_name(folder);
             let source = Source::Run {
                 name: name.clone(),
                 folder: folder.clone(),
                 definition: Box::new(definition),
                 of: None,
             };
-            Ok(vec![(name, source, steps)])
+            Ok(vec![(name, source, steps.into_iter().map(Some).collect())])
         }
     }
+}
+
+fn folder_name(folder: &Path) -> String {
+    folder.file_name().map_or_else(|| "run".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// What tells a published model from others: what its configuration hashes to, and how long its weights are.
+fn published_identity(folder: &Path) -> Result<String, StudyError> {
+    let config = folder.join("config.json");
+    let text = std::fs::read(&config).map_err(|e| StudyError::read(&config, e))?;
+    let weights = folder.join("model.safetensors");
+    let length = std::fs::metadata(&weights).map_err(|e| StudyError::read(&weights, e))?.len();
+    Ok(format!("{} {length}", sha256(&text)))
 }
 
 /// The columns of what was measured.
@@ -282,10 +371,13 @@ fn keep_factors(
 
 impl Measure for PredictCell {
     fn settings(&self) -> String {
-        let Source::Run { definition, of, .. } = &self.source;
         let PredictStudy { epsilons, passages, groups, tokens, split, search, .. } = &*self.study;
         // The same run on another text is another.
-        let trained = of.as_ref().map_or_else(|| format!("{definition:?}"), |of| of.trained.settings());
+        let trained = match &self.source {
+            Source::Run { of: Some(of), .. } => of.trained.settings(),
+            Source::Run { definition, .. } => format!("{definition:?}"),
+            Source::Published { identity, .. } => identity.clone(),
+        };
         let text = self.text.as_ref().map(TextSource::sha256);
         format!(
             "{trained} {text:?} {:?} {} {epsilons:?} {passages} {groups} {tokens:?} {split:?} {search:?}",
@@ -295,29 +387,47 @@ impl Measure for PredictCell {
 
     /// An evaluation costs about what its pairs do, and a head that sees all of them thousands of evaluations.
     fn cost_s(&self) -> f64 {
-        let Source::Run { definition, .. } = &self.source;
         let study = &*self.study;
-        let n = study.tokens.unwrap_or(definition.context) as f64;
-        let d = (definition.d_model / definition.heads) as f64;
-        let kinds = definition.head_kinds();
-        let pairs: f64 = kinds.get(self.layer).map_or(0.0, |layer| {
-            let seen = |kind: &HeadKind| match kind {
-                HeadKind::Global => n * n / 2.0,
-                HeadKind::Local { window } => n * (*window as f64).min(n),
-            };
-            layer.iter().map(seen).sum()
-        });
+        let (n, d, kinds) = match &self.source {
+            Source::Run { definition, .. } => {
+                let kinds = definition.head_kinds().into_iter().nth(self.layer).unwrap_or_default();
+                (definition.context, definition.d_model / definition.heads, kinds)
+            }
+            Source::Published { model, .. } => {
+                (model.context(), PUBLISHED_RANK, vec![HeadKind::Global; model.heads()])
+            }
+        };
+        let n = study.tokens.unwrap_or(n) as f64;
+        let seen = |kind: &HeadKind| match kind {
+            HeadKind::Global => n * n / 2.0,
+            HeadKind::Local { window } => n * (*window as f64).min(n),
+        };
+        let pairs: f64 = kinds.iter().map(seen).sum();
         let fits = (study.passages * study.groups * study.epsilons.len()) as f64;
-        fits * pairs * (d + 16.0) * SECONDS_PER_PAIR
+        fits * pairs * (d as f64 + 16.0) * SECONDS_PER_PAIR
     }
 
     fn identity(&self) -> Row {
-        let Source::Run { name, definition, of, .. } = &self.source;
-        let mut row = match of {
-            Some(of) => of.trained.identity(),
-            None => TrainCell::new(name, definition, self.text.as_ref()).identity(),
+        let mut row = match &self.source {
+            Source::Run { of: Some(of), .. } => {
+                let mut row = of.trained.identity();
+                row.set("of", &of.study);
+                row
+            }
+            Source::Run { name, definition, .. } => {
+                TrainCell::new(name, definition, self.text.as_ref()).identity()
+            }
+            Source::Published { name, model, .. } => {
+                let mut row = Row::default();
+                row.set("run", name);
+                row.set("arm", model.name());
+                row.set_some("corpus", self.text.as_ref().map(|text| &text.name));
+                row.set("layers", model.layers());
+                row.set("heads", model.heads());
+                row.set("context", model.context());
+                row
+            }
         };
-        row.set_some("of", of.as_ref().map(|of| &of.study));
         row.set_some("step", self.step);
         row.set("layer", self.layer);
         row
@@ -341,4 +451,8 @@ impl Measure for PredictCell {
 }
 
 /// Seconds of one core that the fits of a head take, by visible pair and (rank + 16).
-const SECONDS_PER_PAIR: f64 = 3e-7;
+const SECONDS_PER_PAIR: f64 = 1.2e-6;
+/// The head dimension of published models, for the estimate alone.
+const PUBLISHED_RANK: usize = 64;
+/// Bytes of text that a token of a published model is taken to need at most.
+const BYTES_PER_TOKEN: usize = 16;

@@ -107,7 +107,9 @@ impl Plan {
         let text_path = text.map_or_else(String::new, |path| path.display().to_string());
         let text = text.map(|text| TextSource::read(text, valid_text)).transpose()?;
         let name = match (&definition.work, &text) {
-            (work, Some(text)) if work.is_of_text() => format!("{}-{}", definition.study, text.name),
+            (work, Some(text)) if work.is_of_text() => {
+                format!("{}-{}", definition.study, text.name)
+            }
             _ => definition.study.clone(),
         };
         let mut cells = cells(&definition.work, text.as_ref(), data)?;
@@ -396,10 +398,7 @@ fn cells(
 }
 
 /// The key of every cell of a study without a text, and what its settings hash to.
-pub(super) fn planned(
-    work: &StudyWork,
-    data: &Path,
-) -> Result<Vec<(String, String)>, StudyError> {
+pub(super) fn planned(work: &StudyWork, data: &Path) -> Result<Vec<(String, String)>, StudyError> {
     Ok(cells(work, None, data)?.into_iter().map(|cell| (cell.key, cell.settings)).collect())
 }
 

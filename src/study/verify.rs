@@ -153,7 +153,11 @@ fn head_row(row: &Row, found: &mut Verification) {
     at_most("spread exceeds twice actual", spread, actual.map(|actual| 2.0 * actual));
     at_most("kl_nats exceeds ε", needed.and(value("kl_nats")), value("epsilon"));
     at_most("kl_nats_tied exceeds ε", tied.and(value("kl_nats_tied")), value("epsilon"));
-    at_most("effective rank of the logits exceeds d", value("effective_rank_logits"), value("rank"));
+    at_most(
+        "effective rank of the logits exceeds d",
+        value("effective_rank_logits"),
+        value("rank"),
+    );
     for (what, part, over, under) in [
         ("inflation is not needed/floor", "inflation", needed, floor),
         ("tying is not needed_tied/needed", "tying", tied, needed),

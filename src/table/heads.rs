@@ -210,9 +210,12 @@ impl TrainedHeads {
                 }
                 let mut push = |by, correlation: Option<RankCorrelation>| {
                     let arm = arm.to_owned();
-                    found.extend(
-                        correlation.map(|correlation| Ordering { arm, epsilon, by, correlation }),
-                    );
+                    found.extend(correlation.map(|correlation| Ordering {
+                        arm,
+                        epsilon,
+                        by,
+                        correlation,
+                    }));
                 };
                 for (by, of) in ORDERED_BY {
                     let groups: Vec<Vec<(f64, f64)>> = models
@@ -225,8 +228,7 @@ impl TrainedHeads {
                     let groups: Vec<Vec<[f64; 3]>> = models
                         .iter()
                         .map(|model| {
-                            let point =
-                                |h: &&HeadParts| Some([of(h)?, h.actual, -h.entropy_nats]);
+                            let point = |h: &&HeadParts| Some([of(h)?, h.actual, -h.entropy_nats]);
                             model.iter().filter_map(point).collect()
                         })
                         .collect();
@@ -420,8 +422,12 @@ fn growth_table(growth: &[PartsOfGrowth]) -> Table {
 
 fn gather(rows: &DataFrame) -> PolarsResult<Vec<HeadParts>> {
     let order = ["of", "n", "arm", "run", "step", "epsilon", "seed", "passage", "layer", "head"];
-    let frame =
-        rows.clone().lazy().filter(col("err").is_null()).sort(order, Default::default()).collect()?;
+    let frame = rows
+        .clone()
+        .lazy()
+        .filter(col("err").is_null())
+        .sort(order, Default::default())
+        .collect()?;
     let word = |name| words(&frame, name);
     let count = |name| counts(&frame, name);
     let number = |name| numbers(&frame, name);

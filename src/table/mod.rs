@@ -29,6 +29,8 @@ pub use digits::{plural, significant};
 pub use error::TableError;
 pub use grid::{Align, Cell, Column, Table};
 pub use growth::{Growth, GrowthCell, GrowthSeed, GrowthSlope};
+#[cfg(test)]
+pub(crate) use heads::tests::head as head_of_parts;
 pub use heads::{HeadParts, Ordering as HeadOrdering, PARTS, PartsOfGrowth, TrainedHeads};
 pub use latency::{Latencies, LatencyCell};
 pub use layouts::{LayoutCell, LayoutSeed, Layouts};

@@ -1,7 +1,7 @@
 //! Spearman's rank correlation, over groups of points, with a bootstrap interval and a control.
 
 use rand::seq::{IndexedRandom as _, SliceRandom as _};
-use rand::{Rng as _, SeedableRng};
+use rand::{RngExt as _, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 /// Draws of the bootstrap and of the control.
@@ -30,10 +30,8 @@ pub struct RankCorrelation {
 impl RankCorrelation {
     /// Of x against y within each group; none where no group has three points of different ranks.
     pub fn of(groups: &[Vec<(f64, f64)>]) -> Option<Self> {
-        let groups: Vec<Vec<[f64; 3]>> = groups
-            .iter()
-            .map(|group| group.iter().map(|&(x, y)| [x, y, 0.0]).collect())
-            .collect();
+        let groups: Vec<Vec<[f64; 3]>> =
+            groups.iter().map(|group| group.iter().map(|&(x, y)| [x, y, 0.0]).collect()).collect();
         Self::by(&groups, |points| spearman(points, 0, 1))
     }
 

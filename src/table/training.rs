@@ -14,6 +14,8 @@ use super::spread::Spread;
 /// One training: one run of the study at one seed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrainingRun {
+    /// The study's name.
+    pub study: String,
     /// The run's name in the study's definition.
     pub run: String,
     /// The arm: `mhsa`, `ls`, …
@@ -112,6 +114,14 @@ impl Trainings {
         }
         let failed = rows.failed()?;
         Ok(Self { runs, failed })
+    }
+
+    /// Keeps the runs of the studies in the folders `studies`, and of others those called one of `runs`.
+    pub fn keep(&mut self, studies: &[PathBuf], runs: &[String]) {
+        let is_of = |run: &TrainingRun| {
+            studies.iter().any(|study| study.file_name().is_some_and(|name| *name == *run.study))
+        };
+        self.runs.retain(|run| is_of(run) || runs.contains(&run.run));
     }
 
     /// The names of the runs, each with its seeds, in order.
@@ -240,7 +250,9 @@ fn gather(rows: &DataFrame) -> PolarsResult<Vec<(PathBuf, TrainingRun)>> {
     let (logits, peaks) = (optional("max_abs_logit"), optional("peak_max_abs_logit"));
     let (loss_scores, grad_scores) = (optional("loss_spike_score"), optional("grad_spike_score"));
     let (recalls, entropies) = (optional("recall"), optional("corpus_entropy_nats"));
+    let studies = word("study")?;
     let one = |at: usize| TrainingRun {
+        study: studies[at].clone().unwrap_or_default(),
         run: run[at].clone().unwrap_or_default(),
         arm: arm[at].clone().unwrap_or_default(),
         seed: seed[at].unwrap_or(0),
@@ -264,7 +276,6 @@ fn gather(rows: &DataFrame) -> PolarsResult<Vec<(PathBuf, TrainingRun)>> {
         corpus_entropy_nats: entropies[at],
         log: RunLog::default(),
     };
-    let studies = word("study")?;
     let folder =
         |at: usize| -> PathBuf { [&studies[at], &cell[at]].into_iter().flatten().collect() };
     Ok((0..frame.height()).map(|at| (folder(at), one(at))).collect())

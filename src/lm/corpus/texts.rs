@@ -143,6 +143,29 @@ impl Texts {
         Ok((documents, bytes))
     }
 
+    /// The first bytes of the documents, about so many, as text; they follow one another.
+    ///
+    /// # Errors
+    /// Texts that cannot be read, or are not UTF-8.
+    pub fn beginning(&self, bytes: usize) -> Result<String, LmError> {
+        let mut text = String::new();
+        'documents: for span in self.whole() {
+            for piece in self.pieces(&span)? {
+                let piece = piece?;
+                let errors = piece.errors();
+                let utf8 = |e: std::string::FromUtf8Error| LmError::NotUtf8 {
+                    byte: e.utf8_error().valid_up_to(),
+                };
+                text.push_str(&String::from_utf8(piece.bytes).map_err(utf8).map_err(errors)?);
+                if text.len() >= bytes {
+                    break 'documents;
+                }
+            }
+        }
+        text.truncate(text.floor_char_boundary(bytes));
+        Ok(text)
+    }
+
     /// The text of a span in pieces.
     pub(super) fn pieces(&self, span: &Span) -> Result<Pieces<'_>, LmError> {
         let place = span.document;

@@ -106,7 +106,8 @@ impl Model {
             let (_, _, _, d) = q.dims4()?;
             let turns = block.rotation().map(|rotation| {
                 let turns = rotation.turns(tokens.len()).to_vec();
-                Array2::from_shape_vec((tokens.len(), d / 2), turns).map_err(candle_core::Error::wrap)
+                Array2::from_shape_vec((tokens.len(), d / 2), turns)
+                    .map_err(candle_core::Error::wrap)
             });
             let turns = turns.transpose()?.map(Arc::new);
             for (head, &kind) in block.heads.kinds.iter().enumerate() {

@@ -47,8 +47,7 @@ pub enum FitGoal {
 
 pub(super) const GRID_KEYS: &[&str] =
     &["n", "rank", "layout", "heads", "seed", "visibility", "caps", "tolerance"];
-pub(super) const SEARCH_KEYS: &[&str] =
-    &[
+pub(super) const SEARCH_KEYS: &[&str] = &[
     "starts",
     "polished",
     "passes",

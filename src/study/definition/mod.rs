@@ -102,12 +102,26 @@ impl StudyWork {
 
 const KINDS: &[&str] = &["fit", "train", "spectrum", "latency", "predict"];
 const TOP_KEYS: &[&str] = &[
-    "study", "kind", "title", "question", "analysis", "view", "presets", "grid", "search",
-    "target", "train", "run", "predict", "expected", "quick",
+    "study",
+    "kind",
+    "title",
+    "question",
+    "analysis",
+    "view",
+    "presets",
+    "grid",
+    "search",
+    "target",
+    "train",
+    "run",
+    "predict",
+    "expected",
+    "predicted",
+    "baseline",
+    "quick",
 ];
 /// What the table of a smaller preset may replace.
-const PRESET_KEYS: &[&str] =
-    &["grid", "search", "target", "train", "run", "predict", "expected"];
+const PRESET_KEYS: &[&str] = &["grid", "search", "target", "train", "run", "predict", "expected"];
 
 #[derive(Deserialize)]
 struct Top {
@@ -167,6 +181,7 @@ impl StudyDefinition {
         if preset == Preset::Quick {
             // Bounds are on rows that a smaller grid may not have.
             table.remove("expected");
+            table.remove("predicted");
             preset::lay_over(&mut table, quick);
         }
         let tables = [

@@ -121,15 +121,13 @@ pub(super) fn read(top: &Top, path: &Path, preset: Preset) -> Result<PredictStud
     if keys.passages == 0 || keys.groups == 0 || keys.tokens == Some(0) {
         return Err("predict.passages, groups and tokens must be at least 1".to_owned());
     }
-    let split = match keys.split.as_str() {
-        "all" => None,
-        name => Some(
-            Split::ALL
-                .into_iter()
-                .find(|split| split.name() == name)
-                .ok_or_else(|| format!("predict.split is {name:?}; give all, train, valid or test"))?,
-        ),
-    };
+    let split =
+        match keys.split.as_str() {
+            "all" => None,
+            name => Some(Split::ALL.into_iter().find(|split| split.name() == name).ok_or_else(
+                || format!("predict.split is {name:?}; give all, train, valid or test"),
+            )?),
+        };
     Ok(PredictStudy {
         sources,
         steps: keys.steps.clone(),

@@ -1,0 +1,57 @@
+//! What a study's definition predicts of its rows, written before they were measured.
+
+use std::path::Path;
+
+use toml::Value;
+
+use super::ReportError;
+use crate::study::Manifest;
+
+/// An exponent predicted for an arm, and the interval that it was said to lie in.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct PredictedExponent {
+    pub arm: String,
+    pub low: f64,
+    pub exponent: f64,
+    pub high: f64,
+}
+
+/// The table `[predicted.exponent]` of the definition that the rows in `folder` were measured by: for each arm
+/// [low, exponent, high]. Empty where it predicts none.
+///
+/// # Errors
+/// A manifest that cannot be read.
+pub(super) fn exponents(folder: &Path) -> Result<Vec<PredictedExponent>, ReportError> {
+    let definition = definition(folder)?;
+    let table = definition.get("predicted").and_then(|predicted| predicted.get("exponent"));
+    let Some(table) = table.and_then(Value::as_table) else { return Ok(Vec::new()) };
+    let one = |(arm, numbers): (&String, &Value)| {
+        let numbers: Vec<f64> = numbers.as_array()?.iter().filter_map(Value::as_float).collect();
+        let &[low, exponent, high] = numbers.as_slice() else { return None };
+        Some(PredictedExponent { arm: arm.clone(), low, exponent, high })
+    };
+    Ok(table.iter().filter_map(one).collect())
+}
+
+/// The study that this one's runs are held against, and its runs: the table `[baseline]`.
+///
+/// # Errors
+/// A manifest that cannot be read.
+pub(super) fn baseline(folder: &Path) -> Result<Option<(String, Vec<String>)>, ReportError> {
+    let definition = definition(folder)?;
+    let Some(table) = definition.get("baseline") else { return Ok(None) };
+    let of = table.get("of").and_then(Value::as_str).map(str::to_owned);
+    let runs = table.get("runs").and_then(Value::as_array).into_iter().flatten();
+    let runs = runs.filter_map(|run| run.as_str().map(str::to_owned)).collect();
+    Ok(of.map(|of| (of, runs)))
+}
+
+/// The definition in a study's manifest; empty where there is none.
+fn definition(folder: &Path) -> Result<toml::Table, ReportError> {
+    let path = folder.join("manifest.toml");
+    if !path.is_file() {
+        return Ok(toml::Table::new());
+    }
+    let manifest = Manifest::read(&path)?;
+    Ok(manifest.text("definition").parse().unwrap_or_default())
+}
