@@ -34,8 +34,8 @@ pub use lm::{
     Arm, AttentionEvaluator, AttentionPass, Bpe, Corpus, Device, Dtype, EvalRecord, Evaluation,
     ForeignModel, Forward, HeadInputs, HeadProbe, HeadRecord, HeadStatistics, LmError, Model,
     ModelShape, NormalisedInputs, Outcome as TrainOutcome, Positions, Recorder, Schedule, Session,
-    Split, Stabiliser, StepRecord, Symbols, SyntheticCorpus, TextVocabulary, Texts, Tokens,
-    TrainDefinition, TrainSummary, Trainer, Vocabulary, evaluate, evaluate_whole,
+    Split, Stabiliser, StepRecord, Symbols, SyntheticCorpus, Teacher, TextVocabulary, Texts,
+    Tokens, TrainDefinition, TrainSummary, Trainer, Vocabulary, evaluate, evaluate_whole,
 };
 pub use predict::{Actual, Found, LAGS, Parts, PredictError, TrainedHead};
 pub use process::{peak_rss_bytes, prepare_process};

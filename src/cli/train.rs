@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use rank_study::{
-    Begin, Corpus, Preset, StepRecord, StudyDefinition, StudyWork, Texts, TrainDefinition, Training,
+    Begin, Corpus, Preset, StepRecord, StudyDefinition, StudyWork, Teacher, Texts, TrainDefinition,
+    TrainedRun, Training,
 };
 
 use super::device::DeviceName;
@@ -43,6 +44,13 @@ pub struct TrainArgs {
     /// A key of the definition with another value; may be given more than once
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
+    /// The folder of a run whose attention patterns are distilled into this one's heads: its layers, heads and
+    /// vocabulary
+    #[arg(long, value_name = "DIR")]
+    teacher: Option<PathBuf>,
+    /// Weight of KL(teacher ‖ student), summed over layers and heads, beside the loss
+    #[arg(long, value_name = "W", default_value_t = 1.0, requires = "teacher")]
+    teacher_weight: f64,
     /// Where it runs; cuda in a build with that feature
     #[arg(long, value_enum, default_value_t)]
     device: DeviceName,
@@ -88,7 +96,15 @@ pub fn run(args: &TrainArgs) -> Result<()> {
     let stop = stop_at_interrupt("stopping after this step")?;
     let on_step = |record: &StepRecord| progress.step(record);
     let device = args.device.into();
-    let training = Training { definition: &definition, corpus: &corpus, source: &source, device };
+    let teacher = teacher(args, &definition)?;
+    let taught = teacher.as_ref().map(|(teacher, name)| (teacher, name.as_str()));
+    let training = Training {
+        definition: &definition,
+        corpus: &corpus,
+        source: &source,
+        device,
+        teacher: taught,
+    };
     let result = rank_study::train(&training, &args.out, begin, stop, &on_step);
     progress.finish();
     let result = result.context("--out")?;
@@ -118,6 +134,17 @@ pub fn run(args: &TrainArgs) -> Result<()> {
     Ok(())
 }
 
+/// The teacher that is asked for, and what the manifest says of it.
+fn teacher(args: &TrainArgs, student: &TrainDefinition) -> Result<Option<(Teacher, String)>> {
+    let Some(folder) = &args.teacher else { return Ok(None) };
+    let flag = || format!("--teacher {}", folder.display());
+    let teacher = TrainedRun::read(folder, None)
+        .with_context(flag)?
+        .teacher(args.teacher_weight, student)
+        .with_context(flag)?;
+    Ok(Some((teacher, format!("{}, weight {}", folder.display(), args.teacher_weight))))
+}
+
 fn definition(args: &TrainArgs) -> Result<TrainDefinition> {
     let path = args.definition.display();
     let mut definition = match &args.run {
@@ -141,12 +168,10 @@ fn of_study(study: &StudyDefinition, name: &str) -> Result<TrainDefinition> {
     let StudyWork::Train(work) = &study.work else {
         bail!("--run {name}: the study {} trains nothing", study.study);
     };
-    match work.runs.iter().find(|(run, ..)| run == name) {
-        Some((_, definition, seeds)) => {
-            Ok(TrainDefinition { seed: seeds[0], ..definition.clone() })
-        }
+    match work.runs.iter().find(|run| run.name == name) {
+        Some(run) => Ok(TrainDefinition { seed: run.seeds[0], ..run.definition.clone() }),
         None => {
-            let names: Vec<_> = work.runs.iter().map(|(run, ..)| run.as_str()).collect();
+            let names: Vec<_> = work.runs.iter().map(|run| run.name.as_str()).collect();
             bail!("--run {name}: the study {} has {}", study.study, names.join(", "))
         }
     }

@@ -459,9 +459,15 @@ mod tests {
             let point = tied.point(q.view(), k.view(), None);
             for tolerance in [0.1, 1e-3] {
                 let floor = Floor::new(&problem).max_abs_logit(tolerance).unwrap();
-                let by_inputs =
-                    needed_logit_tied(&problem, &tied, &[point.clone()], tolerance, options(), &())
-                        .unwrap();
+                let by_inputs = needed_logit_tied(
+                    &problem,
+                    &tied,
+                    std::slice::from_ref(&point),
+                    tolerance,
+                    options(),
+                    &(),
+                )
+                .unwrap();
                 let tied_best = by_inputs.best.unwrap().solution;
                 let given = [own.clone(), tied_best.factors.clone()];
                 let free = needed_logit_from(&problem, tolerance, &given, options(), &()).unwrap();

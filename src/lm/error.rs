@@ -34,6 +34,9 @@ pub enum LmError {
         /// What is missing.
         why: String,
     },
+    /// A model that cannot teach another.
+    #[error("the teacher: {0}; name a run of the same layers, heads and vocabulary")]
+    Teacher(String),
     /// No text where one is needed.
     #[error("the run was trained on a text; name one with --text")]
     NoText,

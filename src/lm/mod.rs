@@ -35,6 +35,7 @@ pub use foreign::ForeignModel;
 pub(crate) use foreign::Published;
 pub use model::{
     Forward, HeadInputs, HeadProbe, HeadStatistics, Model, ModelShape, NormalisedInputs, Session,
+    Teacher,
 };
 pub use records::{EvalRecord, HeadRecord, Outcome, Recorder, Split, StepRecord, TrainSummary};
 pub use trainer::Trainer;

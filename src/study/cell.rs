@@ -40,8 +40,9 @@ pub(super) trait Measure: Send + Sync {
     /// The columns that identify the cell, without what it measures.
     fn identity(&self) -> Row;
 
-    /// The cell of another study whose files this one's measurement needs, where they are not there.
-    fn needs(&self) -> Option<Needs> {
+    /// The cell of another study whose files this one's measurement needs, where they are not there. `folder` is
+    /// this cell's own.
+    fn needs(&self, _folder: &Path) -> Option<Needs> {
         None
     }
 

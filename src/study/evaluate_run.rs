@@ -10,7 +10,7 @@ use super::run_manifest::{CHARACTERS, CORPUS, DEFINITION, END_OF_DOCUMENT, VOCAB
 use super::train_run::{MANIFEST, TOKENIZER};
 use super::{StudyError, TrainError};
 use crate::lm::{
-    Bpe, Corpus, Evaluation, HeadProbe, LmError, Model, ModelShape, Split, Symbols, Texts,
+    Bpe, Corpus, Evaluation, HeadProbe, LmError, Model, ModelShape, Split, Symbols, Teacher, Texts,
     TrainDefinition, Vocabulary, evaluate_whole,
 };
 
@@ -80,6 +80,15 @@ impl TrainedRun {
         };
         let model = Model::load(ModelShape::new(&definition, size), &weights)?;
         Ok(Self { definition, vocabulary, model })
+    }
+
+    /// The run as a teacher of a model of `student`'s shape: see [`Teacher::new`].
+    ///
+    /// # Errors
+    /// As [`Teacher::new`].
+    pub fn teacher(self, weight: f64, student: &TrainDefinition) -> Result<Teacher, LmError> {
+        let student = ModelShape::new(student, self.vocabulary.size());
+        Teacher::new(self.model, weight, &student)
     }
 
     /// The loss on texts, or on one split of them as the run's definition divides texts: see

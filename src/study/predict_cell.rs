@@ -35,7 +35,12 @@ pub(super) struct PredictCell {
 #[derive(Clone)]
 enum Source {
     /// A training run, in its folder; of a study, what trains it.
-    Run { name: String, folder: PathBuf, definition: Box<TrainDefinition>, of: Option<OfStudy> },
+    Run {
+        name: String,
+        folder: PathBuf,
+        definition: Box<TrainDefinition>,
+        of: Option<Box<OfStudy>>,
+    },
     /// A model from elsewhere, read once for all cells, and what tells it from others of its name.
     Published { name: String, model: Arc<ForeignModel>, identity: String },
 }
@@ -98,6 +103,13 @@ impl Source {
         }
     }
 
+    fn context(&self) -> usize {
+        match self {
+            Self::Run { definition, .. } => definition.context,
+            Self::Published { model, .. } => model.context(),
+        }
+    }
+
     fn heads(&self) -> usize {
         match self {
             Self::Run { definition, .. } => definition.heads,
@@ -156,8 +168,18 @@ impl PredictCell {
         let mut cells = Vec::new();
         for source in &study.sources {
             for (name, source, steps) in runs(source, text, data, studies.len() > 1)? {
+                let wrong = |why: String| StudyError::Definition { path: name.clone().into(), why };
                 let steps = match (&source, study.steps.is_empty()) {
-                    (Source::Run { .. }, false) => study.steps.iter().map(|&s| Some(s)).collect(),
+                    (Source::Run { of, .. }, false) => {
+                        let missing = study.steps.iter().find(|s| !steps.contains(&Some(**s)));
+                        if let (None, Some(step)) = (of, missing) {
+                            let kept: Vec<usize> = steps.into_iter().flatten().collect();
+                            return Err(wrong(format!(
+                                "keeps the weights of steps {kept:?}, not of {step}"
+                            )));
+                        }
+                        study.steps.iter().map(|&step| Some(step)).collect()
+                    }
                     _ => steps,
                 };
                 let there = source.layers();
@@ -165,11 +187,12 @@ impl PredictCell {
                     true => (0..there).collect(),
                     false => study.layers.clone(),
                 };
-                if let Some(wrong) = layers.iter().find(|&&layer| layer >= there) {
-                    return Err(StudyError::Definition {
-                        path: PathBuf::from(name),
-                        why: format!("has layers 0 to {}, not {wrong}", there - 1),
-                    });
+                if let Some(layer) = layers.iter().find(|&&layer| layer >= there) {
+                    return Err(wrong(format!("has layers 0 to {}, not {layer}", there - 1)));
+                }
+                if let Some(tokens) = study.tokens.filter(|&tokens| tokens > source.context()) {
+                    let context = source.context();
+                    return Err(wrong(format!("reads {context} tokens at most, not {tokens}")));
                 }
                 for step in steps {
                     let at = step.map_or_else(String::new, |step| format!("/step-{step}"));
@@ -254,29 +277,30 @@ fn runs(
     with_study: bool,
 ) -> Result<Vec<Planned>, StudyError> {
     match source {
-        RunSource::Study { of, run, definition, seeds } => {
+        RunSource::Study { of, run } => {
             let study = match text {
                 Some(text) => format!("{of}-{}", text.name),
                 None => of.clone(),
             };
             let one = |&seed: &u64| {
-                let definition = TrainDefinition { seed, ..(**definition).clone() };
+                let definition = TrainDefinition { seed, ..run.definition.clone() };
                 let steps = kept_steps(&definition).into_iter().map(Some).collect();
-                let cell = format!("{run}/s{seed}");
+                let cell = format!("{}/s{seed}", run.name);
                 let name = if with_study { format!("{of}/{cell}") } else { cell.clone() };
                 let source = Source::Run {
-                    name: run.clone(),
+                    name: run.name.clone(),
                     folder: data.join(&study).join(&cell),
-                    of: Some(OfStudy {
+                    of: Some(Box::new(OfStudy {
                         study: of.clone(),
                         cell,
-                        trained: TrainCell::new(run, &definition, text),
-                    }),
+                        trained: TrainCell::new(&run.name, &definition, text)
+                            .taught_by(run.teacher.clone()),
+                    })),
                     definition: Box::new(definition),
                 };
                 (name, source, steps)
             };
-            Ok(seeds.iter().map(one).collect())
+            Ok(run.seeds.iter().map(one).collect())
         }
         RunSource::Folder(folder) if ForeignModel::is_in(folder) => {
             let model = Arc::new(ForeignModel::read(folder)?);
@@ -433,7 +457,7 @@ impl Measure for PredictCell {
         row
     }
 
-    fn needs(&self) -> Option<Needs> {
+    fn needs(&self, _folder: &Path) -> Option<Needs> {
         let Source::Run { folder, definition, of: Some(of), .. } = &self.source else {
             return None;
         };
@@ -456,3 +480,44 @@ const SECONDS_PER_PAIR: f64 = 1.2e-6;
 const PUBLISHED_RANK: usize = 64;
 /// Bytes of text that a token of a published model is taken to need at most.
 const BYTES_PER_TOKEN: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lm::Published;
+    use crate::study::{Plan, Preset, StudyDefinition};
+
+    /// Every head of a published model gets its rows, from its own tokenizer's tokens.
+    #[test]
+    fn published_models_are_held_against_what_they_needed_too() {
+        for (published, visible) in [(Published::gpt2(), "gpt2"), (Published::bert(), "bert")] {
+            let folder = tempfile::tempdir().unwrap();
+            published.write_with_tokenizer(folder.path());
+            let text = folder.path().join("text.txt");
+            std::fs::write(&text, "the cat sat dog cat the sat ".repeat(40)).unwrap();
+            let definition = format!(
+                "study = \"published\"\nkind = \"predict\"\n[predict]\nfolders = [{:?}]\nepsilon = [0.1]\n\
+                 passages = 2\ntokens = 6\nsplit = \"all\"\n",
+                folder.path().display().to_string()
+            );
+            let path = Path::new("published.toml");
+            let definition = StudyDefinition::parse(path, definition, Preset::Paper).unwrap();
+            let data = folder.path().join("data");
+            let plan = Plan::new(&definition, &data, None, Some(&text), None).unwrap();
+            struct Nobody;
+            impl crate::study::Observer for Nobody {}
+            let sweep = crate::study::Sweep {
+                threads: 1,
+                stop: &std::sync::atomic::AtomicBool::new(false),
+                device: crate::lm::Device::Cpu,
+                observer: &Nobody,
+            };
+            let model = ForeignModel::read(folder.path()).unwrap();
+            let summary = plan.run(&sweep).unwrap();
+            assert!(summary.failed.is_empty(), "{:?}", summary.failed);
+            let rows = crate::study::stored_rows(&definition, &data.join("published")).unwrap();
+            assert_eq!(rows.len(), model.layers() * model.heads());
+            assert!(rows.iter().all(|row| row.get("arm") == visible && row.get("n") == "6"));
+        }
+    }
+}

@@ -16,6 +16,8 @@ pub(super) const CHARACTERS: &str = "characters";
 pub(super) const END_OF_DOCUMENT: &str = "end_of_document";
 pub(super) const VOCABULARY_SIZE: &str = "vocabulary_size";
 const DEVICE: &str = "device";
+const TEACHER: &str = "teacher";
+const PATTERN_KL: &str = "pattern_kl_nats";
 const OUTCOME: &str = "outcome";
 const MEASUREMENT: &str = "measurement_version";
 const PARAMETERS: &str = "parameters";
@@ -34,10 +36,13 @@ pub(super) fn outcome_name(outcome: Outcome) -> &'static str {
 
 /// The manifest of a run that begins.
 pub(super) fn begin(training: &Training<'_>, parameters: usize) -> Result<Manifest, TrainError> {
-    let Training { definition, corpus, source, device } = *training;
+    let Training { definition, corpus, source, device, teacher } = *training;
     let mut manifest = Manifest::begin(rayon::current_num_threads(), definition.dtype.name());
     let mut insert = |key: &str, value: Value| manifest.more.insert(key.to_owned(), value);
     insert(DEVICE, device.name().into());
+    if let Some((_, name)) = teacher {
+        insert(TEACHER, name.into());
+    }
     insert(DEFINITION, definition.to_table()?.into());
     insert(CORPUS, about(corpus, source).into());
     insert(PARAMETERS, (parameters as i64).into());
@@ -105,6 +110,11 @@ pub(super) fn end(manifest: &mut Manifest, result: &TrainResult) {
     manifest.more.insert(OUTCOME.to_owned(), outcome_name(outcome).into());
 }
 
+/// Notes how far a student's heads ended from its teacher's.
+pub(super) fn taught(manifest: &mut Manifest, pattern_kl_nats: Option<f64>) {
+    manifest.more.extend(pattern_kl_nats.map(|kl| (PATTERN_KL.to_owned(), kl.into())));
+}
+
 /// What a run that has ended came to; none where it can go on.
 pub(super) fn result(manifest: &Manifest) -> Option<TrainResult> {
     let found = manifest.more.get(RESULT)?.as_table()?;
@@ -136,13 +146,18 @@ pub(super) fn check_same(
     path: &Path,
     training: &Training<'_>,
 ) -> Result<(), TrainError> {
-    let Training { definition, corpus, device, .. } = *training;
+    let Training { definition, corpus, device, teacher, .. } = *training;
     let table = |key: &str| manifest.more.get(key).and_then(Value::as_table);
     let there = table(DEFINITION).cloned().unwrap_or_default();
     let here = definition.to_table()?;
     let corpus_there = |key| table(CORPUS)?.get(key)?.as_str();
     let texts = [
         (DEVICE, Some(manifest.text(DEVICE)), Some(device.name())),
+        (
+            TEACHER,
+            manifest.more.get(TEACHER).and_then(Value::as_str),
+            teacher.map(|(_, name)| name),
+        ),
         ("corpus.sha256", corpus_there("sha256"), Some(corpus.sha256.as_str())),
         ("corpus.valid_sha256", corpus_there("valid_sha256"), corpus.valid_sha256.as_deref()),
     ];

@@ -156,7 +156,8 @@ impl Plan {
         valid_text: Option<&Path>,
     ) -> Result<Vec<Self>, StudyError> {
         let undone = self.cells.iter().filter(|cell| !self.is_done(cell));
-        let needs: Vec<Needs> = undone.filter_map(|cell| cell.work.needs()).collect();
+        let needs: Vec<Needs> =
+            undone.filter_map(|cell| cell.work.needs(&self.folder.join(&cell.key))).collect();
         let mut studies: Vec<&str> = needs.iter().map(|needs| &*needs.study).collect();
         studies.dedup();
         let plan = |study: &&str| {
@@ -167,9 +168,13 @@ impl Plan {
                 |cell: &Cell| needs.iter().any(|n| n.study == **study && n.cell == cell.key);
             plan.cells.retain(is_needed);
             plan.again = true;
-            Ok(plan)
+            // What is needed may need something itself.
+            let mut all = plan.prerequisites(data, text, valid_text)?;
+            all.push(plan);
+            Ok(all)
         };
-        studies.iter().map(plan).collect()
+        let plans: Vec<Vec<Self>> = studies.iter().map(plan).collect::<Result<_, StudyError>>()?;
+        Ok(plans.into_iter().flatten().collect())
     }
 
     /// The study's name, with the text's where there is one.

@@ -1,11 +1,13 @@
 //! One cell of a study of training runs, and the row that it gives.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::cell::{Measure, Within};
-use super::definition::TrainStudy;
+use super::cell::{Measure, Needs, Within};
+use super::definition::{Run, TaughtBy, TrainStudy};
+use super::evaluate_run::TrainedRun;
 use super::row::Row;
+use super::run_files::CHECKPOINT;
 use super::run_series::RunSeries;
 use super::train_run::{Begin, Training, train};
 use super::{StudyError, TrainError};
@@ -56,16 +58,18 @@ pub(super) struct TrainCell {
     run: String,
     definition: TrainDefinition,
     text: Option<TextSource>,
+    teacher: Option<TaughtBy>,
 }
 
 impl TrainCell {
     /// Every cell of a study: its runs, each at its seeds.
     pub fn all(study: &TrainStudy, text: Option<&TextSource>) -> Vec<(String, Self)> {
         let mut cells = Vec::new();
-        for (run, definition, seeds) in &study.runs {
+        for Run { name, definition, seeds, teacher } in &study.runs {
             for &seed in seeds {
                 let definition = TrainDefinition { seed, ..definition.clone() };
-                cells.push((format!("{run}/s{seed}"), Self::new(run, &definition, text)));
+                let cell = Self::new(name, &definition, text).taught_by(teacher.clone());
+                cells.push((format!("{name}/s{seed}"), cell));
             }
         }
         cells
@@ -73,7 +77,29 @@ impl TrainCell {
 
     /// One run.
     pub fn new(run: &str, definition: &TrainDefinition, text: Option<&TextSource>) -> Self {
-        Self { run: run.to_owned(), definition: definition.clone(), text: text.cloned() }
+        Self {
+            run: run.to_owned(),
+            definition: definition.clone(),
+            text: text.cloned(),
+            teacher: None,
+        }
+    }
+
+    /// The same with a teacher.
+    pub fn taught_by(self, teacher: Option<TaughtBy>) -> Self {
+        Self { teacher, ..self }
+    }
+
+    /// The teacher's cell of its study, and its folder, given this cell's own, data/STUDY/RUN/sSEED.
+    fn teachers_cell(&self, of: &TaughtBy, folder: &Path) -> (String, PathBuf) {
+        let cell = format!("{}/s{}", of.run, self.definition.seed);
+        let study = match &self.text {
+            Some(text) => format!("{}-{}", of.study, text.name),
+            None => of.study.clone(),
+        };
+        let data = folder.ancestors().nth(3).unwrap_or(Path::new(""));
+        let folder = data.join(study).join(&cell);
+        (cell, folder)
     }
 
     /// Trains, or goes on with what an earlier call left there; none where it was stopped before its
@@ -87,11 +113,21 @@ impl TrainCell {
             None => (Corpus::synthetic(&self.definition)?, "synthetic"),
         };
         let share = 1.0 / self.definition.steps as f64;
+        let teacher = match &self.teacher {
+            None => None,
+            Some(of) => {
+                let (_, folder) = self.teachers_cell(of, within.folder);
+                let run = TrainedRun::read(&folder, None)?;
+                let name = format!("{}/{}, weight {}", of.study, of.run, of.weight);
+                Some((run.teacher(of.weight, &self.definition)?, name))
+            }
+        };
         let training = Training {
             definition: &self.definition,
             corpus: &corpus,
             source,
             device: within.device,
+            teacher: teacher.as_ref().map(|(teacher, name)| (teacher, name.as_str())),
         };
         let on_step = |_: &StepRecord| (within.advanced)(share);
         let result = train(&training, within.folder, Begin::Continue, within.stop, &on_step)?;
@@ -119,7 +155,10 @@ impl Measure for TrainCell {
             Some(text) => text.sha256(),
             None => format!("{:?}", self.definition.corpus),
         };
-        format!("{:?} {corpus}", self.definition)
+        match &self.teacher {
+            None => format!("{:?} {corpus}", self.definition),
+            Some(teacher) => format!("{:?} {corpus} {teacher:?}", self.definition),
+        }
     }
 
     fn cost_s(&self) -> f64 {
@@ -162,6 +201,13 @@ impl Measure for TrainCell {
             row.set("recall", d.corpus.recall);
         }
         row
+    }
+
+    fn needs(&self, folder: &Path) -> Option<Needs> {
+        let teacher = self.teacher.as_ref()?;
+        let (cell, trained) = self.teachers_cell(teacher, folder);
+        let missing = !trained.join(CHECKPOINT).exists();
+        missing.then(|| Needs { study: teacher.study.clone(), cell })
     }
 
     fn measure(&self, within: &Within<'_>) -> Result<Option<Vec<Row>>, String> {

@@ -10,7 +10,8 @@ use super::run_manifest::{self, outcome_name};
 use super::{StudyError, TrainError};
 use crate::files::write_whole;
 use crate::lm::{
-    Corpus, Device, Outcome, StepRecord, Symbols, TrainDefinition, TrainSummary, Trainer,
+    Corpus, Device, LmError, Outcome, StepRecord, Symbols, Teacher, TrainDefinition, TrainSummary,
+    Trainer,
 };
 
 /// What says how a run was made, in its folder.
@@ -57,6 +58,8 @@ pub struct Training<'a> {
     pub source: &'a str,
     /// Where it runs.
     pub device: Device,
+    /// What its heads are to attend like, where they are, and its name in the manifest.
+    pub teacher: Option<(&'a Teacher, &'a str)>,
 }
 
 /// Trains one model and keeps its files in `folder`: steps, evaluations and heads as they come, the
@@ -78,7 +81,7 @@ pub fn train(
     stop: &AtomicBool,
     on_step: &(dyn Fn(&StepRecord) + Sync),
 ) -> Result<TrainResult, TrainError> {
-    let Training { definition, corpus, device, .. } = *training;
+    let Training { definition, corpus, device, teacher, .. } = *training;
     device.check()?;
     let _lock = lock(folder)?;
     let path = folder.join(MANIFEST);
@@ -96,12 +99,12 @@ pub fn train(
             remove_heads_log(folder)?;
             return Ok(result);
         }
-        trainer = Trainer::resume(definition, corpus, device, &checkpoint)?;
+        trainer = taught(Trainer::resume(definition, corpus, device, &checkpoint)?, teacher)?;
         files = RunFiles::go_on(folder, definition, trainer.steps(), on_step)?;
         run_manifest::resumed(&mut manifest, trainer.steps());
         manifest.write(&path)?;
     } else {
-        trainer = Trainer::new(definition, corpus, device)?;
+        trainer = taught(Trainer::new(definition, corpus, device)?, teacher)?;
         files = RunFiles::create(folder, definition, on_step)?;
         let parameters = trainer.model().parameters();
         manifest = run_manifest::begin(training, parameters)?;
@@ -121,11 +124,22 @@ pub fn train(
     summary.max_abs_logit = summary.max_abs_logit.or(files.max_abs_logit());
     let result = TrainResult { summary, train_loss_nats: files.train_loss_nats() };
     run_manifest::end(&mut manifest, &result);
+    run_manifest::taught(&mut manifest, trainer.pattern_kl_nats());
     manifest.write(&path)?;
     if summary.outcome != Outcome::Stopped {
         remove_heads_log(folder)?;
     }
     Ok(result)
+}
+
+fn taught<'a>(
+    trainer: Trainer<'a>,
+    teacher: Option<(&'a Teacher, &str)>,
+) -> Result<Trainer<'a>, LmError> {
+    match teacher {
+        Some((teacher, _)) => trainer.taught_by(teacher),
+        None => Ok(trainer),
+    }
 }
 
 /// Whether the run whose manifest is at `path` is this one, measured as it is now.

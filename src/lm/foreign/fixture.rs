@@ -132,6 +132,33 @@ impl Published {
         let file = serialize(views, None).unwrap();
         std::fs::write(folder.join("model.safetensors"), file).unwrap();
     }
+
+    /// The same in float32, with [`words_tokenizer`] beside it.
+    pub(crate) fn write_with_tokenizer(&self, folder: &Path) {
+        self.write(folder, Dtype::F32);
+        std::fs::write(folder.join("tokenizer.json"), words_tokenizer().to_string()).unwrap();
+    }
+}
+
+/// Words as tokens. As a sentence encoder's, it cuts and fills texts, and puts tokens around them.
+pub(crate) fn words_tokenizer() -> Value {
+    let special = |id: u32, content: &str| {
+        json!({ "id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
+            "normalized": false, "special": true })
+    };
+    json!({
+        "version": "1.0",
+        "truncation": { "direction": "Right", "max_length": 4, "strategy": "LongestFirst", "stride": 0 },
+        "padding": { "strategy": { "Fixed": 4 }, "direction": "Right", "pad_to_multiple_of": null,
+            "pad_id": 0, "pad_type_id": 0, "pad_token": "[PAD]" },
+        "added_tokens": [special(0, "[PAD]"), special(2, "[CLS]"), special(3, "[SEP]")],
+        "normalizer": null,
+        "pre_tokenizer": { "type": "Whitespace" },
+        "post_processor": { "type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2] },
+        "decoder": null,
+        "model": { "type": "WordLevel", "unk_token": "[UNK]",
+            "vocab": { "[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "the": 4, "cat": 5, "sat": 6 } },
+    })
 }
 
 /// Gains around one, everything else around zero, such that attention is far from uniform.

@@ -9,7 +9,7 @@ use safetensors::tensor::Dtype;
 use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
 
-use super::fixture::{C, CONTEXT, HEADS, HIDDEN, LAYERS, VOCABULARY};
+use super::fixture::{C, CONTEXT, HEADS, HIDDEN, LAYERS, VOCABULARY, words_tokenizer};
 use super::*;
 use crate::target::{HeadKind, Visibility};
 
@@ -311,31 +311,10 @@ fn settings_that_a_configuration_leaves_out_are_the_usual_ones() {
     }
 }
 
-/// Words as tokens. As a sentence encoder's, it cuts and fills texts, and puts tokens around them.
-fn tokenizer() -> Value {
-    let special = |id: u32, content: &str| {
-        json!({ "id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
-            "normalized": false, "special": true })
-    };
-    json!({
-        "version": "1.0",
-        "truncation": { "direction": "Right", "max_length": 4, "strategy": "LongestFirst", "stride": 0 },
-        "padding": { "strategy": { "Fixed": 4 }, "direction": "Right", "pad_to_multiple_of": null,
-            "pad_id": 0, "pad_type_id": 0, "pad_token": "[PAD]" },
-        "added_tokens": [special(0, "[PAD]"), special(2, "[CLS]"), special(3, "[SEP]")],
-        "normalizer": null,
-        "pre_tokenizer": { "type": "Whitespace" },
-        "post_processor": { "type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2] },
-        "decoder": null,
-        "model": { "type": "WordLevel", "unk_token": "[UNK]",
-            "vocab": { "[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "the": 4, "cat": 5, "sat": 6 } },
-    })
-}
-
 #[test]
 fn a_text_is_encoded_whole_and_without_special_tokens() {
     let folder = written(&Published::bert());
-    fs::write(folder.path().join("tokenizer.json"), tokenizer().to_string()).unwrap();
+    fs::write(folder.path().join("tokenizer.json"), words_tokenizer().to_string()).unwrap();
     let model = ForeignModel::read(folder.path()).unwrap();
     assert_eq!(model.encode("the cat sat the cat sat").unwrap(), [4, 5, 6, 4, 5, 6]);
     assert_eq!(model.encode("dog").unwrap(), [1], "neither filled up nor between special tokens");

@@ -7,6 +7,7 @@ use candle_core::{DType, Result, Tensor, bail};
 use super::ModelShape;
 use super::decoder::Tensors;
 use super::gradients::{Gradients, Parameter};
+use super::lesson::LayerLesson;
 use crate::lm::attention::{Attended, Heads, attention};
 use crate::lm::operators::{
     Rotation, add_linear, add_mlp, layer_norm, linear, rotate, spectrally_normalised,
@@ -82,12 +83,29 @@ impl Block {
     }
 
     pub(super) fn forward(&self, x: &Tensor, sizes: (usize, usize)) -> Result<BlockPass> {
+        self.forward_with(x, sizes, None)
+    }
+
+    /// The forward pass of a block whose heads are to attend as a teacher's do.
+    pub(super) fn forward_with(
+        &self,
+        x: &Tensor,
+        sizes: (usize, usize),
+        lesson: Option<&LayerLesson>,
+    ) -> Result<BlockPass> {
         let ([q, k, v], to_stream) = self.heads_of(x, sizes, 0)?;
         let Attended { output, statistics, pullback } = attention(&q, &k, &v, &self.heads)?;
         let (x, to_attended) = self.after_attention(x, &output)?;
+        let lesson = lesson.map(|lesson| (lesson.clone(), q, k, self.heads.kinds.clone()));
         let back = move |gradient: Tensor, gradients: &mut Gradients| {
             let (gradient, d_attended) = to_attended(gradient, gradients)?;
-            to_stream(pullback(&d_attended)?, gradient, gradients)
+            let [mut dq, mut dk, dv] = pullback(&d_attended)?;
+            if let Some((lesson, q, k, kinds)) = lesson {
+                let ([more_q, more_k], kl_nats) = lesson.gradients(&q, &k, &kinds)?;
+                (dq, dk) = ((dq + more_q)?, (dk + more_k)?);
+                gradients.add_pattern_kl(kl_nats);
+            }
+            to_stream([dq, dk, dv], gradient, gradients)
         };
         Ok(BlockPass { x, statistics, pullback: Box::new(back) })
     }

@@ -3,6 +3,7 @@
 use candle_core::{DType, Result, Tensor, bail};
 
 use super::block::BlockPullback;
+use super::lesson::Lesson;
 use super::{HeadStatistics, Model};
 use crate::lm::operators::{OutputLoss, output_loss, plus};
 
@@ -15,15 +16,24 @@ pub(super) struct Parameter {
 }
 
 /// The gradients of a model's weights, as far as they are known.
-pub(super) struct Gradients(Vec<Option<Tensor>>);
+pub(super) struct Gradients {
+    by_weight: Vec<Option<Tensor>>,
+    /// Σ over the layers taught so far, nats.
+    pattern_kl_nats: f64,
+}
 
 impl Gradients {
     /// Adds to the gradient of a weight.
     pub(super) fn add(&mut self, of: &Parameter, gradient: Tensor) -> Result<()> {
         let gradient = gradient.to_dtype(DType::F32)?;
-        let so_far = &mut self.0[of.index];
+        let so_far = &mut self.by_weight[of.index];
         *so_far = Some(plus(so_far.take(), gradient)?);
         Ok(())
+    }
+
+    /// Adds to how far the heads are from a teacher's.
+    pub(super) fn add_pattern_kl(&mut self, kl_nats: f64) {
+        self.pattern_kl_nats += kl_nats;
     }
 }
 
@@ -33,6 +43,8 @@ pub(in crate::lm) struct BatchGradients {
     pub(in crate::lm) loss_nats: f64,
     /// Each layer's heads.
     pub(in crate::lm) heads: Vec<Vec<HeadStatistics>>,
+    /// Σ over layers and heads of the mean over rows of KL(teacher ‖ student), where there is a teacher.
+    pub(in crate::lm) pattern_kl_nats: Option<f64>,
     /// By weight; none where the loss is not finite.
     pub(in crate::lm) gradients: Option<Vec<Tensor>>,
 }
@@ -45,7 +57,8 @@ enum Back {
 }
 
 impl Model {
-    /// The gradients of cross-entropy + `z_loss` · mean (log Z)² with respect to every weight. With
+    /// The gradients of cross-entropy + `z_loss` · mean (log Z)², and of a teacher's lesson on the batch where there is
+    /// one, with respect to every weight. With
     /// `recompute`, a block's activations are dropped once the next has its input, and computed again for
     /// its backward pass (Chen et al. 2016, arXiv 1604.06174): the memory of one block in place of
     /// all, for one forward pass more; the gradients are the same, bit for bit.
@@ -58,12 +71,14 @@ impl Model {
         targets: &Tensor,
         z_loss: f64,
         recompute: bool,
+        lesson: Option<&Lesson>,
     ) -> Result<BatchGradients> {
+        let of_layer = |layer: usize| lesson.and_then(|lesson| lesson.layers.get(layer));
         let (decoder, sizes) = (&self.decoder, ids.dims2()?);
         let (mut x, to_embeddings) = decoder.embed(ids, 0)?;
         let (mut statistics, mut backs) = (Vec::new(), Vec::new());
-        for block in &decoder.blocks {
-            let pass = block.forward(&x, sizes)?;
+        for (layer, block) in decoder.blocks.iter().enumerate() {
+            let pass = block.forward_with(&x, sizes, of_layer(layer))?;
             statistics.push(pass.statistics);
             backs.push(if recompute { Back::Recomputed(x) } else { Back::Kept(pass.pullback) });
             x = pass.x;
@@ -77,14 +92,15 @@ impl Model {
             bail!("the output loss gave no gradients");
         };
 
-        let mut gradients = Gradients(vec![None; self.weights.len()]);
+        let mut gradients =
+            Gradients { by_weight: vec![None; self.weights.len()], pattern_kl_nats: 0.0 };
         gradients.add(&decoder.token_embedding, d_embedding)?;
         let [mut gradient, d_norm] = to_norm(&d_hidden, None)?;
         gradients.add(&decoder.norm, d_norm)?;
-        for (block, back) in decoder.blocks.iter().zip(backs).rev() {
+        for ((layer, block), back) in decoder.blocks.iter().enumerate().zip(backs).rev() {
             let back = match back {
                 Back::Kept(back) => back,
-                Back::Recomputed(x) => block.forward(&x, sizes)?.pullback,
+                Back::Recomputed(x) => block.forward_with(&x, sizes, of_layer(layer))?.pullback,
             };
             gradient = back(gradient, &mut gradients)?;
         }
@@ -95,13 +111,16 @@ impl Model {
             // Only a cut in the model's gradients can cause it.
             None => bail!("{} has no gradient", weight.name),
         };
-        let gradients = self.weights.iter().zip(gradients.0).map(of).collect::<Result<_>>()?;
+        let pattern_kl_nats = lesson.map(|_| gradients.pattern_kl_nats);
+        let gradients =
+            self.weights.iter().zip(gradients.by_weight).map(of).collect::<Result<_>>()?;
         // Read only now: on a device of its own the whole batch has been asked for before anything of it
         // is waited for.
         let loss_nats = cross_entropy.to_dtype(DType::F64)?.to_scalar::<f64>()?;
         Ok(BatchGradients {
             loss_nats,
             heads: HeadStatistics::of_layers(&statistics)?,
+            pattern_kl_nats,
             gradients: loss_nats.is_finite().then_some(gradients),
         })
     }
@@ -112,6 +131,7 @@ impl BatchGradients {
     /// added.
     pub(in crate::lm) fn add(&mut self, other: Self) -> Result<()> {
         self.loss_nats += other.loss_nats;
+        self.pattern_kl_nats = self.pattern_kl_nats.zip(other.pattern_kl_nats).map(|(a, b)| a + b);
         self.gradients = match (self.gradients.take(), other.gradients) {
             (Some(mine), Some(others)) => {
                 Some(mine.iter().zip(&others).map(|(a, b)| a + b).collect::<Result<_>>()?)
@@ -130,6 +150,7 @@ impl BatchGradients {
     pub(in crate::lm) fn divide(&mut self, batches: usize) -> Result<()> {
         let share = 1.0 / batches as f64;
         self.loss_nats *= share;
+        self.pattern_kl_nats = self.pattern_kl_nats.map(|kl| kl * share);
         for gradient in self.gradients.iter_mut().flatten() {
             *gradient = (&*gradient * share)?;
         }

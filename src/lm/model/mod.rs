@@ -8,6 +8,7 @@ mod clip;
 mod decoder;
 mod forward;
 mod gradients;
+mod lesson;
 mod probe;
 #[cfg(test)]
 mod pytorch_tests;
@@ -18,6 +19,7 @@ pub(super) mod tests;
 
 pub use forward::{Forward, HeadStatistics};
 pub(super) use gradients::BatchGradients;
+pub use lesson::Teacher;
 pub use probe::{HeadInputs, HeadProbe, NormalisedInputs};
 pub use session::Session;
 pub use shape::ModelShape;

@@ -19,7 +19,7 @@ use super::schedule::learning_rate;
 use super::tensor_file::{self, TensorFile};
 use super::{
     Corpus, Device, EvalRecord, HeadRecord, HeadStatistics, LmError, Model, ModelShape, Outcome,
-    Recorder, Split, Stabiliser, StepRecord, TrainDefinition, TrainSummary,
+    Recorder, Split, Stabiliser, StepRecord, Teacher, TrainDefinition, TrainSummary,
 };
 
 /// The generator's stream that windows of text come from; weights come from stream 0, so two arms
@@ -36,6 +36,9 @@ const DIVERGED: &str = "diverged";
 pub struct Trainer<'a> {
     definition: &'a TrainDefinition,
     corpus: &'a Corpus,
+    teacher: Option<&'a Teacher>,
+    /// How far the heads were from the teacher's in the last step.
+    pattern_kl_nats: Option<f64>,
     model: Model,
     optimiser: AdamW,
     windows: ChaCha8Rng,
@@ -67,6 +70,8 @@ impl<'a> Trainer<'a> {
         Ok(Self {
             definition,
             corpus,
+            teacher: None,
+            pattern_kl_nats: None,
             model,
             optimiser,
             windows,
@@ -100,6 +105,24 @@ impl<'a> Trainer<'a> {
         let weights = trainer.model.weights();
         trainer.optimiser = AdamW::from_file(definition, weights, trainer.steps, &mut file)?;
         Ok(trainer)
+    }
+
+    /// Makes the heads attend as those of `teacher` do, by a term of the loss.
+    ///
+    /// # Errors
+    /// A device other than the CPU.
+    pub fn taught_by(mut self, teacher: &'a Teacher) -> Result<Self, LmError> {
+        if !self.model.device().is_cpu() {
+            return Err(LmError::Teacher("attention is distilled on the CPU alone".to_owned()));
+        }
+        self.teacher = Some(teacher);
+        Ok(self)
+    }
+
+    /// Σ over layers and heads of the mean over rows of KL(teacher ‖ student) in the last step, in nats, where there
+    /// is a teacher.
+    pub fn pattern_kl_nats(&self) -> Option<f64> {
+        self.pattern_kl_nats
     }
 
     /// Writes all that [`Self::resume`] needs, whole or not at all: a safetensors file with the
@@ -216,6 +239,7 @@ impl<'a> Trainer<'a> {
             None => f64::NAN,
         };
         self.heads = found.heads;
+        self.pattern_kl_nats = found.pattern_kl_nats;
         Ok(StepRecord {
             step: self.steps,
             tokens: (self.steps * self.definition.tokens_per_step()) as u64,
@@ -247,7 +271,8 @@ impl<'a> Trainer<'a> {
         let (inputs, targets) = batch(text, &starts, context, self.model.device())?;
         let z_loss =
             if self.definition.has(Stabiliser::ZLoss) { self.definition.z_loss } else { 0.0 };
-        Ok(self.model.gradients(&inputs, &targets, z_loss, recompute)?)
+        let lesson = self.teacher.map(|teacher| teacher.lesson(&inputs)).transpose()?;
+        Ok(self.model.gradients(&inputs, &targets, z_loss, recompute, lesson.as_ref())?)
     }
 
     /// Moves the weights and what follows them, and returns the gradient's norm before clipping.

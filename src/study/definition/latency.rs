@@ -18,6 +18,6 @@ pub struct LatencyStudy {
 
 pub(super) fn read(top: &Top) -> Result<LatencyStudy, String> {
     let grid = top.grid.as_ref().ok_or("a study of latency needs a [grid] with n")?;
-    let models = runs(top)?.into_iter().map(|(name, definition, _)| (name, definition)).collect();
+    let models = runs(top)?.into_iter().map(|run| (run.name, run.definition)).collect();
     Ok(LatencyStudy { models, n: grid_lengths(grid)?, rounds: grid_seeds(grid)? })
 }

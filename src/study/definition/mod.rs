@@ -20,7 +20,7 @@ pub(super) use latency::LatencyStudy;
 pub(super) use predict::{PredictStudy, RunSource, kept_steps};
 pub use preset::Preset;
 pub(super) use spectrum::SpectrumStudy;
-pub(super) use train::TrainStudy;
+pub(super) use train::{Run, TaughtBy, TrainStudy};
 
 use self::fit::{Grid, Search};
 use self::keys::{check_keys, one_line, syntax};
@@ -91,7 +91,8 @@ impl StudyWork {
             },
             Self::Latency(_) => "float32".to_owned(),
             Self::Train(study) => {
-                let mut names: Vec<_> = study.runs.iter().map(|(_, d, _)| d.dtype.name()).collect();
+                let mut names: Vec<_> =
+                    study.runs.iter().map(|run| run.definition.dtype.name()).collect();
                 names.sort_unstable();
                 names.dedup();
                 names.join(", ")

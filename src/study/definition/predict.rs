@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::fit::{SEARCH_DEFAULTS_OF_HEADS, search_over};
+use super::train::Run;
 use super::{Preset, StudyDefinition, StudyWork, Top};
 use crate::fit::SearchOptions;
 use crate::lm::{Split, TrainDefinition};
@@ -45,7 +46,7 @@ impl PredictStudy {
 #[derive(Clone, Debug)]
 pub(crate) enum RunSource {
     /// A run of another study, at each of its seeds.
-    Study { of: String, run: String, definition: Box<TrainDefinition>, seeds: Vec<u64> },
+    Study { of: String, run: Box<Run> },
     /// The folder of one run, or of a model from elsewhere.
     Folder(PathBuf),
 }
@@ -150,12 +151,7 @@ fn runs_of(of: &str, path: &Path, preset: Preset) -> Result<Vec<RunSource>, Stri
     let StudyWork::Train(study) = definition.work else {
         return Err(wrong("is no study of training runs".to_owned()));
     };
-    let source = |(run, definition, seeds)| RunSource::Study {
-        of: of.to_owned(),
-        run,
-        definition: Box::new(definition),
-        seeds,
-    };
+    let source = |run| RunSource::Study { of: of.to_owned(), run: Box::new(run) };
     Ok(study.runs.into_iter().map(source).collect())
 }
 
@@ -163,20 +159,21 @@ impl RunSource {
     /// The run's name in its study.
     fn run(&self) -> Option<String> {
         match self {
-            Self::Study { run, .. } => Some(run.clone()),
+            Self::Study { run, .. } => Some(run.name.clone()),
             Self::Folder(_) => None,
         }
     }
 
     /// Refuses steps that the run keeps no weights of.
     fn check(&self, steps: &[usize]) -> Result<(), String> {
-        let Self::Study { of, run, definition, .. } = self else { return Ok(()) };
-        let kept = kept_steps(definition);
+        let Self::Study { of, run } = self else { return Ok(()) };
+        let kept = kept_steps(&run.definition);
         match steps.iter().find(|step| !kept.contains(step)) {
             None => Ok(()),
             Some(step) => Err(format!(
-                "predict.steps has {step}, but run {run} of {of} keeps the weights of {kept:?}; name it in its \
-                 keep_checkpoints"
+                "predict.steps has {step}, but run {} of {of} keeps the weights of {kept:?}; name it in its \
+                 keep_checkpoints",
+                run.name
             )),
         }
     }

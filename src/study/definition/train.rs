@@ -8,17 +8,39 @@ use crate::lm::TrainDefinition;
 /// Training runs that share a definition but for what each sets.
 #[derive(Clone, Debug)]
 pub struct TrainStudy {
-    /// Each run's name, its definition but for the seed, and its seeds.
+    /// The runs.
     pub runs: Vec<Run>,
 }
 
-type Run = (String, TrainDefinition, Vec<u64>);
+/// One run of a study, at each of its seeds.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Its name.
+    pub name: String,
+    /// Its definition but for the seed.
+    pub definition: TrainDefinition,
+    /// Its seeds.
+    pub seeds: Vec<u64>,
+    /// Whose attention is distilled into its heads, where anybody's is.
+    pub(crate) teacher: Option<TaughtBy>,
+}
+
+/// A run of another study, at the same seed and on the same text.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TaughtBy {
+    /// The study.
+    pub study: String,
+    /// The run.
+    pub run: String,
+    /// The weight of the divergence beside the loss.
+    pub weight: f64,
+}
 
 pub(super) fn read(top: &Top) -> Result<TrainStudy, String> {
     Ok(TrainStudy { runs: runs(top)? })
 }
 
-/// Each run's name, its definition but for the seed, and its seeds.
+/// The runs of a definition.
 pub(super) fn runs(top: &Top) -> Result<Vec<Run>, String> {
     if top.run.is_empty() {
         return Err("a study of models needs at least one [[run]] with a name".to_owned());
@@ -34,15 +56,40 @@ pub(super) fn runs(top: &Top) -> Result<Vec<Run>, String> {
         if name.is_empty() || !name.chars().all(plain) {
             return Err(format!("run {name:?}: use letters, digits, - and _ in its name"));
         }
-        if runs.iter().any(|(other, ..)| *other == name) {
+        if runs.iter().any(|other| other.name == name) {
             return Err(format!("two runs are called {name:?}"));
         }
         let seeds = seeds(&mut table, shared.seed).map_err(|why| format!("run {name}: {why}"))?;
+        let teacher = teacher(&mut table).map_err(|why| format!("run {name}: {why}"))?;
         let mut definition = shared.clone();
         definition.merge(&table).map_err(|e| format!("run {name}: {e}"))?;
-        runs.push((name, definition, seeds));
+        runs.push(Run { name, definition, seeds, teacher });
     }
     Ok(runs)
+}
+
+/// `teacher = "STUDY/RUN"` and `teacher_weight`.
+fn teacher(table: &mut Table) -> Result<Option<TaughtBy>, String> {
+    let weight = match table.remove("teacher_weight") {
+        None => None,
+        Some(Value::Float(weight)) => Some(weight),
+        Some(Value::Integer(weight)) => Some(weight as f64),
+        Some(other) => return Err(format!("teacher_weight is {other}; it must be a number")),
+    };
+    let Some(teacher) = table.remove("teacher") else {
+        return match weight {
+            None => Ok(None),
+            Some(_) => Err("teacher_weight needs a teacher".to_owned()),
+        };
+    };
+    match teacher.as_str().and_then(|text| text.split_once('/')) {
+        Some((study, run)) => Ok(Some(TaughtBy {
+            study: study.to_owned(),
+            run: run.to_owned(),
+            weight: weight.unwrap_or(1.0),
+        })),
+        None => Err(format!("teacher is {teacher}; write \"STUDY/RUN\"")),
+    }
 }
 
 fn seeds(table: &mut Table, default: u64) -> Result<Vec<u64>, String> {

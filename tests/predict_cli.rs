@@ -1,0 +1,245 @@
+//! Trained heads held against what they needed, from the command line: rows and their order, resumption, filters,
+//! certificates, studies that train what they need, teachers, and what is wrong said in one line.
+
+mod binary;
+
+use binary::{Folder, number};
+
+const SMALL: &str = "\
+layers = 2
+d_model = 16
+heads = 2
+global_heads = 1
+window = 4
+context = 32
+batch = 4
+steps = 40
+warmup_steps = 5
+learning_rate = 1e-2
+eval_every = 20
+eval_batches = 2
+keep_checkpoints = [10, 40]
+";
+
+/// A folder with a trained run of each arm in runs/.
+fn trained() -> Folder {
+    let folder = Folder::new();
+    folder.write("small.toml", SMALL);
+    for arm in ["mhsa", "ls"] {
+        let (set, out) = (format!("arm={arm}"), format!("runs/{arm}"));
+        folder.done(&["train", "small.toml", "--set", &set, "--out", &out, "--quiet"]);
+    }
+    folder
+}
+
+#[test]
+fn a_row_a_head_with_its_parts_in_order_and_nothing_is_fitted_twice() {
+    let folder = trained();
+    let predict = |more: &[&str]| {
+        let mut arguments = vec!["predict", "runs/mhsa", "runs/ls", "--epsilon", "0.1,0.001"];
+        arguments.extend(["--passages", "2", "--out", "predicted/both"]);
+        arguments.extend(more);
+        folder.done(&arguments)
+    };
+    predict(&["--filter", "mhsa/step-40/", "--quiet"]);
+    let first = folder.csv("predicted/both/rows.csv").1;
+    assert_eq!(first.len(), 2 * 2 * 2, "layers × heads × ε");
+    let said = predict(&[]);
+    assert!(said.contains("6 cells measured, 2 there before"), "{said}");
+
+    let all = folder.csv("predicted/both/rows.csv").1;
+    assert_eq!(all.len(), 2 * 2 * 2 * 2 * 2, "runs × steps × layers × heads × ε");
+    for row in &first {
+        assert!(all.contains(row), "{row:?} was measured again");
+    }
+    for row in &all {
+        let [needed, tied, actual] = ["needed", "needed_tied", "actual"].map(|c| number(row, c));
+        let levels = [number(row, "floor"), needed, tied, actual * (1.0 + 1e-5)];
+        assert!(levels.is_sorted(), "{row:?}");
+        assert!(number(row, "spread") <= 2.0 * actual * (1.0 + 1e-9));
+        if levels[0] > 0.0 {
+            let parts = ["floor", "inflation", "tying", "drift", "gauge"].map(|c| number(row, c));
+            assert!((parts.iter().product::<f64>() / actual - 1.0).abs() < 1e-9, "{row:?}");
+            assert!(number(row, "kl_nats") <= number(row, "epsilon"));
+        }
+        assert_eq!((number(row, "n"), number(row, "rank")), (32.0, 8.0));
+        assert!(number(row, "mass_within_64") > 0.999);
+    }
+    let local = all.iter().filter(|row| row["kind"] == "local:4").count();
+    assert_eq!(local, 2 * 2 * 2, "one head of two of ls, at two steps, layers and ε");
+}
+
+#[test]
+fn certificates_are_kept_and_reach_what_their_row_says() {
+    let folder = trained();
+    let mut arguments =
+        vec!["predict", "runs/mhsa", "--step", "40", "--layer", "1", "--epsilon", "0.001"];
+    arguments.extend(["--factors", "--passages", "1", "--out", "predicted/kept", "--json"]);
+    let printed: serde_json::Value = serde_json::from_str(&folder.done(&arguments)).unwrap();
+    let all = folder.csv("predicted/kept/rows.csv").1;
+    assert_eq!((all.len(), printed.as_array().unwrap().len()), (2, 2));
+    for row in all.iter().filter(|row| number(row, "floor") > 0.0) {
+        for (kind, column) in [("free", "needed"), ("tied", "needed_tied")] {
+            let name = format!("head-{}-passage-0-e0.001-{kind}", row["head"]);
+            let place = folder.path("predicted/kept").join(&row["cell"]).join(name);
+            let factors = rank_study::read_factors(&place).unwrap();
+            let (q, k) = (factors.queries(), factors.keys());
+            let mut largest = 0.0f64;
+            for i in 0..32 {
+                for j in 0..=i {
+                    let z: f64 = (0..8).map(|c| q[[0, i, c]] * k[[0, j, c]]).sum();
+                    largest = largest.max((z / 8f64.sqrt()).abs());
+                }
+            }
+            assert!((largest - number(row, column)).abs() < 1e-9, "{kind}: {largest}, {row:?}");
+        }
+    }
+}
+
+const RUNS: &str = r#"
+study = "runs"
+kind = "train"
+view = "training"
+presets = ["paper"]
+[train]
+layers = 1
+d_model = 16
+heads = 2
+global_heads = 1
+window = 4
+context = 32
+batch = 4
+steps = 30
+warmup_steps = 5
+learning_rate = 1e-2
+eval_every = 30
+eval_batches = 2
+keep_checkpoints = [10, 30]
+[[run]]
+name = "mhsa"
+arm = "mhsa"
+seed = [0, 1]
+[[run]]
+name = "ls"
+arm = "ls"
+seed = [0, 1]
+"#;
+
+const TAUGHT: &str = r#"
+study = "taught"
+kind = "train"
+view = "interventions"
+presets = ["paper"]
+[baseline]
+of = "runs"
+runs = ["mhsa"]
+[train]
+layers = 1
+d_model = 16
+heads = 2
+context = 32
+batch = 4
+steps = 30
+warmup_steps = 5
+learning_rate = 1e-2
+eval_every = 30
+eval_batches = 2
+[[run]]
+name = "mhsa-distilled"
+arm = "mhsa"
+teacher = "runs/ls"
+teacher_weight = 5.0
+"#;
+
+const PARTS: &str = r#"
+study = "parts"
+kind = "predict"
+view = "decomposition"
+presets = ["paper"]
+[predict]
+of = ["runs"]
+steps = [10, 30]
+epsilon = [0.01]
+passages = 1
+"#;
+
+#[test]
+fn a_study_trains_what_it_needs_and_its_rows_are_held_to_their_laws() {
+    let folder = Folder::new();
+    for (name, text) in [("runs", RUNS), ("taught", TAUGHT), ("parts", PARTS)] {
+        folder.write(&format!("analysis/{name}.toml"), text);
+    }
+    let reproduce = |study: &str| {
+        let ended = folder.run(&["reproduce", "--preset", "paper", "--only", study]);
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        ended
+    };
+    let said = reproduce("parts").stderr;
+    assert!(said.contains("2 studies, 12 cells, 0 already there; about"), "{said}");
+    let all = folder.csv("data/parts/rows.csv").1;
+    assert_eq!(all.len(), 2 * 2 * 2 * 2, "runs × seeds × steps × heads");
+    assert!(all.iter().all(|row| row["of"] == "runs" && row["err"].is_empty()));
+    assert!(folder.path("figures/parts/decomposition.svg").is_file());
+    assert!(folder.path("data/parts/tables/growth.csv").is_file());
+
+    // The weights are gone, as in a clone: they are made again only for what is still to do.
+    for run in ["mhsa", "ls"] {
+        for seed in 0..2 {
+            let cell = format!("data/runs/{run}/s{seed}/checkpoint");
+            std::fs::remove_dir_all(folder.path(&cell)).unwrap();
+        }
+    }
+    let said = reproduce("parts").stderr;
+    assert!(said.contains("1 studies, 8 cells, 8 already there"), "{said}");
+    assert!(!folder.path("data/runs/ls/s0/checkpoint").exists());
+    let said = reproduce("taught").stdout;
+    assert!(folder.path("data/runs/ls/s0/checkpoint/training.safetensors").is_file());
+    assert!(!folder.path("data/runs/mhsa/s0/checkpoint").exists(), "no teacher");
+    assert!(said.contains("not yet measured"), "{said}");
+    let manifest = folder.read("data/taught/mhsa-distilled/s0/manifest.toml");
+    assert!(manifest.contains("teacher = \"runs/ls, weight 5\""), "{manifest}");
+    let kl = manifest.lines().find_map(|line| line.strip_prefix("pattern_kl_nats = ")).unwrap();
+    assert!(kl.parse::<f64>().unwrap() > 0.0);
+
+    folder.done(&["verify", "parts"]);
+    let whole = folder.read("data/parts/rows.csv");
+    for column in ["needed", "needed_tied", "actual", "inflation", "drift"] {
+        let mut reader = csv::Reader::from_reader(whole.as_bytes());
+        let header = reader.headers().unwrap().clone();
+        let at = header.iter().position(|name| name == column).unwrap();
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.write_record(&header).unwrap();
+        for record in reader.records() {
+            let record = record.unwrap();
+            let altered = |(place, field): (usize, &str)| match field.parse::<f64>() {
+                Ok(value) if place == at => (value * 0.5).to_string(),
+                _ => field.to_owned(),
+            };
+            let fields: Vec<String> = record.iter().enumerate().map(altered).collect();
+            writer.write_record(&fields).unwrap();
+        }
+        folder.write("data/parts/rows.csv", writer.into_inner().unwrap());
+        let ended = folder.run(&["verify", "parts"]);
+        assert_eq!(ended.code, Some(3), "{column}: {}", ended.stderr);
+        assert!(ended.stdout.contains("step-30/layer-0 head"), "{column}: {}", ended.stdout);
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_in_one_line() {
+    let folder = trained();
+    let refused = |arguments: &[&str], part: &str| {
+        let said = folder.refused(&[&["predict"], arguments].concat());
+        assert!(said.contains(part), "{arguments:?}: {said}");
+    };
+    refused(&["runs/none", "--out", "p/a"], "runs/none");
+    refused(&["runs/mhsa", "--epsilon", "0", "--out", "p/a"], "above 0");
+    refused(&["runs/mhsa", "--layer", "9", "--out", "p/a"], "layers 0 to 1, not 9");
+    refused(&["runs/mhsa", "--filter", "x", "--out", "p/a"], "matches none");
+    refused(&["runs/mhsa", "--step", "11", "--out", "p/a"], "steps [10, 40], not of 11");
+    refused(&["runs/mhsa", "--tokens", "33", "--out", "p/a"], "32 tokens at most, not 33");
+    folder.write("analysis/runs.toml", RUNS);
+    folder.write("analysis/parts.toml", PARTS.replace("[10, 30]", "[11]"));
+    let said = folder.refused(&["sweep", "analysis/parts.toml"]);
+    assert!(said.contains("keeps the weights of [10, 30]"), "{said}");
+}
