@@ -159,7 +159,7 @@ presets = ["paper"]
 [predict]
 of = ["runs"]
 steps = [10, 30]
-epsilon = [0.01]
+epsilon = [0.00001]
 passages = 1
 "#;
 

@@ -1,8 +1,8 @@
 //! Figures of studies whose tables are made up here: their fields, series and labels.
 
 use rank_study::{
-    Growth, GrowthCell, GrowthSeed, Latencies, LatencyCell, LayoutCell, LayoutSeed, Layouts,
-    RunLog, Shape, Spectra, SpectrumCell, Spread, TrainingRun, Trainings,
+    Growth, GrowthCell, GrowthSeed, HeadParts, Latencies, LatencyCell, LayoutCell, LayoutSeed,
+    Layouts, RunLog, Shape, Spectra, SpectrumCell, Spread, TrainedHeads, TrainingRun, Trainings,
 };
 
 fn growth_cell(window: usize, n: usize, rank: usize, inflations: [Option<f64>; 3]) -> GrowthCell {
@@ -215,4 +215,64 @@ fn the_ablation_counts_no_global_heads_where_there_are_none_and_the_dial_takes_t
     let dial = rank_study::dial(&study);
     let ls = dial.panels[0].series.iter().find(|s| s.label.as_deref() == Some("ls")).unwrap();
     assert!((ls.points[0].1 - 0.2).abs() < 1e-12 && ls.points[0].0 == 0.5, "{:?}", ls.points);
+}
+
+fn head(arm: &str, kind: &str, seed: usize, step: usize, tying: f64) -> HeadParts {
+    HeadParts {
+        of: "runs".to_owned(),
+        run: format!("{arm}-64"),
+        arm: arm.to_owned(),
+        kind: kind.to_owned(),
+        seed,
+        step,
+        n: 64,
+        rank: 8,
+        epsilon: 0.01,
+        actual: 8.0 * tying,
+        spread: 12.0 * tying,
+        needed: Some(4.0),
+        needed_tied: Some(4.0 * tying),
+        floor: Some(3.0),
+        ..HeadParts::default()
+    }
+}
+
+#[test]
+fn trained_heads_are_drawn_level_by_level_and_point_by_point() {
+    let heads = ["mhsa", "ls"].into_iter().flat_map(|arm| {
+        let kind = if arm == "ls" { "local:4" } else { "global" };
+        (0..3).flat_map(move |seed| {
+            [(100, 1.5), (400, 4.0 + seed as f64)]
+                .map(|(step, tying)| head(arm, kind, seed, step, tying))
+        })
+    });
+    let study = TrainedHeads { heads: heads.collect(), failed: 0 };
+    let figure = rank_study::decomposition(&study).unwrap();
+    let titles: Vec<&str> = figure.panels.iter().map(|panel| panel.title.as_str()).collect();
+    assert_eq!(titles, ["mhsa-64: n = 64, d = 8", "ls-64: n = 64, d = 8"]);
+    let line = |name: &str| {
+        let lines = figure.panels[0].series.iter().filter(|s| s.shape == Shape::LineMarkers);
+        lines.filter(|s| s.name == name).flat_map(|s| s.points.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(line("floor, any rank"), [(100.0, 3.0), (400.0, 3.0)]);
+    assert_eq!(line("needed, tied to the inputs"), [(100.0, 6.0), (400.0, 20.0)], "medians");
+    assert_eq!(line("actual"), [(100.0, 12.0), (400.0, 40.0)]);
+    assert!(figure.alt.contains("mhsa-64, seed 0, step 400: 32.0 = floor 3.00"), "{}", figure.alt);
+
+    let figures = rank_study::prediction(&study);
+    let names: Vec<&str> = figures.iter().map(|figure| figure.name.as_str()).collect();
+    assert_eq!(names, ["needed-against-actual", "tied-against-actual"]);
+    let tied = &figures[1].panels[0];
+    let points = |name: &str| {
+        let found = tied.series.iter().find(|series| series.name == name);
+        found.map(|series| series.points.clone())
+    };
+    let expected: Vec<_> = [4.0, 5.0, 6.0].map(|tying| (4.0 * tying, 8.0 * tying)).to_vec();
+    assert_eq!(points("ls, local heads").unwrap(), expected, "the last step alone");
+    assert_eq!(points("mhsa, global heads").unwrap(), expected);
+    let diagonal = points("equal").unwrap();
+    assert!(diagonal.iter().all(|(x, y)| x == y) && diagonal[0].0 < diagonal[1].0);
+    for figure in figures.iter().chain([&figure]) {
+        assert!(figure.svg().unwrap().contains("</svg>"));
+    }
 }

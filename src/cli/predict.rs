@@ -53,6 +53,10 @@ pub struct PredictArgs {
     /// Tokens of a passage [default: the model's context]
     #[arg(long, value_name = "N")]
     tokens: Option<usize>,
+    /// Rows of a passage that are fitted at most, evenly apart: needed logits of some rows are no more than those of
+    /// all [default: 1024]
+    #[arg(long, value_name = "N")]
+    rows: Option<usize>,
     /// A layer, from 0; may be given more than once, all where none is
     #[arg(long, value_name = "L")]
     layer: Vec<usize>,
@@ -182,8 +186,10 @@ fn definition(args: &PredictArgs) -> Result<StudyDefinition> {
     set("split", args.split.name().into());
     set("layers", whole(&args.layer).into());
     set("factors", args.factors.into());
-    if let Some(tokens) = args.tokens {
-        set("tokens", (tokens as i64).into());
+    for (key, value) in [("tokens", args.tokens), ("rows", args.rows)] {
+        if let Some(value) = value {
+            set(key, (value as i64).into());
+        }
     }
     let mut top = Table::new();
     top.insert("study".to_owned(), name.into());

@@ -44,7 +44,7 @@ pub(super) struct Preconditioner {
 impl Preconditioner {
     /// The blocks at x, or none where they are not finite.
     pub fn at(problem: &Problem, x: &[f64], penalty: &Penalty) -> Option<Self> {
-        Self::inverted(&Self::blocks(problem, x, penalty), problem.n(), problem.rank())
+        Self::inverted(&Self::blocks(problem, x, penalty), problem.rows(), problem.rank())
     }
 
     /// n·d times the blocks of queries and keys, by head: of each its lower triangle, row by row.
@@ -63,8 +63,8 @@ impl Preconditioner {
             (0..heads).map(|_| [Array2::zeros((n, pairs)), Array2::zeros((n, pairs))]).collect();
         let log_weights: Vec<f64> =
             weights_of(x, heads, n, d).iter().map(|w| w.max(f64::MIN_POSITIVE).ln()).collect();
-        for first in (0..n).step_by(BLOCK_ROWS) {
-            let rows = first..n.min(first + BLOCK_ROWS);
+        for first in (0..problem.rows()).step_by(BLOCK_ROWS) {
+            let rows = first..problem.rows().min(first + BLOCK_ROWS);
             let mut heads: Vec<Softmax> = (0..heads)
                 .map(|head| Softmax::of(problem, &parts[head], head, rows.clone()))
                 .collect();

@@ -118,12 +118,13 @@ impl<'p> Floor<'p> {
         let (n, ratio) = (self.problem.n(), ratio(max_logit));
         let mut logits = Array2::zeros((n, n));
         let mut sorted = Vec::new();
-        for row in 0..n {
+        for row in 0..self.problem.rows() {
             let (columns, a) = self.problem.target().row(row);
             let visible = self.problem.columns(kind, row).len();
             let lowest = clamp_level(a, visible, ratio, &mut sorted);
             for (&column, &a) in columns.iter().zip(a) {
-                logits[[row, column as usize]] = (a.max(lowest).min(lowest * ratio) / lowest).ln();
+                logits[[self.problem.target().position(row), column as usize]] =
+                    (a.max(lowest).min(lowest * ratio) / lowest).ln();
             }
         }
         Some(logits)
@@ -135,7 +136,7 @@ impl<'p> Floor<'p> {
     }
 
     fn one_head(&self, kind: HeadKind, ratio: f64) -> f64 {
-        let n = self.problem.n();
+        let n = self.problem.rows();
         let mut sorted = Vec::new();
         let total: f64 = (0..n)
             .map(|row| {
@@ -269,7 +270,7 @@ impl<'p> Mixture<'p> {
                 level,
             }
         };
-        let rows = (0..problem.n())
+        let rows = (0..problem.rows())
             .map(|row| kinds.iter().map(|&kind| head_row(kind, row)).collect())
             .collect();
         Self { problem, weights: vec![1.0 / kinds.len() as f64; kinds.len()], rows }
@@ -309,7 +310,7 @@ impl<'p> Mixture<'p> {
 
     /// One round of expectation–maximisation.
     fn round(&mut self, ratio: f64, with_report: bool) -> Report {
-        let n = self.problem.n() as f64;
+        let n = self.problem.rows() as f64;
         let (problem, weights) = (self.problem, &self.weights);
         let work = |(chunk, rows): (usize, &mut [Vec<HeadRow>])| {
             round_of_rows(problem, weights, chunk * CHUNK_ROWS, rows, ratio, with_report)

@@ -105,7 +105,7 @@ pub fn needed_logit_from(
             let from = || {
                 let Some(factors) = given.get(start) else {
                     let factors = search.start(start - given.len(), first_cap)?;
-                    return Ok(FitState::new(&factors, clamp(first_cap, floor)));
+                    return Ok(FitState::new(&factors, problem, clamp(first_cap, floor)));
                 };
                 let own = search.objective().measure_factors(factors).max_abs_logit;
                 Ok(beginning_at(factors.to_vector(), own, problem, floor))
@@ -121,7 +121,7 @@ pub fn needed_logit_from(
     ranked.truncate(if search.has_ended() { 0 } else { options.polished.max(1) });
     let fine: Vec<Candidate> = search.each(&ranked, |Candidate { start, solution: rough }| {
         let cap = clamp(rough.max_abs_logit, floor);
-        let from = || Ok(FitState::new(&rough.factors, cap));
+        let from = || Ok(FitState::new(&rough.factors, problem, cap));
         let solution = solve(format!("fine-{start}"), options.fine, &from)?;
         Ok(Candidate { start: *start, solution })
     })?;
@@ -138,7 +138,7 @@ pub fn needed_logit_from(
                 Ok(capped::within_cap(objective, before.solution.factors.clone(), away))
             };
             let away = search.fit(&mut search.objective(), name, away, options.fine, start)?;
-            let from = || Ok(FitState::new(&away.factors, cap));
+            let from = || Ok(FitState::new(&away.factors, problem, cap));
             let back = solve(format!("back-{pass}-by-{factor}"), options.fine, &from)?;
             Ok([away, back].map(|solution| Candidate { start: before.start, solution }))
         })?;
@@ -192,7 +192,7 @@ pub fn needed_logit_tied(
 
 /// A descent that begins at x, whose largest logit is `own`, and keeps it until it finds better.
 fn beginning_at(x: Vec<f64>, own: f64, problem: &Problem, floor: f64) -> FitState {
-    let rows = (problem.heads(), problem.n());
+    let rows = (problem.heads(), problem.rows());
     // A hair above, so that rounding does not scale the logits down.
     let cap = clamp(own * (1.0 + 1e-9), floor);
     FitState { best: Some(x.clone()), ..FitState::at(x, cap, rows) }

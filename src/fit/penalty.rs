@@ -20,7 +20,7 @@ pub(super) struct Penalty {
 impl Penalty {
     /// A fresh penalty with no multipliers.
     pub fn new(problem: &Problem, cap: f64, slope: f64) -> Self {
-        Self { cap, slope, multipliers: vec![vec![Vec::new(); problem.n()]; problem.heads()] }
+        Self { cap, slope, multipliers: vec![vec![Vec::new(); problem.rows()]; problem.heads()] }
     }
 
     /// Σ|λ|/n: minus the slope of kl_nats in the cap, at a minimum.

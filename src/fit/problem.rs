@@ -82,6 +82,12 @@ impl Problem {
         self.target.n()
     }
 
+    /// The rows that are fitted: n, unless the target holds a sample of them. Factors have a query for each column all
+    /// the same; those after the first of this number are nobody's.
+    pub fn rows(&self) -> usize {
+        self.target.rows()
+    }
+
     /// The number of heads H.
     pub fn heads(&self) -> usize {
         self.layout.heads().len()
@@ -114,7 +120,7 @@ impl Problem {
 
     /// Whether every entry of the target is seen by some head; if not, kl_nats is infinite.
     pub fn covers_target(&self) -> bool {
-        (0..self.n()).all(|row| {
+        (0..self.rows()).all(|row| {
             self.target.row(row).0.iter().all(|&column| {
                 self.layout
                     .heads()

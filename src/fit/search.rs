@@ -63,7 +63,7 @@ impl SearchOptions {
     /// up to 48. At low rank many stationary points differ by a per cent, and a rough fit is cheap.
     pub fn starts_for(problem: &Problem) -> usize {
         let seen = |row| (0..problem.heads()).map(|h| problem.seen(h, row).len()).sum::<usize>();
-        let pairs: usize = (0..problem.n()).map(seen).sum();
+        let pairs: usize = (0..problem.rows()).map(seen).sum();
         (PAIRS_OF_STARTS / (pairs * problem.rank()).max(1)).clamp(STARTS.0, STARTS.1)
     }
 
@@ -173,7 +173,8 @@ impl<'p> Search<'p> {
     /// random. All are, where n is too large for what takes O(n²) memory or O(n³) time.
     pub fn start(&self, start: usize, cap: f64) -> Result<Factors, FitError> {
         let seed = self.options.seed.wrapping_mul(1_000_003).wrapping_add(start as u64);
-        if self.problem.n() > start::LARGEST_SPECTRAL {
+        let sampled = self.problem.rows() < self.problem.n();
+        if self.problem.n() > start::LARGEST_SPECTRAL || sampled {
             return Ok(start::random(self.problem, cap, seed)?);
         }
         let divisions: &[Division] = match self.problem.heads() {
@@ -257,7 +258,7 @@ impl<'p> Search<'p> {
         self.kept_or(&attendance, |underway| {
             let from = match underway {
                 Some(state) => state,
-                None => FitState::new(&start(objective)?, cap),
+                None => FitState::new(&start(objective)?, objective.problem(), cap),
             };
             capped::fit(objective, from, effort, &attendance)
         })

@@ -2,7 +2,7 @@
 
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
-use ndarray_linalg::{JobSvd, SVDDC};
+use ndarray_linalg::{JobSvd, LeastSquaresSvd, SVDDC};
 
 use super::factors::Factors;
 use super::problem::FitError;
@@ -29,6 +29,8 @@ pub struct Normalisation {
 pub struct Tied {
     /// (n, r): an orthogonal basis of the columns of X.
     basis: Array2<f64>,
+    /// The rows of it that have queries, where not all have one, and where they stand.
+    queried: Option<(Vec<usize>, Array2<f64>)>,
     rank: usize,
     normalisation: Option<Normalisation>,
     /// (cos θ, sin θ) by row and pair of channels, (n, d/2).
@@ -68,7 +70,30 @@ impl Tied {
             return Err(wrong("every entry is zero".to_owned()));
         }
         let basis = u.slice(s![.., ..kept]).to_owned() * (n as f64).sqrt();
-        Ok(Self { basis, rank, normalisation, turns })
+        Ok(Self { basis, queried: None, rank, normalisation, turns })
+    }
+
+    /// The same with queries for some rows alone, those at `positions`, in their order; the queries after them are 0.
+    #[must_use]
+    pub fn with_queries_at(self, positions: Vec<usize>) -> Self {
+        let rows = self.basis.select(Axis(0), &positions);
+        Self { queried: Some((positions, rows)), ..self }
+    }
+
+    /// What queries (`side` = 0) or keys (1) are made of.
+    fn made_of(&self, side: usize) -> &Array2<f64> {
+        match &self.queried {
+            Some((_, rows)) if side == 0 => rows,
+            _ => &self.basis,
+        }
+    }
+
+    /// Where row number `row` of queries or keys stands among the inputs.
+    fn position(&self, side: usize, row: usize) -> usize {
+        match &self.queried {
+            Some((positions, _)) if side == 0 => positions[row],
+            _ => row,
+        }
     }
 
     /// The point whose factors are nearest to those given, in squares; none where they are normalised, since
@@ -77,15 +102,19 @@ impl Tied {
         if self.normalisation.is_some() {
             return None;
         }
-        // Turning back keeps distances.
-        let [q, k] = [factors.queries(), factors.keys()].map(|m| {
-            let mut rows = m.index_axis(Axis(0), 0).to_owned();
+        let mut point = Vec::with_capacity(self.length());
+        for (side, m) in [factors.queries(), factors.keys()].into_iter().enumerate() {
+            let made_of = self.made_of(side);
+            let mut rows = m.slice(s![0, ..made_of.nrows(), ..]).to_owned();
+            // Turning back keeps distances.
             for (at, mut row) in rows.rows_mut().into_iter().enumerate() {
-                self.turn(at, row.as_slice_mut().expect("rows lie together"), -1.0);
+                let row = row.as_slice_mut().expect("rows lie together");
+                self.turn(self.position(side, at), row, -1.0);
             }
-            rows
-        });
-        Some(self.point(q.view(), k.view(), None))
+            let weights = made_of.least_squares(&rows).ok()?.solution;
+            point.extend(weights.iter());
+        }
+        Some(point)
     }
 
     /// Queries or keys of every row.
@@ -159,15 +188,19 @@ impl Tied {
         let (n, d) = (self.n(), self.rank);
         for (side, to) in to.chunks_exact_mut(n * d).enumerate() {
             let (weights, gain) = self.side(x, side);
-            let mut rows = ArrayViewMut2::from_shape((n, d), to).expect("n·d numbers");
-            general_mat_mul(1.0, &self.basis, &weights, 0.0, &mut rows);
+            let made_of = self.made_of(side);
+            let (to, nobodys) = to.split_at_mut(made_of.nrows() * d);
+            nobodys.fill(0.0);
+            let shape = (made_of.nrows(), d);
+            let mut rows = ArrayViewMut2::from_shape(shape, to).expect("as many numbers");
+            general_mat_mul(1.0, made_of, &weights, 0.0, &mut rows);
             for (at, mut row) in rows.rows_mut().into_iter().enumerate() {
                 let row = row.as_slice_mut().expect("rows lie together");
                 if let Some(normalisation) = self.normalisation {
                     let Normal { unit, .. } = normalisation.of(row);
                     row.iter_mut().zip(unit.iter().zip(gain)).for_each(|(to, (u, g))| *to = u * g);
                 }
-                self.turn(at, row, 1.0);
+                self.turn(self.position(side, at), row, 1.0);
             }
         }
     }
@@ -179,20 +212,23 @@ impl Tied {
         let (matrices, gain_gradients) = to.split_at_mut(2 * matrix);
         gain_gradients.fill(0.0);
         for (side, from) in of_factors.chunks_exact(n * d).enumerate() {
-            let from = ArrayView2::from_shape((n, d), from).expect("n·d numbers");
+            let made_of = self.made_of(side);
+            let shape = (made_of.nrows(), d);
+            let from = &from[..made_of.nrows() * d];
+            let from = ArrayView2::from_shape(shape, from).expect("as many numbers");
             let (weights, gain) = self.side(x, side);
             let shape = weights.raw_dim();
             let to = &mut matrices[side * matrix..(side + 1) * matrix];
             let mut to = ArrayViewMut2::from_shape(shape, to).expect("r·d numbers");
             if self.normalisation.is_none() && self.turns.is_none() {
-                general_mat_mul(1.0, &self.basis.t(), &from, 0.0, &mut to);
+                general_mat_mul(1.0, &made_of.t(), &from, 0.0, &mut to);
                 continue;
             }
             let mut rows = from.to_owned();
-            let projected = self.normalisation.map(|_| self.basis.dot(&weights));
+            let projected = self.normalisation.map(|_| made_of.dot(&weights));
             for (at, mut row) in rows.rows_mut().into_iter().enumerate() {
                 let row = row.as_slice_mut().expect("rows lie together");
-                self.turn(at, row, -1.0);
+                self.turn(self.position(side, at), row, -1.0);
                 if let (Some(normalisation), Some(projected)) = (self.normalisation, &projected) {
                     let before = projected.index_axis(Axis(0), at);
                     let normal = normalisation.of(before.as_slice().expect("rows lie together"));
@@ -200,7 +236,7 @@ impl Tied {
                     normal.pull_back(gain, row, gain_gradient);
                 }
             }
-            general_mat_mul(1.0, &self.basis.t(), &rows, 0.0, &mut to);
+            general_mat_mul(1.0, &made_of.t(), &rows, 0.0, &mut to);
         }
     }
 

@@ -5,6 +5,7 @@ use super::capped::{FIRST_SLOPE, Solution};
 use super::factors::Factors;
 use super::frontier::FrontierPoint;
 use super::penalty::Multipliers;
+use super::problem::Problem;
 
 /// The name of one fit of a search, such as `rough-3-cap-16`. The same search of the same problem
 /// makes the same fits under the same names.
@@ -58,8 +59,8 @@ pub struct FitState {
 
 impl FitState {
     /// A fit at `cap` that is about to begin at `factors`.
-    pub(super) fn new(factors: &Factors, cap: f64) -> Self {
-        Self::at(factors.to_vector(), cap, (factors.heads(), factors.n()))
+    pub(super) fn new(factors: &Factors, problem: &Problem, cap: f64) -> Self {
+        Self::at(factors.to_vector(), cap, (problem.heads(), problem.rows()))
     }
 
     /// A fit at `cap` that is about to begin at `x`, of a problem of these heads and rows.

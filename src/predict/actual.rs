@@ -1,6 +1,6 @@
 //! What a trained head's logits and attention are.
 
-use ndarray::{Array2, s};
+use ndarray::{Array2, Array3, s};
 use ndarray_linalg::QR;
 
 use super::{PredictError, TrainedHead};
@@ -13,7 +13,7 @@ pub const LAGS: [usize; 4] = [1, 4, 16, 64];
 /// The largest passage whose attention's singular values are computed: they take O(n³).
 const LARGEST_DECOMPOSED: usize = 2048;
 
-/// A trained head's logits and attention on its passages.
+/// A trained head's logits and attention on its passages, over the rows that are held.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Actual {
     /// max |z| over visible pairs of every passage, z = q·k/√d.
@@ -24,7 +24,7 @@ pub struct Actual {
     pub entropy_nats: f64,
     /// [`Spectrum::effective_rank`] of QKᵀ, mean over passages: at most d.
     pub effective_rank_logits: f64,
-    /// The same of the attention; none where passages are too long.
+    /// The same of the attention; none where passages are too long, or not all of their rows are held.
     pub effective_rank_attention: Option<f64>,
     /// The mass on the last of [`LAGS`] tokens, or without a causal mask on those nearer than that, mean over
     /// rows.
@@ -39,7 +39,8 @@ impl TrainedHead {
     pub fn actual(&self) -> Result<Actual, PredictError> {
         let Measured { max_abs_logit, logit_spread, .. } = Measured::of(&self.problem, &self.own)?;
         let passages = self.attention.len() as f64;
-        let effective_rank_attention = match self.tokens <= LARGEST_DECOMPOSED {
+        let whole = self.rows.len() == self.tokens && self.tokens <= LARGEST_DECOMPOSED;
+        let effective_rank_attention = match whole {
             false => None,
             true => {
                 let ranks =
@@ -60,20 +61,21 @@ impl TrainedHead {
 
     /// The singular values of QKᵀ are those of the small R_q·R_kᵀ.
     fn logits_effective_rank(&self, passage: usize) -> Result<f64, TargetError> {
-        let rows = passage * self.tokens..(passage + 1) * self.tokens;
-        let triangle = |m: &ndarray::Array3<f64>| -> Result<Array2<f64>, TargetError> {
-            let part = m.slice(s![0, rows.clone(), ..]).to_owned();
+        let of_passage = |count: usize| passage * count..(passage + 1) * count;
+        let triangle = |m: &Array3<f64>, count: usize| -> Result<Array2<f64>, TargetError> {
+            let part = m.slice(s![0, of_passage(count), ..]).to_owned();
             let (_, r) = part.qr().map_err(|e| TargetError::Decomposition(e.to_string()))?;
             Ok(r)
         };
-        let product = triangle(self.own.queries())?.dot(&triangle(self.own.keys())?.t());
+        let queries = triangle(self.own.queries(), self.rows.len())?;
+        let product = queries.dot(&triangle(self.own.keys(), self.tokens)?.t());
         Ok(Spectrum::of_matrix(&product)?.effective_rank)
     }
 
     fn mass_within(&self) -> [f64; 4] {
         let mut mass = [0.0; 4];
         for p in &self.attention {
-            for (row, p) in p.rows().into_iter().enumerate() {
+            for (&row, p) in self.rows.iter().zip(p.rows()) {
                 for (mass, lag) in mass.iter_mut().zip(LAGS) {
                     let last = match self.problem.target().visibility() {
                         Visibility::Causal => row + 1,
@@ -83,6 +85,6 @@ impl TrainedHead {
                 }
             }
         }
-        mass.map(|mass| mass / self.problem.n() as f64)
+        mass.map(|mass| mass / self.problem.rows() as f64)
     }
 }

@@ -1,6 +1,6 @@
 //! A trained head on some passages, as a problem of the fit.
 
-use ndarray::{Array1, Array2, Array3, ArrayView2, Axis, concatenate};
+use ndarray::{Array1, Array2, Array3, ArrayView2, Axis, concatenate, s};
 
 use super::PredictError;
 use crate::fit::{Factors, Normalisation, Problem, Tied};
@@ -28,16 +28,19 @@ pub struct TrainedHead {
     pub(super) tied: Tied,
     /// Its own weights among those.
     pub(super) point: Vec<f64>,
-    /// The attention matrix of each passage.
+    /// The rows of each passage that are held.
+    pub(super) rows: Vec<usize>,
+    /// The attention of those rows, passage by passage, (rows, T).
     pub(super) attention: Vec<Array2<f64>>,
 }
 
 impl TrainedHead {
-    /// The head that `probes` are of, one a passage.
+    /// The head that `probes` are of, one a passage. Of each passage all rows are held, or, where it is longer than
+    /// `most` tokens, so many that lie evenly apart: what these need is no more than what all do.
     ///
     /// # Errors
     /// No probe, a head with a softcap, logits that are not finite, passages of different lengths.
-    pub fn new(probes: &[&HeadProbe]) -> Result<Self, PredictError> {
+    pub fn new(probes: &[&HeadProbe], most: Option<usize>) -> Result<Self, PredictError> {
         let &first = probes.first().ok_or(PredictError::NoPassage)?;
         let HeadProbe { layer, head, kind, visibility, .. } = *first;
         if probes.iter().any(|probe| probe.softcap.is_some()) {
@@ -48,21 +51,47 @@ impl TrainedHead {
         if !probes.iter().all(finite) {
             return Err(PredictError::NotFinite { layer, head });
         }
-        let attention: Vec<Array2<f64>> = probes.iter().map(|probe| probe.attention()).collect();
+        let tokens = first.queries.nrows();
+        let count = most.map_or(tokens, |most| most.clamp(1, tokens));
+        let rows: Vec<usize> = (0..count).map(|row| (2 * row + 1) * tokens / (2 * count)).collect();
+        let attention: Vec<Array2<f64>> =
+            probes.iter().map(|probe| probe.attention_of(&rows)).collect();
         let targets = attention
             .iter()
-            .map(|p| Target::from_rows(p.rows().into_iter().map(sparse).collect(), visibility))
+            .map(|p| {
+                let entries = p.rows().into_iter().map(sparse);
+                match count < tokens {
+                    true => {
+                        let rows = rows.iter().copied().zip(entries).collect();
+                        Target::from_some_rows(tokens, rows, visibility)
+                    }
+                    false => Target::from_rows(entries.collect(), visibility),
+                }
+            })
             .collect::<Result<Vec<_>, _>>()?;
         let rank = first.queries.ncols();
         let layout = Layout::of(kind);
         let problem = Problem::new(Target::packed(&targets)?, layout, rank)?;
-        let queries = joined(probes, |probe| &probe.queries);
+        let (mut tied, point) = tied(probes, rank)?;
+        let mut queries = joined(probes, |probe| &probe.queries);
+        if count < tokens {
+            let target = problem.target();
+            let positions: Vec<usize> =
+                (0..problem.rows()).map(|row| target.position(row)).collect();
+            let held = queries.select(Axis(0), &positions);
+            queries.fill(0.0);
+            queries.slice_mut(s![..positions.len(), ..]).assign(&held);
+            tied = tied.with_queries_at(positions);
+        }
         let keys = joined(probes, |probe| &probe.keys);
         let own = Factors::new(one_head(queries), one_head(keys), Array1::ones(1))
             .map_err(crate::fit::FitError::from)?;
-        let (tied, point) = tied(probes, rank)?;
-        let tokens = first.queries.nrows();
-        Ok(Self { layer, head, kind, tokens, problem, own, tied, point, attention })
+        Ok(Self { layer, head, kind, tokens, problem, own, tied, point, rows, attention })
+    }
+
+    /// Rows of a passage that are held.
+    pub fn rows(&self) -> usize {
+        self.rows.len()
     }
 
     /// The head dimension d.

@@ -160,6 +160,11 @@ pub(super) mod tests {
 
     /// Every head of a model at its start, of a deviation at which attention is far from uniform, on two passages.
     fn heads(definition: &TrainDefinition) -> Vec<TrainedHead> {
+        heads_of(definition, None)
+    }
+
+    /// The same with so many rows of a passage at most.
+    fn heads_of(definition: &TrainDefinition, most: Option<usize>) -> Vec<TrainedHead> {
         let model = Model::new(ModelShape::new(definition, 23), 0.5, 3).unwrap();
         let passage = |seed: u32| -> Vec<HeadProbe> {
             let tokens: Vec<u32> = (0..40).map(|i| (i * i * 7 + i / 3 + seed * i) % 23).collect();
@@ -167,7 +172,7 @@ pub(super) mod tests {
         };
         let [first, second] = [passage(0), passage(1)];
         let pairs = first.iter().zip(&second);
-        pairs.map(|(a, b)| TrainedHead::new(&[a, b]).unwrap()).collect()
+        pairs.map(|(a, b)| TrainedHead::new(&[a, b], most).unwrap()).collect()
     }
 
     fn definition(arm: &str, positions: Positions, stabilisers: &[Stabiliser]) -> TrainDefinition {
@@ -227,7 +232,7 @@ pub(super) mod tests {
         let [first, second] = [[3, 16, 0, 7, 7, 11, 2, 5], [1, 9, 4, 4, 12, 0, 3, 8]]
             .map(|tokens| model.probe(&tokens).unwrap());
         for (a, b) in first.iter().zip(&second) {
-            let head = TrainedHead::new(&[a, b]).unwrap();
+            let head = TrainedHead::new(&[a, b], None).unwrap();
             assert_eq!(head.problem.target().visibility(), Visibility::Bidirectional);
             let own = Measured::of(&head.problem, &head.own).unwrap();
             assert!(own.kl_nats.abs() < 1e-9, "its own factors: {}", own.kl_nats);
@@ -269,12 +274,46 @@ pub(super) mod tests {
         }
     }
 
+    /// Some rows of each passage are fitted, with their own queries and every key that they see.
+    #[test]
+    fn a_sample_of_rows_needs_no_more_than_all_rows_do() {
+        use Stabiliser::QkNorm;
+        for (arm, positions, stabilisers) in [
+            ("ls", Positions::Learned, &[][..]),
+            ("mhsa", Positions::Rope, &[]),
+            ("mhsa", Positions::Rope, &[QkNorm]),
+        ] {
+            let definition = definition(arm, positions, stabilisers);
+            let all = heads_of(&definition, None);
+            for (all, some) in all.iter().zip(heads_of(&definition, Some(10))) {
+                assert_eq!((some.rows(), some.problem.rows(), some.problem.n()), (10, 20, 80));
+                let own = Measured::of(&some.problem, &some.own).unwrap();
+                assert!(own.kl_nats.abs() < 1e-9, "{arm} {positions:?}: {}", own.kl_nats);
+                let tied = Measured::of(&some.problem, &some.tied.at(&some.point)).unwrap();
+                assert!(tied.kl_nats.abs() < 1e-7, "{arm} {positions:?}: {}", tied.kl_nats);
+                let [actual_all, actual] = [all, &some].map(|head| head.actual().unwrap());
+                assert!(actual.max_abs_logit <= actual_all.max_abs_logit);
+                assert_eq!(actual.effective_rank_attention, None);
+                let parts = some.parts(&actual, 0.01, options()).unwrap();
+                let whole = all.parts(&actual_all, 0.01, options()).unwrap();
+                let [needed, tied] =
+                    [&parts.needed, &parts.needed_tied].map(|f| f.max_abs_logit.unwrap());
+                let levels = [parts.floor.unwrap(), needed, tied, actual.max_abs_logit];
+                assert!(levels.is_sorted_by(|a, b| *a <= b * (1.0 + 1e-5)), "{arm}: {levels:?}");
+                // By how much less is a matter of the search; rank bounds what few rows need.
+                assert!(needed <= 1.05 * whole.needed.max_abs_logit.unwrap(), "{arm}");
+                let certificate = parts.needed.factors.unwrap();
+                assert!(Measured::of(&some.problem, &certificate).unwrap().kl_nats <= 0.01);
+            }
+        }
+    }
+
     #[test]
     fn attention_that_is_uniform_needs_no_logits() {
         let model =
             Model::new(ModelShape::new(&definition("mhsa", Positions::Learned, &[]), 23), 1e-4, 3);
         let probes = model.unwrap().probe(&[1, 5, 2, 9, 4, 4, 7]).unwrap();
-        let head = TrainedHead::new(&[&probes[0]]).unwrap();
+        let head = TrainedHead::new(&[&probes[0]], None).unwrap();
         let actual = head.actual().unwrap();
         let parts = head.parts(&actual, 0.01, options()).unwrap();
         assert_eq!((parts.floor, parts.needed.max_abs_logit), (Some(0.0), Some(0.0)));
@@ -287,12 +326,14 @@ pub(super) mod tests {
         let capped = definition("mhsa", Positions::Learned, &[Stabiliser::Softcap]);
         let model = Model::new(ModelShape::new(&capped, 23), 0.5, 3).unwrap();
         let probes = model.probe(&[1, 2, 3]).unwrap();
-        let Err(error) = TrainedHead::new(&[&probes[1]]) else { panic!("a softcap was accepted") };
+        let Err(error) = TrainedHead::new(&[&probes[1]], None) else {
+            panic!("a softcap was accepted")
+        };
         assert!(error.to_string().starts_with("layer 0, head 1 has a softcap"), "{error}");
         let mut probe = HeadProbe { softcap: None, ..probes[0].clone() };
         probe.keys[[1, 0]] = f32::NAN;
-        let Err(error) = TrainedHead::new(&[&probe]) else { panic!("NaN was accepted") };
+        let Err(error) = TrainedHead::new(&[&probe], None) else { panic!("NaN was accepted") };
         assert!(error.to_string().contains("NaN"), "{error}");
-        assert!(matches!(TrainedHead::new(&[]), Err(PredictError::NoPassage)));
+        assert!(matches!(TrainedHead::new(&[], None), Err(PredictError::NoPassage)));
     }
 }

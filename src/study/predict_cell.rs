@@ -241,7 +241,8 @@ impl PredictCell {
                     .flatten()
                     .filter(|probe| (probe.layer, probe.head) == (self.layer, head))
                     .collect();
-                let trained = TrainedHead::new(&of_head)?;
+                let most = study.rows.unwrap_or(MOST_ROWS);
+                let trained = TrainedHead::new(&of_head, Some(most))?;
                 let actual = trained.actual()?;
                 for &epsilon in &study.epsilons {
                     if within.stop.load(Ordering::Relaxed) {
@@ -348,6 +349,7 @@ fn describe(row: &mut Row, head: &TrainedHead, actual: &Actual, parts: &Parts) {
     row.set("head", head.head);
     row.set("kind", head.kind);
     row.set("n", head.tokens);
+    row.set("rows", head.rows());
     row.set("rank", head.rank());
     row.set("epsilon", parts.epsilon);
     row.set("actual", actual.max_abs_logit);
@@ -403,8 +405,9 @@ impl Measure for PredictCell {
             Source::Published { identity, .. } => identity.clone(),
         };
         let text = self.text.as_ref().map(TextSource::sha256);
+        let rows = self.study.rows.map_or_else(String::new, |rows| format!(" rows {rows}"));
         format!(
-            "{trained} {text:?} {:?} {} {epsilons:?} {passages} {groups} {tokens:?} {split:?} {search:?}",
+            "{trained} {text:?} {:?} {} {epsilons:?} {passages} {groups} {tokens:?} {split:?} {search:?}{rows}",
             self.step, self.layer
         )
     }
@@ -422,9 +425,10 @@ impl Measure for PredictCell {
             }
         };
         let n = study.tokens.unwrap_or(n) as f64;
+        let rows = n.min(study.rows.unwrap_or(MOST_ROWS) as f64);
         let seen = |kind: &HeadKind| match kind {
-            HeadKind::Global => n * n / 2.0,
-            HeadKind::Local { window } => n * (*window as f64).min(n),
+            HeadKind::Global => rows * n / 2.0,
+            HeadKind::Local { window } => rows * (*window as f64).min(n),
         };
         let pairs: f64 = kinds.iter().map(seen).sum();
         let fits = (study.passages * study.groups * study.epsilons.len()) as f64;
@@ -474,6 +478,8 @@ impl Measure for PredictCell {
     }
 }
 
+/// Rows of a passage that are fitted where the definition names no other number: all of a context of this length.
+const MOST_ROWS: usize = 1024;
 /// Seconds of one core that the fits of a head take, by visible pair and (rank + 16).
 const SECONDS_PER_PAIR: f64 = 1.2e-6;
 /// The head dimension of published models, for the estimate alone.

@@ -103,16 +103,12 @@ pub(super) fn end(manifest: &mut Manifest, result: &TrainResult) {
         ("train_loss_nats", result.train_loss_nats),
         ("valid_loss_nats", valid_loss_nats),
         ("max_abs_logit", max_abs_logit),
+        (PATTERN_KL, result.pattern_kl_nats),
     ] {
         found.extend(value.map(|value| (key.to_owned(), value.into())));
     }
     manifest.more.insert(RESULT.to_owned(), found.into());
     manifest.more.insert(OUTCOME.to_owned(), outcome_name(outcome).into());
-}
-
-/// Notes how far a student's heads ended from its teacher's.
-pub(super) fn taught(manifest: &mut Manifest, pattern_kl_nats: Option<f64>) {
-    manifest.more.extend(pattern_kl_nats.map(|kl| (PATTERN_KL.to_owned(), kl.into())));
 }
 
 /// What a run that has ended came to; none where it can go on.
@@ -134,7 +130,11 @@ pub(super) fn result(manifest: &Manifest) -> Option<TrainResult> {
         max_abs_logit: number("max_abs_logit"),
         wall_time_s: manifest.wall_time_s,
     };
-    Some(TrainResult { summary, train_loss_nats: number("train_loss_nats") })
+    Some(TrainResult {
+        summary,
+        train_loss_nats: number("train_loss_nats"),
+        pattern_kl_nats: number(PATTERN_KL),
+    })
 }
 
 /// Holds the run that a manifest is of against the one that is to go on.

@@ -98,6 +98,7 @@ const TRAIN_COLUMNS: &Columns = &[
     ("logit_change_per_step", Number),
     ("recall", Number),
     ("corpus_entropy_nats", Number),
+    ("pattern_kl_nats", Number),
 ];
 
 /// `curve.csv` of a training run: a row for each of some two hundred stretches of steps.
@@ -174,6 +175,7 @@ const PREDICT_COLUMNS: &Columns = &[
     ("passage", Integer),
     ("passages", Integer),
     ("n", Integer),
+    ("rows", Integer),
     ("rank", Integer),
     ("epsilon", Number),
     ("actual", Number),

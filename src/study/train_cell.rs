@@ -142,6 +142,7 @@ impl TrainCell {
         row.set("outcome", result.outcome());
         row.set("wall_time_s", (result.summary.wall_time_s * 1e6).round() / 1e6);
         row.set_some("corpus_entropy_nats", corpus.entropy_nats);
+        row.set_some("pattern_kl_nats", result.pattern_kl_nats);
         let series = RunSeries::read(within.folder)?;
         series.describe(&mut row);
         series.write_curve(within.folder)?;

@@ -38,6 +38,8 @@ pub struct TrainResult {
     pub summary: TrainSummary,
     /// The mean loss of the last 100 steps, nats a token.
     pub train_loss_nats: Option<f64>,
+    /// How far the heads ended from a teacher's, where there was one: see [`Trainer::pattern_kl_nats`].
+    pub pattern_kl_nats: Option<f64>,
 }
 
 impl TrainResult {
@@ -122,9 +124,12 @@ pub fn train(
         summary.valid_loss_nats = summary.valid_loss_nats.or(files.valid_loss_nats());
     }
     summary.max_abs_logit = summary.max_abs_logit.or(files.max_abs_logit());
-    let result = TrainResult { summary, train_loss_nats: files.train_loss_nats() };
+    let result = TrainResult {
+        summary,
+        train_loss_nats: files.train_loss_nats(),
+        pattern_kl_nats: trainer.pattern_kl_nats(),
+    };
     run_manifest::end(&mut manifest, &result);
-    run_manifest::taught(&mut manifest, trainer.pattern_kl_nats());
     manifest.write(&path)?;
     if summary.outcome != Outcome::Stopped {
         remove_heads_log(folder)?;

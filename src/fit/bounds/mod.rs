@@ -84,7 +84,8 @@ pub struct LowerBounds<'p> {
 impl<'p> LowerBounds<'p> {
     /// Computes the singular values that the bounds need, O(n³) for one head and n up to 1024.
     pub fn new(problem: &'p Problem) -> Self {
-        let decomposed = problem.heads() == 1 && problem.n() <= LARGEST_DECOMPOSED;
+        let whole = problem.rows() == problem.n();
+        let decomposed = problem.heads() == 1 && problem.n() <= LARGEST_DECOMPOSED && whole;
         Self {
             floor: Floor::new(problem),
             known: HashMap::new(),

@@ -61,7 +61,8 @@ impl Packing {
     /// None where the head is local, or the target several sequences: rows far apart then see no key in
     /// common.
     pub fn new(problem: &Problem) -> Option<Self> {
-        let one_sequence = problem.target().sequence() == problem.n();
+        let one_sequence =
+            problem.target().sequence() == problem.n() && problem.rows() == problem.n();
         if problem.layout().heads() != [HeadKind::Global] || !one_sequence {
             return None;
         }

@@ -48,7 +48,7 @@ pub(super) struct Evaluation {
 /// The objective in the arithmetic of T, with its work space.
 pub(super) struct Kernel<T> {
     extension: Extension,
-    /// Σ a log a / n: what kl_nats is before the fit has any likelihood.
+    /// Σ a log a over the number of rows: what kl_nats is before the fit has any likelihood.
     negative_entropy: f64,
     sizes: Sizes,
     keys: Vec<Keys<T>>,
@@ -120,11 +120,11 @@ impl<T: Real> Kernel<T> {
             self.add_slots(problem, gradient);
             if heads > 1 {
                 for (head, g) in gradient[2 * heads * n * d..].iter_mut().enumerate() {
-                    *g = weights[head] - totals.usage[head] / n as f64;
+                    *g = weights[head] - totals.usage[head] / problem.rows() as f64;
                 }
             }
         }
-        let kl_nats = self.negative_entropy - totals.likelihood / n as f64;
+        let kl_nats = self.negative_entropy - totals.likelihood / problem.rows() as f64;
         Evaluation {
             value: kl_nats + totals.penalty,
             kl_nats,
@@ -157,7 +157,7 @@ impl<T: Real> Kernel<T> {
                 updated
             })
             .collect();
-        let mut updated = vec![Vec::with_capacity(problem.n()); problem.heads()];
+        let mut updated = vec![Vec::with_capacity(problem.rows()); problem.heads()];
         for slot in by_slot {
             for (updated, rows) in updated.iter_mut().zip(slot) {
                 updated.extend(rows);

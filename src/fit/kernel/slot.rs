@@ -143,7 +143,7 @@ fn block_rows<T>(problem: &Problem, last_row: usize) -> usize {
 
 /// Row ranges with about the same number of visible pairs each.
 pub(super) fn slot_rows(problem: &Problem) -> Vec<Range<usize>> {
-    let n = problem.n();
+    let n = problem.rows();
     let count = (n / SLOT_ROWS).clamp(1, SLOTS);
     let pairs = |row: usize| -> usize {
         (0..problem.heads()).map(|head| problem.seen(head, row).len()).sum()
@@ -169,6 +169,8 @@ pub(super) fn slot_query_gradients<'g, T>(
             parts.push(part);
             left = rest;
         }
+        // Queries of no row.
+        left.fill(0.0);
     }
     by_slot
 }

@@ -141,7 +141,7 @@ impl<T: Real> Tile<T> {
             return;
         }
         self.penalised = true;
-        let n = problem.n() as f64;
+        let n = problem.rows() as f64;
         let seen = problem.seen(self.head, row);
         let z = &self.values[self.stripe.places(row, &seen)];
         let gradient = &mut self.penalty_gradient[..seen.len()];
@@ -167,7 +167,7 @@ impl<T: Real> Tile<T> {
     /// this head.
     #[inline(always)]
     pub fn gradient<S: Simd<T>>(&mut self, simd: S, problem: &Problem, row: usize) -> f64 {
-        let n = problem.n() as f64;
+        let n = problem.rows() as f64;
         let seen = problem.seen(self.head, row);
         let mass = rows::sum(&self.shares);
         let values = self.stripe.clear_unseen(row, &seen, &mut self.values);

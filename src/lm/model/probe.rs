@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use candle_core::{DType, Device, Tensor};
-use ndarray::{Array2, s};
+use ndarray::{Array2, Axis, s};
 
 use super::{LmError, Model};
 use crate::lm::operators::EPSILON;
@@ -58,19 +58,20 @@ pub struct NormalisedInputs {
 impl HeadProbe {
     /// Z = QKᵀ/√D in nats, before any softcap, (T, T); −∞ where a row does not see a column.
     pub fn logits(&self) -> Array2<f64> {
-        let (queries, keys) = (self.queries.mapv(f64::from), self.keys.mapv(f64::from));
-        let mut z = queries.dot(&keys.t()) / (queries.ncols() as f64).sqrt();
-        for (row, mut z) in z.rows_mut().into_iter().enumerate() {
-            let seen = self.kind.columns(row, z.len(), self.visibility);
-            z.slice_mut(s![..seen.start]).fill(f64::NEG_INFINITY);
-            z.slice_mut(s![seen.end..]).fill(f64::NEG_INFINITY);
-        }
-        z
+        self.logits_of(&(0..self.queries.nrows()).collect::<Vec<_>>())
     }
 
     /// The attention matrix P, (T, T), row-stochastic: softmax of the logits, after any softcap.
     pub fn attention(&self) -> Array2<f64> {
-        let mut p = self.logits();
+        self.attention_of(&(0..self.queries.nrows()).collect::<Vec<_>>())
+    }
+
+    /// Some rows of the attention matrix, (rows, T).
+    ///
+    /// # Panics
+    /// Where there is no such row.
+    pub fn attention_of(&self, rows: &[usize]) -> Array2<f64> {
+        let mut p = self.logits_of(rows);
         let cap = self.softcap.map(f64::from);
         for mut p in p.rows_mut() {
             if let Some(cap) = cap {
@@ -82,6 +83,18 @@ impl HeadProbe {
             p.mapv_inplace(|p| p / sum);
         }
         p
+    }
+
+    fn logits_of(&self, rows: &[usize]) -> Array2<f64> {
+        let (queries, keys) = (self.queries.mapv(f64::from), self.keys.mapv(f64::from));
+        let queries = queries.select(Axis(0), rows);
+        let mut z = queries.dot(&keys.t()) / (queries.ncols() as f64).sqrt();
+        for (&row, mut z) in rows.iter().zip(z.rows_mut()) {
+            let seen = self.kind.columns(row, z.len(), self.visibility);
+            z.slice_mut(s![..seen.start]).fill(f64::NEG_INFINITY);
+            z.slice_mut(s![seen.end..]).fill(f64::NEG_INFINITY);
+        }
+        z
     }
 }
 

@@ -25,6 +25,8 @@ pub struct PredictStudy {
     pub(crate) groups: usize,
     /// Tokens of a passage; the model's context where none are named.
     pub(crate) tokens: Option<usize>,
+    /// Rows of a passage that are fitted at most.
+    pub(crate) rows: Option<usize>,
     /// The part of the text that passages are of; none for all of it.
     pub(crate) split: Option<Split>,
     /// The layers; all where none is named.
@@ -52,8 +54,8 @@ pub(crate) enum RunSource {
 }
 
 pub(super) const PREDICT_KEYS: &[&str] = &[
-    "of", "runs", "folders", "steps", "epsilon", "passages", "groups", "tokens", "split", "layers",
-    "factors",
+    "of", "runs", "folders", "steps", "epsilon", "passages", "groups", "tokens", "rows", "split",
+    "layers", "factors",
 ];
 
 #[derive(Deserialize)]
@@ -72,6 +74,7 @@ pub(super) struct Predict {
     #[serde(default = "one")]
     groups: usize,
     tokens: Option<usize>,
+    rows: Option<usize>,
     #[serde(default = "valid")]
     split: String,
     #[serde(default)]
@@ -119,8 +122,8 @@ pub(super) fn read(top: &Top, path: &Path, preset: Preset) -> Result<PredictStud
             keys.epsilon
         ));
     }
-    if keys.passages == 0 || keys.groups == 0 || keys.tokens == Some(0) {
-        return Err("predict.passages, groups and tokens must be at least 1".to_owned());
+    if [Some(keys.passages), Some(keys.groups), keys.tokens, keys.rows].contains(&Some(0)) {
+        return Err("predict.passages, groups, tokens and rows must be at least 1".to_owned());
     }
     let split =
         match keys.split.as_str() {
@@ -136,6 +139,7 @@ pub(super) fn read(top: &Top, path: &Path, preset: Preset) -> Result<PredictStud
         passages: keys.passages,
         groups: keys.groups,
         tokens: keys.tokens,
+        rows: keys.rows,
         split,
         layers: keys.layers.clone(),
         factors: keys.factors,
