@@ -28,6 +28,8 @@ const STAGE_ITERATIONS: usize = 400;
 const SETTLED: f64 = 3e-3;
 /// The cap moves by at most this factor in one stage.
 const LARGEST_MOVE: f64 = 1.6;
+/// A share of ε that is as good as no error at all.
+const NOTHING: f64 = 1e-6;
 /// What [`Descent::far_below`] is in searches that come from factors that have the target already.
 const FAR_BELOW: f64 = 0.1;
 /// Where a solve begins, over the full-rank floor.
@@ -345,8 +347,9 @@ impl Descent {
     fn newton(&self, penalty: &Penalty, kl_nats: f64) -> f64 {
         // Aim just under ε, so that the last stage lands on the right side of it.
         let aim = (1.0 - 1e-3) * self.tolerance;
-        // Rounding leaves a little on either side of 0 where the target is met, and there no bound acts.
-        let kl_nats = kl_nats.max(f64::MIN_POSITIVE);
+        // Rounding leaves a little on either side of 0 where the target is met, and bounds that act by rounding alone:
+        // their slope over next to nothing would say that the frontier is too steep to move along.
+        let kl_nats = kl_nats.max(NOTHING * self.tolerance);
         let slope = penalty.total_multiplier() * penalty.cap / kl_nats;
         let step = (kl_nats / aim).ln() / slope;
         let limit = LARGEST_MOVE.ln();
@@ -480,6 +483,24 @@ mod tests {
                 let spared = actual.max_abs_logit - tied_best.max_abs_logit;
                 assert!(spared > 1.0, "{kind} at {tolerance}: {ascending:?}");
             }
+        }
+    }
+
+    /// A head that has its target to the last bit, and whose largest logit float32 rounds above the cap.
+    #[test]
+    fn a_bound_that_acts_by_rounding_alone_does_not_hold_the_cap() {
+        let problem = Problem::new(
+            attention(&head(1.0).0, &head(1.0).1, HeadKind::Global),
+            Layout::global(),
+            D,
+        );
+        let problem = problem.unwrap();
+        let descent =
+            Descent { tolerance: 0.01, floor: 1.0, effort: Effort::default(), far_below: FAR_BELOW };
+        let mut penalty = Penalty::new(&problem, 5.0, 0.08);
+        penalty.multipliers[0][7].push((3, 1e-8));
+        for kl_nats in [-2e-14, 0.0, 2e-14] {
+            assert_eq!(descent.newton(&penalty, kl_nats), -LARGEST_MOVE.ln(), "{kl_nats}");
         }
     }
 
