@@ -19,7 +19,8 @@ mod target;
 pub use figure::{
     Axis, Figure, FigureError, Ink, Key, Marker, Panel, Rgb, Scale, Series, Shape, Stroke, Tick,
     Tile, ablation, arms, by_context, decomposition, dial, frontiers, head_kinds, inflation,
-    latency, layouts, logits_needed, phase, prediction, spectra, training, window_rule,
+    interventions, latency, layouts, logits_needed, phase, prediction, spectra, training,
+    window_rule,
 };
 pub use files::write_whole;
 pub use fit::{

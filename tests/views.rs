@@ -276,3 +276,41 @@ fn trained_heads_are_drawn_level_by_level_and_point_by_point() {
         assert!(figure.svg().unwrap().contains("</svg>"));
     }
 }
+
+#[test]
+fn an_intervention_is_drawn_before_the_runs_that_it_changed() {
+    let run = |name: &str, arm: &str, seed: usize, peak: f64| TrainingRun {
+        run: name.to_owned(),
+        arm: arm.to_owned(),
+        seed,
+        context: Some(64),
+        log: RunLog { max_logit: vec![(10.0, 1.0), (20.0, peak)], ..RunLog::default() },
+        ..TrainingRun::default()
+    };
+    let runs = (0..2).flat_map(|seed| {
+        [
+            run("ls", "ls", seed, 3.0),
+            run("ls-wide", "ls", seed, 9.0),
+            run("mhsa", "mhsa", seed, 20.0),
+            run("mhsa-slow", "mhsa", seed, 12.0),
+        ]
+    });
+    let mut runs: Vec<TrainingRun> = runs.collect();
+    runs.sort_by(|a, b| (&a.run, a.seed).cmp(&(&b.run, b.seed)));
+    let study = Trainings { runs, failed: 0 };
+    let figure = rank_study::interventions(&study, &["mhsa".to_owned(), "ls".to_owned()]);
+    let shown: Vec<(&str, Vec<&str>)> = figure
+        .panels
+        .iter()
+        .map(|p| (p.title.as_str(), p.series.iter().map(|s| s.name.as_str()).collect()))
+        .collect();
+    let expected = [
+        ("ls-wide", vec!["ls, seed 0", "ls, seed 1", "ls-wide, seed 0", "ls-wide, seed 1"]),
+        (
+            "mhsa-slow",
+            vec!["mhsa, seed 0", "mhsa, seed 1", "mhsa-slow, seed 0", "mhsa-slow, seed 1"],
+        ),
+    ];
+    assert_eq!(shown, expected);
+    assert!(figure.svg().unwrap().contains("the same arm unchanged"));
+}

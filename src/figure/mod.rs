@@ -31,5 +31,5 @@ pub use phase::phase;
 pub use spectra::spectra;
 pub use style::{Ink, Marker, Rgb, Stroke};
 pub use ticks::Tick;
-pub use training::{by_context, head_kinds, training};
+pub use training::{by_context, head_kinds, interventions, training};
 pub use window_rule::window_rule;

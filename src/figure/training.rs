@@ -104,6 +104,44 @@ pub fn by_context(study: &Trainings) -> Vec<Figure> {
     ]
 }
 
+/// Max |logit| against step of runs that differ from a baseline in one thing each: a panel a run, its seeds before
+/// those of the baseline of its arm and length, in grey.
+pub fn interventions(study: &Trainings, baselines: &[String]) -> Figure {
+    let is_baseline = |run: &TrainingRun| baselines.contains(&run.run);
+    let line = |run: &TrainingRun, ink: Ink| {
+        let name = format!("{}, seed {}", run.run, run.seed);
+        Series::new(&name, ink, Shape::Line, run.log.max_logit.clone())
+    };
+    let logits = study.runs.iter().flat_map(|run| run.log.max_logit.iter().map(|point| point.1));
+    let y = Axis::linear("max |logit| over heads (nats)", logits, Some(0.0));
+    let changed = study.by_run().filter(|seeds| !is_baseline(&seeds[0]));
+    let panels = changed.map(|seeds| {
+        let same = |run: &&TrainingRun| {
+            is_baseline(run) && (&run.arm, run.context) == (&seeds[0].arm, seeds[0].context)
+        };
+        let before = study.runs.iter().filter(same).map(|run| line(run, Ink::grey(Stroke::Solid)));
+        let after = seeds.iter().map(|run| line(run, Ink::of_arm(&run.arm)));
+        Panel::new(&seeds[0].run, steps(study), y.clone(), before.chain(after).collect())
+    });
+    let mut keys: Vec<Key> = Vec::new();
+    for run in study.runs.iter().filter(|run| !is_baseline(run)) {
+        let name = format!("{}, changed", run.arm);
+        if keys.iter().all(|key| key.label != name) {
+            keys.push(Key::new(&name, Ink::of_arm(&run.arm), Shape::Line));
+        }
+    }
+    keys.push(Key::grey("the same arm unchanged", Stroke::Solid));
+    Figure {
+        name: "interventions".to_owned(),
+        caption: "The greatest |logit| over all layers and heads and over short stretches, of runs that differ from \
+                  their arm's in one thing: a panel a change, a line a seed."
+            .to_owned(),
+        alt: alt(study),
+        keys,
+        panels: panels.collect(),
+    }
+}
+
 /// What a run logged at each step.
 type Curve = fn(&TrainingRun) -> &[(f64, f64)];
 

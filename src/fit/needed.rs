@@ -495,8 +495,12 @@ mod tests {
             D,
         );
         let problem = problem.unwrap();
-        let descent =
-            Descent { tolerance: 0.01, floor: 1.0, effort: Effort::default(), far_below: FAR_BELOW };
+        let descent = Descent {
+            tolerance: 0.01,
+            floor: 1.0,
+            effort: Effort::default(),
+            far_below: FAR_BELOW,
+        };
         let mut penalty = Penalty::new(&problem, 5.0, 0.08);
         penalty.multipliers[0][7].push((3, 1e-8));
         for kl_nats in [-2e-14, 0.0, 2e-14] {

@@ -277,7 +277,7 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
             trainings.keep(studies, &runs);
             Analysis {
                 tables: trainings.tables(),
-                figures: vec![figure::training(&trainings)],
+                figures: vec![figure::interventions(&trainings, &runs)],
                 verdicts: vec![judge_interventions::interventions(&trainings, &runs)],
             }
         }

@@ -55,10 +55,13 @@ pub(super) fn growth(study: &TrainedHeads) -> Verdict {
         .map(|setting| grown.iter().filter(|g| (&*g.run, g.n) == *setting).count())
         .min()
         .unwrap_or(0);
-    let lengths: Vec<String> = settings.iter().map(|(_, n)| n.to_string()).collect();
+    let mut lengths: Vec<usize> = settings.iter().map(|(_, n)| *n).collect();
+    lengths.sort_unstable();
+    lengths.dedup();
+    let lengths: Vec<String> = lengths.iter().map(ToString::to_string).collect();
     let measured = format!(
         "From step {} to {} the largest logit of mhsa grew {} times; of the growth of its logarithm, at ε = {epsilon}: \
-         {}. {} of {} at n = {}. Needed logits are upper bounds.",
+         {}. {}, {} each, at n = {}. Needed logits are upper bounds.",
         steps.0,
         steps.1,
         times.map_or_else(String::new, |times| times.shown(3)),

@@ -210,7 +210,8 @@ impl Store {
         write_parquet(&self.parquet_path(), height, columns)
     }
 
-    /// Whether `rows.parquet` holds these rows.
+    /// Whether `rows.parquet` holds these rows. A file of before a column was added may lack it, where no row has
+    /// anything in it.
     ///
     /// # Errors
     /// A file that cannot be read.
@@ -219,7 +220,10 @@ impl Store {
         let wrong = |why: String| StudyError::Rows { path: path.clone(), why };
         let file = File::open(&path).map_err(|e| StudyError::read(&path, e))?;
         let there = ParquetReader::new(file).finish().map_err(|e| wrong(e.to_string()))?;
-        let (height, columns) = self.typed();
+        let (height, mut columns) = self.typed();
+        let names = there.get_column_names();
+        let is_there = |column: &Column| names.iter().any(|name| *name == column.name());
+        columns.retain(|column| is_there(column) || column.null_count() < height);
         let here = DataFrame::new(height, columns).map_err(|e| wrong(e.to_string()))?;
         Ok(there.equals_missing(&here))
     }
