@@ -113,8 +113,7 @@ pub(super) fn fit(
         let limit = effort.iterations.saturating_sub(iterations).min(effort.iterations / 4);
         // Early stages only steer the multipliers.
         let decrease = effort.relative_decrease * if stage < 2 { 10.0 } else { 1.0 };
-        let never = f64::NEG_INFINITY;
-        let ends = (limit, decrease, never);
+        let ends = (limit, decrease, f64::NEG_INFINITY);
         let minimum = descend(objective, &x, &penalty, ends, &mut |objective, at| {
             let state = || FitState {
                 x: at.x.to_vec(),

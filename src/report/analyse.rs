@@ -268,10 +268,9 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
             let mut all = studies.to_vec();
             let mut runs = Vec::new();
             for study in studies {
-                if let Some((of, names)) = predicted::baseline(study)? {
-                    all.extend(beside(study, &of));
-                    runs.extend(names);
-                }
+                let baseline = predicted::baseline(study)?;
+                all.extend(baseline.folder);
+                runs.extend(baseline.runs);
             }
             let mut trainings = Trainings::of(data, &Rows::of_trainings(&all)?)?;
             trainings.keep(studies, &runs);
@@ -290,17 +289,6 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
             }
         }
     })
-}
-
-/// The folder of study `of` on the same text as that of `study`, whose name begins with its own; none where it
-/// has no rows.
-fn beside(study: &Path, of: &str) -> Option<PathBuf> {
-    let manifest = crate::study::Manifest::read(&study.join("manifest.toml")).ok()?;
-    let definition: toml::Table = manifest.text("definition").parse().ok()?;
-    let own = definition.get("study")?.as_str()?;
-    let name = study.file_name()?.to_str()?;
-    let folder = study.with_file_name(format!("{of}{}", name.strip_prefix(own)?));
-    folder.join("rows.csv").is_file().then_some(folder)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What a study's definition predicts of its rows, written before they were measured.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toml::Value;
 
@@ -33,17 +33,32 @@ pub(super) fn exponents(folder: &Path) -> Result<Vec<PredictedExponent>, ReportE
     Ok(table.iter().filter_map(one).collect())
 }
 
-/// The study that this one's runs are held against, and its runs: the table `[baseline]`.
+/// Runs that others are held against.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Baseline {
+    /// The folder of their study, on the same text; none where it has no rows.
+    pub folder: Option<PathBuf>,
+    /// Their names.
+    pub runs: Vec<String>,
+}
+
+/// What the runs in `folder` are held against: the table `[baseline]` of their definition. Empty where there is none.
 ///
 /// # Errors
 /// A manifest that cannot be read.
-pub(super) fn baseline(folder: &Path) -> Result<Option<(String, Vec<String>)>, ReportError> {
+pub(super) fn baseline(folder: &Path) -> Result<Baseline, ReportError> {
     let definition = definition(folder)?;
-    let Some(table) = definition.get("baseline") else { return Ok(None) };
-    let of = table.get("of").and_then(Value::as_str).map(str::to_owned);
+    let Some(table) = definition.get("baseline") else { return Ok(Baseline::default()) };
+    let beside = || {
+        let of = table.get("of")?.as_str()?;
+        let own = definition.get("study")?.as_str()?;
+        let text = folder.file_name()?.to_str()?.strip_prefix(own)?;
+        let beside = folder.with_file_name(format!("{of}{text}"));
+        beside.join("rows.csv").is_file().then_some(beside)
+    };
     let runs = table.get("runs").and_then(Value::as_array).into_iter().flatten();
     let runs = runs.filter_map(|run| run.as_str().map(str::to_owned)).collect();
-    Ok(of.map(|of| (of, runs)))
+    Ok(Baseline { folder: beside(), runs })
 }
 
 /// The definition in a study's manifest; empty where there is none.

@@ -279,10 +279,7 @@ fn runs(
 ) -> Result<Vec<Planned>, StudyError> {
     match source {
         RunSource::Study { of, run } => {
-            let study = match text {
-                Some(text) => format!("{of}-{}", text.name),
-                None => of.clone(),
-            };
+            let study = TextSource::name_of_study(of, text);
             let one = |&seed: &u64| {
                 let definition = TrainDefinition { seed, ..run.definition.clone() };
                 let steps = kept_steps(&definition).into_iter().map(Some).collect();

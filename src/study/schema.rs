@@ -67,10 +67,11 @@ const TARGET_PREFIX: &Columns = &[
 /// cell that failed.
 const SUFFIX: &Columns = &[("settings", Text), ("err", Text)];
 
-/// `rows.csv` of a study of training runs, before `SUFFIX`.
-const TRAIN_COLUMNS: &Columns = &[
-    ("study", Text),
-    ("cell", Text),
+/// What begins the rows of cells.
+const CELL: &Columns = &[("study", Text), ("cell", Text)];
+
+/// What a training run is.
+const RUN: &Columns = &[
     ("run", Text),
     ("arm", Text),
     ("seed", Integer),
@@ -84,6 +85,10 @@ const TRAIN_COLUMNS: &Columns = &[
     ("batch", Integer),
     ("steps", Integer),
     ("learning_rate", Number),
+];
+
+/// `rows.csv` of a study of training runs, between `RUN` and `SUFFIX`.
+const TRAIN_COLUMNS: &Columns = &[
     ("parameters", Integer),
     ("train_loss_nats", Number),
     ("valid_loss_nats", Number),
@@ -150,24 +155,8 @@ const LATENCY_COLUMNS: &Columns = &[
     ("cache_bytes", Integer),
 ];
 
-/// `rows.csv` of a study of trained heads, before `SUFFIX`.
+/// `rows.csv` of a study of trained heads, between `RUN` and `SUFFIX`.
 const PREDICT_COLUMNS: &Columns = &[
-    ("study", Text),
-    ("cell", Text),
-    ("of", Text),
-    ("run", Text),
-    ("arm", Text),
-    ("seed", Integer),
-    ("corpus", Text),
-    ("layers", Integer),
-    ("d_model", Integer),
-    ("heads", Integer),
-    ("global_heads", Integer),
-    ("window", Integer),
-    ("context", Integer),
-    ("batch", Integer),
-    ("steps", Integer),
-    ("learning_rate", Number),
     ("step", Integer),
     ("layer", Integer),
     ("head", Integer),
@@ -233,7 +222,7 @@ pub fn fit_columns() -> Vec<(&'static str, ColumnKind)> {
 
 /// The columns of `rows.csv` of a study of training runs.
 pub fn train_columns() -> Vec<(&'static str, ColumnKind)> {
-    [TRAIN_COLUMNS, SUFFIX].concat()
+    [CELL, RUN, TRAIN_COLUMNS, SUFFIX].concat()
 }
 
 /// The columns of `rows.csv` of a study of singular values.
@@ -243,7 +232,7 @@ pub fn spectrum_columns() -> Vec<(&'static str, ColumnKind)> {
 
 /// The columns of `rows.csv` of a study of trained heads.
 pub fn predict_columns() -> Vec<(&'static str, ColumnKind)> {
-    [PREDICT_COLUMNS, SUFFIX].concat()
+    [CELL, &[("of", Text)], RUN, PREDICT_COLUMNS, SUFFIX].concat()
 }
 
 /// The columns of `rows.csv` of a study of inference.

@@ -106,12 +106,8 @@ impl Plan {
     ) -> Result<Self, StudyError> {
         let text_path = text.map_or_else(String::new, |path| path.display().to_string());
         let text = text.map(|text| TextSource::read(text, valid_text)).transpose()?;
-        let name = match (&definition.work, &text) {
-            (work, Some(text)) if work.is_of_text() => {
-                format!("{}-{}", definition.study, text.name)
-            }
-            _ => definition.study.clone(),
-        };
+        let read = text.as_ref().filter(|_| definition.work.is_of_text());
+        let name = TextSource::name_of_study(&definition.study, read);
         let mut cells = cells(&definition.work, text.as_ref(), data)?;
         let columns = columns(&definition.work);
         let order: Vec<String> = cells.iter().map(|cell| cell.key.clone()).collect();

@@ -24,6 +24,11 @@ pub(super) struct TextSource {
 }
 
 impl TextSource {
+    /// The name that a study has on a text, and its folder with it: its own, and the text's where there is one.
+    pub fn name_of_study(study: &str, text: Option<&Self>) -> String {
+        text.map_or_else(|| study.to_owned(), |text| format!("{study}-{}", text.name))
+    }
+
     /// The texts.
     pub fn texts(&self) -> &Texts {
         &self.texts
@@ -93,10 +98,7 @@ impl TrainCell {
     /// The teacher's cell of its study, and its folder, given this cell's own, data/STUDY/RUN/sSEED.
     fn teachers_cell(&self, of: &TaughtBy, folder: &Path) -> (String, PathBuf) {
         let cell = format!("{}/s{}", of.run, self.definition.seed);
-        let study = match &self.text {
-            Some(text) => format!("{}-{}", of.study, text.name),
-            None => of.study.clone(),
-        };
+        let study = TextSource::name_of_study(&of.study, self.text.as_ref());
         let data = folder.ancestors().nth(3).unwrap_or(Path::new(""));
         let folder = data.join(study).join(&cell);
         (cell, folder)
