@@ -75,20 +75,26 @@ fn certificates_are_kept_and_reach_what_their_row_says() {
     let mut arguments =
         vec!["predict", "runs/mhsa", "--step", "40", "--layer", "1", "--epsilon", "0.001"];
     arguments.extend(["--factors", "--passages", "1", "--out", "predicted/kept", "--json"]);
+    // At the head's own rank, and at that of the stream.
+    arguments.extend(["--rank", "16"]);
     let printed: serde_json::Value = serde_json::from_str(&folder.done(&arguments)).unwrap();
     let all = folder.csv("predicted/kept/rows.csv").1;
-    assert_eq!((all.len(), printed.as_array().unwrap().len()), (2, 2));
+    assert_eq!((all.len(), printed.as_array().unwrap().len()), (4, 4));
+    let mut ranks: Vec<&str> = all.iter().map(|row| row["rank"].as_str()).collect();
+    ranks.sort_unstable();
+    assert_eq!(ranks, ["16", "16", "8", "8"]);
     for row in all.iter().filter(|row| number(row, "floor") > 0.0) {
         for (kind, column) in [("free", "needed"), ("tied", "needed_tied")] {
-            let name = format!("head-{}-passage-0-e0.001-{kind}", row["head"]);
+            let rank = number(row, "rank") as usize;
+            let name = format!("head-{}-passage-0-rank-{rank}-e0.001-{kind}", row["head"]);
             let place = folder.path("predicted/kept").join(&row["cell"]).join(name);
             let factors = rank_study::read_factors(&place).unwrap();
             let (q, k) = (factors.queries(), factors.keys());
             let mut largest = 0.0f64;
             for i in 0..32 {
                 for j in 0..=i {
-                    let z: f64 = (0..8).map(|c| q[[0, i, c]] * k[[0, j, c]]).sum();
-                    largest = largest.max((z / 8f64.sqrt()).abs());
+                    let z: f64 = (0..rank).map(|c| q[[0, i, c]] * k[[0, j, c]]).sum();
+                    largest = largest.max((z / (rank as f64).sqrt()).abs());
                 }
             }
             assert!((largest - number(row, column)).abs() < 1e-9, "{kind}: {largest}, {row:?}");
@@ -237,6 +243,7 @@ fn what_is_wrong_is_said_in_one_line() {
     refused(&["runs/mhsa", "--layer", "9", "--out", "p/a"], "layers 0 to 1, not 9");
     refused(&["runs/mhsa", "--filter", "x", "--out", "p/a"], "matches none");
     refused(&["runs/mhsa", "--step", "11", "--out", "p/a"], "steps [10, 40], not of 11");
+    refused(&["runs/mhsa", "--rank", "9,9", "--out", "p/a"], "ranks that ascend");
     refused(&["runs/mhsa", "--tokens", "33", "--out", "p/a"], "32 tokens at most, not 33");
     folder.write("analysis/runs.toml", RUNS);
     folder.write("analysis/parts.toml", PARTS.replace("[10, 30]", "[11]"));

@@ -169,7 +169,13 @@ fn a_report_holds_the_studies_asked_for() {
     for study in ["growth", "split"] {
         assert!(verdicts.iter().any(|row| row["study"] == study), "{study}: {verdicts:?}");
     }
+    let of_all = folder.read("data/verdicts.csv");
     folder.done(&["report", "split", "--out", "pages/split.html"]);
+    assert_eq!(
+        folder.read("data/verdicts.csv"),
+        of_all,
+        "a page of one study changed all verdicts"
+    );
     let page = folder.read("pages/split.html");
     assert!(page.contains("Layouts in miniature") && !page.contains("Growth in miniature"));
     assert!(page.contains("../data/split/rows.csv"), "no link to the rows from where the page is");

@@ -145,8 +145,8 @@ pub struct Written {
     pub missing: Vec<(String, String)>,
 }
 
-/// Writes the tables and figures of each study and the page that holds them all. A study whose rows
-/// cannot be analysed is left out and named.
+/// Writes the tables and figures of each study and the page that holds them all, and, where these are all
+/// studies with rows, `verdicts.csv`. A study whose rows cannot be analysed is left out and named.
 ///
 /// # Errors
 /// No study that can be analysed; files that cannot be written.
@@ -183,10 +183,13 @@ pub fn write_report(studies: &[String], out: &Path, preset: Preset) -> Result<Wr
     };
     write_whole(out, page(&header, &sections).as_bytes())
         .with_context(|| format!("cannot write {}", out.display()))?;
-    let table = verdict_table(&verdicts);
-    let path = data(preset).join("verdicts.csv");
-    write_whole(&path, table.to_csv().as_bytes())
-        .with_context(|| format!("cannot write {}", path.display()))?;
+    // The verdicts' table is of every study with rows: a page of some of them leaves it alone.
+    if measured_studies(preset)?.iter().all(|measured| studies.contains(measured)) {
+        let table = verdict_table(&verdicts);
+        let path = data(preset).join("verdicts.csv");
+        write_whole(&path, table.to_csv().as_bytes())
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
     Ok(Written { page: out.to_owned(), verdicts, missing })
 }
 

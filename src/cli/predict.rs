@@ -26,6 +26,7 @@ Rows go to DIR/rows.csv and rows.parquet, a row a head and ε:
   actual = floor × inflation × tying × drift × gauge
 floor is what logits of any rank need, inflation the price of the head's rank, tying that of one W_q and W_k for
 all passages, drift what softmax sees and nothing needed, gauge row shifts, which softmax does not see.
+With --rank, also what wider heads would have needed, and what no W_q and W_k of any width can be without.
 Stop it at any time: the next run does only what is missing.")]
 pub struct PredictArgs {
     /// Folders of runs that `train` made
@@ -44,6 +45,10 @@ pub struct PredictArgs {
     /// Errors ε in nats
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = [0.01])]
     epsilon: Vec<f64>,
+    /// Ranks above a head's own d that its attention is fitted at too: what wider heads would have needed with the same
+    /// inputs
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    rank: Vec<usize>,
     /// Passages that a head is fitted to at once
     #[arg(long, value_name = "N", default_value_t = 2)]
     passages: usize,
@@ -129,12 +134,11 @@ pub fn run(args: &PredictArgs) -> Result<()> {
     fail_if_unfinished(&[(name, summary)])
 }
 
-/// The head of the largest logit of each run, step and ε, with its parts.
+/// The head of the largest logit of each run, step, rank and ε, with its parts.
 fn print_largest(rows: &[&Row]) {
     let number = |row: &Row, column: &str| row.get(column).parse::<f64>().ok();
-    let place = |row: &Row| {
-        (row.get("run").to_owned(), row.get("step").to_owned(), row.get("epsilon").to_owned())
-    };
+    let place =
+        |row: &Row| ["run", "step", "rank", "epsilon"].map(|column| row.get(column).to_owned());
     let mut largest: Vec<&Row> = Vec::new();
     for &row in rows.iter().filter(|row| row.get("err").is_empty()) {
         match largest.iter_mut().find(|other| place(other) == place(row)) {
@@ -144,16 +148,27 @@ fn print_largest(rows: &[&Row]) {
         }
     }
     println!(
-        "{:<16} {:>6} {:>7} {:>5} {:>8} {:>7} {:>9} {:>6} {:>6} {:>6}",
-        "run", "step", "ε", "head", "actual", "floor", "inflation", "tying", "drift", "gauge"
+        "{:<16} {:>6} {:>4} {:>7} {:>5} {:>8} {:>7} {:>9} {:>6} {:>6} {:>6}",
+        "run",
+        "step",
+        "rank",
+        "ε",
+        "head",
+        "actual",
+        "floor",
+        "inflation",
+        "tying",
+        "drift",
+        "gauge"
     );
     for row in largest {
         let shown =
             |column| number(row, column).map_or_else(|| "–".to_owned(), |v| significant(v, 3));
         println!(
-            "{:<16} {:>6} {:>7} {:>5} {:>8} {:>7} {:>9} {:>6} {:>6} {:>6}",
+            "{:<16} {:>6} {:>4} {:>7} {:>5} {:>8} {:>7} {:>9} {:>6} {:>6} {:>6}",
             row.get("run"),
             row.get("step"),
+            row.get("rank"),
             row.get("epsilon"),
             format!("{}.{}", row.get("layer"), row.get("head")),
             shown("actual"),
@@ -181,6 +196,7 @@ fn definition(args: &PredictArgs) -> Result<StudyDefinition> {
     set("folders", folders.into());
     set("steps", whole(&args.step).into());
     set("epsilon", args.epsilon.clone().into());
+    set("ranks", whole(&args.rank).into());
     set("passages", (args.passages as i64).into());
     set("groups", (args.groups as i64).into());
     set("split", args.split.name().into());

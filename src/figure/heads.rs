@@ -5,7 +5,9 @@ use super::style::{Ink, Stroke};
 use crate::table::{HeadParts, PARTS, Spread, TrainedHeads, significant};
 
 /// A level of a logit, from the least that is needed to what is.
-type Level = (&'static str, fn(&HeadParts) -> Option<f64>);
+type Level = (&'static str, LevelOf);
+
+type LevelOf = fn(&HeadParts) -> Option<f64>;
 
 /// What lies between two of them is a part: inflation, tying, drift, gauge.
 const LEVELS: [Level; 5] = [
@@ -76,11 +78,102 @@ pub fn decomposition(study: &TrainedHeads) -> Option<Figure> {
     })
 }
 
+/// What the attention of each model's largest head would have needed at larger ranks: a panel a run.
+pub fn ranks(study: &TrainedHeads) -> Option<Figure> {
+    let epsilon = middle_epsilon(study);
+    let last = study.heads.iter().map(|head| head.step).max().unwrap_or(0);
+    let largest: Vec<&HeadParts> =
+        study.largest().into_iter().filter(|h| h.epsilon == epsilon && h.step == last).collect();
+    let levels = [0, 1, 2, 4].map(|at| (at, LEVELS[at]));
+    let mut runs: Vec<(&str, &str)> = Vec::new();
+    for wider in study.wider() {
+        let run = (wider.own.of.as_str(), wider.own.run.as_str());
+        if !runs.contains(&run) {
+            runs.push(run);
+        }
+    }
+    if runs.is_empty() {
+        return None;
+    }
+    let values = largest
+        .iter()
+        .flat_map(|h| levels.iter().filter_map(|(_, (_, of))| of(h)).chain(h.lower_bound_tied));
+    let y = Axis::log("max |logit| (nats)", values);
+    let panels = runs.iter().map(|&run| {
+        let here: Vec<&HeadParts> =
+            largest.iter().copied().filter(|h| (h.of.as_str(), h.run.as_str()) == run).collect();
+        let mut all_ranks: Vec<usize> = here.iter().map(|head| head.rank).collect();
+        all_ranks.sort_unstable();
+        all_ranks.dedup();
+        let mut series = Vec::new();
+        for (at, (name, of)) in levels {
+            let value = |h: &&HeadParts| of(h).filter(|v| *v > 0.0);
+            let seeds = here.iter().filter_map(|h| Some((h.rank as f64, value(h)?)));
+            series.push(Series::new(name, ink(at), Shape::Seeds, seeds.collect()));
+            let medians = all_ranks.iter().filter_map(|&rank| {
+                let at_rank = here.iter().filter(|h| h.rank == rank).filter_map(value);
+                Some((rank as f64, Spread::of(at_rank)?.median))
+            });
+            series.push(Series::new(name, ink(at), Shape::LineMarkers, medians.collect()));
+        }
+        let ends = [all_ranks[0], all_ranks[all_ranks.len() - 1]];
+        for (name, stroke, of) in ANY_RANK {
+            let level = Spread::of(here.iter().filter_map(|h| of(h))).map(|spread| spread.median);
+            let line = level.iter().flat_map(|&level| ends.map(|rank| (rank as f64, level)));
+            series.push(Series::new(name, tied_ink(stroke), Shape::Line, line.collect()));
+        }
+        let title = format!("{}: n = {}, d = {}", run.1, here[0].n, all_ranks[0]);
+        let x = Axis::log_at("rank r of queries and keys", all_ranks.iter().map(|&r| r as f64));
+        Panel::new(&title, x, y.clone(), series)
+    });
+    let key = |&(at, (name, _)): &(usize, Level)| {
+        let name = if at == 1 { "needed at rank r" } else { name };
+        Key::new(name, ink(at), Shape::LineMarkers)
+    };
+    let mut keys: Vec<Key> = levels.iter().rev().map(key).collect();
+    keys.extend(ANY_RANK.map(|(name, stroke, _)| Key::new(name, tied_ink(stroke), Shape::Line)));
+    keys.push(Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds));
+    let alt = study.wider().into_iter().filter_map(|wider| {
+        let tied = |head: &HeadParts| head.needed_tied.map(|v| significant(v, 3));
+        Some(format!(
+            "{}, seed {}: tied needs {} at rank {}, {} at {}, {} at any.",
+            wider.own.run,
+            wider.own.seed,
+            tied(wider.own)?,
+            wider.own.rank,
+            tied(wider.wider)?,
+            wider.wider.rank,
+            wider.own.needed_any_rank.map(|v| significant(v, 3))?
+        ))
+    });
+    Some(Figure {
+        name: "ranks".to_owned(),
+        caption: format!(
+            "The largest logit of each model, and what its attention would have needed of it at ε = {epsilon} nats in a wider \
+             head with the same inputs. Lines across are for W_q·W_kᵀ of any rank. Lines are medians over seeds, strokes seeds."
+        ),
+        alt: alt.collect::<Vec<_>>().join(" "),
+        keys,
+        panels: panels.collect(),
+    })
+}
+
 fn steps(heads: &[&HeadParts]) -> Vec<usize> {
     let mut steps: Vec<usize> = heads.iter().map(|head| head.step).collect();
     steps.sort_unstable();
     steps.dedup();
     steps
+}
+
+/// What tied logits need at any rank, from above and from below: lines across.
+const ANY_RANK: [(&str, Stroke, LevelOf); 2] = [
+    ("tied, any rank", Stroke::Dashed, |h| h.needed_any_rank),
+    ("no less at any rank: proven", Stroke::Dotted, |h| h.lower_bound_tied),
+];
+
+/// The ink of tied logits, in other strokes.
+fn tied_ink(stroke: Stroke) -> Ink {
+    Ink { stroke, ..ink(2) }
 }
 
 fn ink(level: usize) -> Ink {

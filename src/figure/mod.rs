@@ -23,7 +23,7 @@ pub use arms::{ablation, arms, dial};
 pub use error::FigureError;
 pub use frontiers::frontiers;
 pub use growth::{inflation, logits_needed};
-pub use heads::{decomposition, prediction};
+pub use heads::{decomposition, prediction, ranks};
 pub use latency::latency;
 pub use layouts::layouts;
 pub use model::{Axis, Figure, Key, Panel, Scale, Series, Shape, Tile};

@@ -71,7 +71,7 @@ impl<'p> Floor<'p> {
             return f64::INFINITY;
         }
         match self.mixture() {
-            None => self.one_head(self.kinds[0], ratio(max_logit)),
+            None => self.one_head(&self.ascending(), ratio(max_logit)),
             Some(mut mixture) => mixture.lower_bound(max_logit),
         }
     }
@@ -83,8 +83,10 @@ impl<'p> Floor<'p> {
             return None;
         }
         let mut mixture = self.mixture();
+        // Sorted once, not for every L that is tried.
+        let ascending = if mixture.is_none() { self.ascending() } else { Vec::new() };
         let mut exceeds = |max_logit: f64| match &mut mixture {
-            None => self.kl_nats(max_logit) > kl_nats,
+            None => self.one_head(&ascending, ratio(max_logit)) > kl_nats,
             Some(mixture) => mixture.exceeds(max_logit, kl_nats),
         };
         if !exceeds(0.0) {
@@ -117,11 +119,10 @@ impl<'p> Floor<'p> {
         }
         let (n, ratio) = (self.problem.n(), ratio(max_logit));
         let mut logits = Array2::zeros((n, n));
-        let mut sorted = Vec::new();
         for row in 0..self.problem.rows() {
             let (columns, a) = self.problem.target().row(row);
             let visible = self.problem.columns(kind, row).len();
-            let lowest = clamp_level(a, visible, ratio, &mut sorted);
+            let lowest = clamp_level(&ascending(a), visible, ratio);
             for (&column, &a) in columns.iter().zip(a) {
                 logits[[self.problem.target().position(row), column as usize]] =
                     (a.max(lowest).min(lowest * ratio) / lowest).ln();
@@ -135,14 +136,20 @@ impl<'p> Floor<'p> {
         (self.kinds.len() > 1).then(|| Mixture::new(self.problem, &self.kinds))
     }
 
-    fn one_head(&self, kind: HeadKind, ratio: f64) -> f64 {
+    /// The target's rows, each in ascending order.
+    fn ascending(&self) -> Vec<Vec<f64>> {
+        (0..self.problem.rows()).map(|row| ascending(self.problem.target().row(row).1)).collect()
+    }
+
+    /// E⁰ of the one kind of heads, whose target's rows in ascending order are `sorted`.
+    fn one_head(&self, sorted: &[Vec<f64>], ratio: f64) -> f64 {
+        let kind = self.kinds[0];
         let n = self.problem.rows();
-        let mut sorted = Vec::new();
         let total: f64 = (0..n)
             .map(|row| {
                 let (_, a) = self.problem.target().row(row);
-                let lowest =
-                    clamp_level(a, self.problem.columns(kind, row).len(), ratio, &mut sorted);
+                let visible = self.problem.columns(kind, row).len();
+                let lowest = clamp_level(&sorted[row], visible, ratio);
                 a.iter().map(|a| a * (a / a.max(lowest).min(lowest * ratio)).ln()).sum::<f64>()
             })
             .sum();
@@ -156,13 +163,17 @@ fn ratio(max_logit: f64) -> f64 {
     (2.0 * max_logit.clamp(0.0, LARGEST_LOGIT)).exp()
 }
 
-/// The u for which Σⱼ min(max(aⱼ, u), u·R) = 1 over `visible` entries, of which `a` (Σ = 1) are the
-/// ones above 0. Where every entry already lies within a ratio R of every other, any u that
-/// clamps nothing: the least of them.
-fn clamp_level(a: &[f64], visible: usize, ratio: f64, sorted: &mut Vec<f64>) -> f64 {
-    sorted.clear();
-    sorted.extend_from_slice(a);
+/// A row in ascending order.
+fn ascending(a: &[f64]) -> Vec<f64> {
+    let mut sorted = a.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
+    sorted
+}
+
+/// The u for which Σⱼ min(max(aⱼ, u), u·R) = 1 over `visible` entries, of which those above 0 (Σ = 1) are
+/// `sorted`, in ascending order. Where every entry already lies within a ratio R of every other, any u that
+/// clamps nothing: the least of them.
+fn clamp_level(sorted: &[f64], visible: usize, ratio: f64) -> f64 {
     let zeros = (visible - sorted.len()) as f64;
     let greatest = sorted[sorted.len() - 1];
     if zeros == 0.0 && sorted[0] * ratio >= greatest {
@@ -194,13 +205,7 @@ fn clamp_level(a: &[f64], visible: usize, ratio: f64, sorted: &mut Vec<f64>) -> 
 
 /// The same u, found from a guess: where the entries that the guess clamps have the sum that it
 /// gives them, it is exact; where they have not, that sum gives the next guess.
-fn clamp_level_near(
-    a: &[f64],
-    visible: usize,
-    ratio: f64,
-    guess: f64,
-    sorted: &mut Vec<f64>,
-) -> f64 {
+fn clamp_level_near(a: &[f64], visible: usize, ratio: f64, guess: f64) -> f64 {
     let zeros = (visible - a.len()) as f64;
     let mut u = guess;
     for _ in 0..GUESSES {
@@ -219,7 +224,7 @@ fn clamp_level_near(
         }
         u = next;
     }
-    clamp_level(a, visible, ratio, sorted)
+    clamp_level(&ascending(a), visible, ratio)
 }
 
 /// One row of one head: its probabilities at the target's entries, and the level of all others.
@@ -366,7 +371,7 @@ fn round_of_rows(
             }
             shares.clear();
             shares.extend(slopes.iter().zip(&row.p).map(|(slope, p)| slope * weights[head] * p));
-            sums.usage[head] += maximise(row, &mut shares, ratio, &mut sorted);
+            sums.usage[head] += maximise(row, &mut shares, ratio);
         }
     }
     sums
@@ -385,13 +390,13 @@ fn mix(heads: &[HeadRow], weights: &[f64], entries: usize, mixed: &mut Vec<f64>)
 
 /// The M-step of one row of one head: the closed form at its shares of the target, normalised.
 /// Returns their sum.
-fn maximise(head: &mut HeadRow, shares: &mut [f64], ratio: f64, sorted: &mut Vec<f64>) -> f64 {
+fn maximise(head: &mut HeadRow, shares: &mut [f64], ratio: f64) -> f64 {
     let sum: f64 = shares.iter().sum();
     if sum <= 0.0 {
         return 0.0;
     }
     shares.iter_mut().for_each(|share| *share /= sum);
-    head.level = clamp_level_near(shares, head.visible, ratio, head.level, sorted);
+    head.level = clamp_level_near(shares, head.visible, ratio, head.level);
     for (p, share) in head.p.iter_mut().zip(shares) {
         *p = share.max(head.level).min(head.level * ratio);
     }

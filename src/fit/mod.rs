@@ -1,5 +1,6 @@
 //! What low rank can do: the best low-rank logits for a target, capped, and the floor beneath them.
 
+mod any_rank;
 mod bounds;
 mod capped;
 mod construct;
@@ -19,6 +20,7 @@ mod start;
 mod tied;
 mod watch;
 
+pub use any_rank::{AnyRank, needed_logit_at_any_rank};
 pub use bounds::{BoundKind, LowerBound, LowerBounds, lower_bound};
 pub use capped::{Effort, Outcome, Solution, norm_product};
 pub use construct::{constructions, fourier_features, moment_curve, random_codes};

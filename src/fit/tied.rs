@@ -1,7 +1,7 @@
 //! Queries and keys that one pair of matrices makes out of given inputs, as a trained head's are.
 
 use ndarray::linalg::general_mat_mul;
-use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
+use ndarray::{Array2, Array3, ArrayView2, ArrayViewMut2, Axis, s};
 use ndarray_linalg::{JobSvd, LeastSquaresSvd, SVDDC};
 
 use super::factors::Factors;
@@ -32,6 +32,8 @@ pub struct Tied {
     /// The rows of it that have queries, where not all have one, and where they stand.
     queried: Option<(Vec<usize>, Array2<f64>)>,
     rank: usize,
+    /// Whether keys are the basis itself and a point is W_q alone: logits are linear in it.
+    linear: bool,
     normalisation: Option<Normalisation>,
     /// (cos θ, sin θ) by row and pair of channels, (n, d/2).
     turns: Option<Array2<[f64; 2]>>,
@@ -70,7 +72,7 @@ impl Tied {
             return Err(wrong("every entry is zero".to_owned()));
         }
         let basis = u.slice(s![.., ..kept]).to_owned() * (n as f64).sqrt();
-        Ok(Self { basis, queried: None, rank, normalisation, turns })
+        Ok(Self { basis, queried: None, rank, linear: false, normalisation, turns })
     }
 
     /// The same with queries for some rows alone, those at `positions`, in their order; the queries after them are 0.
@@ -80,8 +82,47 @@ impl Tied {
         Self { queried: Some((positions, rows)), ..self }
     }
 
+    /// The same inputs with factors of a larger `rank`, and the point there whose logits are those of `point` here: W_q
+    /// has columns of zeros added, W_k columns orthogonal to its own and as long, as far as there are any, so that descent can
+    /// use them. Both are scaled for √rank. From a rank of the inputs' dimension on W_q·W_kᵀ is any matrix.
+    ///
+    /// # Errors
+    /// `Inputs` where the rank is smaller, or where queries and keys are normalised or turned: more channels would be so
+    /// in another way.
+    pub fn wider(&self, point: &[f64], rank: usize) -> Result<(Self, Vec<f64>), FitError> {
+        let wrong = |why: String| Err(FitError::Inputs(why));
+        if self.normalisation.is_some() || self.turns.is_some() {
+            return wrong(
+                "queries and keys that are normalised or turned have no other rank".to_owned(),
+            );
+        }
+        let (from, dimension) = (self.rank, self.basis.ncols());
+        if rank < from {
+            return wrong(format!("rank {rank}; these have rank {from}"));
+        }
+        let scale = (rank as f64 / from as f64).powf(0.25);
+        let mut wider = vec![0.0; 2 * dimension * rank];
+        for (side, to) in wider.chunks_exact_mut(dimension * rank).enumerate() {
+            let (weights, _) = self.side(point, side);
+            let mut to = ArrayViewMut2::from_shape((dimension, rank), to).expect("as many numbers");
+            to.slice_mut(s![.., ..from]).assign(&weights);
+            if side == 1 {
+                let (u, ..) = weights
+                    .svddc(JobSvd::All)
+                    .map_err(|e| FitError::Inputs(format!("no singular values: {e}")))?;
+                let u = u.ok_or_else(|| FitError::Inputs("no singular vectors".to_owned()))?;
+                let length = (weights.iter().map(|w| w * w).sum::<f64>() / from as f64).sqrt();
+                let orthogonal = u.slice(s![.., from.min(dimension)..rank.min(dimension)]);
+                let mut added = to.slice_mut(s![.., from..from + orthogonal.ncols()]);
+                added.assign(&(&orthogonal * length));
+            }
+            to *= scale;
+        }
+        Ok((Self { rank, ..self.clone() }, wider))
+    }
+
     /// What queries (`side` = 0) or keys (1) are made of.
-    fn made_of(&self, side: usize) -> &Array2<f64> {
+    pub(super) fn made_of(&self, side: usize) -> &Array2<f64> {
         match &self.queried {
             Some((_, rows)) if side == 0 => rows,
             _ => &self.basis,
@@ -96,10 +137,35 @@ impl Tied {
         }
     }
 
-    /// The point whose factors are nearest to those given, in squares; none where they are normalised, since
+    /// The same inputs with W_q·W_kᵀ any matrix C, and the C of `point`: keys are the inputs in their coordinates, the
+    /// rank is their dimension, and a point is C, in which logits are linear. None where queries and keys are
+    /// normalised or turned.
+    pub fn linear(&self, point: &[f64]) -> Option<(Self, Vec<f64>)> {
+        if self.normalisation.is_some() || self.turns.is_some() {
+            return None;
+        }
+        let rank = self.basis.ncols();
+        let [(wq, _), (wk, _)] = [0, 1].map(|side| self.side(point, side));
+        let c = wq.dot(&wk.t()) * (rank as f64 / self.rank as f64).sqrt();
+        Some((Self { rank, linear: true, ..self.clone() }, c.iter().copied().collect()))
+    }
+
+    /// C of factors of a [`linear`](Self::linear) one, however they are scaled.
+    pub(super) fn matrix_of(&self, factors: &Factors) -> Option<Vec<f64>> {
+        let [wq, wk] = [factors.queries(), factors.keys()];
+        let weights = |side: usize, m: &Array3<f64>| -> Option<Array2<f64>> {
+            let made_of = self.made_of(side);
+            let rows = m.slice(s![0, ..made_of.nrows(), ..]).to_owned();
+            Some(made_of.least_squares(&rows).ok()?.solution)
+        };
+        let c = weights(0, wq)?.dot(&weights(1, wk)?.t());
+        Some(c.iter().copied().collect())
+    }
+
+    /// The point whose factors are nearest to those given, in squares; none where they are normalised or linear, since
     /// then no linear problem gives it.
     pub fn nearest(&self, factors: &Factors) -> Option<Vec<f64>> {
-        if self.normalisation.is_some() {
+        if self.normalisation.is_some() || self.linear {
             return None;
         }
         let mut point = Vec::with_capacity(self.length());
@@ -115,6 +181,11 @@ impl Tied {
             point.extend(weights.iter());
         }
         Some(point)
+    }
+
+    /// The rank of the factors.
+    pub(super) fn rank(&self) -> usize {
+        self.rank
     }
 
     /// Queries or keys of every row.
@@ -133,7 +204,8 @@ impl Tied {
 
     /// The numbers of a point.
     pub fn length(&self) -> usize {
-        2 * (self.matrix_length() + self.gains_length())
+        let sides = if self.linear { 1 } else { 2 };
+        sides * (self.matrix_length() + self.gains_length())
     }
 
     /// The numbers of its factors.
@@ -180,15 +252,20 @@ impl Tied {
         let weights = &x[side * matrix..(side + 1) * matrix];
         let shape = (self.basis.ncols(), self.rank);
         let weights = ArrayView2::from_shape(shape, weights).expect("a point has its length");
-        (weights, &x[2 * matrix + side * gains..][..gains])
+        // The gains come last, after one matrix or two.
+        (weights, &x[x.len() - 2 * gains + side * gains..][..gains])
     }
 
     /// Writes the queries and keys of a point, (n, d) each.
     pub(super) fn factors(&self, x: &[f64], to: &mut [f64]) {
         let (n, d) = (self.n(), self.rank);
         for (side, to) in to.chunks_exact_mut(n * d).enumerate() {
-            let (weights, gain) = self.side(x, side);
             let made_of = self.made_of(side);
+            if self.linear && side == 1 {
+                to.copy_from_slice(made_of.as_slice().expect("rows lie together"));
+                continue;
+            }
+            let (weights, gain) = self.side(x, side);
             let (to, nobodys) = to.split_at_mut(made_of.nrows() * d);
             nobodys.fill(0.0);
             let shape = (made_of.nrows(), d);
@@ -209,9 +286,10 @@ impl Tied {
     pub(super) fn pull_back(&self, x: &[f64], of_factors: &[f64], to: &mut [f64]) {
         let (n, d) = (self.n(), self.rank);
         let (matrix, gains) = (self.matrix_length(), self.gains_length());
-        let (matrices, gain_gradients) = to.split_at_mut(2 * matrix);
+        let (matrices, gain_gradients) = to.split_at_mut(self.length() - 2 * gains);
         gain_gradients.fill(0.0);
-        for (side, from) in of_factors.chunks_exact(n * d).enumerate() {
+        let sides = if self.linear { 1 } else { 2 };
+        for (side, from) in of_factors.chunks_exact(n * d).take(sides).enumerate() {
             let made_of = self.made_of(side);
             let shape = (made_of.nrows(), d);
             let from = &from[..made_of.nrows() * d];
@@ -299,7 +377,7 @@ mod tests {
     }
 
     fn wave(rows: usize, columns: usize, shift: f64) -> Array2<f64> {
-        Array2::from_shape_fn((rows, columns), |(i, j)| ((i * 7 + j * 13) as f64 + shift).sin())
+        Array2::from_shape_fn((rows, columns), |(i, j)| (0.7 * (i * (j + 1)) as f64 + shift).sin())
     }
 
     fn turns(n: usize, pairs: usize) -> Array2<[f64; 2]> {
@@ -355,6 +433,76 @@ mod tests {
         tied.factors(&tied.point(q.view(), k.view(), None), &mut factors);
         let off = factors.iter().zip(q.iter().chain(&k)).map(|(a, b)| (a - b).abs());
         assert!(off.fold(0.0, f64::max) < 1e-9);
+    }
+
+    /// QKᵀ/√rank at a point.
+    fn logits(tied: &Tied, point: &[f64]) -> Array2<f64> {
+        let factors = tied.at(point);
+        let (q, k) = factors.head(0);
+        q.dot(&k.t()) / (tied.rank as f64).sqrt()
+    }
+
+    #[test]
+    fn a_larger_rank_begins_with_the_same_logits_and_can_use_what_was_added() {
+        let (n, c, d) = (40, 7, 3);
+        let tied = Tied::new(wave(n, c, 0.5).view(), d, None, None).unwrap();
+        let some_rows = tied.clone().with_queries_at((0..n).step_by(2).collect());
+        for tied in [tied, some_rows] {
+            let point = tied.point(wave(n, d, 1.0).view(), wave(n, d, 2.0).view(), None);
+            let before = logits(&tied, &point);
+            for rank in [d, 5, c, c + 2] {
+                let (wider, at) = tied.wider(&point, rank).unwrap();
+                assert_eq!(at.len(), wider.length());
+                let off = logits(&wider, &at) - &before;
+                assert!(off.iter().all(|v| v.abs() < 1e-12), "rank {rank}: {off}");
+                // What the new columns of keys are made of: none is another's multiple.
+                let (keys, _) = wider.side(&at, 1);
+                let (_, sigma, _) = keys.svddc(JobSvd::None).unwrap();
+                assert!(sigma[rank.min(c) - 1] > 1e-3 * sigma[0], "rank {rank}: {sigma}");
+            }
+            let error = tied.wider(&point, d - 1).unwrap_err().to_string();
+            assert!(error.contains("rank 2; these have rank 3"), "{error}");
+        }
+        let turned = Tied::new(wave(n, c, 0.5).view(), 4, None, Some(turns(n, 2))).unwrap();
+        let point = turned.point(wave(n, 4, 1.0).view(), wave(n, 4, 2.0).view(), None);
+        assert!(turned.wider(&point, 6).is_err());
+    }
+
+    #[test]
+    fn a_matrix_of_any_rank_begins_with_the_same_logits_and_has_the_gradient_of_differences() {
+        let (n, c, d) = (40, 7, 3);
+        let tied = Tied::new(wave(n, c, 0.5).view(), d, None, None).unwrap();
+        for tied in [tied.clone(), tied.with_queries_at((0..n).step_by(2).collect())] {
+            let point = tied.point(wave(n, d, 1.0).view(), wave(n, d, 2.0).view(), None);
+            let (linear, matrix) = tied.linear(&point).unwrap();
+            assert_eq!((linear.rank(), linear.length(), matrix.len()), (c, c * c, c * c));
+            let off = logits(&linear, &matrix) - logits(&tied, &point);
+            assert!(off.iter().all(|v| v.abs() < 1e-12), "{off}");
+            let again = linear.matrix_of(&linear.at(&matrix).scaled(0.25)).unwrap();
+            let off = again.iter().zip(&matrix).map(|(a, b)| (a - 0.25 * b).abs());
+            assert!(off.fold(0.0, f64::max) < 1e-12, "of scaled factors");
+            assert!(linear.nearest(&linear.at(&matrix)).is_none());
+        }
+        let problem = Problem::new(packed(), "global".parse().unwrap(), c).unwrap();
+        let tied = Tied::new(wave(n, c, 0.5).view(), d, None, None).unwrap();
+        let point = tied.point(wave(n, d, 1.0).view(), wave(n, d, 2.0).view(), None);
+        let (linear, matrix) = tied.linear(&point).unwrap();
+        let penalty = Penalty::new(&problem, 0.4, 0.3);
+        let mut objective = Objective::tied(&problem, Precision::F64, &linear);
+        let mut gradient = vec![0.0; matrix.len()];
+        objective.evaluate(&matrix, Some(&penalty), &mut gradient);
+        for (at, &g) in gradient.iter().enumerate() {
+            let mut value = |offset: f64| {
+                let mut moved = matrix.clone();
+                moved[at] += offset;
+                let mut unused = vec![0.0; moved.len()];
+                objective.evaluate(&moved, Some(&penalty), &mut unused).value
+            };
+            let difference = (value(1e-5) - value(-1e-5)) / 2e-5;
+            assert!((g - difference).abs() < 1e-8, "entry {at}: {g} against {difference}");
+        }
+        let turned = Tied::new(wave(n, c, 0.5).view(), 4, None, Some(turns(n, 2))).unwrap();
+        assert!(turned.linear(&[]).is_none());
     }
 
     #[test]

@@ -28,6 +28,29 @@ pub enum PredictError {
         /// The head.
         head: usize,
     },
+    /// A rank not above the head's own.
+    #[error("layer {layer}, head {head} has rank {own}; name ranks above it, not {rank}")]
+    Rank {
+        /// The layer.
+        layer: usize,
+        /// The head.
+        head: usize,
+        /// The rank asked for.
+        rank: usize,
+        /// The head dimension d.
+        own: usize,
+    },
+    /// Queries and keys that more channels would make in another way.
+    #[error(
+        "layer {layer}, head {head} normalises its queries and keys or turns them by their positions, which more \
+         channels would do in another way; name no ranks for it"
+    )]
+    NoOtherRank {
+        /// The layer.
+        layer: usize,
+        /// The head.
+        head: usize,
+    },
     /// Attention that is no target.
     #[error(transparent)]
     Target(#[from] TargetError),

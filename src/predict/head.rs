@@ -89,6 +89,27 @@ impl TrainedHead {
         Ok(Self { layer, head, kind, tokens, problem, own, tied, point, rows, attention })
     }
 
+    /// The same attention, and the same inputs, for queries and keys of a rank r above the head's own d: what r
+    /// channels would have needed. They begin with the head's own logits. From the inputs' width on, W_q·W_kᵀ is any matrix.
+    ///
+    /// # Errors
+    /// `Rank` where it is not above d; `NoOtherRank` where queries and keys are normalised or turned by their positions.
+    pub fn at_rank(&self, rank: usize) -> Result<Self, PredictError> {
+        let Self { layer, head, .. } = *self;
+        let own = self.rank();
+        if rank <= own {
+            return Err(PredictError::Rank { layer, head, rank, own });
+        }
+        let Ok((tied, point)) = self.tied.wider(&self.point, rank) else {
+            return Err(PredictError::NoOtherRank { layer, head });
+        };
+        let problem =
+            Problem::new(self.problem.target().clone(), self.problem.layout().clone(), rank)?;
+        let own = tied.at(&point);
+        let (rows, attention) = (self.rows.clone(), self.attention.clone());
+        Ok(Self { problem, own, tied, point, rows, attention, ..*self })
+    }
+
     /// Rows of a passage that are held.
     pub fn rows(&self) -> usize {
         self.rows.len()

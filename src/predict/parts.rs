@@ -2,8 +2,8 @@
 
 use super::{Actual, PredictError, TrainedHead};
 use crate::fit::{
-    Candidate, Factors, Floor, Needed, Outcome, SearchOptions, Solution, needed_logit_from,
-    needed_logit_tied,
+    AnyRank, Candidate, Factors, Floor, Needed, Outcome, SearchOptions, Solution,
+    needed_logit_at_any_rank, needed_logit_from, needed_logit_tied,
 };
 
 /// What a fit of a trained head's attention found.
@@ -119,6 +119,22 @@ impl TrainedHead {
             }
         };
         Ok(parts(Found::of(free), Found::of(by_inputs)))
+    }
+}
+
+impl TrainedHead {
+    /// What its attention needs at error ε = `epsilon` with its own inputs at *any* rank, W_q·W_kᵀ being any matrix, and a
+    /// proof of how little that can be; none where queries and keys are normalised or turned by their positions.
+    ///
+    /// # Errors
+    /// An ε that is not above 0.
+    pub fn at_any_rank(
+        &self,
+        epsilon: f64,
+        options: SearchOptions,
+    ) -> Result<Option<AnyRank>, PredictError> {
+        let Self { problem, tied, point, .. } = self;
+        Ok(needed_logit_at_any_rank(problem, tied, point, epsilon, options, &())?)
     }
 }
 

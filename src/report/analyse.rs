@@ -47,12 +47,14 @@ pub enum AnalysisKind {
     Decomposition,
     /// Needed against actual logits, head by head.
     Prediction,
+    /// What wider heads would have needed with the same inputs.
+    Ranks,
     /// Runs that differ from a baseline in one thing each: trainings.
     Interventions,
 }
 
 impl AnalysisKind {
-    const NAMES: [(&'static str, Self); 15] = [
+    const NAMES: [(&'static str, Self); 16] = [
         ("spectra", Self::Spectra),
         ("frontiers", Self::Frontiers),
         ("logit-growth", Self::LogitGrowth),
@@ -67,6 +69,7 @@ impl AnalysisKind {
         ("latency", Self::Latency),
         ("decomposition", Self::Decomposition),
         ("prediction", Self::Prediction),
+        ("ranks", Self::Ranks),
         ("interventions", Self::Interventions),
     ];
 }
@@ -262,6 +265,14 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
                 tables: heads.tables(),
                 figures: figure::prediction(&heads),
                 verdicts: vec![judge_heads::ordering(&heads)],
+            }
+        }
+        AnalysisKind::Ranks => {
+            let heads = TrainedHeads::of(&Rows::of_heads(studies)?)?;
+            Analysis {
+                tables: vec![heads.ranks_table(), heads.parts_table()],
+                figures: figure::ranks(&heads).into_iter().collect(),
+                verdicts: vec![judge_heads::given_inputs(&heads)],
             }
         }
         AnalysisKind::Interventions => {

@@ -32,6 +32,8 @@ pub enum Claim {
     LongRangeLimit,
     /// The rank bottleneck carries the growth of trained logits.
     RankCarriesGrowth,
+    /// Rank is the cause once the layer's input is given.
+    RankGivenInputs,
     /// The exponent predicted from fits alone.
     PredictedExponent,
     /// Needed logits tell which heads have large ones.
@@ -42,7 +44,7 @@ pub enum Claim {
 
 impl Claim {
     /// Every claim, in the order of the report.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::DenseLocalGrows,
         Self::SparseIsEasy,
         Self::LocalityIsHard,
@@ -56,6 +58,7 @@ impl Claim {
         Self::Latency,
         Self::LongRangeLimit,
         Self::RankCarriesGrowth,
+        Self::RankGivenInputs,
         Self::PredictedExponent,
         Self::NeededTellsActual,
         Self::MoreRankHelps,
@@ -73,6 +76,7 @@ impl Claim {
             Self::GlobalHead => "ablation",
             Self::LongRangeLimit => "limitations",
             Self::RankCarriesGrowth => "the rank argument, in training",
+            Self::RankGivenInputs => "the rank argument, with the layer's input given",
             Self::PredictedExponent => "predicted here, (a)",
             Self::NeededTellsActual => "predicted here, (b)",
             Self::MoreRankHelps => "the rank argument, an intervention",
@@ -109,6 +113,9 @@ impl Claim {
             Self::LongRangeLimit => "Where a task is mostly long-range, local heads cost accuracy",
             Self::RankCarriesGrowth => {
                 "In training it is the rank bottleneck (inflation) that makes multi-head attention's logits grow"
+            }
+            Self::RankGivenInputs => {
+                "With its layer's input given, it is the rank of a head's W_q·W_kᵀ that makes its logits large"
             }
             Self::PredictedExponent => {
                 "Max |logit| of trained models grows with n/d as fits of targets like their attention say"

@@ -2,7 +2,9 @@
 
 use super::claims::Claim;
 use super::verdict::{Verdict, Word};
-use crate::table::{HeadOrdering, PARTS, PartsOfGrowth, Spread, TrainedHeads, plural, significant};
+use crate::table::{
+    HeadOrdering, PARTS, PartsOfGrowth, Spread, TrainedHeads, WiderHead, plural, significant,
+};
 
 /// Growth of a largest logit by less than this factor is none to be explained.
 const LEAST_GROWTH: f64 = 2.0;
@@ -71,6 +73,72 @@ pub(super) fn growth(study: &TrainedHeads) -> Verdict {
         lengths.join(", "),
     );
     Verdict::new(Claim::RankCarriesGrowth, measured, word, seeds)
+}
+
+/// Whether rank is the cause once the inputs are given: the share of log tying that goes where W_q·W_kᵀ may be any
+/// matrix, in the largest head of every `mhsa` model at its last step.
+///
+/// - *confirmed*: half or more in every one, three seeds or more;
+/// - *refuted*: a tenth or less in every one;
+/// - *qualified*: anything between, or few seeds where it would be confirmed;
+/// - *not yet measured*: no `mhsa` model at any rank.
+pub(super) fn given_inputs(study: &TrainedHeads) -> Verdict {
+    let epsilon = epsilon(study);
+    let last = study.heads.iter().map(|head| head.step).max().unwrap_or(0);
+    let wider = study.wider();
+    let widest = wider.iter().map(|one| one.wider.rank).max().unwrap_or(0);
+    let models: Vec<(&WiderHead<'_>, f64)> = wider
+        .iter()
+        .filter(|one| one.own.arm == "mhsa" && one.own.epsilon == epsilon)
+        .filter(|one| one.own.step == last && one.wider.rank == widest)
+        .filter_map(|one| Some((one, one.own.share_of_tying_by_rank()?)))
+        .collect();
+    let Some(share) = Spread::of(models.iter().map(|(_, share)| *share)) else {
+        let why = "Needs models of mhsa whose heads were fitted at larger ranks.";
+        return Verdict::new(Claim::RankGivenInputs, why.to_owned(), Word::NotYetMeasured, 0);
+    };
+    let word = if share.low >= CARRIES {
+        Word::Confirmed
+    } else if share.high <= NEXT_TO_NOTHING {
+        Word::Refuted
+    } else {
+        Word::Qualified
+    };
+    let mut runs: Vec<&str> = models.iter().map(|(one, _)| one.own.run.as_str()).collect();
+    runs.sort_unstable();
+    runs.dedup();
+    let of_run = |run: &str| {
+        let here = || models.iter().map(|(one, _)| one).filter(|one| one.own.run == run);
+        let over = |value: &dyn Fn(&WiderHead<'_>) -> Option<f64>| {
+            Spread::of(here().filter_map(|one| value(one))).map_or_else(String::new, |s| s.shown(3))
+        };
+        format!(
+            "{run} {} nats at rank {}, {} at {widest}, {} at any (no less than {}: proven); {} without inputs, {} actual",
+            over(&|one| one.own.needed_tied),
+            models[0].0.own.rank,
+            over(&|one| one.wider.needed_tied),
+            over(&|one| one.own.needed_any_rank),
+            over(&|one| one.own.lower_bound_tied),
+            over(&|one| one.own.needed),
+            over(&|one| Some(one.own.actual)),
+        )
+    };
+    let each: Vec<String> = runs.iter().map(|run| of_run(run)).collect();
+    let seeds = runs
+        .iter()
+        .map(|run| models.iter().filter(|(one, _)| one.own.run == *run).count())
+        .min()
+        .unwrap_or(0);
+    let measured = format!(
+        "What the attention of the largest head needs with its inputs, ε = {epsilon}: {}. Without a limit on rank {} % of the \
+         logarithm of tying goes. {}, {} each. What is not said to be proven is an upper bound.",
+        each.join("; "),
+        Spread::of(models.iter().map(|(_, share)| 100.0 * share))
+            .map_or_else(String::new, |share| share.shown(2)),
+        plural(models.len(), "model"),
+        plural(seeds, "seed"),
+    );
+    Verdict::new(Claim::RankGivenInputs, measured, word, seeds)
 }
 
 /// What orders heads: Spearman's ρ of needed against actual within each `mhsa` model, and its partial ρ with
@@ -158,6 +226,31 @@ mod tests {
         assert_eq!(growth(&grown(1.1, 1.1, 3)).word, Word::NotYetMeasured, "no growth");
         let verdict = growth(&grown(1.02, 4.0, 3));
         assert!(verdict.measured.contains("tying 99 %"), "{}", verdict.measured);
+    }
+
+    #[test]
+    fn rank_given_inputs_has_every_word() {
+        let study = |at_any_rank: f64, seeds: usize| {
+            let heads = (0..seeds).flat_map(move |seed| {
+                let parts = [2.0, 1.0, 8.0, 2.0, 1.0];
+                let own = HeadParts {
+                    needed_any_rank: Some(at_any_rank),
+                    lower_bound_tied: Some(0.9 * at_any_rank),
+                    ..head_of_parts(("mhsa", seed, 20, 0), parts, 1.0)
+                };
+                [HeadParts { rank: 16, needed_tied: Some(15.5), ..own.clone() }, own]
+            });
+            TrainedHeads { heads: heads.collect(), failed: 0 }
+        };
+        assert_eq!(given_inputs(&study(4.0, 3)).word, Word::Confirmed);
+        assert_eq!(given_inputs(&study(4.0, 2)).word, Word::Qualified, "two seeds");
+        assert_eq!(given_inputs(&study(10.0, 3)).word, Word::Qualified);
+        assert_eq!(given_inputs(&study(15.0, 3)).word, Word::Refuted);
+        assert_eq!(given_inputs(&grown(1.0, 4.0, 3)).word, Word::NotYetMeasured, "one rank");
+        let verdict = given_inputs(&study(4.0, 3));
+        let said = "16.0 nats at rank 8, 15.5 at 16, 4.00 at any (no less than 3.60: proven)";
+        assert!(verdict.measured.contains(said), "{verdict:?}");
+        assert!(verdict.measured.contains("67 % of the logarithm of tying goes"), "{verdict:?}");
     }
 
     #[test]

@@ -227,7 +227,8 @@ impl PredictCell {
         }
         let mut rows = Vec::new();
         let heads = self.source.heads();
-        let share = 1.0 / (study.groups * heads * study.epsilons.len()) as f64;
+        let fits = heads * study.epsilons.len() * (1 + study.ranks.len());
+        let share = 1.0 / (study.groups * fits) as f64;
         for group in 0..study.groups {
             let firsts: Vec<usize> =
                 (0..study.passages).map(|p| (group * study.passages + p) * stride).collect();
@@ -244,22 +245,37 @@ impl PredictCell {
                 let most = study.rows.unwrap_or(MOST_ROWS);
                 let trained = TrainedHead::new(&of_head, Some(most))?;
                 let actual = trained.actual()?;
-                for &epsilon in &study.epsilons {
-                    if within.stop.load(Ordering::Relaxed) {
-                        return Ok(None);
+                let mut any_rank = Vec::new();
+                if !study.ranks.is_empty() {
+                    for &epsilon in &study.epsilons {
+                        any_rank.push(trained.at_any_rank(epsilon, study.search)?);
                     }
-                    let started = Instant::now();
-                    let parts = trained.parts(&actual, epsilon, study.search)?;
-                    if study.factors {
-                        keep_factors(within.folder, &trained, group, &parts)?;
+                }
+                let wider: Vec<TrainedHead> =
+                    study.ranks.iter().map(|&r| trained.at_rank(r)).collect::<Result<_, _>>()?;
+                for trained in [&trained].into_iter().chain(&wider) {
+                    for (at, &epsilon) in study.epsilons.iter().enumerate() {
+                        if within.stop.load(Ordering::Relaxed) {
+                            return Ok(None);
+                        }
+                        let started = Instant::now();
+                        let parts = trained.parts(&actual, epsilon, study.search)?;
+                        if study.factors {
+                            keep_factors(within.folder, trained, group, &parts)?;
+                        }
+                        let mut row = self.identity();
+                        row.set("passage", group);
+                        row.set("passages", study.passages);
+                        describe(&mut row, trained, &actual, &parts);
+                        if let Some(Some(any_rank)) = any_rank.get(at) {
+                            row.set_some("needed_any_rank", any_rank.max_abs_logit());
+                            row.set("lower_bound_tied", any_rank.lower_bound);
+                        }
+                        let seconds = started.elapsed().as_secs_f64();
+                        row.set("wall_time_s", (seconds * 1e3).round() / 1e3);
+                        rows.push(row);
+                        (within.advanced)(share);
                     }
-                    let mut row = self.identity();
-                    row.set("passage", group);
-                    row.set("passages", study.passages);
-                    describe(&mut row, &trained, &actual, &parts);
-                    row.set("wall_time_s", (started.elapsed().as_secs_f64() * 1e3).round() / 1e3);
-                    rows.push(row);
-                    (within.advanced)(share);
                 }
             }
         }
@@ -376,7 +392,7 @@ fn describe(row: &mut Row, head: &TrainedHead, actual: &Actual, parts: &Parts) {
 const MASS_COLUMNS: [&str; LAGS.len()] =
     ["mass_within_1", "mass_within_4", "mass_within_16", "mass_within_64"];
 
-/// Writes the factors that were found, where there are any, into folders named for head, passage, ε and kind.
+/// Writes the factors that were found, where there are any, into folders named for head, passage, rank, ε and kind.
 fn keep_factors(
     folder: &Path,
     head: &TrainedHead,
@@ -385,7 +401,8 @@ fn keep_factors(
 ) -> Result<(), StudyError> {
     for (kind, found) in [("free", &parts.needed), ("tied", &parts.needed_tied)] {
         if let Some(factors) = &found.factors {
-            let name = format!("head-{}-passage-{group}-e{}-{kind}", head.head, parts.epsilon);
+            let (at, rank, epsilon) = (head.head, head.rank(), parts.epsilon);
+            let name = format!("head-{at}-passage-{group}-rank-{rank}-e{epsilon}-{kind}");
             write_factors(&folder.join(name), factors)?;
         }
     }
@@ -394,7 +411,8 @@ fn keep_factors(
 
 impl Measure for PredictCell {
     fn settings(&self) -> String {
-        let PredictStudy { epsilons, passages, groups, tokens, split, search, .. } = &*self.study;
+        let PredictStudy { epsilons, ranks, passages, groups, tokens, split, search, .. } =
+            &*self.study;
         // The same run on another text is another.
         let trained = match &self.source {
             Source::Run { of: Some(of), .. } => of.trained.settings(),
@@ -403,8 +421,9 @@ impl Measure for PredictCell {
         };
         let text = self.text.as_ref().map(TextSource::sha256);
         let rows = self.study.rows.map_or_else(String::new, |rows| format!(" rows {rows}"));
+        let ranks = if ranks.is_empty() { String::new() } else { format!(" ranks {ranks:?}") };
         format!(
-            "{trained} {text:?} {:?} {} {epsilons:?} {passages} {groups} {tokens:?} {split:?} {search:?}{rows}",
+            "{trained} {text:?} {:?} {} {epsilons:?} {passages} {groups} {tokens:?} {split:?} {search:?}{rows}{ranks}",
             self.step, self.layer
         )
     }
@@ -429,7 +448,9 @@ impl Measure for PredictCell {
         };
         let pairs: f64 = kinds.iter().map(seen).sum();
         let fits = (study.passages * study.groups * study.epsilons.len()) as f64;
-        fits * pairs * (d as f64 + 16.0) * SECONDS_PER_PAIR
+        let ranks = [d].into_iter().chain(study.ranks.iter().copied());
+        let channels: f64 = ranks.map(|rank| rank as f64 + 16.0).sum();
+        fits * pairs * channels * SECONDS_PER_PAIR
     }
 
     fn identity(&self) -> Row {

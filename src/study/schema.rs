@@ -171,6 +171,8 @@ const PREDICT_COLUMNS: &Columns = &[
     ("spread", Number),
     ("needed", Number),
     ("needed_tied", Number),
+    ("needed_any_rank", Number),
+    ("lower_bound_tied", Number),
     ("floor", Number),
     ("inflation", Number),
     ("tying", Number),

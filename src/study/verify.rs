@@ -137,7 +137,8 @@ fn fit_row(row: &Row, found: &mut Verification) {
 /// What is true of every trained head held against what it needed.
 fn head_row(row: &Row, found: &mut Verification) {
     let value = |column| number(row, column);
-    let place = format!("{} head {} ε {}", row.get("cell"), row.get("head"), row.get("epsilon"));
+    let [cell, head, rank, epsilon] = ["cell", "head", "rank", "epsilon"].map(|c| row.get(c));
+    let place = format!("{cell} head {head} rank {rank} ε {epsilon}");
     let mut at_most = |what: &str, small: Option<f64>, large: Option<f64>| {
         if let (Some(small), Some(large)) = (small, large) {
             found.check(small <= large * (1.0 + HEAD_TOLERANCE), || {
@@ -150,6 +151,10 @@ fn head_row(row: &Row, found: &mut Verification) {
     at_most("needed is under its floor", floor, needed);
     at_most("needed_tied is under needed", needed, tied);
     at_most("actual is under needed_tied", tied, actual);
+    let (any_rank, proven) = (value("needed_any_rank"), value("lower_bound_tied"));
+    at_most("needed_any_rank is under its floor", floor, any_rank);
+    at_most("needed_any_rank is under its bound", proven, any_rank);
+    at_most("needed_tied is under its bound", proven, tied);
     at_most("spread exceeds twice actual", spread, actual.map(|actual| 2.0 * actual));
     at_most("kl_nats exceeds ε", needed.and(value("kl_nats")), value("epsilon"));
     at_most("kl_nats_tied exceeds ε", tied.and(value("kl_nats_tied")), value("epsilon"));

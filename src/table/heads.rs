@@ -44,6 +44,10 @@ pub struct HeadParts {
     pub needed: Option<f64>,
     /// Lˣ(ε; P, d).
     pub needed_tied: Option<f64>,
+    /// Lˣ(ε; P, ∞): tied to the same inputs at any rank; none where it was not asked for.
+    pub needed_any_rank: Option<f64>,
+    /// What is proven of that from below.
+    pub lower_bound_tied: Option<f64>,
     /// L⁰(ε; P).
     pub floor: Option<f64>,
     /// The mean entropy of a row of attention, in nats.
@@ -66,12 +70,41 @@ impl HeadParts {
         all.iter().all(|part| part.is_finite() && *part > 0.0).then_some(all)
     }
 
-    fn setting(&self) -> (&str, &str, usize, u64) {
-        (&self.of, &self.run, self.step, self.epsilon.to_bits())
+    /// The share of log tying, at rank d, that goes where inputs need `less` than Lˣ(d): log(Lˣ(d)/less) /
+    /// log(Lˣ(d)/L*(d)); none where there is no tying.
+    pub fn share_of_tying_less(&self, less: f64) -> Option<f64> {
+        let (needed, tied) = (self.needed?, self.needed_tied?);
+        let share = (tied / less).ln() / (tied / needed).ln();
+        (tied > needed && share.is_finite()).then_some(share)
+    }
+
+    /// The share that goes at any rank.
+    pub fn share_of_tying_by_rank(&self) -> Option<f64> {
+        self.share_of_tying_less(self.needed_any_rank?)
+    }
+
+    fn setting(&self) -> (&str, &str, usize, usize, u64) {
+        (&self.of, &self.run, self.rank, self.step, self.epsilon.to_bits())
     }
 
     fn model(&self) -> (&str, &str, usize, usize, u64) {
         (&self.of, &self.run, self.seed, self.step, self.epsilon.to_bits())
+    }
+}
+
+/// What the attention of a model's largest head would have needed at a larger rank, with the same inputs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WiderHead<'h> {
+    /// The head at its own rank d.
+    pub own: &'h HeadParts,
+    /// The same at the larger rank r.
+    pub wider: &'h HeadParts,
+}
+
+impl WiderHead<'_> {
+    /// The share of log tying that rank r takes away.
+    pub fn share_of_tying(&self) -> Option<f64> {
+        self.own.share_of_tying_less(self.wider.needed_tied?)
     }
 }
 
@@ -143,11 +176,13 @@ impl TrainedHeads {
         all
     }
 
-    /// The head of the largest logit of each run, seed, step and ε.
+    /// The head of the largest logit of each run, seed, step, rank and ε.
     pub fn largest(&self) -> Vec<&HeadParts> {
         let mut found: Vec<&HeadParts> = Vec::new();
         for head in &self.heads {
-            match found.iter_mut().find(|other| other.model() == head.model()) {
+            let same =
+                |other: &&mut &HeadParts| (other.model(), other.rank) == (head.model(), head.rank);
+            match found.iter_mut().find(same) {
                 Some(other) if head.actual > other.actual => *other = head,
                 Some(_) => {}
                 None => found.push(head),
@@ -160,7 +195,7 @@ impl TrainedHeads {
     pub fn growth(&self) -> Vec<PartsOfGrowth> {
         let largest = self.largest();
         let same = |a: &HeadParts, b: &HeadParts| {
-            (&a.of, &a.run, a.seed, a.epsilon) == (&b.of, &b.run, b.seed, b.epsilon)
+            (&a.of, &a.run, a.seed, a.rank, a.epsilon) == (&b.of, &b.run, b.seed, b.rank, b.epsilon)
         };
         let mut found = Vec::new();
         for first in &largest {
@@ -181,6 +216,23 @@ impl TrainedHeads {
                     growth: (last.actual / first.actual).ln(),
                     by_part: std::array::from_fn(|part| (after[part] / before[part]).ln()),
                 });
+            }
+        }
+        found
+    }
+
+    /// The largest head of each model, step and ε at each rank above its own, where it was fitted at any.
+    pub fn wider(&self) -> Vec<WiderHead<'_>> {
+        let largest = self.largest();
+        let at_ranks = |own: &HeadParts| {
+            largest.iter().copied().filter(|head| head.model() == own.model()).collect::<Vec<_>>()
+        };
+        let mut found = Vec::new();
+        for &own in &largest {
+            let ranks = at_ranks(own);
+            if ranks.iter().all(|head| head.rank >= own.rank) {
+                let wider = ranks.into_iter().filter(|head| head.rank > own.rank);
+                found.extend(wider.map(|wider| WiderHead { own, wider }));
             }
         }
         found
@@ -247,11 +299,71 @@ impl TrainedHeads {
             tables.push(growth_table(&growth));
         }
         tables.push(self.orderings_table());
-        tables[0].note_failed(self.failed);
         tables
     }
 
-    fn parts_table(&self) -> Table {
+    /// The table of what larger ranks would have needed.
+    pub fn ranks_table(&self) -> Table {
+        let mut table = Table::new(
+            "ranks",
+            "What a wider head would have needed for the attention of the largest one, with the same inputs",
+            vec![
+                Column::words("run", "run"),
+                Column::numbers("n", "n", None),
+                Column::numbers("epsilon", "ε", Some("nats")),
+                Column::numbers("step", "step", None),
+                Column::numbers("own_rank", "its rank d", None),
+                Column::numbers("rank", "rank r", None),
+                Column::numbers("actual", "actual max |logit|", Some("nats")),
+                Column::numbers("needed", "needed at r", Some("nats")),
+                Column::numbers("needed_tied", "needed at r, tied", Some("nats")),
+                Column::numbers("any_rank", "tied, any rank", Some("nats")),
+                Column::numbers("lower_bound", "no less at any rank", Some("nats")),
+                Column::numbers("share", "share of log tying that goes at r", None),
+                Column::numbers("share_any_rank", "at any rank", None),
+                Column::numbers("seeds", "seeds", None),
+            ],
+        );
+        let wider = self.wider();
+        let same = |a: &WiderHead<'_>, b: &WiderHead<'_>| {
+            a.wider.setting() == b.wider.setting() && a.own.rank == b.own.rank
+        };
+        for (at, first) in wider.iter().enumerate() {
+            if wider[..at].iter().any(|other| same(other, first)) {
+                continue;
+            }
+            let seeds: Vec<&WiderHead<'_>> =
+                wider.iter().filter(|other| same(other, first)).collect();
+            let over = |value: &dyn Fn(&WiderHead<'_>) -> Option<f64>| {
+                Cell::over(Spread::of(seeds.iter().filter_map(|one| value(one))))
+            };
+            table.push(vec![
+                Cell::text(&first.own.run),
+                Cell::count(first.own.n),
+                Cell::Setting(first.own.epsilon),
+                Cell::count(first.own.step),
+                Cell::count(first.own.rank),
+                Cell::count(first.wider.rank),
+                over(&|one| Some(one.own.actual)),
+                over(&|one| one.wider.needed),
+                over(&|one| one.wider.needed_tied),
+                over(&|one| one.wider.needed_any_rank),
+                over(&|one| one.wider.lower_bound_tied),
+                over(&|one| one.share_of_tying()),
+                over(&|one| one.own.share_of_tying_by_rank()),
+                Cell::count(seeds.len()),
+            ]);
+        }
+        table.notes.push(
+            "Of the head with the largest logit of each model, medians over seeds with [least, greatest]. At any \
+             rank, W_q·W_kᵀ is any matrix: what is needed then is known from both sides, \"no less\" is proven (METHODS.md)."
+                .to_owned(),
+        );
+        table
+    }
+
+    /// The table of the five parts of each model's largest logit.
+    pub fn parts_table(&self) -> Table {
         let mut columns = vec![
             Column::words("run", "run"),
             Column::words("arm", "arm"),
@@ -275,7 +387,7 @@ impl TrainedHeads {
             columns,
         );
         let largest = self.largest();
-        let mut settings: Vec<(&str, &str, usize, u64)> = Vec::new();
+        let mut settings: Vec<(&str, &str, usize, usize, u64)> = Vec::new();
         for head in &largest {
             if !settings.contains(&head.setting()) {
                 settings.push(head.setting());
@@ -311,6 +423,7 @@ impl TrainedHeads {
              \"all heads\" over every head of every seed. Needed logits are upper bounds."
                 .to_owned(),
         );
+        table.note_failed(self.failed);
         table
     }
 
@@ -437,6 +550,7 @@ fn gather(rows: &DataFrame) -> PolarsResult<Vec<HeadParts>> {
     let (n, rank, passage) = (count("n")?, count("rank")?, count("passage")?);
     let (epsilon, actual, spread) = (number("epsilon")?, number("actual")?, number("spread")?);
     let (needed, tied, floor) = (number("needed")?, number("needed_tied")?, number("floor")?);
+    let (any_rank, bound) = (number("needed_any_rank")?, number("lower_bound_tied")?);
     let entropy = number("entropy_nats")?;
     let (ranks, mass) = (number("effective_rank_attention")?, number("mass_within_16")?);
     let one = |at: usize| {
@@ -457,6 +571,8 @@ fn gather(rows: &DataFrame) -> PolarsResult<Vec<HeadParts>> {
             spread: spread[at]?,
             needed: needed[at],
             needed_tied: tied[at],
+            needed_any_rank: any_rank[at],
+            lower_bound_tied: bound[at],
             floor: floor[at],
             entropy_nats: entropy[at]?,
             effective_rank: ranks[at],
@@ -525,6 +641,25 @@ pub(crate) mod tests {
         assert!((one.by_part[2] - 4f64.ln()).abs() < 1e-12 && one.by_part[1].abs() < 1e-12);
         let tables = study.tables();
         assert_eq!(tables.len(), 3);
+    }
+
+    #[test]
+    fn a_wider_head_is_held_against_itself_at_its_own_rank() {
+        let own = head(("mhsa", 0, 20, 1), [2.0, 1.0, 8.0, 1.0, 1.0], 1.0);
+        let own = HeadParts { needed_any_rank: Some(4.0), ..own };
+        let wider = HeadParts { rank: 64, needed_tied: Some(8.0), ..own.clone() };
+        let smaller = head(("mhsa", 0, 20, 0), [2.0, 1.0, 4.0, 1.0, 1.0], 1.0);
+        let smaller_wider = HeadParts { rank: 64, ..smaller.clone() };
+        let heads = vec![smaller, smaller_wider, own.clone(), wider.clone()];
+        let study = TrainedHeads { heads, failed: 0 };
+        let found = study.wider();
+        assert_eq!(found, [WiderHead { own: &own, wider: &wider }]);
+        // Of a factor of 8, one of 2.
+        assert!((found[0].share_of_tying().unwrap() - 1.0 / 3.0).abs() < 1e-12);
+        assert!((own.share_of_tying_by_rank().unwrap() - 2.0 / 3.0).abs() < 1e-12);
+        let untied = HeadParts { needed_tied: own.needed, ..own.clone() };
+        assert_eq!(WiderHead { own: &untied, wider: &wider }.share_of_tying(), None);
+        assert!(study.ranks_table().to_csv().lines().nth(1).unwrap().starts_with("mhsa-64,64,"));
     }
 
     #[test]

@@ -31,7 +31,9 @@ pub use grid::{Align, Cell, Column, Table};
 pub use growth::{Growth, GrowthCell, GrowthSeed, GrowthSlope};
 #[cfg(test)]
 pub(crate) use heads::tests::head as head_of_parts;
-pub use heads::{HeadParts, Ordering as HeadOrdering, PARTS, PartsOfGrowth, TrainedHeads};
+pub use heads::{
+    HeadParts, Ordering as HeadOrdering, PARTS, PartsOfGrowth, TrainedHeads, WiderHead,
+};
 pub use latency::{Latencies, LatencyCell};
 pub use layouts::{LayoutCell, LayoutSeed, Layouts};
 pub use models::{Model as GrowthModel, ModelFit};

@@ -88,6 +88,8 @@ impl Schema {
             "spread",
             "needed",
             "needed_tied",
+            "needed_any_rank",
+            "lower_bound_tied",
             "floor",
             "entropy_nats",
             "err",

@@ -19,6 +19,8 @@ pub struct PredictStudy {
     pub(crate) steps: Vec<usize>,
     /// The errors ε, in nats.
     pub(crate) epsilons: Vec<f64>,
+    /// Larger ranks at which each head is fitted, beside its own.
+    pub(crate) ranks: Vec<usize>,
     /// Passages that a head's queries and keys are fitted to at once.
     pub(crate) passages: usize,
     /// How many times so many, at other places of the text, a row each.
@@ -54,8 +56,8 @@ pub(crate) enum RunSource {
 }
 
 pub(super) const PREDICT_KEYS: &[&str] = &[
-    "of", "runs", "folders", "steps", "epsilon", "passages", "groups", "tokens", "rows", "split",
-    "layers", "factors",
+    "of", "runs", "folders", "steps", "epsilon", "ranks", "passages", "groups", "tokens", "rows",
+    "split", "layers", "factors",
 ];
 
 #[derive(Deserialize)]
@@ -69,6 +71,8 @@ pub(super) struct Predict {
     #[serde(default)]
     steps: Vec<usize>,
     epsilon: Vec<f64>,
+    #[serde(default)]
+    ranks: Vec<usize>,
     #[serde(default = "two")]
     passages: usize,
     #[serde(default = "one")]
@@ -125,6 +129,9 @@ pub(super) fn read(top: &Top, path: &Path, preset: Preset) -> Result<PredictStud
     if [Some(keys.passages), Some(keys.groups), keys.tokens, keys.rows].contains(&Some(0)) {
         return Err("predict.passages, groups, tokens and rows must be at least 1".to_owned());
     }
+    if keys.ranks.contains(&0) || !keys.ranks.is_sorted_by(|a, b| a < b) {
+        return Err(format!("predict.ranks is {:?}; it needs ranks that ascend", keys.ranks));
+    }
     let split =
         match keys.split.as_str() {
             "all" => None,
@@ -136,6 +143,7 @@ pub(super) fn read(top: &Top, path: &Path, preset: Preset) -> Result<PredictStud
         sources,
         steps: keys.steps.clone(),
         epsilons: keys.epsilon.clone(),
+        ranks: keys.ranks.clone(),
         passages: keys.passages,
         groups: keys.groups,
         tokens: keys.tokens,
