@@ -84,6 +84,14 @@ fn certificates_are_kept_and_reach_what_their_row_says() {
     ranks.sort_unstable();
     assert_eq!(ranks, ["16", "16", "8", "8"]);
     for row in all.iter().filter(|row| number(row, "floor") > 0.0) {
+        let of = |column| number(row, column);
+        let proven_and_found = [of("lower_bound_tied"), of("needed_any_rank")];
+        assert!(proven_and_found.is_sorted() && proven_and_found[0] > 0.0, "{row:?}");
+        // No rank needs less than any rank, but for what the search leaves.
+        assert!(of("needed_any_rank") <= 1.02 * of("needed_tied"), "{row:?}");
+        assert!(of("lower_bound_tied") <= of("needed_tied"), "{row:?}");
+    }
+    for row in all.iter().filter(|row| number(row, "floor") > 0.0) {
         for (kind, column) in [("free", "needed"), ("tied", "needed_tied")] {
             let rank = number(row, "rank") as usize;
             let name = format!("head-{}-passage-0-rank-{rank}-e0.001-{kind}", row["head"]);
@@ -196,7 +204,7 @@ fn a_study_trains_what_it_needs_and_its_rows_are_held_to_their_laws() {
         }
     }
     let said = reproduce("parts").stderr;
-    assert!(said.contains("1 studies, 8 cells, 8 already there"), "{said}");
+    assert!(said.contains("1 study, 8 cells, 8 already there"), "{said}");
     assert!(!folder.path("data/runs/ls/s0/checkpoint").exists());
     let said = reproduce("taught").stdout;
     assert!(folder.path("data/runs/ls/s0/checkpoint/training.safetensors").is_file());

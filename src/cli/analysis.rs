@@ -193,7 +193,8 @@ pub fn write_report(studies: &[String], out: &Path, preset: Preset) -> Result<Wr
     Ok(Written { page: out.to_owned(), verdicts, missing })
 }
 
-fn plural_studies(count: usize) -> String {
+/// So many studies, in words.
+pub fn plural_studies(count: usize) -> String {
     if count == 1 { "1 study".to_owned() } else { format!("{count} studies") }
 }
 

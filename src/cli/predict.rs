@@ -108,7 +108,7 @@ pub fn run(args: &PredictArgs) -> Result<()> {
     progress.say(&format!(
         "{} cells; about {} to go on {threads} threads",
         plan.cells().count(),
-        duration(plan.remaining_s() / threads as f64)
+        duration(plan.remaining_on(threads))
     ));
     let stop = stop_at_interrupt(AFTER_CELLS)?;
     let name = plan.name().to_owned();

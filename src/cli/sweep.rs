@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use rank_study::{Device, Plan, Preset, StudyDefinition, Sweep, SweepSummary};
 
+use super::analysis::plural_studies;
 use super::device::DeviceName;
 use super::places::data;
 use super::progress::{Progress, duration};
@@ -174,10 +175,11 @@ pub fn fail_if_unfinished(summaries: &[(String, SweepSummary)]) -> Result<()> {
 pub fn announce(plans: &[Plan], threads: usize) -> String {
     let total: usize = plans.iter().map(|plan| plan.cells().count()).sum();
     let done: usize = plans.iter().flat_map(Plan::cells).filter(|(_, done)| *done).count();
-    let seconds: f64 = plans.iter().map(Plan::remaining_s).sum::<f64>() / threads as f64;
+    // One study after another.
+    let seconds: f64 = plans.iter().map(|plan| plan.remaining_on(threads)).sum();
     format!(
-        "{} studies, {total} cells, {done} already there; about {} to go on {threads} threads",
-        plans.len(),
+        "{}, {total} cells, {done} already there; about {} to go on {threads} threads",
+        plural_studies(plans.len()),
         duration(seconds)
     )
 }

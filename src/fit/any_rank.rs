@@ -30,9 +30,9 @@ const STAGES: usize = 24;
 const STAGE_ITERATIONS: usize = 300;
 /// The bounds from above and from below are this near each other at best.
 const NEAR: f64 = 2e-3;
-/// Conjugate gradients end at this share of the first residual, or after so many steps.
+/// Conjugate gradients end at this share of the first residual, or prove nothing after so many steps.
 const RESIDUAL: f64 = 1e-9;
-const STEPS: usize = 3000;
+const STEPS: usize = 10_000;
 
 /// The least max_abs_logit of inputs at any rank, from both sides.
 #[derive(Clone, Debug)]
@@ -157,7 +157,8 @@ impl<'p> Dual<'p> {
         }
         // The least change, over visible pairs, with which Xᵀ(G + Λ)X = 0: that of a z of these inputs.
         let residual = self.pulled_back(&(&self.gradient + &lambda));
-        lambda -= &self.seen(&self.solved(residual));
+        let Some(c) = self.solved(residual) else { return 0.0 };
+        lambda -= &self.seen(&c);
         let size: f64 = lambda.iter().map(|l| l.abs()).sum();
         let along: f64 = Zip::from(&lambda).and(&self.logits).fold(0.0, |sum, l, z| sum + l * z);
         let rows = self.problem.rows() as f64;
@@ -165,8 +166,9 @@ impl<'p> Dual<'p> {
         if bound.is_finite() { bound.max(0.0) } else { 0.0 }
     }
 
-    /// The matrix C for which the logits of C, pulled back, are `residual`: conjugate gradients.
-    fn solved(&self, residual: Array2<f64>) -> Array2<f64> {
+    /// The matrix C for which the logits of C, pulled back, are `residual`: conjugate gradients. None where they do not
+    /// come near.
+    fn solved(&self, residual: Array2<f64>) -> Option<Array2<f64>> {
         let dot = |a: &Array2<f64>, b: &Array2<f64>| -> f64 {
             Zip::from(a).and(b).fold(0.0, |sum, a, b| sum + a * b)
         };
@@ -176,8 +178,8 @@ impl<'p> Dual<'p> {
         let first = dot(&left, &left);
         let mut size = first;
         for _ in 0..STEPS {
-            if size <= RESIDUAL * RESIDUAL * first || size == 0.0 {
-                break;
+            if size <= RESIDUAL * RESIDUAL * first {
+                return Some(c);
             }
             let image = self.pulled_back(&self.seen(&direction));
             let step = size / dot(&direction, &image);
@@ -188,7 +190,7 @@ impl<'p> Dual<'p> {
             direction += &left;
             size = next;
         }
-        c
+        None
     }
 
     /// X·C·Xᵀ where a row sees a column, 0 elsewhere.

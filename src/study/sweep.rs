@@ -203,6 +203,13 @@ impl Plan {
         self.cells.iter().filter(|cell| !self.is_done(cell)).map(|cell| cell.cost_s).sum()
     }
 
+    /// The seconds that they may take on so many threads, each cell on one.
+    pub fn remaining_on(&self, threads: usize) -> f64 {
+        let todo = self.cells.iter().filter(|cell| !self.is_done(cell));
+        let longest = todo.map(|cell| cell.cost_s).fold(0.0, f64::max);
+        longest.max(self.remaining_s() / threads as f64)
+    }
+
     /// Measures every cell that has no rows yet. A cell that fails is a row with its error; it does
     /// not stop the others, and is tried again by the next sweep.
     ///

@@ -145,7 +145,7 @@ pub struct Ordering {
 /// A study of trained heads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainedHeads {
-    /// The heads, by study, run, step, ε, seed, layer and head.
+    /// The heads, in the order of the rows: runs as their definitions name them.
     pub heads: Vec<HeadParts>,
     /// Rows of cells that failed.
     pub failed: usize,
@@ -534,13 +534,7 @@ fn growth_table(growth: &[PartsOfGrowth]) -> Table {
 }
 
 fn gather(rows: &DataFrame) -> PolarsResult<Vec<HeadParts>> {
-    let order = ["of", "n", "arm", "run", "step", "epsilon", "seed", "passage", "layer", "head"];
-    let frame = rows
-        .clone()
-        .lazy()
-        .filter(col("err").is_null())
-        .sort(order, Default::default())
-        .collect()?;
+    let frame = rows.clone().lazy().filter(col("err").is_null()).collect()?;
     let word = |name| words(&frame, name);
     let count = |name| counts(&frame, name);
     let number = |name| numbers(&frame, name);
