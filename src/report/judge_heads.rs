@@ -60,16 +60,18 @@ pub(super) fn growth(study: &TrainedHeads) -> Verdict {
     let mut lengths: Vec<usize> = settings.iter().map(|(_, n)| *n).collect();
     lengths.sort_unstable();
     lengths.dedup();
-    let lengths: Vec<String> = lengths.iter().map(ToString::to_string).collect();
+    let runs_of = |n: &usize| {
+        let count = grown.iter().filter(|g| g.n == *n).count();
+        format!("{} at n = {n}", plural(count, "run"))
+    };
+    let lengths: Vec<String> = lengths.iter().map(runs_of).collect();
     let measured = format!(
         "From step {} to {} the largest logit of mhsa grew {} times; of the growth of its logarithm, at ε = {epsilon}: \
-         {}. {}, {} each, at n = {}. Needed logits are upper bounds.",
+         {}. {}, those whose logits doubled. Needed logits are upper bounds.",
         steps.0,
         steps.1,
         times.map_or_else(String::new, |times| times.shown(3)),
         shares.join(", "),
-        plural(grown.len(), "run"),
-        plural(seeds, "seed"),
         lengths.join(", "),
     );
     Verdict::new(Claim::RankCarriesGrowth, measured, word, seeds)
@@ -131,7 +133,7 @@ pub(super) fn given_inputs(study: &TrainedHeads) -> Verdict {
         .unwrap_or(0);
     let measured = format!(
         "What the attention of the largest head needs with its inputs, ε = {epsilon}: {}. Without a limit on rank {} % of the \
-         logarithm of tying goes. {}, {} each. What is not said to be proven is an upper bound.",
+         logarithm of tying goes. {}, {} a setting. What is not said to be proven is an upper bound.",
         each.join("; "),
         Spread::of(models.iter().map(|(_, share)| 100.0 * share))
             .map_or_else(String::new, |share| share.shown(2)),
