@@ -9,6 +9,8 @@ use rank_study::{Observer, StepRecord};
 
 /// How often a plain line is printed at most, where there is no terminal.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
+/// Before this share of the work is done its pace is not known.
+const KNOWN_FROM: f64 = 0.01;
 /// The bar counts in these parts of an estimated second.
 const PARTS: f64 = 1000.0;
 
@@ -133,13 +135,12 @@ impl Progress {
         state.printed = Some(Instant::now());
         let share = (state.done / state.total).min(1.0);
         let gone = state.started.elapsed().as_secs_f64();
-        let left = if share > 0.0 { gone / share - gone } else { state.total };
         let line =
             format!("{}: {:.0} % done, {} gone", state.at_work(""), 100.0 * share, duration(gone));
-        // Of an upper bound that nothing was done of yet, the time is not known.
-        let known = share > 0.0 || state.left == "about";
-        let left =
-            if known { format!(", {} {} left", state.left, duration(left)) } else { String::new() };
+        let left = match share >= KNOWN_FROM {
+            true => format!(", {} {} left", state.left, duration(gone / share - gone)),
+            false => String::new(),
+        };
         Some(line + &left)
     }
 }

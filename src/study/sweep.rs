@@ -170,7 +170,18 @@ impl Plan {
             Ok(all)
         };
         let plans: Vec<Vec<Self>> = studies.iter().map(plan).collect::<Result<_, StudyError>>()?;
-        Ok(plans.into_iter().flatten().collect())
+        // A teacher may be among the runs that are needed themselves.
+        let mut found: Vec<Self> = Vec::new();
+        for mut plan in plans.into_iter().flatten() {
+            let has = |other: &Self, key: &str| {
+                other.name == plan.name && other.cells.iter().any(|cell| cell.key == key)
+            };
+            plan.cells.retain(|cell| !found.iter().any(|other| has(other, &cell.key)));
+            if !plan.cells.is_empty() {
+                found.push(plan);
+            }
+        }
+        Ok(found)
     }
 
     /// The study's name, with the text's where there is one.
@@ -231,6 +242,10 @@ impl Plan {
         let mut manifest = self.manifest(sweep);
         let result = self.measure(&todo, sweep, &mut summary);
         summary.left = todo.len() - summary.measured - summary.failed.len();
+        if self.store.rows().next().is_none() {
+            // Stopped before the first row: there is nothing to describe yet.
+            return result.map(|()| summary);
+        }
         self.store.write_parquet()?;
         manifest.end(started.elapsed().as_secs_f64());
         manifest.more.insert(ROWS_HASH.to_owned(), self.store.sha256()?.into());
