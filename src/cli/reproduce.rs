@@ -70,7 +70,7 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
             .filter(|other| !chosen_names.iter().any(|n| n == other.name())),
     );
     let progress = Progress::new(plans.iter().map(Plan::remaining_s).sum(), args.quiet);
-    progress.say(&announce(plans.iter(), threads));
+    progress.say(&announce(&plans, threads));
     let stop = stop_at_interrupt(AFTER_CELLS)?;
     let (mut summaries, mut broken) = (Vec::new(), Vec::new());
     let studies = definitions.len();

@@ -78,9 +78,8 @@ pub fn run(args: &SweepArgs) -> Result<()> {
     // A GPU gains nothing from several models at a time.
     let default = (device == Device::Cuda).then_some(1);
     let threads = threads(args.threads.or(default))?;
-    let all = || needed.iter().chain([&plan]);
-    let progress = Progress::new(all().map(Plan::remaining_s).sum(), args.quiet);
-    progress.say(&announce(all(), threads));
+    let all = needed.iter().chain([&plan]).map(Plan::remaining_s).sum();
+    let progress = Progress::new(all, args.quiet);
     let stop = stop_at_interrupt(AFTER_CELLS)?;
     for plan in needed {
         let name = plan.name().to_owned();
@@ -173,10 +172,9 @@ pub fn fail_if_unfinished(summaries: &[(String, SweepSummary)]) -> Result<()> {
 }
 
 /// What a plan is about to do, in one line.
-pub fn announce<'p>(plans: impl Iterator<Item = &'p Plan>, threads: usize) -> String {
-    let plans: Vec<&Plan> = plans.collect();
+pub fn announce(plans: &[Plan], threads: usize) -> String {
     let total: usize = plans.iter().map(|plan| plan.cells().count()).sum();
-    let done = plans.iter().flat_map(|plan| plan.cells()).filter(|(_, done)| *done).count();
+    let done: usize = plans.iter().flat_map(Plan::cells).filter(|(_, done)| *done).count();
     // One study after another.
     let seconds: f64 = plans.iter().map(|plan| plan.remaining_on(threads)).sum();
     format!(
