@@ -20,7 +20,7 @@ const LEVELS: [Level; 5] = [
 
 /// The levels that the largest logit of each model is made of, against step: a panel a run.
 pub fn decomposition(study: &TrainedHeads) -> Option<Figure> {
-    let epsilon = middle_epsilon(study);
+    let epsilon = study.epsilon_told();
     let largest: Vec<&HeadParts> =
         study.largest().into_iter().filter(|head| head.epsilon == epsilon).collect();
     let mut runs: Vec<(&str, &str)> = Vec::new();
@@ -80,8 +80,8 @@ pub fn decomposition(study: &TrainedHeads) -> Option<Figure> {
 
 /// What the attention of each model's largest head would have needed at larger ranks: a panel a run.
 pub fn ranks(study: &TrainedHeads) -> Option<Figure> {
-    let epsilon = middle_epsilon(study);
-    let last = study.heads.iter().map(|head| head.step).max().unwrap_or(0);
+    let epsilon = study.epsilon_told();
+    let last = study.last_step();
     let largest: Vec<&HeadParts> =
         study.largest().into_iter().filter(|h| h.epsilon == epsilon && h.step == last).collect();
     let levels = [0, 1, 2, 4].map(|at| (at, LEVELS[at]));
@@ -184,16 +184,10 @@ fn ink(level: usize) -> Ink {
     }
 }
 
-/// ε = 0.01 where the study has it, or else the middle one.
-fn middle_epsilon(study: &TrainedHeads) -> f64 {
-    let all = study.epsilons();
-    all.iter().copied().find(|e| *e == 0.01).unwrap_or(all[all.len() / 2])
-}
-
 /// Needed against actual at the last step: a point a head, a panel an ε; and the same of what inputs can make.
 pub fn prediction(study: &TrainedHeads) -> Vec<Figure> {
     let figure = |name: &str, label: &str, of: fn(&HeadParts) -> Option<f64>, caption: &str| {
-        let last = study.heads.iter().map(|head| head.step).max().unwrap_or(0);
+        let last = study.last_step();
         let heads: Vec<&HeadParts> = study.heads.iter().filter(|head| head.step == last).collect();
         let point = |h: &&HeadParts| Some((of(h).filter(|v| *v > 0.0)?, h.actual));
         let shown: Vec<(f64, f64)> = heads.iter().filter_map(point).collect();

@@ -82,6 +82,11 @@ impl Tied {
         Self { queried: Some((positions, rows)), ..self }
     }
 
+    /// Whether logits are X·W_q·W_kᵀ·Xᵀ: queries and keys are neither normalised nor turned.
+    pub fn is_bilinear(&self) -> bool {
+        self.normalisation.is_none() && self.turns.is_none()
+    }
+
     /// The same inputs with factors of a larger `rank`, and the point there whose logits are those of `point` here: W_q
     /// has columns of zeros added, W_k columns orthogonal to its own and as long, as far as there are any, so that descent can
     /// use them. Both are scaled for √rank. From a rank of the inputs' dimension on W_q·W_kᵀ is any matrix.
@@ -91,7 +96,7 @@ impl Tied {
     /// in another way.
     pub fn wider(&self, point: &[f64], rank: usize) -> Result<(Self, Vec<f64>), FitError> {
         let wrong = |why: String| Err(FitError::Inputs(why));
-        if self.normalisation.is_some() || self.turns.is_some() {
+        if !self.is_bilinear() {
             return wrong(
                 "queries and keys that are normalised or turned have no other rank".to_owned(),
             );
@@ -141,7 +146,7 @@ impl Tied {
     /// rank is their dimension, and a point is C, in which logits are linear. None where queries and keys are
     /// normalised or turned.
     pub fn linear(&self, point: &[f64]) -> Option<(Self, Vec<f64>)> {
-        if self.normalisation.is_some() || self.turns.is_some() {
+        if !self.is_bilinear() {
             return None;
         }
         let rank = self.basis.ncols();

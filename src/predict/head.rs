@@ -100,9 +100,10 @@ impl TrainedHead {
         if rank <= own {
             return Err(PredictError::Rank { layer, head, rank, own });
         }
-        let Ok((tied, point)) = self.tied.wider(&self.point, rank) else {
+        if !self.tied.is_bilinear() {
             return Err(PredictError::NoOtherRank { layer, head });
-        };
+        }
+        let (tied, point) = self.tied.wider(&self.point, rank)?;
         let problem =
             Problem::new(self.problem.target().clone(), self.problem.layout().clone(), rank)?;
         let own = tied.at(&point);

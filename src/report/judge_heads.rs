@@ -12,8 +12,6 @@ const LEAST_GROWTH: f64 = 2.0;
 const CARRIES: f64 = 0.5;
 /// A share up to here is next to nothing.
 const NEXT_TO_NOTHING: f64 = 0.1;
-/// ε of the verdicts, where the study has it.
-const EPSILON: f64 = 0.01;
 
 /// What carries the growth: the share of inflation in the growth of log max |logit| of every `mhsa` run whose
 /// largest logit at least doubles.
@@ -23,7 +21,7 @@ const EPSILON: f64 = 0.01;
 /// - *qualified*: anything between, or few seeds where it would be confirmed;
 /// - *not yet measured*: no `mhsa` run of two steps or more whose logits double.
 pub(super) fn growth(study: &TrainedHeads) -> Verdict {
-    let epsilon = epsilon(study);
+    let epsilon = study.epsilon_told();
     let grown: Vec<PartsOfGrowth> = study
         .growth()
         .into_iter()
@@ -34,13 +32,7 @@ pub(super) fn growth(study: &TrainedHeads) -> Verdict {
         let why = "Needs runs of mhsa with several checkpoints, whose largest logit doubles.";
         return Verdict::new(Claim::RankCarriesGrowth, why.to_owned(), Word::NotYetMeasured, 0);
     };
-    let word = if inflation.low >= CARRIES {
-        Word::Confirmed
-    } else if inflation.high <= NEXT_TO_NOTHING {
-        Word::Refuted
-    } else {
-        Word::Qualified
-    };
+    let word = word(inflation);
     let shares: Vec<String> = (0..PARTS.len())
         .filter_map(|part| {
             let spread = Spread::of(grown.iter().map(|growth| 100.0 * share(growth, part)))?;
@@ -85,8 +77,8 @@ pub(super) fn growth(study: &TrainedHeads) -> Verdict {
 /// - *qualified*: anything between, or few seeds where it would be confirmed;
 /// - *not yet measured*: no `mhsa` model at any rank.
 pub(super) fn given_inputs(study: &TrainedHeads) -> Verdict {
-    let epsilon = epsilon(study);
-    let last = study.heads.iter().map(|head| head.step).max().unwrap_or(0);
+    let epsilon = study.epsilon_told();
+    let last = study.last_step();
     let wider = study.wider();
     let widest = wider.iter().map(|one| one.wider.rank).max().unwrap_or(0);
     let models: Vec<(&WiderHead<'_>, f64)> = wider
@@ -99,13 +91,7 @@ pub(super) fn given_inputs(study: &TrainedHeads) -> Verdict {
         let why = "Needs models of mhsa whose heads were fitted at larger ranks.";
         return Verdict::new(Claim::RankGivenInputs, why.to_owned(), Word::NotYetMeasured, 0);
     };
-    let word = if share.low >= CARRIES {
-        Word::Confirmed
-    } else if share.high <= NEXT_TO_NOTHING {
-        Word::Refuted
-    } else {
-        Word::Qualified
-    };
+    let word = word(share);
     let mut runs: Vec<&str> = models.iter().map(|(one, _)| one.own.run.as_str()).collect();
     runs.sort_unstable();
     runs.dedup();
@@ -151,7 +137,7 @@ pub(super) fn given_inputs(study: &TrainedHeads) -> Verdict {
 /// - *qualified*: anything between, or few models where it would be confirmed;
 /// - *not yet measured*: no `mhsa` model of enough heads.
 pub(super) fn ordering(study: &TrainedHeads) -> Verdict {
-    let epsilon = epsilon(study);
+    let epsilon = study.epsilon_told();
     let all: Vec<HeadOrdering> = study
         .orderings()
         .into_iter()
@@ -198,10 +184,15 @@ pub(super) fn ordering(study: &TrainedHeads) -> Verdict {
     Verdict::new(Claim::NeededTellsActual, measured, word, needed.groups)
 }
 
-/// [`EPSILON`], or the middle one of the study's.
-fn epsilon(study: &TrainedHeads) -> f64 {
-    let all = study.epsilons();
-    all.iter().copied().find(|e| *e == EPSILON).unwrap_or(all[all.len() / 2])
+/// What a share of rank's says of rank as the cause, from the least to the greatest over models.
+fn word(share: Spread) -> Word {
+    if share.low >= CARRIES {
+        Word::Confirmed
+    } else if share.high <= NEXT_TO_NOTHING {
+        Word::Refuted
+    } else {
+        Word::Qualified
+    }
 }
 
 #[cfg(test)]

@@ -176,6 +176,17 @@ impl TrainedHeads {
         all
     }
 
+    /// The ε that figures and verdicts tell of: 0.01 where the study has it, or else the middle one.
+    pub fn epsilon_told(&self) -> f64 {
+        let all = self.epsilons();
+        all.iter().copied().find(|e| *e == 0.01).unwrap_or(all[all.len() / 2])
+    }
+
+    /// The last step of any run.
+    pub fn last_step(&self) -> usize {
+        self.heads.iter().map(|head| head.step).max().unwrap_or(0)
+    }
+
     /// The head of the largest logit of each run, seed, step, rank and ε.
     pub fn largest(&self) -> Vec<&HeadParts> {
         let mut found: Vec<&HeadParts> = Vec::new();
@@ -241,7 +252,7 @@ impl TrainedHeads {
     /// How well needed logits, and what they are to be held against, order the heads of each model by their
     /// largest logits, at the last step.
     pub fn orderings(&self) -> Vec<Ordering> {
-        let last = self.heads.iter().map(|head| head.step).max().unwrap_or(0);
+        let last = self.last_step();
         let mut arms: Vec<&str> = self.heads.iter().map(|head| head.arm.as_str()).collect();
         arms.sort_unstable();
         arms.dedup();
