@@ -1,5 +1,4 @@
-//! Compiles the CUDA kernels to PTX where the feature `cuda` asks for them; otherwise there is nothing
-//! to do.
+//! Links the system's OpenBLAS, and compiles the CUDA kernels to PTX where the feature `cuda` asks for them.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -12,6 +11,13 @@ const ARCHITECTURE: &str = "compute_80";
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    // Its LAPACK is what `ndarray-linalg` calls. The crates that look for it could also download and compile it,
+    // and bring a whole TLS stack for that.
+    if let Err(error) = pkg_config::probe_library("openblas") {
+        panic!(
+            "OpenBLAS was not found; on Debian and Ubuntu: apt-get install libopenblas-dev pkg-config\n{error}"
+        );
+    }
     if env::var_os("CARGO_FEATURE_CUDA").is_none() {
         return;
     }

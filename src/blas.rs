@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
-// Naming this crate is what links the system's OpenBLAS, for ndarray's products too.
+// Its decompositions are what the library is linked for (build.rs).
 use ndarray_linalg as _;
 
 unsafe extern "C" {

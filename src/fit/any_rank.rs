@@ -23,6 +23,7 @@ use super::problem::{FitError, Problem};
 use super::search::SearchOptions;
 use super::tied::Tied;
 use super::watch::Watch;
+use crate::simd::product;
 
 /// Stages of the augmented Lagrangian, at the cap found, in which multipliers settle.
 const STAGES: usize = 24;
@@ -122,7 +123,7 @@ impl<'p> Dual<'p> {
         let factors = linear.at(x);
         let (q, k) = factors.head(0);
         let scale = 1.0 / (problem.rank() as f64).sqrt();
-        let mut logits = q.slice(s![..rows, ..]).dot(&k.t()) * scale;
+        let mut logits = product(q.slice(s![..rows, ..]), k.t()) * scale;
         let mut gradient = Array2::zeros((rows, n));
         let mut total_kl = 0.0;
         for row in 0..rows {
@@ -196,8 +197,8 @@ impl<'p> Dual<'p> {
     /// X·C·Xᵀ where a row sees a column, 0 elsewhere.
     fn seen(&self, c: &Array2<f64>) -> Array2<f64> {
         let (rows, n) = self.logits.dim();
-        let queries = self.linear.made_of(0).dot(c);
-        let mut all = queries.dot(&self.linear.made_of(1).t());
+        let queries = product(self.linear.made_of(0).view(), c.view());
+        let mut all = product(queries.view(), self.linear.made_of(1).t());
         for row in 0..rows {
             let seen = self.problem.seen(0, row);
             for column in (0..seen.start).chain(seen.end..n) {
@@ -209,7 +210,8 @@ impl<'p> Dual<'p> {
 
     /// Xᵀ·H·X.
     fn pulled_back(&self, h: &Array2<f64>) -> Array2<f64> {
-        self.linear.made_of(0).t().dot(&h.dot(self.linear.made_of(1)))
+        let right = product(h.view(), self.linear.made_of(1).view());
+        product(self.linear.made_of(0).t(), right.view())
     }
 }
 

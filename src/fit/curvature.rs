@@ -13,7 +13,6 @@
 use std::ops::Range;
 
 use nalgebra::{Cholesky, DMatrix};
-use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 use rayon::prelude::*;
 
@@ -21,7 +20,7 @@ use super::factors::{matrix, weights_of};
 use super::penalty::Penalty;
 use super::problem::Problem;
 use crate::simd::rows::{exponentials, extremes};
-use crate::simd::{Kernel, Real as _, Simd};
+use crate::simd::{Kernel, Real as _, Simd, gemm, product};
 
 /// What is added to every block, as a share of the mean curvature: nearly certain rows must not
 /// take steps without bound.
@@ -50,7 +49,6 @@ impl Preconditioner {
     /// n·d times the blocks of queries and keys, by head: of each its lower triangle, row by row.
     fn blocks(problem: &Problem, x: &[f64], penalty: &Penalty) -> Vec<[Array2<f64>; 2]> {
         let (n, d, heads) = (problem.n(), problem.rank(), problem.heads());
-        crate::blas::single_threaded_blas();
         let pairs = d * (d + 1) / 2;
         let parts: Vec<Part> = (0..heads)
             .map(|head| {
@@ -196,7 +194,7 @@ impl Softmax {
             .zip(log_sums.chunks_mut(CHUNK_ROWS).zip(seen.chunks(CHUNK_ROWS)))
             .collect();
         chunks.into_par_iter().for_each(|(((q, mut z), mut p), (log_sums, seen))| {
-            general_mat_mul(scale, &q, &k.t(), 0.0, &mut z);
+            gemm(scale, q, k.t(), 0.0, z.view_mut());
             for (((z, p), log_sum), seen) in
                 z.rows().into_iter().zip(p.rows_mut()).zip(log_sums).zip(seen)
             {
@@ -239,7 +237,7 @@ impl Softmax {
             .zip(rows.chunks(CHUNK_ROWS))
             .collect();
         chunks.into_par_iter().for_each(|(((mut weights, z), mut to), rows)| {
-            let mean_keys = weights.dot(&k);
+            let mean_keys = product(weights.view(), k);
             for ((mut weights, z), &((row, seen), &mass)) in
                 weights.rows_mut().into_iter().zip(z.rows()).zip(rows)
             {
@@ -255,7 +253,7 @@ impl Softmax {
                     weights[column] += (acts(multiplier) - acts(0.0)) * penalty.slope;
                 }
             }
-            general_mat_mul(1.0, &weights, &outer, 0.0, &mut to);
+            gemm(1.0, weights.view(), outer, 0.0, to.view_mut());
             for ((mut to, mean), (_, mass)) in
                 to.rows_mut().into_iter().zip(mean_keys.rows()).zip(rows)
             {
@@ -277,8 +275,8 @@ impl Softmax {
             .axis_chunks_iter_mut(Axis(0), CHUNK_COLUMNS)
             .zip(self.weights.axis_chunks_iter(Axis(1), CHUNK_COLUMNS))
             .collect();
-        chunks.into_par_iter().for_each(|(mut to, weights)| {
-            general_mat_mul(1.0, &weights.t(), &outer, 1.0, &mut to);
+        chunks.into_par_iter().for_each(|(to, weights)| {
+            gemm(1.0, weights.t(), outer, 1.0, to);
         });
     }
 }

@@ -2,6 +2,8 @@
 
 use ndarray::{Array1, Array2, Array3, ArrayView2, s};
 
+use crate::simd::product;
+
 /// Why factors could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum FactorsError {
@@ -142,7 +144,7 @@ impl Factors {
     /// The logits of one head as a dense n × n matrix: for certificates and small n.
     pub fn logits(&self, head: usize) -> Array2<f64> {
         let (q, k) = self.head(head);
-        q.dot(&k.t()) / (self.rank() as f64).sqrt()
+        product(q, k.t()) / (self.rank() as f64).sqrt()
     }
 }
 

@@ -8,6 +8,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 use super::factors::{Factors, FactorsError};
 use super::problem::Problem;
+use crate::simd::product;
 use crate::target::HeadKind;
 
 /// Rounds of filling what a row does not see from the low-rank approximation itself.
@@ -167,7 +168,7 @@ fn spectral_head(
         let root = sigma.slice(s![..used]).mapv(f64::sqrt);
         let q = u?.slice(s![.., ..used]).to_owned() * &root;
         let k = vt?.slice(s![..used, ..]).t().to_owned() * &root;
-        filled = q.dot(&k.t());
+        filled = product(q.view(), k.t());
         for row in 0..n {
             let seen = problem.columns(kind, row);
             filled.slice_mut(s![row, seen.clone()]).assign(&logits.slice(s![row, seen]));

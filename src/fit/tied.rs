@@ -1,11 +1,11 @@
 //! Queries and keys that one pair of matrices makes out of given inputs, as a trained head's are.
 
-use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, Array3, ArrayView2, ArrayViewMut2, Axis, s};
 use ndarray_linalg::{JobSvd, LeastSquaresSvd, SVDDC};
 
 use super::factors::Factors;
 use super::problem::FitError;
+use crate::simd::{gemm, product};
 
 /// Singular values of the inputs under this share of the largest are taken for none.
 const NEGLIGIBLE: f64 = 1e-6;
@@ -151,7 +151,7 @@ impl Tied {
         }
         let rank = self.basis.ncols();
         let [(wq, _), (wk, _)] = [0, 1].map(|side| self.side(point, side));
-        let c = wq.dot(&wk.t()) * (rank as f64 / self.rank as f64).sqrt();
+        let c = product(wq, wk.t()) * (rank as f64 / self.rank as f64).sqrt();
         Some((Self { rank, linear: true, ..self.clone() }, c.iter().copied().collect()))
     }
 
@@ -163,7 +163,7 @@ impl Tied {
             let rows = m.slice(s![0, ..made_of.nrows(), ..]).to_owned();
             Some(made_of.least_squares(&rows).ok()?.solution)
         };
-        let c = weights(0, wq)?.dot(&weights(1, wk)?.t());
+        let c = product(weights(0, wq)?.view(), weights(1, wk)?.t());
         Some(c.iter().copied().collect())
     }
 
@@ -229,7 +229,7 @@ impl Tied {
     ) -> Vec<f64> {
         let mut point = Vec::with_capacity(self.length());
         for side in [queries, keys] {
-            let weights = self.basis.t().dot(&side) / self.n() as f64;
+            let weights = product(self.basis.t(), side) / self.n() as f64;
             point.extend(weights.iter());
         }
         if self.normalisation.is_some() {
@@ -275,7 +275,7 @@ impl Tied {
             nobodys.fill(0.0);
             let shape = (made_of.nrows(), d);
             let mut rows = ArrayViewMut2::from_shape(shape, to).expect("as many numbers");
-            general_mat_mul(1.0, made_of, &weights, 0.0, &mut rows);
+            gemm(1.0, made_of.view(), weights, 0.0, rows.view_mut());
             for (at, mut row) in rows.rows_mut().into_iter().enumerate() {
                 let row = row.as_slice_mut().expect("rows lie together");
                 if let Some(normalisation) = self.normalisation {
@@ -302,13 +302,13 @@ impl Tied {
             let (weights, gain) = self.side(x, side);
             let shape = weights.raw_dim();
             let to = &mut matrices[side * matrix..(side + 1) * matrix];
-            let mut to = ArrayViewMut2::from_shape(shape, to).expect("r·d numbers");
+            let to = ArrayViewMut2::from_shape(shape, to).expect("r·d numbers");
             if self.normalisation.is_none() && self.turns.is_none() {
-                general_mat_mul(1.0, &made_of.t(), &from, 0.0, &mut to);
+                gemm(1.0, made_of.t(), from, 0.0, to);
                 continue;
             }
             let mut rows = from.to_owned();
-            let projected = self.normalisation.map(|_| made_of.dot(&weights));
+            let projected = self.normalisation.map(|_| product(made_of.view(), weights));
             for (at, mut row) in rows.rows_mut().into_iter().enumerate() {
                 let row = row.as_slice_mut().expect("rows lie together");
                 self.turn(self.position(side, at), row, -1.0);
@@ -319,7 +319,7 @@ impl Tied {
                     normal.pull_back(gain, row, gain_gradient);
                 }
             }
-            general_mat_mul(1.0, &made_of.t(), &rows, 0.0, &mut to);
+            gemm(1.0, made_of.t(), rows.view(), 0.0, to);
         }
     }
 

@@ -7,6 +7,7 @@
 
 mod buffer;
 mod extension;
+mod gemm;
 mod portable;
 pub(crate) mod products;
 pub(crate) mod rows;
@@ -16,6 +17,7 @@ mod x86;
 
 pub(crate) use buffer::Buffer;
 pub(crate) use extension::Extension;
+pub(crate) use gemm::{gemm, product, times_vector};
 pub(crate) use stripe::{ColumnSums, Stripe, equal_shares, panels_of};
 
 /// float32 or float64.
@@ -48,6 +50,9 @@ pub(crate) trait Real:
 
     fn from_f64(value: f64) -> Self;
     fn to_f64(self) -> f64;
+
+    /// Lends what the thread keeps for packed matrices; `work` must not ask for it again.
+    fn with_work_space<R>(work: impl FnOnce(&mut gemm::WorkSpace<Self>) -> R) -> R;
 
     /// Runs a kernel with the vectors of an extension.
     fn run_with<K: Kernel<Self>>(extension: Extension, kernel: K) -> K::Output;
@@ -135,6 +140,10 @@ impl Real for f32 {
         f64::from(self)
     }
 
+    fn with_work_space<R>(work: impl FnOnce(&mut gemm::WorkSpace<Self>) -> R) -> R {
+        gemm::of_float32(work)
+    }
+
     fn run_with<K: Kernel<Self>>(extension: Extension, kernel: K) -> K::Output {
         match extension {
             #[cfg(target_arch = "x86_64")]
@@ -177,6 +186,10 @@ impl Real for f64 {
     #[inline(always)]
     fn to_f64(self) -> f64 {
         self
+    }
+
+    fn with_work_space<R>(work: impl FnOnce(&mut gemm::WorkSpace<Self>) -> R) -> R {
+        gemm::of_float64(work)
     }
 
     fn run_with<K: Kernel<Self>>(extension: Extension, kernel: K) -> K::Output {

@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::{Real, Simd};
 
 /// Vectors of keys side by side in a panel.
-const PANEL_VECTORS: usize = 2;
+pub(super) const PANEL_VECTORS: usize = 2;
 
 /// The columns of a panel of packed keys.
 #[inline(always)]

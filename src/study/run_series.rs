@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-use polars::prelude::{IntoLazy, ParquetReader, PolarsResult, SerReader, col};
+use polars::prelude::{ParquetReader, PolarsResult, SerReader};
 
 use super::StudyError;
 use super::row::{Row, to_csv};
@@ -137,22 +137,16 @@ type ByKind = (Option<f64>, Option<f64>);
 
 /// [`ByKind`] at each step.
 fn logits(path: &Path) -> PolarsResult<BTreeMap<usize, ByKind>> {
-    let frame = ParquetReader::new(File::open(path)?)
-        .finish()?
-        .lazy()
-        .group_by([col("step"), col("kind")])
-        .agg([col("max_abs_logit").max()])
-        .collect()?;
+    let frame = ParquetReader::new(File::open(path)?).finish()?;
     let (steps, kinds) = (frame.column("step")?.i64()?, frame.column("kind")?.str()?);
     let logits = frame.column("max_abs_logit")?.f64()?;
-    let mut by_step = BTreeMap::new();
+    let mut by_step: BTreeMap<usize, ByKind> = BTreeMap::new();
     for ((step, kind), logit) in steps.iter().zip(kinds.iter()).zip(logits.iter()) {
         let (Some(step), Some(kind)) = (step, kind) else { continue };
-        let entry = by_step.entry(step as usize).or_insert((None, None));
-        if kind == "global" {
-            entry.0 = logit;
-        } else {
-            entry.1 = logit;
+        let (global, local) = by_step.entry(step as usize).or_default();
+        let largest = if kind == "global" { global } else { local };
+        if let Some(logit) = logit {
+            *largest = Some(largest.map_or(logit, |so_far| so_far.max(logit)));
         }
     }
     Ok(by_step)

@@ -20,16 +20,32 @@ pub(super) fn words(frame: &DataFrame, name: &str) -> PolarsResult<Vec<Option<St
     Ok(column.str()?.iter().map(|value| value.map(str::to_owned)).collect())
 }
 
-/// The grouped column `name`: the numbers of each group.
-pub(super) fn grouped(frame: &DataFrame, name: &str) -> PolarsResult<Vec<Vec<Option<f64>>>> {
-    let column = frame.column(name)?;
-    let lists = column.list()?;
-    (0..lists.len())
-        .map(|at| match lists.get_as_series(at) {
-            Some(series) => number_values(&series.into()),
-            None => Ok(Vec::new()),
-        })
-        .collect()
+/// The first value of the column `name` as a word: of rows that are alike in it.
+pub(super) fn word(frame: &DataFrame, name: &str) -> PolarsResult<Option<String>> {
+    Ok(words(&frame.head(Some(1)), name)?.pop().flatten())
+}
+
+/// The first value of the column `name` as a count: of rows that are alike in it.
+pub(super) fn count(frame: &DataFrame, name: &str) -> PolarsResult<Option<usize>> {
+    Ok(counts(&frame.head(Some(1)), name)?.pop().flatten())
+}
+
+/// The first value of the column `name` as a number: of rows that are alike in it.
+pub(super) fn number(frame: &DataFrame, name: &str) -> PolarsResult<Option<f64>> {
+    Ok(numbers(&frame.head(Some(1)), name)?.pop().flatten())
+}
+
+/// The rows of cells that did not fail, in the order of the columns `by`.
+pub(super) fn measured(frame: &DataFrame, by: &[&str]) -> PolarsResult<DataFrame> {
+    frame.filter(&frame.column("err")?.is_null())?.sort(by.iter().copied(), Default::default())
+}
+
+/// The rows that are alike in the columns `key`, group by group in the order of their first rows.
+pub(super) fn groups(frame: &DataFrame, key: &[&str]) -> PolarsResult<Vec<DataFrame>> {
+    if frame.height() == 0 {
+        return Ok(Vec::new());
+    }
+    frame.partition_by_stable(key.iter().copied(), true)
 }
 
 fn number_values(column: &Column) -> PolarsResult<Vec<Option<f64>>> {

@@ -1,8 +1,8 @@
 //! Logits at equal error: L*(ε) against the floor L⁰(ε), cell by cell.
 
-use polars::prelude::{DataFrame, IntoLazy, PolarsResult, col, lit};
+use polars::prelude::{DataFrame, PolarsResult};
 
-use super::columns::{counts, grouped, numbers, words};
+use super::columns::{count, groups, measured, number, numbers, word, words};
 use super::models::{ModelFit, fit_models};
 use super::rows::Rows;
 use super::slope::Slope;
@@ -153,69 +153,45 @@ fn gather(rows: &DataFrame) -> PolarsResult<Vec<GrowthCell>> {
     let mut frame = rows.clone();
     frame.with_column(targets::label_column(rows)?)?;
     frame.with_column(targets::support_column(rows)?)?;
-    let ended = col("outcome").eq(lit("converged")).or(col("outcome").eq(lit("step-limit")));
-    let reached = ended.and(col("kl_nats").lt_eq(col("tolerance") * lit(SLACK)));
-    let key = ["family", "label", "support", "tolerance", "n", "rank"].map(col);
-    let groups = frame
-        .lazy()
-        .filter(col("tolerance").is_not_null().and(col("err").is_null()))
-        .with_column(reached.alias("reached"))
-        .sort(["label", "tolerance", "n", "rank", "seed"], Default::default())
-        .group_by_stable(key)
-        .agg([
-            col("seed"),
-            col("reached"),
-            col("max_abs_logit"),
-            col("floor_max_abs_logit"),
-            col("inflation"),
-            col("reached").and(col("outcome").eq(lit("step-limit"))).sum().alias("step_limited"),
-        ])
-        .collect()?;
-    cells(&groups)
-}
-
-fn cells(groups: &DataFrame) -> PolarsResult<Vec<GrowthCell>> {
-    let (families, labels) = (words(groups, "family")?, words(groups, "label")?);
-    let (n, rank) = (counts(groups, "n")?, counts(groups, "rank")?);
-    let (supports, limited) = (counts(groups, "support")?, counts(groups, "step_limited")?);
-    let tolerances = numbers(groups, "tolerance")?;
-    let seeds = seeds(groups)?;
+    let asked = frame.filter(&frame.column("tolerance")?.is_not_null())?;
+    let sorted = measured(&asked, &["label", "tolerance", "n", "rank", "seed"])?;
     let mut cells = Vec::new();
-    for (at, seeds) in seeds.into_iter().enumerate() {
-        let (Some(n), Some(rank), Some(tolerance)) = (n[at], rank[at], tolerances[at]) else {
-            continue;
-        };
-        cells.push(GrowthCell {
-            family: families[at].clone().unwrap_or_default(),
-            label: labels[at].clone().unwrap_or_default(),
-            support: supports[at],
-            tolerance,
-            n,
-            rank,
-            seeds,
-            step_limited: limited[at].unwrap_or(0),
-        });
+    for cell in groups(&sorted, &["family", "label", "support", "tolerance", "n", "rank"])? {
+        cells.extend(cell_of(&cell)?);
     }
     Ok(cells)
 }
 
-fn seeds(groups: &DataFrame) -> PolarsResult<Vec<Vec<GrowthSeed>>> {
-    let (seed, reached) = (grouped(groups, "seed")?, grouped(groups, "reached")?);
-    let (needed, floor) =
-        (grouped(groups, "max_abs_logit")?, grouped(groups, "floor_max_abs_logit")?);
-    let inflation = grouped(groups, "inflation")?;
-    let one = |cell: usize, at: usize| {
-        let reached = reached[cell][at] == Some(1.0);
-        GrowthSeed {
-            seed: seed[cell][at].map_or(0, |seed| seed as usize),
-            needed: needed[cell][at].filter(|_| reached),
-            floor: floor[cell][at],
-            inflation: inflation[cell][at].filter(|value| reached && value.is_finite()),
-        }
+fn cell_of(rows: &DataFrame) -> PolarsResult<Option<GrowthCell>> {
+    let (Some(n), Some(rank), Some(tolerance)) =
+        (count(rows, "n")?, count(rows, "rank")?, number(rows, "tolerance")?)
+    else {
+        return Ok(None);
     };
-    Ok((0..seed.len())
-        .map(|cell| (0..seed[cell].len()).map(|at| one(cell, at)).collect())
-        .collect())
+    let (outcome, kl) = (words(rows, "outcome")?, numbers(rows, "kl_nats")?);
+    let limited = |at: usize| outcome[at].as_deref() == Some("step-limit");
+    let ended = |at: usize| outcome[at].as_deref() == Some("converged") || limited(at);
+    let reached = |at: usize| ended(at) && kl[at].is_some_and(|kl| kl <= tolerance * SLACK);
+    let (seeds, inflation) = (numbers(rows, "seed")?, numbers(rows, "inflation")?);
+    let needed = numbers(rows, "max_abs_logit")?;
+    let floor = numbers(rows, "floor_max_abs_logit")?;
+    let one = |at: usize| GrowthSeed {
+        seed: seeds[at].map_or(0, |seed| seed as usize),
+        needed: needed[at].filter(|_| reached(at)),
+        floor: floor[at],
+        inflation: inflation[at].filter(|value| reached(at) && value.is_finite()),
+    };
+    let all = 0..rows.height();
+    Ok(Some(GrowthCell {
+        family: word(rows, "family")?.unwrap_or_default(),
+        label: word(rows, "label")?.unwrap_or_default(),
+        support: count(rows, "support")?,
+        tolerance,
+        n,
+        rank,
+        seeds: all.clone().map(one).collect(),
+        step_limited: all.filter(|&at| reached(at) && limited(at)).count(),
+    }))
 }
 
 fn slopes(cells: &[GrowthCell]) -> Vec<GrowthSlope> {

@@ -1,6 +1,6 @@
 //! Trained heads held against what their attention needed: by run, step and ε.
 
-use polars::prelude::{DataFrame, IntoLazy, PolarsResult, col};
+use polars::prelude::{DataFrame, PolarsResult};
 
 use super::TableError;
 use super::columns::{counts, numbers, words};
@@ -545,7 +545,7 @@ fn growth_table(growth: &[PartsOfGrowth]) -> Table {
 }
 
 fn gather(rows: &DataFrame) -> PolarsResult<Vec<HeadParts>> {
-    let frame = rows.clone().lazy().filter(col("err").is_null()).collect()?;
+    let frame = rows.filter(&rows.column("err")?.is_null())?;
     let word = |name| words(&frame, name);
     let count = |name| counts(&frame, name);
     let number = |name| numbers(&frame, name);

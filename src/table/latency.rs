@@ -1,9 +1,9 @@
 //! What inference takes: by model and length.
 
-use polars::prelude::{DataFrame, IntoLazy, PolarsResult, col};
+use polars::prelude::{DataFrame, PolarsResult};
 
 use super::TableError;
-use super::columns::{counts, grouped, words};
+use super::columns::{count, groups, measured, numbers, word};
 use super::grid::{Cell, Column, Table};
 use super::rows::Rows;
 use super::spread::Spread;
@@ -101,30 +101,25 @@ impl Latencies {
 }
 
 fn gather(rows: &DataFrame) -> PolarsResult<Vec<LatencyCell>> {
-    let groups = rows
-        .clone()
-        .lazy()
-        .filter(col("err").is_null())
-        .sort(["run", "n", "round"], Default::default())
-        .group_by_stable(["run", "arm", "n"].map(col))
-        .agg([col("prefill_s"), col("decode_s"), col("cache_bytes")])
-        .collect()?;
-    let (runs, arms) = (words(&groups, "run")?, words(&groups, "arm")?);
-    let n = counts(&groups, "n")?;
-    let (prefill, decode) = (grouped(&groups, "prefill_s")?, grouped(&groups, "decode_s")?);
-    let bytes = grouped(&groups, "cache_bytes")?;
-    let spread = |values: &[Option<f64>]| Spread::of(values.iter().flatten().copied());
-    Ok((0..groups.height())
-        .filter_map(|at| {
-            Some(LatencyCell {
-                run: runs[at].clone()?,
-                arm: arms[at].clone()?,
-                n: n[at]?,
-                prefill_s: spread(&prefill[at]),
-                decode_s: spread(&decode[at]),
-                cache_bytes: spread(&bytes[at]),
-                rounds: prefill[at].len(),
-            })
-        })
-        .collect())
+    let sorted = measured(rows, &["run", "n", "round"])?;
+    let mut cells = Vec::new();
+    for rounds in groups(&sorted, &["run", "arm", "n"])? {
+        let (Some(run), Some(arm), Some(n)) =
+            (word(&rounds, "run")?, word(&rounds, "arm")?, count(&rounds, "n")?)
+        else {
+            continue;
+        };
+        let spread =
+            |name| PolarsResult::Ok(Spread::of(numbers(&rounds, name)?.into_iter().flatten()));
+        cells.push(LatencyCell {
+            run,
+            arm,
+            n,
+            prefill_s: spread("prefill_s")?,
+            decode_s: spread("decode_s")?,
+            cache_bytes: spread("cache_bytes")?,
+            rounds: rounds.height(),
+        });
+    }
+    Ok(cells)
 }

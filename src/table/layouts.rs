@@ -1,9 +1,9 @@
 //! Layouts of heads against each other: the error at each cap.
 
-use polars::prelude::{DataFrame, IntoLazy, PolarsResult, col};
+use polars::prelude::{DataFrame, PolarsResult};
 
 use super::TableError;
-use super::columns::{counts, grouped, numbers, words};
+use super::columns::{count, groups, measured, number, numbers, word};
 use super::grid::{Cell, Column, Table};
 use super::rows::Rows;
 use super::spread::Spread;
@@ -156,38 +156,28 @@ impl Layouts {
 fn gather(rows: &DataFrame) -> PolarsResult<Vec<LayoutCell>> {
     let mut frame = rows.clone();
     frame.with_column(targets::label_column(rows)?)?;
-    let groups = frame
-        .lazy()
-        .filter(
-            col("cap")
-                .is_not_null()
-                .and(col("tolerance").is_null())
-                .and(col("err").is_null())
-                .and(col("kl_nats").is_not_null()),
-        )
-        .sort(["label", "n", "layout", "rank", "cap", "seed"], Default::default())
-        .group_by_stable(["label", "n", "layout", "rank", "cap"].map(col))
-        .agg([col("seed"), col("kl_nats"), col("floor_kl_nats")])
-        .collect()?;
-    let (target, layout) = (words(&groups, "label")?, words(&groups, "layout")?);
-    let (n, rank) = (counts(&groups, "n")?, counts(&groups, "rank")?);
-    let caps = numbers(&groups, "cap")?;
-    let (seed, kl) = (grouped(&groups, "seed")?, grouped(&groups, "kl_nats")?);
-    let floor = grouped(&groups, "floor_kl_nats")?;
+    let capped = frame.column("cap")?.is_not_null() & frame.column("tolerance")?.is_null();
+    let fitted = frame.filter(&(capped & frame.column("kl_nats")?.is_not_null()))?;
+    let sorted = measured(&fitted, &["label", "n", "layout", "rank", "cap", "seed"])?;
     let mut cells = Vec::new();
-    for at in 0..groups.height() {
-        let (Some(n), Some(rank), Some(cap)) = (n[at], rank[at], caps[at]) else { continue };
-        let seeds = seed[at].iter().zip(&kl[at]).filter_map(|(seed, kl)| {
-            Some(LayoutSeed { seed: seed.map_or(0, |seed| seed as usize), kl_nats: (*kl)? })
+    for rows in groups(&sorted, &["label", "n", "layout", "rank", "cap"])? {
+        let (Some(n), Some(rank), Some(cap)) =
+            (count(&rows, "n")?, count(&rows, "rank")?, number(&rows, "cap")?)
+        else {
+            continue;
+        };
+        let seeds = numbers(&rows, "seed")?.into_iter().zip(numbers(&rows, "kl_nats")?);
+        let seeds = seeds.filter_map(|(seed, kl_nats)| {
+            Some(LayoutSeed { seed: seed.map_or(0, |seed| seed as usize), kl_nats: kl_nats? })
         });
         cells.push(LayoutCell {
-            target: target[at].clone().unwrap_or_default(),
-            layout: layout[at].clone().unwrap_or_default(),
+            target: word(&rows, "label")?.unwrap_or_default(),
+            layout: word(&rows, "layout")?.unwrap_or_default(),
             n,
             rank,
             cap,
             seeds: seeds.collect(),
-            floor: Spread::of(floor[at].iter().flatten().copied()),
+            floor: Spread::of(numbers(&rows, "floor_kl_nats")?.into_iter().flatten()),
         });
     }
     Ok(cells)

@@ -1,10 +1,8 @@
 //! Reading a file of rows into a data frame, checked line by line.
 
-use std::io::Cursor;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use polars::prelude::{CsvReadOptions, DataFrame, Field, LazyFrame, SerReader, UnionArgs, concat};
+use polars::prelude::DataFrame;
 
 use super::TableError;
 use super::columns::words;
@@ -62,13 +60,16 @@ impl Rows {
     /// The rows of several files of one kind as one frame.
     fn together(studies: &[PathBuf], schema: &Schema) -> Result<Self, TableError> {
         let path = studies.first().map_or_else(PathBuf::new, |study| study.join("rows.csv"));
-        let mut frames = Vec::with_capacity(studies.len());
+        let mut all = DataFrame::empty();
         for study in studies {
-            let rows = read(&study.join("rows.csv"), schema, &advice_for(study))?;
-            frames.push(schema.completed(rows.frame));
+            let Rows { path, frame } = read(&study.join("rows.csv"), schema, &advice_for(study))?;
+            let frame = schema.completed(&frame).map_err(TableError::frame(&path))?;
+            match all.width() {
+                0 => all = frame,
+                _ => all = all.vstack(&frame).map_err(TableError::frame(&path))?,
+            }
         }
-        let all = concat(frames, UnionArgs::default()).and_then(LazyFrame::collect);
-        Ok(Self { frame: all.map_err(TableError::frame(&path))?, path })
+        Ok(Self { frame: all, path })
     }
 
     /// Reads the `curve.csv` of a training.
@@ -114,23 +115,22 @@ fn read(path: &Path, schema: &Schema, advice: &str) -> Result<Rows, TableError> 
         why: error.to_string(),
         advice: advice.to_owned(),
     })?;
-    let header = check(path, &bytes, schema, advice)?;
-    let fields = header.iter().map(|name| Field::new(name.as_str().into(), schema.dtype(name)));
-    let frame = CsvReadOptions::default()
-        .with_schema(Some(Arc::new(fields.collect())))
-        .into_reader_with_file_handle(Cursor::new(bytes))
-        .finish()
-        .map_err(TableError::frame(path))?;
+    let (header, records) = checked(path, &bytes, schema, advice)?;
+    let columns = header.iter().enumerate().map(|(at, name)| {
+        schema.column(name, records.iter().map(|record| record.get(at).unwrap_or_default()))
+    });
+    let frame =
+        DataFrame::new(records.len(), columns.collect()).map_err(TableError::frame(path))?;
     Ok(Rows { path: path.to_owned(), frame })
 }
 
-/// Checks header and lines as text, where a line number is still known, and gives the header.
-fn check(
+/// The header and the records, checked while the number of a line is still known.
+fn checked(
     path: &Path,
     bytes: &[u8],
     schema: &Schema,
     advice: &str,
-) -> Result<Vec<String>, TableError> {
+) -> Result<(Vec<String>, Vec<csv::StringRecord>), TableError> {
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(bytes);
     let bad = |line: u64, why: String| TableError::BadLine {
         path: path.to_owned(),
@@ -152,18 +152,19 @@ fn check(
             advice: advice.to_owned(),
         });
     }
-    let mut last = 1;
+    let (mut last, mut records) = (1, Vec::new());
     for record in reader.records() {
         let record = record.map_err(|error| {
             bad(error.position().map_or(last + 1, csv::Position::line), error.to_string())
         })?;
         last = record.position().map_or(last + 1, csv::Position::line);
         check_record(&record, &header, schema).map_err(|why| bad(last, why))?;
+        records.push(record);
     }
     if !bytes.ends_with(b"\n") {
         return Err(bad(last, "the last line is torn: it has no end of line".to_owned()));
     }
-    Ok(header)
+    Ok((header, records))
 }
 
 fn check_record(

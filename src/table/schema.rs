@@ -1,6 +1,6 @@
 //! The columns that a table needs of a file of rows, and what is in each of a file's columns.
 
-use polars::prelude::{DataFrame, DataType, Expr, IntoLazy, LazyFrame, NULL, col, lit};
+use polars::prelude::{Column, DataFrame, DataType, IntoColumn, NamedFrom, PolarsResult, Series};
 
 use crate::study::{
     CURVE_COLUMNS, ColumnKind, EVALUATION_COLUMNS, fit_columns, latency_columns, predict_columns,
@@ -103,18 +103,32 @@ impl Schema {
         Self { needed, columns: EVALUATION_COLUMNS.to_vec() }
     }
 
-    /// The frame as lazy columns, all the declared ones in their order; those that the file lacks are null.
-    pub(super) fn completed(&self, frame: DataFrame) -> LazyFrame {
-        let there = |name: &str| frame.get_column_names().iter().any(|column| *column == name);
-        let columns: Vec<Expr> = self
-            .columns
-            .iter()
-            .map(|(name, _)| match there(name) {
-                true => col(*name),
-                false => lit(NULL).cast(self.dtype(name)).alias(*name),
-            })
-            .collect();
-        frame.lazy().select(columns)
+    /// All the declared columns of a frame in their order; those that it lacks are null.
+    pub(super) fn completed(&self, frame: &DataFrame) -> PolarsResult<DataFrame> {
+        let height = frame.height();
+        let column = |name: &str| match frame.column(name) {
+            Ok(column) => column.clone(),
+            Err(_) => Column::full_null(name.into(), height, &self.dtype(name)),
+        };
+        DataFrame::new(height, self.columns.iter().map(|(name, _)| column(name)).collect())
+    }
+
+    /// The column `name` of fields as written; an empty one is null, and so is what [`Schema::accepts`] refuses.
+    pub(super) fn column<'f>(&self, name: &str, fields: impl Iterator<Item = &'f str>) -> Column {
+        let as_name = name.into();
+        match self.dtype(name) {
+            DataType::Int64 => {
+                Series::new(as_name, fields.map(|f| f.parse::<i64>().ok()).collect::<Vec<_>>())
+            }
+            DataType::Float64 => {
+                Series::new(as_name, fields.map(|f| f.parse::<f64>().ok()).collect::<Vec<_>>())
+            }
+            _ => {
+                let texts = fields.map(|f| (!f.is_empty()).then_some(f));
+                Series::new(as_name, texts.collect::<Vec<_>>())
+            }
+        }
+        .into_column()
     }
 
     /// The type of the column `name`; a column that nobody declared is text.

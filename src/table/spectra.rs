@@ -1,9 +1,9 @@
 //! Singular values of targets, and of the logits that attention of any rank would give them by.
 
-use polars::prelude::{IntoLazy, PolarsResult, col};
+use polars::prelude::{ChunkQuantile, PolarsResult};
 
 use super::TableError;
-use super::columns::{counts, grouped, words};
+use super::columns::{count, groups, measured, number, numbers, word};
 use super::grid::{Cell, Column, Table};
 use super::rows::Rows;
 use super::spread::Spread;
@@ -98,50 +98,41 @@ impl Spectra {
 fn gather(rows: &Rows) -> PolarsResult<Vec<SpectrumCell>> {
     let mut frame = rows.frame().clone();
     frame.with_column(targets::label_column(rows.frame())?)?;
-    let indices = frame
-        .lazy()
-        .filter(col("err").is_null())
-        .group_by(["family", "label", "matrix", "n", "index"].map(col))
-        .agg([
-            col("singular_value").median(),
-            col("effective_rank"),
-            col("numerical_rank"),
-            col("seed").n_unique().alias("seeds"),
-        ]);
-    let groups = indices
-        .sort(["label", "matrix", "n", "index"], Default::default())
-        .group_by_stable(["family", "label", "matrix", "n"].map(col))
-        .agg([
-            col("index"),
-            col("singular_value"),
-            col("effective_rank").first(),
-            col("numerical_rank").first(),
-            col("seeds").first(),
-        ])
-        .collect()?;
-    let (families, labels) = (words(&groups, "family")?, words(&groups, "label")?);
-    let (matrices, n) = (words(&groups, "matrix")?, counts(&groups, "n")?);
-    let (index, sigma) = (grouped(&groups, "index")?, grouped(&groups, "singular_value")?);
-    let ranks = grouped(&groups, "effective_rank")?;
-    let numerical = grouped(&groups, "numerical_rank")?;
-    let seeds = counts(&groups, "seeds")?;
-    let spread = |values: &[Option<f64>]| Spread::of(values.iter().flatten().copied());
-    Ok((0..groups.height())
-        .filter_map(|at| {
-            let largest = sigma[at].first().copied().flatten()?;
-            let points = index[at].iter().zip(&sigma[at]);
-            Some(SpectrumCell {
-                family: families[at].clone()?,
-                label: labels[at].clone()?,
-                matrix: matrices[at].clone()?,
-                n: n[at]?,
-                effective_rank: spread(&ranks[at]),
-                numerical_rank: spread(&numerical[at]),
-                spectrum: points
-                    .filter_map(|(index, sigma)| Some(((*index)?, (*sigma)? / largest)))
-                    .collect(),
-                seeds: seeds[at].unwrap_or(0),
-            })
-        })
-        .collect())
+    let sorted = measured(&frame, &["label", "matrix", "n", "index"])?;
+    let mut cells = Vec::new();
+    for rows in groups(&sorted, &["family", "label", "matrix", "n"])? {
+        let (Some(family), Some(label), Some(matrix), Some(n)) = (
+            word(&rows, "family")?,
+            word(&rows, "label")?,
+            word(&rows, "matrix")?,
+            count(&rows, "n")?,
+        ) else {
+            continue;
+        };
+        // One group an index, with a row a seed.
+        let indices = groups(&rows, &["index"])?;
+        let mut medians = Vec::with_capacity(indices.len());
+        for seeds in &indices {
+            let median = seeds.column("singular_value")?.f64()?.median();
+            medians.push((number(seeds, "index")?, median));
+        }
+        let (Some(first), Some(&(_, Some(largest)))) = (indices.first(), medians.first()) else {
+            continue;
+        };
+        let spread =
+            |name| PolarsResult::Ok(Spread::of(numbers(first, name)?.into_iter().flatten()));
+        let relative =
+            |(index, sigma): (Option<f64>, Option<f64>)| Some((index?, sigma? / largest));
+        cells.push(SpectrumCell {
+            family,
+            label,
+            matrix,
+            n,
+            effective_rank: spread("effective_rank")?,
+            numerical_rank: spread("numerical_rank")?,
+            spectrum: medians.into_iter().filter_map(relative).collect(),
+            seeds: first.column("seed")?.n_unique()?,
+        });
+    }
+    Ok(cells)
 }

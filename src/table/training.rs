@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use polars::prelude::{DataFrame, IntoLazy, PolarsResult, col};
+use polars::prelude::{DataFrame, PolarsResult};
 
 use super::TableError;
-use super::columns::{counts, numbers, words};
+use super::columns::{counts, measured, numbers, words};
 use super::grid::{Cell, Column, Table};
 use super::rows::Rows;
 use super::run_log::RunLog;
@@ -229,12 +229,7 @@ fn outcomes(seeds: &[TrainingRun]) -> String {
 
 /// The trainings without an error, each with its study's and cell's folder and its logs still empty.
 fn gather(rows: &DataFrame) -> PolarsResult<Vec<(PathBuf, TrainingRun)>> {
-    let frame = rows
-        .clone()
-        .lazy()
-        .filter(col("err").is_null())
-        .sort(["arm", "run", "seed"], Default::default())
-        .collect()?;
+    let frame = measured(rows, &["arm", "run", "seed"])?;
     let word = |name| words(&frame, name);
     let (cell, run, arm, outcome) = (word("cell")?, word("run")?, word("arm")?, word("outcome")?);
     let corpora = word("corpus").unwrap_or_else(|_| vec![None; frame.height()]);

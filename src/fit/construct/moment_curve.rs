@@ -7,6 +7,7 @@ use ndarray::Array2;
 use super::scale::scaled_rows;
 use crate::fit::factors::Factors;
 use crate::fit::problem::{FitError, Problem};
+use crate::simd::product;
 
 /// Logits zᵢⱼ = sᵢ(shift − Π_{c∈Sᵢ} (1 − cos(θⱼ − θ_c))) with θⱼ = 2πj/n and Sᵢ the columns of weight in
 /// row i.
@@ -41,6 +42,6 @@ pub fn moment_curve(problem: &Problem, cap: f64) -> Result<Option<Factors>, FitE
         let at = |&c: &u32| 1.0 - angle(j + n - c as usize).cos();
         -target.row(row).0.iter().map(at).product::<f64>()
     });
-    let queries = values.dot(&keys) * (2.0 / n as f64);
+    let queries = product(values.view(), keys.view()) * (2.0 / n as f64);
     scaled_rows(problem, &queries, &keys, cap).map(Some)
 }

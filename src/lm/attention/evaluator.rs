@@ -6,7 +6,6 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::{Attended, Heads, attention};
-use crate::blas::single_threaded_blas;
 use crate::lm::definition::require;
 use crate::lm::operators::Pullback;
 use crate::lm::{Device, Dtype, LmError};
@@ -43,7 +42,6 @@ impl AttentionEvaluator {
         if let Some(cap) = softcap {
             require(cap.is_finite() && cap > 0.0, "softcap", cap, "must be above 0")?;
         }
-        single_threaded_blas();
         let shape = (batch, time, layout.heads().len(), d_head);
         let count = batch * time * layout.heads().len() * d_head;
         let mut rng = ChaCha8Rng::seed_from_u64(seed);

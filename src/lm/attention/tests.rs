@@ -6,7 +6,6 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::{Attended, Heads, attention, reference};
-use crate::blas::single_threaded_blas;
 use crate::lm::model::HeadStatistics;
 use crate::lm::operators::largest_difference;
 use crate::target::HeadKind::{self, Global, Local};
@@ -56,7 +55,6 @@ fn compare(heads: &Heads, (batch, time, d_head): (usize, usize, usize), rng: &mu
 
 #[test]
 fn output_gradients_and_statistics_match_the_reference() {
-    single_threaded_blas();
     let mixes: [&[HeadKind]; 5] = [
         &[Global],
         &[Local { window: 1 }],
@@ -82,7 +80,6 @@ fn output_gradients_and_statistics_match_the_reference() {
 
 #[test]
 fn gradients_match_finite_differences() {
-    single_threaded_blas();
     let mut rng = ChaCha8Rng::seed_from_u64(2);
     let shape = (1, 37, 2, 8);
     let kinds = Heads::new(&[Global, Local { window: 5 }], Some(2.0));
@@ -112,7 +109,6 @@ fn gradients_match_finite_differences() {
 
 #[test]
 fn the_bits_do_not_depend_on_the_number_of_threads() {
-    single_threaded_blas();
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let shape = (2, 130, 3, 16);
     let kinds = Heads::new(&[Global, Local { window: 9 }, Global], None);

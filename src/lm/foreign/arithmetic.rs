@@ -3,6 +3,7 @@
 use ndarray::{Array1, Array2, ArrayView2, s};
 use statrs::function::erf::erf;
 
+use crate::simd::product;
 use crate::target::Visibility;
 
 /// √(2/π).
@@ -19,7 +20,7 @@ pub(super) struct Linear {
 
 impl Linear {
     pub(super) fn of(&self, x: &Array2<f32>) -> Array2<f32> {
-        x.dot(&self.weights) + &self.bias
+        product(x.view(), self.weights.view()) + &self.bias
     }
 }
 
@@ -75,7 +76,7 @@ pub(super) fn attend(
     visibility: Visibility,
 ) -> Array2<f32> {
     let (t, d) = queries.dim();
-    let mut p = queries.dot(&keys.t()) / (d as f32).sqrt();
+    let mut p = product(queries, keys.t()) / (d as f32).sqrt();
     for (row, mut p) in p.rows_mut().into_iter().enumerate() {
         let seen = visibility.columns(row, t);
         p.slice_mut(s![seen.end..]).fill(0.0);
@@ -84,7 +85,7 @@ pub(super) fn attend(
         p.mapv_inplace(|z| (z - greatest).exp());
         p /= p.sum();
     }
-    p.dot(&values)
+    product(p.view(), values)
 }
 
 /// A matrix with a column of ones after its own.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use ndarray::{Array2, Axis, s, stack};
 
 use super::arithmetic::{Activation, Linear, Norm, attend, with_ones};
-use crate::blas::single_threaded_blas;
 use crate::lm::{HeadInputs, HeadProbe, LmError};
 use crate::target::{HeadKind, Visibility};
 
@@ -44,7 +43,6 @@ impl Transformer {
     }
 
     pub(super) fn probe(&self, tokens: &[u32]) -> Result<Vec<HeadProbe>, LmError> {
-        single_threaded_blas();
         let mut x = self.embed(tokens)?;
         let mut probes = Vec::new();
         for (layer, block) in self.blocks.iter().enumerate() {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use candle_core::{Result, Tensor};
-use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, s};
 use rayon::prelude::*;
 
 use super::{LmError, Model, ModelShape};
 use crate::lm::operators::{float32, like, with_elements};
+use crate::simd::gemm;
 use crate::target::{HeadKind, Visibility};
 
 /// A trained model whose heads another's are to attend like: layer by layer, head by head.
@@ -127,8 +127,8 @@ impl LayerLesson {
                     let scale = (self.weight / rows / (d as f64).sqrt()) as f32;
                     let difference = student - teacher;
                     let (mut dq, mut dk) = (Array2::zeros((t, d)), Array2::zeros((t, d)));
-                    general_mat_mul(scale, &difference, &k, 0.0, &mut dq);
-                    general_mat_mul(scale, &difference.t(), &q, 0.0, &mut dk);
+                    gemm(scale, difference.view(), k.view(), 0.0, dq.view_mut());
+                    gemm(scale, difference.t(), q.view(), 0.0, dk.view_mut());
                     HeadLesson { kl_nats, dq, dk }
                 })
                 .collect())
@@ -165,7 +165,7 @@ fn one_head(
 fn attention(q: ArrayView2<'_, f32>, k: ArrayView2<'_, f32>, kind: HeadKind) -> Array2<f32> {
     let (t, d) = q.dim();
     let mut p = Array2::zeros((t, t));
-    general_mat_mul(1.0 / (d as f32).sqrt(), &q, &k.t(), 0.0, &mut p);
+    gemm(1.0 / (d as f32).sqrt(), q, k.t(), 0.0, p.view_mut());
     for (row, mut p) in p.rows_mut().into_iter().enumerate() {
         let seen = kind.columns(row, t, Visibility::Causal);
         p.slice_mut(s![..seen.start]).fill(0.0);

@@ -33,7 +33,6 @@ use super::operators::power_iteration;
 use super::tensor_file::{self, Named, TensorFile};
 use super::weights::{self, SingularVector, Weight};
 use super::{Device, LmError};
-use crate::blas::single_threaded_blas;
 use decoder::{Decoder, Tensors};
 use gradients::Parameter;
 
@@ -91,7 +90,6 @@ impl Model {
         weights: Vec<Weight>,
         vectors: Vec<SingularVector>,
     ) -> std::result::Result<Self, LmError> {
-        single_threaded_blas();
         // Detached, so that the tensor library keeps no record of what is computed from them.
         let parameter = |(index, weight): (usize, &Weight)| Parameter {
             index,

@@ -7,6 +7,7 @@ use ndarray::{Array2, Axis, s};
 
 use super::{LmError, Model};
 use crate::lm::operators::EPSILON;
+use crate::simd::product;
 use crate::target::{HeadKind, Visibility};
 
 /// One head's queries and keys on one sequence of T tokens, as attention gets them: its logits are
@@ -88,7 +89,7 @@ impl HeadProbe {
     fn logits_of(&self, rows: &[usize]) -> Array2<f64> {
         let (queries, keys) = (self.queries.mapv(f64::from), self.keys.mapv(f64::from));
         let queries = queries.select(Axis(0), rows);
-        let mut z = queries.dot(&keys.t()) / (queries.ncols() as f64).sqrt();
+        let mut z = product(queries.view(), keys.t()) / (queries.ncols() as f64).sqrt();
         for (&row, mut z) in rows.iter().zip(z.rows_mut()) {
             let seen = self.kind.columns(row, z.len(), self.visibility);
             z.slice_mut(s![..seen.start]).fill(f64::NEG_INFINITY);

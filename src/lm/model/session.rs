@@ -1,7 +1,7 @@
 //! One sequence read token by token, with what attention still needs of its past.
 
 use candle_core::{DType, Device, Result, Tensor};
-use ndarray::{Array1, ArrayView2};
+use ndarray::{Array1, ArrayView1, ArrayView2};
 use rayon::prelude::*;
 
 use super::decoder::Decoder;
@@ -9,6 +9,7 @@ use super::{LmError, Model};
 use crate::lm::attention::{Heads, attention};
 use crate::lm::operators::{tied_logits, with_elements};
 use crate::lm::simd;
+use crate::simd::times_vector;
 use crate::target::HeadKind;
 
 /// Tokens of the past that one task attends to. Fixed, so that sums do not depend on the number of
@@ -181,9 +182,13 @@ fn part(
     values: ArrayView2<'_, f32>,
     softcap: Option<f32>,
 ) -> Part {
-    let mut logits = keys.dot(q).to_vec();
+    let mut logits = times_vector(keys, q.view());
     let terms = simd::softmax_terms_of(&mut logits, softcap);
-    Part { max: terms.shift, sum: terms.sum, mixed: values.t().dot(&Array1::from_vec(logits)) }
+    Part {
+        max: terms.shift,
+        sum: terms.sum,
+        mixed: times_vector(values.t(), ArrayView1::from(&logits)).into(),
+    }
 }
 
 fn rows(data: &[f32], d: usize) -> Result<ArrayView2<'_, f32>> {

@@ -1,11 +1,11 @@
 //! Products of activations with weights.
 
 use candle_core::{DType, Result, Tensor, bail};
-use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 use rayon::prelude::*;
 
 use super::{float32, like, matrix, matrix_mut, with_elements};
+use crate::simd::gemm;
 
 /// Rows of an output that one task computes at most.
 const TASK_ROWS: usize = 256;
@@ -49,8 +49,8 @@ pub(in crate::lm) fn add_linear(
         let weight = matrix(weight, outputs)?;
         let tasks = y.par_chunks_mut(rows * outputs).zip(x.par_chunks(rows * inputs));
         tasks.try_for_each(|(y, x)| -> Result<()> {
-            let mut y = matrix_mut(y, outputs)?;
-            general_mat_mul(1.0, &matrix(x, inputs)?, &weight, 1.0, &mut y);
+            let y = matrix_mut(y, outputs)?;
+            gemm(1.0, matrix(x, inputs)?, weight, 1.0, y);
             Ok(())
         })?;
         Ok(y)
@@ -62,9 +62,8 @@ pub(in crate::lm) fn add_linear(
 
 /// x W for each weight W (inputs, outputs), and x of shape (N, inputs).
 ///
-/// The tensor library's own product gives the same; this one runs on OpenBLAS, whose kernels use the
-/// widest vectors that the processor has, reads x once for all weights, adds up its gradients where they
-/// lie, and cuts work by shape alone.
+/// The tensor library's own product gives the same; this one reads x once for all weights, adds up its
+/// gradients where they lie, and cuts work by shape alone.
 ///
 /// # Errors
 /// A weight for another number of inputs.
@@ -94,8 +93,7 @@ pub(in crate::lm) fn linear(
             let x = matrix(x, inputs)?;
             parts.into_iter().try_for_each(|(y, outputs, weight)| {
                 with_elements([weight], |[weight]| {
-                    let mut y = matrix_mut(y, outputs)?;
-                    general_mat_mul(1.0, &x, &matrix(weight, outputs)?, 0.0, &mut y);
+                    gemm(1.0, x, matrix(weight, outputs)?, 0.0, matrix_mut(y, outputs)?);
                     Ok(())
                 })
             })
@@ -146,7 +144,7 @@ fn backward(
                 let gradient = &gradient[task * rows * outputs..][..here * outputs];
                 let (gradient, weight) = (matrix(gradient, *outputs)?, matrix(weight, *outputs)?);
                 let keep = if at == 0 { 0.0 } else { 1.0 };
-                general_mat_mul(1.0, &gradient, &weight.t(), keep, &mut dx);
+                gemm(1.0, gradient, weight.t(), keep, dx.view_mut());
                 Ok(())
             })
         })
@@ -173,9 +171,9 @@ pub(super) fn weight_gradient(a: ArrayView2<f32>, b: ArrayView2<f32>, mut out: A
     let cut = if axis == Axis(0) { &a } else { &b };
     let tasks: Vec<_> =
         out.axis_chunks_iter_mut(axis, size).zip(cut.axis_chunks_iter(axis, size)).collect();
-    tasks.into_par_iter().for_each(|(mut out, part)| {
-        let (a, b) = if axis == Axis(0) { (&part, &b) } else { (&a, &part) };
-        general_mat_mul(1.0, a, b, 0.0, &mut out);
+    tasks.into_par_iter().for_each(|(out, part)| {
+        let (a, b) = if axis == Axis(0) { (part, b) } else { (a, part) };
+        gemm(1.0, a, b, 0.0, out);
     });
 }
 
@@ -185,11 +183,9 @@ mod tests {
 
     use super::super::{largest_difference, wave};
     use super::*;
-    use crate::blas::single_threaded_blas;
 
     #[test]
     fn products_and_gradients_match_the_tensor_librarys() {
-        single_threaded_blas();
         for (n, inputs, outputs) in
             [(1, 3, &[2][..]), (300, 70, &[130, 20]), (257, 130, &[40, 40, 1])]
         {
@@ -219,7 +215,6 @@ mod tests {
 
     #[test]
     fn a_product_is_added_to_a_stream_in_either_arithmetic() {
-        single_threaded_blas();
         let (stream, x, weight) = (wave((300, 20), 2.0), wave((300, 30), 0.0), wave((30, 20), 1.0));
         let plain = (stream.as_tensor() + x.matmul(&weight).unwrap()).unwrap();
         let (exact, _) = add_linear(&stream, &x, &weight).unwrap();

@@ -1,13 +1,13 @@
 //! The MLP of a block, its hidden layer included.
 
 use candle_core::{DType, Result, Tensor, bail};
-use ndarray::linalg::general_mat_mul;
 use rayon::prelude::*;
 
 use super::linear::{task_size, weight_gradient};
 use super::{Pullback, float32, like, matrix, matrix_mut, with_elements};
 use crate::lm::simd;
 use crate::pool::Pool;
+use crate::simd::gemm;
 
 /// Rows that one task handles at most: their hidden layer stays in the second-level cache.
 const TASK_ROWS: usize = 256;
@@ -68,12 +68,12 @@ fn forward(
         .zip(x.par_chunks(rows * inputs))
         .try_for_each(|((hidden, y), x)| -> Result<()> {
             let x = matrix(x, inputs)?;
-            general_mat_mul(1.0, &x, &input, 0.0, &mut matrix_mut(hidden, width)?);
+            gemm(1.0, x, input, 0.0, matrix_mut(hidden, width)?);
             let mut active = ACTIVE.take();
             active.resize(hidden.len(), 0.0);
             simd::gelu(hidden, &mut active);
             let activations = matrix(&active, width)?;
-            general_mat_mul(1.0, &activations, &output, 1.0, &mut matrix_mut(y, outputs)?);
+            gemm(1.0, activations, output, 1.0, matrix_mut(y, outputs)?);
             ACTIVE.put_back(active);
             Ok(())
         })?;
@@ -102,10 +102,10 @@ fn backward(
         .zip(gradient.par_chunks(rows * outputs))
         .try_for_each(|(((active, hidden), dx), gradient)| -> Result<()> {
             let gradient = matrix(gradient, outputs)?;
-            general_mat_mul(1.0, &gradient, &output.t(), 0.0, &mut matrix_mut(active, width)?);
+            gemm(1.0, gradient, output.t(), 0.0, matrix_mut(active, width)?);
             simd::gelu_gradient(hidden, active);
             let d_hidden = matrix(hidden, width)?;
-            general_mat_mul(1.0, &d_hidden, &input.t(), 0.0, &mut matrix_mut(dx, inputs)?);
+            gemm(1.0, d_hidden, input.t(), 0.0, matrix_mut(dx, inputs)?);
             Ok(())
         })?;
     let (x, gradient) = (matrix(x, inputs)?, matrix(gradient, outputs)?);
@@ -123,11 +123,9 @@ fn backward(
 mod tests {
     use super::super::{largest_difference, wave};
     use super::*;
-    use crate::blas::single_threaded_blas;
 
     #[test]
     fn output_and_gradients_match_the_tensor_librarys() {
-        single_threaded_blas();
         for (n, inputs, width, outputs) in [(1, 3, 5, 2), (300, 24, 70, 20), (513, 16, 33, 16)] {
             let x = wave((n, inputs), 0.0);
             let (input, output) = (wave((inputs, width), 1.0), wave((width, outputs), 2.0));

@@ -5,15 +5,17 @@
 //! the loss is where gradients begin, they need not wait for a backward pass.
 
 use candle_core::{Result, Tensor, bail};
-use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 use rayon::prelude::*;
 
 use super::{CHUNK_ROWS, float32, like, matrix, with_elements, with_tokens};
 use crate::lm::simd;
+use crate::simd::gemm;
 
 /// Rows whose logits are held at a time.
 const BLOCK_ROWS: usize = 512;
+/// What is left between rows of logits, so that with a power of two of symbols they do not all share a cache's sets.
+const ROW_GAP: usize = 16;
 /// Rows of the hidden state's gradient that one task computes.
 const TASK_ROWS: usize = 256;
 /// Symbols whose logits or gradients one task computes.
@@ -92,12 +94,12 @@ impl Blocks {
         mut gradients: Option<&mut (Array2<f32>, Array2<f32>)>,
     ) -> f64 {
         let (n, v) = (hidden.nrows(), embedding.nrows());
-        let mut scratch = Array2::zeros((n.min(BLOCK_ROWS), v));
+        let mut scratch = Array2::zeros((n.min(BLOCK_ROWS), v + ROW_GAP));
         let mut sum = 0.0;
         for start in (0..n).step_by(BLOCK_ROWS) {
             let rows = start..n.min(start + BLOCK_ROWS);
             let hidden = hidden.slice(s![rows.clone(), ..]);
-            let mut logits = scratch.slice_mut(s![..rows.len(), ..]);
+            let mut logits = scratch.slice_mut(s![..rows.len(), ..v]);
             output_logits(hidden, embedding, logits.view_mut());
             sum += self.losses(&mut logits, &targets[rows.clone()], n).iter().sum::<f64>();
             if let Some((d_hidden, d_embedding)) = gradients.as_deref_mut() {
@@ -165,8 +167,8 @@ fn output_logits(
         .axis_chunks_iter_mut(Axis(1), TASK_SYMBOLS)
         .zip(embedding.axis_chunks_iter(Axis(0), TASK_SYMBOLS))
         .collect();
-    tasks.into_par_iter().for_each(|(mut logits, embedding)| {
-        general_mat_mul(1.0, &hidden, &embedding.t(), 0.0, &mut logits);
+    tasks.into_par_iter().for_each(|(logits, embedding)| {
+        gemm(1.0, hidden, embedding.t(), 0.0, logits);
     });
 }
 
@@ -180,8 +182,8 @@ fn hidden_gradient(
         .axis_chunks_iter_mut(Axis(0), TASK_ROWS)
         .zip(d_logits.axis_chunks_iter(Axis(0), TASK_ROWS))
         .collect();
-    tasks.into_par_iter().for_each(|(mut d_hidden, d_logits)| {
-        general_mat_mul(1.0, &d_logits, &embedding, 0.0, &mut d_hidden);
+    tasks.into_par_iter().for_each(|(d_hidden, d_logits)| {
+        gemm(1.0, d_logits, embedding, 0.0, d_hidden);
     });
 }
 
@@ -195,8 +197,8 @@ fn embedding_gradient(
         .axis_chunks_iter_mut(Axis(0), TASK_SYMBOLS)
         .zip(d_logits.axis_chunks_iter(Axis(1), TASK_SYMBOLS))
         .collect();
-    tasks.into_par_iter().for_each(|(mut d_embedding, d_logits)| {
-        general_mat_mul(1.0, &d_logits.t(), &hidden, 1.0, &mut d_embedding);
+    tasks.into_par_iter().for_each(|(d_embedding, d_logits)| {
+        gemm(1.0, d_logits.t(), hidden, 1.0, d_embedding);
     });
 }
 
@@ -206,7 +208,6 @@ mod tests {
 
     use super::super::{largest_difference, wave as matrix_of_waves};
     use super::*;
-    use crate::blas::single_threaded_blas;
 
     fn wave(count: usize, shift: f32) -> Vec<f32> {
         (0..count).map(|i| (i as f32 * 1.3 + shift).sin()).collect()
@@ -214,7 +215,6 @@ mod tests {
 
     #[test]
     fn loss_and_gradients_match_plain_tensor_operations() {
-        single_threaded_blas();
         let device = Device::Cpu;
         // More rows than a block, more symbols than a task, and ragged ends of both.
         let (n, v, c) = (BLOCK_ROWS + 75, TASK_SYMBOLS + 33, 12);
@@ -257,7 +257,6 @@ mod tests {
 
     #[test]
     fn logits_are_products_with_the_table_transposed() {
-        single_threaded_blas();
         let (x, table) = (matrix_of_waves((300, 20), 0.0), matrix_of_waves((70, 20), 1.0));
         let plain = x.matmul(&table.t().unwrap()).unwrap();
         let off = largest_difference(&tied_logits(&x, &table).unwrap(), &plain);

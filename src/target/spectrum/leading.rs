@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::bounds::{Bounds, Known};
 use super::exact::above_rounding;
 use super::product::{Transpose, fourth_powers, times};
+use crate::simd::product;
 use crate::target::{Target, TargetError};
 
 /// Vectors carried beyond the k asked for (Halko, Martinsson and Tropp 2011, section 4.2: 5 or 10).
@@ -135,8 +136,8 @@ fn iterate(
             vectors = right;
             continue;
         };
-        let left = left.dot(&u.slice(s![.., ..count]));
-        let right = right.dot(&vt.slice(s![..count, ..]).t());
+        let left = product(left.view(), u.slice(s![.., ..count]));
+        let right = product(right.view(), vt.slice(s![..count, ..]).reversed_axes());
         let sigma = ArrayView1::from(&values[..count]);
         let missed = times(target, &right) - left * sigma;
         let residuals = missed.columns().into_iter().map(|column| column.dot(&column).sqrt());
