@@ -4,7 +4,7 @@ mod binary;
 
 use std::path::Path;
 
-use binary::Folder;
+use binary::{Ended, Folder};
 
 const GROWTH: &str = r#"
 study = "growth"
@@ -274,14 +274,93 @@ fn unknown_names_are_one_line_that_says_what_there_is() {
     }
 }
 
-#[test]
-fn a_definition_that_is_wrong_is_named() {
+/// The line that a definition that is wrong costs.
+const LEFT_OUT: &str =
+    "left out: analysis/split.toml: unknown key \"grdi\"; did you mean \"grid\"?\n";
+
+fn with_a_wrong_definition() -> Folder {
     let folder = with_definitions();
     folder.write("analysis/split.toml", SPLIT.replace("[grid]", "[grdi]"));
-    for command in ["list", "reproduce"] {
-        let error = folder.refused(&[command]);
-        assert!(error.contains("analysis/split.toml") && error.contains("\"grid\""), "{error}");
+    // A file that is no TOML at all has a name and nothing else.
+    folder.write("analysis/torn.toml", "study = \"torn");
+    folder
+}
+
+#[test]
+fn a_definition_that_is_wrong_stops_no_other_study() {
+    let folder = with_a_wrong_definition();
+    for arguments in [&["list", "--preset", "quick"][..], &["list", "--json"], &REPRODUCE] {
+        let Ended { code, stdout, stderr } = folder.run(arguments);
+        assert_eq!(code, Some(1), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(LEFT_OUT), "{arguments:?}: {stderr}");
+        assert!(stderr.contains("left out: analysis/torn.toml: line 1: "), "{stderr}");
+        let last = stderr.lines().last().unwrap();
+        assert!(last.starts_with("error: 2 definitions in analysis/ left out"), "{stderr}");
+        assert!(stdout.contains("growth"), "{arguments:?}: {stdout}");
     }
+    assert!(folder.read("figures/quick/report.html").contains("Growth in miniature"));
+    assert!(folder.done(&["verify", "--preset", "quick"]).contains("growth: 16 rows"));
+}
+
+#[test]
+fn a_wrong_definition_that_nobody_asked_for_costs_a_line() {
+    let folder = with_a_wrong_definition();
+    let only = |names: &[&str]| folder.run(&[&["reproduce", "--quiet", "--only"], names].concat());
+    let Ended { code, stderr, .. } = only(&["growth"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stderr.starts_with(LEFT_OUT) && stderr.lines().count() == 2, "{stderr}");
+    for names in [&["split"][..], &["torn"], &["growth", "split"]] {
+        let Ended { code, stderr, .. } = only(names);
+        assert_eq!(code, Some(1), "{names:?}: {stderr}");
+        let end = "error: 1 definition in analysis/ left out; the lines that begin so say why\n";
+        assert!(stderr.contains(LEFT_OUT) && stderr.ends_with(end), "{names:?}: {stderr}");
+    }
+    let Ended { code, stderr, .. } = only(&["splt"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        stderr.contains("--only splt: no such study in analysis/; there are growth"),
+        "{stderr}"
+    );
+}
+
+/// Training runs at two sizes, and studies of them at the larger alone.
+fn with_one_size() -> Folder {
+    let folder = with_definitions();
+    let runs = "study = \"runs\"\nkind = \"train\"\npresets = [\"paper\"]\n[train]\nsteps = 30\n\
+                keep_checkpoints = [10]\n[[run]]\nname = \"long\"\n[quick.train]\nsteps = 20\n\
+                [[quick.run]]\nname = \"short\"\n";
+    folder.write("analysis/runs.toml", runs);
+    let parts = "study = \"parts\"\nkind = \"predict\"\npresets = [\"paper\"]\n[predict]\nof = [\"runs\"]\n\
+                 runs = [\"long\"]\nsteps = [30]\nepsilon = [0.1]\n";
+    folder.write("analysis/parts.toml", parts);
+    folder
+}
+
+#[test]
+fn a_study_of_one_size_keeps_no_other_from_the_other_size() {
+    let folder = with_one_size();
+    folder.done(&[&REPRODUCE[..], &["--quiet"]].concat());
+    assert!(folder.path("data/quick/growth/rows.csv").is_file());
+    assert!(!folder.path("data/quick/runs").exists() && !folder.path("data/parts").exists());
+
+    let listed = |preset: &str| -> Vec<String> {
+        let text = folder.done(&["list", "--preset", preset]);
+        let names = text.lines().filter_map(|line| line.split_whitespace().next());
+        names.map(str::to_owned).collect()
+    };
+    assert_eq!(listed("quick"), ["growth", "runs", "split"]);
+    assert_eq!(listed("paper"), ["growth", "parts", "runs", "split"]);
+    for arguments in [
+        &["reproduce", "--only", "parts"][..],
+        &["reproduce", "--preset", "quick", "--only", "growth", "parts"],
+        &["sweep", "analysis/parts.toml", "--preset", "quick"],
+    ] {
+        let error = folder.refused(arguments);
+        let part = "analysis/parts.toml: parts has no quick size";
+        assert!(error.contains(part) && error.contains("--preset paper"), "{error}");
+    }
+    let there = folder.done(&["sweep", "analysis/parts.toml", "--list"]);
+    assert_eq!(there.lines().count(), 3, "a layer each: {there}");
 }
 
 #[test]

@@ -352,6 +352,46 @@ fn a_study_of_runs_is_measured_once() {
 }
 
 #[test]
+fn rows_on_a_text_are_listed_with_it() {
+    let folder = Folder::new();
+    folder.write("analysis/lm.toml", STUDY);
+    let listed = || -> Vec<serde_json::Value> {
+        serde_json::from_str(&folder.done(&["list", "--json"])).unwrap()
+    };
+    let line = |folder: &str, text: serde_json::Value, done: u64, by_name: bool| {
+        serde_json::json!({
+            "study": "lm", "title": "", "presets": [], "folder": folder, "text": text, "cells": 2, "done": done,
+            "of_other_settings": 0, "by_name": by_name,
+        })
+    };
+    let no_text = serde_json::Value::Null;
+    assert_eq!(listed(), [line("lm", no_text.clone(), 0, false)]);
+
+    folder.write("words.txt", TEXT.repeat(20));
+    let sweep = ["sweep", "analysis/lm.toml", "--quiet", "--filter", "^ls"];
+    folder.done(&[&sweep[..], &["--text", "words.txt"]].concat());
+    assert_eq!(listed(), [line("lm-words", "words.txt".into(), 1, false)]);
+    let said = folder.done(&["list"]);
+    assert!(said.starts_with("lm-words    1 of    2 cells done"), "{said}");
+    assert!(said.contains("(text words.txt)"), "{said}");
+
+    folder.done(&sweep);
+    let of_none = line("lm", no_text, 1, false);
+    assert_eq!(listed(), [of_none.clone(), line("lm-words", "words.txt".into(), 1, false)]);
+    let steps = STUDY.lines().find(|line| line.starts_with("steps = ")).unwrap();
+    folder.write("analysis/lm.toml", STUDY.replace(steps, "steps = 7"));
+    let others: Vec<u64> =
+        listed().iter().map(|line| line["of_other_settings"].as_u64().unwrap()).collect();
+    assert_eq!(others, [1, 1], "rows that were measured by another definition");
+    folder.write("analysis/lm.toml", STUDY);
+
+    // Without the text nobody knows whether rows are of these settings, but they are there.
+    std::fs::remove_file(folder.path("words.txt")).unwrap();
+    assert_eq!(listed(), [of_none, line("lm-words", "words.txt".into(), 1, true)]);
+    assert!(folder.done(&["list"]).contains("1 of    2 cells there"));
+}
+
+#[test]
 fn a_bad_training_study_names_the_run_and_the_nearest_key() {
     for (find, replace, part) in [
         ("[train]", "[trian]", "did you mean \"train\"?"),

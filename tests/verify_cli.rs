@@ -137,3 +137,24 @@ fn a_bound_that_does_not_hold_and_a_cell_that_is_missing_are_named() {
     let error = folder.refused(&["verify", "tiny"]);
     assert!(error.contains("did you mean \"median\"?"), "{error}");
 }
+
+#[test]
+fn a_study_that_cannot_be_checked_keeps_no_other_from_it() {
+    let folder = measured(STUDY);
+    folder.write("analysis/other.toml", STUDY.replace("\"tiny\"", "\"other\""));
+    folder.done(&["sweep", "analysis/other.toml", "--quiet"]);
+    folder.done(&["report", "--quiet"]);
+    folder.write("analysis/other.toml", STUDY.replace("[grid]", "[grdi]"));
+    let Ended { code, stdout, stderr } = folder.run(&["verify"]);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stdout.contains("tiny: 4 rows") && stdout.contains("what the rows say"), "{stdout}");
+    assert!(stderr.starts_with("error: other: analysis/other.toml: unknown key"), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+
+    // A check that does not hold is told by the code, whatever could not be checked.
+    folder.write("data/verdicts.csv", "claim\n");
+    let Ended { code, stdout, stderr } = folder.run(&["verify"]);
+    assert_eq!(code, Some(3), "{stderr}");
+    assert!(stdout.contains("data/verdicts.csv: not what the rows say"), "{stdout}");
+    assert!(stderr.starts_with("left out: other: analysis/other.toml: "), "{stderr}");
+}

@@ -206,6 +206,7 @@ fn arms_are_drawn_by_tokens_and_by_time_with_medians_over_seeds() {
 #[test]
 fn the_ablation_counts_no_global_heads_where_there_are_none_and_the_dial_takes_the_entropy_off() {
     let mut runs = vec![run("local-only", 0, 1.4), run("ls", 0, 1.2), run("mhsa", 0, 1.3)];
+    runs[0].global_heads = Some(0);
     runs[1].window = Some(64);
     let study = Trainings { runs, failed: 0 };
     let figure = rank_study::ablation(&study);

@@ -198,14 +198,16 @@ pub fn plural_studies(count: usize) -> String {
     if count == 1 { "1 study".to_owned() } else { format!("{count} studies") }
 }
 
-/// An error that names the studies that a report lacks.
+/// An error that names the studies that could not be measured, reported or listed.
 pub fn fail_if_missing(missing: &[(String, String)]) -> Result<()> {
     for (study, why) in missing {
         eprintln!("left out: {study}: {why}");
     }
     match missing {
         [] => Ok(()),
-        missing => bail!("{} could not be measured or reported", plural_studies(missing.len())),
+        missing => {
+            bail!("{} left out; the lines that begin so say why", plural_studies(missing.len()))
+        }
     }
 }
 

@@ -1,21 +1,31 @@
 //! `rank-study list`: the studies, their cells, and which are done.
 
-use anyhow::Result;
-use clap::Args;
-use rank_study::{Plan, Preset, StudyDefinition};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-use super::places::{data, definitions};
+use anyhow::{Context, Result};
+use clap::Args;
+use rank_study::{Plan, Preset, StudyDefinition, stored_rows};
+
+use super::analysis::fail_if_missing;
+use super::places::{data, definitions, fail_if_broken};
 
 /// List the studies in analysis/, their cells, and how many are done
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Example:
-  rank-study list --json")]
+Examples:
+  rank-study list
+  rank-study list --preset quick --json
+
+A cell is done that has rows measured as its definition says. Rows on a text have a line of their
+own; where that text is gone or changed, settings cannot be compared, and cells with any rows count
+(by_name in --json, whose text is null where there is none). Studies without such a size are not
+listed. A definition that is wrong is told of on standard error, and the exit code is then 1.")]
 pub struct ListArgs {
     /// The size whose cells are listed
     #[arg(long, value_name = "NAME", default_value_t)]
     preset: Preset,
-    /// Print one JSON array
+    /// Print one JSON array, an object a line
     #[arg(long)]
     json: bool,
     /// Nothing on standard error but errors
@@ -26,32 +36,198 @@ pub struct ListArgs {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// A definition that is wrong, rows that cannot be read.
+/// Definitions that are wrong and rows that cannot be read, after the list of all others.
 pub fn run(args: &ListArgs) -> Result<()> {
-    let mut objects = Vec::new();
-    for definition in definitions(args.preset)? {
-        let plan = Plan::new(&definition, &data(args.preset), None, None, None)?;
-        let cells = plan.cells().count();
-        let done = plan.cells().filter(|(_, done)| *done).count();
-        if args.json {
-            objects.push(serde_json::json!({
-                "study": definition.study, "title": definition.title,
-                "presets": presets(&definition), "cells": cells, "done": done,
-            }));
-        } else {
-            let presets = presets(&definition).join(",");
-            println!(
-                "{:<16} {:>4} of {:>4} cells done  {:<8} {}",
-                definition.study, done, cells, presets, definition.title
-            );
+    let found = definitions(args.preset)?;
+    let data = data(args.preset);
+    let (mut lines, mut missing) = (Vec::new(), Vec::new());
+    let texts = on_texts(&data, &mut missing)?;
+    for definition in &found.studies {
+        match lines_of(definition, &data, &texts) {
+            Ok(of_study) => lines.extend(of_study),
+            Err(error) => missing.push((definition.study.clone(), format!("{error:#}"))),
         }
     }
     if args.json {
+        let objects: Vec<serde_json::Value> = lines.iter().map(Line::to_json).collect();
         println!("{}", serde_json::Value::from(objects));
+    } else {
+        let width = lines.iter().map(|line| line.name.len()).max().unwrap_or(0);
+        lines.iter().for_each(|line| println!("{}", line.to_text(width)));
     }
-    Ok(())
+    found.tell_broken();
+    fail_if_missing(&missing).and(fail_if_broken(found.broken.len()))
 }
 
-fn presets(definition: &StudyDefinition) -> Vec<String> {
-    definition.presets.iter().map(ToString::to_string).collect()
+/// The rows of a study on a text.
+struct OnText {
+    /// The study as its definition calls it.
+    study: String,
+    folder: PathBuf,
+    /// The text, and that for validation where there was one, as they were named when the rows were measured.
+    text: String,
+    valid_text: Option<String>,
+}
+
+/// The rows on texts, by folder. Folders that do not say what they hold are `missing`, with why.
+fn on_texts(data: &Path, missing: &mut Vec<(String, String)>) -> Result<Vec<OnText>> {
+    let mut found = Vec::new();
+    let Ok(entries) = std::fs::read_dir(data) else { return Ok(found) };
+    let mut folders: Vec<PathBuf> = entries
+        .map(|entry| Ok(entry?.path()))
+        .collect::<std::io::Result<_>>()
+        .with_context(|| format!("cannot list {}", data.display()))?;
+    folders.retain(|folder| {
+        folder.join("rows.csv").is_file() && folder.join("manifest.toml").is_file()
+    });
+    folders.sort();
+    for folder in folders {
+        match on_text(&folder) {
+            Ok(on_text) => found.extend(on_text),
+            Err(error) => missing.push((folder.display().to_string(), format!("{error:#}"))),
+        }
+    }
+    Ok(found)
+}
+
+/// What the manifest in `folder` says of a text; none where its rows are on none, or of no study.
+fn on_text(folder: &Path) -> Result<Option<OnText>> {
+    let manifest: toml::Table = std::fs::read_to_string(folder.join("manifest.toml"))?.parse()?;
+    let entry = |key: &str| manifest.get(key).and_then(toml::Value::as_str);
+    let definition = entry("definition").and_then(|text| text.parse::<toml::Table>().ok());
+    let study = definition.as_ref().and_then(|table| table.get("study")?.as_str());
+    let Some((study, text)) = study.zip(entry("text").filter(|text| !text.is_empty())) else {
+        return Ok(None);
+    };
+    // Fits and the like are the same beside any text, and their folder has its name of none.
+    Ok((entry("study") != Some(study)).then(|| OnText {
+        study: study.to_owned(),
+        folder: folder.to_owned(),
+        text: text.to_owned(),
+        valid_text: entry("valid_text").map(str::to_owned),
+    }))
+}
+
+/// A study on no text, or on one, and what of it is there.
+struct Line<'d> {
+    definition: &'d StudyDefinition,
+    /// The folder's name: the study's, with the text's where there is one.
+    name: String,
+    text: Option<&'d str>,
+    cells: usize,
+    done: usize,
+    /// Cells whose rows are of other settings.
+    of_other_settings: usize,
+    /// Whether there was no text to compare the settings with.
+    by_name: bool,
+}
+
+/// A line for each text that the study has rows on, and one for none where it has rows on none, or on nothing.
+fn lines_of<'d>(
+    definition: &'d StudyDefinition,
+    data: &Path,
+    texts: &'d [OnText],
+) -> Result<Vec<Line<'d>>> {
+    let plain = Plan::new(definition, data, None, None, None)?;
+    let mut lines = vec![Line::of(definition, &plain)?];
+    for on_text in texts.iter().filter(|on_text| on_text.study == definition.study) {
+        let OnText { folder, text, valid_text, .. } = on_text;
+        let paths = [Some(text), valid_text.as_ref()].map(|path| path.map(Path::new));
+        let is_there = paths.iter().flatten().all(|path| path.exists());
+        let plan = match is_there {
+            true => Some(Plan::new(definition, data, None, paths[0], paths[1])?),
+            false => None,
+        };
+        // Another text may lie there by now, whose rows would go elsewhere.
+        let line = match plan.filter(|plan| plan.folder() == folder) {
+            Some(plan) => Line::of(definition, &plan)?,
+            None => Line::by_name(definition, &plain, folder)?,
+        };
+        lines.push(Line { text: Some(text), ..line });
+    }
+    if lines.len() > 1 && lines[0].done + lines[0].of_other_settings == 0 {
+        lines.remove(0);
+    }
+    Ok(lines)
+}
+
+impl<'d> Line<'d> {
+    /// What of a plan is there.
+    fn of(definition: &'d StudyDefinition, plan: &Plan) -> Result<Self> {
+        let there = cells_with_rows(definition, plan.folder())?;
+        let others = plan.cells().filter(|(cell, done)| !done && there.contains(*cell));
+        Ok(Self {
+            definition,
+            name: plan.name().to_owned(),
+            text: None,
+            cells: plan.cells().count(),
+            done: plan.cells().filter(|(_, done)| *done).count(),
+            of_other_settings: others.count(),
+            by_name: false,
+        })
+    }
+
+    /// Which cells of a plan have rows in `folder`, whatever their settings.
+    fn by_name(definition: &'d StudyDefinition, plan: &Plan, folder: &Path) -> Result<Self> {
+        let there = cells_with_rows(definition, folder)?;
+        Ok(Self {
+            definition,
+            name: folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            text: None,
+            cells: plan.cells().count(),
+            done: plan.cells().filter(|(cell, _)| there.contains(*cell)).count(),
+            of_other_settings: 0,
+            by_name: true,
+        })
+    }
+
+    fn presets(&self) -> Vec<String> {
+        self.definition.presets.iter().map(ToString::to_string).collect()
+    }
+
+    fn to_text(&self, width: usize) -> String {
+        let mut notes = Vec::new();
+        match self.text {
+            Some(text) if self.by_name => {
+                notes.push(format!("text {text} gone or changed: settings not compared"));
+            }
+            Some(text) => notes.push(format!("text {text}")),
+            None => {}
+        }
+        if self.of_other_settings > 0 {
+            notes.push(format!("{} have rows of other settings", self.of_other_settings));
+        }
+        let notes = match notes.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", notes.join("; ")),
+        };
+        format!(
+            "{:<width$} {:>4} of {:>4} cells {:<5} {:<11}  {}{notes}",
+            self.name,
+            self.done,
+            self.cells,
+            if self.by_name { "there" } else { "done" },
+            self.presets().join(","),
+            self.definition.title,
+        )
+    }
+
+    fn to_json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "study": self.definition.study, "title": self.definition.title,
+            "presets": self.presets(), "folder": self.name, "text": self.text,
+            "cells": self.cells, "done": self.done, "of_other_settings": self.of_other_settings,
+            "by_name": self.by_name,
+        })
+    }
+}
+
+/// The cells that have rows in `folder`, none of which failed.
+fn cells_with_rows(definition: &StudyDefinition, folder: &Path) -> Result<BTreeSet<String>> {
+    let rows = stored_rows(definition, folder)?;
+    let of = |failed: bool| {
+        let of = rows.iter().filter(move |row| row.get("err").is_empty() != failed);
+        of.map(|row| row.get("cell").to_owned()).collect::<BTreeSet<String>>()
+    };
+    Ok(&of(false) - &of(true))
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use rank_study::{Manifest, Preset, StudyDefinition};
+use rank_study::{Manifest, Preset, StudyDefinition, StudyError, plural};
 
 /// Definitions: one TOML file a study.
 pub const ANALYSIS: &str = "analysis";
@@ -74,9 +74,33 @@ pub fn measured(study: &str, preset: Preset) -> Result<(PathBuf, Manifest)> {
     Ok((folder, manifest))
 }
 
-/// Every study definition in the folder of definitions, at the size of a preset, by name. Definitions of single training
-/// runs, which have no `study`, are passed over.
-pub fn definitions(preset: Preset) -> Result<Vec<StudyDefinition>> {
+/// What the folder of definitions holds, at the size of a preset.
+pub struct Definitions {
+    /// The studies of that size, by file.
+    pub studies: Vec<StudyDefinition>,
+    /// The studies without it: their names, and an error that says so.
+    pub without_size: Vec<(String, StudyError)>,
+    /// The files that cannot be read.
+    pub broken: Vec<BrokenDefinition>,
+}
+
+/// A file of the folder of definitions that cannot be read.
+pub struct BrokenDefinition {
+    /// What its study would be called: by the file's name, and by the key `study` where so much can be read.
+    names: Vec<String>,
+    error: StudyError,
+}
+
+impl BrokenDefinition {
+    /// Whether it is that of a study.
+    pub fn is_of(&self, study: &str) -> bool {
+        self.names.iter().any(|name| name == study)
+    }
+}
+
+/// Every study definition in the folder of definitions, at the size of a preset. Definitions of single training runs,
+/// which have no `study`, are passed over.
+pub fn definitions(preset: Preset) -> Result<Definitions> {
     let folders = std::fs::read_dir(ANALYSIS).with_context(|| {
         format!("no folder {ANALYSIS}/ here; run in the folder that holds it, or name a definition")
     })?;
@@ -86,15 +110,55 @@ pub fn definitions(preset: Preset) -> Result<Vec<StudyDefinition>> {
         .with_context(|| format!("cannot list {ANALYSIS}"))?;
     paths.retain(|path| path.extension().is_some_and(|ending| ending == "toml"));
     paths.sort();
-    let mut found = Vec::new();
+    let mut found =
+        Definitions { studies: Vec::new(), without_size: Vec::new(), broken: Vec::new() };
     for path in paths {
-        let text = std::fs::read_to_string(&path)
-            .with_context(|| format!("cannot read {}", path.display()))?;
-        let is_study =
-            text.parse::<toml::Table>().map_or(true, |table| table.contains_key("study"));
-        if is_study {
-            found.push(StudyDefinition::read(&path, preset)?);
+        let table = std::fs::read_to_string(&path).map(|text| text.parse::<toml::Table>());
+        let study = match &table {
+            Ok(Ok(table)) if !table.contains_key("study") => continue,
+            Ok(Ok(table)) => table["study"].as_str().map(str::to_owned),
+            _ => None,
+        };
+        match StudyDefinition::read(&path, preset) {
+            Ok(definition) => found.studies.push(definition),
+            Err(error @ StudyError::Size { .. }) => {
+                found.without_size.push((study.unwrap_or_default(), error));
+            }
+            Err(error) => {
+                let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+                let names = stem.into_iter().chain(study).collect();
+                found.broken.push(BrokenDefinition { names, error });
+            }
         }
     }
     Ok(found)
+}
+
+impl Definitions {
+    /// The names of all studies, those without the size among them.
+    pub fn names(&self) -> String {
+        let of_size = self.studies.iter().map(|definition| definition.study.as_str());
+        let others = self.without_size.iter().map(|(study, _)| study.as_str());
+        let mut names: Vec<&str> = of_size.chain(others).collect();
+        names.sort_unstable();
+        names.join(", ")
+    }
+
+    /// Says what is wrong with each file that cannot be read, a line each.
+    pub fn tell_broken(&self) {
+        for BrokenDefinition { error, .. } in &self.broken {
+            eprintln!("left out: {error}");
+        }
+    }
+}
+
+/// An error where so many definitions cannot be read.
+pub fn fail_if_broken(definitions: usize) -> Result<()> {
+    match definitions {
+        0 => Ok(()),
+        count => bail!(
+            "{} in {ANALYSIS}/ left out; the lines that begin so say why",
+            plural(count, "definition")
+        ),
+    }
 }

@@ -6,10 +6,12 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use rank_study::{Device, Plan, Preset, StudyDefinition, StudyWork};
+use rank_study::{Device, Plan, Preset, StudyDefinition, StudyError, StudyWork};
 
 use super::analysis::{fail_if_missing, write_report};
-use super::places::{ANALYSIS, data, definitions, figures, measured_studies};
+use super::places::{
+    ANALYSIS, Definitions, data, definitions, fail_if_broken, figures, measured_studies,
+};
 use super::progress::{Progress, duration};
 use super::sweep::{
     AFTER_CELLS, announce, describe, fail_if_unfinished, measure, stop_at_interrupt, threads,
@@ -21,7 +23,7 @@ use super::sweep::{
 Examples:
   rank-study reproduce --preset quick
   rank-study reproduce --only layouts
-  rank-study reproduce --only lm-quick --text shakespeare.txt
+  rank-study reproduce --only lm-logits --text shakespeare.txt
 
 Stop it at any time: the next run does only what is missing.")]
 pub struct ReproduceArgs {
@@ -55,20 +57,33 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     let threads = threads(args.threads)?;
     let (text, valid_text) = (args.text.as_deref(), args.valid_text.as_deref());
     let data_root = data(args.preset);
-    let plan =
-        |definition: &StudyDefinition| Plan::new(definition, &data_root, None, text, valid_text);
-    let needed = |plan: &Plan| plan.prerequisites(&data_root, text, valid_text);
-    let definitions = chosen(args)?;
-    let mut plans: Vec<Plan> = definitions.iter().map(plan).collect::<Result<_, _>>()?;
+    // What a study needs of others, and the study itself.
+    let plan = |definition: &StudyDefinition| {
+        let own = Plan::new(definition, &data_root, None, text, valid_text)?;
+        let needed = own.prerequisites(&data_root, text, valid_text)?;
+        Ok((needed, own))
+    };
+    let Chosen { definitions, broken: broken_definitions } = chosen(args)?;
+    // A study that cannot be planned is told of at its turn, unless that is all there is to tell.
+    let planned: Vec<Result<(Vec<Plan>, Plan), StudyError>> =
+        definitions.iter().map(plan).collect();
+    let none_planned = planned.iter().all(Result::is_err);
+    let mut plans: Vec<Plan> = Vec::new();
+    let mut others: Vec<Plan> = Vec::new();
+    for planned in planned {
+        match planned {
+            Ok((needed, own)) => {
+                others.extend(needed);
+                plans.push(own);
+            }
+            Err(error) if none_planned => return Err(error.into()),
+            Err(_) => {}
+        }
+    }
     // What is needed of studies that are not among those chosen takes its time too.
     let chosen_names: Vec<String> = plans.iter().map(|plan| plan.name().to_owned()).collect();
-    let others: Vec<Vec<Plan>> = plans.iter().map(needed).collect::<Result<_, _>>()?;
-    plans.extend(
-        others
-            .into_iter()
-            .flatten()
-            .filter(|other| !chosen_names.iter().any(|n| n == other.name())),
-    );
+    plans
+        .extend(others.into_iter().filter(|other| !chosen_names.iter().any(|n| n == other.name())));
     let progress = Progress::new(plans.iter().map(Plan::remaining_s).sum(), args.quiet);
     progress.say(&announce(&plans, threads));
     let stop = stop_at_interrupt(AFTER_CELLS)?;
@@ -77,13 +92,8 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     'studies: for (at, definition) in definitions.iter().enumerate() {
         progress.place(at + 1, studies);
         // Planned anew, since studies before it may have made what it needs.
-        let plans = plan(definition).and_then(|own| {
-            let mut all = needed(&own)?;
-            all.push(own);
-            Ok(all)
-        });
-        let plans = match plans {
-            Ok(plans) => plans,
+        let plans = match plan(definition) {
+            Ok((needed, own)) => needed.into_iter().chain([own]),
             Err(error) => {
                 progress.say(&format!("{}: {error}", definition.study));
                 broken.push((definition.study.clone(), error.to_string()));
@@ -128,28 +138,50 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     println!("report   {}", written.page.display());
     println!("time     {}", duration(started.elapsed().as_secs_f64()));
     broken.extend(written.missing);
-    fail_if_unfinished(&summaries).and(fail_if_missing(&broken))
+    fail_if_unfinished(&summaries)
+        .and(fail_if_missing(&broken))
+        .and(fail_if_broken(broken_definitions))
 }
 
-fn chosen(args: &ReproduceArgs) -> Result<Vec<StudyDefinition>> {
+/// What is to be measured.
+struct Chosen {
+    definitions: Vec<StudyDefinition>,
+    /// How many definitions that are asked for cannot be read.
+    broken: usize,
+}
+
+fn chosen(args: &ReproduceArgs) -> Result<Chosen> {
     let all = definitions(args.preset)?;
-    let names =
-        |of: &[StudyDefinition]| of.iter().map(|d| d.study.clone()).collect::<Vec<_>>().join(", ");
-    if let Some(unknown) = args.only.iter().find(|only| all.iter().all(|d| d.study != **only)) {
-        bail!("--only {unknown}: no such study in {ANALYSIS}/; there are {}", names(&all));
+    for only in &args.only {
+        let Definitions { studies, without_size, broken } = &all;
+        let is_there = studies.iter().any(|definition| definition.study == *only)
+            || broken.iter().any(|definition| definition.is_of(only));
+        match without_size.iter().find(|(study, _)| study == only) {
+            _ if is_there => {}
+            Some((_, error)) => bail!("--only {only}: {error}"),
+            None => bail!("--only {only}: no such study in {ANALYSIS}/; there are {}", all.names()),
+        }
     }
-    let presets = |d: &StudyDefinition| d.presets.contains(&args.preset);
-    if args.only.is_empty() && !all.iter().any(presets) {
+    all.tell_broken();
+    let broken = match args.only.is_empty() {
+        true => all.broken.len(),
+        // What nobody asked for costs a line.
+        false => all.broken.iter().filter(|b| args.only.iter().any(|only| b.is_of(only))).count(),
+    };
+    let is_chosen = |definition: &StudyDefinition| match args.only.is_empty() {
+        true => definition.presets.contains(&args.preset),
+        false => args.only.contains(&definition.study),
+    };
+    let mut definitions = all.studies;
+    definitions.retain(is_chosen);
+    if definitions.is_empty() {
+        fail_if_broken(broken)?;
         bail!(
             "no study in {ANALYSIS}/ is in the preset {}; name it in its key presets",
             args.preset
         );
     }
-    let mut chosen: Vec<StudyDefinition> = all
-        .into_iter()
-        .filter(|d| if args.only.is_empty() { presets(d) } else { args.only.contains(&d.study) })
-        .collect();
     // What is trained comes before what is found in it.
-    chosen.sort_by_key(|d| matches!(d.work, StudyWork::Predict(_)));
-    Ok(chosen)
+    definitions.sort_by_key(|d| matches!(d.work, StudyWork::Predict(_)));
+    Ok(Chosen { definitions, broken })
 }

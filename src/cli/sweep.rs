@@ -18,7 +18,7 @@ use super::progress::{Progress, duration};
 Examples:
   rank-study sweep analysis/logit-growth.toml
   rank-study sweep analysis/logit-growth.toml --filter 'landmark/n64' --list
-  rank-study sweep analysis/lm-quick.toml --text shakespeare.txt
+  rank-study sweep analysis/lm-logits.toml --preset quick --text shakespeare.txt
 
 Rows go to data/STUDY/rows.csv and rows.parquet. Stop it at any time: the next run does only what
 is missing. With --text, STUDY carries the text's name.")]

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
-use rank_study::{Manifest, Preset, StudyDefinition, plural, verify};
+use rank_study::{Manifest, Preset, StudyDefinition, Verification, plural, verify};
 
 use super::analysis::verdicts_of;
 use super::places::{data, measured, measured_studies};
@@ -16,7 +16,8 @@ Examples:
   rank-study verify
   rank-study verify logit-growth phase
 
-Exits with 3 where a check does not hold.")]
+Exits with 3 where a check does not hold; else with 1 where a study could not be checked, as by a
+definition that is wrong: the others are checked nevertheless.")]
 pub struct VerifyArgs {
     /// Studies that have rows [default: all, and data/verdicts.csv]
     studies: Vec<String>,
@@ -36,14 +37,19 @@ pub struct Breach(String);
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Rows that cannot be read; [`Breach`] where a check does not hold.
+/// [`Breach`] where a check does not hold; else a study or verdicts that could not be checked.
 pub fn run(args: &VerifyArgs) -> Result<()> {
     let all = args.studies.is_empty();
     let studies = if all { measured_studies(args.preset)? } else { args.studies.clone() };
-    let mut broken = 0;
+    let (mut broken, mut unchecked) = (0, Vec::new());
     for study in &studies {
-        let (folder, manifest) = measured(study, args.preset)?;
-        let found = verify(&definition(&manifest, args.preset)?, &folder)?;
+        let found = match held(study, args.preset) {
+            Ok(found) => found,
+            Err(error) => {
+                unchecked.push(error.context(study.clone()));
+                continue;
+            }
+        };
         for breach in &found.breaches {
             println!("{study}: {breach}");
         }
@@ -59,24 +65,47 @@ pub fn run(args: &VerifyArgs) -> Result<()> {
     }
     if all && !studies.is_empty() {
         let path = data(args.preset).join("verdicts.csv");
-        let there = std::fs::read_to_string(&path).with_context(|| {
-            format!("cannot read {}; write it by `rank-study report`", path.display())
-        })?;
-        let same = there == verdicts_of(&studies, args.preset)?;
-        if !same {
-            println!(
-                "{}: not what the rows say; `rank-study report` writes it again",
-                path.display()
-            );
-            broken += 1;
-        } else if !args.quiet {
-            println!("{}: what the rows say", path.display());
+        match verdicts_hold(&path, &studies, args.preset) {
+            Ok(true) if args.quiet => {}
+            Ok(true) => println!("{}: what the rows say", path.display()),
+            Ok(false) => {
+                println!(
+                    "{}: not what the rows say; `rank-study report` writes it again",
+                    path.display()
+                );
+                broken += 1;
+            }
+            Err(error) => unchecked.push(error),
         }
     }
-    match broken {
-        0 => Ok(()),
-        broken => Err(Breach(plural(broken, "check")).into()),
+    // One thing that is wrong is told in one line.
+    if broken == 0 && unchecked.len() == 1 {
+        return Err(unchecked.remove(0));
     }
+    for error in &unchecked {
+        eprintln!("left out: {error:#}");
+    }
+    match (broken, unchecked.len()) {
+        (0, 0) => Ok(()),
+        (0, _) => {
+            bail!("not everything could be checked; the lines that begin with \"left out\" say why")
+        }
+        (broken, _) => Err(Breach(plural(broken, "check")).into()),
+    }
+}
+
+/// What comes of holding one study's rows to their definition.
+fn held(study: &str, preset: Preset) -> Result<Verification> {
+    let (folder, manifest) = measured(study, preset)?;
+    Ok(verify(&definition(&manifest, preset)?, &folder)?)
+}
+
+/// Whether the table of verdicts says what the rows of all studies do.
+fn verdicts_hold(path: &Path, studies: &[String], preset: Preset) -> Result<bool> {
+    let there = std::fs::read_to_string(path).with_context(|| {
+        format!("cannot read {}; write it by `rank-study report`", path.display())
+    })?;
+    Ok(there == verdicts_of(studies, preset)?)
 }
 
 /// The definition that rows were measured by: the file as it stands now, or, where it is gone, as it was.

@@ -71,19 +71,16 @@ fn medians(seeds: &[TrainingRun], x: &dyn Fn(&TrainingRun, f64) -> f64) -> Curve
 pub fn ablation(study: &Trainings) -> Figure {
     let all_global = study.arm("mhsa").filter_map(TrainingRun::perplexity);
     let level = Spread::of(all_global).map(|spread| spread.median);
-    let mut counts: Vec<usize> =
-        study.runs.iter().filter(|run| run.arm != "mhsa").map(global_heads).collect();
+    let split = || study.runs.iter().filter(|run| run.arm != "mhsa");
+    let mut counts: Vec<usize> = split().filter_map(|run| run.global_heads).collect();
     counts.sort_unstable();
     counts.dedup();
     let mut series = Vec::new();
     let mut keys = Vec::new();
     for &count in &counts {
         let ink = Ink::of_rank(2 << (2 * count));
-        let here: Vec<&TrainingRun> = study
-            .runs
-            .iter()
-            .filter(|run| run.arm != "mhsa" && global_heads(run) == count)
-            .collect();
+        let here: Vec<&TrainingRun> =
+            split().filter(|run| run.global_heads == Some(count)).collect();
         let name = plural(count, "global head");
         let line =
             by_x(&here, |run| run.window.map(|window| window as f64), TrainingRun::perplexity);
@@ -92,7 +89,7 @@ pub fn ablation(study: &Trainings) -> Figure {
     }
     keys.push(Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds));
     keys.push(Key::grey("every head global", Stroke::Dashed));
-    let windows = study.runs.iter().filter(|run| run.arm != "mhsa").filter_map(|run| run.window);
+    let windows = split().filter_map(|run| run.window);
     let x = Axis::log_at("window of the local heads", windows.map(|window| window as f64));
     let values = series.iter().flat_map(|line| &line.points).map(|&(_, y)| y);
     let y = Axis::linear("validation perplexity", values.chain(level), None);
@@ -110,11 +107,6 @@ pub fn ablation(study: &Trainings) -> Figure {
             None => panel,
         }],
     }
-}
-
-/// An arm without global heads has none, whatever its definition says.
-fn global_heads(run: &TrainingRun) -> usize {
-    if run.arm == "local-only" { 0 } else { run.global_heads.unwrap_or(0) }
 }
 
 /// Loss above the corpus's entropy against the share of recall, a line an arm.

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::definition::Preset;
 use crate::fit::FitError;
 use crate::target::TargetError;
 
@@ -43,6 +44,20 @@ pub enum StudyError {
         path: PathBuf,
         /// What is wrong and what to do.
         why: String,
+    },
+    /// A size that a study does not have.
+    #[error(
+        "{}: {study} has no {preset} size: no table [{preset}], nor is {preset} among its presets; ask for --preset {}",
+        path.display(),
+        Preset::Paper
+    )]
+    Size {
+        /// The definition's file.
+        path: PathBuf,
+        /// The study.
+        study: String,
+        /// The size asked for.
+        preset: Preset,
     },
     /// A target that cannot be built.
     #[error(transparent)]

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::cell::{Measure, Within};
 use super::definition::LatencyStudy;
 use super::row::Row;
-use super::train_cell::arm_name;
+use super::train_cell::model;
 use crate::lm::{LmError, Model, ModelShape, TextVocabulary, TrainDefinition};
 
 /// Tokens before the clock starts.
@@ -104,15 +104,7 @@ impl Measure for LatencyCell {
     }
 
     fn identity(&self) -> Row {
-        let d = &self.definition;
-        let mut row = Row::default();
-        row.set("run", &self.run);
-        row.set_some("arm", arm_name(d));
-        row.set("layers", d.layers);
-        row.set("d_model", d.d_model);
-        row.set("heads", d.heads);
-        row.set("global_heads", d.global_heads);
-        row.set("window", d.window);
+        let mut row = model(&self.run, &self.definition);
         row.set("n", self.n);
         row.set("round", self.round);
         row
@@ -132,5 +124,29 @@ impl Measure for LatencyCell {
         row.set("decode_s", found.decode_s);
         row.set("cache_bytes", found.cache_bytes);
         Ok(Some(vec![row]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::study::{Preset, StudyDefinition, StudyWork};
+
+    /// The key `global_heads` is of arm ls alone: the column counts the heads of any.
+    #[test]
+    fn rows_count_the_global_heads_of_every_arm() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("analysis/latency.toml");
+        let definition = StudyDefinition::read(&path, Preset::Quick).unwrap();
+        let StudyWork::Latency(study) = definition.work else { panic!("no study of latency") };
+        let mut found: Vec<[String; 3]> = LatencyCell::all(&study)
+            .into_iter()
+            .map(|(_, cell)| cell.identity())
+            .map(|row| ["run", "heads", "global_heads"].map(|column| row.get(column).to_owned()))
+            .collect();
+        found.sort();
+        found.dedup();
+        assert_eq!(found, [["local-only", "6", "0"], ["ls", "6", "1"], ["mhsa", "6", "6"]]);
     }
 }

@@ -183,19 +183,9 @@ impl Measure for TrainCell {
 
     fn identity(&self) -> Row {
         let d = &self.definition;
-        let mut row = Row::default();
-        row.set("run", &self.run);
-        row.set_some("arm", arm_name(d));
+        let mut row = model(&self.run, d);
         row.set("seed", d.seed);
         row.set("corpus", self.text.as_ref().map_or("synthetic", |text| &text.name));
-        row.set("layers", d.layers);
-        row.set("d_model", d.d_model);
-        row.set("heads", d.heads);
-        let kinds = d.head_kinds();
-        let global =
-            |kinds: &Vec<HeadKind>| kinds.iter().filter(|kind| **kind == HeadKind::Global).count();
-        row.set("global_heads", kinds.iter().map(global).max().unwrap_or(0));
-        row.set("window", d.window);
         row.set("context", d.context);
         row.set("batch", d.accumulation * d.batch);
         row.set("steps", d.steps);
@@ -218,8 +208,21 @@ impl Measure for TrainCell {
     }
 }
 
+/// The columns of a run's model, whatever is measured of it.
+pub(super) fn model(run: &str, definition: &TrainDefinition) -> Row {
+    let mut row = Row::default();
+    row.set("run", run);
+    row.set_some("arm", arm_name(definition));
+    row.set("layers", definition.layers);
+    row.set("d_model", definition.d_model);
+    row.set("heads", definition.heads);
+    row.set("global_heads", definition.most_global_heads());
+    row.set("window", definition.window);
+    row
+}
+
 /// The arm as a definition names it.
-pub(super) fn arm_name(definition: &TrainDefinition) -> Option<String> {
+fn arm_name(definition: &TrainDefinition) -> Option<String> {
     definition.to_table().ok()?.get("arm")?.as_str().map(str::to_owned)
 }
 

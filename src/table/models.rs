@@ -20,7 +20,7 @@ pub enum Model {
 }
 
 impl Model {
-    /// Every model, in DESIGN's order.
+    /// Every model, in the order of their letters.
     pub const ALL: [Self; 4] = [Self::Ratio, Self::Floor, Self::Root, Self::Support];
 
     /// The formula.

@@ -10,6 +10,13 @@ impl TrainDefinition {
         (0..self.layers).map(|layer| self.layer_kinds(layer)).collect()
     }
 
+    /// The heads that see everything, in the layer that has most of them: the column `global_heads`.
+    pub fn most_global_heads(&self) -> usize {
+        let global =
+            |kinds: &Vec<HeadKind>| kinds.iter().filter(|kind| **kind == HeadKind::Global).count();
+        self.head_kinds().iter().map(global).max().unwrap_or(0)
+    }
+
     fn layer_kinds(&self, layer: usize) -> Vec<HeadKind> {
         let global = match self.arm {
             Arm::Ls => self.global_heads,

@@ -97,6 +97,12 @@ fn arms_differ_in_their_heads_and_stabilisers() {
         let mut definition = TrainDefinition::default();
         definition.set("arm", arm).unwrap();
         assert_eq!(definition.head_kinds().iter().collect::<Vec<_>>(), layers, "{arm}");
+        let most = match arm {
+            "ls" => 1,
+            "local-only" => 0,
+            _ => 4,
+        };
+        assert_eq!(definition.most_global_heads(), most, "{arm}");
         for each in STABILISERS {
             assert_eq!(definition.has(each), Some(each) == stabiliser, "{arm}: {each:?}");
         }

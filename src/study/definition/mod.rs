@@ -7,6 +7,8 @@ mod latency;
 mod predict;
 mod preset;
 mod spectrum;
+#[cfg(test)]
+mod tests;
 mod train;
 
 use std::path::{Path, PathBuf};
@@ -158,7 +160,8 @@ impl StudyDefinition {
     ///
     /// # Errors
     /// A file that cannot be read, text that is not TOML, an unknown key or family (with the
-    /// nearest valid one), a value that its key cannot take.
+    /// nearest valid one), a value that its key cannot take; [`StudyError::Size`] where the study has no
+    /// such size.
     pub fn read(path: &Path, preset: Preset) -> Result<Self, StudyError> {
         let text = std::fs::read_to_string(path).map_err(|e| StudyError::read(path, e))?;
         Self::parse(path, text, preset)
@@ -173,6 +176,7 @@ impl StudyDefinition {
         let mut table: Table =
             text.parse().map_err(|e: toml::de::Error| wrong(syntax(&e, &text)))?;
         check_keys(&table, TOP_KEYS, "").map_err(wrong)?;
+        let has_quick = table.contains_key("quick");
         let quick = match table.remove("quick") {
             None => Table::new(),
             Some(Value::Table(quick)) => quick,
@@ -206,8 +210,13 @@ impl StudyDefinition {
             )));
         }
         let presets: Result<Vec<Preset>, String> = top.presets.iter().map(|p| p.parse()).collect();
+        let presets = presets.map_err(|e| wrong(format!("presets: {e}")))?;
+        let has_size = preset == Preset::Paper || has_quick || presets.contains(&preset);
+        if !has_size {
+            return Err(StudyError::Size { path: path.to_owned(), study: top.study, preset });
+        }
         Ok(Self {
-            presets: presets.map_err(|e| wrong(format!("presets: {e}")))?,
+            presets,
             work: work(&top, path, preset).map_err(wrong)?,
             expected: expected::read(&top.expected).map_err(wrong)?,
             study: top.study,

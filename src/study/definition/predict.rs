@@ -169,7 +169,7 @@ fn runs_of(of: &str, path: &Path, preset: Preset) -> Result<Vec<RunSource>, Stri
 
 impl RunSource {
     /// The run's name in its study.
-    fn run(&self) -> Option<String> {
+    pub(super) fn run(&self) -> Option<String> {
         match self {
             Self::Study { run, .. } => Some(run.name.clone()),
             Self::Folder(_) => None,

@@ -7,10 +7,12 @@ use toml::{Table, Value};
 
 use crate::target::nearest::nearest;
 
-/// A size at which studies are run.
+/// A size at which studies are run. The rows of one never lie among those of another, nor are they read for them:
+/// a study at one size takes the runs of other studies at that size too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preset {
-    /// Minutes on two cores: what a definition's table `[quick]` makes of it.
+    /// Minutes on two cores: what a definition's table `[quick]` makes of it, or the definition as it stands where
+    /// its key `presets` names quick. A study with neither has no such size.
     Quick,
     /// The definition as it stands: hours.
     #[default]
