@@ -288,6 +288,17 @@ fn a_line_cut_off_costs_its_own_cell_alone() {
 }
 
 #[test]
+fn a_line_that_is_no_row_costs_no_cell_where_all_have_theirs() {
+    let folder = measured();
+    let whole = folder.read(ROWS);
+    folder.write(ROWS, format!("{whole}what is this\n"));
+    let printed = folder.done(&["sweep", "tiny.toml"]);
+    assert!(printed.contains("0 cells measured, 16 there before"), "{printed}");
+    assert_eq!(folder.read(ROWS), whole);
+    assert!(folder.read("data/tiny/rows-set-aside.csv").ends_with("\nwhat is this\n"));
+}
+
+#[test]
 fn a_line_cut_off_within_a_character_is_a_line_cut_off() {
     let folder = measured();
     let mut bytes = folder.read(ROWS).into_bytes();

@@ -7,7 +7,7 @@ use clap::Args;
 use rank_study::{Manifest, Preset, StudyDefinition, plural, verify};
 
 use super::analysis::verdicts_of;
-use super::places::{Unfinished, data, measured, measured_studies};
+use super::places::{data, measured, measured_studies};
 
 /// Hold rows to their definitions: whole, unaltered, lawful, and within the bounds expected
 #[derive(Args, Debug)]
@@ -40,16 +40,9 @@ pub struct Breach(String);
 pub fn run(args: &VerifyArgs) -> Result<()> {
     let all = args.studies.is_empty();
     let studies = if all { measured_studies(args.preset)? } else { args.studies.clone() };
-    let (mut broken, mut unfinished) = (0, false);
+    let mut broken = 0;
     for study in &studies {
-        let (folder, manifest) = match measured(study, args.preset) {
-            Err(error) if error.is::<Unfinished>() => {
-                println!("{study}: {error}");
-                (broken, unfinished) = (broken + 1, true);
-                continue;
-            }
-            measured => measured?,
-        };
+        let (folder, manifest) = measured(study, args.preset)?;
         let found = verify(&definition(&manifest, args.preset)?, &folder)?;
         for breach in &found.breaches {
             println!("{study}: {breach}");
@@ -65,8 +58,7 @@ pub fn run(args: &VerifyArgs) -> Result<()> {
             found.notes.iter().for_each(|note| println!("{study}: not known: {note}"));
         }
     }
-    // What the rows of all studies say is not known where one of them cannot be read.
-    if all && !studies.is_empty() && !unfinished {
+    if all && !studies.is_empty() {
         let path = data(args.preset).join("verdicts.csv");
         let there = std::fs::read_to_string(&path).with_context(|| {
             format!("cannot read {}; write it by `rank-study report`", path.display())

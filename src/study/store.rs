@@ -17,7 +17,7 @@ use crate::digest::sha256;
 use crate::files::write_whole;
 
 /// Where rows go that were measured and are not the study's any more, in its folder.
-pub(super) const SET_ASIDE: &str = "rows-set-aside.csv";
+const SET_ASIDE: &str = "rows-set-aside.csv";
 
 /// The rows of one study.
 #[derive(Debug)]

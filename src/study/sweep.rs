@@ -228,7 +228,7 @@ impl Plan {
         }
         let reasons = [
             (others, "of other settings, to be measured again"),
-            (again, "to be measured again for the files beside them"),
+            (again, "of runs whose files are needed and not there"),
             (self.store.others(&self.order), "of cells that the definition does not have"),
         ];
         reasons.into_iter().filter(|(rows, _)| *rows > 0).collect()
@@ -323,7 +323,7 @@ impl Plan {
     ) -> Result<(), StudyError> {
         // What is timed is timed alone.
         let timed = matches!(self.definition.work, StudyWork::Latency(_));
-        let workers = if timed { 1 } else { sweep.threads.clamp(1, todo.len()) };
+        let workers = if timed { 1 } else { sweep.threads.clamp(1, todo.len().max(1)) };
         let threads_each = (sweep.threads / workers).max(1);
         let next = AtomicUsize::new(0);
         let failed_to_write = AtomicBool::new(false);
