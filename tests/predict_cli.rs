@@ -239,6 +239,135 @@ fn a_study_trains_what_it_needs_and_its_rows_are_held_to_their_laws() {
     }
 }
 
+/// The rows of a study on a text without what the clock says.
+fn rows_of(folder: &Folder, study: &str) -> Vec<binary::Record> {
+    let mut rows = folder.csv(&format!("data/{study}/rows.csv")).1;
+    rows.iter_mut().for_each(|row| drop(row.remove("wall_time_s")));
+    rows
+}
+
+#[test]
+fn texts_of_one_name_share_no_rows() {
+    let folder = Folder::new();
+    let runs = RUNS.replace("seed = [0, 1]", "seed = 0");
+    for (name, text) in [("runs", runs.as_str()), ("taught", TAUGHT), ("parts", PARTS)] {
+        folder.write(&format!("analysis/{name}.toml"), text);
+    }
+    folder.write("a/book.txt", "the cat sat on the mat and the dog sat on the log. ".repeat(60));
+    folder.write(
+        "b/book.txt",
+        "a stitch in time saves nine, and more haste is less speed. ".repeat(60),
+    );
+    let sweep = |study: &str, text: &str| {
+        folder.done(&["sweep", &format!("analysis/{study}.toml"), "--text", text])
+    };
+    let said = sweep("runs", "a/book.txt");
+    assert!(said.contains("rows in data/runs-book/rows.csv"), "{said}");
+    let first = rows_of(&folder, "runs-book");
+
+    // The heads of the second text's models are those of its own runs, which are trained first.
+    let said = sweep("parts", "b/book.txt");
+    assert!(said.contains("rows in data/parts-book/rows.csv"), "nobody's yet: {said}");
+    let others: Vec<String> =
+        folder.tree().into_iter().filter(|name| name.starts_with("data/runs-book-")).collect();
+    let own = others[0].strip_prefix("data/").unwrap();
+    assert_eq!(own.len(), "runs-book-1a2b3c4d".len(), "{own}");
+    let manifest: toml::Table = folder.read(&format!("data/{own}/manifest.toml")).parse().unwrap();
+    assert!(manifest["text_sha256"].as_str().unwrap().starts_with(&own["runs-book-".len()..]));
+    assert_eq!(rows_of(&folder, "runs-book"), first);
+    let second = rows_of(&folder, own);
+    assert!(second.iter().all(|row| row["study"] == own), "{second:?}");
+    assert_ne!(second[0]["valid_loss_nats"], first[0]["valid_loss_nats"]);
+
+    // What the taught run is held against is found by its text too.
+    let said = sweep("taught", "b/book.txt");
+    assert!(said.contains("rows in data/taught-book/rows.csv"), "{said}");
+    let table = folder.done(&["table", "taught-book"]);
+    let baseline = second.iter().find(|row| row["run"] == "mhsa").unwrap();
+    let loss = format!("| {:.3} |", number(baseline, "valid_loss_nats"));
+    assert!(table.contains(&loss), "{loss} is not in {table}");
+
+    for (study, text, name) in [
+        ("runs", "a/book.txt", "runs-book"),
+        ("runs", "b/book.txt", own),
+        ("parts", "b/book.txt", "parts-book"),
+        ("taught", "b/book.txt", "taught-book"),
+    ] {
+        let said = sweep(study, text);
+        assert!(said.contains(&format!("{name}: 0 cells measured")), "{said}");
+        folder.done(&["verify", name]);
+    }
+    // The same text with another for validation is another, too.
+    let path = "analysis/runs.toml";
+    let said = folder.done(&["sweep", path, "--text", "a/book.txt", "--valid-text", "b/book.txt"]);
+    assert!(said.contains("2 cells measured; rows in data/runs-book-"), "{said}");
+    assert_eq!(rows_of(&folder, "runs-book"), first);
+    assert_eq!(rows_of(&folder, own), second);
+    assert!(!folder.tree().iter().any(|name| name.contains("set-aside")), "{:?}", folder.tree());
+    let said = folder.done(&["report"]);
+    assert!(folder.read(said.trim()).contains("--text a/book.txt --valid-text b/book.txt"));
+}
+
+#[test]
+fn runs_of_an_edited_definition_are_set_aside_and_never_read() {
+    let folder = Folder::new();
+    let runs = RUNS.replace("seed = [0, 1]", "seed = 0");
+    folder.write("analysis/runs.toml", &runs);
+    folder.write("analysis/parts.toml", PARTS);
+    folder.done(&["sweep", "analysis/parts.toml"]);
+    let files = ["steps.csv", "eval.csv", "checkpoint/step-000010.safetensors"];
+    let bytes =
+        |run: &str| files.map(|name| std::fs::read(folder.path(&format!("{run}/{name}"))).unwrap());
+    let (before, mut old) = (bytes("data/runs/ls/s0"), rows_of(&folder, "runs"));
+    let actual = |rows: &[binary::Record]| -> Vec<String> {
+        rows.iter().map(|row| row["actual"].clone()).collect()
+    };
+    let measured = actual(&rows_of(&folder, "parts"));
+
+    folder.write("analysis/runs.toml", runs.replace("1e-2", "2e-2"));
+    let ended = folder.run(&["sweep", "analysis/parts.toml"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let warned =
+        "data/runs/ls/s0 held a run of other settings; it is in data/runs/ls/s0-set-aside now";
+    assert!(ended.stderr.contains(warned), "{}", ended.stderr);
+    assert!(bytes("data/runs/ls/s0-set-aside") == before, "the run set aside is as it was");
+    assert!(bytes("data/runs/ls/s0") != before);
+    let mut aside = folder.csv("data/runs/rows-set-aside.csv").1;
+    aside.iter_mut().for_each(|row| drop(row.remove("wall_time_s")));
+    // In the order in which their cells ended.
+    aside.sort();
+    old.sort();
+    assert_eq!(aside, old);
+    let again = actual(&rows_of(&folder, "parts"));
+    assert!(again.iter().zip(&measured).all(|(again, before)| again != before), "{again:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_run_that_was_stopped_is_no_ended_one() {
+    let folder = Folder::new();
+    let runs = RUNS.replace("seed = [0, 1]", "seed = 0").replace("30", "800");
+    folder.write("analysis/runs.toml", runs);
+    folder.write("analysis/parts.toml", PARTS.replace("30", "800"));
+    let arguments = ["sweep", "analysis/runs.toml", "--filter", "ls"];
+    let mut command = folder.command(&arguments);
+    let quiet = std::process::Stdio::null;
+    let mut child = command.stdout(quiet()).stderr(quiet()).spawn().unwrap();
+    while !folder.path("data/runs/ls/s0/checkpoint/step-000010.safetensors").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "the run ended before it was stopped");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let id = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    child.wait().unwrap();
+    let manifest = || folder.read("data/runs/ls/s0/manifest.toml");
+    assert!(manifest().contains("outcome = \"stopped\""), "{}", manifest());
+    assert!(folder.path("data/runs/ls/s0/checkpoint/training.safetensors").exists());
+    folder.done(&["sweep", "analysis/parts.toml", "--filter", "ls/s0/step-800"]);
+    assert!(manifest().contains("outcome = \"completed\""), "{}", manifest());
+    assert!(manifest().contains("resumed_at_steps"), "{}", manifest());
+}
+
 #[test]
 fn what_is_wrong_is_said_in_one_line() {
     let folder = trained();

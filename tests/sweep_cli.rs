@@ -186,8 +186,9 @@ fn another_seed_is_measured_and_the_one_left_out_is_set_aside() {
     let folder = measured();
     let (_, before) = folder.csv(ROWS);
     folder.write("tiny.toml", GRID.replace("seed = [0, 1]", "seed = [0, 2]"));
-    let printed = folder.done(&["sweep", "tiny.toml"]);
-    assert!(printed.contains("8 cells measured, 8 there before"), "{printed}");
+    let Ended { stdout, stderr, .. } = folder.run(&["sweep", "tiny.toml"]);
+    assert!(stdout.contains("8 cells measured, 8 there before"), "{stdout}{stderr}");
+    assert!(stderr.contains("8 rows of cells that the definition does not have"), "{stderr}");
     let (_, after) = folder.csv(ROWS);
     assert_eq!(names(&after), cells(&[0, 2]));
     let of_seed = |rows: &[Record], seed: &str| -> Vec<Record> {
@@ -199,14 +200,35 @@ fn another_seed_is_measured_and_the_one_left_out_is_set_aside() {
 }
 
 #[test]
-fn another_setting_measures_every_cell_again() {
+fn another_setting_measures_every_cell_again_and_sets_the_rows_aside() {
     let folder = measured();
+    let (_, mut before) = folder.csv(ROWS);
     folder.write("tiny.toml", GRID.replace("\niterations = 120", "\niterations = 140"));
     let listed = folder.done(&["sweep", "tiny.toml", "--list"]);
     assert!(!listed.contains("done"), "{listed}");
+    let Ended { code, stdout, stderr } = folder.run(&["sweep", "tiny.toml", "--filter", "s1$"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.contains("tiny: 8 cells measured;"), "{stdout}");
+    let warning = "warning: data/tiny/rows.csv has 8 rows of other settings, to be measured again; \
+                   what is there goes to data/tiny/rows-set-aside.csv";
+    assert!(stderr.contains(warning), "{stderr}");
+    // In the order in which their cells ended.
+    let aside = || {
+        let (_, mut rows) = folder.csv("data/tiny/rows-set-aside.csv");
+        rows.sort();
+        rows
+    };
+    let (mut others, kept): (Vec<Record>, Vec<Record>) =
+        before.iter().cloned().partition(|row| row["seed"] == "1");
+    others.sort();
+    assert_eq!(aside(), others);
+    let (_, after) = folder.csv(ROWS);
+    assert_eq!(names(&after), cells(&[0, 1]));
+    assert!(kept.iter().all(|row| after.contains(row)), "rows of the other seed stay for now");
     let printed = folder.done(&["sweep", "tiny.toml"]);
-    assert!(printed.contains("tiny: 16 cells measured;"), "{printed}");
-    assert_eq!(names(&folder.csv(ROWS).1), cells(&[0, 1]));
+    assert!(printed.contains("tiny: 8 cells measured, 8 there before;"), "{printed}");
+    before.sort();
+    assert_eq!(aside(), before);
 }
 
 #[test]
@@ -240,6 +262,7 @@ fn a_cell_that_fails_is_a_row_and_is_tried_again() {
             assert_eq!(row["kl_nats"].is_empty(), fails, "{row:?}");
         }
     }
+    assert!(!folder.path("data/tiny/rows-set-aside.csv").exists(), "an error is no measurement");
 }
 
 #[test]
@@ -262,6 +285,17 @@ fn a_line_cut_off_costs_its_own_cell_alone() {
         let line = torn.lines().last().unwrap();
         assert!(aside.lines().any(|kept| kept == line), "{line:?} is not in {aside}");
     }
+}
+
+#[test]
+fn a_line_that_is_no_row_costs_no_cell_where_all_have_theirs() {
+    let folder = measured();
+    let whole = folder.read(ROWS);
+    folder.write(ROWS, format!("{whole}what is this\n"));
+    let printed = folder.done(&["sweep", "tiny.toml"]);
+    assert!(printed.contains("0 cells measured, 16 there before"), "{printed}");
+    assert_eq!(folder.read(ROWS), whole);
+    assert!(folder.read("data/tiny/rows-set-aside.csv").ends_with("\nwhat is this\n"));
 }
 
 #[test]

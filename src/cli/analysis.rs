@@ -167,7 +167,9 @@ pub fn write_report(studies: &[String], out: &Path, preset: Preset) -> Result<Wr
         analysis.save_tables(&folder.join("tables"))?;
         analysis.save_figures(&figures(preset).join(study))?;
         verdicts.extend(analysis.verdicts.iter().map(|v| (study.clone(), v.clone())));
-        machine = manifest.machine();
+        if !manifest.cpu.is_empty() {
+            machine = manifest.machine();
+        }
         let place = view(&folder, &manifest)?.place();
         sections.push((place, section(&folder, study, &manifest, out)?.with_analysis(analysis)?));
     }
@@ -263,21 +265,17 @@ fn section(folder: &Path, study: &str, manifest: &Manifest, out: &Path) -> Resul
         question: manifest.text("question").to_owned(),
         analysis_text: manifest.text("analysis").to_owned(),
         command: command(study, manifest),
-        wall_time_s: Some(manifest.wall_time_s),
+        wall_time_s: manifest.notes().is_empty().then_some(manifest.wall_time_s),
         definition_toml: manifest.text("definition").to_owned(),
         rows_link: relative(&rows, out.parent().unwrap_or(Path::new("")))?,
         ..Section::default()
     })
 }
 
-/// The command that measures a study again, whatever command measured it.
+/// The command that measures a study again and draws it.
 fn command(study: &str, manifest: &Manifest) -> String {
-    let definition = manifest.text("definition_file");
-    let text = manifest.text("text");
-    let with_text = if text.is_empty() { String::new() } else { format!(" --text {text}") };
-    let preset = manifest.text("preset");
-    let size = if preset == "quick" { " --preset quick" } else { "" };
-    format!("rank-study sweep {definition}{size}{with_text} && rank-study figure {study}{size}")
+    let size = if manifest.text("preset") == "quick" { " --preset quick" } else { "" };
+    format!("{} && rank-study figure {study}{size}", manifest.sweep_command())
 }
 
 /// `path` as seen from the folder `from`; both relative to the working folder, or absolute.

@@ -43,15 +43,33 @@ pub fn measured_studies(preset: Preset) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Whether there is a manifest, and it names a study. Those of other measurements have keys of their own.
+/// Whether rows are a study's. Those of other measurements have a manifest with keys of its own, and other columns.
 fn is_of_study(manifest: &Path) -> Result<bool> {
+    let read = |path: &Path| {
+        std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+    };
     if !manifest.is_file() {
-        return Ok(false);
+        return Ok(read(&manifest.with_file_name("rows.csv"))?.starts_with(b"study,cell,"));
     }
-    let text = std::fs::read_to_string(manifest)
-        .with_context(|| format!("cannot read {}", manifest.display()))?;
-    let table: toml::Table = text.parse().with_context(|| manifest.display().to_string())?;
+    let table: toml::Table = String::from_utf8_lossy(&read(manifest)?)
+        .parse()
+        .with_context(|| manifest.display().to_string())?;
     Ok(table.contains_key("study"))
+}
+
+/// The command that finishes a study whose manifest is missing, in words.
+fn finishing(study: &str, preset: Preset) -> String {
+    let definitions = definitions(preset).map(|found| found.studies).unwrap_or_default();
+    let of = definitions.iter().filter(|d| {
+        study.strip_prefix(d.study.as_str()).is_some_and(|t| t.is_empty() || t.starts_with('-'))
+    });
+    // The longest name is the study's own; what follows it is a text's.
+    let Some(definition) = of.max_by_key(|definition| definition.study.len()) else {
+        return "`rank-study sweep` with its definition".to_owned();
+    };
+    let size = if preset == Preset::Quick { " --preset quick" } else { "" };
+    let text = if definition.study == study { "" } else { " --text FILE" };
+    format!("`rank-study sweep {}{size}{text}`", definition.path.display())
 }
 
 /// The folder and manifest of a study that has rows.
@@ -70,8 +88,15 @@ pub fn measured(study: &str, preset: Preset) -> Result<(PathBuf, Manifest)> {
             data.display()
         )
     }
-    let manifest = Manifest::read(&folder.join("manifest.toml"))?;
-    Ok((folder, manifest))
+    let path = folder.join("manifest.toml");
+    if !path.is_file() {
+        bail!(
+            "{} is missing, which says what the rows beside it are; {} writes it again",
+            path.display(),
+            finishing(study, preset)
+        )
+    }
+    Ok((folder, Manifest::read(&path)?))
 }
 
 /// What the folder of definitions holds, at the size of a preset.

@@ -188,6 +188,10 @@ impl Observer for Progress {
         }
     }
 
+    fn warned(&self, of_what: &str) {
+        self.say(of_what);
+    }
+
     fn cell_finished(&self, cell: &str, outcome: &str) {
         self.with(|state| {
             if let Some((done, _)) = &mut state.cells {

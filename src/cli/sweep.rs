@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use rank_study::{Device, Plan, Preset, StudyDefinition, Sweep, SweepSummary};
+use rank_study::{Device, Plan, Preset, StudyDefinition, Sweep, SweepSummary, plural};
 
 use super::analysis::plural_studies;
 use super::device::DeviceName;
@@ -21,7 +21,9 @@ Examples:
   rank-study sweep analysis/lm-logits.toml --preset quick --text shakespeare.txt
 
 Rows go to data/STUDY/rows.csv and rows.parquet. Stop it at any time: the next run does only what
-is missing. With --text, STUDY carries the text's name.")]
+is missing. With --text, STUDY carries the text's name, and the text's hash where another text of
+that name was there first. Rows that an edited definition measures again are kept in
+data/STUDY/rows-set-aside.csv.")]
 pub struct SweepArgs {
     /// The study's definition
     definition: PathBuf,
@@ -93,7 +95,7 @@ pub fn run(args: &SweepArgs) -> Result<()> {
     fail_if_unfinished(&[(name, summary)])
 }
 
-/// Runs a plan under a progress bar, after a warning for every damaged line.
+/// Runs a plan under a progress bar, after a warning for every damaged line, and for rows that are set aside.
 pub fn measure(
     plan: Plan,
     threads: usize,
@@ -108,6 +110,14 @@ pub fn measure(
             "warning: {}: a line is cut off or has the wrong number of fields ({shown}…); every whole \
              row is kept, the line goes to rows-set-aside.csv, and its cell is measured again",
             rows.display()
+        ));
+    }
+    for (count, why) in plan.to_set_aside() {
+        progress.say(&format!(
+            "warning: {} has {} {why}; what is there goes to {}",
+            rows.display(),
+            plural(count, "row"),
+            rows.with_file_name("rows-set-aside.csv").display()
         ));
     }
     progress.study(plan.name());

@@ -61,6 +61,7 @@ pub fn run(args: &VerifyArgs) -> Result<()> {
                 plural(found.rows, "row"),
                 plural(found.checks, "check")
             );
+            found.notes.iter().for_each(|note| println!("{study}: not known: {note}"));
         }
     }
     if all && !studies.is_empty() {

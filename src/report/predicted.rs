@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use toml::Value;
 
 use super::ReportError;
-use crate::study::Manifest;
+use crate::study::{Manifest, on_the_same_text};
 
 /// An exponent predicted for an arm, and the interval that it was said to lie in.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,8 +52,7 @@ pub(super) fn baseline(folder: &Path) -> Result<Baseline, ReportError> {
     let beside = || {
         let of = table.get("of")?.as_str()?;
         let own = definition.get("study")?.as_str()?;
-        let text = folder.file_name()?.to_str()?.strip_prefix(own)?;
-        let beside = folder.with_file_name(format!("{of}{text}"));
+        let beside = on_the_same_text(folder, own, of)?;
         beside.join("rows.csv").is_file().then_some(beside)
     };
     let runs = table.get("runs").and_then(Value::as_array).into_iter().flatten();

@@ -18,6 +18,8 @@ pub(super) struct Within<'a> {
     pub stop: &'a AtomicBool,
     /// Told each share of the cell, of 1 in all, as it passes.
     pub advanced: &'a (dyn Fn(f64) + Sync),
+    /// Told what whoever runs the sweep should know of.
+    pub warned: &'a (dyn Fn(&str) + Sync),
 }
 
 /// A cell of another study.
@@ -40,8 +42,8 @@ pub(super) trait Measure: Send + Sync {
     /// The columns that identify the cell, without what it measures.
     fn identity(&self) -> Row;
 
-    /// The cell of another study whose files this one's measurement needs, where they are not there. `folder` is
-    /// this cell's own.
+    /// The cell of another study whose files this one's measurement needs, where they are not there or are of
+    /// another run. `folder` is this cell's own.
     fn needs(&self, _folder: &Path) -> Option<Needs> {
         None
     }

@@ -37,6 +37,9 @@ pub enum StudyError {
     /// Rows that another process is writing.
     #[error("another process is at work in {}; wait for it, or stop it", .0.display())]
     Busy(PathBuf),
+    /// A study's folder that has come to hold rows of another text since it was chosen.
+    #[error("{} has come to hold rows of another text of this name; run the same command again", .0.display())]
+    Taken(PathBuf),
     /// A definition that cannot be understood.
     #[error("{}: {why}", path.display())]
     Definition {

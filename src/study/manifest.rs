@@ -12,8 +12,11 @@ use crate::files::write_whole;
 const VERSIONED: [&str; 7] =
     ["ndarray", "ndarray-linalg", "nalgebra", "candle-core", "candle-nn", "polars", "rand_chacha"];
 
+/// The key of what a manifest does not know of its rows.
+const NOTES: &str = "not_known";
+
 /// `manifest.toml`: written beside rows, so that whoever reads them knows where they come from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The command as it was given.
     pub command: String,
@@ -23,7 +26,7 @@ pub struct Manifest {
     pub git_revision: String,
     /// When it first started, in UTC.
     pub started: String,
-    /// When it last ended, in UTC; empty while it runs.
+    /// When it last ended, in UTC; empty while it runs. Of a study, when it last kept rows or ended.
     pub ended: String,
     /// Seconds at work, over all invocations.
     pub wall_time_s: f64,
@@ -65,6 +68,32 @@ impl Manifest {
         }
     }
 
+    /// The manifest of rows that nobody knows any more what made.
+    pub(super) fn unknown(dtype: &str) -> Self {
+        Self { dtype: dtype.to_owned(), ..Self::default() }
+    }
+
+    /// Notes, with the time, what the manifest does not know of its rows.
+    pub(super) fn note(&mut self, what: &str) {
+        let notes = self.more.entry(NOTES).or_insert_with(|| toml::Value::Array(Vec::new()));
+        if let toml::Value::Array(notes) = notes {
+            notes.push(format!("{}: {what}", now()).into());
+        }
+    }
+
+    /// Takes over what `before` did not know.
+    pub(super) fn go_on_with_notes(&mut self, before: &Self) {
+        if let Some(notes) = before.more.get(NOTES) {
+            self.more.insert(NOTES.to_owned(), notes.clone());
+        }
+    }
+
+    /// What the manifest does not know of its rows, a sentence each; empty where it tells of all of them.
+    pub fn notes(&self) -> Vec<&str> {
+        let notes = self.more.get(NOTES).and_then(toml::Value::as_array);
+        notes.into_iter().flatten().filter_map(toml::Value::as_str).collect()
+    }
+
     /// Stamps the end, after `wall_time_s` more seconds of work.
     pub fn end(&mut self, wall_time_s: f64) {
         self.ended = now();
@@ -98,6 +127,24 @@ impl Manifest {
     /// One of the entries particular to the rows, as text; empty where there is none.
     pub fn text(&self, key: &str) -> &str {
         self.more.get(key).and_then(toml::Value::as_str).unwrap_or("")
+    }
+
+    /// The command that measures a study again, whatever command measured it.
+    pub fn sweep_command(&self) -> String {
+        let quoted = |path: &str| match path.contains(' ') {
+            true => format!("'{path}'"),
+            false => path.to_owned(),
+        };
+        let mut command = format!("rank-study sweep {}", quoted(self.text("definition_file")));
+        if self.text("preset") == "quick" {
+            command.push_str(" --preset quick");
+        }
+        for (flag, key) in [("--text", "text"), ("--valid-text", "valid_text")] {
+            if !self.text(key).is_empty() {
+                command.push_str(&format!(" {flag} {}", quoted(self.text(key))));
+            }
+        }
+        command
     }
 
     /// Processor, threads and BLAS in one line.

@@ -22,7 +22,9 @@ mod schema;
 mod smoothness;
 mod spectrum_cell;
 mod store;
+mod study_manifest;
 mod sweep;
+mod text_source;
 mod train_cell;
 mod train_run;
 mod verify;
@@ -40,6 +42,7 @@ pub use schema::{
     latency_columns, predict_columns, spectrum_columns, train_columns,
 };
 pub use sweep::{Observer, Plan, Sweep, SweepSummary, stored_rows};
+pub(crate) use text_source::on_the_same_text;
 pub use train_run::{Begin, TrainResult, Training, train};
 pub use verify::{Verification, verify};
 

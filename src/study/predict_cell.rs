@@ -11,7 +11,8 @@ use super::evaluate_run::TrainedRun;
 use super::fit_cell::write_factors;
 use super::row::Row;
 use super::run_files::{CHECKPOINT, kept_checkpoint, kept_steps as steps_in};
-use super::train_cell::{TextSource, TrainCell};
+use super::text_source::TextSource;
+use super::train_cell::TrainCell;
 use super::{StudyError, TrainError};
 use crate::digest::sha256;
 use crate::lm::{ForeignModel, HeadProbe, LmError, Split, Texts, TrainDefinition};
@@ -295,7 +296,7 @@ fn runs(
 ) -> Result<Vec<Planned>, StudyError> {
     match source {
         RunSource::Study { of, run } => {
-            let study = TextSource::name_of_study(of, text);
+            let study = TextSource::name_of_study(data, of, text);
             let one = |&seed: &u64| {
                 let definition = TrainDefinition { seed, ..run.definition.clone() };
                 let steps = kept_steps(&definition).into_iter().map(Some).collect();
@@ -487,7 +488,8 @@ impl Measure for PredictCell {
             Some(step) => kept_checkpoint(step),
             None => CHECKPOINT.to_owned(),
         };
-        let missing = !folder.join(weights).exists();
+        // Weights of another definition, or of a run that was stopped, are not those that the rows would name.
+        let missing = !folder.join(weights).exists() || !of.trained.has_ended_in(folder);
         missing.then(|| Needs { study: of.study.clone(), cell: of.cell.clone() })
     }
 

@@ -7,7 +7,7 @@ use toml::{Table, Value};
 use super::manifest::Manifest;
 use super::train_run::{TrainResult, Training};
 use super::{StudyError, TrainError};
-use crate::lm::{Corpus, Outcome, Split, Symbols, TrainSummary};
+use crate::lm::{Corpus, Outcome, Split, Symbols, TrainDefinition, TrainSummary};
 
 pub(super) const DEFINITION: &str = "definition";
 pub(super) const CORPUS: &str = "corpus";
@@ -55,6 +55,19 @@ pub(super) fn begin(training: &Training<'_>, parameters: usize) -> Result<Manife
 pub(super) fn is_of_this_version(manifest: &Manifest) -> bool {
     let version = manifest.more.get(MEASUREMENT).and_then(Value::as_integer);
     version == Some(i64::from(super::MEASUREMENT_VERSION))
+}
+
+/// Whether a run was made to its end, as this version measures, of a definition, with a teacher of this name, or none.
+pub(super) fn is_ended_run_of(
+    manifest: &Manifest,
+    definition: &TrainDefinition,
+    teacher: Option<&str>,
+) -> bool {
+    let there = manifest.more.get(DEFINITION).and_then(Value::as_table);
+    is_of_this_version(manifest)
+        && result(manifest).is_some()
+        && manifest.more.get(TEACHER).and_then(Value::as_str) == teacher
+        && there.is_some_and(|t| TrainDefinition::from_table(t).is_ok_and(|t| t == *definition))
 }
 
 fn about(corpus: &Corpus, source: &str) -> Table {

@@ -12,7 +12,12 @@ use super::StudyError;
 use super::header::{self, Header};
 use super::row::{Row, to_csv};
 use super::schema::ColumnKind;
+use super::study_manifest::StudyManifest;
+use crate::digest::sha256;
 use crate::files::write_whole;
+
+/// Where rows go that were measured and are not the study's any more, in its folder.
+const SET_ASIDE: &str = "rows-set-aside.csv";
 
 /// The rows of one study.
 #[derive(Debug)]
@@ -23,6 +28,8 @@ pub(super) struct Store {
     cells: Vec<(String, Vec<Row>)>,
     /// Lines that were no whole rows, as they stood.
     damaged: Vec<String>,
+    /// What `rows.csv` hashes to; none where it is missing.
+    sha256: Option<String>,
     /// Held open while this process may write: the lock goes when it is dropped.
     lock: Option<File>,
 }
@@ -42,11 +49,13 @@ impl Store {
             columns: columns.to_vec(),
             cells: Vec::new(),
             damaged: Vec::new(),
+            sha256: None,
             lock: None,
         };
         let path = store.csv_path();
         if path.exists() {
             let bytes = std::fs::read(&path).map_err(|e| StudyError::read(&path, e))?;
+            store.sha256 = Some(sha256(&bytes));
             // A line may have been cut off in the middle of a character.
             store.parse(&String::from_utf8_lossy(&bytes))?;
         }
@@ -121,12 +130,28 @@ impl Store {
         good.then_some(rows.as_slice())
     }
 
+    /// The rows of a cell that did not fail, whatever they were measured with.
+    pub fn measured(&self, cell: &str) -> impl Iterator<Item = &Row> {
+        let rows = self.cells.iter().filter(move |(key, _)| key == cell).flat_map(|(_, rows)| rows);
+        rows.filter(|row| row.get("err").is_empty())
+    }
+
+    /// The rows of cells that are none of `order`.
+    pub fn others(&self, order: &[String]) -> usize {
+        let others = self.cells.iter().filter(|(key, _)| !order.contains(key));
+        others.map(|(_, rows)| rows.len()).sum()
+    }
+
     /// Puts the cells into the order of a definition. Rows of other cells, and damaged lines, go to
     /// the end of `rows-set-aside.csv`: out of every table, but not lost.
     ///
     /// # Errors
     /// Files that cannot be written.
-    pub fn arrange(&mut self, order: &[String]) -> Result<(), StudyError> {
+    pub fn arrange(
+        &mut self,
+        order: &[String],
+        manifest: &mut StudyManifest,
+    ) -> Result<(), StudyError> {
         let place: HashMap<&str, usize> =
             order.iter().enumerate().map(|(i, key)| (key.as_str(), i)).collect();
         let (mut kept, others): (Vec<_>, Vec<_>) =
@@ -139,11 +164,11 @@ impl Store {
         }
         self.set_aside(&stray)?;
         self.damaged.clear();
-        self.write()
+        self.write(manifest)
     }
 
     fn set_aside(&self, rows: &[Row]) -> Result<(), StudyError> {
-        let path = self.folder.join("rows-set-aside.csv");
+        let path = self.folder.join(SET_ASIDE);
         let mut bytes = if path.exists() {
             let before = std::fs::read(&path).map_err(|e| StudyError::read(&path, e))?;
             header::brought_up_to_date(&String::from_utf8_lossy(&before), &self.columns)
@@ -162,11 +187,22 @@ impl Store {
         write_whole(&path, &bytes).map_err(|e| StudyError::write(&path, e))
     }
 
-    /// Replaces a cell's rows and rewrites `rows.csv`. `order` gives the place of a new cell.
+    /// Replaces a cell's rows and rewrites `rows.csv`. `order` gives the place of a new cell. Rows that were measured
+    /// are set aside first.
     ///
     /// # Errors
     /// A file that cannot be written; the one before it still stands.
-    pub fn put(&mut self, cell: &str, rows: Vec<Row>, order: &[String]) -> Result<(), StudyError> {
+    pub fn put(
+        &mut self,
+        cell: &str,
+        rows: Vec<Row>,
+        order: &[String],
+        manifest: &mut StudyManifest,
+    ) -> Result<(), StudyError> {
+        let replaced: Vec<Row> = self.measured(cell).cloned().collect();
+        if !replaced.is_empty() {
+            self.set_aside(&replaced)?;
+        }
         let place = |key: &str| order.iter().position(|k| k == key).unwrap_or(usize::MAX);
         match self.cells.iter_mut().find(|(key, _)| key == cell) {
             Some((_, old)) => *old = rows,
@@ -175,25 +211,24 @@ impl Store {
                 self.cells.insert(at, (cell.to_owned(), rows));
             }
         }
-        self.write()
+        self.write(manifest)
     }
 
-    fn write(&self) -> Result<(), StudyError> {
+    /// Writes `rows.csv`, after the manifest that tells of it.
+    fn write(&mut self, manifest: &mut StudyManifest) -> Result<(), StudyError> {
         debug_assert!(self.lock.is_some(), "rows are written under the lock");
         let path = self.csv_path();
-        to_csv(&self.columns, self.rows())
-            .and_then(|bytes| write_whole(&path, &bytes))
-            .map_err(|e| StudyError::write(&path, e))
+        let bytes = to_csv(&self.columns, self.rows()).map_err(|e| StudyError::write(&path, e))?;
+        let hash = sha256(&bytes);
+        manifest.announce(&hash, self.sha256())?;
+        write_whole(&path, &bytes).map_err(|e| StudyError::write(&path, e))?;
+        self.sha256 = Some(hash);
+        Ok(())
     }
 
-    /// The SHA-256 of `rows.csv` as it stands, in hexadecimal.
-    ///
-    /// # Errors
-    /// A file that cannot be read.
-    pub fn sha256(&self) -> Result<String, StudyError> {
-        let path = self.csv_path();
-        let bytes = std::fs::read(&path).map_err(|e| StudyError::read(&path, e))?;
-        Ok(crate::digest::sha256(&bytes))
+    /// The SHA-256 of `rows.csv`, in hexadecimal; none where it is missing.
+    pub fn sha256(&self) -> Option<&str> {
+        self.sha256.as_deref()
     }
 
     /// Every row, in order.
@@ -210,22 +245,21 @@ impl Store {
         write_parquet(&self.parquet_path(), height, columns)
     }
 
-    /// Whether `rows.parquet` holds these rows. A file of before a column was added may lack it, where no row has
-    /// anything in it.
-    ///
-    /// # Errors
-    /// A file that cannot be read.
-    pub fn parquet_is_the_same(&self) -> Result<bool, StudyError> {
-        let path = self.parquet_path();
-        let wrong = |why: String| StudyError::Rows { path: path.clone(), why };
-        let file = File::open(&path).map_err(|e| StudyError::read(&path, e))?;
-        let there = ParquetReader::new(file).finish().map_err(|e| wrong(e.to_string()))?;
+    /// What is wrong with `rows.parquet`; nothing where it holds these rows. A file of before a column was added may
+    /// lack it, where no row has anything in it.
+    pub fn wrong_with_parquet(&self) -> Option<&'static str> {
+        let Ok(file) = File::open(self.parquet_path()) else {
+            return Some("is missing or cannot be read");
+        };
+        let Ok(there) = ParquetReader::new(file).finish() else {
+            return Some("is no Parquet file");
+        };
         let (height, mut columns) = self.typed();
         let names = there.get_column_names();
         let is_there = |column: &Column| names.iter().any(|name| *name == column.name());
         columns.retain(|column| is_there(column) || column.null_count() < height);
-        let here = DataFrame::new(height, columns).map_err(|e| wrong(e.to_string()))?;
-        Ok(there.equals_missing(&here))
+        let same = DataFrame::new(height, columns).is_ok_and(|here| there.equals_missing(&here));
+        (!same).then_some("does not hold the rows of rows.csv")
     }
 
     fn parquet_path(&self) -> PathBuf {

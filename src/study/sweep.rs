@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
-use std::time::Instant;
+
+use toml::Table;
 
 use super::StudyError;
 use super::cell::{Measure, Needs, Within};
@@ -18,7 +19,10 @@ use super::schema::{
 };
 use super::spectrum_cell::SpectrumCell;
 use super::store::Store;
-use super::train_cell::{TextSource, TrainCell};
+use super::study_manifest::{self, StudyManifest, TEXT, TEXT_HASH, VALID_TEXT, VALID_TEXT_HASH};
+use super::text_source::TextSource;
+use super::train_cell::TrainCell;
+use super::train_run::MANIFEST;
 use crate::digest::sha256;
 use crate::lm::Device;
 
@@ -30,10 +34,10 @@ pub trait Observer: Sync {
     fn advanced(&self, _seconds: f64) {}
     /// A cell ended, with its outcomes or its error.
     fn cell_finished(&self, _cell: &str, _outcome: &str) {}
+    /// Something was done that whoever runs the sweep should know of.
+    fn warned(&self, _of_what: &str) {}
 }
 
-/// The manifest's key of the hash of `rows.csv`.
-pub(super) const ROWS_HASH: &str = "rows_sha256";
 /// The folder of tokens beside the studies' own.
 const TOKENS: &str = "tokens";
 
@@ -53,8 +57,8 @@ pub struct Plan {
     folder: PathBuf,
     /// The folder that the tokens of texts are kept in.
     tokens: PathBuf,
-    /// The text's path, where training runs read one.
-    text: String,
+    /// The text, where models read one.
+    text: Option<TextSource>,
     cells: Vec<Cell>,
     /// The keys of all the study's cells, those that a filter leaves out among them.
     order: Vec<String>,
@@ -91,8 +95,8 @@ pub struct SweepSummary {
 impl Plan {
     /// The cells of `definition`, of which those matching `filter` are kept, against the rows in
     /// `data/STUDY/`. With a `text`, training runs read it in place of the synthetic corpus, and the
-    /// study's name and folder carry the text's name; with a `valid_text`, that is what they are
-    /// evaluated on.
+    /// study's name and folder carry the text's name, and its hash where another text of that name was
+    /// first; with a `valid_text`, that is what they are evaluated on.
     ///
     /// # Errors
     /// A filter that is no regular expression or matches nothing, rows that cannot be read, a folder
@@ -104,10 +108,11 @@ impl Plan {
         text: Option<&Path>,
         valid_text: Option<&Path>,
     ) -> Result<Self, StudyError> {
-        let text_path = text.map_or_else(String::new, |path| path.display().to_string());
+        let reads = matches!(definition.work, StudyWork::Train(_) | StudyWork::Predict(_));
+        let text = text.filter(|_| reads);
         let text = text.map(|text| TextSource::read(text, valid_text)).transpose()?;
         let read = text.as_ref().filter(|_| definition.work.is_of_text());
-        let name = TextSource::name_of_study(&definition.study, read);
+        let name = TextSource::name_of_study(data, &definition.study, read);
         let mut cells = cells(&definition.work, text.as_ref(), data)?;
         let columns = columns(&definition.work);
         let order: Vec<String> = cells.iter().map(|cell| cell.key.clone()).collect();
@@ -132,7 +137,7 @@ impl Plan {
             name,
             folder,
             tokens,
-            text: text_path,
+            text,
             cells,
             order,
             store,
@@ -209,6 +214,26 @@ impl Plan {
         self.store.damaged()
     }
 
+    /// How many measured rows the next run puts into `rows-set-aside.csv`, and why, in words.
+    pub fn to_set_aside(&self) -> Vec<(usize, &'static str)> {
+        let todo: Vec<&Cell> = self.cells.iter().filter(|cell| !self.is_done(cell)).collect();
+        if todo.is_empty() {
+            return Vec::new();
+        }
+        let (mut others, mut again) = (0, 0);
+        for cell in todo {
+            for row in self.store.measured(&cell.key) {
+                *(if row.get("settings") == cell.settings { &mut again } else { &mut others }) += 1;
+            }
+        }
+        let reasons = [
+            (others, "of other settings, to be measured again"),
+            (again, "of runs whose files are needed and not there"),
+            (self.store.others(&self.order), "of cells that the definition does not have"),
+        ];
+        reasons.into_iter().filter(|(rows, _)| *rows > 0).collect()
+    }
+
     /// The seconds of one core that the cells still to do may take, roughly.
     pub fn remaining_s(&self) -> f64 {
         self.cells.iter().filter(|cell| !self.is_done(cell)).map(|cell| cell.cost_s).sum()
@@ -229,39 +254,76 @@ impl Plan {
     pub fn run(mut self, sweep: &Sweep<'_>) -> Result<SweepSummary, StudyError> {
         let whole = self.store.damaged().is_empty();
         if whole && self.cells.iter().all(|cell| self.is_done(cell)) {
-            self.renew_manifest()?;
+            self.finish()?;
             return Ok(SweepSummary { skipped: self.cells.len(), ..SweepSummary::default() });
         }
-        self.store.lock()?;
-        self.store.arrange(&self.order)?;
+        self.lock()?;
+        let begun = self.manifest(sweep);
+        let mut manifest = StudyManifest::begin(&self.folder, begun, self.store.sha256())?;
+        self.store.arrange(&self.order, &mut manifest)?;
         let todo: Vec<usize> =
             (0..self.cells.len()).filter(|&i| !self.is_done(&self.cells[i])).collect();
         let mut summary =
             SweepSummary { skipped: self.cells.len() - todo.len(), ..SweepSummary::default() };
-        let started = Instant::now();
-        let mut manifest = self.manifest(sweep);
-        let result = self.measure(&todo, sweep, &mut summary);
+        self.measure(&todo, sweep, &mut manifest, &mut summary)?;
         summary.left = todo.len() - summary.measured - summary.failed.len();
-        if self.store.rows().next().is_none() {
+        let Some(rows) = self.store.sha256() else {
             // Stopped before the first row: there is nothing to describe yet.
-            return result.map(|()| summary);
-        }
+            return Ok(summary);
+        };
         self.store.write_parquet()?;
-        manifest.end(started.elapsed().as_secs_f64());
-        manifest.more.insert(ROWS_HASH.to_owned(), self.store.sha256()?.into());
-        manifest.write(&self.folder.join("manifest.toml"))?;
-        result.map(|()| summary)
+        manifest.end(rows)?;
+        Ok(summary)
+    }
+
+    /// Takes the folder for this process alone.
+    fn lock(&mut self) -> Result<(), StudyError> {
+        self.store.lock()?;
+        let read = self.text.as_ref().filter(|_| self.definition.work.is_of_text());
+        let data = self.folder.parent().unwrap_or(Path::new(""));
+        if TextSource::name_of_study(data, &self.definition.study, read) != self.name {
+            return Err(StudyError::Taken(self.folder.clone()));
+        }
+        Ok(())
+    }
+
+    /// Brings what tells of rows that are all there up to them and to the definition's words; writes nothing where it
+    /// is.
+    fn finish(&mut self) -> Result<(), StudyError> {
+        if self.unfinished()?.is_none() && self.store.wrong_with_parquet().is_none() {
+            return Ok(());
+        }
+        match self.lock() {
+            // Who is at work there finishes it.
+            Err(StudyError::Busy(_)) => return Ok(()),
+            locked => locked?,
+        }
+        if self.store.wrong_with_parquet().is_some() {
+            self.store.write_parquet()?;
+        }
+        match self.unfinished()? {
+            Some(manifest) => manifest.write(&self.folder.join(MANIFEST)),
+            None => Ok(()),
+        }
+    }
+
+    /// What the manifest of rows that are all there lacks to tell of them; none where it lacks nothing.
+    fn unfinished(&self) -> Result<Option<Manifest>, StudyError> {
+        let Some(rows) = self.store.sha256() else { return Ok(None) };
+        let dtype = self.definition.work.dtype();
+        study_manifest::ended(&self.folder, rows, &dtype, self.about(), self.about_text())
     }
 
     fn measure(
         &mut self,
         todo: &[usize],
         sweep: &Sweep<'_>,
+        manifest: &mut StudyManifest,
         summary: &mut SweepSummary,
     ) -> Result<(), StudyError> {
         // What is timed is timed alone.
         let timed = matches!(self.definition.work, StudyWork::Latency(_));
-        let workers = if timed { 1 } else { sweep.threads.clamp(1, todo.len()) };
+        let workers = if timed { 1 } else { sweep.threads.clamp(1, todo.len().max(1)) };
         let threads_each = (sweep.threads / workers).max(1);
         let next = AtomicUsize::new(0);
         let failed_to_write = AtomicBool::new(false);
@@ -313,7 +375,7 @@ impl Plan {
                     row.set("settings", &cell.settings);
                     row
                 });
-                if let Err(error) = store.put(&cell.key, rows.collect(), order) {
+                if let Err(error) = store.put(&cell.key, rows.collect(), order, manifest) {
                     failed_to_write.store(true, Ordering::Relaxed);
                     return Err(error);
                 }
@@ -322,25 +384,19 @@ impl Plan {
         })
     }
 
-    /// The study's manifest: the one before, if there is one, goes on.
+    /// The manifest of a sweep that begins now.
     fn manifest(&self, sweep: &Sweep<'_>) -> Manifest {
         let mut manifest = Manifest::begin(sweep.threads, &self.definition.work.dtype());
-        if let Ok(before) = Manifest::read(&self.folder.join("manifest.toml")) {
-            manifest.started = before.started;
-            manifest.wall_time_s = before.wall_time_s;
-        }
-        for (key, value) in self.about() {
-            manifest.more.insert(key.to_owned(), value.into());
-        }
-        manifest.more.insert("text".to_owned(), self.text.clone().into());
+        manifest.more.extend(self.about());
+        manifest.more.extend(self.about_text());
         manifest.more.insert("device".to_owned(), sweep.device.name().into());
         manifest
     }
 
     /// What the manifest takes from the definition.
-    fn about(&self) -> [(&'static str, String); 8] {
+    fn about(&self) -> Table {
         let d = &self.definition;
-        [
+        let entries = [
             ("study", self.name.clone()),
             ("title", d.title.clone()),
             ("question", d.question.clone()),
@@ -349,22 +405,24 @@ impl Plan {
             ("preset", d.preset.to_string()),
             ("definition_file", d.path.display().to_string()),
             ("definition", d.text.clone()),
-        ]
+        ];
+        entries.into_iter().map(|(key, value)| (key.to_owned(), value.into())).collect()
     }
 
-    /// Brings the manifest of rows that are all there up to a definition whose words have changed.
-    fn renew_manifest(&self) -> Result<(), StudyError> {
-        let path = self.folder.join("manifest.toml");
-        let mut manifest = Manifest::read(&path)?;
-        let before = manifest.clone();
-        for (key, value) in self.about() {
-            manifest.more.insert(key.to_owned(), value.into());
+    /// What the manifest says of the texts: paths, and what tells them from others of their names.
+    fn about_text(&self) -> Table {
+        let mut about = Table::new();
+        let mut insert = |key: &str, value: &str| about.insert(key.to_owned(), value.into());
+        insert(TEXT, self.text.as_ref().map_or("", |text| &text.path));
+        if let Some(text) = &self.text {
+            let hashes = text.hashes();
+            insert(TEXT_HASH, &hashes.text);
+            if let Some(valid) = &hashes.valid {
+                insert(VALID_TEXT, &text.valid_path);
+                insert(VALID_TEXT_HASH, valid);
+            }
         }
-        // Rows of before manifests told their hash.
-        if manifest.text(ROWS_HASH).is_empty() {
-            manifest.more.insert(ROWS_HASH.to_owned(), self.store.sha256()?.into());
-        }
-        if manifest == before { Ok(()) } else { manifest.write(&path) }
+        about
     }
 }
 
@@ -389,6 +447,7 @@ impl Cell {
             device: sweep.device,
             stop: sweep.stop,
             advanced: &advanced,
+            warned: &|of_what| sweep.observer.warned(of_what),
         };
         let run = || self.work.measure(&within);
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| pool.install(run)))

@@ -1,61 +1,19 @@
 //! One cell of a study of training runs, and the row that it gives.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use super::cell::{Measure, Needs, Within};
 use super::definition::{Run, TaughtBy, TrainStudy};
 use super::evaluate_run::TrainedRun;
+use super::manifest::Manifest;
 use super::row::Row;
 use super::run_files::CHECKPOINT;
 use super::run_series::RunSeries;
-use super::train_run::{Begin, Training, train};
-use super::{StudyError, TrainError};
-use crate::lm::{Corpus, Outcome, StepRecord, Texts, TrainDefinition};
+use super::text_source::{TextHashes, TextSource};
+use super::train_run::{Begin, MANIFEST, Training, set_aside_another, train};
+use super::{TrainError, run_manifest};
+use crate::lm::{Corpus, Outcome, StepRecord, TrainDefinition};
 use crate::target::HeadKind;
-
-/// Texts to train on.
-#[derive(Clone, Debug)]
-pub(super) struct TextSource {
-    /// The file's or folder's name without its ending, fit for a folder's name.
-    pub name: String,
-    path: String,
-    texts: Arc<Texts>,
-}
-
-impl TextSource {
-    /// The name that a study has on a text, and its folder with it: its own, and the text's where there is one.
-    pub fn name_of_study(study: &str, text: Option<&Self>) -> String {
-        text.map_or_else(|| study.to_owned(), |text| format!("{study}-{}", text.name))
-    }
-
-    /// The texts.
-    pub fn texts(&self) -> &Texts {
-        &self.texts
-    }
-
-    /// What they hash to, those for validation too.
-    pub fn sha256(&self) -> String {
-        format!("{} {:?}", self.texts.sha256(), self.texts.valid_sha256())
-    }
-
-    pub fn read(path: &Path, valid: Option<&Path>) -> Result<Self, StudyError> {
-        let name = path.file_name().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
-        let stem = match path.is_dir() {
-            true => &name,
-            false => {
-                let unpacked = name.strip_suffix(".zst").unwrap_or(&name);
-                unpacked.rsplit_once('.').map_or(unpacked, |(stem, _)| stem)
-            }
-        };
-        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' };
-        Ok(Self {
-            name: stem.chars().map(plain).collect(),
-            path: path.display().to_string(),
-            texts: Arc::new(Texts::find(path, valid)?),
-        })
-    }
-}
 
 /// One training run of a study.
 #[derive(Clone, Debug)]
@@ -95,21 +53,31 @@ impl TrainCell {
         Self { teacher, ..self }
     }
 
+    /// Whether this very run, of its text, ended in `folder`: what another study reads there is what it names.
+    pub fn has_ended_in(&self, folder: &Path) -> bool {
+        let of_text = |text: &TextSource| TextHashes::of_run(folder) == Some(text.hashes());
+        self.text.as_ref().is_none_or(of_text)
+            && Manifest::read(&folder.join(MANIFEST)).is_ok_and(|manifest| {
+                let teacher = self.teacher.as_ref().map(teacher_name);
+                run_manifest::is_ended_run_of(&manifest, &self.definition, teacher.as_deref())
+            })
+    }
+
     /// The teacher's cell of its study, and its folder, given this cell's own, data/STUDY/RUN/sSEED.
     fn teachers_cell(&self, of: &TaughtBy, folder: &Path) -> (String, PathBuf) {
         let cell = format!("{}/s{}", of.run, self.definition.seed);
-        let study = TextSource::name_of_study(&of.study, self.text.as_ref());
         let data = folder.ancestors().nth(3).unwrap_or(Path::new(""));
+        let study = TextSource::name_of_study(data, &of.study, self.text.as_ref());
         let folder = data.join(study).join(&cell);
         (cell, folder)
     }
 
     /// Trains, or goes on with what an earlier call left there; none where it was stopped before its
-    /// end. The tokens of a long text are kept. Writes the run's curve too.
+    /// end. A run of other settings there is moved aside. The tokens of a long text are kept. Writes the run's curve too.
     fn run(&self, within: &Within<'_>) -> Result<Option<Vec<Row>>, TrainError> {
         let (corpus, source) = match &self.text {
             Some(text) => {
-                let corpus = Corpus::from_texts(&self.definition, &text.texts, within.tokens)?;
+                let corpus = Corpus::from_texts(&self.definition, text.texts(), within.tokens)?;
                 (corpus, text.path.as_str())
             }
             None => (Corpus::synthetic(&self.definition)?, "synthetic"),
@@ -120,8 +88,7 @@ impl TrainCell {
             Some(of) => {
                 let (_, folder) = self.teachers_cell(of, within.folder);
                 let run = TrainedRun::read(&folder, None)?;
-                let name = format!("{}/{}, weight {}", of.study, of.run, of.weight);
-                Some((run.teacher(of.weight, &self.definition)?, name))
+                Some((run.teacher(of.weight, &self.definition)?, teacher_name(of)))
             }
         };
         let training = Training {
@@ -131,6 +98,13 @@ impl TrainCell {
             device: within.device,
             teacher: teacher.as_ref().map(|(teacher, name)| (teacher, name.as_str())),
         };
+        if let Some(aside) = set_aside_another(&training, within.folder)? {
+            (within.warned)(&format!(
+                "warning: {} held a run of other settings; it is in {} now",
+                within.folder.display(),
+                aside.display()
+            ));
+        }
         let on_step = |_: &StepRecord| (within.advanced)(share);
         let result = train(&training, within.folder, Begin::Continue, within.stop, &on_step)?;
         if result.summary.outcome == Outcome::Stopped {
@@ -219,6 +193,11 @@ pub(super) fn model(run: &str, definition: &TrainDefinition) -> Row {
     row.set("global_heads", definition.most_global_heads());
     row.set("window", definition.window);
     row
+}
+
+/// A teacher as a run's manifest names it.
+fn teacher_name(of: &TaughtBy) -> String {
+    format!("{}/{}, weight {}", of.study, of.run, of.weight)
 }
 
 /// The arm as a definition names it.

@@ -1,11 +1,11 @@
 //! One training run in its folder: begun, gone on with, ended.
 
 use std::fs::{File, TryLockError};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use super::manifest::Manifest;
-use super::run_files::{CHECKPOINT, RunFiles, remove_heads_log};
+use super::run_files::{CHECKPOINT, RunFiles, kept_steps, remove_heads_log};
 use super::run_manifest::{self, outcome_name};
 use super::{StudyError, TrainError};
 use crate::files::write_whole;
@@ -153,6 +153,33 @@ fn goes_on(training: &Training<'_>, path: &Path) -> bool {
         run_manifest::is_of_this_version(&manifest)
             && run_manifest::check_same(&manifest, path, training).is_ok()
     })
+}
+
+/// Moves the run in `folder` aside, and says where to, if it is not this one, so that this one begins with a folder of
+/// its own: one rename, so that it is either here or there. None where there is no run, or it is this one.
+///
+/// # Errors
+/// Another process at work in the folder, or a folder that cannot be moved.
+pub(super) fn set_aside_another(
+    training: &Training<'_>,
+    folder: &Path,
+) -> Result<Option<PathBuf>, StudyError> {
+    let manifest = folder.join(MANIFEST);
+    let holds_a_run =
+        manifest.exists() || folder.join(CHECKPOINT).exists() || !kept_steps(folder).is_empty();
+    if !holds_a_run || goes_on(training, &manifest) {
+        return Ok(None);
+    }
+    let _lock = lock(folder)?;
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let mut aside = folder.with_file_name(format!("{name}-set-aside"));
+    let mut count = 1;
+    while aside.exists() {
+        count += 1;
+        aside = folder.with_file_name(format!("{name}-set-aside-{count}"));
+    }
+    std::fs::rename(folder, &aside).map_err(|e| StudyError::write(&aside, e))?;
+    Ok(Some(aside))
 }
 
 /// Takes a run's folder, which is made where it is missing, for this process alone.

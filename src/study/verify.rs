@@ -8,7 +8,8 @@ use super::manifest::Manifest;
 use super::row::Row;
 use super::run_series::CURVE;
 use super::store::Store;
-use super::sweep::{ROWS_HASH, columns, planned};
+use super::study_manifest::tells_of;
+use super::sweep::{columns, planned};
 
 /// A solver stops this far to either side of an error that it was asked for.
 const SLACK: f64 = 1.01;
@@ -26,6 +27,8 @@ pub struct Verification {
     pub checks: usize,
     /// What did not hold, a line each.
     pub breaches: Vec<String>,
+    /// What nobody knows of the rows, a line each.
+    pub notes: Vec<String>,
 }
 
 impl Verification {
@@ -47,20 +50,24 @@ pub fn verify(definition: &StudyDefinition, folder: &Path) -> Result<Verificatio
     let store = Store::read(folder, &columns(&definition.work))?;
     let manifest = Manifest::read(&folder.join("manifest.toml"))?;
     let rows: Vec<&Row> = store.rows().collect();
-    let mut found = Verification { rows: rows.len(), ..Verification::default() };
+    let notes = manifest.notes().into_iter().map(str::to_owned).collect();
+    let mut found = Verification { rows: rows.len(), notes, ..Verification::default() };
     found.check(store.damaged().is_empty(), || {
         format!(
             "rows.csv: {} lines are cut off or have fields too many or too few",
             store.damaged().len()
         )
     });
-    let measured = manifest.text(ROWS_HASH);
-    found.check(store.sha256()? == measured, || {
-        "rows.csv is not the file that was measured: its SHA-256 differs from the manifest's rows_sha256"
-            .to_owned()
+    let command = manifest.sweep_command();
+    found.check(store.sha256().is_some_and(|rows| tells_of(&manifest, rows)), || {
+        format!(
+            "rows.csv is not the file that was measured: its SHA-256 differs from the manifest's rows_sha256; where \
+             the manifest is older than the rows, `{command}` takes them as they stand and notes it"
+        )
     });
-    found.check(store.parquet_is_the_same()?, || {
-        "rows.parquet does not hold the rows of rows.csv".to_owned()
+    let parquet = store.wrong_with_parquet();
+    found.check(parquet.is_none(), || {
+        format!("rows.parquet {}; `{command}` writes it again", parquet.unwrap_or_default())
     });
     let data = folder.parent().unwrap_or(folder);
     cells(definition, &manifest, &store, data, &mut found)?;

@@ -88,26 +88,25 @@ fn add_dots<T: Real, S: Simd<T>, const COUNT: usize>(
     columns: [&[T]; COUNT],
     y: &mut [T],
 ) {
-    let mut sums = [[simd.splat(T::default()); 2]; COUNT];
+    let mut sums = [[simd.splat(T::default()); COUNT]; 2];
     let whole = x.len() / (2 * S::LANES) * 2 * S::LANES;
     for start in (0..whole).step_by(2 * S::LANES) {
-        for half in 0..2 {
+        for (half, sums) in sums.iter_mut().enumerate() {
             let at = start + half * S::LANES;
             let x = simd.load(&x[at..]);
-            for c in 0..COUNT {
-                sums[c][half] = simd.mul_add(x, simd.load(&columns[c][at..]), sums[c][half]);
+            for (sum, column) in sums.iter_mut().zip(&columns) {
+                *sum = simd.mul_add(x, simd.load(&column[at..]), *sum);
             }
         }
     }
     for at in (whole..x.len()).step_by(S::LANES) {
         let x = simd.load_partial(&x[at..], T::default());
-        for c in 0..COUNT {
-            let column = simd.load_partial(&columns[c][at..], T::default());
-            sums[c][0] = simd.mul_add(x, column, sums[c][0]);
+        for (sum, column) in sums[0].iter_mut().zip(&columns) {
+            *sum = simd.mul_add(x, simd.load_partial(&column[at..], T::default()), *sum);
         }
     }
     for (c, y) in y.iter_mut().enumerate() {
-        *y += simd.sum(simd.add(sums[c][0], sums[c][1]));
+        *y += simd.sum(simd.add(sums[0][c], sums[1][c]));
     }
 }
 
