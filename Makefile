@@ -1,22 +1,44 @@
 # `make reproduce` measures everything of the quick preset and writes the report, `make verify` holds the
-# committed rows to their definitions, `make test` runs every test. They install what the system lacks first.
+# committed rows to their definitions, `make test` runs every test. They install what the system lacks first, and
+# show what cargo compiles.
 
 CARGO ?= cargo
 PRESET ?= quick
 
 PEERS := benches/peers/.venv
 
-.PHONY: reproduce verify test check check-cuda setup setup-browser test-readers bench-peers bench-peers-fit bench-peers-step
+.PHONY: reproduce verify test test-levels test-reproduce check check-cuda setup setup-browser test-readers bench-peers bench-peers-fit bench-peers-step
 
 reproduce: setup
-	$(CARGO) run --release --locked --quiet -- reproduce --preset $(PRESET)
+	$(CARGO) run --release --locked -- reproduce --preset $(PRESET)
 
 # Holds the committed rows to their definitions.
 verify: setup
-	$(CARGO) run --release --locked --quiet -- verify
+	$(CARGO) run --release --locked -- verify
 
 test: setup
-	$(CARGO) test --release --locked
+	$(CARGO) test --release --locked --no-fail-fast
+
+# What computes, at every level of vector instructions that this processor has, and with OpenBLAS's kernels for
+# other processors: of before AVX, as it takes them where it does not know the processor, and AVX2's.
+COMPUTING := --lib --test fit --test known_answers --test brackets --test reference --test replay
+test-levels: setup
+	$(CARGO) test --release --locked --no-run $(COMPUTING)
+	@for level in portable avx2 avx512; do \
+		if ! RANK_STUDY_INSTRUCTIONS=$$level $(CARGO) run --release --locked --quiet -- --version --verbose >/dev/null 2>&1; \
+		then echo "no $$level on this processor"; continue; fi; \
+		echo "RANK_STUDY_INSTRUCTIONS=$$level"; \
+		RANK_STUDY_INSTRUCTIONS=$$level $(CARGO) test --release --locked --no-fail-fast $(COMPUTING) || exit; \
+	done
+	@for core in Prescott Haswell; do \
+		if [ $$core = Haswell ] && ! grep -q avx2 /proc/cpuinfo; then echo "no AVX2 on this processor"; continue; fi; \
+		echo "OPENBLAS_CORETYPE=$$core"; \
+		OPENBLAS_CORETYPE=$$core $(CARGO) test --release --locked --no-fail-fast $(COMPUTING) || exit; \
+	done
+
+# The main job from no rows at all, and once more.
+test-reproduce: setup
+	tests/main_job.sh
 
 # Formatting, lints and documentation, as CI holds them.
 check: setup

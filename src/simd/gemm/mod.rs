@@ -21,7 +21,7 @@ use std::ops::Range;
 
 use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2};
 
-use self::matrix::{Matrix, Output};
+use self::matrix::{Matrix, Output, Rows};
 use self::pack::{pack_columns, pack_rows, panel_of, rows_at_once};
 use super::products::{PANEL_VECTORS, row_group};
 use super::{Buffer, Extension, Kernel, Real, Simd};
@@ -198,18 +198,31 @@ impl<T: Real> Operands<'_, T> {
         packed_rows: Option<&[T]>,
         packed: &[T],
     ) {
+        let group = row_group(simd);
         let mut row = part.rows.start;
         while row < part.rows.end {
-            let count = rows_at_once(part.rows.end - row, row_group(simd));
-            let at = (row - part.rows.start) * part.deep.len();
-            let packed_rows = packed_rows.map(|packed| &packed[at..]);
-            match count {
-                12 => self.row_of_tiles::<S, 12>(simd, row, part, packed_rows, packed),
-                8 => self.row_of_tiles::<S, 8>(simd, row, part, packed_rows, packed),
-                6 => self.row_of_tiles::<S, 6>(simd, row, part, packed_rows, packed),
-                4 => self.row_of_tiles::<S, 4>(simd, row, part, packed_rows, packed),
-                2 => self.row_of_tiles::<S, 2>(simd, row, part, packed_rows, packed),
-                _ => self.row_of_tiles::<S, 1>(simd, row, part, packed_rows, packed),
+            let count = rows_at_once(part.rows.end - row, group);
+            let rows = match packed_rows {
+                None => self.a.rows_at(row..row + count, part.deep.clone()),
+                Some(packed) => {
+                    let start = (row - part.rows.start) * part.deep.len();
+                    let packed = &packed[start..start + count * part.deep.len()];
+                    Rows::packed(packed, count)
+                }
+            };
+            // As many registers, so as many kernels: a group, a third of it, one row.
+            if S::REGISTERS >= 32 {
+                match count {
+                    12 => self.row_of_tiles::<S, 12>(simd, row, rows, part, packed),
+                    4 => self.row_of_tiles::<S, 4>(simd, row, rows, part, packed),
+                    _ => self.row_of_tiles::<S, 1>(simd, row, rows, part, packed),
+                }
+            } else {
+                match count {
+                    6 => self.row_of_tiles::<S, 6>(simd, row, rows, part, packed),
+                    2 => self.row_of_tiles::<S, 2>(simd, row, rows, part, packed),
+                    _ => self.row_of_tiles::<S, 1>(simd, row, rows, part, packed),
+                }
             }
             row += count;
         }
@@ -220,8 +233,8 @@ impl<T: Real> Operands<'_, T> {
         &mut self,
         simd: S,
         row: usize,
+        rows: Rows<'_, T>,
         part: &Part<T>,
-        packed_rows: Option<&[T]>,
         packed: &[T],
     ) {
         let mut packed = packed;
@@ -231,36 +244,28 @@ impl<T: Real> Operands<'_, T> {
             let width = panel_of(simd, columns.len());
             let (panel, rest) = packed.split_at(width * part.deep.len());
             if width > S::LANES {
-                self.tile::<S, COUNT, PANEL_VECTORS>(simd, row, part, columns, packed_rows, panel);
+                let sums = sums::<T, S, COUNT, PANEL_VECTORS>(simd, rows, panel);
+                self.write(simd, row, columns, part.sums, &sums);
             } else {
-                self.tile::<S, COUNT, 1>(simd, row, part, columns, packed_rows, panel);
+                let sums = sums::<T, S, COUNT, 1>(simd, rows, panel);
+                self.write(simd, row, columns, part.sums, &sums);
             }
             (left, packed) = (left + width, rest);
         }
     }
 
+    /// Writes the sums of a tile to C from `row` on, onto what is there times `there`.
     #[inline(always)]
-    fn tile<S: Simd<T>, const COUNT: usize, const VECTORS: usize>(
+    fn write<S: Simd<T>, const COUNT: usize, const VECTORS: usize>(
         &mut self,
         simd: S,
         row: usize,
-        part: &Part<T>,
         columns: Range<usize>,
-        packed_rows: Option<&[T]>,
-        panel: &[T],
+        there: T,
+        sums: &[[S::V; VECTORS]; COUNT],
     ) {
-        let sums = match packed_rows {
-            Some(rows) => sums_of_packed::<T, S, COUNT, VECTORS>(simd, rows, panel),
-            None => {
-                let mut rows: [&[T]; COUNT] = [&[]; COUNT];
-                for (r, slice) in rows.iter_mut().enumerate() {
-                    *slice = self.a.row(row + r, part.deep.clone());
-                }
-                sums_of_rows::<T, S, COUNT, VECTORS>(simd, rows, panel)
-            }
-        };
-        let (alpha, scale) = (simd.splat(self.alpha), simd.splat(part.sums));
-        let keep = part.sums != T::default();
+        let (alpha, scale) = (simd.splat(self.alpha), simd.splat(there));
+        let keep = there != T::default();
         self.c.check(row..row + COUNT, &columns);
         let whole = columns.len() == VECTORS * S::LANES;
         for (r, sums) in sums.iter().enumerate() {
@@ -289,52 +294,30 @@ impl<T: Real> Operands<'_, T> {
     }
 }
 
-/// The products of rows that lie each on its own with a panel.
+/// The products of rows of A with a panel.
 #[inline(always)]
-fn sums_of_rows<T: Real, S: Simd<T>, const COUNT: usize, const VECTORS: usize>(
+fn sums<T: Real, S: Simd<T>, const COUNT: usize, const VECTORS: usize>(
     simd: S,
-    rows: [&[T]; COUNT],
+    rows: Rows<'_, T>,
     panel: &[T],
 ) -> [[S::V; VECTORS]; COUNT] {
-    let mut sums = [[simd.splat(T::default()); VECTORS]; COUNT];
     let depth = panel.len() / (VECTORS * S::LANES);
-    assert!(rows.iter().all(|row| row.len() == depth), "rows as long as the panel is deep");
-    for (k, b) in panel.chunks_exact(VECTORS * S::LANES).enumerate() {
-        let mut vectors = [simd.splat(T::default()); VECTORS];
-        for (vector, to) in vectors.iter_mut().enumerate() {
-            *to = simd.load(&b[vector * S::LANES..]);
-        }
-        for r in 0..COUNT {
-            // SAFETY: `k` is under the depth, which is the length of every row.
-            let a = simd.splat(unsafe { *rows[r].get_unchecked(k) });
-            for vector in 0..VECTORS {
-                sums[r][vector] = simd.mul_add(a, vectors[vector], sums[r][vector]);
-            }
-        }
-    }
-    sums
-}
-
-/// The same with rows packed by [`pack_rows`].
-#[inline(always)]
-fn sums_of_packed<T: Real, S: Simd<T>, const COUNT: usize, const VECTORS: usize>(
-    simd: S,
-    rows: &[T],
-    panel: &[T],
-) -> [[S::V; VECTORS]; COUNT] {
+    rows.check(COUNT, depth);
     let mut sums = [[simd.splat(T::default()); VECTORS]; COUNT];
-    let steps = rows.chunks_exact(COUNT).zip(panel.chunks_exact(VECTORS * S::LANES));
-    for (a, b) in steps {
+    let mut column = rows.start;
+    for b in panel.chunks_exact(VECTORS * S::LANES) {
         let mut vectors = [simd.splat(T::default()); VECTORS];
         for (vector, to) in vectors.iter_mut().enumerate() {
             *to = simd.load(&b[vector * S::LANES..]);
         }
-        for r in 0..COUNT {
-            let a = simd.splat(a[r]);
-            for vector in 0..VECTORS {
-                sums[r][vector] = simd.mul_add(a, vectors[vector], sums[r][vector]);
+        for (r, sums) in sums.iter_mut().enumerate() {
+            // SAFETY: row r of COUNT, at a step under the depth: checked above.
+            let a = simd.splat(unsafe { *column.offset(r as isize * rows.to_row) });
+            for (sum, &b) in sums.iter_mut().zip(&vectors) {
+                *sum = simd.mul_add(a, b, *sum);
             }
         }
+        column = column.wrapping_offset(rows.to_step);
     }
     sums
 }

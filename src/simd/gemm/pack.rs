@@ -6,14 +6,12 @@ use super::matrix::Matrix;
 use crate::simd::products::PANEL_VECTORS;
 use crate::simd::{Real, Simd};
 
-/// How many of the rows that are left go by at once: a group, or what a smaller power of two holds.
+/// How many of the rows that are left go by at once: a group, a third of it, or one.
 #[inline(always)]
 pub(super) fn rows_at_once(left: usize, group: usize) -> usize {
     match left {
         left if left >= group => group,
-        8.. => 8,
-        4.. => 4,
-        2.. => 2,
+        left if left >= group / 3 => group / 3,
         _ => 1,
     }
 }
@@ -25,7 +23,6 @@ pub(super) fn panel_of<T: Real, S: Simd<T>>(_: S, columns: usize) -> usize {
 }
 
 /// Rows of A as (depth, count), for as many as go by at once.
-#[inline(always)]
 pub(super) fn pack_rows<T: Real>(
     a: Matrix<'_, T>,
     rows: Range<usize>,
@@ -62,7 +59,6 @@ pub(super) fn pack_columns<T: Real, S: Simd<T>>(
 }
 
 /// [`pack`] for a width known at run time.
-#[inline(always)]
 fn pack_of<T: Real>(
     width: usize,
     from: Matrix<'_, T>,
@@ -84,7 +80,6 @@ fn pack_of<T: Real>(
 }
 
 /// `columns` of the rows `deep` of a matrix as (rows, WIDTH), with zeros after the last column.
-#[inline(always)]
 fn pack<T: Real, const WIDTH: usize>(
     from: Matrix<'_, T>,
     deep: Range<usize>,

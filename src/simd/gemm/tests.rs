@@ -111,15 +111,13 @@ impl Kernel<f64> for Twelve<'_> {
     #[inline(always)]
     fn run<S: Simd<f64>>(self, simd: S) -> f64 {
         let (depth, width) = (self.0.len() / 12, 2 * S::LANES);
-        let mut rows: [&[f64]; 12] = [&[]; 12];
         let by_row: Vec<f64> =
             (0..12 * depth).map(|at| self.0[at % depth * 12 + at / depth]).collect();
-        for (row, slice) in rows.iter_mut().zip(by_row.chunks(depth)) {
-            *row = slice;
-        }
+        let lying = ArrayView2::from_shape((12, depth), &by_row).unwrap();
+        let lying = Matrix::of(&lying).rows_at(0..12, 0..depth);
         let panel = &self.1[..depth * width];
-        let of_rows = sums_of_rows::<f64, S, 12, 2>(simd, rows, panel);
-        let of_packed = sums_of_packed::<f64, S, 12, 2>(simd, self.0, panel);
+        let of_rows = sums::<f64, S, 12, 2>(simd, lying, panel);
+        let of_packed = sums::<f64, S, 12, 2>(simd, Rows::packed(self.0, 12), panel);
         let mut worst: f64 = 0.0;
         for r in 0..12 {
             for v in 0..2 {
