@@ -44,6 +44,7 @@ pub use report::{
     Analysis, AnalysisKind, Claim, Header, Picture, ReportError, SEEDS_TO_CONFIRM, Section,
     Verdict, Word, analyse, page,
 };
+pub use simd::{InstructionsError, check_instructions};
 pub use study::{
     Begin, Bound, CURVE_COLUMNS, ColumnKind, EVALUATION_COLUMNS, Expected, FRONTIER_COLUMNS,
     FitLedger, FrontierLabel, Latency, Manifest, Observer, Plan, Preset, Row, STEP_COLUMNS,

@@ -8,7 +8,13 @@ use clap::{Parser, Subcommand};
 
 /// How large must attention logits grow when queries and keys are low-rank?
 #[derive(Parser)]
-#[command(version)]
+#[command(
+    version,
+    after_help = "\
+Environment:
+  RANK_STUDY_INSTRUCTIONS=portable|avx2|avx512
+          Vector instructions to use, in place of the widest that the processor has"
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -32,13 +38,18 @@ enum Command {
     List(cli::list::ListArgs),
 }
 
-/// 0 done, 1 failed, 3 a check did not hold; clap itself exits with 2 on wrong usage.
+/// 0 done, 1 failed, 2 wrong usage, with which clap itself exits too, 3 a check did not hold.
 fn main() -> ExitCode {
     // A closed pipe, as by `| head`, ends the process quietly, as it does other tools.
     sigpipe::reset();
     // SAFETY: nothing has started a thread yet.
     unsafe { rank_study::prepare_process() };
-    let result = match Cli::parse().command {
+    let command = Cli::parse().command;
+    if let Err(error) = rank_study::check_instructions() {
+        eprintln!("error: {error}");
+        return ExitCode::from(2);
+    }
+    let result = match command {
         Command::Target(args) => cli::target::run(&args),
         Command::Fit(args) => cli::fit::run(&args),
         Command::Sweep(args) => cli::sweep::run(&args),

@@ -33,10 +33,10 @@ macro_rules! extension {
 }
 
 extension!(
-    /// AVX-512 with its doubleword and quadword instructions.
+    /// AVX-512 with its instructions on bytes, words, doublewords and quadwords.
     Avx512,
-    "avx512f,avx512dq,avx512vl,fma",
-    ["avx512f", "avx512dq", "avx512vl", "fma"]
+    "avx512f,avx512dq,avx512bw,avx512vl,fma",
+    ["avx512f", "avx512dq", "avx512bw", "avx512vl", "fma"]
 );
 extension!(
     /// AVX2 with fused multiplication and addition.
