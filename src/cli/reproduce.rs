@@ -11,9 +11,9 @@ use rank_study::{Device, Plan, Preset, StudyDefinition, StudyWork};
 use super::analysis::{fail_if_missing, write_report};
 use super::places::{ANALYSIS, data, definitions, figures, measured_studies};
 use super::progress::{Progress, duration};
-use super::sweep::{
-    AFTER_CELLS, announce, describe, fail_if_unfinished, measure, stop_at_interrupt, threads,
-};
+use super::stop::{AFTER_CELLS, Stopped, stop_at_signal};
+use super::sweep::{announce, describe, fail_if_unfinished, measure};
+use super::threads::ThreadsFlag;
 
 /// Measure every study of a preset, then write the tables, figures and report
 #[derive(Args, Debug)]
@@ -23,7 +23,7 @@ Examples:
   rank-study reproduce --only layouts
   rank-study reproduce --only lm-quick --text shakespeare.txt
 
-Stop it at any time: the next run does only what is missing.")]
+Stop it at any time: the next run does only what is missing. N threads measure N cells at a time.")]
 pub struct ReproduceArgs {
     /// Which studies: those whose definition names this preset
     #[arg(long, value_name = "NAME", default_value = "quick")]
@@ -38,9 +38,8 @@ pub struct ReproduceArgs {
     /// A text to evaluate them on, in place of a part of --text
     #[arg(long, value_name = "FILE", requires = "text")]
     valid_text: Option<PathBuf>,
-    /// Cells at a time [default: one a core]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[command(flatten)]
+    threads: ThreadsFlag,
     /// Nothing on standard error but errors
     #[arg(long)]
     quiet: bool,
@@ -52,7 +51,7 @@ pub struct ReproduceArgs {
 /// A preset or study that there is not, and whatever stops a sweep or a report.
 pub fn run(args: &ReproduceArgs) -> Result<()> {
     let started = Instant::now();
-    let threads = threads(args.threads)?;
+    let threads = args.threads.count(None)?;
     let (text, valid_text) = (args.text.as_deref(), args.valid_text.as_deref());
     let data_root = data(args.preset);
     let plan =
@@ -71,7 +70,7 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     );
     let progress = Progress::new(plans.iter().map(Plan::remaining_s).sum(), args.quiet);
     progress.say(&announce(&plans, threads));
-    let stop = stop_at_interrupt(AFTER_CELLS)?;
+    let stop = stop_at_signal(AFTER_CELLS)?;
     let (mut summaries, mut broken) = (Vec::new(), Vec::new());
     let studies = definitions.len();
     'studies: for (at, definition) in definitions.iter().enumerate() {
@@ -110,9 +109,8 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     }
     progress.finish();
     if stop.load(Ordering::Relaxed) {
-        bail!(
-            "stopped; every finished cell and every begun training is saved: run the same command to go on"
-        );
+        let why = "stopped; every finished cell and every begun training is saved: run the same command to go on";
+        return Err(Stopped(why.to_owned()).into());
     }
     // The page holds every study with rows, so that --only takes none of the others from it.
     let page = figures(args.preset).join("report.html");

@@ -61,6 +61,15 @@ pub fn check_instructions() -> Result<(), InstructionsError> {
     USED.as_ref().map(|_| ()).map_err(Clone::clone)
 }
 
+/// The levels of instructions that this processor has, widest first, and the one of them that
+/// `RANK_STUDY_INSTRUCTIONS` holds the program to, if it does.
+pub fn instructions_there() -> (Vec<&'static str>, Option<&'static str>) {
+    let there: Vec<_> = Extension::available().map(Extension::name).collect();
+    let asked = std::env::var_os(VARIABLE).unwrap_or_default();
+    let held = there.iter().copied().find(|&name| asked == name);
+    (there, held)
+}
+
 impl Extension {
     /// Every extension that this processor has, widest first, whatever the program is held to.
     pub fn available() -> impl Iterator<Item = Self> {

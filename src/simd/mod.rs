@@ -16,7 +16,7 @@ mod x86;
 
 pub(crate) use buffer::Buffer;
 pub(crate) use extension::Extension;
-pub use extension::{InstructionsError, check_instructions};
+pub use extension::{InstructionsError, check_instructions, instructions_there};
 pub(crate) use stripe::{ColumnSums, Stripe, equal_shares, panels_of};
 
 /// float32 or float64.
