@@ -13,6 +13,7 @@ macro_rules! extension {
         impl $name {
             /// The extension, where this processor has it.
             #[inline]
+            #[expect(clippy::disallowed_macros, reason = "the one place that it is allowed in")]
             pub fn detect() -> Option<Self> {
                 ($(is_x86_feature_detected!($feature))&&*).then_some(Self(()))
             }
