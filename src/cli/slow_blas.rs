@@ -12,8 +12,8 @@ pub fn warn(say: impl FnOnce(&str)) {
     let Some(better) = machine.better_blas_core() else { return };
     if !SAID.swap(true, Ordering::Relaxed) {
         say(&format!(
-            "warning: OpenBLAS decomposes matrices by its kernels for {}, which is up to half as slow again as this \
-             processor can; set OPENBLAS_CORETYPE={better} in the environment",
+            "warning: OpenBLAS uses its kernels for {}, by which decompositions take up to 1.5 times as long as they \
+             could here; set OPENBLAS_CORETYPE={better} in the environment",
             machine.blas_core
         ));
     }
