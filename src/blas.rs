@@ -8,6 +8,7 @@ use ndarray_linalg as _;
 unsafe extern "C" {
     fn openblas_set_num_threads(threads: c_int);
     fn openblas_get_config() -> *const c_char;
+    fn openblas_get_corename() -> *const c_char;
 }
 
 /// Makes every later call into OpenBLAS run on the thread that calls it.
@@ -24,5 +25,12 @@ pub(crate) fn single_threaded_blas() {
 pub(crate) fn description() -> String {
     // SAFETY: OpenBLAS returns a NUL-terminated text that lives as long as the process.
     let text = unsafe { CStr::from_ptr(openblas_get_config()) };
+    text.to_string_lossy().trim().to_owned()
+}
+
+/// The processor that it took its kernels for: this one's kind, or what it falls back to.
+pub(crate) fn core() -> String {
+    // SAFETY: as above.
+    let text = unsafe { CStr::from_ptr(openblas_get_corename()) };
     text.to_string_lossy().trim().to_owned()
 }

@@ -7,6 +7,7 @@ mod figure;
 mod files;
 mod fit;
 mod lm;
+mod machine;
 mod pool;
 mod predict;
 mod process;
@@ -38,19 +39,21 @@ pub use lm::{
     Split, Stabiliser, StepRecord, Symbols, SyntheticCorpus, Teacher, TextVocabulary, Texts,
     Tokens, TrainDefinition, TrainSummary, Trainer, Vocabulary, evaluate, evaluate_whole,
 };
+pub use machine::Machine;
 pub use predict::{Actual, Found, LAGS, Parts, PredictError, TrainedHead};
 pub use process::{peak_rss_bytes, prepare_process};
 pub use report::{
     Analysis, AnalysisKind, Claim, Header, Picture, ReportError, SEEDS_TO_CONFIRM, Section,
     Verdict, Word, analyse, page,
 };
+pub use simd::{InstructionsError, check_instructions, instructions_there};
 pub use study::{
     Begin, Bound, CURVE_COLUMNS, ColumnKind, EVALUATION_COLUMNS, Expected, FRONTIER_COLUMNS,
     FitLedger, FrontierLabel, Latency, Manifest, Observer, Plan, Preset, Row, STEP_COLUMNS,
     Selection, Statistic, StudyDefinition, StudyError, StudyWork, Sweep, SweepSummary, TrainError,
     TrainResult, TrainedRun, Training, Verification, fit_columns, frontier_rows, latency_columns,
-    needed_row, predict_columns, read_factors, search_settings, spectrum_columns, stored_rows,
-    to_csv, train, train_columns, verify, write_factors,
+    needed_row, predict_columns, read_factors, revision, search_settings, spectrum_columns,
+    stored_rows, to_csv, train, train_columns, verify, write_factors,
 };
 pub use table::{
     Align, Cell, Column, Curve, ERRORS, Growth, GrowthCell, GrowthModel, GrowthSeed, GrowthSlope,

@@ -8,10 +8,31 @@ use clap::{Parser, Subcommand};
 
 /// How large must attention logits grow when queries and keys are low-rank?
 #[derive(Parser)]
-#[command(version)]
+#[command(
+    disable_version_flag = true,
+    arg_required_else_help = true,
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Environment:
+  RANK_STUDY_INSTRUCTIONS=portable|avx2|avx512
+          Vector instructions to use, in place of the widest that the processor has
+
+Exit codes:
+  0  done
+  1  failed
+  2  wrong usage
+  3  a check of `verify` did not hold
+  4  stopped by Ctrl-C, SIGTERM or SIGHUP: what was done is kept, and the command can be run again"
+)]
 struct Cli {
+    /// Print version
+    #[arg(short = 'V', long)]
+    version: bool,
+    /// With --version: also the processor, its instructions, BLAS and threads
+    #[arg(short, long, requires = "version")]
+    verbose: bool,
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Subcommand)]
@@ -32,13 +53,23 @@ enum Command {
     List(cli::list::ListArgs),
 }
 
-/// 0 done, 1 failed, 3 a check did not hold; clap itself exits with 2 on wrong usage.
+/// 0 done, 1 failed, 2 wrong usage, with which clap itself exits too, 3 a check did not hold, 4 stopped.
 fn main() -> ExitCode {
     // A closed pipe, as by `| head`, ends the process quietly, as it does other tools.
     sigpipe::reset();
     // SAFETY: nothing has started a thread yet.
     unsafe { rank_study::prepare_process() };
-    let result = match Cli::parse().command {
+    let Cli { verbose, command, .. } = Cli::parse();
+    if let Err(error) = rank_study::check_instructions() {
+        eprintln!("error: {error}");
+        return ExitCode::from(2);
+    }
+    // Without a command clap lets `--version` alone pass.
+    let Some(command) = command else {
+        cli::version::print(verbose);
+        return ExitCode::SUCCESS;
+    };
+    let result = match command {
         Command::Target(args) => cli::target::run(&args),
         Command::Fit(args) => cli::fit::run(&args),
         Command::Sweep(args) => cli::sweep::run(&args),
@@ -57,10 +88,13 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", one_line(&error));
-            match error.is::<cli::verify::Breach>() {
-                true => ExitCode::from(3),
-                false => ExitCode::FAILURE,
+            cli::stop::tell(&format!("error: {}", one_line(&error)));
+            if error.is::<cli::verify::Breach>() {
+                ExitCode::from(3)
+            } else if error.is::<cli::stop::Stopped>() {
+                ExitCode::from(cli::stop::STOPPED)
+            } else {
+                ExitCode::FAILURE
             }
         }
     }

@@ -287,7 +287,12 @@ const LONG: [&str; 13] = [
 #[cfg(unix)]
 #[test]
 fn a_search_interrupted_keeps_what_it_had_and_goes_on() {
-    for goal in [["--caps", "4,16"], ["--tolerance", "0.2"]] {
+    let [interrupt, terminate, hang_up] = binary::SIGNALS;
+    for (goal, signal) in [
+        (["--caps", "4,16"], interrupt),
+        (["--tolerance", "0.2"], terminate),
+        (["--caps", "4,16"], hang_up),
+    ] {
         let folder = Folder::new();
         let arguments = [&LONG[..], &goal].concat();
         let child =
@@ -297,10 +302,9 @@ fn a_search_interrupted_keeps_what_it_had_and_goes_on() {
         }
         // Starts begin after the search is written down.
         std::thread::sleep(std::time::Duration::from_millis(300));
-        let id = child.id().to_string();
-        assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        binary::send(signal, &child);
         let ended = binary::Ended::of(&child.wait_with_output().unwrap());
-        assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+        assert_eq!(ended.code, binary::STOPPED, "{signal}: {}", ended.stderr);
         assert!(ended.stderr.contains("run the same command to go on"), "{}", ended.stderr);
         let (_, rows) = folder.csv("f/frontier.csv");
         let target = Family::DirichletBand { window: 24, alpha: 1.0 };

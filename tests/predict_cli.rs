@@ -3,7 +3,9 @@
 
 mod binary;
 
-use binary::{Folder, number};
+use std::process::Stdio;
+
+use binary::{Ended, Folder, number};
 
 const SMALL: &str = "\
 layers = 2
@@ -67,6 +69,30 @@ fn a_row_a_head_with_its_parts_in_order_and_nothing_is_fitted_twice() {
     }
     let local = all.iter().filter(|row| row["kind"] == "local:4").count();
     assert_eq!(local, 2 * 2 * 2, "one head of two of ls, at two steps, layers and ε");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_signal_stops_after_the_cells_in_hand_and_the_same_command_goes_on() {
+    let folder = trained();
+    let mut arguments = vec!["predict", "runs/mhsa", "runs/ls", "--epsilon", "0.1,0.001"];
+    arguments.extend(["--passages", "1", "--threads", "1", "--out", "predicted/stopped"]);
+    let mut command = folder.command(&arguments);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    while !folder.path("predicted/stopped/rows.csv").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "ended before it could be stopped");
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    binary::send("-TERM", &child);
+    let ended = Ended::of(&child.wait_with_output().unwrap());
+    assert_eq!(ended.code, binary::STOPPED, "{}", ended.stderr);
+    assert!(ended.stderr.contains("run the same command to go on"), "{}", ended.stderr);
+    let before = folder.csv("predicted/stopped/rows.csv").1;
+    let said = folder.done(&arguments);
+    assert!(said.contains(" there before"), "{said}");
+    let after = folder.csv("predicted/stopped/rows.csv").1;
+    assert!(before.len() < after.len(), "{} rows of {}", before.len(), after.len());
+    assert!(before.iter().all(|row| after.contains(row)), "a finished row was lost");
 }
 
 #[test]

@@ -2,11 +2,12 @@
 
 mod binary;
 
-use std::process::Stdio;
+use std::fs::File;
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use binary::{Folder, number};
+use binary::{Ended, Folder, number};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -94,17 +95,73 @@ fn a_run_killed_at_any_moment_is_resumed_exactly() {
     }
 }
 
+/// Starts the run in `out` and waits for its first checkpoint.
+fn with_a_checkpoint(folder: &Folder, out: &str, mut command: Command) -> Child {
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    while !folder.path(&format!("{out}/checkpoint/training.safetensors")).exists() {
+        assert!(child.try_wait().unwrap().is_none(), "the run ended without a checkpoint");
+        sleep(Duration::from_millis(1));
+    }
+    child
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_run_stopped_by_a_signal_says_so_and_is_resumed_exactly() {
+    let folder = Folder::new();
+    folder.write("run.toml", RUN);
+    folder.done(&resume("whole"));
+    let outcome = |out: &str| {
+        let manifest: toml::Table = folder.read(&format!("{out}/manifest.toml")).parse().unwrap();
+        assert_ne!(manifest["ended"].as_str(), Some(""), "{out}");
+        manifest["outcome"].as_str().unwrap().to_owned()
+    };
+    for (signal, error) in [
+        ("-INT", Stdio::piped()),
+        ("-TERM", Stdio::piped()),
+        ("-HUP", Stdio::piped()),
+        // As of a terminal that is gone: every line to it fails.
+        ("-HUP", File::create("/dev/full").unwrap().into()),
+    ] {
+        let out = format!("stopped{signal}-{}", folder.tree().len());
+        let mut command = folder.command(&resume(&out));
+        command.stderr(error);
+        let child = with_a_checkpoint(&folder, &out, command);
+        binary::send(signal, &child);
+        let Ended { code, stdout, stderr } = Ended::of(&child.wait_with_output().unwrap());
+        assert_eq!(code, binary::STOPPED, "{signal}: {stderr}");
+        assert!(stdout.contains("outcome           stopped"), "{signal}: {stdout}");
+        assert!(stderr.is_empty() || stderr.contains("run the same command to go on"), "{stderr}");
+        assert_eq!(outcome(&out), "stopped");
+        folder.done(&resume(&out));
+        assert_eq!(outcome(&out), "completed");
+        assert_same(&folder, "whole", &out);
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_hangup_that_was_ignored_stays_ignored() {
+    let folder = Folder::new();
+    folder.write("run.toml", RUN);
+    let mut nohup = Command::new("nohup");
+    let command = folder.command(&resume("r"));
+    nohup.arg(command.get_program()).args(command.get_args()).stdin(Stdio::null());
+    nohup.current_dir(folder.path("")).stderr(Stdio::null());
+    let child = with_a_checkpoint(&folder, "r", nohup);
+    binary::send("-HUP", &child);
+    let ended = Ended::of(&child.wait_with_output().unwrap());
+    assert_eq!(ended.code, Some(0));
+    assert!(ended.stdout.contains("outcome           completed"), "{}", ended.stdout);
+}
+
 #[test]
 fn torn_files_are_mended_and_foreign_ones_refused() {
     let folder = Folder::new();
     folder.write("run.toml", RUN);
     folder.done(&resume("whole"));
     // As a crash just after the checkpoint of step 391 leaves them: every log ahead of it and torn.
-    let mut child = folder.command(&resume("r")).stdout(Stdio::null()).spawn().unwrap();
-    while !folder.path("r/checkpoint/training.safetensors").exists() {
-        assert!(child.try_wait().unwrap().is_none(), "the run ended without a checkpoint");
-        sleep(Duration::from_millis(1));
-    }
+    let mut child = with_a_checkpoint(&folder, "r", folder.command(&resume("r")));
     child.kill().unwrap();
     child.wait().unwrap();
     for (name, torn) in [

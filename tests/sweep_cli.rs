@@ -4,6 +4,7 @@
 mod binary;
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -421,21 +422,47 @@ fn a_process_killed_loses_no_finished_row() {
 
 #[test]
 #[cfg(unix)]
-fn an_interrupt_stops_cleanly() {
+fn a_signal_stops_cleanly() {
+    for signal in binary::SIGNALS {
+        let folder = Folder::new();
+        let child = under_way(&folder);
+        binary::send(signal, &child);
+        let Ended { code, stdout, stderr } = Ended::of(&child.wait_with_output().unwrap());
+        assert_eq!(code, binary::STOPPED, "{signal}: {stderr}");
+        assert!(stderr.contains("stopping after the cells in hand"), "{stderr}");
+        assert!(stderr.contains("run the same command to go on"), "{stderr}");
+        assert!(stdout.contains(" left"), "{stdout}");
+        let manifest: toml::Table = folder.read("data/long/manifest.toml").parse().unwrap();
+        assert_ne!(manifest["ended"].as_str(), Some(""));
+        let odd: Vec<String> = folder.tree().into_iter().filter(|f| f.contains("tmp")).collect();
+        assert!(odd.is_empty(), "{odd:?}");
+        goes_on(&folder);
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_later_signal_ends_at_once_but_not_the_same_one_told_twice() {
     let folder = Folder::new();
-    let child = under_way(&folder);
-    let id = child.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
-    let Ended { code, stdout, stderr } = Ended::of(&child.wait_with_output().unwrap());
-    assert_eq!(code, Some(1), "{stderr}");
-    assert!(stderr.contains("stopping after the cells in hand"), "{stderr}");
-    assert!(stderr.contains("run the same command to go on"), "{stderr}");
-    assert!(stdout.contains(" left"), "{stdout}");
-    let manifest: toml::Table = folder.read("data/long/manifest.toml").parse().unwrap();
-    assert_ne!(manifest["ended"].as_str(), Some(""));
-    let odd: Vec<String> = folder.tree().into_iter().filter(|f| f.contains("tmp")).collect();
-    assert!(odd.is_empty(), "{odd:?}");
-    goes_on(&folder);
+    folder.write("long.toml", LONG.replace("= 500", "= 500000").replace("= 1000", "= 1000000"));
+    let mut command = folder.command(&["sweep", "long.toml", "--threads", "1"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    // Signals are heard before the study's folder is taken.
+    while !folder.path("data/long/.lock").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "ended before it could be stopped");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // The first cell begins right after.
+    std::thread::sleep(Duration::from_millis(300));
+    binary::send("-HUP", &child);
+    binary::send("-TERM", &child);
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().ends_with("press Ctrl-C again to stop at once")));
+    std::thread::sleep(Duration::from_millis(1200));
+    assert!(child.try_wait().unwrap().is_none(), "two signals of one stop ended it at once");
+    binary::send("-INT", &child);
+    assert_eq!(child.wait().unwrap().code(), binary::STOPPED);
+    assert!(!folder.path("data/long/rows.csv").exists(), "it waited for the cell in hand");
 }
 
 #[test]

@@ -167,8 +167,8 @@ pub fn write_report(studies: &[String], out: &Path, preset: Preset) -> Result<Wr
         analysis.save_tables(&folder.join("tables"))?;
         analysis.save_figures(&figures(preset).join(study))?;
         verdicts.extend(analysis.verdicts.iter().map(|v| (study.clone(), v.clone())));
-        if !manifest.cpu.is_empty() {
-            machine = manifest.machine();
+        if !manifest.machine.cpu.is_empty() {
+            machine = manifest.about_machine();
         }
         let place = view(&folder, &manifest)?.place();
         sections.push((place, section(&folder, study, &manifest, out)?.with_analysis(analysis)?));

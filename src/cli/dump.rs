@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use rank_study::{HeadProbe, LmError, write_matrix};
 
+use super::threads::ThreadsFlag;
 use super::trained::TrainedArgs;
 
 /// Attention or logits of a trained model's heads on a text, as matrices that `fit --target` reads
@@ -43,6 +44,8 @@ pub struct DumpArgs {
     /// Folder for layer-L-head-H.FORMAT
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    #[command(flatten)]
+    threads: ThreadsFlag,
     /// Nothing on standard error but errors
     #[arg(long)]
     quiet: bool,
@@ -61,6 +64,10 @@ enum What {
 /// # Errors
 /// A folder without a run, a text that is wrong or too short, heads that the model does not have.
 pub fn run(args: &DumpArgs) -> Result<()> {
+    args.threads.pool()?.install(|| dump(args))
+}
+
+fn dump(args: &DumpArgs) -> Result<()> {
     let (run, texts) = args.of.read()?;
     let tokens = args.tokens.unwrap_or_else(|| run.context());
     if tokens == 0 || tokens > run.context() {

@@ -5,6 +5,7 @@ use clap::Args;
 use rank_study::Observer as _;
 
 use super::progress::Progress;
+use super::threads::ThreadsFlag;
 use super::trained::TrainedArgs;
 
 /// Loss and perplexity of a trained model on a text, per token and per byte
@@ -18,6 +19,8 @@ Every token but a document's first is predicted once, in windows of a context wi
 pub struct EvaluateArgs {
     #[command(flatten)]
     of: TrainedArgs,
+    #[command(flatten)]
+    threads: ThreadsFlag,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -31,6 +34,10 @@ pub struct EvaluateArgs {
 /// # Errors
 /// A folder without a run, or a text that is wrong.
 pub fn run(args: &EvaluateArgs) -> Result<()> {
+    args.threads.pool()?.install(|| evaluate(args))
+}
+
+fn evaluate(args: &EvaluateArgs) -> Result<()> {
     let (run, texts) = args.of.read()?;
     let progress = Progress::new(1.0, args.quiet);
     progress.study(&args.of.run.display().to_string());

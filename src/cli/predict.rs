@@ -8,9 +8,9 @@ use rank_study::{Device, Plan, Preset, Row, StudyDefinition, significant};
 use toml::{Table, Value};
 
 use super::progress::{Progress, duration};
-use super::sweep::{
-    AFTER_CELLS, describe, fail_if_unfinished, measure, stop_at_interrupt, threads,
-};
+use super::stop::{AFTER_CELLS, stop_at_signal};
+use super::sweep::{describe, fail_if_unfinished, measure};
+use super::threads::ThreadsFlag;
 use super::trained::Part;
 
 /// Hold the logits of trained heads against those that their attention needed
@@ -27,7 +27,7 @@ Rows go to DIR/rows.csv and rows.parquet, a row a head and ε:
 floor is what logits of any rank need, inflation the price of the head's rank, tying that of one W_q and W_k for
 all passages, drift what softmax sees and nothing needed, gauge row shifts, which softmax does not see.
 With --rank, also what wider heads would have needed, and what no W_q and W_k of any width can be without.
-Stop it at any time: the next run does only what is missing.")]
+Stop it at any time: the next run does only what is missing. N threads measure N cells at a time.")]
 pub struct PredictArgs {
     /// Folders of runs that `train` made
     #[arg(required = true)]
@@ -74,9 +74,8 @@ pub struct PredictArgs {
     /// List the cells and whether they are done; fit nothing
     #[arg(long)]
     list: bool,
-    /// Cells at a time [default: one a core]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[command(flatten)]
+    threads: ThreadsFlag,
     /// Folder for the rows
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -103,14 +102,14 @@ pub fn run(args: &PredictArgs) -> Result<()> {
         }
         return Ok(());
     }
-    let threads = threads(args.threads)?;
+    let threads = args.threads.count(None)?;
     let progress = Progress::new(plan.remaining_s(), args.quiet);
     progress.say(&format!(
         "{} cells; about {} to go on {threads} threads",
         plan.cells().count(),
         duration(plan.remaining_on(threads))
     ));
-    let stop = stop_at_interrupt(AFTER_CELLS)?;
+    let stop = stop_at_signal(AFTER_CELLS)?;
     let name = plan.name().to_owned();
     let keys: Vec<String> = plan.cells().map(|(cell, _)| cell.to_owned()).collect();
     let summary = measure(plan, threads, Device::Cpu, stop, &progress);

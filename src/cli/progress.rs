@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use rank_study::{Observer, StepRecord};
 
+use super::stop::tell;
+
 /// How often a plain line is printed at most, where there is no terminal.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
 /// Before this share of the work is done its pace is not known.
@@ -89,7 +91,7 @@ impl Progress {
         match &self.show {
             Show::Nothing => {}
             Show::Bar(bar) => bar.println(line),
-            Show::Lines => eprintln!("{line}"),
+            Show::Lines => tell(line),
         }
     }
 
@@ -183,7 +185,7 @@ impl Observer for Progress {
         });
         match &self.show {
             Show::Bar(bar) => bar.set_position((done * PARTS) as u64),
-            Show::Lines => line.iter().for_each(|line| eprintln!("{line}")),
+            Show::Lines => line.iter().for_each(|line| tell(line)),
             Show::Nothing => {}
         }
     }

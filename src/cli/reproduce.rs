@@ -13,9 +13,9 @@ use super::places::{
     ANALYSIS, Definitions, data, definitions, fail_if_broken, figures, measured_studies,
 };
 use super::progress::{Progress, duration};
-use super::sweep::{
-    AFTER_CELLS, announce, describe, fail_if_unfinished, measure, stop_at_interrupt, threads,
-};
+use super::stop::{AFTER_CELLS, Stopped, stop_at_signal};
+use super::sweep::{announce, describe, fail_if_unfinished, measure};
+use super::threads::ThreadsFlag;
 
 /// Measure every study of a preset, then write the tables, figures and report
 #[derive(Args, Debug)]
@@ -25,7 +25,7 @@ Examples:
   rank-study reproduce --only layouts
   rank-study reproduce --only lm-logits --text shakespeare.txt
 
-Stop it at any time: the next run does only what is missing.")]
+Stop it at any time: the next run does only what is missing. N threads measure N cells at a time.")]
 pub struct ReproduceArgs {
     /// Which studies: those whose definition names this preset
     #[arg(long, value_name = "NAME", default_value = "quick")]
@@ -40,9 +40,8 @@ pub struct ReproduceArgs {
     /// A text to evaluate them on, in place of a part of --text
     #[arg(long, value_name = "FILE", requires = "text")]
     valid_text: Option<PathBuf>,
-    /// Cells at a time [default: one a core]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[command(flatten)]
+    threads: ThreadsFlag,
     /// Nothing on standard error but errors
     #[arg(long)]
     quiet: bool,
@@ -54,7 +53,7 @@ pub struct ReproduceArgs {
 /// A preset or study that there is not, and whatever stops a sweep or a report.
 pub fn run(args: &ReproduceArgs) -> Result<()> {
     let started = Instant::now();
-    let threads = threads(args.threads)?;
+    let threads = args.threads.count(None)?;
     let (text, valid_text) = (args.text.as_deref(), args.valid_text.as_deref());
     let data_root = data(args.preset);
     // What a study needs of others, and the study itself.
@@ -86,7 +85,7 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
         .extend(others.into_iter().filter(|other| !chosen_names.iter().any(|n| n == other.name())));
     let progress = Progress::new(plans.iter().map(Plan::remaining_s).sum(), args.quiet);
     progress.say(&announce(&plans, threads));
-    let stop = stop_at_interrupt(AFTER_CELLS)?;
+    let stop = stop_at_signal(AFTER_CELLS)?;
     let (mut summaries, mut broken) = (Vec::new(), Vec::new());
     let studies = definitions.len();
     'studies: for (at, definition) in definitions.iter().enumerate() {
@@ -120,9 +119,8 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     }
     progress.finish();
     if stop.load(Ordering::Relaxed) {
-        bail!(
-            "stopped; every finished cell and every begun training is saved: run the same command to go on"
-        );
+        let why = "stopped; every finished cell and every begun training is saved: run the same command to go on";
+        return Err(Stopped(why.to_owned()).into());
     }
     // The page holds every study with rows, so that --only takes none of the others from it.
     let page = figures(args.preset).join("report.html");

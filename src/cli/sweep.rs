@@ -1,9 +1,9 @@
 //! `rank-study sweep`: runs a study, skipping the rows already there.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use rank_study::{Device, Plan, Preset, StudyDefinition, Sweep, SweepSummary, plural};
 
@@ -11,6 +11,9 @@ use super::analysis::plural_studies;
 use super::device::DeviceName;
 use super::places::data;
 use super::progress::{Progress, duration};
+use super::slow_blas;
+use super::stop::{AFTER_CELLS, Stopped, stop_at_signal, tell};
+use super::threads::ThreadsFlag;
 
 /// Run a study: every cell that has no row yet, each saved as it ends
 #[derive(Args, Debug)]
@@ -21,9 +24,9 @@ Examples:
   rank-study sweep analysis/lm-logits.toml --preset quick --text shakespeare.txt
 
 Rows go to data/STUDY/rows.csv and rows.parquet. Stop it at any time: the next run does only what
-is missing. With --text, STUDY carries the text's name, and the text's hash where another text of
-that name was there first. Rows that an edited definition measures again are kept in
-data/STUDY/rows-set-aside.csv.")]
+is missing. N threads measure N cells at a time. With --text, STUDY carries the text's name, and the
+text's hash where another text of that name was there first. Rows that an edited definition measures
+again are kept in data/STUDY/rows-set-aside.csv.")]
 pub struct SweepArgs {
     /// The study's definition
     definition: PathBuf,
@@ -33,9 +36,8 @@ pub struct SweepArgs {
     /// Only the cells whose name matches
     #[arg(long, value_name = "REGEX")]
     filter: Option<String>,
-    /// Cells at a time [default: one a core]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[command(flatten)]
+    threads: ThreadsFlag,
     /// List the cells and whether they are done; run nothing
     #[arg(long)]
     list: bool,
@@ -53,9 +55,6 @@ pub struct SweepArgs {
     #[arg(long)]
     quiet: bool,
 }
-
-/// What the first Ctrl-C leads to where cells are measured.
-pub const AFTER_CELLS: &str = "stopping after the cells in hand";
 
 /// Runs the subcommand.
 ///
@@ -79,10 +78,10 @@ pub fn run(args: &SweepArgs) -> Result<()> {
     let rows = plan.folder().join("rows.csv");
     // A GPU gains nothing from several models at a time.
     let default = (device == Device::Cuda).then_some(1);
-    let threads = threads(args.threads.or(default))?;
+    let threads = args.threads.count(default)?;
     let all = needed.iter().chain([&plan]).map(Plan::remaining_s).sum();
     let progress = Progress::new(all, args.quiet);
-    let stop = stop_at_interrupt(AFTER_CELLS)?;
+    let stop = stop_at_signal(AFTER_CELLS)?;
     for plan in needed {
         let name = plan.name().to_owned();
         let summary = measure(plan, threads, device, stop, &progress)?;
@@ -120,32 +119,12 @@ pub fn measure(
             rows.with_file_name("rows-set-aside.csv").display()
         ));
     }
+    if plan.decomposes() {
+        slow_blas::warn(|line| progress.say(line));
+    }
     progress.study(plan.name());
     progress.cells(plan.cells().filter(|(_, done)| !done).count());
     Ok(plan.run(&Sweep { threads, stop, device, observer: progress })?)
-}
-
-/// The number of threads asked for, or one a core.
-pub fn threads(asked: Option<usize>) -> Result<usize> {
-    match asked {
-        Some(0) => bail!("--threads is 0; give at least 1"),
-        Some(threads) => Ok(threads),
-        None => std::thread::available_parallelism().map(usize::from).context("--threads"),
-    }
-}
-
-/// A flag that Ctrl-C sets; a second Ctrl-C ends the process at once.
-/// `what` tells what the first one leads to.
-pub fn stop_at_interrupt(what: &'static str) -> Result<&'static AtomicBool> {
-    static STOP: AtomicBool = AtomicBool::new(false);
-    ctrlc::set_handler(move || {
-        if STOP.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-        eprintln!("{what}; press Ctrl-C again to stop at once");
-    })
-    .context("cannot listen for Ctrl-C")?;
-    Ok(&STOP)
 }
 
 /// A summary in words: `3 cells measured, 105 there before`.
@@ -167,16 +146,21 @@ pub fn describe(summary: &SweepSummary) -> String {
 pub fn fail_if_unfinished(summaries: &[(String, SweepSummary)]) -> Result<()> {
     for (name, summary) in summaries {
         for (cell, why) in &summary.failed {
-            eprintln!("failed: {name}/{cell}: {why}");
+            tell(&format!("failed: {name}/{cell}: {why}"));
         }
     }
     let failed: usize = summaries.iter().map(|(_, summary)| summary.failed.len()).sum();
     let left: usize = summaries.iter().map(|(_, summary)| summary.left).sum();
     match (failed, left) {
         (0, 0) => Ok(()),
-        (0, left) => bail!("stopped with {left} cells left; run the same command to go on"),
-        (failed, _) => {
+        (failed, 0) => {
             bail!("{failed} cells failed; their rows say why, and the next run tries them again")
+        }
+        (failed, left) => {
+            let failed = if failed > 0 { format!(" and {failed} failed") } else { String::new() };
+            let why =
+                format!("stopped with {left} cells left{failed}; run the same command to go on");
+            Err(Stopped(why).into())
         }
     }
 }

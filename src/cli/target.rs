@@ -10,6 +10,7 @@ use rank_study::{Bounds, LeadingSpectrum, Spectrum, Statistics, Target};
 use serde::Serialize;
 
 use super::family::FamilyFlags;
+use super::slow_blas;
 
 /// How many singular values the text shows where no number is given; `--json` has them all.
 const SINGULAR_VALUES_SHOWN: usize = 8;
@@ -78,6 +79,9 @@ pub fn run(args: &TargetArgs) -> Result<()> {
         leading_spectrum: None,
     };
     if args.stats {
+        if !args.quiet {
+            slow_blas::warn(|line| eprintln!("{line}"));
+        }
         summary.statistics = Some(Statistics::of(&target));
         if target.n() <= Spectrum::LARGEST_N {
             summary.spectrum = Some(Spectrum::of(&target).context("--stats")?);

@@ -6,12 +6,13 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use rank_study::{
     Begin, Corpus, Preset, StepRecord, StudyDefinition, StudyWork, Teacher, Texts, TrainDefinition,
-    TrainedRun, Training,
+    TrainOutcome, TrainResult, TrainSummary, TrainedRun, Training,
 };
 
 use super::device::DeviceName;
 use super::progress::Progress;
-use super::sweep::stop_at_interrupt;
+use super::stop::{Stopped, stop_at_signal};
+use super::threads::ThreadsFlag;
 
 /// Train one language model, with every head's logits watched
 #[derive(Args, Debug)]
@@ -25,7 +26,7 @@ Examples:
 
 Without --text, the model reads a seeded synthetic corpus of known entropy. DIR gets steps.csv,
 heads.parquet, eval.csv, manifest.toml, checkpoint/training.safetensors, tokenizer.json of a BPE
-vocabulary, and an event file for `tensorboard --logdir DIR`.")]
+vocabulary, and an event file for `tensorboard --logdir DIR`. Stop it at any time: --resume goes on.")]
 pub struct TrainArgs {
     /// The run's definition, or a study of training runs
     definition: PathBuf,
@@ -51,6 +52,8 @@ pub struct TrainArgs {
     /// Weight of KL(teacher ‖ student), summed over layers and heads, beside the loss
     #[arg(long, value_name = "W", default_value_t = 1.0, requires = "teacher")]
     teacher_weight: f64,
+    #[command(flatten)]
+    threads: ThreadsFlag,
     /// Where it runs; cuda in a build with that feature
     #[arg(long, value_enum, default_value_t)]
     device: DeviceName,
@@ -72,8 +75,13 @@ pub struct TrainArgs {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// A definition, key or text that is wrong; a folder that holds another run or cannot be written.
+/// A definition, key or text that is wrong; a folder that holds another run or cannot be written;
+/// [`Stopped`] by a signal, after a checkpoint.
 pub fn run(args: &TrainArgs) -> Result<()> {
+    args.threads.pool()?.install(|| train(args))
+}
+
+fn train(args: &TrainArgs) -> Result<()> {
     let definition = definition(args)?;
     let (corpus, source) = match &args.text {
         None => (Corpus::synthetic(&definition)?, "synthetic".to_owned()),
@@ -93,7 +101,7 @@ pub fn run(args: &TrainArgs) -> Result<()> {
     }
     let progress = Progress::new(definition.steps as f64, args.quiet);
     progress.study(&args.out.display().to_string());
-    let stop = stop_at_interrupt("stopping after this step")?;
+    let stop = stop_at_signal("stopping after this step")?;
     let on_step = |record: &StepRecord| progress.step(record);
     let device = args.device.into();
     let teacher = teacher(args, &definition)?;
@@ -108,6 +116,18 @@ pub fn run(args: &TrainArgs) -> Result<()> {
     let result = rank_study::train(&training, &args.out, begin, stop, &on_step);
     progress.finish();
     let result = result.context("--out")?;
+    print(&result, definition.steps, args);
+    let TrainSummary { outcome, steps, .. } = result.summary;
+    if outcome == TrainOutcome::Stopped {
+        let again = if args.resume { "" } else { " with --resume" };
+        let of = definition.steps;
+        let why = format!("stopped at step {steps} of {of}; run the same command{again} to go on");
+        return Err(Stopped(why).into());
+    }
+    Ok(())
+}
+
+fn print(result: &TrainResult, steps: usize, args: &TrainArgs) {
     let summary = &result.summary;
     if args.json {
         let object = serde_json::json!({
@@ -120,18 +140,17 @@ pub fn run(args: &TrainArgs) -> Result<()> {
             "wall_time_s": summary.wall_time_s,
         });
         println!("{object}");
-        return Ok(());
+        return;
     }
     let shown = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.4}"));
     println!("outcome           {}", result.outcome());
-    println!("steps             {} of {}", summary.steps, definition.steps);
+    println!("steps             {} of {steps}", summary.steps);
     println!("parameters        {}", summary.parameters);
     println!("train_loss_nats   {}", shown(result.train_loss_nats));
     println!("valid_loss_nats   {}", shown(summary.valid_loss_nats));
     println!("max_abs_logit     {}", shown(summary.max_abs_logit));
     println!("wall_time_s       {:.1}", summary.wall_time_s);
     println!("files             {}", args.out.display());
-    Ok(())
 }
 
 /// The teacher that is asked for, and what the manifest says of it.

@@ -1,8 +1,15 @@
-//! The vector extensions, and which of them this processor has.
+//! The vector extensions, which of them this processor has, and which one the program uses.
+
+use std::sync::LazyLock;
 
 use super::portable::Portable;
 #[cfg(target_arch = "x86_64")]
 use super::x86::{Avx2, Avx512};
+
+/// The variable of the environment that holds the program to one level of instructions.
+const VARIABLE: &str = "RANK_STUDY_INSTRUCTIONS";
+/// Every level, also those that this processor lacks.
+const LEVELS: [&str; 3] = ["avx512", "avx2", "portable"];
 
 /// A vector extension that this processor has.
 #[derive(Clone, Copy, Debug)]
@@ -14,8 +21,57 @@ pub(crate) enum Extension {
     Portable(Portable),
 }
 
+/// A level of instructions that was asked for and that there is not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{VARIABLE}={asked}: {why}; set one that this processor has ({levels}), or none for the widest"
+)]
+pub struct InstructionsError {
+    asked: String,
+    why: &'static str,
+    levels: String,
+}
+
+/// What the environment holds the program to, or the widest that there is: read once, so that no two
+/// parts of a process differ.
+static USED: LazyLock<Result<Extension, InstructionsError>> = LazyLock::new(|| {
+    let asked = std::env::var_os(VARIABLE).unwrap_or_default();
+    choose(&asked.to_string_lossy(), &Extension::available().collect::<Vec<_>>())
+});
+
+/// Of the extensions that there are, widest first, the one of this name; the first where the name is
+/// empty.
+fn choose(asked: &str, available: &[Extension]) -> Result<Extension, InstructionsError> {
+    let found = available.iter().find(|extension| asked.is_empty() || extension.name() == asked);
+    found.copied().ok_or_else(|| InstructionsError {
+        asked: asked.to_owned(),
+        why: match LEVELS.contains(&asked) {
+            true => "this processor lacks these instructions",
+            false => "there is no such level of instructions",
+        },
+        levels: available.iter().map(|extension| extension.name()).collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// Whether the level of instructions that `RANK_STUDY_INSTRUCTIONS` names, if any, is there.
+///
+/// # Errors
+/// A level that this processor lacks, or a word that is none.
+pub fn check_instructions() -> Result<(), InstructionsError> {
+    USED.as_ref().map(|_| ()).map_err(Clone::clone)
+}
+
+/// The levels of instructions that this processor has, widest first, and the one of them that
+/// `RANK_STUDY_INSTRUCTIONS` holds the program to, if it does.
+pub fn instructions_there() -> (Vec<&'static str>, Option<&'static str>) {
+    let there: Vec<_> = Extension::available().map(Extension::name).collect();
+    let asked = std::env::var_os(VARIABLE).unwrap_or_default();
+    let held = there.iter().copied().find(|&name| asked == name);
+    (there, held)
+}
+
 impl Extension {
-    /// Every extension that this processor has, widest first.
+    /// Every extension that this processor has, widest first, whatever the program is held to.
     pub fn available() -> impl Iterator<Item = Self> {
         let portable = std::iter::once(Self::Portable(Portable));
         #[cfg(target_arch = "x86_64")]
@@ -27,8 +83,62 @@ impl Extension {
         portable
     }
 
-    /// The one with the widest vectors.
+    /// The one with the widest vectors, or the one that `RANK_STUDY_INSTRUCTIONS` holds the program to.
+    ///
+    /// # Panics
+    /// Where the variable names a level that is not there: never is another run in its place. A program
+    /// calls [`check_instructions`] first.
+    #[inline]
     pub fn widest() -> Self {
-        Self::available().next().unwrap_or(Self::Portable(Portable))
+        match &*USED {
+            Ok(extension) => *extension,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// The level's name, as the variable has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(_) => "avx512",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => "avx2",
+            Self::Portable(_) => "portable",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_holds_to_that_extension_and_none_to_the_widest() {
+        let available: Vec<Extension> = Extension::available().collect();
+        assert_eq!(choose("", &available).unwrap().name(), available[0].name());
+        for extension in &available {
+            assert_eq!(choose(extension.name(), &available).unwrap().name(), extension.name());
+            assert!(LEVELS.contains(&extension.name()));
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_refused_with_what_is() {
+        let only = [Extension::Portable(Portable)];
+        let message = |asked| choose(asked, &only).unwrap_err().to_string();
+        assert_eq!(
+            message("avx2"),
+            "RANK_STUDY_INSTRUCTIONS=avx2: this processor lacks these instructions; set one that this processor \
+             has (portable), or none for the widest"
+        );
+        assert!(message("AVX2").contains("no such level of instructions; set one that"));
+    }
+
+    /// What the suites of a level rely on: the level that they are held to is the one that runs.
+    #[test]
+    fn the_environment_is_followed() {
+        if let Some(asked) = std::env::var_os(VARIABLE).filter(|asked| !asked.is_empty()) {
+            assert_eq!(Extension::widest().name(), asked.to_string_lossy());
+        }
     }
 }

@@ -1,5 +1,5 @@
 //! Vectors of float32 and float64: AVX-512, AVX2 with FMA, or arrays for any machine, chosen at run
-//! time.
+//! time, or by `RANK_STUDY_INSTRUCTIONS`.
 //!
 //! A loop is written once, as a [`Kernel`] over any [`Simd`], and compiled for each of them. A value
 //! of a `Simd` type exists only where the processor has its instructions, so what it offers is safe
@@ -17,6 +17,7 @@ mod x86;
 
 pub(crate) use buffer::Buffer;
 pub(crate) use extension::Extension;
+pub use extension::{InstructionsError, check_instructions, instructions_there};
 pub(crate) use gemm::{gemm, product, times_vector};
 pub(crate) use stripe::{ColumnSums, Stripe, equal_shares, panels_of};
 
@@ -57,7 +58,7 @@ pub(crate) trait Real:
     /// Runs a kernel with the vectors of an extension.
     fn run_with<K: Kernel<Self>>(extension: Extension, kernel: K) -> K::Output;
 
-    /// Runs a kernel with the widest vectors that this processor has.
+    /// Runs a kernel with the vectors that the program uses: [`Extension::widest`].
     fn run<K: Kernel<Self>>(kernel: K) -> K::Output {
         Self::run_with(Extension::widest(), kernel)
     }

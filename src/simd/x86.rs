@@ -13,6 +13,7 @@ macro_rules! extension {
         impl $name {
             /// The extension, where this processor has it.
             #[inline]
+            #[expect(clippy::disallowed_macros, reason = "the one place that it is allowed in")]
             pub fn detect() -> Option<Self> {
                 ($(is_x86_feature_detected!($feature))&&*).then_some(Self(()))
             }
@@ -33,10 +34,10 @@ macro_rules! extension {
 }
 
 extension!(
-    /// AVX-512 with its doubleword and quadword instructions.
+    /// AVX-512 with its instructions on bytes, words, doublewords and quadwords.
     Avx512,
-    "avx512f,avx512dq,avx512vl,fma",
-    ["avx512f", "avx512dq", "avx512vl", "fma"]
+    "avx512f,avx512dq,avx512bw,avx512vl,fma",
+    ["avx512f", "avx512dq", "avx512bw", "avx512vl", "fma"]
 );
 extension!(
     /// AVX2 with fused multiplication and addition.

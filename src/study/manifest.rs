@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::StudyError;
 use crate::files::write_whole;
+use crate::machine::Machine;
 
 /// The crates whose versions can change a number.
 const VERSIONED: [&str; 7] =
@@ -32,10 +33,9 @@ pub struct Manifest {
     pub wall_time_s: f64,
     /// Threads.
     pub threads: usize,
-    /// The processor.
-    pub cpu: String,
-    /// The BLAS library and the kernels that it chose.
-    pub blas: String,
+    /// The processor, its instructions and the BLAS library.
+    #[serde(flatten)]
+    pub machine: Machine,
     /// The numbers computed with.
     pub dtype: String,
     /// Versions of the crates that can change a number.
@@ -55,13 +55,12 @@ impl Manifest {
         Self {
             command: command.join(" "),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            git_revision: git_revision(),
+            git_revision: revision(),
             started: now(),
             ended: String::new(),
             wall_time_s: 0.0,
             threads,
-            cpu: cpu(),
-            blas: crate::blas::description(),
+            machine: Machine::here(),
             dtype: dtype.to_owned(),
             versions: versions(),
             more: toml::Table::new(),
@@ -147,9 +146,20 @@ impl Manifest {
         command
     }
 
-    /// Processor, threads and BLAS in one line.
-    pub fn machine(&self) -> String {
-        format!("{}, {} threads, {}", self.cpu, self.threads, self.blas)
+    /// Takes down that the work goes on here, with so many threads: a run may change machines.
+    pub fn go_on(&mut self, threads: usize) {
+        self.threads = threads;
+        self.machine = Machine::here();
+    }
+
+    /// Processor, instructions, threads and BLAS in one line.
+    pub fn about_machine(&self) -> String {
+        let Machine { cpu, instructions, blas, .. } = &self.machine;
+        let instructions = match instructions.as_str() {
+            "" => String::new(),
+            level => format!(" ({level})"),
+        };
+        format!("{cpu}{instructions}, {} threads, {blas}", self.threads)
     }
 }
 
@@ -157,7 +167,8 @@ fn now() -> String {
     chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
 }
 
-fn git_revision() -> String {
+/// The revision of the repository that the process runs in; empty where there is none.
+pub fn revision() -> String {
     let output = std::process::Command::new("git")
         .args(["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])
         .stderr(std::process::Stdio::null())
@@ -169,13 +180,6 @@ fn git_revision() -> String {
         // No git, or no repository: the version alone tells which code it was.
         _ => String::new(),
     }
-}
-
-fn cpu() -> String {
-    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    info.lines()
-        .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
-        .map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned())
 }
 
 fn versions() -> BTreeMap<String, String> {
@@ -194,4 +198,41 @@ fn versions() -> BTreeMap<String, String> {
     };
     let packages = lock.package.into_iter();
     packages.filter(|p| VERSIONED.contains(&p.name.as_str())).map(|p| (p.name, p.version)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Manifest;
+
+    #[test]
+    fn what_is_written_is_read_and_a_manifest_of_before_the_instructions_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("manifest.toml");
+        let mut manifest = Manifest::begin(2, "float64");
+        manifest.more.insert("study".to_owned(), "s".into());
+        manifest.write(&path).unwrap();
+        assert_eq!(Manifest::read(&path).unwrap(), manifest);
+        let text = std::fs::read_to_string(&path).unwrap();
+        for key in ["cpu", "instructions", "blas", "blas_core"] {
+            assert!(
+                text.lines().any(|line| line.starts_with(&format!("{key} = "))),
+                "{key}: {text}"
+            );
+        }
+
+        let newer = |line: &&str| line.starts_with("instructions") || line.starts_with("blas_core");
+        let older: String =
+            text.lines().filter(|line| !newer(line)).map(|l| format!("{l}\n")).collect();
+        std::fs::write(&path, &older).unwrap();
+        let read = Manifest::read(&path).unwrap();
+        assert_eq!((&*read.machine.instructions, &*read.machine.blas_core), ("", ""));
+        assert_eq!(read.machine.cpu, manifest.machine.cpu);
+        assert_eq!(read.text("study"), "s");
+        read.write(&path).unwrap();
+        assert_eq!(
+            std::fs::read_to_string(&path).unwrap(),
+            older,
+            "what was not told stays untold"
+        );
+    }
 }

@@ -35,7 +35,7 @@ pub use evaluate_run::TrainedRun;
 pub use fit_cell::{FrontierLabel, frontier_rows, needed_row, read_factors, write_factors};
 pub use fit_ledger::{FitLedger, search_settings};
 pub use latency_cell::Latency;
-pub use manifest::Manifest;
+pub use manifest::{Manifest, revision};
 pub use row::{Row, to_csv};
 pub use schema::{
     CURVE_COLUMNS, ColumnKind, EVALUATION_COLUMNS, FRONTIER_COLUMNS, STEP_COLUMNS, fit_columns,

@@ -101,6 +101,7 @@ pub(super) fn resumed(manifest: &mut Manifest, step: usize) {
     }
     manifest.more.insert(OUTCOME.to_owned(), "running".into());
     manifest.ended.clear();
+    manifest.go_on(rayon::current_num_threads());
 }
 
 /// Notes what the run came to.

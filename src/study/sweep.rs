@@ -208,6 +208,12 @@ impl Plan {
         !self.again && self.store.finished(&cell.key, &cell.settings).is_some()
     }
 
+    /// Whether matrices are to be decomposed for as long as the cells take.
+    pub fn decomposes(&self) -> bool {
+        matches!(self.definition.work, StudyWork::Spectrum(_))
+            && self.cells.iter().any(|cell| !self.is_done(cell))
+    }
+
     /// Lines of `rows.csv` that are cut off or have the wrong number of fields. The next run puts
     /// them into `rows-set-aside.csv` and measures their cells again.
     pub fn damaged(&self) -> &[String] {

@@ -60,6 +60,8 @@ impl Folder {
     pub fn command(&self, arguments: &[&str]) -> std::process::Command {
         let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("rank-study"));
         command.args(arguments).current_dir(self.0.path()).stdin(Stdio::null());
+        #[cfg(unix)]
+        hear_hangups(&mut command);
         command
     }
 
@@ -88,6 +90,31 @@ impl Folder {
         assert_eq!(self.tree(), before, "{arguments:?} left something behind");
         stderr
     }
+}
+
+/// What sends each of the signals that stop a run, as `kill` names them.
+#[cfg(unix)]
+pub const SIGNALS: [&str; 3] = ["-INT", "-TERM", "-HUP"];
+/// The exit code of a run that one of them stopped.
+pub const STOPPED: Option<i32> = Some(4);
+
+/// Has a command begin with SIGHUP as it is by default, also where `nohup` runs the tests.
+#[cfg(unix)]
+fn hear_hangups(command: &mut std::process::Command) {
+    use std::os::unix::process::CommandExt as _;
+    // SAFETY: between fork and exec only `signal` is called, which may be there.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGHUP, libc::SIG_DFL);
+            Ok(())
+        });
+    }
+}
+
+#[cfg(unix)]
+pub fn send(signal: &str, child: &std::process::Child) {
+    let id = child.id().to_string();
+    assert!(std::process::Command::new("kill").args([signal, &id]).status().unwrap().success());
 }
 
 /// What a run of the binary came to.

@@ -8,10 +8,11 @@ mod step;
 
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use rank_study::peak_rss_bytes;
-use rayon::ThreadPool;
+
+use super::threads::pool;
 
 /// Time what the program spends its time on
 #[derive(Args, Debug)]
@@ -56,14 +57,6 @@ fn at_least_one(flag: &str, found: usize) -> Result<()> {
         bail!("{flag} is 0; give at least 1");
     }
     Ok(())
-}
-
-/// As many threads as asked for, all cores where nothing is, and a pool of them.
-fn pool(threads: Option<usize>) -> Result<(usize, ThreadPool)> {
-    let threads = threads.unwrap_or_else(rayon::current_num_threads);
-    at_least_one("--threads", threads)?;
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("--threads")?;
-    Ok((threads, pool))
 }
 
 /// The median of the seconds that each of `repeats` runs of `work` takes.

@@ -16,7 +16,7 @@ use rank_study::{
 };
 
 use crate::cli::progress::Progress;
-use crate::cli::sweep::stop_at_interrupt;
+use crate::cli::stop::{Stopped, stop_at_signal};
 
 /// How often a fit that is under way is kept, at least.
 const KEEP_EVERY: Duration = Duration::from_secs(60);
@@ -62,17 +62,20 @@ pub fn run(
     let ledger = FitLedger::open(&unfinished, &search_settings(problem, caps, tolerance, &options))
         .context("--out")?;
     let path = out.join("manifest.toml");
+    let threads = rayon::current_num_threads();
     let mut manifest = if path.exists() {
-        Manifest::read(&path).context("--out")?
+        let mut manifest = Manifest::read(&path).context("--out")?;
+        manifest.go_on(threads);
+        manifest
     } else {
-        Manifest::begin(rayon::current_num_threads(), &options.precision.to_string())
+        Manifest::begin(threads, &options.precision.to_string())
     };
     manifest.more.insert("target".to_owned(), place.target.clone().into());
     manifest.more.insert("seed".to_owned(), (options.seed as i64).into());
     manifest.more.insert("starts".to_owned(), (options.starts as i64).into());
     let progress = Progress::new(options.most_iterations(caps.len()) as f64, place.quiet);
     progress.within("setting up".to_owned());
-    let stop = stop_at_interrupt("stopping, and keeping what was found")?;
+    let stop = stop_at_signal("stopping, and keeping what was found")?;
     let job = Job {
         problem,
         options,
@@ -102,8 +105,8 @@ pub fn run(
     manifest.write(&path).context("--out")?;
     failed.map_or(Ok(()), Err).context("--out")?;
     if stopped {
-        let out = out.display();
-        bail!("stopped: {out}/frontier.csv has the best so far; run the same command to go on");
+        let why = "frontier.csv has the best so far; run the same command to go on";
+        return Err(Stopped(format!("stopped: {}/{why}", out.display())).into());
     }
     ledger.remove().context("--out")?;
     Ok(rows)

@@ -11,6 +11,7 @@ use rank_study::{Layout, Problem, Row, SearchOptions, check_cap, check_tolerance
 
 use self::job::{Goal, Place};
 use super::family::FamilyFlags;
+use super::threads::ThreadsFlag;
 
 /// Fit low-rank logits to a target: the least error within each cap, or the least logit for an error
 #[derive(Args, Debug)]
@@ -57,6 +58,8 @@ pub struct FitArgs {
     /// Folder for frontier.csv, the factors and the manifest
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    #[command(flatten)]
+    threads: ThreadsFlag,
     /// Print the rows as one JSON array instead of a table
     #[arg(long)]
     json: bool,
@@ -71,9 +74,13 @@ pub struct FitArgs {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// A target, rank, cap or layout that is wrong; a folder that cannot be written; Ctrl-C, after all
-/// that was found is saved.
+/// A target, rank, cap or layout that is wrong; a folder that cannot be written; a signal that stops
+/// it, after all that was found is saved.
 pub fn run(args: &FitArgs) -> Result<()> {
+    args.threads.pool()?.install(|| fit(args))
+}
+
+fn fit(args: &FitArgs) -> Result<()> {
     let caps: Vec<f64> = args.caps.iter().copied().chain(args.max_logit).collect();
     if caps.is_empty() && args.tolerance.is_none() {
         bail!("say what to fit: --caps 4,8,16 or --max-logit 8 or --tolerance 0.05");

@@ -2,7 +2,7 @@
 //! vectors that the whole crate shares, and sums by loops that the compiler vectorises.
 //!
 //! Each of the latter is written once, over fixed groups of [`LANES`] values, and compiled for AVX-512,
-//! AVX2 and the baseline; the variant is chosen at run time. Neither the grouping nor the order
+//! AVX2 and the baseline; the variant is that of the extension which the whole crate uses. Neither the grouping nor the order
 //! of additions depends on the variant, so all of them return the same bits.
 
 mod gelu;
@@ -23,28 +23,24 @@ macro_rules! vectorised {
             fn body($($arg: $ty),*) $(-> $ret)? $body
 
             #[cfg(target_arch = "x86_64")]
-            {
-                #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2")]
-                fn avx512($($arg: $ty),*) $(-> $ret)? {
-                    body($($arg),*)
-                }
-                #[target_feature(enable = "avx2")]
-                fn avx2($($arg: $ty),*) $(-> $ret)? {
-                    body($($arg),*)
-                }
-                if is_x86_feature_detected!("avx512dq")
-                    && is_x86_feature_detected!("avx512bw")
-                    && is_x86_feature_detected!("avx512vl")
-                {
-                    // SAFETY: the processor has the features that this variant was compiled for.
-                    return unsafe { avx512($($arg),*) };
-                }
-                if is_x86_feature_detected!("avx2") {
-                    // SAFETY: as above.
-                    return unsafe { avx2($($arg),*) };
-                }
+            #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl")]
+            fn avx512($($arg: $ty),*) $(-> $ret)? {
+                body($($arg),*)
             }
-            body($($arg),*)
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2")]
+            fn avx2($($arg: $ty),*) $(-> $ret)? {
+                body($($arg),*)
+            }
+            match $crate::simd::Extension::widest() {
+                // SAFETY: an extension exists only where the processor has its features.
+                #[cfg(target_arch = "x86_64")]
+                $crate::simd::Extension::Avx512(_) => unsafe { avx512($($arg),*) },
+                // SAFETY: as above.
+                #[cfg(target_arch = "x86_64")]
+                $crate::simd::Extension::Avx2(_) => unsafe { avx2($($arg),*) },
+                $crate::simd::Extension::Portable(_) => body($($arg),*),
+            }
         }
     };
 }

@@ -1,0 +1,40 @@
+//! `--threads`: how many threads a command computes on.
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use rayon::ThreadPool;
+
+/// The flag, alike in every command that computes for long.
+#[derive(Args, Debug)]
+pub struct ThreadsFlag {
+    /// Threads to compute on [default: one a core]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+impl ThreadsFlag {
+    /// As many as were asked for, or else `default`, or else one a core.
+    pub fn count(&self, default: Option<usize>) -> Result<usize> {
+        count(self.threads.or(default))
+    }
+
+    /// A pool of as many as were asked for, or else one a core.
+    pub fn pool(&self) -> Result<ThreadPool> {
+        Ok(pool(self.threads)?.1)
+    }
+}
+
+/// As many threads as asked for, one a core where nothing is, and a pool of them.
+pub fn pool(asked: Option<usize>) -> Result<(usize, ThreadPool)> {
+    let threads = count(asked)?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    Ok((threads, pool.with_context(|| format!("--threads {threads}"))?))
+}
+
+fn count(asked: Option<usize>) -> Result<usize> {
+    match asked {
+        Some(0) => bail!("--threads is 0; give at least 1"),
+        Some(threads) => Ok(threads),
+        None => Ok(rayon::current_num_threads()),
+    }
+}

@@ -1,0 +1,28 @@
+//! `rank-study --version`, and what `--verbose` adds to it.
+
+use rank_study::{Machine, instructions_there, revision};
+
+/// Prints the version; where `verbose`, also what the program was made of and computes with.
+pub fn print(verbose: bool) {
+    println!("rank-study {}", env!("CARGO_PKG_VERSION"));
+    if !verbose {
+        return;
+    }
+    let Machine { cpu, instructions, blas, blas_core } = Machine::here();
+    let (there, held) = instructions_there();
+    let there = there.join(", ");
+    let of = match held {
+        Some(_) => format!("held to by RANK_STUDY_INSTRUCTIONS, of {there}"),
+        None => format!("the widest of {there}"),
+    };
+    let revision = match revision() {
+        none if none.is_empty() => "none: not in a git repository".to_owned(),
+        revision => format!("{revision}, of the repository here"),
+    };
+    println!("revision      {revision}");
+    println!("processor     {cpu}");
+    println!("instructions  {instructions}, {of}");
+    println!("blas          {blas}");
+    println!("blas_core     {blas_core}");
+    println!("threads       {}", rayon::current_num_threads());
+}
