@@ -46,6 +46,8 @@ pub use report::{
     Analysis, AnalysisKind, Claim, Header, Picture, ReportError, SEEDS_TO_CONFIRM, Section,
     Verdict, Word, analyse, page,
 };
+#[doc(hidden)]
+pub use simd::multiply;
 pub use simd::{InstructionsError, check_instructions, instructions_there};
 pub use study::{
     Begin, Bound, CURVE_COLUMNS, ColumnKind, EVALUATION_COLUMNS, Expected, FRONTIER_COLUMNS,

@@ -18,6 +18,7 @@ mod x86;
 pub(crate) use buffer::Buffer;
 pub(crate) use extension::Extension;
 pub use extension::{InstructionsError, check_instructions, instructions_there};
+pub use gemm::multiply;
 pub(crate) use gemm::{gemm, product, times_vector};
 pub(crate) use stripe::{ColumnSums, Stripe, equal_shares, panels_of};
 

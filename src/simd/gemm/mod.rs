@@ -88,6 +88,12 @@ fn gemm_with<T: Real>(
     T::with_work_space(|space| T::run_with(extension, Gemm { operands, beta, space }));
 }
 
+/// C ← A B, as operators multiply: for the benchmark of it.
+#[doc(hidden)]
+pub fn multiply(a: ArrayView2<'_, f32>, b: ArrayView2<'_, f32>, c: ArrayViewMut2<'_, f32>) {
+    gemm(1.0, a, b, 0.0, c);
+}
+
 /// A B.
 pub(crate) fn product<T: Real>(a: ArrayView2<'_, T>, b: ArrayView2<'_, T>) -> Array2<T> {
     let mut c = Array2::from_elem((a.nrows(), b.ncols()), T::default());
