@@ -47,9 +47,7 @@ fn open_blas(a: ArrayView2<'_, f32>, b: ArrayView2<'_, f32>, mut c: ArrayViewMut
     // SAFETY: dense matrices of these shapes, by row or by column.
     unsafe {
         let (to, lc) = (c.as_mut_ptr(), size(n));
-        cblas_sgemm(
-            ROW_MAJOR, ta, tb, size(m), size(n), size(k), 1.0, a, la, b, lb, 0.0, to, lc,
-        );
+        cblas_sgemm(ROW_MAJOR, ta, tb, size(m), size(n), size(k), 1.0, a, la, b, lb, 0.0, to, lc);
     }
 }
 

@@ -34,6 +34,9 @@ macro_rules! portable {
             }
             #[inline(always)]
             fn load_partial(self, from: &[$real], fill: $real) -> Self::V {
+                if from.len() >= $lanes {
+                    return self.load(from);
+                }
                 std::array::from_fn(|lane| from.get(lane).copied().unwrap_or(fill))
             }
             #[inline(always)]
@@ -42,6 +45,9 @@ macro_rules! portable {
             }
             #[inline(always)]
             fn store_partial(self, value: Self::V, to: &mut [$real]) {
+                if to.len() >= $lanes {
+                    return self.store(value, to);
+                }
                 to.iter_mut().zip(value).for_each(|(to, value)| *to = value);
             }
             #[inline(always)]

@@ -190,7 +190,8 @@ fn times_of<T: Real, S: Simd<T>, const ROWS: usize, const VECTORS: usize>(
         let k = &k[at..at + VECTORS * S::LANES];
         let k: [S::V; VECTORS] = load_all(simd, k);
         for r in 0..ROWS {
-            let g = simd.splat(g[r][j]);
+            // SAFETY: there are as many keys as columns, and a row of G is as long.
+            let g = simd.splat(unsafe { *g[r].get_unchecked(j) });
             for vector in 0..VECTORS {
                 sums[r][vector] = simd.mul_add(g, k[vector], sums[r][vector]);
             }
@@ -269,14 +270,13 @@ fn transposed_times_of<T: Real, S: Simd<T>, const COLUMNS: usize, const VECTORS:
             *sums = load_all(simd, &to[c * width + at..][..VECTORS * S::LANES]);
         }
     }
-    let g = values[rows.start * stride..].chunks(stride);
-    let q = packed[rows.start * width..rows.end * width].chunks_exact(width);
-    for (g, q) in g.zip(q) {
-        let g = &g[column..column + COLUMNS];
-        let q = &q[at..at + VECTORS * S::LANES];
-        let q: [S::V; VECTORS] = load_all(simd, q);
+    let places = rows.start * stride + column..(rows.end - 1) * stride + column + COLUMNS;
+    let (g, q) = (&values[places], &packed[rows.start * width..rows.end * width]);
+    for (row, q) in q.chunks_exact(width).enumerate() {
+        let q: [S::V; VECTORS] = load_all(simd, &q[at..at + VECTORS * S::LANES]);
         for c in 0..COLUMNS {
-            let g = simd.splat(g[c]);
+            // SAFETY: of the rows, at least one, the last ends where these values do.
+            let g = simd.splat(unsafe { *g.get_unchecked(row * stride + c) });
             for vector in 0..VECTORS {
                 sums[c][vector] = simd.mul_add(g, q[vector], sums[c][vector]);
             }

@@ -143,17 +143,24 @@ fn lowest_bits(count: usize) -> u32 {
     (1u32 << count) - 1
 }
 
-/// Partial vectors and sums over the lanes by way of an array.
+/// Partial vectors and sums over the lanes by way of an array. Most vectors that may be partial are whole: those
+/// take the way of whole ones, since an array filled by a length known only at run time is a call of `memcpy`.
 macro_rules! avx2 {
     ($real:ty, $lanes:literal) => {
         #[inline(always)]
         fn load_partial(self, from: &[$real], fill: $real) -> Self::V {
+            if from.len() >= $lanes {
+                return self.load(from);
+            }
             let mut whole = [fill; $lanes];
             whole.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
             self.load(&whole)
         }
         #[inline(always)]
         fn store_partial(self, value: Self::V, to: &mut [$real]) {
+            if to.len() >= $lanes {
+                return self.store(value, to);
+            }
             let lanes: [$real; $lanes] = lanes(self, value);
             to.iter_mut().zip(lanes).for_each(|(to, value)| *to = value);
         }
