@@ -274,11 +274,11 @@ fn transposed_times_of<T: Real, S: Simd<T>, const COLUMNS: usize, const VECTORS:
     let (g, q) = (&values[places], &packed[rows.start * width..rows.end * width]);
     for (row, q) in q.chunks_exact(width).enumerate() {
         let q: [S::V; VECTORS] = load_all(simd, &q[at..at + VECTORS * S::LANES]);
-        for c in 0..COLUMNS {
+        for (c, sums) in sums.iter_mut().enumerate() {
             // SAFETY: of the rows, at least one, the last ends where these values do.
             let g = simd.splat(unsafe { *g.get_unchecked(row * stride + c) });
-            for vector in 0..VECTORS {
-                sums[c][vector] = simd.mul_add(g, q[vector], sums[c][vector]);
+            for (sum, &q) in sums.iter_mut().zip(&q) {
+                *sum = simd.mul_add(g, q, *sum);
             }
         }
     }
