@@ -72,7 +72,10 @@ pub(crate) fn by_transposed<T: Real, S: Simd<T>>(
 /// Vectors side by side. A loop, not `array::from_fn`: closures are compiled without the vector
 /// extension.
 #[inline(always)]
-fn load_all<T: Real, S: Simd<T>, const VECTORS: usize>(simd: S, from: &[T]) -> [S::V; VECTORS] {
+pub(super) fn load_all<T: Real, S: Simd<T>, const VECTORS: usize>(
+    simd: S,
+    from: &[T],
+) -> [S::V; VECTORS] {
     let mut all = [simd.splat(T::default()); VECTORS];
     for (vector, to) in all.iter_mut().enumerate() {
         *to = simd.load(&from[vector * S::LANES..]);

@@ -23,7 +23,7 @@ use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2};
 
 use self::matrix::{Matrix, Output, Rows};
 use self::pack::{pack_columns, pack_rows, panel_of, rows_at_once};
-use super::products::{PANEL_VECTORS, row_group};
+use super::products::{PANEL_VECTORS, load_all, row_group};
 use super::{Buffer, Extension, Kernel, Real, Simd};
 
 /// Rows of B that are packed at most: a panel of so many and two vectors of AVX2 takes 16 KiB, half of a first-level
@@ -180,7 +180,7 @@ impl<T: Real> Kernel<T> for Gemm<'_, T> {
     }
 }
 
-/// The largest multiple of `of` by which `whole` is cut into as few equal parts as fit `most`.
+/// The size of the parts when `whole` is cut into as few equal ones as fit `most`, rounded up to a multiple of `of`.
 #[inline(always)]
 fn equal_part(whole: usize, most: usize, of: usize) -> usize {
     whole.div_ceil(whole.div_ceil(most)).next_multiple_of(of)
@@ -312,10 +312,7 @@ fn sums<T: Real, S: Simd<T>, const COUNT: usize, const VECTORS: usize>(
     let mut sums = [[simd.splat(T::default()); VECTORS]; COUNT];
     let mut column = rows.start;
     for b in panel.chunks_exact(VECTORS * S::LANES) {
-        let mut vectors = [simd.splat(T::default()); VECTORS];
-        for (vector, to) in vectors.iter_mut().enumerate() {
-            *to = simd.load(&b[vector * S::LANES..]);
-        }
+        let vectors: [S::V; VECTORS] = load_all(simd, b);
         for (r, sums) in sums.iter_mut().enumerate() {
             // SAFETY: row r of COUNT, at a step under the depth: checked above.
             let a = simd.splat(unsafe { *column.offset(r as isize * rows.to_row) });
