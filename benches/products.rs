@@ -96,7 +96,7 @@ fn products(criterion: &mut Criterion) {
         ("one token, 192 to 768", [1, 192, 768], [false, false]),
     ];
     let sides: [(&str, Product); 3] =
-        [("ours", rank_study::multiply), ("gemm", gemm_crate), ("OpenBLAS", open_blas)];
+        [("ours", rank_study::numerics::multiply), ("gemm", gemm_crate), ("OpenBLAS", open_blas)];
     for (name, [m, k, n], turned) in shapes {
         let (a, b) = (filled(m, k, turned[0]), filled(k, n, turned[1]));
         let mut group = criterion.benchmark_group(name);

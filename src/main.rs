@@ -58,9 +58,9 @@ fn main() -> ExitCode {
     // A closed pipe, as by `| head`, ends the process quietly, as it does other tools.
     sigpipe::reset();
     // SAFETY: nothing has started a thread yet.
-    unsafe { rank_study::prepare_process() };
+    unsafe { rank_study::system::prepare_process() };
     let Cli { verbose, command, .. } = Cli::parse();
-    if let Err(error) = rank_study::check_instructions() {
+    if let Err(error) = rank_study::numerics::check_instructions() {
         eprintln!("error: {error}");
         return ExitCode::from(2);
     }

@@ -7,11 +7,12 @@ use ndarray::{Array1, Array2, Array3, s};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
-use rank_study::{
-    BoundKind, Effort, Factors, Family, FitError, Floor, LARGEST_CAP, Layout, LowerBounds,
-    Parameters, Problem, SearchOptions, Target, Visibility, constructions, fourier_features,
-    frontier, lower_bound, moment_curve, norm_product, random_codes,
+use rank_study::fit::{
+    BoundKind, Effort, Factors, FitError, Floor, LARGEST_CAP, LowerBounds, Problem, SearchOptions,
+    constructions, fourier_features, frontier, lower_bound, moment_curve, norm_product,
+    random_codes,
 };
+use rank_study::pattern::{Family, Layout, Parameters, Target, Visibility};
 
 const VISIBILITIES: [Visibility; 2] = [Visibility::Causal, Visibility::Bidirectional];
 

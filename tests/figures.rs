@@ -5,7 +5,8 @@ mod plausible;
 
 use std::path::Path;
 
-use rank_study::{Figure, Growth, Layouts, Rows, Shape, Trainings};
+use rank_study::figure::{Figure, Shape};
+use rank_study::table::{Growth, Layouts, Rows, Trainings};
 
 fn keep(figure: &Figure) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("figures");
@@ -26,7 +27,7 @@ fn growth() -> Growth {
 
 #[test]
 fn inflation_has_a_panel_a_family_on_one_scale() {
-    let figure = rank_study::inflation(&growth());
+    let figure = rank_study::figure::inflation(&growth());
     let titles: Vec<&str> = figure.panels.iter().map(|panel| panel.title.as_str()).collect();
     assert_eq!(titles, ["dirichlet-band, w = 32", "landmark, m = 8", "random-sparse, k = 8"]);
     assert!(figure.panels.iter().all(|panel| panel.y == figure.panels[0].y));
@@ -40,7 +41,7 @@ fn inflation_has_a_panel_a_family_on_one_scale() {
 
 #[test]
 fn logits_needed_stand_over_their_floor() {
-    let figure = rank_study::logits_needed(&growth());
+    let figure = rank_study::figure::logits_needed(&growth());
     let floor = &figure.panels[0].series[0];
     assert_eq!(floor.points.len(), 3);
     for series in figure.panels[0].series.iter().filter(|s| s.shape == Shape::LineMarkers) {
@@ -57,7 +58,7 @@ fn layouts_are_labelled_at_their_ends() {
     let folder = tempfile::tempdir().unwrap();
     plausible::layouts(folder.path());
     let study = Layouts::of(&Rows::of_fits(&[folder.path().to_owned()]).unwrap()).unwrap();
-    let figure = rank_study::layouts(&study);
+    let figure = rank_study::figure::layouts(&study);
     let labels: Vec<&str> =
         figure.panels[0].series.iter().filter_map(|series| series.label.as_deref()).collect();
     assert_eq!(labels, ["2xglobal, rank 8", "global, rank 16", "local:24+global, rank 8"]);
@@ -70,11 +71,11 @@ fn training_shows_loss_and_logits_of_each_run() {
     plausible::lm_quick(folder.path());
     let rows = Rows::of_trainings(&[folder.path().to_owned()]).unwrap();
     let study = Trainings::of(folder.path().parent().unwrap(), &rows).unwrap();
-    let kinds = rank_study::head_kinds(&study).unwrap();
+    let kinds = rank_study::figure::head_kinds(&study).unwrap();
     let names: Vec<&str> = kinds.panels[0].series.iter().map(|s| s.name.as_str()).collect();
     assert_eq!(names, ["ls, global heads", "ls, local heads", "mhsa, global heads"]);
     keep(&kinds);
-    let figure = rank_study::training(&study);
+    let figure = rank_study::figure::training(&study);
     assert_eq!(figure.panels.len(), 2);
     assert!(figure.panels[1].y.range.0 == 0.0, "logits are shown from zero");
     assert!(figure.alt.contains("mhsa, seed 0"), "{}", figure.alt);

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use ndarray::{Array2, Axis};
-use rank_study::{
-    Effort, Family, Floor, FrontierPoint, Layout, Outcome, Parameters, Problem, SearchOptions,
-    Solution, Target, Visibility, frontier, needed_logit,
+use rank_study::fit::{
+    Effort, Floor, FrontierPoint, Outcome, Problem, SearchOptions, Solution, frontier, needed_logit,
 };
+use rank_study::pattern::{Family, Layout, Parameters, Target, Visibility};
 
 fn target(family: &str, n: usize, seed: u64, visibility: Visibility) -> Target {
     let parameters = match family {

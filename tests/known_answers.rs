@@ -5,10 +5,8 @@ use ndarray_linalg::{Eigh, SVD, UPLO};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rank_study::{
-    Effort, Factors, Family, Floor, Layout, Parameters, Problem, SearchOptions, Target, Visibility,
-    frontier, norm_product,
-};
+use rank_study::fit::{Effort, Factors, Floor, Problem, SearchOptions, frontier, norm_product};
+use rank_study::pattern::{Family, Layout, Parameters, Target, Visibility};
 
 fn quick() -> SearchOptions {
     let effort = Effort { iterations: 3000, relative_decrease: 1e-5, ..Effort::default() };

@@ -1,6 +1,6 @@
 //! Training steps against PyTorch's from the same weights on the same tokens.
 
-use rank_study::{Corpus, Device, TrainDefinition, Trainer};
+use rank_study::lm::{Corpus, Device, TrainDefinition, Trainer};
 
 const TEXT: &[u8] = b"To be, or not to be, that is the q";
 

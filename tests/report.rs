@@ -4,7 +4,9 @@ mod plausible;
 
 use std::path::Path;
 
-use rank_study::{AnalysisKind, Header, Section, Word, analyse, page, write_whole};
+use rank_study::judge::Word;
+use rank_study::report::{AnalysisKind, Header, Section, analyse, page};
+use rank_study::system::write_whole;
 
 fn section(kind: AnalysisKind, write: fn(&Path)) -> Section {
     let folder = tempfile::tempdir().unwrap();

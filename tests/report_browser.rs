@@ -6,7 +6,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use rank_study::{AnalysisKind, Header, Section, analyse, page, write_whole};
+use rank_study::report::{AnalysisKind, Header, Section, analyse, page};
+use rank_study::system::write_whole;
 
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 const CHECKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/browser/report.mjs");

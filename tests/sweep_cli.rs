@@ -101,7 +101,7 @@ fn a_study_is_measured_once() {
     let printed = folder.done(&["sweep", "tiny.toml"]);
     assert!(printed.contains("16 cells measured") && printed.contains(ROWS), "{printed}");
     let (header, rows) = folder.csv(ROWS);
-    let columns = rank_study::fit_columns();
+    let columns = rank_study::study::fit_columns();
     assert_eq!(header, columns.iter().map(|(name, _)| *name).collect::<Vec<_>>());
     assert_eq!(names(&rows), cells(&[0, 1]));
     for row in &rows {

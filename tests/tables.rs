@@ -2,7 +2,7 @@
 
 mod plausible;
 
-use rank_study::{Growth, Layouts, Rows, Trainings};
+use rank_study::table::{Growth, Layouts, Rows, Trainings};
 
 #[test]
 fn logit_growth_tells_reached_from_censored() {

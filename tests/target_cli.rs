@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use assert_cmd::Command;
-use rank_study::{Family, Target, Visibility};
+use rank_study::pattern::{Family, Target, Visibility};
 
 fn rank_study(arguments: &[&str]) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("rank-study"));

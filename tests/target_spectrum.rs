@@ -2,7 +2,9 @@
 
 use std::num::NonZeroUsize;
 
-use rank_study::{Bounds, Family, LeadingSpectrum, Spectrum, Statistics, Target, Visibility};
+use rank_study::pattern::{
+    Bounds, Family, LeadingSpectrum, Spectrum, Statistics, Target, Visibility,
+};
 
 const N: usize = 300;
 

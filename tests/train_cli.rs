@@ -326,7 +326,7 @@ fn a_study_of_runs_is_measured_once() {
     let printed = folder.done(&["sweep", "lm.toml"]);
     assert!(printed.contains("2 cells measured"), "{printed}");
     let (header, rows) = folder.csv("data/lm/rows.csv");
-    let columns = rank_study::train_columns();
+    let columns = rank_study::study::train_columns();
     assert_eq!(header, columns.iter().map(|(name, _)| *name).collect::<Vec<_>>());
     for (row, (arm, global)) in rows.iter().zip([("mhsa", "2"), ("ls", "1")]) {
         assert_eq!((row["cell"].as_str(), row["arm"].as_str()), (&*format!("{arm}/s0"), arm));

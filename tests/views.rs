@@ -1,8 +1,9 @@
 //! Figures of studies whose tables are made up here: their fields, series and labels.
 
-use rank_study::{
+use rank_study::figure::Shape;
+use rank_study::table::{
     Growth, GrowthCell, GrowthSeed, HeadParts, Latencies, LatencyCell, LayoutCell, LayoutSeed,
-    Layouts, RunLog, Shape, Spectra, SpectrumCell, Spread, TrainedHeads, TrainingRun, Trainings,
+    Layouts, RunLog, Spectra, SpectrumCell, Spread, TrainedHeads, TrainingRun, Trainings,
 };
 
 fn growth_cell(window: usize, n: usize, rank: usize, inflations: [Option<f64>; 3]) -> GrowthCell {
@@ -30,7 +31,7 @@ fn growth(cells: Vec<GrowthCell>) -> Growth {
 
 #[test]
 fn the_heat_map_has_a_field_for_each_pair_of_ratios() {
-    let figure = rank_study::phase(&growth(vec![
+    let figure = rank_study::figure::phase(&growth(vec![
         growth_cell(8, 64, 8, [Some(1.0), Some(1.1), Some(1.2)]),
         growth_cell(16, 128, 16, [Some(1.1), Some(1.3), Some(1.4)]),
         growth_cell(32, 64, 8, [Some(12.0), Some(15.0), None]),
@@ -55,7 +56,7 @@ fn a_target_that_needs_no_logits_is_named_and_not_drawn() {
         (seed.needed, seed.floor) = (Some(0.0), Some(0.0));
     }
     let cells = vec![growth_cell(8, 64, 8, [Some(1.0), Some(1.1), Some(1.2)]), free];
-    let figure = rank_study::inflation(&growth(cells));
+    let figure = rank_study::figure::inflation(&growth(cells));
     assert_eq!(figure.panels.len(), 1);
     assert!(
         figure.caption.contains("Not drawn: prefix, which needs no logits."),
@@ -80,7 +81,7 @@ fn layout_cell(target: &str, layout: &str, rank: usize, cap: f64, kl_nats: f64) 
 fn frontiers_have_a_line_a_rank_over_the_floor_and_end_at_the_panels_edge() {
     let cells = [("band", 4, 1.0, 0.5), ("band", 4, 8.0, 1e-9), ("band", 8, 1.0, 0.2)]
         .map(|(target, rank, cap, kl)| layout_cell(target, "global", rank, cap, kl));
-    let figure = rank_study::frontiers(&Layouts { cells: cells.to_vec(), failed: 0 });
+    let figure = rank_study::figure::frontiers(&Layouts { cells: cells.to_vec(), failed: 0 });
     let panel = &figure.panels[0];
     let lines: Vec<&str> = panel
         .series
@@ -100,7 +101,7 @@ fn frontiers_have_a_line_a_rank_over_the_floor_and_end_at_the_panels_edge() {
 fn windows_are_drawn_by_rank_and_told_in_words() {
     let cells = [(8, 0.3), (16, 0.08), (32, 0.04)]
         .map(|(window, kl)| layout_cell("band", &format!("local:{window}+global"), 4, 8.0, kl));
-    let figure = &rank_study::window_rule(&Layouts { cells: cells.to_vec(), failed: 0 })[0];
+    let figure = &rank_study::figure::window_rule(&Layouts { cells: cells.to_vec(), failed: 0 })[0];
     let line = figure.panels[0].series.iter().find(|s| s.shape == Shape::LineMarkers).unwrap();
     assert_eq!(line.points, [(8.0, 0.3), (16.0, 0.08), (32.0, 0.04)]);
     assert!(figure.alt.contains("error of 0.1: 16."), "{}", figure.alt);
@@ -124,7 +125,7 @@ fn spectra_show_attention_and_logits_of_each_target() {
         cell("band", "logits", 256, 90.0),
         cell("landmark", "attention", 256, 6.0),
     ];
-    let figures = rank_study::spectra(&Spectra { cells, failed: 0 });
+    let figures = rank_study::figure::spectra(&Spectra { cells, failed: 0 });
     let [values, ranks] = &figures[..] else { panic!("two figures") };
     assert_eq!(values.panels.len(), 2);
     assert_eq!(values.panels[0].series[0].points.len(), 2, "what is as good as 0 is left out");
@@ -150,7 +151,7 @@ fn latency_is_in_the_units_that_it_says() {
     let study = Latencies {
         cells: vec![cell("ls", 512, 0.5), cell("mhsa", 512, 1.0), cell("mhsa", 1024, 2.0)],
     };
-    let figure = rank_study::latency(&study);
+    let figure = rank_study::figure::latency(&study);
     let mhsa = |panel: usize| figure.panels[panel].series[1].points.clone();
     assert_eq!(mhsa(0), [(512.0, 1.0), (1024.0, 2.0)]);
     assert_eq!((mhsa(1)[0].1, figure.panels[1].y.label.as_str()), (10.0, "milliseconds"));
@@ -191,9 +192,9 @@ fn arms_are_drawn_by_tokens_and_by_time_with_medians_over_seeds() {
     });
     let mut runs: Vec<TrainingRun> = runs.collect();
     runs.sort_by(|a, b| a.arm.cmp(&b.arm));
-    let figures = rank_study::arms(&Trainings { runs, failed: 0 });
+    let figures = rank_study::figure::arms(&Trainings { runs, failed: 0 });
     let [tokens, time] = &figures[0].panels[..] else { panic!("two panels") };
-    let end = |panel: &rank_study::Panel| *panel.series[0].points.last().unwrap();
+    let end = |panel: &rank_study::figure::Panel| *panel.series[0].points.last().unwrap();
     assert_eq!(
         end(tokens),
         (1.0, 1.1f64.exp()),
@@ -209,11 +210,11 @@ fn the_ablation_counts_no_global_heads_where_there_are_none_and_the_dial_takes_t
     runs[0].global_heads = Some(0);
     runs[1].window = Some(64);
     let study = Trainings { runs, failed: 0 };
-    let figure = rank_study::ablation(&study);
+    let figure = rank_study::figure::ablation(&study);
     let names: Vec<&str> = figure.keys.iter().map(|key| key.label.as_str()).collect();
     assert_eq!(names, ["0 global heads", "1 global head", "seed", "every head global"]);
     assert_eq!(figure.panels[0].guide, Some(1.3f64.exp()));
-    let dial = rank_study::dial(&study);
+    let dial = rank_study::figure::dial(&study);
     let ls = dial.panels[0].series.iter().find(|s| s.label.as_deref() == Some("ls")).unwrap();
     assert!((ls.points[0].1 - 0.2).abs() < 1e-12 && ls.points[0].0 == 0.5, "{:?}", ls.points);
 }
@@ -248,7 +249,7 @@ fn trained_heads_are_drawn_level_by_level_and_point_by_point() {
         })
     });
     let study = TrainedHeads { heads: heads.collect(), failed: 0 };
-    let figure = rank_study::decomposition(&study).unwrap();
+    let figure = rank_study::figure::decomposition(&study).unwrap();
     let titles: Vec<&str> = figure.panels.iter().map(|panel| panel.title.as_str()).collect();
     assert_eq!(titles, ["mhsa-64: n = 64, d = 8", "ls-64: n = 64, d = 8"]);
     let line = |name: &str| {
@@ -260,7 +261,7 @@ fn trained_heads_are_drawn_level_by_level_and_point_by_point() {
     assert_eq!(line("actual"), [(100.0, 12.0), (400.0, 40.0)]);
     assert!(figure.alt.contains("mhsa-64, seed 0, step 400: 32.0 = floor 3.00"), "{}", figure.alt);
 
-    let figures = rank_study::prediction(&study);
+    let figures = rank_study::figure::prediction(&study);
     let names: Vec<&str> = figures.iter().map(|figure| figure.name.as_str()).collect();
     assert_eq!(names, ["needed-against-actual", "tied-against-actual"]);
     let tied = &figures[1].panels[0];
@@ -299,7 +300,7 @@ fn an_intervention_is_drawn_before_the_runs_that_it_changed() {
     let mut runs: Vec<TrainingRun> = runs.collect();
     runs.sort_by(|a, b| (&a.run, a.seed).cmp(&(&b.run, b.seed)));
     let study = Trainings { runs, failed: 0 };
-    let figure = rank_study::interventions(&study, &["mhsa".to_owned(), "ls".to_owned()]);
+    let figure = rank_study::figure::interventions(&study, &["mhsa".to_owned(), "ls".to_owned()]);
     let shown: Vec<(&str, Vec<&str>)> = figure
         .panels
         .iter()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rank_study::{Cell, Column, Spread, Table};
+use rank_study::table::{Cell, Column, Spread, Table};
 
 use crate::run::Trace;
 use crate::{BUDGETS, Method, SEEDS};

@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use rank_study::{
-    Analysis, AnalysisKind, Cell, Claim, Column, Header, Manifest, Preset, Section, Table, Verdict,
-    analyse, page, write_whole,
-};
+use rank_study::judge::{Claim, Verdict};
+use rank_study::report::{Analysis, AnalysisKind, Header, Section, analyse, page};
+use rank_study::run::Manifest;
+use rank_study::study::Preset;
+use rank_study::system::write_whole;
+use rank_study::table::{Cell, Column, Table};
 
 use super::places::{data, figures, measured, measured_studies};
 

@@ -1,7 +1,7 @@
 //! The flags that say where and in which arithmetic a model is computed.
 
 use clap::ValueEnum;
-use rank_study::{Device, Dtype};
+use rank_study::lm::{Device, Dtype};
 
 /// A processor: all cores, or the first NVIDIA GPU.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]

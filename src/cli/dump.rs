@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use rank_study::{HeadProbe, LmError, write_matrix};
+use rank_study::lm::{HeadProbe, LmError};
+use rank_study::pattern::write_matrix;
 
 use super::threads::ThreadsFlag;
 use super::trained::TrainedArgs;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use clap::Args;
-use rank_study::Observer as _;
+use rank_study::study::Observer as _;
 
 use super::progress::Progress;
 use super::threads::ThreadsFlag;

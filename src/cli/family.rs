@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use rank_study::{Family, Parameters, Target, Visibility};
+use rank_study::pattern::{Family, Parameters, Target, Visibility};
 
 /// A target by its family, or from a file.
 #[derive(Args, Clone, Debug)]

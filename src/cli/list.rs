@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use rank_study::{Plan, Preset, StudyDefinition, stored_rows};
+use rank_study::study::{Plan, Preset, StudyDefinition, stored_rows};
 
 use super::analysis::fail_if_missing;
 use super::places::{data, definitions, fail_if_broken};

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use rank_study::{Manifest, Preset, StudyDefinition, StudyError, plural};
+use rank_study::run::Manifest;
+use rank_study::study::{Preset, StudyDefinition, StudyError};
+use rank_study::table::plural;
 
 /// Definitions: one TOML file a study.
 pub const ANALYSIS: &str = "analysis";

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use rank_study::{Device, Plan, Preset, Row, StudyDefinition, significant};
+use rank_study::lm::Device;
+use rank_study::study::{Plan, Preset, Row, StudyDefinition};
+use rank_study::table::significant;
 use toml::{Table, Value};
 
 use super::progress::{Progress, duration};
@@ -115,7 +117,7 @@ pub fn run(args: &PredictArgs) -> Result<()> {
     let summary = measure(plan, threads, Device::Cpu, stop, &progress);
     progress.finish();
     let summary = summary?;
-    let rows = rank_study::stored_rows(&definition, &args.out)?;
+    let rows = rank_study::study::stored_rows(&definition, &args.out)?;
     let rows: Vec<&Row> =
         rows.iter().filter(|row| keys.iter().any(|k| k == row.get("cell"))).collect();
     if args.json {

@@ -5,7 +5,8 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use rank_study::{Observer, StepRecord};
+use rank_study::lm::StepRecord;
+use rank_study::study::Observer;
 
 use super::stop::tell;
 

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use rank_study::{Device, Plan, Preset, StudyDefinition, StudyError, StudyWork};
+use rank_study::lm::Device;
+use rank_study::study::{Plan, Preset, StudyDefinition, StudyError, StudyWork};
 
 use super::analysis::{fail_if_missing, write_report};
 use super::places::{

@@ -5,7 +5,9 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use rank_study::{Device, Plan, Preset, StudyDefinition, Sweep, SweepSummary, plural};
+use rank_study::lm::Device;
+use rank_study::study::{Plan, Preset, StudyDefinition, Sweep, SweepSummary};
+use rank_study::table::plural;
 
 use super::analysis::plural_studies;
 use super::device::DeviceName;

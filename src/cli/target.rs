@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use rank_study::{Bounds, LeadingSpectrum, Spectrum, Statistics, Target};
+use rank_study::pattern::{Bounds, LeadingSpectrum, Spectrum, Statistics, Target};
 use serde::Serialize;
 
 use super::family::FamilyFlags;

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use rank_study::{
-    Begin, Corpus, Preset, StepRecord, StudyDefinition, StudyWork, Teacher, Texts, TrainDefinition,
-    TrainOutcome, TrainResult, TrainSummary, TrainedRun, Training,
+use rank_study::lm::{
+    Corpus, Outcome as TrainOutcome, StepRecord, Teacher, Texts, TrainDefinition, TrainSummary,
 };
+use rank_study::run::{Begin, TrainResult, TrainedRun, Training};
+use rank_study::study::{Preset, StudyDefinition, StudyWork};
 
 use super::device::DeviceName;
 use super::progress::Progress;
@@ -113,7 +114,7 @@ fn train(args: &TrainArgs) -> Result<()> {
         device,
         teacher: taught,
     };
-    let result = rank_study::train(&training, &args.out, begin, stop, &on_step);
+    let result = rank_study::run::train(&training, &args.out, begin, stop, &on_step);
     progress.finish();
     let result = result.context("--out")?;
     print(&result, definition.steps, args);

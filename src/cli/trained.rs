@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use rank_study::{Split, Texts, TrainedRun};
+use rank_study::lm::{Split, Texts};
+use rank_study::run::TrainedRun;
 
 #[derive(Args, Debug)]
 pub struct TrainedArgs {

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use rank_study::{Manifest, Preset, StudyDefinition, Verification, plural, verify};
+use rank_study::run::Manifest;
+use rank_study::study::{Preset, StudyDefinition, Verification, verify};
+use rank_study::table::plural;
 
 use super::analysis::verdicts_of;
 use super::places::{data, measured, measured_studies};

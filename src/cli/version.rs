@@ -1,6 +1,8 @@
 //! `rank-study --version`, and what `--verbose` adds to it.
 
-use rank_study::{Machine, instructions_there, revision};
+use rank_study::numerics::instructions_there;
+use rank_study::run::revision;
+use rank_study::system::Machine;
 
 /// Prints the version; where `verbose`, also what the program was made of and computes with.
 pub fn print(verbose: bool) {

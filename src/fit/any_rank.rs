@@ -23,7 +23,7 @@ use super::problem::{FitError, Problem};
 use super::search::SearchOptions;
 use super::tied::Tied;
 use super::watch::Watch;
-use crate::simd::product;
+use crate::numerics::product;
 
 /// Stages of the augmented Lagrangian, at the cap found, in which multipliers settle.
 const STAGES: usize = 24;
@@ -219,7 +219,7 @@ impl<'p> Dual<'p> {
 mod tests {
     use super::*;
     use crate::fit::{Effort, Floor, Measured, needed_logit_tied};
-    use crate::target::{Family, Parameters, Target, Visibility};
+    use crate::pattern::{Family, Parameters, Target, Visibility};
 
     fn target(visibility: Visibility) -> Target {
         let band = Parameters { window: Some(4), ..Parameters::default() };

@@ -19,8 +19,8 @@ use rayon::prelude::*;
 use super::factors::{matrix, weights_of};
 use super::penalty::Penalty;
 use super::problem::Problem;
-use crate::simd::rows::{exponentials, extremes};
-use crate::simd::{Kernel, Real as _, Simd, gemm, product};
+use crate::numerics::rows::{exponentials, extremes};
+use crate::numerics::{Kernel, Real as _, Simd, gemm, product};
 
 /// What is added to every block, as a share of the mean curvature: nearly certain rows must not
 /// take steps without bound.
@@ -338,7 +338,7 @@ fn masses(
 mod tests {
     use super::*;
     use crate::fit::objective::{Objective, Precision};
-    use crate::target::{Family, Parameters, Visibility};
+    use crate::pattern::{Family, Parameters, Visibility};
 
     /// A query's block is the Hessian itself, since the gradient with respect to it is that of a
     /// softmax regression.

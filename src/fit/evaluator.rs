@@ -162,7 +162,7 @@ impl<W: FnMut(usize, f64, &[f64]) -> ControlFlow<()>> Smooth for Watched<'_, '_,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::{Family, Parameters, Visibility};
+    use crate::pattern::{Family, Parameters, Visibility};
 
     fn problem() -> Problem {
         let band = Parameters { window: Some(12), ..Parameters::default() };

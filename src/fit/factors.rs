@@ -2,7 +2,7 @@
 
 use ndarray::{Array1, Array2, Array3, ArrayView2, s};
 
-use crate::simd::product;
+use crate::numerics::product;
 
 /// Why factors could not be built.
 #[derive(Debug, thiserror::Error)]

@@ -20,7 +20,7 @@ use ndarray::Array2;
 use rayon::prelude::*;
 
 use super::problem::Problem;
-use crate::target::HeadKind;
+use crate::pattern::HeadKind;
 
 /// Logits beyond this are not told apart: e^{2L} must stay finite in float64.
 const LARGEST_LOGIT: f64 = 340.0;
@@ -51,7 +51,7 @@ impl<'p> Floor<'p> {
         let mut kinds = problem.layout().heads().to_vec();
         kinds.sort_unstable();
         kinds.dedup();
-        if problem.target().visibility() == crate::target::Visibility::Causal {
+        if problem.target().visibility() == crate::pattern::Visibility::Causal {
             // A window as long as the sequence hides nothing.
             kinds.iter_mut().for_each(|kind| {
                 if matches!(kind, HeadKind::Local { window } if *window >= problem.n()) {

@@ -394,7 +394,7 @@ mod tests {
     use rand_distr::{Distribution, StandardNormal};
 
     use super::*;
-    use crate::target::{HeadKind, Layout, Target, Visibility};
+    use crate::pattern::{HeadKind, Layout, Target, Visibility};
 
     const N: usize = 48;
     const D: usize = 4;

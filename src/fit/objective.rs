@@ -9,7 +9,7 @@ use super::kernel::Kernel;
 use super::penalty::{Multipliers, Penalty};
 use super::problem::{FitError, Problem};
 use super::tied::Tied;
-use crate::simd::Extension;
+use crate::numerics::Extension;
 
 /// The arithmetic of an evaluation. Vectors and sums over rows are float64 in both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

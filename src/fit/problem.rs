@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::factors::Factors;
-use crate::target::{HeadKind, Layout, Target};
+use crate::pattern::{HeadKind, Layout, Target};
 
 /// Why a fit cannot be set up.
 #[derive(Debug, thiserror::Error)]

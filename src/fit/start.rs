@@ -8,8 +8,8 @@ use rand_distr::{Distribution, StandardNormal};
 
 use super::factors::{Factors, FactorsError};
 use super::problem::Problem;
-use crate::simd::product;
-use crate::target::HeadKind;
+use crate::numerics::product;
+use crate::pattern::HeadKind;
 
 /// Rounds of filling what a row does not see from the low-rank approximation itself.
 const IMPUTATIONS: usize = 8;
@@ -57,7 +57,7 @@ pub(super) fn spectral(
     seed: u64,
     division: Division,
 ) -> Result<Factors, FactorsError> {
-    crate::blas::single_threaded_blas();
+    crate::numerics::blas::single_threaded_blas();
     let (heads, n, d) = (problem.heads(), problem.n(), problem.rank());
     let fallback = random(problem, cap, seed)?;
     let mut queries = fallback.queries() * 0.1;

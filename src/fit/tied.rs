@@ -5,7 +5,7 @@ use ndarray_linalg::{JobSvd, LeastSquaresSvd, SVDDC};
 
 use super::factors::Factors;
 use super::problem::FitError;
-use crate::simd::{gemm, product};
+use crate::numerics::{gemm, product};
 
 /// Singular values of the inputs under this share of the largest are taken for none.
 const NEGLIGIBLE: f64 = 1e-6;
@@ -52,7 +52,7 @@ impl Tied {
         normalisation: Option<Normalisation>,
         turns: Option<Array2<[f64; 2]>>,
     ) -> Result<Self, FitError> {
-        crate::blas::single_threaded_blas();
+        crate::numerics::blas::single_threaded_blas();
         let n = inputs.nrows();
         let wrong = |why: String| FitError::Inputs(why);
         if n == 0 || !inputs.iter().all(|v| v.is_finite()) {
@@ -372,7 +372,7 @@ mod tests {
     use crate::fit::objective::{Objective, Precision};
     use crate::fit::penalty::Penalty;
     use crate::fit::problem::Problem;
-    use crate::target::{Family, Parameters, Target, Visibility};
+    use crate::pattern::{Family, Parameters, Target, Visibility};
 
     fn packed() -> Target {
         let band = Parameters { window: Some(6), ..Parameters::default() };

@@ -158,7 +158,7 @@ pub(super) fn batch(
 mod tests {
     use super::*;
     use crate::lm::{Dtype, ModelShape, Positions, Symbols};
-    use crate::target::HeadKind;
+    use crate::pattern::HeadKind;
 
     #[test]
     fn the_whole_is_every_token_but_the_first_once() {

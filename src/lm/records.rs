@@ -3,7 +3,7 @@
 use std::io;
 
 use super::{Evaluation, LmError, Trainer};
-use crate::target::HeadKind;
+use crate::pattern::HeadKind;
 
 /// A part of the corpus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

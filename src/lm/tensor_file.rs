@@ -9,7 +9,7 @@ use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 
 use super::LmError;
-use crate::files::write_whole;
+use crate::system::write_whole;
 
 /// A tensor to be written.
 pub(super) struct Named {

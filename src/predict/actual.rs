@@ -5,7 +5,7 @@ use ndarray_linalg::QR;
 
 use super::{PredictError, TrainedHead};
 use crate::fit::Measured;
-use crate::target::{Spectrum, TargetError, Visibility};
+use crate::pattern::{Spectrum, TargetError, Visibility};
 
 /// The lags whose mass is told: that on the last 1, 4, 16 and 64 tokens, a token itself among them.
 pub const LAGS: [usize; 4] = [1, 4, 16, 64];

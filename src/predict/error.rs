@@ -1,7 +1,7 @@
 //! Why a trained head could not be held against what it needed.
 
 use crate::fit::FitError;
-use crate::target::TargetError;
+use crate::pattern::TargetError;
 
 /// Why a trained head could not be held against what it needed.
 #[derive(Debug, thiserror::Error)]

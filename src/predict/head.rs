@@ -5,7 +5,7 @@ use ndarray::{Array1, Array2, Array3, ArrayView2, Axis, concatenate, s};
 use super::PredictError;
 use crate::fit::{Factors, Normalisation, Problem, Tied};
 use crate::lm::{HeadInputs, HeadProbe};
-use crate::target::{HeadKind, Layout, Target};
+use crate::pattern::{HeadKind, Layout, Target};
 
 /// Probabilities under this are taken for none: together they are far under any error that is asked for.
 const NO_PROBABILITY: f64 = 1e-12;

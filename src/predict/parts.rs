@@ -171,8 +171,8 @@ pub(super) mod tests {
         ForeignModel, HeadProbe, Model, ModelShape, Positions, Published, Stabiliser,
         TrainDefinition,
     };
+    use crate::pattern::Visibility;
     use crate::predict::LAGS;
-    use crate::target::Visibility;
 
     /// Every head of a model at its start, of a deviation at which attention is far from uniform, on two passages.
     fn heads(definition: &TrainDefinition) -> Vec<TrainedHead> {

@@ -4,17 +4,13 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::verdict::Verdict;
-use super::{
-    judge_arms, judge_controls, judge_exponent, judge_growth, judge_heads, judge_interventions,
-    judge_latency, judge_layouts, judge_training, predicted,
-};
 use crate::figure::{self, Figure, FigureError};
+use crate::judge::{self, Verdict, predicted};
+use crate::pattern::nearest::nearest;
 use crate::study::StudyError;
 use crate::table::{
     Growth, Latencies, Layouts, Rows, Spectra, Table, TableError, TrainedHeads, Trainings,
 };
-use crate::target::nearest::nearest;
 
 /// What a study's rows are to be made into: its definition's key `view`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,7 +149,7 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
             Analysis {
                 tables: growth.tables(),
                 figures: vec![figure::inflation(&growth), figure::logits_needed(&growth)],
-                verdicts: judge_growth::growth(&growth),
+                verdicts: judge::growth::growth(&growth),
             }
         }
         AnalysisKind::Layouts => {
@@ -161,7 +157,7 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
             Analysis {
                 tables: layouts.tables(),
                 figures: vec![figure::layouts(&layouts)],
-                verdicts: vec![judge_layouts::layouts(&layouts)],
+                verdicts: vec![judge::layouts::layouts(&layouts)],
             }
         }
         AnalysisKind::Training => {
@@ -181,8 +177,8 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
                     for study in studies {
                         expected.extend(predicted::exponents(study)?);
                     }
-                    let mut verdicts = judge_training::training(&trainings);
-                    verdicts.extend(judge_exponent::exponent(&trainings, &expected));
+                    let mut verdicts = judge::training::training(&trainings);
+                    verdicts.extend(judge::exponent::exponent(&trainings, &expected));
                     verdicts
                 },
             }
@@ -200,7 +196,7 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
             Analysis {
                 tables: growth.tables(),
                 figures: vec![figure::inflation(&growth)],
-                verdicts: vec![judge_controls::controls(&growth)],
+                verdicts: vec![judge::controls::controls(&growth)],
             }
         }
         AnalysisKind::Frontiers => {
@@ -232,7 +228,7 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
             Analysis {
                 tables: trainings.tables(),
                 figures: figure::arms(&trainings),
-                verdicts: judge_arms::arms(&trainings),
+                verdicts: judge::arms::arms(&trainings),
             }
         }
         AnalysisKind::Ablation => {
@@ -248,7 +244,7 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
             Analysis {
                 tables: trainings.tables(),
                 figures: vec![figure::dial(&trainings)],
-                verdicts: vec![judge_arms::dial(&trainings)],
+                verdicts: vec![judge::arms::dial(&trainings)],
             }
         }
         AnalysisKind::Decomposition => {
@@ -256,7 +252,7 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
             Analysis {
                 tables: heads.tables(),
                 figures: figure::decomposition(&heads).into_iter().collect(),
-                verdicts: vec![judge_heads::growth(&heads)],
+                verdicts: vec![judge::heads::growth(&heads)],
             }
         }
         AnalysisKind::Prediction => {
@@ -264,7 +260,7 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
             Analysis {
                 tables: heads.tables(),
                 figures: figure::prediction(&heads),
-                verdicts: vec![judge_heads::ordering(&heads)],
+                verdicts: vec![judge::heads::ordering(&heads)],
             }
         }
         AnalysisKind::Ranks => {
@@ -272,7 +268,7 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
             Analysis {
                 tables: vec![heads.ranks_table(), heads.parts_table()],
                 figures: figure::ranks(&heads).into_iter().collect(),
-                verdicts: vec![judge_heads::given_inputs(&heads)],
+                verdicts: vec![judge::heads::given_inputs(&heads)],
             }
         }
         AnalysisKind::Interventions => {
@@ -288,7 +284,7 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
             Analysis {
                 tables: trainings.tables(),
                 figures: vec![figure::interventions(&trainings, &runs)],
-                verdicts: vec![judge_interventions::interventions(&trainings, &runs)],
+                verdicts: vec![judge::interventions::interventions(&trainings, &runs)],
             }
         }
         AnalysisKind::Latency => {
@@ -296,7 +292,7 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
             Analysis {
                 tables: latencies.tables(),
                 figures: vec![figure::latency(&latencies)],
-                verdicts: vec![judge_latency::latency(&latencies)],
+                verdicts: vec![judge::latency::latency(&latencies)],
             }
         }
     })

@@ -2,12 +2,12 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::claims::Claim;
 use super::scheme::dark_rules;
 use super::section::{Header, Picture, Section};
 use super::svg::inline;
 use super::table_markup::{folded, rows_link};
-use super::verdict::{Verdict, Word};
+use crate::judge::Claim;
+use crate::judge::{Verdict, Word};
 use crate::table::significant;
 
 const STYLE: &str = include_str!("page.css");

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::analyse::{Analysis, ReportError};
 use crate::figure::Figure;
-use crate::files::write_whole;
+use crate::system::write_whole;
 
 /// Writes a file, unless it stands there already as it would be written.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), ReportError> {

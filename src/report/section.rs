@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::analyse::{Analysis, ReportError};
-use super::verdict::Verdict;
+use crate::judge::Verdict;
 use crate::table::Table;
 
 /// What stands at the head of a report.

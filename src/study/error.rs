@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::definition::Preset;
 use crate::fit::FitError;
-use crate::target::TargetError;
+use crate::pattern::TargetError;
 
 /// Why a study cannot be read, run or stored. Each message says what was found and what to do.
 #[derive(Debug, thiserror::Error)]

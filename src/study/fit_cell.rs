@@ -11,7 +11,7 @@ use crate::fit::{
     Candidate, Factors, FrontierPoint, LowerBound, LowerBounds, Needed, Outcome, Problem,
     SearchOptions, frontier, needed_logit, norm_product,
 };
-use crate::target::{Family, Layout, Visibility};
+use crate::pattern::{Family, Layout, Visibility};
 
 /// What a frontier's rows say of their problem.
 #[derive(Clone, Debug)]
@@ -311,7 +311,7 @@ pub fn write_factors(folder: &Path, factors: &Factors) -> Result<(), StudyError>
         array
             .write_npy(&mut bytes)
             .map_err(|e| std::io::Error::other(e.to_string()))
-            .and_then(|()| crate::files::write_whole(path, &bytes))
+            .and_then(|()| crate::system::write_whole(path, &bytes))
             .map_err(|e| StudyError::write(path, e))
     }
     npy(&folder.join("q.npy"), factors.queries())?;

@@ -7,11 +7,11 @@ use ndarray::{Array, Dimension};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
 use super::StudyError;
-use crate::digest::sha256;
-use crate::files::write_whole;
 use crate::fit::{
     Factors, FitName, FitState, Kept, Multipliers, Outcome, Problem, SearchOptions, Solution,
 };
+use crate::system::sha256;
+use crate::system::write_whole;
 
 /// All that a search's fits depend on: two searches with equal settings make the same fits.
 pub fn search_settings(
@@ -286,7 +286,7 @@ fn array<D: Dimension>(file: &SafeTensors<'_>, name: &str) -> Option<Array<f64, 
 mod tests {
     use super::*;
     use crate::fit::{Watch, frontier};
-    use crate::target::{Family, Visibility};
+    use crate::pattern::{Family, Visibility};
     use std::sync::Mutex;
 
     /// Ends its search at the given iteration, counted over all fits, and keeps them.

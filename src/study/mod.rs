@@ -1,41 +1,28 @@
 //! From a definition to its rows: cells, what each measures, and their saving as they end.
 
 mod cell;
-mod csv_log;
 mod definition;
 mod error;
-mod evaluate_run;
-mod events;
 mod fit_cell;
 mod fit_ledger;
 mod header;
-mod heads_log;
 mod latency_cell;
-mod log_end;
-mod manifest;
 mod predict_cell;
-mod row;
-mod run_files;
-mod run_manifest;
-mod run_series;
-mod schema;
-mod smoothness;
+pub(crate) mod row;
+pub(crate) mod schema;
 mod spectrum_cell;
 mod store;
 mod study_manifest;
 mod sweep;
 mod text_source;
 mod train_cell;
-mod train_run;
 mod verify;
 
 pub use definition::{Bound, Expected, Preset, Selection, Statistic, StudyDefinition, StudyWork};
 pub use error::{StudyError, TrainError};
-pub use evaluate_run::TrainedRun;
 pub use fit_cell::{FrontierLabel, frontier_rows, needed_row, read_factors, write_factors};
 pub use fit_ledger::{FitLedger, search_settings};
 pub use latency_cell::Latency;
-pub use manifest::{Manifest, revision};
 pub use row::{Row, to_csv};
 pub use schema::{
     CURVE_COLUMNS, ColumnKind, EVALUATION_COLUMNS, FRONTIER_COLUMNS, STEP_COLUMNS, fit_columns,
@@ -43,7 +30,6 @@ pub use schema::{
 };
 pub use sweep::{Observer, Plan, Sweep, SweepSummary, stored_rows};
 pub(crate) use text_source::on_the_same_text;
-pub use train_run::{Begin, TrainResult, Training, train};
 pub use verify::{Verification, verify};
 
 /// Raised when the meaning or the method of a measurement changes, so that rows measured before are

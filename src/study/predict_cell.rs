@@ -7,17 +7,17 @@ use std::time::Instant;
 
 use super::cell::{Measure, Needs, Within};
 use super::definition::{PredictStudy, RunSource, kept_steps};
-use super::evaluate_run::TrainedRun;
 use super::fit_cell::write_factors;
 use super::row::Row;
-use super::run_files::{CHECKPOINT, kept_checkpoint, kept_steps as steps_in};
 use super::text_source::TextSource;
 use super::train_cell::TrainCell;
 use super::{StudyError, TrainError};
-use crate::digest::sha256;
 use crate::lm::{ForeignModel, HeadProbe, LmError, Split, Texts, TrainDefinition};
+use crate::pattern::HeadKind;
 use crate::predict::{Actual, LAGS, Parts, PredictError, TrainedHead};
-use crate::target::HeadKind;
+use crate::run::TrainedRun;
+use crate::run::files::{CHECKPOINT, kept_checkpoint, kept_steps as steps_in};
+use crate::system::sha256;
 
 /// Passages are this many of their lengths apart, where the text is long enough.
 const STRIDE: usize = 4;

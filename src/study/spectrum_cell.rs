@@ -6,7 +6,7 @@ use super::definition::{SpectrumStudy, StudyTarget};
 use super::fit_cell::family_row;
 use super::row::Row;
 use crate::fit::{Floor, Problem};
-use crate::target::{Layout, Spectrum, Statistics};
+use crate::pattern::{Layout, Spectrum, Statistics};
 
 /// Beyond this index only every so-manieth singular value is kept: those 1.4 times apart at least.
 const EVERY: usize = 4;

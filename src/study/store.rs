@@ -13,8 +13,8 @@ use super::header::{self, Header};
 use super::row::{Row, to_csv};
 use super::schema::ColumnKind;
 use super::study_manifest::StudyManifest;
-use crate::digest::sha256;
-use crate::files::write_whole;
+use crate::system::sha256;
+use crate::system::write_whole;
 
 /// Where rows go that were measured and are not the study's any more, in its folder.
 const SET_ASIDE: &str = "rows-set-aside.csv";

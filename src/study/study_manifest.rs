@@ -23,8 +23,8 @@ use std::time::Instant;
 use toml::Table;
 
 use super::StudyError;
-use super::manifest::Manifest;
-use super::train_run::MANIFEST;
+use crate::run::manifest::Manifest;
+use crate::run::train::MANIFEST;
 
 /// The SHA-256 of `rows.csv`.
 const ROWS_HASH: &str = "rows_sha256";

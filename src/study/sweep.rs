@@ -11,7 +11,6 @@ use super::cell::{Measure, Needs, Within};
 use super::definition::{StudyDefinition, StudyWork};
 use super::fit_cell::FitCell;
 use super::latency_cell::LatencyCell;
-use super::manifest::Manifest;
 use super::predict_cell::PredictCell;
 use super::row::Row;
 use super::schema::{
@@ -22,9 +21,10 @@ use super::store::Store;
 use super::study_manifest::{self, StudyManifest, TEXT, TEXT_HASH, VALID_TEXT, VALID_TEXT_HASH};
 use super::text_source::TextSource;
 use super::train_cell::TrainCell;
-use super::train_run::MANIFEST;
-use crate::digest::sha256;
 use crate::lm::Device;
+use crate::run::manifest::Manifest;
+use crate::run::train::MANIFEST;
+use crate::system::sha256;
 
 /// Sees a sweep's progress; every method does nothing unless it is written.
 pub trait Observer: Sync {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use toml::Value;
 
 use super::StudyError;
-use super::manifest::Manifest;
-use super::run_manifest::CORPUS;
 use super::study_manifest::{TEXT_HASH, VALID_TEXT_HASH};
-use super::train_run::MANIFEST;
-use crate::digest::sha256;
 use crate::lm::Texts;
+use crate::run::about::CORPUS;
+use crate::run::manifest::Manifest;
+use crate::run::train::MANIFEST;
+use crate::system::sha256;
 
 /// Texts to train on.
 #[derive(Clone, Debug)]

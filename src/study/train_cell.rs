@@ -2,18 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
+use super::TrainError;
 use super::cell::{Measure, Needs, Within};
 use super::definition::{Run, TaughtBy, TrainStudy};
-use super::evaluate_run::TrainedRun;
-use super::manifest::Manifest;
 use super::row::Row;
-use super::run_files::CHECKPOINT;
-use super::run_series::RunSeries;
 use super::text_source::{TextHashes, TextSource};
-use super::train_run::{Begin, MANIFEST, Training, set_aside_another, train};
-use super::{TrainError, run_manifest};
 use crate::lm::{Corpus, Outcome, StepRecord, TrainDefinition};
-use crate::target::HeadKind;
+use crate::pattern::HeadKind;
+use crate::run::TrainedRun;
+use crate::run::about;
+use crate::run::files::CHECKPOINT;
+use crate::run::manifest::Manifest;
+use crate::run::series::RunSeries;
+use crate::run::train::{Begin, MANIFEST, Training, set_aside_another, train};
 
 /// One training run of a study.
 #[derive(Clone, Debug)]
@@ -59,7 +60,7 @@ impl TrainCell {
         self.text.as_ref().is_none_or(of_text)
             && Manifest::read(&folder.join(MANIFEST)).is_ok_and(|manifest| {
                 let teacher = self.teacher.as_ref().map(teacher_name);
-                run_manifest::is_ended_run_of(&manifest, &self.definition, teacher.as_deref())
+                about::is_ended_run_of(&manifest, &self.definition, teacher.as_deref())
             })
     }
 

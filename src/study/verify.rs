@@ -4,12 +4,12 @@ use std::path::Path;
 
 use super::StudyError;
 use super::definition::{Expected, Selection, Statistic, StudyDefinition, StudyWork};
-use super::manifest::Manifest;
 use super::row::Row;
-use super::run_series::CURVE;
 use super::store::Store;
 use super::study_manifest::tells_of;
 use super::sweep::{columns, planned};
+use crate::run::manifest::Manifest;
+use crate::run::series::CURVE;
 
 /// A solver stops this far to either side of an error that it was asked for.
 const SLACK: f64 = 1.01;

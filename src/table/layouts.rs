@@ -8,7 +8,7 @@ use super::grid::{Cell, Column, Table};
 use super::rows::Rows;
 use super::spread::Spread;
 use super::targets;
-use crate::target::{HeadKind, Layout, Visibility};
+use crate::pattern::{HeadKind, Layout, Visibility};
 
 /// One fit: a seed's error under one cap.
 #[derive(Clone, Copy, Debug, PartialEq)]

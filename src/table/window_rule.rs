@@ -3,7 +3,7 @@
 use super::digits::plural;
 use super::grid::{Cell, Column, Table};
 use super::layouts::{LayoutCell, Layouts};
-use crate::target::HeadKind;
+use crate::pattern::HeadKind;
 
 /// The errors that a window is asked for, in nats.
 pub const ERRORS: [f64; 3] = [0.05, 0.1, 0.2];

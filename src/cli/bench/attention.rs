@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use rank_study::{AttentionEvaluator, Device, Dtype, Layout, peak_rss_bytes};
+use rank_study::lm::{AttentionEvaluator, Device, Dtype};
+use rank_study::pattern::Layout;
+use rank_study::system::peak_rss_bytes;
 
 use super::super::device::{DeviceName, DtypeName};
 use super::{at_least_one, held, median, pool};

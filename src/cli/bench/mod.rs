@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
-use rank_study::peak_rss_bytes;
+use rank_study::system::peak_rss_bytes;
 
 use super::threads::pool;
 

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use rank_study::{SyntheticCorpus, TrainDefinition};
+use rank_study::lm::{SyntheticCorpus, TrainDefinition};
 
 use super::at_least_one;
 

@@ -4,7 +4,8 @@ use std::io::Write as _;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use rank_study::{Corpus, Device, Dtype, TrainDefinition, Trainer, peak_rss_bytes};
+use rank_study::lm::{Corpus, Device, Dtype, TrainDefinition, Trainer};
+use rank_study::system::peak_rss_bytes;
 
 use super::super::device::{DeviceName, DtypeName};
 use super::model::ModelArgs;

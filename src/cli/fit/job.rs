@@ -8,11 +8,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use rank_study::{
-    FRONTIER_COLUMNS, FitLedger, FitName, FitProgress, FitState, FrontierLabel, FrontierPoint,
-    Kept, LowerBounds, Manifest, Observer as _, Problem, Row, SearchOptions, Solution, StudyError,
-    Watch, frontier, frontier_rows, needed_logit, needed_row, search_settings, to_csv,
-    write_factors,
+use rank_study::fit::{
+    FitName, FitProgress, FitState, FrontierPoint, Kept, LowerBounds, Problem, SearchOptions,
+    Solution, Watch, frontier, needed_logit,
+};
+use rank_study::run::Manifest;
+use rank_study::study::{
+    FRONTIER_COLUMNS, FitLedger, FrontierLabel, Observer as _, Row, StudyError, frontier_rows,
+    needed_row, search_settings, to_csv, write_factors,
 };
 
 use crate::cli::progress::Progress;
@@ -272,7 +275,7 @@ impl<'a> Job<'a> {
     fn write(&self, rows: &[Row]) -> Result<(), StudyError> {
         let path = self.out.join("frontier.csv");
         to_csv(FRONTIER_COLUMNS, rows.iter())
-            .and_then(|bytes| rank_study::write_whole(&path, &bytes))
+            .and_then(|bytes| rank_study::system::write_whole(&path, &bytes))
             .map_err(|source| StudyError::Write { path, source })
     }
 

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use rank_study::{Layout, Problem, Row, SearchOptions, check_cap, check_tolerance};
+use rank_study::fit::{Problem, SearchOptions, check_cap, check_tolerance};
+use rank_study::pattern::Layout;
+use rank_study::study::Row;
 
 use self::job::{Goal, Place};
 use super::family::FamilyFlags;

@@ -25,7 +25,7 @@
 //! is κ: at β = 0, Δ = −log(e^{κ/α} − 1).
 
 use crate::fit::Problem;
-use crate::target::{HeadKind, Visibility};
+use crate::pattern::{HeadKind, Visibility};
 
 /// Thresholds κ tried, geometric between ε and the largest that leaves any margin.
 const THRESHOLDS: usize = 40;

@@ -7,7 +7,7 @@ use ndarray::Array2;
 use super::scale::scaled_rows;
 use crate::fit::factors::Factors;
 use crate::fit::problem::{FitError, Problem};
-use crate::target::Visibility;
+use crate::pattern::Visibility;
 
 /// How far a row may be from the profile that another row has.
 const SAME: f64 = 1e-9;

@@ -7,7 +7,7 @@ use ndarray::Array2;
 use super::scale::scaled_rows;
 use crate::fit::factors::Factors;
 use crate::fit::problem::{FitError, Problem};
-use crate::simd::product;
+use crate::numerics::product;
 
 /// Logits zᵢⱼ = sᵢ(shift − Π_{c∈Sᵢ} (1 − cos(θⱼ − θ_c))) with θⱼ = 2πj/n and Sᵢ the columns of weight in
 /// row i.

@@ -8,7 +8,7 @@ use super::slot::{Inputs, Totals};
 use super::tile::Tile;
 use crate::fit::penalty::{Multiplier, Penalty};
 use crate::fit::problem::Problem;
-use crate::simd::{ColumnSums, Real, Simd};
+use crate::numerics::{ColumnSums, Real, Simd};
 
 /// What a pass over the rows is for.
 pub(super) enum Want<'a> {

@@ -23,8 +23,8 @@ use rayon::prelude::*;
 use super::factors::weights_of;
 use super::penalty::{Multiplier, Penalty};
 use super::problem::Problem;
-use crate::pool::Pool;
-use crate::simd::{Buffer, Extension, Real};
+use crate::numerics::Pool;
+use crate::numerics::{Buffer, Extension, Real};
 use block::{Block, Want};
 use pack::{AddSlots, PackKeys};
 use slot::{

@@ -1,8 +1,8 @@
 //! Keys packed before the slots run, and their gradients added up after.
 
 use super::slot::Slot;
-use crate::simd::products::{panel_width, transpose};
-use crate::simd::{Kernel, Real, Simd};
+use crate::numerics::products::{panel_width, transpose};
+use crate::numerics::{Kernel, Real, Simd};
 
 /// Packs whole panels of keys, `from` being (keys, d): its end may be in the middle of a panel, whose
 /// other places stay zero.

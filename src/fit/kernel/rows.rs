@@ -1,6 +1,6 @@
 //! Passes over one row of logits: sums over the target's entries, the cap's hinge, the gradient.
 
-use crate::simd::{Real, Simd};
+use crate::numerics::{Real, Simd};
 
 /// Σ aᵢbᵢ in eight sums, which need not wait for one another.
 #[inline(always)]

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::block::{Block, Want};
 use crate::fit::problem::Problem;
-use crate::simd::products::panel_width;
-use crate::simd::{Buffer, ColumnSums, Kernel, Real, Simd, equal_shares, panels_of};
+use crate::numerics::products::panel_width;
+use crate::numerics::{Buffer, ColumnSums, Kernel, Real, Simd, equal_shares, panels_of};
 
 /// Rows of a block at most.
 const BLOCK_ROWS: usize = 96;

@@ -6,8 +6,8 @@ use super::rows;
 use super::slot::{Keys, Totals};
 use crate::fit::penalty::Penalty;
 use crate::fit::problem::Problem;
-use crate::simd::rows::{exponentials, extremes};
-use crate::simd::{Buffer, ColumnSums, Real, Simd, Stripe, products};
+use crate::numerics::rows::{exponentials, extremes};
+use crate::numerics::{Buffer, ColumnSums, Real, Simd, Stripe, products};
 
 /// Rows whose exponentials would be scaled by less are scaled before the products: in float32 the
 /// scaled queries would lose digits.

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::fit::Factors;
-use crate::target::{Family, HeadKind, Layout, Parameters, Target, Visibility};
+use crate::pattern::{Family, HeadKind, Layout, Parameters, Target, Visibility};
 use ndarray::{Array2, Axis};
 use proptest::prelude::*;
 

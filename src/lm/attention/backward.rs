@@ -6,10 +6,10 @@ use super::Heads;
 use super::head::{Dimensions, HeadRows, Task, blocks, parts, seen};
 use super::packed::{BlockRows, PACKED, Packed, packed};
 use crate::lm::simd::{self, softmax_gradient};
-use crate::pool::Pool;
-use crate::simd::products::{panel_width, row_group};
-use crate::simd::{Buffer, ColumnSums, Kernel, Real as _, Simd, Stripe, panels_of};
-use crate::target::HeadKind;
+use crate::numerics::Pool;
+use crate::numerics::products::{panel_width, row_group};
+use crate::numerics::{Buffer, ColumnSums, Kernel, Real as _, Simd, Stripe, panels_of};
+use crate::pattern::HeadKind;
 
 /// The elements of every tensor that the gradients depend on, each of shape (B, T, H, D).
 pub(super) struct Arguments<'a> {

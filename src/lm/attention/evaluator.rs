@@ -9,7 +9,7 @@ use super::{Attended, Heads, attention};
 use crate::lm::definition::require;
 use crate::lm::operators::Pullback;
 use crate::lm::{Device, Dtype, LmError};
-use crate::target::Layout;
+use crate::pattern::Layout;
 
 /// Causal attention of one layer, softmax(QKᵀ/√D) V for each head of a layout, with standard normal
 /// queries, keys, values and gradient of the output, (B, T, H, D) each.

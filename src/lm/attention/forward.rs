@@ -7,10 +7,10 @@ use super::packed::{BlockRows, PACKED, Packed, packed};
 use super::{Found, Heads};
 use crate::lm::model::HeadStatistics;
 use crate::lm::simd::softmax_terms;
-use crate::pool::Pool;
-use crate::simd::products::{panel_width, row_group};
-use crate::simd::{Buffer, Kernel, Real as _, Simd, Stripe};
-use crate::target::HeadKind;
+use crate::numerics::Pool;
+use crate::numerics::products::{panel_width, row_group};
+use crate::numerics::{Buffer, Kernel, Real as _, Simd, Stripe};
+use crate::pattern::HeadKind;
 
 /// What the rows of one task show of their head.
 struct Measured {

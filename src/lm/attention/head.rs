@@ -5,8 +5,8 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::Heads;
-use crate::simd::equal_shares;
-use crate::target::HeadKind;
+use crate::numerics::equal_shares;
+use crate::pattern::HeadKind;
 
 /// Visible pairs of a task at least, where a head has as many, and tasks of a head at most.
 const TASK_PAIRS: usize = 1 << 19;
@@ -150,7 +150,7 @@ pub(super) fn blocks(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::Visibility;
+    use crate::pattern::Visibility;
 
     #[test]
     fn tasks_and_blocks_cover_every_row_once() {

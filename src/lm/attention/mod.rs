@@ -26,7 +26,7 @@ use candle_core::{Result, Shape, Tensor, bail};
 
 use super::model::HeadStatistics;
 use super::operators::{Pullback, float32, like, with_elements};
-use crate::target::HeadKind;
+use crate::pattern::HeadKind;
 pub(super) use head::Dimensions;
 
 /// The heads of one layer.

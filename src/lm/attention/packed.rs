@@ -5,9 +5,9 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::head::{Dimensions, HeadRows};
-use crate::pool::Pool;
-use crate::simd::products::{panel_width, row_group, transpose};
-use crate::simd::{Buffer, Kernel, Real, Simd};
+use crate::numerics::Pool;
+use crate::numerics::products::{panel_width, row_group, transpose};
+use crate::numerics::{Buffer, Kernel, Real, Simd};
 
 /// One head's keys or values, all T of them.
 #[derive(Default)]

@@ -5,7 +5,7 @@ use candle_core::{D, Result, Tensor};
 
 use super::Heads;
 use crate::lm::model::HeadStatistics;
-use crate::target::Visibility;
+use crate::pattern::Visibility;
 
 pub(super) fn attention(
     q: &Tensor,

@@ -8,7 +8,7 @@ use rand_distr::{Distribution, StandardNormal};
 use super::{Attended, Heads, attention, reference};
 use crate::lm::model::HeadStatistics;
 use crate::lm::operators::largest_difference;
-use crate::target::HeadKind::{self, Global, Local};
+use crate::pattern::HeadKind::{self, Global, Local};
 
 fn normal(rng: &mut impl Rng, shape: (usize, usize, usize, usize), scale: f32) -> Var {
     let count = shape.0 * shape.1 * shape.2 * shape.3;

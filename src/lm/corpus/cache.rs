@@ -10,9 +10,9 @@ use sha2::{Digest, Sha256};
 
 use super::tokens::{Store, Width};
 use super::vocabulary::Vocabulary;
-use crate::digest::hexadecimal;
-use crate::files::write_whole_with;
 use crate::lm::LmError;
+use crate::system::hexadecimal;
+use crate::system::write_whole_with;
 
 /// What ends a file of tokens. The number goes up with every change of the layout or of what the
 /// same key gives.

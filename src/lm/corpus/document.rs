@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::digest::hexadecimal;
 use crate::lm::LmError;
+use crate::system::hexadecimal;
 
 /// The endings of files that are texts.
 const PLAIN: &str = ".txt";
@@ -34,7 +34,7 @@ impl Document {
     /// Text that is in memory already.
     pub fn in_memory(text: &[u8]) -> Self {
         Self {
-            sha256: crate::digest::sha256(text),
+            sha256: crate::system::sha256(text),
             bytes: text.len() as u64,
             place: Place::Memory(text.into()),
         }

@@ -27,8 +27,8 @@ use std::path::Path;
 use self::texts::Division;
 use self::tokens::{Store, Width};
 use super::{LmError, TrainDefinition};
-use crate::digest::sha256;
 use crate::lm::records::Split;
+use crate::system::sha256;
 
 /// Texts of fewer bytes are encoded anew each time, which takes less than a second.
 const KEPT_FROM: u64 = 1 << 20;

@@ -6,8 +6,8 @@ use std::path::Path;
 use super::document::{self, Document};
 use super::pieces::Pieces;
 use super::vocabulary::{Encoder, Vocabulary};
-use crate::digest::sha256;
 use crate::lm::{LmError, Split, TrainDefinition};
+use crate::system::sha256;
 
 /// The texts of a corpus: one file, or the files of a folder, and perhaps others for validation.
 ///

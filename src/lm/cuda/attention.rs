@@ -4,7 +4,7 @@ use candle_core::{CudaDevice, DType, Device, Result, Tensor, bail};
 
 use super::launch::{ATTENTION, Argument, Grid, device_of, launch, named, unwritten};
 use crate::lm::attention::{Attended, Dimensions, Heads};
-use crate::target::HeadKind;
+use crate::pattern::HeadKind;
 
 /// Rows of a forward block, and columns of a backward one.
 const TILE: usize = 64;

@@ -9,7 +9,7 @@ use crate::lm::attention::{Attended, Heads, attention};
 use crate::lm::model::tests::{every_kind, text};
 use crate::lm::model::{HeadStatistics, Model, ModelShape};
 use crate::lm::{Corpus, Device, Dtype, SyntheticCorpus, TrainDefinition, Trainer};
-use crate::target::HeadKind::{self, Global, Local};
+use crate::pattern::HeadKind::{self, Global, Local};
 
 fn numbers(x: &Tensor) -> Vec<f32> {
     x.to_dtype(DType::F32).unwrap().flatten_all().unwrap().to_vec1().unwrap()

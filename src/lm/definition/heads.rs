@@ -2,7 +2,7 @@
 
 use super::{TrainDefinition, require};
 use crate::lm::{Arm, LmError, Positions, Stabiliser};
-use crate::target::HeadKind;
+use crate::pattern::HeadKind;
 
 impl TrainDefinition {
     /// What each head sees, layer by layer.

@@ -9,7 +9,7 @@ use toml::{Table, Value};
 
 use super::corpus::SyntheticCorpus;
 use super::{Arm, Dtype, LmError, Positions, Schedule, Stabiliser, TextVocabulary};
-use crate::target::nearest::nearest;
+use crate::pattern::nearest::nearest;
 
 /// Everything that a training run depends on beside its text.
 ///

@@ -1,7 +1,7 @@
 //! A definition: what it reads, what it refuses, and in which words.
 
 use super::*;
-use crate::target::HeadKind;
+use crate::pattern::HeadKind;
 
 #[test]
 fn a_definition_reads_back_as_written() {

@@ -3,8 +3,8 @@
 use ndarray::{Array1, Array2, ArrayView2, s};
 use statrs::function::erf::erf;
 
-use crate::simd::product;
-use crate::target::Visibility;
+use crate::numerics::product;
+use crate::pattern::Visibility;
 
 /// √(2/π).
 const SLOPE: f32 = 0.797_884_6;

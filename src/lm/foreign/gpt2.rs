@@ -9,7 +9,7 @@ use super::config::Config;
 use super::transformer::{Block, Transformer};
 use super::weights::Weights;
 use crate::lm::LmError;
-use crate::target::Visibility;
+use crate::pattern::Visibility;
 
 pub(super) const NAME: &str = "gpt2";
 

@@ -11,7 +11,7 @@ use tempfile::{TempDir, tempdir};
 
 use super::fixture::{C, CONTEXT, HEADS, HIDDEN, LAYERS, VOCABULARY, words_tokenizer};
 use super::*;
-use crate::target::{HeadKind, Visibility};
+use crate::pattern::{HeadKind, Visibility};
 
 const TOKENS: [u32; 8] = [3, 16, 0, 7, 7, 11, 2, 5];
 const D: usize = C / HEADS;

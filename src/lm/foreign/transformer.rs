@@ -6,7 +6,7 @@ use ndarray::{Array2, Axis, s, stack};
 
 use super::arithmetic::{Activation, Linear, Norm, attend, with_ones};
 use crate::lm::{HeadInputs, HeadProbe, LmError};
-use crate::target::{HeadKind, Visibility};
+use crate::pattern::{HeadKind, Visibility};
 
 /// A transformer of C channels with learned positions.
 pub(super) struct Transformer {

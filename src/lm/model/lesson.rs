@@ -8,8 +8,8 @@ use rayon::prelude::*;
 
 use super::{LmError, Model, ModelShape};
 use crate::lm::operators::{float32, like, with_elements};
-use crate::simd::gemm;
-use crate::target::{HeadKind, Visibility};
+use crate::numerics::gemm;
+use crate::pattern::{HeadKind, Visibility};
 
 /// A trained model whose heads another's are to attend like: layer by layer, head by head.
 pub struct Teacher {

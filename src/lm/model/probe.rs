@@ -7,8 +7,8 @@ use ndarray::{Array2, Axis, s};
 
 use super::{LmError, Model};
 use crate::lm::operators::EPSILON;
-use crate::simd::product;
-use crate::target::{HeadKind, Visibility};
+use crate::numerics::product;
+use crate::pattern::{HeadKind, Visibility};
 
 /// One head's queries and keys on one sequence of T tokens, as attention gets them: its logits are
 /// QKᵀ/√D, in nats, before any softcap.

@@ -9,8 +9,8 @@ use super::{LmError, Model};
 use crate::lm::attention::{Heads, attention};
 use crate::lm::operators::{tied_logits, with_elements};
 use crate::lm::simd;
-use crate::simd::times_vector;
-use crate::target::HeadKind;
+use crate::numerics::times_vector;
+use crate::pattern::HeadKind;
 
 /// Tokens of the past that one task attends to. Fixed, so that sums do not depend on the number of
 /// threads.

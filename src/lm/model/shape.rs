@@ -2,7 +2,7 @@
 
 use crate::lm::definition::require;
 use crate::lm::{Dtype, LmError, Positions, Stabiliser, TrainDefinition};
-use crate::target::HeadKind;
+use crate::pattern::HeadKind;
 
 /// A model's sizes and parts: all that its weights' names and shapes, and what is computed from
 /// them, depend on.

@@ -7,7 +7,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 use super::*;
 use crate::lm::{Dtype, Positions};
-use crate::target::HeadKind;
+use crate::pattern::HeadKind;
 
 fn shape() -> ModelShape {
     let mixed = vec![HeadKind::Global, HeadKind::Local { window: 5 }, HeadKind::Global];
@@ -220,7 +220,8 @@ fn probe_agrees(model: &Model) {
         let logits = probe.queries.dot(&probe.keys.t()) / (probe.queries.ncols() as f32).sqrt();
         let mut largest = f32::NEG_INFINITY;
         for row in 0..tokens.len() {
-            for column in probe.kind.columns(row, tokens.len(), crate::Visibility::Causal) {
+            for column in probe.kind.columns(row, tokens.len(), crate::pattern::Visibility::Causal)
+            {
                 largest = largest.max(logits[(row, column)]);
             }
         }

@@ -5,7 +5,7 @@ use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 use rayon::prelude::*;
 
 use super::{float32, like, matrix, matrix_mut, with_elements};
-use crate::simd::gemm;
+use crate::numerics::gemm;
 
 /// Rows of an output that one task computes at most.
 const TASK_ROWS: usize = 256;

@@ -6,8 +6,8 @@ use rayon::prelude::*;
 use super::linear::{task_size, weight_gradient};
 use super::{Pullback, float32, like, matrix, matrix_mut, with_elements};
 use crate::lm::simd;
-use crate::pool::Pool;
-use crate::simd::gemm;
+use crate::numerics::Pool;
+use crate::numerics::gemm;
 
 /// Rows that one task handles at most: their hidden layer stays in the second-level cache.
 const TASK_ROWS: usize = 256;

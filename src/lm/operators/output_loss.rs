@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::{CHUNK_ROWS, float32, like, matrix, with_elements, with_tokens};
 use crate::lm::simd;
-use crate::simd::gemm;
+use crate::numerics::gemm;
 
 /// Rows whose logits are held at a time.
 const BLOCK_ROWS: usize = 512;

@@ -1,7 +1,7 @@
 //! GELU in its tanh form (Hendrycks and Gimpel 2016, arXiv 1606.08415), written as x σ(2u) with
 //! u = √(2/π) (x + 0.044715 x³).
 
-use crate::simd::{Kernel, Real as _, Simd};
+use crate::numerics::{Kernel, Real as _, Simd};
 
 /// √(2/π).
 const SLOPE: f32 = 0.797_884_6;
@@ -74,7 +74,7 @@ fn gate<S: Simd<f32>>(simd: S, x: S::V) -> (S::V, S::V) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simd::Extension;
+    use crate::numerics::Extension;
 
     fn exact(x: f64) -> (f64, f64) {
         let u = f64::from(SLOPE) * (x + f64::from(CUBIC) * x.powi(3));

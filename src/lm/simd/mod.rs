@@ -32,14 +32,14 @@ macro_rules! vectorised {
             fn avx2($($arg: $ty),*) $(-> $ret)? {
                 body($($arg),*)
             }
-            match $crate::simd::Extension::widest() {
+            match $crate::numerics::Extension::widest() {
                 // SAFETY: an extension exists only where the processor has its features.
                 #[cfg(target_arch = "x86_64")]
-                $crate::simd::Extension::Avx512(_) => unsafe { avx512($($arg),*) },
+                $crate::numerics::Extension::Avx512(_) => unsafe { avx512($($arg),*) },
                 // SAFETY: as above.
                 #[cfg(target_arch = "x86_64")]
-                $crate::simd::Extension::Avx2(_) => unsafe { avx2($($arg),*) },
-                $crate::simd::Extension::Portable(_) => body($($arg),*),
+                $crate::numerics::Extension::Avx2(_) => unsafe { avx2($($arg),*) },
+                $crate::numerics::Extension::Portable(_) => body($($arg),*),
             }
         }
     };

@@ -1,7 +1,7 @@
 //! Softmax of one row, and its gradient.
 
-use crate::simd::rows::{extremes, weighted_exponentials};
-use crate::simd::{Kernel, Real as _, Simd};
+use crate::numerics::rows::{extremes, weighted_exponentials};
+use crate::numerics::{Kernel, Real as _, Simd};
 
 /// What [`softmax_terms`] found in one row of logits.
 #[derive(Clone, Copy, Debug)]

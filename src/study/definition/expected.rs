@@ -4,7 +4,7 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::keys::{check_keys, one_line};
-use crate::target::nearest::nearest;
+use crate::pattern::nearest::nearest;
 
 /// One bound: a statistic of one column over some rows, between two numbers.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,7 +6,7 @@ use toml::{Table, Value};
 use super::Top;
 use super::keys::{check_keys, one_line};
 use crate::fit::{Effort, SearchOptions};
-use crate::target::{Family, Layout, Parameters, Visibility};
+use crate::pattern::{Family, Layout, Parameters, Visibility};
 
 /// A grid of fits: every target × n × heads × seed × (all caps together, or each tolerance).
 #[derive(Clone, Debug)]
@@ -179,7 +179,7 @@ fn target(table: &Table, grid: Option<&str>) -> Result<StudyTarget, String> {
     let family = take("family")?.ok_or("a [[target]] needs a family")?;
     let visibility = match take("visibility")?.as_deref().or(grid) {
         None => Visibility::Causal,
-        Some(name) => name.parse().map_err(|e: crate::target::TargetError| e.to_string())?,
+        Some(name) => name.parse().map_err(|e: crate::pattern::TargetError| e.to_string())?,
     };
     let parameters: Parameters = Value::Table(table)
         .try_into()

@@ -2,7 +2,7 @@
 
 use toml::Table;
 
-use crate::target::nearest::nearest;
+use crate::pattern::nearest::nearest;
 
 /// What is no TOML, and in which line.
 pub(super) fn syntax(error: &toml::de::Error, text: &str) -> String {

@@ -29,7 +29,7 @@ use self::keys::{check_keys, one_line, syntax};
 use self::predict::Predict;
 use super::StudyError;
 use crate::fit::Precision;
-use crate::target::nearest::nearest;
+use crate::pattern::nearest::nearest;
 
 /// A study: what it asks, what is measured for it, and what its rows are held to.
 #[derive(Clone, Debug)]

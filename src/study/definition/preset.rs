@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use toml::{Table, Value};
 
-use crate::target::nearest::nearest;
+use crate::pattern::nearest::nearest;
 
 /// A size at which studies are run. The rows of one never lie among those of another, nor are they read for them:
 /// a study at one size takes the runs of other studies at that size too.

@@ -1,0 +1,105 @@
+//! The verdict on a predicted growth of logits with n/d.
+
+use super::claims::Claim;
+use super::predicted::PredictedExponent;
+use super::verdict::{Verdict, Word};
+use crate::table::{Slope, Trainings, plural, significant};
+
+/// An interval wider than this tells nothing.
+const TOO_WIDE: f64 = 0.5;
+
+/// The slope of log peak max |logit| on log n, which at one head dimension is that on log(n/d), over the runs of an
+/// arm, against what was predicted of it.
+///
+/// - *confirmed*: every arm's interval lies within the predicted one, or holds the predicted exponent and is no
+///   wider than 0.5, three seeds or more;
+/// - *refuted*: that of `mhsa` lies outside of the predicted one altogether;
+/// - *qualified*: anything between, or few seeds;
+/// - *not yet measured*: an arm has too few lengths.
+pub(crate) fn exponent(study: &Trainings, predicted: &[PredictedExponent]) -> Option<Verdict> {
+    if predicted.is_empty() {
+        return None;
+    }
+    let mut told = Vec::new();
+    let (mut confirmed, mut refuted, mut seeds) = (true, false, usize::MAX);
+    for expected in predicted {
+        let points: Vec<(f64, f64)> = study
+            .arm(&expected.arm)
+            .filter_map(|run| Some(((run.context? as f64).ln(), run.peak_max_abs_logit?.ln())))
+            .collect();
+        let Some(slope) = Slope::through(&points) else {
+            let why = format!("Needs finished runs of {} at several lengths.", expected.arm);
+            let word = Word::NotYetMeasured;
+            return Some(Verdict::new(Claim::PredictedExponent, why, word, 0));
+        };
+        let within = slope.low >= expected.low && slope.high <= expected.high;
+        let holds = (slope.low..=slope.high).contains(&expected.exponent)
+            && slope.high - slope.low <= TOO_WIDE;
+        confirmed &= within || holds;
+        let apart = slope.high < expected.low || slope.low > expected.high;
+        refuted |= expected.arm == "mhsa" && apart;
+        let lengths = study.contexts();
+        let of_length =
+            |n: &usize| study.arm(&expected.arm).filter(|r| r.context == Some(*n)).count();
+        seeds = seeds.min(lengths.iter().map(of_length).filter(|c| *c > 0).min().unwrap_or(0));
+        let [measured, low, high] = [slope.slope, slope.low, slope.high].map(|v| significant(v, 2));
+        told.push(format!(
+            "{}: {measured} [{low}, {high}], predicted {} [{}, {}]",
+            expected.arm, expected.exponent, expected.low, expected.high
+        ));
+    }
+    let word = match (confirmed, refuted) {
+        (true, _) => Word::Confirmed,
+        (_, true) => Word::Refuted,
+        _ => Word::Qualified,
+    };
+    let lengths: Vec<String> = study.contexts().iter().map(ToString::to_string).collect();
+    let measured = format!(
+        "Exponent of peak max |logit| in n/d, n = {}. {}. {} a length, equal steps and tokens.",
+        lengths.join(", "),
+        told.join("; "),
+        plural(seeds, "seed")
+    );
+    Some(Verdict::new(Claim::PredictedExponent, measured, word, seeds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::TrainingRun;
+
+    fn judged(mhsa: f64, ls: f64, seeds: usize) -> Word {
+        let of_arm = |arm: &'static str, exponent: f64| {
+            [256usize, 512, 1024].into_iter().flat_map(move |n| {
+                (0..seeds).map(move |seed| TrainingRun {
+                    arm: arm.to_owned(),
+                    seed,
+                    context: Some(n),
+                    peak_max_abs_logit: Some(
+                        (n as f64).powf(exponent) * [1.0, 1.02, 0.98][seed % 3],
+                    ),
+                    ..TrainingRun::default()
+                })
+            })
+        };
+        let runs = of_arm("mhsa", mhsa).chain(of_arm("ls", ls)).collect();
+        let predicted = |arm: &str, [low, exponent, high]: [f64; 3]| PredictedExponent {
+            arm: arm.to_owned(),
+            low,
+            exponent,
+            high,
+        };
+        let predicted = [predicted("mhsa", [0.1, 0.25, 0.35]), predicted("ls", [-0.1, 0.0, 0.1])];
+        exponent(&Trainings { runs, failed: 0 }, &predicted).unwrap().word
+    }
+
+    #[test]
+    fn every_word_has_its_exponents() {
+        assert_eq!(judged(0.25, 0.0, 3), Word::Confirmed);
+        assert_eq!(judged(0.25, 0.0, 1), Word::Qualified, "one seed");
+        assert_eq!(judged(-1.0, 0.0, 3), Word::Refuted);
+        assert_eq!(judged(0.25, 0.9, 3), Word::Qualified, "ls grows");
+        assert_eq!(judged(0.25, 0.0, 0), Word::NotYetMeasured);
+        assert_eq!(exponent(&Trainings { runs: Vec::new(), failed: 0 }, &[]), None);
+    }
+}

@@ -1,0 +1,282 @@
+//! Verdicts on logit growth: dense local targets, and sparse global ones.
+
+use super::claims::Claim;
+use super::verdict::{Verdict, Word};
+use crate::table::{Growth, GrowthCell, GrowthModel as Model, GrowthSlope, Slope, plural};
+
+/// A slope whose interval lies under this is no growth worth the name: 0.1 means that 100 times
+/// the n/d costs 1.6 times the logits.
+const NO_GROWTH: f64 = 0.1;
+
+/// Up to this inflation low rank is called easy: half as much again as with no rank limit.
+const EASY: f64 = 1.5;
+
+/// The two verdicts of a study of logit growth.
+pub(crate) fn growth(study: &Growth) -> Vec<Verdict> {
+    vec![dense_local(study), sparse_global(study)]
+}
+
+/// Dense local: the slope of log inflation on log(n/d) for `dirichlet-band`, with its 95 % interval.
+///
+/// - *confirmed*: the interval lies above 0 and reaches past [`NO_GROWTH`], three seeds or more, and
+///   the controls (`landmark`, `random-sparse`) are measured and their intervals lie wholly below it;
+/// - *qualified*: it lies above 0 and reaches past [`NO_GROWTH`], but a control is missing or grows
+///   no less, or seeds are few;
+/// - *refuted*: it lies under [`NO_GROWTH`] and every fit reached ε (censoring biases slopes low, so
+///   a censored slope cannot refute);
+/// - *not yet measured*: no slope, or an interval that holds both.
+fn dense_local(study: &Growth) -> Verdict {
+    let Some((family, slope)) = slope_of(study, "dirichlet-band") else {
+        return Verdict::new(Claim::DenseLocalGrows, why_no_slope(study), Word::NotYetMeasured, 0);
+    };
+    let controls: Vec<(&GrowthSlope, Slope)> =
+        ["landmark", "random-sparse"].iter().filter_map(|name| slope_of(study, name)).collect();
+    let apart = controls.len() == 2 && controls.iter().all(|(_, other)| other.high < slope.low);
+    let word = if slope.low > 0.0 && slope.high > NO_GROWTH {
+        if apart { Word::Confirmed } else { Word::Qualified }
+    } else if slope.high < NO_GROWTH && family.unreached == 0 {
+        Word::Refuted
+    } else {
+        Word::NotYetMeasured
+    };
+    let mut measured = format!("Inflation grows as (n/d)^b: {}", slope_text(family, slope));
+    for (control, slope) in &controls {
+        measured.push_str(&format!("; {}", slope_text(control, *slope)));
+    }
+    measured.push_str(&format!(". {}.", seeds_text(family)));
+    if family.unreached > 0 {
+        measured.push_str(&format!(
+            " {} of {} reached ε at no cap tried, which biases the slope low; that large \
+             L*(ε) are upper bounds biases it high.",
+            plural(family.unreached, "fit"),
+            family.label
+        ));
+    }
+    measured.push_str(&best_model(study));
+    if word == Word::NotYetMeasured {
+        measured.push_str(" The interval does not decide.");
+    }
+    Verdict::new(Claim::DenseLocalGrows, measured, word, family.seeds)
+}
+
+/// Which law the logits themselves follow best, all widths together, and how far the paper's is behind.
+fn best_model(study: &Growth) -> String {
+    let mut fits = study.models.iter().filter(|fit| fit.family == "dirichlet-band");
+    let Some(best) = fits.next() else { return String::new() };
+    let exponent = best
+        .exponent
+        .map(|(value, low, high)| format!(" (exponent {value:.2} [{low:.2}, {high:.2}])"))
+        .unwrap_or_default();
+    let ratio = fits.find(|fit| fit.model == Model::Ratio);
+    let behind = ratio
+        .map(|fit| format!(", {} is {:.0} AICc behind", fit.model.formula(), fit.aicc_above_best))
+        .unwrap_or_default();
+    format!(" Of four laws for L*(ε) the best is {}{exponent}{behind}.", best.model.formula())
+}
+
+/// Why there is no slope of `dirichlet-band`.
+fn why_no_slope(study: &Growth) -> String {
+    match study.slopes.iter().find(|family| family.family == "dirichlet-band") {
+        None => "No rows of dirichlet-band.".to_owned(),
+        Some(family) => format!(
+            "No slope: {} of dirichlet-band reached ε, {} did not, and a line needs three cells.",
+            plural(family.reached, "fit"),
+            family.unreached
+        ),
+    }
+}
+
+/// The slope of a family; of several widths, that of the widest.
+fn slope_of<'a>(study: &'a Growth, name: &str) -> Option<(&'a GrowthSlope, Slope)> {
+    let of_family = study.slopes.iter().filter(|family| family.family == name);
+    of_family.filter_map(|f| Some((f, f.slope?))).max_by_key(|(family, _)| family.support)
+}
+
+fn slope_text(family: &GrowthSlope, slope: Slope) -> String {
+    format!(
+        "b = {:.2} [{:.2}, {:.2}] for {} ({})",
+        slope.slope,
+        slope.low,
+        slope.high,
+        family.label,
+        plural(slope.points, "cell")
+    )
+}
+
+fn seeds_text(family: &GrowthSlope) -> String {
+    format!("95 % intervals at ε = {}, {} a cell", family.tolerance, plural(family.seeds, "seed"))
+}
+
+/// What low rank costs a sparse global family, over the cells whose rank is at least the number of
+/// columns that a row is spread over.
+enum Cost {
+    /// No cell's median inflation is above [`EASY`], and every fit reached ε.
+    Easy,
+    /// In some cell every seed is above [`EASY`], or no seed reached ε.
+    Hard,
+    /// Neither.
+    Unclear,
+}
+
+/// Sparse global: inflation of `landmark` (low rank by make) and of `random-sparse` (not).
+///
+/// - *confirmed*: both easy, three seeds or more;
+/// - *refuted*: both hard;
+/// - *qualified*: one easy and one hard, or any other mixture, or few seeds;
+/// - *not yet measured*: one of the two has no rows at a rank of its support or more.
+fn sparse_global(study: &Growth) -> Verdict {
+    let (landmark, sparse) = (eligible(study, "landmark"), eligible(study, "random-sparse"));
+    if landmark.is_empty() || sparse.is_empty() {
+        let why = "Needs rows of both landmark and random-sparse at ranks of m and k or more.";
+        return Verdict::new(Claim::SparseIsEasy, why.to_owned(), Word::NotYetMeasured, 0);
+    }
+    let word = match (cost(&landmark), cost(&sparse)) {
+        (Cost::Easy, Cost::Easy) => Word::Confirmed,
+        (Cost::Hard, Cost::Hard) => Word::Refuted,
+        _ => Word::Qualified,
+    };
+    let seeds = landmark.iter().chain(&sparse).map(|cell| cell.seeds.len()).min().unwrap_or(0);
+    let measured = format!(
+        "{}; {}. Easy means up to {EASY} in every cell; cells of rank under m or k are left out; {} \
+         a cell.",
+        worst_text(&landmark),
+        worst_text(&sparse),
+        plural(seeds, "seed")
+    );
+    Verdict::new(Claim::SparseIsEasy, measured, word, seeds)
+}
+
+fn eligible<'a>(study: &'a Growth, family: &str) -> Vec<&'a GrowthCell> {
+    let of_family = study.cells.iter().filter(|cell| cell.family == family);
+    of_family.filter(|cell| cell.support.is_none_or(|support| cell.rank >= support)).collect()
+}
+
+fn cost(cells: &[&GrowthCell]) -> Cost {
+    let easy = |cell: &&GrowthCell| {
+        cell.unreached() == 0 && cell.inflation().is_some_and(|spread| spread.median <= EASY)
+    };
+    let hard = |cell: &&GrowthCell| match cell.inflation() {
+        Some(spread) => spread.low > EASY,
+        None => cell.reached() == 0,
+    };
+    if cells.iter().all(easy) {
+        Cost::Easy
+    } else if cells.iter().any(hard) {
+        Cost::Hard
+    } else {
+        Cost::Unclear
+    }
+}
+
+/// The worst cell of a family: `landmark, m = 8: at most 1.15 (n = 256, d = 8)`.
+fn worst_text(cells: &[&GrowthCell]) -> String {
+    let unreached: usize = cells.iter().map(|cell| cell.unreached()).sum();
+    let known = cells.iter().filter_map(|cell| Some((cell, cell.inflation()?.median)));
+    let mut text = match known.max_by(|a, b| a.1.total_cmp(&b.1)) {
+        Some((cell, inflation)) => {
+            let GrowthCell { label, n, rank, .. } = cell;
+            format!("{label}: inflation up to {inflation:.2} (n = {n}, d = {rank})")
+        }
+        None => format!("{}: no cell reached ε", cells[0].family),
+    };
+    if unreached > 0 {
+        text.push_str(&format!(", and {} reached ε at no cap tried", plural(unreached, "fit")));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::GrowthSeed;
+
+    fn family(
+        name: &str,
+        slope: Option<(f64, f64)>,
+        unreached: usize,
+        seeds: usize,
+    ) -> GrowthSlope {
+        GrowthSlope {
+            family: name.to_owned(),
+            label: name.to_owned(),
+            support: Some(8),
+            tolerance: 0.05,
+            slope: slope.map(|(low, high)| Slope {
+                slope: 0.5 * (low + high),
+                low,
+                high,
+                points: 9,
+            }),
+            reached: 27,
+            unreached,
+            seeds,
+        }
+    }
+
+    fn word_of(dense: GrowthSlope, controls: &[GrowthSlope]) -> Word {
+        let slopes = [&[dense], controls].concat();
+        dense_local(&Growth { cells: Vec::new(), slopes, models: Vec::new(), failed: 0 }).word
+    }
+
+    #[test]
+    fn dense_local_has_every_word() {
+        let flat = [
+            family("landmark", Some((-0.02, 0.03)), 0, 3),
+            family("random-sparse", Some((0.1, 0.2)), 0, 3),
+        ];
+        let steep = [flat[0].clone(), family("random-sparse", Some((0.3, 0.6)), 0, 3)];
+        let dense = |slope, unreached, seeds| family("dirichlet-band", slope, unreached, seeds);
+        assert_eq!(word_of(dense(Some((0.4, 0.6)), 7, 3), &flat), Word::Confirmed);
+        assert_eq!(word_of(dense(Some((0.4, 0.6)), 0, 2), &flat), Word::Qualified, "two seeds");
+        assert_eq!(
+            word_of(dense(Some((0.4, 0.6)), 0, 3), &steep),
+            Word::Qualified,
+            "control grows"
+        );
+        assert_eq!(word_of(dense(Some((0.4, 0.6)), 0, 3), &[]), Word::Qualified, "no controls");
+        assert_eq!(word_of(dense(Some((-0.1, 0.05)), 0, 3), &flat), Word::Refuted);
+        let censored = word_of(dense(Some((-0.1, 0.05)), 4, 3), &flat);
+        assert_eq!(censored, Word::NotYetMeasured, "a censored slope does not refute");
+        assert_eq!(word_of(dense(Some((-0.3, 0.6)), 0, 3), &flat), Word::NotYetMeasured);
+        assert_eq!(word_of(dense(None, 20, 3), &flat), Word::NotYetMeasured);
+    }
+
+    fn cell(name: &str, rank: usize, inflation: Option<f64>, seeds: usize) -> GrowthCell {
+        let seed = |seed| GrowthSeed {
+            seed,
+            needed: inflation.map(|times| 4.0 * times),
+            floor: Some(4.0),
+            inflation,
+        };
+        GrowthCell {
+            family: name.to_owned(),
+            label: name.to_owned(),
+            support: Some(8),
+            tolerance: 0.05,
+            n: 256,
+            rank,
+            seeds: (0..seeds).map(seed).collect(),
+            step_limited: 0,
+        }
+    }
+
+    #[test]
+    fn sparse_global_has_every_word() {
+        let word = |landmark: Option<f64>, sparse: Option<f64>, seeds| {
+            let cells = vec![
+                cell("landmark", 4, None, seeds),
+                cell("landmark", 8, landmark, seeds),
+                cell("random-sparse", 8, sparse, seeds),
+            ];
+            sparse_global(&Growth { cells, slopes: Vec::new(), models: Vec::new(), failed: 0 }).word
+        };
+        assert_eq!(word(Some(1.1), Some(1.2), 3), Word::Confirmed);
+        assert_eq!(word(Some(1.1), Some(1.2), 2), Word::Qualified, "two seeds");
+        assert_eq!(word(Some(1.1), Some(4.0), 3), Word::Qualified, "one hard");
+        assert_eq!(word(Some(2.0), None, 3), Word::Refuted);
+        let cells = vec![cell("landmark", 8, Some(1.0), 3)];
+        let models = Vec::new();
+        let alone = sparse_global(&Growth { cells, slopes: Vec::new(), models, failed: 0 });
+        assert_eq!(alone.word, Word::NotYetMeasured);
+    }
+}

@@ -1,0 +1,17 @@
+//! Tables into verdicts: what each of the paper's claims comes to on the rows.
+
+pub(crate) mod arms;
+mod claims;
+pub(crate) mod controls;
+pub(crate) mod exponent;
+pub(crate) mod growth;
+pub(crate) mod heads;
+pub(crate) mod interventions;
+pub(crate) mod latency;
+pub(crate) mod layouts;
+pub(crate) mod predicted;
+pub(crate) mod training;
+mod verdict;
+
+pub use claims::Claim;
+pub use verdict::{SEEDS_TO_CONFIRM, Verdict, Word};

@@ -1,0 +1,212 @@
+//! What a training run's manifest says beside what every manifest does.
+
+use std::path::Path;
+
+use toml::{Table, Value};
+
+use super::manifest::Manifest;
+use super::train::{TrainResult, Training};
+use crate::lm::{Corpus, Outcome, Split, Symbols, TrainDefinition, TrainSummary};
+use crate::study::{StudyError, TrainError};
+
+pub(crate) const DEFINITION: &str = "definition";
+pub(crate) const CORPUS: &str = "corpus";
+// Keys of the corpus.
+pub(crate) const CHARACTERS: &str = "characters";
+pub(crate) const END_OF_DOCUMENT: &str = "end_of_document";
+pub(crate) const VOCABULARY_SIZE: &str = "vocabulary_size";
+const DEVICE: &str = "device";
+const TEACHER: &str = "teacher";
+const PATTERN_KL: &str = "pattern_kl_nats";
+const OUTCOME: &str = "outcome";
+const MEASUREMENT: &str = "measurement_version";
+const PARAMETERS: &str = "parameters";
+const RESULT: &str = "result";
+/// The checkpoints' steps that the run was gone on from.
+const RESUMED: &str = "resumed_at_steps";
+
+/// Raised when the meaning or the method of a training changes, so that runs of before are not gone on with.
+const MEASUREMENT_VERSION: u32 = 4;
+
+/// The outcome as it is written.
+pub(crate) fn outcome_name(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Completed => "completed",
+        Outcome::Diverged { .. } => "diverged",
+        Outcome::Stopped => "stopped",
+    }
+}
+
+/// The manifest of a run that begins.
+pub(crate) fn begin(training: &Training<'_>, parameters: usize) -> Result<Manifest, TrainError> {
+    let Training { definition, corpus, source, device, teacher } = *training;
+    let mut manifest = Manifest::begin(rayon::current_num_threads(), definition.dtype.name());
+    let mut insert = |key: &str, value: Value| manifest.more.insert(key.to_owned(), value);
+    insert(DEVICE, device.name().into());
+    if let Some((_, name)) = teacher {
+        insert(TEACHER, name.into());
+    }
+    insert(DEFINITION, definition.to_table()?.into());
+    insert(CORPUS, about(corpus, source).into());
+    insert(PARAMETERS, (parameters as i64).into());
+    insert(OUTCOME, "running".into());
+    insert(MEASUREMENT, i64::from(MEASUREMENT_VERSION).into());
+    Ok(manifest)
+}
+
+/// Whether a run was begun by a version that measures as this one does.
+pub(crate) fn is_of_this_version(manifest: &Manifest) -> bool {
+    let version = manifest.more.get(MEASUREMENT).and_then(Value::as_integer);
+    version == Some(i64::from(MEASUREMENT_VERSION))
+}
+
+/// Whether a run was made to its end, as this version measures, of a definition, with a teacher of this name, or none.
+pub(crate) fn is_ended_run_of(
+    manifest: &Manifest,
+    definition: &TrainDefinition,
+    teacher: Option<&str>,
+) -> bool {
+    let there = manifest.more.get(DEFINITION).and_then(Value::as_table);
+    is_of_this_version(manifest)
+        && result(manifest).is_some()
+        && manifest.more.get(TEACHER).and_then(Value::as_str) == teacher
+        && there.is_some_and(|t| TrainDefinition::from_table(t).is_ok_and(|t| t == *definition))
+}
+
+fn about(corpus: &Corpus, source: &str) -> Table {
+    let mut about = Table::new();
+    let mut insert = |key: &str, value: Value| about.insert(key.to_owned(), value);
+    insert("source", source.into());
+    insert("sha256", corpus.sha256.clone().into());
+    if let Some(sha256) = &corpus.valid_sha256 {
+        insert("valid_sha256", sha256.clone().into());
+    }
+    insert(VOCABULARY_SIZE, (corpus.vocabulary.size() as i64).into());
+    insert(END_OF_DOCUMENT, corpus.vocabulary.has_end.into());
+    if let Symbols::Characters(characters) = &corpus.vocabulary.symbols {
+        insert(CHARACTERS, characters.iter().collect::<String>().into());
+    }
+    for split in Split::ALL {
+        let tokens = corpus.split(split).len();
+        insert(&format!("{}_tokens", split.name()), (tokens as i64).into());
+    }
+    if let Some(entropy) = corpus.entropy_nats {
+        insert("entropy_nats", entropy.into());
+    }
+    about
+}
+
+/// Notes that the run goes on from the checkpoint of a step.
+pub(crate) fn resumed(manifest: &mut Manifest, step: usize) {
+    let steps = manifest.more.entry(RESUMED).or_insert_with(|| Value::Array(Vec::new()));
+    if let Value::Array(steps) = steps {
+        steps.push((step as i64).into());
+    }
+    manifest.more.insert(OUTCOME.to_owned(), "running".into());
+    manifest.ended.clear();
+    manifest.go_on(rayon::current_num_threads());
+}
+
+/// Notes what the run came to.
+pub(crate) fn end(manifest: &mut Manifest, result: &TrainResult) {
+    let TrainSummary { outcome, steps, valid_loss_nats, max_abs_logit, wall_time_s, .. } =
+        result.summary;
+    // The run counts the time before a resumption itself.
+    manifest.wall_time_s = 0.0;
+    manifest.end(wall_time_s);
+    let mut found = Table::new();
+    found.insert("steps".to_owned(), (steps as i64).into());
+    for (key, value) in [
+        ("train_loss_nats", result.train_loss_nats),
+        ("valid_loss_nats", valid_loss_nats),
+        ("max_abs_logit", max_abs_logit),
+        (PATTERN_KL, result.pattern_kl_nats),
+    ] {
+        found.extend(value.map(|value| (key.to_owned(), value.into())));
+    }
+    manifest.more.insert(RESULT.to_owned(), found.into());
+    manifest.more.insert(OUTCOME.to_owned(), outcome_name(outcome).into());
+}
+
+/// What a run that has ended came to; none where it can go on.
+pub(crate) fn result(manifest: &Manifest) -> Option<TrainResult> {
+    let found = manifest.more.get(RESULT)?.as_table()?;
+    let whole = |value: &Value| usize::try_from(value.as_integer()?).ok();
+    let number = |key: &str| found.get(key).and_then(Value::as_float);
+    let steps = whole(found.get("steps")?)?;
+    let outcome = match manifest.text(OUTCOME) {
+        "completed" => Outcome::Completed,
+        "diverged" => Outcome::Diverged { step: steps },
+        _ => return None,
+    };
+    let summary = TrainSummary {
+        outcome,
+        steps,
+        parameters: whole(manifest.more.get(PARAMETERS)?)?,
+        valid_loss_nats: number("valid_loss_nats"),
+        max_abs_logit: number("max_abs_logit"),
+        wall_time_s: manifest.wall_time_s,
+    };
+    Some(TrainResult {
+        summary,
+        train_loss_nats: number("train_loss_nats"),
+        pattern_kl_nats: number(PATTERN_KL),
+    })
+}
+
+/// Holds the run that a manifest is of against the one that is to go on.
+///
+/// # Errors
+/// Another definition or another corpus, with the first key that differs.
+pub(crate) fn check_same(
+    manifest: &Manifest,
+    path: &Path,
+    training: &Training<'_>,
+) -> Result<(), TrainError> {
+    let Training { definition, corpus, device, teacher, .. } = *training;
+    let table = |key: &str| manifest.more.get(key).and_then(Value::as_table);
+    let there = table(DEFINITION).cloned().unwrap_or_default();
+    let here = definition.to_table()?;
+    let corpus_there = |key| table(CORPUS)?.get(key)?.as_str();
+    let texts = [
+        (DEVICE, Some(manifest.text(DEVICE)), Some(device.name())),
+        (
+            TEACHER,
+            manifest.more.get(TEACHER).and_then(Value::as_str),
+            teacher.map(|(_, name)| name),
+        ),
+        ("corpus.sha256", corpus_there("sha256"), Some(corpus.sha256.as_str())),
+        ("corpus.valid_sha256", corpus_there("valid_sha256"), corpus.valid_sha256.as_deref()),
+    ];
+    let shown = |text: Option<&str>| text.map_or_else(|| "none".to_owned(), str::to_owned);
+    let differs = difference(&there, &here, "").or_else(|| {
+        let (key, there, here) = texts.into_iter().find(|(_, there, here)| there != here)?;
+        Some((key.to_owned(), shown(there), shown(here)))
+    });
+    match differs {
+        None => Ok(()),
+        Some((key, there, here)) => Err(StudyError::Definition {
+            path: path.to_owned(),
+            why: format!(
+                "the run there has {key} = {there}, this one {here}; resume it as it was, or name \
+                 another folder"
+            ),
+        }
+        .into()),
+    }
+}
+
+/// The first key, with the keys of inner tables after a dot, whose value differs, and both values.
+fn difference(there: &Table, here: &Table, prefix: &str) -> Option<(String, String, String)> {
+    let shown = |value: Option<&Value>| value.map_or_else(|| "none".to_owned(), Value::to_string);
+    let mut keys: Vec<&String> = there.keys().chain(here.keys()).collect();
+    keys.sort();
+    keys.dedup();
+    keys.into_iter().find_map(|key| match (there.get(key), here.get(key)) {
+        (Some(Value::Table(there)), Some(Value::Table(here))) => {
+            difference(there, here, &format!("{prefix}{key}."))
+        }
+        (there, here) if there == here => None,
+        (there, here) => Some((format!("{prefix}{key}"), shown(there), shown(here))),
+    })
+}

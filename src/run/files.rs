@@ -1,0 +1,253 @@
+//! The files that a training run writes as it goes.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::csv_log::CsvLog;
+use super::events::Events;
+use super::heads_log::{HeadsLog, write_heads};
+use crate::lm::{EvalRecord, HeadRecord, LmError, Recorder, StepRecord, TrainDefinition, Trainer};
+use crate::study::StudyError;
+use crate::study::schema::{EVALUATION_COLUMNS, STEP_COLUMNS};
+
+/// How many of the last steps the final training loss is the mean of.
+const LAST_STEPS: usize = 100;
+/// The heads' logits are in the event file for about so many steps of a run; `heads.parquet` has all.
+const EVENT_STEPS: usize = 1000;
+
+/// The last checkpoint, in a run's folder: weights, optimiser moments, and where the run stands.
+pub(crate) const CHECKPOINT: &str = "checkpoint/training.safetensors";
+pub(crate) const STEPS: &str = "steps.csv";
+const EVALUATIONS: &str = "eval.csv";
+const HEADS_LOG: &str = "heads.log";
+pub(crate) const HEADS: &str = "heads.parquet";
+const EVENTS: &str = "events.out.tfevents.rank-study";
+
+/// The recorder that keeps a run's files. `steps.csv`, `eval.csv`, `heads.log` and the event file
+/// only grow, and everything up to a step is on the disk before that step's checkpoint is: so a run
+/// that was killed goes on from its checkpoint with later rows cut off.
+pub(crate) struct RunFiles<'a> {
+    folder: PathBuf,
+    steps: CsvLog,
+    evals: CsvLog,
+    heads: HeadsLog,
+    events: Events,
+    event_every: usize,
+    last_losses: VecDeque<f64>,
+    last_valid_loss: Option<f64>,
+    /// The step of the heads seen last, and the largest absolute logit over them.
+    last_logit: (usize, Option<f64>),
+    on_step: &'a (dyn Fn(&StepRecord) + Sync),
+}
+
+impl<'a> RunFiles<'a> {
+    /// Starts the files of a run in `folder`, which is made where it is missing; those of an earlier
+    /// run there are replaced, its checkpoints first, so that none is ever taken for the new run's.
+    ///
+    /// # Errors
+    /// A folder or file that cannot be written.
+    pub fn create(
+        folder: &Path,
+        definition: &TrainDefinition,
+        on_step: &'a (dyn Fn(&StepRecord) + Sync),
+    ) -> Result<Self, StudyError> {
+        std::fs::create_dir_all(folder).map_err(|e| StudyError::write(folder, e))?;
+        remove(&folder.join(CHECKPOINT))?;
+        for step in kept_steps(folder) {
+            remove(&folder.join(kept_checkpoint(step)))?;
+        }
+        remove(&folder.join(HEADS))?;
+        Ok(Self {
+            steps: CsvLog::create(&folder.join(STEPS), STEP_COLUMNS)?,
+            evals: CsvLog::create(&folder.join(EVALUATIONS), EVALUATION_COLUMNS)?,
+            heads: HeadsLog::create(&folder.join(HEADS_LOG))?,
+            events: Events::create(&folder.join(EVENTS))?,
+            event_every: definition.steps.div_ceil(EVENT_STEPS),
+            last_losses: VecDeque::with_capacity(LAST_STEPS),
+            last_valid_loss: None,
+            last_logit: (0, None),
+            folder: folder.to_owned(),
+            on_step,
+        })
+    }
+
+    /// Goes on with the files of a run that is at step `last`.
+    ///
+    /// # Errors
+    /// A file that is missing, lacks rows up to that step, or cannot be written.
+    pub fn go_on(
+        folder: &Path,
+        definition: &TrainDefinition,
+        last: usize,
+        on_step: &'a (dyn Fn(&StepRecord) + Sync),
+    ) -> Result<Self, StudyError> {
+        let mut last_losses = VecDeque::with_capacity(LAST_STEPS);
+        let (mut rows, mut last_valid_loss, mut last_logit) = (0, None, (0, None));
+        let path = folder.join(STEPS);
+        let steps = CsvLog::go_on(&path, STEP_COLUMNS, last, |row| {
+            rows += 1;
+            remember(&mut last_losses, row[2].parse().unwrap_or(f64::NAN));
+        })?;
+        if rows != last {
+            let why = format!("has {rows} whole rows and the checkpoint is of step {last}");
+            return Err(StudyError::Rows { path, why });
+        }
+        let path = folder.join(EVALUATIONS);
+        let evals = CsvLog::go_on(&path, EVALUATION_COLUMNS, last, |row| {
+            last_valid_loss = row[3].parse().ok();
+        })?;
+        let heads =
+            HeadsLog::go_on(&folder.join(HEADS_LOG), last, |head| raise(&mut last_logit, head))?;
+        Ok(Self {
+            steps,
+            evals,
+            heads,
+            events: Events::go_on(&folder.join(EVENTS), last)?,
+            event_every: definition.steps.div_ceil(EVENT_STEPS),
+            last_losses,
+            last_valid_loss,
+            last_logit,
+            folder: folder.to_owned(),
+            on_step,
+        })
+    }
+
+    /// The mean loss of the last 100 steps; none before the first.
+    pub fn train_loss_nats(&self) -> Option<f64> {
+        let count = self.last_losses.len();
+        (count > 0).then(|| self.last_losses.iter().sum::<f64>() / count as f64)
+    }
+
+    /// The loss of the last evaluation; none before the first.
+    pub fn valid_loss_nats(&self) -> Option<f64> {
+        self.last_valid_loss
+    }
+
+    /// The largest absolute logit over the heads in the last step; none before the first.
+    pub fn max_abs_logit(&self) -> Option<f64> {
+        self.last_logit.1
+    }
+
+    /// Puts everything on the disk, then saves the run.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn save(&mut self, trainer: &Trainer) -> Result<(), LmError> {
+        self.steps.sync()?;
+        self.evals.sync()?;
+        self.heads.sync()?;
+        self.events.flush()?;
+        trainer.save(&self.folder.join(CHECKPOINT))
+    }
+
+    /// Writes `heads.parquet` from all that was recorded and [saved](Self::save).
+    ///
+    /// # Errors
+    /// A file that cannot be read or written.
+    pub fn write_heads(&self) -> Result<(), StudyError> {
+        write_heads(&self.folder.join(HEADS_LOG), &self.folder.join(HEADS))
+    }
+}
+
+impl Recorder for RunFiles<'_> {
+    fn step(&mut self, record: &StepRecord) -> io::Result<()> {
+        let StepRecord { step, tokens, loss_nats, learning_rate, grad_norm, wall_time_s } = *record;
+        self.steps.push(&[
+            step.to_string(),
+            tokens.to_string(),
+            loss_nats.to_string(),
+            learning_rate.to_string(),
+            grad_norm.to_string(),
+            format!("{wall_time_s:.6}"),
+        ])?;
+        remember(&mut self.last_losses, loss_nats);
+        let scalars =
+            [("loss/train", loss_nats), ("learning_rate", learning_rate), ("grad_norm", grad_norm)];
+        self.events.push(step, &scalars)?;
+        (self.on_step)(record);
+        Ok(())
+    }
+
+    fn head(&mut self, record: &HeadRecord) -> io::Result<()> {
+        raise(&mut self.last_logit, record);
+        if record.step.is_multiple_of(self.event_every) {
+            let tag = format!("max_abs_logit/layer {} head {}", record.layer, record.head);
+            self.events.push(record.step, &[(&tag, record.max_abs_logit)])?;
+        }
+        self.heads.push(record)
+    }
+
+    fn eval(&mut self, record: &EvalRecord) -> io::Result<()> {
+        let found = &record.evaluation;
+        let written =
+            |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+        self.evals.push(&[
+            record.step.to_string(),
+            record.split.name().to_owned(),
+            found.tokens.to_string(),
+            found.loss_nats.to_string(),
+            found.perplexity().to_string(),
+            if found.bytes > 0 { found.bytes.to_string() } else { String::new() },
+            written(found.loss_nats_per_byte()),
+            written(found.perplexity_per_byte()),
+        ])?;
+        self.last_valid_loss = Some(found.loss_nats);
+        self.events.push(record.step, &[("loss/valid", found.loss_nats)])?;
+        self.events.flush()
+    }
+
+    fn checkpoint(&mut self, trainer: &Trainer) -> Result<(), LmError> {
+        self.save(trainer)
+    }
+
+    fn keep(&mut self, trainer: &Trainer) -> Result<(), LmError> {
+        trainer.model().save(&self.folder.join(kept_checkpoint(trainer.steps())))
+    }
+}
+
+/// Where the weights of a step are kept, in a run's folder.
+pub(crate) fn kept_checkpoint(step: usize) -> String {
+    format!("checkpoint/step-{step:06}.safetensors")
+}
+
+/// The steps whose weights are kept in a run's folder.
+pub(crate) fn kept_steps(folder: &Path) -> Vec<usize> {
+    let Ok(entries) = std::fs::read_dir(folder.join("checkpoint")) else { return Vec::new() };
+    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let step = |name: String| {
+        name.strip_prefix("step-")?.strip_suffix(".safetensors")?.parse::<usize>().ok()
+    };
+    names.filter_map(step).collect()
+}
+
+/// Removes the log that `heads.parquet` was written from, once that is there for good.
+///
+/// # Errors
+/// A file that is there and cannot be removed.
+pub(crate) fn remove_heads_log(folder: &Path) -> Result<(), StudyError> {
+    remove(&folder.join(HEADS_LOG))
+}
+
+fn remove(path: &Path) -> Result<(), StudyError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(StudyError::write(path, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn remember(losses: &mut VecDeque<f64>, loss: f64) {
+    if losses.len() == LAST_STEPS {
+        losses.pop_front();
+    }
+    losses.push_back(loss);
+}
+
+fn raise(last: &mut (usize, Option<f64>), head: &HeadRecord) {
+    if last.0 != head.step {
+        *last = (head.step, None);
+    }
+    last.1 = Some(last.1.map_or(head.max_abs_logit, |logit| logit.max(head.max_abs_logit)));
+}

@@ -1,0 +1,212 @@
+//! Every head's logits at every step: a log while the run goes on, Parquet when it ends.
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Write as _};
+use std::path::Path;
+
+use polars::prelude::{
+    Column, DataFrame, IntoColumn, NamedFrom, ParquetWriter, PolarsResult, Series,
+};
+
+use super::log_end::cut_after;
+use crate::lm::HeadRecord;
+use crate::pattern::HeadKind;
+use crate::study::StudyError;
+use crate::system::write_whole_with;
+
+/// The 64-bit words of one record in the log, lowest byte first: step, layer, head, window (0 for a
+/// global head), then max, min and abs-max logit and entropy as float64.
+const WORDS: usize = 8;
+const RECORD: usize = 8 * WORDS;
+/// Records in one row group of the Parquet file, which is what its writing holds.
+const GROUP: usize = 1 << 18;
+
+/// A log of records of one size, so that whatever a crash leaves can be told whole from torn.
+pub(crate) struct HeadsLog {
+    file: BufWriter<File>,
+}
+
+impl HeadsLog {
+    /// Starts a log; one that is there is replaced.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn create(path: &Path) -> Result<Self, StudyError> {
+        let file = File::create(path).map_err(|e| StudyError::write(path, e))?;
+        Ok(Self { file: BufWriter::new(file) })
+    }
+
+    /// Goes on with a log after step `last`: later records, and one that is cut off, are taken away.
+    /// `kept` is told of each record that stays.
+    ///
+    /// # Errors
+    /// A file that is missing or cannot be written.
+    pub fn go_on(
+        path: &Path,
+        last: usize,
+        mut kept: impl FnMut(&HeadRecord),
+    ) -> Result<Self, StudyError> {
+        let (file, _) = cut_after(path, |records| {
+            let record = read(records).map_err(|e| StudyError::read(path, e))?;
+            Ok(record.filter(|record| record.step <= last).map(|record| {
+                kept(&record);
+                RECORD as u64
+            }))
+        })?;
+        Ok(Self { file: BufWriter::new(file) })
+    }
+
+    /// Adds a record.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn push(&mut self, record: &HeadRecord) -> io::Result<()> {
+        let window = match record.kind {
+            HeadKind::Global => 0,
+            HeadKind::Local { window } => window,
+        };
+        for word in [record.step, record.layer, record.head, window] {
+            self.file.write_all(&(word as u64).to_le_bytes())?;
+        }
+        let HeadRecord { max_logit, min_logit, max_abs_logit, entropy_nats, .. } = *record;
+        for number in [max_logit, min_logit, max_abs_logit, entropy_nats] {
+            self.file.write_all(&number.to_le_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Returns once the records are on the disk itself.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn sync(&mut self) -> io::Result<()> {
+        self.file.flush()?;
+        self.file.get_ref().sync_data()
+    }
+}
+
+/// The next record; none at the end, or where what is left is less than one.
+fn read(from: &mut impl Read) -> io::Result<Option<HeadRecord>> {
+    let mut bytes = Vec::with_capacity(RECORD);
+    from.take(RECORD as u64).read_to_end(&mut bytes)?;
+    if bytes.len() < RECORD {
+        return Ok(None);
+    }
+    let words: Vec<u64> = bytes.as_chunks().0.iter().map(|w| u64::from_le_bytes(*w)).collect();
+    let whole = |at: usize| words[at] as usize;
+    let number = |at: usize| f64::from_bits(words[at]);
+    let kind = match whole(3) {
+        0 => HeadKind::Global,
+        window => HeadKind::Local { window },
+    };
+    Ok(Some(HeadRecord {
+        step: whole(0),
+        layer: whole(1),
+        head: whole(2),
+        kind,
+        max_logit: number(4),
+        min_logit: number(5),
+        max_abs_logit: number(6),
+        entropy_nats: number(7),
+    }))
+}
+
+/// Writes the records of the log at `from` as Parquet to `to`, whole or not at all.
+///
+/// # Errors
+/// A log that cannot be read, or a file that cannot be written.
+pub(crate) fn write_heads(from: &Path, to: &Path) -> Result<(), StudyError> {
+    let log = File::open(from).map_err(|e| StudyError::read(from, e))?;
+    let mut records = BufReader::new(log);
+    let written = write_whole_with(to, |file| {
+        let empty = frame(&[]).map_err(io::Error::other)?;
+        let mut writer =
+            ParquetWriter::new(file).batched(empty.schema()).map_err(io::Error::other)?;
+        loop {
+            let mut group = Vec::new();
+            while group.len() < GROUP
+                && let Some(record) = read(&mut records)?
+            {
+                group.push(record);
+            }
+            if group.is_empty() {
+                break;
+            }
+            let group = frame(&group).map_err(io::Error::other)?;
+            writer.write_batch(&group).map_err(io::Error::other)?;
+        }
+        writer.finish().map_err(io::Error::other)?;
+        Ok(())
+    });
+    written.map_err(|e| StudyError::write(to, e))
+}
+
+/// The columns of `heads.parquet`.
+fn frame(heads: &[HeadRecord]) -> PolarsResult<DataFrame> {
+    let whole = |name: &str, of: fn(&HeadRecord) -> i64| {
+        Series::new(name.into(), heads.iter().map(of).collect::<Vec<i64>>()).into_column()
+    };
+    let number = |name: &str, of: fn(&HeadRecord) -> f64| {
+        Series::new(name.into(), heads.iter().map(of).collect::<Vec<f64>>()).into_column()
+    };
+    let kind = |head: &HeadRecord| match head.kind {
+        HeadKind::Global => ("global", None),
+        HeadKind::Local { window } => ("local", Some(window as i64)),
+    };
+    let (kinds, windows): (Vec<&str>, Vec<Option<i64>>) = heads.iter().map(kind).unzip();
+    let columns: Vec<Column> = vec![
+        whole("step", |h| h.step as i64),
+        whole("layer", |h| h.layer as i64),
+        whole("head", |h| h.head as i64),
+        Series::new("kind".into(), kinds).into_column(),
+        Series::new("window".into(), windows).into_column(),
+        number("max_logit", |h| h.max_logit),
+        number("min_logit", |h| h.min_logit),
+        number("max_abs_logit", |h| h.max_abs_logit),
+        number("entropy_nats", |h| h.entropy_nats),
+    ];
+    DataFrame::new(heads.len(), columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(step: usize, kind: HeadKind) -> HeadRecord {
+        let logit = step as f64 + 0.25;
+        HeadRecord {
+            step,
+            layer: 1,
+            head: 2,
+            kind,
+            max_logit: logit,
+            min_logit: -logit,
+            max_abs_logit: logit,
+            entropy_nats: f64::NAN,
+        }
+    }
+
+    #[test]
+    fn later_records_and_torn_ones_are_cut_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("heads.log");
+        let mut log = HeadsLog::create(&path).unwrap();
+        for step in 1..=4 {
+            log.push(&record(step, HeadKind::Local { window: 7 })).unwrap();
+        }
+        log.sync().unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        for (bytes, last, left) in [(256, 4, 4), (256, 3, 3), (250, 4, 3), (64, 4, 1), (3, 4, 0)] {
+            std::fs::write(&path, &whole[..bytes]).unwrap();
+            let mut kept = Vec::new();
+            let mut log = HeadsLog::go_on(&path, last, |head| kept.push(*head)).unwrap();
+            log.push(&record(9, HeadKind::Global)).unwrap();
+            log.sync().unwrap();
+            assert_eq!(kept.len(), left);
+            assert_eq!(std::fs::metadata(&path).unwrap().len(), 64 * (left as u64 + 1));
+            let mut bytes = &std::fs::read(&path).unwrap()[64 * left..];
+            let last = read(&mut bytes).unwrap().unwrap();
+            assert_eq!((last.step, last.kind, last.max_logit), (9, HeadKind::Global, 9.25));
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! What made some rows: the command, the code, the machine, the times.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::study::StudyError;
+use crate::system::Machine;
+use crate::system::write_whole;
+
+/// The crates whose versions can change a number.
+const VERSIONED: [&str; 7] =
+    ["ndarray", "ndarray-linalg", "nalgebra", "candle-core", "candle-nn", "polars", "rand_chacha"];
+
+/// The key of what a manifest does not know of its rows.
+const NOTES: &str = "not_known";
+
+/// `manifest.toml`: written beside rows, so that whoever reads them knows where they come from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The command as it was given.
+    pub command: String,
+    /// This program's version.
+    pub version: String,
+    /// The revision of the repository that it ran in; empty where there is none.
+    pub git_revision: String,
+    /// When it first started, in UTC.
+    pub started: String,
+    /// When it last ended, in UTC; empty while it runs. Of a study, when it last kept rows or ended.
+    pub ended: String,
+    /// Seconds at work, over all invocations.
+    pub wall_time_s: f64,
+    /// Threads.
+    pub threads: usize,
+    /// The processor, its instructions and the BLAS library.
+    #[serde(flatten)]
+    pub machine: Machine,
+    /// The numbers computed with.
+    pub dtype: String,
+    /// Versions of the crates that can change a number.
+    pub versions: BTreeMap<String, String>,
+    /// What is particular to the rows: a study's or a training run's own entries.
+    #[serde(flatten)]
+    pub more: toml::Table,
+}
+
+impl Manifest {
+    /// A manifest of this process on this machine, started now.
+    pub fn begin(threads: usize, dtype: &str) -> Self {
+        let command: Vec<String> = std::iter::once("rank-study".to_owned())
+            .chain(std::env::args().skip(1))
+            .map(|word| if word.contains(' ') { format!("'{word}'") } else { word })
+            .collect();
+        Self {
+            command: command.join(" "),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            git_revision: revision(),
+            started: now(),
+            ended: String::new(),
+            wall_time_s: 0.0,
+            threads,
+            machine: Machine::here(),
+            dtype: dtype.to_owned(),
+            versions: versions(),
+            more: toml::Table::new(),
+        }
+    }
+
+    /// The manifest of rows that nobody knows any more what made.
+    pub(crate) fn unknown(dtype: &str) -> Self {
+        Self { dtype: dtype.to_owned(), ..Self::default() }
+    }
+
+    /// Notes, with the time, what the manifest does not know of its rows.
+    pub(crate) fn note(&mut self, what: &str) {
+        let notes = self.more.entry(NOTES).or_insert_with(|| toml::Value::Array(Vec::new()));
+        if let toml::Value::Array(notes) = notes {
+            notes.push(format!("{}: {what}", now()).into());
+        }
+    }
+
+    /// Takes over what `before` did not know.
+    pub(crate) fn go_on_with_notes(&mut self, before: &Self) {
+        if let Some(notes) = before.more.get(NOTES) {
+            self.more.insert(NOTES.to_owned(), notes.clone());
+        }
+    }
+
+    /// What the manifest does not know of its rows, a sentence each; empty where it tells of all of them.
+    pub fn notes(&self) -> Vec<&str> {
+        let notes = self.more.get(NOTES).and_then(toml::Value::as_array);
+        notes.into_iter().flatten().filter_map(toml::Value::as_str).collect()
+    }
+
+    /// Stamps the end, after `wall_time_s` more seconds of work.
+    pub fn end(&mut self, wall_time_s: f64) {
+        self.ended = now();
+        self.wall_time_s += wall_time_s;
+    }
+
+    /// Reads a manifest.
+    ///
+    /// # Errors
+    /// A file that is missing or is no manifest.
+    pub fn read(path: &Path) -> Result<Self, StudyError> {
+        let text = std::fs::read_to_string(path).map_err(|e| StudyError::read(path, e))?;
+        toml::from_str(&text).map_err(|e| StudyError::Definition {
+            path: path.to_owned(),
+            why: format!("not a manifest: {}", e.message().replace('\n', " ")),
+        })
+    }
+
+    /// Writes the manifest, whole or not at all.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), StudyError> {
+        let text = toml::to_string_pretty(self).map_err(|e| StudyError::Definition {
+            path: path.to_owned(),
+            why: format!("cannot be written as TOML: {e}"),
+        })?;
+        write_whole(path, text.as_bytes()).map_err(|e| StudyError::write(path, e))
+    }
+
+    /// One of the entries particular to the rows, as text; empty where there is none.
+    pub fn text(&self, key: &str) -> &str {
+        self.more.get(key).and_then(toml::Value::as_str).unwrap_or("")
+    }
+
+    /// The command that measures a study again, whatever command measured it.
+    pub fn sweep_command(&self) -> String {
+        let quoted = |path: &str| match path.contains(' ') {
+            true => format!("'{path}'"),
+            false => path.to_owned(),
+        };
+        let mut command = format!("rank-study sweep {}", quoted(self.text("definition_file")));
+        if self.text("preset") == "quick" {
+            command.push_str(" --preset quick");
+        }
+        for (flag, key) in [("--text", "text"), ("--valid-text", "valid_text")] {
+            if !self.text(key).is_empty() {
+                command.push_str(&format!(" {flag} {}", quoted(self.text(key))));
+            }
+        }
+        command
+    }
+
+    /// Takes down that the work goes on here, with so many threads: a run may change machines.
+    pub fn go_on(&mut self, threads: usize) {
+        self.threads = threads;
+        self.machine = Machine::here();
+    }
+
+    /// Processor, instructions, threads and BLAS in one line.
+    pub fn about_machine(&self) -> String {
+        let Machine { cpu, instructions, blas, .. } = &self.machine;
+        let instructions = match instructions.as_str() {
+            "" => String::new(),
+            level => format!(" ({level})"),
+        };
+        format!("{cpu}{instructions}, {} threads, {blas}", self.threads)
+    }
+}
+
+fn now() -> String {
+    chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
+}
+
+/// The revision of the repository that the process runs in; empty where there is none.
+pub fn revision() -> String {
+    let output = std::process::Command::new("git")
+        .args(["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])
+        .stderr(std::process::Stdio::null())
+        .output();
+    match output {
+        Ok(output) if output.status.success() => {
+            String::from_utf8_lossy(&output.stdout).trim().to_owned()
+        }
+        // No git, or no repository: the version alone tells which code it was.
+        _ => String::new(),
+    }
+}
+
+fn versions() -> BTreeMap<String, String> {
+    #[derive(Deserialize)]
+    struct Lock {
+        package: Vec<Package>,
+    }
+    #[derive(Deserialize)]
+    struct Package {
+        name: String,
+        version: String,
+    }
+    let lock: Lock = match toml::from_str(include_str!("../../Cargo.lock")) {
+        Ok(lock) => lock,
+        Err(_) => return BTreeMap::new(),
+    };
+    let packages = lock.package.into_iter();
+    packages.filter(|p| VERSIONED.contains(&p.name.as_str())).map(|p| (p.name, p.version)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Manifest;
+
+    #[test]
+    fn what_is_written_is_read_and_a_manifest_of_before_the_instructions_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("manifest.toml");
+        let mut manifest = Manifest::begin(2, "float64");
+        manifest.more.insert("study".to_owned(), "s".into());
+        manifest.write(&path).unwrap();
+        assert_eq!(Manifest::read(&path).unwrap(), manifest);
+        let text = std::fs::read_to_string(&path).unwrap();
+        for key in ["cpu", "instructions", "blas", "blas_core"] {
+            assert!(
+                text.lines().any(|line| line.starts_with(&format!("{key} = "))),
+                "{key}: {text}"
+            );
+        }
+
+        let newer = |line: &&str| line.starts_with("instructions") || line.starts_with("blas_core");
+        let older: String =
+            text.lines().filter(|line| !newer(line)).map(|l| format!("{l}\n")).collect();
+        std::fs::write(&path, &older).unwrap();
+        let read = Manifest::read(&path).unwrap();
+        assert_eq!((&*read.machine.instructions, &*read.machine.blas_core), ("", ""));
+        assert_eq!(read.machine.cpu, manifest.machine.cpu);
+        assert_eq!(read.text("study"), "s");
+        read.write(&path).unwrap();
+        assert_eq!(
+            std::fs::read_to_string(&path).unwrap(),
+            older,
+            "what was not told stays untold"
+        );
+    }
+}

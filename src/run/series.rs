@@ -1,0 +1,153 @@
+//! A finished training run's logs in short: a curve of some two hundred points, and the numbers that say
+//! how smoothly it went.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+
+use polars::prelude::{ParquetReader, PolarsResult, SerReader};
+
+use super::files::{HEADS, STEPS};
+use super::smoothness::{share_far_above_mean, spikes_above_median};
+use crate::study::StudyError;
+use crate::study::row::{Row, to_csv};
+use crate::study::schema::CURVE_COLUMNS;
+use crate::system::write_whole;
+
+/// The curve, in a run's folder.
+pub(crate) const CURVE: &str = "curve.csv";
+/// Points of the curve at most.
+const POINTS: usize = 200;
+
+/// What a run logged at each step, heads of a kind taken together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RunSeries {
+    steps: Vec<Step>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Step {
+    step: usize,
+    tokens: u64,
+    wall_time_s: f64,
+    loss_nats: f64,
+    grad_norm: f64,
+    global: Option<f64>,
+    local: Option<f64>,
+}
+
+impl Step {
+    fn max_abs_logit(&self) -> Option<f64> {
+        larger(self.global, self.local)
+    }
+}
+
+fn larger(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.max(b)),
+        (one, other) => one.or(other),
+    }
+}
+
+impl RunSeries {
+    /// Reads `steps.csv` and `heads.parquet` of the run in `folder`.
+    ///
+    /// # Errors
+    /// A file that is missing or damaged.
+    pub fn read(folder: &Path) -> Result<Self, StudyError> {
+        let path = folder.join(STEPS);
+        let wrong = |why: String| StudyError::Rows { path: path.clone(), why };
+        let mut reader = csv::Reader::from_path(&path).map_err(|e| wrong(e.to_string()))?;
+        let mut steps = Vec::new();
+        for record in reader.deserialize() {
+            let (step, tokens, loss_nats, _, grad_norm, wall_time_s): (_, _, _, f64, _, _) =
+                record.map_err(|e| wrong(e.to_string()))?;
+            steps.push(Step { step, tokens, wall_time_s, loss_nats, grad_norm, ..Step::default() });
+        }
+        let path = folder.join(HEADS);
+        let logits = logits(&path).map_err(|e| StudyError::Rows {
+            path: path.clone(),
+            why: format!("cannot be read as Parquet: {e}"),
+        })?;
+        for step in &mut steps {
+            if let Some((global, local)) = logits.get(&step.step) {
+                (step.global, step.local) = (*global, *local);
+            }
+        }
+        Ok(Self { steps })
+    }
+
+    /// Writes the curve into `folder`.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn write_curve(&self, folder: &Path) -> Result<(), StudyError> {
+        let path = folder.join(CURVE);
+        to_csv(CURVE_COLUMNS, self.curve().iter())
+            .and_then(|bytes| write_whole(&path, &bytes))
+            .map_err(|e| StudyError::write(&path, e))
+    }
+
+    /// The run in stretches of equal numbers of steps, a row each: where it ends, mean loss and gradient
+    /// norm over it, the largest logits in it.
+    fn curve(&self) -> Vec<Row> {
+        let each = self.steps.len().div_ceil(POINTS).max(1);
+        let stretch = |steps: &[Step]| {
+            let last = steps.last().cloned().unwrap_or_default();
+            let mean =
+                |of: fn(&Step) -> f64| steps.iter().map(of).sum::<f64>() / steps.len() as f64;
+            let most = |of: fn(&Step) -> Option<f64>| steps.iter().map(of).fold(None, larger);
+            let mut row = Row::default();
+            row.set("step", last.step);
+            row.set("tokens", last.tokens);
+            row.set("wall_time_s", last.wall_time_s);
+            row.set("loss_nats", short(mean(|s| s.loss_nats)));
+            row.set("grad_norm", short(mean(|s| s.grad_norm)));
+            row.set_some("max_abs_logit", most(Step::max_abs_logit).map(short));
+            row.set_some("max_abs_logit_global", most(|s| s.global).map(short));
+            row.set_some("max_abs_logit_local", most(|s| s.local).map(short));
+            row
+        };
+        self.steps.chunks(each).map(stretch).collect()
+    }
+
+    /// Puts what the whole run shows into its row.
+    pub fn describe(&self, row: &mut Row) {
+        let losses: Vec<f64> = self.steps.iter().map(|s| s.loss_nats).collect();
+        let norms: Vec<f64> = self.steps.iter().map(|s| s.grad_norm).collect();
+        let logits: Vec<f64> = self.steps.iter().filter_map(Step::max_abs_logit).collect();
+        row.set_some("tokens", self.steps.last().map(|s| s.tokens));
+        row.set_some("peak_max_abs_logit", logits.iter().copied().reduce(f64::max));
+        row.set("loss_spike_score", share_far_above_mean(&losses));
+        row.set("grad_spike_score", share_far_above_mean(&norms));
+        row.set("loss_spikes", spikes_above_median(&losses));
+        let changes = logits.windows(2).map(|pair| (pair[1] - pair[0]).abs());
+        let mean = (logits.len() > 1).then(|| changes.sum::<f64>() / (logits.len() - 1) as f64);
+        row.set_some("logit_change_per_step", mean);
+    }
+}
+
+/// Seven digits: the curve is for pictures.
+fn short(value: f64) -> f64 {
+    format!("{value:.6e}").parse().unwrap_or(value)
+}
+
+/// The largest |logit| over the global heads and over the local ones.
+type ByKind = (Option<f64>, Option<f64>);
+
+/// [`ByKind`] at each step.
+fn logits(path: &Path) -> PolarsResult<BTreeMap<usize, ByKind>> {
+    let frame = ParquetReader::new(File::open(path)?).finish()?;
+    let (steps, kinds) = (frame.column("step")?.i64()?, frame.column("kind")?.str()?);
+    let logits = frame.column("max_abs_logit")?.f64()?;
+    let mut by_step: BTreeMap<usize, ByKind> = BTreeMap::new();
+    for ((step, kind), logit) in steps.iter().zip(kinds.iter()).zip(logits.iter()) {
+        let (Some(step), Some(kind)) = (step, kind) else { continue };
+        let (global, local) = by_step.entry(step as usize).or_default();
+        let largest = if kind == "global" { global } else { local };
+        if let Some(logit) = logit {
+            *largest = Some(largest.map_or(logit, |so_far| so_far.max(logit)));
+        }
+    }
+    Ok(by_step)
+}

@@ -1,0 +1,167 @@
+//! A trained model of a run's folder on a text.
+
+use std::path::Path;
+
+use toml::Value;
+
+use super::about::{CHARACTERS, CORPUS, DEFINITION, END_OF_DOCUMENT, VOCABULARY_SIZE};
+use super::files::{CHECKPOINT, kept_checkpoint};
+use super::manifest::Manifest;
+use super::train::{MANIFEST, TOKENIZER};
+use crate::lm::{
+    Bpe, Corpus, Evaluation, HeadProbe, LmError, Model, ModelShape, Split, Symbols, Teacher, Texts,
+    TrainDefinition, Vocabulary, evaluate_whole,
+};
+use crate::study::{StudyError, TrainError};
+
+/// Windows in one batch.
+const BATCH: usize = 8;
+
+/// A training run's definition, vocabulary and weights, from its folder.
+pub struct TrainedRun {
+    definition: TrainDefinition,
+    vocabulary: Vocabulary,
+    model: Model,
+}
+
+impl TrainedRun {
+    /// The definition of the run in `folder`.
+    ///
+    /// # Errors
+    /// A folder that holds no run.
+    pub fn definition_in(folder: &Path) -> Result<TrainDefinition, TrainError> {
+        let path = folder.join(MANIFEST);
+        let manifest = Manifest::read(&path)?;
+        let definition = manifest.more.get(DEFINITION).and_then(Value::as_table);
+        let definition = definition.ok_or_else(|| lacks(&path, DEFINITION))?;
+        Ok(TrainDefinition::from_table(definition)?)
+    }
+
+    /// Reads the last checkpoint of a run, or the weights of one of its `keep_checkpoints`.
+    ///
+    /// # Errors
+    /// A folder that holds no run or not these weights, or files that cannot be read.
+    pub fn read(folder: &Path, step: Option<usize>) -> Result<Self, TrainError> {
+        let path = folder.join(MANIFEST);
+        let manifest = Manifest::read(&path)?;
+        let definition = Self::definition_in(folder)?;
+        let corpus = manifest.more.get(CORPUS).and_then(Value::as_table);
+        let corpus = corpus.ok_or_else(|| lacks(&path, CORPUS))?;
+        let has_end = corpus.get(END_OF_DOCUMENT).and_then(Value::as_bool).unwrap_or(false);
+        let size = corpus.get(VOCABULARY_SIZE).and_then(Value::as_integer);
+        let size = size.and_then(|size| usize::try_from(size).ok());
+        let size = size.ok_or_else(|| lacks(&path, VOCABULARY_SIZE))?;
+        let tokenizer = folder.join(TOKENIZER);
+        let symbols = if let Some(characters) = corpus.get(CHARACTERS).and_then(Value::as_str) {
+            Symbols::Characters(characters.chars().collect())
+        } else if tokenizer.exists() {
+            let json = std::fs::read_to_string(&tokenizer);
+            let json = json.map_err(|e| StudyError::read(&tokenizer, e))?;
+            Symbols::BytePairs(
+                Bpe::from_json(&json)
+                    .map_err(|e| StudyError::Definition { path: tokenizer, why: e.to_string() })?,
+            )
+        } else if corpus.contains_key("entropy_nats") {
+            Symbols::Unwritten { size }
+        } else {
+            Symbols::Bytes
+        };
+        let vocabulary = Vocabulary { symbols, has_end };
+        if vocabulary.size() != size {
+            return Err(StudyError::Definition {
+                path,
+                why: format!("says {size} symbols, its vocabulary has {}", vocabulary.size()),
+            }
+            .into());
+        }
+        let weights = match step {
+            None => folder.join(CHECKPOINT),
+            Some(step) => folder.join(kept_checkpoint(step)),
+        };
+        let model = Model::load(ModelShape::new(&definition, size), &weights)?;
+        Ok(Self { definition, vocabulary, model })
+    }
+
+    /// The run as a teacher of a model of `student`'s shape: see [`Teacher::new`].
+    ///
+    /// # Errors
+    /// As [`Teacher::new`].
+    pub fn teacher(self, weight: f64, student: &TrainDefinition) -> Result<Teacher, LmError> {
+        let student = ModelShape::new(student, self.vocabulary.size());
+        Teacher::new(self.model, weight, &student)
+    }
+
+    /// The loss on texts, or on one split of them as the run's definition divides texts: see
+    /// [`evaluate_whole`]. `advanced` is told of the bytes evaluated so far and of all.
+    ///
+    /// # Errors
+    /// Texts that cannot be read or divided, that the vocabulary cannot write, or that have a single
+    /// token.
+    pub fn evaluate(
+        &self,
+        texts: &Texts,
+        split: Option<Split>,
+        advanced: &dyn Fn(u64, u64),
+    ) -> Result<Evaluation, LmError> {
+        let (documents, bytes) = texts.documents(&self.definition, &self.vocabulary, split)?;
+        let advanced = |done| advanced(done, bytes);
+        evaluate_whole(&self.model, &self.vocabulary, documents, BATCH, &advanced)
+    }
+
+    /// The longest passage that the model reads.
+    pub fn context(&self) -> usize {
+        self.definition.context
+    }
+
+    /// The first tokens, `most` at most, of texts or of one split of them; documents follow one another. Without
+    /// texts they are of the synthetic corpus that the run was trained on.
+    ///
+    /// # Errors
+    /// As [`Self::evaluate`]; no texts for a run that was trained on some.
+    pub fn tokens(
+        &self,
+        texts: Option<&Texts>,
+        split: Option<Split>,
+        most: usize,
+    ) -> Result<Vec<u32>, LmError> {
+        let mut tokens = Vec::new();
+        match texts {
+            Some(texts) => {
+                let (documents, _) = texts.documents(&self.definition, &self.vocabulary, split)?;
+                for document in documents {
+                    tokens.extend(document?);
+                    if tokens.len() >= most {
+                        break;
+                    }
+                }
+            }
+            None if matches!(self.vocabulary.symbols, Symbols::Unwritten { .. }) => {
+                let corpus = Corpus::synthetic(&self.definition)?;
+                let splits = split.map_or_else(|| Split::ALL.to_vec(), |split| vec![split]);
+                for split in splits {
+                    let there = corpus.split(split);
+                    let wanted = (most - tokens.len().min(most)).min(there.len());
+                    tokens.extend(there.range(0..wanted).iter());
+                }
+            }
+            None => return Err(LmError::NoText),
+        }
+        tokens.truncate(most);
+        Ok(tokens)
+    }
+
+    /// Every head's queries and keys on a passage.
+    ///
+    /// # Errors
+    /// More tokens than the model's context, or one that its vocabulary lacks.
+    pub fn probe(&self, passage: &[u32]) -> Result<Vec<HeadProbe>, LmError> {
+        self.model.probe(passage)
+    }
+}
+
+fn lacks(path: &Path, what: &str) -> StudyError {
+    StudyError::Definition {
+        path: path.to_owned(),
+        why: format!("has no {what}; name the folder of a training run"),
+    }
+}

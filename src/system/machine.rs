@@ -1,0 +1,105 @@
+//! What this process computes with: the processor, its instructions, the BLAS library.
+
+use serde::{Deserialize, Serialize};
+
+use crate::numerics::{self, blas};
+
+/// The machine as this process uses it; in a manifest, as the process that wrote it did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// The processor.
+    pub cpu: String,
+    /// The level of vector instructions, as `RANK_STUDY_INSTRUCTIONS` names it; empty in a manifest
+    /// of before it was told.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub instructions: String,
+    /// The BLAS library, its options and what it was built for.
+    pub blas: String,
+    /// The processor that the library took its kernels for; empty in a manifest of before it was told.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub blas_core: String,
+}
+
+impl Machine {
+    /// This one.
+    ///
+    /// # Panics
+    /// Where `RANK_STUDY_INSTRUCTIONS` names a level that is not there:
+    /// [`check_instructions`](crate::numerics::check_instructions) tells.
+    pub fn here() -> Self {
+        Self {
+            cpu: cpu(),
+            instructions: numerics::Extension::widest().name().to_owned(),
+            blas: blas::description(),
+            blas_core: blas::core(),
+        }
+    }
+
+    /// What `OPENBLAS_CORETYPE` should name, where OpenBLAS took kernels of before AVX on a processor
+    /// that has AVX2 or AVX-512: singular values of n = 1,024 and 2,048 take 1.2 times as long by them
+    /// as by those for Haswell (OpenBLAS 0.3.21, an AVX2 processor), the 512 leading ones of n = 8,192
+    /// 1.5 times.
+    pub fn better_blas_core(&self) -> Option<&'static str> {
+        let (there, _) = numerics::instructions_there();
+        better_core(&self.blas, &self.blas_core, there[0])
+    }
+}
+
+/// The kernels that OpenBLAS has for x86-64 processors without AVX. It falls back to the first of them
+/// where it does not know the processor.
+const BEFORE_AVX: [&str; 11] = [
+    "Prescott",
+    "Core2",
+    "Penryn",
+    "Dunnington",
+    "Nehalem",
+    "Atom",
+    "Opteron",
+    "Opteron_SSE3",
+    "Barcelona",
+    "Nano",
+    "Bobcat",
+];
+
+/// For a library with this description that took the kernels of `core` on a processor whose widest
+/// level of instructions is `widest`, what it should have taken; none where it did well.
+fn better_core(library: &str, core: &str, widest: &str) -> Option<&'static str> {
+    // A library built for one processor has no others.
+    if !library.contains("DYNAMIC_ARCH") || !BEFORE_AVX.contains(&core) {
+        return None;
+    }
+    match widest {
+        "avx512" => Some("SkylakeX"),
+        "avx2" => Some("Haswell"),
+        _ => None,
+    }
+}
+
+fn cpu() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    info.lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
+        .map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Machine, better_core};
+
+    #[test]
+    fn kernels_of_before_avx_are_told_of_where_the_processor_has_more() {
+        let dynamic = "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH NO_AFFINITY Prescott MAX_THREADS=64";
+        assert_eq!(better_core(dynamic, "Prescott", "avx512"), Some("SkylakeX"));
+        assert_eq!(better_core(dynamic, "Prescott", "avx2"), Some("Haswell"));
+        assert_eq!(better_core(dynamic, "Nehalem", "portable"), None);
+        assert_eq!(better_core(dynamic, "Haswell", "avx512"), None);
+        assert_eq!(better_core("OpenBLAS 0.3.21 Prescott", "Prescott", "avx2"), None);
+    }
+
+    #[test]
+    fn the_library_names_its_kernels() {
+        let here = Machine::here();
+        assert!(here.blas.starts_with("OpenBLAS"), "{here:?}");
+        assert!(!here.blas_core.is_empty() && !here.cpu.is_empty(), "{here:?}");
+    }
+}
