@@ -9,6 +9,7 @@ pub mod numerics;
 pub mod pattern;
 pub mod predict;
 pub mod report;
+pub mod row;
 pub mod run;
 pub mod study;
 pub mod system;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use rank_study::study::{Plan, Preset, StudyDefinition, stored_rows};
+use rank_study::study::{Plan, Preset, StudyDefinition, stored_lines};
 
 use super::analysis::fail_if_missing;
 use super::places::{data, definitions, fail_if_broken};
@@ -224,10 +224,10 @@ impl<'d> Line<'d> {
 
 /// The cells that have rows in `folder`, none of which failed.
 fn cells_with_rows(definition: &StudyDefinition, folder: &Path) -> Result<BTreeSet<String>> {
-    let rows = stored_rows(definition, folder)?;
+    let (_, lines) = stored_lines(definition, folder)?;
     let of = |failed: bool| {
-        let of = rows.iter().filter(move |row| row.get("err").is_empty() != failed);
-        of.map(|row| row.get("cell").to_owned()).collect::<BTreeSet<String>>()
+        let of = lines.iter().filter(move |line| line.err().is_empty() != failed);
+        of.map(|line| line.cell().to_owned()).collect::<BTreeSet<String>>()
     };
     Ok(&of(false) - &of(true))
 }

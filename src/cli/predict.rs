@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use rank_study::lm::Device;
-use rank_study::study::{Plan, Preset, Row, StudyDefinition};
+use rank_study::row::{HeadFound, Row, Rows};
+use rank_study::study::{Plan, Preset, StudyDefinition, stored_lines};
 use rank_study::table::significant;
 use toml::{Table, Value};
 
@@ -117,13 +118,17 @@ pub fn run(args: &PredictArgs) -> Result<()> {
     let summary = measure(plan, threads, Device::Cpu, stop, &progress);
     progress.finish();
     let summary = summary?;
-    let rows = rank_study::study::stored_rows(&definition, &args.out)?;
-    let rows: Vec<&Row> =
-        rows.iter().filter(|row| keys.iter().any(|k| k == row.get("cell"))).collect();
     if args.json {
-        let all: Vec<serde_json::Value> = rows.iter().map(|row| row.to_json()).collect();
+        let (columns, lines) = stored_lines(&definition, &args.out)?;
+        let asked = lines.iter().filter(|line| keys.iter().any(|key| key == line.cell()));
+        let all: Vec<serde_json::Value> = asked.map(|line| line.to_json(&columns)).collect();
         println!("{}", serde_json::Value::from(all));
     } else {
+        let mut rows = match args.out.join("rows.csv").is_file() {
+            true => Rows::<HeadFound>::read(std::slice::from_ref(&args.out))?.rows,
+            false => Vec::new(),
+        };
+        rows.retain(|row| keys.contains(&row.cell));
         print_largest(&rows);
         println!(
             "{}: {}; rows in {}",
@@ -136,14 +141,13 @@ pub fn run(args: &PredictArgs) -> Result<()> {
 }
 
 /// The head of the largest logit of each run, step, rank and ε, with its parts.
-fn print_largest(rows: &[&Row]) {
-    let number = |row: &Row, column: &str| row.get(column).parse::<f64>().ok();
+fn print_largest(rows: &[Row<HeadFound>]) {
     let place =
-        |row: &Row| ["run", "step", "rank", "epsilon"].map(|column| row.get(column).to_owned());
-    let mut largest: Vec<&Row> = Vec::new();
-    for &row in rows.iter().filter(|row| row.get("err").is_empty()) {
+        |row: &Row<HeadFound>| (row.of.run.clone(), row.of.step, row.found.rank, row.found.epsilon);
+    let mut largest: Vec<&Row<HeadFound>> = Vec::new();
+    for row in rows {
         match largest.iter_mut().find(|other| place(other) == place(row)) {
-            Some(other) if number(row, "actual") > number(other, "actual") => *other = row,
+            Some(other) if row.found.actual > other.found.actual => *other = row,
             Some(_) => {}
             None => largest.push(row),
         }
@@ -162,22 +166,21 @@ fn print_largest(rows: &[&Row]) {
         "drift",
         "gauge"
     );
-    for row in largest {
-        let shown =
-            |column| number(row, column).map_or_else(|| "–".to_owned(), |v| significant(v, 3));
+    let shown = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |v| significant(v, 3));
+    for Row { of, found, .. } in largest {
         println!(
             "{:<16} {:>6} {:>4} {:>7} {:>5} {:>8} {:>7} {:>9} {:>6} {:>6} {:>6}",
-            row.get("run"),
-            row.get("step"),
-            row.get("rank"),
-            row.get("epsilon"),
-            format!("{}.{}", row.get("layer"), row.get("head")),
-            shown("actual"),
-            shown("floor"),
-            shown("inflation"),
-            shown("tying"),
-            shown("drift"),
-            shown("gauge"),
+            of.run,
+            of.step.map_or_else(String::new, |step| step.to_string()),
+            found.rank,
+            found.epsilon,
+            format!("{}.{}", of.layer, found.head),
+            shown(Some(found.actual)),
+            shown(found.floor),
+            shown(found.inflation),
+            shown(found.tying),
+            shown(found.drift),
+            shown(found.gauge),
         );
     }
 }

@@ -52,16 +52,16 @@ pub fn run(args: &VerifyArgs) -> Result<()> {
                 continue;
             }
         };
-        for breach in &found.breaches {
+        for breach in &found.laws.breaches {
             println!("{study}: {breach}");
         }
-        broken += found.breaches.len();
+        broken += found.laws.breaches.len();
         if !args.quiet {
-            let held = found.checks - found.breaches.len();
+            let held = found.laws.checks - found.laws.breaches.len();
             println!(
                 "{study}: {}, {held} of {} hold",
                 plural(found.rows, "row"),
-                plural(found.checks, "check")
+                plural(found.laws.checks, "check")
             );
             found.notes.iter().for_each(|note| println!("{study}: not known: {note}"));
         }
@@ -100,7 +100,7 @@ pub fn run(args: &VerifyArgs) -> Result<()> {
 /// What comes of holding one study's rows to their definition.
 fn held(study: &str, preset: Preset) -> Result<Verification> {
     let (folder, manifest) = measured(study, preset)?;
-    Ok(verify(&definition(&manifest, preset)?, &folder)?)
+    Ok(verify(&definition(&manifest, preset)?, &folder))
 }
 
 /// Whether the table of verdicts says what the rows of all studies do.

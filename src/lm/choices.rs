@@ -33,6 +33,21 @@ pub enum Arm {
 }
 
 impl Arm {
+    /// The name in a definition and in rows.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mhsa => "mhsa",
+            Self::Ls => "ls",
+            Self::LocalOnly => "local-only",
+            Self::LayerAlternating => "layer-alternating",
+            Self::QkNorm => "qk-norm",
+            Self::SigmaReparam => "sigma-reparam",
+            Self::Softcap => "softcap",
+            Self::QkClip => "qk-clip",
+            Self::ZLoss => "z-loss",
+        }
+    }
+
     /// The stabiliser that the arm stands for.
     pub(super) fn stabiliser(self) -> Option<Stabiliser> {
         match self {

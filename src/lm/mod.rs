@@ -11,6 +11,7 @@ mod device;
 mod error;
 mod evaluation;
 mod foreign;
+mod latency;
 mod model;
 mod operators;
 mod optimiser;
@@ -33,6 +34,7 @@ pub use evaluation::{Evaluation, evaluate, evaluate_whole};
 pub use foreign::ForeignModel;
 #[cfg(test)]
 pub(crate) use foreign::Published;
+pub use latency::Latency;
 pub use model::{
     Forward, HeadInputs, HeadProbe, HeadStatistics, Model, ModelShape, NormalisedInputs, Session,
     Teacher,

@@ -7,9 +7,10 @@ use std::str::FromStr;
 use crate::figure::{self, Figure, FigureError};
 use crate::judge::{self, Verdict, predicted};
 use crate::pattern::nearest::nearest;
+use crate::row::{Rows, RowsError};
 use crate::study::StudyError;
 use crate::table::{
-    Growth, Latencies, Layouts, Rows, Spectra, Table, TableError, TrainedHeads, Trainings,
+    Growth, Latencies, Layouts, Spectra, Table, TableError, TrainedHeads, Trainings,
 };
 
 /// What a study's rows are to be made into: its definition's key `view`.
@@ -110,6 +111,9 @@ pub enum ReportError {
     /// Rows that cannot be read or tabulated.
     #[error(transparent)]
     Table(#[from] TableError),
+    /// Rows that cannot be read.
+    #[error(transparent)]
+    Rows(#[from] RowsError),
     /// A figure that cannot be drawn.
     #[error(transparent)]
     Figure(#[from] FigureError),
@@ -145,7 +149,7 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
     let data = studies.first().and_then(|study| study.parent()).unwrap_or(Path::new(""));
     Ok(match kind {
         AnalysisKind::LogitGrowth => {
-            let growth = Growth::of(&Rows::of_fits(studies)?)?;
+            let growth = Growth::of(&Rows::read(studies)?)?;
             Analysis {
                 tables: growth.tables(),
                 figures: vec![figure::inflation(&growth), figure::logits_needed(&growth)],
@@ -153,7 +157,7 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
             }
         }
         AnalysisKind::Layouts => {
-            let layouts = Layouts::of(&Rows::of_fits(studies)?)?;
+            let layouts = Layouts::of(&Rows::read(studies)?)?;
             Analysis {
                 tables: layouts.tables(),
                 figures: vec![figure::layouts(&layouts)],
@@ -161,7 +165,7 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
             }
         }
         AnalysisKind::Training => {
-            let trainings = Trainings::of(data, &Rows::of_trainings(studies)?)?;
+            let trainings = Trainings::of(data, &Rows::read(studies)?)?;
             Analysis {
                 tables: trainings.tables(),
                 // Curves of several lengths in one panel would lie over each other.
@@ -184,7 +188,7 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
             }
         }
         AnalysisKind::Phase => {
-            let growth = Growth::of(&Rows::of_fits(studies)?)?;
+            let growth = Growth::of(&Rows::read(studies)?)?;
             Analysis {
                 tables: growth.tables(),
                 figures: vec![figure::phase(&growth)],
@@ -192,7 +196,7 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
             }
         }
         AnalysisKind::Controls => {
-            let growth = Growth::of(&Rows::of_fits(studies)?)?;
+            let growth = Growth::of(&Rows::read(studies)?)?;
             Analysis {
                 tables: growth.tables(),
                 figures: vec![figure::inflation(&growth)],
@@ -200,7 +204,7 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
             }
         }
         AnalysisKind::Frontiers => {
-            let frontiers = Layouts::of(&Rows::of_fits(studies)?)?;
+            let frontiers = Layouts::of(&Rows::read(studies)?)?;
             Analysis {
                 tables: frontiers.tables(),
                 figures: vec![figure::frontiers(&frontiers)],
@@ -208,7 +212,7 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
             }
         }
         AnalysisKind::WindowRule => {
-            let windows = Layouts::of(&Rows::of_fits(studies)?)?;
+            let windows = Layouts::of(&Rows::read(studies)?)?;
             Analysis {
                 tables: windows.window_tables(),
                 figures: figure::window_rule(&windows),
@@ -216,7 +220,7 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
             }
         }
         AnalysisKind::Spectra => {
-            let spectra = Spectra::of(&Rows::of_spectra(studies)?)?;
+            let spectra = Spectra::of(&Rows::read(studies)?)?;
             Analysis {
                 tables: spectra.tables(),
                 figures: figure::spectra(&spectra),
@@ -224,7 +228,7 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
             }
         }
         AnalysisKind::Arms => {
-            let trainings = Trainings::of(data, &Rows::of_trainings(studies)?)?;
+            let trainings = Trainings::of(data, &Rows::read(studies)?)?;
             Analysis {
                 tables: trainings.tables(),
                 figures: figure::arms(&trainings),
@@ -232,7 +236,7 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
             }
         }
         AnalysisKind::Ablation => {
-            let trainings = Trainings::of_rows(&Rows::of_trainings(studies)?)?;
+            let trainings = Trainings::of_rows(&Rows::read(studies)?)?;
             Analysis {
                 tables: trainings.tables(),
                 figures: vec![figure::ablation(&trainings)],
@@ -240,7 +244,7 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
             }
         }
         AnalysisKind::Dial => {
-            let trainings = Trainings::of_rows(&Rows::of_trainings(studies)?)?;
+            let trainings = Trainings::of_rows(&Rows::read(studies)?)?;
             Analysis {
                 tables: trainings.tables(),
                 figures: vec![figure::dial(&trainings)],
@@ -248,7 +252,7 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
             }
         }
         AnalysisKind::Decomposition => {
-            let heads = TrainedHeads::of(&Rows::of_heads(studies)?)?;
+            let heads = TrainedHeads::of(&Rows::read(studies)?)?;
             Analysis {
                 tables: heads.tables(),
                 figures: figure::decomposition(&heads).into_iter().collect(),
@@ -256,7 +260,7 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
             }
         }
         AnalysisKind::Prediction => {
-            let heads = TrainedHeads::of(&Rows::of_heads(studies)?)?;
+            let heads = TrainedHeads::of(&Rows::read(studies)?)?;
             Analysis {
                 tables: heads.tables(),
                 figures: figure::prediction(&heads),
@@ -264,7 +268,7 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
             }
         }
         AnalysisKind::Ranks => {
-            let heads = TrainedHeads::of(&Rows::of_heads(studies)?)?;
+            let heads = TrainedHeads::of(&Rows::read(studies)?)?;
             Analysis {
                 tables: vec![heads.ranks_table(), heads.parts_table()],
                 figures: figure::ranks(&heads).into_iter().collect(),
@@ -279,7 +283,7 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
                 all.extend(baseline.folder);
                 runs.extend(baseline.runs);
             }
-            let mut trainings = Trainings::of(data, &Rows::of_trainings(&all)?)?;
+            let mut trainings = Trainings::of(data, &Rows::read(&all)?)?;
             trainings.keep(studies, &runs);
             Analysis {
                 tables: trainings.tables(),
@@ -288,7 +292,7 @@ pub fn analyse(studies: &[PathBuf], kind: AnalysisKind) -> Result<Analysis, Repo
             }
         }
         AnalysisKind::Latency => {
-            let latencies = Latencies::of(&Rows::of_latency(studies)?)?;
+            let latencies = Latencies::of(&Rows::read(studies)?)?;
             Analysis {
                 tables: latencies.tables(),
                 figures: vec![figure::latency(&latencies)],

@@ -7,6 +7,7 @@ use toml::{Table, Value};
 use super::manifest::Manifest;
 use super::train::{TrainResult, Training};
 use crate::lm::{Corpus, Outcome, Split, Symbols, TrainDefinition, TrainSummary};
+use crate::row::{Kind as _, TrainingFound};
 use crate::study::{StudyError, TrainError};
 
 pub(crate) const DEFINITION: &str = "definition";
@@ -24,9 +25,6 @@ const PARAMETERS: &str = "parameters";
 const RESULT: &str = "result";
 /// The checkpoints' steps that the run was gone on from.
 const RESUMED: &str = "resumed_at_steps";
-
-/// Raised when the meaning or the method of a training changes, so that runs of before are not gone on with.
-const MEASUREMENT_VERSION: u32 = 4;
 
 /// The outcome as it is written.
 pub(crate) fn outcome_name(outcome: Outcome) -> &'static str {
@@ -50,14 +48,14 @@ pub(crate) fn begin(training: &Training<'_>, parameters: usize) -> Result<Manife
     insert(CORPUS, about(corpus, source).into());
     insert(PARAMETERS, (parameters as i64).into());
     insert(OUTCOME, "running".into());
-    insert(MEASUREMENT, i64::from(MEASUREMENT_VERSION).into());
+    insert(MEASUREMENT, i64::from(TrainingFound::VERSION).into());
     Ok(manifest)
 }
 
 /// Whether a run was begun by a version that measures as this one does.
 pub(crate) fn is_of_this_version(manifest: &Manifest) -> bool {
     let version = manifest.more.get(MEASUREMENT).and_then(Value::as_integer);
-    version == Some(i64::from(MEASUREMENT_VERSION))
+    version == Some(i64::from(TrainingFound::VERSION))
 }
 
 /// Whether a run was made to its end, as this version measures, of a definition, with a teacher of this name, or none.
@@ -126,6 +124,11 @@ pub(crate) fn end(manifest: &mut Manifest, result: &TrainResult) {
     }
     manifest.more.insert(RESULT.to_owned(), found.into());
     manifest.more.insert(OUTCOME.to_owned(), outcome_name(outcome).into());
+}
+
+/// The least loss that can be expected on a run's corpus, where that is known.
+pub(crate) fn corpus_entropy_nats(manifest: &Manifest) -> Option<f64> {
+    manifest.more.get(CORPUS)?.get("entropy_nats")?.as_float()
 }
 
 /// What a run that has ended came to; none where it can go on.

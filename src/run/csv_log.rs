@@ -2,46 +2,45 @@
 
 use std::fs::File;
 use std::io::{self, BufRead as _};
+use std::marker::PhantomData;
 use std::path::Path;
 
 use super::log_end::cut_after;
+use crate::row::{Header, Line, Part, columns_of_record};
 use crate::study::StudyError;
-use crate::study::schema::Columns;
 
 /// Rows whose first field is the step that they belong to, in the order of the steps; each is handed
 /// to the system as it is written.
-pub(crate) struct CsvLog {
+pub(crate) struct CsvLog<P> {
     writer: csv::Writer<File>,
+    rows: PhantomData<P>,
 }
 
-impl CsvLog {
+impl<P: Part> CsvLog<P> {
     /// Starts a file with its header; one that is there is replaced.
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn create(path: &Path, columns: &Columns) -> Result<Self, StudyError> {
+    pub fn create(path: &Path) -> Result<Self, StudyError> {
         let start = || -> io::Result<Self> {
             let mut writer = csv::Writer::from_writer(File::create(path)?);
-            writer.write_record(columns.iter().map(|(name, _)| name))?;
+            writer.write_record(columns_of_record::<P>().iter().map(|column| column.name))?;
             writer.flush()?;
-            Ok(Self { writer })
+            Ok(Self { writer, rows: PhantomData })
         };
         start().map_err(|e| StudyError::write(path, e))
     }
 
     /// Goes on with a file after step `last`: later rows, and a row that is cut off, are taken away.
-    /// `kept` is told of the fields of each row that stays.
+    /// `kept` is told of each row that stays.
     ///
     /// # Errors
     /// A file that is missing, cannot be written, or has other columns.
-    pub fn go_on(
-        path: &Path,
-        columns: &Columns,
-        last: usize,
-        mut kept: impl FnMut(&[&str]),
-    ) -> Result<Self, StudyError> {
+    pub fn go_on(path: &Path, last: usize, mut kept: impl FnMut(P)) -> Result<Self, StudyError> {
         let wrong = |why: &str| StudyError::Rows { path: path.to_owned(), why: why.to_owned() };
-        let header: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+        let names: csv::StringRecord =
+            columns_of_record::<P>().iter().map(|column| column.name).collect();
+        let header = Header::read(&names).map_err(|why| wrong(&why))?;
         let (mut line, mut is_header) = (String::new(), true);
         let (file, _) = cut_after(path, |lines| {
             line.clear();
@@ -49,9 +48,9 @@ impl CsvLog {
             let Some(row) = line.strip_suffix('\n') else {
                 return if is_header { Err(wrong("has no header")) } else { Ok(None) };
             };
-            let fields: Vec<&str> = row.split(',').collect();
+            let fields: csv::StringRecord = row.split(',').collect();
             if is_header {
-                if fields != header {
+                if fields != names {
                     return Err(wrong("has other columns than this version writes"));
                 }
                 is_header = false;
@@ -61,20 +60,20 @@ impl CsvLog {
                 if step > last {
                     return Ok(None);
                 }
-                kept(&fields);
+                kept(P::read("", &header.fields(&fields)).map_err(|why| wrong(&why))?);
             }
             Ok(Some(line.len() as u64))
         })?;
         let writer = csv::WriterBuilder::new().has_headers(false).from_writer(file);
-        Ok(Self { writer })
+        Ok(Self { writer, rows: PhantomData })
     }
 
     /// Adds a row.
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn push(&mut self, fields: &[String]) -> io::Result<()> {
-        self.writer.write_record(fields)?;
+    pub fn push(&mut self, row: &P) -> io::Result<()> {
+        self.writer.write_record(&Line::from(row).0)?;
         self.writer.flush()
     }
 
@@ -90,9 +89,17 @@ impl CsvLog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::schema::ColumnKind;
+    use crate::row::record;
 
-    const COLUMNS: &Columns = &[("step", ColumnKind::Integer), ("loss", ColumnKind::Number)];
+    record! {
+        /// A row of a log.
+        pub struct Logged {
+            /// the step
+            step: usize,
+            /// its loss
+            loss: f64,
+        }
+    }
 
     #[test]
     fn later_rows_and_torn_ones_are_cut_off() {
@@ -107,15 +114,14 @@ mod tests {
         ] {
             std::fs::write(&path, found).unwrap();
             let mut kept = Vec::new();
-            let mut log =
-                CsvLog::go_on(&path, COLUMNS, last, |row| kept.push(row[0].to_owned())).unwrap();
-            log.push(&["9".to_owned(), "1".to_owned()]).unwrap();
+            let mut log = CsvLog::<Logged>::go_on(&path, last, |row| kept.push(row.step)).unwrap();
+            log.push(&Logged { step: 9, loss: 1.0 }).unwrap();
             assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{left}9,1\n"));
             assert_eq!(kept.len(), left.lines().count() - 1);
         }
         for (found, part) in [("", "no header"), ("step,nats\n", "other columns")] {
             std::fs::write(&path, found).unwrap();
-            let Err(error) = CsvLog::go_on(&path, COLUMNS, 3, |_| {}) else {
+            let Err(error) = CsvLog::<Logged>::go_on(&path, 3, |_| {}) else {
                 panic!("{found:?} was gone on with")
             };
             assert!(error.to_string().contains(part), "{error}");

@@ -8,8 +8,8 @@ use super::csv_log::CsvLog;
 use super::events::Events;
 use super::heads_log::{HeadsLog, write_heads};
 use crate::lm::{EvalRecord, HeadRecord, LmError, Recorder, StepRecord, TrainDefinition, Trainer};
+use crate::row::{EvaluationRow, StepRow};
 use crate::study::StudyError;
-use crate::study::schema::{EVALUATION_COLUMNS, STEP_COLUMNS};
 
 /// How many of the last steps the final training loss is the mean of.
 const LAST_STEPS: usize = 100;
@@ -19,7 +19,7 @@ const EVENT_STEPS: usize = 1000;
 /// The last checkpoint, in a run's folder: weights, optimiser moments, and where the run stands.
 pub(crate) const CHECKPOINT: &str = "checkpoint/training.safetensors";
 pub(crate) const STEPS: &str = "steps.csv";
-const EVALUATIONS: &str = "eval.csv";
+pub(crate) const EVALUATIONS: &str = "eval.csv";
 const HEADS_LOG: &str = "heads.log";
 pub(crate) const HEADS: &str = "heads.parquet";
 const EVENTS: &str = "events.out.tfevents.rank-study";
@@ -29,8 +29,8 @@ const EVENTS: &str = "events.out.tfevents.rank-study";
 /// that was killed goes on from its checkpoint with later rows cut off.
 pub(crate) struct RunFiles<'a> {
     folder: PathBuf,
-    steps: CsvLog,
-    evals: CsvLog,
+    steps: CsvLog<StepRow>,
+    evals: CsvLog<EvaluationRow>,
     heads: HeadsLog,
     events: Events,
     event_every: usize,
@@ -59,8 +59,8 @@ impl<'a> RunFiles<'a> {
         }
         remove(&folder.join(HEADS))?;
         Ok(Self {
-            steps: CsvLog::create(&folder.join(STEPS), STEP_COLUMNS)?,
-            evals: CsvLog::create(&folder.join(EVALUATIONS), EVALUATION_COLUMNS)?,
+            steps: CsvLog::create(&folder.join(STEPS))?,
+            evals: CsvLog::create(&folder.join(EVALUATIONS))?,
             heads: HeadsLog::create(&folder.join(HEADS_LOG))?,
             events: Events::create(&folder.join(EVENTS))?,
             event_every: definition.steps.div_ceil(EVENT_STEPS),
@@ -85,17 +85,17 @@ impl<'a> RunFiles<'a> {
         let mut last_losses = VecDeque::with_capacity(LAST_STEPS);
         let (mut rows, mut last_valid_loss, mut last_logit) = (0, None, (0, None));
         let path = folder.join(STEPS);
-        let steps = CsvLog::go_on(&path, STEP_COLUMNS, last, |row| {
+        let steps = CsvLog::go_on(&path, last, |row: StepRow| {
             rows += 1;
-            remember(&mut last_losses, row[2].parse().unwrap_or(f64::NAN));
+            remember(&mut last_losses, row.loss_nats);
         })?;
         if rows != last {
             let why = format!("has {rows} whole rows and the checkpoint is of step {last}");
             return Err(StudyError::Rows { path, why });
         }
         let path = folder.join(EVALUATIONS);
-        let evals = CsvLog::go_on(&path, EVALUATION_COLUMNS, last, |row| {
-            last_valid_loss = row[3].parse().ok();
+        let evals = CsvLog::go_on(&path, last, |row: EvaluationRow| {
+            last_valid_loss = Some(row.loss_nats);
         })?;
         let heads =
             HeadsLog::go_on(&folder.join(HEADS_LOG), last, |head| raise(&mut last_logit, head))?;
@@ -152,15 +152,8 @@ impl<'a> RunFiles<'a> {
 
 impl Recorder for RunFiles<'_> {
     fn step(&mut self, record: &StepRecord) -> io::Result<()> {
-        let StepRecord { step, tokens, loss_nats, learning_rate, grad_norm, wall_time_s } = *record;
-        self.steps.push(&[
-            step.to_string(),
-            tokens.to_string(),
-            loss_nats.to_string(),
-            learning_rate.to_string(),
-            grad_norm.to_string(),
-            format!("{wall_time_s:.6}"),
-        ])?;
+        let StepRecord { step, loss_nats, learning_rate, grad_norm, .. } = *record;
+        self.steps.push(&record.into())?;
         remember(&mut self.last_losses, loss_nats);
         let scalars =
             [("loss/train", loss_nats), ("learning_rate", learning_rate), ("grad_norm", grad_norm)];
@@ -180,18 +173,7 @@ impl Recorder for RunFiles<'_> {
 
     fn eval(&mut self, record: &EvalRecord) -> io::Result<()> {
         let found = &record.evaluation;
-        let written =
-            |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
-        self.evals.push(&[
-            record.step.to_string(),
-            record.split.name().to_owned(),
-            found.tokens.to_string(),
-            found.loss_nats.to_string(),
-            found.perplexity().to_string(),
-            if found.bytes > 0 { found.bytes.to_string() } else { String::new() },
-            written(found.loss_nats_per_byte()),
-            written(found.perplexity_per_byte()),
-        ])?;
+        self.evals.push(&record.into())?;
         self.last_valid_loss = Some(found.loss_nats);
         self.events.push(record.step, &[("loss/valid", found.loss_nats)])?;
         self.events.flush()

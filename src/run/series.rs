@@ -9,15 +9,16 @@ use polars::prelude::{ParquetReader, PolarsResult, SerReader};
 
 use super::files::{HEADS, STEPS};
 use super::smoothness::{share_far_above_mean, spikes_above_median};
+use crate::row::{Course, CurveRow, StepRow, read_records, records_to_csv};
 use crate::study::StudyError;
-use crate::study::row::{Row, to_csv};
-use crate::study::schema::CURVE_COLUMNS;
 use crate::system::write_whole;
 
 /// The curve, in a run's folder.
 pub(crate) const CURVE: &str = "curve.csv";
 /// Points of the curve at most.
 const POINTS: usize = 200;
+/// What to do about a log that cannot be read.
+const OF_LOGS: &str = "move the run's folder away and train it again";
 
 /// What a run logged at each step, heads of a kind taken together.
 #[derive(Clone, Debug, Default)]
@@ -55,15 +56,16 @@ impl RunSeries {
     /// # Errors
     /// A file that is missing or damaged.
     pub fn read(folder: &Path) -> Result<Self, StudyError> {
-        let path = folder.join(STEPS);
-        let wrong = |why: String| StudyError::Rows { path: path.clone(), why };
-        let mut reader = csv::Reader::from_path(&path).map_err(|e| wrong(e.to_string()))?;
-        let mut steps = Vec::new();
-        for record in reader.deserialize() {
-            let (step, tokens, loss_nats, _, grad_norm, wall_time_s): (_, _, _, f64, _, _) =
-                record.map_err(|e| wrong(e.to_string()))?;
-            steps.push(Step { step, tokens, wall_time_s, loss_nats, grad_norm, ..Step::default() });
-        }
+        let of_row = |row: StepRow| Step {
+            step: row.step,
+            tokens: row.tokens,
+            wall_time_s: row.wall_time_s,
+            loss_nats: row.loss_nats,
+            grad_norm: row.grad_norm,
+            ..Step::default()
+        };
+        let mut steps: Vec<Step> =
+            read_records(&folder.join(STEPS), OF_LOGS)?.into_iter().map(of_row).collect();
         let path = folder.join(HEADS);
         let logits = logits(&path).map_err(|e| StudyError::Rows {
             path: path.clone(),
@@ -83,47 +85,49 @@ impl RunSeries {
     /// A file that cannot be written.
     pub fn write_curve(&self, folder: &Path) -> Result<(), StudyError> {
         let path = folder.join(CURVE);
-        to_csv(CURVE_COLUMNS, self.curve().iter())
+        records_to_csv(&self.curve())
             .and_then(|bytes| write_whole(&path, &bytes))
             .map_err(|e| StudyError::write(&path, e))
     }
 
     /// The run in stretches of equal numbers of steps, a row each: where it ends, mean loss and gradient
     /// norm over it, the largest logits in it.
-    fn curve(&self) -> Vec<Row> {
+    fn curve(&self) -> Vec<CurveRow> {
         let each = self.steps.len().div_ceil(POINTS).max(1);
         let stretch = |steps: &[Step]| {
             let last = steps.last().cloned().unwrap_or_default();
             let mean =
                 |of: fn(&Step) -> f64| steps.iter().map(of).sum::<f64>() / steps.len() as f64;
             let most = |of: fn(&Step) -> Option<f64>| steps.iter().map(of).fold(None, larger);
-            let mut row = Row::default();
-            row.set("step", last.step);
-            row.set("tokens", last.tokens);
-            row.set("wall_time_s", last.wall_time_s);
-            row.set("loss_nats", short(mean(|s| s.loss_nats)));
-            row.set("grad_norm", short(mean(|s| s.grad_norm)));
-            row.set_some("max_abs_logit", most(Step::max_abs_logit).map(short));
-            row.set_some("max_abs_logit_global", most(|s| s.global).map(short));
-            row.set_some("max_abs_logit_local", most(|s| s.local).map(short));
-            row
+            CurveRow {
+                step: last.step,
+                tokens: last.tokens,
+                wall_time_s: last.wall_time_s,
+                loss_nats: short(mean(|s| s.loss_nats)),
+                grad_norm: short(mean(|s| s.grad_norm)),
+                max_abs_logit: most(Step::max_abs_logit).map(short),
+                max_abs_logit_global: most(|s| s.global).map(short),
+                max_abs_logit_local: most(|s| s.local).map(short),
+            }
         };
         self.steps.chunks(each).map(stretch).collect()
     }
 
-    /// Puts what the whole run shows into its row.
-    pub fn describe(&self, row: &mut Row) {
+    /// What the whole run shows.
+    pub fn course(&self) -> Course {
         let losses: Vec<f64> = self.steps.iter().map(|s| s.loss_nats).collect();
         let norms: Vec<f64> = self.steps.iter().map(|s| s.grad_norm).collect();
         let logits: Vec<f64> = self.steps.iter().filter_map(Step::max_abs_logit).collect();
-        row.set_some("tokens", self.steps.last().map(|s| s.tokens));
-        row.set_some("peak_max_abs_logit", logits.iter().copied().reduce(f64::max));
-        row.set("loss_spike_score", share_far_above_mean(&losses));
-        row.set("grad_spike_score", share_far_above_mean(&norms));
-        row.set("loss_spikes", spikes_above_median(&losses));
         let changes = logits.windows(2).map(|pair| (pair[1] - pair[0]).abs());
         let mean = (logits.len() > 1).then(|| changes.sum::<f64>() / (logits.len() - 1) as f64);
-        row.set_some("logit_change_per_step", mean);
+        Course {
+            tokens: self.steps.last().map(|s| s.tokens),
+            peak_max_abs_logit: logits.iter().copied().reduce(f64::max),
+            loss_spike_score: share_far_above_mean(&losses),
+            grad_spike_score: share_far_above_mean(&norms),
+            loss_spikes: spikes_above_median(&losses),
+            logit_change_per_step: mean,
+        }
     }
 }
 

@@ -3,8 +3,11 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use super::row::Row;
-use crate::lm::Device;
+use toml::Table;
+
+use super::settings::identity;
+use crate::lm::{Device, Texts};
+use crate::row::{Kind, Line, Part as _, line};
 
 /// What a cell is measured with.
 pub(super) struct Within<'a> {
@@ -12,6 +15,8 @@ pub(super) struct Within<'a> {
     pub folder: &'a Path,
     /// The folder that the tokens of texts are kept in.
     pub tokens: &'a Path,
+    /// The texts that models read, where they read some.
+    pub texts: Option<&'a Texts>,
     /// Where models are trained.
     pub device: Device,
     /// Set from outside to stop.
@@ -32,15 +37,21 @@ pub(super) struct Needs {
 }
 
 /// One cell of a study.
-pub(super) trait Measure: Send + Sync {
-    /// All that the cell's numbers depend on, as text: hashed, it tells rows of other settings.
-    fn settings(&self) -> String;
+pub(super) trait Measure: Send + Sync + 'static {
+    /// The rows that it gives.
+    type Kind: Kind;
+
+    /// All that the cell's numbers depend on, key by key.
+    fn settings(&self) -> Table;
+
+    /// What those keys are where a definition does not name them.
+    fn defaults() -> Table;
 
     /// What the cell takes, in seconds of one core, roughly.
     fn cost_s(&self) -> f64;
 
-    /// The columns that identify the cell, without what it measures.
-    fn identity(&self) -> Row;
+    /// What tells the cell from others.
+    fn of(&self) -> <Self::Kind as Kind>::Of;
 
     /// The cell of another study whose files this one's measurement needs, where they are not there or are of
     /// another run. `folder` is this cell's own.
@@ -48,6 +59,106 @@ pub(super) trait Measure: Send + Sync {
         None
     }
 
-    /// The cell's rows; none where it was stopped.
-    fn measure(&self, within: &Within<'_>) -> Result<Option<Vec<Row>>, String>;
+    /// What the cell measures; none where it was stopped.
+    fn measure(&self, within: &Within<'_>) -> Result<Option<Vec<Self::Kind>>, String>;
+}
+
+/// A cell of a plan, of any kind.
+pub(super) struct Cell {
+    /// Its name among the study's.
+    pub key: String,
+    /// What tells its measurement from others.
+    pub settings: String,
+    /// What it takes, in seconds of one core, roughly.
+    pub cost_s: f64,
+    work: Box<dyn Work>,
+}
+
+impl Cell {
+    /// The cell called `key`.
+    pub fn new<M: Measure>(key: String, cell: M) -> Self {
+        let settings = identity::<M::Kind>(&cell.settings(), &M::defaults());
+        Self { key, settings, cost_s: cell.cost_s(), work: Box::new(cell) }
+    }
+
+    /// What tells the cell from others, as it is written: the columns after study and cell.
+    pub fn of(&self) -> Vec<String> {
+        self.work.of()
+    }
+
+    /// See [`Measure::needs`].
+    pub fn needs(&self, folder: &Path) -> Option<Needs> {
+        self.work.needs(folder)
+    }
+
+    /// The cell's lines, under the study's name; none where it was stopped. A panic inside a cell is that cell's
+    /// error.
+    pub fn measure(&self, study: &str, within: &Within<'_>) -> Result<Option<Measured>, String> {
+        let run = std::panic::AssertUnwindSafe(|| self.work.measure(study, self, within));
+        std::panic::catch_unwind(run)
+            .unwrap_or_else(|panic| Err(format!("internal error: {}", panic_text(&*panic))))
+    }
+
+    /// The line of the cell where it failed.
+    pub fn failed(&self, study: &str, why: &str) -> Line {
+        self.work.failed(study, self, why)
+    }
+}
+
+/// The lines that a cell gave, and how it ended, in a word.
+pub(super) struct Measured {
+    pub lines: Vec<Line>,
+    pub outcome: String,
+}
+
+/// [`Measure`] with rows as they are written.
+trait Work: Send + Sync {
+    fn of(&self) -> Vec<String>;
+    fn needs(&self, folder: &Path) -> Option<Needs>;
+    fn measure(
+        &self,
+        study: &str,
+        cell: &Cell,
+        within: &Within<'_>,
+    ) -> Result<Option<Measured>, String>;
+    fn failed(&self, study: &str, cell: &Cell, why: &str) -> Line;
+}
+
+impl<M: Measure> Work for M {
+    fn of(&self) -> Vec<String> {
+        let mut fields = Vec::new();
+        Measure::of(self).write(&mut fields);
+        fields
+    }
+
+    fn needs(&self, folder: &Path) -> Option<Needs> {
+        Measure::needs(self, folder)
+    }
+
+    fn measure(
+        &self,
+        study: &str,
+        cell: &Cell,
+        within: &Within<'_>,
+    ) -> Result<Option<Measured>, String> {
+        let Some(found) = Measure::measure(self, within)? else { return Ok(None) };
+        let of = Measure::of(self);
+        let written = |found| line::<M::Kind>(study, &cell.key, &of, Ok(found), &cell.settings);
+        Ok(Some(Measured {
+            outcome: found.last().map(Kind::outcome).unwrap_or_default(),
+            lines: found.iter().map(written).collect(),
+        }))
+    }
+
+    fn failed(&self, study: &str, cell: &Cell, why: &str) -> Line {
+        line::<M::Kind>(study, &cell.key, &Measure::of(self), Err(why), &cell.settings)
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("a cell panicked")
 }

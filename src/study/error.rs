@@ -34,6 +34,9 @@ pub enum StudyError {
         /// What is wrong.
         why: String,
     },
+    /// Rows that cannot be read.
+    #[error(transparent)]
+    Unread(#[from] crate::row::RowsError),
     /// Rows that another process is writing.
     #[error("another process is at work in {}; wait for it, or stop it", .0.display())]
     Busy(PathBuf),

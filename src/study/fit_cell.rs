@@ -3,24 +3,15 @@
 use std::path::Path;
 use std::time::Instant;
 
+use toml::Table;
+
 use super::StudyError;
 use super::cell::{Measure, Within};
 use super::definition::{FitGoal, FitStudy};
-use super::row::Row;
-use crate::fit::{
-    Candidate, Factors, FrontierPoint, LowerBound, LowerBounds, Needed, Outcome, Problem,
-    SearchOptions, frontier, needed_logit, norm_product,
-};
+use super::settings;
+use crate::fit::{Factors, LowerBounds, Problem, SearchOptions, frontier, needed_logit};
 use crate::pattern::{Family, Layout, Visibility};
-
-/// What a frontier's rows say of their problem.
-#[derive(Clone, Debug)]
-pub struct FrontierLabel {
-    /// The target's short text.
-    pub target: String,
-    /// The seed of the target and of the starts; none where each row has its start's own.
-    pub seed: Option<u64>,
-}
+use crate::row::{FitAsked, FitFound, FitOf, TargetColumns};
 
 /// One fit of a study: a target with its heads, and what is asked of it.
 #[derive(Clone, Debug)]
@@ -78,48 +69,54 @@ impl FitCell {
         cells
     }
 
-    fn run(&self) -> Result<Vec<Row>, StudyError> {
+    fn run(&self) -> Result<Vec<FitFound>, StudyError> {
         let started = Instant::now();
         let target = self.family.build(self.n, self.seed, self.visibility)?;
         let problem = Problem::new(target, self.layout.clone(), self.rank)?;
-        let label = FrontierLabel { target: self.family.label(), seed: Some(self.seed) };
-        let rows = match &self.goal {
+        Ok(match &self.goal {
             FitGoal::Caps(caps) => {
                 let points = frontier(&problem, caps, self.search, &())?;
-                let wall_time_s = started.elapsed().as_secs_f64() / points.len() as f64;
-                frontier_rows(
-                    &problem,
-                    &label,
-                    &points,
-                    &mut LowerBounds::new(&problem),
-                    wall_time_s,
-                )
+                let each_s = started.elapsed().as_secs_f64() / points.len() as f64;
+                let bounds = &mut LowerBounds::new(&problem);
+                points.iter().map(|point| FitFound::at_cap(point, bounds, each_s)).collect()
             }
             FitGoal::Tolerances(tolerances) => {
                 let mut rows = Vec::new();
                 for &tolerance in tolerances {
                     let found = needed_logit(&problem, tolerance, self.search, &())?;
                     let wall_time_s = started.elapsed().as_secs_f64();
-                    rows.push(needed_row(&problem, &label, tolerance, &found, wall_time_s));
+                    rows.push(FitFound::needed(&problem, tolerance, &found, wall_time_s));
                 }
                 rows
             }
-        };
-        Ok(rows
-            .into_iter()
-            .map(|row| {
-                let mut whole = self.identity();
-                whole.extend(row);
-                whole
-            })
-            .collect())
+        })
     }
 }
 
 impl Measure for FitCell {
-    fn settings(&self) -> String {
-        let Self { family, n, layout, rank, seed, visibility, goal, search, .. } = self;
-        format!("{family} {n} {layout} {rank} {seed} {visibility} {goal:?} {search:?}")
+    type Kind = FitFound;
+
+    fn settings(&self) -> Table {
+        let Self { family, n, layout, rank, seed, visibility, goal, search } = self;
+        let mut table = settings::target(family, *visibility);
+        let mut set = |key: &str, value: toml::Value| table.insert(key.to_owned(), value);
+        set("n", (*n as i64).into());
+        set("layout", layout.to_string().into());
+        set("rank", (*rank as i64).into());
+        set("seed", (*seed as i64).into());
+        match goal {
+            FitGoal::Caps(caps) => set("caps", caps.clone().into()),
+            FitGoal::Tolerances(tolerances) => set("tolerance", tolerances.clone().into()),
+        };
+        set("search", settings::search(search).into());
+        table
+    }
+
+    fn defaults() -> Table {
+        let mut table = settings::causal();
+        table.insert("layout".to_owned(), Layout::global().to_string().into());
+        table.insert("search".to_owned(), settings::search(&SearchOptions::default()).into());
+        table
     }
 
     /// Measured on the quick preset's studies, and growing with n² and with rank.
@@ -132,146 +129,30 @@ impl Measure for FitCell {
         (0.05 + size) * work * self.layout.heads().len() as f64
     }
 
-    fn identity(&self) -> Row {
-        let mut row = family_row(&self.family);
-        row.set("n", self.n);
-        row.set("rank", self.rank);
-        row.set("layout", &self.layout);
-        row.set("seed", self.seed);
-        row.set("visibility", self.visibility);
-        if let FitGoal::Tolerances(tolerance) = &self.goal {
-            row.set_some("tolerance", tolerance.first());
+    fn of(&self) -> FitOf {
+        let tolerance = match &self.goal {
+            FitGoal::Caps(_) => None,
+            FitGoal::Tolerances(tolerances) => tolerances.first().copied(),
+        };
+        FitOf {
+            of: TargetColumns::from(&self.family),
+            asked: FitAsked {
+                target: self.family.label(),
+                n: self.n,
+                rank: self.rank,
+                layout: self.layout.clone(),
+                seed: Some(self.seed),
+                tolerance,
+                visibility: self.visibility,
+            },
         }
-        row
     }
 
-    fn measure(&self, within: &Within<'_>) -> Result<Option<Vec<Row>>, String> {
+    fn measure(&self, within: &Within<'_>) -> Result<Option<Vec<FitFound>>, String> {
         let rows = self.run().map_err(|e| e.to_string())?;
         (within.advanced)(1.0);
         Ok(Some(rows))
     }
-}
-
-/// The columns that say what a target is: its family and parameters, and its short text.
-pub(super) fn family_row(family: &Family) -> Row {
-    let p = family.parameters();
-    let mut row = Row::default();
-    row.set("family", family.name());
-    row.set_some("window", p.window);
-    row.set_some("tau", p.tau);
-    row.set_some("alpha", p.alpha);
-    row.set_some("sigma", p.sigma);
-    row.set_some("k", p.k);
-    row.set_some("m", p.m);
-    row.set_some("c", p.c);
-    row.set_some("vocabulary", p.vocabulary);
-    row.set_some("lambda", p.lambda);
-    row.set_some("local", p.local);
-    row.set_some("global", p.global);
-    row.set_some("of", p.of);
-    row.set_some("path", p.path.map(|path| path.display().to_string()));
-    row.set("target", family.label());
-    row
-}
-
-/// The rows of E*(L), one a cap, each with the lower bound on L*(ε) at ε = its kl_nats.
-/// `wall_time_s` is each row's share of the search.
-pub fn frontier_rows(
-    problem: &Problem,
-    label: &FrontierLabel,
-    points: &[FrontierPoint],
-    bounds: &mut LowerBounds<'_>,
-    wall_time_s: f64,
-) -> Vec<Row> {
-    points
-        .iter()
-        .map(|point| {
-            let mut row = problem_row(problem, label, point.best.as_ref(), wall_time_s);
-            row.set("cap", point.cap);
-            let floor_kl_nats = bounds.floor_kl_nats(point.cap);
-            row.set_some("floor_kl_nats", floor_kl_nats.is_finite().then_some(floor_kl_nats));
-            if let Some(Candidate { solution, .. }) = &point.best {
-                let bound = bounds.at(solution.kl_nats);
-                set_lower_bound(&mut row, bound);
-                set_inflation(&mut row, solution.max_abs_logit, bound);
-                row.set("outcome", solution.outcome.name());
-                row.set("iterations", solution.iterations);
-                row.set("evaluations", solution.evaluations);
-            } else {
-                row.set("outcome", Outcome::Infeasible.name());
-            }
-            row
-        })
-        .collect()
-}
-
-/// The row of L*(ε). `floor_max_abs_logit` is L⁰(ε), and `inflation` L*(ε)/L⁰(ε); where ε was not
-/// reached there is no inflation, and `kl_nats` is the least error found. The lower bound is on L*(ε),
-/// reached or not.
-pub fn needed_row(
-    problem: &Problem,
-    label: &FrontierLabel,
-    tolerance: f64,
-    found: &Needed,
-    wall_time_s: f64,
-) -> Row {
-    let mut bounds = LowerBounds::new(problem);
-    let mut row = problem_row(problem, label, found.best.as_ref(), wall_time_s);
-    row.set("tolerance", tolerance);
-    let bound = bounds.at(tolerance);
-    set_lower_bound(&mut row, bound);
-    if let Some(Candidate { solution, .. }) = &found.best {
-        row.set("cap", solution.max_abs_logit);
-        row.set("floor_kl_nats", bounds.floor_kl_nats(solution.max_abs_logit));
-        if found.outcome != Outcome::Infeasible {
-            set_inflation(&mut row, solution.max_abs_logit, bound);
-        }
-    }
-    row.set("outcome", found.outcome.name());
-    row.set("iterations", found.iterations);
-    row.set("evaluations", found.evaluations);
-    row
-}
-
-fn set_inflation(row: &mut Row, reached: f64, bound: Option<LowerBound>) {
-    // A floor of 0 is met by no logits at all: there is nothing to divide by.
-    let floor = bound.map(|bound| bound.floor).filter(|&floor| floor > 0.0);
-    row.set_some("inflation", floor.map(|floor| reached / floor));
-}
-
-fn set_lower_bound(row: &mut Row, bound: Option<LowerBound>) {
-    if let Some(bound) = bound {
-        row.set("floor_max_abs_logit", bound.floor);
-        row.set("lower_bound_max_abs_logit", bound.max_abs_logit);
-        row.set("lower_bound_by", bound.by);
-    }
-}
-
-fn problem_row(
-    problem: &Problem,
-    label: &FrontierLabel,
-    best: Option<&Candidate>,
-    wall_time_s: f64,
-) -> Row {
-    let mut row = Row::default();
-    row.set("target", &label.target);
-    row.set("n", problem.n());
-    row.set("rank", problem.rank());
-    row.set("layout", problem.layout());
-    row.set("visibility", problem.target().visibility());
-    row.set("wall_time_s", (wall_time_s * 1e6).round() / 1e6);
-    row.set_some("seed", label.seed.or(best.map(|best| best.start as u64)));
-    if let Some(Candidate { solution, .. }) = best {
-        row.set("kl_nats", solution.kl_nats);
-        row.set("max_abs_logit", solution.max_abs_logit);
-        row.set("logit_spread", solution.logit_spread);
-        row.set("norm_product", norm_product(&solution.factors));
-        row.set_some(
-            "gradient_norm",
-            solution.gradient_norm.is_finite().then_some(solution.gradient_norm),
-        );
-    }
-    row
 }
 
 /// Reads factors that `write_factors` wrote; where there is no `weights.npy`, even weights.

@@ -10,6 +10,7 @@ use super::StudyError;
 use crate::fit::{
     Factors, FitName, FitState, Kept, Multipliers, Outcome, Problem, SearchOptions, Solution,
 };
+use crate::row::{FitFound, Kind as _};
 use crate::system::sha256;
 use crate::system::write_whole;
 
@@ -47,7 +48,7 @@ pub fn search_settings(
     set("fine", format!("{fine:?}"));
     set("n", problem.n().to_string());
     set("target_sha256", sha256(&bytes));
-    set("measurement", super::MEASUREMENT_VERSION.to_string());
+    set("measurement", FitFound::VERSION.to_string());
     settings
 }
 

@@ -1,46 +1,36 @@
 //! The header of a file of rows: which column each field of a line is.
 
-use super::row::Row;
-use super::schema::Columns;
+use crate::row::{Column, Header, Line};
 
 /// What no rows are without: which cell a row is of, what it was measured with, and its error.
 const NEEDED: [&str; 4] = ["study", "cell", "settings", "err"];
 
-/// The columns of a file, in its own order: all of today's, or those there were before some were
-/// added. Rows outlive a new column, in which they have nothing.
-pub(super) struct Header(Vec<&'static str>);
-
-impl Header {
-    /// The header in `record`, each of whose names must be one of `columns`.
-    ///
-    /// # Errors
-    /// In words, for a name that is unknown, or there twice, and for a needed one that is missing.
-    pub fn read(record: &csv::StringRecord, columns: &Columns) -> Result<Self, String> {
-        let known = |name: &str| columns.iter().map(|(column, _)| *column).find(|c| *c == name);
-        let mut names: Vec<&'static str> = Vec::with_capacity(record.len());
-        for name in record {
-            let another = known(name).filter(|name| !names.contains(name));
-            names.push(another.ok_or_else(|| wrong(columns))?);
-        }
-        if NEEDED.iter().all(|needed| names.contains(needed)) {
-            Ok(Self(names))
-        } else {
-            Err(wrong(columns))
-        }
-    }
-
-    /// The row in `record`; none where it has another number of fields.
-    pub fn row(&self, record: &csv::StringRecord) -> Option<Row> {
-        (record.len() == self.0.len()).then(|| Row::from_fields(&self.0, record.iter()))
-    }
-
-    fn is_of(&self, columns: &Columns) -> bool {
-        self.0.iter().eq(columns.iter().map(|(name, _)| name))
+/// The header in `record`, in any order: of today's columns, or of those there were before some were added. Rows
+/// outlive a new column, in which they have nothing.
+///
+/// # Errors
+/// In words, for a name that is unknown, or there twice, and for a needed one that is missing.
+pub(super) fn read(record: &csv::StringRecord, columns: &[Column]) -> Result<Header, String> {
+    let known = |name: &str| columns.iter().any(|column| column.name == name);
+    let header = Header::read(record)?;
+    let is_there = |name: &&str| record.iter().any(|other| other == *name);
+    match record.iter().all(known) && NEEDED.iter().all(is_there) {
+        true => Ok(header),
+        false => Err(wrong(columns)),
     }
 }
 
-fn wrong(columns: &Columns) -> String {
-    let first: Vec<&str> = columns.iter().take(4).map(|(name, _)| *name).collect();
+/// The line in `record`; none where it has another number of fields.
+pub(super) fn line_of(
+    header: &Header,
+    record: &csv::StringRecord,
+    columns: &[Column],
+) -> Option<Line> {
+    (record.len() == header.len()).then(|| Line::of(header, record, columns))
+}
+
+fn wrong(columns: &[Column]) -> String {
+    let first: Vec<&str> = columns.iter().take(4).map(|column| column.name).collect();
     format!("its header is not that of this kind of study (expected {}, …)", first.join(", "))
 }
 
@@ -49,19 +39,19 @@ fn wrong(columns: &Columns) -> String {
 /// as they are.
 ///
 /// # Errors
-/// As [`Header::read`].
-pub(super) fn brought_up_to_date(text: &str, columns: &Columns) -> Result<String, String> {
+/// As [`read`].
+pub(super) fn brought_up_to_date(text: &str, columns: &[Column]) -> Result<String, String> {
     let mut lines = text.split_inclusive('\n');
     let first = lines.next().and_then(record).unwrap_or_default();
-    let header = Header::read(&first, columns)?;
-    if header.is_of(columns) {
+    let header = read(&first, columns)?;
+    let names: csv::StringRecord = columns.iter().map(|column| column.name).collect();
+    if first == names {
         return Ok(text.to_owned());
     }
-    let names: csv::StringRecord = columns.iter().map(|(name, _)| *name).collect();
     let mut whole = line(&names)?;
     for old in lines {
-        match record(old).and_then(|record| header.row(&record)) {
-            Some(row) => whole.push_str(&line(&row.fields(columns).into())?),
+        match record(old).and_then(|record| line_of(&header, &record, columns)) {
+            Some(row) => whole.push_str(&line(&row.0.into())?),
             None => whole.push_str(old),
         }
     }
@@ -82,42 +72,43 @@ fn line(record: &csv::StringRecord) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::schema::ColumnKind::{Integer, Text};
     use super::*;
 
-    const COLUMNS: &Columns =
-        &[("study", Text), ("cell", Text), ("c", Integer), ("settings", Text), ("err", Text)];
+    fn columns() -> Vec<Column> {
+        let column = |name| Column { name, ..Column::default() };
+        ["study", "cell", "c", "settings", "err"].map(column).to_vec()
+    }
 
-    fn read(header: &str) -> Result<Header, String> {
-        Header::read(&record(header).unwrap(), COLUMNS)
+    fn header(text: &str) -> Result<Header, String> {
+        read(&record(text).unwrap(), &columns())
     }
 
     #[test]
     fn a_row_of_before_a_column_has_nothing_in_it() {
-        let header = read("study,cell,settings,err\n").unwrap();
-        let row = header.row(&record("s,a,12,bad\n").unwrap()).unwrap();
-        assert_eq!(row.fields(COLUMNS), ["s", "a", "", "12", "bad"]);
-        assert!(header.row(&record("s,a,12\n").unwrap()).is_none());
+        let header = header("study,cell,settings,err\n").unwrap();
+        let row = line_of(&header, &record("s,a,12,bad\n").unwrap(), &columns()).unwrap();
+        assert_eq!(row.0, ["s", "a", "", "12", "bad"]);
+        assert!(line_of(&header, &record("s,a,12\n").unwrap(), &columns()).is_none());
     }
 
     #[test]
     fn another_files_header_is_refused() {
-        for header in [
-            "study,cell,c,settings",
-            "study,cell,c,settings,err,window",
-            "study,cell,cell,settings,err",
-            "a,b",
+        for (text, part) in [
+            ("study,cell,c,settings", "expected study, cell, c, settings"),
+            ("study,cell,c,settings,err,window", "expected study, cell, c, settings"),
+            ("study,cell,cell,settings,err", "names cell twice"),
+            ("a,b", "expected study, cell, c, settings"),
         ] {
-            let error = read(header).err().unwrap();
-            assert!(error.contains("expected study, cell, c, settings"), "{header}: {error}");
+            let error = header(text).err().unwrap();
+            assert!(error.contains(part), "{text}: {error}");
         }
     }
 
     #[test]
     fn old_lines_get_the_new_columns_and_damaged_ones_stay() {
         let old = "study,cell,settings,err\ns,\"a,1\",12,\ns,\"b,2\ns,c,13,bad\n";
-        let new = brought_up_to_date(old, COLUMNS).unwrap();
+        let new = brought_up_to_date(old, &columns()).unwrap();
         assert_eq!(new, "study,cell,c,settings,err\ns,\"a,1\",,12,\ns,\"b,2\ns,c,,13,bad\n",);
-        assert_eq!(brought_up_to_date(&new, COLUMNS).unwrap(), new);
+        assert_eq!(brought_up_to_date(&new, &columns()).unwrap(), new);
     }
 }

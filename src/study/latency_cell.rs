@@ -1,67 +1,17 @@
 //! One cell of a study of inference: a model at one length, in one round.
 
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+
+use toml::Table;
 
 use super::cell::{Measure, Within};
 use super::definition::LatencyStudy;
-use super::row::Row;
-use super::train_cell::model;
-use crate::lm::{LmError, Model, ModelShape, TextVocabulary, TrainDefinition};
+use super::settings;
+use crate::lm::{Latency, TextVocabulary, TrainDefinition};
+use crate::row::{LatencyFound, LatencyOf, ModelColumns};
 
-/// Tokens before the clock starts.
-const WARM_UP: usize = 2;
 /// Tokens timed in one cell.
 const TOKENS: usize = 20;
-
-/// What inference took.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Latency {
-    /// Seconds to read the first tokens at once.
-    pub prefill_s: f64,
-    /// The median second that one token more takes.
-    pub decode_s: f64,
-    /// Bytes of keys and values after the first tokens.
-    pub cache_bytes: usize,
-    /// The model's numbers.
-    pub parameters: usize,
-}
-
-impl Latency {
-    /// Times a model at its start, of `symbols` symbols, on arbitrary tokens: `read` of them at once, two
-    /// more, then `repeats` singly.
-    ///
-    /// # Errors
-    /// Sizes that are wrong.
-    pub fn measure(
-        definition: &TrainDefinition,
-        symbols: usize,
-        read: usize,
-        repeats: usize,
-    ) -> Result<Self, LmError> {
-        let definition =
-            TrainDefinition { context: read + WARM_UP + repeats, ..definition.clone() };
-        let shape = ModelShape::new(&definition, symbols);
-        let model = Model::new(shape, definition.initial_deviation, definition.seed)?;
-        let tokens: Vec<u32> =
-            (0..definition.context).map(|i| (i * 7919 % symbols) as u32).collect();
-        let mut session = model.session();
-        let started = Instant::now();
-        session.feed(&tokens[..read])?;
-        let prefill_s = started.elapsed().as_secs_f64();
-        let cache_bytes = session.cache_bytes();
-        let mut times = Vec::with_capacity(tokens.len());
-        for token in &tokens[read..] {
-            let started = Instant::now();
-            session.feed(std::slice::from_ref(token))?;
-            times.push(started.elapsed().as_secs_f64());
-        }
-        let mut timed = times.split_off(WARM_UP);
-        timed.sort_by(f64::total_cmp);
-        let decode_s = timed[timed.len() / 2];
-        Ok(Self { prefill_s, decode_s, cache_bytes, parameters: model.parameters() })
-    }
-}
 
 #[derive(Clone, Debug)]
 pub(super) struct LatencyCell {
@@ -95,35 +45,38 @@ impl LatencyCell {
 }
 
 impl Measure for LatencyCell {
-    fn settings(&self) -> String {
-        format!("{:?} {} {}", self.definition, self.n, self.round)
+    type Kind = LatencyFound;
+
+    fn settings(&self) -> Table {
+        let mut table = Table::new();
+        table.insert("model".to_owned(), settings::model(&self.definition).into());
+        table.insert("n".to_owned(), (self.n as i64).into());
+        table.insert("round".to_owned(), (self.round as i64).into());
+        table
+    }
+
+    fn defaults() -> Table {
+        let model = settings::model(&TrainDefinition::default());
+        Table::from_iter([("model".to_owned(), model.into())])
     }
 
     fn cost_s(&self) -> f64 {
         0.2 + (self.n as f64 / 4096.0) * (1.0 + self.n as f64 / 4096.0)
     }
 
-    fn identity(&self) -> Row {
-        let mut row = model(&self.run, &self.definition);
-        row.set("n", self.n);
-        row.set("round", self.round);
-        row
+    fn of(&self) -> LatencyOf {
+        let model = ModelColumns::of(&self.run, &self.definition);
+        LatencyOf { model, n: self.n, round: self.round }
     }
 
-    fn measure(&self, within: &Within<'_>) -> Result<Option<Vec<Row>>, String> {
+    fn measure(&self, within: &Within<'_>) -> Result<Option<Vec<LatencyFound>>, String> {
         if within.stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
         let found = Latency::measure(&self.definition, self.symbols(), self.n, TOKENS)
             .map_err(|e| e.to_string())?;
         (within.advanced)(1.0);
-        let mut row = self.identity();
-        row.set("threads", rayon::current_num_threads());
-        row.set("parameters", found.parameters);
-        row.set("prefill_s", found.prefill_s);
-        row.set("decode_s", found.decode_s);
-        row.set("cache_bytes", found.cache_bytes);
-        Ok(Some(vec![row]))
+        Ok(Some(vec![LatencyFound::of(&found, rayon::current_num_threads())]))
     }
 }
 
@@ -140,13 +93,14 @@ mod tests {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("analysis/latency.toml");
         let definition = StudyDefinition::read(&path, Preset::Quick).unwrap();
         let StudyWork::Latency(study) = definition.work else { panic!("no study of latency") };
-        let mut found: Vec<[String; 3]> = LatencyCell::all(&study)
+        let mut found: Vec<(String, usize, usize)> = LatencyCell::all(&study)
             .into_iter()
-            .map(|(_, cell)| cell.identity())
-            .map(|row| ["run", "heads", "global_heads"].map(|column| row.get(column).to_owned()))
+            .map(|(_, cell)| cell.of().model)
+            .map(|model| (model.run, model.heads, model.global_heads))
             .collect();
         found.sort();
         found.dedup();
-        assert_eq!(found, [["local-only", "6", "0"], ["ls", "6", "1"], ["mhsa", "6", "6"]]);
+        let expected = [("local-only", 6, 0), ("ls", 6, 1), ("mhsa", 6, 6)];
+        assert_eq!(found, expected.map(|(run, heads, global)| (run.to_owned(), heads, global)));
     }
 }

@@ -5,16 +5,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use toml::{Table, Value};
+
 use super::cell::{Measure, Needs, Within};
 use super::definition::{PredictStudy, RunSource, kept_steps};
 use super::fit_cell::write_factors;
-use super::row::Row;
+use super::settings;
 use super::text_source::TextSource;
 use super::train_cell::TrainCell;
 use super::{StudyError, TrainError};
+use crate::fit::SearchOptions;
 use crate::lm::{ForeignModel, HeadProbe, LmError, Split, Texts, TrainDefinition};
 use crate::pattern::HeadKind;
-use crate::predict::{Actual, LAGS, Parts, PredictError, TrainedHead};
+use crate::predict::{Parts, PredictError, TrainedHead};
+use crate::row::{HeadFound, HeadOf, TrainingOf};
 use crate::run::TrainedRun;
 use crate::run::files::{CHECKPOINT, kept_checkpoint, kept_steps as steps_in};
 use crate::system::sha256;
@@ -213,13 +217,12 @@ impl PredictCell {
         Ok(cells)
     }
 
-    fn run(&self, within: &Within<'_>) -> Result<Option<Vec<Row>>, CellError> {
+    fn run(&self, within: &Within<'_>) -> Result<Option<Vec<HeadFound>>, CellError> {
         let run = self.source.weights(self.step)?;
         let study = &*self.study;
         let tokens = study.tokens.unwrap_or_else(|| run.context());
         let wanted = study.passages * study.groups;
-        let texts = self.text.as_ref().map(TextSource::texts);
-        let read = run.tokens(texts, study.split, wanted * STRIDE * tokens)?;
+        let read = run.tokens(within.texts, study.split, wanted * STRIDE * tokens)?;
         // A short text's passages follow one another.
         let stride = if read.len() == wanted * STRIDE * tokens { STRIDE * tokens } else { tokens };
         if read.len() < wanted * tokens {
@@ -264,17 +267,12 @@ impl PredictCell {
                         if study.factors {
                             keep_factors(within.folder, trained, group, &parts)?;
                         }
-                        let mut row = self.identity();
-                        row.set("passage", group);
-                        row.set("passages", study.passages);
-                        describe(&mut row, trained, &actual, &parts);
-                        if let Some(Some(any_rank)) = any_rank.get(at) {
-                            row.set_some("needed_any_rank", any_rank.max_abs_logit());
-                            row.set("lower_bound_tied", any_rank.lower_bound);
-                        }
+                        let any_rank = any_rank.get(at).and_then(Option::as_ref);
                         let seconds = started.elapsed().as_secs_f64();
-                        row.set("wall_time_s", (seconds * 1e3).round() / 1e3);
-                        rows.push(row);
+                        let group = (group, study.passages);
+                        rows.push(HeadFound::of(
+                            trained, group, &actual, &parts, any_rank, seconds,
+                        ));
                         (within.advanced)(share);
                     }
                 }
@@ -357,42 +355,6 @@ fn published_identity(folder: &Path) -> Result<String, StudyError> {
     Ok(format!("{} {length}", sha256(&text)))
 }
 
-/// The columns of what was measured.
-fn describe(row: &mut Row, head: &TrainedHead, actual: &Actual, parts: &Parts) {
-    row.set("layer", head.layer);
-    row.set("head", head.head);
-    row.set("kind", head.kind);
-    row.set("n", head.tokens);
-    row.set("rows", head.rows());
-    row.set("rank", head.rank());
-    row.set("epsilon", parts.epsilon);
-    row.set("actual", actual.max_abs_logit);
-    row.set("spread", actual.logit_spread);
-    row.set_some("needed", parts.needed.max_abs_logit);
-    row.set_some("needed_tied", parts.needed_tied.max_abs_logit);
-    row.set_some("floor", parts.floor);
-    row.set_some("inflation", parts.inflation());
-    row.set_some("tying", parts.tying());
-    row.set_some("drift", parts.drift());
-    row.set_some("gauge", parts.gauge());
-    row.set("entropy_nats", actual.entropy_nats);
-    row.set("effective_rank_logits", actual.effective_rank_logits);
-    row.set_some("effective_rank_attention", actual.effective_rank_attention);
-    for (column, mass) in MASS_COLUMNS.into_iter().zip(actual.mass_within) {
-        row.set(column, mass);
-    }
-    row.set_some("kl_nats", parts.needed.kl_nats);
-    row.set_some("kl_nats_tied", parts.needed_tied.kl_nats);
-    row.set("outcome", parts.needed.outcome.name());
-    row.set("outcome_tied", parts.needed_tied.outcome.name());
-    row.set("iterations", parts.needed.iterations + parts.needed_tied.iterations);
-    row.set("evaluations", parts.needed.evaluations + parts.needed_tied.evaluations);
-}
-
-/// The columns of the mass on the last [`LAGS`] tokens.
-const MASS_COLUMNS: [&str; LAGS.len()] =
-    ["mass_within_1", "mass_within_4", "mass_within_16", "mass_within_64"];
-
 /// Writes the factors that were found, where there are any, into folders named for head, passage, rank, ε and kind.
 fn keep_factors(
     folder: &Path,
@@ -411,22 +373,52 @@ fn keep_factors(
 }
 
 impl Measure for PredictCell {
-    fn settings(&self) -> String {
-        let PredictStudy { epsilons, ranks, passages, groups, tokens, split, search, .. } =
+    type Kind = HeadFound;
+
+    fn settings(&self) -> Table {
+        let PredictStudy { epsilons, ranks, passages, groups, tokens, rows, split, search, .. } =
             &*self.study;
+        let mut table = Table::new();
+        let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
         // The same run on another text is another.
-        let trained = match &self.source {
-            Source::Run { of: Some(of), .. } => of.trained.settings(),
-            Source::Run { definition, .. } => format!("{definition:?}"),
-            Source::Published { identity, .. } => identity.clone(),
+        match &self.source {
+            Source::Run { of: Some(of), .. } => set("run", of.trained.settings().into()),
+            Source::Run { definition, .. } => set("run", settings::model(definition).into()),
+            Source::Published { identity, .. } => set("published", identity.clone().into()),
         };
-        let text = self.text.as_ref().map(TextSource::sha256);
-        let rows = self.study.rows.map_or_else(String::new, |rows| format!(" rows {rows}"));
-        let ranks = if ranks.is_empty() { String::new() } else { format!(" ranks {ranks:?}") };
-        format!(
-            "{trained} {text:?} {:?} {} {epsilons:?} {passages} {groups} {tokens:?} {split:?} {search:?}{rows}{ranks}",
-            self.step, self.layer
-        )
+        if let Some(text) = &self.text {
+            set("text", text.hashes().settings().into());
+        }
+        let whole = |all: &[usize]| -> Value {
+            all.iter().map(|&one| Value::from(one as i64)).collect::<Vec<_>>().into()
+        };
+        if let Some(step) = self.step {
+            set("step", (step as i64).into());
+        }
+        set("layer", (self.layer as i64).into());
+        set("epsilon", epsilons.clone().into());
+        set("ranks", whole(ranks));
+        set("passages", (*passages as i64).into());
+        set("groups", (*groups as i64).into());
+        for (key, value) in [("tokens", tokens), ("rows", rows)] {
+            if let Some(value) = value {
+                set(key, (*value as i64).into());
+            }
+        }
+        set("split", split.map_or("all", Split::name).into());
+        set("search", settings::search(search).into());
+        table
+    }
+
+    fn defaults() -> Table {
+        let mut table = Table::new();
+        let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
+        set("run", TrainCell::defaults().into());
+        set("ranks", Value::Array(Vec::new()));
+        set("groups", 1.into());
+        set("split", Split::Valid.name().into());
+        set("search", settings::search(&SearchOptions::default()).into());
+        table
     }
 
     /// An evaluation costs about what its pairs do, and a head that sees all of them thousands of evaluations.
@@ -454,30 +446,36 @@ impl Measure for PredictCell {
         fits * pairs * channels * SECONDS_PER_PAIR
     }
 
-    fn identity(&self) -> Row {
-        let mut row = match &self.source {
+    fn of(&self) -> HeadOf {
+        match &self.source {
             Source::Run { of: Some(of), .. } => {
-                let mut row = of.trained.identity();
-                row.set("of", &of.study);
-                row
+                HeadOf::of_run(Some(&of.study), &of.trained.of(), self.step, self.layer)
             }
             Source::Run { name, definition, .. } => {
-                TrainCell::new(name, definition, self.text.as_ref()).identity()
+                let text = self.text.as_ref().map(|text| text.name.as_str());
+                let run = TrainingOf::of(name, definition, text);
+                HeadOf::of_run(None, &run, self.step, self.layer)
             }
-            Source::Published { name, model, .. } => {
-                let mut row = Row::default();
-                row.set("run", name);
-                row.set("arm", model.name());
-                row.set_some("corpus", self.text.as_ref().map(|text| &text.name));
-                row.set("layers", model.layers());
-                row.set("heads", model.heads());
-                row.set("context", model.context());
-                row
-            }
-        };
-        row.set_some("step", self.step);
-        row.set("layer", self.layer);
-        row
+            Source::Published { name, model, .. } => HeadOf {
+                of: None,
+                run: name.clone(),
+                arm: model.name().to_owned(),
+                seed: None,
+                corpus: self.text.as_ref().map(|text| text.name.clone()),
+                layers: model.layers(),
+                d_model: None,
+                heads: model.heads(),
+                global_heads: None,
+                window: None,
+                context: model.context(),
+                batch: None,
+                steps: None,
+                learning_rate: None,
+                recall: None,
+                step: self.step,
+                layer: self.layer,
+            },
+        }
     }
 
     fn needs(&self, _folder: &Path) -> Option<Needs> {
@@ -493,7 +491,7 @@ impl Measure for PredictCell {
         missing.then(|| Needs { study: of.study.clone(), cell: of.cell.clone() })
     }
 
-    fn measure(&self, within: &Within<'_>) -> Result<Option<Vec<Row>>, String> {
+    fn measure(&self, within: &Within<'_>) -> Result<Option<Vec<HeadFound>>, String> {
         self.run(within).map_err(|e| e.to_string())
     }
 }
@@ -511,6 +509,7 @@ const BYTES_PER_TOKEN: usize = 16;
 mod tests {
     use super::*;
     use crate::lm::Published;
+    use crate::row::Rows;
     use crate::study::{Plan, Preset, StudyDefinition};
 
     /// Every head of a published model gets its rows, from its own tokenizer's tokens.
@@ -541,9 +540,9 @@ mod tests {
             let model = ForeignModel::read(folder.path()).unwrap();
             let summary = plan.run(&sweep).unwrap();
             assert!(summary.failed.is_empty(), "{:?}", summary.failed);
-            let rows = crate::study::stored_rows(&definition, &data.join("published")).unwrap();
+            let rows = Rows::<HeadFound>::read(&[data.join("published")]).unwrap().rows;
             assert_eq!(rows.len(), model.layers() * model.heads());
-            assert!(rows.iter().all(|row| row.get("arm") == visible && row.get("n") == "6"));
+            assert!(rows.iter().all(|row| row.of.arm == visible && row.found.n == 6));
         }
     }
 }

@@ -1,12 +1,14 @@
 //! One cell of a study of singular values: a target at one length and seed.
 
+use toml::Table;
+
 use super::StudyError;
 use super::cell::{Measure, Within};
 use super::definition::{SpectrumStudy, StudyTarget};
-use super::fit_cell::family_row;
-use super::row::Row;
+use super::settings;
 use crate::fit::{Floor, Problem};
 use crate::pattern::{Layout, Spectrum, Statistics};
+use crate::row::{ATTENTION, LOGITS, SpectrumFound, SpectrumOf, TargetColumns};
 
 /// Beyond this index only every so-manieth singular value is kept: those 1.4 times apart at least.
 const EVERY: usize = 4;
@@ -35,54 +37,64 @@ impl SpectrumCell {
         cells
     }
 
-    fn run(&self) -> Result<Vec<Row>, StudyError> {
+    fn run(&self) -> Result<Vec<SpectrumFound>, StudyError> {
         let target = self.target.family.build(self.n, self.seed, self.target.visibility)?;
         let statistics = Statistics::of(&target);
         let spectrum = Spectrum::of(&target)?;
         // The rank of the factors has no part in the floor.
         let problem = Problem::new(target, Layout::global(), 1)?;
         let floor = Floor::new(&problem);
-        let max_logit = floor.max_abs_logit(self.tolerance);
-        let logits = max_logit.and_then(|max_logit| floor.logits(max_logit));
-        let mut identity = self.identity();
-        identity.set("density", statistics.density);
-        identity.set("mean_row_entropy_nats", statistics.mean_row_entropy_nats);
-        identity.set_some("floor_max_abs_logit", max_logit);
-        let mut rows = rows_of(&identity, "attention", &spectrum);
+        let floor_max_abs_logit = floor.max_abs_logit(self.tolerance);
+        let logits = floor_max_abs_logit.and_then(|max_logit| floor.logits(max_logit));
+        let mut rows = Vec::new();
+        let mut push = |matrix: &str, spectrum: &Spectrum| {
+            rows.extend(kept(&spectrum.singular_values).map(|(index, sigma)| SpectrumFound {
+                density: statistics.density,
+                mean_row_entropy_nats: statistics.mean_row_entropy_nats,
+                floor_max_abs_logit,
+                matrix: matrix.to_owned(),
+                effective_rank: spectrum.effective_rank,
+                numerical_rank: spectrum.numerical_rank,
+                index,
+                singular_value: sigma,
+            }));
+        };
+        push(ATTENTION, &spectrum);
         if let Some(logits) = logits {
-            let spectrum = Spectrum::of_matrix(&logits)?;
-            rows.extend(rows_of(&identity, "logits", &spectrum));
+            push(LOGITS, &Spectrum::of_matrix(&logits)?);
         }
         Ok(rows)
     }
 }
 
-/// A row for each singular value that is kept.
-fn rows_of(identity: &Row, matrix: &str, spectrum: &Spectrum) -> Vec<Row> {
-    let mut rows = Vec::new();
+/// The singular values that are kept, each with its index from 1: the first ones, the last, and between those no
+/// two nearer than [`APART`].
+fn kept(singular_values: &[f64]) -> impl Iterator<Item = (usize, f64)> {
     let mut last = 0;
-    for (at, sigma) in spectrum.singular_values.iter().enumerate() {
-        let index = at + 1;
-        let is_last = index == spectrum.singular_values.len();
-        if index > EVERY && !is_last && (index as f64) < APART * last as f64 {
-            continue;
+    let is_kept = move |&(index, _): &(usize, f64)| {
+        let near = index > EVERY && (index as f64) < APART * last as f64;
+        let kept = !near || index == singular_values.len();
+        if kept {
+            last = index;
         }
-        last = index;
-        let mut row = identity.clone();
-        row.set("matrix", matrix);
-        row.set("effective_rank", spectrum.effective_rank);
-        row.set("numerical_rank", spectrum.numerical_rank);
-        row.set("index", index);
-        row.set("singular_value", sigma);
-        rows.push(row);
-    }
-    rows
+        kept
+    };
+    singular_values.iter().enumerate().map(|(at, &sigma)| (at + 1, sigma)).filter(is_kept)
 }
 
 impl Measure for SpectrumCell {
-    fn settings(&self) -> String {
-        let Self { target, n, seed, tolerance } = self;
-        format!("{} {} {n} {seed} {tolerance}", target.family, target.visibility)
+    type Kind = SpectrumFound;
+
+    fn settings(&self) -> Table {
+        let mut table = settings::target(&self.target.family, self.target.visibility);
+        table.insert("n".to_owned(), (self.n as i64).into());
+        table.insert("seed".to_owned(), (self.seed as i64).into());
+        table.insert("tolerance".to_owned(), self.tolerance.into());
+        table
+    }
+
+    fn defaults() -> Table {
+        settings::causal()
     }
 
     /// Two decompositions, of n³ each.
@@ -90,16 +102,18 @@ impl Measure for SpectrumCell {
         0.05 + 2.0 * (self.n as f64 / 1024.0).powi(3)
     }
 
-    fn identity(&self) -> Row {
-        let mut row = family_row(&self.target.family);
-        row.set("n", self.n);
-        row.set("seed", self.seed);
-        row.set("visibility", self.target.visibility);
-        row.set("tolerance", self.tolerance);
-        row
+    fn of(&self) -> SpectrumOf {
+        SpectrumOf {
+            of: TargetColumns::from(&self.target.family),
+            target: self.target.family.label(),
+            n: self.n,
+            seed: self.seed,
+            visibility: self.target.visibility,
+            tolerance: self.tolerance,
+        }
     }
 
-    fn measure(&self, within: &Within<'_>) -> Result<Option<Vec<Row>>, String> {
+    fn measure(&self, within: &Within<'_>) -> Result<Option<Vec<SpectrumFound>>, String> {
         let rows = self.run().map_err(|e| e.to_string())?;
         (within.advanced)(1.0);
         Ok(Some(rows))

@@ -4,15 +4,12 @@ use std::collections::HashMap;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
-use polars::prelude::{
-    Column, DataFrame, IntoColumn, NamedFrom, ParquetReader, ParquetWriter, SerReader, Series,
-};
+use polars::prelude::{DataFrame, ParquetReader, ParquetWriter, PolarsResult, SerReader};
 
 use super::StudyError;
-use super::header::{self, Header};
-use super::row::{Row, to_csv};
-use super::schema::ColumnKind;
+use super::header;
 use super::study_manifest::StudyManifest;
+use crate::row::{Column, Line, to_csv, to_frame};
 use crate::system::sha256;
 use crate::system::write_whole;
 
@@ -23,9 +20,9 @@ const SET_ASIDE: &str = "rows-set-aside.csv";
 #[derive(Debug)]
 pub(super) struct Store {
     folder: PathBuf,
-    columns: Vec<(&'static str, ColumnKind)>,
+    columns: Vec<Column>,
     /// Cells in the order in which they are written, with their rows.
-    cells: Vec<(String, Vec<Row>)>,
+    cells: Vec<(String, Vec<Line>)>,
     /// Lines that were no whole rows, as they stood.
     damaged: Vec<String>,
     /// What `rows.csv` hashes to; none where it is missing.
@@ -43,7 +40,7 @@ impl Store {
     ///
     /// # Errors
     /// Rows that cannot be read, or whose header is another's.
-    pub fn read(folder: &Path, columns: &[(&'static str, ColumnKind)]) -> Result<Self, StudyError> {
+    pub fn read(folder: &Path, columns: &[Column]) -> Result<Self, StudyError> {
         let mut store = Self {
             folder: folder.to_owned(),
             columns: columns.to_vec(),
@@ -96,18 +93,19 @@ impl Store {
             .collect::<Result<_, _>>()
             .map_err(|e| StudyError::Rows { path: self.csv_path(), why: e.to_string() })?;
         let Some(first) = records.first() else { return Ok(()) };
-        let header = Header::read(first, &self.columns)
+        let header = header::read(first, &self.columns)
             .map_err(|why| StudyError::Rows { path: self.csv_path(), why })?;
         for (line, record) in records.iter().enumerate().skip(1) {
             // A line without its end was cut off, even where the number of fields is right.
             let ended = line + 1 < records.len() || text.ends_with('\n');
-            let Some(row) = header.row(record).filter(|_| ended) else {
+            let Some(row) = header::line_of(&header, record, &self.columns).filter(|_| ended)
+            else {
                 let start = |at: usize| records.get(at)?.position().map(|p| p.byte() as usize);
                 let line_of = start(line).unwrap_or(0)..start(line + 1).unwrap_or(text.len());
                 self.damaged.push(text[line_of].trim_end().to_owned());
                 continue;
             };
-            let cell = row.get("cell").to_owned();
+            let cell = row.cell().to_owned();
             let at = *place.entry(cell.clone()).or_insert_with(|| {
                 self.cells.push((cell, Vec::new()));
                 self.cells.len() - 1
@@ -123,17 +121,17 @@ impl Store {
     }
 
     /// The rows of a cell that were measured with these settings and did not fail.
-    pub fn finished(&self, cell: &str, settings: &str) -> Option<&[Row]> {
+    pub fn finished(&self, cell: &str, settings: &str) -> Option<&[Line]> {
         let (_, rows) = self.cells.iter().find(|(key, _)| key == cell)?;
         let good = !rows.is_empty()
-            && rows.iter().all(|r| r.get("settings") == settings && r.get("err").is_empty());
+            && rows.iter().all(|row| row.settings() == settings && row.err().is_empty());
         good.then_some(rows.as_slice())
     }
 
     /// The rows of a cell that did not fail, whatever they were measured with.
-    pub fn measured(&self, cell: &str) -> impl Iterator<Item = &Row> {
+    pub fn measured(&self, cell: &str) -> impl Iterator<Item = &Line> {
         let rows = self.cells.iter().filter(move |(key, _)| key == cell).flat_map(|(_, rows)| rows);
-        rows.filter(|row| row.get("err").is_empty())
+        rows.filter(|row| row.err().is_empty())
     }
 
     /// The rows of cells that are none of `order`.
@@ -158,7 +156,7 @@ impl Store {
             self.cells.drain(..).partition(|(key, _)| place.contains_key(key.as_str()));
         kept.sort_by_key(|(key, _)| place[key.as_str()]);
         self.cells = kept;
-        let stray: Vec<Row> = others.into_iter().flat_map(|(_, rows)| rows).collect();
+        let stray: Vec<Line> = others.into_iter().flat_map(|(_, rows)| rows).collect();
         if stray.is_empty() && self.damaged.is_empty() {
             return Ok(());
         }
@@ -167,7 +165,7 @@ impl Store {
         self.write(manifest)
     }
 
-    fn set_aside(&self, rows: &[Row]) -> Result<(), StudyError> {
+    fn set_aside(&self, rows: &[Line]) -> Result<(), StudyError> {
         let path = self.folder.join(SET_ASIDE);
         let mut bytes = if path.exists() {
             let before = std::fs::read(&path).map_err(|e| StudyError::read(&path, e))?;
@@ -195,11 +193,11 @@ impl Store {
     pub fn put(
         &mut self,
         cell: &str,
-        rows: Vec<Row>,
+        rows: Vec<Line>,
         order: &[String],
         manifest: &mut StudyManifest,
     ) -> Result<(), StudyError> {
-        let replaced: Vec<Row> = self.measured(cell).cloned().collect();
+        let replaced: Vec<Line> = self.measured(cell).cloned().collect();
         if !replaced.is_empty() {
             self.set_aside(&replaced)?;
         }
@@ -232,7 +230,7 @@ impl Store {
     }
 
     /// Every row, in order.
-    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+    pub fn rows(&self) -> impl Iterator<Item = &Line> {
         self.cells.iter().flat_map(|(_, rows)| rows)
     }
 
@@ -241,8 +239,17 @@ impl Store {
     /// # Errors
     /// A file that cannot be written.
     pub fn write_parquet(&self) -> Result<(), StudyError> {
-        let (height, columns) = self.typed();
-        write_parquet(&self.parquet_path(), height, columns)
+        let path = self.parquet_path();
+        let written = self.frame().and_then(|mut frame| {
+            let mut bytes = Vec::new();
+            ParquetWriter::new(&mut bytes).finish(&mut frame)?;
+            Ok(bytes)
+        });
+        let bytes = written.map_err(|e| StudyError::Rows {
+            path: path.clone(),
+            why: format!("cannot be written as Parquet: {e}"),
+        })?;
+        write_whole(&path, &bytes).map_err(|e| StudyError::write(&path, e))
     }
 
     /// What is wrong with `rows.parquet`; nothing where it holds these rows. A file of before a column was added may
@@ -254,60 +261,24 @@ impl Store {
         let Ok(there) = ParquetReader::new(file).finish() else {
             return Some("is no Parquet file");
         };
-        let (height, mut columns) = self.typed();
         let names = there.get_column_names();
-        let is_there = |column: &Column| names.iter().any(|name| *name == column.name());
-        columns.retain(|column| is_there(column) || column.null_count() < height);
-        let same = DataFrame::new(height, columns).is_ok_and(|here| there.equals_missing(&here));
-        (!same).then_some("does not hold the rows of rows.csv")
+        let same = self.frame().and_then(|here| {
+            let height = here.height();
+            let is_there = |name: &str| names.iter().any(|other| other.as_str() == name);
+            let told =
+                here.columns().iter().filter(|c| is_there(c.name()) || c.null_count() < height);
+            let here = DataFrame::new(height, told.cloned().collect())?;
+            let there = there.select(here.get_column_names_owned())?;
+            Ok(names.len() == here.width() && there.equals_missing(&here))
+        });
+        (!same.unwrap_or(false)).then_some("does not hold the rows of rows.csv")
     }
 
     fn parquet_path(&self) -> PathBuf {
         self.folder.join("rows.parquet")
     }
 
-    /// How many rows, and their columns.
-    fn typed(&self) -> (usize, Vec<Column>) {
-        let rows: Vec<&Row> = self.rows().collect();
-        let column = |&(name, kind): &(&str, ColumnKind)| {
-            typed(name, kind, rows.iter().map(|row| row.get(name)))
-        };
-        (rows.len(), self.columns.iter().map(column).collect())
+    fn frame(&self) -> PolarsResult<DataFrame> {
+        to_frame(&self.columns, &self.rows().collect::<Vec<_>>())
     }
-}
-
-/// One column of a data frame; an empty field is a null.
-fn typed<'f>(name: &str, kind: ColumnKind, fields: impl Iterator<Item = &'f str>) -> Column {
-    let name = name.into();
-    match kind {
-        ColumnKind::Text => {
-            let values: Vec<Option<&str>> = fields.map(|f| (!f.is_empty()).then_some(f)).collect();
-            Series::new(name, values)
-        }
-        ColumnKind::Integer => {
-            let values: Vec<Option<i64>> = fields.map(|f| f.parse().ok()).collect();
-            Series::new(name, values)
-        }
-        ColumnKind::Number => {
-            let values: Vec<Option<f64>> = fields.map(|f| f.parse().ok()).collect();
-            Series::new(name, values)
-        }
-    }
-    .into_column()
-}
-
-/// Writes columns of one height as a Parquet file, whole or not at all.
-pub(super) fn write_parquet(
-    path: &Path,
-    height: usize,
-    columns: Vec<Column>,
-) -> Result<(), StudyError> {
-    let parquet = |e: polars::error::PolarsError| StudyError::Rows {
-        path: path.to_owned(),
-        why: format!("cannot be written as Parquet: {e}"),
-    };
-    let mut frame = DataFrame::new(height, columns).map_err(parquet)?;
-    let mut bytes = Vec::new();
-    ParquetWriter::new(&mut bytes).finish(&mut frame).map_err(parquet)?;
-    write_whole(path, &bytes).map_err(|e| StudyError::write(path, e))
 }

@@ -7,24 +7,16 @@ use std::sync::mpsc;
 use toml::Table;
 
 use super::StudyError;
-use super::cell::{Measure, Needs, Within};
+use super::cell::{Cell, Measured, Needs, Within};
 use super::definition::{StudyDefinition, StudyWork};
-use super::fit_cell::FitCell;
-use super::latency_cell::LatencyCell;
-use super::predict_cell::PredictCell;
-use super::row::Row;
-use super::schema::{
-    ColumnKind, fit_columns, latency_columns, predict_columns, spectrum_columns, train_columns,
-};
-use super::spectrum_cell::SpectrumCell;
+use super::plan_of::{cells_of, columns_of};
 use super::store::Store;
 use super::study_manifest::{self, StudyManifest, TEXT, TEXT_HASH, VALID_TEXT, VALID_TEXT_HASH};
 use super::text_source::TextSource;
-use super::train_cell::TrainCell;
-use crate::lm::Device;
+use crate::lm::{Device, Texts};
+use crate::row::{Column, Line};
 use crate::run::manifest::Manifest;
 use crate::run::train::MANIFEST;
-use crate::system::sha256;
 
 /// Sees a sweep's progress; every method does nothing unless it is written.
 pub trait Observer: Sync {
@@ -41,14 +33,6 @@ pub trait Observer: Sync {
 /// The folder of tokens beside the studies' own.
 const TOKENS: &str = "tokens";
 
-/// One cell of a plan.
-struct Cell {
-    key: String,
-    settings: String,
-    cost_s: f64,
-    work: Box<dyn Measure>,
-}
-
 /// A study's cells, and which of them are done.
 pub struct Plan {
     definition: StudyDefinition,
@@ -57,8 +41,8 @@ pub struct Plan {
     folder: PathBuf,
     /// The folder that the tokens of texts are kept in.
     tokens: PathBuf,
-    /// The text, where models read one.
-    text: Option<TextSource>,
+    /// The texts, where models read some, and what they are called.
+    text: Option<(TextSource, Texts)>,
     cells: Vec<Cell>,
     /// The keys of all the study's cells, those that a filter leaves out among them.
     order: Vec<String>,
@@ -111,10 +95,11 @@ impl Plan {
         let reads = matches!(definition.work, StudyWork::Train(_) | StudyWork::Predict(_));
         let text = text.filter(|_| reads);
         let text = text.map(|text| TextSource::read(text, valid_text)).transpose()?;
-        let read = text.as_ref().filter(|_| definition.work.is_of_text());
+        let source = text.as_ref().map(|(source, _)| source);
+        let read = source.filter(|_| definition.work.is_of_text());
         let name = TextSource::name_of_study(data, &definition.study, read);
-        let mut cells = cells(&definition.work, text.as_ref(), data)?;
-        let columns = columns(&definition.work);
+        let mut cells = cells_of(&definition.work, source, data)?;
+        let columns = columns_of(&definition.work);
         let order: Vec<String> = cells.iter().map(|cell| cell.key.clone()).collect();
         let folder = data.join(&name);
         let tokens = data.join(TOKENS);
@@ -158,7 +143,7 @@ impl Plan {
     ) -> Result<Vec<Self>, StudyError> {
         let undone = self.cells.iter().filter(|cell| !self.is_done(cell));
         let needs: Vec<Needs> =
-            undone.filter_map(|cell| cell.work.needs(&self.folder.join(&cell.key))).collect();
+            undone.filter_map(|cell| cell.needs(&self.folder.join(&cell.key))).collect();
         let mut studies: Vec<&str> = needs.iter().map(|needs| &*needs.study).collect();
         studies.dedup();
         let plan = |study: &&str| {
@@ -229,7 +214,7 @@ impl Plan {
         let (mut others, mut again) = (0, 0);
         for cell in todo {
             for row in self.store.measured(&cell.key) {
-                *(if row.get("settings") == cell.settings { &mut again } else { &mut others }) += 1;
+                *(if row.settings() == cell.settings { &mut again } else { &mut others }) += 1;
             }
         }
         let reasons = [
@@ -285,7 +270,8 @@ impl Plan {
     /// Takes the folder for this process alone.
     fn lock(&mut self) -> Result<(), StudyError> {
         self.store.lock()?;
-        let read = self.text.as_ref().filter(|_| self.definition.work.is_of_text());
+        let source = self.text.as_ref().map(|(source, _)| source);
+        let read = source.filter(|_| self.definition.work.is_of_text());
         let data = self.folder.parent().unwrap_or(Path::new(""));
         if TextSource::name_of_study(data, &self.definition.study, read) != self.name {
             return Err(StudyError::Taken(self.folder.clone()));
@@ -333,12 +319,15 @@ impl Plan {
         let threads_each = (sweep.threads / workers).max(1);
         let next = AtomicUsize::new(0);
         let failed_to_write = AtomicBool::new(false);
-        let Self { name, folder, tokens, cells, order, store, .. } = self;
-        let (cells, folder, tokens) = (&*cells, &*folder, &*tokens);
+        let Self { name, folder, tokens, text, cells, order, store, .. } = self;
+        let texts = text.as_ref().map(|(_, texts)| texts);
+        let of_study = OfStudy { name: &*name, folder: &*folder, tokens: &*tokens, texts };
+        let cells = &*cells;
         std::thread::scope(|scope| {
             let (sender, receiver) = mpsc::channel();
             for _ in 0..workers {
                 let (sender, next, failed_to_write) = (sender.clone(), &next, &failed_to_write);
+                let of_study = &of_study;
                 scope.spawn(move || {
                     while !sweep.stop.load(Ordering::Relaxed)
                         && !failed_to_write.load(Ordering::Relaxed)
@@ -348,7 +337,7 @@ impl Plan {
                         };
                         let cell = &cells[place];
                         sweep.observer.cell_started(&cell.key);
-                        let rows = cell.measure(folder, tokens, threads_each, sweep);
+                        let rows = of_study.measure(cell, threads_each, sweep);
                         if sender.send((place, rows)).is_err() {
                             break;
                         }
@@ -358,30 +347,21 @@ impl Plan {
             drop(sender);
             for (place, measured) in receiver {
                 let cell = &cells[place];
-                let rows = match measured {
+                let lines = match measured {
                     Ok(None) => continue,
-                    Ok(Some(rows)) => {
+                    Ok(Some(Measured { lines, outcome })) => {
                         summary.measured += 1;
-                        sweep
-                            .observer
-                            .cell_finished(&cell.key, rows.last().map_or("", |r| r.get("outcome")));
-                        rows
+                        sweep.observer.cell_finished(&cell.key, &outcome);
+                        lines
                     }
                     Err(why) => {
                         sweep.observer.cell_finished(&cell.key, &format!("failed: {why}"));
-                        summary.failed.push((cell.key.clone(), why.clone()));
-                        let mut row = cell.work.identity();
-                        row.set("err", why);
-                        vec![row]
+                        let line = cell.failed(of_study.name, &why);
+                        summary.failed.push((cell.key.clone(), why));
+                        vec![line]
                     }
                 };
-                let rows = rows.into_iter().map(|mut row| {
-                    row.set("study", &*name);
-                    row.set("cell", &cell.key);
-                    row.set("settings", &cell.settings);
-                    row
-                });
-                if let Err(error) = store.put(&cell.key, rows.collect(), order, manifest) {
+                if let Err(error) = store.put(&cell.key, lines, order, manifest) {
                     failed_to_write.store(true, Ordering::Relaxed);
                     return Err(error);
                 }
@@ -419,8 +399,8 @@ impl Plan {
     fn about_text(&self) -> Table {
         let mut about = Table::new();
         let mut insert = |key: &str, value: &str| about.insert(key.to_owned(), value.into());
-        insert(TEXT, self.text.as_ref().map_or("", |text| &text.path));
-        if let Some(text) = &self.text {
+        insert(TEXT, self.text.as_ref().map_or("", |(text, _)| &text.path));
+        if let Some((text, _)) = &self.text {
             let hashes = text.hashes();
             insert(TEXT_HASH, &hashes.text);
             if let Some(valid) = &hashes.valid {
@@ -432,82 +412,51 @@ impl Plan {
     }
 }
 
-impl Cell {
-    /// The cell's rows; none where it was stopped. A panic inside a cell is that cell's error.
+/// The columns of a study's rows, and the rows that it has in `folder`, those of cells that failed among them, in
+/// the order of its cells.
+///
+/// # Errors
+/// Rows that cannot be read.
+pub fn stored_lines(
+    definition: &StudyDefinition,
+    folder: &Path,
+) -> Result<(Vec<Column>, Vec<Line>), StudyError> {
+    let columns = columns_of(&definition.work);
+    let lines = Store::read(folder, &columns)?.rows().cloned().collect();
+    Ok((columns, lines))
+}
+
+/// What all cells of a study are measured with.
+struct OfStudy<'a> {
+    name: &'a str,
+    folder: &'a Path,
+    tokens: &'a Path,
+    texts: Option<&'a Texts>,
+}
+
+impl OfStudy<'_> {
+    /// [`Cell::measure`] on threads of its own.
     fn measure(
         &self,
-        folder: &Path,
-        tokens: &Path,
+        cell: &Cell,
         threads: usize,
         sweep: &Sweep<'_>,
-    ) -> Result<Option<Vec<Row>>, String> {
+    ) -> Result<Option<Measured>, String> {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .build()
             .map_err(|e| format!("no threads: {e}"))?;
-        let advanced = |share: f64| sweep.observer.advanced(share * self.cost_s);
-        let folder = folder.join(&self.key);
+        let advanced = |share: f64| sweep.observer.advanced(share * cell.cost_s);
         let within = Within {
-            folder: &folder,
-            tokens,
+            folder: &self.folder.join(&cell.key),
+            tokens: self.tokens,
+            texts: self.texts,
             device: sweep.device,
             stop: sweep.stop,
             advanced: &advanced,
             warned: &|of_what| sweep.observer.warned(of_what),
         };
-        let run = || self.work.measure(&within);
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| pool.install(run)))
-            .unwrap_or_else(|panic| Err(format!("internal error: {}", panic_text(&*panic))))
-    }
-}
-
-/// The rows that a study has in `folder`, in the order of its cells.
-///
-/// # Errors
-/// Rows that cannot be read.
-pub fn stored_rows(definition: &StudyDefinition, folder: &Path) -> Result<Vec<Row>, StudyError> {
-    Ok(Store::read(folder, &columns(&definition.work))?.rows().cloned().collect())
-}
-
-/// Every cell of a study, in the order of its definition.
-/// Other studies' files are in `data`.
-fn cells(
-    work: &StudyWork,
-    text: Option<&TextSource>,
-    data: &Path,
-) -> Result<Vec<Cell>, StudyError> {
-    Ok(match work {
-        StudyWork::Fit(study) => boxed(FitCell::all(study)),
-        StudyWork::Train(study) => boxed(TrainCell::all(study, text)),
-        StudyWork::Spectrum(study) => boxed(SpectrumCell::all(study)),
-        StudyWork::Latency(study) => boxed(LatencyCell::all(study)),
-        StudyWork::Predict(study) => boxed(PredictCell::all(study, text, data)?),
-    })
-}
-
-/// The key of every cell of a study without a text, and what its settings hash to.
-pub(super) fn planned(work: &StudyWork, data: &Path) -> Result<Vec<(String, String)>, StudyError> {
-    Ok(cells(work, None, data)?.into_iter().map(|cell| (cell.key, cell.settings)).collect())
-}
-
-fn boxed<M: Measure + 'static>(cells: Vec<(String, M)>) -> Vec<Cell> {
-    let one = |(key, cell): (String, M)| Cell {
-        settings: hash(&cell.settings()),
-        cost_s: cell.cost_s(),
-        work: Box::new(cell),
-        key,
-    };
-    cells.into_iter().map(one).collect()
-}
-
-/// The columns of a study's rows.
-pub(super) fn columns(work: &StudyWork) -> Vec<(&'static str, ColumnKind)> {
-    match work {
-        StudyWork::Fit(_) => fit_columns(),
-        StudyWork::Train(_) => train_columns(),
-        StudyWork::Spectrum(_) => spectrum_columns(),
-        StudyWork::Latency(_) => latency_columns(),
-        StudyWork::Predict(_) => predict_columns(),
+        pool.install(|| cell.measure(self.name, &within))
     }
 }
 
@@ -516,19 +465,4 @@ fn what_is_wrong(error: &regex::Error) -> String {
     let text = error.to_string();
     let last = text.lines().last().unwrap_or_default();
     last.strip_prefix("error: ").unwrap_or(last).to_owned()
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
-    panic
-        .downcast_ref::<String>()
-        .map(String::as_str)
-        .or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("a cell panicked")
-}
-
-/// The first 12 hexadecimal digits of the settings' SHA-256.
-fn hash(settings: &str) -> String {
-    let mut digest = sha256(format!("{} {settings}", super::MEASUREMENT_VERSION).as_bytes());
-    digest.truncate(12);
-    digest
 }

@@ -1,12 +1,11 @@
 //! The text that a study's models read, and the name that the study and its folder have on it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use toml::Value;
+use toml::{Table, Value};
 
 use super::StudyError;
-use super::study_manifest::{TEXT_HASH, VALID_TEXT_HASH};
+use super::study_manifest::{TEXT, TEXT_HASH, VALID_TEXT, VALID_TEXT_HASH};
 use crate::lm::Texts;
 use crate::run::about::CORPUS;
 use crate::run::manifest::Manifest;
@@ -22,11 +21,16 @@ pub(super) struct TextSource {
     pub path: String,
     /// Where those for validation are; empty where they are a part of the others.
     pub valid_path: String,
-    texts: Arc<Texts>,
+    hashes: TextHashes,
 }
 
 impl TextSource {
-    pub fn read(path: &Path, valid: Option<&Path>) -> Result<Self, StudyError> {
+    /// The texts at `path`, of which `valid` are for validation where there are such, and what they are called.
+    ///
+    /// # Errors
+    /// Texts that cannot be read.
+    pub fn read(path: &Path, valid: Option<&Path>) -> Result<(Self, Texts), StudyError> {
+        let texts = Texts::find(path, valid)?;
         let name = path.file_name().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
         let stem = match path.is_dir() {
             true => &name,
@@ -36,27 +40,30 @@ impl TextSource {
             }
         };
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' };
-        Ok(Self {
+        let source = Self {
             name: stem.chars().map(plain).collect(),
             path: path.display().to_string(),
             valid_path: valid.map_or_else(String::new, |path| path.display().to_string()),
-            texts: Arc::new(Texts::find(path, valid)?),
+            hashes: TextHashes { text: texts.sha256(), valid: texts.valid_sha256() },
+        };
+        Ok((source, texts))
+    }
+
+    /// The texts that the rows in `folder`, of the study `own`, are of, as their manifest tells; none where it
+    /// does not.
+    pub fn of_rows(folder: &Path, own: &str, manifest: &Manifest) -> Option<Self> {
+        let hashes = TextHashes::told_by(manifest)?;
+        Some(Self {
+            name: text_name(folder, own, Some(&hashes))?.to_owned(),
+            path: manifest.text(TEXT).to_owned(),
+            valid_path: manifest.text(VALID_TEXT).to_owned(),
+            hashes,
         })
     }
 
-    /// The texts.
-    pub fn texts(&self) -> &Texts {
-        &self.texts
-    }
-
-    /// What they hash to, those for validation too, as settings have it.
-    pub fn sha256(&self) -> String {
-        format!("{} {:?}", self.texts.sha256(), self.texts.valid_sha256())
-    }
-
     /// What they hash to.
-    pub fn hashes(&self) -> TextHashes {
-        TextHashes { text: self.texts.sha256(), valid: self.texts.valid_sha256() }
+    pub fn hashes(&self) -> &TextHashes {
+        &self.hashes
     }
 
     /// The name that a study has on a text, and its folder in `data` with it: its own, and the text's where there
@@ -81,6 +88,13 @@ pub(super) struct TextHashes {
 }
 
 impl TextHashes {
+    /// Them among what a cell was measured with.
+    pub fn settings(&self) -> Table {
+        let valid = self.valid.iter().map(|hash| (VALID_TEXT_HASH.to_owned(), hash.clone().into()));
+        let text = (TEXT_HASH.to_owned(), self.text.clone().into());
+        [text].into_iter().chain(valid).collect()
+    }
+
     /// The texts that the rows or runs in a study's folder are of. None where nothing there says so, as beside rows
     /// of before manifests told: such a folder is that of the text of its name.
     fn of_study(folder: &Path) -> Option<Self> {
@@ -88,7 +102,11 @@ impl TextHashes {
     }
 
     fn of_rows(folder: &Path) -> Option<Self> {
-        let manifest = Manifest::read(&folder.join(MANIFEST)).ok()?;
+        Self::told_by(&Manifest::read(&folder.join(MANIFEST)).ok()?)
+    }
+
+    /// Those that a study's manifest tells of.
+    fn told_by(manifest: &Manifest) -> Option<Self> {
         let text = |key| Some(manifest.text(key).to_owned()).filter(|hash| !hash.is_empty());
         Some(Self { text: text(TEXT_HASH)?, valid: text(VALID_TEXT_HASH) })
     }
@@ -135,16 +153,25 @@ fn runs_in(study: &Path) -> Vec<PathBuf> {
 /// The folder of the study `of` on the text that the rows in `folder`, of the study `own`, are of.
 pub(crate) fn on_the_same_text(folder: &Path, own: &str, of: &str) -> Option<PathBuf> {
     let data = folder.parent()?;
-    // Nothing where they are of no text.
-    let text = folder.file_name()?.to_str()?.strip_prefix(own)?;
-    let name = match TextHashes::of_rows(folder) {
-        None => format!("{of}{text}"),
-        Some(hashes) => {
-            let name = text.strip_suffix(&format!("-{}", hashes.short())).unwrap_or(text);
-            hashes.folder(data, format!("{of}{name}"))
-        }
+    if !folder.file_name()?.to_str()?.starts_with(own) {
+        return None;
+    }
+    let hashes = TextHashes::of_rows(folder);
+    let named = match text_name(folder, own, hashes.as_ref()) {
+        Some(text) => format!("{of}-{text}"),
+        None => of.to_owned(),
     };
-    Some(data.join(name))
+    Some(data.join(match hashes {
+        None => named,
+        Some(hashes) => hashes.folder(data, named),
+    }))
+}
+
+/// The text's name in that of a folder of rows of the study `own`.
+fn text_name<'f>(folder: &'f Path, own: &str, hashes: Option<&TextHashes>) -> Option<&'f str> {
+    let text = folder.file_name()?.to_str()?.strip_prefix(own)?.strip_prefix('-')?;
+    let digits = hashes.map(|hashes| format!("-{}", hashes.short()));
+    Some(digits.and_then(|digits| text.strip_suffix(&*digits)).unwrap_or(text))
 }
 
 #[cfg(test)]
@@ -155,12 +182,12 @@ mod tests {
         let path = folder.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, words).unwrap();
-        TextSource::read(&path, None).unwrap()
+        TextSource::read(&path, None).unwrap().0
     }
 
     fn tell(folder: &Path, of: &TextSource) {
         let mut manifest = Manifest::begin(1, "float32");
-        manifest.more.insert(TEXT_HASH.to_owned(), of.hashes().text.into());
+        manifest.more.insert(TEXT_HASH.to_owned(), of.hashes().text.clone().into());
         manifest.write(&folder.join(MANIFEST)).unwrap();
     }
 
@@ -197,7 +224,7 @@ mod tests {
         let valid = text(place.path(), "valid.txt", "three");
         let path = place.path().join("book.txt");
         let alone = text(place.path(), "book.txt", "one");
-        let held = TextSource::read(&path, Some(Path::new(&valid.path))).unwrap();
+        let held = TextSource::read(&path, Some(Path::new(&valid.path))).unwrap().0;
         assert_ne!(alone.hashes().short(), held.hashes().short());
         tell(&place.path().join("lm-book"), &alone);
         let name = TextSource::name_of_study(place.path(), "lm", Some(&held));
@@ -214,7 +241,7 @@ mod tests {
         let name = |text| TextSource::name_of_study(place.path(), "lm", Some(text));
         assert_eq!((name(&one), name(&two)), ("lm-b".to_owned(), "lm-b".to_owned()));
         let mut run = manifest;
-        let corpus = [("sha256".to_owned(), Value::from(one.hashes().text))];
+        let corpus = [("sha256".to_owned(), Value::from(one.hashes().text.clone()))];
         run.more.insert(CORPUS.to_owned(), toml::Table::from_iter(corpus).into());
         run.write(&folder.join("mhsa/s0").join(MANIFEST)).unwrap();
         assert_eq!(name(&one), "lm-b");

@@ -2,13 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
+use toml::Table;
+
 use super::TrainError;
 use super::cell::{Measure, Needs, Within};
 use super::definition::{Run, TaughtBy, TrainStudy};
-use super::row::Row;
+use super::settings;
 use super::text_source::{TextHashes, TextSource};
 use crate::lm::{Corpus, Outcome, StepRecord, TrainDefinition};
 use crate::pattern::HeadKind;
+use crate::row::{SYNTHETIC, TrainingFound, TrainingOf};
 use crate::run::TrainedRun;
 use crate::run::about;
 use crate::run::files::CHECKPOINT;
@@ -56,7 +59,8 @@ impl TrainCell {
 
     /// Whether this very run, of its text, ended in `folder`: what another study reads there is what it names.
     pub fn has_ended_in(&self, folder: &Path) -> bool {
-        let of_text = |text: &TextSource| TextHashes::of_run(folder) == Some(text.hashes());
+        let of_text =
+            |text: &TextSource| TextHashes::of_run(folder).as_ref() == Some(text.hashes());
         self.text.as_ref().is_none_or(of_text)
             && Manifest::read(&folder.join(MANIFEST)).is_ok_and(|manifest| {
                 let teacher = self.teacher.as_ref().map(teacher_name);
@@ -75,13 +79,13 @@ impl TrainCell {
 
     /// Trains, or goes on with what an earlier call left there; none where it was stopped before its
     /// end. A run of other settings there is moved aside. The tokens of a long text are kept. Writes the run's curve too.
-    fn run(&self, within: &Within<'_>) -> Result<Option<Vec<Row>>, TrainError> {
-        let (corpus, source) = match &self.text {
-            Some(text) => {
-                let corpus = Corpus::from_texts(&self.definition, text.texts(), within.tokens)?;
+    fn run(&self, within: &Within<'_>) -> Result<Option<Vec<TrainingFound>>, TrainError> {
+        let (corpus, source) = match (&self.text, within.texts) {
+            (Some(text), Some(texts)) => {
+                let corpus = Corpus::from_texts(&self.definition, texts, within.tokens)?;
                 (corpus, text.path.as_str())
             }
-            None => (Corpus::synthetic(&self.definition)?, "synthetic"),
+            _ => (Corpus::synthetic(&self.definition)?, SYNTHETIC),
         };
         let share = 1.0 / self.definition.steps as f64;
         let teacher = match &self.teacher {
@@ -111,32 +115,39 @@ impl TrainCell {
         if result.summary.outcome == Outcome::Stopped {
             return Ok(None);
         }
-        let mut row = self.identity();
-        row.set("parameters", result.summary.parameters);
-        row.set_some("train_loss_nats", result.train_loss_nats);
-        row.set_some("valid_loss_nats", result.summary.valid_loss_nats);
-        row.set_some("max_abs_logit", result.summary.max_abs_logit);
-        row.set("outcome", result.outcome());
-        row.set("wall_time_s", (result.summary.wall_time_s * 1e6).round() / 1e6);
-        row.set_some("corpus_entropy_nats", corpus.entropy_nats);
-        row.set_some("pattern_kl_nats", result.pattern_kl_nats);
         let series = RunSeries::read(within.folder)?;
-        series.describe(&mut row);
         series.write_curve(within.folder)?;
-        Ok(Some(vec![row]))
+        Ok(Some(vec![TrainingFound {
+            parameters: result.summary.parameters,
+            train_loss_nats: result.train_loss_nats,
+            valid_loss_nats: result.summary.valid_loss_nats,
+            max_abs_logit: result.summary.max_abs_logit,
+            outcome: result.outcome().to_owned(),
+            wall_time_s: (result.summary.wall_time_s * 1e6).round() / 1e6,
+            course: series.course(),
+            corpus_entropy_nats: corpus.entropy_nats,
+            pattern_kl_nats: result.pattern_kl_nats,
+        }]))
     }
 }
 
 impl Measure for TrainCell {
-    fn settings(&self) -> String {
-        let corpus = match &self.text {
-            Some(text) => text.sha256(),
-            None => format!("{:?}", self.definition.corpus),
-        };
-        match &self.teacher {
-            None => format!("{:?} {corpus}", self.definition),
-            Some(teacher) => format!("{:?} {corpus} {teacher:?}", self.definition),
+    type Kind = TrainingFound;
+
+    fn settings(&self) -> Table {
+        let mut table = settings::model(&self.definition);
+        if let Some(text) = &self.text {
+            table.extend(text.hashes().settings());
         }
+        if let Some(TaughtBy { study, run, weight }) = &self.teacher {
+            table.insert("teacher".to_owned(), format!("{study}/{run}").into());
+            table.insert("teacher_weight".to_owned(), (*weight).into());
+        }
+        table
+    }
+
+    fn defaults() -> Table {
+        settings::model(&TrainDefinition::default())
     }
 
     fn cost_s(&self) -> f64 {
@@ -156,19 +167,9 @@ impl Measure for TrainCell {
         tokens * 6.0 * (dense + attention) / SUSTAINED_FLOPS
     }
 
-    fn identity(&self) -> Row {
-        let d = &self.definition;
-        let mut row = model(&self.run, d);
-        row.set("seed", d.seed);
-        row.set("corpus", self.text.as_ref().map_or("synthetic", |text| &text.name));
-        row.set("context", d.context);
-        row.set("batch", d.accumulation * d.batch);
-        row.set("steps", d.steps);
-        row.set("learning_rate", d.learning_rate);
-        if self.text.is_none() {
-            row.set("recall", d.corpus.recall);
-        }
-        row
+    fn of(&self) -> TrainingOf {
+        let text = self.text.as_ref().map(|text| text.name.as_str());
+        TrainingOf::of(&self.run, &self.definition, text)
     }
 
     fn needs(&self, folder: &Path) -> Option<Needs> {
@@ -178,32 +179,14 @@ impl Measure for TrainCell {
         missing.then(|| Needs { study: teacher.study.clone(), cell })
     }
 
-    fn measure(&self, within: &Within<'_>) -> Result<Option<Vec<Row>>, String> {
+    fn measure(&self, within: &Within<'_>) -> Result<Option<Vec<TrainingFound>>, String> {
         self.run(within).map_err(|e| e.to_string())
     }
-}
-
-/// The columns of a run's model, whatever is measured of it.
-pub(super) fn model(run: &str, definition: &TrainDefinition) -> Row {
-    let mut row = Row::default();
-    row.set("run", run);
-    row.set_some("arm", arm_name(definition));
-    row.set("layers", definition.layers);
-    row.set("d_model", definition.d_model);
-    row.set("heads", definition.heads);
-    row.set("global_heads", definition.most_global_heads());
-    row.set("window", definition.window);
-    row
 }
 
 /// A teacher as a run's manifest names it.
 fn teacher_name(of: &TaughtBy) -> String {
     format!("{}/{}, weight {}", of.study, of.run, of.weight)
-}
-
-/// The arm as a definition names it.
-fn arm_name(definition: &TrainDefinition) -> Option<String> {
-    definition.to_table().ok()?.get("arm")?.as_str().map(str::to_owned)
 }
 
 /// What one core sustained in training, for the estimate of time left alone.

@@ -1,17 +1,12 @@
 //! Logits at equal error: L*(ε) against the floor L⁰(ε), cell by cell.
 
-use polars::prelude::{DataFrame, PolarsResult};
-
-use super::columns::{count, groups, measured, number, numbers, word, words};
+use super::TableError;
+use super::groups::{groups, sorted};
 use super::models::{ModelFit, fit_models};
-use super::rows::Rows;
 use super::slope::Slope;
 use super::spread::Spread;
-use super::{TableError, targets};
-
-/// How far above ε an error may lie and still count as having reached it: the solver stops a hair
-/// to either side of it.
-const SLACK: f64 = 1.01;
+use crate::fit::Outcome;
+use crate::row::{FitFound, Row, Rows};
 
 /// One fit of a study of logit growth: one seed of one target at one rank.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -134,64 +129,56 @@ impl Growth {
     ///
     /// # Errors
     /// [`TableError::NoRows`] where no row carries a tolerance.
-    pub fn of(rows: &Rows) -> Result<Self, TableError> {
-        let fault = TableError::frame(rows.path());
-        let cells = gather(rows.frame()).map_err(&fault)?;
+    pub fn of(rows: &Rows<FitFound>) -> Result<Self, TableError> {
+        let cells = gather(&rows.rows);
         if cells.is_empty() {
             return Err(TableError::NoRows {
-                path: rows.path().to_owned(),
+                path: rows.path.clone(),
                 why: "no finished row has a tolerance, so there is no L*(ε) to read".to_owned(),
                 advice: "give the study's definition a tolerance and run it again".to_owned(),
             });
         }
-        let failed = rows.failed()?;
+        let failed = rows.failed;
         Ok(Self { slopes: slopes(&cells), models: fit_models(&cells), cells, failed })
     }
 }
 
-fn gather(rows: &DataFrame) -> PolarsResult<Vec<GrowthCell>> {
-    let mut frame = rows.clone();
-    frame.with_column(targets::label_column(rows)?)?;
-    frame.with_column(targets::support_column(rows)?)?;
-    let asked = frame.filter(&frame.column("tolerance")?.is_not_null())?;
-    let sorted = measured(&asked, &["label", "tolerance", "n", "rank", "seed"])?;
-    let mut cells = Vec::new();
-    for cell in groups(&sorted, &["family", "label", "support", "tolerance", "n", "rank"])? {
-        cells.extend(cell_of(&cell)?);
-    }
-    Ok(cells)
+fn gather(rows: &[Row<FitFound>]) -> Vec<GrowthCell> {
+    let asked = rows.iter().filter(|row| row.of.asked.tolerance.is_some());
+    let place = |row: &Row<FitFound>| {
+        let asked = &row.of.asked;
+        (row.of.label(), asked.tolerance, asked.n, asked.rank)
+    };
+    let sorted = sorted(asked, |row| (place(row), row.of.asked.seed));
+    groups(sorted, place).into_iter().filter_map(|cell| cell_of(&cell)).collect()
 }
 
-fn cell_of(rows: &DataFrame) -> PolarsResult<Option<GrowthCell>> {
-    let (Some(n), Some(rank), Some(tolerance)) =
-        (count(rows, "n")?, count(rows, "rank")?, number(rows, "tolerance")?)
-    else {
-        return Ok(None);
+fn cell_of(rows: &[&Row<FitFound>]) -> Option<GrowthCell> {
+    let of = &rows.first()?.of;
+    let tolerance = of.asked.tolerance?;
+    let one = |row: &&Row<FitFound>| {
+        let found = &row.found;
+        let reached = found.has_reached(tolerance);
+        GrowthSeed {
+            seed: row.of.asked.seed.unwrap_or(0) as usize,
+            needed: found.max_abs_logit().filter(|_| reached),
+            floor: found.floor_max_abs_logit(),
+            inflation: found.inflation.filter(|value| reached && value.is_finite()),
+        }
     };
-    let (outcome, kl) = (words(rows, "outcome")?, numbers(rows, "kl_nats")?);
-    let limited = |at: usize| outcome[at].as_deref() == Some("step-limit");
-    let ended = |at: usize| outcome[at].as_deref() == Some("converged") || limited(at);
-    let reached = |at: usize| ended(at) && kl[at].is_some_and(|kl| kl <= tolerance * SLACK);
-    let (seeds, inflation) = (numbers(rows, "seed")?, numbers(rows, "inflation")?);
-    let needed = numbers(rows, "max_abs_logit")?;
-    let floor = numbers(rows, "floor_max_abs_logit")?;
-    let one = |at: usize| GrowthSeed {
-        seed: seeds[at].map_or(0, |seed| seed as usize),
-        needed: needed[at].filter(|_| reached(at)),
-        floor: floor[at],
-        inflation: inflation[at].filter(|value| reached(at) && value.is_finite()),
+    let is_limited = |row: &&&Row<FitFound>| {
+        row.found.outcome == Outcome::StepLimit && row.found.has_reached(tolerance)
     };
-    let all = 0..rows.height();
-    Ok(Some(GrowthCell {
-        family: word(rows, "family")?.unwrap_or_default(),
-        label: word(rows, "label")?.unwrap_or_default(),
-        support: count(rows, "support")?,
+    Some(GrowthCell {
+        family: of.of.family.clone(),
+        label: of.label(),
+        support: of.of.support(),
         tolerance,
-        n,
-        rank,
-        seeds: all.clone().map(one).collect(),
-        step_limited: all.filter(|&at| reached(at) && limited(at)).count(),
-    }))
+        n: of.asked.n,
+        rank: of.asked.rank,
+        seeds: rows.iter().map(one).collect(),
+        step_limited: rows.iter().filter(is_limited).count(),
+    })
 }
 
 fn slopes(cells: &[GrowthCell]) -> Vec<GrowthSlope> {

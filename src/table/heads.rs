@@ -1,13 +1,10 @@
 //! Trained heads held against what their attention needed: by run, step and ε.
 
-use polars::prelude::{DataFrame, PolarsResult};
-
 use super::TableError;
-use super::columns::{counts, numbers, words};
 use super::grid::{Cell, Column, Table};
 use super::rank_correlation::RankCorrelation;
-use super::rows::Rows;
 use super::spread::Spread;
+use crate::row::{HeadFound, Row, Rows};
 
 /// One head at one step and ε.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -56,6 +53,36 @@ pub struct HeadParts {
     pub effective_rank: Option<f64>,
     /// Its mass on the last 16 tokens.
     pub mass_within_16: Option<f64>,
+}
+
+impl From<&Row<HeadFound>> for HeadParts {
+    fn from(row: &Row<HeadFound>) -> Self {
+        let (of, found) = (&row.of, &row.found);
+        Self {
+            of: of.of.clone().unwrap_or_default(),
+            run: of.run.clone(),
+            arm: of.arm.clone(),
+            seed: of.seed.unwrap_or(0) as usize,
+            step: of.step.unwrap_or(0),
+            layer: of.layer,
+            head: found.head,
+            kind: found.kind.to_string(),
+            n: found.n,
+            rank: found.rank,
+            passage: found.passage,
+            epsilon: found.epsilon,
+            actual: found.actual,
+            spread: found.spread,
+            needed: found.needed,
+            needed_tied: found.needed_tied,
+            needed_any_rank: found.needed_any_rank,
+            lower_bound_tied: found.lower_bound_tied,
+            floor: found.floor,
+            entropy_nats: found.entropy_nats,
+            effective_rank: found.effective_rank_attention,
+            mass_within_16: Some(found.mass_within_16),
+        }
+    }
 }
 
 /// The parts of a largest logit, in the order of the equation.
@@ -156,16 +183,16 @@ impl TrainedHeads {
     ///
     /// # Errors
     /// [`TableError::NoRows`] where there is none.
-    pub fn of(rows: &Rows) -> Result<Self, TableError> {
-        let heads = gather(rows.frame()).map_err(TableError::frame(rows.path()))?;
+    pub fn of(rows: &Rows<HeadFound>) -> Result<Self, TableError> {
+        let heads: Vec<HeadParts> = rows.rows.iter().map(HeadParts::from).collect();
         if heads.is_empty() {
             return Err(TableError::NoRows {
-                path: rows.path().to_owned(),
+                path: rows.path.clone(),
                 why: "no finished row has a trained head".to_owned(),
                 advice: "read the column err, and run the study again".to_owned(),
             });
         }
-        Ok(Self { heads, failed: rows.failed()? })
+        Ok(Self { heads, failed: rows.failed })
     }
 
     /// The errors ε, from large to small.
@@ -542,49 +569,6 @@ fn growth_table(growth: &[PartsOfGrowth]) -> Table {
             .to_owned(),
     );
     table
-}
-
-fn gather(rows: &DataFrame) -> PolarsResult<Vec<HeadParts>> {
-    let frame = rows.filter(&rows.column("err")?.is_null())?;
-    let word = |name| words(&frame, name);
-    let count = |name| counts(&frame, name);
-    let number = |name| numbers(&frame, name);
-    let (of, run, arm, kind) = (word("of")?, word("run")?, word("arm")?, word("kind")?);
-    let (seed, step, layer, head) =
-        (count("seed")?, count("step")?, count("layer")?, count("head")?);
-    let (n, rank, passage) = (count("n")?, count("rank")?, count("passage")?);
-    let (epsilon, actual, spread) = (number("epsilon")?, number("actual")?, number("spread")?);
-    let (needed, tied, floor) = (number("needed")?, number("needed_tied")?, number("floor")?);
-    let (any_rank, bound) = (number("needed_any_rank")?, number("lower_bound_tied")?);
-    let entropy = number("entropy_nats")?;
-    let (ranks, mass) = (number("effective_rank_attention")?, number("mass_within_16")?);
-    let one = |at: usize| {
-        Some(HeadParts {
-            of: of[at].clone().unwrap_or_default(),
-            run: run[at].clone().unwrap_or_default(),
-            arm: arm[at].clone().unwrap_or_default(),
-            seed: seed[at].unwrap_or(0),
-            step: step[at].unwrap_or(0),
-            layer: layer[at]?,
-            head: head[at]?,
-            kind: kind[at].clone().unwrap_or_default(),
-            n: n[at]?,
-            rank: rank[at]?,
-            passage: passage[at].unwrap_or(0),
-            epsilon: epsilon[at]?,
-            actual: actual[at]?,
-            spread: spread[at]?,
-            needed: needed[at],
-            needed_tied: tied[at],
-            needed_any_rank: any_rank[at],
-            lower_bound_tied: bound[at],
-            floor: floor[at],
-            entropy_nats: entropy[at]?,
-            effective_rank: ranks[at],
-            mass_within_16: mass[at],
-        })
-    };
-    Ok((0..frame.height()).filter_map(one).collect())
 }
 
 #[cfg(test)]

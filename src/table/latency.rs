@@ -1,12 +1,10 @@
 //! What inference takes: by model and length.
 
-use polars::prelude::{DataFrame, PolarsResult};
-
 use super::TableError;
-use super::columns::{count, groups, measured, numbers, word};
 use super::grid::{Cell, Column, Table};
-use super::rows::Rows;
+use super::groups::{groups, sorted};
 use super::spread::Spread;
+use crate::row::{LatencyFound, Row, Rows};
 
 /// One model after so many tokens, over its rounds.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,11 +37,11 @@ impl Latencies {
     ///
     /// # Errors
     /// [`TableError::NoRows`] where there is none.
-    pub fn of(rows: &Rows) -> Result<Self, TableError> {
-        let cells = gather(rows.frame()).map_err(TableError::frame(rows.path()))?;
+    pub fn of(rows: &Rows<LatencyFound>) -> Result<Self, TableError> {
+        let cells = gather(&rows.rows);
         if cells.is_empty() {
             return Err(TableError::NoRows {
-                path: rows.path().to_owned(),
+                path: rows.path.clone(),
                 why: "no finished row has a time".to_owned(),
                 advice: "run the study again".to_owned(),
             });
@@ -100,26 +98,23 @@ impl Latencies {
     }
 }
 
-fn gather(rows: &DataFrame) -> PolarsResult<Vec<LatencyCell>> {
-    let sorted = measured(rows, &["run", "n", "round"])?;
-    let mut cells = Vec::new();
-    for rounds in groups(&sorted, &["run", "arm", "n"])? {
-        let (Some(run), Some(arm), Some(n)) =
-            (word(&rounds, "run")?, word(&rounds, "arm")?, count(&rounds, "n")?)
-        else {
-            continue;
-        };
-        let spread =
-            |name| PolarsResult::Ok(Spread::of(numbers(&rounds, name)?.into_iter().flatten()));
-        cells.push(LatencyCell {
-            run,
-            arm,
-            n,
-            prefill_s: spread("prefill_s")?,
-            decode_s: spread("decode_s")?,
-            cache_bytes: spread("cache_bytes")?,
-            rounds: rounds.height(),
-        });
-    }
-    Ok(cells)
+fn gather(rows: &[Row<LatencyFound>]) -> Vec<LatencyCell> {
+    type Of = Row<LatencyFound>;
+    let sorted = sorted(rows, |row| (row.of.model.run.as_str(), row.of.n, row.of.round));
+    let alike = |row: &'_ Of| (row.of.model.run.clone(), row.of.model.arm.clone(), row.of.n);
+    let cell = |rounds: Vec<&Of>| {
+        let over =
+            |of: fn(&LatencyFound) -> f64| Spread::of(rounds.iter().map(|row| of(&row.found)));
+        let of = &rounds[0].of;
+        LatencyCell {
+            run: of.model.run.clone(),
+            arm: of.model.arm.clone(),
+            n: of.n,
+            prefill_s: over(|found| found.prefill_s),
+            decode_s: over(|found| found.decode_s),
+            cache_bytes: over(|found| found.cache_bytes as f64),
+            rounds: rounds.len(),
+        }
+    };
+    groups(sorted, alike).into_iter().map(cell).collect()
 }

@@ -1,14 +1,11 @@
 //! Layouts of heads against each other: the error at each cap.
 
-use polars::prelude::{DataFrame, PolarsResult};
-
 use super::TableError;
-use super::columns::{count, groups, measured, number, numbers, word};
 use super::grid::{Cell, Column, Table};
-use super::rows::Rows;
+use super::groups::{groups, sorted};
 use super::spread::Spread;
-use super::targets;
 use crate::pattern::{HeadKind, Layout, Visibility};
+use crate::row::{FitFound, Row, Rows};
 
 /// One fit: a seed's error under one cap.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,18 +94,16 @@ impl Layouts {
     ///
     /// # Errors
     /// [`TableError::NoRows`] where no row carries a cap and an error in nats.
-    pub fn of(rows: &Rows) -> Result<Self, TableError> {
-        let fault = TableError::frame(rows.path());
-        let cells = gather(rows.frame()).map_err(&fault)?;
+    pub fn of(rows: &Rows<FitFound>) -> Result<Self, TableError> {
+        let cells = gather(&rows.rows);
         if cells.is_empty() {
             return Err(TableError::NoRows {
-                path: rows.path().to_owned(),
+                path: rows.path.clone(),
                 why: "no finished row has a cap, so there is nothing to compare".to_owned(),
                 advice: "give the study's definition caps and run it again".to_owned(),
             });
         }
-        let failed = rows.failed()?;
-        Ok(Self { cells, failed })
+        Ok(Self { cells, failed: rows.failed })
     }
 
     /// One table: every layout under every cap.
@@ -153,32 +148,32 @@ impl Layouts {
     }
 }
 
-fn gather(rows: &DataFrame) -> PolarsResult<Vec<LayoutCell>> {
-    let mut frame = rows.clone();
-    frame.with_column(targets::label_column(rows)?)?;
-    let capped = frame.column("cap")?.is_not_null() & frame.column("tolerance")?.is_null();
-    let fitted = frame.filter(&(capped & frame.column("kl_nats")?.is_not_null()))?;
-    let sorted = measured(&fitted, &["label", "n", "layout", "rank", "cap", "seed"])?;
-    let mut cells = Vec::new();
-    for rows in groups(&sorted, &["label", "n", "layout", "rank", "cap"])? {
-        let (Some(n), Some(rank), Some(cap)) =
-            (count(&rows, "n")?, count(&rows, "rank")?, number(&rows, "cap")?)
-        else {
-            continue;
-        };
-        let seeds = numbers(&rows, "seed")?.into_iter().zip(numbers(&rows, "kl_nats")?);
-        let seeds = seeds.filter_map(|(seed, kl_nats)| {
-            Some(LayoutSeed { seed: seed.map_or(0, |seed| seed as usize), kl_nats: kl_nats? })
-        });
-        cells.push(LayoutCell {
-            target: word(&rows, "label")?.unwrap_or_default(),
-            layout: word(&rows, "layout")?.unwrap_or_default(),
-            n,
-            rank,
-            cap,
-            seeds: seeds.collect(),
-            floor: Spread::of(numbers(&rows, "floor_kl_nats")?.into_iter().flatten()),
-        });
-    }
-    Ok(cells)
+fn gather(rows: &[Row<FitFound>]) -> Vec<LayoutCell> {
+    let fitted = rows.iter().filter(|row| {
+        row.of.asked.tolerance.is_none() && row.found.cap.is_some() && row.found.reached.is_some()
+    });
+    let place = |row: &Row<FitFound>| {
+        let asked = &row.of.asked;
+        (row.of.label(), asked.n, asked.layout.to_string(), asked.rank, row.found.cap)
+    };
+    let sorted = sorted(fitted, |row| (place(row), row.of.asked.seed));
+    groups(sorted, place).into_iter().filter_map(|cell| cell_of(&cell)).collect()
+}
+
+fn cell_of(rows: &[&Row<FitFound>]) -> Option<LayoutCell> {
+    let first = rows.first()?;
+    let asked = &first.of.asked;
+    let seed = |row: &&Row<FitFound>| {
+        let seed = row.of.asked.seed.unwrap_or(0) as usize;
+        Some(LayoutSeed { seed, kl_nats: row.found.kl_nats()? })
+    };
+    Some(LayoutCell {
+        target: first.of.label(),
+        layout: asked.layout.to_string(),
+        n: asked.n,
+        rank: asked.rank,
+        cap: first.found.cap?,
+        seeds: rows.iter().filter_map(seed).collect(),
+        floor: Spread::of(rows.iter().filter_map(|row| row.found.floor_kl_nats)),
+    })
 }

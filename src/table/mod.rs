@@ -2,10 +2,10 @@
 //! and people.
 
 mod censored;
-mod columns;
 mod digits;
 mod error;
 mod grid;
+mod groups;
 mod growth;
 mod growth_table;
 mod heads;
@@ -14,13 +14,10 @@ mod latex;
 mod layouts;
 mod models;
 mod rank_correlation;
-mod rows;
 mod run_log;
-mod schema;
 mod slope;
 mod spectra;
 mod spread;
-mod targets;
 mod training;
 mod window_rule;
 mod write;
@@ -38,7 +35,6 @@ pub use latency::{Latencies, LatencyCell};
 pub use layouts::{LayoutCell, LayoutSeed, Layouts};
 pub use models::{Model as GrowthModel, ModelFit};
 pub use rank_correlation::RankCorrelation;
-pub use rows::Rows;
 pub use run_log::{Curve, RunLog};
 pub use slope::Slope;
 pub use spectra::{Spectra, SpectrumCell};

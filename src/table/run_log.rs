@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use polars::prelude::{DataFrame, PolarsResult};
-
 use super::TableError;
-use super::columns::{numbers, words};
-use super::rows::Rows;
+use crate::lm::Split;
+use crate::row::{CurveRow, EvaluationRow, read_records};
+use crate::run::files::EVALUATIONS;
+use crate::run::series::CURVE;
 
 /// (x, value), in the order of the steps.
 pub type Curve = Vec<(f64, f64)>;
@@ -37,52 +37,36 @@ impl RunLog {
     /// # Errors
     /// A missing or torn file, or a missing column, with file and line.
     pub fn of(run: &Path) -> Result<Self, TableError> {
-        let curve = Rows::of_curve(run)?;
-        let mut log = curves(curve.frame()).map_err(TableError::frame(curve.path()))?;
-        let evaluations = Rows::of_evaluations(run)?;
-        log.valid_loss =
-            validation(evaluations.frame()).map_err(TableError::frame(evaluations.path()))?;
-        Ok(log)
+        let curve: Vec<CurveRow> = read_records(&run.join(CURVE), ADVICE)?;
+        let evaluations: Vec<EvaluationRow> = read_records(&run.join(EVALUATIONS), ADVICE)?;
+        let valid = evaluations.iter().filter(|evaluation| evaluation.split == Split::Valid);
+        let valid_loss = valid.map(|valid| (valid.step as f64, valid.loss_nats)).collect();
+        Ok(Self { valid_loss, ..curves(&curve) })
     }
 }
 
-fn curves(frame: &DataFrame) -> PolarsResult<RunLog> {
-    let steps = numbers(frame, "step")?;
-    let times = numbers(frame, "wall_time_s")?;
-    let tokens = numbers(frame, "tokens")?;
-    let ends: Vec<(f64, f64)> =
-        steps.iter().zip(&times).filter_map(|(step, time)| Some(((*step)?, (*time)?))).collect();
-    let mut paces: Vec<f64> =
-        ends.windows(2).map(|pair| (pair[1].1 - pair[0].1) / (pair[1].0 - pair[0].0)).collect();
+/// What to do about a log of a training that cannot be read.
+const ADVICE: &str = "remove the run's rows and run its study again, which writes it again";
+
+fn curves(rows: &[CurveRow]) -> RunLog {
+    let pace = |pair: &[CurveRow]| {
+        (pair[1].wall_time_s - pair[0].wall_time_s) / (pair[1].step - pair[0].step) as f64
+    };
+    let mut paces: Vec<f64> = rows.windows(2).map(pace).collect();
     paces.sort_by(f64::total_cmp);
-    let last = |values: &[Option<f64>]| values.last().copied().flatten();
-    Ok(RunLog {
-        train_loss: series(frame, "loss_nats")?,
+    RunLog {
+        train_loss: series(rows, |row| Some(row.loss_nats)),
         valid_loss: Curve::new(),
-        max_logit: series(frame, "max_abs_logit")?,
-        max_logit_global: series(frame, "max_abs_logit_global")?,
-        max_logit_local: series(frame, "max_abs_logit_local")?,
-        tokens_per_step: last(&tokens).zip(last(&steps)).map_or(0.0, |(all, step)| all / step),
+        max_logit: series(rows, |row| row.max_abs_logit),
+        max_logit_global: series(rows, |row| row.max_abs_logit_global),
+        max_logit_local: series(rows, |row| row.max_abs_logit_local),
+        tokens_per_step: rows.last().map_or(0.0, |last| last.tokens as f64 / last.step as f64),
         seconds_per_step: paces.get(paces.len() / 2).copied().unwrap_or(0.0),
-    })
+    }
 }
 
-/// (step, value) wherever both are there and finite, in the order of the file.
-fn series(frame: &DataFrame, column: &str) -> PolarsResult<Curve> {
-    let points = numbers(frame, "step")?.into_iter().zip(numbers(frame, column)?);
-    Ok(points
-        .filter_map(|(step, value)| Some((step?, value?)))
-        .filter(|(_, value)| value.is_finite())
-        .collect())
-}
-
-/// The losses of the validation split.
-fn validation(frame: &DataFrame) -> PolarsResult<Curve> {
-    let splits = words(frame, "split")?;
-    let points = numbers(frame, "step")?.into_iter().zip(numbers(frame, "loss_nats")?);
-    let valid = splits.iter().map(|split| split.as_deref() == Some("valid"));
-    Ok(points
-        .zip(valid)
-        .filter_map(|((step, loss), valid)| Some((step?, loss.filter(|_| valid)?)))
-        .collect())
+/// (step, value) wherever it is there and finite, in the order of the file.
+fn series(rows: &[CurveRow], of: fn(&CurveRow) -> Option<f64>) -> Curve {
+    let points = rows.iter().filter_map(|row| Some((row.step as f64, of(row)?)));
+    points.filter(|(_, value)| value.is_finite()).collect()
 }

@@ -1,13 +1,10 @@
 //! Singular values of targets, and of the logits that attention of any rank would give them by.
 
-use polars::prelude::{ChunkQuantile, PolarsResult};
-
 use super::TableError;
-use super::columns::{count, groups, measured, number, numbers, word};
 use super::grid::{Cell, Column, Table};
-use super::rows::Rows;
+use super::groups::{groups, sorted};
 use super::spread::Spread;
-use super::targets;
+use crate::row::{Row, Rows, SpectrumFound};
 
 /// One matrix of one target at one length, over its seeds.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,16 +41,16 @@ impl Spectra {
     ///
     /// # Errors
     /// [`TableError::NoRows`] where there is none.
-    pub fn of(rows: &Rows) -> Result<Self, TableError> {
-        let cells = gather(rows).map_err(TableError::frame(rows.path()))?;
+    pub fn of(rows: &Rows<SpectrumFound>) -> Result<Self, TableError> {
+        let cells = gather(&rows.rows);
         if cells.is_empty() {
             return Err(TableError::NoRows {
-                path: rows.path().to_owned(),
+                path: rows.path.clone(),
                 why: "no finished row has a singular value".to_owned(),
                 advice: "run the study again".to_owned(),
             });
         }
-        Ok(Self { cells, failed: rows.failed()? })
+        Ok(Self { cells, failed: rows.failed })
     }
 
     /// One table: effective ranks of attention and of logits, by target and n.
@@ -95,44 +92,34 @@ impl Spectra {
     }
 }
 
-fn gather(rows: &Rows) -> PolarsResult<Vec<SpectrumCell>> {
-    let mut frame = rows.frame().clone();
-    frame.with_column(targets::label_column(rows.frame())?)?;
-    let sorted = measured(&frame, &["label", "matrix", "n", "index"])?;
-    let mut cells = Vec::new();
-    for rows in groups(&sorted, &["family", "label", "matrix", "n"])? {
-        let (Some(family), Some(label), Some(matrix), Some(n)) = (
-            word(&rows, "family")?,
-            word(&rows, "label")?,
-            word(&rows, "matrix")?,
-            count(&rows, "n")?,
-        ) else {
-            continue;
-        };
-        // One group an index, with a row a seed.
-        let indices = groups(&rows, &["index"])?;
-        let mut medians = Vec::with_capacity(indices.len());
-        for seeds in &indices {
-            let median = seeds.column("singular_value")?.f64()?.median();
-            medians.push((number(seeds, "index")?, median));
-        }
-        let (Some(first), Some(&(_, Some(largest)))) = (indices.first(), medians.first()) else {
-            continue;
-        };
-        let spread =
-            |name| PolarsResult::Ok(Spread::of(numbers(first, name)?.into_iter().flatten()));
-        let relative =
-            |(index, sigma): (Option<f64>, Option<f64>)| Some((index?, sigma? / largest));
-        cells.push(SpectrumCell {
-            family,
-            label,
-            matrix,
-            n,
-            effective_rank: spread("effective_rank")?,
-            numerical_rank: spread("numerical_rank")?,
-            spectrum: medians.into_iter().filter_map(relative).collect(),
-            seeds: first.column("seed")?.n_unique()?,
-        });
-    }
-    Ok(cells)
+fn gather(rows: &[Row<SpectrumFound>]) -> Vec<SpectrumCell> {
+    let place = |row: &Row<SpectrumFound>| {
+        (row.of.of.label(row.of.visibility), row.found.matrix.clone(), row.of.n)
+    };
+    let sorted = sorted(rows, |row| (place(row), row.found.index));
+    groups(sorted, place).into_iter().filter_map(|cell| cell_of(&cell)).collect()
+}
+
+fn cell_of(rows: &[&Row<SpectrumFound>]) -> Option<SpectrumCell> {
+    // One group an index, with a row a seed.
+    let indices = groups(rows.iter().copied(), |row| row.found.index);
+    let first = indices.first()?;
+    let over = |of: fn(&SpectrumFound) -> f64| Spread::of(first.iter().map(|row| of(&row.found)));
+    let median = |seeds: &Vec<&Row<SpectrumFound>>| {
+        let sigma = Spread::of(seeds.iter().map(|row| row.found.singular_value))?.median;
+        Some((seeds[0].found.index as f64, sigma))
+    };
+    let medians: Vec<(f64, f64)> = indices.iter().filter_map(median).collect();
+    let &(_, largest) = medians.first()?;
+    let of = &first[0].of;
+    Some(SpectrumCell {
+        family: of.of.family.clone(),
+        label: of.of.label(of.visibility),
+        matrix: first[0].found.matrix.clone(),
+        n: of.n,
+        effective_rank: over(|found| found.effective_rank),
+        numerical_rank: over(|found| found.numerical_rank as f64),
+        spectrum: medians.iter().map(|&(index, sigma)| (index, sigma / largest)).collect(),
+        seeds: groups(first.iter().copied(), |row| row.of.seed).len(),
+    })
 }

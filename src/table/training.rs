@@ -2,14 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use polars::prelude::{DataFrame, PolarsResult};
-
 use super::TableError;
-use super::columns::{counts, measured, numbers, words};
 use super::grid::{Cell, Column, Table};
-use super::rows::Rows;
+use super::groups::sorted;
 use super::run_log::RunLog;
 use super::spread::Spread;
+use crate::row::{Row, Rows, TrainingFound};
 
 /// One training: one run of the study at one seed.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -69,6 +67,37 @@ impl TrainingRun {
     }
 }
 
+impl From<&Row<TrainingFound>> for TrainingRun {
+    fn from(row: &Row<TrainingFound>) -> Self {
+        let (of, found, course) = (&row.of, &row.found, &row.found.course);
+        Self {
+            study: row.study.clone(),
+            run: of.model.run.clone(),
+            arm: of.model.arm.clone(),
+            seed: of.seed as usize,
+            corpus: of.corpus.clone(),
+            context: Some(of.context),
+            learning_rate: Some(of.learning_rate),
+            parameters: Some(found.parameters),
+            steps: Some(of.steps),
+            outcome: found.outcome.clone(),
+            wall_time_s: Some(found.wall_time_s),
+            global_heads: Some(of.model.global_heads),
+            window: Some(of.model.window),
+            train_loss_nats: found.train_loss_nats,
+            valid_loss_nats: found.valid_loss_nats,
+            max_abs_logit: found.max_abs_logit,
+            peak_max_abs_logit: course.peak_max_abs_logit,
+            loss_spike_score: Some(course.loss_spike_score),
+            grad_spike_score: Some(course.grad_spike_score),
+            loss_spikes: Some(course.loss_spikes),
+            recall: of.recall,
+            corpus_entropy_nats: found.corpus_entropy_nats,
+            log: RunLog::default(),
+        }
+    }
+}
+
 /// A study of trainings, by run and seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trainings {
@@ -83,7 +112,7 @@ impl Trainings {
     ///
     /// # Errors
     /// [`TableError::NoRows`] where no training has finished; any fault of a log, with its file.
-    pub fn of(data: &Path, rows: &Rows) -> Result<Self, TableError> {
+    pub fn of(data: &Path, rows: &Rows<TrainingFound>) -> Result<Self, TableError> {
         Self::gathered(rows, |cell| RunLog::of(&data.join(cell)))
     }
 
@@ -91,29 +120,31 @@ impl Trainings {
     ///
     /// # Errors
     /// [`TableError::NoRows`] where no training has finished.
-    pub fn of_rows(rows: &Rows) -> Result<Self, TableError> {
+    pub fn of_rows(rows: &Rows<TrainingFound>) -> Result<Self, TableError> {
         Self::gathered(rows, |_| Ok(RunLog::default()))
     }
 
     fn gathered(
-        rows: &Rows,
+        rows: &Rows<TrainingFound>,
         log: impl Fn(&Path) -> Result<RunLog, TableError>,
     ) -> Result<Self, TableError> {
-        let fault = TableError::frame(rows.path());
+        let by = |row: &Row<TrainingFound>| {
+            let model = &row.of.model;
+            (model.arm.clone(), model.run.clone(), row.of.seed)
+        };
         let mut runs = Vec::new();
-        for (cell, mut run) in gather(rows.frame()).map_err(&fault)? {
-            run.log = log(&cell)?;
-            runs.push(run);
+        for row in sorted(&rows.rows, by) {
+            let log = log(&Path::new(&row.study).join(&row.cell))?;
+            runs.push(TrainingRun { log, ..TrainingRun::from(row) });
         }
         if runs.is_empty() {
             return Err(TableError::NoRows {
-                path: rows.path().to_owned(),
+                path: rows.path.clone(),
                 why: "no training has finished without an error".to_owned(),
                 advice: "read the column err, and run the study again".to_owned(),
             });
         }
-        let failed = rows.failed()?;
-        Ok(Self { runs, failed })
+        Ok(Self { runs, failed: rows.failed })
     }
 
     /// Keeps the runs of the studies in the folders `studies`, and of others those called one of `runs`.
@@ -225,53 +256,4 @@ fn outcomes(seeds: &[TrainingRun]) -> String {
             each.join(", ")
         }
     }
-}
-
-/// The trainings without an error, each with its study's and cell's folder and its logs still empty.
-fn gather(rows: &DataFrame) -> PolarsResult<Vec<(PathBuf, TrainingRun)>> {
-    let frame = measured(rows, &["arm", "run", "seed"])?;
-    let word = |name| words(&frame, name);
-    let (cell, run, arm, outcome) = (word("cell")?, word("run")?, word("arm")?, word("outcome")?);
-    let corpora = word("corpus").unwrap_or_else(|_| vec![None; frame.height()]);
-    let count = |name| counts(&frame, name);
-    let (seed, context) = (count("seed")?, count("context")?);
-    let (parameters, steps) = (count("parameters")?, count("steps")?);
-    let optional = |name| numbers(&frame, name).unwrap_or_else(|_| vec![None; frame.height()]);
-    let (times, learning_rates) = (optional("wall_time_s"), optional("learning_rate"));
-    let whole = |name| counts(&frame, name).unwrap_or_else(|_| vec![None; frame.height()]);
-    let (global_heads, windows, spikes) =
-        (whole("global_heads"), whole("window"), whole("loss_spikes"));
-    let (train_losses, valid_losses) = (optional("train_loss_nats"), optional("valid_loss_nats"));
-    let (logits, peaks) = (optional("max_abs_logit"), optional("peak_max_abs_logit"));
-    let (loss_scores, grad_scores) = (optional("loss_spike_score"), optional("grad_spike_score"));
-    let (recalls, entropies) = (optional("recall"), optional("corpus_entropy_nats"));
-    let studies = word("study")?;
-    let one = |at: usize| TrainingRun {
-        study: studies[at].clone().unwrap_or_default(),
-        run: run[at].clone().unwrap_or_default(),
-        arm: arm[at].clone().unwrap_or_default(),
-        seed: seed[at].unwrap_or(0),
-        corpus: corpora[at].clone().unwrap_or_default(),
-        context: context[at],
-        learning_rate: learning_rates[at],
-        parameters: parameters[at],
-        steps: steps[at],
-        outcome: outcome[at].clone().unwrap_or_default(),
-        wall_time_s: times[at],
-        global_heads: global_heads[at],
-        window: windows[at],
-        train_loss_nats: train_losses[at],
-        valid_loss_nats: valid_losses[at],
-        max_abs_logit: logits[at],
-        peak_max_abs_logit: peaks[at],
-        loss_spike_score: loss_scores[at],
-        grad_spike_score: grad_scores[at],
-        loss_spikes: spikes[at],
-        recall: recalls[at],
-        corpus_entropy_nats: entropies[at],
-        log: RunLog::default(),
-    };
-    let folder =
-        |at: usize| -> PathBuf { [&studies[at], &cell[at]].into_iter().flatten().collect() };
-    Ok((0..frame.height()).map(|at| (folder(at), one(at))).collect())
 }

@@ -1,7 +1,6 @@
 //! A table as CSV and Parquet for programs, as Markdown for people.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use polars::prelude::{DataFrame, IntoColumn, NamedFrom, ParquetWriter, Series};
 
@@ -40,10 +39,10 @@ impl Table {
             };
             series.into_column()
         });
-        let fault = TableError::frame(Path::new(&self.name));
-        let mut frame = DataFrame::new(rows.len(), columns.collect()).map_err(&fault)?;
+        let fault = |source| TableError::Frame { name: self.name.clone(), source };
+        let mut frame = DataFrame::new(rows.len(), columns.collect()).map_err(fault)?;
         let mut bytes = Vec::new();
-        ParquetWriter::new(&mut bytes).finish(&mut frame).map_err(&fault)?;
+        ParquetWriter::new(&mut bytes).finish(&mut frame).map_err(fault)?;
         Ok(bytes)
     }
 

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use anyhow::Result;
 use clap::Args;
-use rank_study::study::Latency;
+use rank_study::lm::Latency;
 
 use super::model::ModelArgs;
 use super::{at_least_one, pool};

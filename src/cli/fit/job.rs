@@ -12,11 +12,9 @@ use rank_study::fit::{
     FitName, FitProgress, FitState, FrontierPoint, Kept, LowerBounds, Problem, SearchOptions,
     Solution, Watch, frontier, needed_logit,
 };
+use rank_study::row::{FitAsked, FitFound, FrontierRow, records_to_csv};
 use rank_study::run::Manifest;
-use rank_study::study::{
-    FRONTIER_COLUMNS, FitLedger, FrontierLabel, Observer as _, Row, StudyError, frontier_rows,
-    needed_row, search_settings, to_csv, write_factors,
-};
+use rank_study::study::{FitLedger, Observer as _, StudyError, search_settings, write_factors};
 
 use crate::cli::progress::Progress;
 use crate::cli::stop::{Stopped, stop_at_signal};
@@ -49,7 +47,7 @@ pub fn run(
     goal: &Goal,
     options: SearchOptions,
     place: &Place<'_>,
-) -> Result<Vec<Row>> {
+) -> Result<Vec<FrontierRow>> {
     let (caps, tolerance) = match goal {
         Goal::Caps(caps) => (caps.as_slice(), None),
         Goal::Tolerance(tolerance) => (&[][..], Some(*tolerance)),
@@ -83,7 +81,7 @@ pub fn run(
         problem,
         options,
         out,
-        label: FrontierLabel { target: place.target.clone(), seed: None },
+        asked: FitAsked::of(problem, &place.target, None, tolerance),
         ledger: &ledger,
         progress: &progress,
         stop,
@@ -119,7 +117,7 @@ struct Job<'a> {
     problem: &'a Problem,
     options: SearchOptions,
     out: &'a Path,
-    label: FrontierLabel,
+    asked: FitAsked,
     ledger: &'a FitLedger,
     progress: &'a Progress,
     stop: &'a AtomicBool,
@@ -239,42 +237,48 @@ impl<'a> Job<'a> {
     }
 
     /// Writes the rows of a frontier, and the factors that are new; returns the rows.
-    fn save(&self, points: &[FrontierPoint]) -> Result<Vec<Row>, StudyError> {
+    fn save(&self, points: &[FrontierPoint]) -> Result<Vec<FrontierRow>, StudyError> {
         let wall_time_s = self.wall_time_s() / points.len() as f64;
         let Saved { bounds, factors } = &mut *lock(&self.saved);
         let bounds = bounds.get_or_insert_with(|| LowerBounds::new(self.problem));
-        let mut rows = frontier_rows(self.problem, &self.label, points, bounds, wall_time_s);
+        let mut rows = Vec::with_capacity(points.len());
         factors.resize(points.len(), None);
-        for ((row, point), on_disk) in rows.iter_mut().zip(points).zip(factors) {
+        for (point, on_disk) in points.iter().zip(factors) {
+            let found = FitFound::at_cap(point, bounds, wall_time_s);
+            let mut row = FrontierRow { asked: self.asked.clone(), found };
             if let Some(best) = &point.best {
+                row.asked.seed = Some(best.start as u64);
                 let folder = Path::new("factors").join(format!("cap-{}", point.cap));
                 if *on_disk != reached(point) {
                     write_factors(&self.out.join(&folder), &best.solution.factors)?;
                     *on_disk = reached(point);
                 }
-                row.set("factors", folder.display());
+                row.found.factors = Some(folder.display().to_string());
             }
+            rows.push(row);
         }
         self.write(&rows)?;
         Ok(rows)
     }
 
-    fn needed(&self, tolerance: f64) -> Result<Vec<Row>> {
+    fn needed(&self, tolerance: f64) -> Result<Vec<FrontierRow>> {
         let found =
             needed_logit(self.problem, tolerance, self.options, self).context("--tolerance")?;
-        let mut row = needed_row(self.problem, &self.label, tolerance, &found, self.wall_time_s());
+        let of_row = FitFound::needed(self.problem, tolerance, &found, self.wall_time_s());
+        let mut row = FrontierRow { asked: self.asked.clone(), found: of_row };
         if let Some(best) = &found.best {
             let folder: PathBuf = ["factors", &format!("tolerance-{tolerance}")].iter().collect();
             write_factors(&self.out.join(&folder), &best.solution.factors).context("--out")?;
-            row.set("factors", folder.display());
+            row.asked.seed = Some(best.start as u64);
+            row.found.factors = Some(folder.display().to_string());
         }
         self.write(std::slice::from_ref(&row)).context("--out")?;
         Ok(vec![row])
     }
 
-    fn write(&self, rows: &[Row]) -> Result<(), StudyError> {
+    fn write(&self, rows: &[FrontierRow]) -> Result<(), StudyError> {
         let path = self.out.join("frontier.csv");
-        to_csv(FRONTIER_COLUMNS, rows.iter())
+        records_to_csv(rows)
             .and_then(|bytes| rank_study::system::write_whole(&path, &bytes))
             .map_err(|source| StudyError::Write { path, source })
     }

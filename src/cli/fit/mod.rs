@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use rank_study::fit::{Problem, SearchOptions, check_cap, check_tolerance};
 use rank_study::pattern::Layout;
-use rank_study::study::Row;
+use rank_study::row::{FrontierRow, Line, columns_of_record};
 
 use self::job::{Goal, Place};
 use super::family::FamilyFlags;
@@ -119,10 +119,12 @@ fn fit(args: &FitArgs) -> Result<()> {
 }
 
 /// The rows on standard output, as a table of the columns that one reads first or as JSON.
-fn print(rows: &[Row], json: bool) -> Result<()> {
+fn print(rows: &[FrontierRow], json: bool) -> Result<()> {
+    let columns = columns_of_record::<FrontierRow>();
+    let lines = rows.iter().map(Line::from);
     let mut out = std::io::stdout().lock();
     if json {
-        let objects: Vec<_> = rows.iter().map(Row::to_json).collect();
+        let objects: Vec<_> = lines.map(|line| line.to_json(&columns)).collect();
         writeln!(out, "{}", serde_json::to_string(&objects)?)?;
         return Ok(());
     }
@@ -136,10 +138,13 @@ fn print(rows: &[Row], json: bool) -> Result<()> {
         "outcome",
     ];
     writeln!(out, "{}", shown.map(|name| format!("{name:>20}")).join(""))?;
-    for row in rows {
-        let cell = |name: &str| match row.get(name).parse::<f64>() {
-            Ok(value) => format!("{value:>20.6}"),
-            Err(_) => format!("{:>20}", if row.get(name).is_empty() { "-" } else { row.get(name) }),
+    for line in lines {
+        let cell = |name: &str| match line.get(&columns, name) {
+            "" => format!("{:>20}", "-"),
+            text => match text.parse::<f64>() {
+                Ok(value) => format!("{value:>20.6}"),
+                Err(_) => format!("{text:>20}"),
+            },
         };
         writeln!(out, "{}", shown.map(cell).join(""))?;
     }

@@ -1,0 +1,48 @@
+//! One line of a file of rows, by the names of its columns.
+
+use std::collections::HashMap;
+
+/// Where each column of a file stands.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Header(HashMap<String, usize>);
+
+impl Header {
+    /// The header in `record`.
+    ///
+    /// # Errors
+    /// In words, for a name that is there twice.
+    pub fn read(record: &csv::StringRecord) -> Result<Self, String> {
+        let mut places = HashMap::new();
+        for (place, name) in record.iter().enumerate() {
+            if places.insert(name.to_owned(), place).is_some() {
+                return Err(format!("its header names {name} twice"));
+            }
+        }
+        Ok(Self(places))
+    }
+
+    /// How many columns there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// A line under this header.
+    pub fn fields<'a>(&'a self, record: &'a csv::StringRecord) -> Fields<'a> {
+        Fields { header: self, record }
+    }
+}
+
+/// A line, whose fields are found by name.
+#[derive(Clone, Copy, Debug)]
+pub struct Fields<'a> {
+    header: &'a Header,
+    record: &'a csv::StringRecord,
+}
+
+impl<'a> Fields<'a> {
+    /// What stands in a column; nothing where the file is of before there was such a column.
+    pub fn get(&self, column: &str) -> &'a str {
+        let place = self.header.0.get(column);
+        place.and_then(|&place| self.record.get(place)).unwrap_or_default()
+    }
+}

@@ -1,0 +1,335 @@
+//! The rows of trained heads held against what their attention needed.
+
+use super::kind::{Kind, Row};
+use super::laws::Laws;
+use super::part::record;
+use super::training::TrainingOf;
+use crate::fit::{AnyRank, Outcome};
+use crate::pattern::HeadKind;
+use crate::predict::{Actual, Parts, TrainedHead};
+
+/// What float32 weights taken for exact ones may do to a head's parts.
+const OF_WEIGHTS: f64 = 1e-5;
+
+record! {
+    /// What tells one cell of a study of trained heads from others: a layer of a model at a step.
+    pub struct HeadOf {
+        /// the study of the run
+        of: Option<String>,
+        /// the run's name there, or the folder's
+        run: String,
+        /// the arm, or what a published model is
+        arm: String,
+        /// the run's
+        seed: Option<u64>,
+        /// the text's name, or `synthetic`
+        corpus: Option<String>,
+        /// blocks
+        layers: usize,
+        /// the width of the residual stream
+        d_model: Option<usize>,
+        /// attention heads a layer
+        heads: usize,
+        /// heads that see everything, in the layer that has most of them
+        global_heads: Option<usize>,
+        /// how many tokens a local head sees
+        window: Option<usize>,
+        /// the most tokens that the model reads
+        context: usize,
+        /// sequences a step of its training
+        batch: Option<usize>,
+        /// optimiser steps of it
+        steps: Option<usize>,
+        /// the largest learning rate of it
+        learning_rate: Option<f64>,
+        /// of the synthetic corpus: the share of segments that ask for a stored key
+        recall: Option<f64>,
+        /// the step of the weights
+        step: Option<usize>,
+        /// the layer, the first 0
+        layer: usize,
+    }
+}
+
+impl HeadOf {
+    /// A layer of a training run, of the study `study` where it is one's.
+    pub fn of_run(
+        study: Option<&str>,
+        run: &TrainingOf,
+        step: Option<usize>,
+        layer: usize,
+    ) -> Self {
+        let model = &run.model;
+        Self {
+            of: study.map(str::to_owned),
+            run: model.run.clone(),
+            arm: model.arm.clone(),
+            seed: Some(run.seed),
+            corpus: Some(run.corpus.clone()),
+            layers: model.layers,
+            d_model: Some(model.d_model),
+            heads: model.heads,
+            global_heads: Some(model.global_heads),
+            window: Some(model.window),
+            context: run.context,
+            batch: Some(run.batch),
+            steps: Some(run.steps),
+            learning_rate: Some(run.learning_rate),
+            recall: run.recall,
+            step,
+            layer,
+        }
+    }
+}
+
+record! {
+    /// A trained head's logits on a group of passages, and what its attention needed of them at one ε.
+    pub struct HeadFound {
+        /// the head, the first 0
+        head: usize,
+        /// `global`, or `local:W`
+        kind: HeadKind,
+        /// which group of passages
+        passage: usize,
+        /// how many are in it
+        passages: usize,
+        /// tokens of one
+        n: usize,
+        /// rows of one that were fitted
+        rows: usize,
+        /// the head dimension d, or the larger rank that was asked for
+        rank: usize,
+        /// ε
+        #[unit = "nats"]
+        epsilon: f64,
+        /// max |z|
+        #[unit = "nats"]
+        actual: f64,
+        /// the largest max − min of a row of logits
+        #[unit = "nats"]
+        spread: f64,
+        /// L*(ε; P, d)
+        #[unit = "nats"]
+        needed: Option<f64>,
+        /// Lˣ(ε; P, d): with Q = X·W_q and K = X·W_k
+        #[unit = "nats"]
+        needed_tied: Option<f64>,
+        /// Lˣ(ε; P, ∞): with W_q·W_kᵀ any matrix, where larger ranks were asked for
+        #[unit = "nats"]
+        needed_any_rank: Option<f64>,
+        /// what is proven of that from below
+        #[unit = "nats"]
+        lower_bound_tied: Option<f64>,
+        /// L⁰(ε; P)
+        #[unit = "nats"]
+        floor: Option<f64>,
+        /// needed / floor; empty where one is 0
+        inflation: Option<f64>,
+        /// needed_tied / needed
+        tying: Option<f64>,
+        /// ½ spread / needed_tied
+        drift: Option<f64>,
+        /// actual / ½ spread
+        gauge: Option<f64>,
+        /// mean over rows of −Σ p ln p
+        #[unit = "nats"]
+        entropy_nats: f64,
+        /// of QKᵀ, mean over passages
+        effective_rank_logits: f64,
+        /// of P, mean over passages, where all rows are held
+        effective_rank_attention: Option<f64>,
+        /// attention on the last token, which is a token itself
+        mass_within_1: f64,
+        /// on the last 4
+        mass_within_4: f64,
+        /// on the last 16
+        mass_within_16: f64,
+        /// on the last 64
+        mass_within_64: f64,
+        /// of the free factors found
+        #[unit = "nats"]
+        kl_nats: Option<f64>,
+        /// of the tied ones
+        #[unit = "nats"]
+        kl_nats_tied: Option<f64>,
+        /// how the free fit ended
+        outcome: Outcome,
+        /// how the tied one did
+        outcome_tied: Outcome,
+        /// L-BFGS iterations of both
+        iterations: usize,
+        /// evaluations of objective and gradient of both
+        evaluations: usize,
+        /// of both
+        #[unit = "s"]
+        wall_time_s: f64,
+    }
+}
+
+impl HeadFound {
+    /// What was found of a head on the group `passage` of so many passages.
+    pub fn of(
+        head: &TrainedHead,
+        (passage, passages): (usize, usize),
+        actual: &Actual,
+        parts: &Parts,
+        any_rank: Option<&AnyRank>,
+        wall_time_s: f64,
+    ) -> Self {
+        let [mass_within_1, mass_within_4, mass_within_16, mass_within_64] = actual.mass_within;
+        let (free, tied) = (&parts.needed, &parts.needed_tied);
+        Self {
+            head: head.head,
+            kind: head.kind,
+            passage,
+            passages,
+            n: head.tokens,
+            rows: head.rows(),
+            rank: head.rank(),
+            epsilon: parts.epsilon,
+            actual: actual.max_abs_logit,
+            spread: actual.logit_spread,
+            needed: free.max_abs_logit,
+            needed_tied: tied.max_abs_logit,
+            needed_any_rank: any_rank.and_then(AnyRank::max_abs_logit),
+            lower_bound_tied: any_rank.map(|any_rank| any_rank.lower_bound),
+            floor: parts.floor,
+            inflation: parts.inflation(),
+            tying: parts.tying(),
+            drift: parts.drift(),
+            gauge: parts.gauge(),
+            entropy_nats: actual.entropy_nats,
+            effective_rank_logits: actual.effective_rank_logits,
+            effective_rank_attention: actual.effective_rank_attention,
+            mass_within_1,
+            mass_within_4,
+            mass_within_16,
+            mass_within_64,
+            kl_nats: free.kl_nats,
+            kl_nats_tied: tied.kl_nats,
+            outcome: free.outcome,
+            outcome_tied: tied.outcome,
+            iterations: free.iterations + tied.iterations,
+            evaluations: free.evaluations + tied.evaluations,
+            wall_time_s: (wall_time_s * 1e3).round() / 1e3,
+        }
+    }
+
+    /// floor, inflation, tying, drift and gauge, whose product is `actual`; none where one is not there.
+    pub fn parts(&self) -> Option<[f64; 5]> {
+        Some([self.floor?, self.inflation?, self.tying?, self.drift?, self.gauge?])
+    }
+}
+
+impl Kind for HeadFound {
+    type Of = HeadOf;
+
+    const NAME: &'static str = "predict";
+    const VERSION: u32 = 4;
+
+    fn outcome(&self) -> String {
+        self.outcome.name().to_owned()
+    }
+
+    fn laws(row: &Row<Self>, laws: &mut Laws) {
+        let (of, f) = (&row.of, &row.found);
+        laws.at(format!("{} head {} rank {} ε {}", row.cell, f.head, f.rank, f.epsilon));
+        let n = f.n as f64;
+        laws.within("head", f.head as f64, 0.0, of.heads as f64 - 1.0);
+        laws.within("layer", of.layer as f64, 0.0, of.layers as f64 - 1.0);
+        laws.within("n", n, 1.0, of.context as f64);
+        laws.within("rows", f.rows as f64, 1.0, n);
+        laws.at_least("passages", f.passages as f64, 1.0);
+        laws.at_least("epsilon", f.epsilon, f64::MIN_POSITIVE);
+        if let (HeadKind::Local { window }, Some(widest)) = (f.kind, of.window) {
+            laws.within("the window of kind", window as f64, widest as f64, widest as f64);
+        }
+        if let Some(width) = of.d_model {
+            laws.within("rank", f.rank as f64, (width / of.heads) as f64, width as f64);
+        }
+        laws.at_least("actual", f.actual, 0.0);
+        laws.at_least("spread", f.spread, 0.0);
+        laws.at_most("spread exceeds twice actual", f.spread, 2.0 * f.actual, OF_WEIGHTS);
+        laws.within("entropy_nats", f.entropy_nats, 0.0, n.ln() + OF_WEIGHTS);
+        laws.at_least("effective_rank_logits", f.effective_rank_logits, 0.0);
+        let rank = f.rank as f64;
+        laws.at_most(
+            "effective rank of the logits exceeds d",
+            f.effective_rank_logits,
+            rank,
+            OF_WEIGHTS,
+        );
+        laws.there("effective_rank_attention", f.effective_rank_attention.as_ref(), f.rows == f.n);
+        if let Some(rank) = f.effective_rank_attention {
+            laws.within("effective_rank_attention", rank, 1.0 - OF_WEIGHTS, n + OF_WEIGHTS);
+        }
+        let masses =
+            [0.0, f.mass_within_1, f.mass_within_4, f.mass_within_16, f.mass_within_64, 1.0];
+        for pair in masses.windows(2) {
+            laws.at_most("mass falls with the lag", pair[0], pair[1], OF_WEIGHTS);
+        }
+        for (column, value, outcome) in
+            [("needed", f.needed, f.outcome), ("needed_tied", f.needed_tied, f.outcome_tied)]
+        {
+            laws.there(column, value.as_ref(), outcome != Outcome::Infeasible);
+        }
+        laws.within("iterations", f.iterations as f64, 0.0, f.evaluations as f64);
+        laws.at_least("wall_time_s", f.wall_time_s, 0.0);
+        f.laws_of_what_is_needed(laws);
+    }
+}
+
+impl HeadFound {
+    fn laws_of_what_is_needed(&self, laws: &mut Laws) {
+        let (floor, needed, tied) = (self.floor, self.needed, self.needed_tied);
+        laws.at_least("floor", floor.unwrap_or(f64::NAN), 0.0);
+        // Attention within ε of uniform needs no logits, and is not fitted.
+        let fitted = floor.is_some_and(|floor| floor > 0.0);
+        if needed.is_some() {
+            laws.at_most("needed is under its floor", floor, needed, OF_WEIGHTS);
+            laws.there("kl_nats", self.kl_nats.as_ref(), fitted);
+        }
+        if tied.is_some() {
+            laws.at_most("needed_tied is under needed", needed, tied, OF_WEIGHTS);
+            laws.at_most("actual is under needed_tied", tied, self.actual, OF_WEIGHTS);
+            laws.there("kl_nats_tied", self.kl_nats_tied.as_ref(), fitted);
+        }
+        if fitted && needed.is_some() {
+            laws.at_most("kl_nats exceeds ε", self.kl_nats, self.epsilon, OF_WEIGHTS);
+        }
+        if fitted && tied.is_some() {
+            laws.at_most("kl_nats_tied exceeds ε", self.kl_nats_tied, self.epsilon, OF_WEIGHTS);
+        }
+        if let Some(any_rank) = self.needed_any_rank {
+            laws.at_most("needed_any_rank is under its floor", floor, any_rank, OF_WEIGHTS);
+            let proven = self.lower_bound_tied;
+            laws.at_most("needed_any_rank is under its bound", proven, any_rank, OF_WEIGHTS);
+        }
+        if let Some(proven) = self.lower_bound_tied {
+            laws.at_least("lower_bound_tied", proven, 0.0);
+            if tied.is_some() {
+                laws.at_most("needed_tied is under its bound", proven, tied, OF_WEIGHTS);
+            }
+        }
+        // Each is the ratio of two neighbours of this chain.
+        let chain = [floor, needed, tied, Some(0.5 * self.spread), Some(self.actual)];
+        let parts = [self.inflation, self.tying, self.drift, self.gauge];
+        for ((pair, part), column) in chain.windows(2).zip(parts).zip(RATIOS) {
+            let ratio = match (pair[0], pair[1]) {
+                (Some(under), Some(over)) if under > 0.0 && over > 0.0 => Some(over / under),
+                _ => None,
+            };
+            laws.there(column, part.as_ref(), ratio.is_some());
+            if ratio.is_some() {
+                laws.equal(&format!("{column} is not the ratio"), part, ratio, OF_WEIGHTS);
+            }
+        }
+        if let Some(parts) = self.parts() {
+            let product: f64 = parts.iter().product();
+            laws.equal("the parts' product is not actual", product, self.actual, OF_WEIGHTS);
+        }
+    }
+}
+
+/// The parts that are ratios, in the order of the equation.
+const RATIOS: [&str; 4] = ["inflation", "tying", "drift", "gauge"];

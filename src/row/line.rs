@@ -1,0 +1,126 @@
+//! Rows as text: what is written, whole files of them, and their data frames.
+
+use polars::prelude::{
+    Column as FrameColumn, DataFrame, IntoColumn, NamedFrom, PolarsResult, Series,
+};
+
+use super::column::{Column, ColumnKind};
+use super::fields::Header;
+use super::part::{Part, columns_of_record};
+
+/// One row as it is written, a field a column.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line(pub Vec<String>);
+
+impl Line {
+    /// What stands in a column; nothing where there is no such column.
+    pub fn get(&self, columns: &[Column], name: &str) -> &str {
+        let place = columns.iter().position(|column| column.name == name);
+        place.and_then(|place| self.0.get(place)).map_or("", String::as_str)
+    }
+
+    /// The fields that have a value, as a JSON object.
+    pub fn to_json(&self, columns: &[Column]) -> serde_json::Value {
+        let number = |text: &str| match text.parse::<i64>() {
+            Ok(whole) => Some(whole.into()),
+            Err(_) => text.parse::<f64>().ok().and_then(serde_json::Number::from_f64),
+        };
+        let value = |kind, text: &str| match kind {
+            ColumnKind::Text => text.into(),
+            ColumnKind::Integer | ColumnKind::Number => {
+                number(text).map_or(text.into(), serde_json::Value::Number)
+            }
+        };
+        let there = columns.iter().zip(&self.0).filter(|(_, text)| !text.is_empty());
+        there.map(|(column, text)| (column.name.to_owned(), value(column.kind, text))).collect()
+    }
+
+    /// The line of `record`, of a file with this header, in the order of `columns`.
+    pub(crate) fn of(header: &Header, record: &csv::StringRecord, columns: &[Column]) -> Self {
+        let fields = header.fields(record);
+        Self(columns.iter().map(|column| fields.get(column.name).to_owned()).collect())
+    }
+}
+
+/// Of the line of a study's row, whose columns `columns` of a kind tells.
+impl Line {
+    /// The cell's key.
+    pub fn cell(&self) -> &str {
+        &self.0[1]
+    }
+
+    /// A hash of all that the cell was measured with.
+    pub fn settings(&self) -> &str {
+        &self.0[self.0.len() - 2]
+    }
+
+    /// Why the cell failed; empty where it did not.
+    pub fn err(&self) -> &str {
+        &self.0[self.0.len() - 1]
+    }
+}
+
+/// A record as a line.
+impl<P: Part> From<&P> for Line {
+    fn from(part: &P) -> Self {
+        let mut fields = Vec::new();
+        part.write(&mut fields);
+        Self(fields)
+    }
+}
+
+/// Lines as CSV, under the names of their columns.
+///
+/// # Errors
+/// None that writing to memory has.
+pub fn to_csv<'r>(
+    columns: &[Column],
+    lines: impl IntoIterator<Item = &'r Line>,
+) -> std::io::Result<Vec<u8>> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(columns.iter().map(|column| column.name))?;
+    for line in lines {
+        writer.write_record(&line.0)?;
+    }
+    writer.into_inner().map_err(csv::IntoInnerError::into_error)
+}
+
+/// Records of one kind as CSV with their header.
+///
+/// # Errors
+/// As [`to_csv`].
+pub fn records_to_csv<P: Part>(records: &[P]) -> std::io::Result<Vec<u8>> {
+    let lines: Vec<Line> = records.iter().map(Line::from).collect();
+    to_csv(&columns_of_record::<P>(), &lines)
+}
+
+/// Lines as a data frame of typed columns; an empty field is a null.
+///
+/// # Errors
+/// Two columns of one name.
+pub fn to_frame(columns: &[Column], lines: &[&Line]) -> PolarsResult<DataFrame> {
+    let column = |(at, column): (usize, &Column)| {
+        let fields = lines.iter().map(|line| line.0.get(at).map_or("", String::as_str));
+        typed(column, fields)
+    };
+    DataFrame::new(lines.len(), columns.iter().enumerate().map(column).collect())
+}
+
+fn typed<'f>(column: &Column, fields: impl Iterator<Item = &'f str>) -> FrameColumn {
+    let name = column.name.into();
+    match column.kind {
+        ColumnKind::Text => {
+            let values: Vec<Option<&str>> = fields.map(|f| (!f.is_empty()).then_some(f)).collect();
+            Series::new(name, values)
+        }
+        ColumnKind::Integer => {
+            let values: Vec<Option<i64>> = fields.map(|f| f.parse().ok()).collect();
+            Series::new(name, values)
+        }
+        ColumnKind::Number => {
+            let values: Vec<Option<f64>> = fields.map(|f| f.parse().ok()).collect();
+            Series::new(name, values)
+        }
+    }
+    .into_column()
+}

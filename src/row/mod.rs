@@ -1,0 +1,49 @@
+//! Rows as types: one struct a kind, from which its columns, their units and docs, its CSV and Parquet and its
+//! laws follow.
+//!
+//! | rows | of a cell | what it measured |
+//! |---|---|---|
+//! | fits | [`FitOf`] | [`FitFound`] |
+//! | singular values | [`SpectrumOf`] | [`SpectrumFound`] |
+//! | training runs | [`TrainingOf`] | [`TrainingFound`] |
+//! | trained heads | [`HeadOf`] | [`HeadFound`] |
+//! | inference | [`LatencyOf`] | [`LatencyFound`] |
+//!
+//! `csv` with serde would write a float64 in other digits than the rows have always had (`4.0` for `4`), and
+//! cannot flatten structs whose fields are numbers; so a macro of some forty lines makes the structs.
+
+mod column;
+mod fields;
+mod file;
+mod fit;
+mod head;
+mod kind;
+mod latency;
+mod laws;
+mod line;
+mod log;
+mod model;
+mod part;
+mod spectrum;
+mod target;
+mod training;
+mod value;
+
+pub use column::{Column, ColumnKind};
+pub use fields::Fields;
+pub(crate) use fields::Header;
+pub use file::{Rows, RowsError, read_records};
+pub use fit::{Bounded, FitAsked, FitFound, FitOf, FrontierRow, Reached};
+pub use head::{HeadFound, HeadOf};
+pub use kind::{Kind, Row, columns, line, rows_of};
+pub use latency::{LatencyFound, LatencyOf};
+pub use laws::Laws;
+pub use line::{Line, records_to_csv, to_csv, to_frame};
+pub use log::{CurveRow, EvaluationRow, StepRow};
+pub use model::ModelColumns;
+#[cfg(test)]
+pub(crate) use part::record;
+pub use part::{Part, columns_of_record};
+pub use spectrum::{ATTENTION, LOGITS, SpectrumFound, SpectrumOf};
+pub use target::TargetColumns;
+pub use training::{Course, SYNTHETIC, TrainingFound, TrainingOf};

@@ -1,0 +1,96 @@
+//! The columns of what attention is wanted.
+
+use super::part::record;
+use crate::pattern::{Family, Visibility};
+
+record! {
+    /// A target's family with its parameters, each under the name that definitions give it.
+    pub struct TargetColumns {
+        /// the family of targets
+        family: String,
+        /// w, the number of lags of a band
+        window: Option<usize>,
+        /// τ, the lag over which a decaying band falls by e
+        tau: Option<f64>,
+        /// α, the concentration of a Dirichlet band
+        alpha: Option<f64>,
+        /// σ, the spread of a lognormal band
+        #[unit = "nats"]
+        sigma: Option<f64>,
+        /// k, the lag of `previous-token`, or the columns in a row of `random-sparse`
+        k: Option<usize>,
+        /// m, the columns that every row of `landmark` shares
+        m: Option<usize>,
+        /// c, the clusters of `clustered`
+        c: Option<usize>,
+        /// how many different tokens `induction` draws from
+        vocabulary: Option<usize>,
+        /// λ, the weight of a mixture's local part
+        lambda: Option<f64>,
+        /// the family of a mixture's local part
+        local: Option<String>,
+        /// the family of its global part
+        global: Option<String>,
+        /// the family that `permuted` shuffles
+        of: Option<String>,
+        /// the file that `file` reads
+        path: Option<String>,
+    }
+}
+
+impl From<&Family> for TargetColumns {
+    fn from(family: &Family) -> Self {
+        let p = family.parameters();
+        Self {
+            family: family.name().to_owned(),
+            window: p.window,
+            tau: p.tau,
+            alpha: p.alpha,
+            sigma: p.sigma,
+            k: p.k,
+            m: p.m,
+            c: p.c,
+            vocabulary: p.vocabulary,
+            lambda: p.lambda,
+            local: p.local,
+            global: p.global,
+            of: p.of,
+            path: p.path.map(|path| path.display().to_string()),
+        }
+    }
+}
+
+impl TargetColumns {
+    /// The family and its parameters as people read them: `dirichlet-band, w = 32`. Without a mask is what
+    /// needs saying: most targets are causal.
+    pub fn label(&self, visibility: Visibility) -> String {
+        let mut label = self.family.clone();
+        if let (Some(local), Some(global)) = (&self.local, &self.global) {
+            label.push_str(&format!(" of {local} and {global}"));
+        }
+        label.extend(self.of.as_ref().map(|of| format!(" {of}")));
+        let count = |value: Option<usize>| value.map(|value| value as f64);
+        for (symbol, value) in [
+            ("w", count(self.window)),
+            ("τ", self.tau),
+            ("α", self.alpha),
+            ("σ", self.sigma),
+            ("k", count(self.k)),
+            ("m", count(self.m)),
+            ("c", count(self.c)),
+            ("vocabulary", count(self.vocabulary)),
+            ("λ", self.lambda),
+        ] {
+            label.extend(value.map(|value| format!(", {symbol} = {value}")));
+        }
+        if visibility == Visibility::Bidirectional {
+            label.push_str(", no mask");
+        }
+        label
+    }
+
+    /// How many columns a row's target is spread over: its m, k or window, as given.
+    pub fn support(&self) -> Option<usize> {
+        self.m.or(self.k).or(self.window)
+    }
+}

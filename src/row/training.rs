@@ -1,0 +1,158 @@
+//! The rows of training runs.
+
+use super::kind::{Kind, Row};
+use super::laws::{Laws, ROUNDING};
+use super::model::ModelColumns;
+use super::part::record;
+use crate::lm::TrainDefinition;
+
+record! {
+    /// What tells one training run from others.
+    pub struct TrainingOf {
+        /// the model
+        model: ModelColumns,
+        /// of weights, batches and corpus
+        seed: u64,
+        /// the text's name, or `synthetic`
+        corpus: String,
+        /// n, the tokens of a sequence
+        context: usize,
+        /// sequences a step
+        batch: usize,
+        /// optimiser steps
+        steps: usize,
+        /// the largest learning rate
+        learning_rate: f64,
+        /// of the synthetic corpus: the share of segments that ask for a stored key
+        recall: Option<f64>,
+    }
+}
+
+/// The corpus of a run that reads no text.
+pub const SYNTHETIC: &str = "synthetic";
+
+impl TrainingOf {
+    /// The run `run`, on the text called `text`, or the synthetic corpus.
+    pub fn of(run: &str, definition: &TrainDefinition, text: Option<&str>) -> Self {
+        Self {
+            model: ModelColumns::of(run, definition),
+            seed: definition.seed,
+            corpus: text.unwrap_or(SYNTHETIC).to_owned(),
+            context: definition.context,
+            batch: definition.accumulation * definition.batch,
+            steps: definition.steps,
+            learning_rate: definition.learning_rate,
+            recall: text.is_none().then_some(definition.corpus.recall),
+        }
+    }
+}
+
+record! {
+    /// How smoothly a training run went, by its steps.
+    pub struct Course {
+        /// read in all
+        tokens: Option<u64>,
+        /// the largest |logit| over heads in any step
+        #[unit = "nats"]
+        peak_max_abs_logit: Option<f64>,
+        /// share of the steps whose loss is 7 standard deviations or more from the mean of the 1,000 before (OLMo 2)
+        loss_spike_score: f64,
+        /// the same of the gradient's norm
+        grad_spike_score: f64,
+        /// runs of losses as far above the median of the 201 around, by its median absolute deviation
+        loss_spikes: usize,
+        /// mean |change| of max |logit| from step to step
+        #[unit = "nats"]
+        logit_change_per_step: Option<f64>,
+    }
+}
+
+record! {
+    /// How a training run went.
+    pub struct TrainingFound {
+        /// trained numbers
+        parameters: usize,
+        /// mean of the last 100 steps
+        #[unit = "nats a token"]
+        train_loss_nats: Option<f64>,
+        /// the last evaluation's
+        #[unit = "nats a token"]
+        valid_loss_nats: Option<f64>,
+        /// the largest |logit| over heads in the last step
+        #[unit = "nats"]
+        max_abs_logit: Option<f64>,
+        /// `completed` or `diverged`
+        outcome: String,
+        /// from start to end
+        #[unit = "s"]
+        wall_time_s: f64,
+        /// how smoothly
+        course: Course,
+        /// of the synthetic corpus: the least loss that can be expected
+        #[unit = "nats a token"]
+        corpus_entropy_nats: Option<f64>,
+        /// of a run with a teacher: mean KL of its heads' attention from the teacher's
+        #[unit = "nats"]
+        pattern_kl_nats: Option<f64>,
+    }
+}
+
+/// The outcome of a run that took all of its steps.
+const COMPLETED: &str = "completed";
+/// The outcome of a run whose loss or gradient was not finite, or too large.
+const DIVERGED: &str = "diverged";
+
+impl Kind for TrainingFound {
+    type Of = TrainingOf;
+
+    const NAME: &'static str = "train";
+    const VERSION: u32 = 4;
+
+    fn outcome(&self) -> String {
+        self.outcome.clone()
+    }
+
+    fn laws(row: &Row<Self>, laws: &mut Laws) {
+        let (of, found, course) = (&row.of, &row.found, &row.found.course);
+        let completed = found.outcome == COMPLETED;
+        laws.holds(completed || found.outcome == DIVERGED, || {
+            format!("outcome is {:?}, not {COMPLETED} or {DIVERGED}", found.outcome)
+        });
+        laws.at_least("wall_time_s", found.wall_time_s, f64::MIN_POSITIVE);
+        // Embeddings are of the vocabulary's width, which rows do not have.
+        let model = &of.model;
+        let blocks = (12 * model.layers * model.d_model * model.d_model) as f64;
+        laws.at_least("parameters", found.parameters as f64, blocks);
+        let all = (of.steps * of.batch * of.context) as f64;
+        let read = course.tokens.map_or(0.0, |tokens| tokens as f64);
+        laws.within("tokens", read, if completed { all } else { 0.0 }, all);
+        laws.within("loss_spike_score", course.loss_spike_score, 0.0, 1.0);
+        laws.within("grad_spike_score", course.grad_spike_score, 0.0, 1.0);
+        laws.within("loss_spikes", course.loss_spikes as f64, 0.0, of.steps as f64);
+        laws.there("recall", of.recall.as_ref(), of.corpus == SYNTHETIC);
+        let entropy = found.corpus_entropy_nats;
+        laws.there("corpus_entropy_nats", entropy.as_ref(), of.corpus == SYNTHETIC);
+        if !completed {
+            // A diverged run may have no loss, or one that is no number.
+            return;
+        }
+        let (train, valid) = (found.train_loss_nats, found.valid_loss_nats);
+        let missing = f64::NAN;
+        laws.at_least("train_loss_nats", train.unwrap_or(missing), 0.0);
+        laws.at_least("valid_loss_nats", valid.unwrap_or(missing), 0.0);
+        let (last, peak) = (found.max_abs_logit, course.peak_max_abs_logit);
+        laws.at_least("max_abs_logit", last.unwrap_or(missing), 0.0);
+        laws.at_most("max_abs_logit exceeds its peak", last, peak, 0.0);
+        if of.steps > 1 {
+            let change = course.logit_change_per_step;
+            laws.at_least("logit_change_per_step", change.unwrap_or(missing), 0.0);
+            laws.at_most("logits change by more than their peak", change, peak, ROUNDING);
+        }
+        if let Some(entropy) = entropy {
+            laws.at_least("corpus_entropy_nats", entropy, 0.0);
+        }
+        if let Some(kl) = found.pattern_kl_nats {
+            laws.at_least("pattern_kl_nats", kl, 0.0);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Holding a training run's row to the files of the run beside it.
+
+use std::path::Path;
+
+use crate::row::{CurveRow, EvaluationRow, Laws, Row, TrainingFound, read_records};
+use crate::run::about;
+use crate::run::files::EVALUATIONS;
+use crate::run::manifest::Manifest;
+use crate::run::series::CURVE;
+use crate::run::train::MANIFEST;
+
+/// The curve has seven digits.
+const OF_CURVE: f64 = 1e-5;
+/// What a run's file that cannot be read needs.
+const ADVICE: &str = "sweep the run's study again, or take the file from where it was kept";
+
+/// Holds a row to its run's curve, evaluations and manifest, which are in `study`'s folder.
+pub(super) fn run_laws(row: &Row<TrainingFound>, study: &Path, laws: &mut Laws) {
+    let run = study.join(&row.cell);
+    laws.at(&*row.cell);
+    match read_records::<CurveRow>(&run.join(CURVE), ADVICE) {
+        Ok(curve) => of_curve(row, &curve, laws),
+        Err(error) => laws.holds(false, || error.to_string()),
+    }
+    match read_records::<EvaluationRow>(&run.join(EVALUATIONS), ADVICE) {
+        Ok(evaluations) => of_evaluations(row, &evaluations, laws),
+        Err(error) => laws.holds(false, || error.to_string()),
+    }
+    match Manifest::read(&run.join(MANIFEST)) {
+        Ok(manifest) => of_manifest(row, &manifest, laws),
+        Err(error) => laws.holds(false, || error.to_string()),
+    }
+}
+
+fn of_curve(row: &Row<TrainingFound>, curve: &[CurveRow], laws: &mut Laws) {
+    let course = &row.found.course;
+    let highest = |of: fn(&CurveRow) -> Option<f64>| curve.iter().filter_map(of).reduce(f64::max);
+    let all = highest(|point| point.max_abs_logit);
+    laws.equal(
+        "the curve's largest logit is not the row's",
+        all,
+        course.peak_max_abs_logit,
+        OF_CURVE,
+    );
+    for point in curve {
+        let kinds = [point.max_abs_logit_global, point.max_abs_logit_local];
+        let larger = kinds.into_iter().flatten().reduce(f64::max);
+        let all = point.max_abs_logit;
+        laws.holds(larger == all, || {
+            format!("at step {} no kind of head has the curve's largest logit", point.step)
+        });
+    }
+    let rising = curve.windows(2).all(|pair| {
+        let [one, next] = [&pair[0], &pair[1]];
+        one.step < next.step && one.tokens < next.tokens && one.wall_time_s <= next.wall_time_s
+    });
+    laws.holds(rising, || "the curve goes back in steps, tokens or time".to_owned());
+    let last = curve.last();
+    laws.holds(last.map(|point| point.tokens) == course.tokens, || {
+        "the curve ends at other tokens than the row's".to_owned()
+    });
+    let ended_s = last.map(|point| point.wall_time_s);
+    laws.at_most("the curve ends after the run", ended_s, row.found.wall_time_s, OF_CURVE);
+}
+
+fn of_evaluations(row: &Row<TrainingFound>, evaluations: &[EvaluationRow], laws: &mut Laws) {
+    let last = evaluations.last().map(|evaluation| evaluation.loss_nats);
+    let told = row.found.valid_loss_nats;
+    laws.holds(last == told, || {
+        format!("the last evaluation is {last:?}, the row's valid_loss_nats {told:?}")
+    });
+    for evaluation in evaluations {
+        let perplexity = evaluation.loss_nats.exp();
+        laws.equal("perplexity is not exp(loss)", evaluation.perplexity, perplexity, 1e-9);
+    }
+}
+
+fn of_manifest(row: &Row<TrainingFound>, manifest: &Manifest, laws: &mut Laws) {
+    let Some(result) = about::result(manifest) else {
+        return laws.holds(false, || "its manifest tells of no end".to_owned());
+    };
+    let (found, summary) = (&row.found, &result.summary);
+    let entropy = about::corpus_entropy_nats(manifest);
+    for (column, there, told) in [
+        ("train_loss_nats", found.train_loss_nats, result.train_loss_nats),
+        ("valid_loss_nats", found.valid_loss_nats, summary.valid_loss_nats),
+        ("max_abs_logit", found.max_abs_logit, summary.max_abs_logit),
+        ("pattern_kl_nats", found.pattern_kl_nats, result.pattern_kl_nats),
+        ("corpus_entropy_nats", found.corpus_entropy_nats, entropy),
+    ] {
+        laws.holds(there == told, || {
+            format!("{column} is {there:?}, in the run's manifest {told:?}")
+        });
+    }
+    laws.holds(found.parameters == summary.parameters, || {
+        format!("parameters are {}, in the run's manifest {}", found.parameters, summary.parameters)
+    });
+    let (there, told) = (found.wall_time_s, summary.wall_time_s);
+    laws.equal("wall_time_s is not the run's manifest's", there, told, 1e-5);
+    laws.holds(found.outcome == result.outcome(), || {
+        format!("outcome is {}, in the run's manifest {}", found.outcome, result.outcome())
+    });
+}
