@@ -8,6 +8,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 use super::factors::{Factors, FactorsError};
 use super::problem::Problem;
+use crate::numerics::blas::on_one_thread;
 use crate::numerics::product;
 use crate::pattern::HeadKind;
 
@@ -57,7 +58,6 @@ pub(super) fn spectral(
     seed: u64,
     division: Division,
 ) -> Result<Factors, FactorsError> {
-    crate::numerics::blas::single_threaded_blas();
     let (heads, n, d) = (problem.heads(), problem.n(), problem.rank());
     let fallback = random(problem, cap, seed)?;
     let mut queries = fallback.queries() * 0.1;
@@ -164,7 +164,7 @@ fn spectral_head(
     let mut filled = logits.clone();
     let mut parts = None;
     for _ in 0..IMPUTATIONS {
-        let (u, sigma, vt) = filled.svddc(JobSvd::Some).ok()?;
+        let (u, sigma, vt) = on_one_thread(|| filled.svddc(JobSvd::Some)).ok()?;
         let root = sigma.slice(s![..used]).mapv(f64::sqrt);
         let q = u?.slice(s![.., ..used]).to_owned() * &root;
         let k = vt?.slice(s![..used, ..]).t().to_owned() * &root;

@@ -5,6 +5,7 @@ use ndarray_linalg::{JobSvd, LeastSquaresSvd, SVDDC};
 
 use super::factors::Factors;
 use super::problem::FitError;
+use crate::numerics::blas::on_one_thread;
 use crate::numerics::{gemm, product};
 
 /// Singular values of the inputs under this share of the largest are taken for none.
@@ -52,7 +53,6 @@ impl Tied {
         normalisation: Option<Normalisation>,
         turns: Option<Array2<[f64; 2]>>,
     ) -> Result<Self, FitError> {
-        crate::numerics::blas::single_threaded_blas();
         let n = inputs.nrows();
         let wrong = |why: String| FitError::Inputs(why);
         if n == 0 || !inputs.iter().all(|v| v.is_finite()) {
@@ -63,8 +63,8 @@ impl Tied {
         {
             return Err(wrong(format!("{n} rows of rank {rank}, but turns {:?}", turns.dim())));
         }
-        let (u, sigma, _) =
-            inputs.svddc(JobSvd::Some).map_err(|e| wrong(format!("no singular values: {e}")))?;
+        let (u, sigma, _) = on_one_thread(|| inputs.svddc(JobSvd::Some))
+            .map_err(|e| wrong(format!("no singular values: {e}")))?;
         let u = u.ok_or_else(|| wrong("no singular vectors".to_owned()))?;
         let least = NEGLIGIBLE * sigma.first().copied().unwrap_or(0.0);
         let kept = sigma.iter().filter(|&&value| value > least).count();
@@ -112,8 +112,7 @@ impl Tied {
             let mut to = ArrayViewMut2::from_shape((dimension, rank), to).expect("as many numbers");
             to.slice_mut(s![.., ..from]).assign(&weights);
             if side == 1 {
-                let (u, ..) = weights
-                    .svddc(JobSvd::All)
+                let (u, ..) = on_one_thread(|| weights.svddc(JobSvd::All))
                     .map_err(|e| FitError::Inputs(format!("no singular values: {e}")))?;
                 let u = u.ok_or_else(|| FitError::Inputs("no singular vectors".to_owned()))?;
                 let length = (weights.iter().map(|w| w * w).sum::<f64>() / from as f64).sqrt();
@@ -161,7 +160,7 @@ impl Tied {
         let weights = |side: usize, m: &Array3<f64>| -> Option<Array2<f64>> {
             let made_of = self.made_of(side);
             let rows = m.slice(s![0, ..made_of.nrows(), ..]).to_owned();
-            Some(made_of.least_squares(&rows).ok()?.solution)
+            Some(on_one_thread(|| made_of.least_squares(&rows)).ok()?.solution)
         };
         let c = product(weights(0, wq)?.view(), weights(1, wk)?.t());
         Some(c.iter().copied().collect())
@@ -182,7 +181,7 @@ impl Tied {
                 let row = row.as_slice_mut().expect("rows lie together");
                 self.turn(self.position(side, at), row, -1.0);
             }
-            let weights = made_of.least_squares(&rows).ok()?.solution;
+            let weights = on_one_thread(|| made_of.least_squares(&rows)).ok()?.solution;
             point.extend(weights.iter());
         }
         Some(point)

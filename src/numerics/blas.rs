@@ -1,24 +1,75 @@
 //! OpenBLAS: how many threads one call may use, and which library it is.
 
 use std::ffi::{CStr, c_char, c_int};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 // Its decompositions are what the library is linked for (build.rs).
 use ndarray_linalg as _;
 
 unsafe extern "C" {
+    fn openblas_get_num_threads() -> c_int;
     fn openblas_set_num_threads(threads: c_int);
     fn openblas_get_config() -> *const c_char;
     fn openblas_get_corename() -> *const c_char;
 }
 
-/// Makes every later call into OpenBLAS run on the thread that calls it.
-///
-/// Cells of a study and tiles of an operator are what runs in parallel here. Threads of OpenBLAS
-/// nested inside those would oversubscribe the cores, and would make a product's rounding, so
-/// also a row, depend on how many there are.
-pub(crate) fn single_threaded_blas() {
+/// Who holds OpenBLAS to one thread: its setting is one for the whole process.
+struct Holders {
+    count: usize,
+    /// The setting that the first of them found, and the last puts back.
+    before: c_int,
+}
+
+static HOLDERS: Mutex<Holders> = Mutex::new(Holders { count: 0, before: 1 });
+
+fn holders() -> MutexGuard<'static, Holders> {
+    HOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn threads() -> c_int {
     // SAFETY: OpenBLAS exports this symbol with this signature, and it may be called at any time.
-    unsafe { openblas_set_num_threads(1) }
+    unsafe { openblas_get_num_threads() }
+}
+
+fn set_threads(threads: c_int) {
+    // SAFETY: as above.
+    unsafe { openblas_set_num_threads(threads) }
+}
+
+/// Runs `decompose` with OpenBLAS on the thread that calls it, and leaves its setting as it was.
+///
+/// Cells of a study and starts of a search are what runs in parallel here. Threads of OpenBLAS
+/// nested inside those would oversubscribe the cores, and would make a decomposition's rounding, so
+/// also a row, depend on how many there are. Where several run at once, the last to end puts back
+/// what the first found.
+pub(crate) fn on_one_thread<R>(decompose: impl FnOnce() -> R) -> R {
+    struct Hold;
+    impl Drop for Hold {
+        fn drop(&mut self) {
+            let mut holders = holders();
+            holders.count -= 1;
+            if holders.count == 0 {
+                set_threads(holders.before);
+            }
+        }
+    }
+    {
+        let mut holders = holders();
+        if holders.count == 0 {
+            holders.before = threads();
+            set_threads(1);
+        }
+        holders.count += 1;
+    }
+    let _hold = Hold;
+    decompose()
+}
+
+/// Makes every later call into OpenBLAS run on the thread that calls it: for programs.
+pub(crate) fn single_threaded_blas() {
+    let mut holders = holders();
+    holders.before = 1;
+    set_threads(1);
 }
 
 /// The library's version, options and the kernels that it chose for this processor.
@@ -33,4 +84,34 @@ pub(crate) fn core() -> String {
     // SAFETY: as above.
     let text = unsafe { CStr::from_ptr(openblas_get_corename()) };
     text.to_string_lossy().trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sets what holds outside of all holders, and returns what did: other tests decompose meanwhile.
+    fn set_outside(wanted: c_int) -> c_int {
+        let mut holders = holders();
+        if holders.count > 0 {
+            return std::mem::replace(&mut holders.before, wanted);
+        }
+        let found = threads();
+        set_threads(wanted);
+        found
+    }
+
+    #[test]
+    fn holders_nested_and_at_once_leave_the_setting_as_it_was() {
+        let found = set_outside(3);
+        let decompose = || {
+            for _ in 0..200 {
+                let inner = on_one_thread(|| on_one_thread(threads).max(threads()));
+                assert_eq!(inner, 1);
+            }
+        };
+        std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(decompose))));
+        assert!(std::panic::catch_unwind(|| on_one_thread(|| panic!("it fails"))).is_err());
+        assert_eq!(set_outside(found), 3);
+    }
 }

@@ -5,6 +5,7 @@ use ndarray_linalg::QR;
 
 use super::{PredictError, TrainedHead};
 use crate::fit::Measured;
+use crate::numerics::blas::on_one_thread;
 use crate::pattern::{Spectrum, TargetError, Visibility};
 
 /// The lags whose mass is told: that on the last 1, 4, 16 and 64 tokens, a token itself among them.
@@ -64,7 +65,8 @@ impl TrainedHead {
         let of_passage = |count: usize| passage * count..(passage + 1) * count;
         let triangle = |m: &Array3<f64>, count: usize| -> Result<Array2<f64>, TargetError> {
             let part = m.slice(s![0, of_passage(count), ..]).to_owned();
-            let (_, r) = part.qr().map_err(|e| TargetError::Decomposition(e.to_string()))?;
+            let (_, r) = on_one_thread(|| part.qr())
+                .map_err(|e| TargetError::Decomposition(e.to_string()))?;
             Ok(r)
         };
         let queries = triangle(self.own.queries(), self.rows.len())?;

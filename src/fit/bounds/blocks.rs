@@ -11,7 +11,8 @@ use std::ops::Range;
 use ndarray::Array2;
 use ndarray_linalg::{JobSvd, SVDDC};
 
-use crate::fit::Problem;
+use crate::fit::problem::Problem;
+use crate::numerics::blas::on_one_thread;
 
 /// Rows and columns all visible to each other.
 #[derive(Clone, Debug)]
@@ -77,7 +78,7 @@ fn block(problem: &Problem, rows: Range<usize>, of_use: impl Fn(usize, usize) ->
 /// another of lower rank*) the least squared Frobenius distance to a matrix of rank r. Each is
 /// lowered by what the singular values may be off. None where LAPACK fails.
 pub(super) fn squared_tails(matrix: &Array2<f64>) -> Option<Vec<f64>> {
-    let (_, sigma, _) = matrix.svddc(JobSvd::None).ok()?;
+    let (_, sigma, _) = on_one_thread(|| matrix.svddc(JobSvd::None)).ok()?;
     let largest = sigma.first().copied().unwrap_or(0.0);
     // LAPACK's singular values are off by a modest multiple of ε·σ₁ each.
     let off = 10.0 * (matrix.nrows() + matrix.ncols()) as f64 * f64::EPSILON * largest;

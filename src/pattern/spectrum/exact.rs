@@ -4,6 +4,7 @@ use ndarray::Array2;
 use ndarray_linalg::SVD;
 use serde::Serialize;
 
+use crate::numerics::blas::on_one_thread;
 use crate::pattern::{Target, TargetError};
 
 /// The singular values of a target, and what they say of its rank.
@@ -40,8 +41,7 @@ impl Spectrum {
     /// # Errors
     /// `Decomposition` where LAPACK fails.
     pub fn of_matrix(matrix: &Array2<f64>) -> Result<Self, TargetError> {
-        let (_, singular_values, _) = matrix
-            .svd(false, false)
+        let (_, singular_values, _) = on_one_thread(|| matrix.svd(false, false))
             .map_err(|error| TargetError::Decomposition(error.to_string()))?;
         let singular_values = singular_values.to_vec();
         Ok(Self {

@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::bounds::{Bounds, Known};
 use super::exact::above_rounding;
 use super::product::{Transpose, fourth_powers, times};
+use crate::numerics::blas::on_one_thread;
 use crate::numerics::product;
 use crate::pattern::{Target, TargetError};
 
@@ -74,9 +75,9 @@ impl LeadingSpectrum {
             return Err(TargetError::TooManySingularValues { count, n, most });
         }
         // Where OpenBLAS splits a product depends on its threads, and rounding with it.
-        crate::numerics::blas::single_threaded_blas();
         let transpose = Transpose::of(target);
-        let found = iterate(target, &transpose, count, normals(n, width, seed))
+        let start = normals(n, width, seed);
+        let found = on_one_thread(|| iterate(target, &transpose, count, start))
             .map_err(|error| TargetError::Decomposition(error.to_string()))?;
         let iteration = (target.nonzeros() + n * width).saturating_mul(width * found.rounds);
         let fourth_powers = fourth_powers(target, &transpose, iteration / 4);
