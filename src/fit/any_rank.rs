@@ -14,11 +14,13 @@
 
 use ndarray::{Array2, Zip, s};
 
-use super::capped::{self, Effort, Outcome};
+use super::capped;
+use super::effort::Effort;
 use super::lbfgs::Ending;
 use super::needed::{Needed, needed_logit_tied};
 use super::objective::{Objective, Precision};
-use super::penalty::{Multipliers, Penalty};
+use super::outcome::Outcome;
+use super::penalty::{FIRST_SLOPE, Multipliers, Penalty};
 use super::problem::{FitError, Problem};
 use super::search::SearchOptions;
 use super::tied::Tied;
@@ -78,7 +80,7 @@ pub fn needed_logit_at_any_rank(
     };
     let cap = best.max_abs_logit;
     let mut objective = Objective::tied(&problem, Precision::F64, &linear);
-    let mut penalty = Penalty::new(&problem, cap, capped::FIRST_SLOPE / cap);
+    let mut penalty = Penalty::new(&problem, cap, FIRST_SLOPE / cap);
     let mut lower_bound = 0.0f64;
     let mut violation = f64::INFINITY;
     let Effort { relative_decrease, .. } = options.fine;
@@ -96,9 +98,7 @@ pub fn needed_logit_at_any_rank(
             break;
         }
         let reached = objective.measure(&x).max_abs_logit / cap - 1.0;
-        if reached > 0.5 * violation {
-            penalty.slope *= capped::SLOPE_GROWTH;
-        }
+        penalty.raise_slope(reached, violation);
         violation = reached;
     }
     // A proof from above and one from below may cross by rounding.

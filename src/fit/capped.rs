@@ -8,94 +8,15 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::curvature::Preconditioner;
-use super::factors::Factors;
+use super::effort::Effort;
+use super::factors::{Factors, norm_product};
 use super::lbfgs::{self, Ending, Iterate, Minimum, Stopping};
 use super::objective::Objective;
+use super::outcome::Outcome;
 use super::penalty::Penalty;
 use super::problem::FitError;
+use super::solution::Solution;
 use super::watch::{FitName, FitProgress, FitState, Watch};
-
-/// How hard a fit tries.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Effort {
-    /// L-BFGS iterations of one fit at one cap, all stages together, at most.
-    pub iterations: usize,
-    /// Augmented-Lagrangian stages at most.
-    pub stages: usize,
-    /// A stage ends when ten iterations lower its value by less than this share.
-    pub relative_decrease: f64,
-    /// The fit has converged when the cap is exceeded by less than this share before scaling.
-    pub violation: f64,
-}
-
-impl Default for Effort {
-    fn default() -> Self {
-        Self { iterations: 3000, stages: 12, relative_decrease: 1e-4, violation: 2e-3 }
-    }
-}
-
-/// How a fit ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// A stationary point within tolerance.
-    Converged,
-    /// The iterations ran out first; the best point is kept.
-    StepLimit,
-    /// It was ended from outside before either; the point it was at is kept.
-    Stopped,
-    /// The objective became NaN or infinite; the last finite point is kept.
-    Diverged,
-    /// No factors can do it: the heads do not see all of the target, or no cap tried reached the
-    /// tolerance.
-    Infeasible,
-}
-
-impl Outcome {
-    /// As it is written in a row.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Converged => "converged",
-            Self::StepLimit => "step-limit",
-            Self::Stopped => "stopped",
-            Self::Diverged => "diverged",
-            Self::Infeasible => "infeasible",
-        }
-    }
-
-    /// The outcome that `name` writes so.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Converged, Self::StepLimit, Self::Stopped, Self::Diverged, Self::Infeasible]
-            .into_iter()
-            .find(|outcome| outcome.name() == name)
-    }
-}
-
-/// Factors within a cap, with what they reach: a certificate that anyone can check.
-#[derive(Clone, Debug)]
-pub struct Solution {
-    /// The factors; max_abs_logit ≤ cap holds exactly.
-    pub factors: Factors,
-    /// Mean over rows of KL(Aᵢ ‖ Pᵢ), nats.
-    pub kl_nats: f64,
-    /// max |z| over visible pairs.
-    pub max_abs_logit: f64,
-    /// max over rows of (max − min) of the visible logits.
-    pub logit_spread: f64,
-    /// How the fit ended.
-    pub outcome: Outcome,
-    /// The largest entry of the augmented Lagrangian's gradient where it ended.
-    pub gradient_norm: f64,
-    /// L-BFGS iterations spent on this fit.
-    pub iterations: usize,
-    /// Evaluations of objective and gradient spent on this fit.
-    pub evaluations: usize,
-}
-
-/// The penalty's first slope, in nats a squared logit: the violation of the first stage is about
-/// (probability mass wanted there) / slope.
-pub(super) const FIRST_SLOPE: f64 = 0.4;
-/// What the slope is multiplied by where the violation fell by less than half.
-pub(super) const SLOPE_GROWTH: f64 = 4.0;
 
 /// Fits at the cap of `from`, from there on.
 pub(super) fn fit(
@@ -149,9 +70,7 @@ pub(super) fn fit(
             break;
         }
         penalty.multipliers = objective.updated_multipliers(&x, &penalty);
-        if reached > 0.5 * violation {
-            penalty.slope *= SLOPE_GROWTH;
-        }
+        penalty.raise_slope(reached, violation);
         violation = reached;
     }
     let factors = objective.factors(&x)?;
@@ -274,18 +193,4 @@ pub(super) fn within_cap(objective: &mut Objective, mut factors: Factors, cap: f
 /// A bound on the rounding of one dot product in any order: d·ε·max‖q‖·max‖k‖/√d.
 fn rounding(factors: &Factors) -> f64 {
     (factors.rank() + 2) as f64 * f64::EPSILON * norm_product(factors)
-}
-
-/// maxᵢ‖qᵢ‖ · maxⱼ‖kⱼ‖ / √d, the greatest over heads. It depends on the gauge (Q·M and K·M⁻ᵀ give
-/// the same logits), so it bounds max_abs_logit from above and says no more.
-pub fn norm_product(factors: &Factors) -> f64 {
-    let greatest = |m: ndarray::ArrayView2<f64>| {
-        m.rows().into_iter().map(|r| r.dot(&r)).fold(0.0, f64::max).sqrt()
-    };
-    (0..factors.heads())
-        .map(|head| {
-            let (q, k) = factors.head(head);
-            greatest(q) * greatest(k) / (factors.rank() as f64).sqrt()
-        })
-        .fold(0.0, f64::max)
 }

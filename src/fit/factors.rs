@@ -148,6 +148,19 @@ impl Factors {
     }
 }
 
+/// maxᵢ‖qᵢ‖ · maxⱼ‖kⱼ‖ / √d, the greatest over heads. It depends on the gauge (Q·M and K·M⁻ᵀ give
+/// the same logits), so it bounds max_abs_logit from above and says no more.
+pub fn norm_product(factors: &Factors) -> f64 {
+    let greatest =
+        |m: ArrayView2<f64>| m.rows().into_iter().map(|r| r.dot(&r)).fold(0.0, f64::max).sqrt();
+    (0..factors.heads())
+        .map(|head| {
+            let (q, k) = factors.head(head);
+            greatest(q) * greatest(k) / (factors.rank() as f64).sqrt()
+        })
+        .fold(0.0, f64::max)
+}
+
 /// The length of the optimiser's vector.
 pub(super) fn vector_length(heads: usize, n: usize, rank: usize) -> usize {
     2 * heads * n * rank + if heads > 1 { heads } else { 0 }

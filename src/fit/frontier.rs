@@ -1,32 +1,11 @@
 //! E*(L), the least kl_nats within each of some caps.
 
+use super::candidate::{Candidate, best_of};
+use super::frontier_point::FrontierPoint;
 use super::problem::{FitError, Problem, check_cap};
-use super::search::{Candidate, NEWS, Search, SearchOptions, best_of};
+use super::search::{Search, SearchOptions};
+use super::solution::NEWS;
 use super::watch::Watch;
-
-/// The best factors found at one cap.
-#[derive(Clone, Debug)]
-pub struct FrontierPoint {
-    /// The bound on |z|.
-    pub cap: f64,
-    /// The best factors within it; none where the heads do not see all of the target.
-    pub best: Option<Candidate>,
-}
-
-impl FrontierPoint {
-    /// The best kl_nats, ∞ where there is none.
-    fn kl_nats(&self) -> f64 {
-        self.best.as_ref().map_or(f64::INFINITY, |best| best.solution.kl_nats)
-    }
-
-    /// Takes a candidate that is better than the best so far.
-    fn offer(&mut self, candidate: Option<Candidate>) {
-        self.best = match (self.best.take(), candidate) {
-            (Some(old), Some(new)) => Some(old.better(new)),
-            (old, new) => old.or(new),
-        };
-    }
-}
 
 /// E*(L): the least kl_nats found with max_abs_logit ≤ L at the problem's rank, for each cap.
 ///

@@ -5,20 +5,21 @@
 //! Nocedal and Wright, 2nd ed., section 12.8). So each stage of the augmented Lagrangian ends with a
 //! Newton step on log E*(L) = log ε in log L, which moves the cap, and goes on from where it is.
 
-use super::capped::{self, Attendance, Effort, Outcome, Solution};
+use super::candidate::Candidate;
+use super::capped::{self, Attendance};
+use super::effort::Effort;
 use super::factors::Factors;
 use super::floor::Floor;
 use super::lbfgs::Ending;
 use super::objective::{Evaluation, Objective};
+use super::outcome::Outcome;
 use super::penalty::Penalty;
-use super::problem::{FitError, Problem, check_tolerance};
-use super::search::{Candidate, NEWS, Search, SearchOptions};
+use super::problem::{FitError, LARGEST_CAP, Problem, check_tolerance};
+use super::search::{Search, SearchOptions};
+use super::solution::Solution;
 use super::tied::Tied;
 use super::watch::{FitName, FitState, Watch};
 
-/// The largest cap tried. A logit of 128 nats is e^{256} between two probabilities: far past any
-/// logit of a trained model and past what a float32 softmax tells apart.
-pub const LARGEST_CAP: f64 = 128.0;
 /// Stages of one solve at most: the cap moves at each, so more than at a fixed cap.
 const STAGES: usize = 60;
 /// L-BFGS iterations of one stage at most: the cap had better move before a fit at the wrong cap is
@@ -119,7 +120,7 @@ pub fn needed_logit_from(
         .flatten()
         .collect();
     let mut ranked: Vec<&Candidate> = rough.iter().collect();
-    ranked.sort_by(|a, b| a.preferred(b, tolerance));
+    ranked.sort_by(|a, b| a.solution.preferred(&b.solution, tolerance));
     ranked.truncate(if search.has_ended() { 0 } else { options.polished.max(1) });
     let fine: Vec<Candidate> = search.each(&ranked, |Candidate { start, solution: rough }| {
         let cap = clamp(rough.max_abs_logit, floor);
@@ -128,7 +129,9 @@ pub fn needed_logit_from(
         Ok(Candidate { start: *start, solution })
     })?;
     let mut all: Vec<Candidate> = rough.into_iter().chain(fine).collect();
-    let best_of = |all: &[Candidate]| all.iter().min_by(|a, b| a.preferred(b, tolerance)).cloned();
+    let best_of = |all: &[Candidate]| {
+        all.iter().min_by(|a, b| a.solution.preferred(&b.solution, tolerance)).cloned()
+    };
     // A minimum at twice or at half the cap is often a way out of a worse one here.
     for pass in 0..options.passes {
         let Some(before) = best_of(&all).filter(|_| !search.has_ended()) else { break };
@@ -145,7 +148,8 @@ pub fn needed_logit_from(
             Ok([away, back].map(|solution| Candidate { start: before.start, solution }))
         })?;
         all.extend(found.into_iter().flatten());
-        if best_of(&all).is_none_or(|after| !after.is_news_to(&before, tolerance)) {
+        if best_of(&all).is_none_or(|after| !after.solution.is_news_to(&before.solution, tolerance))
+        {
             break;
         }
     }
@@ -204,7 +208,7 @@ impl Needed {
     /// The best of several candidates.
     fn of(all: &[Candidate], tolerance: f64) -> Self {
         let total = |count: fn(&Solution) -> usize| all.iter().map(|c| count(&c.solution)).sum();
-        let best = all.iter().min_by(|a, b| a.preferred(b, tolerance)).cloned();
+        let best = all.iter().min_by(|a, b| a.solution.preferred(&b.solution, tolerance)).cloned();
         let reached = best.as_ref().filter(|best| best.solution.kl_nats <= tolerance);
         Self {
             outcome: reached.map_or(Outcome::Infeasible, |best| best.solution.outcome),
@@ -217,29 +221,6 @@ impl Needed {
     /// Nothing was found, since nothing can be.
     const NOTHING: Self =
         Self { outcome: Outcome::Infeasible, best: None, iterations: 0, evaluations: 0 };
-}
-
-impl Candidate {
-    /// Whether this one's logits, or where it does not reach ε its error, are a thousandth smaller.
-    fn is_news_to(&self, other: &Self, tolerance: f64) -> bool {
-        let (new, old) = (&self.solution, &other.solution);
-        match [new, old].map(|s| s.kl_nats <= tolerance) {
-            [true, true] => new.max_abs_logit < (1.0 - NEWS) * old.max_abs_logit,
-            [new_reaches, false] => new_reaches || new.kl_nats < (1.0 - NEWS) * old.kl_nats,
-            [false, true] => false,
-        }
-    }
-
-    /// Less when this one is the better answer to L*(ε): one that reaches ε before one that does
-    /// not, then the smaller logits, or else the smaller error.
-    fn preferred(&self, other: &Self, tolerance: f64) -> std::cmp::Ordering {
-        let rank = |c: &Self| {
-            let s = &c.solution;
-            if s.kl_nats <= tolerance { (0, s.max_abs_logit) } else { (1, s.kl_nats) }
-        };
-        let ((a, x), (b, y)) = (rank(self), rank(other));
-        a.cmp(&b).then(x.total_cmp(&y))
-    }
 }
 
 /// A cap as close to `cap` as may be tried where L⁰(ε) is `floor`.
@@ -327,8 +308,8 @@ impl Descent {
             if iterations >= self.effort.iterations {
                 break;
             }
-            if reached > self.effort.violation && reached > 0.5 * violation {
-                penalty.slope *= capped::SLOPE_GROWTH;
+            if reached > self.effort.violation {
+                penalty.raise_slope(reached, violation);
             }
             violation = reached;
             penalty.cap = clamp(penalty.cap * step.exp(), self.floor);
@@ -380,9 +361,7 @@ impl Descent {
     }
 
     fn better(&self, old: Solution, new: Solution) -> Solution {
-        let (old, new) =
-            (Candidate { start: 0, solution: old }, Candidate { start: 0, solution: new });
-        if new.preferred(&old, self.tolerance).is_lt() { new.solution } else { old.solution }
+        if new.preferred(&old, self.tolerance).is_lt() { new } else { old }
     }
 }
 

@@ -8,6 +8,12 @@ pub type Multiplier = (u32, f64);
 /// By head, then by row: the multipliers that are not zero, columns ascending.
 pub type Multipliers = Vec<Vec<Vec<Multiplier>>>;
 
+/// The penalty's first slope, in nats a squared logit: the violation of the first stage is about
+/// (probability mass wanted there) / slope.
+pub(super) const FIRST_SLOPE: f64 = 0.4;
+/// What the slope is multiplied by where the violation fell by less than half.
+const SLOPE_GROWTH: f64 = 4.0;
+
 /// The cap |z| ≤ cap as an augmented Lagrangian: with multiplier λ ≥ 0 and slope ρ,
 /// (max(0, λ + ρ(|z| − cap))² − λ²)/(2ρ) for each visible pair and each bound, divided by n.
 #[derive(Clone, Debug)]
@@ -21,6 +27,13 @@ impl Penalty {
     /// A fresh penalty with no multipliers.
     pub fn new(problem: &Problem, cap: f64, slope: f64) -> Self {
         Self { cap, slope, multipliers: vec![vec![Vec::new(); problem.rows()]; problem.heads()] }
+    }
+
+    /// Raises the slope where a stage has not halved the `violation` that it began `before`.
+    pub fn raise_slope(&mut self, violation: f64, before: f64) {
+        if violation > 0.5 * before {
+            self.slope *= SLOPE_GROWTH;
+        }
     }
 
     /// Σ|λ|/n: minus the slope of kl_nats in the cap, at a minimum.

@@ -5,6 +5,10 @@ use std::ops::Range;
 use super::factors::Factors;
 use crate::pattern::{HeadKind, Layout, Target};
 
+/// The largest cap tried. A logit of 128 nats is e^{256} between two probabilities: far past any
+/// logit of a trained model and past what a float32 softmax tells apart.
+pub const LARGEST_CAP: f64 = 128.0;
+
 /// Why a fit cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum FitError {

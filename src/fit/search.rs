@@ -8,11 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
-use super::capped::{self, Attendance, Effort, Outcome, Solution};
+use super::candidate::Candidate;
+use super::capped::{self, Attendance};
 use super::construct::constructions;
+use super::effort::Effort;
 use super::factors::Factors;
 use super::objective::{Objective, Precision};
+use super::outcome::Outcome;
 use super::problem::{FitError, Problem};
+use super::solution::Solution;
 use super::start::{self, Division};
 use super::watch::{FitName, FitState, Kept, Watch};
 
@@ -82,22 +86,6 @@ impl SearchOptions {
     }
 }
 
-/// A solution, and the start that it came from.
-#[derive(Clone, Debug)]
-pub struct Candidate {
-    /// Which start, counted from 0.
-    pub start: usize,
-    /// What it reached.
-    pub solution: Solution,
-}
-
-impl Candidate {
-    /// The better of two: the lower kl_nats, and of equals the first.
-    pub(super) fn better(self, other: Self) -> Self {
-        if other.solution.kl_nats < self.solution.kl_nats { other } else { self }
-    }
-}
-
 /// A problem with the options of its search, and whoever watches it.
 pub(super) struct Search<'p> {
     pub problem: &'p Problem,
@@ -108,9 +96,6 @@ pub(super) struct Search<'p> {
     /// What can be constructed for the first cap.
     constructed: OnceLock<Vec<Factors>>,
 }
-
-/// An improvement by less than this share is no news to fits at other caps.
-pub(super) const NEWS: f64 = 1e-3;
 
 /// Sequence lengths from here on have fits that use every core by themselves; one at a time, they
 /// take the memory of one.
@@ -280,11 +265,4 @@ impl<'p> Search<'p> {
         }
         Ok(solution)
     }
-}
-
-/// The `count` candidates of least kl_nats, best first.
-pub(super) fn best_of(candidates: &[Candidate], count: usize) -> Vec<Candidate> {
-    let mut sorted: Vec<&Candidate> = candidates.iter().collect();
-    sorted.sort_by(|a, b| a.solution.kl_nats.total_cmp(&b.solution.kl_nats));
-    sorted.into_iter().take(count).cloned().collect()
 }

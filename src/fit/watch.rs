@@ -1,11 +1,11 @@
 //! Whoever accompanies a search: is told how it goes, keeps what it finds, may end it, and may give
 //! back what an earlier search of the same problem was at.
 
-use super::capped::{FIRST_SLOPE, Solution};
 use super::factors::Factors;
-use super::frontier::FrontierPoint;
-use super::penalty::Multipliers;
+use super::frontier_point::FrontierPoint;
+use super::penalty::{FIRST_SLOPE, Multipliers};
 use super::problem::Problem;
+use super::solution::Solution;
 
 /// The name of one fit of a search, such as `rough-3-cap-16`. The same search of the same problem
 /// makes the same fits under the same names.

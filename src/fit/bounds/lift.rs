@@ -28,7 +28,7 @@ use std::collections::HashMap;
 
 use super::blocks::{Block, divisions, squared_tails};
 use super::exponential::row_error;
-use crate::fit::{LARGEST_CAP, Problem};
+use crate::fit::problem::{LARGEST_CAP, Problem};
 
 /// Degrees past this are not tried: at rank 1 they would be hundreds.
 const LARGEST_DEGREE: usize = 40;

@@ -19,7 +19,7 @@
 //! It speaks at small ε only, since c(T) goes as 1/T and u is the least weight of a row.
 
 use super::blocks::{Block, divisions, squared_tails};
-use crate::fit::{LARGEST_CAP, Problem};
+use crate::fit::problem::{LARGEST_CAP, Problem};
 
 /// Halvings of the bracket of L.
 const HALVINGS: usize = 40;

@@ -24,7 +24,7 @@
 //! falls as Δ grows to log(α/β), and rises as β falls. So the row keeps at least the Δ at which this
 //! is κ: at β = 0, Δ = −log(e^{κ/α} − 1).
 
-use crate::fit::Problem;
+use crate::fit::problem::Problem;
 use crate::pattern::{HeadKind, Visibility};
 
 /// Thresholds κ tried, geometric between ε and the largest that leaves any margin.

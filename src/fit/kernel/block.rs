@@ -3,9 +3,10 @@
 
 use std::ops::Range;
 
+use super::inputs::Inputs;
 use super::rows;
-use super::slot::{Inputs, Totals};
 use super::tile::Tile;
+use super::totals::Totals;
 use crate::fit::penalty::{Multiplier, Penalty};
 use crate::fit::problem::Problem;
 use crate::numerics::{ColumnSums, Real, Simd};

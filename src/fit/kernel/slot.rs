@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use super::block::{Block, Want};
+use super::inputs::Inputs;
+use super::totals::Totals;
 use crate::fit::problem::Problem;
-use crate::numerics::products::panel_width;
-use crate::numerics::{Buffer, ColumnSums, Kernel, Real, Simd, equal_shares, panels_of};
+use crate::numerics::{ColumnSums, Kernel, Real, Simd, equal_shares, panels_of};
 
 /// Rows of a block at most.
 const BLOCK_ROWS: usize = 96;
@@ -17,42 +18,11 @@ const BLOCK_BYTES: usize = 1 << 20;
 pub(super) const SLOT_ROWS: usize = 256;
 const SLOTS: usize = 16;
 
-/// What every slot reads.
-#[derive(Clone, Copy)]
-pub(super) struct Inputs<'a, T> {
-    pub problem: &'a Problem,
-    pub x: &'a [f64],
-    pub keys: &'a [Keys<T>],
-    /// π, by head.
-    pub weights: &'a [f64],
-}
-
-/// One head's keys, packed for the products.
-pub(super) struct Keys<T> {
-    /// By panel: (d, panel width), divided by √d, for the logits.
-    pub panels: Buffer<T>,
-    /// (n rounded up to whole panels, width), for the queries' gradient.
-    pub rows: Buffer<T>,
-}
-
 /// A range of rows, and what they add up to.
 pub(super) struct Slot<T> {
     pub rows: Range<usize>,
     pub key_gradients: Vec<ColumnSums<T>>,
     pub totals: Totals,
-}
-
-/// What the rows of a slot add up to.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Totals {
-    /// Σᵢ Σⱼ aᵢⱼ log Pᵢⱼ.
-    pub likelihood: f64,
-    /// The penalty.
-    pub penalty: f64,
-    pub max_abs_logit: f64,
-    pub logit_spread: f64,
-    /// By head, Σᵢ sₕᵢ: the target's mass that falls to it.
-    pub usage: Vec<f64>,
 }
 
 impl<T: Real> Slot<T> {
@@ -66,20 +36,6 @@ impl<T: Real> Slot<T> {
             })
             .collect();
         Self { rows, key_gradients, totals: Totals::default() }
-    }
-}
-
-impl Totals {
-    pub fn new(heads: usize) -> Self {
-        Self { usage: vec![0.0; heads], ..Self::default() }
-    }
-
-    pub fn add(&mut self, other: &Self) {
-        self.likelihood += other.likelihood;
-        self.penalty += other.penalty;
-        self.max_abs_logit = self.max_abs_logit.max(other.max_abs_logit);
-        self.logit_spread = self.logit_spread.max(other.logit_spread);
-        self.usage.iter_mut().zip(&other.usage).for_each(|(to, from)| *to += from);
     }
 }
 
@@ -108,27 +64,6 @@ impl<T: Real> Kernel<T> for SlotWork<'_, T> {
             let at = (rows.start, here);
             self.block.run(simd, &self.inputs, at, &mut self.want, key_gradients, totals);
         }
-    }
-}
-
-/// The sizes of packed operands, which depend on the vector extension.
-#[derive(Clone, Copy)]
-pub(super) struct Sizes {
-    /// d rounded up to whole vectors.
-    pub width: usize,
-    /// The columns of a panel.
-    pub panel: usize,
-}
-
-/// Finds the sizes for a head dimension.
-pub(super) struct FindSizes(pub usize);
-
-impl<T: Real> Kernel<T> for FindSizes {
-    type Output = Sizes;
-
-    #[inline(always)]
-    fn run<S: Simd<T>>(self, simd: S) -> Sizes {
-        Sizes { width: self.0.next_multiple_of(S::LANES), panel: panel_width(simd) }
     }
 }
 

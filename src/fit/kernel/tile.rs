@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use super::inputs::Keys;
 use super::rows;
-use super::slot::{Keys, Totals};
+use super::totals::Totals;
 use crate::fit::penalty::Penalty;
 use crate::fit::problem::Problem;
 use crate::numerics::rows::{exponentials, extremes};
