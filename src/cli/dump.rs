@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use rank_study::lm::{HeadProbe, LmError};
+use rank_study::lm::{HeadProbe, LmError, Probed as _};
 use rank_study::pattern::write_matrix;
 
 use super::threads::ThreadsFlag;

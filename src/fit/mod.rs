@@ -9,6 +9,7 @@ mod curvature;
 mod effort;
 mod evaluator;
 mod factors;
+mod factors_file;
 mod floor;
 mod frontier;
 mod frontier_point;
@@ -32,6 +33,7 @@ pub use construct::{constructions, fourier_features, moment_curve, random_codes}
 pub use effort::Effort;
 pub use evaluator::{Evaluator, InitialHessian, Measured};
 pub use factors::{Factors, FactorsError, norm_product};
+pub use factors_file::{FactorsFileError, read_factors, write_factors};
 pub use floor::Floor;
 pub use frontier::frontier;
 pub use frontier_point::FrontierPoint;

@@ -153,3 +153,17 @@ pub enum LmError {
     #[error("tensor operation: {0}")]
     Tensor(#[from] candle_core::Error),
 }
+
+/// An error naming the key and what was found, unless `holds`.
+pub(in crate::lm) fn require(
+    holds: bool,
+    key: &'static str,
+    found: impl ToString,
+    why: &str,
+) -> Result<(), LmError> {
+    if holds {
+        Ok(())
+    } else {
+        Err(LmError::Value { key, found: found.to_string(), why: why.to_owned() })
+    }
+}

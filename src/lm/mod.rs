@@ -2,7 +2,6 @@
 //! trained on a text or on a seeded synthetic corpus, with the logits of every head logged.
 
 mod attention;
-mod choices;
 mod corpus;
 #[cfg(feature = "cuda")]
 mod cuda;
@@ -14,20 +13,16 @@ mod foreign;
 mod latency;
 mod model;
 mod operators;
-mod optimiser;
-mod records;
-mod schedule;
+mod probe;
 mod simd;
 mod tensor_file;
-mod trainer;
-mod weights;
+mod training;
 
-pub use attention::{AttentionEvaluator, AttentionPass};
-pub use choices::{Arm, Dtype, Positions, Schedule, Stabiliser};
-pub use corpus::{
-    Bpe, Corpus, Symbols, SyntheticCorpus, TextVocabulary, Texts, Tokens, Vocabulary,
+pub use attention::{AttentionEvaluator, AttentionPass, HeadStatistics};
+pub use corpus::{Bpe, Corpus, Split, Symbols, Texts, Tokens, Vocabulary};
+pub use definition::{
+    Arm, Dtype, Positions, Schedule, Stabiliser, SyntheticCorpus, TextVocabulary, TrainDefinition,
 };
-pub use definition::TrainDefinition;
 pub use device::Device;
 pub use error::LmError;
 pub use evaluation::{Evaluation, evaluate, evaluate_whole};
@@ -35,9 +30,6 @@ pub use foreign::ForeignModel;
 #[cfg(test)]
 pub(crate) use foreign::Published;
 pub use latency::Latency;
-pub use model::{
-    Forward, HeadInputs, HeadProbe, HeadStatistics, Model, ModelShape, NormalisedInputs, Session,
-    Teacher,
-};
-pub use records::{EvalRecord, HeadRecord, Outcome, Recorder, Split, StepRecord, TrainSummary};
-pub use trainer::Trainer;
+pub use model::{Forward, Model, ModelShape, Session, Teacher};
+pub use probe::{HeadInputs, HeadProbe, NormalisedInputs, Probed};
+pub use training::{EvalRecord, HeadRecord, Outcome, Recorder, StepRecord, TrainSummary, Trainer};

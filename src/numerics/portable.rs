@@ -1,6 +1,7 @@
 //! Vectors as arrays of 128 bits: what every 64-bit processor has registers for.
 
-use super::{Real, Simd};
+use super::number::Number;
+use super::simd::Simd;
 
 /// Any processor.
 #[derive(Clone, Copy, Debug)]

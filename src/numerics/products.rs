@@ -7,22 +7,9 @@
 
 use std::ops::Range;
 
-use super::{Real, Simd};
-
-/// Vectors of keys side by side in a panel.
-pub(super) const PANEL_VECTORS: usize = 2;
-
-/// The columns of a panel of packed keys.
-#[inline(always)]
-pub(crate) fn panel_width<T: Real, S: Simd<T>>(_: S) -> usize {
-    PANEL_VECTORS * S::LANES
-}
-
-/// The rows of a group of packed queries: as many as fill the registers with accumulators.
-#[inline(always)]
-pub(crate) fn row_group<T: Real, S: Simd<T>>(_: S) -> usize {
-    if S::REGISTERS >= 32 { 12 } else { 6 }
-}
+use super::tile::{PANEL_VECTORS, Rows, load_all, sums};
+pub(crate) use super::tile::{panel_width, row_group};
+use super::{Number, Simd};
 
 /// A block's matrix G, and the packed rows that it is multiplied with.
 pub(crate) struct Operands<'a, T> {
@@ -55,7 +42,7 @@ pub(crate) fn transpose<T: Copy>(rows: &[T], width: usize, to: &mut [T], count: 
 /// Z = Q·Kᵀ for one group of rows and one panel of columns: `queries` is (d, group), `keys`
 /// (d, panel width), `out` starts at the first row's first column.
 #[inline(always)]
-pub(crate) fn by_transposed<T: Real, S: Simd<T>>(
+pub(crate) fn by_transposed<T: Number, S: Simd<T>>(
     simd: S,
     queries: &[T],
     keys: &[T],
@@ -69,22 +56,8 @@ pub(crate) fn by_transposed<T: Real, S: Simd<T>>(
     }
 }
 
-/// Vectors side by side. A loop, not `array::from_fn`: closures are compiled without the vector
-/// extension.
 #[inline(always)]
-pub(super) fn load_all<T: Real, S: Simd<T>, const VECTORS: usize>(
-    simd: S,
-    from: &[T],
-) -> [S::V; VECTORS] {
-    let mut all = [simd.splat(T::default()); VECTORS];
-    for (vector, to) in all.iter_mut().enumerate() {
-        *to = simd.load(&from[vector * S::LANES..]);
-    }
-    all
-}
-
-#[inline(always)]
-fn store_all<T: Real, S: Simd<T>, const VECTORS: usize>(
+fn store_all<T: Number, S: Simd<T>, const VECTORS: usize>(
     simd: S,
     all: &[S::V; VECTORS],
     to: &mut [T],
@@ -95,23 +68,14 @@ fn store_all<T: Real, S: Simd<T>, const VECTORS: usize>(
 }
 
 #[inline(always)]
-fn by_transposed_of<T: Real, S: Simd<T>, const ROWS: usize>(
+fn by_transposed_of<T: Number, S: Simd<T>, const ROWS: usize>(
     simd: S,
     queries: &[T],
     keys: &[T],
     out: &mut [T],
     stride: usize,
 ) {
-    let mut sums = [[simd.splat(T::default()); PANEL_VECTORS]; ROWS];
-    for (q, k) in queries.chunks_exact(ROWS).zip(keys.chunks_exact(PANEL_VECTORS * S::LANES)) {
-        let k: [S::V; PANEL_VECTORS] = load_all(simd, k);
-        for row in 0..ROWS {
-            let q = simd.splat(q[row]);
-            for vector in 0..PANEL_VECTORS {
-                sums[row][vector] = simd.mul_add(q, k[vector], sums[row][vector]);
-            }
-        }
-    }
+    let sums = sums::<T, S, ROWS, PANEL_VECTORS>(simd, Rows::packed(queries, ROWS), keys);
     for (row, sums) in sums.iter().enumerate() {
         let out = &mut out[row * stride..row * stride + PANEL_VECTORS * S::LANES];
         store_all(simd, sums, out);
@@ -130,7 +94,7 @@ struct RowsPart {
 /// G·K for the group of rows from `row` of the block and `columns`: `to` is (rows of the block,
 /// width).
 #[inline(always)]
-pub(crate) fn times<T: Real, S: Simd<T>>(
+pub(crate) fn times<T: Number, S: Simd<T>>(
     simd: S,
     operands: &Operands<'_, T>,
     row: usize,
@@ -160,7 +124,7 @@ pub(crate) fn times<T: Real, S: Simd<T>>(
 
 /// A group of 12 rows as two halves, where more accumulators do not fit the registers.
 #[inline(always)]
-fn times_halves<T: Real, S: Simd<T>, const ROWS: usize, const VECTORS: usize>(
+fn times_halves<T: Number, S: Simd<T>, const ROWS: usize, const VECTORS: usize>(
     simd: S,
     operands: &Operands<'_, T>,
     part: RowsPart,
@@ -172,7 +136,7 @@ fn times_halves<T: Real, S: Simd<T>, const ROWS: usize, const VECTORS: usize>(
 }
 
 #[inline(always)]
-fn times_of<T: Real, S: Simd<T>, const ROWS: usize, const VECTORS: usize>(
+fn times_of<T: Number, S: Simd<T>, const ROWS: usize, const VECTORS: usize>(
     simd: S,
     operands: &Operands<'_, T>,
     part: &RowsPart,
@@ -208,7 +172,7 @@ fn times_of<T: Real, S: Simd<T>, const ROWS: usize, const VECTORS: usize>(
 
 /// Columns that `transposed_times` takes at once; it divides the panel width.
 #[inline(always)]
-pub(crate) fn column_group<T: Real, S: Simd<T>>(_: S, width: usize) -> usize {
+pub(crate) fn column_group<T: Number, S: Simd<T>>(_: S, width: usize) -> usize {
     match (S::REGISTERS >= 32, width / S::LANES) {
         (true, 1) => S::LANES.min(16),
         (true, 2 | 3) => S::LANES.min(8),
@@ -229,7 +193,7 @@ struct ColumnsPart {
 
 /// Gᵀ·Q for `rows` of the block and one group of columns from `column`: `to` is (group, width).
 #[inline(always)]
-pub(crate) fn transposed_times<T: Real, S: Simd<T>>(
+pub(crate) fn transposed_times<T: Number, S: Simd<T>>(
     simd: S,
     operands: &Operands<'_, T>,
     rows: Range<usize>,
@@ -259,7 +223,7 @@ pub(crate) fn transposed_times<T: Real, S: Simd<T>>(
 }
 
 #[inline(always)]
-fn transposed_times_of<T: Real, S: Simd<T>, const COLUMNS: usize, const VECTORS: usize>(
+fn transposed_times_of<T: Number, S: Simd<T>, const COLUMNS: usize, const VECTORS: usize>(
     simd: S,
     operands: &Operands<'_, T>,
     part: &ColumnsPart,

@@ -1,10 +1,10 @@
 //! Passes over one row of logits, of which a softmax is made.
 
-use super::{Real, Simd};
+use super::{Number, Simd};
 
 /// The least and the greatest of `z`; (∞, −∞) when empty.
 #[inline(always)]
-pub(crate) fn extremes<T: Real, S: Simd<T>>(simd: S, z: &[T]) -> (f64, f64) {
+pub(crate) fn extremes<T: Number, S: Simd<T>>(simd: S, z: &[T]) -> (f64, f64) {
     let Some(&first) = z.first() else {
         return (f64::INFINITY, f64::NEG_INFINITY);
     };
@@ -30,7 +30,7 @@ pub(crate) fn extremes<T: Real, S: Simd<T>>(simd: S, z: &[T]) -> (f64, f64) {
 
 /// Replaces every z by exp(z − shift), `shift` being at least max z, and returns their sum.
 #[inline(always)]
-pub(crate) fn exponentials<T: Real, S: Simd<T>>(simd: S, z: &mut [T], shift: T) -> f64 {
+pub(crate) fn exponentials<T: Number, S: Simd<T>>(simd: S, z: &mut [T], shift: T) -> f64 {
     let shift = simd.splat(shift);
     let mut sums = [simd.splat(T::default()); 2];
     let mut pairs = z.chunks_exact_mut(2 * S::LANES);
@@ -54,7 +54,7 @@ pub(crate) fn exponentials<T: Real, S: Simd<T>>(simd: S, z: &mut [T], shift: T) 
 /// Replaces every z by exp(z − shift), `shift` being at least max z, and returns Σ e^(z − shift) and
 /// Σ (z − shift) e^(z − shift).
 #[inline(always)]
-pub(crate) fn weighted_exponentials<T: Real, S: Simd<T>>(
+pub(crate) fn weighted_exponentials<T: Number, S: Simd<T>>(
     simd: S,
     z: &mut [T],
     shift: T,

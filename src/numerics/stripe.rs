@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::products::{self, Operands, Write};
-use super::{Buffer, Real, Simd};
+use super::{Buffer, Number, Simd};
 
 /// What a chunk of packed rows may take of the first-level cache, in bytes.
 const CHUNK_BYTES: usize = 24 << 10;
@@ -30,7 +30,7 @@ pub(crate) struct ColumnSums<T> {
     written: usize,
 }
 
-impl<T: Real> ColumnSums<T> {
+impl<T: Number> ColumnSums<T> {
     /// Makes room for sums of `width` numbers over whole panels of columns, none of which count yet.
     pub fn begin(&mut self, columns: Range<usize>, width: usize) {
         self.values.reserve(columns.len() * width);
@@ -130,7 +130,7 @@ impl Stripe {
     /// Z = Q·Kᵀ wherever a group of rows sees a panel of columns: `queries` by group (d, group),
     /// `panels` by panel of all columns (d, panel width).
     #[inline(always)]
-    pub fn by_transposed<T: Real, S: Simd<T>>(
+    pub fn by_transposed<T: Number, S: Simd<T>>(
         &self,
         simd: S,
         seen: impl Fn(usize) -> Range<usize>,
@@ -155,7 +155,7 @@ impl Stripe {
     /// G·K for the rows: `packed` is (all columns, width), `to` (rows in whole groups, width). What a
     /// row of a group does not see and another of it does must be zero.
     #[inline(always)]
-    pub fn times<T: Real, S: Simd<T>>(
+    pub fn times<T: Number, S: Simd<T>>(
         &self,
         simd: S,
         seen: impl Fn(usize) -> Range<usize>,
@@ -188,7 +188,7 @@ impl Stripe {
     /// Gᵀ·Q for the columns: `packed` is (rows, width). What a row does not see of a panel must be
     /// zero.
     #[inline(always)]
-    pub fn transposed_times<T: Real, S: Simd<T>>(
+    pub fn transposed_times<T: Number, S: Simd<T>>(
         &self,
         simd: S,
         seen: impl Fn(usize) -> Range<usize>,

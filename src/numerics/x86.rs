@@ -2,7 +2,8 @@
 
 use std::arch::x86_64::*;
 
-use super::{Kernel, Real, Simd};
+use super::number::Number;
+use super::simd::{Kernel, Simd};
 
 macro_rules! extension {
     ($(#[$doc:meta])* $name:ident, $features:literal, [$($feature:tt),*]) => {
@@ -18,12 +19,12 @@ macro_rules! extension {
                 ($(is_x86_feature_detected!($feature))&&*).then_some(Self(()))
             }
 
-            pub fn run<T: Real, K: Kernel<T>>(self, kernel: K) -> K::Output
+            pub fn run<T: Number, K: Kernel<T>>(self, kernel: K) -> K::Output
             where
                 Self: Simd<T>,
             {
                 #[target_feature(enable = $features)]
-                fn run<T: Real, S: Simd<T>, K: Kernel<T>>(simd: S, kernel: K) -> K::Output {
+                fn run<T: Number, S: Simd<T>, K: Kernel<T>>(simd: S, kernel: K) -> K::Output {
                     kernel.run(simd)
                 }
                 // SAFETY: `self` exists only where the features were detected.
@@ -184,7 +185,7 @@ macro_rules! avx2 {
 
 /// A vector as an array of all its lanes.
 #[inline(always)]
-fn lanes<T: Real, S: Simd<T>, const LANES: usize>(simd: S, value: S::V) -> [T; LANES] {
+fn lanes<T: Number, S: Simd<T>, const LANES: usize>(simd: S, value: S::V) -> [T; LANES] {
     let mut lanes = [T::default(); LANES];
     simd.store(value, &mut lanes);
     lanes

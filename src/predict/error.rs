@@ -1,6 +1,9 @@
 //! Why a trained head could not be held against what it needed.
 
-use crate::fit::FitError;
+use std::error::Error;
+
+use crate::fit::{FactorsFileError, FitError};
+use crate::lm::LmError;
 use crate::pattern::TargetError;
 
 /// Why a trained head could not be held against what it needed.
@@ -57,4 +60,19 @@ pub enum PredictError {
     /// A fit that could not be set up.
     #[error(transparent)]
     Fit(#[from] FitError),
+    /// A model or a text that cannot be read.
+    #[error(transparent)]
+    Model(#[from] LmError),
+    /// A training run that cannot be read.
+    #[error(transparent)]
+    Run(Box<dyn Error + Send + Sync>),
+    /// Factors that cannot be kept.
+    #[error(transparent)]
+    Factors(#[from] FactorsFileError),
+}
+
+impl PredictError {
+    pub(super) fn run(error: impl Error + Send + Sync + 'static) -> Self {
+        Self::Run(Box::new(error))
+    }
 }

@@ -19,9 +19,15 @@
 mod actual;
 mod error;
 mod head;
+mod layer;
 mod parts;
+mod passages;
+mod source;
 
 pub use actual::{Actual, LAGS};
 pub use error::PredictError;
 pub use head::TrainedHead;
-pub use parts::{Found, Parts};
+pub use layer::{FittedHead, LayerFit};
+pub use parts::{Found, Levels, PARTS, Parts};
+pub use passages::Passages;
+pub use source::Source;

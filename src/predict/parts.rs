@@ -24,41 +24,53 @@ pub struct Found {
     pub factors: Option<Factors>,
 }
 
+/// The names of the parts, in their order.
+pub const PARTS: [&str; 5] = ["floor", "inflation", "tying", "drift", "gauge"];
+
+/// The least max abs logits between a trained head's floor and what it is, in nats; none where one was not found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Levels {
+    /// L⁰(ε; P): what logits of any rank need; 0 where P is within ε of uniform.
+    pub floor: Option<f64>,
+    /// L*(ε; P, d): queries and keys free.
+    pub needed: Option<f64>,
+    /// Lˣ(ε; P, d): queries and keys made of the head's own inputs.
+    pub needed_tied: Option<f64>,
+    /// max over rows of (max − min) of the head's own logits.
+    pub spread: f64,
+    /// The head's own max abs logit.
+    pub actual: f64,
+}
+
+impl Levels {
+    /// The factors of actual = floor · inflation · tying · drift · gauge, in the order of [`PARTS`]: the floor, and
+    /// how many times as large each level is as the one before it; none where either is 0 or was not found.
+    ///
+    /// Centring the rows costs one rank, so drift may be a little under 1; gauge is at least 1 but for rounding.
+    pub fn parts(&self) -> [Option<f64>; 5] {
+        let Self { floor, needed, needed_tied, spread, actual } = *self;
+        let half_spread = Some(0.5 * spread);
+        [
+            floor,
+            ratio(needed, floor),
+            ratio(needed_tied, needed),
+            ratio(half_spread, needed_tied),
+            ratio(Some(actual), half_spread),
+        ]
+    }
+}
+
 /// A trained head's largest logit at one ε, and what its attention needed of it.
 #[derive(Clone, Debug)]
 pub struct Parts {
     /// ε, nats.
     pub epsilon: f64,
-    /// L⁰(ε; P): what logits of any rank need; 0 where P is within ε of uniform.
-    pub floor: Option<f64>,
-    /// L*(ε; P, d): queries and keys free.
+    /// What the fits found, and what the head is.
+    pub levels: Levels,
+    /// The fit with queries and keys free.
     pub needed: Found,
-    /// Lˣ(ε; P, d): queries and keys made of the head's own inputs.
+    /// The fit with queries and keys made of the head's own inputs.
     pub needed_tied: Found,
-    actual: f64,
-    half_spread: f64,
-}
-
-impl Parts {
-    /// L* / L⁰; none where either is 0 or was not found.
-    pub fn inflation(&self) -> Option<f64> {
-        ratio(self.needed.max_abs_logit, self.floor)
-    }
-
-    /// Lˣ / L*.
-    pub fn tying(&self) -> Option<f64> {
-        ratio(self.needed_tied.max_abs_logit, self.needed.max_abs_logit)
-    }
-
-    /// (½ spread) / Lˣ. Centring the rows costs one rank, so it may be a little under 1.
-    pub fn drift(&self) -> Option<f64> {
-        ratio(Some(self.half_spread), self.needed_tied.max_abs_logit)
-    }
-
-    /// actual / (½ spread): at least 1 but for rounding.
-    pub fn gauge(&self) -> Option<f64> {
-        ratio(Some(self.actual), Some(self.half_spread))
-    }
 }
 
 fn ratio(over: Option<f64>, under: Option<f64>) -> Option<f64> {
@@ -87,11 +99,15 @@ impl TrainedHead {
         let floor = Floor::new(problem).max_abs_logit(epsilon);
         let parts = |needed: Found, needed_tied: Found| Parts {
             epsilon,
-            floor,
+            levels: Levels {
+                floor,
+                needed: needed.max_abs_logit,
+                needed_tied: needed_tied.max_abs_logit,
+                spread: actual.logit_spread,
+                actual: actual.max_abs_logit,
+            },
             needed,
             needed_tied,
-            actual: actual.max_abs_logit,
-            half_spread: 0.5 * actual.logit_spread,
         };
         if floor == Some(0.0) {
             // Uniform attention is within ε: weights of zero give it.
@@ -168,7 +184,7 @@ pub(super) mod tests {
     use super::*;
     use crate::fit::{Effort, Measured};
     use crate::lm::{
-        ForeignModel, HeadProbe, Model, ModelShape, Positions, Published, Stabiliser,
+        ForeignModel, HeadProbe, Model, ModelShape, Positions, Probed as _, Published, Stabiliser,
         TrainDefinition,
     };
     use crate::pattern::Visibility;
@@ -269,15 +285,11 @@ pub(super) mod tests {
                 let parts = head.parts(&actual, epsilon, options()).unwrap();
                 let [needed, tied] =
                     [&parts.needed, &parts.needed_tied].map(|f| f.max_abs_logit.unwrap());
-                let floor = parts.floor.unwrap();
+                let floor = parts.levels.floor.unwrap();
                 let ascending = [floor, needed, tied, actual.max_abs_logit * (1.0 + 1e-6)];
                 assert!(ascending.is_sorted(), "{} at {epsilon}: {ascending:?}", head.kind);
                 if floor > 0.0 {
-                    let product = floor
-                        * [parts.inflation(), parts.tying(), parts.drift(), parts.gauge()]
-                            .map(Option::unwrap)
-                            .iter()
-                            .product::<f64>();
+                    let product: f64 = parts.levels.parts().map(Option::unwrap).iter().product();
                     assert!((product / actual.max_abs_logit - 1.0).abs() < 1e-12);
                     for found in [&parts.needed, &parts.needed_tied] {
                         let factors = found.factors.as_ref().unwrap();
@@ -314,7 +326,7 @@ pub(super) mod tests {
                 let whole = all.parts(&actual_all, 0.01, options()).unwrap();
                 let [needed, tied] =
                     [&parts.needed, &parts.needed_tied].map(|f| f.max_abs_logit.unwrap());
-                let levels = [parts.floor.unwrap(), needed, tied, actual.max_abs_logit];
+                let levels = [parts.levels.floor.unwrap(), needed, tied, actual.max_abs_logit];
                 assert!(levels.is_sorted_by(|a, b| *a <= b * (1.0 + 1e-5)), "{arm}: {levels:?}");
                 // By how much less is a matter of the search; rank bounds what few rows need.
                 assert!(needed <= 1.05 * whole.needed.max_abs_logit.unwrap(), "{arm}");
@@ -332,9 +344,10 @@ pub(super) mod tests {
         let head = TrainedHead::new(&[&probes[0]], None).unwrap();
         let actual = head.actual().unwrap();
         let parts = head.parts(&actual, 0.01, options()).unwrap();
-        assert_eq!((parts.floor, parts.needed.max_abs_logit), (Some(0.0), Some(0.0)));
-        assert_eq!((parts.inflation(), parts.tying()), (None, None));
-        assert!(parts.gauge().unwrap() >= 1.0 - 1e-12);
+        assert_eq!((parts.levels.floor, parts.needed.max_abs_logit), (Some(0.0), Some(0.0)));
+        let [floor, inflation, tying, drift, gauge] = parts.levels.parts();
+        assert_eq!((floor, inflation, tying, drift), (Some(0.0), None, None, None));
+        assert!(gauge.unwrap() >= 1.0 - 1e-12);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::part::record;
 use super::training::TrainingOf;
 use crate::fit::{AnyRank, Outcome};
 use crate::pattern::HeadKind;
-use crate::predict::{Actual, Parts, TrainedHead};
+use crate::predict::{FittedHead, Levels, PARTS};
 
 /// What float32 weights taken for exact ones may do to a head's parts.
 const OF_WEIGHTS: f64 = 1e-5;
@@ -167,21 +167,16 @@ record! {
 }
 
 impl HeadFound {
-    /// What was found of a head on the group `passage` of so many passages.
-    pub fn of(
-        head: &TrainedHead,
-        (passage, passages): (usize, usize),
-        actual: &Actual,
-        parts: &Parts,
-        any_rank: Option<&AnyRank>,
-        wall_time_s: f64,
-    ) -> Self {
+    /// What was found of a head on one of several groups, each of so many passages.
+    pub fn of(found: &FittedHead<'_>, passages: usize) -> Self {
+        let FittedHead { group, head, actual, parts, any_rank, wall_time_s } = found;
         let [mass_within_1, mass_within_4, mass_within_16, mass_within_64] = actual.mass_within;
+        let [floor, inflation, tying, drift, gauge] = parts.levels.parts();
         let (free, tied) = (&parts.needed, &parts.needed_tied);
         Self {
             head: head.head,
             kind: head.kind,
-            passage,
+            passage: *group,
             passages,
             n: head.tokens,
             rows: head.rows(),
@@ -193,11 +188,11 @@ impl HeadFound {
             needed_tied: tied.max_abs_logit,
             needed_any_rank: any_rank.and_then(AnyRank::max_abs_logit),
             lower_bound_tied: any_rank.map(|any_rank| any_rank.lower_bound),
-            floor: parts.floor,
-            inflation: parts.inflation(),
-            tying: parts.tying(),
-            drift: parts.drift(),
-            gauge: parts.gauge(),
+            floor,
+            inflation,
+            tying,
+            drift,
+            gauge,
             entropy_nats: actual.entropy_nats,
             effective_rank_logits: actual.effective_rank_logits,
             effective_rank_attention: actual.effective_rank_attention,
@@ -311,17 +306,13 @@ impl HeadFound {
                 laws.at_most("needed_tied is under its bound", proven, tied, OF_WEIGHTS);
             }
         }
-        // Each is the ratio of two neighbours of this chain.
-        let chain = [floor, needed, tied, Some(0.5 * self.spread), Some(self.actual)];
-        let parts = [self.inflation, self.tying, self.drift, self.gauge];
-        for ((pair, part), column) in chain.windows(2).zip(parts).zip(RATIOS) {
-            let ratio = match (pair[0], pair[1]) {
-                (Some(under), Some(over)) if under > 0.0 && over > 0.0 => Some(over / under),
-                _ => None,
-            };
-            laws.there(column, part.as_ref(), ratio.is_some());
-            if ratio.is_some() {
-                laws.equal(&format!("{column} is not the ratio"), part, ratio, OF_WEIGHTS);
+        let (spread, actual) = (self.spread, self.actual);
+        let levels = Levels { floor, needed, needed_tied: tied, spread, actual };
+        let parts = [self.floor, self.inflation, self.tying, self.drift, self.gauge];
+        for ((told, part), column) in parts.into_iter().zip(levels.parts()).zip(PARTS) {
+            laws.there(column, told.as_ref(), part.is_some());
+            if part.is_some() {
+                laws.equal(&format!("{column} is not the ratio"), told, part, OF_WEIGHTS);
             }
         }
         if let Some(parts) = self.parts() {
@@ -330,6 +321,3 @@ impl HeadFound {
         }
     }
 }
-
-/// The parts that are ratios, in the order of the equation.
-const RATIOS: [&str; 4] = ["inflation", "tying", "drift", "gauge"];

@@ -9,8 +9,8 @@ use super::files::{CHECKPOINT, kept_checkpoint};
 use super::manifest::Manifest;
 use super::train::{MANIFEST, TOKENIZER};
 use crate::lm::{
-    Bpe, Corpus, Evaluation, HeadProbe, LmError, Model, ModelShape, Split, Symbols, Teacher, Texts,
-    TrainDefinition, Vocabulary, evaluate_whole,
+    Bpe, Corpus, Evaluation, HeadProbe, LmError, Model, ModelShape, Probed, Split, Symbols,
+    Teacher, Texts, TrainDefinition, Vocabulary, evaluate_whole,
 };
 use crate::study::{StudyError, TrainError};
 
@@ -107,18 +107,23 @@ impl TrainedRun {
         let advanced = |done| advanced(done, bytes);
         evaluate_whole(&self.model, &self.vocabulary, documents, BATCH, &advanced)
     }
+}
 
-    /// The longest passage that the model reads.
-    pub fn context(&self) -> usize {
+/// Without texts its tokens are of the synthetic corpus that the run was trained on.
+impl Probed for TrainedRun {
+    fn context(&self) -> usize {
         self.definition.context
     }
 
-    /// The first tokens, `most` at most, of texts or of one split of them; documents follow one another. Without
-    /// texts they are of the synthetic corpus that the run was trained on.
-    ///
-    /// # Errors
-    /// As [`Self::evaluate`]; no texts for a run that was trained on some.
-    pub fn tokens(
+    fn layers(&self) -> usize {
+        self.definition.layers
+    }
+
+    fn heads(&self) -> usize {
+        self.definition.heads
+    }
+
+    fn tokens(
         &self,
         texts: Option<&Texts>,
         split: Option<Split>,
@@ -150,11 +155,7 @@ impl TrainedRun {
         Ok(tokens)
     }
 
-    /// Every head's queries and keys on a passage.
-    ///
-    /// # Errors
-    /// More tokens than the model's context, or one that its vocabulary lacks.
-    pub fn probe(&self, passage: &[u32]) -> Result<Vec<HeadProbe>, LmError> {
+    fn probe(&self, passage: &[u32]) -> Result<Vec<HeadProbe>, LmError> {
         self.model.probe(passage)
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::definition::Preset;
-use crate::fit::FitError;
+use crate::fit::{FactorsFileError, FitError};
 use crate::pattern::TargetError;
 
 /// Why a study cannot be read, run or stored. Each message says what was found and what to do.
@@ -71,6 +71,9 @@ pub enum StudyError {
     /// A fit that cannot be set up.
     #[error(transparent)]
     Fit(#[from] FitError),
+    /// Factors that cannot be read or kept.
+    #[error(transparent)]
+    Factors(#[from] FactorsFileError),
     /// A text that cannot be read.
     #[error(transparent)]
     Text(#[from] crate::lm::LmError),

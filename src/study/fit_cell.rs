@@ -1,6 +1,5 @@
 //! One cell of a study of fits, and the rows that it gives.
 
-use std::path::Path;
 use std::time::Instant;
 
 use toml::Table;
@@ -9,7 +8,7 @@ use super::StudyError;
 use super::cell::{Measure, Within};
 use super::definition::{FitGoal, FitStudy};
 use super::settings;
-use crate::fit::{Factors, LowerBounds, Problem, SearchOptions, frontier, needed_logit};
+use crate::fit::{LowerBounds, Problem, SearchOptions, frontier, needed_logit};
 use crate::pattern::{Family, Layout, Visibility};
 use crate::row::{FitAsked, FitFound, FitOf, TargetColumns};
 
@@ -153,49 +152,4 @@ impl Measure for FitCell {
         (within.advanced)(1.0);
         Ok(Some(rows))
     }
-}
-
-/// Reads factors that `write_factors` wrote; where there is no `weights.npy`, even weights.
-///
-/// # Errors
-/// Files that cannot be read, or hold no factors.
-pub fn read_factors(folder: &Path) -> Result<Factors, StudyError> {
-    fn npy<D: ndarray::Dimension>(path: &Path) -> Result<ndarray::Array<f64, D>, StudyError> {
-        ndarray_npy::read_npy(path).map_err(|e| StudyError::Read {
-            path: path.to_owned(),
-            source: std::io::Error::other(e.to_string()),
-        })
-    }
-    let (queries, keys) = (npy(&folder.join("q.npy"))?, npy(&folder.join("k.npy"))?);
-    let weights = folder.join("weights.npy");
-    let weights = if weights.exists() {
-        npy(&weights)?
-    } else {
-        let heads = ndarray::Array3::dim(&queries).0;
-        ndarray::Array1::from_elem(heads, 1.0 / heads as f64)
-    };
-    Ok(Factors::new(queries, keys, weights).map_err(crate::fit::FitError::from)?)
-}
-
-/// Writes factors as `q.npy` and `k.npy`, (heads, n, rank), and `weights.npy`, (heads), float64,
-/// into `folder`, which is made where it is missing.
-///
-/// # Errors
-/// Files that cannot be written.
-pub fn write_factors(folder: &Path, factors: &Factors) -> Result<(), StudyError> {
-    fn npy<D: ndarray::Dimension>(
-        path: &Path,
-        array: &ndarray::Array<f64, D>,
-    ) -> Result<(), StudyError> {
-        use ndarray_npy::WriteNpyExt as _;
-        let mut bytes = Vec::new();
-        array
-            .write_npy(&mut bytes)
-            .map_err(|e| std::io::Error::other(e.to_string()))
-            .and_then(|()| crate::system::write_whole(path, &bytes))
-            .map_err(|e| StudyError::write(path, e))
-    }
-    npy(&folder.join("q.npy"), factors.queries())?;
-    npy(&folder.join("k.npy"), factors.keys())?;
-    npy(&folder.join("weights.npy"), factors.weights())
 }

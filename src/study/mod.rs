@@ -22,7 +22,6 @@ mod verify;
 
 pub use definition::{Bound, Expected, Preset, Selection, Statistic, StudyDefinition, StudyWork};
 pub use error::{StudyError, TrainError};
-pub use fit_cell::{read_factors, write_factors};
 pub use fit_ledger::{FitLedger, search_settings};
 pub use sweep::{Observer, Plan, Sweep, SweepSummary, stored_lines};
 pub(crate) use text_source::on_the_same_text;

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use rank_study::fit::{Evaluator, Factors, Precision, Problem};
+use rank_study::fit::{Evaluator, Factors, Precision, Problem, read_factors};
 use rank_study::pattern::{Family, Layout, Parameters, Target, Visibility};
-use rank_study::study::read_factors;
 use rank_study::system::peak_rss_bytes;
 
 use super::{at_least_one, held, median_seconds, pool};

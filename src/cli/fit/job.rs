@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rank_study::fit::{
     FitName, FitProgress, FitState, FrontierPoint, Kept, LowerBounds, Problem, SearchOptions,
-    Solution, Watch, frontier, needed_logit,
+    Solution, Watch, frontier, needed_logit, write_factors,
 };
 use rank_study::row::{FitAsked, FitFound, FrontierRow, records_to_csv};
 use rank_study::run::Manifest;
-use rank_study::study::{FitLedger, Observer as _, StudyError, search_settings, write_factors};
+use rank_study::study::{FitLedger, Observer as _, StudyError, search_settings};
 
 use crate::cli::progress::Progress;
 use crate::cli::stop::{Stopped, stop_at_signal};

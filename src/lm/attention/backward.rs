@@ -2,9 +2,9 @@
 
 use rayon::prelude::*;
 
-use super::Heads;
-use super::head::{Dimensions, HeadRows, Task, blocks, parts, seen};
+use super::heads::{Dimensions, Heads};
 use super::packed::{BlockRows, PACKED, Packed, packed};
+use super::tasks::{HeadRows, Task, blocks, parts, seen};
 use crate::lm::simd::{self, softmax_gradient};
 use crate::numerics::Pool;
 use crate::numerics::products::{panel_width, row_group};

@@ -5,8 +5,10 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::{Attended, Heads, attention};
-use crate::lm::definition::require;
+use super::attended::Attended;
+use super::heads::Heads;
+use super::operator::attention;
+use crate::lm::error::require;
 use crate::lm::operators::Pullback;
 use crate::lm::{Device, Dtype, LmError};
 use crate::pattern::Layout;

@@ -2,15 +2,23 @@
 
 use rayon::prelude::*;
 
-use super::head::{Dimensions, HeadRows, Task, blocks, parts, seen};
+use super::heads::{Dimensions, Heads};
 use super::packed::{BlockRows, PACKED, Packed, packed};
-use super::{Found, Heads};
-use crate::lm::model::HeadStatistics;
+use super::statistics::HeadStatistics;
+use super::tasks::{HeadRows, Task, blocks, parts, seen};
 use crate::lm::simd::softmax_terms;
 use crate::numerics::Pool;
 use crate::numerics::products::{panel_width, row_group};
 use crate::numerics::{Buffer, Kernel, Real as _, Simd, Stripe};
 use crate::pattern::HeadKind;
+
+/// What the forward pass learns beside its output.
+pub(super) struct Found {
+    /// log Σ e^z of each row, in the order (batch, head, time).
+    pub(super) log_sum_exp: Vec<f32>,
+    /// One entry a head.
+    pub(super) statistics: Vec<HeadStatistics>,
+}
 
 /// What the rows of one task show of their head.
 struct Measured {

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::head::{Dimensions, HeadRows};
+use super::heads::Dimensions;
+use super::tasks::HeadRows;
 use crate::numerics::Pool;
 use crate::numerics::products::{panel_width, row_group, transpose};
 use crate::numerics::{Buffer, Kernel, Real, Simd};

@@ -3,8 +3,7 @@
 
 use candle_core::{D, Result, Tensor};
 
-use super::Heads;
-use crate::lm::model::HeadStatistics;
+use super::{HeadStatistics, Heads};
 use crate::pattern::Visibility;
 
 pub(super) fn attention(

@@ -5,8 +5,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::{Attended, Heads, attention, reference};
-use crate::lm::model::HeadStatistics;
+use super::{Attended, HeadStatistics, Heads, attention, reference};
 use crate::lm::operators::largest_difference;
 use crate::pattern::HeadKind::{self, Global, Local};
 

@@ -5,8 +5,7 @@ use std::collections::VecDeque;
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, Exp1, Gamma, StandardNormal};
 
-use super::SyntheticCorpus;
-use crate::lm::LmError;
+use crate::lm::{LmError, SyntheticCorpus};
 
 /// The source of local symbols, with the symbols that it goes by.
 pub(super) struct LocalSource {

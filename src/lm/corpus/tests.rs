@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::*;
+use crate::lm::TrainDefinition;
 
 fn definition(vocabulary: &str) -> TrainDefinition {
     let vocabulary = vocabulary.parse().unwrap();

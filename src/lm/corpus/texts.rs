@@ -5,8 +5,9 @@ use std::path::Path;
 
 use super::document::{self, Document};
 use super::pieces::Pieces;
+use super::split::Split;
 use super::vocabulary::{Encoder, Vocabulary};
-use crate::lm::{LmError, Split, TrainDefinition};
+use crate::lm::{LmError, TrainDefinition};
 use crate::system::sha256;
 
 /// The texts of a corpus: one file, or the files of a folder, and perhaps others for validation.
@@ -37,7 +38,7 @@ impl Span {
     }
 }
 
-/// The spans of each split, in the order of [`crate::lm::Split::ALL`].
+/// The spans of each split, in the order of [`Split::ALL`].
 pub(super) type Division = [Vec<Span>; 3];
 
 impl Texts {

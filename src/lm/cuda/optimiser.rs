@@ -3,7 +3,7 @@
 use candle_core::{DType, Result, Tensor, Var};
 
 use super::launch::{Argument, Grid, ROWS, device_of, launch, unwritten};
-use crate::lm::optimiser::Update;
+use crate::lm::training::Update;
 
 /// One weight's running moments.
 pub(in crate::lm) struct DeviceMoments {

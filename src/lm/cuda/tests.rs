@@ -5,9 +5,9 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use crate::lm::attention::{Attended, Heads, attention};
+use crate::lm::attention::{Attended, HeadStatistics, Heads, attention};
 use crate::lm::model::tests::{every_kind, text};
-use crate::lm::model::{HeadStatistics, Model, ModelShape};
+use crate::lm::model::{Model, ModelShape};
 use crate::lm::{Corpus, Device, Dtype, SyntheticCorpus, TrainDefinition, Trainer};
 use crate::pattern::HeadKind::{self, Global, Local};
 

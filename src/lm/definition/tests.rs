@@ -1,5 +1,7 @@
 //! A definition: what it reads, what it refuses, and in which words.
 
+use toml::Table;
+
 use super::*;
 use crate::pattern::HeadKind;
 

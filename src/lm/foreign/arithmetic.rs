@@ -3,7 +3,7 @@
 use ndarray::{Array1, Array2, ArrayView2, s};
 use statrs::function::erf::erf;
 
-use crate::numerics::product;
+use crate::numerics::{product, softmax};
 use crate::pattern::Visibility;
 
 /// √(2/π).
@@ -77,13 +77,8 @@ pub(super) fn attend(
 ) -> Array2<f32> {
     let (t, d) = queries.dim();
     let mut p = product(queries, keys.t()) / (d as f32).sqrt();
-    for (row, mut p) in p.rows_mut().into_iter().enumerate() {
-        let seen = visibility.columns(row, t);
-        p.slice_mut(s![seen.end..]).fill(0.0);
-        let mut p = p.slice_mut(s![seen]);
-        let greatest = p.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        p.mapv_inplace(|z| (z - greatest).exp());
-        p /= p.sum();
+    for (row, p) in p.rows_mut().into_iter().enumerate() {
+        softmax(p, visibility.columns(row, t));
     }
     product(p.view(), values)
 }

@@ -1,6 +1,7 @@
 //! Published models against plain loops in float64, and what is said where a model cannot be read.
 
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use half::{bf16, f16};
@@ -11,6 +12,7 @@ use tempfile::{TempDir, tempdir};
 
 use super::fixture::{C, CONTEXT, HEADS, HIDDEN, LAYERS, VOCABULARY, words_tokenizer};
 use super::*;
+use crate::lm::{LmError, Probed as _};
 use crate::pattern::{HeadKind, Visibility};
 
 const TOKENS: [u32; 8] = [3, 16, 0, 7, 7, 11, 2, 5];

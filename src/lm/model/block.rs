@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use candle_core::{DType, Result, Tensor, bail};
 
-use super::ModelShape;
-use super::decoder::Tensors;
-use super::gradients::{Gradients, Parameter};
 use super::lesson::LayerLesson;
+use super::parameters::{Gradients, Parameter, Tensors};
+use super::shape::ModelShape;
 use crate::lm::attention::{Attended, Heads, attention};
 use crate::lm::operators::{
     Rotation, add_linear, add_mlp, layer_norm, linear, rotate, spectrally_normalised,

@@ -1,38 +1,13 @@
 //! The computation of a whole model.
 
-use std::collections::HashMap;
-
 use candle_core::{DType, Result, Tensor, bail};
 
 use super::block::Block;
-use super::gradients::{Gradients, Parameter};
-use super::{Forward, ModelShape};
+use super::forward::Forward;
+use super::parameters::{Gradients, Parameter, Tensors};
+use super::shape::ModelShape;
 use crate::lm::Positions;
 use crate::lm::operators::{NormPullback, Rotation, add_positions, embed, layer_norm};
-
-/// A model's tensors by name.
-pub(super) struct Tensors<'a> {
-    pub(super) parameters: HashMap<&'a str, Parameter>,
-    pub(super) vectors: HashMap<&'a str, Tensor>,
-}
-
-impl Tensors<'_> {
-    /// A weight that the model must have.
-    pub(super) fn parameter(&self, name: &str) -> Result<Parameter> {
-        match self.parameters.get(name) {
-            Some(parameter) => Ok(parameter.clone()),
-            None => bail!("the model has no weight {name}"),
-        }
-    }
-
-    /// A singular vector that the model must have.
-    pub(super) fn vector(&self, name: &str) -> Result<Tensor> {
-        match self.vectors.get(name) {
-            Some(vector) => Ok(vector.clone()),
-            None => bail!("the model has no {name}"),
-        }
-    }
-}
 
 /// Token and position, the blocks, the last norm.
 pub(super) struct Decoder {

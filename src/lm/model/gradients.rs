@@ -3,39 +3,12 @@
 use candle_core::{DType, Result, Tensor, bail};
 
 use super::block::BlockPullback;
+use super::language_model::Model;
 use super::lesson::Lesson;
-use super::{HeadStatistics, Model};
-use crate::lm::operators::{OutputLoss, output_loss, plus};
-
-/// A weight, and its place among a model's.
-#[derive(Clone)]
-pub(super) struct Parameter {
-    pub(super) index: usize,
-    /// Shares its elements with the variable that the optimiser moves.
-    pub(super) tensor: Tensor,
-}
-
-/// The gradients of a model's weights, as far as they are known.
-pub(super) struct Gradients {
-    by_weight: Vec<Option<Tensor>>,
-    /// Σ over the layers taught so far, nats.
-    pattern_kl_nats: f64,
-}
-
-impl Gradients {
-    /// Adds to the gradient of a weight.
-    pub(super) fn add(&mut self, of: &Parameter, gradient: Tensor) -> Result<()> {
-        let gradient = gradient.to_dtype(DType::F32)?;
-        let so_far = &mut self.by_weight[of.index];
-        *so_far = Some(plus(so_far.take(), gradient)?);
-        Ok(())
-    }
-
-    /// Adds to how far the heads are from a teacher's.
-    pub(super) fn add_pattern_kl(&mut self, kl_nats: f64) {
-        self.pattern_kl_nats += kl_nats;
-    }
-}
+use super::parameters::Gradients;
+use super::weights::Weight;
+use crate::lm::attention::HeadStatistics;
+use crate::lm::operators::{OutputLoss, output_loss};
 
 /// What one batch gives a training step.
 pub(in crate::lm) struct BatchGradients {
@@ -106,7 +79,7 @@ impl Model {
         }
         to_embeddings(&gradient, &mut gradients)?;
 
-        let of = |(weight, gradient): (&super::Weight, Option<Tensor>)| match gradient {
+        let of = |(weight, gradient): (&Weight, Option<Tensor>)| match gradient {
             Some(gradient) => Ok(gradient),
             // Only a cut in the model's gradients can cause it.
             None => bail!("{} has no gradient", weight.name),

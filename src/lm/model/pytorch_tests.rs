@@ -1,8 +1,13 @@
 //! The gradient of every weight of every arm against PyTorch's, from tests/reference/arms.py.
 
+use std::collections::HashMap;
+use std::path::Path;
+
 use candle_core::{Device, Tensor, Var};
 
+use super::weights::SingularVector;
 use super::*;
+use crate::lm::tensor_file::TensorFile;
 use crate::lm::{Stabiliser, TrainDefinition};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference/arms.safetensors");

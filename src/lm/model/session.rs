@@ -5,7 +5,8 @@ use ndarray::{Array1, ArrayView1, ArrayView2};
 use rayon::prelude::*;
 
 use super::decoder::Decoder;
-use super::{LmError, Model};
+use super::language_model::Model;
+use crate::lm::LmError;
 use crate::lm::attention::{Heads, attention};
 use crate::lm::operators::{tied_logits, with_elements};
 use crate::lm::simd;

@@ -1,6 +1,6 @@
 //! What a model is made of.
 
-use crate::lm::definition::require;
+use crate::lm::error::require;
 use crate::lm::{Dtype, LmError, Positions, Stabiliser, TrainDefinition};
 use crate::pattern::HeadKind;
 

@@ -3,7 +3,8 @@
 use candle_core::{Result, Tensor, bail};
 use rayon::prelude::*;
 
-use super::{CHUNK_ROWS, Pullback, like, with_elements, with_tokens};
+use super::elements::{CHUNK_ROWS, like, with_elements, with_tokens};
+use super::pullback::Pullback;
 
 /// x(b·T + t) = token(ids(b, t)) for a table (V, C) and ids (B, T), uint32; x is (B·T, C). The gradient is
 /// the table's.

@@ -3,16 +3,12 @@
 use candle_core::{DType, Result, Tensor, bail};
 use rayon::prelude::*;
 
-use super::{CHUNK_ROWS, float32, like, with_elements};
+use super::elements::{CHUNK_ROWS, float32, like, with_elements};
+use super::pullback::NormPullback;
 use crate::lm::simd;
 
 /// Added to a row's variance, as GPT-2 does.
 pub(in crate::lm) const EPSILON: f32 = 1e-5;
-
-/// From the gradient of y to those of x and of the gain. Where x also goes around the norm, the gradient that
-/// it has from there is added to its own.
-pub(in crate::lm) type NormPullback =
-    Box<dyn FnOnce(&Tensor, Option<&Tensor>) -> Result<[Tensor; 2]>>;
 
 /// yₙ = gain ∘ (xₙ − mean xₙ) / √(var xₙ + 10⁻⁵) for x of shape (N, C) and a gain of shape (C), rounded
 /// to `dtype`.
@@ -109,7 +105,7 @@ fn backward(x: &[f32], gain: &[f32], g: &[f32], mut dx: Vec<f32>) -> (Vec<f32>, 
 mod tests {
     use candle_core::{D, Device, Var};
 
-    use super::super::largest_difference;
+    use super::super::elements::largest_difference;
     use super::*;
 
     #[test]

@@ -4,7 +4,8 @@ use candle_core::{DType, Result, Tensor, bail};
 use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 use rayon::prelude::*;
 
-use super::{float32, like, matrix, matrix_mut, with_elements};
+use super::elements::{float32, like, matrix, matrix_mut, with_elements};
+use super::pullback::LinearPullback;
 use crate::numerics::gemm;
 
 /// Rows of an output that one task computes at most.
@@ -17,10 +18,6 @@ const TASK_WEIGHTS: usize = 96;
 pub(super) fn task_size(whole: usize, most: usize) -> usize {
     whole.div_ceil(whole.div_ceil(most).next_multiple_of(2)).max(1)
 }
-
-/// From the gradients of products with one x to that of x and those of the weights.
-pub(in crate::lm) type LinearPullback =
-    Box<dyn FnOnce(&[&Tensor]) -> Result<(Tensor, Vec<Tensor>)>>;
 
 /// `stream` + x W for x of shape (N, inputs), W (inputs, outputs) and a residual stream (N, outputs) of
 /// float32; the product is rounded to the dtype of x before it is added. The way back is that of
@@ -181,7 +178,7 @@ pub(super) fn weight_gradient(a: ArrayView2<f32>, b: ArrayView2<f32>, mut out: A
 mod tests {
     use candle_core::Var;
 
-    use super::super::{largest_difference, wave};
+    use super::super::elements::{largest_difference, wave};
     use super::*;
 
     #[test]

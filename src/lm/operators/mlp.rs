@@ -3,8 +3,9 @@
 use candle_core::{DType, Result, Tensor, bail};
 use rayon::prelude::*;
 
+use super::elements::{float32, like, matrix, matrix_mut, with_elements};
 use super::linear::{task_size, weight_gradient};
-use super::{Pullback, float32, like, matrix, matrix_mut, with_elements};
+use super::pullback::Pullback;
 use crate::lm::simd;
 use crate::numerics::Pool;
 use crate::numerics::gemm;
@@ -121,7 +122,7 @@ fn backward(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{largest_difference, wave};
+    use super::super::elements::{largest_difference, wave};
     use super::*;
 
     #[test]

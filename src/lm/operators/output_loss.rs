@@ -8,7 +8,8 @@ use candle_core::{Result, Tensor, bail};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 use rayon::prelude::*;
 
-use super::{CHUNK_ROWS, float32, like, matrix, with_elements, with_tokens};
+use super::elements::{CHUNK_ROWS, float32, like, matrix, with_elements, with_tokens};
+use super::pullback::OutputLoss;
 use crate::lm::simd;
 use crate::numerics::gemm;
 
@@ -20,15 +21,6 @@ const ROW_GAP: usize = 16;
 const TASK_ROWS: usize = 256;
 /// Symbols whose logits or gradients one task computes.
 const TASK_SYMBOLS: usize = 1024;
-
-/// The output layer's loss. On a device of its own the numbers may not be there yet.
-pub(in crate::lm) struct OutputLoss {
-    /// The cross-entropy, a scalar, in nats.
-    pub(in crate::lm) cross_entropy: Tensor,
-    /// The objective's gradients with respect to the hidden state and the embedding, where they were
-    /// wanted.
-    pub(in crate::lm) gradients: Option<[Tensor; 2]>,
-}
 
 /// With z = hidden · embeddingᵀ for a hidden state (N, C) and an embedding (V, C), and targets (N) of
 /// uint32: the cross-entropy, mean over rows of log Z − z(target) with Z = Σ e^z, and the gradients of the
@@ -206,7 +198,7 @@ fn embedding_gradient(
 mod tests {
     use candle_core::{D, Device, Var};
 
-    use super::super::{largest_difference, wave as matrix_of_waves};
+    use super::super::elements::{largest_difference, wave as matrix_of_waves};
     use super::*;
 
     fn wave(count: usize, shift: f32) -> Vec<f32> {

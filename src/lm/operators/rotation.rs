@@ -5,7 +5,8 @@ use std::sync::Arc;
 use candle_core::{Result, Tensor, bail};
 use rayon::prelude::*;
 
-use super::{CHUNK_ROWS, Pullback, float32, like, with_elements};
+use super::elements::{CHUNK_ROWS, float32, like, with_elements};
+use super::pullback::Pullback;
 
 /// The base of the angles.
 const BASE: f64 = 10_000.0;

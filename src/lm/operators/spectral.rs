@@ -2,7 +2,8 @@
 
 use candle_core::{Result, Tensor, Var, bail};
 
-use super::{Pullback, like, with_elements};
+use super::elements::{like, with_elements};
+use super::pullback::Pullback;
 use crate::lm::simd;
 
 /// Ŵ = (γ/σ) W with σ = ‖Wv‖ (Zhai et al. 2023, arXiv 2303.06296), for W (inputs, outputs), a gain
@@ -87,7 +88,7 @@ fn image(weight: &[f32], v: &[f32]) -> Vec<f32> {
 mod tests {
     use candle_core::Device;
 
-    use super::super::largest_difference;
+    use super::super::elements::largest_difference;
     use super::*;
 
     fn wave(count: usize, shift: f32) -> Vec<f32> {

@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use ndarray::{ArrayView2, ArrayViewMut2};
 
+use crate::numerics::tile::Rows;
+
 /// A matrix as it lies in memory.
 #[derive(Clone, Copy)]
 pub(super) struct Matrix<'a, T> {
@@ -53,11 +55,11 @@ impl<'a, T: Copy> Matrix<'a, T> {
         assert!(rows.start < rows.end && rows.end <= self.rows, "rows of A");
         assert!(deep.start < deep.end && deep.end <= self.columns, "columns of A");
         let [to_row, to_step] = self.strides;
-        // SAFETY: the element is there, so its place is within what the view borrows.
-        let start = unsafe {
-            self.start.offset(rows.start as isize * to_row + deep.start as isize * to_step)
-        };
-        Rows { start, to_row, to_step, count: rows.len(), depth: deep.len(), lifetime: PhantomData }
+        // SAFETY: the first element is there, so its place is within what the view borrows, as are the others'.
+        unsafe {
+            let first = rows.start as isize * to_row + deep.start as isize * to_step;
+            Rows::at(self.start.offset(first), self.strides, [rows.len(), deep.len()])
+        }
     }
 
     #[inline(always)]
@@ -66,34 +68,6 @@ impl<'a, T: Copy> Matrix<'a, T> {
         let [of_row, of_column] = self.strides;
         // SAFETY: callers keep within the rows and columns, whose elements the view borrows.
         unsafe { *self.start.offset(row as isize * of_row + column as isize * of_column) }
-    }
-}
-
-/// Some rows of a matrix, or of what was packed of them: how one comes from a number of a row to that of the next row,
-/// and to the next of the same row.
-#[derive(Clone, Copy)]
-pub(super) struct Rows<'a, T> {
-    pub(super) start: *const T,
-    pub(super) to_row: isize,
-    pub(super) to_step: isize,
-    count: usize,
-    depth: usize,
-    lifetime: PhantomData<&'a T>,
-}
-
-impl<'a, T> Rows<'a, T> {
-    /// `packed` is (depth, count).
-    #[inline(always)]
-    pub(super) fn packed(packed: &'a [T], count: usize) -> Self {
-        let (start, depth) = (packed.as_ptr(), packed.len() / count);
-        Self { start, to_row: 1, to_step: count as isize, count, depth, lifetime: PhantomData }
-    }
-
-    /// # Panics
-    /// Other than `count` rows, or fewer than `depth` numbers in each.
-    #[inline(always)]
-    pub(super) fn check(self, count: usize, depth: usize) {
-        assert!(self.count == count && depth <= self.depth, "rows as many and as long as asked");
     }
 }
 

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::matrix::Matrix;
-use crate::numerics::products::PANEL_VECTORS;
-use crate::numerics::{Real, Simd};
+use crate::numerics::tile::PANEL_VECTORS;
+use crate::numerics::{Number, Simd};
 
 /// How many of the rows that are left go by at once: a group, a third of it, or one.
 #[inline(always)]
@@ -18,12 +18,12 @@ pub(super) fn rows_at_once(left: usize, group: usize) -> usize {
 
 /// The width of a panel for so many columns.
 #[inline(always)]
-pub(super) fn panel_of<T: Real, S: Simd<T>>(_: S, columns: usize) -> usize {
+pub(super) fn panel_of<T: Number, S: Simd<T>>(_: S, columns: usize) -> usize {
     if columns > S::LANES { PANEL_VECTORS * S::LANES } else { S::LANES }
 }
 
 /// Rows of A as (depth, count), for as many as go by at once.
-pub(super) fn pack_rows<T: Real>(
+pub(super) fn pack_rows<T: Number>(
     a: Matrix<'_, T>,
     rows: Range<usize>,
     deep: Range<usize>,
@@ -41,7 +41,7 @@ pub(super) fn pack_rows<T: Real>(
 
 /// Columns of B as (depth, width) by panel, with zeros after the last.
 #[inline(always)]
-pub(super) fn pack_columns<T: Real, S: Simd<T>>(
+pub(super) fn pack_columns<T: Number, S: Simd<T>>(
     simd: S,
     b: Matrix<'_, T>,
     deep: Range<usize>,
@@ -59,7 +59,7 @@ pub(super) fn pack_columns<T: Real, S: Simd<T>>(
 }
 
 /// [`pack`] for a width known at run time.
-fn pack_of<T: Real>(
+fn pack_of<T: Number>(
     width: usize,
     from: Matrix<'_, T>,
     deep: Range<usize>,
@@ -80,7 +80,7 @@ fn pack_of<T: Real>(
 }
 
 /// `columns` of the rows `deep` of a matrix as (rows, WIDTH), with zeros after the last column.
-fn pack<T: Real, const WIDTH: usize>(
+fn pack<T: Number, const WIDTH: usize>(
     from: Matrix<'_, T>,
     deep: Range<usize>,
     columns: Range<usize>,
@@ -121,7 +121,7 @@ const SQUARE: usize = 8;
 
 /// Numbers `places` of WIDTH rows from `first`, as (places, WIDTH).
 #[inline(always)]
-fn transpose_rows<T: Real, const WIDTH: usize>(
+fn transpose_rows<T: Number, const WIDTH: usize>(
     from: Matrix<'_, T>,
     first: usize,
     places: Range<usize>,

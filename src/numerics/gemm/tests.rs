@@ -1,8 +1,12 @@
 //! Products against sums in float64, by every extension that the machine has.
 
-use ndarray::{Axis, s};
+use ndarray::{Array2, ArrayView2, Axis, s};
 
-use super::*;
+use super::matrix::Matrix;
+use super::product::gemm_with;
+use super::{gemm, product};
+use crate::numerics::tile::{Rows, sums};
+use crate::numerics::{Extension, Kernel, Real, Simd};
 
 /// A matrix whose elements lie by row, by column, or among those of another.
 #[derive(Clone, Copy, Debug)]

@@ -1,9 +1,10 @@
 //! The training loop: its records, its outcomes, and that it repeats itself.
 
 use std::io;
+use std::sync::atomic::AtomicBool;
 
 use super::*;
-use crate::lm::{Arm, Dtype, SyntheticCorpus};
+use crate::lm::{Arm, Corpus, Device, Dtype, LmError, Split, SyntheticCorpus, TrainDefinition};
 
 fn tiny() -> TrainDefinition {
     TrainDefinition {

@@ -1,10 +1,10 @@
-//! How heads lie in the tensors, and the tasks and blocks in which their rows are handled.
+//! The rows of heads, and the tasks and blocks in which they are handled.
 
 use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::Heads;
+use super::heads::{Dimensions, Heads};
 use crate::numerics::equal_shares;
 use crate::pattern::HeadKind;
 
@@ -17,15 +17,6 @@ const LEAST_BLOCK_ROWS: usize = 24;
 const BLOCK_BYTES: usize = 1 << 20;
 /// Rows of a tensor that one thread writes at a time.
 const CHUNK_ROWS: usize = 64;
-
-/// The sizes of a (B, T, H, D) tensor.
-#[derive(Clone, Copy)]
-pub(in crate::lm) struct Dimensions {
-    pub(in crate::lm) batch: usize,
-    pub(in crate::lm) time: usize,
-    pub(in crate::lm) heads: usize,
-    pub(in crate::lm) d_head: usize,
-}
 
 /// One head of one sequence in a tensor.
 #[derive(Clone, Copy)]
@@ -55,16 +46,6 @@ pub(super) struct Task {
 }
 
 impl Dimensions {
-    /// Elements of the tensor.
-    pub(super) fn count(self) -> usize {
-        self.batch * self.time * self.heads * self.d_head
-    }
-
-    /// 1/√D.
-    pub(in crate::lm) fn scale(self) -> f32 {
-        1.0 / (self.d_head as f32).sqrt()
-    }
-
     /// One head, `index` being b·H + h.
     pub(super) fn head(self, data: &[f32], index: usize) -> HeadRows<'_> {
         let (b, h) = (index / self.heads, index % self.heads);

@@ -1,34 +1,7 @@
 //! What a training run tells while it runs and when it ends.
 
-use std::io;
-
-use super::{Evaluation, LmError, Trainer};
+use crate::lm::{Evaluation, Split};
 use crate::pattern::HeadKind;
-
-/// A part of the corpus.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Split {
-    /// The part that the model learns from.
-    Train,
-    /// The part held out for the evaluations during training.
-    Valid,
-    /// The part that training never looks at.
-    Test,
-}
-
-impl Split {
-    /// Every split, in the order in which tokens are stored.
-    pub const ALL: [Self; 3] = [Self::Train, Self::Valid, Self::Test];
-
-    /// The name that files use: `train`, `valid` or `test`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Train => "train",
-            Self::Valid => "valid",
-            Self::Test => "test",
-        }
-    }
-}
 
 /// One optimiser step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -78,53 +51,6 @@ pub struct EvalRecord {
     /// What was found.
     pub evaluation: Evaluation,
 }
-
-/// Takes the records of a run as they come. Each method does nothing unless it is written; an
-/// error, as of a full disk, ends the run.
-pub trait Recorder {
-    /// After each step, before that step's heads.
-    ///
-    /// # Errors
-    /// Where the record could not be kept.
-    fn step(&mut self, _record: &StepRecord) -> io::Result<()> {
-        Ok(())
-    }
-
-    /// After each step, once a head, by layer and head.
-    ///
-    /// # Errors
-    /// Where the record could not be kept.
-    fn head(&mut self, _record: &HeadRecord) -> io::Result<()> {
-        Ok(())
-    }
-
-    /// After each evaluation.
-    ///
-    /// # Errors
-    /// Where the record could not be kept.
-    fn eval(&mut self, _record: &EvalRecord) -> io::Result<()> {
-        Ok(())
-    }
-
-    /// Every `checkpoint_every` steps, for a recorder that wants to [`Trainer::save`] the run.
-    ///
-    /// # Errors
-    /// Where the run could not be saved.
-    fn checkpoint(&mut self, _trainer: &Trainer) -> Result<(), LmError> {
-        Ok(())
-    }
-
-    /// At the steps of `keep_checkpoints`, before any [`Self::checkpoint`] of the same step.
-    ///
-    /// # Errors
-    /// Where the weights could not be saved.
-    fn keep(&mut self, _trainer: &Trainer) -> Result<(), LmError> {
-        Ok(())
-    }
-}
-
-/// Keeps nothing.
-impl Recorder for () {}
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

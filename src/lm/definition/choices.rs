@@ -121,7 +121,7 @@ pub enum Dtype {
 }
 
 impl Dtype {
-    /// What [`ModelShape`](super::ModelShape)'s products take and give.
+    /// What [`ModelShape`](crate::lm::ModelShape)'s products take and give.
     pub(in crate::lm) fn of_tensors(self) -> DType {
         match self {
             Self::Float32 => DType::F32,

@@ -2,7 +2,8 @@
 
 use candle_core::{CpuStorage, InplaceOp1, Layout, Result, bail};
 
-use super::{HeadStatistics, Model};
+use super::language_model::Model;
+use crate::lm::attention::HeadStatistics;
 
 impl Model {
     /// For each head whose largest logit S in `statistics` (by layer and head) exceeds `threshold`

@@ -1,25 +1,22 @@
-//! The training loop, written once.
-
-#[cfg(test)]
-mod tests;
+//! One training run: its steps, its evaluations, and how it is saved and resumed.
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use candle_core::Tensor;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::evaluation::{batch, evaluate};
-use super::model::BatchGradients;
-use super::optimiser::AdamW;
+use super::adamw::AdamW;
+use super::records::{EvalRecord, StepRecord};
 use super::schedule::learning_rate;
-use super::tensor_file::{self, TensorFile};
-use super::{
-    Corpus, Device, EvalRecord, HeadRecord, HeadStatistics, LmError, Model, ModelShape, Outcome,
-    Recorder, Split, Stabiliser, StepRecord, Teacher, TrainDefinition, TrainSummary,
+use crate::lm::evaluation::{batch, evaluate};
+use crate::lm::model::BatchGradients;
+use crate::lm::tensor_file::{self, TensorFile};
+use crate::lm::{
+    Corpus, Device, HeadStatistics, LmError, Model, ModelShape, Split, Stabiliser, Teacher,
+    TrainDefinition,
 };
 
 /// The generator's stream that windows of text come from; weights come from stream 0, so two arms
@@ -34,7 +31,7 @@ const DIVERGED: &str = "diverged";
 
 /// One training run: a model, its optimiser, and where it stands in its steps.
 pub struct Trainer<'a> {
-    definition: &'a TrainDefinition,
+    pub(super) definition: &'a TrainDefinition,
     corpus: &'a Corpus,
     teacher: Option<&'a Teacher>,
     /// How far the heads were from the teacher's in the last step.
@@ -45,7 +42,7 @@ pub struct Trainer<'a> {
     heads: Vec<Vec<HeadStatistics>>,
     steps: usize,
     /// Whether the last step ended the run.
-    diverged: bool,
+    pub(super) diverged: bool,
     start: Instant,
     /// Seconds that the run had taken before it was resumed.
     earlier_s: f64,
@@ -145,7 +142,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// Seconds since the run started, without those between a stop and its resumption.
-    fn wall_time_s(&self) -> f64 {
+    pub(super) fn wall_time_s(&self) -> f64 {
         self.earlier_s + self.start.elapsed().as_secs_f64()
     }
 
@@ -162,67 +159,6 @@ impl<'a> Trainer<'a> {
     /// Each layer's heads in the last step; empty before the first.
     pub fn heads(&self) -> &[Vec<HeadStatistics>] {
         &self.heads
-    }
-
-    /// Steps until the definition's number of them, until it diverges, or until `stop`; tells
-    /// `recorder` of every step, of an evaluation on the validation split every `eval_every` steps
-    /// and after the last, of the steps of `keep_checkpoints`, and of every `checkpoint_every` steps.
-    /// A run that has ended already takes no step.
-    ///
-    /// # Errors
-    /// A record that could not be kept.
-    pub fn run(
-        &mut self,
-        recorder: &mut dyn Recorder,
-        stop: &AtomicBool,
-    ) -> Result<TrainSummary, LmError> {
-        let mut outcome = Outcome::Completed;
-        let mut valid_loss_nats = None;
-        while !self.diverged && self.steps < self.definition.steps {
-            if stop.load(Ordering::Relaxed) {
-                outcome = Outcome::Stopped;
-                break;
-            }
-            let record = self.step()?;
-            recorder.step(&record)?;
-            for head in self.head_records() {
-                recorder.head(&head)?;
-            }
-            if self.has_diverged(&record) {
-                self.diverged = true;
-                valid_loss_nats = None;
-                break;
-            }
-            let last = self.steps == self.definition.steps;
-            if last || self.steps.is_multiple_of(self.definition.eval_every) {
-                let record = self.evaluate(Split::Valid)?;
-                recorder.eval(&record)?;
-                valid_loss_nats = Some(record.evaluation.loss_nats);
-            }
-            if self.definition.keep_checkpoints.contains(&self.steps) {
-                recorder.keep(self)?;
-            }
-            if self.steps.is_multiple_of(self.definition.checkpoint_every) {
-                recorder.checkpoint(self)?;
-            }
-        }
-        if self.diverged {
-            outcome = Outcome::Diverged { step: self.steps };
-        }
-        Ok(TrainSummary {
-            outcome,
-            steps: self.steps,
-            parameters: self.model.parameters(),
-            valid_loss_nats,
-            max_abs_logit: self.max_abs_logit(),
-            wall_time_s: self.wall_time_s(),
-        })
-    }
-
-    fn has_diverged(&self, record: &StepRecord) -> bool {
-        let finite = record.loss_nats.is_finite() && record.grad_norm.is_finite();
-        let warmed_up = record.step > self.definition.warmup_steps;
-        !finite || (warmed_up && record.loss_nats > self.definition.diverged_above)
     }
 
     /// One step: `accumulation` batches of random windows, forward, backward, clip, update. Where the loss or the
@@ -302,26 +238,5 @@ impl<'a> Trainer<'a> {
         let (vocabulary, text) = (&self.corpus.vocabulary, self.corpus.split(split));
         let evaluation = evaluate(&self.model, vocabulary, text, eval_batches, batch)?;
         Ok(EvalRecord { step: self.steps, split, evaluation })
-    }
-
-    fn head_records(&self) -> impl Iterator<Item = HeadRecord> {
-        let layers = self.heads.iter().zip(&self.model.shape().heads).enumerate();
-        layers.flat_map(move |(layer, (heads, kinds))| {
-            heads.iter().zip(kinds).enumerate().map(move |(head, (seen, &kind))| HeadRecord {
-                step: self.steps,
-                layer,
-                head,
-                kind,
-                max_logit: seen.max_logit.into(),
-                min_logit: seen.min_logit.into(),
-                max_abs_logit: seen.max_abs_logit().into(),
-                entropy_nats: seen.entropy_nats.into(),
-            })
-        })
-    }
-
-    fn max_abs_logit(&self) -> Option<f64> {
-        let heads = self.heads.iter().flatten();
-        heads.map(|head| f64::from(head.max_abs_logit())).reduce(f64::max)
     }
 }

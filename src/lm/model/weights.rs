@@ -5,13 +5,14 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::tensor_file::{Named, TensorFile};
-use super::{LmError, ModelShape, Positions};
+use super::shape::ModelShape;
+use crate::lm::tensor_file::{Named, TensorFile};
+use crate::lm::{LmError, Positions};
 
 /// One named variable.
-pub(super) struct Weight {
-    pub(super) name: String,
-    pub(super) variable: Var,
+pub(in crate::lm) struct Weight {
+    pub(in crate::lm) name: String,
+    pub(in crate::lm) variable: Var,
 }
 
 /// How a weight starts.

@@ -2,7 +2,7 @@
 
 use std::f64::consts::PI;
 
-use super::{Schedule, TrainDefinition};
+use crate::lm::{Schedule, TrainDefinition};
 
 /// The learning rate of step `step`, counted from 1: linear to the peak over the warm-up, then as
 /// the schedule says. With s steps after warm-up of which u are done,

@@ -5,16 +5,13 @@ use std::sync::Mutex;
 use candle_core::{CpuStorage, InplaceOp2, Layout, Result, Tensor, Var, bail};
 use rayon::prelude::*;
 
+use super::update::Update;
 #[cfg(feature = "cuda")]
-use super::cuda::DeviceMoments;
-use super::operators::{elements, with_elements};
-use super::simd;
-use super::tensor_file::{Named, TensorFile};
-use super::weights::Weight;
-use super::{LmError, TrainDefinition};
-
-/// Added to the root of the second moment.
-const EPSILON: f32 = 1e-8;
+use crate::lm::cuda::DeviceMoments;
+use crate::lm::model::Weight;
+use crate::lm::operators::{elements, with_elements};
+use crate::lm::tensor_file::{Named, TensorFile};
+use crate::lm::{LmError, TrainDefinition, simd};
 
 /// Squares of gradients that are added in float32.
 const RUN: usize = 1024;
@@ -149,14 +146,13 @@ impl AdamW {
         each.try_for_each(|((weight, moments), gradient)| {
             let decay = if weight.variable.rank() > 1 { self.weight_decay } else { 0.0 };
             let update = Update {
-                moments,
                 gradient_scale: scale as f32,
                 betas: self.betas.map(|beta| beta as f32),
                 keep: (1.0 - learning_rate * decay) as f32,
                 rate: (learning_rate / correction[0]) as f32,
                 second_scale: (1.0 / correction[1]) as f32,
             };
-            update.apply(&weight.variable, gradient)
+            InPlace { moments, update }.apply(&weight.variable, gradient)
         })?;
         Ok(norm)
     }
@@ -166,7 +162,7 @@ impl AdamW {
 fn squared_norm(gradients: &[Tensor]) -> Result<f64> {
     #[cfg(feature = "cuda")]
     if gradients.iter().any(|gradient| gradient.device().is_cuda()) {
-        return super::cuda::squared_norm(gradients);
+        return crate::lm::cuda::squared_norm(gradients);
     }
     let of_one = |g: &[f32]| g.chunks(RUN).map(|run| f64::from(simd::dot(run, run))).sum();
     let squares = gradients
@@ -177,31 +173,24 @@ fn squared_norm(gradients: &[Tensor]) -> Result<f64> {
 }
 
 /// One weight's update, in place and in one pass.
-pub(super) struct Update<'a> {
+struct InPlace<'a> {
     moments: &'a Mutex<Moments>,
-    pub(super) gradient_scale: f32,
-    pub(super) betas: [f32; 2],
-    /// 1 − η λ.
-    pub(super) keep: f32,
-    /// η / (1 − β₁ᵗ).
-    pub(super) rate: f32,
-    /// 1 / (1 − β₂ᵗ).
-    pub(super) second_scale: f32,
+    update: Update,
 }
 
-impl Update<'_> {
+impl InPlace<'_> {
     fn apply(&self, weight: &Var, gradient: &Tensor) -> Result<()> {
         #[cfg(feature = "cuda")]
         if let Ok(moments) = self.moments.lock()
             && let Moments::Device(moments) = &*moments
         {
-            return moments.update(weight, gradient, self);
+            return moments.update(weight, gradient, &self.update);
         }
         weight.inplace_op2(&gradient.contiguous()?, self)
     }
 }
 
-impl InplaceOp2 for Update<'_> {
+impl InplaceOp2 for InPlace<'_> {
     fn name(&self) -> &'static str {
         "adamw"
     }
@@ -226,14 +215,7 @@ impl InplaceOp2 for Update<'_> {
         let Moments::Host { first, second } = &mut *moments else {
             bail!("adamw: the moments of a weight on the CPU are not there");
         };
-        let [beta_1, beta_2] = self.betas;
-        let moments = first.iter_mut().zip(second);
-        for ((x, g), (m, v)) in weight[start..end].iter_mut().zip(gradient).zip(moments) {
-            let g = g * self.gradient_scale;
-            *m = beta_1 * *m + (1.0 - beta_1) * g;
-            *v = beta_2 * *v + (1.0 - beta_2) * g * g;
-            *x = *x * self.keep - self.rate * *m / ((*v * self.second_scale).sqrt() + EPSILON);
-        }
+        self.update.apply(&mut weight[start..end], gradient, [first, second]);
         Ok(())
     }
 }

@@ -1,0 +1,62 @@
+//! The heads of one layer, and how they lie in tensors.
+
+use std::sync::Arc;
+
+#[cfg(feature = "cuda")]
+use candle_core::Tensor;
+use candle_core::{Result, Shape, bail};
+
+use crate::pattern::HeadKind;
+
+/// The heads of one layer.
+#[derive(Clone)]
+pub(in crate::lm) struct Heads {
+    /// What each sees.
+    pub(in crate::lm) kinds: Arc<[HeadKind]>,
+    /// The bound c of logits c tanh(z/c), where they have one.
+    pub(in crate::lm) softcap: Option<f32>,
+    /// What the kernels of a device want to know of `kinds`, kept there.
+    #[cfg(feature = "cuda")]
+    pub(in crate::lm) on_device: Arc<std::sync::OnceLock<Tensor>>,
+}
+
+impl Heads {
+    pub(in crate::lm) fn new(kinds: &[HeadKind], softcap: Option<f32>) -> Self {
+        Self {
+            kinds: kinds.into(),
+            softcap,
+            #[cfg(feature = "cuda")]
+            on_device: Arc::default(),
+        }
+    }
+
+    /// The sizes of (B, T, H, D) queries, keys and values of these heads.
+    pub(in crate::lm) fn dimensions(&self, q: &Shape, k: &Shape, v: &Shape) -> Result<Dimensions> {
+        let (batch, time, heads, d_head) = q.dims4()?;
+        if q != k || q != v || heads != self.kinds.len() {
+            bail!("attention over {} heads: q {q:?}, k {k:?}, v {v:?}", self.kinds.len());
+        }
+        Ok(Dimensions { batch, time, heads, d_head })
+    }
+}
+
+/// The sizes of a (B, T, H, D) tensor.
+#[derive(Clone, Copy)]
+pub(in crate::lm) struct Dimensions {
+    pub(in crate::lm) batch: usize,
+    pub(in crate::lm) time: usize,
+    pub(in crate::lm) heads: usize,
+    pub(in crate::lm) d_head: usize,
+}
+
+impl Dimensions {
+    /// Elements of the tensor.
+    pub(super) fn count(self) -> usize {
+        self.batch * self.time * self.heads * self.d_head
+    }
+
+    /// 1/√D.
+    pub(in crate::lm) fn scale(self) -> f32 {
+        1.0 / (self.d_head as f32).sqrt()
+    }
+}

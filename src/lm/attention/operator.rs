@@ -1,0 +1,46 @@
+//! Attention as one operator, on the device where the queries are.
+
+use candle_core::{Result, Tensor};
+
+use super::attended::Attended;
+use super::heads::Heads;
+use super::statistics::HeadStatistics;
+use super::{backward, forward};
+use crate::lm::operators::{float32, like, with_elements};
+
+/// Softmax(Z) V with Z = QKᵀ/√D, or c tanh(QKᵀ/(c√D)) with a softcap, for every head over the
+/// columns that it sees: causal for a global head, the last w for a local one.
+///
+/// `q`, `k` and `v` have shape (B, T, H, D): (B·T, H·D) activations as a projection leaves them, so
+/// that heads are strided views and nothing is transposed.
+///
+/// # Errors
+/// Shapes that differ, or a number of heads other than that of `heads`.
+pub(in crate::lm) fn attention(
+    q: &Tensor,
+    k: &Tensor,
+    v: &Tensor,
+    heads: &Heads,
+) -> Result<Attended> {
+    #[cfg(feature = "cuda")]
+    if q.device().is_cuda() {
+        return crate::lm::cuda::attention(q, k, v, heads);
+    }
+    let dimensions = heads.dimensions(q.shape(), k.shape(), v.shape())?;
+    let (exact, found) = with_elements([&float32(q)?, &float32(k)?, &float32(v)?], |[q, k, v]| {
+        Ok(forward::forward(q, k, v, dimensions, heads))
+    })?;
+    let exact = Tensor::from_vec(exact, q.shape(), q.device())?;
+    let output = exact.to_dtype(q.dtype())?;
+    let statistics = HeadStatistics::to_tensor(&found.statistics, q.device())?;
+    let ([q, k, v], heads) = ([q, k, v].map(Tensor::clone), heads.clone());
+    let pullback = move |gradient: &Tensor| {
+        let all = [&float32(&q)?, &float32(&k)?, &float32(&v)?, &exact, &float32(gradient)?];
+        let [dq, dk, dv] = with_elements(all, |[q, k, v, output, gradient]| {
+            let arguments = backward::Arguments { q, k, v, output, gradient };
+            Ok(backward::backward(&arguments, &found.log_sum_exp, dimensions, &heads))
+        })?;
+        Ok([like(dq, &q)?, like(dk, &k)?, like(dv, &v)?])
+    };
+    Ok(Attended { output, statistics, pullback: Box::new(pullback) })
+}

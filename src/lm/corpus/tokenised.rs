@@ -1,0 +1,186 @@
+//! A corpus as tokens: of texts, or of the synthetic source.
+
+use std::fs::File;
+use std::path::Path;
+
+use super::split::Split;
+use super::texts::{Division, Texts};
+use super::tokens::{Store, Tokens, Width};
+use super::vocabulary::{Symbols, Vocabulary};
+use super::{cache, encode};
+use crate::lm::{LmError, TrainDefinition};
+use crate::system::sha256;
+
+/// Texts of fewer bytes are encoded anew each time, which takes less than a second.
+const KEPT_FROM: u64 = 1 << 20;
+
+/// Tokens in three splits: for training, for validation, and for a last test.
+#[derive(Clone, Debug)]
+pub struct Corpus {
+    /// The symbols that tokens stand for.
+    pub vocabulary: Vocabulary,
+    /// SHA-256, in hexadecimal, of the text as [`Texts::sha256`] has it, or of the synthetic tokens
+    /// as little-endian 32-bit words.
+    pub sha256: String,
+    /// The same of the texts for validation, where they are separate.
+    pub valid_sha256: Option<String>,
+    /// The generator's mean conditional entropy in nats a token, the least loss that any model
+    /// can expect; none for a text, whose entropy nobody knows.
+    pub entropy_nats: Option<f64>,
+    store: Store,
+}
+
+impl Corpus {
+    /// The tokens of texts under the definition's vocabulary, divided as its `valid_fraction` and
+    /// `test_fraction` say.
+    ///
+    /// The tokens of a mebibyte of text or more are kept in a file in the folder `kept`, which is
+    /// made where it is missing, under a name that says what they are of; they are mapped from there
+    /// now and by every later run on the same texts. A file that is damaged or another's is made
+    /// anew. Making one reads the texts a mebibyte at a time.
+    ///
+    /// # Errors
+    /// A file that cannot be read or written, a text that is not UTF-8 where the vocabulary needs
+    /// characters, too few documents to divide, or a split too short for the context.
+    pub fn from_texts(
+        definition: &TrainDefinition,
+        texts: &Texts,
+        kept: &Path,
+    ) -> Result<Self, LmError> {
+        definition.check()?;
+        let division = texts.divide(definition)?;
+        if texts.bytes() < KEPT_FROM {
+            return Self::encoded(definition, texts, &division);
+        }
+        let key = key(definition, texts);
+        let path = kept.join(format!("{key}.tokens"));
+        if let Some((store, vocabulary)) = cache::read(&path, &key)? {
+            return Self::of_texts(definition, texts, vocabulary, store);
+        }
+        let failed = |source| LmError::Io { path: kept.to_owned(), source };
+        std::fs::create_dir_all(kept).map_err(failed)?;
+        // Runs side by side on one text make its tokens once.
+        let lock = File::create(kept.join(".lock")).map_err(failed)?;
+        lock.lock().map_err(failed)?;
+        let found = match cache::read(&path, &key)? {
+            Some(found) => found,
+            None => {
+                let vocabulary = encode::vocabulary(definition.vocabulary, texts, &division)?;
+                cache::write(&path, &key, &vocabulary, |to| {
+                    encode_splits(&vocabulary, texts, &division, to)
+                })?;
+                cache::read(&path, &key)?.ok_or_else(|| LmError::Unkept { path: path.clone() })?
+            }
+        };
+        Self::of_texts(definition, texts, found.1, found.0)
+    }
+
+    /// The tokens of one text in memory; keeps no file.
+    ///
+    /// # Errors
+    /// As [`Self::from_texts`].
+    pub fn from_text(definition: &TrainDefinition, text: &[u8]) -> Result<Self, LmError> {
+        definition.check()?;
+        let texts = Texts::in_memory(text);
+        let division = texts.divide(definition)?;
+        Self::encoded(definition, &texts, &division)
+    }
+
+    fn encoded(
+        definition: &TrainDefinition,
+        texts: &Texts,
+        division: &Division,
+    ) -> Result<Self, LmError> {
+        let vocabulary = encode::vocabulary(definition.vocabulary, texts, division)?;
+        let mut bytes = Vec::new();
+        let counts = encode_splits(&vocabulary, texts, division, &mut bytes)?;
+        let store = Store::in_memory(bytes, Width::of(vocabulary.size()), counts);
+        Self::of_texts(definition, texts, vocabulary, store)
+    }
+
+    fn of_texts(
+        definition: &TrainDefinition,
+        texts: &Texts,
+        vocabulary: Vocabulary,
+        store: Store,
+    ) -> Result<Self, LmError> {
+        let valid_sha256 = texts.valid_sha256();
+        let corpus =
+            Self { vocabulary, sha256: texts.sha256(), valid_sha256, entropy_nats: None, store };
+        corpus.check(definition)?;
+        Ok(corpus)
+    }
+
+    /// The synthetic corpus that the definition's `corpus` table describes, divided by position.
+    ///
+    /// # Errors
+    /// A corpus too short for the context, or a value that its key cannot take.
+    pub fn synthetic(definition: &TrainDefinition) -> Result<Self, LmError> {
+        definition.check()?;
+        let (tokens, entropy) = definition.corpus.generate()?;
+        let words: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
+        let size = definition.corpus.vocabulary_size();
+        let share = |share: f64| (tokens.len() as f64 * share) as usize;
+        let (valid, test) = (definition.valid_fraction, definition.test_fraction);
+        let (trained, kept) = (share(1.0 - valid - test), share(1.0 - test));
+        let corpus = Self {
+            vocabulary: Vocabulary { symbols: Symbols::Unwritten { size }, has_end: false },
+            sha256: sha256(&words),
+            valid_sha256: None,
+            entropy_nats: Some(entropy),
+            store: Store::in_memory(
+                words,
+                Width::Four,
+                [trained, kept - trained, tokens.len() - kept],
+            ),
+        };
+        corpus.check(definition)?;
+        Ok(corpus)
+    }
+
+    /// Holds the splits against the context.
+    fn check(&self, definition: &TrainDefinition) -> Result<(), LmError> {
+        for (split, part) in [
+            (Split::Train, "the training part of the text"),
+            (Split::Valid, "the validation part of the text"),
+            (Split::Test, "the test part of the text"),
+        ] {
+            let (tokens, needed) = (self.split(split).len(), definition.context + 1);
+            let wanted = split != Split::Test || definition.test_fraction > 0.0;
+            if wanted && tokens < needed {
+                return Err(LmError::TextTooShort { part, tokens, needed });
+            }
+        }
+        Ok(())
+    }
+
+    /// The tokens of one split, in the order of the text.
+    pub fn split(&self, split: Split) -> Tokens<'_> {
+        self.store.split(split as usize)
+    }
+}
+
+fn encode_splits(
+    vocabulary: &Vocabulary,
+    texts: &Texts,
+    division: &Division,
+    mut to: &mut dyn std::io::Write,
+) -> Result<[usize; 3], LmError> {
+    let mut counts = [0; 3];
+    for (count, spans) in counts.iter_mut().zip(division) {
+        *count = encode::encode(vocabulary, texts, spans, &mut to)?;
+    }
+    Ok(counts)
+}
+
+/// Everything that the tokens of texts depend on, hashed.
+fn key(definition: &TrainDefinition, texts: &Texts) -> String {
+    let TrainDefinition { vocabulary, valid_fraction, test_fraction, .. } = definition;
+    let all = format!(
+        "{} {:?} {} {vocabulary} {valid_fraction} {test_fraction}",
+        texts.sha256(),
+        texts.valid_sha256(),
+        texts.has_ends()
+    );
+    sha256(all.as_bytes())
+}

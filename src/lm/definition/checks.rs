@@ -1,0 +1,95 @@
+//! Which values the keys may take.
+
+use super::choices::{Arm, Positions, Stabiliser};
+use super::keys::TrainDefinition;
+use crate::lm::LmError;
+use crate::lm::error::require;
+
+impl TrainDefinition {
+    /// Holds every value against what its key may be.
+    pub(in crate::lm) fn check(&self) -> Result<(), LmError> {
+        for (key, found) in [
+            ("layers", self.layers),
+            ("d_model", self.d_model),
+            ("heads", self.heads),
+            ("window", self.window),
+            ("context", self.context),
+            ("batch", self.batch),
+            ("accumulation", self.accumulation),
+            ("steps", self.steps),
+            ("eval_every", self.eval_every),
+            ("checkpoint_every", self.checkpoint_every),
+            ("eval_batches", self.eval_batches),
+        ] {
+            require(found >= 1, key, found, "must be at least 1")?;
+        }
+        require(
+            self.d_model.is_multiple_of(self.heads),
+            "d_model",
+            self.d_model,
+            &format!("must be a multiple of heads = {}", self.heads),
+        )?;
+        self.check_arm()?;
+        let positive = |x: f64| x.is_finite() && x > 0.0;
+        let rate = self.learning_rate;
+        require(positive(rate), "learning_rate", rate, "must be above 0")?;
+        let deviation = self.initial_deviation;
+        require(positive(deviation), "initial_deviation", deviation, "must be above 0")?;
+        require(positive(self.clip), "clip", self.clip, "must be above 0")?;
+        let last = self.final_learning_rate;
+        require((0.0..=1.0).contains(&last), "final_learning_rate", last, "must be 0 to 1")?;
+        let decay = self.weight_decay;
+        require(decay.is_finite() && decay >= 0.0, "weight_decay", decay, "must be 0 or more")?;
+        for &step in &self.keep_checkpoints {
+            require(step >= 1, "keep_checkpoints", step, "must each be at least 1")?;
+        }
+        let limit = self.diverged_above;
+        require(limit > 0.0, "diverged_above", limit, "must be above 0, or inf for never")?;
+        for beta in self.betas {
+            require((0.0..1.0).contains(&beta), "betas", beta, "must each be 0 or more, below 1")?;
+        }
+        let valid = self.valid_fraction;
+        require(valid > 0.0 && valid < 1.0, "valid_fraction", valid, "must be above 0, below 1")?;
+        let test = self.test_fraction;
+        let why = format!("must be 0 or more, below 1 - valid_fraction = {}", 1.0 - valid);
+        require(test >= 0.0 && valid + test < 1.0, "test_fraction", test, &why)?;
+        self.corpus.check()
+    }
+
+    /// Holds the arm and what belongs to it against what they may be.
+    fn check_arm(&self) -> Result<(), LmError> {
+        require(
+            self.arm != Arm::Ls || (1..=self.heads).contains(&self.global_heads),
+            "global_heads",
+            self.global_heads,
+            &format!("must be 1 to heads = {} in arm ls; for none, set arm=local-only", self.heads),
+        )?;
+        require(
+            self.arm != Arm::LayerAlternating || self.layers >= 2,
+            "layers",
+            self.layers,
+            "must be at least 2 in arm layer-alternating",
+        )?;
+        let d_head = self.d_model / self.heads;
+        require(
+            self.positions != Positions::Rope || d_head.is_multiple_of(2),
+            "d_model",
+            self.d_model,
+            &format!("gives {d_head} channels a head; positions = rope needs an even number"),
+        )?;
+        for (key, value) in
+            [("softcap", self.softcap), ("qk_clip", self.qk_clip), ("z_loss", self.z_loss)]
+        {
+            require(value.is_finite() && value > 0.0, key, value, "must be above 0")?;
+        }
+        for undoes in [Stabiliser::QkNorm, Stabiliser::SigmaReparam] {
+            require(
+                !(self.has(Stabiliser::QkClip) && self.has(undoes)),
+                "stabilisers",
+                "qk-clip",
+                "scales weights whose scale qk-norm and sigma-reparam take away; leave one out",
+            )?;
+        }
+        Ok(())
+    }
+}

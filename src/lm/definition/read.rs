@@ -1,0 +1,99 @@
+//! Definitions as TOML: text, tables, and single keys.
+
+use toml::{Table, Value};
+
+use super::keys::TrainDefinition;
+use crate::lm::LmError;
+use crate::pattern::nearest::nearest;
+
+impl TrainDefinition {
+    /// Reads a definition from TOML text.
+    ///
+    /// # Errors
+    /// Text that is not TOML, an unknown key, or a value that its key cannot take.
+    pub fn from_toml(text: &str) -> Result<Self, LmError> {
+        let table = text.parse::<Table>().map_err(|e| LmError::Definition(one_line(&e)))?;
+        Self::from_table(&table)
+    }
+
+    /// Reads a definition from a TOML table; keys left out have their defaults.
+    ///
+    /// # Errors
+    /// An unknown key, or a value that its key cannot take.
+    pub fn from_table(table: &Table) -> Result<Self, LmError> {
+        let mut definition = Self::default();
+        definition.merge(table)?;
+        Ok(definition)
+    }
+
+    /// Replaces the keys that `table` has, and checks the result.
+    ///
+    /// # Errors
+    /// As [`Self::from_table`]; the definition is then unchanged.
+    pub fn merge(&mut self, table: &Table) -> Result<(), LmError> {
+        let mut all = self.to_table()?;
+        overlay(&mut all, table, "")?;
+        let merged: Self =
+            Value::Table(all).try_into().map_err(|e| LmError::Definition(one_line(&e)))?;
+        merged.check()?;
+        *self = merged;
+        Ok(())
+    }
+
+    /// Sets one key from text, as `--set key=value` does: `("window", "32")`, `("arm", "ls")`,
+    /// `("betas", "[0.9, 0.95]")`, `("corpus.recall", "0.2")`.
+    ///
+    /// # Errors
+    /// As [`Self::merge`].
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), LmError> {
+        let value = match format!("value = {value}").parse::<Table>() {
+            Ok(mut table) => table.remove("value"),
+            Err(_) => None,
+        }
+        .unwrap_or_else(|| Value::String(value.to_owned()));
+        let mut table = Table::new();
+        match key.split_once('.') {
+            Some((outer, inner)) => {
+                table
+                    .insert(outer.to_owned(), Table::from_iter([(inner.to_owned(), value)]).into());
+            }
+            None => {
+                table.insert(key.to_owned(), value);
+            }
+        }
+        self.merge(&table)
+    }
+
+    /// The whole definition as a TOML table, for a manifest.
+    ///
+    /// # Errors
+    /// A whole number beyond TOML's 64-bit signed range.
+    pub fn to_table(&self) -> Result<Table, LmError> {
+        Table::try_from(self).map_err(|e| LmError::Definition(e.to_string()))
+    }
+}
+
+/// Puts the values of `from` over those of `onto`, whose keys are all the valid ones.
+fn overlay(onto: &mut Table, from: &Table, prefix: &str) -> Result<(), LmError> {
+    for (key, value) in from {
+        match (onto.get_mut(key), value) {
+            (Some(Value::Table(inner)), Value::Table(value)) => {
+                overlay(inner, value, &format!("{prefix}{key}."))?;
+            }
+            (Some(old), value) => *old = value.clone(),
+            (None, _) => {
+                let valid: Vec<&str> = onto.keys().map(String::as_str).collect();
+                return Err(LmError::UnknownKey {
+                    found: format!("{prefix}{key}"),
+                    nearest: format!("{prefix}{}", nearest(key, &valid)),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// TOML's errors draw the line with a caret under it; ours are one line.
+fn one_line(error: &toml::de::Error) -> String {
+    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,117 @@
+//! A seeded corpus with the two things that attention is for: dense local structure and sparse
+//! long-range recall, with one dial between them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::lm::LmError;
+use crate::lm::error::require;
+
+/// The largest table of the local source, in numbers.
+const MAX_TABLE: usize = 1 << 24;
+
+/// The synthetic corpus: a stream of segments, each local or recall.
+///
+/// **Symbols.** A local symbols, one `store` and one `query` mark, K keys and V values, numbered
+/// in that order: A + 2 + K + V in all.
+///
+/// **Local segment** (probability 1 − `recall`): `segment` local symbols in a row. Given the local
+/// symbols x₋₁, x₋₂, … before it, skipping anything else, the next is s with probability
+///
+/// p(s) ∝ R\[x₋₁ … x₋ₖ\]\[s\] · exp(`vote` · Σₗ aₗ M\[x₋ₗ\]\[s\] / ‖a‖), l = 1 … `window`
+///
+/// with k = `order`. Each of the Aᵏ rows of R is drawn from a symmetric Dirichlet of parameter
+/// `concentration`, M has standard normal entries, and a is uniform on the simplex. So R asks for
+/// exactly the last k symbols, and the vote, of standard deviation `vote` in nats, for all of the
+/// last `window` ones: dense local attention.
+///
+/// **Recall segment** (probability `recall`): with equal chance `store key value`, key and value
+/// uniform, or `query key value` with a key drawn uniformly from the `pairs` keys stored last and
+/// the value that was stored with it: one sparse look-up, far back. While nothing is stored, every
+/// recall segment is a store.
+///
+/// **Entropy.** Every conditional distribution is known, so the corpus reports the mean entropy
+/// of the next token given all before it: local symbols that of p, a segment's first token also
+/// that of the choice of segment, a stored key ln K, a stored value ln V, a queried key
+/// ln(keys held), a queried value 0.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SyntheticCorpus {
+    /// Tokens in all.
+    pub tokens: usize,
+    /// Local symbols: A.
+    pub alphabet: usize,
+    /// Symbols that a row of the table R depends on: k.
+    pub order: usize,
+    /// The Dirichlet parameter of R's rows; small ones make the next symbol nearly certain.
+    pub concentration: f64,
+    /// Symbols that vote.
+    pub window: usize,
+    /// The standard deviation of the vote, in nats; 0 leaves the table alone.
+    pub vote: f64,
+    /// Symbols in a local segment.
+    pub segment: usize,
+    /// The fraction of segments that are recall, 0 to 1.
+    pub recall: f64,
+    /// Keys: K.
+    pub keys: usize,
+    /// Values: V.
+    pub values: usize,
+    /// Keys that a query may ask for: those stored last.
+    pub pairs: usize,
+    /// Seeds the tables and the stream.
+    pub seed: u64,
+}
+
+impl Default for SyntheticCorpus {
+    fn default() -> Self {
+        Self {
+            tokens: 1_000_000,
+            alphabet: 16,
+            order: 1,
+            concentration: 1.0,
+            window: 16,
+            vote: 2.0,
+            segment: 16,
+            recall: 0.1,
+            keys: 16,
+            values: 16,
+            pairs: 4,
+            seed: 0,
+        }
+    }
+}
+
+impl SyntheticCorpus {
+    /// Symbols in all: A + 2 + K + V.
+    pub fn vocabulary_size(&self) -> usize {
+        self.alphabet + 2 + self.keys + self.values
+    }
+
+    /// Holds every value against what its key may be.
+    pub(in crate::lm) fn check(&self) -> Result<(), LmError> {
+        for (key, found) in [
+            ("corpus.tokens", self.tokens),
+            ("corpus.window", self.window),
+            ("corpus.segment", self.segment),
+            ("corpus.keys", self.keys),
+            ("corpus.values", self.values),
+            ("corpus.pairs", self.pairs),
+        ] {
+            require(found >= 1, key, found, "must be at least 1")?;
+        }
+        let alphabet = self.alphabet;
+        require(alphabet >= 2, "corpus.alphabet", alphabet, "must be at least 2")?;
+        let table = u32::try_from(self.order + 1)
+            .ok()
+            .and_then(|power| self.alphabet.checked_pow(power))
+            .is_some_and(|size| size <= MAX_TABLE);
+        let why = format!("{alphabet}^(order + 1) numbers are above {MAX_TABLE}: lower either");
+        require(table, "corpus.order", self.order, &why)?;
+        require(self.tokens <= 1 << 30, "corpus.tokens", self.tokens, "must be at most 2^30")?;
+        let positive = self.concentration.is_finite() && self.concentration > 0.0;
+        require(positive, "corpus.concentration", self.concentration, "must be above 0")?;
+        let vote = self.vote.is_finite() && self.vote >= 0.0;
+        require(vote, "corpus.vote", self.vote, "must be 0 or more")?;
+        let recall = (0.0..=1.0).contains(&self.recall);
+        require(recall, "corpus.recall", self.recall, "must be 0 to 1")
+    }
+}

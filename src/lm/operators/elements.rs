@@ -1,0 +1,94 @@
+//! The elements of tensors on the CPU, and tensors of elements.
+
+use candle_core::{CpuStorage, DType, Layout, Result, Storage, Tensor, WithDType, bail};
+use ndarray::{ArrayView2, ArrayViewMut2};
+
+/// Rows that one task handles, and that one partial sum covers.
+pub(super) const CHUNK_ROWS: usize = 64;
+
+/// The elements of a contiguous tensor on the CPU.
+pub(in crate::lm) fn elements<'a, T: WithDType>(
+    storage: &'a CpuStorage,
+    layout: &Layout,
+) -> Result<&'a [T]> {
+    match layout.contiguous_offsets() {
+        Some((start, end)) => Ok(&storage.as_slice::<T>()?[start..end]),
+        None => bail!("a tensor of shape {:?} is not contiguous", layout.shape()),
+    }
+}
+
+/// Runs `f` on the elements of float32 tensors on the CPU, made contiguous first where they are not.
+pub(in crate::lm) fn with_elements<const N: usize, R>(
+    tensors: [&Tensor; N],
+    f: impl FnOnce([&[f32]; N]) -> Result<R>,
+) -> Result<R> {
+    with_slices(tensors, f)
+}
+
+/// The same for tokens.
+pub(super) fn with_tokens<R>(tokens: &Tensor, f: impl FnOnce(&[u32]) -> Result<R>) -> Result<R> {
+    with_slices([tokens], |[tokens]| f(tokens))
+}
+
+fn with_slices<T: WithDType, const N: usize, R>(
+    tensors: [&Tensor; N],
+    f: impl FnOnce([&[T]; N]) -> Result<R>,
+) -> Result<R> {
+    let mut contiguous = tensors.map(Tensor::clone);
+    for tensor in &mut contiguous {
+        *tensor = tensor.contiguous()?;
+    }
+    let held = contiguous.each_ref().map(|tensor| tensor.storage_and_layout());
+    let mut slices = [&[][..]; N];
+    for (slice, (storage, layout)) in slices.iter_mut().zip(&held) {
+        *slice = match &**storage {
+            Storage::Cpu(storage) => elements(storage, layout)?,
+            _ => bail!("this operator runs on the CPU only"),
+        };
+    }
+    f(slices)
+}
+
+/// A tensor as float32; itself where it is.
+pub(in crate::lm) fn float32(tensor: &Tensor) -> Result<Tensor> {
+    tensor.to_dtype(DType::F32)
+}
+
+/// A tensor of elements, with the shape and dtype of another one.
+pub(in crate::lm) fn like(data: Vec<f32>, other: &Tensor) -> Result<Tensor> {
+    Tensor::from_vec(data, other.shape(), other.device())?.to_dtype(other.dtype())
+}
+
+/// A sum that may have no term yet, with one more.
+pub(in crate::lm) fn plus(so_far: Option<Tensor>, more: Tensor) -> Result<Tensor> {
+    match so_far {
+        Some(so_far) => so_far + more,
+        None => Ok(more),
+    }
+}
+
+/// Row-major elements as a matrix of so many columns.
+pub(super) fn matrix(data: &[f32], columns: usize) -> Result<ArrayView2<'_, f32>> {
+    let shape = (data.len() / columns, columns);
+    ArrayView2::from_shape(shape, data).map_err(candle_core::Error::wrap)
+}
+
+/// As [`matrix`], to be written.
+pub(super) fn matrix_mut(data: &mut [f32], columns: usize) -> Result<ArrayViewMut2<'_, f32>> {
+    let shape = (data.len() / columns, columns);
+    ArrayViewMut2::from_shape(shape, data).map_err(candle_core::Error::wrap)
+}
+
+/// The largest difference of two tensors.
+#[cfg(test)]
+pub(in crate::lm) fn largest_difference(a: &Tensor, b: &Tensor) -> f32 {
+    let off = (a - b).unwrap().abs().unwrap().flatten_all().unwrap();
+    off.max(0).unwrap().to_scalar().unwrap()
+}
+
+/// A matrix of waves.
+#[cfg(test)]
+pub(super) fn wave(shape: (usize, usize), shift: f32) -> candle_core::Var {
+    let data: Vec<f32> = (0..shape.0 * shape.1).map(|i| (i as f32 * 0.37 + shift).sin()).collect();
+    candle_core::Var::from_vec(data, shape, &candle_core::Device::Cpu).unwrap()
+}

@@ -1,0 +1,92 @@
+//! The training loop, written once.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::recorder::Recorder;
+use super::records::{HeadRecord, Outcome, StepRecord, TrainSummary};
+use super::trainer::Trainer;
+use crate::lm::{LmError, Split};
+
+impl Trainer<'_> {
+    /// Steps until the definition's number of them, until it diverges, or until `stop`; tells
+    /// `recorder` of every step, of an evaluation on the validation split every `eval_every` steps
+    /// and after the last, of the steps of `keep_checkpoints`, and of every `checkpoint_every` steps.
+    /// A run that has ended already takes no step.
+    ///
+    /// # Errors
+    /// A record that could not be kept.
+    pub fn run(
+        &mut self,
+        recorder: &mut dyn Recorder,
+        stop: &AtomicBool,
+    ) -> Result<TrainSummary, LmError> {
+        let mut outcome = Outcome::Completed;
+        let mut valid_loss_nats = None;
+        while !self.diverged && self.steps() < self.definition.steps {
+            if stop.load(Ordering::Relaxed) {
+                outcome = Outcome::Stopped;
+                break;
+            }
+            let record = self.step()?;
+            recorder.step(&record)?;
+            for head in self.head_records() {
+                recorder.head(&head)?;
+            }
+            if self.has_diverged(&record) {
+                self.diverged = true;
+                valid_loss_nats = None;
+                break;
+            }
+            let last = self.steps() == self.definition.steps;
+            if last || self.steps().is_multiple_of(self.definition.eval_every) {
+                let record = self.evaluate(Split::Valid)?;
+                recorder.eval(&record)?;
+                valid_loss_nats = Some(record.evaluation.loss_nats);
+            }
+            if self.definition.keep_checkpoints.contains(&self.steps()) {
+                recorder.keep(self)?;
+            }
+            if self.steps().is_multiple_of(self.definition.checkpoint_every) {
+                recorder.checkpoint(self)?;
+            }
+        }
+        if self.diverged {
+            outcome = Outcome::Diverged { step: self.steps() };
+        }
+        Ok(TrainSummary {
+            outcome,
+            steps: self.steps(),
+            parameters: self.model().parameters(),
+            valid_loss_nats,
+            max_abs_logit: self.max_abs_logit(),
+            wall_time_s: self.wall_time_s(),
+        })
+    }
+
+    fn has_diverged(&self, record: &StepRecord) -> bool {
+        let finite = record.loss_nats.is_finite() && record.grad_norm.is_finite();
+        let warmed_up = record.step > self.definition.warmup_steps;
+        !finite || (warmed_up && record.loss_nats > self.definition.diverged_above)
+    }
+
+    fn head_records(&self) -> impl Iterator<Item = HeadRecord> {
+        let layers = self.heads().iter().zip(&self.model().shape().heads).enumerate();
+        layers.flat_map(move |(layer, (heads, kinds))| {
+            heads.iter().zip(kinds).enumerate().map(move |(head, (seen, &kind))| HeadRecord {
+                step: self.steps(),
+                layer,
+                head,
+                kind,
+                max_logit: seen.max_logit.into(),
+                min_logit: seen.min_logit.into(),
+                max_abs_logit: seen.max_abs_logit().into(),
+                entropy_nats: seen.entropy_nats.into(),
+            })
+        })
+    }
+
+    fn max_abs_logit(&self) -> Option<f64> {
+        let heads = self.heads().iter().flatten();
+        heads.map(|head| f64::from(head.max_abs_logit())).reduce(f64::max)
+    }
+}

@@ -1,0 +1,117 @@
+//! Kernels run with the vectors that the processor has.
+
+use super::extension::Extension;
+use super::gemm::{WorkSpace, of_float32, of_float64};
+use super::number::Number;
+use super::simd::Kernel;
+
+/// A number that there are vectors of.
+pub(crate) trait Real: Number {
+    /// Lends what the thread keeps for packed matrices; `work` must not ask for it again.
+    fn with_work_space<R>(work: impl FnOnce(&mut WorkSpace<Self>) -> R) -> R;
+
+    /// Runs a kernel with the vectors of an extension.
+    fn run_with<K: Kernel<Self>>(extension: Extension, kernel: K) -> K::Output;
+
+    /// Runs a kernel with the vectors that the program uses: [`Extension::widest`].
+    fn run<K: Kernel<Self>>(kernel: K) -> K::Output {
+        Self::run_with(Extension::widest(), kernel)
+    }
+}
+
+impl Real for f32 {
+    fn with_work_space<R>(work: impl FnOnce(&mut WorkSpace<Self>) -> R) -> R {
+        of_float32(work)
+    }
+
+    fn run_with<K: Kernel<Self>>(extension: Extension, kernel: K) -> K::Output {
+        match extension {
+            #[cfg(target_arch = "x86_64")]
+            Extension::Avx512(simd) => simd.run(kernel),
+            #[cfg(target_arch = "x86_64")]
+            Extension::Avx2(simd) => simd.run(kernel),
+            Extension::Portable(simd) => kernel.run(simd),
+        }
+    }
+}
+
+impl Real for f64 {
+    fn with_work_space<R>(work: impl FnOnce(&mut WorkSpace<Self>) -> R) -> R {
+        of_float64(work)
+    }
+
+    fn run_with<K: Kernel<Self>>(extension: Extension, kernel: K) -> K::Output {
+        match extension {
+            #[cfg(target_arch = "x86_64")]
+            Extension::Avx512(simd) => simd.run(kernel),
+            #[cfg(target_arch = "x86_64")]
+            Extension::Avx2(simd) => simd.run(kernel),
+            Extension::Portable(simd) => kernel.run(simd),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numerics::Simd;
+
+    /// eˣ of every element.
+    struct Exponentials<'a, T>(&'a [T], &'a mut [T]);
+
+    impl<T: Real> Kernel<T> for Exponentials<'_, T> {
+        type Output = ();
+        #[inline(always)]
+        fn run<S: Simd<T>>(self, simd: S) {
+            for (x, out) in self.0.chunks(S::LANES).zip(self.1.chunks_mut(S::LANES)) {
+                simd.store_partial(simd.exp(simd.load_partial(x, T::default())), out);
+            }
+        }
+    }
+
+    /// The exponentials of `x` by each extension that this machine has.
+    fn by_extension<T: Real>(x: &[T]) -> Vec<(Extension, Vec<T>)> {
+        let of = |extension| {
+            let mut out = vec![T::default(); x.len()];
+            T::run_with(extension, Exponentials(x, &mut out));
+            (extension, out)
+        };
+        Extension::available().map(of).collect()
+    }
+
+    #[test]
+    fn the_exponential_of_nan_is_nan() {
+        for (extension, out) in by_extension(&[f32::NAN; 3]) {
+            assert!(out.iter().all(|e| e.is_nan()), "{extension:?}: {out:?}");
+        }
+        for (extension, out) in by_extension(&[f64::NAN; 3]) {
+            assert!(out.iter().all(|e| e.is_nan()), "{extension:?}: {out:?}");
+        }
+    }
+
+    #[test]
+    fn float32_exponentials_are_within_2_ulp() {
+        let x: Vec<f32> = (0..2_000_003).map(|i| -87.0 * (i as f32 / 2e6).powi(2)).collect();
+        for (extension, out) in by_extension(&x) {
+            for (&x, &e) in x.iter().zip(&out) {
+                let exact = f64::from(x).exp();
+                let ulp = f64::from(f32::from_bits((exact as f32).to_bits() + 1) - exact as f32);
+                let off = (f64::from(e) - exact).abs() / ulp;
+                assert!(off < 2.0, "{extension:?}: e^{x} is {off:.2} ulp off");
+            }
+        }
+    }
+
+    #[test]
+    fn float64_exponentials_are_within_2_ulp() {
+        // The reference is libm's, itself within 1 ulp: a difference of at most 1 ulp keeps ours
+        // within 2.
+        let x: Vec<f64> = (0..1_000_003).map(|i| -708.0 * (i as f64 / 1e6).powi(2)).collect();
+        for (extension, out) in by_extension(&x) {
+            for (&x, &e) in x.iter().zip(&out) {
+                let off = (e.to_bits() as i64 - x.max(-708.0).exp().to_bits() as i64).abs();
+                assert!(off <= 1, "{extension:?}: e^{x} is {off} units from libm's");
+            }
+        }
+    }
+}

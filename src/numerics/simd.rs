@@ -1,0 +1,61 @@
+//! What a vector extension offers, and a loop that is compiled for each of them.
+
+use super::number::Number;
+
+/// A loop to be compiled for each vector extension. `run` must be `#[inline(always)]`, and so must
+/// all that it calls with its `simd`.
+pub(crate) trait Kernel<T: Number> {
+    type Output;
+    fn run<S: Simd<T>>(self, simd: S) -> Self::Output;
+}
+
+/// The operations on vectors of `LANES` numbers.
+pub(crate) trait Simd<T: Number>: Copy {
+    type V: Copy;
+    const LANES: usize;
+    /// Vector registers: how many accumulators a loop may keep.
+    const REGISTERS: usize;
+
+    fn splat(self, value: T) -> Self::V;
+    /// The first `LANES` of a slice, which must have them.
+    fn load(self, from: &[T]) -> Self::V;
+    /// At most `LANES` numbers, and `fill` in the other lanes.
+    fn load_partial(self, from: &[T], fill: T) -> Self::V;
+    /// Writes the first `LANES` of a slice, which must have them.
+    fn store(self, value: Self::V, to: &mut [T]);
+    /// Writes as many lanes as the slice has, at most `LANES`.
+    fn store_partial(self, value: Self::V, to: &mut [T]);
+    fn add(self, a: Self::V, b: Self::V) -> Self::V;
+    fn sub(self, a: Self::V, b: Self::V) -> Self::V;
+    fn mul(self, a: Self::V, b: Self::V) -> Self::V;
+    fn div(self, a: Self::V, b: Self::V) -> Self::V;
+    /// a·b + c, rounded once where the processor can.
+    fn mul_add(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// b where either is NaN, and so does `min`.
+    fn max(self, a: Self::V, b: Self::V) -> Self::V;
+    fn min(self, a: Self::V, b: Self::V) -> Self::V;
+    /// For x = `Number::ROUND` + k, the number 2ᵏ.
+    fn power_of_two(self, rounded: Self::V) -> Self::V;
+    /// The sum of the lanes, always in the same order.
+    fn sum(self, a: Self::V) -> T;
+    fn greatest(self, a: Self::V) -> T;
+    fn least(self, a: Self::V) -> T;
+
+    /// eˣ for x ≤ 0 to 2 units in the last place, by Cody and Waite's reduction x = k ln 2 + r and a
+    /// polynomial in r. Under `Number::LOWEST_EXPONENT` it stays at what it is there.
+    #[inline(always)]
+    fn exp(self, x: Self::V) -> Self::V {
+        // In this order, so that NaN stays what it is.
+        let x = self.max(self.splat(T::LOWEST_EXPONENT), x);
+        let rounded = self.mul_add(x, self.splat(T::LOG2_E), self.splat(T::ROUND));
+        let k = self.sub(rounded, self.splat(T::ROUND));
+        let minus_k = self.sub(self.splat(T::default()), k);
+        let r = self.mul_add(minus_k, self.splat(T::LN_2[0]), x);
+        let r = self.mul_add(minus_k, self.splat(T::LN_2[1]), r);
+        let mut p = self.splat(T::INVERSE_FACTORIALS[0]);
+        for &c in &T::INVERSE_FACTORIALS[1..] {
+            p = self.mul_add(p, r, self.splat(c));
+        }
+        self.mul(p, self.power_of_two(rounded))
+    }
+}

@@ -1,0 +1,95 @@
+//! The passages of a text that heads are probed on.
+
+use crate::lm::{LmError, Probed, Split, Texts};
+
+/// Passages are this many of their lengths apart, where the text is long enough.
+const STRIDE: usize = 4;
+
+/// Groups of passages of equal length; a head's queries and keys are fitted to the passages of a group at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Passages {
+    /// Groups, each at other places of the text.
+    pub groups: usize,
+    /// Passages of a group.
+    pub passages: usize,
+    /// Tokens of a passage.
+    pub tokens: usize,
+    /// The part of the text that they are of; none for all of it.
+    pub split: Option<Split>,
+}
+
+impl Passages {
+    /// Their tokens, by group and passage, as `model` reads the texts.
+    ///
+    /// # Errors
+    /// Texts that the model cannot read, or that are too short.
+    pub fn of(
+        &self,
+        model: &dyn Probed,
+        texts: Option<&Texts>,
+    ) -> Result<Vec<Vec<Vec<u32>>>, LmError> {
+        let Self { groups, passages, tokens, split } = *self;
+        let wanted = passages * groups;
+        let read = model.tokens(texts, split, wanted * STRIDE * tokens)?;
+        if read.len() < wanted * tokens {
+            return Err(LmError::ShortText { found: read.len(), needed: wanted * tokens });
+        }
+        // A short text's passages follow one another.
+        let stride = if read.len() == wanted * STRIDE * tokens { STRIDE * tokens } else { tokens };
+        let passage = |at: usize| read[at * stride..][..tokens].to_vec();
+        let group =
+            |group: usize| (group * passages..(group + 1) * passages).map(passage).collect();
+        Ok((0..groups).map(group).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lm::HeadProbe;
+
+    /// Reads tokens 0, 1, 2 and so on, of a text of so many.
+    struct Counting(usize);
+
+    impl Probed for Counting {
+        fn context(&self) -> usize {
+            8
+        }
+
+        fn layers(&self) -> usize {
+            1
+        }
+
+        fn heads(&self) -> usize {
+            1
+        }
+
+        fn tokens(
+            &self,
+            _: Option<&Texts>,
+            _: Option<Split>,
+            most: usize,
+        ) -> Result<Vec<u32>, LmError> {
+            Ok((0..self.0.min(most) as u32).collect())
+        }
+
+        fn probe(&self, _: &[u32]) -> Result<Vec<HeadProbe>, LmError> {
+            Ok(Vec::new())
+        }
+    }
+
+    #[test]
+    fn passages_lie_apart_in_a_long_text_and_follow_one_another_in_a_short_one() {
+        let wanted = Passages { groups: 2, passages: 2, tokens: 3, split: None };
+        let firsts = |text: usize| -> Vec<u32> {
+            let found = wanted.of(&Counting(text), None).unwrap();
+            assert!(found.iter().flatten().all(|p| p.len() == 3 && p[2] == p[0] + 2));
+            found.iter().flatten().map(|passage| passage[0]).collect()
+        };
+        assert_eq!(firsts(1000), [0, 12, 24, 36]);
+        assert_eq!(firsts(48), [0, 12, 24, 36]);
+        assert_eq!(firsts(47), [0, 3, 6, 9]);
+        let error = wanted.of(&Counting(11), None).unwrap_err().to_string();
+        assert!(error.starts_with("11 tokens, the passage ends at 12"), "{error}");
+    }
+}

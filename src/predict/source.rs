@@ -1,0 +1,103 @@
+//! Whose heads are looked at: a training run's, or a published model's.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::PredictError;
+use crate::lm::{ForeignModel, LmError, Probed, TrainDefinition};
+use crate::pattern::HeadKind;
+use crate::run::TrainedRun;
+use crate::run::files::{CHECKPOINT, kept_steps};
+use crate::system::sha256;
+
+/// A model whose heads can be probed once its weights are read.
+#[derive(Clone)]
+pub enum Source {
+    /// A training run, in its folder.
+    Run {
+        /// The folder, which need not be there yet.
+        folder: PathBuf,
+        /// What the run was or will be trained by.
+        definition: Box<TrainDefinition>,
+    },
+    /// A model from elsewhere.
+    Published {
+        /// The model, read once for all who look at it.
+        model: Arc<ForeignModel>,
+        /// What tells it from others of its name.
+        identity: String,
+    },
+}
+
+impl Source {
+    /// What a folder holds, and the steps whose weights are there, in order; a published model has no steps.
+    ///
+    /// # Errors
+    /// A folder that holds neither, or a model of another type.
+    pub fn in_folder(folder: &Path) -> Result<(Self, Vec<Option<usize>>), PredictError> {
+        if ForeignModel::is_in(folder) {
+            let model = Arc::new(ForeignModel::read(folder)?);
+            let identity = published_identity(folder)?;
+            return Ok((Self::Published { model, identity }, vec![None]));
+        }
+        let definition = TrainedRun::definition_in(folder).map_err(PredictError::run)?;
+        let mut steps = kept_steps(folder);
+        if steps.is_empty() || folder.join(CHECKPOINT).exists() {
+            steps.push(definition.steps);
+        }
+        steps.sort_unstable();
+        steps.dedup();
+        let source = Self::Run { folder: folder.to_owned(), definition: Box::new(definition) };
+        Ok((source, steps.into_iter().map(Some).collect()))
+    }
+
+    /// The model with its weights after `step`, or with the last ones.
+    ///
+    /// # Errors
+    /// Weights that are not there or cannot be read.
+    pub fn weights(&self, step: Option<usize>) -> Result<Arc<dyn Probed>, PredictError> {
+        match self {
+            Self::Run { folder, definition } => {
+                let step = step.filter(|&step| step != definition.steps);
+                Ok(Arc::new(TrainedRun::read(folder, step).map_err(PredictError::run)?))
+            }
+            Self::Published { model, .. } => Ok(model.clone()),
+        }
+    }
+
+    /// How many blocks the model has.
+    pub fn layers(&self) -> usize {
+        match self {
+            Self::Run { definition, .. } => definition.layers,
+            Self::Published { model, .. } => model.layers(),
+        }
+    }
+
+    /// The longest passage that it reads, in tokens.
+    pub fn context(&self) -> usize {
+        match self {
+            Self::Run { definition, .. } => definition.context,
+            Self::Published { model, .. } => model.context(),
+        }
+    }
+
+    /// What the heads of a layer see.
+    pub fn head_kinds(&self, layer: usize) -> Vec<HeadKind> {
+        match self {
+            Self::Run { definition, .. } => {
+                definition.head_kinds().into_iter().nth(layer).unwrap_or_default()
+            }
+            Self::Published { model, .. } => vec![HeadKind::Global; model.heads()],
+        }
+    }
+}
+
+/// What a published model's configuration hashes to, and how long its weights are.
+fn published_identity(folder: &Path) -> Result<String, LmError> {
+    let failed = |path: PathBuf| move |source| LmError::Io { path, source };
+    let config = folder.join("config.json");
+    let text = std::fs::read(&config).map_err(failed(config))?;
+    let weights = folder.join("model.safetensors");
+    let length = std::fs::metadata(&weights).map_err(failed(weights))?.len();
+    Ok(format!("{} {length}", sha256(&text)))
+}
