@@ -5,13 +5,19 @@ mod plausible;
 use std::path::Path;
 
 use rank_study::judge::Word;
-use rank_study::report::{AnalysisKind, Header, Section, analyse, page};
+use rank_study::report::{Header, MeasuredStudy, Section, analyse, page};
+use rank_study::study::View;
 use rank_study::system::write_whole;
 
-fn section(kind: AnalysisKind, write: fn(&Path)) -> Section {
+/// Rows of which nothing was predicted.
+fn rows_in(folder: &Path) -> MeasuredStudy {
+    MeasuredStudy { folder: folder.to_owned(), ..MeasuredStudy::default() }
+}
+
+fn section(view: View, write: fn(&Path)) -> Section {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path());
-    let name = kind.to_string();
+    let name = view.to_string();
     let section = Section {
         title: format!("The study <{name}> & its rows"),
         question: "How large must logits grow?".to_owned(),
@@ -23,14 +29,14 @@ fn section(kind: AnalysisKind, write: fn(&Path)) -> Section {
         study: name,
         ..Section::default()
     };
-    section.with_analysis(analyse(&[folder.path().to_owned()], kind).unwrap()).unwrap()
+    section.with_analysis(analyse(&[rows_in(folder.path())], view).unwrap()).unwrap()
 }
 
 fn sections() -> Vec<Section> {
     vec![
-        section(AnalysisKind::LogitGrowth, plausible::logit_growth),
-        section(AnalysisKind::Layouts, plausible::layouts),
-        section(AnalysisKind::Training, plausible::lm_quick),
+        section(View::LogitGrowth, plausible::logit_growth),
+        section(View::Layouts, plausible::layouts),
+        section(View::Training, plausible::lm_quick),
     ]
 }
 
@@ -111,7 +117,7 @@ fn a_report_of_nothing_is_still_a_page() {
 fn figures_and_tables_are_saved_whole() {
     let (study, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     plausible::layouts(study.path());
-    let analysis = analyse(&[study.path().to_owned()], AnalysisKind::Layouts).unwrap();
+    let analysis = analyse(&[rows_in(study.path())], View::Layouts).unwrap();
     assert_eq!(analysis.verdicts[0].word, Word::Qualified);
     let figures = analysis.save_figures(out.path()).unwrap();
     assert_eq!(figures.len(), 2);

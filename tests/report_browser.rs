@@ -6,7 +6,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use rank_study::report::{AnalysisKind, Header, Section, analyse, page};
+use rank_study::report::{Header, MeasuredStudy, Section, analyse, page};
+use rank_study::study::View;
 use rank_study::system::write_whole;
 
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
@@ -30,11 +31,12 @@ fn browser() -> Result<&'static str, String> {
 }
 
 /// A study in `root/data/NAME`, with its tables beside its rows.
-fn section(root: &Path, kind: AnalysisKind, write: fn(&Path)) -> Section {
-    let name = kind.to_string();
+fn section(root: &Path, view: View, write: fn(&Path)) -> Section {
+    let name = view.to_string();
     let folder = root.join("data").join(&name);
     write(&folder);
-    let analysis = analyse(std::slice::from_ref(&folder), kind).unwrap();
+    let study = MeasuredStudy { folder: folder.clone(), ..MeasuredStudy::default() };
+    let analysis = analyse(&[study], view).unwrap();
     analysis.save_tables(&folder.join("tables")).unwrap();
     let section = Section {
         title: format!("The study {name}"),
@@ -66,9 +68,9 @@ fn the_page_works_in_a_browser() {
     };
     let root = tempfile::tempdir().unwrap();
     let sections = [
-        section(root.path(), AnalysisKind::LogitGrowth, plausible::logit_growth),
-        section(root.path(), AnalysisKind::Layouts, plausible::layouts),
-        section(root.path(), AnalysisKind::Training, plausible::lm_quick),
+        section(root.path(), View::LogitGrowth, plausible::logit_growth),
+        section(root.path(), View::Layouts, plausible::layouts),
+        section(root.path(), View::Training, plausible::lm_quick),
     ];
     let header =
         Header { title: "How large must attention logits grow?".to_owned(), ..Header::default() };

@@ -302,6 +302,44 @@ fn a_definition_that_is_wrong_stops_no_other_study() {
     assert!(folder.done(&["verify", "--preset", "quick"]).contains("growth: 16 rows"));
 }
 
+/// A file is a study's by either of two keys, so that a slip in one does not make it nobody's.
+#[test]
+fn a_slip_in_the_key_study_is_told_of() {
+    let folder = with_definitions();
+    folder.write("analysis/split.toml", SPLIT.replace("study =", "stduy ="));
+    let Ended { code, stderr, .. } = folder.run(&["list"]);
+    assert_eq!(code, Some(1), "{stderr}");
+    let line = "left out: analysis/split.toml: unknown key \"stduy\"; did you mean \"study\"?\n";
+    assert!(stderr.starts_with(line), "{stderr}");
+}
+
+/// Rows keep the definition that they were measured by: where it reads no more, no verdict goes without a word.
+#[test]
+fn rows_whose_definition_reads_no_more_are_left_out_with_a_line() {
+    let folder = measured();
+    let manifest = folder.read("data/growth/manifest.toml");
+    for (find, replace, part) in [
+        ("[search]", "[serach]", "unknown key \"serach\"; did you mean \"search\"?"),
+        ("view = \"logit-growth\"", "view = \"arms\"", "view \"arms\" is of rows of kind train"),
+        ("definition = ", "of_old = ", "missing field `study`"),
+    ] {
+        assert!(manifest.contains(find), "{find}");
+        folder.write("data/growth/manifest.toml", manifest.replace(find, replace));
+        let Ended { code, stderr, .. } = folder.run(&["report"]);
+        assert_eq!(code, Some(1), "{stderr}");
+        let line = stderr.lines().next().unwrap();
+        let begins =
+            "left out: growth: data/growth/manifest.toml: the definition that the rows of growth";
+        assert!(line.starts_with(begins) && line.contains(part), "{stderr}");
+        assert!(line.contains("`rank-study sweep analysis/growth.toml` takes it"), "{stderr}");
+        assert!(folder.refused(&["table", "growth"]).contains(part));
+        let page = folder.read("figures/report.html");
+        assert!(page.contains("Layouts in miniature") && !page.contains("Growth in miniature"));
+    }
+    folder.done(&["sweep", "analysis/growth.toml", "--quiet"]);
+    folder.done(&["report"]);
+}
+
 #[test]
 fn a_wrong_definition_that_nobody_asked_for_costs_a_line() {
     let folder = with_a_wrong_definition();

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use rank_study::judge::{Claim, Verdict};
-use rank_study::report::{Analysis, AnalysisKind, Header, Section, analyse, page};
+use rank_study::report::{Analysis, Header, MeasuredStudy, Section, analyse, page};
 use rank_study::run::Manifest;
-use rank_study::study::Preset;
+use rank_study::study::{Preset, View};
 use rank_study::system::write_whole;
 use rank_study::table::{Cell, Column, Table};
 
@@ -86,12 +86,12 @@ pub fn table(args: &TableArgs) -> Result<()> {
         (None, 1) => folder.join("tables"),
         (None, _) => bail!("the tables of several studies are nobody's: say where by --out DIR"),
     };
-    let folders: Vec<PathBuf> = args
-        .studies
-        .iter()
-        .map(|study| Ok(measured(study, args.preset)?.0))
-        .collect::<Result<_>>()?;
-    let analysis = analyse(&folders, view(&folder, &manifest)?)?;
+    let (_, view) = MeasuredStudy::of(&folder, &manifest)?;
+    let studies = args.studies.iter().map(|study| {
+        let (folder, manifest) = measured(study, args.preset)?;
+        Ok(MeasuredStudy::of(&folder, &manifest)?.0)
+    });
+    let analysis = analyse(&studies.collect::<Result<Vec<_>>>()?, view)?;
     let paths = analysis.save_tables(&out)?;
     for table in &analysis.tables {
         println!("{}", table.to_markdown());
@@ -107,7 +107,7 @@ pub fn table(args: &TableArgs) -> Result<()> {
 /// # Errors
 /// As `table`.
 pub fn figure(args: &FigureArgs) -> Result<()> {
-    let (_, _, analysis) = analysed(&args.study, args.preset)?;
+    let Analysed { analysis, .. } = analysed(&args.study, args.preset)?;
     let paths = analysis.save_figures(&figures(args.preset).join(&args.study))?;
     if !args.quiet {
         paths.iter().for_each(|path| println!("{}", path.display()));
@@ -158,7 +158,7 @@ pub fn write_report(studies: &[String], out: &Path, preset: Preset) -> Result<Wr
     let mut machine = String::new();
     let mut missing = Vec::new();
     for study in studies {
-        let (folder, manifest, analysis) = match analysed(study, preset) {
+        let Analysed { folder, manifest, view, analysis } = match analysed(study, preset) {
             Ok(analysed) => analysed,
             Err(error) if studies.len() > 1 => {
                 missing.push((study.clone(), format!("{error:#}")));
@@ -172,8 +172,10 @@ pub fn write_report(studies: &[String], out: &Path, preset: Preset) -> Result<Wr
         if !manifest.machine.cpu.is_empty() {
             machine = manifest.about_machine();
         }
-        let place = view(&folder, &manifest)?.place();
-        sections.push((place, section(&folder, study, &manifest, out)?.with_analysis(analysis)?));
+        sections.push((
+            view.place(),
+            section(&folder, study, &manifest, out)?.with_analysis(analysis)?,
+        ));
     }
     // From targets over fits to trainings, whatever the studies are called.
     sections.sort_by_key(|(place, _)| *place);
@@ -229,7 +231,7 @@ fn complete(verdicts: &mut Vec<(String, Verdict)>) {
 pub fn verdicts_of(studies: &[String], preset: Preset) -> Result<String> {
     let mut verdicts = Vec::new();
     for study in studies {
-        let (_, _, analysis) = analysed(study, preset)?;
+        let Analysed { analysis, .. } = analysed(study, preset)?;
         verdicts.extend(analysis.verdicts.into_iter().map(|verdict| (study.clone(), verdict)));
     }
     complete(&mut verdicts);
@@ -290,14 +292,16 @@ fn relative(path: &Path, from: &Path) -> Result<String> {
     Ok(up.chain(down).collect::<Vec<_>>().join("/"))
 }
 
-fn analysed(study: &str, preset: Preset) -> Result<(PathBuf, Manifest, Analysis)> {
-    let (folder, manifest) = measured(study, preset)?;
-    let analysis = analyse(std::slice::from_ref(&folder), view(&folder, &manifest)?)?;
-    Ok((folder, manifest, analysis))
+/// A study's rows and what they came to.
+struct Analysed {
+    folder: PathBuf,
+    manifest: Manifest,
+    view: View,
+    analysis: Analysis,
 }
 
-/// What the rows in `folder` are made into.
-fn view(folder: &Path, manifest: &Manifest) -> Result<AnalysisKind> {
-    let view = manifest.text("view").parse();
-    view.with_context(|| format!("{}: view", folder.join("manifest.toml").display()))
+fn analysed(study: &str, preset: Preset) -> Result<Analysed> {
+    let (folder, manifest) = measured(study, preset)?;
+    let (study, view) = MeasuredStudy::of(&folder, &manifest)?;
+    Ok(Analysed { analysis: analyse(&[study], view)?, folder, manifest, view })
 }

@@ -126,7 +126,7 @@ impl BrokenDefinition {
 }
 
 /// Every study definition in the folder of definitions, at the size of a preset. Definitions of single training runs,
-/// which have no `study`, are passed over.
+/// which have neither `study` nor `kind`, are passed over.
 pub fn definitions(preset: Preset) -> Result<Definitions> {
     let folders = std::fs::read_dir(ANALYSIS).with_context(|| {
         format!("no folder {ANALYSIS}/ here; run in the folder that holds it, or name a definition")
@@ -142,8 +142,10 @@ pub fn definitions(preset: Preset) -> Result<Definitions> {
     for path in paths {
         let table = std::fs::read_to_string(&path).map(|text| text.parse::<toml::Table>());
         let study = match &table {
-            Ok(Ok(table)) if !table.contains_key("study") => continue,
-            Ok(Ok(table)) => table["study"].as_str().map(str::to_owned),
+            Ok(Ok(table)) if !["study", "kind"].iter().any(|key| table.contains_key(*key)) => {
+                continue;
+            }
+            Ok(Ok(table)) => table.get("study").and_then(|study| study.as_str()).map(str::to_owned),
             _ => None,
         };
         match StudyDefinition::read(&path, preset) {

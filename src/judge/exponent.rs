@@ -1,8 +1,8 @@
 //! The verdict on a predicted growth of logits with n/d.
 
 use super::claims::Claim;
-use super::predicted::PredictedExponent;
 use super::verdict::{Verdict, Word};
+use crate::study::PredictedExponent;
 use crate::table::{Slope, Trainings, plural, significant};
 
 /// An interval wider than this tells nothing.

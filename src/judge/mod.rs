@@ -9,7 +9,6 @@ pub(crate) mod heads;
 pub(crate) mod interventions;
 pub(crate) mod latency;
 pub(crate) mod layouts;
-pub(crate) mod predicted;
 pub(crate) mod training;
 mod verdict;
 

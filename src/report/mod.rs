@@ -1,13 +1,19 @@
 //! Tables and pictures into verdicts and one HTML page.
 
-mod analyse;
+mod analysis;
+mod error;
+mod measured;
 mod page;
 mod save;
 mod scheme;
 mod section;
 mod svg;
 mod table_markup;
+mod view;
 
-pub use analyse::{Analysis, AnalysisKind, ReportError, analyse};
+pub use analysis::Analysis;
+pub use error::ReportError;
+pub use measured::MeasuredStudy;
 pub use page::page;
 pub use section::{Header, Picture, Section};
+pub use view::analyse;

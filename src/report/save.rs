@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use super::analyse::{Analysis, ReportError};
+use super::analysis::Analysis;
+use super::error::ReportError;
 use crate::figure::Figure;
 use crate::system::write_whole;
 

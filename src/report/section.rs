@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::analyse::{Analysis, ReportError};
+use super::analysis::Analysis;
+use super::error::ReportError;
 use crate::judge::Verdict;
 use crate::table::Table;
 

@@ -2,13 +2,13 @@
 
 mod bounds;
 mod cell;
+mod cells;
 mod definition;
 mod error;
 mod fit_cell;
 mod fit_ledger;
 mod header;
 mod latency_cell;
-mod plan_of;
 mod predict_cell;
 mod run_laws;
 mod settings;
@@ -20,7 +20,10 @@ mod text_source;
 mod train_cell;
 mod verify;
 
-pub use definition::{Bound, Expected, Preset, Selection, Statistic, StudyDefinition, StudyWork};
+pub use definition::{
+    Baseline, Bound, Expected, Kind, PredictedExponent, Preset, Selection, Statistic,
+    StudyDefinition, StudyWork, View,
+};
 pub use error::{StudyError, TrainError};
 pub use fit_ledger::{FitLedger, search_settings};
 pub use sweep::{Observer, Plan, Sweep, SweepSummary, stored_lines};

@@ -57,8 +57,9 @@ impl PredictCell {
         data: &Path,
     ) -> Result<Vec<(String, Self)>, StudyError> {
         let shared = Arc::new(study.clone());
+        let sources = study.sources()?;
         let mut studies: Vec<&str> = Vec::new();
-        for source in &study.sources {
+        for source in &sources {
             if let RunSource::Study { of, .. } = source
                 && !studies.contains(&of.as_str())
             {
@@ -66,7 +67,7 @@ impl PredictCell {
             }
         }
         let mut cells = Vec::new();
-        for source in &study.sources {
+        for source in &sources {
             for (name, model, steps) in models(source, text, data, studies.len() > 1)? {
                 let wrong = |why: String| StudyError::Definition { path: name.clone().into(), why };
                 let steps = match (&model.source, study.steps.is_empty()) {

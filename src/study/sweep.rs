@@ -8,8 +8,8 @@ use toml::Table;
 
 use super::StudyError;
 use super::cell::{Cell, Measured, Needs, Within};
+use super::cells::cells_of;
 use super::definition::{StudyDefinition, StudyWork};
-use super::plan_of::{cells_of, columns_of};
 use super::store::Store;
 use super::study_manifest::{self, StudyManifest, TEXT, TEXT_HASH, VALID_TEXT, VALID_TEXT_HASH};
 use super::text_source::TextSource;
@@ -99,7 +99,7 @@ impl Plan {
         let read = source.filter(|_| definition.work.is_of_text());
         let name = TextSource::name_of_study(data, &definition.study, read);
         let mut cells = cells_of(&definition.work, source, data)?;
-        let columns = columns_of(&definition.work);
+        let columns = definition.work.kind().columns();
         let order: Vec<String> = cells.iter().map(|cell| cell.key.clone()).collect();
         let folder = data.join(&name);
         let tokens = data.join(TOKENS);
@@ -387,7 +387,7 @@ impl Plan {
             ("title", d.title.clone()),
             ("question", d.question.clone()),
             ("analysis", d.analysis.clone()),
-            ("view", d.view.clone()),
+            ("view", d.view.map_or_else(String::new, |view| view.to_string())),
             ("preset", d.preset.to_string()),
             ("definition_file", d.path.display().to_string()),
             ("definition", d.text.clone()),
@@ -421,7 +421,7 @@ pub fn stored_lines(
     definition: &StudyDefinition,
     folder: &Path,
 ) -> Result<(Vec<Column>, Vec<Line>), StudyError> {
-    let columns = columns_of(&definition.work);
+    let columns = definition.work.kind().columns();
     let lines = Store::read(folder, &columns)?.rows().cloned().collect();
     Ok((columns, lines))
 }

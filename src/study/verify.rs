@@ -6,8 +6,8 @@ use std::path::Path;
 use super::StudyError;
 use super::bounds::hold;
 use super::cell::Cell;
+use super::cells::cells_of;
 use super::definition::{StudyDefinition, StudyWork};
-use super::plan_of::{cells_of, columns_of};
 use super::run_laws::run_laws;
 use super::store::Store;
 use super::study_manifest::tells_of;
@@ -38,7 +38,7 @@ pub struct Verification {
 pub fn verify(definition: &StudyDefinition, folder: &Path) -> Verification {
     let mut found = Verification::default();
     let laws = &mut found.laws;
-    let columns = columns_of(&definition.work);
+    let columns = definition.work.kind().columns();
     laws.at("rows.csv");
     let Some(store) = readable(Store::read(folder, &columns), laws) else { return found };
     found.rows = store.rows().count();

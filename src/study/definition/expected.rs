@@ -3,8 +3,10 @@
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::keys::{check_keys, one_line};
+use super::keys;
+use super::kind::Kind;
 use crate::pattern::nearest::nearest;
+use crate::row::{Column, ColumnKind};
 
 /// One bound: a statistic of one column over some rows, between two numbers.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,8 +61,6 @@ impl Bound {
     }
 }
 
-const KEYS: &[&str] = &["what", "rows", "over", "column", "of", "least", "most"];
-
 #[derive(Deserialize)]
 struct Raw {
     what: String,
@@ -73,15 +73,14 @@ struct Raw {
     most: Option<f64>,
 }
 
-pub(super) fn read(tables: &[Table]) -> Result<Vec<Expected>, String> {
-    tables.iter().map(one).collect()
+/// The bounds on rows of `kind`.
+pub(super) fn read(tables: &[Table], kind: Kind) -> Result<Vec<Expected>, String> {
+    let columns = kind.columns();
+    keys::each(tables, "expected", |table| one(table, &columns))
 }
 
-fn one(table: &Table) -> Result<Expected, String> {
-    check_keys(table, KEYS, "expected")?;
-    let raw: Raw = Value::Table(table.clone())
-        .try_into()
-        .map_err(|e: toml::de::Error| format!("expected: {}", one_line(&e)))?;
+fn one(table: &Table, columns: &[Column]) -> Result<Expected, String> {
+    let raw: Raw = keys::read(table, "expected")?;
     let wrong = |why: &str| format!("expected {:?}: {why}", raw.what);
     if raw.least.is_none() && raw.most.is_none() {
         return Err(wrong("needs least or most"));
@@ -94,24 +93,57 @@ fn one(table: &Table) -> Result<Expected, String> {
     if raw.over.is_some() && of.1 != Statistic::Median {
         return Err(wrong("over needs of = \"median\""));
     }
+    let kind = kind_of(&raw.column, columns)
+        .map_err(|near| wrong(&format!("no column = {:?}; did you mean {near:?}?", raw.column)))?;
+    if kind == ColumnKind::Text && of.1 != Statistic::Count {
+        return Err(wrong(&format!("column = {:?} holds words; give one of numbers", raw.column)));
+    }
     Ok(Expected {
-        rows: selection(&raw.rows),
-        over: raw.over.as_ref().map(selection),
-        column: raw.column,
+        rows: selection(&raw.rows, "rows", columns).map_err(|why| wrong(&why))?,
+        over: (raw.over.as_ref())
+            .map(|over| selection(over, "over", columns))
+            .transpose()
+            .map_err(|why| wrong(&why))?,
         of: of.1,
         bound: Bound { least: raw.least, most: raw.most },
+        column: raw.column,
         what: raw.what,
     })
 }
 
-fn selection(table: &Table) -> Selection {
-    let text = |value: &Value| match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    let values = |value: &Value| match value {
-        Value::Array(values) => values.iter().map(text).collect(),
-        other => vec![text(other)],
-    };
-    Selection(table.iter().map(|(key, value)| (key.clone(), values(value))).collect())
+/// What a column holds, or the name nearest to it.
+fn kind_of(column: &str, columns: &[Column]) -> Result<ColumnKind, String> {
+    let known = columns.iter().find(|known| known.name == column);
+    known.map(|known| known.kind).ok_or_else(|| {
+        let names: Vec<&str> = columns.iter().map(|known| known.name).collect();
+        nearest(column, &names)
+    })
+}
+
+/// The selection that the table at `place` makes: for each column a value, or a list of them.
+fn selection(table: &Table, place: &str, columns: &[Column]) -> Result<Selection, String> {
+    let mut selected = Vec::new();
+    for (column, value) in table {
+        let kind = kind_of(column, columns)
+            .map_err(|near| format!("no column {place}.{column}; did you mean {near:?}?"))?;
+        let text = |value: &Value| match (kind, value) {
+            (ColumnKind::Text, Value::String(text)) => Ok(text.clone()),
+            (ColumnKind::Integer | ColumnKind::Number, Value::Integer(_))
+            | (ColumnKind::Number, Value::Float(_)) => Ok(value.to_string()),
+            _ => {
+                let wanted = match kind {
+                    ColumnKind::Text => "a text in quotes",
+                    ColumnKind::Integer => "a whole number",
+                    ColumnKind::Number => "a number",
+                };
+                Err(format!("{place}.{column} is {value}; it must be {wanted}, or a list of such"))
+            }
+        };
+        let values = match value {
+            Value::Array(values) => values.iter().map(text).collect::<Result<_, _>>()?,
+            one => vec![text(one)?],
+        };
+        selected.push((column.clone(), values));
+    }
+    Ok(Selection(selected))
 }

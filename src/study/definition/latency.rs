@@ -1,7 +1,10 @@
 //! A study of inference: runs' models × cache lengths × rounds.
 
-use super::Top;
-use super::fit::{grid_lengths, grid_seeds};
+use serde::Deserialize;
+use toml::Table;
+
+use super::keys;
+use super::targets::{lengths, seeds};
 use super::train::runs;
 use crate::lm::TrainDefinition;
 
@@ -16,8 +19,18 @@ pub struct LatencyStudy {
     pub rounds: Vec<u64>,
 }
 
-pub(super) fn read(top: &Top) -> Result<LatencyStudy, String> {
-    let grid = top.grid.as_ref().ok_or("a study of latency needs a [grid] with n")?;
-    let models = runs(top)?.into_iter().map(|run| (run.name, run.definition)).collect();
-    Ok(LatencyStudy { models, n: grid_lengths(grid)?, rounds: grid_seeds(grid)? })
+#[derive(Deserialize)]
+struct Grid {
+    n: Vec<usize>,
+    seed: Option<Vec<u64>>,
+}
+
+pub(super) fn read(
+    grid: Option<&Table>,
+    train: &Table,
+    run: &[Table],
+) -> Result<LatencyStudy, String> {
+    let grid: Grid = keys::read(grid.ok_or("a study of latency needs a [grid] with n")?, "grid")?;
+    let models = runs(train, run)?.into_iter().map(|run| (run.name, run.definition)).collect();
+    Ok(LatencyStudy { models, n: lengths(grid.n)?, rounds: seeds(grid.seed)? })
 }

@@ -3,18 +3,26 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use toml::Table;
 
-use super::fit::{SEARCH_DEFAULTS_OF_HEADS, search_over};
-use super::train::Run;
-use super::{Preset, StudyDefinition, StudyWork, Top};
+use super::preset::Preset;
+use super::{keys, search};
 use crate::fit::SearchOptions;
-use crate::lm::{Split, TrainDefinition};
+use crate::lm::Split;
 
 /// Trained heads to be held against what their attention needed.
 #[derive(Clone, Debug)]
 pub struct PredictStudy {
-    /// Whose heads.
-    pub(crate) sources: Vec<RunSource>,
+    /// The studies of whose runs the heads are.
+    pub(crate) of: Vec<String>,
+    /// Their runs; all where none is named.
+    pub(crate) runs: Vec<String>,
+    /// The folders of single runs, or of models from elsewhere.
+    pub(crate) folders: Vec<PathBuf>,
+    /// The definition's file, which those of the other studies lie beside.
+    pub(crate) path: PathBuf,
+    /// The size at which they are taken.
+    pub(crate) preset: Preset,
     /// The steps whose checkpoints are taken; where none is named, every one kept, or the last.
     pub(crate) steps: Vec<usize>,
     /// The errors ε, in nats.
@@ -39,29 +47,8 @@ pub struct PredictStudy {
     pub(crate) search: SearchOptions,
 }
 
-impl PredictStudy {
-    /// Whether its runs are those of other studies.
-    pub(super) fn is_of_studies(&self) -> bool {
-        self.sources.iter().any(|source| matches!(source, RunSource::Study { .. }))
-    }
-}
-
-/// Where trained models are.
-#[derive(Clone, Debug)]
-pub(crate) enum RunSource {
-    /// A run of another study, at each of its seeds.
-    Study { of: String, run: Box<Run> },
-    /// The folder of one run, or of a model from elsewhere.
-    Folder(PathBuf),
-}
-
-pub(super) const PREDICT_KEYS: &[&str] = &[
-    "of", "runs", "folders", "steps", "epsilon", "ranks", "passages", "groups", "tokens", "rows",
-    "split", "layers", "factors",
-];
-
 #[derive(Deserialize)]
-pub(super) struct Predict {
+struct Predict {
     #[serde(default)]
     of: Vec<String>,
     #[serde(default)]
@@ -100,24 +87,16 @@ fn valid() -> String {
 }
 
 /// `path` is the definition's own: other studies are defined beside it.
-pub(super) fn read(top: &Top, path: &Path, preset: Preset) -> Result<PredictStudy, String> {
-    let keys = top.predict.as_ref().ok_or("a study of trained heads needs a [predict]")?;
-    let mut sources: Vec<RunSource> = keys.folders.iter().cloned().map(RunSource::Folder).collect();
-    for of in &keys.of {
-        sources.extend(runs_of(of, path, preset)?);
-    }
-    if !keys.runs.is_empty() {
-        let known: Vec<String> = sources.iter().filter_map(RunSource::run).collect();
-        if let Some(unknown) = keys.runs.iter().find(|run| !known.contains(run)) {
-            return Err(format!("predict.runs has {unknown:?}; there are {}", known.join(", ")));
-        }
-        sources.retain(|source| source.run().is_none_or(|run| keys.runs.contains(&run)));
-    }
-    if sources.is_empty() {
+pub(super) fn read(
+    predict: Option<&Table>,
+    search: &Table,
+    path: &Path,
+    preset: Preset,
+) -> Result<PredictStudy, String> {
+    let table = predict.ok_or("a study of trained heads needs a [predict]")?;
+    let keys: Predict = keys::read(table, "predict")?;
+    if keys.of.is_empty() && keys.folders.is_empty() {
         return Err("predict needs of, the studies of its runs, or folders of runs".to_owned());
-    }
-    for source in &sources {
-        source.check(&keys.steps)?;
     }
     let positive = |e: &&f64| !(e.is_finite() && **e > 0.0);
     if keys.epsilon.is_empty() || keys.epsilon.iter().any(|e| positive(&e)) {
@@ -140,62 +119,21 @@ pub(super) fn read(top: &Top, path: &Path, preset: Preset) -> Result<PredictStud
             )?),
         };
     Ok(PredictStudy {
-        sources,
-        steps: keys.steps.clone(),
-        epsilons: keys.epsilon.clone(),
-        ranks: keys.ranks.clone(),
+        of: keys.of,
+        runs: keys.runs,
+        folders: keys.folders,
+        path: path.to_owned(),
+        preset,
+        steps: keys.steps,
+        epsilons: keys.epsilon,
+        ranks: keys.ranks,
         passages: keys.passages,
         groups: keys.groups,
         tokens: keys.tokens,
         rows: keys.rows,
         split,
-        layers: keys.layers.clone(),
+        layers: keys.layers,
         factors: keys.factors,
-        search: search_over(&top.search, SEARCH_DEFAULTS_OF_HEADS)?,
+        search: search::of_heads(search)?,
     })
-}
-
-/// The runs of study `of`, defined beside `path`.
-fn runs_of(of: &str, path: &Path, preset: Preset) -> Result<Vec<RunSource>, String> {
-    let other = path.with_file_name(format!("{of}.toml"));
-    let wrong = |why: String| format!("predict.of {of:?}: {why}");
-    let definition = StudyDefinition::read(&other, preset).map_err(|e| wrong(e.to_string()))?;
-    let StudyWork::Train(study) = definition.work else {
-        return Err(wrong("is no study of training runs".to_owned()));
-    };
-    let source = |run| RunSource::Study { of: of.to_owned(), run: Box::new(run) };
-    Ok(study.runs.into_iter().map(source).collect())
-}
-
-impl RunSource {
-    /// The run's name in its study.
-    pub(super) fn run(&self) -> Option<String> {
-        match self {
-            Self::Study { run, .. } => Some(run.name.clone()),
-            Self::Folder(_) => None,
-        }
-    }
-
-    /// Refuses steps that the run keeps no weights of.
-    fn check(&self, steps: &[usize]) -> Result<(), String> {
-        let Self::Study { of, run } = self else { return Ok(()) };
-        let kept = kept_steps(&run.definition);
-        match steps.iter().find(|step| !kept.contains(step)) {
-            None => Ok(()),
-            Some(step) => Err(format!(
-                "predict.steps has {step}, but run {} of {of} keeps the weights of {kept:?}; name it in its \
-                 keep_checkpoints",
-                run.name
-            )),
-        }
-    }
-}
-
-/// The steps of a run whose weights are there in the end.
-pub(crate) fn kept_steps(definition: &TrainDefinition) -> Vec<usize> {
-    let mut kept = definition.keep_checkpoints.clone();
-    kept.push(definition.steps);
-    kept.sort_unstable();
-    kept.dedup();
-    kept
 }

@@ -1,7 +1,10 @@
 //! A study of singular values: targets × n × seeds.
 
-use super::Top;
-use super::fit::{StudyTarget, grid_lengths, grid_seeds, targets};
+use serde::Deserialize;
+use toml::Table;
+
+use super::keys;
+use super::targets::{StudyTarget, lengths, seeds, targets};
 
 /// Targets whose singular values are asked for, and those of the logits that attention of any rank
 /// would give them by.
@@ -17,8 +20,17 @@ pub struct SpectrumStudy {
     pub tolerance: f64,
 }
 
-pub(super) fn read(top: &Top) -> Result<SpectrumStudy, String> {
-    let grid = top.grid.as_ref().ok_or("a study of spectra needs a [grid]")?;
+#[derive(Deserialize)]
+struct Grid {
+    n: Vec<usize>,
+    seed: Option<Vec<u64>>,
+    visibility: Option<String>,
+    #[serde(default)]
+    tolerance: Vec<f64>,
+}
+
+pub(super) fn read(grid: Option<&Table>, target: &[Table]) -> Result<SpectrumStudy, String> {
+    let grid: Grid = keys::read(grid.ok_or("a study of spectra needs a [grid]")?, "grid")?;
     let &[tolerance] = grid.tolerance.as_slice() else {
         return Err(
             "a study of spectra needs one grid.tolerance, the error of the logits".to_owned()
@@ -28,9 +40,9 @@ pub(super) fn read(top: &Top) -> Result<SpectrumStudy, String> {
         return Err(format!("grid.tolerance is {tolerance}; it must be a finite number above 0"));
     }
     Ok(SpectrumStudy {
-        targets: targets(top, grid)?,
-        n: grid_lengths(grid)?,
-        seeds: grid_seeds(grid)?,
+        targets: targets(target, grid.visibility.as_deref())?,
+        n: lengths(grid.n)?,
+        seeds: seeds(grid.seed)?,
         tolerance,
     })
 }

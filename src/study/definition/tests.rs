@@ -1,11 +1,12 @@
 //! Every definition that comes with the project, at every size, and which sizes a study has.
 
+use std::path::{Path, PathBuf};
+
+use toml::Table;
+
 use super::*;
 use crate::lm::TrainDefinition;
-use crate::report::AnalysisKind;
-use crate::study::Plan;
-
-const PRESETS: [Preset; 2] = [Preset::Quick, Preset::Paper];
+use crate::study::{Plan, StudyError};
 
 /// The files of `analysis/` that are definitions, with their keys.
 fn files() -> Vec<(PathBuf, Table)> {
@@ -33,7 +34,7 @@ fn every_definition_that_comes_with_the_project_reads_at_every_size() {
             wrong.extend(why.map(|why| format!("{}: {why}", path.display())));
             continue;
         }
-        for (preset, read) in PRESETS.into_iter().zip(&mut read) {
+        for (preset, read) in Preset::ALL.into_iter().zip(&mut read) {
             match problem(&path, preset, data.path()) {
                 Ok(()) => *read += 1,
                 Err(StudyError::Size { preset: Preset::Quick, .. }) => {}
@@ -42,7 +43,7 @@ fn every_definition_that_comes_with_the_project_reads_at_every_size() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(read[0] >= 12 && read[1] >= 18, "{read:?} studies of the sizes {PRESETS:?}");
+    assert!(read[0] >= 12 && read[1] >= 18, "{read:?} studies of the sizes {:?}", Preset::ALL);
 }
 
 /// What keeps a study from being measured and reported at a size.
@@ -52,35 +53,13 @@ fn problem(path: &Path, preset: Preset, data: &Path) -> Result<(), StudyError> {
     if path.file_stem() != Some(definition.study.as_ref()) {
         return wrong(format!("its study is {:?}, found by another name", definition.study));
     }
-    if let Err(error) = definition.view.parse::<AnalysisKind>() {
-        return wrong(format!("view: {error}"));
+    if definition.view.is_none() {
+        return wrong("has no view".to_owned());
     }
     if Plan::new(&definition, data, None, None, None)?.cells().count() == 0 {
         return wrong("has no cells".to_owned());
     }
-    for (study, run) in named_runs(&definition) {
-        let of = StudyDefinition::read(&path.with_file_name(format!("{study}.toml")), preset)?;
-        let StudyWork::Train(of) = of.work else { return wrong(format!("{study} trains nothing")) };
-        if !of.runs.iter().any(|other| other.name == run) {
-            return wrong(format!("{study} has no run {run}"));
-        }
-    }
     Ok(())
-}
-
-/// The runs of other studies that a study of training runs names: teachers, and what its own are held against.
-fn named_runs(definition: &StudyDefinition) -> Vec<(String, String)> {
-    let StudyWork::Train(study) = &definition.work else { return Vec::new() };
-    let teachers = study.runs.iter().filter_map(|run| run.teacher.as_ref());
-    let mut named: Vec<(String, String)> =
-        teachers.map(|teacher| (teacher.study.clone(), teacher.run.clone())).collect();
-    let keys: Table = definition.text.parse().unwrap();
-    if let Some(baseline) = keys.get("baseline") {
-        let of = baseline["of"].as_str().unwrap();
-        let runs = baseline["runs"].as_array().unwrap();
-        named.extend(runs.iter().map(|run| (of.to_owned(), run.as_str().unwrap().to_owned())));
-    }
-    named
 }
 
 const RUNS: &str = "study = 'runs'\nkind = 'train'\n[[run]]\nname = 'a'\n";
@@ -102,22 +81,136 @@ fn a_study_has_the_quick_size_where_it_makes_or_names_it() {
     }
 }
 
+/// A folder of definitions, by study.
+fn folder(studies: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (study, text) in studies {
+        std::fs::write(folder.path().join(format!("{study}.toml")), text).unwrap();
+    }
+    folder
+}
+
+/// What is wrong with the definition of `study`, the same at every size.
+fn error_of(folder: &tempfile::TempDir, study: &str) -> String {
+    let path = folder.path().join(format!("{study}.toml"));
+    let errors = Preset::ALL.map(|preset| match StudyDefinition::read(&path, preset) {
+        Ok(_) => panic!("{study} reads at the size {preset}"),
+        Err(error) => error.to_string(),
+    });
+    assert_eq!(errors[0], errors[1]);
+    assert_eq!(errors[0].lines().count(), 1, "{}", errors[0]);
+    errors[0].strip_prefix(&format!("{}: ", path.display())).unwrap().to_owned()
+}
+
+const PARTS: &str = "study = 'parts'\nkind = 'predict'\npresets = ['quick', 'paper']\n[predict]\nof = ['runs']\n\
+                     epsilon = [0.1]\n";
+
 /// Runs of a study at the paper's size are none of a quick study's.
 #[test]
 fn a_quick_study_of_trained_heads_is_of_quick_runs() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("parts.toml");
-    let parts = "study = 'parts'\nkind = 'predict'\npresets = ['quick', 'paper']\n[predict]\nof = ['runs']\n\
-                 epsilon = [0.1]\n";
-    std::fs::write(&path, parts).unwrap();
-    let of = path.with_file_name("runs.toml");
-    std::fs::write(&of, RUNS).unwrap();
-    StudyDefinition::read(&path, Preset::Paper).unwrap();
-    let error = StudyDefinition::read(&path, Preset::Quick).unwrap_err().to_string();
+    let beside = folder(&[("parts", PARTS), ("runs", RUNS)]);
+    let error = error_of(&beside, "parts");
     assert!(error.contains("predict.of \"runs\"") && error.contains("no quick size"), "{error}");
-    std::fs::write(&of, format!("{RUNS}[[quick.run]]\nname = 'b'\n")).unwrap();
-    let quick = StudyDefinition::read(&path, Preset::Quick).unwrap();
-    let StudyWork::Predict(quick) = quick.work else { panic!("another kind of study") };
-    let names: Vec<String> = quick.sources.iter().filter_map(RunSource::run).collect();
-    assert_eq!(names, ["b"]);
+    let beside =
+        folder(&[("parts", PARTS), ("runs", &format!("{RUNS}[[quick.run]]\nname = 'b'\n"))]);
+    for (preset, run) in [(Preset::Quick, "b"), (Preset::Paper, "a")] {
+        let study = StudyDefinition::read(&beside.path().join("parts.toml"), preset).unwrap();
+        let StudyWork::Predict(study) = study.work else { panic!("another kind of study") };
+        let sources = study.sources().unwrap();
+        assert_eq!(sources.iter().filter_map(RunSource::run).collect::<Vec<_>>(), [run]);
+    }
+}
+
+#[test]
+fn studies_and_runs_that_are_not_there_name_the_nearest() {
+    let taught = |teacher: &str, of: &str, run: &str| {
+        format!(
+            "study = 'taught'\nkind = 'train'\nview = 'interventions'\n[baseline]\nof = '{of}'\nruns = ['{run}']\n\
+             [[run]]\nname = 'b'\nteacher = '{teacher}'\n"
+        )
+    };
+    let at_fault = |text: &str| {
+        let study = text.parse::<Table>().unwrap()["study"].as_str().unwrap().to_owned();
+        error_of(&folder(&[("runs", RUNS), (&study, text)]), &study)
+    };
+    let good = taught("runs/a", "runs", "a");
+    let beside = folder(&[("runs", RUNS), ("taught", &good)]);
+    StudyDefinition::read(&beside.path().join("taught.toml"), Preset::Paper).unwrap();
+    let no_such = "no such study is defined beside this one; did you mean \"runs\"?";
+    for (text, said) in [
+        (taught("rnus/a", "runs", "a"), format!("run b: teacher \"rnus\": {no_such}")),
+        (taught("runs/aa", "runs", "a"), "run b: teacher has \"aa\"; there are a;".to_owned()),
+        (taught("runs/a", "rus", "a"), format!("baseline.of \"rus\": {no_such}")),
+        (taught("runs/a", "runs", "c"), "baseline.runs has \"c\"; there are a;".to_owned()),
+        (PARTS.replace("'runs'", "'rnus'"), format!("predict.of \"rnus\": {no_such}")),
+        (
+            PARTS.replace("epsilon", "runs = ['c']\nepsilon").replace("'quick', ", ""),
+            "predict.runs has \"c\"; there are a;".to_owned(),
+        ),
+    ] {
+        let error = at_fault(&text);
+        assert!(error.starts_with(&said), "{error}");
+        assert!(error.contains("did you mean"), "{error}");
+    }
+}
+
+#[test]
+fn what_would_have_no_effect_or_cannot_be_is_refused() {
+    let grid = "[grid]\nn = [8]\nrank = [2]\ntolerance = [0.1]\n[[target]]\nfamily = 'prefix'\n";
+    let fits = |view: &str, more: &str| {
+        format!("study = 'fits'\nkind = 'fit'\nview = '{view}'\n{grid}{more}")
+    };
+    let runs = |more: &str| format!("view = 'training'\n{RUNS}[train]\nwindow = 3\n{more}");
+    let exponent = |numbers: &str| runs(&format!("[predicted.exponent]\nmhsa = {numbers}\n"));
+    let bound = |keys: &str| fits("phase", &format!("[[expected]]\nwhat = 'w'\n{keys}\n"));
+    for text in [
+        fits("phase", ""),
+        exponent("[0, 1, 2]"),
+        bound("column = 'inflation'\nleast = 1\nrows = { n = [8], family = 'prefix', tau = 1 }"),
+    ] {
+        StudyDefinition::parse(Path::new("good.toml"), text, Preset::Paper).unwrap();
+    }
+    for (text, said) in [
+        (fits("phsae", ""), "unknown view \"phsae\"; did you mean \"phase\"?"),
+        (fits("arms", ""), "view \"arms\" is of rows of kind train, and the study's kind is fit"),
+        (fits("phase", "[train]\n"), "train: a study of kind fit takes none"),
+        (fits("phase", "m = 3\n"), "[[target]] 1: family prefix: takes no m"),
+        (fits("phase", "[quick.grid]\nn = ['8']\n"), "[quick]: invalid type: string"),
+        (fits("phase", "[quick.grid]\nrnak = [8]\n"), "[quick]: unknown key \"grid.rnak\""),
+        (runs("[quick.train]\nwindow = 0\n"), "[quick]: train: window = 0"),
+        (exponent("[0.1, 0.2]"), "predicted.exponent.mhsa is [0.1, 0.2]; it must be"),
+        (exponent("[2, 1, 3]"), "predicted.exponent.mhsa is [2, 1, 3]; it must be"),
+        (
+            exponent("[1, 1, 1]\nsl = [1, 1, 1]"),
+            "predicted.exponent.sl: the study has no run of this arm; did you mean \"mhsa\"?",
+        ),
+        (exponent("[1, 1, 1]").replace("training", "arms"), "predicted: the view \"arms\""),
+        (runs("[baseline]\nof = 'x'\nruns = []\n"), "baseline.runs is empty"),
+        (runs("[baseline]\nof = 'x'\nruns = ['y']\n"), "baseline: the view \"training\""),
+        (
+            runs("").replace("training", "interventions"),
+            "view \"interventions\" needs a [baseline]",
+        ),
+        (
+            bound("column = 'inflatoin'\nleast = 1"),
+            "[[expected]] 1: expected \"w\": no column = \"inflatoin\"; did you mean \"inflation\"?",
+        ),
+        (
+            bound("column = 'outcome'\nleast = 1"),
+            "[[expected]] 1: expected \"w\": column = \"outcome\" holds words",
+        ),
+        (
+            bound("column = 'inflation'\nleast = 1\nrows = { arm = 'ls' }"),
+            "[[expected]] 1: expected \"w\": no column rows.arm; did you mean ",
+        ),
+        (
+            bound("column = 'inflation'\nleast = 1\nrows = { n = 0.5 }"),
+            "[[expected]] 1: expected \"w\": rows.n is 0.5; it must be a whole number",
+        ),
+    ] {
+        let path = Path::new("bad.toml");
+        let error = StudyDefinition::parse(path, text, Preset::Paper).unwrap_err().to_string();
+        let why = error.strip_prefix("bad.toml: ").unwrap();
+        assert!(why.starts_with(said), "{why}\nis not\n{said}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use toml::{Table, Value};
 
-use super::Top;
+use super::keys;
 use crate::lm::TrainDefinition;
 
 /// Training runs that share a definition but for what each sets.
@@ -36,36 +36,45 @@ pub(crate) struct TaughtBy {
     pub weight: f64,
 }
 
-pub(super) fn read(top: &Top) -> Result<TrainStudy, String> {
-    Ok(TrainStudy { runs: runs(top)? })
+/// The keys of a run beside those of its training definition.
+const OWN_KEYS: [&str; 4] = ["name", "seed", "teacher", "teacher_weight"];
+
+pub(super) fn read(train: &Table, run: &[Table]) -> Result<TrainStudy, String> {
+    Ok(TrainStudy { runs: runs(train, run)? })
 }
 
-/// The runs of a definition.
-pub(super) fn runs(top: &Top) -> Result<Vec<Run>, String> {
-    if top.run.is_empty() {
+/// The runs that the tables `[[run]]` make of what `[train]` says of all.
+pub(super) fn runs(train: &Table, run: &[Table]) -> Result<Vec<Run>, String> {
+    if run.is_empty() {
         return Err("a study of models needs at least one [[run]] with a name".to_owned());
     }
-    let shared = TrainDefinition::from_table(&top.train).map_err(|e| e.to_string())?;
-    let mut runs: Vec<Run> = Vec::new();
-    for table in &top.run {
+    let shared = TrainDefinition::from_table(train).map_err(|e| format!("train: {e}"))?;
+    let mut valid = keys::of::<TrainDefinition>().to_vec();
+    valid.extend(OWN_KEYS);
+    let mut names: Vec<String> = Vec::new();
+    keys::each(run, "run", |table| {
+        keys::check(table, &valid, "")?;
         let mut table = table.clone();
-        let Some(Value::String(name)) = table.remove("name") else {
-            return Err("a [[run]] needs a name".to_owned());
-        };
+        let name = keys::take_text(&mut table, "name")?.ok_or("a [[run]] needs a name")?;
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if name.is_empty() || !name.chars().all(plain) {
             return Err(format!("run {name:?}: use letters, digits, - and _ in its name"));
         }
-        if runs.iter().any(|other| other.name == name) {
+        if names.contains(&name) {
             return Err(format!("two runs are called {name:?}"));
         }
-        let seeds = seeds(&mut table, shared.seed).map_err(|why| format!("run {name}: {why}"))?;
-        let teacher = teacher(&mut table).map_err(|why| format!("run {name}: {why}"))?;
-        let mut definition = shared.clone();
-        definition.merge(&table).map_err(|e| format!("run {name}: {e}"))?;
-        runs.push(Run { name, definition, seeds, teacher });
-    }
-    Ok(runs)
+        names.push(name.clone());
+        one(name, table, &shared)
+    })
+}
+
+fn one(name: String, mut table: Table, shared: &TrainDefinition) -> Result<Run, String> {
+    let of_run = |why: String| format!("run {name}: {why}");
+    let seeds = seeds(&mut table, shared.seed).map_err(of_run)?;
+    let teacher = teacher(&mut table).map_err(of_run)?;
+    let mut definition = shared.clone();
+    definition.merge(&table).map_err(|e| of_run(e.to_string()))?;
+    Ok(Run { name, definition, seeds, teacher })
 }
 
 /// `teacher = "STUDY/RUN"` and `teacher_weight`.

@@ -1,4 +1,4 @@
-//! What a study of each kind comes to: its cells, and the columns of its rows.
+//! What a study of each kind comes to: its cells.
 
 use std::path::Path;
 
@@ -11,9 +11,6 @@ use super::predict_cell::PredictCell;
 use super::spectrum_cell::SpectrumCell;
 use super::text_source::TextSource;
 use super::train_cell::TrainCell;
-use crate::row::{
-    Column, FitFound, HeadFound, LatencyFound, SpectrumFound, TrainingFound, columns,
-};
 
 /// Every cell of a study, in the order of its definition. Other studies' files are in `data`.
 ///
@@ -35,15 +32,4 @@ pub(super) fn cells_of(
 
 fn all<M: Measure>(cells: Vec<(String, M)>) -> Vec<Cell> {
     cells.into_iter().map(|(key, cell)| Cell::new(key, cell)).collect()
-}
-
-/// The columns of a study's rows.
-pub(super) fn columns_of(work: &StudyWork) -> Vec<Column> {
-    match work {
-        StudyWork::Fit(_) => columns::<FitFound>(),
-        StudyWork::Train(_) => columns::<TrainingFound>(),
-        StudyWork::Spectrum(_) => columns::<SpectrumFound>(),
-        StudyWork::Latency(_) => columns::<LatencyFound>(),
-        StudyWork::Predict(_) => columns::<HeadFound>(),
-    }
 }

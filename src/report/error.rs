@@ -1,0 +1,48 @@
+//! What can be wrong with a study's rows on their way into a report.
+
+use std::path::PathBuf;
+
+use crate::figure::FigureError;
+use crate::row::RowsError;
+use crate::study::StudyError;
+use crate::table::TableError;
+
+/// Why a study could not be analysed or its report written.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// Rows that cannot be read.
+    #[error(transparent)]
+    Rows(#[from] RowsError),
+    /// Rows that cannot be tabulated.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// A figure that cannot be drawn.
+    #[error(transparent)]
+    Figure(#[from] FigureError),
+    /// A manifest that cannot be read.
+    #[error(transparent)]
+    Study(#[from] StudyError),
+    /// A manifest whose definition cannot be read any more, or has no view.
+    #[error(
+        "{}: the definition that the rows of {study} were measured by: {why}; `{command}` takes it as it stands now",
+        manifest.display()
+    )]
+    Definition {
+        /// The manifest.
+        manifest: PathBuf,
+        /// The study, with its text's name where it has one.
+        study: String,
+        /// What is wrong with the definition.
+        why: String,
+        /// What brings the manifest up to the definition as it stands now.
+        command: String,
+    },
+    /// A file that cannot be written.
+    #[error("cannot write {}: {source}; nothing was left half-written", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}

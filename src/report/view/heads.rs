@@ -1,0 +1,28 @@
+//! Views of trained heads.
+
+use super::rows;
+use super::view_of::ViewOf;
+use crate::figure;
+use crate::judge;
+use crate::table::TrainedHeads;
+
+pub(super) const DECOMPOSITION: ViewOf<TrainedHeads> = ViewOf {
+    rows: rows::heads,
+    tables: TrainedHeads::tables,
+    figures: |heads, _| figure::decomposition(heads).into_iter().collect(),
+    verdicts: |heads, _| vec![judge::heads::growth(heads)],
+};
+
+pub(super) const PREDICTION: ViewOf<TrainedHeads> = ViewOf {
+    rows: rows::heads,
+    tables: TrainedHeads::tables,
+    figures: |heads, _| figure::prediction(heads),
+    verdicts: |heads, _| vec![judge::heads::ordering(heads)],
+};
+
+pub(super) const RANKS: ViewOf<TrainedHeads> = ViewOf {
+    rows: rows::heads,
+    tables: |heads| vec![heads.ranks_table(), heads.parts_table()],
+    figures: |heads, _| figure::ranks(heads).into_iter().collect(),
+    verdicts: |heads, _| vec![judge::heads::given_inputs(heads)],
+};

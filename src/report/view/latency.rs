@@ -1,0 +1,14 @@
+//! The view of times of inference.
+
+use super::rows;
+use super::view_of::ViewOf;
+use crate::figure;
+use crate::judge;
+use crate::table::Latencies;
+
+pub(super) const LATENCY: ViewOf<Latencies> = ViewOf {
+    rows: rows::latencies,
+    tables: Latencies::tables,
+    figures: |latencies, _| vec![figure::latency(latencies)],
+    verdicts: |latencies, _| vec![judge::latency::latency(latencies)],
+};

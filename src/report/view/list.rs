@@ -1,0 +1,57 @@
+//! Every view by its name in a definition.
+
+use super::view_of::Analyse;
+use super::{fits, heads, latency, spectra, trainings};
+use crate::report::analysis::Analysis;
+use crate::report::error::ReportError;
+use crate::report::measured::MeasuredStudy;
+use crate::study::View;
+
+/// Analyses studies of the view's kind, whose folders lie side by side.
+///
+/// # Errors
+/// Rows that are missing, torn or of another kind of study, with file, line and what to do.
+pub fn analyse(studies: &[MeasuredStudy], view: View) -> Result<Analysis, ReportError> {
+    let view: &dyn Analyse = match view {
+        View::Spectra => &spectra::SPECTRA,
+        View::Frontiers => &fits::FRONTIERS,
+        View::LogitGrowth => &fits::LOGIT_GROWTH,
+        View::Phase => &fits::PHASE,
+        View::Controls => &fits::CONTROLS,
+        View::Layouts => &fits::LAYOUTS,
+        View::WindowRule => &fits::WINDOW_RULE,
+        View::Training => &trainings::TRAINING,
+        View::Arms => &trainings::ARMS,
+        View::Ablation => &trainings::ABLATION,
+        View::Dial => &trainings::DIAL,
+        View::Latency => &latency::LATENCY,
+        View::Decomposition => &heads::DECOMPOSITION,
+        View::Prediction => &heads::PREDICTION,
+        View::Ranks => &heads::RANKS,
+        View::Interventions => &trainings::INTERVENTIONS,
+    };
+    view.analyse(studies)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::TableError;
+
+    /// A view that took another kind's rows would miss a column.
+    #[test]
+    fn every_view_takes_the_rows_of_its_kind() {
+        for &view in View::ALL {
+            let folder = tempfile::tempdir().unwrap();
+            let header: Vec<&str> =
+                view.kind().columns().into_iter().map(|column| column.name).collect();
+            std::fs::write(folder.path().join("rows.csv"), header.join(",") + "\n").unwrap();
+            let study =
+                MeasuredStudy { folder: folder.path().to_owned(), ..MeasuredStudy::default() };
+            match analyse(&[study], view) {
+                Err(ReportError::Table(TableError::NoRows { .. })) | Ok(_) => {}
+                Err(error) => panic!("{view}: {error}"),
+            }
+        }
+    }
+}

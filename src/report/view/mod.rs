@@ -1,0 +1,12 @@
+//! The views: what the rows of a study of each kind can be made into.
+
+mod fits;
+mod heads;
+mod latency;
+mod list;
+mod rows;
+mod spectra;
+mod trainings;
+mod view_of;
+
+pub use list::analyse;

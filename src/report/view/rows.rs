@@ -1,0 +1,65 @@
+//! The rows of studies, read by kind and gathered as views take them.
+
+use std::path::{Path, PathBuf};
+
+use crate::report::error::ReportError;
+use crate::report::measured::MeasuredStudy;
+use crate::row::Rows;
+use crate::table::{Growth, Latencies, Layouts, Spectra, TrainedHeads, Trainings};
+
+/// Fits with a tolerance, by cell.
+pub(super) fn growth(studies: &[MeasuredStudy]) -> Result<Growth, ReportError> {
+    Ok(Growth::of(&Rows::read(&folders(studies))?)?)
+}
+
+/// Fits with caps, by cell.
+pub(super) fn layouts(studies: &[MeasuredStudy]) -> Result<Layouts, ReportError> {
+    Ok(Layouts::of(&Rows::read(&folders(studies))?)?)
+}
+
+/// Singular values.
+pub(super) fn spectra(studies: &[MeasuredStudy]) -> Result<Spectra, ReportError> {
+    Ok(Spectra::of(&Rows::read(&folders(studies))?)?)
+}
+
+/// Times of inference.
+pub(super) fn latencies(studies: &[MeasuredStudy]) -> Result<Latencies, ReportError> {
+    Ok(Latencies::of(&Rows::read(&folders(studies))?)?)
+}
+
+/// Trained heads.
+pub(super) fn heads(studies: &[MeasuredStudy]) -> Result<TrainedHeads, ReportError> {
+    Ok(TrainedHeads::of(&Rows::read(&folders(studies))?)?)
+}
+
+/// Trainings by their rows alone.
+pub(super) fn trainings(studies: &[MeasuredStudy]) -> Result<Trainings, ReportError> {
+    Ok(Trainings::of_rows(&Rows::read(&folders(studies))?)?)
+}
+
+/// Trainings with their logs.
+pub(super) fn trainings_with_logs(studies: &[MeasuredStudy]) -> Result<Trainings, ReportError> {
+    logged(&folders(studies))
+}
+
+/// Trainings with their logs, and beside them the runs that they are held against.
+pub(super) fn trainings_with_baselines(
+    studies: &[MeasuredStudy],
+) -> Result<Trainings, ReportError> {
+    let own = folders(studies);
+    let others = studies.iter().filter_map(|study| study.folder_of_baselines.clone());
+    let mut all = logged(&own.iter().cloned().chain(others).collect::<Vec<_>>())?;
+    let baselines: Vec<String> = studies.iter().flat_map(|study| study.baselines.clone()).collect();
+    all.keep(&own, &baselines);
+    Ok(all)
+}
+
+/// The logs of a training are in its cell's folder, below the one that the studies share.
+fn logged(folders: &[PathBuf]) -> Result<Trainings, ReportError> {
+    let data = folders.first().and_then(|study| study.parent()).unwrap_or(Path::new(""));
+    Ok(Trainings::of(data, &Rows::read(folders)?)?)
+}
+
+fn folders(studies: &[MeasuredStudy]) -> Vec<PathBuf> {
+    studies.iter().map(|study| study.folder.clone()).collect()
+}

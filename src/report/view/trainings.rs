@@ -1,0 +1,61 @@
+//! Views of trainings.
+
+use super::rows;
+use super::view_of::{Against, ViewOf};
+use crate::figure::{self, Figure};
+use crate::judge::{self, Verdict};
+use crate::table::Trainings;
+
+pub(super) const TRAINING: ViewOf<Trainings> = ViewOf {
+    rows: rows::trainings_with_logs,
+    tables: Trainings::tables,
+    figures: by_step,
+    verdicts: with_exponents,
+};
+
+pub(super) const ARMS: ViewOf<Trainings> = ViewOf {
+    rows: rows::trainings_with_logs,
+    tables: Trainings::tables,
+    figures: |trainings, _| figure::arms(trainings),
+    verdicts: |trainings, _| judge::arms::arms(trainings),
+};
+
+pub(super) const ABLATION: ViewOf<Trainings> = ViewOf {
+    rows: rows::trainings,
+    tables: Trainings::tables,
+    figures: |trainings, _| vec![figure::ablation(trainings)],
+    verdicts: |_, _| vec![],
+};
+
+pub(super) const DIAL: ViewOf<Trainings> = ViewOf {
+    rows: rows::trainings,
+    tables: Trainings::tables,
+    figures: |trainings, _| vec![figure::dial(trainings)],
+    verdicts: |trainings, _| vec![judge::arms::dial(trainings)],
+};
+
+pub(super) const INTERVENTIONS: ViewOf<Trainings> = ViewOf {
+    rows: rows::trainings_with_baselines,
+    tables: Trainings::tables,
+    figures: |trainings, against| vec![figure::interventions(trainings, &against.baselines)],
+    verdicts: |trainings, against| {
+        vec![judge::interventions::interventions(trainings, &against.baselines)]
+    },
+};
+
+/// Curves of several lengths in one panel would lie over each other.
+fn by_step(trainings: &Trainings, _: &Against) -> Vec<Figure> {
+    match trainings.contexts().len() {
+        0 | 1 => {
+            let kinds = figure::head_kinds(trainings);
+            [figure::training(trainings)].into_iter().chain(kinds).collect()
+        }
+        _ => figure::by_context(trainings),
+    }
+}
+
+fn with_exponents(trainings: &Trainings, against: &Against) -> Vec<Verdict> {
+    let mut verdicts = judge::training::training(trainings);
+    verdicts.extend(judge::exponent::exponent(trainings, &against.predicted));
+    verdicts
+}

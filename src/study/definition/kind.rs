@@ -1,0 +1,75 @@
+//! What a study can measure.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::pattern::nearest::nearest;
+use crate::row::{
+    Column, FitFound, HeadFound, LatencyFound, SpectrumFound, TrainingFound, columns,
+};
+
+/// What a study measures, by the key `kind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Fits over a grid.
+    Fit,
+    /// Training runs.
+    Train,
+    /// Singular values of targets.
+    Spectrum,
+    /// Times of inference.
+    Latency,
+    /// Trained heads against what they needed.
+    Predict,
+}
+
+impl Kind {
+    const NAMES: [(&'static str, Self); 5] = [
+        ("fit", Self::Fit),
+        ("train", Self::Train),
+        ("spectrum", Self::Spectrum),
+        ("latency", Self::Latency),
+        ("predict", Self::Predict),
+    ];
+
+    /// The tables that define such a study.
+    pub(super) fn tables(self) -> &'static [&'static str] {
+        match self {
+            Self::Fit => &["grid", "search", "target"],
+            Self::Train => &["train", "run", "predicted", "baseline"],
+            Self::Spectrum => &["grid", "target"],
+            Self::Latency => &["grid", "train", "run"],
+            Self::Predict => &["predict", "search"],
+        }
+    }
+
+    /// The columns of its rows.
+    pub(crate) fn columns(self) -> Vec<Column> {
+        match self {
+            Self::Fit => columns::<FitFound>(),
+            Self::Train => columns::<TrainingFound>(),
+            Self::Spectrum => columns::<SpectrumFound>(),
+            Self::Latency => columns::<LatencyFound>(),
+            Self::Predict => columns::<HeadFound>(),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Self::NAMES.iter().find(|(_, kind)| kind == self).map_or("", |(name, _)| name);
+        f.write_str(name)
+    }
+}
+
+impl FromStr for Kind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let named = Self::NAMES.iter().find(|(name, _)| *name == text);
+        named.map(|(_, kind)| *kind).ok_or_else(|| {
+            let near = nearest(text, &Self::NAMES.map(|(name, _)| name));
+            format!("unknown kind {text:?}; did you mean {near:?}?")
+        })
+    }
+}

@@ -1,0 +1,179 @@
+//! The other studies that a definition names: they are defined in files beside its own.
+
+use std::path::{Path, PathBuf};
+
+use toml::Table;
+
+use super::against::Baseline;
+use super::predict::PredictStudy;
+use super::preset::Preset;
+use super::study_definition::StudyDefinition;
+use super::train::Run;
+use super::work::StudyWork;
+use crate::lm::TrainDefinition;
+use crate::pattern::nearest::nearest;
+use crate::study::StudyError;
+
+/// Where trained models are.
+#[derive(Clone, Debug)]
+pub(crate) enum RunSource {
+    /// A run of another study, at each of its seeds.
+    Study { of: String, run: Box<Run> },
+    /// The folder of one run, or of a model from elsewhere.
+    Folder(PathBuf),
+}
+
+impl StudyDefinition {
+    /// Reads a definition from a file, at the size of `preset`, with an eye to the studies that it names.
+    ///
+    /// # Errors
+    /// A file that cannot be read; those of [`StudyDefinition::parse`]; a study that is not defined beside the
+    /// file, or a run that it does not have, with the nearest name.
+    pub fn read(path: &Path, preset: Preset) -> Result<Self, StudyError> {
+        let text = std::fs::read_to_string(path).map_err(|e| StudyError::read(path, e))?;
+        for size in Preset::ALL {
+            match Self::parse(path, text.clone(), size) {
+                Ok(definition) => definition.check_others()?,
+                Err(StudyError::Size { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Self::parse(path, text, preset)
+    }
+
+    /// Refuses names of studies that are not there, and of runs that they do not have.
+    fn check_others(&self) -> Result<(), StudyError> {
+        let wrong = |why| StudyError::Definition { path: self.path.clone(), why };
+        let check = |[key_of, key_run]: [&str; 2], of: &str, run: &str| {
+            let runs = runs_of(of, &self.path, self.preset)
+                .map_err(|why| wrong(format!("{key_of} {of:?}: {why}")))?;
+            let known: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+            check_run(run, &known).map_err(|why| wrong(format!("{key_run} has {why}")))
+        };
+        match &self.work {
+            StudyWork::Predict(study) => drop(study.sources()?),
+            StudyWork::Train(study) => {
+                for Run { name, teacher, .. } in &study.runs {
+                    let Some(teacher) = teacher else { continue };
+                    let key = format!("run {name}: teacher");
+                    check([&key, &key], &teacher.study, &teacher.run)?;
+                }
+            }
+            StudyWork::Fit(_) | StudyWork::Spectrum(_) | StudyWork::Latency(_) => {}
+        }
+        if let Some(Baseline { of, runs }) = &self.baseline {
+            for run in runs {
+                check(["baseline.of", "baseline.runs"], of, run)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl PredictStudy {
+    /// Whose heads: the runs of other studies as they are defined now, and the folders.
+    ///
+    /// # Errors
+    /// A study that is not defined beside this one or trains nothing, with the nearest name; a run that none of them
+    /// has; a step that a run keeps no weights of.
+    pub(crate) fn sources(&self) -> Result<Vec<RunSource>, StudyError> {
+        self.named().map_err(|why| StudyError::Definition { path: self.path.clone(), why })
+    }
+
+    fn named(&self) -> Result<Vec<RunSource>, String> {
+        let mut sources: Vec<RunSource> =
+            self.folders.iter().cloned().map(RunSource::Folder).collect();
+        for of in &self.of {
+            let runs = runs_of(of, &self.path, self.preset)
+                .map_err(|why| format!("predict.of {of:?}: {why}"))?;
+            let source = |run| RunSource::Study { of: of.clone(), run: Box::new(run) };
+            sources.extend(runs.into_iter().map(source));
+        }
+        if !self.runs.is_empty() {
+            let known: Vec<&str> = sources.iter().filter_map(RunSource::run).collect();
+            for run in &self.runs {
+                check_run(run, &known).map_err(|why| format!("predict.runs has {why}"))?;
+            }
+            sources.retain(|source| {
+                source.run().is_none_or(|name| self.runs.iter().any(|run| run == name))
+            });
+        }
+        for source in &sources {
+            source.check(&self.steps)?;
+        }
+        Ok(sources)
+    }
+}
+
+impl RunSource {
+    /// The run's name in its study.
+    pub(super) fn run(&self) -> Option<&str> {
+        match self {
+            Self::Study { run, .. } => Some(&run.name),
+            Self::Folder(_) => None,
+        }
+    }
+
+    /// Refuses steps that the run keeps no weights of.
+    fn check(&self, steps: &[usize]) -> Result<(), String> {
+        let Self::Study { of, run } = self else { return Ok(()) };
+        let kept = kept_steps(&run.definition);
+        match steps.iter().find(|step| !kept.contains(step)) {
+            None => Ok(()),
+            Some(step) => Err(format!(
+                "predict.steps has {step}, but run {} of {of} keeps the weights of {kept:?}; name it in its \
+                 keep_checkpoints",
+                run.name
+            )),
+        }
+    }
+}
+
+/// The steps of a run whose weights are there in the end.
+pub(crate) fn kept_steps(definition: &TrainDefinition) -> Vec<usize> {
+    let mut kept = definition.keep_checkpoints.clone();
+    kept.push(definition.steps);
+    kept.sort_unstable();
+    kept.dedup();
+    kept
+}
+
+/// The runs of study `of`, defined beside `path`.
+fn runs_of(of: &str, path: &Path, preset: Preset) -> Result<Vec<Run>, String> {
+    let other = path.with_file_name(format!("{of}.toml"));
+    if !other.is_file() {
+        let names = studies_beside(path);
+        let near = nearest(of, &names.iter().map(String::as_str).collect::<Vec<_>>());
+        return Err(format!("no such study is defined beside this one; did you mean {near:?}?"));
+    }
+    let text = std::fs::read_to_string(&other).map_err(|e| StudyError::read(&other, e).to_string());
+    match StudyDefinition::parse(&other, text?, preset).map_err(|e| e.to_string())?.work {
+        StudyWork::Train(study) => Ok(study.runs),
+        _ => Err("is no study of training runs".to_owned()),
+    }
+}
+
+/// The names of the studies that are defined beside `path`, its own among them.
+fn studies_beside(path: &Path) -> Vec<String> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let files = std::fs::read_dir(folder.unwrap_or(Path::new("."))).into_iter().flatten();
+    let study = |file: PathBuf| {
+        let text = std::fs::read_to_string(&file).ok()?;
+        Some(text.parse::<Table>().ok()?.get("study")?.as_str()?.to_owned())
+    };
+    let definitions = files.filter_map(|file| Some(file.ok()?.path()));
+    let is_toml = |file: &PathBuf| file.extension().is_some_and(|ending| ending == "toml");
+    definitions.filter(is_toml).filter_map(study).collect()
+}
+
+/// Refuses a run that is not among `known`.
+fn check_run(run: &str, known: &[&str]) -> Result<(), String> {
+    match known.contains(&run) {
+        true => Ok(()),
+        false => Err(format!(
+            "{run:?}; there are {}; did you mean {:?}?",
+            known.join(", "),
+            nearest(run, known)
+        )),
+    }
+}

@@ -1,0 +1,139 @@
+//! A study as it is asked for: a TOML file, checked key by key.
+
+use std::path::{Path, PathBuf};
+
+use toml::Table;
+
+use super::against::{Baseline, PredictedExponent};
+use super::expected::Expected;
+use super::keys;
+use super::kind::Kind;
+use super::preset::{Preset, lay_over};
+use super::size::{Size, Top};
+use super::view::View;
+use super::work::StudyWork;
+use crate::study::StudyError;
+
+/// A study: what it asks, what is measured for it, and what its rows are held to.
+#[derive(Clone, Debug)]
+pub struct StudyDefinition {
+    /// The name; rows go to `data/NAME/`.
+    pub study: String,
+    /// One line for headings.
+    pub title: String,
+    /// What it asks, in a sentence or two.
+    pub question: String,
+    /// How to read what came out, for the report.
+    pub analysis: String,
+    /// Which tables, figures and verdicts its rows are made into, where they are to be.
+    pub view: Option<View>,
+    /// The presets that include it.
+    pub presets: Vec<Preset>,
+    /// The preset that it was read for.
+    pub preset: Preset,
+    /// What is measured.
+    pub work: StudyWork,
+    /// What `verify` holds the rows to.
+    pub expected: Vec<Expected>,
+    /// What was predicted of the rows.
+    pub predicted: Vec<PredictedExponent>,
+    /// The runs that its own are held against.
+    pub baseline: Option<Baseline>,
+    /// The file.
+    pub path: PathBuf,
+    /// The file's text.
+    pub text: String,
+}
+
+/// What the table of a smaller preset may replace.
+const PRESET_KEYS: &[&str] = &["grid", "search", "target", "train", "run", "predict", "expected"];
+
+impl StudyDefinition {
+    /// The definition that `text` is by itself, as from the file `path`, at the size of `preset`: the quick one lays
+    /// the table `[quick]` over the rest. Both sizes are checked, whichever is asked for.
+    ///
+    /// # Errors
+    /// Text that is not TOML, an unknown key, family, column or view (with the nearest valid one), a value that
+    /// its key cannot take; [`StudyError::Size`] where the study has no such size.
+    pub fn parse(path: &Path, text: String, preset: Preset) -> Result<Self, StudyError> {
+        let wrong = |why: String| StudyError::Definition { path: path.to_owned(), why };
+        let table: Table =
+            text.parse().map_err(|e: toml::de::Error| wrong(keys::syntax(&e, &text)))?;
+        let top = Top::read(&table).map_err(wrong)?;
+        let name_is_plain = !top.study.is_empty()
+            && top.study.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+        if !name_is_plain {
+            return Err(wrong(format!(
+                "study is {:?}; it names a folder: use letters, digits, - and _",
+                top.study
+            )));
+        }
+        let kind: Kind = top.kind.parse().map_err(wrong)?;
+        let view = top.view.as_deref().map(|name| View::named(name, kind));
+        let view = view.transpose().map_err(wrong)?;
+        let presets: Result<Vec<Preset>, String> = top.presets.iter().map(|p| p.parse()).collect();
+        let presets = presets.map_err(|e| wrong(format!("presets: {e}")))?;
+        let paper = Size::read(&top, kind, path, Preset::Paper).map_err(wrong)?;
+        check_view(view, &paper).map_err(wrong)?;
+        let has_quick = top.quick.is_some() || presets.contains(&Preset::Quick);
+        let quick = match has_quick {
+            true => Some(quick(table, kind, path).map_err(wrong)?),
+            false => None,
+        };
+        let size = match preset {
+            Preset::Paper => Some(paper),
+            Preset::Quick => quick,
+        };
+        let Some(Size { work, expected, predicted, baseline }) = size else {
+            return Err(StudyError::Size { path: path.to_owned(), study: top.study, preset });
+        };
+        Ok(Self {
+            study: top.study,
+            title: top.title,
+            question: top.question,
+            analysis: top.analysis,
+            view,
+            presets,
+            preset,
+            work,
+            expected,
+            predicted,
+            baseline,
+            path: path.to_owned(),
+            text,
+        })
+    }
+}
+
+/// What the definition in `table` asks for at the quick size.
+fn quick(mut table: Table, kind: Kind, path: &Path) -> Result<Size, String> {
+    let over = match table.remove("quick") {
+        Some(toml::Value::Table(over)) => over,
+        _ => Table::new(),
+    };
+    keys::check(&over, PRESET_KEYS, "quick")?;
+    // Bounds are on rows that a smaller grid may not have.
+    table.remove("expected");
+    table.remove("predicted");
+    lay_over(&mut table, over);
+    let size = Top::read(&table).and_then(|top| Size::read(&top, kind, path, Preset::Quick));
+    size.map_err(|why| format!("[quick]: {why}"))
+}
+
+/// What is said for one view is not passed over by another.
+fn check_view(view: Option<View>, size: &Size) -> Result<(), String> {
+    match (view, &size.baseline) {
+        (Some(View::Interventions), None) => {
+            Err("view \"interventions\" needs a [baseline]: of, a study, and runs of it".to_owned())
+        }
+        (Some(view), Some(_)) if view != View::Interventions => Err(format!(
+            "baseline: the view {:?} holds runs against none; leave it out",
+            view.name()
+        )),
+        (Some(view), _) if view != View::Training && !size.predicted.is_empty() => Err(format!(
+            "predicted: the view {:?} holds runs against no exponent; leave it out",
+            view.name()
+        )),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,128 @@
+//! What the rows of a study can be made into.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::kind::Kind;
+use crate::pattern::nearest::nearest;
+
+/// The views, each with its name and the kind of rows that it is made of, in the order of a report: targets first,
+/// then fits, then trainings.
+macro_rules! views {
+    ($($(#[$doc:meta])* $view:ident = $name:literal of $kind:ident,)*) => {
+        /// The tables, figures and verdicts that a study's rows are made into: its definition's key `view`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum View {
+            $($(#[$doc])* $view,)*
+        }
+
+        impl View {
+            /// Every view, in the order of a report.
+            pub const ALL: &[Self] = &[$(Self::$view),*];
+
+            /// The name in a definition.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$view => $name),* }
+            }
+
+            /// What the studies measure whose rows it is made of.
+            pub fn kind(self) -> Kind {
+                match self { $(Self::$view => Kind::$kind),* }
+            }
+        }
+    };
+}
+
+views! {
+    /// Singular values and effective ranks.
+    Spectra = "spectra" of Spectrum,
+    /// Error against cap, family by family: fits with caps.
+    Frontiers = "frontiers" of Fit,
+    /// L*(ε) against n/d: fits with a tolerance.
+    LogitGrowth = "logit-growth" of Fit,
+    /// Inflation over w/d and n/d: fits with a tolerance.
+    Phase = "phase" of Fit,
+    /// Inflation of a target and of its controls: fits with a tolerance.
+    Controls = "controls" of Fit,
+    /// Error against cap: fits with caps, in several layouts.
+    Layouts = "layouts" of Fit,
+    /// Error against the local head's window: fits with caps.
+    WindowRule = "window-rule" of Fit,
+    /// Loss and logits against step: trainings.
+    Training = "training" of Train,
+    /// Every arm side by side: trainings.
+    Arms = "arms" of Train,
+    /// Perplexity against window and number of global heads: trainings.
+    Ablation = "ablation" of Train,
+    /// Loss against the share of recall: trainings.
+    Dial = "dial" of Train,
+    /// Times of inference.
+    Latency = "latency" of Latency,
+    /// What the logits of trained heads are made of, against step.
+    Decomposition = "decomposition" of Predict,
+    /// Needed against actual logits, head by head.
+    Prediction = "prediction" of Predict,
+    /// What wider heads would have needed with the same inputs.
+    Ranks = "ranks" of Predict,
+    /// Runs that differ from a baseline in one thing each: trainings.
+    Interventions = "interventions" of Train,
+}
+
+impl View {
+    /// Where such a study stands in a report: targets first, then fits, then trainings.
+    pub fn place(self) -> usize {
+        self as usize
+    }
+
+    /// The view called `name` of a study of `kind`.
+    ///
+    /// # Errors
+    /// In words, with the nearest name of such a view, where there is none of this name or it is of other rows.
+    pub(super) fn named(name: &str, kind: Kind) -> Result<Self, String> {
+        let view: Self = name.parse()?;
+        if view.kind() == kind {
+            return Ok(view);
+        }
+        let of_kind = Self::ALL.iter().filter(|view| view.kind() == kind);
+        let names: Vec<&str> = of_kind.map(|view| view.name()).collect();
+        Err(format!(
+            "view {name:?} is of rows of kind {}, and the study's kind is {kind}; give one of {}",
+            view.kind(),
+            names.join(", ")
+        ))
+    }
+}
+
+impl fmt::Display for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for View {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.iter().copied().find(|view| view.name() == text).ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.iter().map(|view| view.name()).collect();
+            format!("unknown view {text:?}; did you mean {:?}?", nearest(text, &names))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn views_read_back_and_a_slip_names_the_nearest() {
+        for view in View::ALL {
+            assert_eq!(view.to_string().parse::<View>().unwrap(), *view);
+            assert_eq!(View::named(view.name(), view.kind()).unwrap(), *view);
+        }
+        let error = "layout".parse::<View>().unwrap_err();
+        assert!(error.contains("did you mean \"layouts\""), "{error}");
+        let error = View::named("layouts", Kind::Train).unwrap_err();
+        assert!(error.contains("kind fit") && error.contains("training, arms"), "{error}");
+    }
+}

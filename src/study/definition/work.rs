@@ -1,0 +1,65 @@
+//! What a study measures, with all that it is measured by.
+
+use super::fit::FitStudy;
+use super::kind::Kind;
+use super::latency::LatencyStudy;
+use super::predict::PredictStudy;
+use super::spectrum::SpectrumStudy;
+use super::train::TrainStudy;
+use crate::fit::Precision;
+
+/// What a study measures.
+#[derive(Clone, Debug)]
+pub enum StudyWork {
+    /// Fits over a grid.
+    Fit(Box<FitStudy>),
+    /// Training runs.
+    Train(TrainStudy),
+    /// Singular values of targets.
+    Spectrum(SpectrumStudy),
+    /// Times of inference.
+    Latency(LatencyStudy),
+    /// Trained heads against what they needed.
+    Predict(Box<PredictStudy>),
+}
+
+impl StudyWork {
+    /// What of it a definition's key `kind` names.
+    pub(in crate::study) fn kind(&self) -> Kind {
+        match self {
+            Self::Fit(_) => Kind::Fit,
+            Self::Train(_) => Kind::Train,
+            Self::Spectrum(_) => Kind::Spectrum,
+            Self::Latency(_) => Kind::Latency,
+            Self::Predict(_) => Kind::Predict,
+        }
+    }
+
+    /// Whether its rows depend on the text that models read, whose name its folder then has.
+    pub(in crate::study) fn is_of_text(&self) -> bool {
+        match self {
+            Self::Train(_) => true,
+            Self::Predict(study) => !study.of.is_empty(),
+            Self::Fit(_) | Self::Spectrum(_) | Self::Latency(_) => false,
+        }
+    }
+
+    /// The numbers that it is computed in.
+    pub(in crate::study) fn dtype(&self) -> String {
+        match self {
+            Self::Fit(_) | Self::Spectrum(_) => "float64".to_owned(),
+            Self::Predict(study) => match study.search.precision {
+                Precision::F32 => "float32".to_owned(),
+                Precision::F64 => "float64".to_owned(),
+            },
+            Self::Latency(_) => "float32".to_owned(),
+            Self::Train(study) => {
+                let mut names: Vec<_> =
+                    study.runs.iter().map(|run| run.definition.dtype.name()).collect();
+                names.sort_unstable();
+                names.dedup();
+                names.join(", ")
+            }
+        }
+    }
+}
