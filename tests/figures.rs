@@ -6,7 +6,8 @@ mod plausible;
 use std::path::Path;
 
 use rank_study::figure::{Figure, Shape};
-use rank_study::table::{Growth, Layouts, Rows, Trainings};
+use rank_study::row::{Rows, TrainingFound};
+use rank_study::table::{Growth, Layouts, Trainings};
 
 fn keep(figure: &Figure) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("figures");
@@ -22,7 +23,7 @@ fn keep(figure: &Figure) {
 fn growth() -> Growth {
     let folder = tempfile::tempdir().unwrap();
     plausible::logit_growth(folder.path());
-    Growth::of(&Rows::of_fits(&[folder.path().to_owned()]).unwrap()).unwrap()
+    Growth::of(&Rows::read(&[folder.path().to_owned()]).unwrap()).unwrap()
 }
 
 #[test]
@@ -57,7 +58,7 @@ fn logits_needed_stand_over_their_floor() {
 fn layouts_are_labelled_at_their_ends() {
     let folder = tempfile::tempdir().unwrap();
     plausible::layouts(folder.path());
-    let study = Layouts::of(&Rows::of_fits(&[folder.path().to_owned()]).unwrap()).unwrap();
+    let study = Layouts::of(&Rows::read(&[folder.path().to_owned()]).unwrap()).unwrap();
     let figure = rank_study::figure::layouts(&study);
     let labels: Vec<&str> =
         figure.panels[0].series.iter().filter_map(|series| series.label.as_deref()).collect();
@@ -69,7 +70,7 @@ fn layouts_are_labelled_at_their_ends() {
 fn training_shows_loss_and_logits_of_each_run() {
     let folder = tempfile::tempdir().unwrap();
     plausible::lm_quick(folder.path());
-    let rows = Rows::of_trainings(&[folder.path().to_owned()]).unwrap();
+    let rows = Rows::<TrainingFound>::read(&[folder.path().to_owned()]).unwrap();
     let study = Trainings::of(folder.path().parent().unwrap(), &rows).unwrap();
     let kinds = rank_study::figure::head_kinds(&study).unwrap();
     let names: Vec<&str> = kinds.panels[0].series.iter().map(|s| s.name.as_str()).collect();

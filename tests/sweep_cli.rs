@@ -10,6 +10,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use binary::{Ended, Folder, Record};
+use rank_study::row::FitFound;
 
 const GRID: &str = r#"
 study = "tiny"
@@ -101,8 +102,8 @@ fn a_study_is_measured_once() {
     let printed = folder.done(&["sweep", "tiny.toml"]);
     assert!(printed.contains("16 cells measured") && printed.contains(ROWS), "{printed}");
     let (header, rows) = folder.csv(ROWS);
-    let columns = rank_study::study::fit_columns();
-    assert_eq!(header, columns.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    let columns = rank_study::row::columns::<FitFound>();
+    assert_eq!(header, columns.iter().map(|column| column.name).collect::<Vec<_>>());
     assert_eq!(names(&rows), cells(&[0, 1]));
     for row in &rows {
         assert_eq!((row["study"].as_str(), row["err"].as_str()), ("tiny", ""));

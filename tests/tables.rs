@@ -2,13 +2,14 @@
 
 mod plausible;
 
-use rank_study::table::{Growth, Layouts, Rows, Trainings};
+use rank_study::row::{Rows, TrainingFound};
+use rank_study::table::{Growth, Layouts, Trainings};
 
 #[test]
 fn logit_growth_tells_reached_from_censored() {
     let folder = tempfile::tempdir().unwrap();
     plausible::logit_growth(folder.path());
-    let growth = Growth::of(&Rows::of_fits(&[folder.path().to_owned()]).unwrap()).unwrap();
+    let growth = Growth::of(&Rows::read(&[folder.path().to_owned()]).unwrap()).unwrap();
     assert_eq!(growth.cells.len(), 36);
     assert_eq!(growth.failed, 1);
     let hardest = &growth.cells[8];
@@ -26,7 +27,7 @@ fn logit_growth_tells_reached_from_censored() {
 fn layouts_count_parameters_over_heads() {
     let folder = tempfile::tempdir().unwrap();
     plausible::layouts(folder.path());
-    let layouts = Layouts::of(&Rows::of_fits(&[folder.path().to_owned()]).unwrap()).unwrap();
+    let layouts = Layouts::of(&Rows::read(&[folder.path().to_owned()]).unwrap()).unwrap();
     assert!(layouts.cells.iter().all(|cell| cell.parameters() == Some(5120)));
     insta::assert_snapshot!(layouts.tables()[0].to_markdown());
 }
@@ -35,7 +36,7 @@ fn layouts_count_parameters_over_heads() {
 fn trainings_read_their_logs() {
     let folder = tempfile::tempdir().unwrap();
     plausible::lm_quick(folder.path());
-    let rows = Rows::of_trainings(&[folder.path().to_owned()]).unwrap();
+    let rows = Rows::<TrainingFound>::read(&[folder.path().to_owned()]).unwrap();
     let trainings = Trainings::of(folder.path().parent().unwrap(), &rows).unwrap();
     let log = &trainings.runs[0].log;
     assert_eq!(log.train_loss.len(), 100);
@@ -51,9 +52,9 @@ fn a_study_of_the_wrong_kind_says_what_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     plausible::layouts(folder.path());
     let error =
-        Growth::of(&Rows::of_fits(&[folder.path().to_owned()]).unwrap()).unwrap_err().to_string();
+        Growth::of(&Rows::read(&[folder.path().to_owned()]).unwrap()).unwrap_err().to_string();
     assert!(error.contains("no finished row has a tolerance"), "{error}");
-    let error = Rows::of_trainings(&[folder.path().to_owned()]).unwrap_err().to_string();
+    let error = Rows::<TrainingFound>::read(&[folder.path().to_owned()]).unwrap_err().to_string();
     assert!(error.contains("no column \"run\""), "{error}");
 }
 
@@ -62,7 +63,7 @@ fn a_missing_log_is_named() {
     let folder = tempfile::tempdir().unwrap();
     plausible::lm_quick(folder.path());
     std::fs::remove_file(folder.path().join("ls/s0/curve.csv")).unwrap();
-    let rows = Rows::of_trainings(&[folder.path().to_owned()]).unwrap();
+    let rows = Rows::<TrainingFound>::read(&[folder.path().to_owned()]).unwrap();
     let data = folder.path().parent().unwrap();
     let error = Trainings::of(data, &rows).unwrap_err().to_string();
     assert!(error.contains("curve.csv") && error.contains("run its study again"), "{error}");
@@ -73,7 +74,7 @@ fn rows_of_several_studies_make_one_table() {
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     folders.iter().for_each(|folder| plausible::logit_growth(folder.path()));
     let both = folders.each_ref().map(|folder| folder.path().to_owned());
-    let growth = Growth::of(&Rows::of_fits(&both).unwrap()).unwrap();
+    let growth = Growth::of(&Rows::read(&both).unwrap()).unwrap();
     assert_eq!(growth.cells.len(), 36);
     assert!(growth.cells.iter().all(|cell| cell.seeds.len() == 6), "three of each");
     assert_eq!(growth.failed, 2);

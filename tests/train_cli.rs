@@ -7,6 +7,7 @@ use std::path::Path;
 
 use binary::{Folder, number};
 use polars::prelude::{DataFrame, DataType, ParquetReader, SerReader};
+use rank_study::row::TrainingFound;
 
 const RUN: &str = r#"
 arm = "ls"
@@ -326,8 +327,8 @@ fn a_study_of_runs_is_measured_once() {
     let printed = folder.done(&["sweep", "lm.toml"]);
     assert!(printed.contains("2 cells measured"), "{printed}");
     let (header, rows) = folder.csv("data/lm/rows.csv");
-    let columns = rank_study::study::train_columns();
-    assert_eq!(header, columns.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    let columns = rank_study::row::columns::<TrainingFound>();
+    assert_eq!(header, columns.iter().map(|column| column.name).collect::<Vec<_>>());
     for (row, (arm, global)) in rows.iter().zip([("mhsa", "2"), ("ls", "1")]) {
         assert_eq!((row["cell"].as_str(), row["arm"].as_str()), (&*format!("{arm}/s0"), arm));
         assert_eq!((row["outcome"].as_str(), row["err"].as_str()), ("completed", ""), "{row:?}");

@@ -26,26 +26,17 @@ record! {
         layout: Layout,
         /// of target and starts; of one row a cap of a file's target, of the start that won
         seed: Option<u64>,
+    }
+}
+
+record! {
+    /// The terms on which it was asked.
+    pub struct FitTerms {
         /// ε, where the least logit that reaches it was asked for
         #[unit = "nats"]
         tolerance: Option<f64>,
         /// the pairs that may have weight
         visibility: Visibility,
-    }
-}
-
-impl FitAsked {
-    /// What is asked of a problem, whose target is called `target`.
-    pub fn of(problem: &Problem, target: &str, seed: Option<u64>, tolerance: Option<f64>) -> Self {
-        Self {
-            target: target.to_owned(),
-            n: problem.n(),
-            rank: problem.rank(),
-            layout: problem.layout().clone(),
-            seed,
-            tolerance,
-            visibility: problem.target().visibility(),
-        }
     }
 }
 
@@ -56,13 +47,15 @@ record! {
         of: TargetColumns,
         /// what was asked
         asked: FitAsked,
+        /// on which terms
+        terms: FitTerms,
     }
 }
 
 impl FitOf {
     /// The target as people read it: `dirichlet-band, w = 32`.
     pub fn label(&self) -> String {
-        self.of.label(self.asked.visibility)
+        self.of.label(self.terms.visibility)
     }
 }
 
@@ -96,10 +89,7 @@ impl From<&Solution> for Reached {
 
 record! {
     /// What every factors of this rank have at least.
-    pub struct Bounded {
-        /// L⁰, what logits of any rank need
-        #[unit = "nats"]
-        floor_max_abs_logit: f64,
+    pub struct Proven {
         /// a proven bound on L*
         #[unit = "nats"]
         lower_bound_max_abs_logit: f64,
@@ -108,13 +98,9 @@ record! {
     }
 }
 
-impl From<LowerBound> for Bounded {
+impl From<LowerBound> for Proven {
     fn from(bound: LowerBound) -> Self {
-        Self {
-            floor_max_abs_logit: bound.floor,
-            lower_bound_max_abs_logit: bound.max_abs_logit,
-            lower_bound_by: bound.by,
-        }
+        Self { lower_bound_max_abs_logit: bound.max_abs_logit, lower_bound_by: bound.by }
     }
 }
 
@@ -129,8 +115,9 @@ record! {
         /// E⁰(cap), the least error with no rank limit
         #[unit = "nats"]
         floor_kl_nats: Option<f64>,
-        /// what cannot be gone under
-        bounded: Option<Bounded>,
+        /// L⁰, what logits of any rank need
+        #[unit = "nats"]
+        floor_max_abs_logit: Option<f64>,
         /// max_abs_logit / floor_max_abs_logit
         inflation: Option<f64>,
         /// how the fit ended
@@ -146,6 +133,8 @@ record! {
         factors: Option<String>,
         /// the largest entry of the gradient at the end
         gradient_norm: Option<f64>,
+        /// what cannot be gone under
+        proven: Option<Proven>,
     }
 }
 
@@ -162,7 +151,8 @@ impl FitFound {
         let bound = bounds.at(solution.kl_nats);
         Self {
             inflation: inflation(solution.max_abs_logit, bound),
-            bounded: bound.map(Bounded::from),
+            floor_max_abs_logit: bound.map(|bound| bound.floor),
+            proven: bound.map(Proven::from),
             outcome: solution.outcome,
             iterations: Some(solution.iterations),
             evaluations: Some(solution.evaluations),
@@ -176,7 +166,8 @@ impl FitFound {
         let mut bounds = LowerBounds::new(problem);
         let bound = bounds.at(tolerance);
         let mut row = Self {
-            bounded: bound.map(Bounded::from),
+            floor_max_abs_logit: bound.map(|bound| bound.floor),
+            proven: bound.map(Proven::from),
             iterations: Some(found.iterations),
             evaluations: Some(found.evaluations),
             ..Self::nothing(found.outcome, wall_time_s)
@@ -197,7 +188,7 @@ impl FitFound {
             cap: None,
             reached: None,
             floor_kl_nats: None,
-            bounded: None,
+            floor_max_abs_logit: None,
             inflation: None,
             outcome,
             iterations: None,
@@ -205,6 +196,7 @@ impl FitFound {
             wall_time_s: (wall_time_s * 1e6).round() / 1e6,
             factors: None,
             gradient_norm: None,
+            proven: None,
         }
     }
 
@@ -227,11 +219,6 @@ impl FitFound {
         self.reached.as_ref().map(|reached| reached.max_abs_logit)
     }
 
-    /// L⁰.
-    pub fn floor_max_abs_logit(&self) -> Option<f64> {
-        self.bounded.as_ref().map(|bounded| bounded.floor_max_abs_logit)
-    }
-
     /// Whether the fit ended by itself within `tolerance`.
     pub fn has_reached(&self, tolerance: f64) -> bool {
         matches!(self.outcome, Outcome::Converged | Outcome::StepLimit)
@@ -252,6 +239,8 @@ record! {
         asked: FitAsked,
         /// what was found
         found: FitFound,
+        /// on which terms
+        terms: FitTerms,
     }
 }
 
@@ -266,9 +255,9 @@ impl Kind for FitFound {
     }
 
     fn laws(row: &Row<Self>, laws: &mut Laws) {
-        let (asked, found) = (&row.of.asked, &row.found);
+        let (terms, found) = (&row.of.terms, &row.found);
         let feasible = found.outcome != Outcome::Infeasible;
-        let searched = asked.tolerance.is_some();
+        let searched = terms.tolerance.is_some();
         laws.at_least("wall_time_s", found.wall_time_s, 0.0);
         laws.there("iterations", found.iterations.as_ref(), feasible || searched);
         laws.there("evaluations", found.evaluations.as_ref(), feasible || searched);
@@ -301,13 +290,10 @@ impl Kind for FitFound {
         let spread = reached.logit_spread;
         laws.at_least("logit_spread", spread, 0.0);
         laws.at_most("logit_spread exceeds twice max_abs_logit", spread, 2.0 * logit, ROUNDING);
-        let bounded = found.bounded.as_ref();
-        let floor = found.floor_max_abs_logit();
-        let proven = bounded.map(|bounded| bounded.lower_bound_max_abs_logit);
+        let floor = found.floor_max_abs_logit;
+        let proven = found.proven.as_ref().map(|proven| proven.lower_bound_max_abs_logit);
         laws.at_most("the proven bound is under the floor", floor, proven, ROUNDING);
-        if let Some(bounded) = bounded.filter(|bounded| bounded.lower_bound_by == BoundKind::Floor)
-        {
-            let (proven, floor) = (bounded.lower_bound_max_abs_logit, bounded.floor_max_abs_logit);
+        if found.proven.as_ref().is_some_and(|proven| proven.lower_bound_by == BoundKind::Floor) {
             laws.equal("the bound by the floor is not the floor", proven, floor, 0.0);
         }
         laws.there(
@@ -316,7 +302,7 @@ impl Kind for FitFound {
             feasible && floor.is_some_and(|floor| floor > 0.0),
         );
         if feasible {
-            if let Some(tolerance) = asked.tolerance {
+            if let Some(tolerance) = terms.tolerance {
                 laws.at_most("kl_nats exceeds the tolerance", reached.kl_nats, tolerance, SLACK);
             }
             laws.at_most("max_abs_logit is under its proven bound", proven, logit, SLACK);

@@ -33,7 +33,7 @@ pub use column::{Column, ColumnKind};
 pub use fields::Fields;
 pub(crate) use fields::Header;
 pub use file::{Rows, RowsError, read_records};
-pub use fit::{Bounded, FitAsked, FitFound, FitOf, FrontierRow, Reached};
+pub use fit::{FitAsked, FitFound, FitOf, FitTerms, FrontierRow, Proven, Reached};
 pub use head::{HeadFound, HeadOf};
 pub use kind::{Kind, Row, columns, line, rows_of};
 pub use latency::{LatencyFound, LatencyOf};

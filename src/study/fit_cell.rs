@@ -10,7 +10,7 @@ use super::definition::{FitGoal, FitStudy};
 use super::settings;
 use crate::fit::{LowerBounds, Problem, SearchOptions, frontier, needed_logit};
 use crate::pattern::{Family, Layout, Visibility};
-use crate::row::{FitAsked, FitFound, FitOf, TargetColumns};
+use crate::row::{FitAsked, FitFound, FitOf, FitTerms, TargetColumns};
 
 /// One fit of a study: a target with its heads, and what is asked of it.
 #[derive(Clone, Debug)]
@@ -141,9 +141,8 @@ impl Measure for FitCell {
                 rank: self.rank,
                 layout: self.layout.clone(),
                 seed: Some(self.seed),
-                tolerance,
-                visibility: self.visibility,
             },
+            terms: FitTerms { tolerance, visibility: self.visibility },
         }
     }
 

@@ -144,10 +144,10 @@ impl Growth {
 }
 
 fn gather(rows: &[Row<FitFound>]) -> Vec<GrowthCell> {
-    let asked = rows.iter().filter(|row| row.of.asked.tolerance.is_some());
+    let asked = rows.iter().filter(|row| row.of.terms.tolerance.is_some());
     let place = |row: &Row<FitFound>| {
         let asked = &row.of.asked;
-        (row.of.label(), asked.tolerance, asked.n, asked.rank)
+        (row.of.label(), row.of.terms.tolerance, asked.n, asked.rank)
     };
     let sorted = sorted(asked, |row| (place(row), row.of.asked.seed));
     groups(sorted, place).into_iter().filter_map(|cell| cell_of(&cell)).collect()
@@ -155,14 +155,14 @@ fn gather(rows: &[Row<FitFound>]) -> Vec<GrowthCell> {
 
 fn cell_of(rows: &[&Row<FitFound>]) -> Option<GrowthCell> {
     let of = &rows.first()?.of;
-    let tolerance = of.asked.tolerance?;
+    let tolerance = of.terms.tolerance?;
     let one = |row: &&Row<FitFound>| {
         let found = &row.found;
         let reached = found.has_reached(tolerance);
         GrowthSeed {
             seed: row.of.asked.seed.unwrap_or(0) as usize,
             needed: found.max_abs_logit().filter(|_| reached),
-            floor: found.floor_max_abs_logit(),
+            floor: found.floor_max_abs_logit,
             inflation: found.inflation.filter(|value| reached && value.is_finite()),
         }
     };

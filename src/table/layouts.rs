@@ -150,7 +150,7 @@ impl Layouts {
 
 fn gather(rows: &[Row<FitFound>]) -> Vec<LayoutCell> {
     let fitted = rows.iter().filter(|row| {
-        row.of.asked.tolerance.is_none() && row.found.cap.is_some() && row.found.reached.is_some()
+        row.of.terms.tolerance.is_none() && row.found.cap.is_some() && row.found.reached.is_some()
     });
     let place = |row: &Row<FitFound>| {
         let asked = &row.of.asked;

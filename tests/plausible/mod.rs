@@ -4,9 +4,14 @@
 use std::fs;
 use std::path::Path;
 
-const FITS: &str = "study,cell,family,window,tau,alpha,sigma,k,m,lambda,local,global,target,n,rank,\
-layout,seed,cap,kl_nats,max_abs_logit,logit_spread,norm_product,floor_kl_nats,floor_max_abs_logit,\
-inflation,outcome,iterations,evaluations,wall_time_s,factors,tolerance,visibility,gradient_norm,err";
+use rank_study::fit::{BoundKind, Outcome};
+use rank_study::lm::Split;
+use rank_study::pattern::Visibility;
+use rank_study::row::{
+    Course, CurveRow, EvaluationRow, FitAsked, FitFound, FitOf, FitTerms, Kind, Line, ModelColumns,
+    Proven, Reached, TargetColumns, TrainingFound, TrainingOf, columns, line, records_to_csv,
+    to_csv,
+};
 
 /// A number in [−1, 1) that depends on the arguments only.
 fn noise(a: usize, b: usize, c: usize) -> f64 {
@@ -19,24 +24,86 @@ fn noise(a: usize, b: usize, c: usize) -> f64 {
     (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
 }
 
-/// The fields of one row of a study of fits, by name; the rest stay empty.
-fn row(fields: &[(&str, String)]) -> String {
-    let values: Vec<&str> = FITS
-        .split(',')
-        .map(|name| fields.iter().find(|(n, _)| *n == name).map_or("", |(_, value)| value))
-        .collect();
-    values.join(",") + "\n"
+/// Writes the `rows.csv` of a study.
+fn write<K: Kind>(study: &Path, lines: &[Line]) {
+    fs::create_dir_all(study).unwrap();
+    fs::write(study.join("rows.csv"), to_csv(&columns::<K>(), lines).unwrap()).unwrap();
+}
+
+/// A target of a family, without parameters.
+fn target(family: &str) -> TargetColumns {
+    TargetColumns {
+        family: family.to_owned(),
+        window: None,
+        tau: None,
+        alpha: None,
+        sigma: None,
+        k: None,
+        m: None,
+        c: None,
+        vocabulary: None,
+        lambda: None,
+        local: None,
+        global: None,
+        of: None,
+        path: None,
+    }
+}
+
+/// What a cell of fits is, with causal heads.
+fn fit_of(
+    of: TargetColumns,
+    n: usize,
+    rank: usize,
+    layout: &str,
+    seed: usize,
+    tolerance: Option<f64>,
+) -> FitOf {
+    let asked = FitAsked {
+        target: of.family.clone(),
+        n,
+        rank,
+        layout: layout.parse().unwrap(),
+        seed: Some(seed as u64),
+    };
+    FitOf { of, asked, terms: FitTerms { tolerance, visibility: Visibility::Causal } }
+}
+
+/// A fit that found these logits at this error.
+fn fit_found(max_abs_logit: f64, kl_nats: f64) -> FitFound {
+    FitFound {
+        cap: Some(max_abs_logit),
+        reached: Some(Reached {
+            kl_nats,
+            max_abs_logit,
+            logit_spread: max_abs_logit,
+            norm_product: max_abs_logit,
+        }),
+        floor_kl_nats: None,
+        floor_max_abs_logit: None,
+        inflation: None,
+        outcome: Outcome::Converged,
+        iterations: Some(100),
+        evaluations: Some(110),
+        wall_time_s: 0.5,
+        factors: None,
+        gradient_norm: Some(1e-6),
+        proven: None,
+    }
 }
 
 /// Writes rows of L*(0.05): `dirichlet-band` grows with n/d and runs out of caps, `landmark` does
 /// not grow, `random-sparse` grows too.
 pub fn logit_growth(study: &Path) {
-    let mut text = format!("{FITS}\n");
-    for (family, parameter, value, power, base) in [
-        ("dirichlet-band", "window", "32", 0.55, 0.75),
-        ("landmark", "m", "8", 0.02, 1.02),
-        ("random-sparse", "k", "8", 0.35, 1.0),
-    ] {
+    let mut lines = Vec::new();
+    let of_family = |family: &str| match family {
+        "dirichlet-band" => TargetColumns { window: Some(32), ..target(family) },
+        "landmark" => TargetColumns { m: Some(8), ..target(family) },
+        _ => TargetColumns { k: Some(8), ..target(family) },
+    };
+    for (family, power, base) in
+        [("dirichlet-band", 0.55, 0.75), ("landmark", 0.02, 1.02), ("random-sparse", 0.35, 1.0)]
+    {
         for n in [64usize, 128, 256] {
             for rank in [4usize, 8, 16, 32] {
                 for seed in 0..3usize {
@@ -46,48 +113,34 @@ pub fn logit_growth(study: &Path) {
                     let inflation = (base * ratio.powf(power)).max(1.0) * (1.0 + wobble.abs());
                     let infeasible = family == "dirichlet-band" && ratio + 4.0 * wobble > 31.9;
                     let needed = if infeasible { 64.0 } else { floor * inflation };
-                    let mut fields = vec![
-                        ("study", "logit-growth".to_owned()),
-                        ("cell", format!("{family}/n{n}-d{rank}-s{seed}")),
-                        ("family", family.to_owned()),
-                        (parameter, value.to_owned()),
-                        ("n", n.to_string()),
-                        ("rank", rank.to_string()),
-                        ("layout", "global".to_owned()),
-                        ("seed", seed.to_string()),
-                        ("kl_nats", if infeasible { "0.11" } else { "0.0499" }.to_owned()),
-                        ("max_abs_logit", needed.to_string()),
-                        ("floor_max_abs_logit", floor.to_string()),
-                        ("outcome", if infeasible { "infeasible" } else { "converged" }.to_owned()),
-                        ("tolerance", "0.05".to_owned()),
-                        ("visibility", "causal".to_owned()),
-                    ];
-                    if !infeasible {
-                        fields.push(("inflation", inflation.to_string()));
-                    }
-                    text.push_str(&row(&fields));
+                    let kl_nats = if infeasible { 0.11 } else { 0.0499 };
+                    let found = FitFound {
+                        floor_max_abs_logit: Some(floor),
+                        proven: Some(Proven {
+                            lower_bound_max_abs_logit: floor,
+                            lower_bound_by: BoundKind::Floor,
+                        }),
+                        outcome: if infeasible { Outcome::Infeasible } else { Outcome::Converged },
+                        inflation: (!infeasible).then_some(inflation),
+                        ..fit_found(needed, kl_nats)
+                    };
+                    let of = fit_of(of_family(family), n, rank, "global", seed, Some(0.05));
+                    let cell = format!("{family}/n{n}-d{rank}-s{seed}");
+                    lines.push(line("logit-growth", &cell, &of, Ok(&found), "made up"));
                 }
             }
         }
     }
-    text.push_str(&row(&[
-        ("cell", "landmark/n64-d4-s9".to_owned()),
-        ("family", "landmark".to_owned()),
-        ("m", "8".to_owned()),
-        ("n", "64".to_owned()),
-        ("rank", "4".to_owned()),
-        ("layout", "global".to_owned()),
-        ("tolerance", "0.05".to_owned()),
-        ("err", "the target could not be built".to_owned()),
-    ]));
-    fs::create_dir_all(study).unwrap();
-    fs::write(study.join("rows.csv"), text).unwrap();
+    let of = fit_of(of_family("landmark"), 64, 4, "global", 9, Some(0.05));
+    let failed = Err("the target could not be built");
+    lines.push(line::<FitFound>("logit-growth", "landmark/n64-d4-s9", &of, failed, "made up"));
+    write::<FitFound>(study, &lines);
 }
 
 /// Writes rows of three layouts under five caps, in the order that a first look found: one global
 /// head of rank 16 best, a local and a global one of rank 8 next, two global ones of rank 8 worst.
 pub fn layouts(study: &Path) {
-    let mut text = format!("{FITS}\n");
+    let mut lines = Vec::new();
     for (layout, rank, floor_at, scale) in [
         ("global", 16, 0.0015, 0.9),
         ("2xglobal", 8, 0.056, 1.1),
@@ -98,70 +151,104 @@ pub fn layouts(study: &Path) {
                 let full = 1.2 * (-(cap as f64) / 1.4).exp() + 2e-5;
                 let spread = 1.0 + 0.12 * noise(cap, rank + layout.len(), seed);
                 let kl = (floor_at + scale * (-(cap as f64) / 2.0).exp()) * spread;
-                text.push_str(&row(&[
-                    ("study", "layouts".to_owned()),
-                    ("cell", format!("mixture/{layout}-d{rank}-s{seed}")),
-                    ("family", "mixture".to_owned()),
-                    ("lambda", "0.5".to_owned()),
-                    ("local", "dirichlet-band".to_owned()),
-                    ("global", "landmark".to_owned()),
-                    ("n", "160".to_owned()),
-                    ("rank", rank.to_string()),
-                    ("layout", layout.to_owned()),
-                    ("seed", seed.to_string()),
-                    ("cap", cap.to_string()),
-                    ("kl_nats", kl.to_string()),
-                    ("max_abs_logit", cap.to_string()),
-                    ("floor_kl_nats", full.to_string()),
-                    ("outcome", "converged".to_owned()),
-                ]));
+                let of = TargetColumns {
+                    lambda: Some(0.5),
+                    local: Some("dirichlet-band".to_owned()),
+                    global: Some("landmark".to_owned()),
+                    ..target("mixture")
+                };
+                let found = FitFound { floor_kl_nats: Some(full), ..fit_found(cap as f64, kl) };
+                let of = fit_of(of, 160, rank, layout, seed, None);
+                let cell = format!("mixture/{layout}-d{rank}-s{seed}");
+                lines.push(line("layouts", &cell, &of, Ok(&found), "made up"));
             }
         }
     }
-    fs::create_dir_all(study).unwrap();
-    fs::write(study.join("rows.csv"), text).unwrap();
+    write::<FitFound>(study, &lines);
 }
 
 /// Writes the rows and logs of one seed of `mhsa` and of `ls`.
 pub fn lm_quick(study: &Path) {
-    let mut text =
-        "study,cell,run,arm,seed,corpus,layers,d_model,heads,global_heads,window,context,\
-                    batch,steps,learning_rate,parameters,train_loss_nats,valid_loss_nats,\
-                    max_abs_logit,outcome,wall_time_s,peak_max_abs_logit,err\n"
-            .to_owned();
+    let mut lines = Vec::new();
     let name = study.file_name().unwrap().to_string_lossy();
     for (arm, last, logit) in [("mhsa", 2.39, 61.0), ("ls", 1.89, 12.0)] {
         let folder = study.join(arm).join("s0");
         fs::create_dir_all(&folder).unwrap();
         training_logs(&folder, arm, last, logit);
-        text.push_str(&format!(
-            "{name},{arm}/s0,{arm},{arm},0,shakespeare,3,64,4,1,16,512,4,1500,0.003,165000,{last},\
-             {last},{logit},completed,61.5,{logit},\n"
-        ));
+        let of = TrainingOf {
+            model: ModelColumns {
+                run: arm.to_owned(),
+                arm: arm.to_owned(),
+                layers: 3,
+                d_model: 64,
+                heads: 4,
+                global_heads: 1,
+                window: 16,
+            },
+            seed: 0,
+            corpus: "shakespeare".to_owned(),
+            context: 512,
+            batch: 4,
+            steps: 1500,
+            learning_rate: 0.003,
+            recall: None,
+        };
+        let found = TrainingFound {
+            parameters: 165_000,
+            train_loss_nats: Some(last),
+            valid_loss_nats: Some(last),
+            max_abs_logit: Some(logit),
+            outcome: "completed".to_owned(),
+            wall_time_s: 61.5,
+            course: Course {
+                tokens: Some(3_072_000),
+                peak_max_abs_logit: Some(logit),
+                loss_spike_score: 0.0,
+                grad_spike_score: 0.0,
+                loss_spikes: 0,
+                logit_change_per_step: Some(0.1),
+            },
+            corpus_entropy_nats: None,
+            pattern_kl_nats: None,
+        };
+        lines.push(line(&name, &format!("{arm}/s0"), &of, Ok(&found), "made up"));
     }
-    fs::write(study.join("rows.csv"), text).unwrap();
+    write::<TrainingFound>(study, &lines);
 }
 
 /// A curve of 100 stretches of 15 steps, and evaluations.
 fn training_logs(folder: &Path, arm: &str, last: f64, logit: f64) {
     let loss = |step: f64| last + (4.2 - last) * (-step / 190.0).exp();
-    let mut curve = "step,tokens,wall_time_s,loss_nats,grad_norm,max_abs_logit,\
-                     max_abs_logit_global,max_abs_logit_local\n"
-        .to_owned();
-    let mut evals = "step,split,tokens,loss_nats,perplexity\n".to_owned();
+    let (mut curve, mut evaluations) = (Vec::new(), Vec::new());
     for step in (15..=1500usize).step_by(15) {
         let at = step as f64;
         let now = loss(at) + 0.02 * noise(step, arm.len(), 1);
         let grown = logit * (1.0 - (-at / 500.0).exp()).powf(0.6);
         let grown = grown * (1.0 + 0.04 * noise(step, arm.len(), 2));
-        let local = if arm == "ls" { (0.8 * grown).to_string() } else { String::new() };
-        let (tokens, time) = (step * 2048, 0.04 * at);
-        curve.push_str(&format!("{step},{tokens},{time},{now},0.9,{grown},{grown},{local}\n"));
+        curve.push(CurveRow {
+            step,
+            tokens: (step * 2048) as u64,
+            wall_time_s: 0.04 * at,
+            loss_nats: now,
+            grad_norm: 0.9,
+            max_abs_logit: Some(grown),
+            max_abs_logit_global: Some(grown),
+            max_abs_logit_local: (arm == "ls").then_some(0.8 * grown),
+        });
         if step % 250 == 0 {
             let valid = loss(at) + 0.03;
-            evals.push_str(&format!("{step},valid,20480,{valid},{}\n", valid.exp()));
+            evaluations.push(EvaluationRow {
+                step,
+                split: Split::Valid,
+                tokens: 20480,
+                loss_nats: valid,
+                perplexity: valid.exp(),
+                bytes: None,
+                loss_nats_per_byte: None,
+                perplexity_per_byte: None,
+            });
         }
     }
-    fs::write(folder.join("curve.csv"), curve).unwrap();
-    fs::write(folder.join("eval.csv"), evals).unwrap();
+    fs::write(folder.join("curve.csv"), records_to_csv(&curve).unwrap()).unwrap();
+    fs::write(folder.join("eval.csv"), records_to_csv(&evaluations).unwrap()).unwrap();
 }

@@ -12,7 +12,7 @@ use rank_study::fit::{
     FitName, FitProgress, FitState, FrontierPoint, Kept, LowerBounds, Problem, SearchOptions,
     Solution, Watch, frontier, needed_logit, write_factors,
 };
-use rank_study::row::{FitAsked, FitFound, FrontierRow, records_to_csv};
+use rank_study::row::{FitAsked, FitFound, FitTerms, FrontierRow, records_to_csv};
 use rank_study::run::Manifest;
 use rank_study::study::{FitLedger, Observer as _, StudyError, search_settings};
 
@@ -81,7 +81,14 @@ pub fn run(
         problem,
         options,
         out,
-        asked: FitAsked::of(problem, &place.target, None, tolerance),
+        asked: FitAsked {
+            target: place.target.clone(),
+            n: problem.n(),
+            rank: problem.rank(),
+            layout: problem.layout().clone(),
+            seed: None,
+        },
+        terms: FitTerms { tolerance, visibility: problem.target().visibility() },
         ledger: &ledger,
         progress: &progress,
         stop,
@@ -118,6 +125,7 @@ struct Job<'a> {
     options: SearchOptions,
     out: &'a Path,
     asked: FitAsked,
+    terms: FitTerms,
     ledger: &'a FitLedger,
     progress: &'a Progress,
     stop: &'a AtomicBool,
@@ -245,7 +253,8 @@ impl<'a> Job<'a> {
         factors.resize(points.len(), None);
         for (point, on_disk) in points.iter().zip(factors) {
             let found = FitFound::at_cap(point, bounds, wall_time_s);
-            let mut row = FrontierRow { asked: self.asked.clone(), found };
+            let mut row =
+                FrontierRow { asked: self.asked.clone(), found, terms: self.terms.clone() };
             if let Some(best) = &point.best {
                 row.asked.seed = Some(best.start as u64);
                 let folder = Path::new("factors").join(format!("cap-{}", point.cap));
@@ -265,7 +274,8 @@ impl<'a> Job<'a> {
         let found =
             needed_logit(self.problem, tolerance, self.options, self).context("--tolerance")?;
         let of_row = FitFound::needed(self.problem, tolerance, &found, self.wall_time_s());
-        let mut row = FrontierRow { asked: self.asked.clone(), found: of_row };
+        let mut row =
+            FrontierRow { asked: self.asked.clone(), found: of_row, terms: self.terms.clone() };
         if let Some(best) = &found.best {
             let folder: PathBuf = ["factors", &format!("tolerance-{tolerance}")].iter().collect();
             write_factors(&self.out.join(&folder), &best.solution.factors).context("--out")?;
