@@ -116,6 +116,6 @@ fn definition(manifest: &Manifest, preset: Preset) -> Result<StudyDefinition> {
     let path = Path::new(manifest.text("definition_file"));
     Ok(match path.is_file() {
         true => StudyDefinition::read(path, preset)?,
-        false => StudyDefinition::parse(path, manifest.text("definition").to_owned(), preset)?,
+        false => StudyDefinition::of_rows(path, manifest.text("definition").to_owned(), preset)?,
     })
 }

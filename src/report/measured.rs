@@ -35,7 +35,7 @@ impl MeasuredStudy {
         let path = Path::new(manifest.text("definition_file"));
         let preset = manifest.text("preset").parse().unwrap_or_default();
         let definition =
-            StudyDefinition::parse(path, manifest.text("definition").to_owned(), preset);
+            StudyDefinition::of_rows(path, manifest.text("definition").to_owned(), preset);
         let definition = definition.map_err(|error| match error {
             StudyError::Definition { why, .. } => wrong(why),
             other => wrong(other.to_string()),

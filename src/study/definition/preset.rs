@@ -20,8 +20,8 @@ pub enum Preset {
 }
 
 impl Preset {
-    /// Every size.
-    pub(super) const ALL: [Self; 2] = [Self::Quick, Self::Paper];
+    /// Every size, the definitions' own first.
+    pub(super) const ALL: [Self; 2] = [Self::Paper, Self::Quick];
     const NAMES: [(&'static str, Self); 2] = [("quick", Self::Quick), ("paper", Self::Paper)];
 }
 

@@ -56,6 +56,25 @@ impl StudyDefinition {
     /// Text that is not TOML, an unknown key, family, column or view (with the nearest valid one), a value that
     /// its key cannot take; [`StudyError::Size`] where the study has no such size.
     pub fn parse(path: &Path, text: String, preset: Preset) -> Result<Self, StudyError> {
+        Self::at_sizes(&Preset::ALL, path, text, preset)
+    }
+
+    /// The definition that rows were measured by, as their manifest has it: [`StudyDefinition::parse`] with an eye to
+    /// the size of these rows alone. What is wrong with the other one was not measured.
+    ///
+    /// # Errors
+    /// As [`StudyDefinition::parse`].
+    pub fn of_rows(path: &Path, text: String, preset: Preset) -> Result<Self, StudyError> {
+        Self::at_sizes(&[preset], path, text, preset)
+    }
+
+    /// The definition at the size of `preset`, after all of `sizes` that it has were read.
+    fn at_sizes(
+        sizes: &[Preset],
+        path: &Path,
+        text: String,
+        preset: Preset,
+    ) -> Result<Self, StudyError> {
         let wrong = |why: String| StudyError::Definition { path: path.to_owned(), why };
         let table: Table =
             text.parse().map_err(|e: toml::de::Error| wrong(keys::syntax(&e, &text)))?;
@@ -73,18 +92,21 @@ impl StudyDefinition {
         let view = view.transpose().map_err(wrong)?;
         let presets: Result<Vec<Preset>, String> = top.presets.iter().map(|p| p.parse()).collect();
         let presets = presets.map_err(|e| wrong(format!("presets: {e}")))?;
-        let paper = Size::read(&top, kind, path, Preset::Paper).map_err(wrong)?;
-        check_view(view, &paper).map_err(wrong)?;
         let has_quick = top.quick.is_some() || presets.contains(&Preset::Quick);
-        let quick = match has_quick {
-            true => Some(quick(table, kind, path).map_err(wrong)?),
-            false => None,
-        };
-        let size = match preset {
-            Preset::Paper => Some(paper),
-            Preset::Quick => quick,
-        };
-        let Some(Size { work, expected, predicted, baseline }) = size else {
+        let mut asked = None;
+        for &size in sizes {
+            let read = match size {
+                Preset::Paper => Size::read(&top, kind, path, size),
+                Preset::Quick if has_quick => quick(table.clone(), kind, path),
+                Preset::Quick => continue,
+            };
+            let read = read.map_err(wrong)?;
+            check_view(view, &read).map_err(wrong)?;
+            if size == preset {
+                asked = Some(read);
+            }
+        }
+        let Some(Size { work, expected, predicted, baseline }) = asked else {
             return Err(StudyError::Size { path: path.to_owned(), study: top.study, preset });
         };
         Ok(Self {
