@@ -2,9 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use super::curvature::Preconditioner;
 use super::factors::Factors;
-use super::lbfgs::{self, Iterate, Smooth, Stopping};
+use super::lagrangian::{InitialHessian, Lagrangian};
+use super::lbfgs::{Iterate, Stopping};
 use super::objective::{Evaluation, Objective, Precision};
 use super::penalty::Penalty;
 use super::problem::{FitError, Problem, check_cap};
@@ -44,15 +44,6 @@ impl Measured {
         let Evaluation { kl_nats, max_abs_logit, logit_spread, .. } = found;
         Ok(Self { kl_nats, max_abs_logit, logit_spread })
     }
-}
-
-/// What L-BFGS takes for the inverse of the Hessian before it has seen any of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InitialHessian {
-    /// A multiple of the identity: plain L-BFGS.
-    Identity,
-    /// The inverses of the damped Gauss–Newton blocks of each query and each key, as fits do.
-    Blocks,
 }
 
 impl<'p> Evaluator<'p> {
@@ -117,7 +108,7 @@ impl<'p> Evaluator<'p> {
     pub fn descend(
         &mut self,
         initial: InitialHessian,
-        watch: impl FnMut(usize, f64, &[f64]) -> ControlFlow<()>,
+        mut watch: impl FnMut(usize, f64, &[f64]) -> ControlFlow<()>,
     ) -> f64 {
         let stopping = Stopping {
             iterations: usize::MAX,
@@ -126,36 +117,12 @@ impl<'p> Evaluator<'p> {
             absolute_decrease: 0.0,
             enough: f64::NEG_INFINITY,
         };
-        let x = self.x.clone();
+        let goes_on = |objective: &mut Objective<'p>, at: &Iterate<'_>| {
+            watch(objective.evaluations, at.value, at.gradient).is_continue()
+        };
         let Self { objective, penalty, .. } = self;
-        let mut watched = Watched { objective, penalty, initial, watch };
-        self.x = lbfgs::minimise(x, stopping, &mut watched).x;
+        self.x = Lagrangian { objective, penalty, initial, goes_on }.minimise(&self.x, stopping).x;
         self.evaluate()
-    }
-}
-
-/// The objective under a penalty, with somebody looking on.
-struct Watched<'a, 'p, W> {
-    objective: &'a mut Objective<'p>,
-    penalty: &'a Penalty,
-    initial: InitialHessian,
-    watch: W,
-}
-
-impl<W: FnMut(usize, f64, &[f64]) -> ControlFlow<()>> Smooth for Watched<'_, '_, W> {
-    fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> f64 {
-        self.objective.evaluate(x, Some(self.penalty), gradient).value
-    }
-
-    fn preconditioner(&mut self, x: &[f64]) -> Option<Preconditioner> {
-        match self.initial {
-            InitialHessian::Identity => None,
-            InitialHessian::Blocks => Preconditioner::at(self.objective.problem(), x, self.penalty),
-        }
-    }
-
-    fn goes_on(&mut self, at: &Iterate<'_>) -> bool {
-        (self.watch)(self.objective.evaluations, at.value, at.gradient).is_continue()
     }
 }
 

@@ -6,33 +6,19 @@
 //! Newton step on log E*(L) = log ε in log L, which moves the cap, and goes on from where it is.
 
 use super::candidate::Candidate;
-use super::capped::{self, Attendance};
 use super::effort::Effort;
 use super::factors::Factors;
+use super::feasible::within_cap;
 use super::floor::Floor;
-use super::lbfgs::Ending;
-use super::objective::{Evaluation, Objective};
+use super::moving_cap::{FAR_BELOW, MovingCap, clamp};
+use super::objective::Objective;
 use super::outcome::Outcome;
-use super::penalty::Penalty;
-use super::problem::{FitError, LARGEST_CAP, Problem, check_tolerance};
+use super::parametrisation::{Tied, Varied};
+use super::problem::{FitError, Problem, check_tolerance};
 use super::search::{Search, SearchOptions};
 use super::solution::Solution;
-use super::tied::Tied;
 use super::watch::{FitName, FitState, Watch};
 
-/// Stages of one solve at most: the cap moves at each, so more than at a fixed cap.
-const STAGES: usize = 60;
-/// L-BFGS iterations of one stage at most: the cap had better move before a fit at the wrong cap is
-/// exact.
-const STAGE_ITERATIONS: usize = 400;
-/// The cap has settled when Newton would move it by less than this share.
-const SETTLED: f64 = 3e-3;
-/// The cap moves by at most this factor in one stage.
-const LARGEST_MOVE: f64 = 1.6;
-/// A share of ε that is as good as no error at all.
-const NOTHING: f64 = 1e-6;
-/// What [`Descent::far_below`] is in searches that come from factors that have the target already.
-const FAR_BELOW: f64 = 0.1;
 /// Where a solve begins, over the full-rank floor.
 const FIRST_CAP: f64 = 1.25;
 
@@ -92,11 +78,11 @@ pub fn needed_logit_from(
     let first_cap = (FIRST_CAP * floor).max(0.1);
     let far_below = if given.is_empty() { 0.0 } else { FAR_BELOW };
     let solve = |name: String, effort: Effort, start: &dyn Fn() -> Result<FitState, FitError>| {
-        let descent = Descent { tolerance, floor, effort, far_below };
+        let to = MovingCap { tolerance, floor, effort, far_below };
         let attendance = search.attendance(FitName(name), effort);
         search.kept_or(&attendance, |underway| {
             let from = underway.map_or_else(start, Ok)?;
-            descent.run(&mut search.objective(), from, &attendance)
+            to.fit(&mut search.objective(), from, &attendance)
         })
     };
     let starts: Vec<usize> = (0..given.len() + options.starts).collect();
@@ -140,7 +126,7 @@ pub fn needed_logit_from(
             let name = FitName(format!("away-{pass}-by-{factor}"));
             let away = clamp(factor * cap, floor);
             let start = |objective: &mut Objective<'_>| {
-                Ok(capped::within_cap(objective, before.solution.factors.clone(), away))
+                Ok(within_cap(objective, before.solution.factors.clone(), away))
             };
             let away = search.fit(&mut search.objective(), name, away, options.fine, start)?;
             let from = || Ok(FitState::new(&away.factors, problem, cap));
@@ -170,13 +156,20 @@ pub fn needed_logit_tied(
     options: SearchOptions,
     watch: &dyn Watch,
 ) -> Result<Needed, FitError> {
+    tied.check(problem, starts)?;
+    needed_logit_varying(problem, tied, starts, tolerance, options, watch)
+}
+
+/// The same by whatever is varied, from each of its points `starts`.
+pub(super) fn needed_logit_varying(
+    problem: &Problem,
+    varied: &dyn Varied,
+    starts: &[Vec<f64>],
+    tolerance: f64,
+    options: SearchOptions,
+    watch: &dyn Watch,
+) -> Result<Needed, FitError> {
     check_tolerance(tolerance)?;
-    let of_this_problem = problem.heads() == 1
-        && tied.factors_length() == 2 * problem.n() * problem.rank()
-        && starts.iter().all(|start| start.len() == tied.length());
-    if !of_this_problem {
-        return Err(FitError::Inputs("they are not of this problem".to_owned()));
-    }
     if starts.is_empty() {
         return Err(FitError::NoStarts);
     }
@@ -186,12 +179,12 @@ pub fn needed_logit_tied(
     let search = Search::new(problem, options, watch);
     let numbered: Vec<(usize, &Vec<f64>)> = starts.iter().enumerate().collect();
     let all = search.each(&numbered, |&(start, point)| {
-        let mut objective = Objective::tied(problem, options.precision, tied);
+        let mut objective = Objective::varying(problem, options.precision, varied);
         let own = objective.measure(point).max_abs_logit;
         let from = beginning_at(point.clone(), own, problem, floor);
         let attendance = search.attendance(FitName(format!("tied-{start}")), options.fine);
-        let descent = Descent { tolerance, floor, effort: options.fine, far_below: FAR_BELOW };
-        Ok(Candidate { start, solution: descent.run(&mut objective, from, &attendance)? })
+        let to = MovingCap { tolerance, floor, effort: options.fine, far_below: FAR_BELOW };
+        Ok(Candidate { start, solution: to.fit(&mut objective, from, &attendance)? })
     })?;
     Ok(Needed::of(&all, tolerance))
 }
@@ -221,148 +214,6 @@ impl Needed {
     /// Nothing was found, since nothing can be.
     const NOTHING: Self =
         Self { outcome: Outcome::Infeasible, best: None, iterations: 0, evaluations: 0 };
-}
-
-/// A cap as close to `cap` as may be tried where L⁰(ε) is `floor`.
-fn clamp(cap: f64, floor: f64) -> f64 {
-    cap.max(1.0005 * floor).clamp(1e-3, LARGEST_CAP)
-}
-
-/// One solve for L*(ε) from one start.
-struct Descent {
-    tolerance: f64,
-    /// L⁰(ε): the cap never goes under it.
-    floor: f64,
-    effort: Effort,
-    /// A stage that has less than this share of ε has a cap far too large, and need not end exactly. 0 in searches
-    /// that come from above.
-    far_below: f64,
-}
-
-impl Descent {
-    /// The least logits with kl_nats ≤ ε on the way, or, where ε was never reached, the least
-    /// kl_nats.
-    fn run(
-        &self,
-        objective: &mut Objective,
-        from: FitState,
-        attendance: &Attendance,
-    ) -> Result<Solution, FitError> {
-        let before = objective.evaluations;
-        let FitState { mut x, cap, slope, multipliers, mut violation, mut iterations, .. } = from;
-        let mut penalty = Penalty { cap, slope, multipliers };
-        let mut best = match &from.best {
-            Some(x) => Some(self.feasible(objective, x, cap, f64::INFINITY)?),
-            None => None,
-        };
-        let mut outcome = Outcome::StepLimit;
-        for stage in from.stage..STAGES {
-            let limit = self.effort.iterations.saturating_sub(iterations).min(STAGE_ITERATIONS);
-            let enough = self.far_below * self.tolerance;
-            let ends = (limit, self.effort.relative_decrease, enough);
-            let best_x = best.as_ref().and_then(|best| objective.point_of(&best.factors));
-            let minimum = capped::descend(objective, &x, &penalty, ends, &mut |objective, at| {
-                let state = || FitState {
-                    x: at.x.to_vec(),
-                    cap: penalty.cap,
-                    slope: penalty.slope,
-                    multipliers: penalty.multipliers.clone(),
-                    violation,
-                    stage,
-                    iterations: iterations + at.iterations,
-                    evaluations: from.evaluations + objective.evaluations - before,
-                    best: best_x.clone(),
-                };
-                attendance.goes_on(penalty.cap, iterations + at.iterations, at.value, &state)
-            });
-            iterations += minimum.iterations;
-            if minimum.ending == Ending::NotFinite {
-                outcome = Outcome::Diverged;
-                break;
-            }
-            x = minimum.x;
-            let here = self.feasible(objective, &x, penalty.cap, minimum.gradient_norm)?;
-            let reached = objective.measure(&x).max_abs_logit / penalty.cap - 1.0;
-            penalty.multipliers = objective.updated_multipliers(&x, &penalty);
-            // The augmented Lagrangian's value estimates E*(L) before the violation is gone; what the
-            // factors reach within the cap decides once the estimate has settled.
-            let mut step = self.newton(&penalty, minimum.value);
-            if step.abs() <= SETTLED {
-                step = self.newton(&penalty, here.kl_nats);
-            }
-            let meets = here.kl_nats <= self.tolerance;
-            best = Some(match best.take() {
-                Some(best) => self.better(best, here),
-                None => here,
-            });
-            if minimum.ending == Ending::Stopped {
-                outcome = Outcome::Stopped;
-                break;
-            }
-            let tight = reached <= self.effort.violation && minimum.ending == Ending::Stationary;
-            let at_limit = penalty.cap >= LARGEST_CAP && step > 0.0;
-            if stage >= 2 && tight && (at_limit || (meets && step.abs() <= SETTLED)) {
-                outcome = Outcome::Converged;
-                break;
-            }
-            if iterations >= self.effort.iterations {
-                break;
-            }
-            if reached > self.effort.violation {
-                penalty.raise_slope(reached, violation);
-            }
-            violation = reached;
-            penalty.cap = clamp(penalty.cap * step.exp(), self.floor);
-        }
-        let mut best = match best {
-            Some(best) => best,
-            None => self.feasible(objective, &x, penalty.cap, f64::INFINITY)?,
-        };
-        best.outcome = outcome;
-        best.iterations = iterations;
-        best.evaluations = from.evaluations + objective.evaluations - before;
-        Ok(best)
-    }
-
-    /// The Newton step in log L: log(E/ε) over −d log E/d log L = Σ|λ|·L/E.
-    fn newton(&self, penalty: &Penalty, kl_nats: f64) -> f64 {
-        // Aim just under ε, so that the last stage lands on the right side of it.
-        let aim = (1.0 - 1e-3) * self.tolerance;
-        // Rounding leaves a little on either side of 0 where the target is met, and bounds that act by rounding alone:
-        // their slope over next to nothing would say that the frontier is too steep to move along.
-        let kl_nats = kl_nats.max(NOTHING * self.tolerance);
-        let slope = penalty.total_multiplier() * penalty.cap / kl_nats;
-        let step = (kl_nats / aim).ln() / slope;
-        let limit = LARGEST_MOVE.ln();
-        if step.is_nan() { 0.0 } else { step.clamp(-limit, limit) }
-    }
-
-    fn feasible(
-        &self,
-        objective: &mut Objective,
-        x: &[f64],
-        cap: f64,
-        gradient_norm: f64,
-    ) -> Result<Solution, FitError> {
-        let factors = objective.factors(x)?;
-        let factors = capped::within_cap(objective, factors, cap);
-        let Evaluation { kl_nats, max_abs_logit, logit_spread, .. } =
-            objective.measure_factors(&factors);
-        Ok(Solution {
-            factors,
-            kl_nats,
-            max_abs_logit,
-            logit_spread,
-            outcome: Outcome::StepLimit,
-            gradient_norm,
-            iterations: 0,
-            evaluations: 0,
-        })
-    }
-
-    fn better(&self, old: Solution, new: Solution) -> Solution {
-        if new.preferred(&old, self.tolerance).is_lt() { new } else { old }
-    }
 }
 
 #[cfg(test)]
@@ -462,28 +313,6 @@ mod tests {
                 let spared = actual.max_abs_logit - tied_best.max_abs_logit;
                 assert!(spared > 1.0, "{kind} at {tolerance}: {ascending:?}");
             }
-        }
-    }
-
-    /// A head that has its target to the last bit, and whose largest logit float32 rounds above the cap.
-    #[test]
-    fn a_bound_that_acts_by_rounding_alone_does_not_hold_the_cap() {
-        let problem = Problem::new(
-            attention(&head(1.0).0, &head(1.0).1, HeadKind::Global),
-            Layout::global(),
-            D,
-        );
-        let problem = problem.unwrap();
-        let descent = Descent {
-            tolerance: 0.01,
-            floor: 1.0,
-            effort: Effort::default(),
-            far_below: FAR_BELOW,
-        };
-        let mut penalty = Penalty::new(&problem, 5.0, 0.08);
-        penalty.multipliers[0][7].push((3, 1e-8));
-        for kl_nats in [-2e-14, 0.0, 2e-14] {
-            assert_eq!(descent.newton(&penalty, kl_nats), -LARGEST_MOVE.ln(), "{kl_nats}");
         }
     }
 

@@ -1,14 +1,12 @@
 //! The objective of one problem, as the optimiser sees it: a function of one vector.
 
-use std::borrow::Cow;
-
 use super::curvature::Preconditioner;
 use super::factors::Factors;
 pub(super) use super::kernel::Evaluation;
 use super::kernel::Kernel;
+use super::parametrisation::{Free, Varied};
 use super::penalty::{Multipliers, Penalty};
 use super::problem::{FitError, Problem};
-use super::tied::Tied;
 use crate::numerics::Extension;
 
 /// The arithmetic of an evaluation. Vectors and sums over rows are float64 in both.
@@ -42,23 +40,17 @@ impl std::str::FromStr for Precision {
     }
 }
 
-/// The objective with its work space, so that an evaluation allocates nothing large. Its point is that of the
-/// factors, or, where they are tied to inputs, that of their weights.
+/// The objective with its work space, so that an evaluation allocates nothing large.
 pub(super) struct Objective<'p> {
     problem: &'p Problem,
     kernel: AnyKernel,
     /// Where the kernel is float32: what is measured beside the descent is float64 all the same.
     exact: Option<Kernel<f64>>,
     extension: Extension,
-    tied: Option<TiedPoint<'p>>,
+    varied: &'p dyn Varied,
+    /// Of what is varied.
+    room: Vec<f64>,
     pub evaluations: usize,
-}
-
-/// Weights in place of factors, and room for the factors and their gradient.
-struct TiedPoint<'p> {
-    to: &'p Tied,
-    factors: Vec<f64>,
-    gradient: Vec<f64>,
 }
 
 enum AnyKernel {
@@ -77,14 +69,13 @@ impl<'p> Objective<'p> {
             Precision::F32 => AnyKernel::F32(Kernel::new(problem, extension)),
             Precision::F64 => AnyKernel::F64(Kernel::new(problem, extension)),
         };
-        Self { problem, kernel, exact: None, extension, tied: None, evaluations: 0 }
+        let (varied, room) = (&Free, Vec::new());
+        Self { problem, kernel, exact: None, extension, varied, room, evaluations: 0 }
     }
 
-    /// The objective as a function of weights that make the factors out of inputs.
-    pub fn tied(problem: &'p Problem, precision: Precision, to: &'p Tied) -> Self {
-        let length = to.factors_length();
-        let point = TiedPoint { to, factors: vec![0.0; length], gradient: vec![0.0; length] };
-        Self { tied: Some(point), ..Self::new(problem, precision) }
+    /// The objective as a function of what is varied in place of free factors.
+    pub fn varying(problem: &'p Problem, precision: Precision, varied: &'p dyn Varied) -> Self {
+        Self { varied, ..Self::new(problem, precision) }
     }
 
     pub fn problem(&self) -> &'p Problem {
@@ -100,64 +91,40 @@ impl<'p> Objective<'p> {
     ) -> Evaluation {
         self.evaluations += 1;
         let problem = self.problem;
-        let mut run = |x: &[f64], gradient: &mut [f64]| match &mut self.kernel {
+        let in_factors = &mut |x: &[f64], gradient: &mut [f64]| match &mut self.kernel {
             AnyKernel::F32(kernel) => kernel.evaluate(problem, x, penalty, Some(gradient)),
             AnyKernel::F64(kernel) => kernel.evaluate(problem, x, penalty, Some(gradient)),
         };
-        match &mut self.tied {
-            None => run(x, gradient),
-            Some(TiedPoint { to, factors, gradient: of_factors }) => {
-                to.factors(x, factors);
-                let evaluation = run(factors, of_factors);
-                to.pull_back(x, of_factors, gradient);
-                evaluation
-            }
-        }
+        self.varied.evaluate(x, gradient, &mut self.room, in_factors)
     }
 
     /// kl_nats and the logits' extremes at x, in float64 whatever the precision of the descent.
     pub fn measure(&mut self, x: &[f64]) -> Evaluation {
-        let x = self.unpacked(x);
-        self.measure_unpacked(&x)
+        self.measure_vector(&self.varied.factors(x))
     }
 
     /// The same of factors.
     pub fn measure_factors(&mut self, factors: &Factors) -> Evaluation {
-        self.measure_unpacked(&factors.to_vector())
+        self.measure_vector(&factors.to_vector())
     }
 
     /// The factors at x.
     pub fn factors(&self, x: &[f64]) -> Result<Factors, FitError> {
         let (heads, n, rank) = (self.problem.heads(), self.problem.n(), self.problem.rank());
-        Ok(Factors::from_vector(&self.unpacked(x), heads, n, rank)?)
+        Ok(Factors::from_vector(&self.varied.factors(x), heads, n, rank)?)
     }
 
-    /// The point of factors; none where they are tied, since then not all have one.
+    /// The point of factors; none where not all have one.
     pub fn point_of(&self, factors: &Factors) -> Option<Vec<f64>> {
-        self.tied.is_none().then(|| factors.to_vector())
+        self.varied.point_of(factors)
     }
 
-    /// An approximate inverse of the Hessian in the factors; none where they are tied.
+    /// An approximate inverse of the Hessian, where one is known.
     pub fn preconditioner(&self, x: &[f64], penalty: &Penalty) -> Option<Preconditioner> {
-        match self.tied {
-            None => Preconditioner::at(self.problem, x, penalty),
-            Some(_) => None,
-        }
+        self.varied.preconditioner(self.problem, x, penalty)
     }
 
-    /// The factors at x as the kernel reads them.
-    fn unpacked<'x>(&self, x: &'x [f64]) -> Cow<'x, [f64]> {
-        match &self.tied {
-            None => Cow::Borrowed(x),
-            Some(TiedPoint { to, .. }) => {
-                let mut factors = vec![0.0; to.factors_length()];
-                to.factors(x, &mut factors);
-                Cow::Owned(factors)
-            }
-        }
-    }
-
-    fn measure_unpacked(&mut self, x: &[f64]) -> Evaluation {
+    fn measure_vector(&mut self, x: &[f64]) -> Evaluation {
         let exact = match &mut self.kernel {
             AnyKernel::F64(kernel) => kernel,
             AnyKernel::F32(_) => {
@@ -169,7 +136,7 @@ impl<'p> Objective<'p> {
 
     /// The multipliers of every head and row after one update at x.
     pub fn updated_multipliers(&mut self, x: &[f64], penalty: &Penalty) -> Multipliers {
-        let x = &self.unpacked(x);
+        let x = &self.varied.factors(x);
         match &mut self.kernel {
             AnyKernel::F32(kernel) => kernel.updated_multipliers(self.problem, x, penalty),
             AnyKernel::F64(kernel) => kernel.updated_multipliers(self.problem, x, penalty),

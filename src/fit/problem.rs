@@ -22,7 +22,7 @@ pub enum FitError {
     #[error("tolerance {0} is not an error to reach; give a finite kl_nats above 0")]
     Tolerance(f64),
     /// No caps given.
-    #[error("no caps given; name at least one, as in --caps 4,8,16")]
+    #[error("no caps given; give at least one bound on logits, such as 8 nats")]
     NoCaps,
     /// No starts given.
     #[error("0 starts asked for; give at least 1 seed")]

@@ -8,11 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
+use super::attendance::Attendance;
 use super::candidate::Candidate;
-use super::capped::{self, Attendance};
 use super::construct::constructions;
 use super::effort::Effort;
 use super::factors::Factors;
+use super::feasible::within_cap;
+use super::fixed_cap::FixedCap;
 use super::objective::{Objective, Precision};
 use super::outcome::Outcome;
 use super::problem::{FitError, Problem};
@@ -122,13 +124,7 @@ impl<'p> Search<'p> {
     }
 
     pub fn attendance(&self, name: FitName, effort: Effort) -> Attendance<'_> {
-        Attendance {
-            watch: self.watch,
-            name,
-            limit: effort.iterations,
-            ended: &self.ended,
-            enough: self.options.enough,
-        }
+        Attendance { watch: self.watch, name, limit: effort.iterations, ended: &self.ended }
     }
 
     /// What `work` makes of each of `all`, in their order.
@@ -221,7 +217,7 @@ impl<'p> Search<'p> {
             let name = FitName(format!("{pass}-{number}-cap-{cap}"));
             let mut objective = self.objective();
             let from = |objective: &mut Objective<'_>| {
-                Ok(capped::within_cap(objective, candidate.solution.factors.clone(), cap))
+                Ok(within_cap(objective, candidate.solution.factors.clone(), cap))
             };
             let solution = self.fit(&mut objective, name, cap, self.options.fine, from)?;
             Ok(Candidate { start: candidate.start, solution })
@@ -245,7 +241,7 @@ impl<'p> Search<'p> {
                 Some(state) => state,
                 None => FitState::new(&start(objective)?, objective.problem(), cap),
             };
-            capped::fit(objective, from, effort, &attendance)
+            FixedCap { effort, enough: self.options.enough }.fit(objective, from, &attendance)
         })
     }
 

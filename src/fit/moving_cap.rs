@@ -1,0 +1,162 @@
+//! L*(ε) from one start: the cap moves, stage by stage, to where kl_nats is ε.
+//!
+//! At a minimum within a cap the multipliers λ of the bounds |z| ≤ L are the frontier's own slope, dE*/dL = −Σ|λ|
+//! (sensitivity of a constrained minimum: Nocedal and Wright, 2nd ed., section 12.8). So each stage ends with a
+//! Newton step on log E*(L) = log ε in log L, which moves the cap, and the next goes on from where it is.
+
+use super::attendance::Attendance;
+use super::effort::Effort;
+use super::feasible::feasible;
+use super::lagrangian::{Descent, Policy, STAGE};
+use super::lbfgs::Stopping;
+use super::objective::Objective;
+use super::penalty::Penalty;
+use super::problem::{FitError, LARGEST_CAP};
+use super::solution::Solution;
+use super::watch::FitState;
+
+/// Stages of one solve at most: the cap moves at each, so more than at a fixed cap.
+const STAGES: usize = 60;
+/// L-BFGS iterations of one stage at most: the cap had better move before a fit at the wrong cap is
+/// exact.
+const STAGE_ITERATIONS: usize = 400;
+/// The cap has settled when Newton would move it by less than this share.
+const SETTLED: f64 = 3e-3;
+/// The cap moves by at most this factor in one stage.
+const LARGEST_MOVE: f64 = 1.6;
+/// A share of ε that is as good as no error at all.
+const NOTHING: f64 = 1e-6;
+/// What [`MovingCap::far_below`] is in searches that come from factors that have the target already.
+pub(super) const FAR_BELOW: f64 = 0.1;
+
+/// The cap moves to the least with which ε is reached.
+pub(super) struct MovingCap {
+    pub tolerance: f64,
+    /// L⁰(ε): the cap never goes under it.
+    pub floor: f64,
+    pub effort: Effort,
+    /// A stage that has less than this share of ε has a cap far too large, and need not end exactly. 0 in searches
+    /// that come from above.
+    pub far_below: f64,
+}
+
+impl MovingCap {
+    /// The least logits with kl_nats ≤ ε on the way, or, where ε was never reached, the least
+    /// kl_nats.
+    pub fn fit(
+        self,
+        objective: &mut Objective<'_>,
+        from: FitState,
+        attendance: &Attendance<'_>,
+    ) -> Result<Solution, FitError> {
+        let best = match &from.best {
+            Some(x) => Some(feasible(objective, x, from.cap, f64::INFINITY)?),
+            None => None,
+        };
+        let mut moving = Moving { cap: self, best };
+        let end = Descent::run(objective, from, &mut moving, Some(attendance))?;
+        let best = match moving.best {
+            Some(best) => best,
+            None => feasible(objective, &end.x, end.penalty.cap, f64::INFINITY)?,
+        };
+        Ok(end.with(best))
+    }
+
+    /// The Newton step in log L: log(E/ε) over −d log E/d log L = Σ|λ|·L/E.
+    fn newton(&self, penalty: &Penalty, kl_nats: f64) -> f64 {
+        // Aim just under ε, so that the last stage lands on the right side of it.
+        let aim = (1.0 - 1e-3) * self.tolerance;
+        // Rounding leaves a little on either side of 0 where the target is met, and bounds that act by rounding alone:
+        // their slope over next to nothing would say that the frontier is too steep to move along.
+        let kl_nats = kl_nats.max(NOTHING * self.tolerance);
+        let slope = penalty.total_multiplier() * penalty.cap / kl_nats;
+        let step = (kl_nats / aim).ln() / slope;
+        let limit = LARGEST_MOVE.ln();
+        if step.is_nan() { 0.0 } else { step.clamp(-limit, limit) }
+    }
+}
+
+/// A moving cap, with the best solution on the way.
+struct Moving {
+    cap: MovingCap,
+    best: Option<Solution>,
+}
+
+impl Policy for Moving {
+    fn stages(&self) -> usize {
+        STAGES
+    }
+
+    fn iterations(&self) -> usize {
+        self.cap.effort.iterations
+    }
+
+    fn stopping(&self, _: usize) -> Stopping {
+        Stopping {
+            iterations: STAGE_ITERATIONS,
+            relative_decrease: self.cap.effort.relative_decrease,
+            enough: self.cap.far_below * self.cap.tolerance,
+            ..STAGE
+        }
+    }
+
+    fn best(&self, objective: &Objective<'_>) -> Option<Vec<f64>> {
+        objective.point_of(&self.best.as_ref()?.factors)
+    }
+
+    fn tolerates(&self, violation: f64) -> bool {
+        violation <= self.cap.effort.violation
+    }
+
+    fn next_cap(
+        &mut self,
+        objective: &mut Objective<'_>,
+        at: &Descent,
+    ) -> Result<Option<f64>, FitError> {
+        let MovingCap { tolerance, floor, effort, .. } = self.cap;
+        let here = feasible(objective, &at.x, at.penalty.cap, at.gradient_norm)?;
+        // The augmented Lagrangian's value estimates E*(L) before the violation is gone; what the
+        // factors reach within the cap decides once the estimate has settled.
+        let mut step = self.cap.newton(&at.penalty, at.value);
+        if step.abs() <= SETTLED {
+            step = self.cap.newton(&at.penalty, here.kl_nats);
+        }
+        let meets = here.kl_nats <= tolerance;
+        self.best = Some(match self.best.take() {
+            Some(best) if !here.preferred(&best, tolerance).is_lt() => best,
+            _ => here,
+        });
+        let at_limit = at.penalty.cap >= LARGEST_CAP && step > 0.0;
+        let done = at.is_minimum_within(effort.violation)
+            && (at_limit || (meets && step.abs() <= SETTLED));
+        Ok((!done).then(|| clamp(at.penalty.cap * step.exp(), floor)))
+    }
+}
+
+/// A cap as close to `cap` as may be tried where L⁰(ε) is `floor`.
+pub(super) fn clamp(cap: f64, floor: f64) -> f64 {
+    cap.max(1.0005 * floor).clamp(1e-3, LARGEST_CAP)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fit::problem::Problem;
+    use crate::pattern::{Family, Parameters, Visibility};
+
+    /// Logits that have the target to the last bit, and the largest of which float32 rounds above the cap.
+    #[test]
+    fn a_bound_that_acts_by_rounding_alone_does_not_hold_the_cap() {
+        let band = Parameters { window: Some(6), ..Parameters::default() };
+        let family = Family::from_parameters("dirichlet-band", &band).unwrap();
+        let target = family.build(20, 1, Visibility::Causal).unwrap();
+        let problem = Problem::new(target, "global".parse().unwrap(), 4).unwrap();
+        let effort = Effort::default();
+        let to = MovingCap { tolerance: 0.01, floor: 1.0, effort, far_below: FAR_BELOW };
+        let mut penalty = Penalty::new(&problem, 5.0, 0.08);
+        penalty.multipliers[0][7].push((3, 1e-8));
+        for kl_nats in [-2e-14, 0.0, 2e-14] {
+            assert_eq!(to.newton(&penalty, kl_nats), -LARGEST_MOVE.ln(), "{kl_nats}");
+        }
+    }
+}

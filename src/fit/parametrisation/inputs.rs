@@ -1,0 +1,83 @@
+//! The inputs that a head's queries and keys are made of.
+
+use ndarray::{Array2, ArrayView2, Axis, s};
+use ndarray_linalg::{JobSvd, LeastSquaresSvd, SVDDC};
+
+use crate::fit::problem::FitError;
+use crate::numerics::blas::on_one_thread;
+
+/// Singular values of the inputs under this share of the largest are taken for none.
+const NEGLIGIBLE: f64 = 1e-6;
+
+/// Inputs in coordinates in which their columns are orthogonal and of length √n, so that descent is not slowed by
+/// inputs of very different sizes.
+#[derive(Clone, Debug)]
+pub(super) struct Inputs {
+    /// (n, r): an orthogonal basis of the columns.
+    basis: Array2<f64>,
+    /// The rows of it that have queries, where not all have one, and where they stand.
+    queried: Option<(Vec<usize>, Array2<f64>)>,
+}
+
+impl Inputs {
+    /// Takes inputs of shape (n, C).
+    pub fn new(inputs: ArrayView2<'_, f64>) -> Result<Self, FitError> {
+        let n = inputs.nrows();
+        let wrong = |why: String| FitError::Inputs(why);
+        if n == 0 || !inputs.iter().all(|v| v.is_finite()) {
+            return Err(wrong(format!("{n} rows, or an entry that is NaN or infinite")));
+        }
+        let (u, sigma, _) = on_one_thread(|| inputs.svddc(JobSvd::Some))
+            .map_err(|e| wrong(format!("no singular values: {e}")))?;
+        let u = u.ok_or_else(|| wrong("no singular vectors".to_owned()))?;
+        let least = NEGLIGIBLE * sigma.first().copied().unwrap_or(0.0);
+        let kept = sigma.iter().filter(|&&value| value > least).count();
+        if kept == 0 {
+            return Err(wrong("every entry is zero".to_owned()));
+        }
+        let basis = u.slice(s![.., ..kept]).to_owned() * (n as f64).sqrt();
+        Ok(Self { basis, queried: None })
+    }
+
+    /// The same with queries for some rows alone, those at `positions`, in their order.
+    pub fn with_queries_at(self, positions: Vec<usize>) -> Self {
+        let rows = self.basis.select(Axis(0), &positions);
+        Self { queried: Some((positions, rows)), ..self }
+    }
+
+    /// Queries or keys of every row, whether they are made or 0.
+    pub fn n(&self) -> usize {
+        self.basis.nrows()
+    }
+
+    /// How many coordinates an input has.
+    pub fn dimension(&self) -> usize {
+        self.basis.ncols()
+    }
+
+    /// All of them: what keys are made of.
+    pub fn basis(&self) -> &Array2<f64> {
+        &self.basis
+    }
+
+    /// What queries (`side` = 0) or keys (1) are made of.
+    pub fn of_side(&self, side: usize) -> &Array2<f64> {
+        match &self.queried {
+            Some((_, rows)) if side == 0 => rows,
+            _ => &self.basis,
+        }
+    }
+
+    /// Where row number `row` of queries or keys stands among the inputs.
+    pub fn position(&self, side: usize, row: usize) -> usize {
+        match &self.queried {
+            Some((positions, _)) if side == 0 => positions[row],
+            _ => row,
+        }
+    }
+
+    /// The W with which inputs·W is nearest to the `rows` of queries or keys, in squares; none where LAPACK fails.
+    pub fn nearest_weights(&self, side: usize, rows: &Array2<f64>) -> Option<Array2<f64>> {
+        on_one_thread(|| self.of_side(side).least_squares(rows)).ok().map(|found| found.solution)
+    }
+}

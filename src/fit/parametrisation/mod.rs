@@ -1,0 +1,14 @@
+//! What a fit varies: a point of its own, and the factors that the point stands for.
+
+mod any_matrix;
+mod free;
+mod inputs;
+mod normalisation;
+mod tied;
+mod varied;
+
+pub(super) use any_matrix::AnyMatrix;
+pub(super) use free::Free;
+pub use normalisation::Normalisation;
+pub use tied::Tied;
+pub(super) use varied::Varied;

@@ -1,0 +1,40 @@
+//! Rows of queries or keys, normalised.
+
+/// How a row is normalised before it is a query or a key: (row − mean)/√(variance + ε) ∘ gain.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Normalisation {
+    /// ε.
+    pub epsilon: f64,
+}
+
+/// A row normalised, and 1/√(variance + ε).
+pub(super) struct Normal {
+    pub unit: Vec<f64>,
+    scale: f64,
+}
+
+impl Normalisation {
+    pub(super) fn of(self, row: &[f64]) -> Normal {
+        let d = row.len() as f64;
+        let mean = row.iter().sum::<f64>() / d;
+        let variance = row.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / d;
+        let scale = 1.0 / (variance + self.epsilon).sqrt();
+        Normal { unit: row.iter().map(|v| (v - mean) * scale).collect(), scale }
+    }
+}
+
+impl Normal {
+    /// Turns the gradient of gain ∘ unit into that of the row before; adds the gain's.
+    pub fn pull_back(&self, gain: &[f64], gradient: &mut [f64], of_gain: &mut [f64]) {
+        let d = gradient.len() as f64;
+        for ((of_gain, g), u) in of_gain.iter_mut().zip(&*gradient).zip(&self.unit) {
+            *of_gain += g * u;
+        }
+        gradient.iter_mut().zip(gain).for_each(|(g, gain)| *g *= gain);
+        let mean = gradient.iter().sum::<f64>() / d;
+        let along = gradient.iter().zip(&self.unit).map(|(g, u)| g * u).sum::<f64>() / d;
+        for (g, u) in gradient.iter_mut().zip(&self.unit) {
+            *g = (*g - mean - u * along) * self.scale;
+        }
+    }
+}
