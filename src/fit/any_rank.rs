@@ -43,7 +43,8 @@ pub fn needed_logit_at_any_rank(
     let points = [point.to_vec()];
     tied.check(problem, &points)?;
     let Some((any, start)) = tied.any_matrix(point) else { return Ok(None) };
-    let problem = Problem::new(problem.target().clone(), problem.layout().clone(), any.rank())?;
+    let rank = any.inputs.dimension();
+    let problem = Problem::new(problem.target().clone(), problem.layout().clone(), rank)?;
     let needed = needed_logit_varying(&problem, &any, &[start], tolerance, options, watch)?;
     let best = needed.best.as_ref().filter(|best| best.solution.kl_nats <= tolerance);
     let Some((best, x)) =

@@ -16,8 +16,7 @@ use ndarray::{Array2, Zip, s};
 
 use super::effort::Effort;
 use super::factors::Factors;
-use super::lagrangian::{Descent, Policy, STAGE};
-use super::lbfgs::Stopping;
+use super::lagrangian::{Descent, Plan, Policy};
 use super::objective::{Objective, Precision};
 use super::parametrisation::AnyMatrix;
 use super::penalty::Multipliers;
@@ -63,19 +62,15 @@ struct Proof<'p> {
 }
 
 impl Policy for Proof<'_> {
-    fn stages(&self) -> usize {
-        STAGES
-    }
-
-    fn iterations(&self) -> usize {
-        STAGES * STAGE_ITERATIONS
-    }
-
-    fn stopping(&self, _: usize) -> Stopping {
-        Stopping {
-            iterations: STAGE_ITERATIONS,
+    fn plan(&self) -> Plan {
+        Plan {
+            stages: STAGES,
+            iterations: STAGES * STAGE_ITERATIONS,
+            stage_iterations: STAGE_ITERATIONS,
             relative_decrease: 0.1 * self.effort.relative_decrease,
-            ..STAGE
+            early: 1.0,
+            enough: f64::NEG_INFINITY,
+            tolerated: f64::NEG_INFINITY,
         }
     }
 
@@ -182,8 +177,8 @@ impl<'p> Dual<'p> {
     /// X·C·Xᵀ where a row sees a column, 0 elsewhere.
     fn seen(&self, c: &Array2<f64>) -> Array2<f64> {
         let (rows, n) = self.logits.dim();
-        let queries = product(self.any.of_side(0).view(), c.view());
-        let mut all = product(queries.view(), self.any.of_side(1).t());
+        let queries = product(self.any.inputs.of_side(0).view(), c.view());
+        let mut all = product(queries.view(), self.any.inputs.of_side(1).t());
         for row in 0..rows {
             let seen = self.problem.seen(0, row);
             for column in (0..seen.start).chain(seen.end..n) {
@@ -195,8 +190,8 @@ impl<'p> Dual<'p> {
 
     /// Xᵀ·H·X.
     fn pulled_back(&self, h: &Array2<f64>) -> Array2<f64> {
-        let right = product(h.view(), self.any.of_side(1).view());
-        product(self.any.of_side(0).t(), right.view())
+        let right = product(h.view(), self.any.inputs.of_side(1).view());
+        product(self.any.inputs.of_side(0).t(), right.view())
     }
 }
 

@@ -3,8 +3,8 @@
 use super::attendance::Attendance;
 use super::effort::Effort;
 use super::feasible::feasible;
-use super::lagrangian::{Descent, Policy, STAGE};
-use super::lbfgs::{Iterate, Stopping};
+use super::lagrangian::{Descent, Plan, Policy};
+use super::lbfgs::Iterate;
 use super::objective::Objective;
 use super::problem::FitError;
 use super::solution::Solution;
@@ -34,21 +34,16 @@ impl FixedCap {
 }
 
 impl Policy for FixedCap {
-    fn stages(&self) -> usize {
-        self.effort.stages
-    }
-
-    fn iterations(&self) -> usize {
-        self.effort.iterations
-    }
-
-    fn stopping(&self, stage: usize) -> Stopping {
-        // Early stages only steer the multipliers.
-        let patience = if stage < 2 { 10.0 } else { 1.0 };
-        Stopping {
-            iterations: self.effort.iterations / 4,
-            relative_decrease: self.effort.relative_decrease * patience,
-            ..STAGE
+    fn plan(&self) -> Plan {
+        let Effort { iterations, stages, relative_decrease, .. } = self.effort;
+        Plan {
+            stages,
+            iterations,
+            stage_iterations: iterations / 4,
+            relative_decrease,
+            early: 10.0,
+            enough: f64::NEG_INFINITY,
+            tolerated: f64::NEG_INFINITY,
         }
     }
 

@@ -14,25 +14,40 @@ use super::problem::FitError;
 use super::solution::Solution;
 use super::watch::FitState;
 
-/// What a policy leaves as it is of when a stage stops.
-pub(super) const STAGE: Stopping = Stopping {
-    iterations: usize::MAX,
-    gradient: 1e-12,
-    relative_decrease: 0.0,
-    absolute_decrease: 1e-15,
-    enough: f64::NEG_INFINITY,
-};
+/// What bounds a descent, and each of its stages.
+pub(super) struct Plan {
+    /// Stages at most.
+    pub stages: usize,
+    /// L-BFGS iterations of all stages together at most, ...
+    pub iterations: usize,
+    /// ... and of one.
+    pub stage_iterations: usize,
+    /// A stage ends when ten iterations lower its value by less than this share, ...
+    pub relative_decrease: f64,
+    /// ... or the first two, which only steer the multipliers, by less than so many times it, ...
+    pub early: f64,
+    /// ... or with this value.
+    pub enough: f64,
+    /// The slope stays as it is where the cap is exceeded by no more than this share.
+    pub tolerated: f64,
+}
+
+impl Plan {
+    /// When stage number `stage` stops, with `left` iterations left.
+    fn stopping(&self, stage: usize, left: usize) -> Stopping {
+        Stopping {
+            iterations: self.stage_iterations.min(left),
+            gradient: 1e-12,
+            relative_decrease: self.relative_decrease * if stage < 2 { self.early } else { 1.0 },
+            absolute_decrease: 1e-15,
+            enough: self.enough,
+        }
+    }
+}
 
 /// What becomes of the cap between stages, and when the work is done.
 pub(super) trait Policy {
-    /// Stages at most.
-    fn stages(&self) -> usize;
-
-    /// L-BFGS iterations of all stages together at most.
-    fn iterations(&self) -> usize;
-
-    /// When stage number `stage` stops, if iterations do not run out before.
-    fn stopping(&self, stage: usize) -> Stopping;
+    fn plan(&self) -> Plan;
 
     /// Whether a point on the way is all that was asked for.
     fn has_enough(&self, _: &mut Objective<'_>, _at: &Iterate<'_>, _cap: f64) -> bool {
@@ -42,11 +57,6 @@ pub(super) trait Policy {
     /// The best point so far, where it is not simply the last.
     fn best(&self, _: &Objective<'_>) -> Option<Vec<f64>> {
         None
-    }
-
-    /// Whether the slope may stay as it is, however little the violation fell.
-    fn tolerates(&self, _violation: f64) -> bool {
-        false
     }
 
     /// The next stage's cap, or none where the work is done. A stage has just ended, and multipliers are updated.
@@ -97,8 +107,9 @@ impl Descent {
             iterations: from.iterations,
             evaluations: from.evaluations,
         };
-        while at.stage < policy.stages() {
-            at.run_stage(objective, policy, attendance);
+        let plan = policy.plan();
+        while at.stage < plan.stages {
+            at.run_stage(objective, &plan, policy, attendance);
             if at.ending == Ending::NotFinite {
                 at.outcome = Outcome::Diverged;
                 break;
@@ -115,10 +126,10 @@ impl Descent {
                 at.outcome = Outcome::Converged;
                 break;
             };
-            if at.iterations >= policy.iterations() {
+            if at.iterations >= plan.iterations {
                 break;
             }
-            if !policy.tolerates(reached) {
+            if reached > plan.tolerated {
                 at.penalty.raise_slope(reached, before);
             }
             at.penalty.cap = next_cap;
@@ -132,13 +143,12 @@ impl Descent {
     fn run_stage<'p>(
         &mut self,
         objective: &mut Objective<'p>,
+        plan: &Plan,
         policy: &impl Policy,
         attendance: Option<&Attendance<'_>>,
     ) {
         let before = objective.evaluations;
-        let mut stopping = policy.stopping(self.stage);
-        let left = policy.iterations().saturating_sub(self.iterations);
-        stopping.iterations = stopping.iterations.min(left);
+        let left = plan.iterations.saturating_sub(self.iterations);
         let goes_on = |objective: &mut Objective<'p>, at: &Iterate<'_>| {
             let Some(attendance) = attendance else { return true };
             let (cap, iterations) = (self.penalty.cap, self.iterations + at.iterations);
@@ -164,7 +174,7 @@ impl Descent {
         };
         let (penalty, initial) = (&self.penalty, InitialHessian::Blocks);
         let mut stage = Lagrangian { objective, penalty, initial, goes_on };
-        let minimum = stage.minimise(&self.x, stopping);
+        let minimum = stage.minimise(&self.x, plan.stopping(self.stage, left));
         self.iterations += minimum.iterations;
         self.evaluations += objective.evaluations - before;
         self.ending = minimum.ending;

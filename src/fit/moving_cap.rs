@@ -7,8 +7,7 @@
 use super::attendance::Attendance;
 use super::effort::Effort;
 use super::feasible::feasible;
-use super::lagrangian::{Descent, Policy, STAGE};
-use super::lbfgs::Stopping;
+use super::lagrangian::{Descent, Plan, Policy};
 use super::objective::Objective;
 use super::penalty::Penalty;
 use super::problem::{FitError, LARGEST_CAP};
@@ -38,24 +37,24 @@ pub(super) struct MovingCap {
     /// A stage that has less than this share of ε has a cap far too large, and need not end exactly. 0 in searches
     /// that come from above.
     pub far_below: f64,
+    /// The best on the way.
+    pub best: Option<Solution>,
 }
 
 impl MovingCap {
     /// The least logits with kl_nats ≤ ε on the way, or, where ε was never reached, the least
     /// kl_nats.
     pub fn fit(
-        self,
+        mut self,
         objective: &mut Objective<'_>,
         from: FitState,
         attendance: &Attendance<'_>,
     ) -> Result<Solution, FitError> {
-        let best = match &from.best {
-            Some(x) => Some(feasible(objective, x, from.cap, f64::INFINITY)?),
-            None => None,
-        };
-        let mut moving = Moving { cap: self, best };
-        let end = Descent::run(objective, from, &mut moving, Some(attendance))?;
-        let best = match moving.best {
+        if let Some(x) = &from.best {
+            self.best = Some(feasible(objective, x, from.cap, f64::INFINITY)?);
+        }
+        let end = Descent::run(objective, from, &mut self, Some(attendance))?;
+        let best = match self.best {
             Some(best) => best,
             None => feasible(objective, &end.x, end.penalty.cap, f64::INFINITY)?,
         };
@@ -76,27 +75,16 @@ impl MovingCap {
     }
 }
 
-/// A moving cap, with the best solution on the way.
-struct Moving {
-    cap: MovingCap,
-    best: Option<Solution>,
-}
-
-impl Policy for Moving {
-    fn stages(&self) -> usize {
-        STAGES
-    }
-
-    fn iterations(&self) -> usize {
-        self.cap.effort.iterations
-    }
-
-    fn stopping(&self, _: usize) -> Stopping {
-        Stopping {
-            iterations: STAGE_ITERATIONS,
-            relative_decrease: self.cap.effort.relative_decrease,
-            enough: self.cap.far_below * self.cap.tolerance,
-            ..STAGE
+impl Policy for MovingCap {
+    fn plan(&self) -> Plan {
+        Plan {
+            stages: STAGES,
+            iterations: self.effort.iterations,
+            stage_iterations: STAGE_ITERATIONS,
+            relative_decrease: self.effort.relative_decrease,
+            early: 1.0,
+            enough: self.far_below * self.tolerance,
+            tolerated: self.effort.violation,
         }
     }
 
@@ -104,22 +92,18 @@ impl Policy for Moving {
         objective.point_of(&self.best.as_ref()?.factors)
     }
 
-    fn tolerates(&self, violation: f64) -> bool {
-        violation <= self.cap.effort.violation
-    }
-
     fn next_cap(
         &mut self,
         objective: &mut Objective<'_>,
         at: &Descent,
     ) -> Result<Option<f64>, FitError> {
-        let MovingCap { tolerance, floor, effort, .. } = self.cap;
+        let Self { tolerance, floor, effort, .. } = *self;
         let here = feasible(objective, &at.x, at.penalty.cap, at.gradient_norm)?;
         // The augmented Lagrangian's value estimates E*(L) before the violation is gone; what the
         // factors reach within the cap decides once the estimate has settled.
-        let mut step = self.cap.newton(&at.penalty, at.value);
+        let mut step = self.newton(&at.penalty, at.value);
         if step.abs() <= SETTLED {
-            step = self.cap.newton(&at.penalty, here.kl_nats);
+            step = self.newton(&at.penalty, here.kl_nats);
         }
         let meets = here.kl_nats <= tolerance;
         self.best = Some(match self.best.take() {
@@ -152,7 +136,8 @@ mod tests {
         let target = family.build(20, 1, Visibility::Causal).unwrap();
         let problem = Problem::new(target, "global".parse().unwrap(), 4).unwrap();
         let effort = Effort::default();
-        let to = MovingCap { tolerance: 0.01, floor: 1.0, effort, far_below: FAR_BELOW };
+        let to =
+            MovingCap { tolerance: 0.01, floor: 1.0, effort, far_below: FAR_BELOW, best: None };
         let mut penalty = Penalty::new(&problem, 5.0, 0.08);
         penalty.multipliers[0][7].push((3, 1e-8));
         for kl_nats in [-2e-14, 0.0, 2e-14] {

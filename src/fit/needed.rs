@@ -78,7 +78,7 @@ pub fn needed_logit_from(
     let first_cap = (FIRST_CAP * floor).max(0.1);
     let far_below = if given.is_empty() { 0.0 } else { FAR_BELOW };
     let solve = |name: String, effort: Effort, start: &dyn Fn() -> Result<FitState, FitError>| {
-        let to = MovingCap { tolerance, floor, effort, far_below };
+        let to = MovingCap { tolerance, floor, effort, far_below, best: None };
         let attendance = search.attendance(FitName(name), effort);
         search.kept_or(&attendance, |underway| {
             let from = underway.map_or_else(start, Ok)?;
@@ -183,7 +183,8 @@ pub(super) fn needed_logit_varying(
         let own = objective.measure(point).max_abs_logit;
         let from = beginning_at(point.clone(), own, problem, floor);
         let attendance = search.attendance(FitName(format!("tied-{start}")), options.fine);
-        let to = MovingCap { tolerance, floor, effort: options.fine, far_below: FAR_BELOW };
+        let (effort, far_below) = (options.fine, FAR_BELOW);
+        let to = MovingCap { tolerance, floor, effort, far_below, best: None };
         Ok(Candidate { start, solution: to.fit(&mut objective, from, &attendance)? })
     })?;
     Ok(Needed::of(&all, tolerance))

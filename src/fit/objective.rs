@@ -48,8 +48,8 @@ pub(super) struct Objective<'p> {
     exact: Option<Kernel<f64>>,
     extension: Extension,
     varied: &'p dyn Varied,
-    /// Of what is varied.
-    room: Vec<f64>,
+    /// In the vector of the factors.
+    gradient: Vec<f64>,
     pub evaluations: usize,
 }
 
@@ -69,8 +69,8 @@ impl<'p> Objective<'p> {
             Precision::F32 => AnyKernel::F32(Kernel::new(problem, extension)),
             Precision::F64 => AnyKernel::F64(Kernel::new(problem, extension)),
         };
-        let (varied, room) = (&Free, Vec::new());
-        Self { problem, kernel, exact: None, extension, varied, room, evaluations: 0 }
+        let (varied, gradient) = (&Free, Vec::new());
+        Self { problem, kernel, exact: None, extension, varied, gradient, evaluations: 0 }
     }
 
     /// The objective as a function of what is varied in place of free factors.
@@ -91,11 +91,15 @@ impl<'p> Objective<'p> {
     ) -> Evaluation {
         self.evaluations += 1;
         let problem = self.problem;
-        let in_factors = &mut |x: &[f64], gradient: &mut [f64]| match &mut self.kernel {
-            AnyKernel::F32(kernel) => kernel.evaluate(problem, x, penalty, Some(gradient)),
-            AnyKernel::F64(kernel) => kernel.evaluate(problem, x, penalty, Some(gradient)),
+        let factors = self.varied.factors(x);
+        self.gradient.resize(factors.len(), 0.0);
+        let of_factors = Some(self.gradient.as_mut_slice());
+        let evaluation = match &mut self.kernel {
+            AnyKernel::F32(kernel) => kernel.evaluate(problem, &factors, penalty, of_factors),
+            AnyKernel::F64(kernel) => kernel.evaluate(problem, &factors, penalty, of_factors),
         };
-        self.varied.evaluate(x, gradient, &mut self.room, in_factors)
+        self.varied.pull_back(x, &self.gradient, gradient);
+        evaluation
     }
 
     /// kl_nats and the logits' extremes at x, in float64 whatever the precision of the descent.

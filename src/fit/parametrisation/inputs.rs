@@ -3,6 +3,7 @@
 use ndarray::{Array2, ArrayView2, Axis, s};
 use ndarray_linalg::{JobSvd, LeastSquaresSvd, SVDDC};
 
+use crate::fit::factors::Factors;
 use crate::fit::problem::FitError;
 use crate::numerics::blas::on_one_thread;
 
@@ -12,7 +13,7 @@ const NEGLIGIBLE: f64 = 1e-6;
 /// Inputs in coordinates in which their columns are orthogonal and of length √n, so that descent is not slowed by
 /// inputs of very different sizes.
 #[derive(Clone, Debug)]
-pub(super) struct Inputs {
+pub(in crate::fit) struct Inputs {
     /// (n, r): an orthogonal basis of the columns.
     basis: Array2<f64>,
     /// The rows of it that have queries, where not all have one, and where they stand.
@@ -55,11 +56,6 @@ impl Inputs {
         self.basis.ncols()
     }
 
-    /// All of them: what keys are made of.
-    pub fn basis(&self) -> &Array2<f64> {
-        &self.basis
-    }
-
     /// What queries (`side` = 0) or keys (1) are made of.
     pub fn of_side(&self, side: usize) -> &Array2<f64> {
         match &self.queried {
@@ -74,6 +70,12 @@ impl Inputs {
             Some((positions, _)) if side == 0 => positions[row],
             _ => row,
         }
+    }
+
+    /// The queries or keys that are made, of each row its own.
+    pub fn rows_of(&self, side: usize, factors: &Factors) -> Array2<f64> {
+        let m = [factors.queries(), factors.keys()][side];
+        m.slice(s![0, ..self.of_side(side).nrows(), ..]).to_owned()
     }
 
     /// The W with which inputs·W is nearest to the `rows` of queries or keys, in squares; none where LAPACK fails.

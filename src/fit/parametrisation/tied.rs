@@ -1,12 +1,14 @@
 //! Queries and keys that one pair of matrices makes out of given inputs, as a trained head's are.
 
+use std::borrow::Cow;
+
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 use ndarray_linalg::{JobSvd, SVDDC};
 
 use super::any_matrix::AnyMatrix;
 use super::inputs::Inputs;
 use super::normalisation::{Normal, Normalisation};
-use super::varied::{Made, Varied as _};
+use super::varied::Varied;
 use crate::fit::factors::Factors;
 use crate::fit::problem::{FitError, Problem};
 use crate::numerics::blas::on_one_thread;
@@ -120,10 +122,10 @@ impl Tied {
         if !self.is_bilinear() {
             return None;
         }
-        let any = AnyMatrix::new(self.inputs.clone());
         let [(wq, _), (wk, _)] = [0, 1].map(|side| self.side(point, side));
-        let c = product(wq, wk.t()) * (any.rank() as f64 / self.rank as f64).sqrt();
-        Some((any, c.iter().copied().collect()))
+        let scale = (self.inputs.dimension() as f64 / self.rank as f64).sqrt();
+        let c = product(wq, wk.t()) * scale;
+        Some((AnyMatrix { inputs: self.inputs.clone() }, c.iter().copied().collect()))
     }
 
     /// The point whose factors are nearest to those given, in squares; none where they are normalised, since
@@ -133,9 +135,8 @@ impl Tied {
             return None;
         }
         let mut point = Vec::with_capacity(self.length());
-        for (side, m) in [factors.queries(), factors.keys()].into_iter().enumerate() {
-            let count = self.inputs.of_side(side).nrows();
-            let mut rows = m.slice(s![0, ..count, ..]).to_owned();
+        for side in [0, 1] {
+            let mut rows = self.inputs.rows_of(side, factors);
             // Turning back keeps distances.
             for (at, mut row) in rows.rows_mut().into_iter().enumerate() {
                 let row = row.as_slice_mut().expect("rows lie together");
@@ -176,7 +177,7 @@ impl Tied {
     ) -> Vec<f64> {
         let mut point = Vec::with_capacity(self.length());
         for side in [queries, keys] {
-            let weights = product(self.inputs.basis().t(), side) / self.n() as f64;
+            let weights = product(self.inputs.of_side(1).t(), side) / self.n() as f64;
             point.extend(weights.iter());
         }
         if self.normalisation.is_some() {
@@ -218,20 +219,16 @@ impl Tied {
     }
 }
 
-impl Made for Tied {
-    fn factors_length(&self) -> usize {
-        2 * self.n() * self.rank
-    }
-
-    fn write_factors(&self, x: &[f64], to: &mut [f64]) {
+impl Varied for Tied {
+    fn factors<'x>(&self, x: &'x [f64]) -> Cow<'x, [f64]> {
         let (n, d) = (self.n(), self.rank);
-        for (side, to) in to.chunks_exact_mut(n * d).enumerate() {
+        let mut factors = vec![0.0; 2 * n * d];
+        for (side, to) in factors.chunks_exact_mut(n * d).enumerate() {
             let made_of = self.inputs.of_side(side);
             let (weights, gain) = self.side(x, side);
-            let (to, nobodys) = to.split_at_mut(made_of.nrows() * d);
-            nobodys.fill(0.0);
             let shape = (made_of.nrows(), d);
-            let mut rows = ArrayViewMut2::from_shape(shape, to).expect("as many numbers");
+            let mut rows = ArrayViewMut2::from_shape(shape, &mut to[..made_of.nrows() * d])
+                .expect("as many numbers");
             gemm(1.0, made_of.view(), weights, 0.0, rows.view_mut());
             for (at, mut row) in rows.rows_mut().into_iter().enumerate() {
                 let row = row.as_slice_mut().expect("rows lie together");
@@ -242,6 +239,7 @@ impl Made for Tied {
                 self.turn(self.inputs.position(side, at), row, 1.0);
             }
         }
+        Cow::Owned(factors)
     }
 
     fn pull_back(&self, x: &[f64], of_factors: &[f64], to: &mut [f64]) {

@@ -104,7 +104,7 @@ fn a_matrix_of_any_rank_begins_with_the_same_logits_and_has_the_gradient_of_diff
     for tied in [tied.clone(), tied.with_queries_at((0..n).step_by(2).collect())] {
         let point = tied.point(wave(n, d, 1.0).view(), wave(n, d, 2.0).view(), None);
         let (any, matrix) = tied.any_matrix(&point).unwrap();
-        assert_eq!((any.rank(), matrix.len()), (c, c * c));
+        assert_eq!((any.inputs.dimension(), matrix.len()), (c, c * c));
         let factors = Factors::from_vector(&any.factors(&matrix), 1, n, c).unwrap();
         let off = factors.logits(0) - tied.at(&point).logits(0);
         assert!(off.iter().all(|v| v.abs() < 1e-12), "{off}");
