@@ -19,7 +19,15 @@ fn root() -> &'static Path {
 /// The project's pages, relative to its root; tables of rows are none.
 fn pages() -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for folder in ["", "analysis", "analysis/readers", "benches/peers", "data", "tests/reference"] {
+    for folder in [
+        "",
+        "analysis",
+        "analysis/notes",
+        "analysis/readers",
+        "benches/peers",
+        "data",
+        "tests/reference",
+    ] {
         for entry in fs::read_dir(root().join(folder)).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|ending| ending == "md") {
