@@ -2,7 +2,8 @@
 
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
-use crate::table::{HeadParts, PARTS, Spread, TrainedHeads, significant};
+use crate::predict::PARTS;
+use crate::table::{HeadParts, Spread, TrainedHeads, significant};
 
 /// A level of a logit, from the least that is needed to what is.
 type Level = (&'static str, LevelOf);

@@ -2,8 +2,9 @@
 
 use super::claims::Claim;
 use super::verdict::{Verdict, Word};
+use crate::predict::PARTS;
 use crate::table::{
-    HeadOrdering, PARTS, PartsOfGrowth, Spread, TrainedHeads, WiderHead, plural, significant,
+    HeadOrdering, PartsOfGrowth, Spread, TrainedHeads, WiderHead, plural, significant,
 };
 
 /// Growth of a largest logit by less than this factor is none to be explained.

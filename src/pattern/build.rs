@@ -3,14 +3,11 @@
 use std::path::Path;
 
 use rand::seq::SliceRandom;
-use rand_distr::Gamma;
 
 use super::check::Check;
 use super::draws::{self, Purpose, generator};
-use super::{Family, Target, TargetError, Visibility, tokens};
-
-/// A row as (column, probability).
-pub(super) type Row = Vec<(usize, f64)>;
+use super::entries::Row;
+use super::{Family, Target, TargetError, Visibility, band, tokens};
 
 /// The most entries that a target is built with: above this, memory would run out instead.
 const MOST_ENTRIES: u128 = 1 << 29;
@@ -46,22 +43,11 @@ impl Family {
     /// The rows, each with distinct columns.
     fn rows(&self, n: usize, seed: u64) -> Result<Vec<Row>, TargetError> {
         Ok(match self {
-            Self::UniformBand { window } => {
-                band(n, *window, |_, lags| vec![1.0 / lags as f64; lags])
-            }
-            Self::DecayBand { window, tau } => band(n, *window, |_, lags| decay(lags, *tau)),
-            Self::DirichletBand { window, alpha } => {
-                let gamma = Gamma::new(alpha + 1.0, 1.0)
-                    .map_err(|error| self.wrong(format!("alpha is {alpha}: {error}")))?;
-                band(n, *window, |row, lags| {
-                    let mut rng = generator(seed, Purpose::DirichletBand, Some(row));
-                    draws::dirichlet(&mut rng, &gamma, *alpha, lags)
-                })
-            }
-            Self::LognormalBand { window, sigma } => band(n, *window, |row, lags| {
-                let mut rng = generator(seed, Purpose::LognormalBand, Some(row));
-                draws::lognormal(&mut rng, *sigma, lags)
-            }),
+            Self::UniformBand { window } => band::uniform(n, *window),
+            Self::DecayBand { window, tau } => band::decaying(n, *window, *tau),
+            Self::DirichletBand { window, alpha } => band::dirichlet(n, *window, *alpha, seed)
+                .map_err(|error| self.wrong(format!("alpha is {alpha}: {error}")))?,
+            Self::LognormalBand { window, sigma } => band::lognormal(n, *window, *sigma, seed),
             Self::PreviousToken { k } => {
                 (0..n).map(|row| vec![(row.saturating_sub(*k), 1.0)]).collect()
             }
@@ -75,7 +61,7 @@ impl Family {
                 let mut rng = generator(seed, Purpose::Tokens, None);
                 tokens::induction(&draws::classes(&mut rng, *vocabulary, n))
             }
-            Self::Prefix => band(n, n, |_, lags| vec![1.0 / lags as f64; lags]),
+            Self::Prefix => band::uniform(n, n),
             Self::Mixture { lambda, local, global } => {
                 let local = local.rows(n, seed)?;
                 let global = global.rows(n, seed)?;
@@ -166,21 +152,6 @@ impl Family {
     fn wrong(&self, why: String) -> TargetError {
         TargetError::Parameter { family: self.name(), why }
     }
-}
-
-/// Rows on the last `window` tokens, whose weights by lag are `weights(row, lags)`.
-fn band(n: usize, window: usize, weights: impl Fn(usize, usize) -> Vec<f64>) -> Vec<Row> {
-    (0..n)
-        .map(|row| {
-            let lags = window.min(row + 1);
-            let weights = weights(row, lags);
-            weights.into_iter().enumerate().map(|(lag, p)| (row - lag, p)).collect()
-        })
-        .collect()
-}
-
-fn decay(lags: usize, tau: f64) -> Vec<f64> {
-    draws::normalised_exponentials((0..lags).map(|lag| -(lag as f64) / tau).collect())
 }
 
 fn random_sparse(n: usize, k: usize, seed: u64) -> Vec<Row> {

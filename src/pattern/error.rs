@@ -2,19 +2,15 @@
 
 use std::path::PathBuf;
 
+use super::nearest::UnknownName;
+use super::visibility::Visibility;
+
 /// Why a target could not be built or read. Each message says what was found and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     /// A name that is not one of the valid ones.
-    #[error("unknown {what} {found:?}; did you mean {nearest:?}?")]
-    UnknownName {
-        /// What the name stands for: a family, a visibility, a key.
-        what: &'static str,
-        /// The name as given.
-        found: String,
-        /// The valid name that reads most like it.
-        nearest: String,
-    },
+    #[error(transparent)]
+    UnknownName(#[from] UnknownName),
     /// A layout that cannot be read.
     #[error(
         "layout {found:?}: {why}; write heads joined by +, each global or local:W, as in 2xglobal or local:24+global"
@@ -110,7 +106,7 @@ pub enum TargetError {
         /// The weight found there.
         value: f64,
         /// The visibility asked for.
-        visibility: super::Visibility,
+        visibility: Visibility,
     },
     /// A file that could not be read as a matrix.
     #[error("cannot read the target {}: {why}", path.display())]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::check::Check;
-use super::nearest::nearest;
+use super::nearest::UnknownName;
 use super::{Parameters, TargetError};
 
 /// A family of target attention matrices with its parameters.
@@ -136,11 +136,7 @@ impl Family {
     /// The family's own parameters read and checked, with no eye to those that are not its own.
     fn read(name: &str, parameters: &Parameters) -> Result<Self, TargetError> {
         let Some(&family) = Self::NAMES.iter().find(|&&valid| valid == name) else {
-            return Err(TargetError::UnknownName {
-                what: "family",
-                found: name.to_owned(),
-                nearest: nearest(name, &Self::NAMES),
-            });
+            return Err(UnknownName::of("family", name, &Self::NAMES).into());
         };
         let check = Check { family, parameters };
         Ok(match family {

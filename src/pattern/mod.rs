@@ -1,8 +1,10 @@
 //! What attention should look like: target matrices, their visibility, and the layouts of heads.
 
+mod band;
 mod build;
 mod check;
 mod draws;
+mod entries;
 mod error;
 mod family;
 mod file;
@@ -20,6 +22,7 @@ pub use family::Family;
 pub use file::write_matrix;
 pub use layout::{HeadKind, Layout};
 pub use matrix::Target;
+pub use nearest::UnknownName;
 pub use parameters::Parameters;
 pub use spectrum::{Bounds, LeadingSpectrum, Spectrum};
 pub use statistics::Statistics;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::build::Row;
+use super::entries::Row;
 
 /// Row i even over the places j ≤ i of i's own cluster, where `clusters` has each place's.
 pub(super) fn clustered(clusters: &[usize]) -> Vec<Row> {

@@ -4,8 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
-use super::TargetError;
-use super::nearest::nearest;
+use super::nearest::UnknownName;
 
 /// The set of columns j that row i of an n × n attention matrix may attend to.
 ///
@@ -47,17 +46,13 @@ impl fmt::Display for Visibility {
 }
 
 impl FromStr for Visibility {
-    type Err = TargetError;
+    type Err = UnknownName;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
             "causal" => Ok(Self::Causal),
             "bidirectional" => Ok(Self::Bidirectional),
-            _ => Err(TargetError::UnknownName {
-                what: "visibility",
-                found: text.to_owned(),
-                nearest: nearest(text, &["causal", "bidirectional"]),
-            }),
+            _ => Err(UnknownName::of("visibility", text, &["causal", "bidirectional"])),
         }
     }
 }

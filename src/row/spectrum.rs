@@ -109,7 +109,7 @@ impl Kind for SpectrumFound {
         }
         for matrix in [ATTENTION, LOGITS] {
             let of_matrix = || rows.iter().map(|row| &row.found).filter(|f| f.matrix == matrix);
-            let (Some(first), Some(last)) = (of_matrix().next(), of_matrix().last()) else {
+            let (Some(first), Some(last)) = (of_matrix().next(), of_matrix().next_back()) else {
                 continue;
             };
             let first = first.index as f64;

@@ -9,6 +9,7 @@ mod fit_cell;
 mod fit_ledger;
 mod header;
 mod latency_cell;
+mod plan;
 mod predict_cell;
 mod run_laws;
 mod settings;
@@ -26,6 +27,7 @@ pub use definition::{
 };
 pub use error::{StudyError, TrainError};
 pub use fit_ledger::{FitLedger, search_settings};
-pub use sweep::{Observer, Plan, Sweep, SweepSummary, stored_lines};
+pub use plan::{Plan, stored_lines};
+pub use sweep::{Observer, Sweep, SweepSummary};
 pub(crate) use text_source::on_the_same_text;
 pub use verify::{Verification, verify};

@@ -7,8 +7,13 @@ mod error;
 mod grid;
 mod groups;
 mod growth;
+mod growth_cell;
 mod growth_table;
+mod head_parts;
 mod heads;
+mod heads_tables;
+#[cfg(test)]
+mod heads_tests;
 mod latency;
 mod latex;
 mod layouts;
@@ -25,12 +30,12 @@ mod write;
 pub use digits::{plural, significant};
 pub use error::TableError;
 pub use grid::{Align, Cell, Column, Table};
-pub use growth::{Growth, GrowthCell, GrowthSeed, GrowthSlope};
+pub use growth::{Growth, GrowthSlope};
+pub use growth_cell::{GrowthCell, GrowthSeed};
+pub use head_parts::{HeadParts, WiderHead};
+pub use heads::{Ordering as HeadOrdering, PartsOfGrowth, TrainedHeads};
 #[cfg(test)]
-pub(crate) use heads::tests::head as head_of_parts;
-pub use heads::{
-    HeadParts, Ordering as HeadOrdering, PARTS, PartsOfGrowth, TrainedHeads, WiderHead,
-};
+pub(crate) use heads_tests::head as head_of_parts;
 pub use latency::{Latencies, LatencyCell};
 pub use layouts::{LayoutCell, LayoutSeed, Layouts};
 pub use models::{Model as GrowthModel, ModelFit};

@@ -10,7 +10,8 @@ use rank_study::pattern::Layout;
 use rank_study::system::peak_rss_bytes;
 
 use super::super::device::{DeviceName, DtypeName};
-use super::{at_least_one, held, median, pool};
+use super::timing::{at_least_one, held, median};
+use crate::cli::threads::pool;
 
 /// The attention operator alone: one layer forward and backward, with every head's logits watched
 #[derive(Args, Debug)]

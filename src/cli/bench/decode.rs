@@ -7,7 +7,8 @@ use clap::Args;
 use rank_study::lm::Latency;
 
 use super::model::ModelArgs;
-use super::{at_least_one, pool};
+use super::timing::at_least_one;
+use crate::cli::threads::pool;
 
 /// Inference: reading a text of a given length, and then one token more with its keys and values kept
 #[derive(Args, Debug)]

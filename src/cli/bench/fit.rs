@@ -9,7 +9,8 @@ use rank_study::fit::{Evaluator, Factors, Precision, Problem, read_factors};
 use rank_study::pattern::{Family, Layout, Parameters, Target, Visibility};
 use rank_study::system::peak_rss_bytes;
 
-use super::{at_least_one, held, median_seconds, pool};
+use super::timing::{at_least_one, held, median_seconds};
+use crate::cli::threads::pool;
 
 /// The cap of the logits in nats, and the slope of its penalty.
 const PENALTY: (f64, f64) = (4.0, 0.1);

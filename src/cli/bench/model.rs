@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use rank_study::lm::{SyntheticCorpus, TrainDefinition};
 
-use super::at_least_one;
+use super::timing::at_least_one;
 
 #[derive(Args, Debug)]
 pub(super) struct ModelArgs {

@@ -9,7 +9,8 @@ use rank_study::system::peak_rss_bytes;
 
 use super::super::device::{DeviceName, DtypeName};
 use super::model::ModelArgs;
-use super::{at_least_one, held, median_seconds, pool};
+use super::timing::{at_least_one, held, median_seconds};
+use crate::cli::threads::pool;
 
 /// One training step, forward, backward, clip and update, as the trainer runs it
 #[derive(Args, Debug)]

@@ -6,7 +6,7 @@ use ndarray::Array2;
 use ndarray_npy::npy::header::Header;
 use ndarray_npy::{ReadNpyExt, ReadableElement, WriteNpyExt};
 
-use super::{Problem, square};
+use super::problem::{Problem, square};
 
 pub(super) fn read(bytes: &[u8]) -> Result<Array2<f64>, Problem> {
     let mut reader = Cursor::new(bytes);

@@ -5,7 +5,7 @@ use std::io::{Cursor, Write};
 use ndarray::Array2;
 use polars::prelude::{Column, DataFrame, DataType, ParquetReader, ParquetWriter, SerReader};
 
-use super::{Problem, square};
+use super::problem::{Problem, square};
 
 pub(super) fn read(bytes: Vec<u8>) -> Result<Array2<f64>, Problem> {
     let frame =

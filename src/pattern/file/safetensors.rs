@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use ndarray::Array2;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 
-use super::{Problem, square};
+use super::problem::{Problem, square};
 use crate::pattern::nearest::nearest;
 
 /// The tensor called `name`, or, with none named, the only one of two dimensions.

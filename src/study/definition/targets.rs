@@ -3,7 +3,7 @@
 use toml::{Table, Value};
 
 use super::keys;
-use crate::pattern::{Family, Parameters, TargetError, Visibility};
+use crate::pattern::{Family, Parameters, UnknownName, Visibility};
 
 /// One target of a study.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub(super) fn targets(
     if tables.is_empty() {
         return Err("such a study needs at least one [[target]] with a family".to_owned());
     }
-    let parse = |name: &str| name.parse().map_err(|e: TargetError| e.to_string());
+    let parse = |name: &str| name.parse().map_err(|e: UnknownName| e.to_string());
     let of_grid = visibility.map_or(Ok(Visibility::Causal), parse);
     let of_grid = of_grid.map_err(|why| format!("grid.visibility: {why}"))?;
     let mut names: Vec<String> = Vec::new();
@@ -53,7 +53,7 @@ fn target(table: &Table, of_grid: Visibility) -> Result<StudyTarget, String> {
     let family = take("family")?.ok_or("a [[target]] needs a family")?;
     let visibility = match take("visibility")? {
         None => of_grid,
-        Some(name) => name.parse().map_err(|e: TargetError| format!("target.visibility: {e}"))?,
+        Some(name) => name.parse().map_err(|e: UnknownName| format!("target.visibility: {e}"))?,
     };
     let parameters: Parameters = Value::Table(table)
         .try_into()

@@ -1,0 +1,216 @@
+//! What a study comes to: its cells, those that have rows, and what the others need.
+
+use std::path::{Path, PathBuf};
+
+use super::StudyError;
+use super::cell::{Cell, Needs};
+use super::cells::cells_of;
+use super::definition::{StudyDefinition, StudyWork};
+use super::store::Store;
+use super::text_source::TextSource;
+use crate::lm::Texts;
+use crate::row::{Column, Line};
+
+/// The folder of tokens beside the studies' own.
+const TOKENS: &str = "tokens";
+
+/// A study's cells, and which of them are done.
+pub struct Plan {
+    pub(super) definition: StudyDefinition,
+    /// The study's name, with the text's where there is one.
+    pub(super) name: String,
+    pub(super) folder: PathBuf,
+    /// The folder that the tokens of texts are kept in.
+    pub(super) tokens: PathBuf,
+    /// The texts, where models read some, and what they are called.
+    pub(super) text: Option<(TextSource, Texts)>,
+    pub(super) cells: Vec<Cell>,
+    /// The keys of all the study's cells, those that a filter leaves out among them.
+    pub(super) order: Vec<String>,
+    pub(super) store: Store,
+    /// Whether cells are measured again though their rows are there: for the files beside them.
+    pub(super) again: bool,
+}
+
+impl Plan {
+    /// The cells of `definition`, of which those matching `filter` are kept, against the rows in
+    /// `data/STUDY/`. With a `text`, training runs read it in place of the synthetic corpus, and the
+    /// study's name and folder carry the text's name, and its hash where another text of that name was
+    /// first; with a `valid_text`, that is what they are evaluated on.
+    ///
+    /// # Errors
+    /// A filter that is no regular expression or matches nothing, rows that cannot be read, a folder
+    /// that cannot be written, a text that cannot be read.
+    pub fn new(
+        definition: &StudyDefinition,
+        data: &Path,
+        filter: Option<&str>,
+        text: Option<&Path>,
+        valid_text: Option<&Path>,
+    ) -> Result<Self, StudyError> {
+        let reads = matches!(definition.work, StudyWork::Train(_) | StudyWork::Predict(_));
+        let text = text.filter(|_| reads);
+        let text = text.map(|text| TextSource::read(text, valid_text)).transpose()?;
+        let source = text.as_ref().map(|(source, _)| source);
+        let read = source.filter(|_| definition.work.is_of_text());
+        let name = TextSource::name_of_study(data, &definition.study, read);
+        let mut cells = cells_of(&definition.work, source, data)?;
+        let columns = definition.work.kind().columns();
+        let order: Vec<String> = cells.iter().map(|cell| cell.key.clone()).collect();
+        let folder = data.join(&name);
+        let tokens = data.join(TOKENS);
+        let store = Store::read(&folder, &columns)?;
+        if let Some(pattern) = filter {
+            let regex = regex::Regex::new(pattern).map_err(|e| StudyError::Filter {
+                pattern: pattern.to_owned(),
+                why: what_is_wrong(&e),
+            })?;
+            cells.retain(|cell| regex.is_match(&cell.key));
+            if cells.is_empty() {
+                return Err(StudyError::Filter {
+                    pattern: pattern.to_owned(),
+                    why: format!("matches none of the {} cells; see --list", order.len()),
+                });
+            }
+        }
+        Ok(Self {
+            definition: definition.clone(),
+            name,
+            folder,
+            tokens,
+            text,
+            cells,
+            order,
+            store,
+            again: false,
+        })
+    }
+
+    /// The plans, to be run before this one, of what its cells still to do need of other studies: runs whose
+    /// weights are not there, though their rows may be. The arguments are those of [`Plan::new`].
+    ///
+    /// # Errors
+    /// As [`Plan::new`], of a study that is needed.
+    pub fn prerequisites(
+        &self,
+        data: &Path,
+        text: Option<&Path>,
+        valid_text: Option<&Path>,
+    ) -> Result<Vec<Self>, StudyError> {
+        let undone = self.cells.iter().filter(|cell| !self.is_done(cell));
+        let needs: Vec<Needs> =
+            undone.filter_map(|cell| cell.needs(&self.folder.join(&cell.key))).collect();
+        let mut studies: Vec<&str> = needs.iter().map(|needs| &*needs.study).collect();
+        studies.dedup();
+        let plan = |study: &&str| {
+            let path = self.definition.path.with_file_name(format!("{study}.toml"));
+            let definition = StudyDefinition::read(&path, self.definition.preset)?;
+            let mut plan = Self::new(&definition, data, None, text, valid_text)?;
+            let is_needed =
+                |cell: &Cell| needs.iter().any(|n| n.study == **study && n.cell == cell.key);
+            plan.cells.retain(is_needed);
+            plan.again = true;
+            // What is needed may need something itself.
+            let mut all = plan.prerequisites(data, text, valid_text)?;
+            all.push(plan);
+            Ok(all)
+        };
+        let plans: Vec<Vec<Self>> = studies.iter().map(plan).collect::<Result<_, StudyError>>()?;
+        // A teacher may be among the runs that are needed themselves.
+        let mut found: Vec<Self> = Vec::new();
+        for mut plan in plans.into_iter().flatten() {
+            let has = |other: &Self, key: &str| {
+                other.name == plan.name && other.cells.iter().any(|cell| cell.key == key)
+            };
+            plan.cells.retain(|cell| !found.iter().any(|other| has(other, &cell.key)));
+            if !plan.cells.is_empty() {
+                found.push(plan);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The study's name, with the text's where there is one.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The folder of the rows.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Every cell that the filter keeps, and whether its rows are there.
+    pub fn cells(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.cells.iter().map(|cell| (cell.key.as_str(), self.is_done(cell)))
+    }
+
+    pub(super) fn is_done(&self, cell: &Cell) -> bool {
+        !self.again && self.store.finished(&cell.key, &cell.settings).is_some()
+    }
+
+    /// Whether matrices are to be decomposed for as long as the cells take.
+    pub fn decomposes(&self) -> bool {
+        matches!(self.definition.work, StudyWork::Spectrum(_))
+            && self.cells.iter().any(|cell| !self.is_done(cell))
+    }
+
+    /// Lines of `rows.csv` that are cut off or have the wrong number of fields. The next run puts
+    /// them into `rows-set-aside.csv` and measures their cells again.
+    pub fn damaged(&self) -> &[String] {
+        self.store.damaged()
+    }
+
+    /// How many measured rows the next run puts into `rows-set-aside.csv`, and why, in words.
+    pub fn to_set_aside(&self) -> Vec<(usize, &'static str)> {
+        let todo: Vec<&Cell> = self.cells.iter().filter(|cell| !self.is_done(cell)).collect();
+        if todo.is_empty() {
+            return Vec::new();
+        }
+        let (mut others, mut again) = (0, 0);
+        for cell in todo {
+            for row in self.store.measured(&cell.key) {
+                *(if row.settings() == cell.settings { &mut again } else { &mut others }) += 1;
+            }
+        }
+        let reasons = [
+            (others, "of other settings, to be measured again"),
+            (again, "of runs whose files are needed and not there"),
+            (self.store.others(&self.order), "of cells that the definition does not have"),
+        ];
+        reasons.into_iter().filter(|(rows, _)| *rows > 0).collect()
+    }
+
+    /// The seconds of one core that the cells still to do may take, roughly.
+    pub fn remaining_s(&self) -> f64 {
+        self.cells.iter().filter(|cell| !self.is_done(cell)).map(|cell| cell.cost_s).sum()
+    }
+
+    /// The seconds that they may take on so many threads, each cell on one.
+    pub fn remaining_on(&self, threads: usize) -> f64 {
+        let todo = self.cells.iter().filter(|cell| !self.is_done(cell));
+        let longest = todo.map(|cell| cell.cost_s).fold(0.0, f64::max);
+        longest.max(self.remaining_s() / threads as f64)
+    }
+}
+
+/// The columns of a study's rows, and the rows that it has in `folder`, those of cells that failed among them, in
+/// the order of its cells.
+///
+/// # Errors
+/// Rows that cannot be read.
+pub fn stored_lines(
+    definition: &StudyDefinition,
+    folder: &Path,
+) -> Result<(Vec<Column>, Vec<Line>), StudyError> {
+    let columns = definition.work.kind().columns();
+    let lines = Store::read(folder, &columns)?.rows().cloned().collect();
+    Ok((columns, lines))
+}
+
+/// What the last line of a regular expression's error says, below the drawing of where it is.
+fn what_is_wrong(error: &regex::Error) -> String {
+    let text = error.to_string();
+    let last = text.lines().last().unwrap_or_default();
+    last.strip_prefix("error: ").unwrap_or(last).to_owned()
+}
