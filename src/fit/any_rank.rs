@@ -8,10 +8,11 @@ use super::problem::{FitError, Problem};
 use super::search::SearchOptions;
 use super::watch::Watch;
 
-/// The least max_abs_logit of inputs at any rank, from both sides.
+/// L^X(ε; P, ∞), what inputs need at any rank, from both sides, in nats.
 #[derive(Clone, Debug)]
 pub struct AnyRank {
-    /// What was found: an upper bound, with its factors.
+    /// What was found: an upper bound, with its factors. Their queries are X·C and their keys X, (1, n, r) each, both in
+    /// coordinates in which the r independent columns of X are orthogonal.
     pub needed: Needed,
     /// No C has a smaller max_abs_logit with kl_nats ≤ ε: proven, to what float64 sums leave. 0 where nothing is.
     pub lower_bound: f64,
@@ -26,12 +27,17 @@ impl AnyRank {
     }
 }
 
-/// L^X(ε; P, ∞): the least max_abs_logit with which kl_nats ≤ `tolerance` by logits X·C·Xᵀ, C any matrix, and a
-/// proof that it is not much smaller. `point` is where descent begins: one of `tied`, at its own rank. None where
-/// queries and keys are normalised or turned, since then no such C makes them.
+/// L^X(ε; P, ∞): the least max_abs_logit, in nats, with which kl_nats ≤ ε by logits Z = X·C·Xᵀ, C any matrix, and a proof
+/// that it is not much smaller:
+///
+/// > L^X(ε; P, ∞) = min over C of max |zᵢⱼ| over visible pairs, subject to KL(P ‖ softmax Z) ≤ ε, mean over rows.
+///
+/// X, (n, C), are the inputs of `tied`, which is of this `problem`: one head, its n and its rank. Descent begins at
+/// `point`, one of `tied` ([`Tied::length`] numbers). ε is `tolerance`, in nats. None where queries and keys are
+/// normalised or turned, since then no such C makes them.
 ///
 /// # Errors
-/// As [`needed_logit_tied`].
+/// `Tolerance`; `Inputs` where `point` or `tied` are of another problem.
 pub fn needed_logit_at_any_rank(
     problem: &Problem,
     tied: &Tied,

@@ -1,6 +1,5 @@
 //! The fit at one cap: E*(L) from one start.
 
-use super::attendance::Attendance;
 use super::effort::Effort;
 use super::feasible::feasible;
 use super::lagrangian::{Descent, Plan, Policy};
@@ -8,7 +7,7 @@ use super::lbfgs::Iterate;
 use super::objective::Objective;
 use super::problem::FitError;
 use super::solution::Solution;
-use super::watch::FitState;
+use super::watch::{Attendance, FitState};
 
 /// Iterations between two looks at whether a fit has reached enough.
 const LOOK: usize = 20;

@@ -1,10 +1,9 @@
 //! E*(L), the least kl_nats within each of some caps.
 
-use super::candidate::{Candidate, best_of};
 use super::frontier_point::FrontierPoint;
 use super::problem::{FitError, Problem, check_cap};
 use super::search::{Search, SearchOptions};
-use super::solution::NEWS;
+use super::solution::{Candidate, NEWS, best_of};
 use super::watch::Watch;
 
 /// E*(L): the least kl_nats found with max_abs_logit ≤ L at the problem's rank, for each cap.

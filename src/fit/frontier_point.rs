@@ -1,6 +1,6 @@
 //! One point of E*(L).
 
-use super::candidate::Candidate;
+use super::solution::Candidate;
 
 /// The best factors found at one cap.
 #[derive(Clone, Debug)]

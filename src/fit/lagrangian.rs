@@ -4,7 +4,6 @@
 //! where the violation does not fall (Nocedal and Wright, 2nd ed., framework 17.3, in its form for
 //! inequalities, 17.65). Where the cap is held, whether it moves and when all is done, a [`Policy`] says.
 
-use super::attendance::Attendance;
 use super::curvature::Preconditioner;
 use super::lbfgs::{self, Ending, Iterate, Minimum, Smooth, Stopping};
 use super::objective::Objective;
@@ -12,7 +11,7 @@ use super::outcome::Outcome;
 use super::penalty::Penalty;
 use super::problem::FitError;
 use super::solution::Solution;
-use super::watch::FitState;
+use super::watch::{Attendance, FitState};
 
 /// What bounds a descent, and each of its stages.
 pub(super) struct Plan {

@@ -1,9 +1,7 @@
 //! What low rank can do: the best low-rank logits for a target, capped, and the floor beneath them.
 
 mod any_rank;
-mod attendance;
 mod bounds;
-mod candidate;
 mod construct;
 mod curvature;
 mod dual;
@@ -33,7 +31,6 @@ mod watch;
 
 pub use any_rank::{AnyRank, needed_logit_at_any_rank};
 pub use bounds::{BoundKind, LowerBound, LowerBounds, lower_bound};
-pub use candidate::Candidate;
 pub use construct::{constructions, fourier_features, moment_curve, random_codes};
 pub use effort::Effort;
 pub use evaluator::{Evaluator, Measured};
@@ -50,5 +47,5 @@ pub use parametrisation::{Normalisation, Tied};
 pub use penalty::{Multiplier, Multipliers};
 pub use problem::{FitError, LARGEST_CAP, Problem, check_cap, check_tolerance};
 pub use search::SearchOptions;
-pub use solution::Solution;
+pub use solution::{Candidate, Solution};
 pub use watch::{FitName, FitProgress, FitState, Kept, Watch};

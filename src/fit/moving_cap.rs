@@ -4,7 +4,6 @@
 //! (sensitivity of a constrained minimum: Nocedal and Wright, 2nd ed., section 12.8). So each stage ends with a
 //! Newton step on log E*(L) = log ε in log L, which moves the cap, and the next goes on from where it is.
 
-use super::attendance::Attendance;
 use super::effort::Effort;
 use super::feasible::feasible;
 use super::lagrangian::{Descent, Plan, Policy};
@@ -12,7 +11,7 @@ use super::objective::Objective;
 use super::penalty::Penalty;
 use super::problem::{FitError, LARGEST_CAP};
 use super::solution::Solution;
-use super::watch::FitState;
+use super::watch::{Attendance, FitState};
 
 /// Stages of one solve at most: the cap moves at each, so more than at a fixed cap.
 const STAGES: usize = 60;

@@ -1,11 +1,7 @@
 //! L*(ε): the least max_abs_logit that reaches a given kl_nats.
 //!
-//! One solve instead of a scan over caps. At a minimum within a cap the multipliers λ of the bounds
-//! |z| ≤ L are the frontier's own slope, dE*/dL = −Σ|λ| (sensitivity of a constrained minimum:
-//! Nocedal and Wright, 2nd ed., section 12.8). So each stage of the augmented Lagrangian ends with a
-//! Newton step on log E*(L) = log ε in log L, which moves the cap, and goes on from where it is.
+//! One solve from each start instead of a scan over caps: `moving_cap.rs` says how the cap finds its place.
 
-use super::candidate::Candidate;
 use super::effort::Effort;
 use super::factors::Factors;
 use super::feasible::within_cap;
@@ -16,7 +12,7 @@ use super::outcome::Outcome;
 use super::parametrisation::{Tied, Varied};
 use super::problem::{FitError, Problem, check_tolerance};
 use super::search::{Search, SearchOptions};
-use super::solution::Solution;
+use super::solution::{Candidate, Solution};
 use super::watch::{FitName, FitState, Watch};
 
 /// Where a solve begins, over the full-rank floor.
@@ -143,11 +139,11 @@ pub fn needed_logit_from(
 }
 
 /// L^X(ε): the least max_abs_logit found with which kl_nats ≤ `tolerance` by factors tied to inputs, from each of the
-/// points `starts` of them: each begins at its own largest logit, and what it reaches is never larger than
-/// that where it has kl_nats ≤ ε. An upper bound that more starts may lower.
+/// points `starts` of them ([`Tied::length`] numbers each): each begins at its own largest logit, and what it reaches is
+/// never larger than that where it has kl_nats ≤ ε. An upper bound that more starts may lower.
 ///
 /// # Errors
-/// `Tolerance`, `NoStarts`; `Inputs` where a point or the inputs are of another problem.
+/// `Tolerance`, `NoStarts`; `Inputs` where a point or the inputs are of another problem, or the problem has several heads.
 pub fn needed_logit_tied(
     problem: &Problem,
     tied: &Tied,

@@ -8,8 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
-use super::attendance::Attendance;
-use super::candidate::Candidate;
 use super::construct::constructions;
 use super::effort::Effort;
 use super::factors::Factors;
@@ -18,9 +16,9 @@ use super::fixed_cap::FixedCap;
 use super::objective::{Objective, Precision};
 use super::outcome::Outcome;
 use super::problem::{FitError, Problem};
-use super::solution::Solution;
+use super::solution::{Candidate, Solution};
 use super::start::{self, Division};
-use super::watch::{FitName, FitState, Kept, Watch};
+use super::watch::{Attendance, FitName, FitState, Kept, Watch};
 
 /// How widely and how hard to look for the best factors.
 #[derive(Clone, Copy, Debug, PartialEq)]
