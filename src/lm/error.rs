@@ -104,14 +104,6 @@ pub enum LmError {
     /// A text for a model of the synthetic corpus.
     #[error("the model was trained on the synthetic corpus, whose symbols no text is written in")]
     NoWrittenForm,
-    /// A file of a published model that cannot be used.
-    #[error("{}: {why}", path.display())]
-    Published {
-        /// The file.
-        path: PathBuf,
-        /// What was found and what can be used.
-        why: String,
-    },
     /// A passage that is empty or longer than a published model reads.
     #[error("a passage of {found} tokens; give one of 1 to {context}, the model's context")]
     PassageLength {
@@ -130,12 +122,12 @@ pub enum LmError {
         /// How many the model has, from 0.
         size: usize,
     },
-    /// A file of weights that does not fit the model.
+    /// A file of a model that cannot be used.
     #[error("{}: {why}", path.display())]
-    Weights {
+    File {
         /// The file.
         path: PathBuf,
-        /// What does not fit.
+        /// What was found and, of a published model, what can be used.
         why: String,
     },
     /// A file that could not be read or written.

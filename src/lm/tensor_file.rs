@@ -25,7 +25,7 @@ pub(super) fn write(
     tensors: &[Named],
     notes: HashMap<String, String>,
 ) -> Result<(), LmError> {
-    let wrong = |e: safetensors::SafeTensorError| LmError::Weights {
+    let wrong = |e: safetensors::SafeTensorError| LmError::File {
         path: path.to_owned(),
         why: e.to_string(),
     };
@@ -57,7 +57,7 @@ impl TensorFile {
     /// Reads every tensor of a file that is float32, float16 or bfloat16, as float32.
     pub(super) fn read(path: &Path) -> Result<Self, LmError> {
         let path = path.to_owned();
-        let wrong = |e: safetensors::SafeTensorError| LmError::Weights {
+        let wrong = |e: safetensors::SafeTensorError| LmError::File {
             path: path.clone(),
             why: e.to_string(),
         };
@@ -101,7 +101,7 @@ impl TensorFile {
     }
 
     fn wrong(&self, why: String) -> LmError {
-        LmError::Weights { path: self.path.clone(), why }
+        LmError::File { path: self.path.clone(), why }
     }
 }
 

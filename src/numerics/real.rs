@@ -1,7 +1,9 @@
 //! Kernels run with the vectors that the processor has.
 
+use std::cell::RefCell;
+
 use super::extension::Extension;
-use super::gemm::{WorkSpace, of_float32, of_float64};
+use super::gemm::WorkSpace;
 use super::number::Number;
 use super::simd::Kernel;
 
@@ -19,37 +21,30 @@ pub(crate) trait Real: Number {
     }
 }
 
-impl Real for f32 {
-    fn with_work_space<R>(work: impl FnOnce(&mut WorkSpace<Self>) -> R) -> R {
-        of_float32(work)
-    }
+macro_rules! real {
+    ($real:ty) => {
+        impl Real for $real {
+            fn with_work_space<R>(work: impl FnOnce(&mut WorkSpace<Self>) -> R) -> R {
+                thread_local! {
+                    static SPACE: RefCell<WorkSpace<$real>> = RefCell::default();
+                }
+                SPACE.with_borrow_mut(work)
+            }
 
-    fn run_with<K: Kernel<Self>>(extension: Extension, kernel: K) -> K::Output {
-        match extension {
-            #[cfg(target_arch = "x86_64")]
-            Extension::Avx512(simd) => simd.run(kernel),
-            #[cfg(target_arch = "x86_64")]
-            Extension::Avx2(simd) => simd.run(kernel),
-            Extension::Portable(simd) => kernel.run(simd),
+            fn run_with<K: Kernel<Self>>(extension: Extension, kernel: K) -> K::Output {
+                match extension {
+                    #[cfg(target_arch = "x86_64")]
+                    Extension::Avx512(simd) => simd.run(kernel),
+                    #[cfg(target_arch = "x86_64")]
+                    Extension::Avx2(simd) => simd.run(kernel),
+                    Extension::Portable(simd) => kernel.run(simd),
+                }
+            }
         }
-    }
+    };
 }
-
-impl Real for f64 {
-    fn with_work_space<R>(work: impl FnOnce(&mut WorkSpace<Self>) -> R) -> R {
-        of_float64(work)
-    }
-
-    fn run_with<K: Kernel<Self>>(extension: Extension, kernel: K) -> K::Output {
-        match extension {
-            #[cfg(target_arch = "x86_64")]
-            Extension::Avx512(simd) => simd.run(kernel),
-            #[cfg(target_arch = "x86_64")]
-            Extension::Avx2(simd) => simd.run(kernel),
-            Extension::Portable(simd) => kernel.run(simd),
-        }
-    }
-}
+real!(f32);
+real!(f64);
 
 #[cfg(test)]
 mod tests {

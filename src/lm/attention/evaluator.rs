@@ -5,8 +5,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::attended::Attended;
-use super::heads::Heads;
+use super::heads::{Attended, Heads};
 use super::operator::attention;
 use crate::lm::error::require;
 use crate::lm::operators::Pullback;

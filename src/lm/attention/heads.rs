@@ -1,11 +1,10 @@
-//! The heads of one layer, and how they lie in tensors.
+//! The heads of one layer, how they lie in tensors, and what attention gives of them.
 
 use std::sync::Arc;
 
-#[cfg(feature = "cuda")]
-use candle_core::Tensor;
-use candle_core::{Result, Shape, bail};
+use candle_core::{Result, Shape, Tensor, bail};
 
+use crate::lm::operators::Pullback;
 use crate::pattern::HeadKind;
 
 /// The heads of one layer.
@@ -38,6 +37,18 @@ impl Heads {
         }
         Ok(Dimensions { batch, time, heads, d_head })
     }
+}
+
+/// What attention gives.
+pub(in crate::lm) struct Attended {
+    /// (B, T, H, D), in the dtype of the queries.
+    pub(in crate::lm) output: Tensor,
+    /// Each head's statistics over the whole batch, (H, 3) of float32, for
+    /// [`HeadStatistics::of_layers`](super::HeadStatistics::of_layers): its largest and smallest logit before the softcap, since those are what
+    /// grows, and its entropy after it.
+    pub(in crate::lm) statistics: Tensor,
+    /// To the gradients of queries, keys and values.
+    pub(in crate::lm) pullback: Pullback<3>,
 }
 
 /// The sizes of a (B, T, H, D) tensor.

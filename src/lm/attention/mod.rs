@@ -8,7 +8,6 @@
 //! block here spans all columns of its rows, so no running rescaling is needed). The products are
 //! those of the fit: keys and values are packed once, and probabilities are multiplied where they lie.
 
-mod attended;
 mod backward;
 mod evaluator;
 mod forward;
@@ -22,10 +21,7 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 
-pub(super) use attended::Attended;
 pub use evaluator::{AttentionEvaluator, AttentionPass};
-#[cfg(feature = "cuda")]
-pub(super) use heads::Dimensions;
-pub(super) use heads::Heads;
+pub(super) use heads::{Attended, Dimensions, Heads};
 pub(super) use operator::attention;
 pub use statistics::HeadStatistics;

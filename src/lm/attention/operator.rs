@@ -2,8 +2,7 @@
 
 use candle_core::{Result, Tensor};
 
-use super::attended::Attended;
-use super::heads::Heads;
+use super::heads::{Attended, Heads};
 use super::statistics::HeadStatistics;
 use super::{backward, forward};
 use crate::lm::operators::{float32, like, with_elements};

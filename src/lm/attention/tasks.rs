@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use ndarray::Array2;
 use rayon::prelude::*;
 
 use super::heads::{Dimensions, Heads};
@@ -54,6 +55,12 @@ impl Dimensions {
         HeadRows { data, stride, d_head: self.d_head }
     }
 
+    /// The same as a matrix, (T, D).
+    pub(in crate::lm) fn matrix(self, data: &[f32], index: usize) -> Array2<f32> {
+        let head = self.head(data, index);
+        Array2::from_shape_fn((self.time, self.d_head), |(row, channel)| head.row(row)[channel])
+    }
+
     /// All rows of all heads in order of b·H + h, cut into pieces of about equal work whose number
     /// depends on the shape alone.
     pub(super) fn tasks(self, heads: &Heads) -> Vec<Task> {
@@ -77,7 +84,7 @@ impl Dimensions {
     }
 
     /// The tensor whose head `index` has `row(index, t)` as row t, which writes it.
-    pub(super) fn tensor(self, row: impl Fn(usize, usize, &mut [f32]) + Sync) -> Vec<f32> {
+    pub(in crate::lm) fn tensor(self, row: impl Fn(usize, usize, &mut [f32]) + Sync) -> Vec<f32> {
         let width = self.heads * self.d_head;
         let mut data = vec![0.0; self.count()];
         data.par_chunks_mut(CHUNK_ROWS * width).enumerate().for_each(|(chunk, rows)| {

@@ -20,7 +20,7 @@ impl Config {
             std::fs::read(&path).map_err(|source| LmError::Io { path: path.clone(), source })?;
         match serde_json::from_slice(&bytes) {
             Ok(values) => Ok(Self { path, values }),
-            Err(e) => Err(LmError::Published {
+            Err(e) => Err(LmError::File {
                 path,
                 why: format!("{e}; take config.json as published with the model"),
             }),
@@ -107,6 +107,6 @@ impl Config {
     }
 
     fn wrong(&self, why: String) -> LmError {
-        LmError::Published { path: self.path.clone(), why }
+        LmError::File { path: self.path.clone(), why }
     }
 }

@@ -73,7 +73,7 @@ impl ForeignModel {
     /// No `tokenizer.json`, or a text that it cannot encode.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>, LmError> {
         let path = &self.tokenizer_path;
-        let tokenizer = self.tokenizer.as_ref().ok_or_else(|| LmError::Published {
+        let tokenizer = self.tokenizer.as_ref().ok_or_else(|| LmError::File {
             path: path.clone(),
             why: "is not there: save the model's tokenizer in that form beside its weights"
                 .to_owned(),
@@ -132,7 +132,7 @@ fn read_tokenizer(path: &Path) -> Result<Option<Tokenizer>, LmError> {
 
 fn unusable(path: &Path, why: impl ToString) -> LmError {
     let why = why.to_string().replace('\n', " ");
-    LmError::Published {
+    LmError::File {
         path: path.to_owned(),
         why: format!("{why}; take the one published with the model"),
     }

@@ -28,7 +28,7 @@ impl Weights {
                 false => "is not there".to_owned(),
             };
             let why = format!("{instead}: save the weights as this one file");
-            return Err(LmError::Weights { path, why });
+            return Err(LmError::File { path, why });
         }
         let file = TensorFile::read(&path)?;
         let prefix = if file.has(&format!("{prefix}{first}")) { prefix } else { "" };
@@ -88,7 +88,7 @@ impl Weights {
     fn take(&mut self, name: &str, dimensions: &[usize]) -> Result<Vec<f32>, LmError> {
         let name = format!("{}{name}", self.prefix);
         self.file.take(&name, dimensions).map_err(|e| match e {
-            LmError::Weights { path, why } => LmError::Weights {
+            LmError::File { path, why } => LmError::File {
                 path,
                 why: format!("{why}; take it and config.json from one published model"),
             },

@@ -6,6 +6,7 @@ use candle_core::{Result, Tensor};
 use ndarray::{Array2, ArrayView2};
 use rayon::prelude::*;
 
+use crate::lm::attention::Dimensions;
 use crate::lm::operators::{float32, like, with_elements};
 use crate::numerics::{gemm, softmax};
 use crate::pattern::{HeadKind, Visibility};
@@ -26,8 +27,8 @@ pub(super) struct LayerLesson {
 /// What one head of one sequence learns.
 struct HeadLesson {
     kl_nats: f64,
-    dq: Array2<f32>,
-    dk: Array2<f32>,
+    /// Of queries and keys.
+    gradients: [Array2<f32>; 2],
 }
 
 impl LayerLesson {
@@ -43,63 +44,44 @@ impl LayerLesson {
         k: &Tensor,
         kinds: &[HeadKind],
     ) -> Result<([Tensor; 2], f64)> {
-        let (b, t, h, d) = q.dims4()?;
-        let (_, _, _, teacher_d) = self.q.dims4()?;
+        let (batch, time, heads, d_head) = q.dims4()?;
+        let own = Dimensions { batch, time, heads, d_head };
+        let teachers = Dimensions { d_head: self.q.dim(3)?, ..own };
+        let rows = (batch * time) as f64;
+        let scale = (self.weight / rows / (d_head as f64).sqrt()) as f32;
         let all = [&float32(q)?, &float32(k)?, &float32(&self.q)?, &float32(&self.k)?];
         let lessons: Vec<HeadLesson> = with_elements(all, |[q, k, tq, tk]| {
-            Ok((0..b * h)
-                .into_par_iter()
-                .map(|index| {
-                    let (batch, head) = (index / h, index % h);
-                    let of = |data, d| one_head(data, (batch, head), (t, h, d));
-                    let (q, k) = (of(q, d), of(k, d));
-                    let student = attention(q.view(), k.view(), kinds[head]);
-                    let (tq, tk) = (of(tq, teacher_d), of(tk, teacher_d));
-                    let teacher = attention(tq.view(), tk.view(), self.kinds[head]);
-                    let rows = (b * t) as f64;
-                    let kl = |(p, s): (&f32, &f32)| {
-                        if *p > 0.0 {
-                            f64::from(*p) * f64::from(p / s.max(f32::MIN_POSITIVE)).ln()
-                        } else {
-                            0.0
-                        }
-                    };
-                    let kl_nats = teacher.iter().zip(&student).map(kl).sum::<f64>() / rows;
-                    let scale = (self.weight / rows / (d as f64).sqrt()) as f32;
-                    let difference = student - teacher;
-                    let (mut dq, mut dk) = (Array2::zeros((t, d)), Array2::zeros((t, d)));
-                    gemm(scale, difference.view(), k.view(), 0.0, dq.view_mut());
-                    gemm(scale, difference.t(), q.view(), 0.0, dk.view_mut());
-                    HeadLesson { kl_nats, dq, dk }
-                })
-                .collect())
+            let of_head = |index: usize| {
+                let head = index % heads;
+                let (q, k) = (own.matrix(q, index), own.matrix(k, index));
+                let student = attention(q.view(), k.view(), kinds[head]);
+                let (tq, tk) = (teachers.matrix(tq, index), teachers.matrix(tk, index));
+                let teacher = attention(tq.view(), tk.view(), self.kinds[head]);
+                let kl = |(p, s): (&f32, &f32)| {
+                    if *p > 0.0 {
+                        f64::from(*p) * f64::from(p / s.max(f32::MIN_POSITIVE)).ln()
+                    } else {
+                        0.0
+                    }
+                };
+                let kl_nats = teacher.iter().zip(&student).map(kl).sum::<f64>() / rows;
+                let difference = student - teacher;
+                let [mut dq, mut dk] = [(); 2].map(|()| Array2::zeros((time, d_head)));
+                gemm(scale, difference.view(), k.view(), 0.0, dq.view_mut());
+                gemm(scale, difference.t(), q.view(), 0.0, dk.view_mut());
+                HeadLesson { kl_nats, gradients: [dq, dk] }
+            };
+            Ok((0..batch * heads).into_par_iter().map(of_head).collect())
         })?;
-        let (mut dq, mut dk) = (vec![0.0f32; b * t * h * d], vec![0.0f32; b * t * h * d]);
-        for (index, lesson) in lessons.iter().enumerate() {
-            let (batch, head) = (index / h, index % h);
-            for row in 0..t {
-                let to = ((batch * t + row) * h + head) * d;
-                for (to, from) in [(&mut dq, &lesson.dq), (&mut dk, &lesson.dk)]
-                    .map(|(v, m)| (&mut v[to..to + d], m.row(row)))
-                {
-                    to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
-                }
-            }
-        }
+        let [dq, dk] = [0, 1].map(|which| {
+            own.tensor(|index, row, to| {
+                let from = lessons[index].gradients[which].row(row);
+                to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+            })
+        });
         let kl_nats = lessons.iter().map(|lesson| lesson.kl_nats).sum();
         Ok(([like(dq, q)?, like(dk, k)?], kl_nats))
     }
-}
-
-/// Head `head` of sequence `batch` out of (B, T, H, D) elements.
-fn one_head(
-    data: &[f32],
-    (batch, head): (usize, usize),
-    (t, h, d): (usize, usize, usize),
-) -> Array2<f32> {
-    Array2::from_shape_fn((t, d), |(row, channel)| {
-        data[((batch * t + row) * h + head) * d + channel]
-    })
 }
 
 /// softmax(QKᵀ/√D) over what each row sees, (T, T), 0 elsewhere.

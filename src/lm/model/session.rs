@@ -8,7 +8,7 @@ use super::decoder::Decoder;
 use super::language_model::Model;
 use crate::lm::LmError;
 use crate::lm::attention::{Heads, attention};
-use crate::lm::operators::{tied_logits, with_elements};
+use crate::lm::operators::{matrix, tied_logits, with_elements};
 use crate::lm::simd;
 use crate::numerics::times_vector;
 use crate::pattern::HeadKind;
@@ -158,7 +158,7 @@ fn attend(caches: &[HeadCache], q: &Tensor, heads: &Heads) -> Result<Tensor> {
             .par_iter()
             .map(|&(head, keys, values)| {
                 let q = Array1::from_iter(q[head * d..][..d].iter().map(|q| q * scale));
-                Ok((head, part(&q, rows(keys, d)?, rows(values, d)?, heads.softcap)))
+                Ok((head, part(&q, matrix(keys, d)?, matrix(values, d)?, heads.softcap)))
             })
             .collect::<Result<Vec<_>>>()?;
         for (head, to) in output.chunks_exact_mut(d).enumerate() {
@@ -190,10 +190,6 @@ fn part(
         sum: terms.sum,
         mixed: times_vector(values.t(), ArrayView1::from(&logits)).into(),
     }
-}
-
-fn rows(data: &[f32], d: usize) -> Result<ArrayView2<'_, f32>> {
-    ArrayView2::from_shape((data.len() / d, d), data).map_err(candle_core::Error::wrap)
 }
 
 #[cfg(test)]

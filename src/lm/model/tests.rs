@@ -155,17 +155,8 @@ fn reads_back(model: &Model) {
     let path = folder.path().join("weights.safetensors");
     model.save(&path).unwrap();
     let (ids, _) = text(model);
-    let logits = |model: &Model| {
-        model
-            .predict(&ids)
-            .unwrap()
-            .logits()
-            .unwrap()
-            .flatten_all()
-            .unwrap()
-            .to_vec1::<f32>()
-            .unwrap()
-    };
+    let logits =
+        |model: &Model| model.predict(&ids).unwrap().logits().unwrap().to_vec2::<f32>().unwrap();
     let again = Model::load(model.shape.clone(), &path).unwrap();
     assert_eq!(logits(&again), logits(model));
     let other = ModelShape { d_model: 48, ..model.shape.clone() };

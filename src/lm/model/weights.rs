@@ -28,6 +28,13 @@ struct Plan {
     start: Start,
 }
 
+impl Plan {
+    fn holding(self, data: Vec<f32>) -> Result<Weight, LmError> {
+        let variable = Var::from_vec(data, self.dimensions, &Device::Cpu)?;
+        Ok(Weight { name: self.name, variable })
+    }
+}
+
 /// The matrices of a block, by name, and their inputs and outputs for C channels.
 fn matrices(c: usize) -> [(&'static str, usize, usize); 6] {
     [
@@ -113,23 +120,19 @@ pub(super) fn initial(
     seed: u64,
 ) -> Result<Vec<Weight>, LmError> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    plan(shape, deviation as f32)
-        .into_iter()
-        .map(|plan| {
-            let count = plan.dimensions.iter().product();
-            let data: Vec<f32> = match plan.start {
-                Start::Ones => vec![1.0; count],
-                Start::Normal { deviation } => (0..count)
-                    .map(|_| {
-                        let x: f32 = StandardNormal.sample(&mut rng);
-                        x * deviation
-                    })
-                    .collect(),
-            };
-            let variable = Var::from_vec(data, plan.dimensions, &Device::Cpu)?;
-            Ok(Weight { name: plan.name, variable })
-        })
-        .collect()
+    let mut normal = |deviation: f32| -> f32 {
+        let x: f32 = StandardNormal.sample(&mut rng);
+        x * deviation
+    };
+    let mut start = |plan: Plan| {
+        let count = plan.dimensions.iter().product();
+        let data = match plan.start {
+            Start::Ones => vec![1.0; count],
+            Start::Normal { deviation } => (0..count).map(|_| normal(deviation)).collect(),
+        };
+        plan.holding(data)
+    };
+    plan(shape, deviation as f32).into_iter().map(&mut start).collect()
 }
 
 /// The vectors of a model at its start: all alike, before any iteration.
@@ -171,12 +174,9 @@ pub(super) fn named<'a>(
 /// The weights of a model of `shape` out of a file.
 pub(super) fn from_file(shape: &ModelShape, file: &mut TensorFile) -> Result<Vec<Weight>, LmError> {
     // Names and dimensions are what counts here; no start is drawn.
-    plan(shape, 0.0)
-        .into_iter()
-        .map(|plan| {
-            let data = file.take(&plan.name, &plan.dimensions)?;
-            let variable = Var::from_vec(data, plan.dimensions, &Device::Cpu)?;
-            Ok(Weight { name: plan.name, variable })
-        })
-        .collect()
+    let mut read = |plan: Plan| {
+        let data = file.take(&plan.name, &plan.dimensions)?;
+        plan.holding(data)
+    };
+    plan(shape, 0.0).into_iter().map(&mut read).collect()
 }

@@ -68,7 +68,7 @@ pub(in crate::lm) fn plus(so_far: Option<Tensor>, more: Tensor) -> Result<Tensor
 }
 
 /// Row-major elements as a matrix of so many columns.
-pub(super) fn matrix(data: &[f32], columns: usize) -> Result<ArrayView2<'_, f32>> {
+pub(in crate::lm) fn matrix(data: &[f32], columns: usize) -> Result<ArrayView2<'_, f32>> {
     let shape = (data.len() / columns, columns);
     ArrayView2::from_shape(shape, data).map_err(candle_core::Error::wrap)
 }

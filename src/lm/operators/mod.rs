@@ -21,7 +21,7 @@ mod spectral;
 
 #[cfg(test)]
 pub(super) use elements::largest_difference;
-pub(super) use elements::{elements, float32, like, plus, with_elements};
+pub(super) use elements::{elements, float32, like, matrix, plus, with_elements};
 pub(super) use embedding::{add_positions, embed};
 pub(super) use layer_norm::{EPSILON, layer_norm};
 pub(super) use linear::{add_linear, linear};

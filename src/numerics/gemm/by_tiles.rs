@@ -3,8 +3,7 @@
 use std::ops::Range;
 
 use super::matrix::{Matrix, Output};
-use super::pack::{pack_columns, pack_rows, panel_of, rows_at_once};
-use super::work_space::WorkSpace;
+use super::pack::{WorkSpace, pack_columns, pack_rows, panel_of, rows_at_once};
 use crate::numerics::tile::{PANEL_VECTORS, Rows, row_group, sums};
 use crate::numerics::{Kernel, Number, Simd};
 

@@ -19,8 +19,7 @@ mod pack;
 mod product;
 #[cfg(test)]
 mod tests;
-mod work_space;
 
+pub(super) use pack::WorkSpace;
 pub use product::multiply;
 pub(crate) use product::{gemm, product, times_vector};
-pub(super) use work_space::{WorkSpace, of_float32, of_float64};

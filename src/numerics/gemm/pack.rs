@@ -4,7 +4,14 @@ use std::ops::Range;
 
 use super::matrix::Matrix;
 use crate::numerics::tile::PANEL_VECTORS;
-use crate::numerics::{Number, Simd};
+use crate::numerics::{Buffer, Number, Simd};
+
+/// What is packed of A and of B.
+#[derive(Default)]
+pub(crate) struct WorkSpace<T> {
+    pub(super) rows: Buffer<T>,
+    pub(super) columns: Buffer<T>,
+}
 
 /// How many of the rows that are left go by at once: a group, a third of it, or one.
 #[inline(always)]

@@ -38,37 +38,6 @@ ATTENTION(bf16, bf16, 64)
 ATTENTION(bf16, bf16, 96)
 ATTENTION(bf16, bf16, 128)
 
-// Each head's max z, min z and mean entropy from the blocks' partials (H, count, 3). A block of
-// THREADS threads a head; the order of the additions depends on nothing but `count`.
-KERNEL(THREADS)
-attention_statistics(const float* partials, float* statistics, int heads, int count, float rows) {
-    SHARED(float, found, 3 * THREADS);
-    for (int head = blockIdx.x; head < heads; head += gridDim.x) {
-        const float* of_head = partials + 3 * static_cast<size_t>(head) * count;
-        float high = -INFINITY, low = INFINITY, entropy = 0.0f;
-        for (int i = threadIdx.x; i < count; i += THREADS) {
-            high = fmaxf(high, of_head[3 * static_cast<size_t>(i)]);
-            low = fminf(low, of_head[3 * static_cast<size_t>(i) + 1]);
-            entropy += of_head[3 * static_cast<size_t>(i) + 2];
-        }
-        found[threadIdx.x] = high;
-        found[THREADS + threadIdx.x] = low;
-        found[2 * THREADS + threadIdx.x] = entropy;
-        block_barrier();
-        if (threadIdx.x == 0) {
-            for (int i = 1; i < THREADS; ++i) {
-                high = fmaxf(high, found[i]);
-                low = fminf(low, found[THREADS + i]);
-                entropy += found[2 * THREADS + i];
-            }
-            statistics[3 * head] = high;
-            statistics[3 * head + 1] = low;
-            statistics[3 * head + 2] = entropy / rows;
-        }
-        block_barrier();
-    }
-}
-
 // delta = Σ output ∘ gradient over each row of each head. A warp a row, whole warps, any grid.
 template <class T>
 DEVICE void attention_delta(const T* output, const T* gradient, float* delta, int batch, int time,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "attention_common.cuh"
+#include "head_statistics.cuh"
 
 // Shared rows are 16 bytes longer than DP channels: 8 rows of one matrix then lie in 32 banks.
 constexpr int PADDING = 8;

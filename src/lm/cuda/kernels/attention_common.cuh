@@ -102,32 +102,3 @@ struct RunningSoftmax {
     DEVICE float log_sum_exp() const { return max + logf(sum); }
     DEVICE float entropy() const { return logf(sum) - LN_2 * moment / sum; }
 };
-
-// The extremes and entropies of a block's rows, from each thread's own.
-DEVICE void write_partials(float* partials, int row_block, int heads, float high, float low,
-                           float entropy) {
-    SHARED(float, measured, 3 * (THREADS / 32));
-    high = lanes_max(high);
-    low = lanes_min(low);
-    entropy = lanes_sum(entropy);
-    const int warp = threadIdx.x / 32;
-    if (threadIdx.x % 32 == 0) {
-        measured[3 * warp] = high;
-        measured[3 * warp + 1] = low;
-        measured[3 * warp + 2] = entropy;
-    }
-    block_barrier();
-    if (threadIdx.x == 0) {
-        for (int other = 1; other < THREADS / 32; ++other) {
-            high = fmaxf(high, measured[3 * other]);
-            low = fminf(low, measured[3 * other + 1]);
-            entropy += measured[3 * other + 2];
-        }
-        const size_t blocks = static_cast<size_t>(gridDim.y / heads) * gridDim.x;
-        const size_t block = blockIdx.y / heads * gridDim.x + row_block;
-        float* to = partials + 3 * (blockIdx.y % heads * blocks + block);
-        to[0] = high;
-        to[1] = low;
-        to[2] = entropy;
-    }
-}

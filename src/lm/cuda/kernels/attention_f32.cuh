@@ -4,6 +4,7 @@
 #pragma once
 
 #include "attention_common.cuh"
+#include "head_statistics.cuh"
 
 // Rows of a row-major tile that are in shared memory at a time.
 constexpr int STRIP = 32;
