@@ -21,7 +21,7 @@ fn section(view: View, write: fn(&Path)) -> Section {
     let section = Section {
         title: format!("The study <{name}> & its rows"),
         question: "How large must logits grow?".to_owned(),
-        analysis_text: "As large as <they> must.\n\nNo larger.".to_owned(),
+        findings: "As large as <they> must.\n\nNo larger.".to_owned(),
         command: format!("rank-study sweep analysis/{name}.toml"),
         wall_time_s: Some(312.0),
         definition_toml: "name = \"example\"\nseeds = 3\n".to_owned(),
@@ -84,7 +84,7 @@ fn the_page_is_whole_and_holds_every_figure() {
     assert_eq!(seen["svg"], 5);
     assert_eq!(html.matches("role=\"img\"").count(), 5);
     assert!(html.contains("The study &lt;logit-growth&gt; &amp; its rows"), "text is escaped");
-    let said = "<p class=\"analysis\">As large as &lt;they&gt; must.</p><p class=\"analysis\">No larger.</p>";
+    let said = "<p class=\"findings\">As large as &lt;they&gt; must.</p><p class=\"findings\">No larger.</p>";
     assert_eq!(html.matches(said).count(), 3);
     assert!(html.contains("href=\"../data/logit-growth/tables/cells.csv\""), "no link to a table");
     let fetched = ["<script ", "<link rel=\"stylesheet", "http-equiv", "src=", "@import", "url("];

@@ -41,7 +41,7 @@ fn section(root: &Path, view: View, write: fn(&Path)) -> Section {
     let section = Section {
         title: format!("The study {name}"),
         question: "How large must logits grow?".to_owned(),
-        analysis_text: "What the figures show.\n\nWhat they do not show.".to_owned(),
+        findings: "What the figures show.\n\nWhat they do not show.".to_owned(),
         command: format!(
             "rank-study sweep analysis/{name}.toml --with {}",
             "a-long-option".repeat(9)

@@ -182,6 +182,22 @@ fn a_report_holds_the_studies_asked_for() {
 }
 
 #[test]
+fn a_note_stands_above_the_rows_that_it_names_and_above_no_others() {
+    let folder = measured();
+    let manifest = folder.read("data/growth/manifest.toml");
+    let rows = manifest.lines().find(|line| line.starts_with("rows_sha256 = ")).unwrap();
+    for study in ["growth", "split"] {
+        folder.write(
+            &format!("analysis/notes/{study}.md"),
+            format!("<!-- {rows} -->\n\nIt {study}s.\n"),
+        );
+    }
+    folder.done(&["report"]);
+    let page = folder.read("figures/report.html");
+    assert!(page.contains("It growths.") && !page.contains("It splits."));
+}
+
+#[test]
 fn everything_is_reproduced_once() {
     let folder = with_definitions();
     let listed = |done: [u64; 2]| {

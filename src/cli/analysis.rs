@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use rank_study::judge::{Claim, Verdict};
-use rank_study::report::{Analysis, Header, MeasuredStudy, Section, analyse, page};
+use rank_study::report::{Analysis, Header, MeasuredStudy, Section, analyse, findings, page};
 use rank_study::run::Manifest;
 use rank_study::study::{Preset, View};
 use rank_study::system::write_whole;
 use rank_study::table::{Cell, Column, Table};
 
-use super::places::{data, figures, measured, measured_studies};
+use super::places::{data, figures, measured, measured_studies, note};
 
 /// Tabulate a study, or the rows of several together: CSV, Parquet, Markdown and LaTeX files
 #[derive(Args, Debug)]
@@ -263,11 +263,13 @@ fn verdict_table(verdicts: &[(String, Verdict)]) -> Table {
 
 fn section(folder: &Path, study: &str, manifest: &Manifest, out: &Path) -> Result<Section> {
     let rows = folder.join("rows.csv");
+    // Where no one wrote a note, none is shown.
+    let note = std::fs::read_to_string(note(study)).unwrap_or_default();
     Ok(Section {
         study: study.to_owned(),
         title: manifest.text("title").to_owned(),
         question: manifest.text("question").to_owned(),
-        analysis_text: manifest.text("analysis").to_owned(),
+        findings: findings(&note, manifest.text("rows_sha256")).unwrap_or_default().to_owned(),
         command: command(study, manifest),
         wall_time_s: manifest.notes().is_empty().then_some(manifest.wall_time_s),
         definition_toml: manifest.text("definition").to_owned(),

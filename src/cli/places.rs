@@ -10,6 +10,11 @@ use rank_study::table::plural;
 /// Definitions: one TOML file a study.
 pub const ANALYSIS: &str = "analysis";
 
+/// Where what was found in a study's rows is written.
+pub fn note(study: &str) -> PathBuf {
+    Path::new(ANALYSIS).join("notes").join(format!("{study}.md"))
+}
+
 /// Where the rows of a preset go, one folder a study.
 pub fn data(preset: Preset) -> PathBuf {
     within("data", preset)

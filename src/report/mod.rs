@@ -2,6 +2,7 @@
 
 mod analysis;
 mod error;
+mod findings;
 mod measured;
 mod page;
 mod save;
@@ -13,6 +14,7 @@ mod view;
 
 pub use analysis::Analysis;
 pub use error::ReportError;
+pub use findings::findings;
 pub use measured::MeasuredStudy;
 pub use page::page;
 pub use section::{Header, Picture, Section};

@@ -139,7 +139,7 @@ fn study(section: &Section) -> Markup {
         section id=(section.study) {
             h2 { (section.title) }
             p.question { (section.question) }
-            @for paragraph in section.paragraphs() { p.analysis { (paragraph) } }
+            @for paragraph in section.paragraphs() { p.findings { (paragraph) } }
             @for verdict in &section.verdicts {
                 p.verdict { (badge(verdict.word)) " " (verdict.claim) }
             }

@@ -42,8 +42,8 @@ pub struct Section {
     pub title: String,
     /// What the study asks.
     pub question: String,
-    /// What is to be said of the figures and tables: paragraphs, a blank line between two.
-    pub analysis_text: String,
+    /// What was found in these rows: paragraphs, a blank line between two.
+    pub findings: String,
     /// What the rows say of the claims it bears on.
     pub verdicts: Vec<Verdict>,
     /// The figures.
@@ -94,7 +94,7 @@ impl Section {
     /// The paragraphs of the text.
     pub(super) fn paragraphs(&self) -> Vec<String> {
         let mut paragraphs = vec![String::new()];
-        for line in self.analysis_text.lines().map(str::trim) {
+        for line in self.findings.lines().map(str::trim) {
             let last = paragraphs.len() - 1;
             match (line.is_empty(), paragraphs[last].is_empty()) {
                 (true, false) => paragraphs.push(String::new()),
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn paragraphs_end_at_blank_lines() {
-        let text = |text: &str| Section { analysis_text: text.to_owned(), ..Section::default() };
+        let text = |text: &str| Section { findings: text.to_owned(), ..Section::default() };
         let section = text("\nOne,\n  in two lines.\n \n\nAnother.\n");
         assert_eq!(section.paragraphs(), ["One, in two lines.", "Another."]);
         assert_eq!(text(" \n").paragraphs(), [""; 0]);

@@ -203,7 +203,6 @@ impl Plan {
             ("study", self.name.clone()),
             ("title", d.title.clone()),
             ("question", d.question.clone()),
-            ("analysis", d.analysis.clone()),
             ("view", d.view.map_or_else(String::new, |view| view.to_string())),
             ("preset", d.preset.to_string()),
             ("definition_file", d.path.display().to_string()),

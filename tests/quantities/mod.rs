@@ -1,11 +1,12 @@
 //! A quantity of the rows in a file, as `analysis/notes/*.toml` write it.
 //!
 //! ```text
-//! one(inflation; rank = 8 and n = 48)                  of the one row that is meant
-//! max(kl_nats; target ~ dirichlet and cap >= 8)          over rows; min, max, median, count (of rows, or by columns) likewise
-//! min(loss[run = a] - loss[run = b] by seed)          within each seed, one row of either run
-//! max(tying; epsilon = 0.01 and largest actual by run seed)   of the row of each run and seed whose actual is largest
-//! 100 * number(1, dirichlet: ; claim ~ grows)         the second number after these words in a verdict's `measured`
+//! one(inflation; rank = 8 and n = 48)            of rows that agree on it
+//! max(kl_nats; target ~ dirichlet and cap >= 8)  over rows; min and median likewise
+//! count(seed by seed; run = a)                   how many seeds; without `by`, how many rows
+//! min(loss[run = a] - loss[run = b] by seed)     within each seed, of one row of either run
+//! max(tying; largest actual by run seed)         of the row of each run and seed whose `actual` is largest
+//! 100 * number(1, dirichlet:; claim ~ grows)     the second number after these words in a verdict's `measured`
 //! ```
 //!
 //! Conditions: `=` (`a | b` is either), `!=`, `~` (contains), `<`, `<=`, `>`, `>=`, of a column or what is computed of

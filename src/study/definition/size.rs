@@ -21,8 +21,6 @@ pub(super) struct Top {
     pub title: String,
     #[serde(default)]
     pub question: String,
-    #[serde(default)]
-    pub analysis: String,
     pub view: Option<String>,
     #[serde(default)]
     pub presets: Vec<String>,

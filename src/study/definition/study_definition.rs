@@ -23,8 +23,6 @@ pub struct StudyDefinition {
     pub title: String,
     /// What it asks, in a sentence or two.
     pub question: String,
-    /// How to read what came out, for the report.
-    pub analysis: String,
     /// Which tables, figures and verdicts its rows are made into, where they are to be.
     pub view: Option<View>,
     /// The presets that include it.
@@ -113,7 +111,6 @@ impl StudyDefinition {
             study: top.study,
             title: top.title,
             question: top.question,
-            analysis: top.analysis,
             view,
             presets,
             preset,
