@@ -58,11 +58,12 @@ fn rows_as_they_were_measured_hold() {
     let said = folder.done(&["verify", "tiny"]);
     assert!(said.starts_with("tiny: 4 rows, "), "{said}");
     assert_eq!(folder.done(&["verify", "tiny", "--quiet"]), "");
-    let Ended { code, stderr, .. } = folder.run(&["verify"]);
-    assert_eq!(code, Some(1), "verdicts that are not there are no breach");
+    let Ended { code, stdout, stderr } = folder.run(&["verify"]);
+    assert_eq!(code, Some(3), "{stderr}");
     assert!(
-        stderr.contains("data/verdicts.csv") && stderr.contains("rank-study report"),
-        "{stderr}"
+        stdout.contains("data/verdicts.csv: cannot be read")
+            && stdout.contains("rank-study report"),
+        "{stdout}"
     );
     folder.done(&["report", "--quiet"]);
     assert!(folder.done(&["verify"]).contains("data/verdicts.csv: what the rows say"));
@@ -122,6 +123,28 @@ fn a_row_altered_with_its_hash_breaks_a_law_or_a_bound() {
     for part in ["exceeds the norms' product", "inflation is not the ratio", "rows.parquet"] {
         assert!(said.contains(part), "{part:?} is not in {said}");
     }
+}
+
+#[test]
+fn a_study_that_has_lost_a_file_breaks_a_check_and_the_others_are_still_held() {
+    let folder = measured(STUDY);
+    folder.write("analysis/other.toml", STUDY.replace("\"tiny\"", "\"other\""));
+    folder.done(&["sweep", "analysis/other.toml", "--quiet"]);
+    folder.done(&["report", "--quiet"]);
+    for (file, told) in [
+        ("manifest.toml", "other: manifest.toml: cannot read"),
+        ("rows.csv", "other: rows.csv: is missing"),
+        ("rows.parquet", "other: rows.parquet: is missing"),
+    ] {
+        let path = folder.path(&format!("data/other/{file}"));
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let Ended { code, stdout, stderr } = folder.run(&["verify"]);
+        assert_eq!(code, Some(3), "{file}: {stdout}{stderr}");
+        assert!(stdout.contains(told) && stdout.contains("tiny: 4 rows, "), "{file}: {stdout}");
+        std::fs::write(&path, bytes).unwrap();
+    }
+    folder.done(&["verify"]);
 }
 
 #[test]

@@ -64,14 +64,35 @@ fn is_of_study(manifest: &Path) -> Result<bool> {
     Ok(table.contains_key("study"))
 }
 
-/// The command that finishes a study whose manifest is missing, in words.
-fn finishing(study: &str, preset: Preset) -> String {
+/// The studies that have rows or tell of some, by name: a study that has lost a file is among them.
+pub fn studies_there(preset: Preset) -> Result<Vec<String>> {
+    let mut names = measured_studies(preset)?;
+    for folder in std::fs::read_dir(data(preset)).into_iter().flatten().flatten() {
+        let folder = folder.path();
+        let has_lost_rows = !folder.join("rows.csv").is_file()
+            && Manifest::read(&folder.join("manifest.toml"))
+                .is_ok_and(|manifest| !manifest.text("study").is_empty());
+        if has_lost_rows {
+            names.extend(folder.file_name().map(|name| name.to_string_lossy().into_owned()));
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// The definition of a study by the name of its folder, which a text's may follow.
+pub fn definition_named(study: &str, preset: Preset) -> Option<StudyDefinition> {
     let definitions = definitions(preset).map(|found| found.studies).unwrap_or_default();
-    let of = definitions.iter().filter(|d| {
+    let of = definitions.into_iter().filter(|d| {
         study.strip_prefix(d.study.as_str()).is_some_and(|t| t.is_empty() || t.starts_with('-'))
     });
     // The longest name is the study's own; what follows it is a text's.
-    let Some(definition) = of.max_by_key(|definition| definition.study.len()) else {
+    of.max_by_key(|definition| definition.study.len())
+}
+
+/// The command that finishes a study whose manifest is missing, in words.
+fn finishing(study: &str, preset: Preset) -> String {
+    let Some(definition) = definition_named(study, preset) else {
         return "`rank-study sweep` with its definition".to_owned();
     };
     let size = if preset == Preset::Quick { " --preset quick" } else { "" };

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use rank_study::run::Manifest;
 use rank_study::study::{Preset, StudyDefinition, Verification, verify};
 use rank_study::table::plural;
 
 use super::analysis::verdicts_of;
-use super::places::{data, measured, measured_studies};
+use super::places::{data, definition_named, measured, studies_there};
 
 /// Hold rows to their definitions: whole, unaltered, lawful, and within the bounds expected
 #[derive(Args, Debug)]
@@ -42,7 +42,7 @@ pub struct Breach(String);
 /// [`Breach`] where a check does not hold; else a study or verdicts that could not be checked.
 pub fn run(args: &VerifyArgs) -> Result<()> {
     let all = args.studies.is_empty();
-    let studies = if all { measured_studies(args.preset)? } else { args.studies.clone() };
+    let studies = if all { studies_there(args.preset)? } else { args.studies.clone() };
     let (mut broken, mut unchecked) = (0, Vec::new());
     for study in &studies {
         let found = match held(study, args.preset) {
@@ -68,14 +68,11 @@ pub fn run(args: &VerifyArgs) -> Result<()> {
     }
     if all && !studies.is_empty() {
         let path = data(args.preset).join("verdicts.csv");
-        match verdicts_hold(&path, &studies, args.preset) {
-            Ok(true) if args.quiet => {}
-            Ok(true) => println!("{}: what the rows say", path.display()),
-            Ok(false) => {
-                println!(
-                    "{}: not what the rows say; `rank-study report` writes it again",
-                    path.display()
-                );
+        match wrong_with_verdicts(&path, &studies, args.preset) {
+            Ok(None) if args.quiet => {}
+            Ok(None) => println!("{}: what the rows say", path.display()),
+            Ok(Some(wrong)) => {
+                println!("{}: {wrong}", path.display());
                 broken += 1;
             }
             Err(error) => unchecked.push(error),
@@ -99,16 +96,26 @@ pub fn run(args: &VerifyArgs) -> Result<()> {
 
 /// What comes of holding one study's rows to their definition.
 fn held(study: &str, preset: Preset) -> Result<Verification> {
-    let (folder, manifest) = measured(study, preset)?;
-    Ok(verify(&definition(&manifest, preset)?, &folder))
+    let folder = data(preset).join(study);
+    if !studies_there(preset)?.iter().any(|there| there == study) {
+        measured(study, preset)?;
+    }
+    let definition = match Manifest::read(&folder.join("manifest.toml")) {
+        Ok(manifest) => definition(&manifest, preset)?,
+        // That it cannot be read is a check that does not hold.
+        Err(error) => definition_named(study, preset).ok_or(error)?,
+    };
+    Ok(verify(&definition, &folder))
 }
 
-/// Whether the table of verdicts says what the rows of all studies do.
-fn verdicts_hold(path: &Path, studies: &[String], preset: Preset) -> Result<bool> {
-    let there = std::fs::read_to_string(path).with_context(|| {
-        format!("cannot read {}; write it by `rank-study report`", path.display())
-    })?;
-    Ok(there == verdicts_of(studies, preset)?)
+/// What is wrong with the table of verdicts; nothing where it says what the rows of all studies do.
+fn wrong_with_verdicts(path: &Path, studies: &[String], preset: Preset) -> Result<Option<String>> {
+    let written = "`rank-study report` writes it again";
+    Ok(match std::fs::read_to_string(path) {
+        Err(error) => Some(format!("cannot be read: {error}; {written}")),
+        Ok(there) if there == verdicts_of(studies, preset)? => None,
+        Ok(_) => Some(format!("not what the rows say; {written}")),
+    })
 }
 
 /// The definition that rows were measured by: the file as it stands now, or, where it is gone, as it was.
