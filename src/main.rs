@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     // A closed pipe, as by `| head`, ends the process quietly, as it does other tools.
     sigpipe::reset();
     // SAFETY: nothing has started a thread yet.
-    unsafe { rank_study::system::prepare_process() };
+    unsafe { rank_study::numerics::prepare_process() };
     let Cli { verbose, command, .. } = Cli::parse();
     if let Err(error) = rank_study::numerics::check_instructions() {
         eprintln!("error: {error}");

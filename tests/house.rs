@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use uses::{Use, circles, uses};
 
 /// A room, or one file of it with rules of its own, and what its files may use besides its own.
-const ROOMS: [(&str, &str); 15] = [
+const ROOMS: [(&str, &str); 14] = [
     ("cli", "report judge figure table study run row predict fit lm pattern numerics system"),
     ("report", "judge figure table study run row predict fit lm pattern numerics system"),
     ("judge", "table study run row predict fit lm pattern numerics system"),
@@ -17,13 +17,12 @@ const ROOMS: [(&str, &str); 15] = [
     ("study", "run row predict fit lm pattern numerics system"),
     ("run", "row lm pattern numerics system"),
     ("row", "predict fit lm pattern numerics system"),
-    ("predict", "fit lm pattern numerics system"),
+    ("predict", "run fit lm pattern numerics system"),
     ("fit", "pattern numerics system"),
     ("lm", "pattern numerics system"),
     ("pattern", "numerics system"),
-    ("numerics", "numerics/blas system"),
-    ("system", "numerics/blas"),
-    ("numerics/blas", ""),
+    ("numerics", ""),
+    ("system", ""),
 ];
 
 const LONGEST_FILE: usize = 450;
@@ -50,7 +49,6 @@ fn no_files_use_each_other() {
 }
 
 #[test]
-#[ignore = "the house is being rebuilt"]
 fn rooms_use_only_those_beneath_them() {
     let mut wrong = Vec::new();
     for Use { from, to, item, line } in house() {

@@ -18,8 +18,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use rank_study::fit::InitialHessian;
+use rank_study::numerics::prepare_process;
 use rank_study::run::Manifest;
-use rank_study::system::{prepare_process, write_whole};
+use rank_study::system::write_whole;
 
 use newton::Matrix;
 use problems::{Case, Stage};

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rank_study::system::Machine;
+use rank_study::numerics::Machine;
 
 /// Says, once a process and before matrices are decomposed, that OpenBLAS fell back to kernels of old
 /// processors, where it did. What else is computed does not go through it, or not for long.

@@ -1,8 +1,7 @@
 //! `rank-study --version`, and what `--verbose` adds to it.
 
-use rank_study::numerics::instructions_there;
+use rank_study::numerics::{Machine, instructions_there};
 use rank_study::run::revision;
-use rank_study::system::Machine;
 
 /// Prints the version; where `verbose`, also what the program was made of and computes with.
 pub fn print(verbose: bool) {

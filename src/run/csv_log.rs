@@ -5,9 +5,10 @@ use std::io::{self, BufRead as _};
 use std::marker::PhantomData;
 use std::path::Path;
 
-use super::log_end::cut_after;
+use super::error::RunError;
+use super::torn_end::cut_after;
 use crate::row::{Header, Line, Part, columns_of_record};
-use crate::study::StudyError;
+use crate::system::FileError;
 
 /// Rows whose first field is the step that they belong to, in the order of the steps; each is handed
 /// to the system as it is written.
@@ -21,14 +22,14 @@ impl<P: Part> CsvLog<P> {
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn create(path: &Path) -> Result<Self, StudyError> {
+    pub fn create(path: &Path) -> Result<Self, FileError> {
         let start = || -> io::Result<Self> {
             let mut writer = csv::Writer::from_writer(File::create(path)?);
             writer.write_record(columns_of_record::<P>().iter().map(|column| column.name))?;
             writer.flush()?;
             Ok(Self { writer, rows: PhantomData })
         };
-        start().map_err(|e| StudyError::write(path, e))
+        start().map_err(|e| FileError::write(path, e))
     }
 
     /// Goes on with a file after step `last`: later rows, and a row that is cut off, are taken away.
@@ -36,15 +37,15 @@ impl<P: Part> CsvLog<P> {
     ///
     /// # Errors
     /// A file that is missing, cannot be written, or has other columns.
-    pub fn go_on(path: &Path, last: usize, mut kept: impl FnMut(P)) -> Result<Self, StudyError> {
-        let wrong = |why: &str| StudyError::Rows { path: path.to_owned(), why: why.to_owned() };
+    pub fn go_on(path: &Path, last: usize, mut kept: impl FnMut(P)) -> Result<Self, RunError> {
+        let wrong = |why: &str| RunError::Log { path: path.to_owned(), why: why.to_owned() };
         let names: csv::StringRecord =
             columns_of_record::<P>().iter().map(|column| column.name).collect();
         let header = Header::read(&names).map_err(|why| wrong(&why))?;
         let (mut line, mut is_header) = (String::new(), true);
         let (file, _) = cut_after(path, |lines| {
             line.clear();
-            lines.read_line(&mut line).map_err(|e| StudyError::read(path, e))?;
+            lines.read_line(&mut line).map_err(|e| FileError::read(path, e))?;
             let Some(row) = line.strip_suffix('\n') else {
                 return if is_header { Err(wrong("has no header")) } else { Ok(None) };
             };

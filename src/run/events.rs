@@ -11,8 +11,8 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::log_end::cut_after;
-use crate::study::StudyError;
+use super::torn_end::cut_after;
+use crate::system::FileError;
 
 /// What the first record of a file has to say.
 const FILE_VERSION: &str = "brain.Event:2";
@@ -38,7 +38,7 @@ impl Events {
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn create(path: &Path) -> Result<Self, StudyError> {
+    pub fn create(path: &Path) -> Result<Self, FileError> {
         let start = || -> io::Result<Self> {
             let mut events = Self { file: BufWriter::new(File::create(path)?) };
             let mut event = timed(0);
@@ -46,7 +46,7 @@ impl Events {
             write_record(&mut events.file, &event)?;
             Ok(events)
         };
-        start().map_err(|e| StudyError::write(path, e))
+        start().map_err(|e| FileError::write(path, e))
     }
 
     /// Goes on with a file after step `last`: what is of later steps, and what is cut off or damaged
@@ -54,9 +54,9 @@ impl Events {
     ///
     /// # Errors
     /// A file that is missing or cannot be written.
-    pub fn go_on(path: &Path, last: usize) -> Result<Self, StudyError> {
+    pub fn go_on(path: &Path, last: usize) -> Result<Self, FileError> {
         let (file, kept) = cut_after(path, |records| {
-            let event = read_record(records).map_err(|e| StudyError::read(path, e))?;
+            let event = read_record(records).map_err(|e| FileError::read(path, e))?;
             Ok(event
                 .filter(|event| step_of(event).is_some_and(|step| step <= last as u64))
                 .map(|event| event.len() as u64 + 16))

@@ -5,11 +5,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::csv_log::CsvLog;
+use super::error::RunError;
 use super::events::Events;
 use super::heads_log::{HeadsLog, write_heads};
 use crate::lm::{EvalRecord, HeadRecord, LmError, Recorder, StepRecord, TrainDefinition, Trainer};
 use crate::row::{EvaluationRow, StepRow};
-use crate::study::StudyError;
+use crate::system::FileError;
 
 /// How many of the last steps the final training loss is the mean of.
 const LAST_STEPS: usize = 100;
@@ -18,6 +19,8 @@ const EVENT_STEPS: usize = 1000;
 
 /// The last checkpoint, in a run's folder: weights, optimiser moments, and where the run stands.
 pub(crate) const CHECKPOINT: &str = "checkpoint/training.safetensors";
+/// The vocabulary of byte pairs, where the run has one.
+pub(crate) const TOKENIZER: &str = "tokenizer.json";
 pub(crate) const STEPS: &str = "steps.csv";
 pub(crate) const EVALUATIONS: &str = "eval.csv";
 const HEADS_LOG: &str = "heads.log";
@@ -51,8 +54,8 @@ impl<'a> RunFiles<'a> {
         folder: &Path,
         definition: &TrainDefinition,
         on_step: &'a (dyn Fn(&StepRecord) + Sync),
-    ) -> Result<Self, StudyError> {
-        std::fs::create_dir_all(folder).map_err(|e| StudyError::write(folder, e))?;
+    ) -> Result<Self, FileError> {
+        std::fs::create_dir_all(folder).map_err(|e| FileError::write(folder, e))?;
         remove(&folder.join(CHECKPOINT))?;
         for step in kept_steps(folder) {
             remove(&folder.join(kept_checkpoint(step)))?;
@@ -81,7 +84,7 @@ impl<'a> RunFiles<'a> {
         definition: &TrainDefinition,
         last: usize,
         on_step: &'a (dyn Fn(&StepRecord) + Sync),
-    ) -> Result<Self, StudyError> {
+    ) -> Result<Self, RunError> {
         let mut last_losses = VecDeque::with_capacity(LAST_STEPS);
         let (mut rows, mut last_valid_loss, mut last_logit) = (0, None, (0, None));
         let path = folder.join(STEPS);
@@ -91,7 +94,7 @@ impl<'a> RunFiles<'a> {
         })?;
         if rows != last {
             let why = format!("has {rows} whole rows and the checkpoint is of step {last}");
-            return Err(StudyError::Rows { path, why });
+            return Err(RunError::Log { path, why });
         }
         let path = folder.join(EVALUATIONS);
         let evals = CsvLog::go_on(&path, last, |row: EvaluationRow| {
@@ -145,7 +148,7 @@ impl<'a> RunFiles<'a> {
     ///
     /// # Errors
     /// A file that cannot be read or written.
-    pub fn write_heads(&self) -> Result<(), StudyError> {
+    pub fn write_heads(&self) -> Result<(), FileError> {
         write_heads(&self.folder.join(HEADS_LOG), &self.folder.join(HEADS))
     }
 }
@@ -207,15 +210,13 @@ pub(crate) fn kept_steps(folder: &Path) -> Vec<usize> {
 ///
 /// # Errors
 /// A file that is there and cannot be removed.
-pub(crate) fn remove_heads_log(folder: &Path) -> Result<(), StudyError> {
+pub(crate) fn remove_heads_log(folder: &Path) -> Result<(), FileError> {
     remove(&folder.join(HEADS_LOG))
 }
 
-fn remove(path: &Path) -> Result<(), StudyError> {
+fn remove(path: &Path) -> Result<(), FileError> {
     match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(StudyError::write(path, error))
-        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::write(path, error)),
         _ => Ok(()),
     }
 }

@@ -8,11 +8,10 @@ use polars::prelude::{
     Column, DataFrame, IntoColumn, NamedFrom, ParquetWriter, PolarsResult, Series,
 };
 
-use super::log_end::cut_after;
+use super::torn_end::cut_after;
 use crate::lm::HeadRecord;
 use crate::pattern::HeadKind;
-use crate::study::StudyError;
-use crate::system::write_whole_with;
+use crate::system::{FileError, write_whole_with};
 
 /// The 64-bit words of one record in the log, lowest byte first: step, layer, head, window (0 for a
 /// global head), then max, min and abs-max logit and entropy as float64.
@@ -31,8 +30,8 @@ impl HeadsLog {
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn create(path: &Path) -> Result<Self, StudyError> {
-        let file = File::create(path).map_err(|e| StudyError::write(path, e))?;
+    pub fn create(path: &Path) -> Result<Self, FileError> {
+        let file = File::create(path).map_err(|e| FileError::write(path, e))?;
         Ok(Self { file: BufWriter::new(file) })
     }
 
@@ -45,9 +44,9 @@ impl HeadsLog {
         path: &Path,
         last: usize,
         mut kept: impl FnMut(&HeadRecord),
-    ) -> Result<Self, StudyError> {
+    ) -> Result<Self, FileError> {
         let (file, _) = cut_after(path, |records| {
-            let record = read(records).map_err(|e| StudyError::read(path, e))?;
+            let record = read(records).map_err(|e| FileError::read(path, e))?;
             Ok(record.filter(|record| record.step <= last).map(|record| {
                 kept(&record);
                 RECORD as u64
@@ -115,8 +114,8 @@ fn read(from: &mut impl Read) -> io::Result<Option<HeadRecord>> {
 ///
 /// # Errors
 /// A log that cannot be read, or a file that cannot be written.
-pub(crate) fn write_heads(from: &Path, to: &Path) -> Result<(), StudyError> {
-    let log = File::open(from).map_err(|e| StudyError::read(from, e))?;
+pub(crate) fn write_heads(from: &Path, to: &Path) -> Result<(), FileError> {
+    let log = File::open(from).map_err(|e| FileError::read(from, e))?;
     let mut records = BufReader::new(log);
     let written = write_whole_with(to, |file| {
         let empty = frame(&[]).map_err(io::Error::other)?;
@@ -138,7 +137,7 @@ pub(crate) fn write_heads(from: &Path, to: &Path) -> Result<(), StudyError> {
         writer.finish().map_err(io::Error::other)?;
         Ok(())
     });
-    written.map_err(|e| StudyError::write(to, e))
+    written.map_err(|e| FileError::write(to, e))
 }
 
 /// The columns of `heads.parquet`.

@@ -5,10 +5,12 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::study::StudyError;
-use crate::system::Machine;
-use crate::system::write_whole;
+use super::error::RunError;
+use crate::numerics::Machine;
+use crate::system::{FileError, write_whole};
 
+/// The manifest, in the folder of what it tells of.
+pub(crate) const MANIFEST: &str = "manifest.toml";
 /// The crates whose versions can change a number.
 const VERSIONED: [&str; 7] =
     ["ndarray", "ndarray-linalg", "nalgebra", "candle-core", "candle-nn", "polars", "rand_chacha"];
@@ -103,9 +105,9 @@ impl Manifest {
     ///
     /// # Errors
     /// A file that is missing or is no manifest.
-    pub fn read(path: &Path) -> Result<Self, StudyError> {
-        let text = std::fs::read_to_string(path).map_err(|e| StudyError::read(path, e))?;
-        toml::from_str(&text).map_err(|e| StudyError::Definition {
+    pub fn read(path: &Path) -> Result<Self, RunError> {
+        let text = std::fs::read_to_string(path).map_err(|e| FileError::read(path, e))?;
+        toml::from_str(&text).map_err(|e| RunError::Unusable {
             path: path.to_owned(),
             why: format!("not a manifest: {}", e.message().replace('\n', " ")),
         })
@@ -115,12 +117,12 @@ impl Manifest {
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn write(&self, path: &Path) -> Result<(), StudyError> {
-        let text = toml::to_string_pretty(self).map_err(|e| StudyError::Definition {
+    pub fn write(&self, path: &Path) -> Result<(), RunError> {
+        let text = toml::to_string_pretty(self).map_err(|e| RunError::Unusable {
             path: path.to_owned(),
             why: format!("cannot be written as TOML: {e}"),
         })?;
-        write_whole(path, text.as_bytes()).map_err(|e| StudyError::write(path, e))
+        Ok(write_whole(path, text.as_bytes()).map_err(|e| FileError::write(path, e))?)
     }
 
     /// One of the entries particular to the rows, as text; empty where there is none.

@@ -1,17 +1,21 @@
 //! A training run's folder: its logs, curve, events, checkpoints and manifest.
 
-pub(crate) mod about;
 mod csv_log;
+mod error;
 mod events;
 pub(crate) mod files;
 mod heads_log;
-mod log_end;
 pub(crate) mod manifest;
+pub(crate) mod run_manifest;
 pub(crate) mod series;
-mod smoothness;
+mod spikes;
+mod torn_end;
 pub(crate) mod train;
 mod trained;
+mod training;
 
+pub use error::RunError;
 pub use manifest::{Manifest, revision};
-pub use train::{Begin, TrainResult, Training, train};
+pub use train::{Begin, train};
 pub use trained::TrainedRun;
+pub use training::{TrainResult, Training};

@@ -7,11 +7,11 @@ use std::path::Path;
 
 use polars::prelude::{ParquetReader, PolarsResult, SerReader};
 
+use super::error::RunError;
 use super::files::{HEADS, STEPS};
-use super::smoothness::{share_far_above_mean, spikes_above_median};
+use super::spikes::{share_far_above_mean, spikes_above_median};
 use crate::row::{Course, CurveRow, StepRow, read_records, records_to_csv};
-use crate::study::StudyError;
-use crate::system::write_whole;
+use crate::system::{FileError, write_whole};
 
 /// The curve, in a run's folder.
 pub(crate) const CURVE: &str = "curve.csv";
@@ -55,7 +55,7 @@ impl RunSeries {
     ///
     /// # Errors
     /// A file that is missing or damaged.
-    pub fn read(folder: &Path) -> Result<Self, StudyError> {
+    pub fn read(folder: &Path) -> Result<Self, RunError> {
         let of_row = |row: StepRow| Step {
             step: row.step,
             tokens: row.tokens,
@@ -67,7 +67,7 @@ impl RunSeries {
         let mut steps: Vec<Step> =
             read_records(&folder.join(STEPS), OF_LOGS)?.into_iter().map(of_row).collect();
         let path = folder.join(HEADS);
-        let logits = logits(&path).map_err(|e| StudyError::Rows {
+        let logits = logits(&path).map_err(|e| RunError::Log {
             path: path.clone(),
             why: format!("cannot be read as Parquet: {e}"),
         })?;
@@ -83,11 +83,11 @@ impl RunSeries {
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn write_curve(&self, folder: &Path) -> Result<(), StudyError> {
+    pub fn write_curve(&self, folder: &Path) -> Result<(), FileError> {
         let path = folder.join(CURVE);
         records_to_csv(&self.curve())
             .and_then(|bytes| write_whole(&path, &bytes))
-            .map_err(|e| StudyError::write(&path, e))
+            .map_err(|e| FileError::write(&path, e))
     }
 
     /// The run in stretches of equal numbers of steps, a row each: where it ends, mean loss and gradient

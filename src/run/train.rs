@@ -1,23 +1,15 @@
 //! One training run in its folder: begun, gone on with, ended.
 
-use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use super::about::{self, outcome_name};
-use super::files::{CHECKPOINT, RunFiles, kept_steps, remove_heads_log};
-use super::manifest::Manifest;
-use crate::lm::{
-    Corpus, Device, LmError, Outcome, StepRecord, Symbols, Teacher, TrainDefinition, TrainSummary,
-    Trainer,
-};
-use crate::study::{StudyError, TrainError};
-use crate::system::write_whole;
-
-/// What says how a run was made, in its folder.
-pub(crate) const MANIFEST: &str = "manifest.toml";
-/// The vocabulary of byte pairs, where the run has one.
-pub(crate) const TOKENIZER: &str = "tokenizer.json";
+use super::error::RunError;
+use super::files::{CHECKPOINT, RunFiles, TOKENIZER, kept_steps, remove_heads_log};
+use super::manifest::{MANIFEST, Manifest};
+use super::run_manifest;
+use super::training::{TrainResult, Training};
+use crate::lm::{LmError, Outcome, StepRecord, Symbols, Teacher, Trainer};
+use crate::system::{FileError, lock, write_whole};
 
 /// What to do with what a run's folder holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,39 +21,6 @@ pub enum Begin {
     /// Go on where the last checkpoint is of the same run; start, and replace what is there, where it
     /// is of another, or of a version that measured otherwise.
     Continue,
-}
-
-/// What a run reached, beside its files.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TrainResult {
-    /// What the trainer says.
-    pub summary: TrainSummary,
-    /// The mean loss of the last 100 steps, nats a token.
-    pub train_loss_nats: Option<f64>,
-    /// How far the heads ended from a teacher's, where there was one: see [`Trainer::pattern_kl_nats`].
-    pub pattern_kl_nats: Option<f64>,
-}
-
-impl TrainResult {
-    /// The outcome as it is written in a row.
-    pub fn outcome(&self) -> &'static str {
-        outcome_name(self.summary.outcome)
-    }
-}
-
-/// What is to be trained.
-#[derive(Clone, Copy)]
-pub struct Training<'a> {
-    /// The run's definition.
-    pub definition: &'a TrainDefinition,
-    /// What it reads.
-    pub corpus: &'a Corpus,
-    /// The corpus's name in the manifest: a text's path, or `synthetic`.
-    pub source: &'a str,
-    /// Where it runs.
-    pub device: Device,
-    /// What its heads are to attend like, where they are, and its name in the manifest.
-    pub teacher: Option<(&'a Teacher, &'a str)>,
 }
 
 /// Trains one model and keeps its files in `folder`: steps, evaluations and heads as they come, the
@@ -82,7 +41,7 @@ pub fn train(
     begin: Begin,
     stop: &AtomicBool,
     on_step: &(dyn Fn(&StepRecord) + Sync),
-) -> Result<TrainResult, TrainError> {
+) -> Result<TrainResult, RunError> {
     let Training { definition, corpus, device, teacher, .. } = *training;
     device.check()?;
     let _lock = lock(folder)?;
@@ -96,24 +55,24 @@ pub fn train(
     };
     if begin == Begin::Resume && checkpoint.exists() {
         manifest = Manifest::read(&path)?;
-        about::check_same(&manifest, &path, training)?;
-        if let Some(result) = about::result(&manifest) {
+        run_manifest::check_same(&manifest, &path, training)?;
+        if let Some(result) = run_manifest::result(&manifest) {
             remove_heads_log(folder)?;
             return Ok(result);
         }
         trainer = taught(Trainer::resume(definition, corpus, device, &checkpoint)?, teacher)?;
         files = RunFiles::go_on(folder, definition, trainer.steps(), on_step)?;
-        about::resumed(&mut manifest, trainer.steps());
+        run_manifest::resumed(&mut manifest, trainer.steps());
         manifest.write(&path)?;
     } else {
         trainer = taught(Trainer::new(definition, corpus, device)?, teacher)?;
         files = RunFiles::create(folder, definition, on_step)?;
         let parameters = trainer.model().parameters();
-        manifest = about::begin(training, parameters)?;
+        manifest = run_manifest::begin(training, parameters)?;
         manifest.write(&path)?;
         if let Symbols::BytePairs(bpe) = &corpus.vocabulary.symbols {
             let path = folder.join(TOKENIZER);
-            write_whole(&path, bpe.json().as_bytes()).map_err(|e| StudyError::write(&path, e))?;
+            write_whole(&path, bpe.json().as_bytes()).map_err(|e| FileError::write(&path, e))?;
         }
     }
     let mut summary = trainer.run(&mut files, stop)?;
@@ -129,7 +88,7 @@ pub fn train(
         train_loss_nats: files.train_loss_nats(),
         pattern_kl_nats: trainer.pattern_kl_nats(),
     };
-    about::end(&mut manifest, &result);
+    run_manifest::end(&mut manifest, &result);
     manifest.write(&path)?;
     if summary.outcome != Outcome::Stopped {
         remove_heads_log(folder)?;
@@ -150,7 +109,8 @@ fn taught<'a>(
 /// Whether the run whose manifest is at `path` is this one, measured as it is now.
 fn goes_on(training: &Training<'_>, path: &Path) -> bool {
     Manifest::read(path).is_ok_and(|manifest| {
-        about::is_of_this_version(&manifest) && about::check_same(&manifest, path, training).is_ok()
+        run_manifest::is_of_this_version(&manifest)
+            && run_manifest::check_same(&manifest, path, training).is_ok()
     })
 }
 
@@ -162,7 +122,7 @@ fn goes_on(training: &Training<'_>, path: &Path) -> bool {
 pub(crate) fn set_aside_another(
     training: &Training<'_>,
     folder: &Path,
-) -> Result<Option<PathBuf>, StudyError> {
+) -> Result<Option<PathBuf>, FileError> {
     let manifest = folder.join(MANIFEST);
     let holds_a_run =
         manifest.exists() || folder.join(CHECKPOINT).exists() || !kept_steps(folder).is_empty();
@@ -177,18 +137,6 @@ pub(crate) fn set_aside_another(
         count += 1;
         aside = folder.with_file_name(format!("{name}-set-aside-{count}"));
     }
-    std::fs::rename(folder, &aside).map_err(|e| StudyError::write(&aside, e))?;
+    std::fs::rename(folder, &aside).map_err(|e| FileError::write(&aside, e))?;
     Ok(Some(aside))
-}
-
-/// Takes a run's folder, which is made where it is missing, for this process alone.
-fn lock(folder: &Path) -> Result<File, StudyError> {
-    std::fs::create_dir_all(folder).map_err(|e| StudyError::write(folder, e))?;
-    let path = folder.join(".lock");
-    let lock = File::create(&path).map_err(|e| StudyError::write(&path, e))?;
-    match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(StudyError::Busy(folder.to_owned())),
-        Err(TryLockError::Error(e)) => Err(StudyError::write(&path, e)),
-    }
 }

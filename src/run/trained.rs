@@ -4,15 +4,15 @@ use std::path::Path;
 
 use toml::Value;
 
-use super::about::{CHARACTERS, CORPUS, DEFINITION, END_OF_DOCUMENT, VOCABULARY_SIZE};
-use super::files::{CHECKPOINT, kept_checkpoint};
-use super::manifest::Manifest;
-use super::train::{MANIFEST, TOKENIZER};
+use super::error::RunError;
+use super::files::{CHECKPOINT, TOKENIZER, kept_checkpoint};
+use super::manifest::{MANIFEST, Manifest};
+use super::run_manifest::{CHARACTERS, CORPUS, DEFINITION, END_OF_DOCUMENT, VOCABULARY_SIZE};
 use crate::lm::{
     Bpe, Corpus, Evaluation, HeadProbe, LmError, Model, ModelShape, Probed, Split, Symbols,
     Teacher, Texts, TrainDefinition, Vocabulary, evaluate_whole,
 };
-use crate::study::{StudyError, TrainError};
+use crate::system::FileError;
 
 /// Windows in one batch.
 const BATCH: usize = 8;
@@ -29,7 +29,7 @@ impl TrainedRun {
     ///
     /// # Errors
     /// A folder that holds no run.
-    pub fn definition_in(folder: &Path) -> Result<TrainDefinition, TrainError> {
+    pub fn definition_in(folder: &Path) -> Result<TrainDefinition, RunError> {
         let path = folder.join(MANIFEST);
         let manifest = Manifest::read(&path)?;
         let definition = manifest.more.get(DEFINITION).and_then(Value::as_table);
@@ -41,7 +41,7 @@ impl TrainedRun {
     ///
     /// # Errors
     /// A folder that holds no run or not these weights, or files that cannot be read.
-    pub fn read(folder: &Path, step: Option<usize>) -> Result<Self, TrainError> {
+    pub fn read(folder: &Path, step: Option<usize>) -> Result<Self, RunError> {
         let path = folder.join(MANIFEST);
         let manifest = Manifest::read(&path)?;
         let definition = Self::definition_in(folder)?;
@@ -56,10 +56,10 @@ impl TrainedRun {
             Symbols::Characters(characters.chars().collect())
         } else if tokenizer.exists() {
             let json = std::fs::read_to_string(&tokenizer);
-            let json = json.map_err(|e| StudyError::read(&tokenizer, e))?;
+            let json = json.map_err(|e| FileError::read(&tokenizer, e))?;
             Symbols::BytePairs(
                 Bpe::from_json(&json)
-                    .map_err(|e| StudyError::Definition { path: tokenizer, why: e.to_string() })?,
+                    .map_err(|e| RunError::Unusable { path: tokenizer, why: e.to_string() })?,
             )
         } else if corpus.contains_key("entropy_nats") {
             Symbols::Unwritten { size }
@@ -68,11 +68,10 @@ impl TrainedRun {
         };
         let vocabulary = Vocabulary { symbols, has_end };
         if vocabulary.size() != size {
-            return Err(StudyError::Definition {
+            return Err(RunError::Unusable {
                 path,
                 why: format!("says {size} symbols, its vocabulary has {}", vocabulary.size()),
-            }
-            .into());
+            });
         }
         let weights = match step {
             None => folder.join(CHECKPOINT),
@@ -160,8 +159,8 @@ impl Probed for TrainedRun {
     }
 }
 
-fn lacks(path: &Path, what: &str) -> StudyError {
-    StudyError::Definition {
+fn lacks(path: &Path, what: &str) -> RunError {
+    RunError::Unusable {
         path: path.to_owned(),
         why: format!("has no {what}; name the folder of a training run"),
     }

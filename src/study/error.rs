@@ -1,31 +1,22 @@
 //! What can be wrong with a study.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::definition::Preset;
 use crate::fit::{FactorsFileError, FitError};
 use crate::pattern::TargetError;
+use crate::run::RunError;
+use crate::system::FileError;
 
 /// Why a study cannot be read, run or stored. Each message says what was found and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
-    /// A file that cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A file or folder that cannot be written.
-    #[error("cannot write {}: {source}; check that the folder exists, is yours to write and has room", path.display())]
-    Write {
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    /// A file that cannot be read or written, or a folder that another process is writing to.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A training run that cannot be made or read, or a manifest that cannot.
+    #[error(transparent)]
+    Run(#[from] RunError),
     /// Rows that are not what the study writes.
     #[error("{}: {why}; move the file away to measure afresh", path.display())]
     Rows {
@@ -34,12 +25,6 @@ pub enum StudyError {
         /// What is wrong.
         why: String,
     },
-    /// Rows that cannot be read.
-    #[error(transparent)]
-    Unread(#[from] crate::row::RowsError),
-    /// Rows that another process is writing.
-    #[error("another process is at work in {}; wait for it, or stop it", .0.display())]
-    Busy(PathBuf),
     /// A study's folder that has come to hold rows of another text since it was chosen.
     #[error("{} has come to hold rows of another text of this name; run the same command again", .0.display())]
     Taken(PathBuf),
@@ -85,25 +70,4 @@ pub enum StudyError {
         /// What is wrong with it.
         why: String,
     },
-}
-
-impl StudyError {
-    pub(crate) fn read(path: &Path, source: io::Error) -> Self {
-        Self::Read { path: path.to_owned(), source }
-    }
-
-    pub(crate) fn write(path: &Path, source: io::Error) -> Self {
-        Self::Write { path: path.to_owned(), source }
-    }
-}
-
-/// Why a training run could not be made: its model, or its files.
-#[derive(Debug, thiserror::Error)]
-pub enum TrainError {
-    /// The definition, the text or the model.
-    #[error(transparent)]
-    Model(#[from] crate::lm::LmError),
-    /// The files.
-    #[error(transparent)]
-    Files(#[from] StudyError),
 }

@@ -11,8 +11,7 @@ use crate::fit::{
     Factors, FitName, FitState, Kept, Multipliers, Outcome, Problem, SearchOptions, Solution,
 };
 use crate::row::{FitFound, Kind as _};
-use crate::system::sha256;
-use crate::system::write_whole;
+use crate::system::{FileError, sha256, write_whole};
 
 /// All that a search's fits depend on: two searches with equal settings make the same fits.
 pub fn search_settings(
@@ -72,7 +71,7 @@ impl FitLedger {
     pub fn open(folder: &Path, settings: &toml::Table) -> Result<Self, StudyError> {
         let path = folder.join(SETTINGS);
         if path.exists() {
-            let text = std::fs::read_to_string(&path).map_err(|e| StudyError::read(&path, e))?;
+            let text = std::fs::read_to_string(&path).map_err(|e| FileError::read(&path, e))?;
             let before: toml::Table = text.parse().map_err(|e: toml::de::Error| {
                 StudyError::Rows { path: path.clone(), why: e.message().to_owned() }
             })?;
@@ -90,7 +89,7 @@ impl FitLedger {
             }
         } else {
             write_whole(&path, settings.to_string().as_bytes())
-                .map_err(|e| StudyError::write(&path, e))?;
+                .map_err(|e| FileError::write(&path, e))?;
         }
         Ok(Self { folder: folder.to_owned() })
     }
@@ -111,7 +110,7 @@ impl FitLedger {
                 None => Err(StudyError::Rows { path, why: "holds no fit".to_owned() }),
             },
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(StudyError::read(&path, e)),
+            Err(e) => Err(FileError::read(&path, e).into()),
         }
     }
 
@@ -119,7 +118,7 @@ impl FitLedger {
     ///
     /// # Errors
     /// A file that cannot be written; what was known of the fit before still is.
-    pub fn write_underway(&self, fit: &FitName, state: &FitState) -> Result<(), StudyError> {
+    pub fn write_underway(&self, fit: &FitName, state: &FitState) -> Result<(), FileError> {
         let rows = || state.multipliers.iter().flatten();
         let mut arrays = vec![
             Tensor::numbers("x", &state.x),
@@ -147,7 +146,7 @@ impl FitLedger {
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn write_finished(&self, fit: &FitName, solution: &Solution) -> Result<(), StudyError> {
+    pub fn write_finished(&self, fit: &FitName, solution: &Solution) -> Result<(), FileError> {
         let factors = &solution.factors;
         let arrays = [
             Tensor::array("queries", factors.queries()),
@@ -168,7 +167,7 @@ impl FitLedger {
         self.write(fit, &arrays, solution.outcome.name())
     }
 
-    fn write(&self, fit: &FitName, arrays: &[Tensor], outcome: &str) -> Result<(), StudyError> {
+    fn write(&self, fit: &FitName, arrays: &[Tensor], outcome: &str) -> Result<(), FileError> {
         let path = self.path(fit);
         let views = arrays
             .iter()
@@ -179,15 +178,15 @@ impl FitLedger {
             .and_then(|views| safetensors::serialize(views, Some(notes)))
             .map_err(std::io::Error::other)
             .and_then(|bytes| write_whole(&path, &bytes))
-            .map_err(|e| StudyError::write(&path, e))
+            .map_err(|e| FileError::write(&path, e))
     }
 
     /// Forgets every fit, once the search has come to its end.
     ///
     /// # Errors
     /// Files that cannot be removed.
-    pub fn remove(self) -> Result<(), StudyError> {
-        std::fs::remove_dir_all(&self.folder).map_err(|e| StudyError::write(&self.folder, e))
+    pub fn remove(self) -> Result<(), FileError> {
+        std::fs::remove_dir_all(&self.folder).map_err(|e| FileError::write(&self.folder, e))
     }
 }
 

@@ -25,7 +25,7 @@ pub use definition::{
     Baseline, Bound, Expected, Kind, PredictedExponent, Preset, Selection, Statistic,
     StudyDefinition, StudyWork, View,
 };
-pub use error::{StudyError, TrainError};
+pub use error::StudyError;
 pub use fit_ledger::{FitLedger, search_settings};
 pub use plan::{Plan, stored_lines};
 pub use sweep::{Observer, Sweep, SweepSummary};

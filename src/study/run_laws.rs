@@ -3,11 +3,10 @@
 use std::path::Path;
 
 use crate::row::{CurveRow, EvaluationRow, Laws, Row, TrainingFound, read_records};
-use crate::run::about;
 use crate::run::files::EVALUATIONS;
-use crate::run::manifest::Manifest;
+use crate::run::manifest::{MANIFEST, Manifest};
+use crate::run::run_manifest;
 use crate::run::series::CURVE;
-use crate::run::train::MANIFEST;
 
 /// The curve has seven digits.
 const OF_CURVE: f64 = 1e-5;
@@ -76,11 +75,11 @@ fn of_evaluations(row: &Row<TrainingFound>, evaluations: &[EvaluationRow], laws:
 }
 
 fn of_manifest(row: &Row<TrainingFound>, manifest: &Manifest, laws: &mut Laws) {
-    let Some(result) = about::result(manifest) else {
+    let Some(result) = run_manifest::result(manifest) else {
         return laws.holds(false, || "its manifest tells of no end".to_owned());
     };
     let (found, summary) = (&row.found, &result.summary);
-    let entropy = about::corpus_entropy_nats(manifest);
+    let entropy = run_manifest::corpus_entropy_nats(manifest);
     for (column, there, told) in [
         ("train_loss_nats", found.train_loss_nats, result.train_loss_nats),
         ("valid_loss_nats", found.valid_loss_nats, summary.valid_loss_nats),

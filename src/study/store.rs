@@ -1,7 +1,7 @@
 //! A study's rows on disk: `rows.csv`, rewritten whole after every cell, and `rows.parquet`.
 
 use std::collections::HashMap;
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use polars::prelude::{DataFrame, ParquetReader, ParquetWriter, PolarsResult, SerReader};
@@ -10,8 +10,7 @@ use super::StudyError;
 use super::header;
 use super::study_manifest::StudyManifest;
 use crate::row::{Column, Line, to_csv, to_frame};
-use crate::system::sha256;
-use crate::system::write_whole;
+use crate::system::{FileError, lock, sha256, write_whole};
 
 /// Where rows go that were measured and are not the study's any more, in its folder.
 const SET_ASIDE: &str = "rows-set-aside.csv";
@@ -51,7 +50,7 @@ impl Store {
         };
         let path = store.csv_path();
         if path.exists() {
-            let bytes = std::fs::read(&path).map_err(|e| StudyError::read(&path, e))?;
+            let bytes = std::fs::read(&path).map_err(|e| FileError::read(&path, e))?;
             store.sha256 = Some(sha256(&bytes));
             // A line may have been cut off in the middle of a character.
             store.parse(&String::from_utf8_lossy(&bytes))?;
@@ -66,14 +65,7 @@ impl Store {
     /// A folder that cannot be made or written, another process at work in it, or as
     /// [`Store::read`].
     pub fn lock(&mut self) -> Result<(), StudyError> {
-        std::fs::create_dir_all(&self.folder).map_err(|e| StudyError::write(&self.folder, e))?;
-        let path = self.folder.join(".lock");
-        let lock = File::create(&path).map_err(|e| StudyError::write(&path, e))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(StudyError::Busy(self.folder.clone())),
-            Err(TryLockError::Error(e)) => return Err(StudyError::write(&path, e)),
-        }
+        let lock = lock(&self.folder)?;
         *self = Self { lock: Some(lock), ..Self::read(&self.folder, &self.columns)? };
         Ok(())
     }
@@ -168,21 +160,21 @@ impl Store {
     fn set_aside(&self, rows: &[Line]) -> Result<(), StudyError> {
         let path = self.folder.join(SET_ASIDE);
         let mut bytes = if path.exists() {
-            let before = std::fs::read(&path).map_err(|e| StudyError::read(&path, e))?;
+            let before = std::fs::read(&path).map_err(|e| FileError::read(&path, e))?;
             header::brought_up_to_date(&String::from_utf8_lossy(&before), &self.columns)
                 .map_err(|why| StudyError::Rows { path: path.clone(), why })?
                 .into_bytes()
         } else {
-            to_csv(&self.columns, std::iter::empty()).map_err(|e| StudyError::write(&path, e))?
+            to_csv(&self.columns, std::iter::empty()).map_err(|e| FileError::write(&path, e))?
         };
-        let all = to_csv(&self.columns, rows.iter()).map_err(|e| StudyError::write(&path, e))?;
+        let all = to_csv(&self.columns, rows.iter()).map_err(|e| FileError::write(&path, e))?;
         let header = all.iter().position(|&b| b == b'\n').map_or(0, |end| end + 1);
         bytes.extend_from_slice(&all[header..]);
         for line in &self.damaged {
             bytes.extend_from_slice(line.as_bytes());
             bytes.push(b'\n');
         }
-        write_whole(&path, &bytes).map_err(|e| StudyError::write(&path, e))
+        Ok(write_whole(&path, &bytes).map_err(|e| FileError::write(&path, e))?)
     }
 
     /// Replaces a cell's rows and rewrites `rows.csv`. `order` gives the place of a new cell. Rows that were measured
@@ -216,10 +208,10 @@ impl Store {
     fn write(&mut self, manifest: &mut StudyManifest) -> Result<(), StudyError> {
         debug_assert!(self.lock.is_some(), "rows are written under the lock");
         let path = self.csv_path();
-        let bytes = to_csv(&self.columns, self.rows()).map_err(|e| StudyError::write(&path, e))?;
+        let bytes = to_csv(&self.columns, self.rows()).map_err(|e| FileError::write(&path, e))?;
         let hash = sha256(&bytes);
         manifest.announce(&hash, self.sha256())?;
-        write_whole(&path, &bytes).map_err(|e| StudyError::write(&path, e))?;
+        write_whole(&path, &bytes).map_err(|e| FileError::write(&path, e))?;
         self.sha256 = Some(hash);
         Ok(())
     }
@@ -249,7 +241,7 @@ impl Store {
             path: path.clone(),
             why: format!("cannot be written as Parquet: {e}"),
         })?;
-        write_whole(&path, &bytes).map_err(|e| StudyError::write(&path, e))
+        Ok(write_whole(&path, &bytes).map_err(|e| FileError::write(&path, e))?)
     }
 
     /// What is wrong with `rows.parquet`; nothing where it holds these rows. A file of before a column was added may

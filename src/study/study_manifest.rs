@@ -22,9 +22,8 @@ use std::time::Instant;
 
 use toml::Table;
 
-use super::StudyError;
-use crate::run::manifest::Manifest;
-use crate::run::train::MANIFEST;
+use crate::run::RunError;
+use crate::run::manifest::{MANIFEST, Manifest};
 
 /// The SHA-256 of `rows.csv`.
 const ROWS_HASH: &str = "rows_sha256";
@@ -55,7 +54,7 @@ impl StudyManifest {
         folder: &Path,
         mut manifest: Manifest,
         rows: Option<&str>,
-    ) -> Result<Self, StudyError> {
+    ) -> Result<Self, RunError> {
         if let Some(rows) = rows {
             let before = of_rows(read(folder)?, rows, &manifest.dtype);
             manifest.started.clone_from(&before.started);
@@ -70,7 +69,7 @@ impl StudyManifest {
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn announce(&mut self, rows: &str, before: Option<&str>) -> Result<(), StudyError> {
+    pub fn announce(&mut self, rows: &str, before: Option<&str>) -> Result<(), RunError> {
         // Of the first rows, too, the key is there: only the end takes it away.
         self.set(ROWS_HASH_BEFORE, before.unwrap_or_default());
         self.set(ROWS_HASH, rows);
@@ -81,7 +80,7 @@ impl StudyManifest {
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn end(mut self, rows: &str) -> Result<(), StudyError> {
+    pub fn end(mut self, rows: &str) -> Result<(), RunError> {
         self.manifest.more.remove(ROWS_HASH_BEFORE);
         self.set(ROWS_HASH, rows);
         self.write()
@@ -91,7 +90,7 @@ impl StudyManifest {
         self.manifest.more.insert(key.to_owned(), value.into());
     }
 
-    fn write(&mut self) -> Result<(), StudyError> {
+    fn write(&mut self) -> Result<(), RunError> {
         self.manifest.wall_time_s = self.earlier_s;
         self.manifest.end(self.started.elapsed().as_secs_f64());
         self.manifest.write(&self.path)
@@ -109,7 +108,7 @@ pub(super) fn ended(
     dtype: &str,
     about: Table,
     once: Table,
-) -> Result<Option<Manifest>, StudyError> {
+) -> Result<Option<Manifest>, RunError> {
     let there = read(folder)?;
     let mut manifest = of_rows(there.clone(), rows, dtype);
     manifest.more.extend(about);
@@ -127,13 +126,13 @@ pub(super) fn tells_of(manifest: &Manifest, rows: &str) -> bool {
 }
 
 /// The manifest in `folder`; none where it is missing.
-fn read(folder: &Path) -> Result<Option<Manifest>, StudyError> {
+fn read(folder: &Path) -> Result<Option<Manifest>, RunError> {
     let path = folder.join(MANIFEST);
     if !path.exists() {
         return Ok(None);
     }
     Manifest::read(&path).map(Some).map_err(|error| match error {
-        StudyError::Definition { path, why } => StudyError::Definition {
+        RunError::Unusable { path, why } => RunError::Unusable {
             path,
             why: format!(
                 "{why}; move it away, and the next sweep writes one that says what it lacks"

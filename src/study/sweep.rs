@@ -13,8 +13,9 @@ use super::plan::Plan;
 use super::study_manifest::{self, StudyManifest, TEXT, TEXT_HASH, VALID_TEXT, VALID_TEXT_HASH};
 use super::text_source::TextSource;
 use crate::lm::{Device, Texts};
-use crate::run::manifest::Manifest;
-use crate::run::train::MANIFEST;
+use crate::run::RunError;
+use crate::run::manifest::{MANIFEST, Manifest};
+use crate::system::FileError;
 
 /// Sees a sweep's progress; every method does nothing unless it is written.
 pub trait Observer: Sync {
@@ -104,20 +105,20 @@ impl Plan {
         }
         match self.lock() {
             // Who is at work there finishes it.
-            Err(StudyError::Busy(_)) => return Ok(()),
+            Err(StudyError::File(FileError::Busy(_))) => return Ok(()),
             locked => locked?,
         }
         if self.store.wrong_with_parquet().is_some() {
             self.store.write_parquet()?;
         }
         match self.unfinished()? {
-            Some(manifest) => manifest.write(&self.folder.join(MANIFEST)),
+            Some(manifest) => Ok(manifest.write(&self.folder.join(MANIFEST))?),
             None => Ok(()),
         }
     }
 
     /// What the manifest of rows that are all there lacks to tell of them; none where it lacks nothing.
-    fn unfinished(&self) -> Result<Option<Manifest>, StudyError> {
+    fn unfinished(&self) -> Result<Option<Manifest>, RunError> {
         let Some(rows) = self.store.sha256() else { return Ok(None) };
         let dtype = self.definition.work.dtype();
         study_manifest::ended(&self.folder, rows, &dtype, self.about(), self.about_text())

@@ -7,9 +7,8 @@ use toml::{Table, Value};
 use super::StudyError;
 use super::study_manifest::{TEXT, TEXT_HASH, VALID_TEXT, VALID_TEXT_HASH};
 use crate::lm::Texts;
-use crate::run::about::CORPUS;
-use crate::run::manifest::Manifest;
-use crate::run::train::MANIFEST;
+use crate::run::manifest::{MANIFEST, Manifest};
+use crate::run::run_manifest::CORPUS;
 use crate::system::sha256;
 
 /// Texts to train on.

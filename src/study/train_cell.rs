@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use toml::Table;
 
-use super::TrainError;
 use super::cell::{Measure, Needs, Within};
 use super::definition::{Run, TaughtBy, TrainStudy};
 use super::settings;
@@ -12,12 +11,12 @@ use super::text_source::{TextHashes, TextSource};
 use crate::lm::{Corpus, Outcome, StepRecord, TrainDefinition};
 use crate::pattern::HeadKind;
 use crate::row::{SYNTHETIC, TrainingFound, TrainingOf};
-use crate::run::TrainedRun;
-use crate::run::about;
 use crate::run::files::CHECKPOINT;
-use crate::run::manifest::Manifest;
+use crate::run::manifest::{MANIFEST, Manifest};
+use crate::run::run_manifest;
 use crate::run::series::RunSeries;
-use crate::run::train::{Begin, MANIFEST, Training, set_aside_another, train};
+use crate::run::train::set_aside_another;
+use crate::run::{Begin, RunError, TrainedRun, Training, train};
 
 /// One training run of a study.
 #[derive(Clone, Debug)]
@@ -64,7 +63,7 @@ impl TrainCell {
         self.text.as_ref().is_none_or(of_text)
             && Manifest::read(&folder.join(MANIFEST)).is_ok_and(|manifest| {
                 let teacher = self.teacher.as_ref().map(teacher_name);
-                about::is_ended_run_of(&manifest, &self.definition, teacher.as_deref())
+                run_manifest::is_ended_run_of(&manifest, &self.definition, teacher.as_deref())
             })
     }
 
@@ -79,7 +78,7 @@ impl TrainCell {
 
     /// Trains, or goes on with what an earlier call left there; none where it was stopped before its
     /// end. A run of other settings there is moved aside. The tokens of a long text are kept. Writes the run's curve too.
-    fn run(&self, within: &Within<'_>) -> Result<Option<Vec<TrainingFound>>, TrainError> {
+    fn run(&self, within: &Within<'_>) -> Result<Option<Vec<TrainingFound>>, RunError> {
         let (corpus, source) = match (&self.text, within.texts) {
             (Some(text), Some(texts)) => {
                 let corpus = Corpus::from_texts(&self.definition, texts, within.tokens)?;

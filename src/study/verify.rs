@@ -1,9 +1,9 @@
 //! Holds a study's rows to what must be true of them, and to what its definition expects.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::path::Path;
 
-use super::StudyError;
 use super::bounds::hold;
 use super::cell::Cell;
 use super::cells::cells_of;
@@ -16,8 +16,7 @@ use crate::row::{
     Column, FitFound, HeadFound, Kind, LatencyFound, Laws, Line, Row, SpectrumFound, TrainingFound,
     rows_of,
 };
-use crate::run::manifest::Manifest;
-use crate::run::train::MANIFEST;
+use crate::run::manifest::{MANIFEST, Manifest};
 
 /// What came of holding a study's rows to their checks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,7 +86,7 @@ pub fn verify(definition: &StudyDefinition, folder: &Path) -> Verification {
 }
 
 /// What was read; none where it could not be, which breaks a check.
-fn readable<T>(read: Result<T, StudyError>, laws: &mut Laws) -> Option<T> {
+fn readable<T>(read: Result<T, impl Display>, laws: &mut Laws) -> Option<T> {
     match read {
         Ok(read) => Some(read),
         Err(error) => {

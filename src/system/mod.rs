@@ -1,12 +1,14 @@
-//! The process and its files: what it computes on, what it sets up, how it writes.
+//! Files, their digests, the folders and the memory that the process holds.
 
 mod digest;
+mod error;
 mod files;
-mod machine;
-mod process;
+mod lock;
+mod memory;
 
 pub(crate) use digest::{hexadecimal, sha256};
+pub use error::FileError;
 pub use files::write_whole;
 pub(crate) use files::write_whole_with;
-pub use machine::Machine;
-pub use process::{peak_rss_bytes, prepare_process};
+pub(crate) use lock::lock;
+pub use memory::peak_rss_bytes;

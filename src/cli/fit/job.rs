@@ -15,6 +15,7 @@ use rank_study::fit::{
 use rank_study::row::{FitAsked, FitFound, FitTerms, FrontierRow, records_to_csv};
 use rank_study::run::Manifest;
 use rank_study::study::{FitLedger, Observer as _, StudyError, search_settings};
+use rank_study::system::{FileError, write_whole};
 
 use crate::cli::progress::Progress;
 use crate::cli::stop::{Stopped, stop_at_signal};
@@ -238,9 +239,9 @@ impl<'a> Job<'a> {
         ));
     }
 
-    fn note(&self, done: Result<(), StudyError>) {
+    fn note(&self, done: Result<(), impl Into<StudyError>>) {
         if let Err(error) = done {
-            lock(&self.failed).get_or_insert(error);
+            lock(&self.failed).get_or_insert(error.into());
         }
     }
 
@@ -286,11 +287,11 @@ impl<'a> Job<'a> {
         Ok(vec![row])
     }
 
-    fn write(&self, rows: &[FrontierRow]) -> Result<(), StudyError> {
+    fn write(&self, rows: &[FrontierRow]) -> Result<(), FileError> {
         let path = self.out.join("frontier.csv");
         records_to_csv(rows)
-            .and_then(|bytes| rank_study::system::write_whole(&path, &bytes))
-            .map_err(|source| StudyError::Write { path, source })
+            .and_then(|bytes| write_whole(&path, &bytes))
+            .map_err(|source| FileError::Write { path, source })
     }
 
     fn wall_time_s(&self) -> f64 {

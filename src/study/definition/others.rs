@@ -13,6 +13,7 @@ use super::work::StudyWork;
 use crate::lm::TrainDefinition;
 use crate::pattern::nearest::nearest;
 use crate::study::StudyError;
+use crate::system::FileError;
 
 /// Where trained models are.
 #[derive(Clone, Debug)]
@@ -30,7 +31,7 @@ impl StudyDefinition {
     /// A file that cannot be read; those of [`StudyDefinition::parse`]; a study that is not defined beside the
     /// file, or a run that it does not have, with the nearest name.
     pub fn read(path: &Path, preset: Preset) -> Result<Self, StudyError> {
-        let text = std::fs::read_to_string(path).map_err(|e| StudyError::read(path, e))?;
+        let text = std::fs::read_to_string(path).map_err(|e| FileError::read(path, e))?;
         for size in Preset::ALL {
             match Self::parse(path, text.clone(), size) {
                 Ok(definition) => definition.check_others()?,
@@ -146,7 +147,7 @@ fn runs_of(of: &str, path: &Path, preset: Preset) -> Result<Vec<Run>, String> {
         let near = nearest(of, &names.iter().map(String::as_str).collect::<Vec<_>>());
         return Err(format!("no such study is defined beside this one; did you mean {near:?}?"));
     }
-    let text = std::fs::read_to_string(&other).map_err(|e| StudyError::read(&other, e).to_string());
+    let text = std::fs::read_to_string(&other).map_err(|e| FileError::read(&other, e).to_string());
     match StudyDefinition::parse(&other, text?, preset).map_err(|e| e.to_string())?.work {
         StudyWork::Train(study) => Ok(study.runs),
         _ => Err("is no study of training runs".to_owned()),

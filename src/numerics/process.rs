@@ -1,6 +1,6 @@
 //! What a program sets up once, before anything else.
 
-use crate::numerics::blas::single_threaded_blas;
+use super::blas::single_threaded_blas;
 
 /// Sets the process up for training and fitting at full speed; results do not depend on it.
 ///
@@ -41,11 +41,3 @@ fn keep_freed_memory() {
 
 #[cfg(not(target_env = "gnu"))]
 fn keep_freed_memory() {}
-
-/// The most memory that this process has held, in bytes; none where the system does not say.
-pub fn peak_rss_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes * 1024)
-}

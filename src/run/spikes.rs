@@ -1,4 +1,4 @@
-//! How smoothly a series went: values far from those around them.
+//! Spikes of a series: values far from those around them.
 
 /// Values that a rolling mean is taken over (OLMo 2).
 const ROLLING: usize = 1000;

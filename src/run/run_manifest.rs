@@ -4,11 +4,11 @@ use std::path::Path;
 
 use toml::{Table, Value};
 
+use super::error::RunError;
 use super::manifest::Manifest;
-use super::train::{TrainResult, Training};
+use super::training::{TrainResult, Training};
 use crate::lm::{Corpus, Outcome, Split, Symbols, TrainDefinition, TrainSummary};
 use crate::row::{Kind as _, TrainingFound};
-use crate::study::{StudyError, TrainError};
 
 pub(crate) const DEFINITION: &str = "definition";
 pub(crate) const CORPUS: &str = "corpus";
@@ -26,17 +26,8 @@ const RESULT: &str = "result";
 /// The checkpoints' steps that the run was gone on from.
 const RESUMED: &str = "resumed_at_steps";
 
-/// The outcome as it is written.
-pub(crate) fn outcome_name(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Completed => "completed",
-        Outcome::Diverged { .. } => "diverged",
-        Outcome::Stopped => "stopped",
-    }
-}
-
 /// The manifest of a run that begins.
-pub(crate) fn begin(training: &Training<'_>, parameters: usize) -> Result<Manifest, TrainError> {
+pub(crate) fn begin(training: &Training<'_>, parameters: usize) -> Result<Manifest, RunError> {
     let Training { definition, corpus, source, device, teacher } = *training;
     let mut manifest = Manifest::begin(rayon::current_num_threads(), definition.dtype.name());
     let mut insert = |key: &str, value: Value| manifest.more.insert(key.to_owned(), value);
@@ -107,8 +98,7 @@ pub(crate) fn resumed(manifest: &mut Manifest, step: usize) {
 
 /// Notes what the run came to.
 pub(crate) fn end(manifest: &mut Manifest, result: &TrainResult) {
-    let TrainSummary { outcome, steps, valid_loss_nats, max_abs_logit, wall_time_s, .. } =
-        result.summary;
+    let TrainSummary { steps, valid_loss_nats, max_abs_logit, wall_time_s, .. } = result.summary;
     // The run counts the time before a resumption itself.
     manifest.wall_time_s = 0.0;
     manifest.end(wall_time_s);
@@ -123,7 +113,7 @@ pub(crate) fn end(manifest: &mut Manifest, result: &TrainResult) {
         found.extend(value.map(|value| (key.to_owned(), value.into())));
     }
     manifest.more.insert(RESULT.to_owned(), found.into());
-    manifest.more.insert(OUTCOME.to_owned(), outcome_name(outcome).into());
+    manifest.more.insert(OUTCOME.to_owned(), result.outcome().into());
 }
 
 /// The least loss that can be expected on a run's corpus, where that is known.
@@ -165,7 +155,7 @@ pub(crate) fn check_same(
     manifest: &Manifest,
     path: &Path,
     training: &Training<'_>,
-) -> Result<(), TrainError> {
+) -> Result<(), RunError> {
     let Training { definition, corpus, device, teacher, .. } = *training;
     let table = |key: &str| manifest.more.get(key).and_then(Value::as_table);
     let there = table(DEFINITION).cloned().unwrap_or_default();
@@ -188,14 +178,9 @@ pub(crate) fn check_same(
     });
     match differs {
         None => Ok(()),
-        Some((key, there, here)) => Err(StudyError::Definition {
-            path: path.to_owned(),
-            why: format!(
-                "the run there has {key} = {there}, this one {here}; resume it as it was, or name \
-                 another folder"
-            ),
+        Some((key, there, here)) => {
+            Err(RunError::Another { path: path.to_owned(), key, there, here })
         }
-        .into()),
     }
 }
 

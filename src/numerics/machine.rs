@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::numerics::{self, blas};
+use super::blas;
+use super::extension::{Extension, instructions_there};
 
 /// The machine as this process uses it; in a manifest, as the process that wrote it did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +30,7 @@ impl Machine {
     pub fn here() -> Self {
         Self {
             cpu: cpu(),
-            instructions: numerics::Extension::widest().name().to_owned(),
+            instructions: Extension::widest().name().to_owned(),
             blas: blas::description(),
             blas_core: blas::core(),
         }
@@ -40,7 +41,7 @@ impl Machine {
     /// as by those for Haswell (OpenBLAS 0.3.21, an AVX2 processor), the 512 leading ones of n = 8,192
     /// 1.5 times.
     pub fn better_blas_core(&self) -> Option<&'static str> {
-        let (there, _) = numerics::instructions_there();
+        let (there, _) = instructions_there();
         better_core(&self.blas, &self.blas_core, there[0])
     }
 }

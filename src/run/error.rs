@@ -1,0 +1,52 @@
+//! What can be wrong with a training run.
+
+use std::path::PathBuf;
+
+use crate::lm::LmError;
+use crate::row::RowsError;
+use crate::system::FileError;
+
+/// Why a training run could not be made, gone on with or read. Each message says what was found and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A file of the run's folder.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Rows that cannot be read.
+    #[error(transparent)]
+    Rows(#[from] RowsError),
+    /// The definition, the text or the model.
+    #[error(transparent)]
+    Model(#[from] LmError),
+    /// A log that is not what a run writes.
+    #[error("{}: {why}; move the file away to measure afresh", path.display())]
+    Log {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// A manifest or a vocabulary that does not say what it must.
+    #[error("{}: {why}", path.display())]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        why: String,
+    },
+    /// A run to be gone on with that is another.
+    #[error(
+        "{}: the run there has {key} = {there}, this one {here}; resume it as it was, or name another folder",
+        path.display()
+    )]
+    Another {
+        /// The manifest of the run that is there.
+        path: PathBuf,
+        /// The first key whose values differ, with the keys of inner tables after a dot.
+        key: String,
+        /// Its value there.
+        there: String,
+        /// Its value here.
+        here: String,
+    },
+}

@@ -1,0 +1,41 @@
+//! What is to be trained, and what came of it.
+
+use crate::lm::{Corpus, Device, Outcome, Teacher, TrainDefinition, TrainSummary};
+
+/// What is to be trained.
+#[derive(Clone, Copy)]
+pub struct Training<'a> {
+    /// The run's definition.
+    pub definition: &'a TrainDefinition,
+    /// What it reads.
+    pub corpus: &'a Corpus,
+    /// The corpus's name in the manifest: a text's path, or `synthetic`.
+    pub source: &'a str,
+    /// Where it runs.
+    pub device: Device,
+    /// What its heads are to attend like, where they are, and its name in the manifest.
+    pub teacher: Option<(&'a Teacher, &'a str)>,
+}
+
+/// What a run reached, beside its files.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrainResult {
+    /// What the trainer says.
+    pub summary: TrainSummary,
+    /// The mean loss of the last 100 steps, nats a token.
+    pub train_loss_nats: Option<f64>,
+    /// How far the heads ended from a teacher's, where there was one: see
+    /// [`Trainer::pattern_kl_nats`](crate::lm::Trainer::pattern_kl_nats).
+    pub pattern_kl_nats: Option<f64>,
+}
+
+impl TrainResult {
+    /// The outcome as it is written.
+    pub fn outcome(&self) -> &'static str {
+        match self.summary.outcome {
+            Outcome::Completed => "completed",
+            Outcome::Diverged { .. } => "diverged",
+            Outcome::Stopped => "stopped",
+        }
+    }
+}
