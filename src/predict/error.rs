@@ -1,7 +1,5 @@
 //! Why a trained head could not be held against what it needed.
 
-use std::error::Error;
-
 use crate::fit::{FactorsFileError, FitError};
 use crate::lm::LmError;
 use crate::pattern::TargetError;
@@ -63,16 +61,7 @@ pub enum PredictError {
     /// A model or a text that cannot be read.
     #[error(transparent)]
     Model(#[from] LmError),
-    /// A training run that cannot be read.
-    #[error(transparent)]
-    Run(Box<dyn Error + Send + Sync>),
     /// Factors that cannot be kept.
     #[error(transparent)]
     Factors(#[from] FactorsFileError),
-}
-
-impl PredictError {
-    pub(super) fn run(error: impl Error + Send + Sync + 'static) -> Self {
-        Self::Run(Box::new(error))
-    }
 }

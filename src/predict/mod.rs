@@ -22,7 +22,6 @@ mod head;
 mod layer;
 mod parts;
 mod passages;
-mod source;
 
 pub use actual::{Actual, LAGS};
 pub use error::PredictError;
@@ -30,4 +29,3 @@ pub use head::TrainedHead;
 pub use layer::{FittedHead, LayerFit};
 pub use parts::{Found, Levels, PARTS, Parts};
 pub use passages::Passages;
-pub use source::Source;

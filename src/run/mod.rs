@@ -8,6 +8,7 @@ mod heads_log;
 pub(crate) mod manifest;
 pub(crate) mod run_manifest;
 pub(crate) mod series;
+mod source;
 mod spikes;
 mod torn_end;
 pub(crate) mod train;
@@ -16,6 +17,7 @@ mod training;
 
 pub use error::RunError;
 pub use manifest::{Manifest, revision};
+pub use source::ModelSource;
 pub use train::{Begin, train};
 pub use trained::TrainedRun;
 pub use training::{TrainResult, Training};

@@ -12,11 +12,12 @@ use super::settings;
 use super::text_source::TextSource;
 use super::train_cell::TrainCell;
 use crate::fit::SearchOptions;
-use crate::lm::{Probed as _, Split, TrainDefinition};
+use crate::lm::{LmError, Probed, Split, TrainDefinition};
 use crate::pattern::HeadKind;
-use crate::predict::{LayerFit, Passages, PredictError, Source};
+use crate::predict::{LayerFit, Passages, PredictError};
 use crate::row::{HeadFound, HeadOf, TrainingOf};
 use crate::run::files::{CHECKPOINT, kept_checkpoint};
+use crate::run::{ModelSource, RunError};
 
 /// The heads of one layer of one checkpoint.
 pub(super) struct PredictCell {
@@ -33,7 +34,7 @@ pub(super) struct PredictCell {
 struct Model {
     /// The run's name in its study, or the folder's.
     name: String,
-    source: Source,
+    source: ModelSource,
     /// Where it is of another study.
     of: Option<Box<OfStudy>>,
 }
@@ -71,7 +72,7 @@ impl PredictCell {
             for (name, model, steps) in models(source, text, data, studies.len() > 1)? {
                 let wrong = |why: String| StudyError::Definition { path: name.clone().into(), why };
                 let steps = match (&model.source, study.steps.is_empty()) {
-                    (Source::Run { .. }, false) => {
+                    (ModelSource::Run { .. }, false) => {
                         let missing = study.steps.iter().find(|s| !steps.contains(&Some(**s)));
                         if let (None, Some(step)) = (&model.of, missing) {
                             let kept: Vec<usize> = steps.into_iter().flatten().collect();
@@ -113,16 +114,19 @@ impl PredictCell {
         Ok(cells)
     }
 
-    fn run(&self, within: &Within<'_>) -> Result<Option<Vec<HeadFound>>, PredictError> {
+    fn run(
+        &self,
+        model: &dyn Probed,
+        within: &Within<'_>,
+    ) -> Result<Option<Vec<HeadFound>>, PredictError> {
         let study = &*self.study;
-        let model = self.model.source.weights(self.step)?;
         let passages = Passages {
             groups: study.groups,
             passages: study.passages,
             tokens: study.tokens.unwrap_or_else(|| model.context()),
             split: study.split,
         };
-        let groups = passages.of(&*model, within.texts)?;
+        let groups = passages.of(model, within.texts)?;
         let fit = LayerFit {
             layer: self.layer,
             epsilons: &study.epsilons,
@@ -132,7 +136,7 @@ impl PredictCell {
         };
         let share = 1.0 / (study.groups * model.heads() * fit.fits_of_a_head()) as f64;
         let mut rows = Vec::new();
-        let ended = fit.run(&*model, &groups, within.stop, |found| {
+        let ended = fit.run(model, &groups, within.stop, |found| {
             if study.factors {
                 found.keep_factors(within.folder)?;
             }
@@ -167,7 +171,7 @@ fn models(
                 let folder = data.join(&study).join(&cell);
                 let model = Model {
                     name: run.name.clone(),
-                    source: Source::Run { folder, definition: Box::new(definition) },
+                    source: ModelSource::Run { folder, definition: Box::new(definition) },
                     of: Some(Box::new(OfStudy { study: of.clone(), cell, trained })),
                 };
                 (name, model, steps)
@@ -175,8 +179,9 @@ fn models(
             Ok(run.seeds.iter().map(one).collect())
         }
         RunSource::Folder(folder) => {
-            let (source, steps) = Source::in_folder(folder).map_err(|e| match e {
-                PredictError::Model(error) => error.into(),
+            let (source, steps) = ModelSource::in_folder(folder).map_err(|e| match e {
+                // They name the file that is wrong.
+                RunError::Model(e @ (LmError::File { .. } | LmError::Io { .. })) => e.into(),
                 other => StudyError::Definition { path: folder.clone(), why: other.to_string() },
             })?;
             let name = folder.file_name().map_or("run".into(), |name| name.to_string_lossy());
@@ -197,10 +202,12 @@ impl Measure for PredictCell {
         // The same run on another text is another.
         match (&self.model.of, &self.model.source) {
             (Some(of), _) => set("run", of.trained.settings().into()),
-            (None, Source::Run { definition, .. }) => {
+            (None, ModelSource::Run { definition, .. }) => {
                 set("run", settings::model(definition).into())
             }
-            (None, Source::Published { identity, .. }) => set("published", identity.clone().into()),
+            (None, ModelSource::Published { identity, .. }) => {
+                set("published", identity.clone().into())
+            }
         };
         if let Some(text) = &self.text {
             set("text", text.hashes().settings().into());
@@ -242,8 +249,8 @@ impl Measure for PredictCell {
         let study = &*self.study;
         let source = &self.model.source;
         let d = match source {
-            Source::Run { definition, .. } => definition.d_model / definition.heads,
-            Source::Published { .. } => PUBLISHED_RANK,
+            ModelSource::Run { definition, .. } => definition.d_model / definition.heads,
+            ModelSource::Published { .. } => PUBLISHED_RANK,
         };
         let n = study.tokens.unwrap_or_else(|| source.context()) as f64;
         let rows = n.min(study.rows.unwrap_or(MOST_ROWS) as f64);
@@ -264,12 +271,12 @@ impl Measure for PredictCell {
             (Some(of), _) => {
                 HeadOf::of_run(Some(&of.study), &of.trained.of(), self.step, self.layer)
             }
-            (None, Source::Run { definition, .. }) => {
+            (None, ModelSource::Run { definition, .. }) => {
                 let text = self.text.as_ref().map(|text| text.name.as_str());
                 let run = TrainingOf::of(name, definition, text);
                 HeadOf::of_run(None, &run, self.step, self.layer)
             }
-            (None, Source::Published { model, .. }) => HeadOf {
+            (None, ModelSource::Published { model, .. }) => HeadOf {
                 of: None,
                 run: name.clone(),
                 arm: model.name().to_owned(),
@@ -292,7 +299,8 @@ impl Measure for PredictCell {
     }
 
     fn needs(&self, _folder: &Path) -> Option<Needs> {
-        let Model { source: Source::Run { folder, definition }, of: Some(of), .. } = &self.model
+        let Model { source: ModelSource::Run { folder, definition }, of: Some(of), .. } =
+            &self.model
         else {
             return None;
         };
@@ -306,7 +314,8 @@ impl Measure for PredictCell {
     }
 
     fn measure(&self, within: &Within<'_>) -> Result<Option<Vec<HeadFound>>, String> {
-        self.run(within).map_err(|e| e.to_string())
+        let model = self.model.source.weights(self.step).map_err(|e| e.to_string())?;
+        self.run(&*model, within).map_err(|e| e.to_string())
     }
 }
 

@@ -1,18 +1,18 @@
-//! Whose heads are looked at: a training run's, or a published model's.
+//! Whose heads are looked at: a training run's, in its folder, or a published model's.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::PredictError;
+use super::error::RunError;
+use super::files::{CHECKPOINT, kept_steps};
+use super::trained::TrainedRun;
 use crate::lm::{ForeignModel, LmError, Probed, TrainDefinition};
 use crate::pattern::HeadKind;
-use crate::run::TrainedRun;
-use crate::run::files::{CHECKPOINT, kept_steps};
 use crate::system::sha256;
 
 /// A model whose heads can be probed once its weights are read.
 #[derive(Clone)]
-pub enum Source {
+pub enum ModelSource {
     /// A training run, in its folder.
     Run {
         /// The folder, which need not be there yet.
@@ -29,18 +29,18 @@ pub enum Source {
     },
 }
 
-impl Source {
+impl ModelSource {
     /// What a folder holds, and the steps whose weights are there, in order; a published model has no steps.
     ///
     /// # Errors
     /// A folder that holds neither, or a model of another type.
-    pub fn in_folder(folder: &Path) -> Result<(Self, Vec<Option<usize>>), PredictError> {
+    pub fn in_folder(folder: &Path) -> Result<(Self, Vec<Option<usize>>), RunError> {
         if ForeignModel::is_in(folder) {
             let model = Arc::new(ForeignModel::read(folder)?);
             let identity = published_identity(folder)?;
             return Ok((Self::Published { model, identity }, vec![None]));
         }
-        let definition = TrainedRun::definition_in(folder).map_err(PredictError::run)?;
+        let definition = TrainedRun::definition_in(folder)?;
         let mut steps = kept_steps(folder);
         if steps.is_empty() || folder.join(CHECKPOINT).exists() {
             steps.push(definition.steps);
@@ -55,11 +55,11 @@ impl Source {
     ///
     /// # Errors
     /// Weights that are not there or cannot be read.
-    pub fn weights(&self, step: Option<usize>) -> Result<Arc<dyn Probed>, PredictError> {
+    pub fn weights(&self, step: Option<usize>) -> Result<Arc<dyn Probed>, RunError> {
         match self {
             Self::Run { folder, definition } => {
                 let step = step.filter(|&step| step != definition.steps);
-                Ok(Arc::new(TrainedRun::read(folder, step).map_err(PredictError::run)?))
+                Ok(Arc::new(TrainedRun::read(folder, step)?))
             }
             Self::Published { model, .. } => Ok(model.clone()),
         }
