@@ -181,3 +181,19 @@ fn a_study_that_cannot_be_checked_keeps_no_other_from_it() {
     assert!(stdout.contains("data/verdicts.csv: not what the rows say"), "{stdout}");
     assert!(stderr.starts_with("left out: other: analysis/other.toml: "), "{stderr}");
 }
+
+#[test]
+fn every_column_of_every_kind_says_what_it_is() {
+    let folder = Folder::new();
+    for kind in ["fit", "train", "spectrum", "latency", "predict"] {
+        let listed = folder.done(&["list", "--columns", kind, "--json"]);
+        let columns: Vec<serde_json::Value> = serde_json::from_str(&listed).unwrap();
+        let mut names: Vec<&str> = columns.iter().map(|c| c["name"].as_str().unwrap()).collect();
+        assert!(columns.iter().all(|c| c["about"].as_str().is_some_and(|text| text.len() > 1)));
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), columns.len(), "{kind}: a name stands twice");
+    }
+    let error = folder.refused(&["list", "--columns", "fits"]);
+    assert!(error.contains("did you mean \"fit\""), "{error}");
+}

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use rank_study::study::{Plan, Preset, StudyDefinition, stored_lines};
+use rank_study::row::{Column, ColumnKind};
+use rank_study::study::{Kind, Plan, Preset, StudyDefinition, stored_lines};
 
 use super::analysis::fail_if_missing;
 use super::places::{data, definitions, fail_if_broken};
@@ -16,6 +17,7 @@ use super::places::{data, definitions, fail_if_broken};
 Examples:
   rank-study list
   rank-study list --preset quick --json
+  rank-study list --columns fit
 
 A cell is done that has rows measured as its definition says. Rows on a text have a line of their
 own; where that text is gone or changed, settings cannot be compared, and cells with any rows count
@@ -28,6 +30,9 @@ pub struct ListArgs {
     /// Print one JSON array, an object a line
     #[arg(long)]
     json: bool,
+    /// List the columns of rows.csv of a kind of study instead: fit, train, spectrum, latency, predict
+    #[arg(long, value_name = "KIND", conflicts_with = "preset")]
+    columns: Option<Kind>,
     /// Nothing on standard error but errors
     #[arg(long)]
     quiet: bool,
@@ -38,6 +43,9 @@ pub struct ListArgs {
 /// # Errors
 /// Definitions that are wrong and rows that cannot be read, after the list of all others.
 pub fn run(args: &ListArgs) -> Result<()> {
+    if let Some(kind) = args.columns {
+        return list_columns(&kind.columns(), args.json);
+    }
     let found = definitions(args.preset)?;
     let data = data(args.preset);
     let (mut lines, mut missing) = (Vec::new(), Vec::new());
@@ -57,6 +65,31 @@ pub fn run(args: &ListArgs) -> Result<()> {
     }
     found.tell_broken();
     fail_if_missing(&missing).and(fail_if_broken(found.broken.len()))
+}
+
+/// A line a column: its name, what stands in it, its unit, what it is.
+fn list_columns(columns: &[Column], json: bool) -> Result<()> {
+    let kind = |column: &Column| match column.kind {
+        ColumnKind::Text => "text",
+        ColumnKind::Integer => "integer",
+        ColumnKind::Number => "number",
+    };
+    if json {
+        let object = |column: &Column| {
+            serde_json::json!({
+                "name": column.name, "kind": kind(column), "unit": column.unit,
+                "about": column.about.trim(), "may_be_empty": !column.needed,
+            })
+        };
+        println!("{}", serde_json::Value::from_iter(columns.iter().map(object)));
+        return Ok(());
+    }
+    let width = columns.iter().map(|column| column.name.len()).max().unwrap_or(0);
+    for column in columns {
+        let unit = column.unit.map_or_else(String::new, |unit| format!(", {unit}"));
+        println!("{:<width$}  {:<7}  {}{unit}", column.name, kind(column), column.about.trim());
+    }
+    Ok(())
 }
 
 /// The rows of a study on a text.

@@ -44,7 +44,7 @@ impl Kind {
     }
 
     /// The columns of its rows.
-    pub(crate) fn columns(self) -> Vec<Column> {
+    pub fn columns(self) -> Vec<Column> {
         match self {
             Self::Fit => columns::<FitFound>(),
             Self::Train => columns::<TrainingFound>(),
