@@ -38,7 +38,7 @@ pub enum LmError {
     #[error("the teacher: {0}; name a run of the same layers, heads and vocabulary")]
     Teacher(String),
     /// No text where one is needed.
-    #[error("the run was trained on a text; name one with --text")]
+    #[error("the run was trained on a text; name one")]
     NoText,
     /// A text with fewer tokens than a passage needs.
     #[error("{found} tokens, the passage ends at {needed}: give a longer text or ask for fewer")]
@@ -50,7 +50,7 @@ pub enum LmError {
     },
     /// A corpus too short for the context.
     #[error(
-        "{part} has {tokens} tokens, one context needs {needed}: give a longer text or a smaller --set context=…"
+        "{part} has {tokens} tokens, one context needs {needed}: give a longer text or a smaller context"
     )]
     TextTooShort {
         /// Which part of the text, or all of it.

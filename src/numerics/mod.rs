@@ -18,6 +18,7 @@ pub(crate) mod products;
 mod real;
 pub(crate) mod rows;
 mod simd;
+#[cfg(feature = "lm")]
 mod softmax;
 mod stripe;
 mod tile;
@@ -29,12 +30,15 @@ pub(crate) use extension::Extension;
 pub use extension::{InstructionsError, check_instructions, instructions_there};
 #[doc(hidden)]
 pub use gemm::multiply;
-pub(crate) use gemm::{gemm, product, times_vector};
+#[cfg(feature = "lm")]
+pub(crate) use gemm::times_vector;
+pub(crate) use gemm::{gemm, product};
 pub use machine::Machine;
 pub(crate) use number::Number;
 pub(crate) use pool::Pool;
 pub use process::prepare_process;
 pub(crate) use real::Real;
 pub(crate) use simd::{Kernel, Simd};
+#[cfg(feature = "lm")]
 pub(crate) use softmax::softmax;
 pub(crate) use stripe::{ColumnSums, Stripe, equal_shares, panels_of};

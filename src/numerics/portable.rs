@@ -63,6 +63,7 @@ macro_rules! portable {
             fn mul(self, a: Self::V, b: Self::V) -> Self::V {
                 std::array::from_fn(|lane| a[lane] * b[lane])
             }
+            #[cfg(feature = "lm")]
             #[inline(always)]
             fn div(self, a: Self::V, b: Self::V) -> Self::V {
                 std::array::from_fn(|lane| a[lane] / b[lane])

@@ -53,6 +53,7 @@ pub(crate) fn exponentials<T: Number, S: Simd<T>>(simd: S, z: &mut [T], shift: T
 
 /// Replaces every z by exp(z − shift), `shift` being at least max z, and returns Σ e^(z − shift) and
 /// Σ (z − shift) e^(z − shift).
+#[cfg(feature = "lm")]
 #[inline(always)]
 pub(crate) fn weighted_exponentials<T: Number, S: Simd<T>>(
     simd: S,

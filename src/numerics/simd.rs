@@ -28,6 +28,7 @@ pub(crate) trait Simd<T: Number>: Copy {
     fn add(self, a: Self::V, b: Self::V) -> Self::V;
     fn sub(self, a: Self::V, b: Self::V) -> Self::V;
     fn mul(self, a: Self::V, b: Self::V) -> Self::V;
+    #[cfg(feature = "lm")]
     fn div(self, a: Self::V, b: Self::V) -> Self::V;
     /// a·b + c, rounded once where the processor can.
     fn mul_add(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;

@@ -88,6 +88,7 @@ macro_rules! shared {
         instruction!(add(a, b) = $add(a, b));
         instruction!(sub(a, b) = $sub(a, b));
         instruction!(mul(a, b) = $mul(a, b));
+        #[cfg(feature = "lm")]
         instruction!(div(a, b) = $div(a, b));
         instruction!(mul_add(a, b, c) = $fma(a, b, c));
         instruction!(max(a, b) = $max(a, b));

@@ -38,7 +38,7 @@ pub enum StudyError {
     },
     /// A size that a study does not have.
     #[error(
-        "{}: {study} has no {preset} size: no table [{preset}], nor is {preset} among its presets; ask for --preset {}",
+        "{}: {study} has no {preset} size: no table [{preset}], nor is {preset} among its presets; ask for the size {}",
         path.display(),
         Preset::Paper
     )]
@@ -63,7 +63,7 @@ pub enum StudyError {
     #[error(transparent)]
     Text(#[from] crate::lm::LmError),
     /// A filter that is no regular expression.
-    #[error("--filter {pattern:?}: {why}")]
+    #[error("the filter {pattern:?}: {why}")]
     Filter {
         /// The pattern.
         pattern: String,

@@ -1,11 +1,13 @@
 //! Files, their digests, the folders and the memory that the process holds.
 
+#[cfg(feature = "lm")]
 mod digest;
 mod error;
 mod files;
 mod lock;
 mod memory;
 
+#[cfg(feature = "lm")]
 pub(crate) use digest::{hexadecimal, sha256};
 pub use error::FileError;
 pub use files::write_whole;

@@ -49,7 +49,7 @@ fn a_split_shorter_than_a_context_is_an_error_that_says_what_to_do() {
     let definition = TrainDefinition { context: 10, ..TrainDefinition::default() };
     let error = Corpus::from_text(&definition, &[b'a'; 50]).unwrap_err().to_string();
     assert!(error.contains("valid") && error.contains(" 5 tokens"), "{error}");
-    assert!(error.contains("11") && error.contains("--set context="), "{error}");
+    assert!(error.contains("11") && error.contains("a smaller context"), "{error}");
 }
 
 fn folder(texts: &[&str]) -> tempfile::TempDir {

@@ -19,7 +19,11 @@ mod pack;
 mod product;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "lm")]
+mod times_vector;
 
 pub(super) use pack::WorkSpace;
 pub use product::multiply;
-pub(crate) use product::{gemm, product, times_vector};
+pub(crate) use product::{gemm, product};
+#[cfg(feature = "lm")]
+pub(crate) use times_vector::times_vector;

@@ -1,6 +1,6 @@
-//! Products of matrices of any strides, and of a matrix with a vector.
+//! Products of matrices of any strides.
 
-use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 
 use super::by_tiles::{Gemm, Operands};
 use super::by_vector;
@@ -72,18 +72,4 @@ pub(crate) fn product<T: Real>(a: ArrayView2<'_, T>, b: ArrayView2<'_, T>) -> Ar
     let mut c = Array2::from_elem((a.nrows(), b.ncols()), T::default());
     gemm(T::from_f64(1.0), a, b, T::default(), c.view_mut());
     c
-}
-
-/// A x.
-pub(crate) fn times_vector<T: Real>(a: ArrayView2<'_, T>, x: ArrayView1<'_, T>) -> Vec<T> {
-    let mut y = vec![T::default(); a.nrows()];
-    let scales = (T::from_f64(1.0), T::default());
-    by_vector::times(
-        Extension::widest(),
-        scales,
-        x,
-        a.reversed_axes(),
-        ArrayViewMut1::from(&mut y),
-    );
-    y
 }

@@ -3,8 +3,169 @@
 mod csv;
 mod format;
 mod npy;
+#[cfg(feature = "parquet")]
 mod parquet;
 mod problem;
 mod safetensors;
 
+<<<<<<< HEAD
 pub use format::write_matrix;
+=======
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ndarray::Array2;
+
+use super::{Target, TargetError, Visibility};
+use crate::system::write_whole_with;
+
+/// The name of the tensor that is written to a .safetensors file.
+const TENSOR_NAME: &str = "target";
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Format {
+    Npy,
+    Csv,
+    #[cfg(feature = "parquet")]
+    Parquet,
+    Safetensors,
+}
+
+impl Format {
+    /// By the extension, in any case.
+    fn of(path: &Path) -> Result<Self, String> {
+        let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase());
+        match extension.as_deref() {
+            Some("npy") => Ok(Self::Npy),
+            Some("csv") => Ok(Self::Csv),
+            #[cfg(feature = "parquet")]
+            Some("parquet") => Ok(Self::Parquet),
+            #[cfg(not(feature = "parquet"))]
+            Some("parquet") => Err("this build knows no .parquet; build it with the feature \
+                parquet, or use .npy, .csv or .safetensors"
+                .to_owned()),
+            Some("safetensors") => Ok(Self::Safetensors),
+            Some(other) => {
+                Err(format!("unknown extension .{other}; use .npy, .csv, .parquet or .safetensors"))
+            }
+            None => Err("no extension; use .npy, .csv, .parquet or .safetensors".to_owned()),
+        }
+    }
+}
+
+/// Why the bytes of a file are no square matrix.
+enum Problem {
+    /// They cannot be read as a matrix.
+    Unreadable(String),
+    /// The matrix is not one that a target can be.
+    Unfit(TargetError),
+}
+
+impl From<String> for Problem {
+    fn from(why: String) -> Self {
+        Self::Unreadable(why)
+    }
+}
+
+impl Target {
+    /// Reads a square row-stochastic matrix and checks it row by row.
+    ///
+    /// By extension: `.npy` (two dimensions; float64, float32, int32, int8 or uint8), `.csv`
+    /// (a line a row; a first line without any number is a header), `.parquet` (one numeric column
+    /// a matrix column; with the feature `parquet`), `.safetensors` (its one 2-D tensor, or the one named as in
+    /// `heads.safetensors#layer0`; F64, F32, F16 or BF16).
+    ///
+    /// # Errors
+    /// `File` where the file is missing, cut off, of an unknown kind or not a matrix of numbers;
+    /// `InFile` around what [`Target::from_rows`] finds wrong, or around `NotSquare`.
+    pub fn read(path: &Path, visibility: Visibility) -> Result<Self, TargetError> {
+        let unreadable = |why: String| TargetError::File { path: path.to_owned(), why };
+        let unfit =
+            |problem| TargetError::InFile { path: path.to_owned(), problem: Box::new(problem) };
+        let (file, tensor) = split_tensor_name(path);
+        let format = Format::of(&file).map_err(unreadable)?;
+        let dense = match format {
+            Format::Npy => npy::read(&bytes(&file).map_err(unreadable)?),
+            Format::Csv => csv::read(&bytes(&file).map_err(unreadable)?),
+            #[cfg(feature = "parquet")]
+            Format::Parquet => parquet::read(bytes(&file).map_err(unreadable)?),
+            Format::Safetensors => {
+                safetensors::read(&bytes(&file).map_err(unreadable)?, tensor.as_deref())
+            }
+        }
+        .map_err(|problem| match problem {
+            Problem::Unreadable(why) => unreadable(why),
+            Problem::Unfit(problem) => unfit(problem),
+        })?;
+        Self::from_dense(&dense, visibility).map_err(unfit)
+    }
+
+    /// Writes the matrix, dense and in float64, in the format that the extension names.
+    ///
+    /// The file appears whole or not at all: it is written aside and renamed. A `.safetensors`
+    /// file gets one tensor, named `target`.
+    ///
+    /// # Errors
+    /// `Write` for an unknown extension, a folder that is not there, a full disk.
+    pub fn write(&self, path: &Path) -> Result<(), TargetError> {
+        write_matrix(&self.dense(), path)
+    }
+
+    fn from_dense(dense: &Array2<f64>, visibility: Visibility) -> Result<Self, TargetError> {
+        // NaN is not equal to 0, so it stays and is found by the check.
+        let entries = |row: ndarray::ArrayView1<'_, f64>| {
+            row.iter().copied().enumerate().filter(|&(_, p)| p != 0.0).collect()
+        };
+        Self::from_rows(dense.outer_iter().map(entries).collect(), visibility)
+    }
+}
+
+/// Writes any matrix as [`Target::write`] does.
+///
+/// # Errors
+/// As [`Target::write`].
+pub fn write_matrix(matrix: &Array2<f64>, path: &Path) -> Result<(), TargetError> {
+    let wrong = |why: String| TargetError::Write { path: path.to_owned(), why };
+    let format = Format::of(path).map_err(wrong)?;
+    write_whole_with(path, |file| {
+        match format {
+            Format::Npy => npy::write(matrix, file),
+            Format::Csv => csv::write(matrix, file),
+            #[cfg(feature = "parquet")]
+            Format::Parquet => parquet::write(matrix, file),
+            Format::Safetensors => safetensors::write(matrix, TENSOR_NAME, file),
+        }
+        .map_err(std::io::Error::other)
+    })
+    .map_err(|error| wrong(error.to_string()))
+}
+
+/// `file.safetensors#name` as its file and name; a file that has a # in its own name stays whole.
+fn split_tensor_name(path: &Path) -> (PathBuf, Option<String>) {
+    if !path.exists()
+        && let Some((file, tensor)) = path.to_string_lossy().rsplit_once('#')
+        && Format::of(Path::new(file)) == Ok(Format::Safetensors)
+    {
+        return (PathBuf::from(file), Some(tensor.to_owned()));
+    }
+    (path.to_owned(), None)
+}
+
+fn bytes(path: &Path) -> Result<Vec<u8>, String> {
+    if path.is_dir() {
+        return Err("it is a folder; name a file".to_owned());
+    }
+    fs::read(path).map_err(|error| error.to_string())
+}
+
+/// A square shape, or what is wrong with this one.
+fn square(rows: usize, columns: usize) -> Result<usize, Problem> {
+    if rows == 0 {
+        Err(Problem::Unfit(TargetError::Empty))
+    } else if rows != columns {
+        Err(Problem::Unfit(TargetError::NotSquare { rows, columns }))
+    } else {
+        Ok(rows)
+    }
+}
+>>>>>>> ce950b3 (wip)

@@ -77,7 +77,7 @@ fn a_study_has_the_quick_size_where_it_makes_or_names_it() {
     for text in [RUNS.to_owned(), format!("presets = ['paper']\n{RUNS}")] {
         let error = read(text).unwrap_err();
         assert!(matches!(&error, StudyError::Size { study, .. } if study == "runs"), "{error}");
-        assert!(error.to_string().ends_with("ask for --preset paper"), "{error}");
+        assert!(error.to_string().ends_with("ask for the size paper"), "{error}");
     }
 }
 
