@@ -88,7 +88,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            cli::stop::tell(&format!("error: {}", one_line(&error)));
+            cli::stop::tell(&format!("error: {}", cli::error_line::error_line(error.as_ref())));
             if error.is::<cli::verify::Breach>() {
                 ExitCode::from(3)
             } else if error.is::<cli::stop::Stopped>() {
@@ -98,17 +98,4 @@ fn main() -> ExitCode {
             }
         }
     }
-}
-
-/// The error and its causes on one line, but for a cause that the message before it already tells.
-fn one_line(error: &anyhow::Error) -> String {
-    let mut line = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if line.is_empty() {
-            line = cause;
-        } else if !line.contains(&cause) {
-            line = format!("{line}: {cause}");
-        }
-    }
-    line.replace('\n', " ")
 }

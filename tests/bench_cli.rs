@@ -1,5 +1,7 @@
 //! `rank-study bench` as a user runs it.
 
+#![cfg(feature = "cli")]
+
 mod binary;
 
 use binary::Folder;

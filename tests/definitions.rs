@@ -1,5 +1,7 @@
 //! Every key and every value of every definition that comes with the project, mistyped in turn.
 
+#![cfg(feature = "study")]
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,7 @@
 //! `rank-study dump` through the binary: a trained model's attention as matrices.
 
+#![cfg(feature = "cli")]
+
 mod binary;
 
 use binary::Folder;

@@ -1,6 +1,8 @@
 //! However a sweep ends, killed at any moment or out of disk, the next one leaves the study whole: rows, what tells of
 //! them, and their Parquet file.
 
+#![cfg(feature = "cli")]
+
 mod binary;
 
 use std::fs;

@@ -1,6 +1,8 @@
 //! Figures drawn from plausible rows: their series, and that both media take them. The pictures are
 //! left in the folder for test files, to be looked at.
 
+#![cfg(feature = "study")]
+
 mod plausible;
 
 use std::path::Path;

@@ -1,6 +1,8 @@
 //! `rank-study fit` through the binary: what it writes, what can be computed again from it, and
 //! what it refuses.
 
+#![cfg(feature = "cli")]
+
 mod binary;
 
 use std::path::Path;

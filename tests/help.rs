@@ -1,5 +1,7 @@
 //! What `--help` says of the program and of each subcommand.
 
+#![cfg(feature = "cli")]
+
 mod binary;
 
 use std::path::Path;

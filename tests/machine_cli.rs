@@ -1,5 +1,7 @@
 //! What the program uses of the machine that it runs on.
 
+#![cfg(feature = "cli")]
+
 mod binary;
 
 use binary::{Ended, Folder};

@@ -5,6 +5,8 @@
 //! written; with `<` or `>` before the quantity, a bound within a quarter of it; with `<<`, any above it. Numbers out
 //! of braces must be among the conditions that pick the rows, or in what `given` says. `[[settings]]` quotes what is not measured, and says what it is.
 
+#![cfg(feature = "study")]
+
 mod quantities;
 
 use std::collections::BTreeSet;

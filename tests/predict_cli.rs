@@ -1,6 +1,8 @@
 //! Trained heads held against what they needed, from the command line: rows and their order, resumption, filters,
 //! certificates, studies that train what they need, teachers, and what is wrong said in one line.
 
+#![cfg(feature = "cli")]
+
 mod binary;
 
 use std::process::Stdio;

@@ -1,5 +1,7 @@
 //! Training steps against PyTorch's from the same weights on the same tokens.
 
+#![cfg(feature = "lm")]
+
 use rank_study::lm::{Corpus, Device, TrainDefinition, Trainer};
 
 const TEXT: &[u8] = b"To be, or not to be, that is the q";

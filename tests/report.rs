@@ -1,5 +1,7 @@
 //! The report made from plausible rows of the three kinds of study.
 
+#![cfg(feature = "study")]
+
 mod plausible;
 
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! The report's page in a headless browser: what a reader sees, clicks, types and prints.
 
+#![cfg(feature = "study")]
+
 mod plausible;
 
 use std::io::Write as _;

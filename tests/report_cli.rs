@@ -1,5 +1,7 @@
 //! `table`, `figure`, `report`, `list` and `reproduce` through the binary: from rows to the report.
 
+#![cfg(feature = "cli")]
+
 mod binary;
 
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! A run that is killed and resumed is the run left alone.
 
+#![cfg(feature = "cli")]
+
 mod binary;
 
 use std::fs::File;

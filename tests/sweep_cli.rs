@@ -1,6 +1,8 @@
 //! `rank-study sweep` through the binary: rows that are there stay, rows that are not are measured,
 //! and nothing finished is lost however a run ends.
 
+#![cfg(feature = "cli")]
+
 mod binary;
 
 use std::fs;

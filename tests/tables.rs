@@ -1,5 +1,7 @@
 //! Tables made from plausible rows: their figures, their notes, their faults.
 
+#![cfg(feature = "study")]
+
 mod plausible;
 
 use rank_study::row::{Rows, TrainingFound};

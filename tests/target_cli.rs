@@ -1,5 +1,7 @@
 //! `rank-study target` through the binary: what it prints, writes and refuses.
 
+#![cfg(feature = "cli")]
+
 use std::fs;
 use std::path::Path;
 

@@ -1,5 +1,7 @@
 //! Targets come back from files as they were, and files that hold none say why.
 
+#![cfg(feature = "parquet")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,7 @@
 //! `rank-study train`, and `sweep` of training runs, through the binary.
 
+#![cfg(feature = "cli")]
+
 mod binary;
 
 use std::fs::File;

@@ -1,5 +1,7 @@
 //! Every column of every kind of rows, altered in turn with the hash mended: which law tells.
 
+#![cfg(feature = "study")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,7 @@
 //! `rank-study verify` through the binary: rows as they were measured hold, altered ones do not.
 
+#![cfg(feature = "cli")]
+
 mod binary;
 
 use binary::{Ended, Folder};

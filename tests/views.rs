@@ -1,5 +1,7 @@
 //! Figures of studies whose tables are made up here: their fields, series and labels.
 
+#![cfg(feature = "study")]
+
 use rank_study::figure::Shape;
 use rank_study::table::{
     Growth, GrowthCell, GrowthSeed, HeadParts, Latencies, LatencyCell, LayoutCell, LayoutSeed,

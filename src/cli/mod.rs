@@ -4,6 +4,7 @@ pub mod analysis;
 pub mod bench;
 mod device;
 pub mod dump;
+pub mod error_line;
 pub mod evaluate;
 mod family;
 pub mod fit;

@@ -10,6 +10,7 @@ use rank_study::lm::Device;
 use rank_study::study::{Plan, Preset, StudyDefinition, StudyError, StudyWork};
 
 use super::analysis::{fail_if_missing, write_report};
+use super::error_line::error_line;
 use super::places::{
     ANALYSIS, Definitions, data, definitions, fail_if_broken, figures, measured_studies,
 };
@@ -157,7 +158,7 @@ fn chosen(args: &ReproduceArgs) -> Result<Chosen> {
             || broken.iter().any(|definition| definition.is_of(only));
         match without_size.iter().find(|(study, _)| study == only) {
             _ if is_there => {}
-            Some((_, error)) => bail!("--only {only}: {error}"),
+            Some((_, error)) => bail!("--only {only}: {}", error_line(error)),
             None => bail!("--only {only}: no such study in {ANALYSIS}/; there are {}", all.names()),
         }
     }

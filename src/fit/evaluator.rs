@@ -15,6 +15,20 @@ use super::start;
 ///
 /// A point is a vector x: for each head its queries, (n, rank), then its keys; with several heads,
 /// at the end log π.
+///
+/// ```
+/// use rank_study::fit::{Evaluator, Precision, Problem};
+/// use rank_study::pattern::{Family, Layout, Visibility};
+///
+/// let target = Family::DirichletBand { window: 4, alpha: 1.0 }.build(12, 0, Visibility::Causal)?;
+/// let problem = Problem::new(target, Layout::global(), 2)?;
+/// let mut evaluator = Evaluator::new(&problem, Precision::F64, None, (8.0, 1.0))?;
+/// let value = evaluator.evaluate();
+/// let point_and_gradient = evaluator.point().iter().zip(evaluator.gradient());
+/// let downhill: Vec<f64> = point_and_gradient.map(|(x, slope)| x - 1e-3 * slope).collect();
+/// assert!(evaluator.evaluate_at(&downhill) < value);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Evaluator<'p> {
     objective: Objective<'p>,
     penalty: Penalty,

@@ -37,6 +37,22 @@ const GUESSES: usize = 12;
 const HALVINGS: usize = 60;
 
 /// The floors E⁰(L) and L⁰(ε) of one problem.
+///
+/// Of two tokens, of which the second looks at the first alone, the first row costs nothing and the second
+/// ln(1 + e^(−2L)):
+///
+/// ```
+/// use rank_study::fit::{Floor, Problem};
+/// use rank_study::pattern::{Family, Layout, Visibility};
+///
+/// let target = Family::PreviousToken { k: 1 }.build(2, 0, Visibility::Causal)?;
+/// let problem = Problem::new(target, Layout::global(), 1)?;
+/// let floor = Floor::new(&problem);
+/// let kl_nats = 0.5 * f64::ln_1p(f64::exp(-2.0 * 3.0));
+/// assert!((floor.kl_nats(3.0) - kl_nats).abs() < 1e-12);
+/// assert!((floor.max_abs_logit(kl_nats).unwrap() - 3.0).abs() < 1e-9);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Floor<'p> {
     problem: &'p Problem,

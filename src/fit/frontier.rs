@@ -14,6 +14,21 @@ use super::watch::Watch;
 /// far.
 /// Where the heads do not see all of the target there are no factors, and `best` is none.
 ///
+/// ```
+/// use rank_study::fit::{Floor, Problem, SearchOptions, frontier};
+/// use rank_study::pattern::{Family, Layout, Visibility};
+///
+/// let target = Family::DirichletBand { window: 4, alpha: 1.0 }.build(12, 0, Visibility::Causal)?;
+/// let problem = Problem::new(target, Layout::global(), 2)?;
+/// let options = SearchOptions { starts: 2, passes: 0, ..SearchOptions::default() };
+/// for point in frontier(&problem, &[1.0, 4.0], options, &())? {
+///     let solution = point.best.expect("a global head sees all of the target").solution;
+///     assert!(solution.max_abs_logit <= point.cap);
+///     assert!(solution.kl_nats >= Floor::new(&problem).kl_nats(point.cap));
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// `NoCaps`, `Cap`, `NoStarts`.
 pub fn frontier(

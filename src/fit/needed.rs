@@ -38,6 +38,21 @@ pub struct Needed {
 /// where fits at twice and at half its cap end, as long as that helps. Where the target is within ε
 /// of uniform over what the heads see, no logits are needed and the factors are zero.
 ///
+/// ```
+/// use rank_study::fit::{Measured, Problem, SearchOptions, needed_logit};
+/// use rank_study::pattern::{Family, Layout, Visibility};
+///
+/// let target = Family::DirichletBand { window: 4, alpha: 1.0 }.build(12, 0, Visibility::Causal)?;
+/// let problem = Problem::new(target, Layout::global(), 2)?;
+/// let options = SearchOptions { starts: 2, passes: 0, ..SearchOptions::default() };
+/// let needed = needed_logit(&problem, 0.2, options, &())?;
+/// let found = needed.best.expect("a global head sees all of the target").solution;
+/// assert!(found.kl_nats <= 0.2);
+/// // The factors are a certificate.
+/// assert_eq!(Measured::of(&problem, &found.factors)?.max_abs_logit, found.max_abs_logit);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// `Tolerance`, `NoStarts`.
 pub fn needed_logit(

@@ -57,6 +57,16 @@ pub struct Problem {
 impl Problem {
     /// Sets the problem up.
     ///
+    /// ```
+    /// use rank_study::fit::Problem;
+    /// use rank_study::pattern::{Family, Visibility};
+    ///
+    /// let target = Family::PreviousToken { k: 1 }.build(8, 0, Visibility::Causal)?;
+    /// let problem = Problem::new(target, "local:2+2xglobal".parse()?, 4)?;
+    /// assert_eq!((problem.n(), problem.heads(), problem.rank()), (8, 3, 4));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// `RankZero`.
     pub fn new(target: Target, layout: Layout, rank: usize) -> Result<Self, FitError> {

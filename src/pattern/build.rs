@@ -19,9 +19,18 @@ impl Family {
     /// fitted P spread over later columns too. The target is a function of the family, n and the
     /// seed, on any number of threads.
     ///
+    /// ```
+    /// use rank_study::pattern::{Family, Visibility};
+    ///
+    /// let target = Family::UniformBand { window: 2 }.build(3, 0, Visibility::Causal)?;
+    /// assert_eq!(target.row(0), (&[0][..], &[1.0][..]));
+    /// assert_eq!(target.row(2), (&[1, 2][..], &[0.5, 0.5][..]));
+    /// # Ok::<(), rank_study::pattern::TargetError>(())
+    /// ```
+    ///
     /// # Errors
-    /// `Empty` for n = 0; `TooLarge`; `Parameter` for a value out of bounds, for more landmarks than
-    /// columns, for `permuted` under causal visibility, and for a file whose matrix is not n × n;
+    /// `Empty` for n = 0; `TooLarge`; `NotCausal` for `permuted` under causal visibility; `Parameter` for
+    /// a value out of bounds, for more landmarks than columns, and for a file whose matrix is not n × n;
     /// whatever [`Target::read`] finds wrong with a file.
     pub fn build(
         &self,
@@ -32,10 +41,9 @@ impl Family {
         self.check_parameters()?;
         self.check_size(n)?;
         match self {
-            Self::Permuted { .. } if visibility == Visibility::Causal => Err(self.wrong(
-                "rows and columns shuffled alike are not causal; use --visibility bidirectional"
-                    .to_owned(),
-            )),
+            Self::Permuted { .. } if visibility == Visibility::Causal => {
+                Err(TargetError::NotCausal { family: self.name() })
+            }
             _ => Target::from_rows(self.rows(n, seed)?, visibility),
         }
     }

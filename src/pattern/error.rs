@@ -29,6 +29,14 @@ pub enum TargetError {
         /// Which parameter, its value, and what it may be.
         why: String,
     },
+    /// A family that is never causal, under causal visibility.
+    #[error(
+        "family {family}: rows and columns shuffled alike are not causal; build it under bidirectional visibility"
+    )]
+    NotCausal {
+        /// The family.
+        family: &'static str,
+    },
     /// A size whose entries would not fit in memory.
     #[error(
         "n = {n} needs about {entries} entries, more than the {most} that fit; lower n, the window, k or m, or raise c"
@@ -96,7 +104,7 @@ pub enum TargetError {
     },
     /// Weight on a pair that the visibility hides.
     #[error(
-        "row {row} of the target has weight {value} on column {column} (counted from 0), which {visibility} visibility hides; mask the matrix, or use --visibility bidirectional"
+        "row {row} of the target has weight {value} on column {column} (counted from 0), which {visibility} visibility hides; mask the matrix, or read it under bidirectional visibility"
     )]
     OutsideVisibility {
         /// Row, from 0.

@@ -37,6 +37,17 @@ impl Target {
     /// Entries that are exactly zero are dropped. A row whose sum is within 1e-5 of 1 is divided by
     /// its sum, so that what is stored sums to 1 to rounding.
     ///
+    /// ```
+    /// use rank_study::pattern::{Target, TargetError, Visibility};
+    ///
+    /// let rows = vec![vec![(0, 1.0)], vec![(0, 0.25), (1, 0.75)]];
+    /// assert_eq!(Target::from_rows(rows, Visibility::Causal)?.dense()[[1, 0]], 0.25);
+    ///
+    /// let ahead = Target::from_rows(vec![vec![(1, 1.0)], vec![(1, 1.0)]], Visibility::Causal);
+    /// assert!(matches!(ahead, Err(TargetError::OutsideVisibility { row: 0, column: 1, .. })));
+    /// # Ok::<(), TargetError>(())
+    /// ```
+    ///
     /// # Errors
     /// `Empty`, `NotSquare`, `NotAProbability`, `OutsideVisibility`, `RepeatedColumn` or `RowSum`,
     /// naming the first bad row.

@@ -70,9 +70,7 @@ impl<K: Kind> Rows<K> {
         for study in studies {
             let name = study.file_name();
             let name = name.map_or_else(|| "STUDY".into(), |name| name.to_string_lossy());
-            let advice = format!(
-                "run `rank-study reproduce --only {name}` again, which keeps the whole rows"
-            );
+            let advice = format!("measure the study {name} again, which keeps the whole rows");
             let read = |from: &Fields<'_>| match from.get("err").is_empty() {
                 true => Row::read(from).map(Some),
                 false => Ok(None),

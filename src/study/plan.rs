@@ -69,7 +69,7 @@ impl Plan {
             if cells.is_empty() {
                 return Err(StudyError::Filter {
                     pattern: pattern.to_owned(),
-                    why: format!("matches none of the {} cells; see --list", order.len()),
+                    why: format!("matches none of the {} cells", order.len()),
                 });
             }
         }

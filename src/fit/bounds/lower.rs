@@ -130,6 +130,18 @@ impl<'p> LowerBounds<'p> {
 }
 
 /// The best lower bound at one ε, see [`LowerBounds`].
+///
+/// ```
+/// use rank_study::fit::{Problem, lower_bound};
+/// use rank_study::pattern::{Family, Layout, Visibility};
+///
+/// let target = Family::DirichletBand { window: 4, alpha: 1.0 }.build(12, 0, Visibility::Causal)?;
+/// let problem = Problem::new(target, Layout::global(), 2)?;
+/// let bound = lower_bound(&problem, 0.05).expect("a global head sees all of the target");
+/// println!("no queries and keys do with less than {}, by {}", bound.max_abs_logit, bound.by);
+/// assert!(bound.max_abs_logit >= bound.floor);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn lower_bound(problem: &Problem, kl_nats: f64) -> Option<LowerBound> {
     LowerBounds::new(problem).at(kl_nats)
 }

@@ -30,6 +30,21 @@ const WINDOW_POSITION: &str = "window_position";
 const DIVERGED: &str = "diverged";
 
 /// One training run: a model, its optimiser, and where it stands in its steps.
+///
+/// ```
+/// use rank_study::lm::{Corpus, Device, TrainDefinition, Trainer};
+///
+/// let definition = TrainDefinition {
+///     layers: 1, d_model: 8, heads: 2, context: 16, steps: 3, ..TrainDefinition::default()
+/// };
+/// let text = "To be, or not to be, that is the question. ".repeat(20);
+/// let corpus = Corpus::from_text(&definition, text.as_bytes())?;
+/// let mut trainer = Trainer::new(&definition, &corpus, Device::Cpu)?;
+/// let loss_nats = trainer.step()?.loss_nats;
+/// assert!((loss_nats - (corpus.vocabulary.size() as f64).ln()).abs() < 0.1);
+/// assert!(trainer.heads()[0][1].max_abs_logit() > 0.0);
+/// # Ok::<(), rank_study::lm::LmError>(())
+/// ```
 pub struct Trainer<'a> {
     pub(super) definition: &'a TrainDefinition,
     corpus: &'a Corpus,

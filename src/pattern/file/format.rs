@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use ndarray::Array2;
 
+#[cfg(feature = "parquet")]
+use super::parquet;
 use super::problem::Problem;
-use super::{csv, npy, parquet, safetensors};
+use super::{csv, npy, safetensors};
 use crate::pattern::{Target, TargetError, Visibility};
 use crate::system::write_whole_with;
 
@@ -17,6 +19,7 @@ const TENSOR_NAME: &str = "target";
 enum Format {
     Npy,
     Csv,
+    #[cfg(feature = "parquet")]
     Parquet,
     Safetensors,
 }
@@ -28,7 +31,12 @@ impl Format {
         match extension.as_deref() {
             Some("npy") => Ok(Self::Npy),
             Some("csv") => Ok(Self::Csv),
+            #[cfg(feature = "parquet")]
             Some("parquet") => Ok(Self::Parquet),
+            #[cfg(not(feature = "parquet"))]
+            Some("parquet") => Err("this build knows no .parquet; build it with the feature \
+                parquet, or use .npy, .csv or .safetensors"
+                .to_owned()),
             Some("safetensors") => Ok(Self::Safetensors),
             Some(other) => {
                 Err(format!("unknown extension .{other}; use .npy, .csv, .parquet or .safetensors"))
@@ -43,7 +51,7 @@ impl Target {
     ///
     /// By extension: `.npy` (two dimensions; float64, float32, int32, int8 or uint8), `.csv`
     /// (a line a row; a first line without any number is a header), `.parquet` (one numeric column
-    /// a matrix column), `.safetensors` (its one 2-D tensor, or the one named as in
+    /// a matrix column; with the feature `parquet`), `.safetensors` (its one 2-D tensor, or the one named as in
     /// `heads.safetensors#layer0`; F64, F32, F16 or BF16).
     ///
     /// # Errors
@@ -58,6 +66,7 @@ impl Target {
         let dense = match format {
             Format::Npy => npy::read(&bytes(&file).map_err(unreadable)?),
             Format::Csv => csv::read(&bytes(&file).map_err(unreadable)?),
+            #[cfg(feature = "parquet")]
             Format::Parquet => parquet::read(bytes(&file).map_err(unreadable)?),
             Format::Safetensors => {
                 safetensors::read(&bytes(&file).map_err(unreadable)?, tensor.as_deref())
@@ -101,6 +110,7 @@ pub fn write_matrix(matrix: &Array2<f64>, path: &Path) -> Result<(), TargetError
         match format {
             Format::Npy => npy::write(matrix, file),
             Format::Csv => csv::write(matrix, file),
+            #[cfg(feature = "parquet")]
             Format::Parquet => parquet::write(matrix, file),
             Format::Safetensors => safetensors::write(matrix, TENSOR_NAME, file),
         }

@@ -1,0 +1,96 @@
+//! What the terminal shows of an error.
+
+use std::error::Error;
+use std::path::Path;
+
+use rank_study::lm::LmError;
+use rank_study::pattern::TargetError;
+use rank_study::report::ReportError;
+use rank_study::row::RowsError;
+use rank_study::study::{StudyError, TrainError};
+use rank_study::table::TableError;
+
+/// The error and its causes on one line, but for a cause that the message before it already tells, and what on the
+/// command line mends it.
+pub fn error_line(error: &(dyn Error + 'static)) -> String {
+    let mut line = String::new();
+    let mut mend = None;
+    for cause in anyhow::Chain::new(error) {
+        let message = cause.to_string();
+        if line.is_empty() {
+            line = message;
+        } else if !line.contains(&message) {
+            line = format!("{line}: {message}");
+        }
+        mend = mend.or_else(|| mend_of(cause));
+    }
+    let mend = mend.map(|mend| format!(" ({mend})")).unwrap_or_default();
+    format!("{line}{mend}").replace('\n', " ")
+}
+
+/// The flags or the command that mend an error of the library, which knows of none.
+fn mend_of(error: &(dyn Error + 'static)) -> Option<String> {
+    // An error that is passed on as it is stands in no chain of causes.
+    let of_train = |error: &TrainError| match error {
+        TrainError::Model(error) => of_lm(error),
+        TrainError::Files(error) => of_study(error),
+    };
+    let of_report = |error: &ReportError| match error {
+        ReportError::Rows(error) => of_rows(error),
+        ReportError::Table(error) => of_table(error),
+        ReportError::Study(error) => of_study(error),
+        _ => None,
+    };
+    (error.downcast_ref().and_then(of_target))
+        .or_else(|| error.downcast_ref().and_then(of_lm))
+        .or_else(|| error.downcast_ref().and_then(of_rows))
+        .or_else(|| error.downcast_ref().and_then(of_study))
+        .or_else(|| error.downcast_ref().and_then(of_train))
+        .or_else(|| error.downcast_ref().and_then(of_table))
+        .or_else(|| error.downcast_ref().and_then(of_report))
+}
+
+fn of_target(error: &TargetError) -> Option<String> {
+    match error {
+        TargetError::OutsideVisibility { .. } | TargetError::NotCausal { .. } => {
+            Some("--visibility bidirectional".to_owned())
+        }
+        TargetError::InFile { problem, .. } => of_target(problem),
+        _ => None,
+    }
+}
+
+fn of_lm(error: &LmError) -> Option<String> {
+    match error {
+        LmError::NoText => Some("--text FILE".to_owned()),
+        LmError::TextTooShort { .. } => Some("--set context=…".to_owned()),
+        _ => None,
+    }
+}
+
+fn of_study(error: &StudyError) -> Option<String> {
+    match error {
+        StudyError::Size { .. } => Some("--preset paper".to_owned()),
+        StudyError::Filter { .. } => Some("--filter; --list shows the cells".to_owned()),
+        StudyError::Target(error) => of_target(error),
+        StudyError::Text(error) => of_lm(error),
+        StudyError::Unread(error) => of_rows(error),
+        _ => None,
+    }
+}
+
+fn of_table(error: &TableError) -> Option<String> {
+    match error {
+        TableError::Rows(error) => of_rows(error),
+        _ => None,
+    }
+}
+
+/// A study's rows; those of a run are no study's.
+fn of_rows(error: &RowsError) -> Option<String> {
+    let (RowsError::Unreadable { path, .. }
+    | RowsError::MissingColumn { path, .. }
+    | RowsError::BadLine { path, .. }) = error;
+    let study = path.parent()?.file_name().filter(|_| path.ends_with("rows.csv"))?;
+    Some(format!("rank-study reproduce --only {}", study.display()))
+}
