@@ -1,13 +1,13 @@
 //! What the terminal shows of an error.
 
 use std::error::Error;
-use std::path::Path;
 
 use rank_study::lm::LmError;
 use rank_study::pattern::TargetError;
 use rank_study::report::ReportError;
 use rank_study::row::RowsError;
-use rank_study::study::{StudyError, TrainError};
+use rank_study::run::RunError;
+use rank_study::study::StudyError;
 use rank_study::table::TableError;
 
 /// The error and its causes on one line, but for a cause that the message before it already tells, and what on the
@@ -31,10 +31,6 @@ pub fn error_line(error: &(dyn Error + 'static)) -> String {
 /// The flags or the command that mend an error of the library, which knows of none.
 fn mend_of(error: &(dyn Error + 'static)) -> Option<String> {
     // An error that is passed on as it is stands in no chain of causes.
-    let of_train = |error: &TrainError| match error {
-        TrainError::Model(error) => of_lm(error),
-        TrainError::Files(error) => of_study(error),
-    };
     let of_report = |error: &ReportError| match error {
         ReportError::Rows(error) => of_rows(error),
         ReportError::Table(error) => of_table(error),
@@ -45,7 +41,7 @@ fn mend_of(error: &(dyn Error + 'static)) -> Option<String> {
         .or_else(|| error.downcast_ref().and_then(of_lm))
         .or_else(|| error.downcast_ref().and_then(of_rows))
         .or_else(|| error.downcast_ref().and_then(of_study))
-        .or_else(|| error.downcast_ref().and_then(of_train))
+        .or_else(|| error.downcast_ref().and_then(of_run))
         .or_else(|| error.downcast_ref().and_then(of_table))
         .or_else(|| error.downcast_ref().and_then(of_report))
 }
@@ -74,7 +70,15 @@ fn of_study(error: &StudyError) -> Option<String> {
         StudyError::Filter { .. } => Some("--filter; --list shows the cells".to_owned()),
         StudyError::Target(error) => of_target(error),
         StudyError::Text(error) => of_lm(error),
-        StudyError::Unread(error) => of_rows(error),
+        StudyError::Run(error) => of_run(error),
+        _ => None,
+    }
+}
+
+fn of_run(error: &RunError) -> Option<String> {
+    match error {
+        RunError::Rows(error) => of_rows(error),
+        RunError::Model(error) => of_lm(error),
         _ => None,
     }
 }

@@ -22,8 +22,9 @@ mod train_cell;
 mod verify;
 
 pub use definition::{
-    Baseline, Bound, Expected, Kind, PredictedExponent, Preset, Selection, Statistic,
-    StudyDefinition, StudyWork, View,
+    Baseline, Bound, Expected, FitGoal, FitStudy, Kind, LatencyStudy, PredictStudy,
+    PredictedExponent, Preset, Selection, SpectrumStudy, Statistic, StudyDefinition, StudyRun,
+    StudyTarget, StudyWork, TrainStudy, View,
 };
 pub use error::StudyError;
 pub use fit_ledger::{FitLedger, search_settings};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use toml::Table;
 
 use super::cell::{Measure, Needs, Within};
-use super::definition::{Run, TaughtBy, TrainStudy};
+use super::definition::{StudyRun, TaughtBy, TrainStudy};
 use super::settings;
 use super::text_source::{TextHashes, TextSource};
 use crate::lm::{Corpus, Outcome, StepRecord, TrainDefinition};
@@ -31,7 +31,7 @@ impl TrainCell {
     /// Every cell of a study: its runs, each at its seeds.
     pub fn all(study: &TrainStudy, text: Option<&TextSource>) -> Vec<(String, Self)> {
         let mut cells = Vec::new();
-        for Run { name, definition, seeds, teacher } in &study.runs {
+        for StudyRun { name, definition, seeds, teacher } in &study.runs {
             for &seed in seeds {
                 let definition = TrainDefinition { seed, ..definition.clone() };
                 let cell = Self::new(name, &definition, text).taught_by(teacher.clone());

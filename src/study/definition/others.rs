@@ -8,7 +8,7 @@ use super::against::Baseline;
 use super::predict::PredictStudy;
 use super::preset::Preset;
 use super::study_definition::StudyDefinition;
-use super::train::Run;
+use super::train::StudyRun;
 use super::work::StudyWork;
 use crate::lm::TrainDefinition;
 use crate::pattern::nearest::nearest;
@@ -19,7 +19,7 @@ use crate::system::FileError;
 #[derive(Clone, Debug)]
 pub(crate) enum RunSource {
     /// A run of another study, at each of its seeds.
-    Study { of: String, run: Box<Run> },
+    Study { of: String, run: Box<StudyRun> },
     /// The folder of one run, or of a model from elsewhere.
     Folder(PathBuf),
 }
@@ -54,7 +54,7 @@ impl StudyDefinition {
         match &self.work {
             StudyWork::Predict(study) => drop(study.sources()?),
             StudyWork::Train(study) => {
-                for Run { name, teacher, .. } in &study.runs {
+                for StudyRun { name, teacher, .. } in &study.runs {
                     let Some(teacher) = teacher else { continue };
                     let key = format!("run {name}: teacher");
                     check([&key, &key], &teacher.study, &teacher.run)?;
@@ -140,7 +140,7 @@ pub(crate) fn kept_steps(definition: &TrainDefinition) -> Vec<usize> {
 }
 
 /// The runs of study `of`, defined beside `path`.
-fn runs_of(of: &str, path: &Path, preset: Preset) -> Result<Vec<Run>, String> {
+fn runs_of(of: &str, path: &Path, preset: Preset) -> Result<Vec<StudyRun>, String> {
     let other = path.with_file_name(format!("{of}.toml"));
     if !other.is_file() {
         let names = studies_beside(path);

@@ -9,12 +9,12 @@ use crate::lm::TrainDefinition;
 #[derive(Clone, Debug)]
 pub struct TrainStudy {
     /// The runs.
-    pub runs: Vec<Run>,
+    pub runs: Vec<StudyRun>,
 }
 
 /// One run of a study, at each of its seeds.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct StudyRun {
     /// Its name.
     pub name: String,
     /// Its definition but for the seed.
@@ -44,7 +44,7 @@ pub(super) fn read(train: &Table, run: &[Table]) -> Result<TrainStudy, String> {
 }
 
 /// The runs that the tables `[[run]]` make of what `[train]` says of all.
-pub(super) fn runs(train: &Table, run: &[Table]) -> Result<Vec<Run>, String> {
+pub(super) fn runs(train: &Table, run: &[Table]) -> Result<Vec<StudyRun>, String> {
     if run.is_empty() {
         return Err("a study of models needs at least one [[run]] with a name".to_owned());
     }
@@ -68,13 +68,13 @@ pub(super) fn runs(train: &Table, run: &[Table]) -> Result<Vec<Run>, String> {
     })
 }
 
-fn one(name: String, mut table: Table, shared: &TrainDefinition) -> Result<Run, String> {
+fn one(name: String, mut table: Table, shared: &TrainDefinition) -> Result<StudyRun, String> {
     let of_run = |why: String| format!("run {name}: {why}");
     let seeds = seeds(&mut table, shared.seed).map_err(of_run)?;
     let teacher = teacher(&mut table).map_err(of_run)?;
     let mut definition = shared.clone();
     definition.merge(&table).map_err(|e| of_run(e.to_string()))?;
-    Ok(Run { name, definition, seeds, teacher })
+    Ok(StudyRun { name, definition, seeds, teacher })
 }
 
 /// `teacher = "STUDY/RUN"` and `teacher_weight`.
