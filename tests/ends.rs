@@ -88,7 +88,10 @@ fn assert_whole(folder: &Folder, expected: &[Record], how: &str) {
 fn assert_said(folder: &Folder, how: &str) {
     let says = |line: &str| line.contains("`rank-study sweep analysis/tiny.toml`");
     if !folder.path(MANIFEST).exists() {
-        for command in ["verify", "table", "figure", "report"] {
+        let Ended { code, stdout, stderr } = folder.run(&["verify", "tiny"]);
+        assert_eq!(code, Some(3), "{how}: {stdout}{stderr}");
+        assert!(stdout.lines().any(says), "{how}: {stdout}{stderr}");
+        for command in ["table", "figure", "report"] {
             let error = folder.refused(&[command, "tiny"]);
             assert!(error.contains("manifest.toml is missing") && says(&error), "{how}: {error}");
         }

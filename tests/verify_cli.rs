@@ -196,6 +196,7 @@ fn every_column_of_every_kind_says_what_it_is() {
         names.dedup();
         assert_eq!(names.len(), columns.len(), "{kind}: a name stands twice");
     }
-    let error = folder.refused(&["list", "--columns", "fits"]);
-    assert!(error.contains("did you mean \"fit\""), "{error}");
+    let Ended { code, stderr, .. } = folder.run(&["list", "--columns", "fits"]);
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("did you mean \"fit\""), "{stderr}");
 }

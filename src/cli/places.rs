@@ -91,7 +91,7 @@ pub fn definition_named(study: &str, preset: Preset) -> Option<StudyDefinition> 
 }
 
 /// The command that finishes a study whose manifest is missing, in words.
-fn finishing(study: &str, preset: Preset) -> String {
+pub fn finishing(study: &str, preset: Preset) -> String {
     let Some(definition) = definition_named(study, preset) else {
         return "`rank-study sweep` with its definition".to_owned();
     };

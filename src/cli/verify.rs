@@ -9,7 +9,7 @@ use rank_study::study::{Preset, StudyDefinition, Verification, verify};
 use rank_study::table::plural;
 
 use super::analysis::verdicts_of;
-use super::places::{data, definition_named, measured, studies_there};
+use super::places::{data, definition_named, finishing, measured, studies_there};
 
 /// Hold rows to their definitions: whole, unaltered, lawful, and within the bounds expected
 #[derive(Args, Debug)]
@@ -105,7 +105,12 @@ fn held(study: &str, preset: Preset) -> Result<Verification> {
         // That it cannot be read is a check that does not hold.
         Err(error) => definition_named(study, preset).ok_or(error)?,
     };
-    Ok(verify(&definition, &folder))
+    let mut found = verify(&definition, &folder);
+    let of_manifest = |breach: &&mut String| breach.starts_with("manifest.toml: ");
+    for breach in found.laws.breaches.iter_mut().filter(of_manifest) {
+        breach.push_str(&format!("; {} writes it again", finishing(study, preset)));
+    }
+    Ok(found)
 }
 
 /// What is wrong with the table of verdicts; nothing where it says what the rows of all studies do.

@@ -62,7 +62,8 @@ pub fn verify(definition: &StudyDefinition, folder: &Path) -> Verification {
     laws.at("rows.parquet");
     let parquet = store.wrong_with_parquet();
     laws.holds(parquet.is_none(), || {
-        format!("{}; the study's next sweep writes it again", parquet.unwrap_or_default())
+        let again = manifest.as_ref().map(|m| format!("; `{}` writes it again", m.sweep_command()));
+        format!("{}{}", parquet.unwrap_or_default(), again.unwrap_or_default())
     });
     planned(definition, folder, manifest.as_ref(), &store, &columns, laws);
     match &definition.work {
