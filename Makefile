@@ -1,10 +1,11 @@
 # `make reproduce` measures everything of the quick preset and writes the report, `make verify` holds the
-# committed rows to their definitions, `make test` runs every test. They install what the system lacks first, and
-# show what cargo compiles.
+# committed rows to their definitions, `make test` runs every test and example. They install what the system lacks
+# first, and show what cargo compiles.
 
 CARGO ?= cargo
 PRESET ?= quick
 
+EXAMPLES := fit_one_matrix bracket probe_heads
 PEERS := benches/peers/.venv
 
 .PHONY: reproduce verify test test-levels test-reproduce check check-cuda setup setup-browser test-readers bench-peers bench-peers-fit bench-peers-step
@@ -18,6 +19,7 @@ verify: setup
 
 test: setup
 	$(CARGO) test --release --locked --no-fail-fast
+	@for example in $(EXAMPLES); do $(CARGO) run --release --locked --quiet --example $$example || exit; done
 
 # What computes, at every level of vector instructions that this processor has, and with OpenBLAS's kernels for
 # other processors: of before AVX, as it takes them where it does not know the processor, and AVX2's.
@@ -40,10 +42,12 @@ test-levels: setup
 test-reproduce: setup
 	tests/main_job.sh
 
-# Formatting, lints and documentation, as CI holds them.
+# Formatting, lints and documentation, as CI holds them; the lints of the light builds too.
 check: setup
 	$(CARGO) fmt --check
 	$(CARGO) clippy --release --locked --all-targets -- -D warnings
+	$(CARGO) clippy --release --locked --no-default-features --lib -- -D warnings
+	$(CARGO) clippy --release --locked --no-default-features --features lm --lib -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --locked --no-deps
 
 # The same for the build that runs on a GPU, linked too; needs nvcc and the CUDA libraries.

@@ -13,20 +13,18 @@ use std::path::Path;
 use rank_study::fit::{Floor, Problem, SearchOptions, frontier};
 use rank_study::pattern::{Family, Layout, Target, Visibility};
 
-const CAPS: [f64; 5] = [1.0, 2.0, 4.0, 8.0, 16.0];
+const CAPS: [f64; 4] = [1.0, 2.0, 4.0, 8.0];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let target = match args().nth(1) {
         Some(file) => Target::read(Path::new(&file), Visibility::Causal)?,
-        None => {
-            Family::DirichletBand { window: 12, alpha: 1.0 }.build(48, 0, Visibility::Causal)?
-        }
+        None => Family::DirichletBand { window: 8, alpha: 1.0 }.build(32, 0, Visibility::Causal)?,
     };
     let rank = args().nth(2).map_or(Ok(4), |rank| rank.parse())?;
     let problem = Problem::new(target, Layout::global(), rank)?;
     let floor = Floor::new(&problem);
     // The defaults look further and harder.
-    let options = SearchOptions { starts: 4, polished: 1, passes: 1, ..SearchOptions::default() };
+    let options = SearchOptions { starts: 4, polished: 1, passes: 0, ..SearchOptions::default() };
 
     println!("n = {}, rank {rank}", problem.n());
     println!("{:>5} {:>9} {:>9} {:>13}  outcome", "cap", "kl_nats", "floor", "max_abs_logit");

@@ -6,9 +6,10 @@
 //! ```
 
 use std::error::Error;
+use std::fmt::Display;
 use std::sync::atomic::AtomicBool;
 
-use rank_study::fit::{Effort, SearchOptions};
+use rank_study::fit::SearchOptions;
 use rank_study::lm::{Arm, Corpus, Device, Split, TrainDefinition, Trainer};
 use rank_study::predict::{PARTS, TrainedHead};
 
@@ -29,38 +30,23 @@ fn main() -> Result<(), Box<dyn Error>> {
     let corpus = Corpus::synthetic(&definition)?;
     let mut trainer = Trainer::new(&definition, &corpus, Device::Cpu)?;
     let summary = trainer.run(&mut (), &AtomicBool::new(false))?;
-    println!(
-        "{} steps, loss {:.3} nats",
-        summary.steps,
-        summary.valid_loss_nats.unwrap_or(f64::NAN)
-    );
+    println!("{} steps, {:?}", summary.steps, summary.outcome);
 
     let text = corpus.split(Split::Valid);
     let passage: Vec<u32> = text.range(0..definition.context).iter().collect();
-    let effort = Effort { iterations: 1000, ..Effort::default() };
-    let options =
-        SearchOptions { starts: 2, passes: 1, rough: effort, fine: effort, ..Default::default() };
-    println!(
-        "{:>5} {:>9} {:>7} {:>9}",
-        "head",
-        "sees",
-        "actual",
-        PARTS.map(|part| format!("{part:>9}")).join(" ")
-    );
+    let options = SearchOptions { starts: 2, passes: 1, ..SearchOptions::default() };
+    println!("{:>5} {:>9} {:>9} {}", "head", "sees", "actual", padded(PARTS));
     for probe in trainer.model().probe(&passage)? {
         let head = TrainedHead::new(&[&probe], None)?;
-        let actual = head.actual()?;
-        let levels = head.parts(&actual, EPSILON, options)?.levels;
-        let parts = levels
-            .parts()
-            .map(|part| part.map_or_else(|| "–".to_owned(), |part| format!("{part:.3}")));
-        println!(
-            "{:>5} {:>9} {:>7.3} {}",
-            format!("{}.{}", head.layer, head.head),
-            head.kind.to_string(),
-            levels.actual,
-            parts.map(|part| format!("{part:>9}")).join(" "),
-        );
+        let levels = head.parts(&head.actual()?, EPSILON, options)?.levels;
+        // None where the head's attention is within ε of uniform, and so needs no logits.
+        let parts = levels.parts().map(|part| part.map_or("–".to_owned(), |p| format!("{p:.3}")));
+        let (number, sees) = (format!("{}.{}", head.layer, head.head), head.kind.to_string());
+        println!("{number:>5} {sees:>9} {:>9.3} {}", levels.actual, padded(parts));
     }
     Ok(())
+}
+
+fn padded(columns: [impl Display; 5]) -> String {
+    columns.map(|column| format!("{column:>9}")).join(" ")
 }

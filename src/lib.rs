@@ -34,7 +34,7 @@
 //!
 //! # What is where
 //!
-//! In the order in which one meets them; each knows only those above it.
+//! In the order in which one meets them. Each knows only modules above it, and the last two.
 //!
 //! | module | one finds there | feature |
 //! |---|---|---|

@@ -11,6 +11,23 @@ use crate::pattern::{HeadKind, Layout, Target};
 const NO_PROBABILITY: f64 = 1e-12;
 
 /// One head of a trained model on passages of equal length, one after another.
+///
+/// ```
+/// use rank_study::fit::SearchOptions;
+/// use rank_study::lm::{Model, ModelShape, TrainDefinition};
+/// use rank_study::predict::TrainedHead;
+///
+/// let definition =
+///     TrainDefinition { layers: 1, d_model: 8, heads: 2, context: 12, ..TrainDefinition::default() };
+/// let model = Model::new(ModelShape::new(&definition, 5), 0.5, 0)?;
+/// let probes = model.probe(&[0, 3, 1, 4, 2, 2, 0, 1])?;
+///
+/// let head = TrainedHead::new(&[&probes[0]], None)?;
+/// let options = SearchOptions { starts: 0, passes: 0, ..SearchOptions::default() };
+/// let levels = head.parts(&head.actual()?, 0.01, options)?.levels;
+/// assert!(levels.floor <= levels.needed && levels.needed <= levels.needed_tied);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct TrainedHead {
     /// The layer, from 0.
     pub layer: usize,

@@ -2,15 +2,19 @@
 
 #[cfg(feature = "lm")]
 mod digest;
+#[cfg(feature = "study")]
 mod error;
 mod files;
+#[cfg(feature = "study")]
 mod lock;
 mod memory;
 
 #[cfg(feature = "lm")]
 pub(crate) use digest::{hexadecimal, sha256};
+#[cfg(feature = "study")]
 pub use error::FileError;
 pub use files::write_whole;
 pub(crate) use files::write_whole_with;
+#[cfg(feature = "study")]
 pub(crate) use lock::lock;
 pub use memory::peak_rss_bytes;
