@@ -1,4 +1,16 @@
 //! What low rank can do: the best low-rank logits for a target, capped, and the floor beneath them.
+//!
+//! All begins with a [`Problem`]: a target, heads, a rank.
+//!
+//! | asked | of rank d, found | no rank of d goes below | at any rank, exact for one head |
+//! |---|---|---|---|
+//! | the least error within a cap | [`frontier`] | | [`Floor::kl_nats`] |
+//! | the least logit for an error ε | [`needed_logit`] | [`lower_bound`] | [`Floor::max_abs_logit`] |
+//! | the same, of given inputs | [`needed_logit_tied`] | [`needed_logit_at_any_rank`] | |
+//!
+//! What is found comes with its [`Factors`], which [`Measured::of`] and anyone else can check; how hard is looked, of
+//! [`SearchOptions`]. A [`Watch`] sees a search go on, may end it, and lets it be taken up again. [`constructions`]
+//! are factors known in closed form, [`Evaluator`] the objective itself.
 
 mod any_rank;
 mod bounds;

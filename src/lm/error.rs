@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 /// Why a training run could not be defined, started or saved. Each message says what was found
-/// and what to do. A run that diverges is not an error but an [`Outcome`](crate::Outcome).
+/// and what to do. A run that diverges is not an error but an [`Outcome`](crate::lm::Outcome).
 #[derive(Debug, thiserror::Error)]
 pub enum LmError {
     /// A key that a training definition does not have.

@@ -1,5 +1,9 @@
 //! What training does: a GPT-2-style language model whose attention heads are global or local,
 //! trained on a text or on a seeded synthetic corpus, with the logits of every head logged.
+//!
+//! A [`TrainDefinition`] says all of a run but its text, a [`Corpus`] is the text as tokens, and a [`Trainer`] takes the
+//! steps. [`Model::probe`] shows the queries and keys of every head; a [`ForeignModel`], published by others, can be
+//! looked at as well.
 
 mod attention;
 mod corpus;

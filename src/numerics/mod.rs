@@ -1,9 +1,8 @@
 //! Vectors of float32 and float64: AVX-512, AVX2 with FMA, or arrays for any machine, chosen at run
 //! time, or by `RANK_STUDY_INSTRUCTIONS`.
 //!
-//! A loop is written once, as a [`Kernel`] over any [`Simd`], and compiled for each of them. A value
-//! of a `Simd` type exists only where the processor has its instructions, so what it offers is safe
-//! to call.
+//! A program that lets its users set that variable calls [`check_instructions`] first; [`Machine::here`] says what is
+//! computed with.
 
 pub(crate) mod blas;
 mod buffer;

@@ -9,7 +9,8 @@ pub(crate) trait Kernel<T: Number> {
     fn run<S: Simd<T>>(self, simd: S) -> Self::Output;
 }
 
-/// The operations on vectors of `LANES` numbers.
+/// The operations on vectors of `LANES` numbers. A value of such a type exists only where the processor has its
+/// instructions, so what it offers is safe to call.
 pub(crate) trait Simd<T: Number>: Copy {
     type V: Copy;
     const LANES: usize;

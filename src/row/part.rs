@@ -5,7 +5,7 @@ use super::fields::Fields;
 
 /// One or more neighbouring columns of a row: a value, or a struct of such.
 ///
-/// A struct made by [`record!`] has the columns of its fields in their order. A field that is a struct itself
+/// A struct made by `record!` has the columns of its fields in their order. A field that is a struct itself
 /// has columns of its own; a value has one, of the field's name, unit and docs.
 pub trait Part: Sized {
     /// Adds its columns; `field` is a value's.
@@ -21,7 +21,7 @@ pub trait Part: Sized {
     fn read(field: &'static str, from: &Fields<'_>) -> Result<Self, String>;
 }
 
-/// The columns of a [`record!`] struct, in order.
+/// The columns of a `record!` struct, in order.
 pub fn columns_of_record<P: Part>() -> Vec<Column> {
     columns_of::<P>("")
 }

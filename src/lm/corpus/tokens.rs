@@ -90,7 +90,7 @@ pub enum Tokens<'a> {
     Two(&'a [[u8; 2]]),
     /// Of a larger one.
     Four(&'a [[u8; 4]]),
-    /// As they come from [`crate::Vocabulary::encode`].
+    /// As they come from [`crate::lm::Vocabulary::encode`].
     Plain(&'a [u32]),
 }
 

@@ -19,7 +19,7 @@ pub enum TextVocabulary {
     /// `characters`: one token a character; the distinct characters of all splits, in code point
     /// order.
     Characters,
-    /// `bpe:SIZE`: byte pairs, merged as often as SIZE symbols allow; see [`crate::Bpe`].
+    /// `bpe:SIZE`: byte pairs, merged as often as SIZE symbols allow; see [`crate::lm::Bpe`].
     Bpe {
         /// Symbols in all, the end of a document among them where there is one.
         size: usize,
