@@ -1,5 +1,7 @@
 //! What the project's pages name is there: links, files and folders, studies.
 
+#![cfg(feature = "study")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

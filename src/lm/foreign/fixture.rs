@@ -134,6 +134,7 @@ impl Published {
     }
 
     /// The same in float32, with [`words_tokenizer`] beside it.
+    #[cfg(feature = "study")]
     pub(crate) fn write_with_tokenizer(&self, folder: &Path) {
         self.write(folder, Dtype::F32);
         std::fs::write(folder.join("tokenizer.json"), words_tokenizer().to_string()).unwrap();
