@@ -7,27 +7,14 @@ use ndarray::{Array, Array1, Array3, Dimension};
 use ndarray_npy::{WriteNpyExt as _, read_npy};
 
 use super::factors::{Factors, FactorsError};
-use crate::system::write_whole;
+use crate::system::{FileError, write_whole};
 
 /// Why factors could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum FactorsFileError {
-    /// A file that cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: io::Error,
-    },
-    /// A file that cannot be written.
-    #[error("cannot write {}: {source}; check that the folder exists, is yours to write and has room", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    /// A file that cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// Arrays that are no factors.
     #[error(transparent)]
     Factors(#[from] FactorsError),
@@ -39,7 +26,7 @@ pub enum FactorsFileError {
 /// Files that cannot be read, or hold no factors.
 pub fn read_factors(folder: &Path) -> Result<Factors, FactorsFileError> {
     fn npy<D: Dimension>(path: PathBuf) -> Result<Array<f64, D>, FactorsFileError> {
-        read_npy(&path).map_err(|e| FactorsFileError::Read { path, source: io::Error::other(e) })
+        Ok(read_npy(&path).map_err(|e| FileError::read(&path, io::Error::other(e)))?)
     }
     let queries: Array3<f64> = npy(folder.join("q.npy"))?;
     let keys = npy(folder.join("k.npy"))?;
@@ -58,15 +45,15 @@ pub fn read_factors(folder: &Path) -> Result<Factors, FactorsFileError> {
 /// # Errors
 /// Files that cannot be written.
 pub fn write_factors(folder: &Path, factors: &Factors) -> Result<(), FactorsFileError> {
-    fn npy<D: Dimension>(path: PathBuf, array: &Array<f64, D>) -> Result<(), FactorsFileError> {
+    fn npy<D: Dimension>(path: PathBuf, array: &Array<f64, D>) -> Result<(), FileError> {
         let mut bytes = Vec::new();
         array
             .write_npy(&mut bytes)
             .map_err(io::Error::other)
             .and_then(|()| write_whole(&path, &bytes))
-            .map_err(|source| FactorsFileError::Write { path, source })
+            .map_err(|source| FileError::write(&path, source))
     }
     npy(folder.join("q.npy"), factors.queries())?;
     npy(folder.join("k.npy"), factors.keys())?;
-    npy(folder.join("weights.npy"), factors.weights())
+    Ok(npy(folder.join("weights.npy"), factors.weights())?)
 }
