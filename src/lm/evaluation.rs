@@ -170,6 +170,8 @@ mod tests {
             positions: Positions::Learned,
             qk_norm: false,
             sigma_reparam: false,
+            slopes: crate::lm::Slopes::None,
+            sinusoid: 0.02,
             softcap: None,
             dtype: Dtype::Float32,
         };

@@ -40,7 +40,7 @@ pub trait Probed {
 }
 
 /// One head's queries and keys on one sequence of T tokens, as attention gets them: its logits are
-/// QKᵀ/√D, in nats, before any softcap.
+/// QKᵀ/√D, in nats, before any softcap and without any slope over the lag.
 #[derive(Clone, Debug)]
 pub struct HeadProbe {
     /// The decoder block, from 0.
@@ -57,6 +57,8 @@ pub struct HeadProbe {
     pub keys: Array2<f32>,
     /// The bound c of the attention logits c tanh(z/c), where they have one.
     pub softcap: Option<f32>,
+    /// The slope m of what is added to them, m (j − i), where the head has one.
+    pub slope: Option<f32>,
     /// What the queries and keys are made of.
     pub inputs: HeadInputs,
 }
@@ -86,12 +88,13 @@ pub struct NormalisedInputs {
 }
 
 impl HeadProbe {
-    /// Z = QKᵀ/√D in nats, before any softcap, (T, T); −∞ where a row does not see a column.
+    /// Z = QKᵀ/√D in nats, before any softcap and without any slope, (T, T); −∞ where a row does not see a column.
     pub fn logits(&self) -> Array2<f64> {
         self.logits_of(&(0..self.queries.nrows()).collect::<Vec<_>>())
     }
 
-    /// The attention matrix P, (T, T), row-stochastic: softmax of the logits, after any softcap.
+    /// The attention matrix P, (T, T), row-stochastic: softmax of the logits, after any softcap and with
+    /// any slope.
     pub fn attention(&self) -> Array2<f64> {
         self.attention_of(&(0..self.queries.nrows()).collect::<Vec<_>>())
     }
@@ -103,9 +106,14 @@ impl HeadProbe {
     pub fn attention_of(&self, rows: &[usize]) -> Array2<f64> {
         let mut p = self.logits_of(rows);
         let cap = self.softcap.map(f64::from);
-        for mut p in p.rows_mut() {
+        for (&row, mut p) in rows.iter().zip(p.rows_mut()) {
             if let Some(cap) = cap {
                 p.mapv_inplace(|z| if z.is_finite() { cap * (z / cap).tanh() } else { z });
+            }
+            if let Some(slope) = self.slope.map(f64::from) {
+                for (column, y) in p.iter_mut().enumerate() {
+                    *y += slope * (column as f64 - row as f64);
+                }
             }
             let all = 0..p.len();
             softmax(p, all);

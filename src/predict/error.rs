@@ -18,6 +18,17 @@ pub enum PredictError {
         /// The head.
         head: usize,
     },
+    /// Logits that are more than queries and keys give.
+    #[error(
+        "layer {layer}, head {head} has a slope over the lag beside its queries and keys: its attention is no softmax \
+         of QKᵀ/√d, so what these needed is not defined; take a run without"
+    )]
+    Slope {
+        /// The layer.
+        layer: usize,
+        /// The head.
+        head: usize,
+    },
     /// No passage.
     #[error("a head on no passage; give at least one")]
     NoPassage,

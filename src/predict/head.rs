@@ -56,12 +56,15 @@ impl TrainedHead {
     /// `most` tokens, so many that lie evenly apart: what these need is no more than what all do.
     ///
     /// # Errors
-    /// No probe, a head with a softcap, logits that are not finite, passages of different lengths.
+    /// No probe, a head with a softcap or a slope over the lag, logits that are not finite, passages of different lengths.
     pub fn new(probes: &[&HeadProbe], most: Option<usize>) -> Result<Self, PredictError> {
         let &first = probes.first().ok_or(PredictError::NoPassage)?;
         let HeadProbe { layer, head, kind, visibility, .. } = *first;
         if probes.iter().any(|probe| probe.softcap.is_some()) {
             return Err(PredictError::Softcap { layer, head });
+        }
+        if probes.iter().any(|probe| probe.slope.is_some()) {
+            return Err(PredictError::Slope { layer, head });
         }
         let finite =
             |probe: &&HeadProbe| probe.queries.iter().chain(&probe.keys).all(|v| v.is_finite());

@@ -20,6 +20,10 @@ record! {
         global_heads: usize,
         /// how many tokens a local head sees
         window: usize,
+        /// how the model knows where a token stands: `learned`, `rope`, `sinusoidal` or `none`
+        positions: String,
+        /// the slope over the lag that logits have beside QKᵀ/√d: `none`, `alibi` (fixed) or `learned`
+        slopes: String,
     }
 }
 
@@ -34,6 +38,8 @@ impl ModelColumns {
             heads: definition.heads,
             global_heads: definition.most_global_heads(),
             window: definition.window,
+            positions: definition.positions.name().to_owned(),
+            slopes: definition.slopes.name().to_owned(),
         }
     }
 }

@@ -184,6 +184,8 @@ pub fn lm_quick(study: &Path) {
                 heads: 4,
                 global_heads: 1,
                 window: 16,
+                positions: "learned".to_owned(),
+                slopes: "none".to_owned(),
             },
             seed: 0,
             corpus: "shakespeare".to_owned(),

@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::heads::{Dimensions, Heads};
+use super::lags::Lags;
 use super::packed::{BlockRows, PACKED, Packed, packed};
 use super::tasks::{HeadRows, Task, blocks, parts, seen};
 use crate::lm::simd::{self, softmax_gradient};
@@ -11,21 +12,22 @@ use crate::numerics::products::{panel_width, row_group};
 use crate::numerics::{Buffer, ColumnSums, Kernel, Real as _, Simd, Stripe, panels_of};
 use crate::pattern::HeadKind;
 
-/// The elements of every tensor that the gradients depend on, each of shape (B, T, H, D).
+/// The elements of every tensor that the gradients depend on, each of shape (B, T, H, D), and the slopes.
 pub(super) struct Arguments<'a> {
     pub(super) q: &'a [f32],
     pub(super) k: &'a [f32],
     pub(super) v: &'a [f32],
+    pub(super) lags: Option<&'a Lags>,
     pub(super) output: &'a [f32],
     pub(super) gradient: &'a [f32],
 }
 
-/// The gradients of q, k and v, given each row's log Σ e^z in the order (batch, head, time).
+/// The gradients of q, k, v and, where there are some, of the slopes, given each row's log Σ e^z in the order (batch, head, time).
 ///
 /// With P the probabilities and G the output's gradient: dV = PᵀG, dP = GVᵀ,
 /// dZ = P ∘ (dP − rowsum(P ∘ dP)), dQ = dZ K / √d and dK = dZᵀ Q / √d, block by block. The row sum is
 /// that of G ∘ output, so it costs T·D. With a softcap c and capped logits y, dZ also has the
-/// factor 1 − (y/c)², the slope of c tanh(z/c).
+/// factor 1 − (y/c)², the slope of c tanh(z/c). A head's slope has Σ (j − i) dY_ij, dY = P ∘ (dP − rowsum(P ∘ dP)).
 ///
 /// Each task adds up its own dK and dV, and these are added in the order of the tasks: the sums do not
 /// depend on the number of threads.
@@ -34,17 +36,18 @@ pub(super) fn backward(
     log_sum_exp: &[f32],
     dimensions: Dimensions,
     heads: &Heads,
-) -> [Vec<f32>; 3] {
+) -> ([Vec<f32>; 3], Option<Vec<f32>>) {
     let Dimensions { time, d_head, .. } = dimensions;
     let packed = packed(dimensions, arguments.k, arguments.v);
     let tasks = dimensions.tasks(heads);
     let mut dq_by_head = vec![0.0; dimensions.count()];
     let work: Vec<_> = tasks.iter().zip(parts(&tasks, d_head, &mut dq_by_head)).collect();
-    let sums: Vec<[ColumnSums<f32>; 2]> = work
+    let sums: Vec<TaskSums> = work
         .into_par_iter()
         .with_max_len(1)
         .map(|(task, dq)| {
             let [keys, values] = &packed[task.index];
+            let head = task.index % dimensions.heads;
             f32::run(BackwardTask {
                 task,
                 q: dimensions.head(arguments.q, task.index),
@@ -54,16 +57,21 @@ pub(super) fn backward(
                 keys,
                 values,
                 dimensions,
-                kind: heads.kinds[task.index % dimensions.heads],
+                kind: heads.kinds[head],
                 softcap: heads.softcap,
+                lags: arguments.lags.map(|lags| (lags, head)),
                 dq,
             })
         })
         .collect();
     let mut by_head: Vec<Vec<[ColumnSums<f32>; 2]>> = packed.iter().map(|_| Vec::new()).collect();
     packed.into_iter().flatten().for_each(|packed| PACKED.put_back(packed));
-    for (task, sums) in tasks.iter().zip(sums) {
-        by_head[task.index].push(sums);
+    let mut slopes = arguments.lags.map(|_| vec![0.0f64; dimensions.heads]);
+    for (task, TaskSums { columns, slope }) in tasks.iter().zip(sums) {
+        by_head[task.index].push(columns);
+        if let Some(slopes) = &mut slopes {
+            slopes[task.index % dimensions.heads] += slope;
+        }
     }
     let added = |which: usize| {
         dimensions.tensor(|index, column, to| {
@@ -74,7 +82,16 @@ pub(super) fn backward(
     };
     let [dk, dv] = [0, 1].map(added);
     by_head.into_iter().flatten().flatten().for_each(|sums| SUMS.put_back(sums));
-    [dimensions.joined(&dq_by_head), dk, dv]
+    let slopes = slopes.map(|sums| sums.into_iter().map(|sum| sum as f32).collect());
+    ([dimensions.joined(&dq_by_head), dk, dv], slopes)
+}
+
+/// What one task adds to gradients that others add to as well.
+struct TaskSums {
+    /// dK and dV.
+    columns: [ColumnSums<f32>; 2],
+    /// The slope's; 0 where there is none.
+    slope: f64,
 }
 
 /// The work space of a task.
@@ -102,16 +119,17 @@ struct BackwardTask<'a> {
     dimensions: Dimensions,
     kind: HeadKind,
     softcap: Option<f32>,
+    /// With the head whose slope is theirs.
+    lags: Option<(&'a Lags, usize)>,
     /// (rows of the task, D).
     dq: &'a mut [f32],
 }
 
 impl Kernel<f32> for BackwardTask<'_> {
-    /// dK and dV.
-    type Output = [ColumnSums<f32>; 2];
+    type Output = TaskSums;
 
     #[inline(always)]
-    fn run<S: Simd<f32>>(self, simd: S) -> [ColumnSums<f32>; 2] {
+    fn run<S: Simd<f32>>(self, simd: S) -> TaskSums {
         let Self { task, q, output, gradient, keys, values, kind, dq, .. } = self;
         let d_head = self.dimensions.d_head;
         let scale = self.dimensions.scale();
@@ -121,6 +139,7 @@ impl Kernel<f32> for BackwardTask<'_> {
         let [mut dk, mut dv] = [(); 2].map(|()| SUMS.take());
         dk.begin(columns.clone(), width);
         dv.begin(columns, width);
+        let mut of_slope = 0.0;
         let mut scratch = SCRATCH.take();
         let Scratch { queries, upstream, probability, d_logits, mixed } = &mut scratch;
         for here in blocks(&task.rows, kind, 2) {
@@ -141,7 +160,8 @@ impl Kernel<f32> for BackwardTask<'_> {
                 let logits = stripe.clear_unseen(row, &seen(row), probability);
                 let gradient = stripe.clear_unseen(row, &seen(row), d_logits);
                 let sums = (log_sum_exp, mean);
-                softmax_gradient(simd, logits, gradient, sums, self.softcap);
+                let slope = self.lags.map(|(lags, head)| lags.of_row(head, logits.len()));
+                of_slope += softmax_gradient(simd, logits, gradient, sums, self.softcap, slope);
             }
             let packed = (&*upstream.rows, width);
             stripe.transposed_times(simd, seen, probability, packed, &mut dv);
@@ -157,6 +177,6 @@ impl Kernel<f32> for BackwardTask<'_> {
             }
         }
         SCRATCH.put_back(scratch);
-        [dk, dv]
+        TaskSums { columns: [dk, dv], slope: of_slope }
     }
 }

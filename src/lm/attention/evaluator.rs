@@ -5,10 +5,9 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::heads::{Attended, Heads};
+use super::heads::{Attended, AttentionPullback, Heads};
 use super::operator::attention;
 use crate::lm::error::require;
-use crate::lm::operators::Pullback;
 use crate::lm::{Device, Dtype, LmError};
 use crate::pattern::Layout;
 
@@ -25,7 +24,7 @@ pub struct AttentionEvaluator {
 /// A forward pass, and what its backward pass needs.
 pub struct AttentionPass<'a> {
     gradient: &'a Tensor,
-    pullback: Pullback<3>,
+    pullback: AttentionPullback,
 }
 
 impl AttentionEvaluator {
@@ -81,7 +80,7 @@ impl AttentionEvaluator {
     /// Of the tensor library only.
     pub fn forward(&self) -> Result<AttentionPass<'_>, LmError> {
         let Self { q, k, v, gradient, heads } = self;
-        let Attended { output, pullback, .. } = attention(q, k, v, heads)?;
+        let Attended { output, pullback, .. } = attention(q, k, v, None, heads)?;
         output.device().synchronize()?;
         Ok(AttentionPass { gradient, pullback })
     }
@@ -93,7 +92,7 @@ impl AttentionPass<'_> {
     /// # Errors
     /// Of the tensor library only.
     pub fn backward(self) -> Result<[Tensor; 3], LmError> {
-        let gradients = (self.pullback)(self.gradient)?;
+        let gradients = (self.pullback)(self.gradient)?.heads;
         gradients[0].device().synchronize()?;
         Ok(gradients)
     }

@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::heads::{Dimensions, Heads};
+use super::lags::Lags;
 use super::packed::{BlockRows, PACKED, Packed, packed};
 use super::statistics::HeadStatistics;
 use super::tasks::{HeadRows, Task, blocks, parts, seen};
@@ -35,6 +36,7 @@ pub(super) fn forward(
     v: &[f32],
     dimensions: Dimensions,
     heads: &Heads,
+    lags: Option<&Lags>,
 ) -> (Vec<f32>, Found) {
     let Dimensions { time, d_head, .. } = dimensions;
     let count = dimensions.batch * dimensions.heads;
@@ -52,14 +54,16 @@ pub(super) fn forward(
         .with_max_len(1)
         .map(|((task, output), log_sum_exp)| {
             let [keys, values] = &packed[task.index];
+            let head = task.index % dimensions.heads;
             f32::run(ForwardTask {
                 task,
                 q: dimensions.head(q, task.index),
                 keys,
                 values,
                 dimensions,
-                kind: heads.kinds[task.index % dimensions.heads],
+                kind: heads.kinds[head],
                 softcap: heads.softcap,
+                lags: lags.map(|lags| (lags, head)),
                 output,
                 log_sum_exp,
             })
@@ -86,6 +90,8 @@ struct ForwardTask<'a> {
     dimensions: Dimensions,
     kind: HeadKind,
     softcap: Option<f32>,
+    /// With the head whose slope is theirs.
+    lags: Option<(&'a Lags, usize)>,
     /// (rows of the task, D).
     output: &'a mut [f32],
     log_sum_exp: &'a mut [f32],
@@ -96,7 +102,8 @@ impl Kernel<f32> for ForwardTask<'_> {
 
     #[inline(always)]
     fn run<S: Simd<f32>>(self, simd: S) -> Measured {
-        let Self { task, q, keys, values, dimensions, kind, softcap, output, log_sum_exp } = self;
+        let Self { task, q, keys, values, dimensions, kind, softcap, lags, output, log_sum_exp } =
+            self;
         let (d_head, scale) = (dimensions.d_head, dimensions.scale());
         let width = d_head.next_multiple_of(S::LANES);
         let seen = |row| seen(kind, row);
@@ -116,7 +123,8 @@ impl Kernel<f32> for ForwardTask<'_> {
             inverse_sums.clear();
             for row in here.clone() {
                 let row_logits = stripe.clear_unseen(row, &seen(row), logits);
-                let terms = softmax_terms(simd, row_logits, softcap);
+                let slope = lags.map(|(lags, head)| lags.of_row(head, row_logits.len()));
+                let terms = softmax_terms(simd, row_logits, softcap, slope);
                 inverse_sums.push((1.0 / terms.sum) as f32);
                 log_sum_exp[row - task.rows.start] = terms.shift + terms.sum.ln() as f32;
                 measured.max_logit = measured.max_logit.max(terms.max);

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use candle_core::{Result, Shape, Tensor, bail};
 
-use crate::lm::operators::Pullback;
 use crate::pattern::HeadKind;
 
 /// The heads of one layer.
@@ -47,8 +46,20 @@ pub(in crate::lm) struct Attended {
     /// [`HeadStatistics::of_layers`](super::HeadStatistics::of_layers): its largest and smallest logit before the softcap, since those are what
     /// grows, and its entropy after it.
     pub(in crate::lm) statistics: Tensor,
-    /// To the gradients of queries, keys and values.
-    pub(in crate::lm) pullback: Pullback<3>,
+    /// The way back.
+    pub(in crate::lm) pullback: AttentionPullback,
+}
+
+/// From the gradient of the output to what attention's arguments have.
+pub(in crate::lm) type AttentionPullback =
+    Box<dyn FnOnce(&Tensor) -> Result<AttentionGradients>>;
+
+/// The gradients of attention's arguments.
+pub(in crate::lm) struct AttentionGradients {
+    /// Of queries, keys and values, (B, T, H, D) each.
+    pub(in crate::lm) heads: [Tensor; 3],
+    /// Of the slopes, (H), where there are some.
+    pub(in crate::lm) slopes: Option<Tensor>,
 }
 
 /// The sizes of a (B, T, H, D) tensor.

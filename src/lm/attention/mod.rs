@@ -12,6 +12,7 @@ mod backward;
 mod evaluator;
 mod forward;
 mod heads;
+mod lags;
 mod operator;
 mod packed;
 #[cfg(test)]
@@ -22,6 +23,6 @@ mod tasks;
 mod tests;
 
 pub use evaluator::{AttentionEvaluator, AttentionPass};
-pub(super) use heads::{Attended, Dimensions, Heads};
+pub(super) use heads::{Attended, AttentionGradients, Dimensions, Heads};
 pub(super) use operator::attention;
 pub use statistics::HeadStatistics;

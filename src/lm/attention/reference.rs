@@ -10,6 +10,7 @@ pub(super) fn attention(
     q: &Tensor,
     k: &Tensor,
     v: &Tensor,
+    slopes: Option<&Tensor>,
     heads: &Heads,
 ) -> Result<(Tensor, Vec<HeadStatistics>)> {
     let (b, t, h, d) = q.dims4()?;
@@ -30,7 +31,16 @@ pub(super) fn attention(
         Some(cap) => ((&logits / f64::from(cap))?.tanh()? * f64::from(cap))?,
         None => logits.clone(),
     };
-    let probabilities = candle_nn::ops::softmax(&capped.broadcast_add(&hidden)?, D::Minus1)?;
+    let biased = match slopes {
+        Some(slopes) => {
+            let lags: Vec<f32> =
+                (0..t * t).map(|at| (at % t) as f32 - (at / t) as f32).collect();
+            let lags = Tensor::from_vec(lags, (1, 1, t, t), q.device())?;
+            capped.broadcast_add(&slopes.reshape((1, h, 1, 1))?.broadcast_mul(&lags)?)?
+        }
+        None => capped,
+    };
+    let probabilities = candle_nn::ops::softmax(&biased.broadcast_add(&hidden)?, D::Minus1)?;
     let output = probabilities.matmul(&v)?.transpose(1, 2)?.contiguous()?;
 
     let mut statistics = vec![HeadStatistics::EMPTY; h];

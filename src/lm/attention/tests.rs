@@ -5,7 +5,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::{Attended, HeadStatistics, Heads, attention, reference};
+use super::{Attended, AttentionGradients, HeadStatistics, Heads, attention, reference};
 use crate::lm::operators::largest_difference;
 use crate::pattern::HeadKind::{self, Global, Local};
 
@@ -21,22 +21,31 @@ fn normal(rng: &mut impl Rng, shape: (usize, usize, usize, usize), scale: f32) -
 }
 
 /// Output, gradients and statistics of the operator and of the reference, over one shape.
-fn compare(heads: &Heads, (batch, time, d_head): (usize, usize, usize), rng: &mut impl Rng) {
+fn compare(
+    heads: &Heads,
+    slopes: Option<&Var>,
+    (batch, time, d_head): (usize, usize, usize),
+    rng: &mut impl Rng,
+) {
     let shape = (batch, time, heads.kinds.len(), d_head);
     // Logits of deviation 4 at any D, so that some rows are nearly certain and others are not.
     let scale = 2.0 / (d_head as f32).powf(0.25) * 8f32.powf(0.25);
     let [q, k] = [normal(rng, shape, scale), normal(rng, shape, scale)];
     let [v, weights] = [normal(rng, shape, 1.0), normal(rng, shape, 1.0)];
-    let Attended { output: ours, statistics, pullback } = attention(&q, &k, &v, heads).unwrap();
-    let (plain, expected) = reference::attention(&q, &k, &v, heads).unwrap();
+    let of_slopes = slopes.map(Var::as_tensor);
+    let Attended { output: ours, statistics, pullback } =
+        attention(&q, &k, &v, of_slopes, heads).unwrap();
+    let (plain, expected) = reference::attention(&q, &k, &v, of_slopes, heads).unwrap();
     let case = format!("{:?}, softcap {:?}, shape {shape:?}", heads.kinds, heads.softcap);
     let off = largest_difference(&ours, &plain);
     assert!(off < 5e-5, "{case}: output differs by {off:e}");
 
     let loss = (&plain * weights.as_tensor()).unwrap().sum_all().unwrap();
     let store = loss.backward().unwrap();
-    let pairs = pullback(&weights).unwrap().into_iter().zip([&q, &k, &v]);
-    for (name, (ours, x)) in ["dq", "dk", "dv"].iter().zip(pairs) {
+    let AttentionGradients { heads: found, slopes: of_slopes } = pullback(&weights).unwrap();
+    assert_eq!(of_slopes.is_some(), slopes.is_some());
+    let pairs = found.into_iter().chain(of_slopes).zip([&q, &k, &v].into_iter().chain(slopes));
+    for (name, (ours, x)) in ["dq", "dk", "dv", "slopes"].iter().zip(pairs) {
         let plain = store.get(x).unwrap();
         let largest = largest_difference(plain, &plain.zeros_like().unwrap());
         let off = largest_difference(&ours, plain) / largest.max(1.0);
@@ -70,7 +79,12 @@ fn output_gradients_and_statistics_match_the_reference() {
                 for pick in [0, 3] {
                     let d_head = dimensions[(at + index + pick) % dimensions.len()];
                     let batch = 1 + (at + index) % 3;
-                    compare(&Heads::new(kinds, softcap), (batch, time, d_head), &mut rng);
+                    let heads = Heads::new(kinds, softcap);
+                    compare(&heads, None, (batch, time, d_head), &mut rng);
+                    let slopes: Vec<f32> =
+                        (0..kinds.len()).map(|head| [0.3, -0.02, 0.0][head]).collect();
+                    let slopes = Var::new(slopes, &Device::Cpu).unwrap();
+                    compare(&heads, Some(&slopes), (batch, time, d_head), &mut rng);
                 }
             }
         }
@@ -84,9 +98,10 @@ fn gradients_match_finite_differences() {
     let kinds = Heads::new(&[Global, Local { window: 5 }], Some(2.0));
     let inputs = [(); 3].map(|()| normal(&mut rng, shape, 1.0));
     let weights = normal(&mut rng, shape, 1.0);
-    let attended = |x: [&Tensor; 3]| attention(x[0], x[1], x[2], &kinds).unwrap();
+    let slopes = Tensor::new(&[0.2f32, 0.05], &Device::Cpu).unwrap();
+    let attended = |x: [&Tensor; 3]| attention(x[0], x[1], x[2], Some(&slopes), &kinds).unwrap();
     let tensors = [0, 1, 2].map(|i| inputs[i].as_tensor());
-    let gradients = (attended(tensors).pullback)(&weights).unwrap();
+    let gradients = (attended(tensors).pullback)(&weights).unwrap().heads;
     for (which, gradient) in gradients.iter().enumerate() {
         let direction = normal(&mut rng, shape, 1.0);
         let step = 1e-3;
@@ -111,15 +126,16 @@ fn the_bits_do_not_depend_on_the_number_of_threads() {
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let shape = (2, 130, 3, 16);
     let kinds = Heads::new(&[Global, Local { window: 9 }, Global], None);
+    let slopes = Tensor::new(&[0.2f32, 0.05, 0.0], &Device::Cpu).unwrap();
     let (q, k, v) =
         (normal(&mut rng, shape, 1.0), normal(&mut rng, shape, 1.0), normal(&mut rng, shape, 1.0));
     let run = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
-            let Attended { output, pullback, .. } = attention(&q, &k, &v, &kinds).unwrap();
+            let Attended { output, pullback, .. } = attention(&q, &k, &v, Some(&slopes), &kinds).unwrap();
             let gradients = pullback(&output).unwrap();
             let numbers = |x: &Tensor| x.flatten_all().unwrap().to_vec1::<f32>().unwrap();
-            [&output].into_iter().chain(&gradients).map(numbers).collect::<Vec<_>>()
+            [&output].into_iter().chain(&gradients.heads).chain(&gradients.slopes).map(numbers).collect::<Vec<_>>()
         })
     };
     assert!(run(1) == run(3), "results differ between 1 and 3 threads");

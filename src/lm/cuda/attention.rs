@@ -3,7 +3,7 @@
 use candle_core::{CudaDevice, DType, Device, Result, Tensor, bail};
 
 use super::launch::{ATTENTION, Argument, Grid, device_of, launch, named, unwritten};
-use crate::lm::attention::{Attended, Dimensions, Heads};
+use crate::lm::attention::{Attended, AttentionGradients, Dimensions, Heads};
 use crate::pattern::HeadKind;
 
 /// Rows of a forward block, and columns of a backward one.
@@ -33,7 +33,10 @@ pub(in crate::lm) fn attention(
     let inputs = [q.contiguous()?, k.contiguous()?, v.contiguous()?];
     let (output, log_sum_exp, statistics) = pass.forward(&inputs)?;
     let kept = output.clone();
-    let pullback = move |gradient: &Tensor| pass.backward(&inputs, &kept, &log_sum_exp, gradient);
+    let pullback = move |gradient: &Tensor| {
+        let heads = pass.backward(&inputs, &kept, &log_sum_exp, gradient)?;
+        Ok(AttentionGradients { heads, slopes: None })
+    };
     Ok(Attended { output, statistics, pullback: Box::new(pullback) })
 }
 

@@ -40,9 +40,9 @@ fn attend(
         let x = Tensor::from_slice(&inputs[which], shape, &candle_core::Device::Cpu).unwrap();
         x.to_dtype(dtype.of_tensors()).unwrap().to_device(&device).unwrap()
     });
-    let Attended { output, statistics, pullback } = attention(&q, &k, &v, heads).unwrap();
+    let Attended { output, statistics, pullback } = attention(&q, &k, &v, None, heads).unwrap();
     // A gradient that differs from place to place: the output itself.
-    let [dq, dk, dv] = pullback(&output).unwrap();
+    let [dq, dk, dv] = pullback(&output).unwrap().heads;
     let heads = HeadStatistics::of_layers(&[statistics]).unwrap().remove(0);
     let statistics =
         heads.iter().flat_map(|h| [h.max_logit, h.min_logit, h.entropy_nats]).collect();

@@ -77,6 +77,12 @@ impl TrainDefinition {
             self.d_model,
             &format!("gives {d_head} channels a head; positions = rope needs an even number"),
         )?;
+        require(
+            self.positions != Positions::Sinusoidal || self.d_model.is_multiple_of(2),
+            "d_model",
+            self.d_model,
+            "must be even where positions = sinusoidal",
+        )?;
         for (key, value) in
             [("softcap", self.softcap), ("qk_clip", self.qk_clip), ("z_loss", self.z_loss)]
         {

@@ -93,8 +93,54 @@ pub enum Positions {
     /// t · 10000^(−2i/D), so that a logit depends on the distance alone (Su et al. 2021,
     /// arXiv 2104.09864). D must be even.
     Rope,
+    /// One fixed vector for each position, added to the token's: channels 2i and 2i + 1 of position t are √2 σ
+    /// times the sine and cosine of t · 10000^(−2i/C), σ the key `initial_deviation`, so that they begin as long as
+    /// learned ones (Vaswani et al. 2017, arXiv 1706.03762). C must be even.
+    Sinusoidal,
     /// None: the causal mask alone tells.
     None,
+}
+
+/// What a head's logits have beside QKᵀ/√D: a slope over the lag, y_ij = z_ij + m (j − i), with one m a head. It
+/// costs queries and keys nothing, and is no part of the logits that are logged. With no softcap it is added to z,
+/// with one to c tanh(z/c).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Slopes {
+    /// None.
+    None,
+    /// m = 2^(−8h/H) for head h = 1 … H of a layer, fixed (ALiBi: Press et al. 2022, arXiv 2108.12409).
+    Alibi,
+    /// One trained number a head, which begins as ALiBi's.
+    Learned,
+}
+
+impl Slopes {
+    /// The name in a definition and in rows.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Alibi => "alibi",
+            Self::Learned => "learned",
+        }
+    }
+
+    /// ALiBi's slope of each of a layer's `heads`.
+    pub(in crate::lm) fn of_alibi(heads: usize) -> Vec<f32> {
+        (1..=heads).map(|head| (-8.0 * head as f32 / heads as f32).exp2()).collect()
+    }
+}
+
+impl Positions {
+    /// The name in a definition and in rows.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Learned => "learned",
+            Self::Rope => "rope",
+            Self::Sinusoidal => "sinusoidal",
+            Self::None => "none",
+        }
+    }
 }
 
 /// The learning rate after warm-up.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::choices::{Arm, Dtype, Positions, Schedule, Stabiliser};
+use super::choices::{Arm, Dtype, Positions, Schedule, Slopes, Stabiliser};
 use super::synthetic_corpus::SyntheticCorpus;
 use super::text_vocabulary::TextVocabulary;
 
@@ -37,6 +37,8 @@ pub struct TrainDefinition {
     pub context: usize,
     /// How the model knows where a token stands.
     pub positions: Positions,
+    /// What a head's logits have beside QKᵀ/√D: a slope over the lag.
+    pub slopes: Slopes,
     /// How a text becomes tokens.
     pub vocabulary: TextVocabulary,
     /// The standard deviation of the initial weights: 0.02 in GPT-2, of 768 channels or more; the
@@ -103,6 +105,7 @@ impl Default for TrainDefinition {
             window: 16,
             context: 512,
             positions: Positions::Learned,
+            slopes: Slopes::None,
             vocabulary: TextVocabulary::Characters,
             initial_deviation: 0.02,
             batch: 4,

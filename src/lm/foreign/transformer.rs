@@ -105,6 +105,7 @@ impl Transformer {
                 queries: queries.clone(),
                 keys: keys.clone(),
                 softcap: None,
+                slope: None,
                 inputs: HeadInputs {
                     stream: stream.clone(),
                     projected: [queries, keys],

@@ -7,7 +7,8 @@ use candle_core::{DType, Result, Tensor, bail};
 use super::lesson::LayerLesson;
 use super::parameters::{Gradients, Parameter, Tensors};
 use super::shape::ModelShape;
-use crate::lm::attention::{Attended, Heads, attention};
+use crate::lm::Slopes;
+use crate::lm::attention::{Attended, AttentionGradients, Heads, attention};
 use crate::lm::operators::{
     Rotation, add_linear, add_mlp, layer_norm, linear, rotate, spectrally_normalised,
 };
@@ -27,6 +28,13 @@ pub(super) struct Block {
     mlp_input: Projection,
     mlp_output: Projection,
     pub(super) heads: Heads,
+    slopes: Option<HeadSlopes>,
+}
+
+/// The slopes over the lag, (H).
+enum HeadSlopes {
+    Trained(Parameter),
+    Fixed(Tensor),
 }
 
 /// The way back through a block: from the gradient of the residual stream after it to that before it. The
@@ -65,10 +73,19 @@ impl Block {
         let projection = |part: &str| Projection::new(shape, &name(part), tensors);
         let norms =
             || -> Result<_> { Ok([get("attention.query_norm")?, get("attention.key_norm")?]) };
+        let query = projection("attention.query")?;
+        let slopes = match shape.slopes {
+            Slopes::None => None,
+            Slopes::Alibi => {
+                let slopes = Slopes::of_alibi(shape.heads[layer].len());
+                Some(HeadSlopes::Fixed(Tensor::new(slopes, query.weight.tensor.device())?))
+            }
+            Slopes::Learned => Some(HeadSlopes::Trained(get("attention.slopes")?)),
+        };
         Ok(Self {
             dtype: shape.dtype.of_tensors(),
             attention_norm: get("attention.norm")?,
-            query: projection("attention.query")?,
+            query,
             key: projection("attention.key")?,
             value: projection("attention.value")?,
             attention_output: projection("attention.output")?,
@@ -78,6 +95,7 @@ impl Block {
             mlp_input: projection("mlp.input")?,
             mlp_output: projection("mlp.output")?,
             heads: Heads::new(&shape.heads[layer], shape.softcap),
+            slopes,
         })
     }
 
@@ -93,12 +111,21 @@ impl Block {
         lesson: Option<&LayerLesson>,
     ) -> Result<BlockPass> {
         let ([q, k, v], to_stream) = self.heads_of(x, sizes, 0)?;
-        let Attended { output, statistics, pullback } = attention(&q, &k, &v, &self.heads)?;
+        let Attended { output, statistics, pullback } =
+            attention(&q, &k, &v, self.slopes(), &self.heads)?;
         let (x, to_attended) = self.after_attention(x, &output)?;
         let lesson = lesson.map(|lesson| (lesson.clone(), q, k, self.heads.kinds.clone()));
+        let trained = match &self.slopes {
+            Some(HeadSlopes::Trained(slopes)) => Some(slopes.clone()),
+            _ => None,
+        };
         let back = move |gradient: Tensor, gradients: &mut Gradients| {
             let (gradient, d_attended) = to_attended(gradient, gradients)?;
-            let [mut dq, mut dk, dv] = pullback(&d_attended)?;
+            let AttentionGradients { heads: [mut dq, mut dk, dv], slopes } =
+                pullback(&d_attended)?;
+            if let Some((of, slopes)) = trained.zip(slopes) {
+                gradients.add(&of, slopes)?;
+            }
             if let Some((lesson, q, k, kinds)) = lesson {
                 let ([more_q, more_k], kl_nats) = lesson.gradients(&q, &k, &kinds)?;
                 (dq, dk) = ((dq + more_q)?, (dk + more_k)?);
@@ -155,6 +182,13 @@ impl Block {
             ([q], [k]) => Ok([x, q.clone(), k.clone()]),
             _ => bail!("one projection gave several products"),
         }
+    }
+
+    /// The slopes over the lag, (H), where the heads have some.
+    pub(super) fn slopes(&self) -> Option<&Tensor> {
+        self.slopes.as_ref().map(|slopes| match slopes {
+            HeadSlopes::Trained(Parameter { tensor, .. }) | HeadSlopes::Fixed(tensor) => tensor,
+        })
     }
 
     /// The gains of queries and keys, (D) each, where they are normalised.

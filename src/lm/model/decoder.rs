@@ -9,11 +9,17 @@ use super::shape::ModelShape;
 use crate::lm::Positions;
 use crate::lm::operators::{NormPullback, Rotation, add_positions, embed, layer_norm};
 
+/// What is added to the tokens' vectors, (context, C).
+enum PositionVectors {
+    Trained(Parameter),
+    Fixed(Tensor),
+}
+
 /// Token and position, the blocks, the last norm.
 pub(super) struct Decoder {
     context: usize,
     pub(super) token_embedding: Parameter,
-    position_embedding: Option<Parameter>,
+    positions: Option<PositionVectors>,
     pub(super) blocks: Vec<Block>,
     pub(super) norm: Parameter,
     dtype: DType,
@@ -28,11 +34,16 @@ impl Decoder {
         let rotation = (shape.positions == Positions::Rope)
             .then(|| Rotation::new(shape.context, shape.d_head()));
         let block = |layer: usize| Block::new(shape, layer, tensors, rotation.clone());
-        let position_embedding = || tensors.parameter("position_embedding");
+        let token_embedding = tensors.parameter("token_embedding")?;
+        let fixed = shape.sinusoids(token_embedding.tensor.device())?;
+        let positions = match learned {
+            true => Some(PositionVectors::Trained(tensors.parameter("position_embedding")?)),
+            false => fixed.map(PositionVectors::Fixed),
+        };
         Ok(Self {
             context: shape.context,
-            token_embedding: tensors.parameter("token_embedding")?,
-            position_embedding: learned.then(position_embedding).transpose()?,
+            token_embedding,
+            positions,
             blocks: (0..shape.layers()).map(block).collect::<Result<_>>()?,
             norm: tensors.parameter("norm")?,
             dtype: shape.dtype.of_tensors(),
@@ -50,10 +61,14 @@ impl Decoder {
         let token = self.token_embedding.clone();
         let (mut x, to_token) = embed(&token.tensor, ids)?;
         let mut to_position = None;
-        if let Some(position) = &self.position_embedding {
-            let here = position.tensor.narrow(0, first, self.context - first)?;
+        if let Some(positions) = &self.positions {
+            let (PositionVectors::Trained(Parameter { tensor: all, .. })
+            | PositionVectors::Fixed(all)) = positions;
+            let here = all.narrow(0, first, self.context - first)?;
             let (y, back) = add_positions(&x, &here, time)?;
-            to_position = Some((position.clone(), back));
+            if let PositionVectors::Trained(position) = positions {
+                to_position = Some((position.clone(), back));
+            }
             x = y;
         }
         let back = move |gradient: &Tensor, gradients: &mut Gradients| {

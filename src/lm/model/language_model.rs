@@ -114,7 +114,8 @@ impl Model {
     /// (4C, C), then `norm` (C). Matrices are inputs × outputs, so y = x W; heads lie side by side
     /// in the outputs of `query`, `key` and `value`. With qk-norm, also `query_norm` and `key_norm`
     /// (D) beside `query`; with sigma-reparam, after each matrix's name `.gain` (1) and
-    /// `.singular_vector` (its outputs); `position_embedding` only where positions are learned.
+    /// `.singular_vector` (its outputs); with learned slopes `slopes` (H) beside `query`; `position_embedding` only where
+    /// positions are learned.
     ///
     /// # Errors
     /// A file that cannot be written.

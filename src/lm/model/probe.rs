@@ -35,6 +35,7 @@ impl Model {
                     .map_err(candle_core::Error::wrap)
             });
             let turns = turns.transpose()?.map(Arc::new);
+            let slopes = block.slopes().map(Tensor::to_vec1::<f32>).transpose()?;
             for (head, &kind) in block.heads.kinds.iter().enumerate() {
                 let (queries, keys) = (one_head(&q, head)?, one_head(&k, head)?);
                 let inputs = HeadInputs {
@@ -51,6 +52,7 @@ impl Model {
                     queries,
                     keys,
                     softcap: block.heads.softcap,
+                    slope: slopes.as_ref().map(|slopes| slopes[head]),
                     inputs,
                 });
             }

@@ -9,7 +9,7 @@ use super::language_model::Model;
 use crate::lm::LmError;
 use crate::lm::attention::{Heads, attention};
 use crate::lm::operators::{matrix, tied_logits, with_elements};
-use crate::lm::simd;
+use crate::lm::simd::{self, Slope};
 use crate::numerics::times_vector;
 use crate::pattern::HeadKind;
 
@@ -93,9 +93,10 @@ impl Session<'_> {
             let ([q, k, v], _) = block.heads_of(&x, (1, time), first)?;
             keep(caches, &k.to_dtype(DType::F32)?, &v.to_dtype(DType::F32)?)?;
             let attended = if first == 0 {
-                attention(&q, &k, &v, &block.heads)?.output
+                attention(&q, &k, &v, block.slopes(), &block.heads)?.output
             } else {
-                attend(caches, &q.to_dtype(DType::F32)?, &block.heads)?.to_dtype(q.dtype())?
+                let exact = q.to_dtype(DType::F32)?;
+                attend(caches, &exact, block.slopes(), &block.heads)?.to_dtype(q.dtype())?
             };
             (x, _) = block.after_attention(&x, &attended)?;
         }
@@ -121,6 +122,13 @@ fn keep(caches: &mut [HeadCache], k: &Tensor, v: &Tensor) -> Result<()> {
 }
 
 impl HeadCache {
+    /// How far the token of a place is behind the newest, as a lag j − i ≤ 0.
+    fn lag(&self, place: usize, d: usize) -> f32 {
+        let kept = self.keys.len() / d;
+        let age = (place + kept - self.oldest / d) % kept;
+        age as f32 - (kept - 1) as f32
+    }
+
     fn keep(&mut self, key: &[f32], value: &[f32]) {
         if self.keys.len() < self.most.saturating_mul(key.len()) {
             self.keys.extend_from_slice(key);
@@ -142,8 +150,14 @@ struct Part {
 
 /// The heads' outputs (1, 1, H, D) for the queries of one token, over all that the caches keep; in
 /// which order they keep it does not matter.
-fn attend(caches: &[HeadCache], q: &Tensor, heads: &Heads) -> Result<Tensor> {
+fn attend(
+    caches: &[HeadCache],
+    q: &Tensor,
+    slopes: Option<&Tensor>,
+    heads: &Heads,
+) -> Result<Tensor> {
     let d = q.dim(3)?;
+    let slopes = slopes.map(Tensor::to_vec1::<f32>).transpose()?;
     let scale = 1.0 / (d as f32).sqrt();
     let mut output = vec![0.0; q.elem_count()];
     with_elements([q], |[q]| {
@@ -151,14 +165,21 @@ fn attend(caches: &[HeadCache], q: &Tensor, heads: &Heads) -> Result<Tensor> {
             let cache = &caches[head];
             let chunks =
                 cache.keys.chunks(TASK_TOKENS * d).zip(cache.values.chunks(TASK_TOKENS * d));
-            chunks.map(move |(keys, values)| (head, keys, values))
+            chunks.enumerate().map(move |(at, (keys, values))| (head, at * TASK_TOKENS, keys, values))
         };
         let tasks: Vec<_> = (0..caches.len()).flat_map(past).collect();
         let parts = tasks
             .par_iter()
-            .map(|&(head, keys, values)| {
+            .map(|&(head, first, keys, values)| {
                 let q = Array1::from_iter(q[head * d..][..d].iter().map(|q| q * scale));
-                Ok((head, part(&q, matrix(keys, d)?, matrix(values, d)?, heads.softcap)))
+                let lags: Vec<f32> = match &slopes {
+                    None => Vec::new(),
+                    Some(_) => (0..keys.len() / d).map(|at| caches[head].lag(first + at, d)).collect(),
+                };
+                let slope =
+                    slopes.as_ref().map(|slopes| Slope { slope: slopes[head], lags: &lags });
+                let (keys, values) = (matrix(keys, d)?, matrix(values, d)?);
+                Ok((head, part(&q, keys, values, heads.softcap, slope)))
             })
             .collect::<Result<Vec<_>>>()?;
         for (head, to) in output.chunks_exact_mut(d).enumerate() {
@@ -182,9 +203,10 @@ fn part(
     keys: ArrayView2<'_, f32>,
     values: ArrayView2<'_, f32>,
     softcap: Option<f32>,
+    slope: Option<Slope<'_>>,
 ) -> Part {
     let mut logits = times_vector(keys, q.view());
-    let terms = simd::softmax_terms_of(&mut logits, softcap);
+    let terms = simd::softmax_terms_of(&mut logits, softcap, slope);
     Part {
         max: terms.shift,
         sum: terms.sum,
@@ -235,14 +257,18 @@ mod tests {
             definition
         };
         use Stabiliser::{QkNorm, SigmaReparam, Softcap};
-        for (arm, positions, stabilisers, first) in [
-            ("mhsa", "learned", &[][..], 1),
-            ("ls", "rope", &[], 5),
-            ("local-only", "none", &[Softcap], 20),
-            ("layer-alternating", "rope", &[QkNorm], 7),
-            ("ls", "learned", &[SigmaReparam], 8),
+        for (arm, positions, slopes, stabilisers, first) in [
+            ("mhsa", "learned", "none", &[][..], 1),
+            ("ls", "rope", "none", &[], 5),
+            ("local-only", "none", "none", &[Softcap], 20),
+            ("layer-alternating", "rope", "none", &[QkNorm], 7),
+            ("ls", "learned", "none", &[SigmaReparam], 8),
+            ("ls", "sinusoidal", "alibi", &[], 3),
+            ("ls", "none", "learned", &[Softcap], 20),
         ] {
-            compare(&definition(arm, positions, stabilisers), &tokens, first);
+            let mut definition = definition(arm, positions, stabilisers);
+            definition.set("slopes", slopes).unwrap();
+            compare(&definition, &tokens, first);
         }
     }
 

@@ -1,7 +1,9 @@
 //! What a model is made of.
 
+use candle_core::{Device, Tensor};
+
 use crate::lm::error::require;
-use crate::lm::{Dtype, LmError, Positions, Stabiliser, TrainDefinition};
+use crate::lm::{Dtype, LmError, Positions, Slopes, Stabiliser, TrainDefinition};
 use crate::pattern::HeadKind;
 
 /// A model's sizes and parts: all that its weights' names and shapes, and what is computed from
@@ -18,6 +20,10 @@ pub struct ModelShape {
     pub heads: Vec<Vec<HeadKind>>,
     /// How the model knows where a token stands.
     pub positions: Positions,
+    /// What a head's logits have beside QKᵀ/√D.
+    pub slopes: Slopes,
+    /// The root mean square of the channels of a sinusoidal position.
+    pub sinusoid: f32,
     /// Whether queries and keys are normalised: [`Stabiliser::QkNorm`].
     pub qk_norm: bool,
     /// Whether a block's matrices are divided by their spectral norm: [`Stabiliser::SigmaReparam`].
@@ -38,6 +44,8 @@ impl ModelShape {
             d_model: definition.d_model,
             heads: definition.head_kinds(),
             positions: definition.positions,
+            slopes: definition.slopes,
+            sinusoid: definition.initial_deviation as f32,
             qk_norm: definition.has(Stabiliser::QkNorm),
             sigma_reparam: definition.has(Stabiliser::SigmaReparam),
             softcap: definition.has(Stabiliser::Softcap).then_some(softcap),
@@ -53,6 +61,22 @@ impl ModelShape {
     /// Channels of one head: D.
     pub(in crate::lm) fn d_head(&self) -> usize {
         self.d_model / self.heads.first().map_or(1, Vec::len).max(1)
+    }
+
+    /// The fixed position vectors, (context, C), where there are some: [`Positions::Sinusoidal`].
+    pub(super) fn sinusoids(&self, device: &Device) -> candle_core::Result<Option<Tensor>> {
+        if self.positions != Positions::Sinusoidal {
+            return Ok(None);
+        }
+        let amplitude = f64::from(self.sinusoid) * std::f64::consts::SQRT_2;
+        let value = |at: usize| {
+            let (t, channel) = (at / self.d_model, at % self.d_model);
+            let exponent = (channel / 2 * 2) as f64 / self.d_model as f64;
+            let (sin, cos) = (t as f64 * 10_000f64.powf(-exponent)).sin_cos();
+            (amplitude * if channel.is_multiple_of(2) { sin } else { cos }) as f32
+        };
+        let values: Vec<f32> = (0..self.context * self.d_model).map(value).collect();
+        Tensor::from_vec(values, (self.context, self.d_model), device).map(Some)
     }
 
     /// Refuses sizes that no attention can be computed with.
@@ -73,6 +97,12 @@ impl ModelShape {
             "d_model",
             self.d_model,
             &format!("gives {} channels a head; rope needs an even number", self.d_head()),
+        )?;
+        require(
+            self.positions != Positions::Sinusoidal || self.d_model.is_multiple_of(2),
+            "d_model",
+            self.d_model,
+            "must be even where positions = sinusoidal",
         )
     }
 }

@@ -5,7 +5,7 @@ use candle_core::{Result, Tensor};
 use super::language_model::Model;
 use super::lesson::{LayerLesson, Lesson};
 use super::shape::ModelShape;
-use crate::lm::LmError;
+use crate::lm::{LmError, Slopes};
 
 /// A trained model whose heads another's are to attend like: layer by layer, head by head.
 pub struct Teacher {
@@ -18,8 +18,8 @@ impl Teacher {
     /// cross-entropy.
     ///
     /// # Errors
-    /// A weight that is not above 0; a student of other layers, heads or vocabulary; a softcap, whose attention is
-    /// no softmax of its logits.
+    /// A weight that is not above 0; a student of other layers, heads or vocabulary; a softcap or slopes over the lag,
+    /// whose attention is no softmax of QKᵀ/√D.
     pub fn new(
         model: Model,
         weight: f64,
@@ -41,6 +41,9 @@ impl Teacher {
         }
         if model.shape().softcap.is_some() || student.softcap.is_some() {
             return wrong("attention with a softcap cannot be distilled".to_owned());
+        }
+        if [model.shape(), student].iter().any(|shape| shape.slopes != Slopes::None) {
+            return wrong("attention with slopes over the lag cannot be distilled".to_owned());
         }
         Ok(Self { model, weight })
     }
@@ -151,5 +154,7 @@ mod tests {
         refused(Teacher::new(model(), 1.0, &wider), "of 3 heads");
         let capped = ModelShape { softcap: Some(5.0), ..shape("mhsa") };
         refused(Teacher::new(model(), 1.0, &capped), "softcap");
+        let sloped = ModelShape { slopes: Slopes::Alibi, ..shape("mhsa") };
+        refused(Teacher::new(model(), 1.0, &sloped), "slopes");
     }
 }

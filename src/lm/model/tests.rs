@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::*;
-use crate::lm::{Dtype, Positions};
+use crate::lm::{Dtype, Positions, Slopes};
 use crate::pattern::HeadKind;
 
 fn shape() -> ModelShape {
@@ -17,6 +17,8 @@ fn shape() -> ModelShape {
         d_model: 24,
         heads: vec![mixed.clone(), mixed],
         positions: Positions::Learned,
+        slopes: Slopes::None,
+        sinusoid: 0.02,
         qk_norm: false,
         sigma_reparam: false,
         softcap: None,
@@ -31,11 +33,15 @@ pub(in crate::lm) fn every_kind() -> Vec<Model> {
         shape.clone(),
         ModelShape { positions: Positions::Rope, ..shape.clone() },
         ModelShape { positions: Positions::None, ..shape.clone() },
+        ModelShape { positions: Positions::Sinusoidal, ..shape.clone() },
+        ModelShape { positions: Positions::None, slopes: Slopes::Alibi, ..shape.clone() },
+        ModelShape { slopes: Slopes::Learned, ..shape.clone() },
         ModelShape { qk_norm: true, ..shape.clone() },
         ModelShape { sigma_reparam: true, ..shape.clone() },
         ModelShape { softcap: Some(0.5), ..shape.clone() },
         ModelShape {
             positions: Positions::Rope,
+            slopes: Slopes::Learned,
             qk_norm: true,
             sigma_reparam: true,
             softcap: Some(0.5),

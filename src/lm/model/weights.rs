@@ -7,7 +7,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 use super::shape::ModelShape;
 use crate::lm::tensor_file::{Named, TensorFile};
-use crate::lm::{LmError, Positions};
+use crate::lm::{LmError, Positions, Slopes};
 
 /// One named variable.
 pub(in crate::lm) struct Weight {
@@ -19,6 +19,7 @@ pub(in crate::lm) struct Weight {
 enum Start {
     Normal { deviation: f32 },
     Ones,
+    Values(Vec<f32>),
 }
 
 /// A weight's name, dimensions and start.
@@ -75,6 +76,14 @@ fn plan(shape: &ModelShape, normal: f32) -> Vec<Plan> {
                 gain(name("attention.key_norm"), d),
             ]);
         }
+        if shape.slopes == Slopes::Learned {
+            let heads = shape.heads[layer].len();
+            all.push(Plan {
+                name: name("attention.slopes"),
+                dimensions: vec![heads],
+                start: Start::Values(Slopes::of_alibi(heads)),
+            });
+        }
         for (part, inputs, outputs) in matrices(c) {
             let deviation = if part.ends_with("output") { residual } else { normal };
             all.push(matrix(name(part), inputs, outputs, deviation));
@@ -126,9 +135,10 @@ pub(super) fn initial(
     };
     let mut start = |plan: Plan| {
         let count = plan.dimensions.iter().product();
-        let data = match plan.start {
+        let data = match &plan.start {
             Start::Ones => vec![1.0; count],
-            Start::Normal { deviation } => (0..count).map(|_| normal(deviation)).collect(),
+            Start::Values(values) => values.clone(),
+            Start::Normal { deviation } => (0..count).map(|_| normal(*deviation)).collect(),
         };
         plan.holding(data)
     };

@@ -29,6 +29,8 @@ pub(super) use mlp::add_mlp;
 pub(super) use output_loss::{output_loss, tied_logits};
 #[cfg(feature = "cuda")]
 pub(super) use pullback::LinearPullback;
-pub(super) use pullback::{NormPullback, OutputLoss, Pullback};
+#[cfg(feature = "cuda")]
+pub(super) use pullback::Pullback;
+pub(super) use pullback::{NormPullback, OutputLoss};
 pub(super) use rotation::{Rotation, rotate};
 pub(super) use spectral::{power_iteration, spectrally_normalised};

@@ -118,7 +118,7 @@ impl Blocks {
                 let hit = row[target];
                 // A row of a row-major matrix is a slice; were it not, its loss would be missing.
                 let Some(row) = row.as_slice_mut() else { continue };
-                let terms = simd::softmax_terms_of(row, None);
+                let terms = simd::softmax_terms_of(row, None, None);
                 let log_z = f64::from(terms.max) + terms.sum.ln();
                 sum += f64::from(terms.max - hit) + terms.sum.ln();
                 if self.wanted {

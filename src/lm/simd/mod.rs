@@ -6,5 +6,5 @@ mod softmax;
 mod sums;
 
 pub(super) use gelu::{gelu, gelu_gradient};
-pub(super) use softmax::{softmax_gradient, softmax_terms, softmax_terms_of};
+pub(super) use softmax::{Slope, softmax_gradient, softmax_terms, softmax_terms_of};
 pub(super) use sums::{dot, sum};

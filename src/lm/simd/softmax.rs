@@ -10,7 +10,7 @@ pub(in crate::lm) struct RowTerms {
     pub(in crate::lm) max: f32,
     /// The smallest logit, before any cap.
     pub(in crate::lm) min: f32,
-    /// The largest logit y, capped where there is a cap.
+    /// The largest logit y, capped where there is a cap and with what a slope adds.
     pub(in crate::lm) shift: f32,
     /// Σ e^(y − shift), at least 1.
     pub(in crate::lm) sum: f64,
@@ -25,13 +25,23 @@ impl RowTerms {
     }
 }
 
+/// What a slope m over the lag adds to the logits of one row: m · lag.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::lm) struct Slope<'a> {
+    /// m.
+    pub(in crate::lm) slope: f32,
+    /// One for each of the row's logits.
+    pub(in crate::lm) lags: &'a [f32],
+}
+
 /// Replaces each logit z of a row by e^(y − shift) and returns the row's extremes and sums; of these,
-/// log-sum-exp = shift + ln sum. y is z, or c tanh(z/c) with a softcap c.
+/// log-sum-exp = shift + ln sum. y is z, or c tanh(z/c) with a softcap c, and with a slope m more by m · lag.
 #[inline(always)]
 pub(in crate::lm) fn softmax_terms<S: Simd<f32>>(
     simd: S,
     row: &mut [f32],
     softcap: Option<f32>,
+    slope: Option<Slope<'_>>,
 ) -> RowTerms {
     let (min, max) = extremes(simd, row);
     let (min, max) = (min as f32, max as f32);
@@ -41,6 +51,14 @@ pub(in crate::lm) fn softmax_terms<S: Simd<f32>>(
         for z in row.chunks_mut(S::LANES) {
             let share = tanh(simd, simd.mul(simd.load_partial(z, 0.0), inverse));
             simd.store_partial(simd.mul(simd.splat(cap), share), z);
+        }
+        shift = extremes(simd, row).1 as f32;
+    }
+    if let Some(Slope { slope, lags }) = slope {
+        let slope = simd.splat(slope);
+        for (y, lags) in row.chunks_mut(S::LANES).zip(lags.chunks(S::LANES)) {
+            let added = simd.mul(slope, simd.load_partial(lags, 0.0));
+            simd.store_partial(simd.add(simd.load_partial(y, 0.0), added), y);
         }
         shift = extremes(simd, row).1 as f32;
     }
@@ -59,13 +77,18 @@ fn tanh<S: Simd<f32>>(simd: S, x: S::V) -> S::V {
 }
 
 /// [`softmax_terms`] by the widest vectors.
-pub(in crate::lm) fn softmax_terms_of(row: &mut [f32], softcap: Option<f32>) -> RowTerms {
-    f32::run(Terms { row, softcap })
+pub(in crate::lm) fn softmax_terms_of(
+    row: &mut [f32],
+    softcap: Option<f32>,
+    slope: Option<Slope<'_>>,
+) -> RowTerms {
+    f32::run(Terms { row, softcap, slope })
 }
 
 struct Terms<'a> {
     row: &'a mut [f32],
     softcap: Option<f32>,
+    slope: Option<Slope<'a>>,
 }
 
 impl Kernel<f32> for Terms<'_> {
@@ -73,13 +96,14 @@ impl Kernel<f32> for Terms<'_> {
 
     #[inline(always)]
     fn run<S: Simd<f32>>(self, simd: S) -> RowTerms {
-        softmax_terms(simd, self.row, self.softcap)
+        softmax_terms(simd, self.row, self.softcap, self.slope)
     }
 }
 
 /// Given log Σ e^y of a row and the mean Σ p g of its own: each logit z becomes the probability
 /// p = e^(y − log Σ e^y), and the gradient g of p becomes that of z, p (g − mean), times
-/// 1 − (y/c)² with a softcap c.
+/// 1 − (y/c)² with a softcap c. Returns the gradient of the slope over the lag, Σ lag p (g − mean); 0 where there is
+/// none.
 #[inline(always)]
 pub(in crate::lm) fn softmax_gradient<S: Simd<f32>>(
     simd: S,
@@ -87,21 +111,36 @@ pub(in crate::lm) fn softmax_gradient<S: Simd<f32>>(
     gradient: &mut [f32],
     (log_sum_exp, mean): (f32, f32),
     softcap: Option<f32>,
-) {
+    slope: Option<Slope<'_>>,
+) -> f64 {
     let (shift, mean) = (simd.splat(log_sum_exp), simd.splat(mean));
-    for (z, g) in logits.chunks_mut(S::LANES).zip(gradient.chunks_mut(S::LANES)) {
-        let (mut y, mut slope) = (simd.load_partial(z, 0.0), simd.load_partial(g, 0.0));
-        slope = simd.sub(slope, mean);
+    let mut of_slope = 0.0;
+    for (at, (z, g)) in
+        logits.chunks_mut(S::LANES).zip(gradient.chunks_mut(S::LANES)).enumerate()
+    {
+        let (mut y, mut d) = (simd.load_partial(z, 0.0), simd.load_partial(g, 0.0));
+        d = simd.sub(d, mean);
+        let of_y = d;
         if let Some(cap) = softcap {
             let share = tanh(simd, simd.mul(y, simd.splat(1.0 / cap)));
             y = simd.mul(simd.splat(cap), share);
             let lost = simd.mul(share, share);
-            slope = simd.mul(slope, simd.sub(simd.splat(1.0), lost));
+            d = simd.mul(d, simd.sub(simd.splat(1.0), lost));
         }
+        let lags = slope.map(|Slope { slope, lags }| {
+            let lags = simd.load_partial(&lags[at * S::LANES..][..z.len()], 0.0);
+            y = simd.add(y, simd.mul(simd.splat(slope), lags));
+            lags
+        });
         let p = simd.exp(simd.sub(y, shift));
+        if let Some(lags) = lags {
+            // Lanes past the row's end have a lag of 0.
+            of_slope += f64::from(simd.sum(simd.mul(lags, simd.mul(p, of_y))));
+        }
         simd.store_partial(p, z);
-        simd.store_partial(simd.mul(p, slope), g);
+        simd.store_partial(simd.mul(p, d), g);
     }
+    of_slope
 }
 
 #[cfg(test)]
@@ -113,7 +152,7 @@ mod tests {
         for n in [1, 5, 16, 17, 100] {
             let logits: Vec<f32> = (0..n).map(|i| ((i * 37) % 11) as f32 * 0.9 - 4.0).collect();
             let mut row = logits.clone();
-            let terms = softmax_terms_of(&mut row, None);
+            let terms = softmax_terms_of(&mut row, None, None);
             let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             let min = logits.iter().copied().fold(f32::INFINITY, f32::min);
             let sum: f64 = logits.iter().map(|&z| f64::from(z - max).exp()).sum();
@@ -133,13 +172,13 @@ mod tests {
         while x < 200.0 {
             // Beside a logit of c, so that e^(y − shift) tells y.
             let mut row = [x, 1e4];
-            let terms = softmax_terms_of(&mut row, Some(cap));
+            let terms = softmax_terms_of(&mut row, Some(cap), None);
             let truth = f64::from(cap) * (f64::from(x) / f64::from(cap)).tanh();
             let found = f64::from(row[0]).ln() + f64::from(terms.shift);
             assert!((found - truth).abs() < 3e-6, "{x}: {found} against {truth}");
             assert_eq!((terms.min, terms.max), (x, 1e4));
             x += 0.37;
         }
-        assert!(softmax_terms_of(&mut [f32::NAN, 0.0], Some(cap)).sum.is_nan());
+        assert!(softmax_terms_of(&mut [f32::NAN, 0.0], Some(cap), None).sum.is_nan());
     }
 }
