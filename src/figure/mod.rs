@@ -17,6 +17,7 @@ mod spectra;
 mod style;
 mod ticks;
 mod training;
+mod variants;
 mod window_rule;
 
 pub use arms::{ablation, arms, dial};
@@ -32,4 +33,5 @@ pub use spectra::spectra;
 pub use style::{Ink, Marker, Rgb, Stroke};
 pub use ticks::Tick;
 pub use training::{by_context, head_kinds, interventions, training};
+pub use variants::variants;
 pub use window_rule::window_rule;

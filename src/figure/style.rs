@@ -120,6 +120,12 @@ impl Ink {
         }
     }
 
+    /// The ink of the `nth` of several variants that have no order, from 0.
+    pub(super) fn of_variant(nth: usize) -> Self {
+        const COLOURS: [Rgb; 7] = [VERMILION, BLUE, GREEN, ORANGE, PURPLE, SKY, BLACK];
+        Self::solid(COLOURS[nth % COLOURS.len()], MARKERS[nth % MARKERS.len()])
+    }
+
     /// The ink of heads that see everything, several of them.
     pub(super) const fn of_several_global_heads() -> Self {
         Self::solid(ORANGE, Marker::Square)

@@ -40,11 +40,13 @@ pub enum Claim {
     NeededTellsActual,
     /// More rank at equal parameters makes logits smaller.
     MoreRankHelps,
+    /// A slope over the lag takes large logits away.
+    SlopesFreeLogits,
 }
 
 impl Claim {
     /// Every claim, in the order of the report.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::DenseLocalGrows,
         Self::SparseIsEasy,
         Self::LocalityIsHard,
@@ -62,6 +64,7 @@ impl Claim {
         Self::PredictedExponent,
         Self::NeededTellsActual,
         Self::MoreRankHelps,
+        Self::SlopesFreeLogits,
     ];
 
     /// Where the paper makes it.
@@ -80,6 +83,7 @@ impl Claim {
             Self::PredictedExponent => "predicted here, (a)",
             Self::NeededTellsActual => "predicted here, (b)",
             Self::MoreRankHelps => "the rank argument, an intervention",
+            Self::SlopesFreeLogits => "predicted here, the ramp",
         }
     }
 
@@ -126,6 +130,10 @@ impl Claim {
             }
             Self::MoreRankHelps => {
                 "Multi-head attention with twice the rank and half the heads has smaller logits"
+            }
+            Self::SlopesFreeLogits => {
+                "Given a slope over the lag, multi-head attention of the same rank needs less than half of its logits, at \
+                 LS-attention's loss or a better one"
             }
         }
     }

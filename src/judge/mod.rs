@@ -9,7 +9,9 @@ pub(crate) mod heads;
 pub(crate) mod interventions;
 pub(crate) mod latency;
 pub(crate) mod layouts;
+mod scale;
 pub(crate) mod training;
+pub(crate) mod variants;
 mod verdict;
 
 pub use claims::Claim;

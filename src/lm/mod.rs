@@ -25,7 +25,8 @@ mod training;
 pub use attention::{AttentionEvaluator, AttentionPass, HeadStatistics};
 pub use corpus::{Bpe, Corpus, Split, Symbols, Texts, Tokens, Vocabulary};
 pub use definition::{
-    Arm, Dtype, Positions, Schedule, Slopes, Stabiliser, SyntheticCorpus, TextVocabulary, TrainDefinition,
+    Arm, Dtype, Positions, Schedule, Slopes, Stabiliser, SyntheticCorpus, TextVocabulary,
+    TrainDefinition,
 };
 pub use device::Device;
 pub use error::LmError;

@@ -360,9 +360,7 @@ pub(super) mod tests {
         };
         assert!(error.to_string().starts_with("layer 0, head 1 has a softcap"), "{error}");
         let sloped = HeadProbe { softcap: None, slope: Some(0.1), ..probes[1].clone() };
-        let Err(error) = TrainedHead::new(&[&sloped], None) else {
-            panic!("a slope was accepted")
-        };
+        let Err(error) = TrainedHead::new(&[&sloped], None) else { panic!("a slope was accepted") };
         assert!(error.to_string().starts_with("layer 0, head 1 has a slope"), "{error}");
         let mut probe = HeadProbe { softcap: None, ..probes[0].clone() };
         probe.keys[[1, 0]] = f32::NAN;

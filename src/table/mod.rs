@@ -14,6 +14,7 @@ mod heads;
 mod heads_tables;
 #[cfg(test)]
 mod heads_tests;
+mod interval;
 mod latency;
 mod latex;
 mod layouts;
@@ -24,6 +25,7 @@ mod slope;
 mod spectra;
 mod spread;
 mod training;
+mod variants;
 mod window_rule;
 mod write;
 
@@ -36,6 +38,7 @@ pub use head_parts::{HeadParts, WiderHead};
 pub use heads::{Ordering as HeadOrdering, PartsOfGrowth, TrainedHeads};
 #[cfg(test)]
 pub(crate) use heads_tests::head as head_of_parts;
+pub use interval::Interval;
 pub use latency::{Latencies, LatencyCell};
 pub use layouts::{LayoutCell, LayoutSeed, Layouts};
 pub use models::{Model as GrowthModel, ModelFit};
@@ -45,4 +48,5 @@ pub use slope::Slope;
 pub use spectra::{Spectra, SpectrumCell};
 pub use spread::Spread;
 pub use training::{TrainingRun, Trainings};
+pub use variants::Variant;
 pub use window_rule::{ERRORS, LeastWindow};

@@ -38,6 +38,14 @@ pub struct TrainingRun {
     pub global_heads: Option<usize>,
     /// The window of the other heads.
     pub window: Option<usize>,
+    /// How the model knows where a token stands.
+    pub positions: String,
+    /// The slope over the lag that logits have beside QKᵀ/√d.
+    pub slopes: String,
+    /// The width of the residual stream.
+    pub d_model: Option<usize>,
+    /// Heads of a layer.
+    pub heads: Option<usize>,
     /// Mean training loss of the last 100 steps, in nats.
     pub train_loss_nats: Option<f64>,
     /// Loss of the last evaluation on the validation split, in nats.
@@ -84,6 +92,10 @@ impl From<&Row<TrainingFound>> for TrainingRun {
             wall_time_s: Some(found.wall_time_s),
             global_heads: Some(of.model.global_heads),
             window: Some(of.model.window),
+            positions: of.model.positions.clone(),
+            slopes: of.model.slopes.clone(),
+            d_model: Some(of.model.d_model),
+            heads: Some(of.model.heads),
             train_loss_nats: found.train_loss_nats,
             valid_loss_nats: found.valid_loss_nats,
             max_abs_logit: found.max_abs_logit,

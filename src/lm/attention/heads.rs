@@ -51,8 +51,7 @@ pub(in crate::lm) struct Attended {
 }
 
 /// From the gradient of the output to what attention's arguments have.
-pub(in crate::lm) type AttentionPullback =
-    Box<dyn FnOnce(&Tensor) -> Result<AttentionGradients>>;
+pub(in crate::lm) type AttentionPullback = Box<dyn FnOnce(&Tensor) -> Result<AttentionGradients>>;
 
 /// The gradients of attention's arguments.
 pub(in crate::lm) struct AttentionGradients {

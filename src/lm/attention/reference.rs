@@ -33,8 +33,7 @@ pub(super) fn attention(
     };
     let biased = match slopes {
         Some(slopes) => {
-            let lags: Vec<f32> =
-                (0..t * t).map(|at| (at % t) as f32 - (at / t) as f32).collect();
+            let lags: Vec<f32> = (0..t * t).map(|at| (at % t) as f32 - (at / t) as f32).collect();
             let lags = Tensor::from_vec(lags, (1, 1, t, t), q.device())?;
             capped.broadcast_add(&slopes.reshape((1, h, 1, 1))?.broadcast_mul(&lags)?)?
         }

@@ -132,10 +132,16 @@ fn the_bits_do_not_depend_on_the_number_of_threads() {
     let run = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
-            let Attended { output, pullback, .. } = attention(&q, &k, &v, Some(&slopes), &kinds).unwrap();
+            let Attended { output, pullback, .. } =
+                attention(&q, &k, &v, Some(&slopes), &kinds).unwrap();
             let gradients = pullback(&output).unwrap();
             let numbers = |x: &Tensor| x.flatten_all().unwrap().to_vec1::<f32>().unwrap();
-            [&output].into_iter().chain(&gradients.heads).chain(&gradients.slopes).map(numbers).collect::<Vec<_>>()
+            [&output]
+                .into_iter()
+                .chain(&gradients.heads)
+                .chain(&gradients.slopes)
+                .map(numbers)
+                .collect::<Vec<_>>()
         })
     };
     assert!(run(1) == run(3), "results differ between 1 and 3 threads");

@@ -121,8 +121,7 @@ impl Block {
         };
         let back = move |gradient: Tensor, gradients: &mut Gradients| {
             let (gradient, d_attended) = to_attended(gradient, gradients)?;
-            let AttentionGradients { heads: [mut dq, mut dk, dv], slopes } =
-                pullback(&d_attended)?;
+            let AttentionGradients { heads: [mut dq, mut dk, dv], slopes } = pullback(&d_attended)?;
             if let Some((of, slopes)) = trained.zip(slopes) {
                 gradients.add(&of, slopes)?;
             }

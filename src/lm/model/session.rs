@@ -165,7 +165,9 @@ fn attend(
             let cache = &caches[head];
             let chunks =
                 cache.keys.chunks(TASK_TOKENS * d).zip(cache.values.chunks(TASK_TOKENS * d));
-            chunks.enumerate().map(move |(at, (keys, values))| (head, at * TASK_TOKENS, keys, values))
+            chunks
+                .enumerate()
+                .map(move |(at, (keys, values))| (head, at * TASK_TOKENS, keys, values))
         };
         let tasks: Vec<_> = (0..caches.len()).flat_map(past).collect();
         let parts = tasks
@@ -174,7 +176,9 @@ fn attend(
                 let q = Array1::from_iter(q[head * d..][..d].iter().map(|q| q * scale));
                 let lags: Vec<f32> = match &slopes {
                     None => Vec::new(),
-                    Some(_) => (0..keys.len() / d).map(|at| caches[head].lag(first + at, d)).collect(),
+                    Some(_) => {
+                        (0..keys.len() / d).map(|at| caches[head].lag(first + at, d)).collect()
+                    }
                 };
                 let slope =
                     slopes.as_ref().map(|slopes| Slope { slope: slopes[head], lags: &lags });

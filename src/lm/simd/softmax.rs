@@ -115,9 +115,7 @@ pub(in crate::lm) fn softmax_gradient<S: Simd<f32>>(
 ) -> f64 {
     let (shift, mean) = (simd.splat(log_sum_exp), simd.splat(mean));
     let mut of_slope = 0.0;
-    for (at, (z, g)) in
-        logits.chunks_mut(S::LANES).zip(gradient.chunks_mut(S::LANES)).enumerate()
-    {
+    for (at, (z, g)) in logits.chunks_mut(S::LANES).zip(gradient.chunks_mut(S::LANES)).enumerate() {
         let (mut y, mut d) = (simd.load_partial(z, 0.0), simd.load_partial(g, 0.0));
         d = simd.sub(d, mean);
         let of_y = d;

@@ -24,6 +24,7 @@ pub fn analyse(studies: &[MeasuredStudy], view: View) -> Result<Analysis, Report
         View::Arms => &trainings::ARMS,
         View::Ablation => &trainings::ABLATION,
         View::Dial => &trainings::DIAL,
+        View::Variants => &trainings::VARIANTS,
         View::Latency => &latency::LATENCY,
         View::Decomposition => &heads::DECOMPOSITION,
         View::Prediction => &heads::PREDICTION,

@@ -47,11 +47,30 @@ pub(super) fn trainings_with_baselines(
     studies: &[MeasuredStudy],
 ) -> Result<Trainings, ReportError> {
     let own = folders(studies);
-    let others = studies.iter().filter_map(|study| study.folder_of_baselines.clone());
-    let mut all = logged(&own.iter().cloned().chain(others).collect::<Vec<_>>())?;
+    let mut all = own.clone();
+    for other in studies.iter().filter_map(|study| study.folder_of_baselines.clone()) {
+        // A study's baselines may be runs of its own.
+        if !all.contains(&other) {
+            all.push(other);
+        }
+    }
+    let mut all = logged(&all)?;
     let baselines: Vec<String> = studies.iter().flat_map(|study| study.baselines.clone()).collect();
     all.keep(&own, &baselines);
     Ok(all)
+}
+
+/// The same, and the names of the runs that they are held against.
+pub(super) fn trainings_with_names_of_baselines(
+    studies: &[MeasuredStudy],
+) -> Result<(Trainings, Vec<String>), ReportError> {
+    let mut names: Vec<String> = Vec::new();
+    for name in studies.iter().flat_map(|study| &study.baselines) {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    Ok((trainings_with_baselines(studies)?, names))
 }
 
 /// The logs of a training are in its cell's folder, below the one that the studies share.

@@ -43,6 +43,22 @@ pub(super) const INTERVENTIONS: ViewOf<Trainings> = ViewOf {
     },
 };
 
+/// With the names of the unchanged runs.
+pub(super) const VARIANTS: ViewOf<(Trainings, Vec<String>)> = ViewOf {
+    rows: rows::trainings_with_names_of_baselines,
+    tables: |(trainings, baselines)| {
+        let mut tables = vec![trainings.variants_table(baselines)];
+        tables.extend(trainings.tables());
+        tables
+    },
+    figures: |(trainings, _), _| {
+        [figure::variants(trainings)].into_iter().chain(figure::by_context(trainings)).collect()
+    },
+    verdicts: |(trainings, baselines), _| {
+        judge::variants::slopes(trainings, baselines).into_iter().collect()
+    },
+};
+
 /// Curves of several lengths in one panel would lie over each other.
 fn by_step(trainings: &Trainings, _: &Against) -> Vec<Figure> {
     match trainings.contexts().len() {

@@ -20,7 +20,7 @@ pub struct PredictedExponent {
     pub high: f64,
 }
 
-/// Runs of another study, on the same text, that a study's own are held against.
+/// Runs of another study on the same text, or of the study itself, that its others are held against.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Baseline {
     /// The study.

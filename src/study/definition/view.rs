@@ -66,6 +66,8 @@ views! {
     Ranks = "ranks" of Predict,
     /// Runs that differ from a baseline in one thing each: trainings.
     Interventions = "interventions" of Train,
+    /// Loss and peak logits of runs that differ in positions, lengths or widths: trainings.
+    Variants = "variants" of Train,
 }
 
 impl View {
