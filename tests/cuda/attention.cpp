@@ -18,15 +18,17 @@ struct Case {
     size_t shift = 0;
     // Queries and keys of one sign, so that zeros that no row should see would be seen.
     bool positive = false;
+    // Over the lag, a head; none where there is none.
+    std::vector<double> slopes = {};
 };
 
 template <class T> struct Kernels {
     int channels;
     const char* name;
-    void (*forward)(const T*, const T*, const T*, T*, float*, float*, const int*, int, int, int,
-                    int, float, float);
+    void (*forward)(const T*, const T*, const T*, T*, float*, float*, const int*, const float*, int,
+                    int, int, int, int, float, float);
     void (*backward)(const T*, const T*, const T*, const T*, const float*, const float*, float*, T*,
-                     T*, const int*, int, int, int, int, float, float);
+                     T*, float*, const int*, const float*, int, int, int, int, int, float, float);
 };
 
 #define KERNELS(NAME, DP) \
@@ -54,9 +56,9 @@ template <class T> const Kernels<T>& kernels_for(int d_head) {
 // write in bfloat16, each by a relative `unit` at most, 2⁻⁸ for its 8 bits; so a sum Σ p v errs by
 // unit Σ p |v|, and delta passes the output's error on to dS.
 struct Reference {
-    std::vector<double> output, log_sum_exp, statistics, dq, dk, dv;
+    std::vector<double> output, log_sum_exp, statistics, dq, dk, dv, d_slopes;
     std::vector<double> output_bound, log_sum_exp_bound, statistics_bound, dq_bound, dk_bound,
-        dv_bound;
+        dv_bound, d_slopes_bound;
 
     Reference(const Case& c, double scale, double unit, const std::vector<double>& q,
               const std::vector<double>& k, const std::vector<double>& v,
@@ -68,12 +70,14 @@ struct Reference {
         }
         log_sum_exp.resize(rows), log_sum_exp_bound.resize(rows);
         statistics.assign(3 * heads, 0), statistics_bound.assign(3 * heads, 0);
+        d_slopes.assign(heads, 0), d_slopes_bound.assign(heads, 1e-6);
         for (int head = 0; head < heads; ++head) {
             statistics[3 * head] = -INFINITY, statistics[3 * head + 1] = INFINITY;
         }
-        std::vector<double> z(time), y(time), p(time);
+        std::vector<double> z(time), capped(time), y(time), p(time);
         for (int index = 0; index < c.batch * heads; ++index) {
             const int head = index % heads;
+            const double of_lag = c.slopes.empty() ? 0 : static_cast<float>(c.slopes[head]);
             const auto at = [&](int row) {
                 return (static_cast<size_t>(index / heads * time + row) * heads + head) * d;
             };
@@ -91,9 +95,12 @@ struct Reference {
                         magnitude += fabs(q[i + e] * k[j + e]);
                     }
                     z[column] = scale * sum;
-                    y[column] = c.softcap > 0 ? c.softcap * tanh(z[column] / c.softcap) : z[column];
+                    capped[column] =
+                        c.softcap > 0 ? c.softcap * tanh(z[column] / c.softcap) : z[column];
+                    y[column] = capped[column] + of_lag * (column - row);
                     max = std::max(max, y[column]);
-                    const double error = 5e-7 * (1 + scale * magnitude + c.softcap);
+                    const double error = 5e-7 * (1 + scale * magnitude + c.softcap +
+                                                 fabs(of_lag) * (row - column));
                     logit_error = std::max(logit_error, error);
                     of_head[0] = std::max(of_head[0], z[column]);
                     of_head[1] = std::min(of_head[1], z[column]);
@@ -134,8 +141,13 @@ struct Reference {
                         dp += g[i + e] * v[j + e];
                         dp_error += 1e-6 * fabs(g[i + e] * v[j + e]);
                     }
-                    const double capped = c.softcap > 0 ? y[column] / c.softcap : 0;
-                    const double slope = 1 - capped * capped, ds = p[column] * (dp - delta) * slope;
+                    const double share = c.softcap > 0 ? capped[column] / c.softcap : 0;
+                    const double slope = 1 - share * share, dy = p[column] * (dp - delta);
+                    const double ds = dy * slope;
+                    const double dy_error = fabs(dy) * (p_error + 2e-6) +
+                                            p[column] * (delta_error + dp_error);
+                    d_slopes[head] += dy * (column - row);
+                    d_slopes_bound[head] += dy_error * (row - column);
                     const double ds_error = fabs(ds) * (p_error + unit) +
                                             p[column] * slope * (delta_error + dp_error) +
                                             p[column] * fabs(dp - delta) * 1e-6;
@@ -166,8 +178,9 @@ template <class T> void check(const Case& c) {
     const auto scale = static_cast<float>(1 / sqrt(d));
     const auto softcap = static_cast<float>(c.softcap);
     char text[200];
-    snprintf(text, sizeof text, "B %d, T %d, H %d, D %d, softcap %g, deviation %g, shift %zu",
-             c.batch, c.time, heads, d, c.softcap, c.deviation, c.shift);
+    snprintf(text, sizeof text, "B %d, T %d, H %d, D %d, softcap %g, deviation %g, shift %zu, %s",
+             c.batch, c.time, heads, d, c.softcap, c.deviation, c.shift,
+             c.slopes.empty() ? "no slopes" : "slopes");
     const std::string of = text;
 
     Draws draws(count + c.shift);
@@ -187,6 +200,9 @@ template <class T> void check(const Case& c) {
     const Buffer<float> dq(std::vector<double>(count, 0)), log_sum_exp(rows), delta(rows);
     const unsigned blocks = (c.time + 63) / 64, of_heads = c.batch * heads;
     const Buffer<float> partials(3 * blocks * of_heads), statistics(3 * heads);
+    const int sloped = !c.slopes.empty();
+    const Buffer<float> slopes(sloped ? c.slopes : std::vector<double>(heads, 1e6));
+    const Buffer<float> d_slopes(std::vector<double>(heads, 0));
     const Buffer<int> windows(heads);
     for (int head = 0; head < heads; ++head) windows.data()[head] = c.windows[head];
 
@@ -194,8 +210,8 @@ template <class T> void check(const Case& c) {
     const std::string name = kernels.name, type = IS_BF16<T> ? "bf16" : "f32";
     launch(("attention_forward_" + name).c_str(), {blocks, of_heads}, 128, 0, [&] {
         kernels.forward(q_buffer.data(), k_buffer.data(), v_buffer.data(), output.data(),
-                        log_sum_exp.data(), partials.data(), windows.data(), c.batch, c.time, heads,
-                        d, scale, softcap);
+                        log_sum_exp.data(), partials.data(), windows.data(), slopes.data(), sloped,
+                        c.batch, c.time, heads, d, scale, softcap);
     });
     expect("attention " + type + " output", of, output.values(), reference.output,
            reference.output_bound);
@@ -235,11 +251,16 @@ template <class T> void check(const Case& c) {
     launch(("attention_backward_" + name).c_str(), {blocks, of_heads}, 128, 0, [&] {
         kernels.backward(q_buffer.data(), k_buffer.data(), v_buffer.data(), gradient.data(),
                          log_sum_exp.data(), delta.data(), dq.data(), dk.data(), dv.data(),
-                         windows.data(), c.batch, c.time, heads, d, scale, softcap);
+                         d_slopes.data(), windows.data(), slopes.data(), sloped, c.batch, c.time,
+                         heads, d, scale, softcap);
     });
     expect("attention " + type + " dq", of, dq.values(), reference.dq, reference.dq_bound);
     expect("attention " + type + " dk", of, dk.values(), reference.dk, reference.dk_bound);
     expect("attention " + type + " dv", of, dv.values(), reference.dv, reference.dv_bound);
+    if (sloped) {
+        expect("attention " + type + " slopes", of, d_slopes.values(), reference.d_slopes,
+               reference.d_slopes_bound);
+    }
 }
 
 }  // namespace
@@ -270,6 +291,9 @@ void test_attention() {
         {1, 200, 128, {31, 47, 63, 79, 95}},
         {1, 191, 20, {63, 79, 95, 111, global}, 0, 1, 0, true},
         {1, 127, 96, {global}, 0, 1, 0, true},
+        {2, 130, 16, {7, global, 64}, 0, 1, 0, false, {0.25, 0.004, 0}},
+        {1, 200, 33, {100, global}, 3, 2, 0, false, {0.06, -0.01}},
+        {1, 65, 128, {global, 33}, 3, 7, 0, false, {0.5, 0.02}},
     };
     for (const Case& c : cases) {
         check<float>(c);

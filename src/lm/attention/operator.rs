@@ -16,7 +16,7 @@ use crate::lm::operators::{float32, like, with_elements};
 /// that heads are strided views and nothing is transposed.
 ///
 /// # Errors
-/// Shapes that differ, or a number of heads or slopes other than that of `heads`; slopes on a GPU.
+/// Shapes that differ, or a number of heads or slopes other than that of `heads`.
 pub(in crate::lm) fn attention(
     q: &Tensor,
     k: &Tensor,
@@ -26,10 +26,7 @@ pub(in crate::lm) fn attention(
 ) -> Result<Attended> {
     #[cfg(feature = "cuda")]
     if q.device().is_cuda() {
-        if slopes.is_some() {
-            bail!("slopes over the lag are computed on the CPU alone");
-        }
-        return crate::lm::cuda::attention(q, k, v, heads);
+        return crate::lm::cuda::attention(q, k, v, slopes, heads);
     }
     let dimensions = heads.dimensions(q.shape(), k.shape(), v.shape())?;
     let lags = match slopes {

@@ -20,11 +20,13 @@ pub(in crate::lm) fn attention(
     q: &Tensor,
     k: &Tensor,
     v: &Tensor,
+    slopes: Option<&Tensor>,
     heads: &Heads,
 ) -> Result<Attended> {
     let dimensions = heads.dimensions(q.shape(), k.shape(), v.shape())?;
     let pass = Pass {
         windows: windows(heads, q.device())?,
+        slopes: slopes.map(Tensor::contiguous).transpose()?,
         device: device_of(q)?.clone(),
         dtype: q.dtype(),
         softcap: heads.softcap.unwrap_or(0.0),
@@ -33,10 +35,7 @@ pub(in crate::lm) fn attention(
     let inputs = [q.contiguous()?, k.contiguous()?, v.contiguous()?];
     let (output, log_sum_exp, statistics) = pass.forward(&inputs)?;
     let kept = output.clone();
-    let pullback = move |gradient: &Tensor| {
-        let heads = pass.backward(&inputs, &kept, &log_sum_exp, gradient)?;
-        Ok(AttentionGradients { heads, slopes: None })
-    };
+    let pullback = move |gradient: &Tensor| pass.backward(&inputs, &kept, &log_sum_exp, gradient);
     Ok(Attended { output, statistics, pullback: Box::new(pullback) })
 }
 
@@ -63,6 +62,8 @@ struct Pass {
     /// 0 for none.
     softcap: f32,
     windows: Tensor,
+    /// (H) of float32.
+    slopes: Option<Tensor>,
 }
 
 impl Pass {
@@ -88,6 +89,10 @@ impl Pass {
         let mut arguments =
             tensors.iter().copied().map(Argument::tensor).collect::<Result<Vec<_>>>()?;
         arguments.push(Argument::tensor(&self.windows)?);
+        // Nothing is read of what stands for slopes that are not there.
+        let unread = unwritten(heads, DType::F32, &self.device)?;
+        arguments.push(Argument::tensor(self.slopes.as_ref().unwrap_or(&unread))?);
+        arguments.push(Argument::size(usize::from(self.slopes.is_some()))?);
         arguments.extend(self.sizes()?);
         let blocks = [time.div_ceil(TILE), batch * heads];
         let grid = Grid { blocks, threads: THREADS, shared_bytes: 0 };
@@ -122,7 +127,7 @@ impl Pass {
         output: &Tensor,
         log_sum_exp: &Tensor,
         gradient: &Tensor,
-    ) -> Result<[Tensor; 3]> {
+    ) -> Result<AttentionGradients> {
         let Dimensions { batch, time, heads, .. } = self.dimensions;
         let gradient = gradient.contiguous()?;
         let delta = unwritten((batch, heads, time), DType::F32, &self.device)?;
@@ -138,10 +143,14 @@ impl Pass {
         let dq = Tensor::zeros(q.shape(), DType::F32, q.device())?;
         let [dk, dv] = [k, v].map(|x| unwritten(x.shape(), self.dtype, &self.device));
         let (dk, dv) = (dk?, dv?);
+        let d_slopes = Tensor::zeros(heads, DType::F32, q.device())?;
         self.launch(
             "attention_backward",
-            &[q, k, v, &gradient, log_sum_exp, &delta, &dq, &dk, &dv],
+            &[q, k, v, &gradient, log_sum_exp, &delta, &dq, &dk, &dv, &d_slopes],
         )?;
-        Ok([dq.to_dtype(self.dtype)?, dk, dv])
+        Ok(AttentionGradients {
+            heads: [dq.to_dtype(self.dtype)?, dk, dv],
+            slopes: self.slopes.as_ref().map(|_| d_slopes),
+        })
     }
 }

@@ -1,10 +1,11 @@
 // Causal multi-head attention, each head over all earlier columns or over a window of them, and
 // what its logits did on the way. Tensors have shape (B, T, H, D); row t of head h sees the columns
-// max(0, t − windows[h] + 1)..=t. Logits are z = scale q·k, or c tanh(z/c) with a softcap c > 0.
+// max(0, t − windows[h] + 1)..=t. Logits are z = scale q·k, or c tanh(z/c) with a softcap c > 0, and where `sloped`
+// is not 0 more by lag_slopes[h] (column − row).
 //
 // Rows are cut into blocks that leave one log-sum-exp a row, from which the backward pass rebuilds
-// the probabilities; no T × T array is ever built. Sums go in a fixed order, but for dq: blocks of
-// columns add to it atomically, in whatever order they run.
+// the probabilities; no T × T array is ever built. Sums go in a fixed order, but for dq and the slopes' gradients:
+// blocks of columns add to them atomically, in whatever order they run.
 #include "attention_bf16.cuh"
 #include "attention_f32.cuh"
 
@@ -13,18 +14,19 @@
     KERNEL(THREADS)                                                                                \
     attention_forward_##NAME##_##DP(const T* q, const T* k, const T* v, T* output,                 \
                                     float* log_sum_exp, float* partials, const int* windows,       \
-                                    int /*batch*/, int time, int heads, int d_head, float scale,   \
-                                    float softcap) {                                               \
-        attention_forward<DP>(q, k, v, output, log_sum_exp, partials, windows, time, heads,        \
-                              d_head, scale, softcap);                                             \
+                                    const float* lag_slopes, int sloped, int /*batch*/, int time,  \
+                                    int heads, int d_head, float scale, float softcap) {           \
+        attention_forward<DP>(q, k, v, output, log_sum_exp, partials, windows, lag_slopes, sloped, \
+                              time, heads, d_head, scale, softcap);                                \
     }                                                                                              \
     KERNEL(THREADS)                                                                                \
     attention_backward_##NAME##_##DP(const T* q, const T* k, const T* v, const T* gradient,        \
                                      const float* log_sum_exp, const float* delta, float* dq,      \
-                                     T* dk, T* dv, const int* windows, int /*batch*/, int time,    \
+                                     T* dk, T* dv, float* d_lag_slopes, const int* windows,        \
+                                     const float* lag_slopes, int sloped, int /*batch*/, int time, \
                                      int heads, int d_head, float scale, float softcap) {          \
-        attention_backward<DP>(q, k, v, gradient, log_sum_exp, delta, dq, dk, dv, windows, time,   \
-                               heads, d_head, scale, softcap);                                     \
+        attention_backward<DP>(q, k, v, gradient, log_sum_exp, delta, dq, dk, dv, d_lag_slopes,    \
+                               windows, lag_slopes, sloped, time, heads, d_head, scale, softcap);  \
     }
 
 ATTENTION(float, f32, 16)

@@ -132,13 +132,14 @@ DEVICE void multiply(float (*sums)[4], const uint32_t (&a)[4], const bf16* x) {
 
 template <int DP>
 DEVICE void attention_forward(const bf16* q, const bf16* k, const bf16* v, bf16* output,
-                              float* log_sum_exp, float* partials, const int* windows, int time,
-                              int heads, int d_head, float scale, float softcap) {
+                              float* log_sum_exp, float* partials, const int* windows,
+                              const float* lag_slopes, int sloped, int time, int heads,
+                              int d_head, float scale, float softcap) {
     constexpr int COLUMNS = DP <= 64 ? 64 : 32, PITCH = DP + PADDING;
     constexpr int STAGE = COLUMNS * PITCH;
     SHARED(bf16, keys, 2 * STAGE);
     SHARED(bf16, values, 2 * STAGE);
-    const Head head(windows, time, heads, d_head, scale, softcap);
+    const Head head(windows, lag_slopes, sloped, time, heads, d_head, scale, softcap);
     const Access access = ::access(d_head, q, k, v, output);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     // The longest rows come first, so that the last blocks to run are short ones.
@@ -218,6 +219,17 @@ DEVICE void attention_forward(const bf16* q, const bf16* k, const bf16* v, bf16*
                 }
             }
         }
+        if (head.sloped) {
+            UNROLL
+            for (int n = 0; n < COLUMNS / 8; ++n) {
+                UNROLL
+                for (int i = 0; i < 4; ++i) {
+                    const int row = warp_row + lane / 4 + i / 2 * 8;
+                    const int seen_column = column + n * 8 + lane % 4 * 2 + i % 2;
+                    if (y[n][i] > HIDDEN) y[n][i] += head.of_lag(row, seen_column);
+                }
+            }
+        }
         UNROLL
         for (int half = 0; half < 2; ++half) {
             float seen = HIDDEN;
@@ -268,8 +280,9 @@ DEVICE void attention_forward(const bf16* q, const bf16* k, const bf16* v, bf16*
 template <int DP>
 DEVICE void attention_backward(const bf16* q, const bf16* k, const bf16* v, const bf16* gradient,
                                const float* log_sum_exp, const float* delta, float* dq, bf16* dk,
-                               bf16* dv, const int* windows, int time, int heads, int d_head,
-                               float scale, float softcap) {
+                               bf16* dv, float* d_lag_slopes, const int* windows,
+                               const float* lag_slopes, int sloped, int time, int heads,
+                               int d_head, float scale, float softcap) {
     constexpr int ROWS = DP <= 64 ? 64 : 32, PITCH = DP + PADDING, SLOPE_PITCH = ROWS + PADDING;
     SHARED(bf16, keys, BLOCK * PITCH);
     SHARED(bf16, tiles, 2 * ROWS * PITCH);
@@ -277,7 +290,7 @@ DEVICE void attention_backward(const bf16* q, const bf16* k, const bf16* v, cons
     SHARED(float, of_rows, 2 * ROWS);
     bf16* const queries = tiles;
     bf16* const gradients = tiles + ROWS * PITCH;
-    const Head head(windows, time, heads, d_head, scale, softcap);
+    const Head head(windows, lag_slopes, sloped, time, heads, d_head, scale, softcap);
     const Access access = ::access(d_head, q, k, v, gradient, dk, dv);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int first_column = blockIdx.x * BLOCK, warp_column = first_column + warp * 16;
@@ -307,7 +320,7 @@ DEVICE void attention_backward(const bf16* q, const bf16* k, const bf16* v, cons
         }
     };
 
-    float key_sums[DP / 8][4] = {}, value_sums[DP / 8][4] = {};
+    float key_sums[DP / 8][4] = {}, value_sums[DP / 8][4] = {}, of_slope = 0.0f;
     start_rows(first_column);
     NO_UNROLL
     for (int row = first_column; row < end_row; row += ROWS) {
@@ -339,17 +352,46 @@ DEVICE void attention_backward(const bf16* q, const bf16* k, const bf16* v, cons
                     ds[n][i] -= of_rows[ROWS + n * 8 + lane % 4 * 2 + i % 2];
                 }
             }
+            const bool all_seen = head.all_seen(row, ROWS, warp_column, 16);
             if (softcap > 0.0f) {
                 UNROLL
                 for (int n = 0; n < ROWS / 8; ++n) {
                     UNROLL
+                    for (int i = 0; i < 4; ++i) y[n][i] = head.capped(y[n][i]);
+                }
+            }
+            // The slope's gradient is that of y, before the cap bends it.
+            if (head.sloped) {
+                UNROLL
+                for (int n = 0; n < ROWS / 8; ++n) {
+                    UNROLL
                     for (int i = 0; i < 4; ++i) {
-                        y[n][i] = head.capped(y[n][i]);
-                        ds[n][i] *= head.cap_slope(y[n][i]);
+                        const int at = n * 8 + lane % 4 * 2 + i % 2;
+                        const int column = warp_column + lane / 4 + i / 2 * 8;
+                        if (!all_seen && !head.sees(row + at, column)) continue;
+                        const float z = y[n][i] + head.of_lag(row + at, column);
+                        const float dy = exp2_fast(fmaf(z, LOG2_E, -of_rows[at])) * ds[n][i];
+                        of_slope += dy * static_cast<float>(column - row - at);
                     }
                 }
             }
-            const bool all_seen = head.all_seen(row, ROWS, warp_column, 16);
+            if (softcap > 0.0f) {
+                UNROLL
+                for (int n = 0; n < ROWS / 8; ++n) {
+                    UNROLL
+                    for (int i = 0; i < 4; ++i) ds[n][i] *= head.cap_slope(y[n][i]);
+                }
+            }
+            if (head.sloped) {
+                UNROLL
+                for (int n = 0; n < ROWS / 8; ++n) {
+                    UNROLL
+                    for (int i = 0; i < 4; ++i) {
+                        y[n][i] += head.of_lag(row + n * 8 + lane % 4 * 2 + i % 2,
+                                               warp_column + lane / 4 + i / 2 * 8);
+                    }
+                }
+            }
             UNROLL
             for (int n = 0; n < ROWS / 8; ++n) {
                 UNROLL
@@ -421,4 +463,5 @@ DEVICE void attention_backward(const bf16* q, const bf16* k, const bf16* v, cons
     const float as_is[2] = {1.0f, 1.0f}, scales[2] = {scale, scale};
     store_rows<DP>(dv, own, value_sums, as_is, head, warp_column, access);
     store_rows<DP>(dk, own, key_sums, scales, head, warp_column, access);
+    if (head.sloped) add_of_slope(d_lag_slopes, head, of_slope);
 }

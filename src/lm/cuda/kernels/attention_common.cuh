@@ -25,11 +25,18 @@ struct Head {
     float softcap;
     // 1/c; of no meaning without a softcap.
     float inverse_cap;
+    // Whether logits have a slope over the lag, and that slope: y + lag_slope (column − row).
+    bool sloped;
+    float lag_slope;
+    // Its place among the layer's heads.
+    int index;
 
-    DEVICE Head(const int* windows, int time, int heads, int d_head, float scale, float softcap)
+    DEVICE Head(const int* windows, const float* lag_slopes, int sloped, int time, int heads,
+                int d_head, float scale, float softcap)
         : time(time), d_head(d_head), stride(static_cast<size_t>(heads) * d_head), scale(scale),
-          softcap(softcap), inverse_cap(1.0f / softcap) {
-        const int index = blockIdx.y % heads;
+          softcap(softcap), inverse_cap(1.0f / softcap), sloped(sloped != 0),
+          index(blockIdx.y % heads) {
+        lag_slope = sloped ? lag_slopes[index] : 0.0f;
         const size_t sequence = blockIdx.y / heads;
         start = sequence * time * stride + static_cast<size_t>(index) * d_head;
         row_start = static_cast<size_t>(blockIdx.y) * time;
@@ -38,6 +45,11 @@ struct Head {
 
     DEVICE bool sees(int row, int column) const {
         return column <= row && column > row - window && row < time;
+    }
+
+    // What the slope adds to a logit.
+    DEVICE float of_lag(int row, int column) const {
+        return lag_slope * static_cast<float>(column - row);
     }
 
     // dy/dz where capped(z) = y.
@@ -102,3 +114,16 @@ struct RunningSoftmax {
     DEVICE float log_sum_exp() const { return max + logf(sum); }
     DEVICE float entropy() const { return logf(sum) - LN_2 * moment / sum; }
 };
+
+// Adds what all threads of a block found of the gradient of a head's slope. The order in which blocks add is theirs.
+DEVICE void add_of_slope(float* d_lag_slopes, const Head& head, float found) {
+    SHARED(float, of_warps, THREADS / 32);
+    found = lanes_sum(found);
+    block_barrier();
+    if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = found;
+    block_barrier();
+    if (threadIdx.x == 0) {
+        for (int warp = 1; warp < THREADS / 32; ++warp) found += of_warps[warp];
+        atomic_add(d_lag_slopes + head.index, found);
+    }
+}

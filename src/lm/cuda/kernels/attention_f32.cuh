@@ -170,12 +170,13 @@ template <int DP> constexpr int PASSING = STRIP * DP > 2 * BLOCK * CHUNK<DP> ? S
 
 template <int DP>
 DEVICE void attention_forward(const float* q, const float* k, const float* v, float* output,
-                              float* log_sum_exp, float* partials, const int* windows, int time,
-                              int heads, int d_head, float scale, float softcap) {
+                              float* log_sum_exp, float* partials, const int* windows,
+                              const float* lag_slopes, int sloped, int time, int heads,
+                              int d_head, float scale, float softcap) {
     SHARED(float, passing, PASSING<DP>);
     SHARED(float, tile, BLOCK * BLOCK);
     const Weights<4> weights{tile};
-    const Head head(windows, time, heads, d_head, scale, softcap);
+    const Head head(windows, lag_slopes, sloped, time, heads, d_head, scale, softcap);
     const bool fours = in_fours(d_head, q, k, v);
     // The longest rows come first, so that the last blocks to run are short ones.
     const int row_block = gridDim.x - 1 - blockIdx.x;
@@ -201,11 +202,13 @@ DEVICE void attention_forward(const float* q, const float* k, const float* v, fl
         for (int i = 0; i < 8; ++i) {
             UNROLL
             for (int j = 0; j < 4; ++j) {
-                if (head.sees(own_row + i, column + threadIdx.x % 16 * 4 + j)) {
+                const int seen_column = column + threadIdx.x % 16 * 4 + j;
+                if (head.sees(own_row + i, seen_column)) {
                     y[i][j] *= scale;
                     high = fmaxf(high, y[i][j]);
                     low = fminf(low, y[i][j]);
                     if (softcap > 0.0f) y[i][j] = head.capped(y[i][j]);
+                    if (head.sloped) y[i][j] += head.of_lag(own_row + i, seen_column);
                 } else {
                     y[i][j] = HIDDEN;
                 }
@@ -271,7 +274,8 @@ DEVICE void store_columns(float* to, const float (&sums)[8][DP / 16], float scal
 template <int DP>
 DEVICE void attention_backward(const float* q, const float* k, const float* v,
                                const float* gradient, const float* log_sum_exp, const float* delta,
-                               float* dq, float* dk, float* dv, const int* windows, int time,
+                               float* dq, float* dk, float* dv, float* d_lag_slopes,
+                               const int* windows, const float* lag_slopes, int sloped, int time,
                                int heads, int d_head, float scale, float softcap) {
     // A thread has 8 columns and WIDTH rows of a tile: fewer where sums take more registers.
     constexpr int WIDTH = DP <= 64 ? 4 : 2, ROWS = 16 * WIDTH;
@@ -279,13 +283,13 @@ DEVICE void attention_backward(const float* q, const float* k, const float* v,
     SHARED(float, tile, BLOCK * ROWS);
     float* const right = passing + BLOCK * CHUNK<DP>;
     const Weights<WIDTH> weights{tile};
-    const Head head(windows, time, heads, d_head, scale, softcap);
+    const Head head(windows, lag_slopes, sloped, time, heads, d_head, scale, softcap);
     const bool fours = in_fours(d_head, q, k, v, gradient);
     const int first_column = blockIdx.x * BLOCK, own_column = first_column + threadIdx.x / 16 * 8;
     // The last column is seen by the window's length of rows.
     const int end_row = minimum(time, first_column + BLOCK - 1 + head.window);
 
-    float key_sums[8][DP / 16] = {}, value_sums[8][DP / 16] = {};
+    float key_sums[8][DP / 16] = {}, value_sums[8][DP / 16] = {}, of_slope = 0.0f;
     NO_UNROLL
     for (int row = first_column; row < end_row; row += ROWS) {
         float y[8][WIDTH] = {}, ds[8][WIDTH] = {};
@@ -314,9 +318,13 @@ DEVICE void attention_backward(const float* q, const float* k, const float* v,
                     z = head.capped(z);
                     slope = head.cap_slope(z);
                 }
-                const bool sees = head.sees(at, own_column + i);
+                const int column = own_column + i;
+                if (head.sloped) z += head.of_lag(at, column);
+                const bool sees = head.sees(at, column);
                 y[i][j] = sees ? exp2_fast((z - origin) * LOG2_E) : 0.0f;
-                ds[i][j] = y[i][j] * (ds[i][j] - shift) * slope;
+                const float dy = y[i][j] * (ds[i][j] - shift);
+                if (head.sloped) of_slope += dy * static_cast<float>(column - at);
+                ds[i][j] = dy * slope;
             }
         }
         // dV += Pᵀ dO, then dK += dSᵀ Q and dQ = dS K, through the same tile. The barriers of the
@@ -360,4 +368,5 @@ DEVICE void attention_backward(const float* q, const float* k, const float* v,
     }
     store_columns<DP>(dv, value_sums, 1.0f, head, own_column);
     store_columns<DP>(dk, key_sums, scale, head, own_column);
+    if (head.sloped) add_of_slope(d_lag_slopes, head, of_slope);
 }
