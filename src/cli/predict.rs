@@ -142,8 +142,9 @@ pub fn run(args: &PredictArgs) -> Result<()> {
 
 /// The head of the largest logit of each run, step, rank and ε, with its parts.
 fn print_largest(rows: &[Row<HeadFound>]) {
-    let place =
-        |row: &Row<HeadFound>| (row.of.run.clone(), row.of.step, row.found.rank, row.found.epsilon);
+    let place = |row: &Row<HeadFound>| {
+        (row.of.model.run.clone(), row.of.model.step, row.found.rank, row.found.epsilon)
+    };
     let mut largest: Vec<&Row<HeadFound>> = Vec::new();
     for row in rows {
         match largest.iter_mut().find(|other| place(other) == place(row)) {
@@ -170,8 +171,8 @@ fn print_largest(rows: &[Row<HeadFound>]) {
     for Row { of, found, .. } in largest {
         println!(
             "{:<16} {:>6} {:>4} {:>7} {:>5} {:>8} {:>7} {:>9} {:>6} {:>6} {:>6}",
-            of.run,
-            of.step.map_or_else(String::new, |step| step.to_string()),
+            of.model.run,
+            of.model.step.map_or_else(String::new, |step| step.to_string()),
             found.rank,
             found.epsilon,
             format!("{}.{}", of.layer, found.head),

@@ -3,7 +3,7 @@
 use super::kind::{Kind, Row};
 use super::laws::Laws;
 use super::part::record;
-use super::training::TrainingOf;
+use super::trained_model::ModelOf;
 use crate::fit::{AnyRank, Outcome};
 use crate::pattern::HeadKind;
 use crate::predict::{FittedHead, Levels, PARTS};
@@ -14,71 +14,10 @@ const OF_WEIGHTS: f64 = 1e-5;
 record! {
     /// What tells one cell of a study of trained heads from others: a layer of a model at a step.
     pub struct HeadOf {
-        /// the study of the run
-        of: Option<String>,
-        /// the run's name there, or the folder's
-        run: String,
-        /// the arm, or what a published model is
-        arm: String,
-        /// the run's
-        seed: Option<u64>,
-        /// the text's name, or `synthetic`
-        corpus: Option<String>,
-        /// blocks
-        layers: usize,
-        /// the width of the residual stream
-        d_model: Option<usize>,
-        /// attention heads a layer
-        heads: usize,
-        /// heads that see everything, in the layer that has most of them
-        global_heads: Option<usize>,
-        /// how many tokens a local head sees
-        window: Option<usize>,
-        /// the most tokens that the model reads
-        context: usize,
-        /// sequences a step of its training
-        batch: Option<usize>,
-        /// optimiser steps of it
-        steps: Option<usize>,
-        /// the largest learning rate of it
-        learning_rate: Option<f64>,
-        /// of the synthetic corpus: the share of segments that ask for a stored key
-        recall: Option<f64>,
-        /// the step of the weights
-        step: Option<usize>,
+        /// the model
+        model: ModelOf,
         /// the layer, the first 0
         layer: usize,
-    }
-}
-
-impl HeadOf {
-    /// A layer of a training run, of the study `study` where it is one's.
-    pub fn of_run(
-        study: Option<&str>,
-        run: &TrainingOf,
-        step: Option<usize>,
-        layer: usize,
-    ) -> Self {
-        let model = &run.model;
-        Self {
-            of: study.map(str::to_owned),
-            run: model.run.clone(),
-            arm: model.arm.clone(),
-            seed: Some(run.seed),
-            corpus: Some(run.corpus.clone()),
-            layers: model.layers,
-            d_model: Some(model.d_model),
-            heads: model.heads,
-            global_heads: Some(model.global_heads),
-            window: Some(model.window),
-            context: run.context,
-            batch: Some(run.batch),
-            steps: Some(run.steps),
-            learning_rate: Some(run.learning_rate),
-            recall: run.recall,
-            step,
-            layer,
-        }
     }
 }
 
@@ -227,11 +166,11 @@ impl Kind for HeadFound {
     }
 
     fn laws(row: &Row<Self>, laws: &mut Laws) {
-        let (of, f) = (&row.of, &row.found);
+        let (of, f) = (&row.of.model, &row.found);
         laws.at(format!("{} head {} rank {} ε {}", row.cell, f.head, f.rank, f.epsilon));
         let n = f.n as f64;
         laws.within("head", f.head as f64, 0.0, of.heads as f64 - 1.0);
-        laws.within("layer", of.layer as f64, 0.0, of.layers as f64 - 1.0);
+        laws.within("layer", row.of.layer as f64, 0.0, of.layers as f64 - 1.0);
         laws.within("n", n, 1.0, of.context as f64);
         laws.within("rows", f.rows as f64, 1.0, n);
         laws.at_least("passages", f.passages as f64, 1.0);

@@ -26,6 +26,7 @@ mod model;
 mod part;
 mod spectrum;
 mod target;
+mod trained_model;
 mod training;
 mod value;
 
@@ -46,4 +47,5 @@ pub(crate) use part::record;
 pub use part::{Part, columns_of_record};
 pub use spectrum::{ATTENTION, LOGITS, SpectrumFound, SpectrumOf};
 pub use target::TargetColumns;
+pub use trained_model::ModelOf;
 pub use training::{Course, SYNTHETIC, TrainingFound, TrainingOf};

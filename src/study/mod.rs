@@ -19,12 +19,13 @@ mod study_manifest;
 mod sweep;
 mod text_source;
 mod train_cell;
+mod trained_model;
 mod verify;
 
 pub use definition::{
     Baseline, Bound, Expected, FitGoal, FitStudy, Kind, LatencyStudy, PredictStudy,
     PredictedExponent, Preset, Selection, SpectrumStudy, Statistic, StudyDefinition, StudyRun,
-    StudyTarget, StudyWork, TrainStudy, View,
+    StudyTarget, StudyWork, TrainStudy, TrainedModels, View,
 };
 pub use error::StudyError;
 pub use fit_ledger::{FitLedger, search_settings};

@@ -48,7 +48,8 @@ impl Plan {
         text: Option<&Path>,
         valid_text: Option<&Path>,
     ) -> Result<Self, StudyError> {
-        let reads = matches!(definition.work, StudyWork::Train(_) | StudyWork::Predict(_));
+        let work = &definition.work;
+        let reads = matches!(work, StudyWork::Train(_)) || work.trained_models().is_some();
         let text = text.filter(|_| reads);
         let text = text.map(|text| TextSource::read(text, valid_text)).transpose()?;
         let source = text.as_ref().map(|(source, _)| source);

@@ -54,14 +54,14 @@ pub struct HeadParts {
 
 impl From<&Row<HeadFound>> for HeadParts {
     fn from(row: &Row<HeadFound>) -> Self {
-        let (of, found) = (&row.of, &row.found);
+        let (of, found) = (&row.of.model, &row.found);
         Self {
             of: of.of.clone().unwrap_or_default(),
             run: of.run.clone(),
             arm: of.arm.clone(),
             seed: of.seed.unwrap_or(0) as usize,
             step: of.step.unwrap_or(0),
-            layer: of.layer,
+            layer: row.of.layer,
             head: found.head,
             kind: found.kind.to_string(),
             n: found.n,

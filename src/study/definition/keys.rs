@@ -19,6 +19,18 @@ pub(super) fn read<T: DeserializeOwned>(table: &Table, place: &str) -> Result<T,
     Value::Table(table.clone()).try_into().map_err(|error| wrong_value(&error, place))
 }
 
+/// The same as two structs, between which the table's keys are divided.
+pub(super) fn read_both<A: DeserializeOwned, B: DeserializeOwned>(
+    table: &Table,
+    place: &str,
+) -> Result<(A, B), String> {
+    check(table, &[of::<A>(), of::<B>()].concat(), place)?;
+    let value = Value::Table(table.clone());
+    let one = value.clone().try_into().map_err(|error| wrong_value(&error, place))?;
+    let other = value.try_into().map_err(|error| wrong_value(&error, place))?;
+    Ok((one, other))
+}
+
 /// What `read` makes of each table of the list `[[name]]`; an error begins with which one it is of.
 pub(super) fn each<T>(
     tables: &[Table],

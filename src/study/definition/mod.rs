@@ -17,6 +17,7 @@ mod targets;
 #[cfg(test)]
 mod tests;
 mod train;
+mod trained_models;
 mod view;
 mod work;
 
@@ -33,5 +34,6 @@ pub use study_definition::StudyDefinition;
 pub use targets::StudyTarget;
 pub(super) use train::TaughtBy;
 pub use train::{StudyRun, TrainStudy};
+pub use trained_models::TrainedModels;
 pub use view::View;
 pub use work::StudyWork;

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use toml::Table;
 
 use super::against::Baseline;
-use super::predict::PredictStudy;
 use super::preset::Preset;
 use super::study_definition::StudyDefinition;
 use super::train::StudyRun;
+use super::trained_models::TrainedModels;
 use super::work::StudyWork;
 use crate::lm::TrainDefinition;
 use crate::pattern::nearest::nearest;
@@ -51,16 +51,15 @@ impl StudyDefinition {
             let known: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
             check_run(run, &known).map_err(|why| wrong(format!("{key_run} has {why}")))
         };
-        match &self.work {
-            StudyWork::Predict(study) => drop(study.sources()?),
-            StudyWork::Train(study) => {
-                for StudyRun { name, teacher, .. } in &study.runs {
-                    let Some(teacher) = teacher else { continue };
-                    let key = format!("run {name}: teacher");
-                    check([&key, &key], &teacher.study, &teacher.run)?;
-                }
+        if let Some(models) = self.work.trained_models() {
+            models.sources()?;
+        }
+        if let StudyWork::Train(study) = &self.work {
+            for StudyRun { name, teacher, .. } in &study.runs {
+                let Some(teacher) = teacher else { continue };
+                let key = format!("run {name}: teacher");
+                check([&key, &key], &teacher.study, &teacher.run)?;
             }
-            StudyWork::Fit(_) | StudyWork::Spectrum(_) | StudyWork::Latency(_) => {}
         }
         if let Some(Baseline { of, runs }) = &self.baseline {
             for run in runs {
@@ -71,8 +70,8 @@ impl StudyDefinition {
     }
 }
 
-impl PredictStudy {
-    /// Whose heads: the runs of other studies as they are defined now, and the folders.
+impl TrainedModels {
+    /// Where they are: the runs of other studies as they are defined now, and the folders.
     ///
     /// # Errors
     /// A study that is not defined beside this one or trains nothing, with the nearest name; a run that none of them
@@ -86,21 +85,21 @@ impl PredictStudy {
             self.folders.iter().cloned().map(RunSource::Folder).collect();
         for of in &self.of {
             let runs = runs_of(of, &self.path, self.preset)
-                .map_err(|why| format!("predict.of {of:?}: {why}"))?;
+                .map_err(|why| format!("{}.of {of:?}: {why}", self.place))?;
             let source = |run| RunSource::Study { of: of.clone(), run: Box::new(run) };
             sources.extend(runs.into_iter().map(source));
         }
         if !self.runs.is_empty() {
             let known: Vec<&str> = sources.iter().filter_map(RunSource::run).collect();
             for run in &self.runs {
-                check_run(run, &known).map_err(|why| format!("predict.runs has {why}"))?;
+                check_run(run, &known).map_err(|why| format!("{}.runs has {why}", self.place))?;
             }
             sources.retain(|source| {
                 source.run().is_none_or(|name| self.runs.iter().any(|run| run == name))
             });
         }
         for source in &sources {
-            source.check(&self.steps)?;
+            source.check(self.place, &self.steps)?;
         }
         Ok(sources)
     }
@@ -116,13 +115,13 @@ impl RunSource {
     }
 
     /// Refuses steps that the run keeps no weights of.
-    fn check(&self, steps: &[usize]) -> Result<(), String> {
+    fn check(&self, place: &str, steps: &[usize]) -> Result<(), String> {
         let Self::Study { of, run } = self else { return Ok(()) };
         let kept = kept_steps(&run.definition);
         match steps.iter().find(|step| !kept.contains(step)) {
             None => Ok(()),
             Some(step) => Err(format!(
-                "predict.steps has {step}, but run {} of {of} keeps the weights of {kept:?}; name it in its \
+                "{place}.steps has {step}, but run {} of {of} keeps the weights of {kept:?}; name it in its \
                  keep_checkpoints",
                 run.name
             )),

@@ -116,7 +116,7 @@ fn a_quick_study_of_trained_heads_is_of_quick_runs() {
     for (preset, run) in [(Preset::Quick, "b"), (Preset::Paper, "a")] {
         let study = StudyDefinition::read(&beside.path().join("parts.toml"), preset).unwrap();
         let StudyWork::Predict(study) = study.work else { panic!("another kind of study") };
-        let sources = study.sources().unwrap();
+        let sources = study.models.sources().unwrap();
         assert_eq!(sources.iter().filter_map(RunSource::run).collect::<Vec<_>>(), [run]);
     }
 }

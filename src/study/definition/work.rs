@@ -6,6 +6,7 @@ use super::latency::LatencyStudy;
 use super::predict::PredictStudy;
 use super::spectrum::SpectrumStudy;
 use super::train::TrainStudy;
+use super::trained_models::TrainedModels;
 use crate::fit::Precision;
 
 /// What a study measures.
@@ -39,8 +40,15 @@ impl StudyWork {
     pub(in crate::study) fn is_of_text(&self) -> bool {
         match self {
             Self::Train(_) => true,
-            Self::Predict(study) => !study.of.is_empty(),
-            Self::Fit(_) | Self::Spectrum(_) | Self::Latency(_) => false,
+            _ => self.trained_models().is_some_and(|models| !models.of.is_empty()),
+        }
+    }
+
+    /// Which trained models it looks at, where it looks at some.
+    pub(in crate::study) fn trained_models(&self) -> Option<&TrainedModels> {
+        match self {
+            Self::Predict(study) => Some(&study.models),
+            Self::Fit(_) | Self::Train(_) | Self::Spectrum(_) | Self::Latency(_) => None,
         }
     }
 

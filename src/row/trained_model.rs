@@ -1,0 +1,67 @@
+//! The columns of a trained model whose heads are looked at.
+
+use super::part::record;
+use super::training::TrainingOf;
+
+record! {
+    /// What tells one trained model at one step from others.
+    pub struct ModelOf {
+        /// the study of the run
+        of: Option<String>,
+        /// the run's name there, or the folder's
+        run: String,
+        /// the arm, or what a published model is
+        arm: String,
+        /// the run's
+        seed: Option<u64>,
+        /// the text's name, or `synthetic`
+        corpus: Option<String>,
+        /// blocks
+        layers: usize,
+        /// the width of the residual stream
+        d_model: Option<usize>,
+        /// attention heads a layer
+        heads: usize,
+        /// heads that see everything, in the layer that has most of them
+        global_heads: Option<usize>,
+        /// how many tokens a local head sees
+        window: Option<usize>,
+        /// the most tokens that the model reads
+        context: usize,
+        /// sequences a step of its training
+        batch: Option<usize>,
+        /// optimiser steps of it
+        steps: Option<usize>,
+        /// the largest learning rate of it
+        learning_rate: Option<f64>,
+        /// of the synthetic corpus: the share of segments that ask for a stored key
+        recall: Option<f64>,
+        /// the step of the weights
+        step: Option<usize>,
+    }
+}
+
+impl ModelOf {
+    /// A training run, of the study `study` where it is one's.
+    pub fn of_run(study: Option<&str>, run: &TrainingOf, step: Option<usize>) -> Self {
+        let model = &run.model;
+        Self {
+            of: study.map(str::to_owned),
+            run: model.run.clone(),
+            arm: model.arm.clone(),
+            seed: Some(run.seed),
+            corpus: Some(run.corpus.clone()),
+            layers: model.layers,
+            d_model: Some(model.d_model),
+            heads: model.heads,
+            global_heads: Some(model.global_heads),
+            window: Some(model.window),
+            context: run.context,
+            batch: Some(run.batch),
+            steps: Some(run.steps),
+            learning_rate: Some(run.learning_rate),
+            recall: run.recall,
+            step,
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! A trained model at a step, as a study's cells look at it: where it is, what it needs, and what it reads.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use toml::{Table, Value};
+
+use super::StudyError;
+use super::cell::{Measure as _, Needs, Within};
+use super::definition::{RunSource, TrainedModels, kept_steps};
+use super::settings;
+use super::text_source::TextSource;
+use super::train_cell::TrainCell;
+use crate::lm::{LmError, Probed, Split, TrainDefinition};
+use crate::predict::Passages;
+use crate::row::{ModelOf, TrainingOf};
+use crate::run::files::{CHECKPOINT, kept_checkpoint};
+use crate::run::{ModelSource, RunError};
+
+/// A trained model at a step, and the passages that it reads.
+#[derive(Clone)]
+pub(super) struct TrainedModel {
+    model: Model,
+    /// The step; none for a model from elsewhere.
+    step: Option<usize>,
+    text: Option<TextSource>,
+    among: Arc<TrainedModels>,
+}
+
+/// One model of a study.
+#[derive(Clone)]
+struct Model {
+    /// The run's name in its study, or the folder's.
+    name: String,
+    source: ModelSource,
+    /// Where it is of another study.
+    of: Option<Box<OfStudy>>,
+}
+
+/// What trains a run of another study.
+#[derive(Clone)]
+struct OfStudy {
+    study: String,
+    cell: String,
+    trained: TrainCell,
+}
+
+impl TrainedModel {
+    /// The models of a study by run, seed and step, each with what the keys of its cells begin with. Other studies'
+    /// runs are in `data`.
+    ///
+    /// # Errors
+    /// A folder that holds no run, or lacks a step or layer that is asked for.
+    pub fn all(
+        among: &TrainedModels,
+        text: Option<&TextSource>,
+        data: &Path,
+    ) -> Result<Vec<(String, Self)>, StudyError> {
+        let shared = Arc::new(among.clone());
+        let sources = among.sources()?;
+        let mut studies: Vec<&str> = Vec::new();
+        for source in &sources {
+            if let RunSource::Study { of, .. } = source
+                && !studies.contains(&of.as_str())
+            {
+                studies.push(of);
+            }
+        }
+        let mut all = Vec::new();
+        for source in &sources {
+            for (name, model, steps) in models(source, text, data, studies.len() > 1)? {
+                let wrong = |why: String| StudyError::Definition { path: name.clone().into(), why };
+                let steps = match (&model.source, among.steps.is_empty()) {
+                    (ModelSource::Run { .. }, false) => {
+                        let missing = among.steps.iter().find(|s| !steps.contains(&Some(**s)));
+                        if let (None, Some(step)) = (&model.of, missing) {
+                            let kept: Vec<usize> = steps.into_iter().flatten().collect();
+                            return Err(wrong(format!(
+                                "keeps the weights of steps {kept:?}, not of {step}"
+                            )));
+                        }
+                        among.steps.iter().map(|&step| Some(step)).collect()
+                    }
+                    _ => steps,
+                };
+                let there = model.source.layers();
+                if let Some(layer) = among.layers.iter().find(|&&layer| layer >= there) {
+                    return Err(wrong(format!("has layers 0 to {}, not {layer}", there - 1)));
+                }
+                let context = model.source.context();
+                if let Some(tokens) = among.tokens.filter(|&tokens| tokens > context) {
+                    return Err(wrong(format!("reads {context} tokens at most, not {tokens}")));
+                }
+                for step in steps {
+                    let at = step.map_or_else(String::new, |step| format!("/step-{step}"));
+                    let (model, text) = (model.clone(), text.cloned());
+                    let one = Self { model, step, text, among: shared.clone() };
+                    all.push((format!("{name}{at}"), one));
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// The layers that are looked at.
+    pub fn layers(&self) -> Vec<usize> {
+        match self.among.layers.is_empty() {
+            true => (0..self.model.source.layers()).collect(),
+            false => self.among.layers.clone(),
+        }
+    }
+
+    /// Where its weights are.
+    pub fn source(&self) -> &ModelSource {
+        &self.model.source
+    }
+
+    /// Tokens of a passage.
+    pub fn tokens(&self) -> usize {
+        self.among.tokens.unwrap_or_else(|| self.model.source.context())
+    }
+
+    /// Which model it is, on which text, at which step, and what it reads: a part of what a cell depends on.
+    pub fn settings(&self) -> Table {
+        let TrainedModels { passages, groups, tokens, split, .. } = &*self.among;
+        let mut table = Table::new();
+        let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
+        // The same run on another text is another.
+        match (&self.model.of, &self.model.source) {
+            (Some(of), _) => set("run", of.trained.settings().into()),
+            (None, ModelSource::Run { definition, .. }) => {
+                set("run", settings::model(definition).into())
+            }
+            (None, ModelSource::Published { identity, .. }) => {
+                set("published", identity.clone().into())
+            }
+        };
+        if let Some(text) = &self.text {
+            set("text", text.hashes().settings().into());
+        }
+        if let Some(step) = self.step {
+            set("step", (step as i64).into());
+        }
+        set("passages", (*passages as i64).into());
+        set("groups", (*groups as i64).into());
+        if let Some(tokens) = tokens {
+            set("tokens", (*tokens as i64).into());
+        }
+        set("split", split.map_or("all", Split::name).into());
+        table
+    }
+
+    /// What those keys are where a definition does not name them.
+    pub fn defaults() -> Table {
+        let mut table = Table::new();
+        let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
+        set("run", TrainCell::defaults().into());
+        set("groups", 1.into());
+        set("split", Split::Valid.name().into());
+        table
+    }
+
+    /// What tells it from others.
+    pub fn of(&self) -> ModelOf {
+        let Model { name, source, of } = &self.model;
+        match (of, source) {
+            (Some(of), _) => ModelOf::of_run(Some(&of.study), &of.trained.of(), self.step),
+            (None, ModelSource::Run { definition, .. }) => {
+                let text = self.text.as_ref().map(|text| text.name.as_str());
+                ModelOf::of_run(None, &TrainingOf::of(name, definition, text), self.step)
+            }
+            (None, ModelSource::Published { model, .. }) => ModelOf {
+                of: None,
+                run: name.clone(),
+                arm: model.name().to_owned(),
+                seed: None,
+                corpus: self.text.as_ref().map(|text| text.name.clone()),
+                layers: model.layers(),
+                d_model: None,
+                heads: model.heads(),
+                global_heads: None,
+                window: None,
+                context: model.context(),
+                batch: None,
+                steps: None,
+                learning_rate: None,
+                recall: None,
+                step: self.step,
+            },
+        }
+    }
+
+    /// The run that makes its weights, where they are not there or are of another run.
+    pub fn needs(&self) -> Option<Needs> {
+        let Model { source: ModelSource::Run { folder, definition }, of: Some(of), .. } =
+            &self.model
+        else {
+            return None;
+        };
+        let weights = match self.step.filter(|&step| step != definition.steps) {
+            Some(step) => kept_checkpoint(step),
+            None => CHECKPOINT.to_owned(),
+        };
+        // Weights of another definition, or of a run that was stopped, are not those that the rows would name.
+        let missing = !folder.join(weights).exists() || !of.trained.has_ended_in(folder);
+        missing.then(|| Needs { study: of.study.clone(), cell: of.cell.clone() })
+    }
+
+    /// Its weights.
+    pub fn read(&self) -> Result<Arc<dyn Probed>, RunError> {
+        self.model.source.weights(self.step)
+    }
+
+    /// The tokens of its passages, by group and passage, as `model`, its weights, reads the texts.
+    pub fn passages(
+        &self,
+        model: &dyn Probed,
+        within: &Within<'_>,
+    ) -> Result<Vec<Vec<Vec<u32>>>, LmError> {
+        let TrainedModels { groups, passages, split, .. } = *self.among;
+        let passages = Passages { groups, passages, tokens: self.tokens(), split };
+        passages.of(model, within.texts)
+    }
+}
+
+/// A model, the name of its cells, and the steps whose weights it keeps.
+type Planned = (String, Model, Vec<Option<usize>>);
+
+/// The models of a source.
+fn models(
+    source: &RunSource,
+    text: Option<&TextSource>,
+    data: &Path,
+    with_study: bool,
+) -> Result<Vec<Planned>, StudyError> {
+    match source {
+        RunSource::Study { of, run } => {
+            let study = TextSource::name_of_study(data, of, text);
+            let one = |&seed: &u64| {
+                let definition = TrainDefinition { seed, ..run.definition.clone() };
+                let steps = kept_steps(&definition).into_iter().map(Some).collect();
+                let cell = format!("{}/s{seed}", run.name);
+                let name = if with_study { format!("{of}/{cell}") } else { cell.clone() };
+                let trained =
+                    TrainCell::new(&run.name, &definition, text).taught_by(run.teacher.clone());
+                let folder = data.join(&study).join(&cell);
+                let model = Model {
+                    name: run.name.clone(),
+                    source: ModelSource::Run { folder, definition: Box::new(definition) },
+                    of: Some(Box::new(OfStudy { study: of.clone(), cell, trained })),
+                };
+                (name, model, steps)
+            };
+            Ok(run.seeds.iter().map(one).collect())
+        }
+        RunSource::Folder(folder) => {
+            let (source, steps) = ModelSource::in_folder(folder).map_err(|e| match e {
+                // They name the file that is wrong.
+                RunError::Model(e @ (LmError::File { .. } | LmError::Io { .. })) => e.into(),
+                other => StudyError::Definition { path: folder.clone(), why: other.to_string() },
+            })?;
+            let name = folder.file_name().map_or("run".into(), |name| name.to_string_lossy());
+            let model = Model { name: name.clone().into_owned(), source, of: None };
+            Ok(vec![(name.into_owned(), model, steps)])
+        }
+    }
+}
