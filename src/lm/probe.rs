@@ -121,7 +121,11 @@ impl HeadProbe {
         p
     }
 
-    fn logits_of(&self, rows: &[usize]) -> Array2<f64> {
+    /// Some rows of the logits, (rows, T).
+    ///
+    /// # Panics
+    /// Where there is no such row.
+    pub fn logits_of(&self, rows: &[usize]) -> Array2<f64> {
         let (queries, keys) = (self.queries.mapv(f64::from), self.keys.mapv(f64::from));
         let queries = queries.select(Axis(0), rows);
         let mut z = product(queries.view(), keys.t()) / (queries.ncols() as f64).sqrt();

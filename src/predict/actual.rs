@@ -60,18 +60,11 @@ impl TrainedHead {
         })
     }
 
-    /// The singular values of QKᵀ are those of the small R_q·R_kᵀ.
     fn logits_effective_rank(&self, passage: usize) -> Result<f64, TargetError> {
         let of_passage = |count: usize| passage * count..(passage + 1) * count;
-        let triangle = |m: &Array3<f64>, count: usize| -> Result<Array2<f64>, TargetError> {
-            let part = m.slice(s![0, of_passage(count), ..]).to_owned();
-            let (_, r) = on_one_thread(|| part.qr())
-                .map_err(|e| TargetError::Decomposition(e.to_string()))?;
-            Ok(r)
-        };
-        let queries = triangle(self.own.queries(), self.rows.len())?;
-        let product = queries.dot(&triangle(self.own.keys(), self.tokens)?.t());
-        Ok(Spectrum::of_matrix(&product)?.effective_rank)
+        let part = |m: &Array3<f64>, count: usize| m.slice(s![0, of_passage(count), ..]).to_owned();
+        let queries = part(self.own.queries(), self.rows.len());
+        Ok(spectrum_of_product(&queries, &part(self.own.keys(), self.tokens))?.effective_rank)
     }
 
     fn mass_within(&self) -> [f64; 4] {
@@ -89,4 +82,17 @@ impl TrainedHead {
         }
         mass.map(|mass| mass / self.problem.rows() as f64)
     }
+}
+
+/// The singular values of QKᵀ, which are those of the small R_q·R_kᵀ.
+pub(super) fn spectrum_of_product(
+    queries: &Array2<f64>,
+    keys: &Array2<f64>,
+) -> Result<Spectrum, TargetError> {
+    let triangle = |m: &Array2<f64>| -> Result<Array2<f64>, TargetError> {
+        let (_, r) =
+            on_one_thread(|| m.qr()).map_err(|e| TargetError::Decomposition(e.to_string()))?;
+        Ok(r)
+    };
+    Spectrum::of_matrix(&triangle(queries)?.dot(&triangle(keys)?.t()))
 }

@@ -29,6 +29,17 @@ pub enum PredictError {
         /// The head.
         head: usize,
     },
+    /// Rows that see what comes after them.
+    #[error(
+        "layer {layer}, head {head} sees what comes after a token: a ramp over positions is local attention behind a \
+         causal mask alone; take a causal model"
+    )]
+    NotCausal {
+        /// The layer.
+        layer: usize,
+        /// The head.
+        head: usize,
+    },
     /// No passage.
     #[error("a head on no passage; give at least one")]
     NoPassage,

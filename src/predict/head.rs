@@ -66,14 +66,10 @@ impl TrainedHead {
         if probes.iter().any(|probe| probe.slope.is_some()) {
             return Err(PredictError::Slope { layer, head });
         }
-        let finite =
-            |probe: &&HeadProbe| probe.queries.iter().chain(&probe.keys).all(|v| v.is_finite());
-        if !probes.iter().all(finite) {
-            return Err(PredictError::NotFinite { layer, head });
-        }
+        check_finite(probes)?;
         let tokens = first.queries.nrows();
-        let count = most.map_or(tokens, |most| most.clamp(1, tokens));
-        let rows: Vec<usize> = (0..count).map(|row| (2 * row + 1) * tokens / (2 * count)).collect();
+        let rows = held_rows(tokens, most);
+        let count = rows.len();
         let attention: Vec<Array2<f64>> =
             probes.iter().map(|probe| probe.attention_of(&rows)).collect();
         let targets = attention
@@ -140,6 +136,24 @@ impl TrainedHead {
     pub fn rank(&self) -> usize {
         self.problem.rank()
     }
+}
+
+/// Refuses queries and keys that are NaN or infinite.
+pub(super) fn check_finite(probes: &[&HeadProbe]) -> Result<(), PredictError> {
+    let is_finite =
+        |probe: &HeadProbe| probe.queries.iter().chain(&probe.keys).all(|v| v.is_finite());
+    match probes.iter().find(|probe| !is_finite(probe)) {
+        None => Ok(()),
+        Some(HeadProbe { layer, head, .. }) => {
+            Err(PredictError::NotFinite { layer: *layer, head: *head })
+        }
+    }
+}
+
+/// The rows of a passage that are held: all, or `most` that lie evenly apart.
+pub(super) fn held_rows(tokens: usize, most: Option<usize>) -> Vec<usize> {
+    let count = most.map_or(tokens, |most| most.clamp(1, tokens));
+    (0..count).map(|row| (2 * row + 1) * tokens / (2 * count)).collect()
 }
 
 fn sparse(row: ndarray::ArrayView1<'_, f64>) -> Vec<(usize, f64)> {

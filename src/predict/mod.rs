@@ -22,6 +22,8 @@ mod head;
 mod layer;
 mod parts;
 mod passages;
+mod positions;
+mod ramp;
 
 pub use actual::{Actual, LAGS};
 pub use error::PredictError;
@@ -29,3 +31,4 @@ pub use head::TrainedHead;
 pub use layer::{FittedHead, LayerFit};
 pub use parts::{Found, Levels, PARTS, Parts};
 pub use passages::Passages;
+pub use ramp::{Ramp, ramp_half_spread, ramp_lag, reach};

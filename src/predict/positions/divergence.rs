@@ -1,0 +1,160 @@
+//! How near attention of a form comes to a head's.
+
+use super::conjugate_gradients::dot;
+use super::covariance::Covariance;
+use super::form::Form;
+use super::rows::{SeenRow, SeenRows};
+
+/// What a step of Newton's method must promise, in nats, for another to be taken: half the squared Newton decrement, about
+/// what is left to gain (Boyd and Vandenberghe, *Convex Optimization*, section 9.5).
+const WORTH: f64 = 1e-9;
+/// Steps of Newton's method at most.
+const STEPS: usize = 100;
+/// The residual at which a step's equations are solved, and the products that it may take.
+const RESIDUAL: f64 = 1e-3;
+const PRODUCTS: usize = 300;
+/// The most that a parameter moves in a step, nats: beyond, curvature says little.
+const FARTHEST: f64 = 8.0;
+/// Rounds of scaling before them.
+const ROUNDS: usize = 20;
+/// Sufficient decrease, and how often a step is halved for it.
+const ARMIJO: f64 = 1e-4;
+const HALVINGS: usize = 30;
+
+/// The attention of a form that is nearest to a head's.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Nearest {
+    /// Mean over rows of KL(P ‖ P̂), nats.
+    pub kl_nats: f64,
+    /// θ.
+    pub theta: Vec<f64>,
+    /// Whether less than [`WORTH`] is left to gain by Newton's measure.
+    pub converged: bool,
+}
+
+/// P̂ at a point.
+pub(super) struct At {
+    pub kl_nats: f64,
+    attention: Vec<f64>,
+}
+
+impl SeenRows {
+    /// The least mean over rows of KL(P ‖ softmax ẑ(θ)) of a form, which is convex in θ, by Newton's method from `start`
+    /// with halved steps; a form of many parameters is first scaled until the mass of each is about right. Never more
+    /// than at the start.
+    pub fn nearest(&self, form: Form, start: Vec<f64>) -> Nearest {
+        let mut theta = start;
+        let mut at = self.at(form, &theta);
+        let scales = vec![1.0 / self.len() as f64; self.len()];
+        if form != Form::Ramp {
+            for _ in 0..ROUNDS {
+                let scaled = self.scaled(form, &theta, &at);
+                let next = self.at(form, &scaled);
+                if next.kl_nats >= at.kl_nats {
+                    break;
+                }
+                (theta, at) = (scaled, next);
+            }
+        }
+        for _ in 0..STEPS {
+            let gradient = self.gradient(form, &at);
+            let hessian = Covariance { rows: self, form, masses: &at.attention, scales: &scales };
+            let down: Vec<f64> = gradient.iter().map(|g| -g).collect();
+            let step = hessian.solve(&down, RESIDUAL, PRODUCTS).x;
+            let promised = dot(&down, &step);
+            if promised <= 2.0 * WORTH {
+                return Nearest { kl_nats: at.kl_nats, theta, converged: true };
+            }
+            let farthest = step.iter().fold(0.0, |most: f64, d| most.max(d.abs()));
+            let mut length = (FARTHEST / farthest).min(1.0);
+            let mut halvings = 0;
+            let next = loop {
+                let there: Vec<f64> =
+                    theta.iter().zip(&step).map(|(t, d)| t + length * d).collect();
+                let found = self.at(form, &there);
+                if found.kl_nats <= at.kl_nats - ARMIJO * length * promised {
+                    break Some((there, found));
+                }
+                if halvings == HALVINGS {
+                    break None;
+                }
+                halvings += 1;
+                length *= 0.5;
+            };
+            match next {
+                Some((there, found)) => (theta, at) = (there, found),
+                None => break,
+            }
+        }
+        Nearest { kl_nats: at.kl_nats, theta, converged: false }
+    }
+
+    /// Mean over rows of KL(P ‖ uniform over what the row sees), nats.
+    pub fn divergence_from_uniform(&self) -> f64 {
+        let of_row = |row: SeenRow<'_>| {
+            let count = row.columns.len() as f64;
+            row.attention.iter().map(|&p| times_log(p, p * count)).sum::<f64>()
+        };
+        self.each().map(of_row).sum::<f64>() / self.len() as f64
+    }
+
+    pub(super) fn at(&self, form: Form, theta: &[f64]) -> At {
+        let mut attention = vec![0.0; self.pairs()];
+        let mut sum = 0.0;
+        for row in self.each() {
+            let into = &mut attention[row.pairs()];
+            form.logits(theta, self.tokens, &row, into);
+            let greatest = into.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let of_p: f64 = row
+                .attention
+                .iter()
+                .zip(&*into)
+                .map(|(&p, z)| times_log(p, p) - p * (z - greatest))
+                .sum();
+            let mut normaliser = 0.0;
+            for z in into.iter_mut() {
+                *z = (*z - greatest).exp();
+                normaliser += *z;
+            }
+            for e in into.iter_mut() {
+                *e /= normaliser;
+            }
+            sum += of_p + row.attention.iter().sum::<f64>() * normaliser.ln();
+        }
+        At { kl_nats: sum / self.len() as f64, attention }
+    }
+
+    /// ∂KL/∂θ.
+    pub(super) fn gradient(&self, form: Form, at: &At) -> Vec<f64> {
+        let mut gradient = vec![0.0; form.parameters(self.tokens)];
+        let share = 1.0 / self.len() as f64;
+        for row in self.each() {
+            let pairs = at.attention[row.pairs()].iter().zip(row.attention);
+            let off: Vec<f64> = pairs.map(|(found, p)| share * (found - p)).collect();
+            form.gather(&off, self.tokens, &row, &mut gradient);
+        }
+        gradient
+    }
+
+    /// θ with each parameter's mass over all rows made right as if rows were not normalised, which lowers KL (Deming
+    /// and Stephan's iterative proportional fitting, 1940).
+    fn scaled(&self, form: Form, theta: &[f64], at: &At) -> Vec<f64> {
+        let parameters = form.parameters(self.tokens);
+        let (mut wanted, mut found) = (vec![0.0; parameters], vec![0.0; parameters]);
+        for row in self.each() {
+            form.gather(row.attention, self.tokens, &row, &mut wanted);
+            form.gather(&at.attention[row.pairs()], self.tokens, &row, &mut found);
+        }
+        let scale = |((theta, wanted), found): ((&f64, f64), f64)| match wanted > 0.0 && found > 0.0
+        {
+            true => theta + (wanted / found).ln(),
+            false => *theta,
+        };
+        theta.iter().zip(wanted).zip(found).map(scale).collect()
+    }
+}
+
+/// p ln q; 0 at p = 0.
+fn times_log(p: f64, q: f64) -> f64 {
+    if p > 0.0 { p * q.ln() } else { 0.0 }
+}

@@ -1,0 +1,82 @@
+//! A head's visible logits and attention on passages of equal length.
+
+use std::ops::Range;
+
+use crate::lm::HeadProbe;
+
+/// The visible logits z = q·k/√d and the attention p of some rows of passages, row after row.
+pub(in super::super) struct SeenRows {
+    /// Tokens of a passage.
+    pub tokens: usize,
+    rows: Vec<(usize, Range<usize>, usize)>,
+    logits: Vec<f64>,
+    attention: Vec<f64>,
+}
+
+/// One row: the query at `position` and the columns that it sees, which end with its own.
+pub(in super::super) struct SeenRow<'a> {
+    pub position: usize,
+    pub columns: Range<usize>,
+    start: usize,
+    pub logits: &'a [f64],
+    pub attention: &'a [f64],
+}
+
+impl SeenRow<'_> {
+    /// Where its pairs stand among all visible ones.
+    pub fn pairs(&self) -> Range<usize> {
+        self.start..self.start + self.columns.len()
+    }
+
+    /// The lags that it sees, in the opposite order of its columns.
+    pub fn lags(&self) -> Range<usize> {
+        self.position + 1 - self.columns.end..self.position + 1 - self.columns.start
+    }
+}
+
+impl SeenRows {
+    /// The rows at `positions` of every passage, of which `probes` are one head's. Behind a causal mask.
+    pub fn of(probes: &[&HeadProbe], positions: &[usize]) -> Self {
+        let tokens = probes.first().map_or(0, |probe| probe.queries.nrows());
+        let mut all = Self { tokens, rows: Vec::new(), logits: Vec::new(), attention: Vec::new() };
+        for probe in probes {
+            let (z, p) = (probe.logits_of(positions), probe.attention_of(positions));
+            for ((&position, z), p) in positions.iter().zip(z.rows()).zip(p.rows()) {
+                let columns = probe.kind.columns(position, tokens, probe.visibility);
+                all.rows.push((position, columns.clone(), all.logits.len()));
+                all.logits.extend(columns.clone().map(|column| z[column]));
+                all.attention.extend(columns.map(|column| p[column]));
+            }
+        }
+        all
+    }
+
+    /// How many rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// How many visible pairs.
+    pub fn pairs(&self) -> usize {
+        self.logits.len()
+    }
+
+    /// The most that a row sees.
+    pub fn widest(&self) -> usize {
+        self.rows.iter().map(|(_, columns, _)| columns.len()).max().unwrap_or(0)
+    }
+
+    /// Each row.
+    pub fn each(&self) -> impl Iterator<Item = SeenRow<'_>> {
+        self.rows.iter().map(|(position, columns, start)| {
+            let pairs = *start..start + columns.len();
+            SeenRow {
+                position: *position,
+                columns: columns.clone(),
+                start: *start,
+                logits: &self.logits[pairs.clone()],
+                attention: &self.attention[pairs],
+            }
+        })
+    }
+}

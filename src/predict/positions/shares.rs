@@ -1,0 +1,96 @@
+//! How much of a head's logits a form explains.
+
+use super::covariance::Covariance;
+use super::form::Form;
+use super::rows::SeenRows;
+
+/// The residual of the normal equations, against that of θ = 0, at which they are solved. What the share lacks then is of
+/// its square.
+const RESIDUAL: f64 = 1e-9;
+/// Products with their matrix at most.
+const PRODUCTS: usize = 5000;
+
+/// The least squares of a form.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Share {
+    /// R² within rows; none where z is the same all over each row.
+    pub of_variance: Option<f64>,
+    /// θ.
+    pub theta: Vec<f64>,
+    /// Whether the normal equations were solved.
+    pub converged: bool,
+}
+
+impl SeenRows {
+    /// The least squares of z_ij = a_i + ẑ_ij(θ), with a_i free in each row of each passage, θ one for all, and every
+    /// visible pair of the same weight: R² = 1 − Σ(z̃ − ẑ)²/Σz̃², both less their rows' means. The normal equations are solved by
+    /// conjugate gradients from θ = 0; where they did not converge, R² is still that of the θ found, and no more than the best.
+    pub fn share_of(&self, form: Form) -> Share {
+        let centred = self.centred_logits();
+        let tokens = self.tokens;
+        let mut moments = vec![0.0; form.parameters(tokens)];
+        let (mut masses, mut scales) = (Vec::with_capacity(centred.len()), Vec::new());
+        for row in self.each() {
+            let count = row.columns.len();
+            form.gather(&centred[row.pairs()], tokens, &row, &mut moments);
+            masses.extend(std::iter::repeat_n(1.0 / count as f64, count));
+            scales.push(count as f64);
+        }
+        let normal = Covariance { rows: self, form, masses: &masses, scales: &scales };
+        let solved = normal.solve(&moments, RESIDUAL, PRODUCTS);
+        let mut of_row = vec![0.0; self.widest()];
+        let mut left = 0.0;
+        for row in self.each() {
+            let z = &mut of_row[..row.columns.len()];
+            form.logits(&solved.x, tokens, &row, z);
+            let mean = mean(z);
+            left += centred[row.pairs()]
+                .iter()
+                .zip(&*z)
+                .map(|(c, z)| (c - z + mean).powi(2))
+                .sum::<f64>();
+        }
+        let of_variance = share(left, squares(&centred));
+        Share { of_variance, theta: solved.x, converged: solved.converged }
+    }
+
+    /// R² of z_ij = a_i + c_i j: a line with a slope of its own for each row.
+    pub fn share_of_lines(&self) -> Option<f64> {
+        let centred = self.centred_logits();
+        let mut told = 0.0;
+        for row in self.each() {
+            let middle = 0.5 * (row.columns.len() as f64 - 1.0);
+            let along = |at: usize| at as f64 - middle;
+            let of_row = &centred[row.pairs()];
+            let covariance: f64 = of_row.iter().enumerate().map(|(at, z)| along(at) * z).sum();
+            let variance: f64 = (0..of_row.len()).map(|at| along(at).powi(2)).sum();
+            if variance > 0.0 {
+                told += covariance * covariance / variance;
+            }
+        }
+        let all = squares(&centred);
+        share(all - told, all)
+    }
+
+    /// z̃: the logits less the mean of what each row sees.
+    fn centred_logits(&self) -> Vec<f64> {
+        let mut centred = Vec::with_capacity(self.pairs());
+        for row in self.each() {
+            let mean = mean(row.logits);
+            centred.extend(row.logits.iter().map(|z| z - mean));
+        }
+        centred
+    }
+}
+
+fn share(left: f64, all: f64) -> Option<f64> {
+    (all > 0.0).then(|| (1.0 - left / all).clamp(0.0, 1.0))
+}
+
+fn squares(values: &[f64]) -> f64 {
+    values.iter().map(|v| v * v).sum()
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
