@@ -39,6 +39,7 @@ fn legend<DB: DrawingBackend>(pen: &Pen<DB>, key: &Key, (x, y): (f64, f64)) -> D
             pen.marker(middle, size::MARKER, ink, false)?;
         }
         Shape::Points => pen.marker(middle, size::SEED + 0.4, ink, false)?,
+        Shape::OpenPoints => pen.marker(middle, size::SEED + 0.4, ink, true)?,
         Shape::Seeds => seeds(pen, &[(middle.0, y - 3.0), middle, (middle.0, y + 3.5)], ink)?,
         Shape::Above => pen.marker(middle, size::MARKER, ink, true)?,
     }
@@ -121,6 +122,7 @@ fn draw_series<DB: DrawingBackend>(
             markers(pen, &points, size::MARKER, ink, false)
         }
         Shape::Points => markers(pen, &points, size::SEED, ink, false),
+        Shape::OpenPoints => markers(pen, &points, size::SEED, ink, true),
         Shape::Seeds => seeds(pen, &points, ink),
         Shape::Above => {
             let y = plot.top - 0.5 * size::LANE;

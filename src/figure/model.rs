@@ -95,6 +95,8 @@ pub enum Shape {
     LineMarkers,
     /// Small markers alone.
     Points,
+    /// The same, open.
+    OpenPoints,
     /// Short level strokes: one a seed.
     Seeds,
     /// Open markers in the lane above the panel, for values that do not exist; y is ignored.

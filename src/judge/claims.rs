@@ -42,11 +42,13 @@ pub enum Claim {
     MoreRankHelps,
     /// A slope over the lag takes large logits away.
     SlopesFreeLogits,
+    /// The law of the ramp.
+    RampCostsLength,
 }
 
 impl Claim {
     /// Every claim, in the order of the report.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::DenseLocalGrows,
         Self::SparseIsEasy,
         Self::LocalityIsHard,
@@ -65,6 +67,7 @@ impl Claim {
         Self::NeededTellsActual,
         Self::MoreRankHelps,
         Self::SlopesFreeLogits,
+        Self::RampCostsLength,
     ];
 
     /// Where the paper makes it.
@@ -83,7 +86,7 @@ impl Claim {
             Self::PredictedExponent => "predicted here, (a)",
             Self::NeededTellsActual => "predicted here, (b)",
             Self::MoreRankHelps => "the rank argument, an intervention",
-            Self::SlopesFreeLogits => "predicted here, the ramp",
+            Self::SlopesFreeLogits | Self::RampCostsLength => "predicted here, the ramp",
         }
     }
 
@@ -134,6 +137,9 @@ impl Claim {
             Self::SlopesFreeLogits => {
                 "Given a slope over the lag, multi-head attention of the same rank needs less than half of its logits, at \
                  LS-attention's loss or a better one"
+            }
+            Self::RampCostsLength => {
+                "Locality bought by a ramp over positions costs logits in proportion to n·ln(1 + 1/τ)/2"
             }
         }
     }

@@ -9,6 +9,7 @@ pub(crate) mod heads;
 pub(crate) mod interventions;
 pub(crate) mod latency;
 pub(crate) mod layouts;
+pub(crate) mod ramp;
 mod scale;
 pub(crate) mod training;
 pub(crate) mod variants;

@@ -150,8 +150,8 @@ pub(super) fn check_finite(probes: &[&HeadProbe]) -> Result<(), PredictError> {
     }
 }
 
-/// The rows of a passage that are held: all, or `most` that lie evenly apart.
-pub(super) fn held_rows(tokens: usize, most: Option<usize>) -> Vec<usize> {
+/// The rows of a passage of `tokens` that are held: all, or `most` that lie evenly apart.
+pub fn held_rows(tokens: usize, most: Option<usize>) -> Vec<usize> {
     let count = most.map_or(tokens, |most| most.clamp(1, tokens));
     (0..count).map(|row| (2 * row + 1) * tokens / (2 * count)).collect()
 }

@@ -27,7 +27,7 @@ mod ramp;
 
 pub use actual::{Actual, LAGS};
 pub use error::PredictError;
-pub use head::TrainedHead;
+pub use head::{TrainedHead, held_rows};
 pub use layer::{FittedHead, LayerFit};
 pub use parts::{Found, Levels, PARTS, Parts};
 pub use passages::Passages;

@@ -32,6 +32,8 @@ pub struct Ramp {
     pub tokens: usize,
     /// Rows of a passage that are held.
     pub rows: usize,
+    /// The head dimension d.
+    pub rank: usize,
     /// The slope m of what the head adds to its logits, m (j − i), nats a token, where it has one.
     pub given_slope: Option<f64>,
     /// max |z| over visible pairs, nats.
@@ -142,6 +144,7 @@ impl Ramp {
             kind,
             tokens,
             rows: held.len(),
+            rank: first.queries.ncols(),
             given_slope: first.slope.map(f64::from),
             max_abs_logit,
             half_spread,

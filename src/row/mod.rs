@@ -7,6 +7,7 @@
 //! | singular values | [`SpectrumOf`] | [`SpectrumFound`] |
 //! | training runs | [`TrainingOf`] | [`TrainingFound`] |
 //! | trained heads | [`HeadOf`] | [`HeadFound`] |
+//! | trained heads against ramps | [`RampOf`] | [`RampFound`] |
 //! | inference | [`LatencyOf`] | [`LatencyFound`] |
 //!
 //! `csv` with serde would write a float64 in other digits than the rows have always had (`4.0` for `4`), and
@@ -24,6 +25,7 @@ mod line;
 mod log;
 mod model;
 mod part;
+mod ramp;
 mod spectrum;
 mod target;
 mod trained_model;
@@ -45,6 +47,7 @@ pub use model::ModelColumns;
 #[cfg(test)]
 pub(crate) use part::record;
 pub use part::{Part, columns_of_record};
+pub use ramp::{RampFound, RampOf};
 pub use spectrum::{ATTENTION, LOGITS, SpectrumFound, SpectrumOf};
 pub use target::TargetColumns;
 pub use trained_model::ModelOf;

@@ -8,6 +8,7 @@ use super::definition::StudyWork;
 use super::fit_cell::FitCell;
 use super::latency_cell::LatencyCell;
 use super::predict_cell::PredictCell;
+use super::ramp_cell::RampCell;
 use super::spectrum_cell::SpectrumCell;
 use super::text_source::TextSource;
 use super::train_cell::TrainCell;
@@ -27,6 +28,7 @@ pub(super) fn cells_of(
         StudyWork::Spectrum(study) => all(SpectrumCell::all(study)),
         StudyWork::Latency(study) => all(LatencyCell::all(study)),
         StudyWork::Predict(study) => all(PredictCell::all(study, text, data)?),
+        StudyWork::Ramp(study) => all(RampCell::all(study, text, data)?),
     })
 }
 
@@ -94,6 +96,9 @@ mod tests {
                 StudyWork::Latency(study) => none_is_stale(LatencyCell::all(study), &store),
                 StudyWork::Predict(study) => {
                     none_is_stale(PredictCell::all(study, text, &data).unwrap(), &store);
+                }
+                StudyWork::Ramp(study) => {
+                    none_is_stale(RampCell::all(study, text, &data).unwrap(), &store);
                 }
             }
             studies += 1;

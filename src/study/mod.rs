@@ -11,6 +11,7 @@ mod header;
 mod latency_cell;
 mod plan;
 mod predict_cell;
+mod ramp_cell;
 mod run_laws;
 mod settings;
 mod spectrum_cell;
@@ -24,8 +25,8 @@ mod verify;
 
 pub use definition::{
     Baseline, Bound, Expected, FitGoal, FitStudy, Kind, LatencyStudy, PredictStudy,
-    PredictedExponent, Preset, Selection, SpectrumStudy, Statistic, StudyDefinition, StudyRun,
-    StudyTarget, StudyWork, TrainStudy, TrainedModels, View,
+    PredictedExponent, Preset, RampStudy, Selection, SpectrumStudy, Statistic, StudyDefinition,
+    StudyRun, StudyTarget, StudyWork, TrainStudy, TrainedModels, View,
 };
 pub use error::StudyError;
 pub use fit_ledger::{FitLedger, search_settings};

@@ -13,8 +13,8 @@ use super::store::Store;
 use super::study_manifest::tells_of;
 use super::text_source::TextSource;
 use crate::row::{
-    Column, FitFound, HeadFound, Kind, LatencyFound, Laws, Line, Row, SpectrumFound, TrainingFound,
-    rows_of,
+    Column, FitFound, HeadFound, Kind, LatencyFound, Laws, Line, RampFound, Row, SpectrumFound,
+    TrainingFound, rows_of,
 };
 use crate::run::manifest::{MANIFEST, Manifest};
 
@@ -71,6 +71,7 @@ pub fn verify(definition: &StudyDefinition, folder: &Path) -> Verification {
         StudyWork::Spectrum(_) => of_kind::<SpectrumFound>(&store, laws),
         StudyWork::Latency(_) => of_kind::<LatencyFound>(&store, laws),
         StudyWork::Predict(_) => of_kind::<HeadFound>(&store, laws),
+        StudyWork::Ramp(_) => of_kind::<RampFound>(&store, laws),
         StudyWork::Train(_) => {
             of_kind::<TrainingFound>(&store, laws);
             for row in rows_of(store.rows()).flatten() {

@@ -1,7 +1,7 @@
 //! Every view by its name in a definition.
 
 use super::view_of::Analyse;
-use super::{fits, heads, latency, spectra, trainings};
+use super::{fits, heads, latency, ramps, spectra, trainings};
 use crate::report::analysis::Analysis;
 use crate::report::error::ReportError;
 use crate::report::measured::MeasuredStudy;
@@ -29,6 +29,7 @@ pub fn analyse(studies: &[MeasuredStudy], view: View) -> Result<Analysis, Report
         View::Decomposition => &heads::DECOMPOSITION,
         View::Prediction => &heads::PREDICTION,
         View::Ranks => &heads::RANKS,
+        View::Ramp => &ramps::RAMP,
         View::Interventions => &trainings::INTERVENTIONS,
     };
     view.analyse(studies)

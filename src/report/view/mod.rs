@@ -4,6 +4,7 @@ mod fits;
 mod heads;
 mod latency;
 mod list;
+mod ramps;
 mod rows;
 mod spectra;
 mod trainings;

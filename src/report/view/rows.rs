@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::report::error::ReportError;
 use crate::report::measured::MeasuredStudy;
 use crate::row::Rows;
-use crate::table::{Growth, Latencies, Layouts, Spectra, TrainedHeads, Trainings};
+use crate::table::{Growth, Latencies, Layouts, Ramps, Spectra, TrainedHeads, Trainings};
 
 /// Fits with a tolerance, by cell.
 pub(super) fn growth(studies: &[MeasuredStudy]) -> Result<Growth, ReportError> {
@@ -30,6 +30,11 @@ pub(super) fn latencies(studies: &[MeasuredStudy]) -> Result<Latencies, ReportEr
 /// Trained heads.
 pub(super) fn heads(studies: &[MeasuredStudy]) -> Result<TrainedHeads, ReportError> {
     Ok(TrainedHeads::of(&Rows::read(&folders(studies))?)?)
+}
+
+/// Trained heads against ramps.
+pub(super) fn ramps(studies: &[MeasuredStudy]) -> Result<Ramps, ReportError> {
+    Ok(Ramps::of(&Rows::read(&folders(studies))?)?)
 }
 
 /// Trainings by their rows alone.

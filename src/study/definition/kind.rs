@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::pattern::nearest::nearest;
 use crate::row::{
-    Column, FitFound, HeadFound, LatencyFound, SpectrumFound, TrainingFound, columns,
+    Column, FitFound, HeadFound, LatencyFound, RampFound, SpectrumFound, TrainingFound, columns,
 };
 
 /// What a study measures, by the key `kind`.
@@ -21,15 +21,18 @@ pub enum Kind {
     Latency,
     /// Trained heads against what they needed.
     Predict,
+    /// Trained heads against ramps over positions.
+    Ramp,
 }
 
 impl Kind {
-    const NAMES: [(&'static str, Self); 5] = [
+    const NAMES: [(&'static str, Self); 6] = [
         ("fit", Self::Fit),
         ("train", Self::Train),
         ("spectrum", Self::Spectrum),
         ("latency", Self::Latency),
         ("predict", Self::Predict),
+        ("ramp", Self::Ramp),
     ];
 
     /// The tables that define such a study.
@@ -40,6 +43,7 @@ impl Kind {
             Self::Spectrum => &["grid", "target"],
             Self::Latency => &["grid", "train", "run"],
             Self::Predict => &["predict", "search"],
+            Self::Ramp => &["ramp"],
         }
     }
 
@@ -51,6 +55,7 @@ impl Kind {
             Self::Spectrum => columns::<SpectrumFound>(),
             Self::Latency => columns::<LatencyFound>(),
             Self::Predict => columns::<HeadFound>(),
+            Self::Ramp => columns::<RampFound>(),
         }
     }
 }

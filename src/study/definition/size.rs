@@ -10,7 +10,7 @@ use super::expected::{self, Expected};
 use super::kind::Kind;
 use super::preset::Preset;
 use super::work::StudyWork;
-use super::{fit, keys, latency, predict, spectrum, train};
+use super::{fit, keys, latency, predict, ramp, spectrum, train};
 
 /// The keys of a definition.
 #[derive(Deserialize)]
@@ -30,6 +30,7 @@ pub(super) struct Top {
     train: Option<Table>,
     run: Option<Vec<Table>>,
     predict: Option<Table>,
+    ramp: Option<Table>,
     #[serde(default)]
     expected: Vec<Table>,
     predicted: Option<Table>,
@@ -74,6 +75,7 @@ impl Size {
                 let predict = top.predict.as_ref();
                 StudyWork::Predict(Box::new(predict::read(predict, search, path, preset)?))
             }
+            Kind::Ramp => StudyWork::Ramp(ramp::read(top.ramp.as_ref(), path, preset)?),
         };
         Ok(Self {
             work,
@@ -102,6 +104,7 @@ impl Top {
             ("train", self.train.is_some()),
             ("run", self.run.is_some()),
             ("predict", self.predict.is_some()),
+            ("ramp", self.ramp.is_some()),
             ("predicted", self.predicted.is_some()),
             ("baseline", self.baseline.is_some()),
         ];

@@ -64,6 +64,8 @@ views! {
     Prediction = "prediction" of Predict,
     /// What wider heads would have needed with the same inputs.
     Ranks = "ranks" of Predict,
+    /// Logits against what a ramp of their lag costs: trained heads.
+    Ramp = "ramp" of Ramp,
     /// Runs that differ from a baseline in one thing each: trainings.
     Interventions = "interventions" of Train,
     /// Loss and peak logits of runs that differ in positions, lengths or widths: trainings.

@@ -4,6 +4,7 @@ use super::fit::FitStudy;
 use super::kind::Kind;
 use super::latency::LatencyStudy;
 use super::predict::PredictStudy;
+use super::ramp::RampStudy;
 use super::spectrum::SpectrumStudy;
 use super::train::TrainStudy;
 use super::trained_models::TrainedModels;
@@ -22,6 +23,8 @@ pub enum StudyWork {
     Latency(LatencyStudy),
     /// Trained heads against what they needed.
     Predict(Box<PredictStudy>),
+    /// Trained heads against ramps over positions.
+    Ramp(RampStudy),
 }
 
 impl StudyWork {
@@ -33,6 +36,7 @@ impl StudyWork {
             Self::Spectrum(_) => Kind::Spectrum,
             Self::Latency(_) => Kind::Latency,
             Self::Predict(_) => Kind::Predict,
+            Self::Ramp(_) => Kind::Ramp,
         }
     }
 
@@ -48,6 +52,7 @@ impl StudyWork {
     pub(in crate::study) fn trained_models(&self) -> Option<&TrainedModels> {
         match self {
             Self::Predict(study) => Some(&study.models),
+            Self::Ramp(study) => Some(&study.models),
             Self::Fit(_) | Self::Train(_) | Self::Spectrum(_) | Self::Latency(_) => None,
         }
     }
@@ -55,7 +60,7 @@ impl StudyWork {
     /// The numbers that it is computed in.
     pub(in crate::study) fn dtype(&self) -> String {
         match self {
-            Self::Fit(_) | Self::Spectrum(_) => "float64".to_owned(),
+            Self::Fit(_) | Self::Spectrum(_) | Self::Ramp(_) => "float64".to_owned(),
             Self::Predict(study) => match study.search.precision {
                 Precision::F32 => "float32".to_owned(),
                 Precision::F64 => "float64".to_owned(),

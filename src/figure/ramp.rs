@@ -1,0 +1,144 @@
+//! The figure of a study of ramps: measured heads against the law.
+
+use super::model::{Axis, Figure, Key, Panel, Series, Shape};
+use super::style::{Ink, Marker, Stroke};
+use crate::pattern::HeadKind;
+use crate::table::{LOCAL_MASS, RampHead, Ramps, Spread, significant};
+
+/// What can make a head local, in the order in which figures show it: its name, and the arm that it has the ink of.
+const WAYS: [(Way, &str, &str); 8] = [
+    (Way::Learned, "learned positions", "mhsa"),
+    (Way::Windowed, "a window (ls)", "ls"),
+    (Way::Sinusoidal, "sinusoidal positions", "layer-alternating"),
+    (Way::Nothing, "no positions", "softcap"),
+    (Way::Rotary, "rotary positions", "qk-norm"),
+    (Way::Alibi, "ALiBi's slopes", "local-only"),
+    (Way::LearnedSlope, "learned slopes", "sigma-reparam"),
+    (Way::Other, "other models", "other"),
+];
+
+/// What a head can be local by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Learned,
+    Windowed,
+    Sinusoidal,
+    Nothing,
+    Rotary,
+    Alibi,
+    LearnedSlope,
+    Other,
+}
+
+impl Way {
+    fn of(head: &RampHead) -> Self {
+        let windowed = matches!(head.found.kind, HeadKind::Local { .. });
+        match (head.slopes.as_deref(), head.positions.as_deref()) {
+            (Some("alibi"), _) => Self::Alibi,
+            (Some("learned"), _) => Self::LearnedSlope,
+            (_, Some("rope")) => Self::Rotary,
+            (_, Some("sinusoidal")) => Self::Sinusoidal,
+            (_, Some("none")) => Self::Nothing,
+            _ if windowed => Self::Windowed,
+            (_, Some("learned")) => Self::Learned,
+            _ => Self::Other,
+        }
+    }
+
+    /// Whether the model knows lags without the logits' being a ramp.
+    fn is_given_the_lag(self) -> bool {
+        matches!(self, Self::Rotary | Self::Alibi | Self::LearnedSlope)
+    }
+}
+
+/// The half-spread of each head against that of a ramp of its lag, at the last step: a panel of models that know only
+/// positions, and one of those that are given the lag.
+pub fn law(study: &Ramps) -> Figure {
+    let point = |head: &RampHead| {
+        let formula = head.found.formula?;
+        (formula > 0.0 && head.found.half_spread > 0.0).then_some((formula, head.found.half_spread))
+    };
+    let mut lengths: Vec<usize> = study.heads.iter().map(|head| head.found.n).collect();
+    lengths.sort_unstable();
+    lengths.dedup();
+    let shown = || study.heads.iter().filter_map(point);
+    let x = Axis::log("a ramp's half-spread, (m − 1)/2 · ln(1 + 1/τ) (nats)", shown().map(|p| p.0));
+    let y = Axis::log("half-spread of QKᵀ/√d (nats)", shown().map(|p| p.1));
+    let ends = (x.range.0.max(y.range.0), x.range.1.min(y.range.1));
+    let panel = |title: &str, is_here: &dyn Fn(Way) -> bool| {
+        let mut series = vec![Series::new(
+            "the law",
+            Ink::grey(Stroke::Dashed),
+            Shape::Line,
+            vec![(ends.0, ends.0), (ends.1, ends.1)],
+        )];
+        // Local heads lie over the others.
+        for (local, shape) in [(false, Shape::OpenPoints), (true, Shape::Points)] {
+            for &(way, name, ink) in WAYS.iter().filter(|(way, ..)| is_here(*way)) {
+                for (at, &n) in lengths.iter().enumerate() {
+                    let alike = study.heads.iter().filter(|head| {
+                        Way::of(head) == way && head.found.n == n && head.is_local() == local
+                    });
+                    let points: Vec<(f64, f64)> = alike.filter_map(point).collect();
+                    if !points.is_empty() {
+                        let ink = Ink { marker: marker(at), ..Ink::of_arm(ink) };
+                        let locality = if local { "local" } else { "not local" };
+                        let name = format!("{name}, n = {n}, {locality}");
+                        series.push(Series::new(&name, ink, shape, points));
+                    }
+                }
+            }
+        }
+        (series.len() > 1).then(|| Panel::new(title, x.clone(), y.clone(), series))
+    };
+    let panels = [
+        panel("Locality has to be bought", &|way| !way.is_given_the_lag()),
+        panel("The lag is given", &|way| way.is_given_the_lag()),
+    ];
+    let is_there = |way: Way| study.heads.iter().any(|head| Way::of(head) == way);
+    let mut keys: Vec<Key> = WAYS
+        .iter()
+        .filter(|(way, ..)| is_there(*way))
+        .map(|&(_, name, ink)| {
+            Key::new(name, Ink { marker: Marker::Circle, ..Ink::of_arm(ink) }, Shape::Points)
+        })
+        .collect();
+    let grey = |marker: Marker| Ink { marker, ..Ink::grey(Stroke::Solid) };
+    keys.extend(
+        lengths
+            .iter()
+            .enumerate()
+            .map(|(at, n)| Key::new(&format!("n = {n}"), grey(marker(at)), Shape::Points)),
+    );
+    keys.push(Key::new("not local", grey(Marker::Circle), Shape::OpenPoints));
+    keys.push(Key::grey("logits = the ramp's", Stroke::Dashed));
+    Figure {
+        name: "law".to_owned(),
+        caption: format!(
+            "How large a head's logits are (half the largest max − min of a row) against what a straight ramp over positions \
+             costs to be as local: τ is the head's mean lag, m the length n or the head's window. Filled: local heads, with \
+             {LOCAL_MASS} or more of their mass on the last 16 tokens. On the dashed line logits are the ramp's; below it \
+             something else makes the head local."
+        ),
+        alt: alt(study),
+        keys,
+        panels: panels.into_iter().flatten().collect(),
+    }
+}
+
+fn marker(at: usize) -> Marker {
+    [Marker::Circle, Marker::Square, Marker::Triangle, Marker::Diamond, Marker::Inverted][at % 5]
+}
+
+fn alt(study: &Ramps) -> String {
+    let of_way = WAYS.iter().filter_map(|&(way, name, _)| {
+        let local = || study.heads.iter().filter(|head| head.is_local() && Way::of(head) == way);
+        let ratio = Spread::of(local().filter_map(RampHead::ratio))?;
+        Some(format!(
+            "{name}: {} local heads, half-spread {} times the ramp's in the median.",
+            local().count(),
+            significant(ratio.median, 2)
+        ))
+    });
+    of_way.collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,85 @@
+//! The verdict on the law of the ramp.
+
+use super::claims::Claim;
+use super::verdict::{Verdict, Word};
+use crate::table::{LOCAL_MASS, RampHead, Ramps, Spread, plural, significant};
+
+/// Where the exponent of n is to lie, predicted 1.
+const EXPONENT: [f64; 2] = [0.75, 1.25];
+/// The share of a line in j that bears the claim out, in the median local head, and the one that speaks against it.
+const SHARES: [f64; 2] = [0.8, 0.5];
+/// Lengths and seeds that it takes.
+const LENGTHS: usize = 3;
+const SEEDS: usize = 5;
+
+/// The law of the ramp over local heads that nothing but their logits can make local: log half-spread on log n at equal
+/// ln(1 + 1/τ), clustered by model, and the share of the variance of row-centred logits that a line in j explains.
+///
+/// - *confirmed*: the 95 % interval of the exponent of n lies within [0.75, 1.25], and the median head's share is 0.8 or
+///   more; of five seeds or more;
+/// - *refuted*: the interval lies wholly outside of [0.75, 1.25], or the median share is under 0.5 at every length;
+/// - *qualified*: anything between, or few seeds;
+/// - *not yet measured*: local heads at fewer than three lengths.
+pub(crate) fn law(study: &Ramps) -> Verdict {
+    let heads = study.bought();
+    let mut lengths: Vec<usize> = heads.iter().map(|head| head.found.n).collect();
+    lengths.sort_unstable();
+    lengths.dedup();
+    let mut seeds: Vec<u64> = heads.iter().map(|head| head.seed).collect();
+    seeds.sort_unstable();
+    seeds.dedup();
+    let at_length = |n: usize| heads.iter().copied().filter(move |head| head.found.n == n);
+    let median = |of: &mut dyn Iterator<Item = &RampHead>| {
+        Spread::of(of.filter_map(|head| head.found.share_ramp)).map(|share| share.median)
+    };
+    let share = median(&mut heads.iter().copied());
+    let (Some(regression), Some(share), true) =
+        (study.exponents(), share, lengths.len() >= LENGTHS)
+    else {
+        let why = format!(
+            "Needs local heads of mhsa with learned positions at {LENGTHS} lengths or more; there are {} at {}.",
+            plural(heads.len(), "such head"),
+            plural(lengths.len(), "length"),
+        );
+        return Verdict::new(Claim::RampCostsLength, why, Word::NotYetMeasured, 0);
+    };
+    let exponent = regression.coefficients[0];
+    let under = |n: &usize| median(&mut at_length(*n)).is_some_and(|share| share < SHARES[1]);
+    let outside = exponent.high < EXPONENT[0] || exponent.low > EXPONENT[1];
+    let word = if outside || lengths.iter().all(under) {
+        Word::Refuted
+    } else if exponent.low >= EXPONENT[0]
+        && exponent.high <= EXPONENT[1]
+        && share >= SHARES[0]
+        && seeds.len() >= SEEDS
+    {
+        Word::Confirmed
+    } else {
+        Word::Qualified
+    };
+    let shown = |value: f64| significant(value, 2);
+    let each = lengths.iter().filter_map(|&n| {
+        let ratio = Spread::of(at_length(n).filter_map(RampHead::ratio))?;
+        let spread = Spread::of(at_length(n).map(|head| head.found.half_spread))?;
+        let formula = Spread::of(at_length(n).filter_map(|head| head.found.formula))?;
+        Some(format!(
+            "n = {n}: {} of half-spread {} nats, formula {}, {} times",
+            plural(at_length(n).count(), "head"),
+            spread.shown(3),
+            formula.shown(3),
+            ratio.shown(2)
+        ))
+    });
+    let measured = format!(
+        "Heads of mhsa with learned positions that keep {LOCAL_MASS} of their mass on the last 16 tokens (median [least, greatest]): {}. \
+         Exponent of n in the half-spread at equal ln(1 + 1/τ): {} [{}, {}], 95 % by clusters of {}; predicted 1. A line in j \
+         explains {} % of row-centred logits in the median head.",
+        each.collect::<Vec<_>>().join("; "),
+        shown(exponent.value),
+        shown(exponent.low),
+        shown(exponent.high),
+        plural(regression.clusters, "model"),
+        significant(100.0 * share, 2),
+    );
+    Verdict::new(Claim::RampCostsLength, measured, word, seeds.len())
+}

@@ -1,0 +1,14 @@
+//! The view of trained heads against ramps.
+
+use super::rows;
+use super::view_of::ViewOf;
+use crate::figure;
+use crate::judge;
+use crate::table::Ramps;
+
+pub(super) const RAMP: ViewOf<Ramps> = ViewOf {
+    rows: rows::ramps,
+    tables: Ramps::tables,
+    figures: |ramps, _| vec![figure::law(ramps)],
+    verdicts: |ramps, _| vec![judge::ramp::law(ramps)],
+};

@@ -1,0 +1,354 @@
+//! The rows of trained heads held against ramps over positions.
+
+use super::kind::{Kind, Row};
+use super::laws::{Laws, ROUNDING};
+use super::part::record;
+use super::trained_model::ModelOf;
+use crate::fit::Outcome;
+use crate::pattern::{HeadKind, Visibility};
+use crate::predict::{Ramp, held_rows, ramp_half_spread, ramp_lag, reach};
+
+/// What the tolerances of least squares and divergences may do.
+const OF_TOLERANCE: f64 = 1e-5;
+
+record! {
+    /// What tells one cell of a study of ramps from others: a trained model at a step.
+    pub struct RampOf {
+        /// the model
+        model: ModelOf,
+        /// how the model knows where a token stands: `learned`, `rope`, `sinusoidal` or `none`
+        positions: Option<String>,
+        /// the slope over the lag that logits have beside QKᵀ/√d: `none`, `alibi` (fixed) or `learned`
+        slopes: Option<String>,
+    }
+}
+
+record! {
+    /// A trained head's logits and attention on a group of passages, against those of a ramp over positions.
+    pub struct RampFound {
+        /// the layer, the first 0
+        layer: usize,
+        /// the head, the first 0
+        head: usize,
+        /// `global`, or `local:W`
+        kind: HeadKind,
+        /// which group of passages
+        passage: usize,
+        /// how many are in it
+        passages: usize,
+        /// tokens of one
+        n: usize,
+        /// rows of one that are held
+        rows: usize,
+        /// the head dimension d
+        rank: usize,
+        /// m of what is added to the logits, m (j − i), where the head has a slope beside them
+        #[unit = "nats a token"]
+        given_slope: Option<f64>,
+        /// max |z|, z = QKᵀ/√d
+        #[unit = "nats"]
+        actual: f64,
+        /// half the largest max − min of a row of z
+        #[unit = "nats"]
+        half_spread: f64,
+        /// (m − 1)/2 · ln(1 + 1/mean_lag), m = n or the head's window: a ramp's of that lag; empty where it is 0
+        #[unit = "nats"]
+        formula: Option<f64>,
+        /// mean over rows of Σ p (i − j)
+        #[unit = "tokens"]
+        mean_lag: f64,
+        /// the least lag within which lies half of the attention of all rows
+        #[unit = "tokens"]
+        median_lag: usize,
+        /// mean over rows of −Σ p ln p
+        #[unit = "nats"]
+        entropy_nats: f64,
+        /// attention on the last token, which is a token itself
+        mass_within_1: f64,
+        /// on the last 4
+        mass_within_4: f64,
+        /// on the last 16
+        mass_within_16: f64,
+        /// on the last 64
+        mass_within_64: f64,
+        /// of QKᵀ, mean over passages
+        effective_rank_logits: f64,
+        /// of QKᵀ less its rows' means, mean over passages
+        effective_rank_centred: f64,
+        /// Σσ²/σ₁² of the same
+        stable_rank_centred: f64,
+        /// R² within rows of c·j; empty where z is constant in every row
+        share_ramp: Option<f64>,
+        /// of c_i j: a slope of its own for each row
+        share_lines: Option<f64>,
+        /// of any function of j
+        share_position: Option<f64>,
+        /// of any function of i − j
+        share_lag: Option<f64>,
+        /// of a function of j and one of i − j
+        share_position_and_lag: Option<f64>,
+        /// c of share_ramp
+        #[unit = "nats a token"]
+        slope: f64,
+        /// mean over rows of KL(P ‖ uniform to what the row sees)
+        #[unit = "nats"]
+        kl_uniform: f64,
+        /// the same of the nearest softmax(c·j)
+        #[unit = "nats"]
+        kl_ramp: f64,
+        /// of the nearest softmax of a function of j
+        #[unit = "nats"]
+        kl_position: f64,
+        /// of the nearest softmax of a function of i − j
+        #[unit = "nats"]
+        kl_lag: f64,
+        /// 1 − kl_ramp / kl_uniform; empty where P is uniform
+        ramp_kl_share: Option<f64>,
+        /// c of kl_ramp
+        #[unit = "nats a token"]
+        slope_kl: f64,
+        /// 1/(e^c − 1) of that: its mean lag in a long row; empty where c ≤ 0
+        #[unit = "tokens"]
+        ramp_lag: Option<f64>,
+        /// `converged`, or `step-limit` where a share may be under its best or a kl over
+        outcome: Outcome,
+        /// of the head
+        #[unit = "s"]
+        wall_time_s: f64,
+    }
+}
+
+impl RampFound {
+    /// What was found of a head on the group `passage` of so many passages.
+    pub fn of(found: &Ramp, passage: usize, passages: usize, wall_time_s: f64) -> Self {
+        let [mass_within_1, mass_within_4, mass_within_16, mass_within_64] = found.mass_within;
+        let (kl_uniform, kl_ramp) = (found.kl_uniform, found.kl_ramp);
+        Self {
+            layer: found.layer,
+            head: found.head,
+            kind: found.kind,
+            passage,
+            passages,
+            n: found.tokens,
+            rows: found.rows,
+            rank: found.rank,
+            given_slope: found.given_slope,
+            actual: found.max_abs_logit,
+            half_spread: found.half_spread,
+            formula: found.formula,
+            mean_lag: found.mean_lag,
+            median_lag: found.median_lag,
+            entropy_nats: found.entropy_nats,
+            mass_within_1,
+            mass_within_4,
+            mass_within_16,
+            mass_within_64,
+            effective_rank_logits: found.effective_rank_logits,
+            effective_rank_centred: found.effective_rank_centred,
+            stable_rank_centred: found.stable_rank_centred,
+            share_ramp: found.share_ramp,
+            share_lines: found.share_lines,
+            share_position: found.share_position,
+            share_lag: found.share_lag,
+            share_position_and_lag: found.share_position_and_lag,
+            slope: found.slope,
+            kl_uniform,
+            kl_ramp,
+            kl_position: found.kl_position,
+            kl_lag: found.kl_lag,
+            ramp_kl_share: share_of(kl_ramp, kl_uniform),
+            slope_kl: found.slope_kl,
+            ramp_lag: ramp_lag(found.slope_kl),
+            outcome: found.outcome,
+            wall_time_s: (wall_time_s * 1e3).round() / 1e3,
+        }
+    }
+}
+
+fn share_of(left: f64, all: f64) -> Option<f64> {
+    (all > 0.0).then(|| 1.0 - left / all)
+}
+
+impl Kind for RampFound {
+    type Of = RampOf;
+
+    const NAME: &'static str = "ramp";
+    const VERSION: u32 = 1;
+
+    fn outcome(&self) -> String {
+        self.outcome.name().to_owned()
+    }
+
+    fn laws(row: &Row<Self>, laws: &mut Laws) {
+        let (of, f) = (&row.of.model, &row.found);
+        laws.at(format!("{} layer {} head {}", row.cell, f.layer, f.head));
+        let n = f.n as f64;
+        laws.within("layer", f.layer as f64, 0.0, of.layers as f64 - 1.0);
+        laws.within("head", f.head as f64, 0.0, of.heads as f64 - 1.0);
+        laws.within("n", n, 1.0, of.context as f64);
+        laws.within("rows", f.rows as f64, 1.0, n);
+        laws.at_least("passages", f.passages as f64, 1.0);
+        if let (HeadKind::Local { window }, Some(widest)) = (f.kind, of.window) {
+            laws.within("the window of kind", window as f64, widest as f64, widest as f64);
+        }
+        if let Some(width) = of.d_model {
+            let rank = (width / of.heads) as f64;
+            laws.within("rank", f.rank as f64, rank, rank);
+        }
+        if let Some(slopes) = &row.of.slopes {
+            laws.there("given_slope", f.given_slope.as_ref(), slopes != "none");
+        }
+        f.laws_of_looks(laws);
+        f.laws_of_shares(laws);
+        f.laws_of_divergences(laws);
+        laws.holds(matches!(f.outcome, Outcome::Converged | Outcome::StepLimit), || {
+            format!("outcome is {}, which such a row has not", f.outcome.name())
+        });
+        laws.at_least("wall_time_s", f.wall_time_s, 0.0);
+    }
+
+    /// Every head of every layer that is looked at, on each group of passages, once.
+    fn laws_of_cell(rows: &[Row<Self>], laws: &mut Laws) {
+        let mut heads: Vec<(usize, usize, usize)> =
+            rows.iter().map(|row| (row.found.passage, row.found.layer, row.found.head)).collect();
+        laws.holds(heads.is_sorted_by(|a, b| a < b), || {
+            "its rows are not each head of each layer and group once, in order".to_owned()
+        });
+        heads.dedup_by_key(|(passage, layer, _)| (*passage, *layer));
+        let expected = heads.len() * rows[0].of.model.heads;
+        laws.holds(rows.len() == expected, || {
+            format!("{} rows where the heads of its layers are {expected}", rows.len())
+        });
+    }
+}
+
+impl RampFound {
+    fn laws_of_looks(&self, laws: &mut Laws) {
+        let n = self.n as f64;
+        laws.at_least("actual", self.actual, 0.0);
+        laws.at_least("half_spread", self.half_spread, 0.0);
+        laws.at_most("half_spread exceeds actual", self.half_spread, self.actual, ROUNDING);
+        laws.within("mean_lag", self.mean_lag, 0.0, n - 1.0);
+        laws.within("median_lag", self.median_lag as f64, 0.0, n - 1.0);
+        // Half of the mass lies at the median or beyond, so the mean is half of it or more.
+        let median = 0.5 * self.median_lag as f64;
+        laws.at_most("half the median_lag exceeds mean_lag", median, self.mean_lag, ROUNDING);
+        let half = |lag: usize, mass: f64, laws: &mut Laws| {
+            let within = self.median_lag < lag;
+            let agrees = if within { mass >= 0.5 - ROUNDING } else { mass <= 0.5 + ROUNDING };
+            laws.holds(agrees, || {
+                format!("median_lag is {}, and {mass} within {lag}", self.median_lag)
+            });
+        };
+        let masses = [
+            (1, self.mass_within_1),
+            (4, self.mass_within_4),
+            (16, self.mass_within_16),
+            (64, self.mass_within_64),
+        ];
+        let mut before = 0.0;
+        for (lag, mass) in masses {
+            laws.at_most("mass falls with the lag", before, mass, ROUNDING);
+            half(lag, mass, laws);
+            before = mass;
+        }
+        laws.at_most("mass exceeds 1", before, 1.0, ROUNDING);
+        let formula = ramp_half_spread(reach(self.kind, self.n), self.mean_lag);
+        laws.there("formula", self.formula.as_ref(), formula.is_some());
+        if formula.is_some() {
+            laws.equal("formula is not that of mean_lag", self.formula, formula, ROUNDING);
+        }
+        let most = (reach(self.kind, self.n) as f64).ln();
+        laws.within("entropy_nats", self.entropy_nats, 0.0, most + ROUNDING);
+        if let Some(slope) = self.given_slope {
+            laws.holds(slope.is_finite(), || format!("given_slope is {slope}"));
+        }
+        let rank = self.rank as f64 + ROUNDING;
+        laws.within("effective_rank_logits", self.effective_rank_logits, 1.0 - ROUNDING, rank);
+        laws.within("effective_rank_centred", self.effective_rank_centred, 1.0 - ROUNDING, rank);
+        laws.within("stable_rank_centred", self.stable_rank_centred, 0.0, rank);
+        // Σσ² ≤ σ₁Σσ and the entropy of σ/Σσ is at least that of its largest part.
+        let stable = self.stable_rank_centred;
+        let effective = self.effective_rank_centred;
+        laws.at_most("stable_rank_centred exceeds the effective one", stable, effective, ROUNDING);
+    }
+
+    fn laws_of_shares(&self, laws: &mut Laws) {
+        let both = self.share_position_and_lag;
+        let is_there = self.share_ramp.is_some();
+        for (column, share) in [
+            ("share_ramp", self.share_ramp),
+            ("share_lines", self.share_lines),
+            ("share_position", self.share_position),
+            ("share_lag", self.share_lag),
+            ("share_position_and_lag", both),
+        ] {
+            laws.there(column, share.as_ref(), is_there);
+            if let Some(share) = share {
+                laws.within(column, share, 0.0, 1.0);
+            }
+        }
+        laws.holds(self.slope.is_finite(), || format!("slope is {}", self.slope));
+        if !is_there || self.outcome != Outcome::Converged {
+            return;
+        }
+        for (what, narrow, wide) in [
+            ("share_ramp exceeds share_lines", self.share_ramp, self.share_lines),
+            ("share_ramp exceeds share_position", self.share_ramp, self.share_position),
+            ("share_ramp exceeds share_lag", self.share_ramp, self.share_lag),
+            ("share_position exceeds that with the lag", self.share_position, both),
+            ("share_lag exceeds that with the position", self.share_lag, both),
+        ] {
+            laws.at_most(what, narrow, wide, OF_TOLERANCE);
+        }
+        // The variance of a row is at most (½ spread)², and the line's is its share of that.
+        let (mut of_line, mut most) = (0.0, 0.0);
+        for m in self.columns_seen() {
+            of_line += self.slope * self.slope * m * (m * m - 1.0) / 12.0;
+            most += m * self.half_spread * self.half_spread;
+        }
+        let share = self.share_ramp.map(|share| share * most);
+        laws.at_most("slope is steeper than its share of the spread", of_line, share, OF_TOLERANCE);
+    }
+
+    /// How many columns each row of a passage sees that is held.
+    fn columns_seen(&self) -> impl Iterator<Item = f64> {
+        let (kind, n) = (self.kind, self.n);
+        let held = held_rows(n, Some(self.rows)).into_iter();
+        held.map(move |row| kind.columns(row, n, Visibility::Causal).len() as f64)
+    }
+
+    fn laws_of_divergences(&self, laws: &mut Laws) {
+        let most = (reach(self.kind, self.n) as f64).ln();
+        for (column, kl) in [
+            ("kl_uniform", self.kl_uniform),
+            ("kl_ramp", self.kl_ramp),
+            ("kl_position", self.kl_position),
+            ("kl_lag", self.kl_lag),
+        ] {
+            laws.within(column, kl, 0.0, most + ROUNDING);
+        }
+        for (what, wide, narrow) in [
+            ("kl_ramp exceeds kl_uniform", self.kl_ramp, self.kl_uniform),
+            ("kl_position exceeds kl_ramp", self.kl_position, self.kl_ramp),
+            ("kl_lag exceeds kl_ramp", self.kl_lag, self.kl_ramp),
+        ] {
+            laws.at_most(what, wide, narrow, OF_TOLERANCE);
+        }
+        // KL(P ‖ uniform) is what is lacking of the entropy of uniform attention.
+        let uniform = self.columns_seen().map(f64::ln).sum::<f64>() / self.rows as f64;
+        let sum = self.kl_uniform + self.entropy_nats;
+        laws.equal("kl_uniform and entropy_nats are not ln m together", sum, uniform, ROUNDING);
+        let share = share_of(self.kl_ramp, self.kl_uniform);
+        laws.there("ramp_kl_share", self.ramp_kl_share.as_ref(), share.is_some());
+        if share.is_some() {
+            laws.equal("ramp_kl_share is not that of kl", self.ramp_kl_share, share, ROUNDING);
+        }
+        let lag = ramp_lag(self.slope_kl);
+        laws.holds(self.slope_kl.is_finite(), || format!("slope_kl is {}", self.slope_kl));
+        laws.there("ramp_lag", self.ramp_lag.as_ref(), lag.is_some());
+        if lag.is_some() {
+            laws.equal("ramp_lag is not that of slope_kl", self.ramp_lag, lag, ROUNDING);
+        }
+    }
+}

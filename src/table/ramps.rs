@@ -1,0 +1,244 @@
+//! Trained heads held against ramps over positions.
+
+use super::TableError;
+use super::grid::{Cell, Column, Table};
+use super::groups::groups;
+use super::regression::Regression;
+use super::spread::Spread;
+use crate::pattern::HeadKind;
+use crate::row::{RampFound, Row, Rows};
+
+/// A head is local whose rows have this much of their mass on their last 16 tokens, in the mean.
+pub const LOCAL_MASS: f64 = 0.8;
+
+/// One head of a model at its last step here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RampHead {
+    /// The study of its run.
+    pub of: String,
+    /// The run's name there.
+    pub run: String,
+    /// The arm.
+    pub arm: String,
+    /// The model's positions; none for a published one.
+    pub positions: Option<String>,
+    /// The slopes beside its logits; none for a published one.
+    pub slopes: Option<String>,
+    /// The run's seed.
+    pub seed: u64,
+    /// The step of the weights.
+    pub step: usize,
+    /// What was found of it.
+    pub found: RampFound,
+}
+
+impl From<&Row<RampFound>> for RampHead {
+    fn from(row: &Row<RampFound>) -> Self {
+        let of = &row.of.model;
+        Self {
+            of: of.of.clone().unwrap_or_default(),
+            run: of.run.clone(),
+            arm: of.arm.clone(),
+            positions: row.of.positions.clone(),
+            slopes: row.of.slopes.clone(),
+            seed: of.seed.unwrap_or(0),
+            step: of.step.unwrap_or(0),
+            found: row.found.clone(),
+        }
+    }
+}
+
+impl RampHead {
+    /// Whether it attends locally.
+    pub fn is_local(&self) -> bool {
+        self.found.mass_within_16 >= LOCAL_MASS
+    }
+
+    /// Whether nothing but its logits can make it local: a head that sees everything, of multi-head attention whose
+    /// positions are learned vectors and that has no slope over the lag.
+    pub fn buys_its_locality(&self) -> bool {
+        self.arm == "mhsa"
+            && self.found.kind == HeadKind::Global
+            && self.positions.as_deref() == Some("learned")
+            && self.slopes.as_deref() == Some("none")
+    }
+
+    /// Its half-spread over the formula.
+    pub fn ratio(&self) -> Option<f64> {
+        Some(self.found.half_spread / self.found.formula?)
+    }
+
+    /// The model that it is of.
+    pub fn model(&self) -> (&str, &str, u64) {
+        (&self.of, &self.run, self.seed)
+    }
+}
+
+/// Studies of ramps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ramps {
+    /// The heads of each model at its last step, in the order of the rows.
+    pub heads: Vec<RampHead>,
+    /// Rows of cells that failed.
+    pub failed: usize,
+}
+
+impl Ramps {
+    /// Gathers the rows of studies of ramps.
+    ///
+    /// # Errors
+    /// [`TableError::NoRows`] where there is none.
+    pub fn of(rows: &Rows<RampFound>) -> Result<Self, TableError> {
+        let mut heads: Vec<RampHead> = rows.rows.iter().map(RampHead::from).collect();
+        if heads.is_empty() {
+            return Err(TableError::NoRows {
+                path: rows.path.clone(),
+                why: "no finished row has a trained head".to_owned(),
+                advice: "read the column err, and run the study again".to_owned(),
+            });
+        }
+        let mut last: Vec<((String, String, u64), usize)> = Vec::new();
+        for head in &heads {
+            let (of, run, seed) = head.model();
+            let model = (of.to_owned(), run.to_owned(), seed);
+            match last.iter_mut().find(|(other, _)| *other == model) {
+                Some((_, step)) => *step = head.step.max(*step),
+                None => last.push((model, head.step)),
+            }
+        }
+        heads.retain(|head| {
+            let (of, run, seed) = head.model();
+            last.iter().any(|((o, r, s), step)| {
+                (o.as_str(), r.as_str(), *s, *step) == (of, run, seed, head.step)
+            })
+        });
+        Ok(Self { heads, failed: rows.failed })
+    }
+
+    /// The heads that the law is about: local ones that [buy their locality](RampHead::buys_its_locality).
+    pub fn bought(&self) -> Vec<&RampHead> {
+        self.heads.iter().filter(|head| head.is_local() && head.buys_its_locality()).collect()
+    }
+
+    /// log half_spread of these heads on log n and log ln(1 + 1/τ), clustered by model: exponents that the formula
+    /// has at 1; none where they are of too few models or of one length.
+    pub fn exponents(&self) -> Option<Regression> {
+        let point = |head: &RampHead| {
+            let f = &head.found;
+            let steepness = (1.0 / f.mean_lag).ln_1p();
+            let (of, run, seed) = head.model();
+            let model = (of.to_owned(), run.to_owned(), seed);
+            (f.half_spread > 0.0 && f.mean_lag > 0.0)
+                .then(|| (model, vec![(f.n as f64).ln(), steepness.ln()], f.half_spread.ln()))
+        };
+        let points: Vec<_> = self.bought().into_iter().filter_map(point).collect();
+        Regression::of(&points)
+    }
+
+    /// The tables, the most telling first.
+    pub fn tables(&self) -> Vec<Table> {
+        vec![self.runs_table(), self.exponents_table()]
+    }
+
+    fn runs_table(&self) -> Table {
+        let columns = vec![
+            Column::words("run", "run"),
+            Column::words("kind", "heads"),
+            Column::numbers("n", "n", None),
+            Column::numbers("step", "step", None),
+            Column::numbers("local", "local", None),
+            Column::numbers("heads", "of", None),
+            Column::numbers("models", "models", None),
+            Column::numbers("mean_lag", "τ", Some("tokens")),
+            Column::numbers("half_spread", "half-spread", Some("nats")),
+            Column::numbers("formula", "formula", Some("nats")),
+            Column::numbers("ratio", "half-spread / formula", None),
+            Column::numbers("share_ramp", "R² of c·j", None),
+            Column::numbers("share_position", "of f(j)", None),
+            Column::numbers("share_lag", "of g(i − j)", None),
+            Column::numbers("kl_uniform", "KL of uniform", Some("nats")),
+            Column::numbers("kl_ramp", "of the ramp", Some("nats")),
+            Column::numbers("kl_position", "of f(j)", Some("nats")),
+            Column::numbers("kl_lag", "of g(i − j)", Some("nats")),
+            Column::numbers("effective_rank", "effective rank, centred", None),
+        ];
+        let mut table = Table::new(
+            "ramps",
+            "Local heads against the ramp of their lag, (m − 1)/2 · ln(1 + 1/τ), at the last step",
+            columns,
+        );
+        let key = |head: &RampHead| {
+            (head.of.clone(), head.run.clone(), head.found.kind, head.found.n, head.step)
+        };
+        for alike in groups(&self.heads, key) {
+            let first = alike[0];
+            let local: Vec<&RampHead> =
+                alike.iter().copied().filter(|head| head.is_local()).collect();
+            let over = |value: &dyn Fn(&RampHead) -> Option<f64>| {
+                Cell::over(Spread::of(local.iter().filter_map(|head| value(head))))
+            };
+            let of_found = |value: fn(&RampFound) -> f64| over(&|head| Some(value(&head.found)));
+            let share = |value: fn(&RampFound) -> Option<f64>| over(&|head| value(&head.found));
+            table.push(vec![
+                Cell::text(&first.run),
+                Cell::text(first.found.kind.to_string()),
+                Cell::count(first.found.n),
+                Cell::count(first.step),
+                Cell::count(local.len()),
+                Cell::count(alike.len()),
+                Cell::count(groups(alike.iter().copied(), |head| head.seed).len()),
+                of_found(|f| f.mean_lag),
+                of_found(|f| f.half_spread),
+                share(|f| f.formula),
+                over(&|head| head.ratio()),
+                share(|f| f.share_ramp),
+                share(|f| f.share_position),
+                share(|f| f.share_lag),
+                of_found(|f| f.kl_uniform),
+                of_found(|f| f.kl_ramp),
+                of_found(|f| f.kl_position),
+                of_found(|f| f.kl_lag),
+                of_found(|f| f.effective_rank_centred),
+            ]);
+        }
+        table.notes.push(format!(
+            "Local: {LOCAL_MASS} or more of a head's mass on the last 16 tokens. Medians over local heads of all seeds \
+             with [least, greatest]; m is n, or the window of a head that has one. Logits are QKᵀ/√d, without any slope."
+        ));
+        table.note_failed(self.failed);
+        table
+    }
+
+    fn exponents_table(&self) -> Table {
+        let columns = vec![
+            Column::words("of", "exponent of"),
+            Column::numbers("exponent", "exponent", None),
+            Column::numbers("low", "95 % from", None),
+            Column::numbers("high", "to", None),
+            Column::numbers("by_formula", "by the formula", None),
+            Column::numbers("heads", "heads", None),
+            Column::numbers("models", "models", None),
+        ];
+        let title = "log half-spread of local heads on log n and log ln(1 + 1/τ)";
+        let mut table = Table::new("exponents", title, columns);
+        if let Some(regression) = self.exponents() {
+            for (name, c) in ["n", "ln(1 + 1/τ)"].into_iter().zip(&regression.coefficients) {
+                table.push(vec![
+                    Cell::text(name),
+                    Cell::number(Some(c.value)),
+                    Cell::number(Some(c.low)),
+                    Cell::number(Some(c.high)),
+                    Cell::count(1),
+                    Cell::count(regression.points),
+                    Cell::count(regression.clusters),
+                ]);
+            }
+        }
+        table.notes.push(
+            "Of local heads that see everything, of multi-head attention with learned positions and no slopes. Intervals take \
+             the heads of a model for dependent."
+                .to_owned(),
+        );
+        table
+    }
+}
