@@ -142,3 +142,40 @@ fn alt(study: &Ramps) -> String {
     });
     of_way.collect::<Vec<_>>().join(" ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::ramp_heads;
+
+    #[test]
+    fn heads_stand_by_what_makes_them_local_and_whether_they_are() {
+        let mut study = ramp_heads(&[256, 512], 2, 1.0, 0.9);
+        study.heads[0].found.mass_within_16 = 0.1;
+        study.heads[1].slopes = Some("alibi".to_owned());
+        study.heads[2].found.formula = None;
+        let figure = law(&study);
+        let titles: Vec<&str> = figure.panels.iter().map(|panel| panel.title.as_str()).collect();
+        assert_eq!(titles, ["Locality has to be bought", "The lag is given"]);
+        let series: Vec<(&str, usize)> = figure
+            .panels
+            .iter()
+            .flat_map(|panel| &panel.series)
+            .map(|series| (series.name.as_str(), series.points.len()))
+            .collect();
+        let expected = [
+            ("the law", 2),
+            ("learned positions, n = 256, not local", 1),
+            ("learned positions, n = 256, local", 3),
+            ("learned positions, n = 512, local", 6),
+            ("the law", 2),
+            ("ALiBi's slopes, n = 256, local", 1),
+        ];
+        assert_eq!(series, expected);
+        assert_eq!(figure.panels[0].series[1].shape, Shape::OpenPoints);
+        let [one, other] = [2, 3].map(|at| figure.panels[0].series[at].ink.marker);
+        assert_ne!(one, other, "a marker a length");
+        assert!(figure.alt.contains("learned positions: 10 local heads"), "{}", figure.alt);
+        assert!(figure.svg().unwrap().contains("<svg"));
+    }
+}

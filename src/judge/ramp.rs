@@ -83,3 +83,40 @@ pub(crate) fn law(study: &Ramps) -> Verdict {
     );
     Verdict::new(Claim::RampCostsLength, measured, word, seeds.len())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::ramp_heads;
+
+    #[test]
+    fn every_word_has_its_rows() {
+        let lengths = [256, 512, 1024];
+        let word = |lengths: &[usize], seeds, exponent, share| {
+            law(&ramp_heads(lengths, seeds, exponent, share)).word
+        };
+        assert_eq!(word(&lengths, 5, 1.0, 0.9), Word::Confirmed);
+        assert_eq!(word(&lengths, 4, 1.0, 0.9), Word::Qualified, "four seeds");
+        assert_eq!(word(&lengths, 5, 1.0, 0.7), Word::Qualified, "a line explains too little");
+        assert_eq!(word(&lengths, 5, 0.74, 0.9), Word::Qualified, "an interval across the end");
+        assert_eq!(word(&lengths, 5, 0.3, 0.9), Word::Refuted, "logits that hardly grow");
+        assert_eq!(word(&lengths, 5, 1.6, 0.9), Word::Refuted, "logits that grow too fast");
+        assert_eq!(word(&lengths, 5, 1.0, 0.4), Word::Refuted, "no line at any length");
+        assert_eq!(word(&lengths[..2], 5, 1.0, 0.9), Word::NotYetMeasured, "two lengths");
+        let measured = law(&ramp_heads(&lengths, 5, 1.0, 0.9)).measured;
+        assert!(measured.contains("predicted 1. A line in j explains 90 %"), "{measured}");
+        assert!(measured.contains("n = 1024: 15 heads"), "{measured}");
+    }
+
+    /// A line that fails at one length alone does not refute.
+    #[test]
+    fn a_share_speaks_against_it_only_where_it_is_small_at_every_length() {
+        let mut study = ramp_heads(&[256, 512, 1024], 5, 1.0, 0.4);
+        for head in &mut study.heads {
+            if head.found.n == 512 {
+                head.found.share_ramp = Some(0.9);
+            }
+        }
+        assert_eq!(law(&study).word, Word::Qualified);
+    }
+}

@@ -126,7 +126,10 @@ impl Ramp {
 
         let forms = [Form::Ramp, Form::Position, Form::Lag, Form::PositionAndLag];
         let shares = forms.map(|form| seen.share_of(form));
-        let ramp = seen.nearest(Form::Ramp, vec![0.0]);
+        let formula = ramp_half_spread(reach(kind, tokens), mean_lag);
+        // In long rows the nearest ramp is the one of the head's mean lag.
+        let rise = ramp_half_spread(tokens, mean_lag).map_or(0.0, |half| 2.0 * half);
+        let ramp = seen.nearest(Form::Ramp, vec![rise]);
         // A ramp is a member of both wider forms: what they find is nearer.
         let by_position: Vec<f64> =
             (0..tokens).map(|j| Form::slope(&ramp.theta, tokens) * j as f64).collect();
@@ -155,7 +158,7 @@ impl Ramp {
             mean_lag,
             median_lag,
             mass_within,
-            formula: ramp_half_spread(reach(kind, tokens), mean_lag),
+            formula,
             share_ramp: told(line),
             share_lines: seen.share_of_lines(),
             share_position: told(of_position),

@@ -20,6 +20,8 @@ mod latex;
 mod layouts;
 mod models;
 mod ramps;
+#[cfg(test)]
+mod ramps_tests;
 mod rank_correlation;
 mod regression;
 mod run_log;
@@ -45,6 +47,8 @@ pub use latency::{Latencies, LatencyCell};
 pub use layouts::{LayoutCell, LayoutSeed, Layouts};
 pub use models::{Model as GrowthModel, ModelFit};
 pub use ramps::{LOCAL_MASS, RampHead, Ramps};
+#[cfg(test)]
+pub(crate) use ramps_tests::heads as ramp_heads;
 pub use rank_correlation::RankCorrelation;
 pub use regression::{Coefficient, Regression};
 pub use run_log::{Curve, RunLog};

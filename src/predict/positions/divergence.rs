@@ -11,7 +11,7 @@ const WORTH: f64 = 1e-9;
 /// Steps of Newton's method at most.
 const STEPS: usize = 100;
 /// The residual at which a step's equations are solved, and the products that it may take.
-const RESIDUAL: f64 = 1e-3;
+const RESIDUAL: f64 = 3e-2;
 const PRODUCTS: usize = 300;
 /// The most that a parameter moves in a step, nats: beyond, curvature says little.
 const FARTHEST: f64 = 8.0;
