@@ -5,25 +5,27 @@ use super::style::{Ink, Marker, Stroke};
 use crate::pattern::HeadKind;
 use crate::table::{LOCAL_MASS, RampHead, Ramps, Spread, significant};
 
-/// What can make a head local, in the order in which figures show it: its name, and the arm that it has the ink of.
-const WAYS: [(Way, &str, &str); 8] = [
-    (Way::Learned, "learned positions", "mhsa"),
-    (Way::Windowed, "a window (ls)", "ls"),
-    (Way::Sinusoidal, "sinusoidal positions", "layer-alternating"),
-    (Way::Nothing, "no positions", "softcap"),
-    (Way::Rotary, "rotary positions", "qk-norm"),
-    (Way::Alibi, "ALiBi's slopes", "local-only"),
-    (Way::LearnedSlope, "learned slopes", "sigma-reparam"),
-    (Way::Other, "other models", "other"),
+/// What can make a head local, in the order in which figures show it, and its name.
+const WAYS: [(Way, &str); 9] = [
+    (Way::Learned, "learned positions"),
+    (Way::Sinusoidal, "sinusoidal positions"),
+    (Way::Nothing, "no positions"),
+    (Way::Windowed, "windowed heads of ls"),
+    (Way::BesideWindows, "its global heads"),
+    (Way::Rotary, "rotary positions"),
+    (Way::Alibi, "ALiBi's slopes"),
+    (Way::LearnedSlope, "learned slopes"),
+    (Way::Other, "other models"),
 ];
 
 /// What a head can be local by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Learned,
-    Windowed,
     Sinusoidal,
     Nothing,
+    Windowed,
+    BesideWindows,
     Rotary,
     Alibi,
     LearnedSlope,
@@ -40,9 +42,24 @@ impl Way {
             (_, Some("sinusoidal")) => Self::Sinusoidal,
             (_, Some("none")) => Self::Nothing,
             _ if windowed => Self::Windowed,
-            (_, Some("learned")) => Self::Learned,
+            (_, Some("learned")) if head.arm == "mhsa" => Self::Learned,
+            (_, Some("learned")) => Self::BesideWindows,
             _ => Self::Other,
         }
+    }
+
+    fn ink(self) -> Ink {
+        Ink::of_arm(match self {
+            Self::Learned => "mhsa",
+            Self::Windowed => "ls",
+            Self::BesideWindows => "layer-alternating",
+            Self::Sinusoidal => "softcap",
+            Self::Nothing => return Ink::of_rank(64),
+            Self::Rotary => "qk-norm",
+            Self::LearnedSlope => "sigma-reparam",
+            Self::Alibi => "local-only",
+            Self::Other => return Ink::grey(Stroke::Solid),
+        })
     }
 
     /// Whether the model knows lags without the logits' being a ramp.
@@ -74,14 +91,14 @@ pub fn law(study: &Ramps) -> Figure {
         )];
         // Local heads lie over the others.
         for (local, shape) in [(false, Shape::OpenPoints), (true, Shape::Points)] {
-            for &(way, name, ink) in WAYS.iter().filter(|(way, ..)| is_here(*way)) {
+            for &(way, name) in WAYS.iter().filter(|(way, _)| is_here(*way)) {
                 for (at, &n) in lengths.iter().enumerate() {
                     let alike = study.heads.iter().filter(|head| {
                         Way::of(head) == way && head.found.n == n && head.is_local() == local
                     });
                     let points: Vec<(f64, f64)> = alike.filter_map(point).collect();
                     if !points.is_empty() {
-                        let ink = Ink { marker: marker(at), ..Ink::of_arm(ink) };
+                        let ink = Ink { marker: marker(at), ..way.ink() };
                         let locality = if local { "local" } else { "not local" };
                         let name = format!("{name}, n = {n}, {locality}");
                         series.push(Series::new(&name, ink, shape, points));
@@ -98,9 +115,9 @@ pub fn law(study: &Ramps) -> Figure {
     let is_there = |way: Way| study.heads.iter().any(|head| Way::of(head) == way);
     let mut keys: Vec<Key> = WAYS
         .iter()
-        .filter(|(way, ..)| is_there(*way))
-        .map(|&(_, name, ink)| {
-            Key::new(name, Ink { marker: Marker::Circle, ..Ink::of_arm(ink) }, Shape::Points)
+        .filter(|(way, _)| is_there(*way))
+        .map(|&(way, name)| {
+            Key::new(name, Ink { marker: Marker::Circle, ..way.ink() }, Shape::Points)
         })
         .collect();
     let grey = |marker: Marker| Ink { marker, ..Ink::grey(Stroke::Solid) };
@@ -131,7 +148,7 @@ fn marker(at: usize) -> Marker {
 }
 
 fn alt(study: &Ramps) -> String {
-    let of_way = WAYS.iter().filter_map(|&(way, name, _)| {
+    let of_way = WAYS.iter().filter_map(|&(way, name)| {
         let local = || study.heads.iter().filter(|head| head.is_local() && Way::of(head) == way);
         let ratio = Spread::of(local().filter_map(RampHead::ratio))?;
         Some(format!(

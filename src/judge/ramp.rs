@@ -12,7 +12,7 @@ const SHARES: [f64; 2] = [0.8, 0.5];
 const LENGTHS: usize = 3;
 const SEEDS: usize = 5;
 
-/// The law of the ramp over local heads that nothing but their logits can make local: log half-spread on log n at equal
+/// The law of the ramp over local heads that nothing but their logits can make local: log half-spread on log(n − 1) at equal
 /// ln(1 + 1/τ), clustered by model, and the share of the variance of row-centred logits that a line in j explains.
 ///
 /// - *confirmed*: the 95 % interval of the exponent of n lies within [0.75, 1.25], and the median head's share is 0.8 or
@@ -72,7 +72,7 @@ pub(crate) fn law(study: &Ramps) -> Verdict {
     });
     let measured = format!(
         "Heads of mhsa with learned positions that keep {LOCAL_MASS} of their mass on the last 16 tokens (median [least, greatest]): {}. \
-         Exponent of n in the half-spread at equal ln(1 + 1/τ): {} [{}, {}], 95 % by clusters of {}; predicted 1. A line in j \
+         Exponent of n − 1 in the half-spread at equal ln(1 + 1/τ): {} [{}, {}], 95 % by clusters of {}; predicted 1. A line in j \
          explains {} % of row-centred logits in the median head.",
         each.collect::<Vec<_>>().join("; "),
         shown(exponent.value),

@@ -359,10 +359,6 @@ mod tests {
     use crate::lm::{Model, ModelShape, TrainDefinition};
     use crate::row::{Line, columns, columns_of_record, line, rows_of};
 
-    /// The columns that a small change leaves plausible, and why.
-    const FREE: [(&str, &str); 1] =
-        [("median_lag", "between the lags whose mass is told any may be the median")];
-
     /// The heads of a model of random weights, as a cell's lines.
     fn cell() -> Vec<Line> {
         let definition = TrainDefinition {
@@ -418,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn every_altered_column_breaks_a_law_but_those_that_are_free() {
+    fn every_altered_column_breaks_a_law() {
         let lines = cell();
         assert_eq!(breaches(&lines), Vec::<String>::new());
         let first = columns::<RampFound>()
@@ -442,11 +438,12 @@ mod tests {
                 lines[0].0[first + at] = altered;
                 !breaches(&lines).is_empty()
             });
-            if !is_told {
+            // Between two lags whose mass is told any may be the median.
+            if !is_told && column.name != "median_lag" {
                 free.push(column.name);
             }
         }
-        assert_eq!(free, FREE.map(|(name, _)| name), "columns that no law holds");
+        assert!(free.is_empty(), "no law holds {free:?}");
     }
 
     #[test]

@@ -120,7 +120,7 @@ impl Ramps {
         self.heads.iter().filter(|head| head.is_local() && head.buys_its_locality()).collect()
     }
 
-    /// log half_spread of these heads on log n and log ln(1 + 1/τ), clustered by model: exponents that the formula
+    /// log half_spread of these heads on log (n − 1) and log ln(1 + 1/τ), clustered by model: exponents that the formula
     /// has at 1; none where they are of too few models or of one length.
     pub fn exponents(&self) -> Option<Regression> {
         let point = |head: &RampHead| {
@@ -128,8 +128,8 @@ impl Ramps {
             let steepness = (1.0 / f.mean_lag).ln_1p();
             let (of, run, seed) = head.model();
             let model = (of.to_owned(), run.to_owned(), seed);
-            (f.half_spread > 0.0 && f.mean_lag > 0.0)
-                .then(|| (model, vec![(f.n as f64).ln(), steepness.ln()], f.half_spread.ln()))
+            (f.half_spread > 0.0 && f.mean_lag > 0.0 && f.n > 1)
+                .then(|| (model, vec![(f.n as f64 - 1.0).ln(), steepness.ln()], f.half_spread.ln()))
         };
         let points: Vec<_> = self.bought().into_iter().filter_map(point).collect();
         Regression::of(&points)
@@ -219,10 +219,10 @@ impl Ramps {
             Column::numbers("heads", "heads", None),
             Column::numbers("models", "models", None),
         ];
-        let title = "log half-spread of local heads on log n and log ln(1 + 1/τ)";
+        let title = "log half-spread of local heads on log(n − 1) and log ln(1 + 1/τ)";
         let mut table = Table::new("exponents", title, columns);
         if let Some(regression) = self.exponents() {
-            for (name, c) in ["n", "ln(1 + 1/τ)"].into_iter().zip(&regression.coefficients) {
+            for (name, c) in ["n − 1", "ln(1 + 1/τ)"].into_iter().zip(&regression.coefficients) {
                 table.push(vec![
                     Cell::text(name),
                     Cell::number(Some(c.value)),

@@ -68,7 +68,7 @@ pub(crate) fn heads(lengths: &[usize], seeds: u64, exponent: f64, share: f64) ->
         for seed in 1..=seeds {
             for at in 0..3u64 {
                 let lag = 3.0 + ((7 * seed + 3 * at + n as u64 / 256) % 6) as f64;
-                let scatter = [0.97, 1.0, 1.03][((seed + at) % 3) as usize];
+                let scatter = [0.97, 1.0, 1.03][(seed % 3) as usize];
                 let times = 1.3 * scatter * (n as f64 / 256.0).powf(exponent - 1.0);
                 heads.push(head(n, seed, lag, times, share));
             }
