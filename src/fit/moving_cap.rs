@@ -27,11 +27,42 @@ const NOTHING: f64 = 1e-6;
 /// What [`MovingCap::far_below`] is in searches that come from factors that have the target already.
 pub(super) const FAR_BELOW: f64 = 0.1;
 
+/// The caps that a search may try.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Caps {
+    /// L⁰(ε): no cap under it is tried.
+    floor: f64,
+    /// The largest: [`LARGEST_CAP`], or the largest logit of what a search was given, if that is more.
+    largest: f64,
+}
+
+impl Caps {
+    /// Those of a search from nothing.
+    pub fn above(floor: f64) -> Self {
+        Self { floor, largest: LARGEST_CAP }
+    }
+
+    /// Those of a search that is given factors whose largest logit is `own`: they reach ε there, so the search must not
+    /// begin, nor end, under what they have.
+    pub fn with(self, own: f64) -> Self {
+        Self { largest: self.largest.max(just_above(own)), ..self }
+    }
+
+    /// A cap as close to `cap` as may be tried.
+    pub fn clamp(self, cap: f64) -> f64 {
+        cap.max(1.0005 * self.floor).clamp(1e-3, self.largest)
+    }
+}
+
+/// A hair above, so that rounding does not scale the logits down.
+pub(super) fn just_above(own: f64) -> f64 {
+    own * (1.0 + 1e-9)
+}
+
 /// The cap moves to the least with which ε is reached.
 pub(super) struct MovingCap {
     pub tolerance: f64,
-    /// L⁰(ε): the cap never goes under it.
-    pub floor: f64,
+    pub caps: Caps,
     pub effort: Effort,
     /// A stage that has less than this share of ε has a cap far too large, and need not end exactly. 0 in searches
     /// that come from above.
@@ -96,7 +127,7 @@ impl Policy for MovingCap {
         objective: &mut Objective<'_>,
         at: &Descent,
     ) -> Result<Option<f64>, FitError> {
-        let Self { tolerance, floor, effort, .. } = *self;
+        let Self { tolerance, caps, effort, .. } = *self;
         let here = feasible(objective, &at.x, at.penalty.cap, at.gradient_norm)?;
         // The augmented Lagrangian's value estimates E*(L) before the violation is gone; what the
         // factors reach within the cap decides once the estimate has settled.
@@ -109,16 +140,11 @@ impl Policy for MovingCap {
             Some(best) if !here.preferred(&best, tolerance).is_lt() => best,
             _ => here,
         });
-        let at_limit = at.penalty.cap >= LARGEST_CAP && step > 0.0;
+        let at_limit = at.penalty.cap >= caps.largest && step > 0.0;
         let done = at.is_minimum_within(effort.violation)
             && (at_limit || (meets && step.abs() <= SETTLED));
-        Ok((!done).then(|| clamp(at.penalty.cap * step.exp(), floor)))
+        Ok((!done).then(|| caps.clamp(at.penalty.cap * step.exp())))
     }
-}
-
-/// A cap as close to `cap` as may be tried where L⁰(ε) is `floor`.
-pub(super) fn clamp(cap: f64, floor: f64) -> f64 {
-    cap.max(1.0005 * floor).clamp(1e-3, LARGEST_CAP)
 }
 
 #[cfg(test)]
@@ -135,12 +161,20 @@ mod tests {
         let target = family.build(20, 1, Visibility::Causal).unwrap();
         let problem = Problem::new(target, "global".parse().unwrap(), 4).unwrap();
         let effort = Effort::default();
-        let to =
-            MovingCap { tolerance: 0.01, floor: 1.0, effort, far_below: FAR_BELOW, best: None };
+        let caps = Caps::above(1.0);
+        let to = MovingCap { tolerance: 0.01, caps, effort, far_below: FAR_BELOW, best: None };
         let mut penalty = Penalty::new(&problem, 5.0, 0.08);
         penalty.multipliers[0][7].push((3, 1e-8));
         for kl_nats in [-2e-14, 0.0, 2e-14] {
             assert_eq!(to.newton(&penalty, kl_nats), -LARGEST_MOVE.ln(), "{kl_nats}");
         }
+    }
+
+    #[test]
+    fn caps_go_up_to_what_was_given() {
+        let caps = Caps::above(2.0);
+        assert_eq!((caps.clamp(1.0), caps.clamp(1e3)), (2.001, LARGEST_CAP));
+        assert_eq!(caps.with(100.0).clamp(1e3), LARGEST_CAP);
+        assert_eq!(caps.with(149.0).clamp(1e3), just_above(149.0));
     }
 }

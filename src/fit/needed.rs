@@ -6,7 +6,7 @@ use super::effort::Effort;
 use super::factors::Factors;
 use super::feasible::within_cap;
 use super::floor::Floor;
-use super::moving_cap::{FAR_BELOW, MovingCap, clamp};
+use super::moving_cap::{Caps, FAR_BELOW, MovingCap, just_above};
 use super::objective::Objective;
 use super::outcome::Outcome;
 use super::parametrisation::{Tied, Varied};
@@ -21,8 +21,9 @@ const FIRST_CAP: f64 = 1.25;
 /// What was found for L*(ε).
 #[derive(Clone, Debug)]
 pub struct Needed {
-    /// `Infeasible` where no cap up to `LARGEST_CAP` reached the tolerance; then `best` is the least
-    /// kl_nats found there, and is none where the heads do not see all of the target.
+    /// `Infeasible` where no cap up to `LARGEST_CAP`, or up to the largest logit of what the search was given if that is
+    /// more, reached the tolerance; then `best` is the least kl_nats found there, and is none where the heads do not see
+    /// all of the target.
     pub outcome: Outcome,
     /// The factors of least max_abs_logit found with kl_nats ≤ ε.
     pub best: Option<Candidate>,
@@ -86,10 +87,15 @@ pub fn needed_logit_from(
     let Some(floor) = Floor::new(problem).max_abs_logit(tolerance) else {
         return Ok(Needed::NOTHING);
     };
+    let own: Vec<f64> = {
+        let mut objective = search.objective();
+        given.iter().map(|factors| objective.measure_factors(factors).max_abs_logit).collect()
+    };
+    let caps = own.iter().fold(Caps::above(floor), |caps, &own| caps.with(own));
     let first_cap = (FIRST_CAP * floor).max(0.1);
     let far_below = if given.is_empty() { 0.0 } else { FAR_BELOW };
     let solve = |name: String, effort: Effort, start: &dyn Fn() -> Result<FitState, FitError>| {
-        let to = MovingCap { tolerance, floor, effort, far_below, best: None };
+        let to = MovingCap { tolerance, caps, effort, far_below, best: None };
         let attendance = search.attendance(FitName(name), effort);
         search.kept_or(&attendance, |underway| {
             let from = underway.map_or_else(start, Ok)?;
@@ -105,10 +111,9 @@ pub fn needed_logit_from(
             let from = || {
                 let Some(factors) = given.get(start) else {
                     let factors = search.start(start - given.len(), first_cap)?;
-                    return Ok(FitState::new(&factors, problem, clamp(first_cap, floor)));
+                    return Ok(FitState::new(&factors, problem, caps.clamp(first_cap)));
                 };
-                let own = search.objective().measure_factors(factors).max_abs_logit;
-                Ok(beginning_at(factors.to_vector(), own, problem, floor))
+                Ok(beginning_at(factors.to_vector(), own[start], problem, caps))
             };
             let solution = solve(format!("rough-{start}"), options.rough, &from)?;
             Ok(Some(Candidate { start, solution }))
@@ -120,7 +125,7 @@ pub fn needed_logit_from(
     ranked.sort_by(|a, b| a.solution.preferred(&b.solution, tolerance));
     ranked.truncate(if search.has_ended() { 0 } else { options.polished.max(1) });
     let fine: Vec<Candidate> = search.each(&ranked, |Candidate { start, solution: rough }| {
-        let cap = clamp(rough.max_abs_logit, floor);
+        let cap = caps.clamp(rough.max_abs_logit);
         let from = || Ok(FitState::new(&rough.factors, problem, cap));
         let solution = solve(format!("fine-{start}"), options.fine, &from)?;
         Ok(Candidate { start: *start, solution })
@@ -132,10 +137,10 @@ pub fn needed_logit_from(
     // A minimum at twice or at half the cap is often a way out of a worse one here.
     for pass in 0..options.passes {
         let Some(before) = best_of(&all).filter(|_| !search.has_ended()) else { break };
-        let cap = clamp(before.solution.max_abs_logit, floor);
+        let cap = caps.clamp(before.solution.max_abs_logit);
         let found = search.each(&[2.0, 0.5], |factor| {
             let name = FitName(format!("away-{pass}-by-{factor}"));
-            let away = clamp(factor * cap, floor);
+            let away = caps.clamp(factor * cap);
             let start = |objective: &mut Objective<'_>| {
                 Ok(within_cap(objective, before.solution.factors.clone(), away))
             };
@@ -192,20 +197,20 @@ pub(super) fn needed_logit_varying(
     let all = search.each(&numbered, |&(start, point)| {
         let mut objective = Objective::varying(problem, options.precision, varied);
         let own = objective.measure(point).max_abs_logit;
-        let from = beginning_at(point.clone(), own, problem, floor);
+        let caps = Caps::above(floor).with(own);
+        let from = beginning_at(point.clone(), own, problem, caps);
         let attendance = search.attendance(FitName(format!("tied-{start}")), options.fine);
         let (effort, far_below) = (options.fine, FAR_BELOW);
-        let to = MovingCap { tolerance, floor, effort, far_below, best: None };
+        let to = MovingCap { tolerance, caps, effort, far_below, best: None };
         Ok(Candidate { start, solution: to.fit(&mut objective, from, &attendance)? })
     })?;
     Ok(Needed::of(&all, tolerance))
 }
 
 /// A descent that begins at x, whose largest logit is `own`, and keeps it until it finds better.
-fn beginning_at(x: Vec<f64>, own: f64, problem: &Problem, floor: f64) -> FitState {
+fn beginning_at(x: Vec<f64>, own: f64, problem: &Problem, caps: Caps) -> FitState {
     let rows = (problem.heads(), problem.rows());
-    // A hair above, so that rounding does not scale the logits down.
-    let cap = clamp(own * (1.0 + 1e-9), floor);
+    let cap = caps.clamp(just_above(own));
     FitState { best: Some(x.clone()), ..FitState::at(x, cap, rows) }
 }
 
@@ -236,6 +241,7 @@ mod tests {
     use rand_distr::{Distribution, StandardNormal};
 
     use super::*;
+    use crate::fit::LARGEST_CAP;
     use crate::pattern::{HeadKind, Layout, Target, Visibility};
 
     const N: usize = 48;
@@ -325,6 +331,36 @@ mod tests {
                 let spared = actual.max_abs_logit - tied_best.max_abs_logit;
                 assert!(spared > 1.0, "{kind} at {tolerance}: {ascending:?}");
             }
+        }
+    }
+
+    /// Larger than any cap that a search from nothing tries: what has the target already is never lost.
+    #[test]
+    fn a_head_above_the_largest_cap_keeps_what_it_has() {
+        let (q, k, x) = head(2.0);
+        let (q, k) = (q * 6.0, k * 6.0);
+        let problem =
+            Problem::new(attention(&q, &k, HeadKind::Global), Layout::global(), D).unwrap();
+        let own = factors(&q, &k);
+        let actual = Objective::new(&problem, Default::default()).measure_factors(&own);
+        assert!(actual.max_abs_logit > LARGEST_CAP, "{}", actual.max_abs_logit);
+        let tied = Tied::new(x.view(), D, None, None).unwrap();
+        let point = tied.point(q.view(), k.view(), None);
+        // Its logits scaled down to LARGEST_CAP are far from it.
+        let tolerance = 1e-9;
+        let short =
+            SearchOptions { fine: Effort { iterations: 20, ..Effort::default() }, ..options() };
+        let by_inputs =
+            needed_logit_tied(&problem, &tied, &[point], tolerance, short, &()).unwrap();
+        let short = SearchOptions { rough: short.fine, ..short };
+        let free = needed_logit_from(&problem, tolerance, &[own], short, &()).unwrap();
+        for found in [by_inputs, free] {
+            assert_ne!(found.outcome, Outcome::Infeasible);
+            let reached = found.best.unwrap().solution;
+            assert!(
+                reached.kl_nats <= tolerance
+                    && reached.max_abs_logit <= actual.max_abs_logit * (1.0 + 1e-8)
+            );
         }
     }
 

@@ -5,8 +5,9 @@ use std::ops::Range;
 use super::factors::Factors;
 use crate::pattern::{HeadKind, Layout, Target};
 
-/// The largest cap tried. A logit of 128 nats is e^{256} between two probabilities: far past any
-/// logit of a trained model and past what a float32 softmax tells apart.
+/// The largest cap that a search from nothing tries, in nats. Logits of ±128 are e^{256} between two probabilities, far
+/// past what a float32 softmax tells apart, so a target that needs more cannot be held at all. Trained heads may have
+/// larger ones, since a shift of a row's logits costs nothing: a search that is given factors goes up to theirs.
 pub const LARGEST_CAP: f64 = 128.0;
 
 /// Why a fit cannot be set up.

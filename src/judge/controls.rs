@@ -1,23 +1,26 @@
 //! The verdict on locality: a dense local target against its controls.
 
 use super::claims::Claim;
+use super::scale::of_cells;
 use super::verdict::{Verdict, Word};
-use crate::table::{Growth, GrowthCell, plural};
+use crate::table::{Growth, GrowthCell, GrowthSeed, Interval, plural};
 
 /// Is it locality? At every (n, d) where both are measured, the logits that a local band needs against those of
-/// random columns of the same number, which are not local; inflations, medians over seeds, what reached ε at
-/// no logit counting as more than anything.
+/// random columns of the same number, which are not local: the ratio of their inflations seed by seed, what reached ε at
+/// no logit counting as more than anything. Where all seeds reached ε, the 95 % interval of the ratio has to say it
+/// (Student's over seeds, of the logarithm), elsewhere every seed.
 ///
-/// - *confirmed*: the band's inflation is the larger in every cell, three seeds or more;
-/// - *refuted*: it is the larger in none;
-/// - *qualified*: in some, or seeds are few;
+/// - *confirmed*: in every cell the band's inflation is larger by more than [`ALIKE`], three seeds or more;
+/// - *refuted*: in every cell it is not, three seeds or more;
+/// - *qualified*: anything between, or seeds are few;
 /// - *not yet measured*: no `dirichlet-band` and `random-sparse` of one width, without other change.
 ///
-/// Cells in which both are free (up to 1.05) tell nothing and are left out.
+/// Cells in which both are free (up to [`ALIKE`]) tell nothing and are left out.
 pub(crate) fn controls(study: &Growth) -> Verdict {
     let band =
         |cell: &&GrowthCell| cell.family == "dirichlet-band" && !cell.label.contains("no mask");
-    let (mut larger, mut fought, mut seeds) = (0, 0, usize::MAX);
+    let (mut larger, mut not_larger, mut seeds) = (0, 0, usize::MAX);
+    let mut fought: Vec<&GrowthCell> = Vec::new();
     let mut worst: Option<(&GrowthCell, &GrowthCell)> = None;
     for local in study.cells.iter().filter(band) {
         let rival = study.cells.iter().find(|cell| {
@@ -26,11 +29,15 @@ pub(crate) fn controls(study: &Growth) -> Verdict {
         });
         let Some(rival) = rival else { continue };
         let (ours, theirs) = (inflation(local), inflation(rival));
-        if (ours <= FREE && theirs <= FREE) || (ours.is_infinite() && theirs.is_infinite()) {
+        if (ours <= ALIKE && theirs <= ALIKE) || (ours.is_infinite() && theirs.is_infinite()) {
             continue;
         }
-        fought += 1;
-        larger += usize::from(ours > theirs);
+        fought.push(local);
+        match side(local, rival) {
+            Side::Larger => larger += 1,
+            Side::NotLarger => not_larger += 1,
+            Side::Unclear => {}
+        }
         seeds = seeds.min(local.seeds.len()).min(rival.seeds.len());
         if worst.is_none_or(|(_, last)| inflation(last) < theirs) {
             worst = Some((local, rival));
@@ -40,16 +47,18 @@ pub(crate) fn controls(study: &Growth) -> Verdict {
         let why = "Needs dirichlet-band and random-sparse of one width, at one length and rank.";
         return Verdict::new(Claim::LocalityIsHard, why.to_owned(), Word::NotYetMeasured, 0);
     };
-    let word = match larger {
-        0 => Word::Refuted,
-        all if all == fought => Word::Confirmed,
+    let word = match fought.len() {
+        all if all == not_larger => Word::Refuted,
+        all if all == larger => Word::Confirmed,
         _ => Word::Qualified,
     };
     let measured = format!(
-        "{} needs more logits than {} in {larger} of {fought} cells (n, d) where low rank costs either anything. \
-         At n = {}, d = {}: inflation {} against {}{}. {} a cell.",
+        "{} needs more logits than {} in {larger} of {} cells (n, d) where low rank costs either anything, and no more in \
+         {not_larger}, by 95 % intervals, {}. At n = {}, d = {}: inflation {} against {}{}. {} a cell.",
         local.label,
         rival.label,
+        fought.len(),
+        of_cells(fought.iter().copied()),
         local.n,
         local.rank,
         shown(local),
@@ -60,7 +69,42 @@ pub(crate) fn controls(study: &Growth) -> Verdict {
     Verdict::new(Claim::LocalityIsHard, measured, word, seeds)
 }
 
-const FREE: f64 = 1.05;
+/// Inflations within this ratio of each other are alike: searches on different machines differ by up to 4 per cent
+/// (analysis/METHODS.md, Machines).
+const ALIKE: f64 = 1.05;
+
+/// On which side of [`ALIKE`] the ratio of two inflations lies.
+enum Side {
+    Larger,
+    NotLarger,
+    Unclear,
+}
+
+fn side(local: &GrowthCell, rival: &GrowthCell) -> Side {
+    let inflation = |seed: &GrowthSeed| seed.inflation.unwrap_or(f64::INFINITY);
+    let logs = local.seeds.iter().filter_map(|ours| {
+        let theirs = rival.seeds.iter().find(|theirs| theirs.seed == ours.seed)?;
+        Some((inflation(ours) / inflation(theirs)).ln())
+    });
+    // Of a seed that neither reached nothing is known.
+    let logs: Vec<f64> = logs.filter(|log| !log.is_nan()).collect();
+    let alike = ALIKE.ln();
+    let (low, high) = match Interval::of(logs.iter().copied()) {
+        Some(interval) => (interval.low, interval.high),
+        None => logs.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &log| {
+            (low.min(log), high.max(log))
+        }),
+    };
+    if logs.is_empty() {
+        Side::Unclear
+    } else if high <= alike {
+        Side::NotLarger
+    } else if low >= alike {
+        Side::Larger
+    } else {
+        Side::Unclear
+    }
+}
 
 /// The median inflation; infinite where most seeds reached ε at no logit.
 fn inflation(cell: &GrowthCell) -> f64 {
@@ -135,7 +179,16 @@ mod tests {
         assert_eq!(word([Some(3.0), None], [Some(2.0), Some(9.0)], 3), Word::Confirmed);
         assert_eq!(word([Some(3.0), None], [Some(2.0), Some(9.0)], 2), Word::Qualified);
         assert_eq!(word([Some(2.0), Some(3.0)], [Some(3.0), None], 3), Word::Refuted);
+        assert_eq!(word([Some(2.0), Some(3.0)], [Some(3.0), None], 2), Word::Qualified, "seeds");
         assert_eq!(word([Some(2.0), Some(3.0)], [Some(1.0), None], 3), Word::Qualified);
+        assert_eq!(word([Some(2.04); 2], [Some(2.0); 2], 3), Word::Refuted, "alike");
         assert_eq!(word([Some(1.0); 2], [Some(1.02); 2], 3), Word::NotYetMeasured, "both free");
+        // Smaller in the median, in seeds too far apart to tell.
+        let mut band = cell("dirichlet-band", 64, Some(2.0), 3);
+        band.seeds[2].inflation = Some(9.0);
+        let cells = vec![band, cell("random-sparse", 64, Some(3.0), 3)];
+        let none = (Vec::new(), Vec::new());
+        let apart = Growth { cells, slopes: none.0, models: none.1, failed: 0 };
+        assert_eq!(controls(&apart).word, Word::Qualified);
     }
 }

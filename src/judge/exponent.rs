@@ -1,9 +1,10 @@
 //! The verdict on a predicted growth of logits with n/d.
 
 use super::claims::Claim;
+use super::scale::of_runs;
 use super::verdict::{Verdict, Word};
 use crate::study::PredictedExponent;
-use crate::table::{Slope, Trainings, plural, significant};
+use crate::table::{Slope, Spread, Trainings, plural};
 
 /// An interval wider than this tells nothing.
 const TOO_WIDE: f64 = 0.5;
@@ -13,7 +14,7 @@ const TOO_WIDE: f64 = 0.5;
 ///
 /// - *confirmed*: every arm's interval lies within the predicted one, or holds the predicted exponent and is no
 ///   wider than 0.5, three seeds or more;
-/// - *refuted*: that of `mhsa` lies outside of the predicted one altogether;
+/// - *refuted*: that of `mhsa` lies outside of the predicted one altogether, three seeds or more;
 /// - *qualified*: anything between, or few seeds;
 /// - *not yet measured*: an arm has too few lengths.
 pub(crate) fn exponent(study: &Trainings, predicted: &[PredictedExponent]) -> Option<Verdict> {
@@ -42,23 +43,22 @@ pub(crate) fn exponent(study: &Trainings, predicted: &[PredictedExponent]) -> Op
         let of_length =
             |n: &usize| study.arm(&expected.arm).filter(|r| r.context == Some(*n)).count();
         seeds = seeds.min(lengths.iter().map(of_length).filter(|c| *c > 0).min().unwrap_or(0));
-        let [measured, low, high] = [slope.slope, slope.low, slope.high].map(|v| significant(v, 2));
-        told.push(format!(
-            "{}: {measured} [{low}, {high}], predicted {} [{}, {}]",
-            expected.arm, expected.exponent, expected.low, expected.high
-        ));
+        let predicted =
+            Spread { median: expected.exponent, low: expected.low, high: expected.high };
+        let (measured, predicted) = (slope.shown(2), predicted.shown(2));
+        told.push(format!("{}: {measured}, predicted {predicted}", expected.arm));
     }
     let word = match (confirmed, refuted) {
         (true, _) => Word::Confirmed,
         (_, true) => Word::Refuted,
         _ => Word::Qualified,
     };
-    let lengths: Vec<String> = study.contexts().iter().map(ToString::to_string).collect();
+    let arms = study.runs.iter().filter(|run| predicted.iter().any(|p| p.arm == run.arm));
     let measured = format!(
-        "Exponent of peak max |logit| in n/d, n = {}. {}. {} a length, equal steps and tokens.",
-        lengths.join(", "),
+        "Exponent of peak max |logit| in n/d, with its 95 % interval. {}. {} a length, equal steps and tokens, {}.",
         told.join("; "),
-        plural(seeds, "seed")
+        plural(seeds, "seed"),
+        of_runs(arms)
     );
     Some(Verdict::new(Claim::PredictedExponent, measured, word, seeds))
 }
@@ -98,6 +98,7 @@ mod tests {
         assert_eq!(judged(0.25, 0.0, 3), Word::Confirmed);
         assert_eq!(judged(0.25, 0.0, 1), Word::Qualified, "one seed");
         assert_eq!(judged(-1.0, 0.0, 3), Word::Refuted);
+        assert_eq!(judged(-1.0, 0.0, 2), Word::Qualified, "two seeds");
         assert_eq!(judged(0.25, 0.9, 3), Word::Qualified, "ls grows");
         assert_eq!(judged(0.25, 0.0, 0), Word::NotYetMeasured);
         assert_eq!(exponent(&Trainings { runs: Vec::new(), failed: 0 }, &[]), None);

@@ -1,6 +1,7 @@
 //! Verdicts on logit growth: dense local targets, and sparse global ones.
 
 use super::claims::Claim;
+use super::scale::of_cells;
 use super::verdict::{Verdict, Word};
 use crate::table::{Growth, GrowthCell, GrowthModel as Model, GrowthSlope, Slope, plural};
 
@@ -22,8 +23,8 @@ pub(crate) fn growth(study: &Growth) -> Vec<Verdict> {
 ///   the controls (`landmark`, `random-sparse`) are measured and their intervals lie wholly below it;
 /// - *qualified*: it lies above 0 and reaches past [`NO_GROWTH`], but a control is missing or grows
 ///   no less, or seeds are few;
-/// - *refuted*: it lies under [`NO_GROWTH`] and every fit reached ε (censoring biases slopes low, so
-///   a censored slope cannot refute);
+/// - *refuted*: all of it lies under [`NO_GROWTH`] and every fit reached ε (censoring biases slopes low, so
+///   a censored slope cannot refute), three seeds or more;
 /// - *not yet measured*: no slope, or an interval that holds both.
 fn dense_local(study: &Growth) -> Verdict {
     let Some((family, slope)) = slope_of(study, "dirichlet-band") else {
@@ -43,7 +44,8 @@ fn dense_local(study: &Growth) -> Verdict {
     for (control, slope) in &controls {
         measured.push_str(&format!("; {}", slope_text(control, *slope)));
     }
-    measured.push_str(&format!(". {}.", seeds_text(family)));
+    let of_band = study.cells.iter().filter(|cell| cell.family == "dirichlet-band");
+    measured.push_str(&format!(". {}, {}.", seeds_text(family), of_cells(of_band)));
     if family.unreached > 0 {
         measured.push_str(&format!(
             " {} of {} reached ε at no cap tried, which biases the slope low; that large \
@@ -71,7 +73,7 @@ fn best_model(study: &Growth) -> String {
     let behind = ratio
         .map(|fit| format!(", {} is {:.0} AICc behind", fit.model.formula(), fit.aicc_above_best))
         .unwrap_or_default();
-    format!(" Of four laws for L*(ε) the best is {}{exponent}{behind}.", best.model.formula())
+    format!(" Of five laws for L*(ε) the best is {}{exponent}{behind}.", best.model.formula())
 }
 
 /// Why there is no slope of `dirichlet-band`.
@@ -110,9 +112,9 @@ fn seeds_text(family: &GrowthSlope) -> String {
 /// What low rank costs a sparse global family, over the cells whose rank is at least the number of
 /// columns that a row is spread over.
 enum Cost {
-    /// No cell's median inflation is above [`EASY`], and every fit reached ε.
+    /// In every cell the whole interval of inflation is at most [`EASY`], and every fit reached ε.
     Easy,
-    /// In some cell every seed is above [`EASY`], or no seed reached ε.
+    /// In some cell the whole interval is above [`EASY`], or no seed reached ε.
     Hard,
     /// Neither.
     Unclear,
@@ -120,8 +122,10 @@ enum Cost {
 
 /// Sparse global: inflation of `landmark` (low rank by make) and of `random-sparse` (not).
 ///
+/// Intervals are Student's over the seeds of a cell, of the logarithm.
+///
 /// - *confirmed*: both easy, three seeds or more;
-/// - *refuted*: both hard;
+/// - *refuted*: both hard, three seeds or more;
 /// - *qualified*: one easy and one hard, or any other mixture, or few seeds;
 /// - *not yet measured*: one of the two has no rows at a rank of its support or more.
 fn sparse_global(study: &Growth) -> Verdict {
@@ -137,10 +141,11 @@ fn sparse_global(study: &Growth) -> Verdict {
     };
     let seeds = landmark.iter().chain(&sparse).map(|cell| cell.seeds.len()).min().unwrap_or(0);
     let measured = format!(
-        "{}; {}. Easy means up to {EASY} in every cell; cells of rank under m or k are left out; {} \
-         a cell.",
+        "{}; {}. Easy means up to {EASY} in every cell, hard more in one, by the whole 95 % interval; cells of rank \
+         under m or k are left out; {}, {} a cell.",
         worst_text(&landmark),
         worst_text(&sparse),
+        of_cells(landmark.iter().chain(&sparse).copied()),
         plural(seeds, "seed")
     );
     Verdict::new(Claim::SparseIsEasy, measured, word, seeds)
@@ -153,11 +158,10 @@ fn eligible<'a>(study: &'a Growth, family: &str) -> Vec<&'a GrowthCell> {
 
 fn cost(cells: &[&GrowthCell]) -> Cost {
     let easy = |cell: &&GrowthCell| {
-        cell.unreached() == 0 && cell.inflation().is_some_and(|spread| spread.median <= EASY)
+        cell.unreached() == 0 && cell.inflation_within().is_some_and(|i| i.is_at_most(EASY))
     };
-    let hard = |cell: &&GrowthCell| match cell.inflation() {
-        Some(spread) => spread.low > EASY,
-        None => cell.reached() == 0,
+    let hard = |cell: &&GrowthCell| {
+        cell.reached() == 0 || cell.inflation_within().is_some_and(|i| i.is_at_least(EASY))
     };
     if cells.iter().all(easy) {
         Cost::Easy
@@ -235,6 +239,7 @@ mod tests {
         );
         assert_eq!(word_of(dense(Some((0.4, 0.6)), 0, 3), &[]), Word::Qualified, "no controls");
         assert_eq!(word_of(dense(Some((-0.1, 0.05)), 0, 3), &flat), Word::Refuted);
+        assert_eq!(word_of(dense(Some((-0.1, 0.05)), 0, 2), &flat), Word::Qualified, "two seeds");
         let censored = word_of(dense(Some((-0.1, 0.05)), 4, 3), &flat);
         assert_eq!(censored, Word::NotYetMeasured, "a censored slope does not refute");
         assert_eq!(word_of(dense(Some((-0.3, 0.6)), 0, 3), &flat), Word::NotYetMeasured);
@@ -274,9 +279,14 @@ mod tests {
         assert_eq!(word(Some(1.1), Some(1.2), 2), Word::Qualified, "two seeds");
         assert_eq!(word(Some(1.1), Some(4.0), 3), Word::Qualified, "one hard");
         assert_eq!(word(Some(2.0), None, 3), Word::Refuted);
+        assert_eq!(word(Some(2.0), None, 2), Word::Qualified, "two seeds");
         let cells = vec![cell("landmark", 8, Some(1.0), 3)];
         let models = Vec::new();
         let alone = sparse_global(&Growth { cells, slopes: Vec::new(), models, failed: 0 });
         assert_eq!(alone.word, Word::NotYetMeasured);
+        // A median under what is easy, of seeds that may lie above it.
+        let mut apart = cell("landmark", 8, Some(1.2), 3);
+        apart.seeds[2].inflation = Some(2.0);
+        assert!(matches!(cost(&[&apart]), Cost::Unclear), "{:?}", apart.inflation_within());
     }
 }

@@ -1,25 +1,33 @@
 //! Verdicts on trained heads: what carries the growth of their logits, and what orders them.
 
+use std::collections::BTreeMap;
+
 use super::claims::Claim;
 use super::verdict::{Verdict, Word};
 use crate::predict::PARTS;
 use crate::table::{
-    HeadOrdering, PartsOfGrowth, Spread, TrainedHeads, WiderHead, plural, significant,
+    HeadOrdering, Interval, LeftOut, PartsOfGrowth, Spread, TrainedHeads, WiderHead, plural,
+    significant,
 };
 
 /// Growth of a largest logit by less than this factor is none to be explained.
 const LEAST_GROWTH: f64 = 2.0;
 /// A share of the growth from here on carries it.
 const CARRIES: f64 = 0.5;
-/// A share up to here is next to nothing.
+/// A share up to here is next to nothing: what was predicted of it, in analysis/PREDICTIONS.md, before the rows.
 const NEXT_TO_NOTHING: f64 = 0.1;
+/// A partial ρ up to here is next to nothing: it stands for 4 per cent of the variance of ranks.
+const NO_ORDER: f64 = 0.2;
+/// From this variance inflation on, |ρ| of 0.95, two orders can hardly be told apart (Marquardt 1970, *Technometrics*
+/// 12, whose bound of 10 is the usual one).
+const COLLINEAR: f64 = 10.0;
 
 /// What carries the growth: the share of inflation in the growth of log max |logit| of every `mhsa` run whose
-/// largest logit at least doubles.
+/// largest logit at least doubles. Intervals are Student's over the seeds of a setting, a run and its length.
 ///
-/// - *confirmed*: half or more in every such run, three seeds or more;
-/// - *refuted*: a tenth or less in every one;
-/// - *qualified*: anything between, or few seeds where it would be confirmed;
+/// - *confirmed*: half or more in every such run, and the whole interval of every setting, three seeds or more in each;
+/// - *refuted*: a tenth or less in every one, and the whole interval of every setting, three seeds or more in each;
+/// - *qualified*: anything between, or few seeds in a setting;
 /// - *not yet measured*: no `mhsa` run of two steps or more whose logits double.
 pub(crate) fn growth(study: &TrainedHeads) -> Verdict {
     let epsilon = study.epsilon_told();
@@ -33,7 +41,11 @@ pub(crate) fn growth(study: &TrainedHeads) -> Verdict {
         let why = "Needs runs of mhsa with several checkpoints, whose largest logit doubles.";
         return Verdict::new(Claim::RankCarriesGrowth, why.to_owned(), Word::NotYetMeasured, 0);
     };
-    let word = word(inflation);
+    let mut settings: BTreeMap<(&str, usize), Vec<f64>> = BTreeMap::new();
+    for one in &grown {
+        settings.entry((&one.run, one.n)).or_default().push(share(one, 1));
+    }
+    let word = word(inflation, settings.values());
     let shares: Vec<String> = (0..PARTS.len())
         .filter_map(|part| {
             let spread = Spread::of(grown.iter().map(|growth| 100.0 * share(growth, part)))?;
@@ -42,41 +54,38 @@ pub(crate) fn growth(study: &TrainedHeads) -> Verdict {
         .collect();
     let times = Spread::of(grown.iter().map(|growth| growth.growth.exp()));
     let steps = grown[0].steps;
-    let mut settings: Vec<(&str, usize)> = grown.iter().map(|g| (&*g.run, g.n)).collect();
-    settings.sort_unstable();
-    settings.dedup();
-    let seeds = settings
-        .iter()
-        .map(|setting| grown.iter().filter(|g| (&*g.run, g.n) == *setting).count())
-        .min()
-        .unwrap_or(0);
-    let mut lengths: Vec<usize> = settings.iter().map(|(_, n)| *n).collect();
-    lengths.sort_unstable();
-    lengths.dedup();
-    let runs_of = |n: &usize| {
-        let count = grown.iter().filter(|g| g.n == *n).count();
-        format!("{} at n = {n}", plural(count, "run"))
+    let seeds = settings.values().map(Vec::len).min().unwrap_or(0);
+    let of_setting = |((run, n), shares): (&(&str, usize), &Vec<f64>)| {
+        let within = match Interval::of(shares.iter().map(|share| 100.0 * share)) {
+            Some(interval) => format!("{} %", interval.shown(2)),
+            None => "no interval".to_owned(),
+        };
+        format!("{within} in {} of {run} at n = {n}", plural(shares.len(), "run"))
     };
-    let lengths: Vec<String> = lengths.iter().map(runs_of).collect();
+    let each: Vec<String> = settings.iter().map(of_setting).collect();
     let measured = format!(
         "From step {} to {} the largest logit of mhsa grew {} times; of the growth of its logarithm, at ε = {epsilon}: \
-         {}. {}, those whose logits doubled. Needed logits are upper bounds.",
+         {}. Inflation's, with its 95 % interval over seeds: {}. Those whose logits doubled, of {}. Needed logits are \
+         upper bounds.",
         steps.0,
         steps.1,
         times.map_or_else(String::new, |times| times.shown(3)),
         shares.join(", "),
-        lengths.join(", "),
+        each.join(", "),
+        models(study),
     );
     Verdict::new(Claim::RankCarriesGrowth, measured, word, seeds)
 }
 
 /// Whether rank is the cause once the inputs are given: the share of log tying that goes where W_q·W_kᵀ may be any
-/// matrix, in the largest head of every `mhsa` model at its last step.
+/// matrix, in the largest head of every `mhsa` model at its last step. Intervals are Student's over the seeds of a run.
 ///
-/// - *confirmed*: half or more in every one, three seeds or more;
-/// - *refuted*: a tenth or less in every one;
-/// - *qualified*: anything between, or few seeds where it would be confirmed;
+/// - *confirmed*: half or more in every one, and the whole interval of every run, three seeds or more in each;
+/// - *refuted*: a tenth or less in every one, and the whole interval of every run, three seeds or more in each;
+/// - *qualified*: anything between, or few seeds of a run;
 /// - *not yet measured*: no `mhsa` model at any rank.
+///
+/// What was predicted asks for no interval: the sentence says what its rule gives.
 pub(crate) fn given_inputs(study: &TrainedHeads) -> Verdict {
     let epsilon = study.epsilon_told();
     let last = study.last_step();
@@ -92,7 +101,16 @@ pub(crate) fn given_inputs(study: &TrainedHeads) -> Verdict {
         let why = "Needs models of mhsa whose heads were fitted at larger ranks.";
         return Verdict::new(Claim::RankGivenInputs, why.to_owned(), Word::NotYetMeasured, 0);
     };
-    let word = word(share);
+    let mut settings: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for (one, share) in &models {
+        settings.entry(&one.own.run).or_default().push(*share);
+    }
+    let word = word(share, settings.values());
+    let as_predicted = match share {
+        Spread { low, .. } if low >= CARRIES => Word::Confirmed,
+        Spread { high, .. } if high <= NEXT_TO_NOTHING => Word::Refuted,
+        _ => Word::Qualified,
+    };
     let mut runs: Vec<&str> = models.iter().map(|(one, _)| one.own.run.as_str()).collect();
     runs.sort_unstable();
     runs.dedup();
@@ -113,30 +131,39 @@ pub(crate) fn given_inputs(study: &TrainedHeads) -> Verdict {
         )
     };
     let each: Vec<String> = runs.iter().map(|run| of_run(run)).collect();
-    let seeds = runs
+    let seeds = settings.values().map(Vec::len).min().unwrap_or(0);
+    let within: Vec<String> = settings
         .iter()
-        .map(|run| models.iter().filter(|(one, _)| one.own.run == *run).count())
-        .min()
-        .unwrap_or(0);
+        .filter_map(|(run, shares)| {
+            let interval = Interval::of(shares.iter().map(|share| 100.0 * share))?;
+            Some(format!("{run} {} %", interval.shown(2)))
+        })
+        .collect();
     let measured = format!(
         "What the attention of the largest head needs with its inputs, ε = {epsilon}: {}. Without a limit on rank {} % of the \
-         logarithm of tying goes. {}, {} a setting. What is not said to be proven is an upper bound.",
+         logarithm of tying goes, with 95 % intervals over seeds {}; by the rule that was written before the rows, which \
+         asks for no interval: {as_predicted}. {}, {} a setting, of {}. What is not said to be proven is an upper bound.",
         each.join("; "),
         Spread::of(models.iter().map(|(_, share)| 100.0 * share))
             .map_or_else(String::new, |share| share.shown(2)),
+        within.join(", "),
         plural(models.len(), "model"),
         plural(seeds, "seed"),
+        self::models(study),
     );
     Verdict::new(Claim::RankGivenInputs, measured, word, seeds)
 }
 
 /// What orders heads: Spearman's ρ of needed against actual within each `mhsa` model, and its partial ρ with
-/// the attention's entropy taken out.
+/// the attention's entropy taken out; medians over models, as was predicted of.
 ///
-/// - *confirmed*: ρ is 0.5 or more, and the partial one's interval lies above 0, three models or more;
-/// - *refuted*: the partial one's interval holds 0 or lies below;
-/// - *qualified*: anything between, or few models where it would be confirmed;
+/// - *confirmed*: ρ is 0.5 or more, the partial one's whole interval lies above 0, and needed and entropy can be told apart:
+///   a variance inflation under [`COLLINEAR`]; three models or more;
+/// - *refuted*: the partial one's whole interval lies at or under [`NO_ORDER`], three models or more;
+/// - *qualified*: anything between, or few models;
 /// - *not yet measured*: no `mhsa` model of enough heads.
+///
+/// What was predicted asks for neither a region nor a variance inflation: the sentence says what its rule gives.
 pub(crate) fn ordering(study: &TrainedHeads) -> Verdict {
     let epsilon = study.epsilon_told();
     let all: Vec<HeadOrdering> = study
@@ -144,29 +171,47 @@ pub(crate) fn ordering(study: &TrainedHeads) -> Verdict {
         .into_iter()
         .filter(|one| one.arm == "mhsa" && one.epsilon == epsilon)
         .collect();
-    let by = |name: &str| all.iter().find(|one| one.by == name).map(|one| one.correlation);
+    let by = |name: &str| all.iter().find(|one| one.by == name);
     let (Some(needed), Some(given)) = (by("needed"), by("needed, given entropy")) else {
         let why = "Needs models of mhsa with several heads.";
         return Verdict::new(Claim::NeededTellsActual, why.to_owned(), Word::NotYetMeasured, 0);
     };
-    let word = if given.low <= 0.0 {
+    let apart = given.variance_inflation().is_some_and(|inflation| inflation < COLLINEAR);
+    let (rho, partial) = (needed.correlation, given.correlation);
+    let word = if partial.high <= NO_ORDER {
         Word::Refuted
-    } else if needed.rho >= 0.5 {
+    } else if rho.rho >= 0.5 && partial.low > 0.0 && apart {
         Word::Confirmed
     } else {
         Word::Qualified
     };
+    let as_predicted = match partial.low {
+        low if low <= 0.0 => Word::Refuted,
+        _ if rho.rho >= 0.5 => Word::Confirmed,
+        _ => Word::Qualified,
+    };
     let shown = |name: &str| {
-        by(name).map(|c| {
-            let [rho, low, high] = [c.rho, c.low, c.high].map(|v| significant(v, 2));
-            format!("{name} {rho} [{low}, {high}]")
+        by(name).map(|HeadOrdering { correlation: c, .. }| {
+            let over = match (c.left_out.groups(), c.points < rho.points) {
+                (0, false) => String::new(),
+                (0, true) => format!(" over {} heads", c.points),
+                _ => format!(
+                    " over {} heads of {}, {}",
+                    c.points,
+                    plural(c.groups, "model"),
+                    left_out(c.left_out)
+                ),
+            };
+            format!("{name} {} (mean {}){over}", c.shown(), significant(c.mean, 2))
         })
     };
     let each: Vec<String> = [
         "needed",
         "needed, given entropy",
         "inflation",
+        "inflation, given entropy",
         "floor",
+        "floor, given entropy",
         "low entropy",
         "needed, tied",
         "needed, tied, given entropy",
@@ -174,22 +219,76 @@ pub(crate) fn ordering(study: &TrainedHeads) -> Verdict {
     .into_iter()
     .filter_map(shown)
     .collect();
+    let with_entropy =
+        given.with_entropy.zip(given.variance_inflation()).map(|(rho, inflation)| {
+            format!(
+                " Needed with low entropy has {}, a variance inflation of {}{}.",
+                significant(rho, 2),
+                significant(inflation, 2),
+                if apart {
+                    ""
+                } else {
+                    ": the partial ρ rests on the few heads that they order differently"
+                }
+            )
+        });
     let measured = format!(
-        "Spearman's ρ with actual max |logit| within a model, ε = {epsilon}, 95 % by bootstrap: {}; by chance |ρ| is \
-         up to {}. {} heads of {} of mhsa.",
+        "Spearman's ρ with actual max |logit| within a model, ε = {epsilon}, median over models with its 95 % interval by \
+         bootstrap: {}; by chance |ρ| is up to {}.{} By the rule that was written before the rows: {as_predicted}. {} heads of \
+         {} of mhsa, of {}.",
         each.join("; "),
-        significant(needed.by_chance, 2),
-        needed.points,
-        plural(needed.groups, "model"),
+        significant(rho.by_chance, 2),
+        with_entropy.unwrap_or_default(),
+        rho.points,
+        plural(rho.groups, "model"),
+        models(study),
     );
-    Verdict::new(Claim::NeededTellsActual, measured, word, needed.groups)
+    Verdict::new(Claim::NeededTellsActual, measured, word, partial.groups)
 }
 
-/// What a share of rank's says of rank as the cause, from the least to the greatest over models.
-fn word(share: Spread) -> Word {
-    if share.low >= CARRIES {
+/// Why models are left out of a correlation.
+fn left_out(left: LeftOut) -> String {
+    let LeftOut { few, alike, collinear } = left;
+    let reasons = [
+        (few, "of too few heads"),
+        (alike, "whose heads are alike"),
+        (collinear, "whose heads entropy orders exactly so"),
+    ];
+    let told = reasons.iter().filter(|(count, _)| *count > 0);
+    let told: Vec<String> = told.map(|(count, why)| format!("{count} {why}")).collect();
+    format!("left out {}", told.join(", "))
+}
+
+/// The studies that the models are of, whose names tell the text, and the lengths and ranks of their heads.
+fn models(study: &TrainedHeads) -> String {
+    let listed = |value: fn(&crate::table::HeadParts) -> String| {
+        let mut values: Vec<String> = Vec::new();
+        for head in &study.heads {
+            let value = value(head);
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        values
+    };
+    let steps = study.last_step();
+    format!(
+        "{} ({steps} steps, d = {}, n = {})",
+        listed(|head| head.of.clone()).join(", "),
+        listed(|head| head.rank.to_string()).join(", "),
+        listed(|head| head.n.to_string()).join(", ")
+    )
+}
+
+/// What a share of rank's says of rank as the cause: from the least to the greatest over models, and by Student's
+/// interval over the seeds of each setting.
+fn word<'s>(share: Spread, settings: impl Iterator<Item = &'s Vec<f64>> + Clone) -> Word {
+    let every = |holds: &dyn Fn(Interval) -> bool| {
+        settings.clone().all(|shares| Interval::of(shares.iter().copied()).is_some_and(holds))
+    };
+    if share.low >= CARRIES && every(&|i| i.is_at_least(CARRIES)) {
         Word::Confirmed
-    } else if share.high <= NEXT_TO_NOTHING {
+    } else if share.high <= NEXT_TO_NOTHING && every(&|i| i.is_at_most(NEXT_TO_NOTHING)) {
         Word::Refuted
     } else {
         Word::Qualified
@@ -217,6 +316,11 @@ mod tests {
         assert_eq!(growth(&grown(4.0, 1.1, 2)).word, Word::Qualified, "two seeds");
         assert_eq!(growth(&grown(1.5, 3.0, 3)).word, Word::Qualified);
         assert_eq!(growth(&grown(1.02, 4.0, 3)).word, Word::Refuted);
+        assert_eq!(growth(&grown(1.02, 4.0, 2)).word, Word::Qualified, "two seeds");
+        // A tenth at most in every run, but seeds too far apart to say so of others.
+        let mut apart = grown(1.001, 4.0, 3);
+        apart.heads[1].needed = Some(2.0 * 1.13);
+        assert_eq!(growth(&apart).word, Word::Qualified);
         assert_eq!(growth(&grown(1.1, 1.1, 3)).word, Word::NotYetMeasured, "no growth");
         let verdict = growth(&grown(1.02, 4.0, 3));
         assert!(verdict.measured.contains("tying 99 %"), "{}", verdict.measured);
@@ -240,6 +344,13 @@ mod tests {
         assert_eq!(given_inputs(&study(4.0, 2)).word, Word::Qualified, "two seeds");
         assert_eq!(given_inputs(&study(10.0, 3)).word, Word::Qualified);
         assert_eq!(given_inputs(&study(15.0, 3)).word, Word::Refuted);
+        assert_eq!(given_inputs(&study(15.0, 2)).word, Word::Qualified, "two seeds");
+        let mut apart = study(15.9, 3);
+        apart.heads[0].needed_any_rank = Some(13.2);
+        apart.heads[1].needed_any_rank = Some(13.2);
+        let apart = given_inputs(&apart);
+        assert_eq!(apart.word, Word::Qualified, "{apart:?}");
+        assert!(apart.measured.contains("asks for no interval: refuted"), "{apart:?}");
         assert_eq!(given_inputs(&grown(1.0, 4.0, 3)).word, Word::NotYetMeasured, "one rank");
         let verdict = given_inputs(&study(4.0, 3));
         let said = "16.0 nats at rank 8, 15.5 at 16, 4.00 at any (no less than 3.60: proven)";
@@ -265,6 +376,18 @@ mod tests {
         assert_eq!(ordering(&study(|at| 0.1 + at as f64, 3)).word, Word::Confirmed);
         assert_eq!(ordering(&study(|at| 0.1 + at as f64, 2)).word, Word::Qualified);
         assert_eq!(ordering(&study(|at| 20.0 - at as f64, 3)).word, Word::Refuted);
+        assert_eq!(ordering(&study(|at| 20.0 - at as f64, 2)).word, Word::Qualified, "two models");
+        // In the order of entropy but for two neighbours: what is left is the order of the actual.
+        let collinear = ordering(&study(
+            |at| {
+                let entropy = |at: usize| [3.0, 1.0, 2.5, 2.0][at % 4] + 0.01 * at as f64;
+                let swapped = [at, 11, 7][usize::from(at == 7) + 2 * usize::from(at == 11)];
+                10.0 - entropy(swapped)
+            },
+            3,
+        ));
+        assert_eq!(collinear.word, Word::Qualified, "{collinear:?}");
+        assert!(collinear.measured.contains("order differently"), "{collinear:?}");
         assert_eq!(ordering(&study(|_| 1.0, 3)).word, Word::NotYetMeasured, "all alike");
     }
 }

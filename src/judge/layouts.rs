@@ -2,15 +2,22 @@
 
 use super::claims::Claim;
 use super::verdict::{Verdict, Word};
-use crate::table::{LayoutCell, Layouts, plural, significant};
+use crate::table::{Interval, LayoutCell, Layouts, plural, significant};
+
+/// Errors within this ratio of each other are alike: searches on different machines differ by up to 3 per cent
+/// (analysis/METHODS.md, Machines).
+const ALIKE: f64 = 1.05;
+/// Errors under this, in nats, are what rounding leaves.
+const NO_ERROR: f64 = 1e-12;
 
 /// Splitting: at every cap, the error of a layout with local *and* global heads against every
-/// all-global layout of the same number of parameters, seed by seed.
+/// all-global layout of the same number of parameters, seed by seed. Intervals are Student's over seeds, of the logarithm
+/// of the ratio of errors.
 ///
-/// - *confirmed*: in every seed, at every cap, against every rival the split has the smaller error,
-///   three seeds or more;
-/// - *refuted*: in every such comparison it has not;
-/// - *qualified*: it wins some and loses some, or seeds are few;
+/// - *confirmed*: in every seed, at every cap, against every rival the split has the smaller error, and of each seed's
+///   mean over all of these the whole interval is smaller by more than [`ALIKE`], three seeds or more;
+/// - *refuted*: in every such setting the whole interval is not, three seeds or more;
+/// - *qualified*: anything between, or seeds are few;
 /// - *not yet measured*: no split layout has an all-global rival of equal parameters.
 pub(crate) fn layouts(study: &Layouts) -> Verdict {
     let pairs: Vec<(&LayoutCell, &LayoutCell)> = study
@@ -19,28 +26,46 @@ pub(crate) fn layouts(study: &Layouts) -> Verdict {
         .filter(|cell| cell.is_split())
         .flat_map(|split| rivals(study, split).map(move |rival| (split, rival)))
         .collect();
-    let (mut won, mut fought, mut seeds) = (0, 0, usize::MAX);
-    for (split, rival) in &pairs {
-        let (wins, both) = contest(split, rival);
-        won += wins;
-        fought += both;
-        seeds = seeds.min(both);
-    }
-    if fought == 0 {
+    let contests: Vec<Vec<(usize, f64)>> = pairs
+        .iter()
+        .map(|(split, rival)| contest(split, rival))
+        .filter(|seeds| !seeds.is_empty())
+        .collect();
+    let Some(seeds) = contests.iter().map(Vec::len).min() else {
         let why = "No layout with local and global heads has an all-global rival of the same number \
                    of parameters, cap and seed.";
         return Verdict::new(Claim::SplitHelps, why.to_owned(), Word::NotYetMeasured, 0);
-    }
-    let word = match won {
-        0 => Word::Refuted,
-        _ if won == fought => Word::Confirmed,
-        _ => Word::Qualified,
     };
+    let fought: usize = contests.iter().map(Vec::len).sum();
+    let won = contests.iter().flatten().filter(|(_, log)| *log < 0.0).count();
+    let overall = overall(&contests);
+    let no_less = |seeds: &Vec<(usize, f64)>| {
+        Interval::of(seeds.iter().map(|s| s.1)).is_some_and(|i| i.is_at_least(-ALIKE.ln()))
+    };
+    let word = if won == fought && overall.is_some_and(|i| i.is_at_most(-ALIKE.ln())) {
+        Word::Confirmed
+    } else if contests.iter().all(no_less) {
+        Word::Refuted
+    } else {
+        Word::Qualified
+    };
+    let overall = overall.map_or_else(String::new, |overall| {
+        format!(
+            " Its error is {} times the rival's, 95 %, the geometric mean over all.",
+            overall.exp().shown(2)
+        )
+    });
+    let mut lengths: Vec<usize> = pairs.iter().map(|(split, _)| split.n).collect();
+    lengths.sort_unstable();
+    lengths.dedup();
+    let lengths: Vec<String> = lengths.iter().map(ToString::to_string).collect();
     let measured = format!(
         "{} At equal parameters the split has the smaller error in {won} of {fought} comparisons \
-         (target × cap × rival × seed, {} each).",
+         (target × cap × rival × seed, {} each, {} settings but for the seed; n = {}).{overall}",
         sentences(&pairs),
-        plural(seeds, "seed")
+        plural(seeds, "seed"),
+        contests.len(),
+        lengths.join(", ")
     );
     Verdict::new(Claim::SplitHelps, measured, word, seeds)
 }
@@ -56,13 +81,24 @@ fn rivals<'a>(study: &'a Layouts, split: &'a LayoutCell) -> impl Iterator<Item =
     })
 }
 
-/// In how many of the seeds that both have the split's error is smaller, and how many both have.
-fn contest(split: &LayoutCell, rival: &LayoutCell) -> (usize, usize) {
+/// Of each seed that both have, the logarithm of the split's error over the rival's.
+fn contest(split: &LayoutCell, rival: &LayoutCell) -> Vec<(usize, f64)> {
     let both = split.seeds.iter().filter_map(|ours| {
         let theirs = rival.seeds.iter().find(|theirs| theirs.seed == ours.seed)?;
-        Some(ours.kl_nats < theirs.kl_nats)
+        let [ours_nats, theirs_nats] = [ours, theirs].map(|seed| seed.kl_nats.max(NO_ERROR));
+        Some((ours.seed, (ours_nats / theirs_nats).ln()))
     });
-    both.fold((0, 0), |(won, all), win| (won + usize::from(win), all + 1))
+    both.collect()
+}
+
+/// Student's interval over seeds of each one's mean over all settings.
+fn overall(contests: &[Vec<(usize, f64)>]) -> Option<Interval> {
+    let of_seed = |&(seed, _): &(usize, f64)| {
+        let one = |seeds: &Vec<(usize, f64)>| Some(seeds.iter().find(|s| s.0 == seed)?.1);
+        let all: Option<Vec<f64>> = contests.iter().map(one).collect();
+        all.map(|all| all.iter().sum::<f64>() / all.len() as f64)
+    };
+    Interval::of(contests.first()?.iter().filter_map(of_seed))
 }
 
 /// One sentence for the least and one for the greatest cap; of several targets, for the middle one.
@@ -132,6 +168,14 @@ mod tests {
         assert!(mixed.measured.contains("3 of 6 comparisons"), "{}", mixed.measured);
         let cells = vec![cell("global", 16, 0.001, 3), cell("local:24+global", 8, 0.02, 3)];
         assert_eq!(layouts(&Layouts { cells, failed: 0 }).word, Word::Refuted);
+        let cells = vec![cell("global", 16, 0.001, 2), cell("local:24+global", 8, 0.02, 2)];
+        assert_eq!(layouts(&Layouts { cells, failed: 0 }).word, Word::Qualified, "two seeds");
+        let cells = vec![cell("global", 16, 0.0202, 3), cell("local:24+global", 8, 0.02, 3)];
+        assert_eq!(layouts(&Layouts { cells, failed: 0 }).word, Word::Refuted, "alike");
+        let mut apart = cell("local:24+global", 8, 0.02, 3);
+        apart.seeds[0].kl_nats = 1e-4;
+        let cells = vec![cell("global", 16, 0.021, 3), apart];
+        assert_eq!(layouts(&Layouts { cells, failed: 0 }).word, Word::Qualified, "seeds far apart");
         let cells = vec![cell("global", 8, 0.1, 3), cell("local:24+global", 8, 0.02, 3)];
         let unequal = layouts(&Layouts { cells, failed: 0 });
         assert_eq!(unequal.word, Word::NotYetMeasured, "unequal parameters");

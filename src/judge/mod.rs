@@ -9,11 +9,13 @@ pub(crate) mod heads;
 pub(crate) mod interventions;
 pub(crate) mod latency;
 pub(crate) mod layouts;
+mod pairs;
 pub(crate) mod ramp;
 mod scale;
+pub(crate) mod stabilisers;
 pub(crate) mod training;
 pub(crate) mod variants;
 mod verdict;
 
 pub use claims::Claim;
-pub use verdict::{SEEDS_TO_CONFIRM, Verdict, Word};
+pub use verdict::{SEEDS_TO_DECIDE, Verdict, Word, multiplicity};

@@ -1,15 +1,17 @@
 //! The scale that a verdict is about.
 
-use crate::table::{GrowthCell, TrainingRun, significant};
+use crate::table::{GrowthCell, Spread, TrainingRun, significant};
 
-/// Of trainings: `n = 256, 512, 279000 parameters, 6000 steps, text: synthetic`, as far as the runs tell.
+/// Of trainings: `n = 256, 512; 230000 to 279000 parameters; 6000 steps; text: synthetic`, as far as the runs tell.
 pub(super) fn of_runs<'r>(runs: impl IntoIterator<Item = &'r TrainingRun>) -> String {
     let runs: Vec<&TrainingRun> = runs.into_iter().collect();
-    let counts = |value: fn(&TrainingRun) -> Option<usize>| {
-        listed(runs.iter().filter_map(|run| value(run)), |count| significant(count as f64, 3))
-    };
-    let contexts = listed(runs.iter().filter_map(|run| run.context), |n| n.to_string());
-    let steps = listed(runs.iter().filter_map(|run| run.steps), |steps| steps.to_string());
+    let parameters = Spread::of(runs.iter().filter_map(|run| run.parameters).map(|p| p as f64));
+    let parameters = parameters.map(|Spread { low, high, .. }| {
+        let [low, high] = [low, high].map(|count| significant(count, 3));
+        if low == high { low } else { format!("{low} to {high}") }
+    });
+    let contexts = listed(runs.iter().filter_map(|run| run.context));
+    let steps = listed(runs.iter().filter_map(|run| run.steps));
     let mut texts: Vec<&str> =
         runs.iter().map(|run| &*run.corpus).filter(|text| !text.is_empty()).collect();
     texts.sort_unstable();
@@ -17,11 +19,11 @@ pub(super) fn of_runs<'r>(runs: impl IntoIterator<Item = &'r TrainingRun>) -> St
     let text = (!texts.is_empty()).then(|| format!("text: {}", texts.join(", ")));
     let parts = [
         contexts.map(|contexts| format!("n = {contexts}")),
-        counts(|run| run.parameters).map(|parameters| format!("{parameters} parameters")),
+        parameters.map(|parameters| format!("{parameters} parameters")),
         steps.map(|steps| format!("{steps} steps")),
         text,
     ];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// Of fits: `n = 48 to 384, d = 4 to 32`.
@@ -39,11 +41,11 @@ pub(super) fn of_cells<'c>(cells: impl IntoIterator<Item = &'c GrowthCell>) -> S
 }
 
 /// The different values in order, none where there is none.
-fn listed(values: impl Iterator<Item = usize>, shown: impl Fn(usize) -> String) -> Option<String> {
+fn listed(values: impl Iterator<Item = usize>) -> Option<String> {
     let mut values: Vec<usize> = values.collect();
     values.sort_unstable();
-    let mut shown: Vec<String> = values.into_iter().map(shown).collect();
-    shown.dedup();
+    values.dedup();
+    let shown: Vec<String> = values.iter().map(ToString::to_string).collect();
     (!shown.is_empty()).then(|| shown.join(", "))
 }
 
@@ -60,8 +62,8 @@ mod tests {
             corpus: "books".to_owned(),
             ..TrainingRun::default()
         };
-        let told = of_runs(&[run(512, 250_400), run(256, 250_300), run(256, 250_300)]);
-        assert_eq!(told, "n = 256, 512, 250000 parameters, 100 steps, text: books");
+        let told = of_runs(&[run(512, 279_400), run(256, 230_300), run(256, 230_300)]);
+        assert_eq!(told, "n = 256, 512; 230000 to 279000 parameters; 100 steps; text: books");
         assert_eq!(of_runs(&[TrainingRun::default()]), "");
     }
 }

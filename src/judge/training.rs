@@ -1,55 +1,74 @@
 //! Verdicts on training: logits, divergence and loss of LS-attention against multi-head attention.
 
+use statrs::distribution::{Beta, ContinuousCDF};
+
 use super::claims::Claim;
+use super::pairs::{Pairs, PairsOfSetting, difference, log_ratio};
+use super::scale::of_runs;
 use super::verdict::{Verdict, Word};
 use crate::table::{Spread, TrainingRun, Trainings, plural, significant};
 
-/// A validation loss this much above the other's, in nats, still counts as no worse.
-const NO_WORSE_NATS: f64 = 0.01;
+/// A validation loss this much above the other's, in nats, still counts as no worse: a hundredth of a nat is one per
+/// cent of perplexity, and less than what seeds of one setting differ by.
+pub(super) const NO_WORSE_NATS: f64 = 0.01;
+/// Peaks within this factor of each other are alike. The paper tells of four times and more (200 against 50), of whose
+/// logarithm this is a sixth.
+pub(super) const LOGITS_ALIKE: f64 = 1.25;
 /// The paper's bound on LS-attention's logits, and the least that it reports of multi-head attention.
 const LS_AT_MOST: f64 = 50.0;
 const MHSA_AT_LEAST: f64 = 200.0;
 /// The paper's length of context and steps for divergence.
 const PAPER_CONTEXT: usize = 2048;
 const PAPER_STEPS: usize = 20_000;
+/// Fewer than half of the runs do not make "diverges" true of a model.
+const HALF: f64 = 0.5;
 
 /// The three verdicts of a study of trainings.
 pub(crate) fn training(study: &Trainings) -> Vec<Verdict> {
     vec![logits(study), divergence(study), no_worse(study)]
 }
 
-/// Logits: `ls` against `mhsa`, by the peak of max |logit| over the run, seed against seed with all pairs
-/// of one length of context and one learning rate.
+/// Logits: `ls` against `mhsa` by the peak of max |logit| over the run, seed by seed at one setting. Intervals are
+/// Student's over seeds, of the difference of the peaks' logarithms.
 ///
-/// - *confirmed*: every `ls` run peaks under 50 and every `mhsa` run at 200 or more, three seeds or more;
-/// - *refuted*: no `ls` run has the lower peak;
+/// - *confirmed*: every `ls` run peaks under 50 and every `mhsa` run at 200 or more, and at every setting the whole
+///   interval says that `ls`'s are smaller by more than [`LOGITS_ALIKE`], three seeds or more;
+/// - *refuted*: at every setting the whole interval says that they are not: alike, or larger; three seeds or more;
 /// - *qualified*: anything between, or few seeds;
 /// - *not yet measured*: one of the arms is missing, or lacks its logits.
 fn logits(study: &Trainings) -> Verdict {
-    let pairs = Pairs::of(study, |run| run.peak_max_abs_logit);
-    let Some(pairs) = pairs else { return missing(Claim::LogitsInTraining) };
+    let value = |run: &TrainingRun| run.peak_max_abs_logit;
+    let Some(pairs) = Pairs::of(study, ["ls", "mhsa"], value) else {
+        return missing(Claim::LogitsInTraining);
+    };
     let lower = pairs.count(|ls, mhsa| ls < mhsa);
     let as_told = pairs.count(|ls, mhsa| ls < LS_AT_MOST && mhsa >= MHSA_AT_LEAST);
-    let word = match (lower, as_told) {
-        (0, _) => Word::Refuted,
-        (_, told) if told == pairs.values.len() => Word::Confirmed,
-        _ => Word::Qualified,
+    let alike = -LOGITS_ALIKE.ln();
+    let word = if as_told == pairs.len() && pairs.every(log_ratio, |i| i.is_at_most(alike)) {
+        Word::Confirmed
+    } else if pairs.every(log_ratio, |i| i.is_at_least(alike)) {
+        Word::Refuted
+    } else {
+        Word::Qualified
     };
     let measured = format!(
-        "Peak max |logit| {} (ls) and {} (mhsa), {}: lower with ls in {lower} of {} pairs of runs. {}.",
-        pairs.ls.shown(3),
-        pairs.mhsa.shown(3),
-        pairs.by_context(study, |run| run.peak_max_abs_logit),
-        pairs.values.len(),
-        scale(study, pairs.seeds)
+        "Peak max |logit| {} (ls) and {} (mhsa), {}; logarithm of ls's less mhsa's, seed by seed, {}: lower with ls in \
+         {lower} of {} pairs. {}.",
+        shown(pairs.ours(), 3),
+        shown(pairs.theirs(), 3),
+        by_setting(&pairs, 3),
+        pairs.shown(log_ratio, 2),
+        pairs.len(),
+        scale(study, pairs.seeds())
     );
-    Verdict::new(Claim::LogitsInTraining, measured, word, pairs.seeds)
+    Verdict::new(Claim::LogitsInTraining, measured, word, pairs.seeds())
 }
 
 /// Divergence, told only by runs of the paper's length and long enough.
 ///
 /// - *confirmed*: every `mhsa` run diverges and no `ls` run, three seeds or more;
-/// - *refuted*: no `mhsa` run diverges, or every `ls` run does;
+/// - *refuted*: the whole 95 % interval of the share of `mhsa` runs that diverge (Clopper and Pearson 1934, *Biometrika*
+///   26) lies under a half, or that of the `ls` runs above; six runs at least;
 /// - *qualified*: anything between, or few seeds;
 /// - *not yet measured*: no runs of 2,048 tokens or more and 20,000 steps asked for, of both arms.
 fn divergence(study: &Trainings) -> Verdict {
@@ -71,7 +90,8 @@ fn divergence(study: &Trainings) -> Verdict {
         );
         return Verdict::new(Claim::Diverges, measured, Word::NotYetMeasured, 0);
     }
-    let word = if mhsa_diverged == 0 || ls_diverged == ls {
+    let [mhsa_share, ls_share] = [(mhsa_diverged, mhsa), (ls_diverged, ls)].map(share);
+    let word = if mhsa_share.1 < HALF || ls_share.0 > HALF {
         Word::Refuted
     } else if mhsa_diverged == mhsa && ls_diverged == 0 {
         Word::Confirmed
@@ -79,38 +99,56 @@ fn divergence(study: &Trainings) -> Verdict {
         Word::Qualified
     };
     let measured = format!(
-        "Diverged: {mhsa_diverged} of {} of mhsa, {ls_diverged} of {} of ls.",
+        "Diverged: {mhsa_diverged} of {} of mhsa, {ls_diverged} of {} of ls. {}.",
         plural(mhsa, "run"),
-        plural(ls, "run")
+        plural(ls, "run"),
+        of_runs(&study.runs)
     );
     Verdict::new(Claim::Diverges, measured, word, mhsa.min(ls))
 }
 
-/// Loss: `ls` against `mhsa` by the last validation loss, paired as for logits.
+/// The 95 % interval of a share, of which `times` of `of` were seen: Clopper and Pearson's.
+fn share((times, of): (usize, usize)) -> (f64, f64) {
+    let (times, of) = (times as f64, of as f64);
+    let quantile = |a: f64, b: f64, share: f64| Beta::new(a, b).map(|beta| beta.inverse_cdf(share));
+    (
+        quantile(times, of - times + 1.0, 0.025).unwrap_or(0.0),
+        quantile(times + 1.0, of - times, 0.975).unwrap_or(1.0),
+    )
+}
+
+/// Loss: `ls` against `mhsa` by the last validation loss, paired as for logits; intervals of the difference in nats.
 ///
-/// - *confirmed*: in every pair `ls` is no worse by more than [`NO_WORSE_NATS`], three seeds or more;
-/// - *refuted*: in none;
-/// - *qualified*: in some, or few seeds;
+/// - *confirmed*: in every pair `ls` is no worse by more than [`NO_WORSE_NATS`], and at every setting the whole interval
+///   says so, three seeds or more;
+/// - *refuted*: at every setting the whole interval says that it is worse by more, three seeds or more;
+/// - *qualified*: anything between, or few seeds;
 /// - *not yet measured*: one of the arms is missing.
-pub(crate) fn no_worse(study: &Trainings) -> Verdict {
-    let pairs = Pairs::of(study, |run| run.valid_loss_nats);
-    let Some(pairs) = pairs else { return missing(Claim::NoWorse) };
+pub(super) fn no_worse(study: &Trainings) -> Verdict {
+    let value = |run: &TrainingRun| run.valid_loss_nats;
+    let Some(pairs) = Pairs::of(study, ["ls", "mhsa"], value) else {
+        return missing(Claim::NoWorse);
+    };
     let no_worse = pairs.count(|ls, mhsa| ls <= mhsa + NO_WORSE_NATS);
-    let word = match no_worse {
-        0 => Word::Refuted,
-        all if all == pairs.values.len() => Word::Confirmed,
-        _ => Word::Qualified,
+    let all = no_worse == pairs.len();
+    let word = if all && pairs.every(difference, |i| i.is_at_most(NO_WORSE_NATS)) {
+        Word::Confirmed
+    } else if pairs.every(difference, |i| i.is_at_least(NO_WORSE_NATS)) {
+        Word::Refuted
+    } else {
+        Word::Qualified
     };
     let measured = format!(
-        "Validation loss {} nats (ls) and {} nats (mhsa), {}: no worse with ls in {no_worse} of {} pairs of \
-         runs. {}.",
-        pairs.ls.shown(4),
-        pairs.mhsa.shown(4),
-        pairs.by_context(study, |run| run.valid_loss_nats),
-        pairs.values.len(),
-        scale(study, pairs.seeds)
+        "Validation loss {} nats (ls) and {} nats (mhsa), {}; ls's less mhsa's, seed by seed, {}: no worse with ls in \
+         {no_worse} of {} pairs. {}.",
+        shown(pairs.ours(), 4),
+        shown(pairs.theirs(), 4),
+        by_setting(&pairs, 3),
+        pairs.shown(difference, 2),
+        pairs.len(),
+        scale(study, pairs.seeds())
     );
-    Verdict::new(Claim::NoWorse, measured, word, pairs.seeds)
+    Verdict::new(Claim::NoWorse, measured, word, pairs.seeds())
 }
 
 fn missing(claim: Claim) -> Verdict {
@@ -118,74 +156,24 @@ fn missing(claim: Claim) -> Verdict {
     Verdict::new(claim, why.to_owned(), Word::NotYetMeasured, 0)
 }
 
-/// A value of every `ls` run beside that of every `mhsa` run of one length and learning rate.
-struct Pairs {
-    values: Vec<(f64, f64)>,
-    ls: Spread,
-    mhsa: Spread,
-    /// The fewest runs of an arm at any setting.
-    seeds: usize,
+fn shown(spread: Option<Spread>, digits: usize) -> String {
+    spread.map_or_else(String::new, |spread| spread.shown(digits))
 }
 
-type Value = fn(&TrainingRun) -> Option<f64>;
-
-fn setting(run: &TrainingRun) -> (Option<usize>, Option<f64>) {
-    (run.context, run.learning_rate)
-}
-
-impl Pairs {
-    fn of(study: &Trainings, value: Value) -> Option<Self> {
-        let ends = |arm| -> Vec<_> {
-            study.arm(arm).filter_map(|run| Some((setting(run), value(run)?))).collect()
-        };
-        let (ls, mhsa) = (ends("ls"), ends("mhsa"));
-        let mut values = Vec::new();
-        let mut seeds = usize::MAX;
-        for (setting, ours) in &ls {
-            let theirs = || mhsa.iter().filter(|(other, _)| other == setting);
-            let own = ls.iter().filter(|(other, _)| other == setting).count();
-            values.extend(theirs().map(|(_, theirs)| (*ours, *theirs)));
-            if theirs().next().is_some() {
-                seeds = seeds.min(own.min(theirs().count()));
-            }
-        }
-        let ls = Spread::of(values.iter().map(|pair| pair.0))?;
-        let mhsa = Spread::of(values.iter().map(|pair| pair.1))?;
-        Some(Self { values, ls, mhsa, seeds })
-    }
-
-    fn count(&self, holds: impl Fn(f64, f64) -> bool) -> usize {
-        self.values.iter().filter(|(ls, mhsa)| holds(*ls, *mhsa)).count()
-    }
-
-    /// The medians of both arms at each length.
-    fn by_context(&self, study: &Trainings, value: Value) -> String {
-        let median = |arm, context| {
-            let here = study.arm(arm).filter(|run| run.context == Some(context));
-            Spread::of(here.filter_map(value)).map(|spread| significant(spread.median, 3))
-        };
-        let one = |&context: &usize| {
-            Some(format!(
-                "{} and {} at n = {context}",
-                median("ls", context)?,
-                median("mhsa", context)?
-            ))
-        };
-        study.contexts().iter().filter_map(one).collect::<Vec<_>>().join(", ")
-    }
+/// The medians of both arms at each setting.
+fn by_setting(pairs: &Pairs, digits: usize) -> String {
+    let one = |setting: &PairsOfSetting| {
+        let [ours, theirs] = [|p: &(usize, f64, f64)| p.1, |p: &(usize, f64, f64)| p.2]
+            .map(|value| Spread::of(setting.seeds.iter().map(value)).map(|s| s.median));
+        let [ours, theirs] = [ours?, theirs?].map(|v| significant(v, digits));
+        Some(format!("{ours} and {theirs} at n = {}", setting.context?))
+    };
+    pairs.settings.iter().filter_map(one).collect::<Vec<_>>().join(", ")
 }
 
 fn scale(study: &Trainings, seeds: usize) -> String {
-    let run = study.arm("ls").next();
-    let parts = run.map(|run| {
-        [
-            run.parameters.map(|count| format!("{} parameters", significant(count as f64, 3))),
-            run.steps.map(|steps| format!("{steps} steps")),
-            (!run.corpus.is_empty()).then(|| format!("text: {}", run.corpus)),
-        ]
-    });
-    let known: Vec<String> = parts.into_iter().flatten().flatten().collect();
-    format!("{} a setting, {}", plural(seeds, "seed"), known.join(", "))
+    let arms = study.arm("ls").chain(study.arm("mhsa"));
+    format!("{} a setting, 95 % intervals, {}", plural(seeds, "seed"), of_runs(arms))
 }
 
 #[cfg(test)]
@@ -222,6 +210,10 @@ mod tests {
         assert_eq!(judged(3, (12.0, 1.9), (220.0, 2.4)), [Confirmed, unmeasured, Confirmed]);
         assert_eq!(judged(3, (12.0, 1.9), (60.0, 2.4)), [Qualified, unmeasured, Confirmed]);
         assert_eq!(judged(1, (12.0, 1.9), (220.0, 2.4)), [Qualified, unmeasured, Qualified]);
+        assert_eq!(judged(2, (70.0, 2.6), (60.0, 2.4)), [Qualified, unmeasured, Qualified]);
+        // Lower by a tenth is alike, by a third is not.
+        assert_eq!(judged(3, (54.0, 1.9), (60.0, 2.4)), [Refuted, unmeasured, Confirmed]);
+        assert_eq!(judged(3, (40.0, 1.9), (60.0, 2.4)), [Qualified, unmeasured, Confirmed]);
         assert_eq!(judged(3, (70.0, 2.6), (60.0, 2.4)), [Refuted, unmeasured, Refuted]);
         assert_eq!(judged(0, (0.0, 0.0), (0.0, 0.0)), [unmeasured; 3]);
     }
@@ -236,7 +228,7 @@ mod tests {
             }
         }
         let verdict = logits(&Trainings { runs: runs.clone(), failed: 0 });
-        assert!(verdict.measured.contains("lower with ls in 18 of 18"), "{}", verdict.measured);
+        assert!(verdict.measured.contains("lower with ls in 6 of 6 pairs"), "{}", verdict.measured);
         assert!(verdict.measured.contains("20.0 and 30.0 at n = 256"), "{}", verdict.measured);
         runs.retain(|run| (run.arm == "ls") == (run.context == Some(256)));
         assert_eq!(logits(&Trainings { runs, failed: 0 }).word, Word::NotYetMeasured);
@@ -244,21 +236,46 @@ mod tests {
 
     #[test]
     fn divergence_needs_the_papers_length_and_steps() {
-        let word = |mhsa: [&str; 3], ls: &str| {
+        let word = |mhsa: &[&str], ls: &str| {
             let long = |arm: &str, seed, outcome: &str| TrainingRun {
                 context: Some(2048),
                 steps: Some(40_000),
                 outcome: outcome.to_owned(),
                 ..run(arm, seed, 1.0, 1.0)
             };
-            let runs = (0..3)
+            let runs = (0..mhsa.len())
                 .flat_map(|seed| [long("mhsa", seed, mhsa[seed]), long("ls", seed, ls)])
                 .collect();
             divergence(&Trainings { runs, failed: 0 }).word
         };
-        assert_eq!(word(["diverged"; 3], "completed"), Word::Confirmed);
-        assert_eq!(word(["completed"; 3], "completed"), Word::Refuted);
-        assert_eq!(word(["diverged", "completed", "diverged"], "completed"), Word::Qualified);
-        assert_eq!(word(["diverged"; 3], "diverged"), Word::Refuted);
+        assert_eq!(word(&["diverged"; 3], "completed"), Word::Confirmed);
+        assert_eq!(word(&["diverged"; 2], "completed"), Word::Qualified, "two seeds");
+        assert_eq!(word(&["completed"; 6], "completed"), Word::Refuted);
+        assert_eq!(word(&["completed"; 3], "completed"), Word::Qualified, "may be up to 71 %");
+        assert_eq!(word(&["diverged", "completed", "diverged"], "completed"), Word::Qualified);
+        assert_eq!(word(&["diverged"; 6], "diverged"), Word::Refuted);
+    }
+
+    #[test]
+    fn shares_have_clopper_and_pearson_s_interval() {
+        // None of 3: 1 − 0.025^(1/3); 5 of 10: the table's 0.187 to 0.813.
+        let (low, high) = share((0, 3));
+        assert!(low == 0.0 && (high - (1.0 - 0.025f64.cbrt())).abs() < 1e-6, "{low} to {high}");
+        let (low, high) = share((5, 10));
+        assert!((low - 0.187).abs() < 1e-3 && (high - 0.813).abs() < 1e-3, "{low} to {high}");
+        assert_eq!(share((4, 4)).1, 1.0);
+    }
+
+    #[test]
+    fn seeds_that_disagree_decide_nothing() {
+        let runs = |ls: [f64; 3]| {
+            let pair =
+                |seed: usize| [run("ls", seed, 20.0, ls[seed]), run("mhsa", seed, 60.0, 2.0)];
+            Trainings { runs: (0..3).flat_map(pair).collect(), failed: 0 }
+        };
+        assert_eq!(no_worse(&runs([1.9, 1.91, 1.9])).word, Word::Confirmed);
+        assert_eq!(no_worse(&runs([1.5, 2.0, 1.99])).word, Word::Qualified, "too far apart");
+        assert_eq!(no_worse(&runs([2.2, 2.21, 2.2])).word, Word::Refuted);
+        assert_eq!(no_worse(&runs([2.5, 2.02, 2.02])).word, Word::Qualified, "too far apart");
     }
 }

@@ -3,15 +3,17 @@
 use std::fmt;
 
 use super::claims::Claim;
+use crate::table::{plural, significant};
 
 /// The word for a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
     /// The rows bear the claim out as it stands.
     Confirmed,
-    /// The rows bear out a part of it, or too few of them bear it out.
+    /// The rows bear out a part of it, or are too few or too far apart to bear it out or to speak against it.
     Qualified,
-    /// The rows speak against it.
+    /// The rows speak against it, at their scale: the whole of the interval of what it tells of is too small to matter,
+    /// or on the other side.
     Refuted,
     /// The rows cannot tell.
     NotYetMeasured,
@@ -28,13 +30,16 @@ impl fmt::Display for Word {
     }
 }
 
-/// Fewer seeds than this never confirm a claim.
-pub const SEEDS_TO_CONFIRM: usize = 3;
+/// Fewer seeds than this neither confirm nor refute a claim.
+pub const SEEDS_TO_DECIDE: usize = 3;
 
 impl Word {
-    /// The word after `seeds` seeds: a confirmation by fewer than [`SEEDS_TO_CONFIRM`] is qualified.
+    /// The word after `seeds` seeds: fewer than [`SEEDS_TO_DECIDE`] qualify at most.
     fn with_seeds(self, seeds: usize) -> Self {
-        if self == Self::Confirmed && seeds < SEEDS_TO_CONFIRM { Self::Qualified } else { self }
+        match self {
+            Self::Confirmed | Self::Refuted if seeds < SEEDS_TO_DECIDE => Self::Qualified,
+            word => word,
+        }
     }
 }
 
@@ -52,7 +57,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// The verdict after `seeds` seeds: too few of them never confirm.
+    /// The verdict after `seeds` seeds: too few of them decide nothing.
     pub(crate) fn new(claim: Claim, measured: String, word: Word, seeds: usize) -> Self {
         Self { claim, measured, word: word.with_seeds(seeds), seeds }
     }
@@ -64,14 +69,41 @@ impl Verdict {
     }
 }
 
+/// The share of intervals that miss what they are of.
+const MISSED: f64 = 0.05;
+
+/// What to make of so many words at once: how many decide, and how many of those chance alone would bring.
+pub fn multiplicity(words: &[Word]) -> String {
+    let measured = words.iter().filter(|word| **word != Word::NotYetMeasured).count();
+    let decided =
+        words.iter().filter(|word| matches!(word, Word::Confirmed | Word::Refuted)).count();
+    format!(
+        "Of {} that rest on rows {decided} decide (confirmed or refuted). Each does so by 95 % intervals of its own, \
+         with no correction for how many there are: where chance alone were at work, {} in {decided} would be expected to \
+         decide all the same.",
+        plural(measured, "verdict"),
+        significant(MISSED * decided as f64, 2)
+    )
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Word;
+    use super::{Word, multiplicity};
 
     #[test]
-    fn few_seeds_never_confirm() {
+    fn chance_is_told_for_those_that_decide() {
+        let words = [Word::Confirmed, Word::Refuted, Word::Qualified, Word::NotYetMeasured];
+        let told = multiplicity(&words);
+        assert!(told.starts_with("Of 3 verdicts that rest on rows 2 decide"), "{told}");
+        assert!(told.contains("0.10 in 2"), "{told}");
+    }
+
+    #[test]
+    fn few_seeds_decide_nothing() {
         assert_eq!(Word::Confirmed.with_seeds(2), Word::Qualified);
         assert_eq!(Word::Confirmed.with_seeds(3), Word::Confirmed);
-        assert_eq!(Word::Refuted.with_seeds(1), Word::Refuted);
+        assert_eq!(Word::Refuted.with_seeds(2), Word::Qualified);
+        assert_eq!(Word::Refuted.with_seeds(3), Word::Refuted);
+        assert_eq!(Word::NotYetMeasured.with_seeds(0), Word::NotYetMeasured);
     }
 }

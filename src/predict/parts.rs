@@ -9,8 +9,8 @@ use crate::fit::{
 /// What a fit of a trained head's attention found.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// The least max abs logit with which ε was reached; none where no logit up to
-    /// [`LARGEST_CAP`](crate::fit::LARGEST_CAP) reached it.
+    /// The least max abs logit with which ε was reached; none where no logit up to the head's own, or up to
+    /// [`LARGEST_CAP`](crate::fit::LARGEST_CAP) if that is more, reached it.
     pub max_abs_logit: Option<f64>,
     /// kl_nats of the factors found.
     pub kl_nats: Option<f64>,

@@ -6,8 +6,7 @@ use super::scheme::dark_rules;
 use super::section::{Header, Picture, Section};
 use super::svg::inline;
 use super::table_markup::{folded, rows_link};
-use crate::judge::Claim;
-use crate::judge::{Verdict, Word};
+use crate::judge::{Claim, Verdict, Word, multiplicity};
 use crate::table::significant;
 
 const STYLE: &str = include_str!("page.css");
@@ -75,6 +74,8 @@ fn contents(sections: &[Section]) -> Markup {
 
 /// Every claim of the paper in its order, with what each study measured of it.
 fn verdicts(sections: &[Section]) -> Markup {
+    let words: Vec<Word> =
+        sections.iter().flat_map(|section| &section.verdicts).map(|v| v.word).collect();
     html! {
         section id="verdicts" {
             h2 { "Verdicts" }
@@ -82,7 +83,9 @@ fn verdicts(sections: &[Section]) -> Markup {
                 "What the paper (Hajra 2025, "
                 a href="https://arxiv.org/abs/2505.15548" { "arXiv 2505.15548" }
                 ") says, claim by claim, and what was measured here. A word is about the rows at their scale, \
-                 which the sentence tells."
+                 which the sentence tells. Brackets hold 95 % intervals, parentheses the least and the greatest over \
+                 seeds. "
+                (multiplicity(&words))
             }
             div.wide tabindex="0" role="region" aria-label="Verdicts" {
                 table.verdicts {

@@ -3,6 +3,8 @@
 use nalgebra::{DMatrix, DVector};
 use statrs::distribution::{Continuous, ContinuousCDF, Normal};
 
+use super::interval::student;
+
 /// One point: regressors, and a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Point {
@@ -81,8 +83,7 @@ impl Line {
                 break;
             }
         }
-        let quantile =
-            statrs::distribution::StudentsT::new(0.0, 1.0, freedom as f64).ok()?.inverse_cdf(0.975);
+        let quantile = student(freedom)?;
         let covariance = information(points, &x, &beta, deviation).try_inverse()?;
         let half_widths =
             (0..columns).map(|at| quantile * covariance[(at, at)].max(0.0).sqrt()).collect();

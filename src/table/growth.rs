@@ -39,7 +39,7 @@ pub struct Growth {
     pub cells: Vec<GrowthCell>,
     /// One slope a label and tolerance.
     pub slopes: Vec<GrowthSlope>,
-    /// The four models of L*(ε), fitted to each family.
+    /// The five models of L*(ε), fitted to each family.
     pub models: Vec<ModelFit>,
     /// Cells that failed with an error and are left out.
     pub failed: usize,

@@ -1,5 +1,6 @@
 //! The seeds of one cell of a study of logit growth.
 
+use super::interval::Interval;
 use super::spread::Spread;
 
 /// One fit of a study of logit growth: one seed of one target at one rank.
@@ -63,6 +64,12 @@ impl GrowthCell {
     /// L*(ε) / L⁰(ε) over the seeds that reached ε.
     pub fn inflation(&self) -> Option<Spread> {
         Spread::of(self.seeds.iter().filter_map(|seed| seed.inflation))
+    }
+
+    /// Student's interval over the seeds that reached ε of their geometric mean of L*(ε) / L⁰(ε).
+    pub fn inflation_within(&self) -> Option<Interval> {
+        let logs = self.seeds.iter().filter_map(|seed| Some(seed.inflation?.ln()));
+        Interval::of(logs).map(Interval::exp)
     }
 
     /// How many seeds reached ε.

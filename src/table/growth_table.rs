@@ -81,9 +81,7 @@ impl Growth {
                 Cell::count(cell.step_limited),
             ]);
         }
-        table
-            .notes
-            .push("Medians over seeds, with [least, greatest] where they differ.".to_owned());
+        table.notes.push("Medians over seeds, with (least–greatest) where they differ.".to_owned());
         if self.cells.iter().any(|cell| cell.step_limited > 0) {
             table.notes.push(
                 "A fit that stopped at the step limit gives an upper bound of L*(ε).".to_owned(),

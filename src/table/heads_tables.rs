@@ -71,7 +71,7 @@ impl TrainedHeads {
             ]);
         }
         table.notes.push(
-            "Of the head with the largest logit of each model, medians over seeds with [least, greatest]. At any \
+            "Of the head with the largest logit of each model, medians over seeds with (least–greatest). At any \
              rank, W_q·W_kᵀ is any matrix: what is needed then is known from both sides, \"no less\" is proven (METHODS.md)."
                 .to_owned(),
         );
@@ -135,7 +135,7 @@ impl TrainedHeads {
             table.push(row);
         }
         table.notes.push(
-            "Of the head with the largest logit of each model, medians over seeds with [least, greatest]; \
+            "Of the head with the largest logit of each model, medians over seeds with (least–greatest); \
              \"all heads\" over every head of every seed. Needed logits are upper bounds."
                 .to_owned(),
         );
@@ -151,31 +151,47 @@ impl TrainedHeads {
                 Column::words("arm", "arm"),
                 Column::numbers("epsilon", "ε", Some("nats")),
                 Column::words("by", "ordered by"),
-                Column::numbers("rho", "ρ", None),
+                Column::numbers("rho", "ρ, median over models", None),
                 Column::numbers("low", "95 % from", None),
                 Column::numbers("high", "to", None),
+                Column::numbers("mean_rho", "ρ, mean over models", None),
                 Column::numbers("by_chance", "|ρ| by chance", None),
+                Column::numbers("with_entropy", "its ρ with low entropy", None),
+                Column::numbers("variance_inflation", "variance inflation", None),
                 Column::numbers("models", "models", None),
                 Column::numbers("heads", "heads", None),
+                Column::numbers("left_out", "models left out", None),
+                Column::numbers("collinear", "of these, ordered as entropy does", None),
             ],
         );
-        for Ordering { arm, epsilon, by, correlation: c } in self.orderings() {
+        for one in self.orderings() {
+            let Ordering { arm, epsilon, by, correlation: c, with_entropy } = &one;
             table.push(vec![
-                Cell::text(&arm),
-                Cell::Setting(epsilon),
-                Cell::text(by),
+                Cell::text(arm),
+                Cell::Setting(*epsilon),
+                Cell::text(*by),
                 Cell::number(Some(c.rho)),
                 Cell::number(Some(c.low)),
                 Cell::number(Some(c.high)),
+                Cell::number(Some(c.mean)),
                 Cell::number(Some(c.by_chance)),
+                Cell::number(*with_entropy),
+                Cell::number(one.variance_inflation()),
                 Cell::count(c.groups),
                 Cell::count(c.points),
+                Cell::count(c.left_out.groups()),
+                Cell::count(c.left_out.collinear),
             ]);
         }
         table.notes.push(
-            "ρ within each model, averaged over models; a bootstrap over models and heads gives the interval. \
-             By chance: what |ρ| exceeds in 5 % of draws where the heads of each model are shuffled. \"Given \
-             entropy\" is the partial correlation of ranks with the mean entropy of the rows taken out."
+            "ρ within each model, its median over models, as was predicted of; a bootstrap over models and heads gives \
+             the median's interval. By chance: what |ρ| exceeds in 5 % of draws where the heads of each model are \
+             shuffled. \"Given entropy\" is the partial correlation of ranks with the mean entropy of the rows taken \
+             out; variance inflation is 1/(1 − ρ²) of the median ρ with low entropy: from 10 on the two can hardly be \
+             told apart. A model is left out where the correlation is not defined in it: fewer than three heads, heads \
+             that are alike, or, of a partial one, heads that entropy orders exactly as the other does; a head where it has \
+             no such value: no inflation where its attention is within ε of uniform, nothing tied where no such fit \
+             reached ε."
                 .to_owned(),
         );
         table
@@ -224,7 +240,7 @@ fn growth_table(growth: &[PartsOfGrowth]) -> Table {
     }
     table.notes.push(
         "Logarithms: the parts add up to the growth, 0.69 is a doubling. Each step's largest head, which need \
-         not be the same; medians over seeds with [least, greatest]."
+         not be the same; medians over seeds with (least–greatest)."
             .to_owned(),
     );
     table

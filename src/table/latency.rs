@@ -90,7 +90,7 @@ impl Latencies {
             ]);
         }
         table.notes.push(
-            "Medians over rounds, with [least, greatest] where they differ. Times are of this machine; compare \
+            "Medians over rounds, with (least–greatest) where they differ. Times are of this machine; compare \
              them within a table."
                 .to_owned(),
         );

@@ -139,7 +139,7 @@ impl Layouts {
             ]);
         }
         table.notes.push(
-            "Medians over seeds, with [least, greatest] where they differ; parameters = heads · 2 \
+            "Medians over seeds, with (least–greatest) where they differ; parameters = heads · 2 \
              · n · rank; cost = 2 · rank for each pair that a head sees."
                 .to_owned(),
         );

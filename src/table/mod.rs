@@ -49,7 +49,7 @@ pub use models::{Model as GrowthModel, ModelFit};
 pub use ramps::{LOCAL_MASS, RampHead, Ramps};
 #[cfg(test)]
 pub(crate) use ramps_tests::heads as ramp_heads;
-pub use rank_correlation::RankCorrelation;
+pub use rank_correlation::{LeftOut, RankCorrelation};
 pub use regression::{Coefficient, Regression};
 pub use run_log::{Curve, RunLog};
 pub use slope::Slope;

@@ -1,4 +1,4 @@
-//! Which law the logits needed follow: four models of L*(ε) against each other.
+//! Which law the logits needed follow: five models of L*(ε) against each other.
 
 use super::censored::{Line, Point, Value};
 use super::digits::plural;
@@ -17,11 +17,14 @@ pub enum Model {
     Root,
     /// (D) c·k^δ: √k where δ = ½.
     Support,
+    /// (E) L⁰(ε)·n^{γk/d}: the floor, and a price that grows with how many columns a row is spread over for each of the
+    /// rank's. No constant: where k/d goes to 0 the floor is what is needed.
+    Spread,
 }
 
 impl Model {
     /// Every model, in the order of their letters.
-    pub const ALL: [Self; 4] = [Self::Ratio, Self::Floor, Self::Root, Self::Support];
+    pub const ALL: [Self; 5] = [Self::Ratio, Self::Floor, Self::Root, Self::Support, Self::Spread];
 
     /// The formula.
     pub fn formula(self) -> &'static str {
@@ -30,6 +33,16 @@ impl Model {
             Self::Floor => "(B) c·L⁰(ε)",
             Self::Root => "(C) c·n^(γ/d)",
             Self::Support => "(D) c·k^δ",
+            Self::Spread => "(E) L⁰(ε)·n^(γk/d)",
+        }
+    }
+
+    /// Which of the regressors' coefficients is the exponent.
+    fn exponent(self) -> Option<usize> {
+        match self {
+            Self::Ratio | Self::Root | Self::Support => Some(1),
+            Self::Spread => Some(0),
+            Self::Floor => None,
         }
     }
 
@@ -41,6 +54,7 @@ impl Model {
             Self::Floor => (vec![1.0], cell.floor()?.median.ln()),
             Self::Root => (vec![1.0, n.ln() / d], 0.0),
             Self::Support => (vec![1.0, (cell.support? as f64).ln()], 0.0),
+            Self::Spread => (vec![cell.support? as f64 * n.ln() / d], cell.floor()?.median.ln()),
         })
     }
 }
@@ -110,12 +124,12 @@ fn fit(model: Model, cells: &[&GrowthCell]) -> Option<ModelFit> {
     }
     let aicc = 2.0 * parameters - 2.0 * line.log_likelihood
         + 2.0 * parameters * (parameters + 1.0) / correction;
-    let exponent = line.coefficients.get(1).zip(line.half_widths.get(1));
+    let exponent = model.exponent().map(|at| (line.coefficients[at], line.half_widths[at]));
     Some(ModelFit {
         family: cells[0].family.clone(),
         tolerance: cells[0].tolerance,
         model,
-        exponent: exponent.map(|(&value, &half)| (value, value - half, value + half)),
+        exponent: exponent.map(|(value, half)| (value, value - half, value + half)),
         aicc_above_best: aicc,
         cells: (known, points.len() - known),
     })
@@ -125,7 +139,7 @@ fn fit(model: Model, cells: &[&GrowthCell]) -> Option<ModelFit> {
 pub(super) fn model_table(fits: &[ModelFit]) -> Table {
     let mut table = Table::new(
         "models",
-        "Which law do the logits needed follow? Four models of L*(ε), the best of each family first",
+        "Which law do the logits needed follow? Five models of L*(ε), the best of each family first",
         vec![
             Column::words("family", "family"),
             Column::numbers("tolerance", "ε", Some("nats")),
@@ -154,7 +168,8 @@ pub(super) fn model_table(fits: &[ModelFit]) -> Table {
     table.notes.push(format!(
         "Maximum likelihood of log L*(ε), medians over seeds, all widths of a family together; a cell in which \
          {} most seeds found no logit up to {LARGEST_CAP} counts as above it. A model 2 below another is \
-         better, one 10 below far better. Where a family has one width, (D) has nothing to go by.",
+         better, one 10 below far better. k: the columns that a row is spread over (the w of a band). Where a family has \
+         one width, (D) has nothing to go by; where it has none, neither has (E).",
         if fits.iter().any(|fit| fit.cells.1 > 0) { "(as in some here)" } else { "" }
     ).replace("  ", " "));
     let few = fits.iter().filter(|fit| fit.cells.0 < 8).count();
@@ -199,11 +214,12 @@ mod tests {
     #[test]
     fn each_law_is_recognised_with_its_exponent() {
         type Law = fn(f64, f64, f64) -> f64;
-        let laws: [(Model, Law, Option<f64>); 4] = [
+        let laws: [(Model, Law, Option<f64>); 5] = [
             (Model::Ratio, |n, d, _| 3.0 * (n / d).powf(0.9), Some(0.9)),
             (Model::Floor, |n, _, k| 1.5 * 0.5 * (n / k).ln(), None),
             (Model::Root, |n, d, _| 2.0 * n.powf(1.0 / d), Some(1.0)),
             (Model::Support, |_, _, k| 4.0 * k.sqrt(), Some(0.5)),
+            (Model::Spread, |n, d, k| 0.5 * (n / k).ln() * n.powf(0.2 * k / d), Some(0.2)),
         ];
         for (model, law, exponent) in laws {
             let fits = fit_models(&family(law));

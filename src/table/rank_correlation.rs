@@ -4,27 +4,68 @@ use rand::seq::{IndexedRandom as _, SliceRandom as _};
 use rand::{RngExt as _, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::interval::shown;
+use super::spread::Spread;
+
 /// Draws of the bootstrap and of the control.
 const DRAWS: usize = 2000;
 /// The seed of both: the same rows give the same interval.
 const SEED: u64 = 1;
 
-/// Spearman's ρ within each of some groups, averaged over them.
+/// Spearman's ρ within each of some groups, its median over them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RankCorrelation {
-    /// The mean over groups.
+    /// The median over groups.
     pub rho: f64,
-    /// The lower end of its 95 % interval: percentiles of a bootstrap that draws groups, and within a group its
-    /// points (Efron 1979).
+    /// The lower end of the median's 95 % interval: percentiles of a bootstrap that draws groups, and within a group
+    /// its points (Efron 1979).
     pub low: f64,
     /// The upper end.
     pub high: f64,
-    /// What |ρ| exceeds in 5 % of draws where one side of each group is shuffled: the control.
+    /// The mean over groups.
+    pub mean: f64,
+    /// What the median's |ρ| exceeds in 5 % of draws where one side of each group is shuffled: the control.
     pub by_chance: f64,
-    /// How many groups.
+    /// How many groups it is over.
     pub groups: usize,
-    /// How many points in all.
+    /// How many points in these.
     pub points: usize,
+    /// The groups that it is not over.
+    pub left_out: LeftOut,
+}
+
+/// How many groups have no correlation, by what they lack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Fewer than three points.
+    pub few: usize,
+    /// Points that are alike on one side.
+    pub alike: usize,
+    /// A third that orders the points as one of the two does: nothing is left when it is taken out.
+    pub collinear: usize,
+}
+
+impl LeftOut {
+    /// How many in all.
+    pub fn groups(&self) -> usize {
+        self.few + self.alike + self.collinear
+    }
+
+    fn count(&mut self, why: Undefined) {
+        match why {
+            Undefined::Few => self.few += 1,
+            Undefined::Alike => self.alike += 1,
+            Undefined::Collinear => self.collinear += 1,
+        }
+    }
+}
+
+/// Why points have no correlation.
+#[derive(Clone, Copy)]
+enum Undefined {
+    Few,
+    Alike,
+    Collinear,
 }
 
 impl RankCorrelation {
@@ -40,17 +81,28 @@ impl RankCorrelation {
         Self::by(groups, partial)
     }
 
+    /// `ρ [low, high]` with two significant digits.
+    pub fn shown(&self) -> String {
+        shown(self.rho, self.low, self.high, 2)
+    }
+
     fn by(
         groups: &[Vec<[f64; 3]>],
-        statistic: impl Fn(&[[f64; 3]]) -> Option<f64>,
+        statistic: impl Fn(&[[f64; 3]]) -> Result<f64, Undefined>,
     ) -> Option<Self> {
-        let groups: Vec<&Vec<[f64; 3]>> =
-            groups.iter().filter(|group| statistic(group).is_some()).collect();
-        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-        let own: Vec<f64> = groups.iter().filter_map(|group| statistic(group)).collect();
-        if own.is_empty() {
-            return None;
+        let mut left_out = LeftOut::default();
+        let (mut defined, mut own) = (Vec::new(), Vec::new());
+        for group in groups {
+            match statistic(group) {
+                Ok(rho) => {
+                    defined.push(group);
+                    own.push(rho);
+                }
+                Err(why) => left_out.count(why),
+            }
         }
+        let groups = defined;
+        let rho = median(&own)?;
         let mut rng = ChaCha8Rng::seed_from_u64(SEED);
         let mut drawn = Vec::with_capacity(DRAWS);
         for _ in 0..DRAWS {
@@ -58,12 +110,10 @@ impl RankCorrelation {
                 let group = groups.choose(rng)?;
                 let again: Vec<[f64; 3]> =
                     (0..group.len()).map(|_| group[rng.random_range(0..group.len())]).collect();
-                statistic(&again)
+                statistic(&again).ok()
             };
             let values: Vec<f64> = (0..groups.len()).filter_map(|_| one(&mut rng)).collect();
-            if !values.is_empty() {
-                drawn.push(mean(&values));
-            }
+            drawn.extend(median(&values));
         }
         let mut shuffled = Vec::with_capacity(DRAWS);
         for _ in 0..DRAWS {
@@ -72,10 +122,10 @@ impl RankCorrelation {
                 first.shuffle(&mut rng);
                 let points: Vec<[f64; 3]> =
                     first.into_iter().zip(group.iter()).map(|(x, p)| [x, p[1], p[2]]).collect();
-                statistic(&points)
+                statistic(&points).ok()
             };
             let values: Vec<f64> = groups.iter().filter_map(&mut one).collect();
-            shuffled.push(mean(&values).abs());
+            shuffled.extend(median(&values).map(f64::abs));
         }
         drawn.sort_by(f64::total_cmp);
         shuffled.sort_by(f64::total_cmp);
@@ -83,20 +133,26 @@ impl RankCorrelation {
             values.get((share * (values.len().max(1) - 1) as f64).round() as usize).copied()
         };
         Some(Self {
-            rho: mean(&own),
+            rho,
             low: at(&drawn, 0.025)?,
             high: at(&drawn, 0.975)?,
+            mean: own.iter().sum::<f64>() / own.len() as f64,
             by_chance: at(&shuffled, 0.95)?,
             groups: groups.len(),
             points: groups.iter().map(|group| group.len()).sum(),
+            left_out,
         })
     }
 }
 
-/// The correlation of the ranks of two of the points' coordinates; none where one of them is constant.
-fn spearman(points: &[[f64; 3]], x: usize, y: usize) -> Option<f64> {
+fn median(values: &[f64]) -> Option<f64> {
+    Spread::of(values.iter().copied()).map(|spread| spread.median)
+}
+
+/// The correlation of the ranks of two of the points' coordinates.
+fn spearman(points: &[[f64; 3]], x: usize, y: usize) -> Result<f64, Undefined> {
     if points.len() < 3 {
-        return None;
+        return Err(Undefined::Few);
     }
     let [x, y] = [x, y].map(|which| ranks(&points.iter().map(|p| p[which]).collect::<Vec<_>>()));
     let middle = (points.len() as f64 - 1.0) / 2.0;
@@ -104,13 +160,13 @@ fn spearman(points: &[[f64; 3]], x: usize, y: usize) -> Option<f64> {
         a.iter().zip(b).map(|(a, b)| (a - middle) * (b - middle)).sum::<f64>()
     };
     let scale = (product(&x, &x) * product(&y, &y)).sqrt();
-    (scale > 0.0).then(|| product(&x, &y) / scale)
+    if scale > 0.0 { Ok(product(&x, &y) / scale) } else { Err(Undefined::Alike) }
 }
 
-fn partial(points: &[[f64; 3]]) -> Option<f64> {
+fn partial(points: &[[f64; 3]]) -> Result<f64, Undefined> {
     let (xy, xz, yz) = (spearman(points, 0, 1)?, spearman(points, 0, 2)?, spearman(points, 1, 2)?);
     let left = (1.0 - xz * xz) * (1.0 - yz * yz);
-    (left > 1e-9).then(|| (xy - xz * yz) / left.sqrt())
+    if left > 1e-9 { Ok((xy - xz * yz) / left.sqrt()) } else { Err(Undefined::Collinear) }
 }
 
 /// Ranks from 0; equal values share the mean of theirs.
@@ -157,6 +213,30 @@ mod tests {
         assert!(RankCorrelation::of(&[plain]).unwrap().rho > 0.97);
         let given = RankCorrelation::given(&[points]).unwrap();
         assert!(given.rho.abs() < 0.3 && given.low < 0.0 && given.high > 0.0, "{given:?}");
+    }
+
+    #[test]
+    fn it_is_the_median_over_groups_and_tells_the_mean_beside() {
+        let line = |order: [f64; 4]| -> Vec<(f64, f64)> {
+            order.into_iter().enumerate().map(|(x, y)| (x as f64, y)).collect()
+        };
+        // ρ of 1, 1 and −1.
+        let (up, down) = (line([1.0, 2.0, 3.0, 4.0]), line([4.0, 3.0, 2.0, 1.0]));
+        let found = RankCorrelation::of(&[up.clone(), up, down]).unwrap();
+        assert!((found.rho - 1.0).abs() < 1e-12 && (found.mean - 1.0 / 3.0).abs() < 1e-12);
+        assert_eq!((found.groups, found.points), (3, 12));
+    }
+
+    #[test]
+    fn groups_that_are_left_out_are_told_with_what_they_lack() {
+        let good: Vec<[f64; 3]> =
+            (0..8).map(|i| [i as f64, (i * 3 % 8) as f64, (i * 5 % 8) as f64]).collect();
+        let collinear: Vec<[f64; 3]> = good.iter().map(|&[x, y, _]| [x, y, 2.0 * x]).collect();
+        let alike: Vec<[f64; 3]> = good.iter().map(|&[_, y, z]| [1.0, y, z]).collect();
+        let found =
+            RankCorrelation::given(&[good.clone(), collinear, alike, good[..2].to_vec()]).unwrap();
+        assert_eq!(found.left_out, LeftOut { few: 1, alike: 1, collinear: 1 });
+        assert_eq!((found.groups, found.points, found.left_out.groups()), (1, 8, 3));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! A straight line through a few points, with Student's interval for its slope.
 
 use nalgebra::{Matrix2, Vector2};
-use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use super::interval::{shown, student};
 
 /// A slope by ordinary least squares and its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,7 +27,7 @@ impl Slope {
         if count < 3 {
             return None;
         }
-        let freedom = (count - 2) as f64;
+        let freedom = count - 2;
         let centre = points.iter().map(|&(x, _)| x).sum::<f64>() / count as f64;
         let mut gram = Matrix2::zeros();
         let mut moment = Vector2::zeros();
@@ -39,8 +40,8 @@ impl Slope {
         let fitted = inverse * moment;
         let residual: f64 =
             points.iter().map(|&(x, y)| (y - fitted[0] - fitted[1] * (x - centre)).powi(2)).sum();
-        let error = (residual / freedom * inverse[(1, 1)]).sqrt();
-        let quantile = StudentsT::new(0.0, 1.0, freedom).ok()?.inverse_cdf(0.975);
+        let error = (residual / freedom as f64 * inverse[(1, 1)]).sqrt();
+        let quantile = student(freedom)?;
         let slope = fitted[1];
         let interval = Self {
             slope,
@@ -49,6 +50,11 @@ impl Slope {
             points: count,
         };
         (slope.is_finite() && interval.low.is_finite()).then_some(interval)
+    }
+
+    /// `slope [low, high]` with so many significant digits.
+    pub fn shown(&self, digits: usize) -> String {
+        shown(self.slope, self.low, self.high, digits)
     }
 }
 

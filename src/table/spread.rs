@@ -28,12 +28,24 @@ impl Spread {
         Some(Self { median, low, high })
     }
 
-    /// `median [low, high]` with so many significant digits, or the one number that all three show.
+    /// `median (low–high)` with so many significant digits, or the one number that all three show; `low to high` where
+    /// one has a sign. Brackets are for intervals.
     pub fn shown(&self, digits: usize) -> String {
         let [median, low, high] =
             [self.median, self.low, self.high].map(|value| significant(value, digits));
-        if low == high { median } else { format!("{median} [{low}, {high}]") }
+        if low == high { median } else { format!("{median} ({})", range(&low, &high)) }
     }
+
+    /// `low–high` with so many significant digits.
+    pub fn range(&self, digits: usize) -> String {
+        let [low, high] = [self.low, self.high].map(|value| significant(value, digits));
+        if low == high { low } else { range(&low, &high) }
+    }
+}
+
+fn range(low: &str, high: &str) -> String {
+    let to = if low.starts_with('-') || high.starts_with('-') { " to " } else { "–" };
+    format!("{low}{to}{high}")
 }
 
 #[cfg(test)]
@@ -51,6 +63,8 @@ mod tests {
     #[test]
     fn one_value_shows_no_range() {
         assert_eq!(Spread::of([2.0, 2.0001]).unwrap().shown(3), "2.00");
-        assert_eq!(Spread::of([1.0, 2.0, 4.0]).unwrap().shown(2), "2.0 [1.0, 4.0]");
+        assert_eq!(Spread::of([1.0, 2.0, 4.0]).unwrap().shown(2), "2.0 (1.0–4.0)");
+        assert_eq!(Spread::of([-1.0, 2.0, 4.0]).unwrap().shown(2), "2.0 (-1.0 to 4.0)");
+        assert_eq!(Spread::of([1.0, 2.0, 4.0]).unwrap().range(1), "1–4");
     }
 }

@@ -220,7 +220,7 @@ impl Trainings {
         }
         table.notes.push(
             "Training loss is the mean of the last 100 steps, validation loss that of the last \
-             evaluation; medians over seeds, with [least, greatest] where they differ. Spikes: values 7 \
+             evaluation; medians over seeds, with (least–greatest) where they differ. Spikes: values 7 \
              standard deviations or more from the mean of the 1,000 before (OLMo 2's score); rises: runs of \
              losses as far above the median of the 201 around, by its median absolute deviation."
                 .to_owned(),

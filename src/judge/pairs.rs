@@ -1,0 +1,218 @@
+//! Two arms held against each other seed by seed.
+//!
+//! Runs of one seed and setting start from the same weights and read the same windows of text, so each is held against
+//! the one that it shares them with: of three seeds there are three pairs, not nine.
+
+use crate::table::{Interval, Spread, TrainingRun, Trainings};
+
+/// The pairs of two arms.
+pub(super) struct Pairs {
+    pub settings: Vec<PairsOfSetting>,
+}
+
+/// A pair for each seed of a setting.
+pub(super) struct PairsOfSetting {
+    /// Tokens of context.
+    pub context: Option<usize>,
+    /// The seed, our value and theirs.
+    pub seeds: Vec<(usize, f64, f64)>,
+}
+
+/// What tells settings apart: everything but the seed.
+type Setting<'r> = (&'r str, &'r str, &'r str, Option<usize>, Option<f64>, Option<f64>);
+
+impl Pairs {
+    /// A value of every run of the arm `ours` beside that of the run of `theirs` with its seed and setting; none where
+    /// there is no such pair.
+    pub fn of(
+        study: &Trainings,
+        [ours, theirs]: [&str; 2],
+        value: impl Fn(&TrainingRun) -> Option<f64>,
+    ) -> Option<Self> {
+        Self::by(study, [ours, theirs], |ours, theirs| Some((value(ours)?, value(theirs)?)))
+    }
+
+    /// The same of values that take both runs to tell.
+    pub fn by(
+        study: &Trainings,
+        [ours, theirs]: [&str; 2],
+        values: impl Fn(&TrainingRun, &TrainingRun) -> Option<(f64, f64)>,
+    ) -> Option<Self> {
+        let mut found: Vec<(Setting<'_>, PairsOfSetting)> = Vec::new();
+        for our in study.arm(ours) {
+            for their in study.arm(theirs).filter(|their| are_alike(our, their)) {
+                let Some((a, b)) = values(our, their) else { continue };
+                let key = (
+                    &*our.run,
+                    &*their.run,
+                    &*our.corpus,
+                    our.context,
+                    our.learning_rate,
+                    our.recall,
+                );
+                let pair = (our.seed, a, b);
+                match found.iter_mut().find(|(other, _)| *other == key) {
+                    Some((_, setting)) => setting.seeds.push(pair),
+                    None => {
+                        let context = our.context;
+                        found.push((key, PairsOfSetting { context, seeds: vec![pair] }));
+                    }
+                }
+            }
+        }
+        let mut settings: Vec<PairsOfSetting> =
+            found.into_iter().map(|(_, setting)| setting).collect();
+        settings.sort_by_key(|setting| setting.context);
+        (!settings.is_empty()).then_some(Self { settings })
+    }
+
+    /// The fewest seeds of any setting.
+    pub fn seeds(&self) -> usize {
+        self.settings.iter().map(|setting| setting.seeds.len()).min().unwrap_or(0)
+    }
+
+    /// How many pairs.
+    pub fn len(&self) -> usize {
+        self.settings.iter().map(|setting| setting.seeds.len()).sum()
+    }
+
+    /// In how many pairs it holds of our value and theirs.
+    pub fn count(&self, holds: impl Fn(f64, f64) -> bool) -> usize {
+        self.all().filter(|&(_, ours, theirs)| holds(ours, theirs)).count()
+    }
+
+    /// Ours, from the least to the greatest.
+    pub fn ours(&self) -> Option<Spread> {
+        Spread::of(self.all().map(|pair| pair.1))
+    }
+
+    /// Theirs.
+    pub fn theirs(&self) -> Option<Spread> {
+        Spread::of(self.all().map(|pair| pair.2))
+    }
+
+    fn all(&self) -> impl Iterator<Item = (usize, f64, f64)> {
+        self.settings.iter().flat_map(|setting| setting.seeds.iter().copied())
+    }
+
+    /// Whether a setting has an interval of `of` and it `holds`, in every one.
+    pub fn every(&self, of: fn(f64, f64) -> f64, holds: impl Fn(Interval) -> bool) -> bool {
+        self.settings.iter().all(|setting| setting.interval(of).is_some_and(&holds))
+    }
+
+    /// Student's interval over seeds of the mean of `of` over settings; none where fewer than two seeds have them all.
+    pub fn overall(&self, of: fn(f64, f64) -> f64) -> Option<Interval> {
+        let seeds = self.settings.first()?.seeds.iter().map(|pair| pair.0);
+        let of_seed = |seed: usize| {
+            let one = |setting: &PairsOfSetting| {
+                let (_, ours, theirs) = setting.seeds.iter().find(|pair| pair.0 == seed)?;
+                Some(of(*ours, *theirs))
+            };
+            let values: Option<Vec<f64>> = self.settings.iter().map(one).collect();
+            values.map(|values| values.iter().sum::<f64>() / values.len() as f64)
+        };
+        Interval::of(seeds.filter_map(of_seed))
+    }
+
+    /// `−0.12 [−0.20, −0.05] at n = 256, …, −0.25 [−0.31, −0.19] over all`, with so many digits.
+    pub fn shown(&self, of: fn(f64, f64) -> f64, digits: usize) -> String {
+        let one = |setting: &PairsOfSetting| {
+            let interval = setting.interval(of);
+            let shown = match interval {
+                Some(interval) => interval.shown(digits),
+                None => "no interval".to_owned(),
+            };
+            match setting.context {
+                Some(n) => format!("{shown} at n = {n}"),
+                None => shown,
+            }
+        };
+        let mut each: Vec<String> = self.settings.iter().map(one).collect();
+        if let Some(overall) = self.overall(of).filter(|_| self.settings.len() > 1) {
+            each.push(format!("{} over all", overall.shown(digits)));
+        }
+        each.join(", ")
+    }
+}
+
+impl PairsOfSetting {
+    /// Student's interval over seeds of the mean of `of`; none for fewer than two.
+    pub fn interval(&self, of: fn(f64, f64) -> f64) -> Option<Interval> {
+        Interval::of(self.seeds.iter().map(|&(_, ours, theirs)| of(ours, theirs)))
+    }
+}
+
+/// Ours less theirs.
+pub(super) fn difference(ours: f64, theirs: f64) -> f64 {
+    ours - theirs
+}
+
+/// log(ours / theirs).
+pub(super) fn log_ratio(ours: f64, theirs: f64) -> f64 {
+    (ours / theirs).ln()
+}
+
+fn are_alike(ours: &TrainingRun, theirs: &TrainingRun) -> bool {
+    let of = |run: &TrainingRun| (run.seed, run.context, run.learning_rate, run.recall);
+    of(ours) == of(theirs) && ours.corpus == theirs.corpus
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(arm: &str, seed: usize, context: usize, loss: f64) -> TrainingRun {
+        TrainingRun {
+            run: arm.to_owned(),
+            arm: arm.to_owned(),
+            seed,
+            context: Some(context),
+            valid_loss_nats: Some(loss),
+            ..TrainingRun::default()
+        }
+    }
+
+    fn pairs(runs: Vec<TrainingRun>) -> Option<Pairs> {
+        Pairs::of(&Trainings { runs, failed: 0 }, ["ls", "mhsa"], |run| run.valid_loss_nats)
+    }
+
+    #[test]
+    fn a_run_is_held_against_the_one_of_its_seed_and_setting() {
+        let mut runs = Vec::new();
+        for (context, gain) in [(256, 0.1), (512, 0.3)] {
+            for seed in 0..3 {
+                let loss = 3.0 + seed as f64;
+                runs.extend([
+                    run("mhsa", seed, context, loss),
+                    run("ls", seed, context, loss - gain),
+                ]);
+            }
+        }
+        runs.push(run("ls", 7, 256, 1.0));
+        let pairs = pairs(runs).unwrap();
+        assert_eq!((pairs.settings.len(), pairs.len(), pairs.seeds()), (2, 6, 3));
+        assert_eq!(pairs.count(|ls, mhsa| ls < mhsa), 6);
+        // Between seeds losses differ by a nat, within them by the gain alone.
+        let first = pairs.settings[0].interval(difference).unwrap();
+        assert!((first.mean + 0.1).abs() < 1e-12 && first.high - first.low < 1e-9, "{first:?}");
+        let overall = pairs.overall(difference).unwrap();
+        assert!((overall.mean + 0.2).abs() < 1e-12 && overall.count == 3, "{overall:?}");
+        let told = pairs.shown(difference, 2);
+        assert_eq!(
+            told,
+            "-0.10 [-0.10, -0.10] at n = 256, -0.30 [-0.30, -0.30] at n = 512, -0.20 [-0.20, -0.20] over all"
+        );
+        assert!(pairs.every(difference, |interval| interval.is_at_most(0.0)));
+        assert!(!pairs.every(difference, |interval| interval.is_at_most(-0.2)));
+    }
+
+    #[test]
+    fn one_seed_has_no_interval_and_other_settings_no_pair() {
+        let one = pairs(vec![run("mhsa", 0, 256, 3.0), run("ls", 0, 256, 2.0)]).unwrap();
+        assert!(!one.every(difference, |_| true));
+        assert_eq!(one.shown(log_ratio, 2), "no interval at n = 256");
+        assert_eq!(one.overall(difference), None);
+        assert!(pairs(vec![run("mhsa", 0, 256, 3.0), run("ls", 0, 512, 2.0)]).is_none());
+        assert!(pairs(vec![run("mhsa", 0, 256, 3.0), run("ls", 1, 256, 2.0)]).is_none());
+    }
+}

@@ -1,0 +1,226 @@
+//! Verdicts on LS-attention against the stabilisers of others: perplexity, and the time to reach theirs.
+//!
+//! The paper tells of two others, and each of its two numbers is against one of them: 2/5 of the perplexity "achieved by
+//! one method", 1/20 of the time to reach "the other". Here are five. To pick, of five, the one that a bound is met
+//! against would be to choose the rival after the race, so a bound counts as met where it is against every one.
+
+use super::claims::Claim;
+use super::pairs::{Pairs, difference};
+use super::scale::of_runs;
+use super::verdict::{Verdict, Word};
+use crate::table::{Interval, TrainingRun, Trainings, plural, significant};
+
+/// The stabilisers of others.
+const STABILISERS: [&str; 5] = ["qk-norm", "sigma-reparam", "softcap", "qk-clip", "z-loss"];
+/// Two fifths, and what still rounds to it: "nearly 2/5" are the paper's words.
+const TWO_FIFTHS: f64 = 0.45;
+/// A twentieth, and what still rounds to it.
+const TWENTIETH: f64 = 0.075;
+/// A ratio above this is no gain to tell of: within 5 per cent.
+const NO_GAIN: f64 = 0.95;
+
+/// The verdicts of a study that has runs of stabilisers.
+pub(crate) fn stabilisers(study: &Trainings) -> Vec<Verdict> {
+    vec![two_fifths(study), twentieth(study)]
+}
+
+/// Where a ratio against one stabiliser, at one setting, lies in 95 % intervals; none with fewer than two seeds.
+type Within = Option<(f64, f64)>;
+
+/// The word for a ratio that is to be `bound` or less.
+fn word(within: &[Within], bound: f64) -> Word {
+    let every = |holds: &dyn Fn((f64, f64)) -> bool| within.iter().all(|w| w.is_some_and(holds));
+    if every(&|(_, high)| high <= bound) {
+        Word::Confirmed
+    } else if every(&|(low, _)| low > bound) {
+        Word::Refuted
+    } else if within.iter().flatten().any(|(_, high)| *high < NO_GAIN) {
+        Word::Qualified
+    } else {
+        Word::NotYetMeasured
+    }
+}
+
+fn missing(claim: Claim) -> Verdict {
+    let why = "Needs finished runs of ls and of other stabilisers, of the same seeds.";
+    Verdict::new(claim, why.to_owned(), Word::NotYetMeasured, 0)
+}
+
+/// What stands at the end of both sentences.
+fn ending(study: &Trainings, seeds: usize, word: Word) -> String {
+    let compared =
+        study.runs.iter().filter(|run| run.arm == "ls" || STABILISERS.contains(&&*run.arm));
+    let undecided = if word == Word::NotYetMeasured { " The intervals do not decide." } else { "" };
+    format!("{} each, 95 % intervals, {}.{undecided}", plural(seeds, "seed"), of_runs(compared))
+}
+
+/// The ratio of perplexities, `ls` over each stabiliser of others: e to the difference in loss, seed by seed, with
+/// Student's interval over seeds.
+///
+/// - *confirmed*: against every stabiliser the whole interval is at most 0.45, three seeds or more;
+/// - *refuted*, at this scale: against every one the whole interval is above 0.45, three seeds or more. So is a gain
+///   that is far from 2/5;
+/// - *qualified*: neither, and against some the whole interval is under [`NO_GAIN`]; or few seeds;
+/// - *not yet measured*: the intervals hold both 2/5 and no gain, no stabiliser's runs, or none of `ls`.
+fn two_fifths(study: &Trainings) -> Verdict {
+    let found: Vec<(&str, Pairs)> = STABILISERS
+        .iter()
+        .filter_map(|&arm| Some((arm, Pairs::of(study, ["ls", arm], |run| run.valid_loss_nats)?)))
+        .collect();
+    let Some(seeds) = found.iter().map(|(_, pairs)| pairs.seeds()).min() else {
+        return missing(Claim::TwoFifths);
+    };
+    let ratios: Vec<(&str, Option<Interval>)> = found
+        .iter()
+        .flat_map(|(arm, pairs)| {
+            pairs.settings.iter().map(|s| (*arm, s.interval(difference).map(Interval::exp)))
+        })
+        .collect();
+    let within: Vec<Within> = ratios.iter().map(|(_, i)| i.map(|i| (i.low, i.high))).collect();
+    let word = word(&within, TWO_FIFTHS);
+    let shown = |(arm, ratio): &(&str, Option<Interval>)| match ratio {
+        Some(ratio) => format!("{} of {arm}'s", ratio.shown(3)),
+        None => format!("of {arm}'s one seed, which has no interval"),
+    };
+    let each: Vec<String> = ratios.iter().map(shown).collect();
+    let measured =
+        format!("ls's perplexity is {}. {}", each.join(", "), ending(study, seeds, word));
+    Verdict::new(Claim::TwoFifths, measured, word, seeds)
+}
+
+/// The time in which `ls` first has a stabiliser's final perplexity, over that stabiliser's, both at the pace of
+/// their fastest run, seed by seed. That it was reached is known at evaluations only: the time lies between the last
+/// one without and the first one with it, and an interval goes from the lower end of Student's for the former to the
+/// upper end of that for the latter. Where it was not reached, the former is the whole run, the latter endless.
+///
+/// - *confirmed*: against every stabiliser the whole interval is at most 0.075, three seeds or more;
+/// - *refuted*, at this scale: against every one the whole interval is above 0.075, three seeds or more;
+/// - *qualified*: neither, and against some the whole interval is under [`NO_GAIN`]; or few seeds;
+/// - *not yet measured*: as for perplexity, or without evaluations.
+fn twentieth(study: &Trainings) -> Verdict {
+    let found: Vec<(&str, Pairs)> = STABILISERS
+        .iter()
+        .filter_map(|&arm| {
+            let share = |ours: &TrainingRun, theirs: &TrainingRun| share(study, ours, theirs);
+            Some((arm, Pairs::by(study, ["ls", arm], share)?))
+        })
+        .collect();
+    let Some(seeds) = found.iter().map(|(_, pairs)| pairs.seeds()).min() else {
+        return missing(Claim::Twentieth);
+    };
+    let (mut within, mut each): (Vec<Within>, Vec<String>) = (Vec::new(), Vec::new());
+    for (arm, pairs) in &found {
+        for setting in &pairs.settings {
+            let seeds = setting.seeds.len();
+            let reached = setting.seeds.iter().filter(|(_, _, with)| with.is_finite()).count();
+            let without = setting.interval(|without, _| without.ln()).map(Interval::exp);
+            let with = setting.interval(|_, with| with.ln()).map(Interval::exp);
+            let ends = (
+                without.map_or(0.0, |without| without.low),
+                with.map_or(f64::INFINITY, |with| with.high),
+            );
+            within.push((seeds > 1).then_some(ends));
+            let [low, high] = [ends.0, ends.1].map(|share| significant(share, 2));
+            each.push(if reached == seeds {
+                format!("[{low}, {high}] of {arm}'s time")
+            } else {
+                format!("{arm}'s in {reached} of {}, [{low}, {high}]", plural(seeds, "seed"))
+            });
+        }
+    }
+    let word = word(&within, TWENTIETH);
+    let measured = format!(
+        "ls reaches the final perplexity of others in {}. CPU time, {}",
+        each.join(", "),
+        ending(study, seeds, word)
+    );
+    Verdict::new(Claim::Twentieth, measured, word, seeds)
+}
+
+/// The time of `ours` at its last evaluation that is not as good as `theirs` in the end, and at the first that is, over
+/// the time of `theirs`; the second is infinite where it never is.
+fn share(study: &Trainings, ours: &TrainingRun, theirs: &TrainingRun) -> Option<(f64, f64)> {
+    let &(last, goal) = theirs.log.valid_loss.last()?;
+    let whole = last * study.seconds_per_step(&theirs.run);
+    let pace = study.seconds_per_step(&ours.run);
+    let evaluated = &ours.log.valid_loss;
+    let first = evaluated.iter().position(|(_, loss)| *loss <= goal);
+    let step = |at: usize| evaluated.get(at).map(|(step, _)| *step);
+    let without = match first.unwrap_or(evaluated.len()) {
+        0 => 0.0,
+        at => step(at - 1)?,
+    };
+    let with = first.and_then(step).unwrap_or(f64::INFINITY);
+    (whole > 0.0 && !evaluated.is_empty()).then(|| (without * pace / whole, with * pace / whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::RunLog;
+
+    fn runs(arm: &str, losses: &[f64]) -> Vec<TrainingRun> {
+        let one = |(seed, loss): (usize, &f64)| TrainingRun {
+            run: arm.to_owned(),
+            arm: arm.to_owned(),
+            seed,
+            valid_loss_nats: Some(*loss),
+            log: RunLog {
+                // Each evaluation halves what is above the end.
+                valid_loss: (1..=10)
+                    .map(|at| (10.0 * f64::from(at), loss + 0.5f64.powi(at) - 0.5f64.powi(10)))
+                    .collect(),
+                seconds_per_step: 0.1,
+                ..RunLog::default()
+            },
+            ..TrainingRun::default()
+        };
+        losses.iter().enumerate().map(one).collect()
+    }
+
+    fn study(arms: &[(&str, &[f64])]) -> Trainings {
+        let runs = arms.iter().flat_map(|(arm, losses)| runs(arm, losses)).collect();
+        Trainings { runs, failed: 0 }
+    }
+
+    #[test]
+    fn perplexity_against_stabilisers_has_every_word() {
+        let word = |norm: &[f64], cap: &[f64]| {
+            two_fifths(&study(&[("ls", &[1.0; 3]), ("qk-norm", norm), ("softcap", cap)])).word
+        };
+        assert_eq!(word(&[2.0; 3], &[2.1; 3]), Word::Confirmed);
+        assert_eq!(word(&[2.0; 2], &[2.1; 2]), Word::Qualified, "two seeds");
+        assert_eq!(word(&[2.0; 3], &[1.1; 3]), Word::Qualified, "against one only");
+        assert_eq!(word(&[1.1; 3], &[1.2; 3]), Word::Refuted, "a gain far from 2/5");
+        assert_eq!(word(&[0.9; 3], &[0.9; 3]), Word::Refuted);
+        assert_eq!(word(&[1.1; 2], &[1.2; 2]), Word::Qualified, "two seeds");
+        assert_eq!(word(&[0.5, 1.5, 2.5], &[0.5, 1.5, 2.5]), Word::NotYetMeasured, "far apart");
+        assert_eq!(word(&[2.0], &[2.0]), Word::NotYetMeasured, "one seed");
+        assert_eq!(word(&[], &[]), Word::NotYetMeasured);
+    }
+
+    #[test]
+    fn time_against_stabilisers_has_every_word() {
+        let word = |theirs: &[f64], pace: f64| {
+            let mut study = study(&[("ls", &[1.0; 3]), ("qk-norm", theirs)]);
+            for run in study.runs.iter_mut().filter(|run| run.arm == "ls") {
+                run.log.seconds_per_step = pace;
+            }
+            twentieth(&study).word
+        };
+        // ls is there at its first evaluation: within a tenth of the time, at half a second's hundredth in 0.05.
+        assert_eq!(word(&[2.5; 3], 0.05), Word::Confirmed);
+        assert_eq!(word(&[2.5; 2], 0.05), Word::Qualified, "two seeds");
+        assert_eq!(word(&[2.5; 3], 0.1), Word::Qualified, "up to a tenth");
+        // At its third: between 0.2 and 0.3.
+        assert_eq!(word(&[1.2; 3], 0.1), Word::Refuted);
+        assert_eq!(word(&[0.5; 3], 0.1), Word::Refuted, "never reached");
+        assert_eq!(word(&[2.5; 3], 1.0), Word::NotYetMeasured, "from nothing to all of the time");
+        assert_eq!(word(&[2.5], 0.05), Word::NotYetMeasured, "one seed");
+        assert_eq!(word(&[], 0.1), Word::NotYetMeasured);
+        let never = twentieth(&study(&[("ls", &[1.0; 3]), ("qk-norm", &[0.5; 3])]));
+        assert!(never.measured.contains("qk-norm's in 0 of 3 seeds, [1.0, inf]"), "{never:?}");
+        let third = twentieth(&study(&[("ls", &[1.0; 3]), ("qk-norm", &[1.2; 3])]));
+        assert!(third.measured.contains("[0.20, 0.30] of qk-norm's time"), "{third:?}");
+    }
+}
