@@ -259,7 +259,7 @@ fn left_out(left: LeftOut) -> String {
     format!("left out {}", told.join(", "))
 }
 
-/// The studies that the models are of, whose names tell the text, and the lengths and ranks of their heads.
+/// The studies that the models are of, what they read, and the lengths and ranks of their heads.
 fn models(study: &TrainedHeads) -> String {
     let listed = |value: fn(&crate::table::HeadParts) -> String| {
         let mut values: Vec<String> = Vec::new();
@@ -273,10 +273,11 @@ fn models(study: &TrainedHeads) -> String {
     };
     let steps = study.last_step();
     format!(
-        "{} ({steps} steps, d = {}, n = {})",
+        "{} ({steps} steps; d = {}; n = {}; text: {})",
         listed(|head| head.of.clone()).join(", "),
         listed(|head| head.rank.to_string()).join(", "),
-        listed(|head| head.n.to_string()).join(", ")
+        listed(|head| head.n.to_string()).join(", "),
+        listed(|head| head.corpus.clone()).join(", ")
     )
 }
 

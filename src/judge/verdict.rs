@@ -77,6 +77,9 @@ pub fn multiplicity(words: &[Word]) -> String {
     let measured = words.iter().filter(|word| **word != Word::NotYetMeasured).count();
     let decided =
         words.iter().filter(|word| matches!(word, Word::Confirmed | Word::Refuted)).count();
+    if decided == 0 {
+        return "None of them decides (confirmed or refuted).".to_owned();
+    }
     format!(
         "Of {} that rest on rows {decided} decide (confirmed or refuted). Each does so by 95 % intervals of its own, \
          with no correction for how many there are: where chance alone were at work, {} in {decided} would be expected to \
@@ -96,6 +99,7 @@ mod tests {
         let told = multiplicity(&words);
         assert!(told.starts_with("Of 3 verdicts that rest on rows 2 decide"), "{told}");
         assert!(told.contains("0.10 in 2"), "{told}");
+        assert_eq!(multiplicity(&words[2..]), "None of them decides (confirmed or refuted).");
     }
 
     #[test]

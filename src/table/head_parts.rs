@@ -12,6 +12,8 @@ pub struct HeadParts {
     pub run: String,
     /// The arm.
     pub arm: String,
+    /// The text that it was trained on.
+    pub corpus: String,
     /// The run's seed.
     pub seed: usize,
     /// The step of the weights.
@@ -59,6 +61,7 @@ impl From<&Row<HeadFound>> for HeadParts {
             of: of.of.clone().unwrap_or_default(),
             run: of.run.clone(),
             arm: of.arm.clone(),
+            corpus: of.corpus.clone().unwrap_or_default(),
             seed: of.seed.unwrap_or(0) as usize,
             step: of.step.unwrap_or(0),
             layer: row.of.layer,

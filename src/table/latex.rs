@@ -37,20 +37,20 @@ fn line(cells: impl Iterator<Item = String>) -> String {
 /// power of ten.
 fn escape(text: &str) -> String {
     let mut written = String::new();
-    for word in text.split_inclusive(' ') {
-        let (word, space) = word.strip_suffix(' ').map_or((word, ""), |word| (word, " "));
+    for word in text.split_inclusive([' ', '–']) {
+        let (word, after) = word.split_at(word.trim_end_matches([' ', '–']).len());
         match power_of_ten(word) {
             Some(power) => written.push_str(&power),
             None => word.chars().for_each(|c| push(&mut written, c)),
         }
-        written.push_str(space);
+        after.chars().for_each(|c| push(&mut written, c));
     }
     written
 }
 
-/// `1.2e-7`, perhaps within brackets or before a comma.
+/// `1.2e-7`, perhaps within brackets or parentheses, or before a comma.
 fn power_of_ten(word: &str) -> Option<String> {
-    let bare = word.trim_start_matches('[').trim_end_matches([',', ']']);
+    let bare = word.trim_start_matches(['[', '(']).trim_end_matches([',', ']', ')']);
     let (mantissa, exponent) = bare.split_once('e')?;
     let (_, power) = (mantissa.parse::<f64>().ok()?, exponent.parse::<i32>().ok()?);
     let (before, after) = word.split_once(bare)?;
@@ -120,8 +120,8 @@ mod tests {
         \toprule
         family & L*($\varepsilon$) (nats) \\
         \midrule
-        50\% \& a\_b & 2.00 [1.00, 3.00] \\
-        $\tau$ & $2.00\times10^{-7}$ [$1.00\times10^{-7}$, $3.00\times10^{-7}$] \\
+        50\% \& a\_b & 2.00 (1.00--3.00) \\
+        $\tau$ & $2.00\times10^{-7}$ ($1.00\times10^{-7}$--$3.00\times10^{-7}$) \\
         none & -- \\
         \bottomrule
         \end{tabular}
