@@ -181,7 +181,7 @@ mod tests {
 
         | family | kl (nats) | seeds |
         | :-- | --: | --: |
-        | a, "b" \| c | 0.200 [0.123, 0.300] | 3 |
+        | a, "b" \| c | 0.200 (0.123–0.300) | 3 |
         | d | – | – |
 
         One row has no value.
