@@ -1,9 +1,11 @@
 //! What given inputs need at *any* rank: logits X·C·Xᵀ with C any matrix, from above and from below.
 
 use super::dual;
+use super::evaluator::Measured;
+use super::factors::Factors;
 use super::needed::{Needed, needed_logit_varying};
 use super::outcome::Outcome;
-use super::parametrisation::Tied;
+use super::parametrisation::{AnyMatrix, Tied};
 use super::problem::{FitError, Problem};
 use super::search::SearchOptions;
 use super::watch::Watch;
@@ -49,8 +51,7 @@ pub fn needed_logit_at_any_rank(
     let points = [point.to_vec()];
     tied.check(problem, &points)?;
     let Some((any, start)) = tied.any_matrix(point) else { return Ok(None) };
-    let rank = any.inputs.dimension();
-    let problem = Problem::new(problem.target().clone(), problem.layout().clone(), rank)?;
+    let problem = of_any_rank(problem, &any)?;
     let needed = needed_logit_varying(&problem, &any, &[start], tolerance, options, watch)?;
     let best = needed.best.as_ref().filter(|best| best.solution.kl_nats <= tolerance);
     let Some((best, x)) =
@@ -61,6 +62,59 @@ pub fn needed_logit_at_any_rank(
     let cap = best.max_abs_logit;
     let lower_bound = dual::lower_bound(&problem, &any, x, cap, tolerance, options.fine)?;
     Ok(Some(AnyRank { needed, lower_bound }))
+}
+
+/// The same from `given` factors, (1, n, r) of any rank r, or from what the inputs make that is nearest to them: what is
+/// found needs no more than those of them that the inputs make and that reach ε. Without a proof, for which
+/// [`lower_bound_at_any_rank`] takes what was found.
+///
+/// # Errors
+/// `Tolerance`, `NoStarts`; `Inputs` where `tied` is of another problem.
+pub fn needed_logit_at_any_rank_from(
+    problem: &Problem,
+    tied: &Tied,
+    given: &[Factors],
+    tolerance: f64,
+    options: SearchOptions,
+    watch: &dyn Watch,
+) -> Result<Option<Needed>, FitError> {
+    tied.check(problem, &[])?;
+    let Some(any) = tied.any() else { return Ok(None) };
+    let problem = of_any_rank(problem, &any)?;
+    let starts: Vec<Vec<f64>> = given.iter().filter_map(|start| any.matrix_of(start)).collect();
+    needed_logit_varying(&problem, &any, &starts, tolerance, options, watch).map(Some)
+}
+
+/// What no C has less than, in nats, by the multipliers with which a descent at the largest logit of `found` ends, as
+/// [`AnyRank::lower_bound`]; 0 where these factors of any rank, which the inputs make, do not reach ε. None where queries
+/// and keys are normalised or turned.
+///
+/// # Errors
+/// `Inputs` where `tied` is of another problem.
+pub fn lower_bound_at_any_rank(
+    problem: &Problem,
+    tied: &Tied,
+    found: &Factors,
+    tolerance: f64,
+    options: SearchOptions,
+) -> Result<Option<f64>, FitError> {
+    tied.check(problem, &[])?;
+    let Some(any) = tied.any() else { return Ok(None) };
+    let of_found = Problem::new(problem.target().clone(), problem.layout().clone(), found.rank())?;
+    let Measured { kl_nats, max_abs_logit, .. } = Measured::of(&of_found, found)?;
+    match any.matrix_of(found).filter(|_| kl_nats <= tolerance) {
+        None => Ok(Some(0.0)),
+        Some(x) => {
+            let problem = of_any_rank(problem, &any)?;
+            dual::lower_bound(&problem, &any, x, max_abs_logit, tolerance, options.fine).map(Some)
+        }
+    }
+}
+
+/// The same target for factors of the inputs' dimension.
+fn of_any_rank(problem: &Problem, any: &AnyMatrix) -> Result<Problem, FitError> {
+    let rank = any.inputs.dimension();
+    Problem::new(problem.target().clone(), problem.layout().clone(), rank)
 }
 
 #[cfg(test)]

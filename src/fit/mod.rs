@@ -32,6 +32,7 @@ mod lbfgs;
 mod moving_cap;
 mod needed;
 mod objective;
+mod other_rank;
 mod outcome;
 mod parametrisation;
 mod penalty;
@@ -41,7 +42,9 @@ mod solution;
 mod start;
 mod watch;
 
-pub use any_rank::{AnyRank, needed_logit_at_any_rank};
+pub use any_rank::{
+    AnyRank, lower_bound_at_any_rank, needed_logit_at_any_rank, needed_logit_at_any_rank_from,
+};
 pub use bounds::{BoundKind, LowerBound, LowerBounds, lower_bound};
 pub use construct::{constructions, fourier_features, moment_curve, random_codes};
 pub use effort::Effort;

@@ -19,6 +19,8 @@
 mod actual;
 mod error;
 mod head;
+mod input_set;
+mod lattice;
 mod layer;
 mod parts;
 mod passages;
@@ -28,6 +30,8 @@ mod ramp;
 pub use actual::{Actual, LAGS};
 pub use error::PredictError;
 pub use head::{TrainedHead, held_rows};
+pub use input_set::{InputSet, RankLimit};
+pub use lattice::{Corner, Corners};
 pub use layer::{FittedHead, LayerFit};
 pub use parts::{Found, Levels, PARTS, Parts};
 pub use passages::Passages;

@@ -155,7 +155,7 @@ impl TrainedHead {
 }
 
 impl Found {
-    const NO_LOGITS: Self = Self {
+    pub(super) const NO_LOGITS: Self = Self {
         max_abs_logit: Some(0.0),
         kl_nats: None,
         outcome: Outcome::Converged,
@@ -164,7 +164,7 @@ impl Found {
         factors: None,
     };
 
-    fn of(needed: Needed) -> Self {
+    pub(super) fn of(needed: Needed) -> Self {
         let Needed { outcome, best, iterations, evaluations } = needed;
         let solution = best.map(|best| best.solution);
         let reached = solution.as_ref().filter(|_| outcome != Outcome::Infeasible);

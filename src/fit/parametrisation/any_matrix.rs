@@ -16,10 +16,13 @@ pub(in crate::fit) struct AnyMatrix {
 }
 
 impl AnyMatrix {
-    /// The point of factors that it makes, however they are scaled; none where LAPACK fails.
+    /// The point of factors of whatever rank that it makes, however they are scaled, or of those nearest to them that it
+    /// does make; none where LAPACK fails.
     pub fn matrix_of(&self, factors: &Factors) -> Option<Vec<f64>> {
         let weights = |side| self.inputs.nearest_weights(side, &self.inputs.rows_of(side, factors));
-        let c = product(weights(0)?.view(), weights(1)?.t());
+        // A point's logits are divided by the root of the inputs' dimension, those of factors by that of their rank.
+        let scale = (self.inputs.dimension() as f64 / factors.rank() as f64).sqrt();
+        let c = product(weights(0)?.view(), weights(1)?.t()) * scale;
         Some(c.iter().copied().collect())
     }
 }

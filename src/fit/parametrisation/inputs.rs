@@ -1,6 +1,6 @@
 //! The inputs that a head's queries and keys are made of.
 
-use ndarray::{Array2, ArrayView2, Axis, s};
+use ndarray::{Array2, ArrayView2, Axis, concatenate, s};
 use ndarray_linalg::{JobSvd, LeastSquaresSvd, SVDDC};
 
 use crate::fit::factors::Factors;
@@ -38,6 +38,30 @@ impl Inputs {
         }
         let basis = u.slice(s![.., ..kept]).to_owned() * (n as f64).sqrt();
         Ok(Self { basis, queried: None })
+    }
+
+    /// These inputs with more `columns`, (n, k), beside them, each made as long as the basis' own: what all of them
+    /// together span.
+    pub fn beside(&self, columns: ArrayView2<'_, f64>) -> Result<Self, FitError> {
+        let n = self.n();
+        if columns.nrows() != n {
+            let rows = columns.nrows();
+            return Err(FitError::Inputs(format!("{n} rows, but columns of {rows} beside them")));
+        }
+        let mut columns = columns.to_owned();
+        for mut column in columns.columns_mut() {
+            let length = column.dot(&column).sqrt();
+            if length > 0.0 {
+                column *= (n as f64).sqrt() / length;
+            }
+        }
+        let all = concatenate(Axis(1), &[self.basis.view(), columns.view()])
+            .map_err(|e| FitError::Inputs(e.to_string()))?;
+        let wider = Self::new(all.view())?;
+        Ok(match &self.queried {
+            None => wider,
+            Some((positions, _)) => wider.with_queries_at(positions.clone()),
+        })
     }
 
     /// The same with queries for some rows alone, those at `positions`, in their order.

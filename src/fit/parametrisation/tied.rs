@@ -87,11 +87,7 @@ impl Tied {
     /// in another way.
     pub fn wider(&self, point: &[f64], rank: usize) -> Result<(Self, Vec<f64>), FitError> {
         let wrong = |why: String| Err(FitError::Inputs(why));
-        if !self.is_bilinear() {
-            return wrong(
-                "queries and keys that are normalised or turned have no other rank".to_owned(),
-            );
-        }
+        self.check_bilinear()?;
         let (from, dimension) = (self.rank, self.inputs.dimension());
         if rank < from {
             return wrong(format!("rank {rank}; these have rank {from}"));
@@ -116,16 +112,43 @@ impl Tied {
         Ok((Self { rank, ..self.clone() }, wider))
     }
 
+    /// The same inputs with more `columns`, (n, k), beside them: what one W_q and W_k make of [X, columns]. Whatever X makes,
+    /// these do.
+    ///
+    /// # Errors
+    /// `Inputs` where the columns are not finite or not n long, or where queries and keys are normalised or turned.
+    pub fn beside(&self, columns: ArrayView2<'_, f64>) -> Result<Self, FitError> {
+        self.check_bilinear()?;
+        Ok(Self { inputs: self.inputs.beside(columns)?, ..self.clone() })
+    }
+
+    /// The same inputs with factors of another `rank`.
+    ///
+    /// # Errors
+    /// `Inputs` where queries and keys are normalised or turned: other channels would be so in another way.
+    pub fn of_rank(&self, rank: usize) -> Result<Self, FitError> {
+        self.check_bilinear()?;
+        Ok(Self { rank, ..self.clone() })
+    }
+
+    fn check_bilinear(&self) -> Result<(), FitError> {
+        let why = "queries and keys that are normalised or turned have no other rank or inputs";
+        self.is_bilinear().then_some(()).ok_or_else(|| FitError::Inputs(why.to_owned()))
+    }
+
     /// The same inputs with W_q·W_kᵀ any matrix C, and the C of `point`. None where queries and keys are
     /// normalised or turned.
     pub(in crate::fit) fn any_matrix(&self, point: &[f64]) -> Option<(AnyMatrix, Vec<f64>)> {
-        if !self.is_bilinear() {
-            return None;
-        }
+        let any = self.any()?;
         let [(wq, _), (wk, _)] = [0, 1].map(|side| self.side(point, side));
         let scale = (self.inputs.dimension() as f64 / self.rank as f64).sqrt();
         let c = product(wq, wk.t()) * scale;
-        Some((AnyMatrix { inputs: self.inputs.clone() }, c.iter().copied().collect()))
+        Some((any, c.iter().copied().collect()))
+    }
+
+    /// The same inputs with W_q·W_kᵀ any matrix. None where queries and keys are normalised or turned.
+    pub(in crate::fit) fn any(&self) -> Option<AnyMatrix> {
+        self.is_bilinear().then(|| AnyMatrix { inputs: self.inputs.clone() })
     }
 
     /// The point whose factors are nearest to those given, in squares; none where they are normalised, since
