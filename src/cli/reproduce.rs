@@ -182,6 +182,6 @@ fn chosen(args: &ReproduceArgs) -> Result<Chosen> {
         );
     }
     // What is trained comes before what is found in it.
-    definitions.sort_by_key(|d| matches!(d.work, StudyWork::Predict(_)));
+    definitions.sort_by_key(|d| matches!(d.work, StudyWork::Predict(_) | StudyWork::Lattice(_)));
     Ok(Chosen { definitions, broken })
 }

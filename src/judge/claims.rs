@@ -44,11 +44,13 @@ pub enum Claim {
     SlopesFreeLogits,
     /// The law of the ramp.
     RampCostsLength,
+    /// Telling positions apart is what makes logits large.
+    PositionsMakeLogits,
 }
 
 impl Claim {
     /// Every claim, in the order of the report.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::DenseLocalGrows,
         Self::SparseIsEasy,
         Self::LocalityIsHard,
@@ -68,6 +70,7 @@ impl Claim {
         Self::MoreRankHelps,
         Self::SlopesFreeLogits,
         Self::RampCostsLength,
+        Self::PositionsMakeLogits,
     ];
 
     /// Where the paper makes it.
@@ -86,7 +89,9 @@ impl Claim {
             Self::PredictedExponent => "predicted here, (a)",
             Self::NeededTellsActual => "predicted here, (b)",
             Self::MoreRankHelps => "the rank argument, an intervention",
-            Self::SlopesFreeLogits | Self::RampCostsLength => "predicted here, the ramp",
+            Self::SlopesFreeLogits | Self::RampCostsLength | Self::PositionsMakeLogits => {
+                "predicted here, the ramp"
+            }
         }
     }
 
@@ -140,6 +145,9 @@ impl Claim {
             }
             Self::RampCostsLength => {
                 "Locality bought by a ramp over positions costs logits in proportion to n·ln(1 + 1/τ)/2"
+            }
+            Self::PositionsMakeLogits => {
+                "What makes trained logits large is that the stream must tell positions apart"
             }
         }
     }

@@ -8,6 +8,7 @@ pub(crate) mod growth;
 pub(crate) mod heads;
 pub(crate) mod interventions;
 pub(crate) mod latency;
+pub(crate) mod lattice;
 pub(crate) mod layouts;
 mod pairs;
 pub(crate) mod ramp;

@@ -42,15 +42,8 @@ pub enum InputSet {
 
 impl InputSet {
     /// Every set; each stands after all that it contains.
-    pub const ALL: [Self; 7] = [
-        Self::Own,
-        Self::Bias,
-        Self::Line,
-        Self::Pair,
-        Self::Pairs4,
-        Self::Positions,
-        Self::Free,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Own, Self::Bias, Self::Line, Self::Pair, Self::Pairs4, Self::Positions, Self::Free];
 
     /// The name in definitions and rows.
     pub fn name(self) -> &'static str {

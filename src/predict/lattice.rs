@@ -159,7 +159,9 @@ impl<'h> Ascent<'h> {
         // Free factors first: inputs make what is nearest to them, too.
         let mut free: Vec<(RankLimit, Found, f64)> = Vec::new();
         for (at, place) in self.places.iter().enumerate() {
-            let (InputSet::Free, RankLimit::Of(rank)) = (place.inputs, place.rank) else { continue };
+            let (InputSet::Free, RankLimit::Of(rank)) = (place.inputs, place.rank) else {
+                continue;
+            };
             if !goes_on() {
                 return Ok(None);
             }
@@ -280,8 +282,14 @@ impl<'h> Ascent<'h> {
             // The problem is convex: one start does.
             let start = [below, before].into_iter().flatten().find_map(|f| f.factors.clone());
             let start = start.unwrap_or_else(|| head.own.clone());
-            let needed =
-                needed_logit_at_any_rank_from(&head.problem, tied, &[start], epsilon, options, &())?;
+            let needed = needed_logit_at_any_rank_from(
+                &head.problem,
+                tied,
+                &[start],
+                epsilon,
+                options,
+                &(),
+            )?;
             return Ok(Found::of(needed.expect("only bilinear heads have corners of any rank")));
         };
         let is_below_own = rank < head.rank();

@@ -8,6 +8,7 @@
 //! | training runs | [`TrainingOf`] | [`TrainingFound`] |
 //! | trained heads | [`HeadOf`] | [`HeadFound`] |
 //! | trained heads against ramps | [`RampOf`] | [`RampFound`] |
+//! | trained heads, by what is allowed | [`ModelOf`] | [`LatticeFound`] |
 //! | inference | [`LatencyOf`] | [`LatencyFound`] |
 //!
 //! `csv` with serde would write a float64 in other digits than the rows have always had (`4.0` for `4`), and
@@ -20,6 +21,7 @@ mod fit;
 mod head;
 mod kind;
 mod latency;
+mod lattice;
 mod laws;
 mod line;
 mod log;
@@ -40,6 +42,7 @@ pub use fit::{FitAsked, FitFound, FitOf, FitTerms, FrontierRow, Proven, Reached}
 pub use head::{HeadFound, HeadOf};
 pub use kind::{Kind, Row, columns, line, rows_of};
 pub use latency::{LatencyFound, LatencyOf};
+pub use lattice::LatticeFound;
 pub use laws::Laws;
 pub use line::{Line, records_to_csv, to_csv, to_frame};
 pub use log::{CurveRow, EvaluationRow, StepRow};

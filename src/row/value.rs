@@ -6,6 +6,7 @@ use super::part::Part;
 use crate::fit::{BoundKind, Outcome};
 use crate::lm::Split;
 use crate::pattern::{HeadKind, Layout, Visibility};
+use crate::predict::{InputSet, RankLimit};
 
 /// A [`Part`] of one column.
 macro_rules! value {
@@ -48,6 +49,8 @@ value!(
     Outcome
 );
 value!(Text, "a bound", |by| by.name().to_owned(), bound, BoundKind);
+value!(Text, "a set of inputs", ToString::to_string, |text| text.parse().ok(), InputSet);
+value!(Text, "a rank, or any", ToString::to_string, |text| text.parse().ok(), RankLimit);
 value!(Text, "a split", |split| split.name().to_owned(), split, Split);
 
 fn head_kind(text: &str) -> Option<HeadKind> {

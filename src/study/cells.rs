@@ -7,6 +7,7 @@ use super::cell::{Cell, Measure};
 use super::definition::StudyWork;
 use super::fit_cell::FitCell;
 use super::latency_cell::LatencyCell;
+use super::lattice_cell::LatticeCell;
 use super::predict_cell::PredictCell;
 use super::ramp_cell::RampCell;
 use super::spectrum_cell::SpectrumCell;
@@ -29,6 +30,7 @@ pub(super) fn cells_of(
         StudyWork::Latency(study) => all(LatencyCell::all(study)),
         StudyWork::Predict(study) => all(PredictCell::all(study, text, data)?),
         StudyWork::Ramp(study) => all(RampCell::all(study, text, data)?),
+        StudyWork::Lattice(study) => all(LatticeCell::all(study, text, data)?),
     })
 }
 
@@ -94,6 +96,9 @@ mod tests {
                 StudyWork::Train(study) => none_is_stale(TrainCell::all(study, text), &store),
                 StudyWork::Spectrum(study) => none_is_stale(SpectrumCell::all(study), &store),
                 StudyWork::Latency(study) => none_is_stale(LatencyCell::all(study), &store),
+                StudyWork::Lattice(study) => {
+                    none_is_stale(LatticeCell::all(study, text, &data).unwrap(), &store);
+                }
                 StudyWork::Predict(study) => {
                     none_is_stale(PredictCell::all(study, text, &data).unwrap(), &store);
                 }

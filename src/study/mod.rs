@@ -9,6 +9,7 @@ mod fit_cell;
 mod fit_ledger;
 mod header;
 mod latency_cell;
+mod lattice_cell;
 mod plan;
 mod predict_cell;
 mod ramp_cell;
@@ -24,7 +25,7 @@ mod trained_model;
 mod verify;
 
 pub use definition::{
-    Baseline, Bound, Expected, FitGoal, FitStudy, Kind, LatencyStudy, PredictStudy,
+    Baseline, Bound, Expected, FitGoal, FitStudy, Kind, LatencyStudy, LatticeStudy, PredictStudy,
     PredictedExponent, Preset, RampStudy, Selection, SpectrumStudy, Statistic, StudyDefinition,
     StudyRun, StudyTarget, StudyWork, TrainStudy, TrainedModels, View,
 };

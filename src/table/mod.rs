@@ -17,6 +17,8 @@ mod heads_tests;
 mod interval;
 mod latency;
 mod latex;
+mod lattice;
+mod lattice_tables;
 mod layouts;
 mod models;
 mod ramps;
@@ -44,6 +46,9 @@ pub use heads::{Ordering as HeadOrdering, PartsOfGrowth, TrainedHeads};
 pub(crate) use heads_tests::head as head_of_parts;
 pub use interval::Interval;
 pub use latency::{Latencies, LatencyCell};
+#[cfg(test)]
+pub(crate) use lattice::made_up::head as made_up_lattice;
+pub use lattice::{LatticeCorner, LatticeOfHead, Lattices, Shares};
 pub use layouts::{LayoutCell, LayoutSeed, Layouts};
 pub use models::{Model as GrowthModel, ModelFit};
 pub use ramps::{LOCAL_MASS, RampHead, Ramps};

@@ -36,8 +36,9 @@ impl Inputs {
         if kept == 0 {
             return Err(wrong("every entry is zero".to_owned()));
         }
-        let basis = u.slice(s![.., ..kept]).to_owned() * (n as f64).sqrt();
-        Ok(Self { basis, queried: None })
+        let basis = &u.slice(s![.., ..kept]) * (n as f64).sqrt();
+        // Factors are vectors, row by row.
+        Ok(Self { basis: basis.as_standard_layout().into_owned(), queried: None })
     }
 
     /// These inputs with more `columns`, (n, k), beside them, each made as long as the basis' own: what all of them

@@ -4,7 +4,7 @@ use super::rows;
 use super::view_of::ViewOf;
 use crate::figure;
 use crate::judge;
-use crate::table::TrainedHeads;
+use crate::table::{Lattices, TrainedHeads};
 
 pub(super) const DECOMPOSITION: ViewOf<TrainedHeads> = ViewOf {
     rows: rows::heads,
@@ -25,4 +25,11 @@ pub(super) const RANKS: ViewOf<TrainedHeads> = ViewOf {
     tables: |heads| vec![heads.ranks_table(), heads.parts_table()],
     figures: |heads, _| figure::ranks(heads).into_iter().collect(),
     verdicts: |heads, _| vec![judge::heads::given_inputs(heads)],
+};
+
+pub(super) const LATTICE: ViewOf<Lattices> = ViewOf {
+    rows: rows::lattices,
+    tables: Lattices::tables,
+    figures: |lattices, _| figure::lattice(lattices).into_iter().collect(),
+    verdicts: |lattices, _| vec![judge::lattice::positions(lattices)],
 };

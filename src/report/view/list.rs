@@ -30,6 +30,7 @@ pub fn analyse(studies: &[MeasuredStudy], view: View) -> Result<Analysis, Report
         View::Prediction => &heads::PREDICTION,
         View::Ranks => &heads::RANKS,
         View::Ramp => &ramps::RAMP,
+        View::Lattice => &heads::LATTICE,
         View::Interventions => &trainings::INTERVENTIONS,
     };
     view.analyse(studies)

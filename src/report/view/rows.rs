@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::report::error::ReportError;
 use crate::report::measured::MeasuredStudy;
 use crate::row::Rows;
-use crate::table::{Growth, Latencies, Layouts, Ramps, Spectra, TrainedHeads, Trainings};
+use crate::table::{Growth, Latencies, Lattices, Layouts, Ramps, Spectra, TrainedHeads, Trainings};
 
 /// Fits with a tolerance, by cell.
 pub(super) fn growth(studies: &[MeasuredStudy]) -> Result<Growth, ReportError> {
@@ -35,6 +35,11 @@ pub(super) fn heads(studies: &[MeasuredStudy]) -> Result<TrainedHeads, ReportErr
 /// Trained heads against ramps.
 pub(super) fn ramps(studies: &[MeasuredStudy]) -> Result<Ramps, ReportError> {
     Ok(Ramps::of(&Rows::read(&folders(studies))?)?)
+}
+
+/// Trained heads by the inputs and the rank that are allowed.
+pub(super) fn lattices(studies: &[MeasuredStudy]) -> Result<Lattices, ReportError> {
+    Ok(Lattices::of(&Rows::read(&folders(studies))?)?)
 }
 
 /// Trainings by their rows alone.

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use crate::pattern::nearest::nearest;
 use crate::row::{
-    Column, FitFound, HeadFound, LatencyFound, RampFound, SpectrumFound, TrainingFound, columns,
+    Column, FitFound, HeadFound, LatencyFound, LatticeFound, RampFound, SpectrumFound,
+    TrainingFound, columns,
 };
 
 /// What a study measures, by the key `kind`.
@@ -23,16 +24,19 @@ pub enum Kind {
     Predict,
     /// Trained heads against ramps over positions.
     Ramp,
+    /// The same by the inputs and the rank that are allowed.
+    Lattice,
 }
 
 impl Kind {
-    const NAMES: [(&'static str, Self); 6] = [
+    const NAMES: [(&'static str, Self); 7] = [
         ("fit", Self::Fit),
         ("train", Self::Train),
         ("spectrum", Self::Spectrum),
         ("latency", Self::Latency),
         ("predict", Self::Predict),
         ("ramp", Self::Ramp),
+        ("lattice", Self::Lattice),
     ];
 
     /// The tables that define such a study.
@@ -44,6 +48,7 @@ impl Kind {
             Self::Latency => &["grid", "train", "run"],
             Self::Predict => &["predict", "search"],
             Self::Ramp => &["ramp"],
+            Self::Lattice => &["lattice", "search"],
         }
     }
 
@@ -56,6 +61,7 @@ impl Kind {
             Self::Latency => columns::<LatencyFound>(),
             Self::Predict => columns::<HeadFound>(),
             Self::Ramp => columns::<RampFound>(),
+            Self::Lattice => columns::<LatticeFound>(),
         }
     }
 }

@@ -10,7 +10,7 @@ use super::expected::{self, Expected};
 use super::kind::Kind;
 use super::preset::Preset;
 use super::work::StudyWork;
-use super::{fit, keys, latency, predict, ramp, spectrum, train};
+use super::{fit, keys, latency, lattice, predict, ramp, spectrum, train};
 
 /// The keys of a definition.
 #[derive(Deserialize)]
@@ -31,6 +31,7 @@ pub(super) struct Top {
     run: Option<Vec<Table>>,
     predict: Option<Table>,
     ramp: Option<Table>,
+    lattice: Option<Table>,
     #[serde(default)]
     expected: Vec<Table>,
     predicted: Option<Table>,
@@ -71,6 +72,10 @@ impl Size {
             }
             Kind::Spectrum => StudyWork::Spectrum(spectrum::read(grid, target)?),
             Kind::Latency => StudyWork::Latency(latency::read(grid, train, run)?),
+            Kind::Lattice => {
+                let lattice = top.lattice.as_ref();
+                StudyWork::Lattice(Box::new(lattice::read(lattice, search, path, preset)?))
+            }
             Kind::Predict => {
                 let predict = top.predict.as_ref();
                 StudyWork::Predict(Box::new(predict::read(predict, search, path, preset)?))
@@ -105,6 +110,7 @@ impl Top {
             ("run", self.run.is_some()),
             ("predict", self.predict.is_some()),
             ("ramp", self.ramp.is_some()),
+            ("lattice", self.lattice.is_some()),
             ("predicted", self.predicted.is_some()),
             ("baseline", self.baseline.is_some()),
         ];

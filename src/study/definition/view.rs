@@ -66,6 +66,8 @@ views! {
     Ranks = "ranks" of Predict,
     /// Logits against what a ramp of their lag costs: trained heads.
     Ramp = "ramp" of Ramp,
+    /// What heads need by the inputs and the rank that are allowed.
+    Lattice = "lattice" of Lattice,
     /// Runs that differ from a baseline in one thing each: trainings.
     Interventions = "interventions" of Train,
     /// Loss and peak logits of runs that differ in positions, lengths or widths: trainings.

@@ -3,6 +3,7 @@
 use super::fit::FitStudy;
 use super::kind::Kind;
 use super::latency::LatencyStudy;
+use super::lattice::LatticeStudy;
 use super::predict::PredictStudy;
 use super::ramp::RampStudy;
 use super::spectrum::SpectrumStudy;
@@ -25,6 +26,8 @@ pub enum StudyWork {
     Predict(Box<PredictStudy>),
     /// Trained heads against ramps over positions.
     Ramp(RampStudy),
+    /// The same by the inputs and the rank that are allowed.
+    Lattice(Box<LatticeStudy>),
 }
 
 impl StudyWork {
@@ -37,6 +40,7 @@ impl StudyWork {
             Self::Latency(_) => Kind::Latency,
             Self::Predict(_) => Kind::Predict,
             Self::Ramp(_) => Kind::Ramp,
+            Self::Lattice(_) => Kind::Lattice,
         }
     }
 
@@ -53,6 +57,7 @@ impl StudyWork {
         match self {
             Self::Predict(study) => Some(&study.models),
             Self::Ramp(study) => Some(&study.models),
+            Self::Lattice(study) => Some(&study.models),
             Self::Fit(_) | Self::Train(_) | Self::Spectrum(_) | Self::Latency(_) => None,
         }
     }
@@ -61,10 +66,8 @@ impl StudyWork {
     pub(in crate::study) fn dtype(&self) -> String {
         match self {
             Self::Fit(_) | Self::Spectrum(_) | Self::Ramp(_) => "float64".to_owned(),
-            Self::Predict(study) => match study.search.precision {
-                Precision::F32 => "float32".to_owned(),
-                Precision::F64 => "float64".to_owned(),
-            },
+            Self::Predict(study) => of_precision(study.search.precision),
+            Self::Lattice(study) => of_precision(study.search.precision),
             Self::Latency(_) => "float32".to_owned(),
             Self::Train(study) => {
                 let mut names: Vec<_> =
@@ -74,5 +77,12 @@ impl StudyWork {
                 names.join(", ")
             }
         }
+    }
+}
+
+fn of_precision(precision: Precision) -> String {
+    match precision {
+        Precision::F32 => "float32".to_owned(),
+        Precision::F64 => "float64".to_owned(),
     }
 }

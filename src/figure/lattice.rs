@@ -1,0 +1,140 @@
+//! The figure of a study of lattices.
+
+use super::model::{Axis, Figure, Key, Panel, Series, Shape};
+use super::style::{Ink, Stroke};
+use crate::predict::{InputSet, RankLimit};
+use crate::table::{LatticeOfHead, Lattices, Spread};
+
+/// What the attention of each run's largest head needs against rank, a line a set of inputs: a panel a run and ε.
+pub fn lattice(study: &Lattices) -> Option<Figure> {
+    let last = study.last_step();
+    let largest = study.largest(|head| head.step == last);
+    // Past the last rank by as much as ranks lie apart: any.
+    let finite: Vec<usize> = study.ranks().into_iter().filter_map(number).collect();
+    let any = 2 * finite.last().copied()?;
+    let at = |rank: RankLimit| number(rank).unwrap_or(any) as f64;
+    let mut panels_of: Vec<(&str, &str, f64)> = Vec::new();
+    for head in &largest {
+        let panel = (head.of.as_str(), head.run.as_str(), head.epsilon);
+        if !panels_of.contains(&panel) {
+            panels_of.push(panel);
+        }
+    }
+    panels_of.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then(b.2.total_cmp(&a.2)));
+    let needed = largest.iter().flat_map(|head| head.corners.iter().filter_map(|c| c.needed));
+    let y = Axis::log("max |logit| (nats)", needed.chain(largest.iter().map(|head| head.actual)));
+    let mut x = Axis::log_at("rank of queries and keys", study.ranks().into_iter().map(at));
+    for tick in x.ticks.iter_mut().filter(|tick| tick.value == any as f64) {
+        tick.label = "any".to_owned();
+    }
+    let ends = [at(study.ranks()[0]), any as f64];
+    let panels = panels_of.iter().map(|&(of, run, epsilon)| {
+        let here: Vec<&LatticeOfHead> = largest
+            .iter()
+            .copied()
+            .filter(|head| {
+                (head.of.as_str(), head.run.as_str(), head.epsilon) == (of, run, epsilon)
+            })
+            .collect();
+        let mut series = Vec::new();
+        for (name, ink, value) in LEVELS {
+            let level = Spread::of(here.iter().filter_map(|head| value(head)));
+            let line = level.iter().flat_map(|level| ends.map(|rank| (rank, level.median)));
+            series.push(Series::new(name, ink, Shape::Line, line.collect()));
+        }
+        for inputs in study.inputs() {
+            let of = |head: &LatticeOfHead, rank| head.needed(inputs, rank).filter(|v| *v > 0.0);
+            let seeds = here.iter().flat_map(|head| {
+                study.ranks().into_iter().filter_map(move |rank| Some((at(rank), of(head, rank)?)))
+            });
+            series.push(Series::new(inputs.name(), ink(inputs), Shape::Seeds, seeds.collect()));
+            let median = |rank| {
+                let all: Vec<f64> = here.iter().filter_map(|head| of(head, rank)).collect();
+                // A median of those that reached ε alone would be too low.
+                (all.len() == here.len()).then_some((at(rank), Spread::of(all)?.median))
+            };
+            let medians = study.ranks().into_iter().filter_map(median).collect();
+            series.push(Series::new(inputs.name(), ink(inputs), Shape::LineMarkers, medians));
+        }
+        let title = format!("{run}: n = {}, ε = {epsilon}", here[0].n);
+        Panel::new(&title, x.clone(), y.clone(), series)
+    });
+    let panels = panels.collect();
+    let mut keys: Vec<Key> = study
+        .inputs()
+        .into_iter()
+        .map(|inputs| Key::new(explained(inputs), ink(inputs), Shape::LineMarkers))
+        .collect();
+    keys.extend(LEVELS.map(|(name, ink, _)| Key::new(name, ink, Shape::Line)));
+    keys.push(Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds));
+    Some(Figure {
+        name: "lattice".to_owned(),
+        caption: "What the attention of each model's largest head needs of its logits, against the rank that queries and keys may \
+                  have, by what they may be made of: the head's inputs, those with columns of positions beside them, anything. Lines are medians over \
+                  seeds, where all of them reached ε, strokes seeds; across, the head's own logits and the floor."
+            .to_owned(),
+        alt: study.in_words(),
+        keys,
+        panels,
+    })
+}
+
+fn number(rank: RankLimit) -> Option<usize> {
+    match rank {
+        RankLimit::Of(rank) => Some(rank),
+        RankLimit::Any => None,
+    }
+}
+
+/// A level of a head's logits, drawn across.
+type Level = (&'static str, Ink, fn(&LatticeOfHead) -> Option<f64>);
+
+const LEVELS: [Level; 2] = [
+    ("actual", Ink::grey(Stroke::Solid), |head| Some(head.actual)),
+    ("floor", Ink::grey(Stroke::Dashed), |head| head.floor().filter(|floor| *floor > 0.0)),
+];
+
+fn ink(inputs: InputSet) -> Ink {
+    match inputs {
+        InputSet::Own => Ink::of_arm("mhsa"),
+        InputSet::Bias => Ink::of_arm("qk-norm"),
+        InputSet::Line => Ink::of_arm("ls"),
+        InputSet::Pair => Ink::of_arm("local-only"),
+        InputSet::Pairs4 => Ink::of_arm("qk-clip"),
+        InputSet::Positions => Ink::of_arm("layer-alternating"),
+        InputSet::Free => Ink::of_arm("softcap"),
+    }
+}
+
+fn explained(inputs: InputSet) -> &'static str {
+    match inputs {
+        InputSet::Own => "own inputs",
+        InputSet::Bias => "and ones",
+        InputSet::Line => "and a line",
+        InputSet::Pair => "and a pair",
+        InputSet::Pairs4 => "and four pairs",
+        InputSet::Positions => "and every position",
+        InputSet::Free => "free",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::made_up_lattice as head;
+
+    #[test]
+    fn a_line_is_where_every_seed_reached_epsilon_and_any_rank_stands_last() {
+        let heads = (1..4).map(|seed| head(seed, [20.0, 32.0], 8.0)).collect();
+        let figure = lattice(&Lattices { heads, failed: 0 }).unwrap();
+        let [panel] = &figure.panels[..] else { panic!("one run and one ε") };
+        assert_eq!(panel.title, "mhsa-256: n = 256, ε = 0.01");
+        let line = |name: &str| {
+            let mut found = panel.series.iter();
+            found.find(|s| s.name == name && s.shape == Shape::LineMarkers).unwrap().points.clone()
+        };
+        assert_eq!(line("own"), [(16.0, 32.0), (32.0, 20.0)], "none at rank 2");
+        assert_eq!(line("free"), [(2.0, 30.0), (16.0, 5.0), (32.0, 4.0)]);
+        assert_eq!(panel.x.ticks.last().unwrap().label, "any");
+    }
+}

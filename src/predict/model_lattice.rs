@@ -1,0 +1,75 @@
+//! The lattices of a model's heads, of all or of those whose logits are largest.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::{Actual, Corner, Corners, PredictError, TrainedHead};
+use crate::lm::{HeadProbe, Probed};
+
+/// What is asked of a model's heads.
+pub struct ModelLattice<'a> {
+    /// The corners, and how they are searched.
+    pub corners: Corners<'a>,
+    /// The layers whose heads are looked at.
+    pub layers: &'a [usize],
+    /// Only so many heads, those of the largest max |logit| on the group's passages; all where there is no number.
+    pub largest: Option<usize>,
+    /// Rows of a passage that are fitted at most.
+    pub rows: usize,
+}
+
+/// The lattice of one head on one group of passages.
+pub struct HeadLattice<'a> {
+    /// The group's place.
+    pub group: usize,
+    /// The head.
+    pub head: &'a TrainedHead,
+    /// What it is.
+    pub actual: &'a Actual,
+    /// What its attention needed.
+    pub corners: Vec<Corner>,
+}
+
+impl ModelLattice<'_> {
+    /// The heads of a model of so many a layer that are fitted.
+    pub fn heads_of(&self, heads_of_a_layer: usize) -> usize {
+        let all = self.layers.len() * heads_of_a_layer;
+        self.largest.map_or(all, |largest| largest.min(all))
+    }
+
+    /// Fits the heads on groups of passages and hands each lattice to `found`. Returns whether it came to the end,
+    /// rather than being stopped between two fits.
+    ///
+    /// # Errors
+    /// A passage that the model cannot read, heads that no fit can be held against, and those of `found`.
+    pub fn run(
+        &self,
+        model: &dyn Probed,
+        groups: &[Vec<Vec<u32>>],
+        stop: &AtomicBool,
+        mut found: impl FnMut(HeadLattice<'_>) -> Result<(), PredictError>,
+    ) -> Result<bool, PredictError> {
+        for (group, passages) in groups.iter().enumerate() {
+            let probes: Vec<Vec<HeadProbe>> =
+                passages.iter().map(|passage| model.probe(passage)).collect::<Result<_, _>>()?;
+            let mut heads: Vec<(TrainedHead, Actual)> = Vec::new();
+            for at in 0..probes.first().map_or(0, Vec::len) {
+                let of_head: Vec<&HeadProbe> = probes.iter().map(|passage| &passage[at]).collect();
+                if self.layers.contains(&of_head[0].layer) {
+                    let head = TrainedHead::new(&of_head, Some(self.rows))?;
+                    let actual = head.actual()?;
+                    heads.push((head, actual));
+                }
+            }
+            heads.sort_by(|(_, a), (_, b)| b.max_abs_logit.total_cmp(&a.max_abs_logit));
+            heads.truncate(self.heads_of(model.heads()));
+            for (head, actual) in &heads {
+                let mut goes_on = || !stop.load(Ordering::Relaxed);
+                let Some(corners) = head.lattice(&self.corners, &mut goes_on)? else {
+                    return Ok(false);
+                };
+                found(HeadLattice { group, head, actual, corners })?;
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,231 @@
+//! The rows of trained heads' lattices: what attention needs by the inputs and the rank that are allowed.
+
+use super::kind::{Kind, Row};
+use super::laws::Laws;
+use super::part::record;
+use super::trained_model::ModelOf;
+use crate::fit::Outcome;
+use crate::pattern::HeadKind;
+use crate::predict::{Corner, HeadLattice, InputSet, RankLimit};
+
+/// What float32 weights taken for exact ones may do to a head's logits.
+const OF_WEIGHTS: f64 = 1e-5;
+
+record! {
+    /// What the attention of a trained head on a group of passages needs at one corner of its lattice, at one ε.
+    pub struct LatticeFound {
+        /// the layer, the first 0
+        layer: usize,
+        /// the head, the first 0
+        head: usize,
+        /// `global`, or `local:W`
+        kind: HeadKind,
+        /// which group of passages
+        passage: usize,
+        /// how many are in it
+        passages: usize,
+        /// tokens of one
+        n: usize,
+        /// rows of one that were fitted
+        rows: usize,
+        /// the head dimension d
+        own_rank: usize,
+        /// max |z|
+        #[unit = "nats"]
+        actual: f64,
+        /// the largest max − min of a row of logits
+        #[unit = "nats"]
+        spread: f64,
+        /// mean over rows of −Σ p ln p
+        #[unit = "nats"]
+        entropy_nats: f64,
+        /// attention on the last 16 tokens
+        mass_within_16: f64,
+        /// ε
+        #[unit = "nats"]
+        epsilon: f64,
+        /// what queries and keys may be made of: `own`, `bias`, `line`, `pair`, `pairs4`, `positions`, `free`
+        inputs: InputSet,
+        /// the rank that they may have, or `any`
+        rank: RankLimit,
+        /// the least max |logit| found; empty where none up to the largest cap reached ε
+        #[unit = "nats"]
+        needed: Option<f64>,
+        /// of any rank: no logits of these inputs need less, proven
+        #[unit = "nats"]
+        lower_bound: Option<f64>,
+        /// of the factors found; free logits of any rank have none
+        #[unit = "nats"]
+        kl_nats: Option<f64>,
+        /// how the fit ended
+        outcome: Outcome,
+        /// L-BFGS iterations of this corner
+        iterations: usize,
+        /// evaluations of objective and gradient of this corner
+        evaluations: usize,
+        /// of this corner
+        #[unit = "s"]
+        wall_time_s: f64,
+    }
+}
+
+impl LatticeFound {
+    /// The rows of a head on one of several groups, each of so many passages.
+    pub fn all(found: &HeadLattice<'_>, passages: usize) -> Vec<Self> {
+        let HeadLattice { group, head, actual, corners } = found;
+        let row = |corner: &Corner| Self {
+            layer: head.layer,
+            head: head.head,
+            kind: head.kind,
+            passage: *group,
+            passages,
+            n: head.tokens,
+            rows: head.rows(),
+            own_rank: head.rank(),
+            actual: actual.max_abs_logit,
+            spread: actual.logit_spread,
+            entropy_nats: actual.entropy_nats,
+            mass_within_16: actual.mass_within[2],
+            epsilon: corner.epsilon,
+            inputs: corner.inputs,
+            rank: corner.rank,
+            needed: corner.found.max_abs_logit,
+            lower_bound: corner.lower_bound,
+            kl_nats: corner.found.kl_nats,
+            outcome: corner.found.outcome,
+            iterations: corner.found.iterations,
+            evaluations: corner.found.evaluations,
+            wall_time_s: (corner.wall_time_s * 1e3).round() / 1e3,
+        };
+        corners.iter().map(row).collect()
+    }
+
+    /// What tells its head from others of the cell.
+    fn head(&self) -> (usize, usize, usize) {
+        (self.passage, self.layer, self.head)
+    }
+
+    /// What it needs, ∞ where nothing was found.
+    fn needed_or_infinite(&self) -> f64 {
+        self.needed.unwrap_or(f64::INFINITY)
+    }
+}
+
+impl Kind for LatticeFound {
+    type Of = ModelOf;
+
+    const NAME: &'static str = "lattice";
+    const VERSION: u32 = 1;
+
+    fn outcome(&self) -> String {
+        self.outcome.name().to_owned()
+    }
+
+    fn laws(row: &Row<Self>, laws: &mut Laws) {
+        let (of, f) = (&row.of, &row.found);
+        laws.at(format!(
+            "{} layer {} head {} inputs {} rank {} ε {}",
+            row.cell, f.layer, f.head, f.inputs, f.rank, f.epsilon
+        ));
+        let n = f.n as f64;
+        laws.within("layer", f.layer as f64, 0.0, of.layers as f64 - 1.0);
+        laws.within("head", f.head as f64, 0.0, of.heads as f64 - 1.0);
+        laws.within("n", n, 1.0, of.context as f64);
+        laws.within("rows", f.rows as f64, 1.0, n);
+        laws.at_least("passages", f.passages as f64, 1.0);
+        laws.at_least("epsilon", f.epsilon, f64::MIN_POSITIVE);
+        if let (HeadKind::Local { window }, Some(widest)) = (f.kind, of.window) {
+            laws.within("the window of kind", window as f64, widest as f64, widest as f64);
+        }
+        if let Some(width) = of.d_model {
+            let own = (width / of.heads) as f64;
+            laws.within("own_rank", f.own_rank as f64, own, own);
+        }
+        laws.at_least("actual", f.actual, 0.0);
+        laws.at_least("spread", f.spread, 0.0);
+        laws.at_most("spread exceeds twice actual", f.spread, 2.0 * f.actual, OF_WEIGHTS);
+        laws.within("entropy_nats", f.entropy_nats, 0.0, n.ln() + OF_WEIGHTS);
+        laws.within("mass_within_16", f.mass_within_16, 0.0, 1.0 + OF_WEIGHTS);
+        laws.there("needed", f.needed.as_ref(), f.outcome != Outcome::Infeasible);
+        laws.there("lower_bound", f.lower_bound.as_ref(), f.rank == RankLimit::Any);
+        if let Some(needed) = f.needed {
+            laws.at_least("needed", needed, 0.0);
+            // Attention within ε of uniform needs no logits, and is not fitted; nor is the floor.
+            let is_floor = (f.inputs, f.rank) == (InputSet::Free, RankLimit::Any);
+            let fitted = needed > 0.0 && !is_floor;
+            laws.there("kl_nats", f.kl_nats.as_ref(), fitted);
+            if fitted {
+                laws.at_most("kl_nats exceeds ε", f.kl_nats, f.epsilon, OF_WEIGHTS);
+            }
+            if f.rank >= RankLimit::Of(f.own_rank) {
+                laws.at_most("actual is under needed", needed, f.actual, OF_WEIGHTS);
+            }
+        }
+        if let Some(bound) = f.lower_bound {
+            laws.at_least("lower_bound", bound, 0.0);
+            laws.at_most("needed is under its bound", bound, f.needed_or_infinite(), OF_WEIGHTS);
+            if f.inputs == InputSet::Free {
+                laws.equal("the floor is not its own bound", f.needed, bound, OF_WEIGHTS);
+            }
+        }
+        laws.within("iterations", f.iterations as f64, 0.0, f.evaluations as f64);
+        laws.at_least("wall_time_s", f.wall_time_s, 0.0);
+    }
+
+    fn laws_of_cell(rows: &[Row<Self>], laws: &mut Laws) {
+        let heads = || rows.chunk_by(|one, next| one.found.head() == next.found.head());
+        let of_first = heads().next().map_or(&[][..], |rows| rows);
+        for head in heads() {
+            let first = &head[0].found;
+            laws.at(format!("{} layer {} head {}", head[0].cell, first.layer, first.head));
+            let same = |f: &Self| {
+                let LatticeFound { kind, passages, n, rows, own_rank, .. } = *f;
+                let numbers = [f.actual, f.spread, f.entropy_nats, f.mass_within_16];
+                ((kind, passages, n, rows, own_rank), numbers.map(f64::to_bits))
+            };
+            laws.holds(head.iter().all(|row| same(&row.found) == same(first)), || {
+                "its rows differ in what the head is".to_owned()
+            });
+            let corner = |row: &Row<Self>| (row.found.epsilon, row.found.inputs, row.found.rank);
+            laws.holds(head.iter().map(corner).eq(of_first.iter().map(corner)), || {
+                "its corners are not those of the cell's first head".to_owned()
+            });
+            laws_of_lattice(head, laws);
+        }
+    }
+}
+
+/// What is found at a corner is a solution at every one above it and at every larger ε; what is proven holds below.
+fn laws_of_lattice(head: &[Row<LatticeFound>], laws: &mut Laws) {
+    for (at, one) in head.iter().enumerate() {
+        for (other_at, other) in head.iter().enumerate() {
+            let (below, above) = (&one.found, &other.found);
+            let is_above = below.inputs.is_within(above.inputs)
+                && below.rank <= above.rank
+                && below.epsilon <= above.epsilon;
+            if at == other_at || !is_above {
+                continue;
+            }
+            let places = || {
+                let of = |f: &LatticeFound| {
+                    format!("{} at rank {} and ε {}", f.inputs, f.rank, f.epsilon)
+                };
+                format!("{} against {}", of(above), of(below))
+            };
+            let corner = |f: &LatticeFound| (f.inputs, f.rank, f.epsilon.to_bits());
+            laws.holds(corner(below) != corner(above), || format!("a corner twice: {}", places()));
+            if let Some(needed) = below.needed {
+                let more = above.needed_or_infinite();
+                laws.holds(more <= needed * (1.0 + OF_WEIGHTS), || {
+                    format!("more is needed where more is allowed: {}", places())
+                });
+            }
+            if let Some(bound) = above.lower_bound {
+                let least = below.needed_or_infinite();
+                laws.holds(bound <= least * (1.0 + OF_WEIGHTS) + 1e-9, || {
+                    format!("less is needed than is proven: {}", places())
+                });
+            }
+        }
+    }
+}
