@@ -30,7 +30,8 @@ pub struct ListArgs {
     /// Print one JSON array, an object a line
     #[arg(long)]
     json: bool,
-    /// List the columns of rows.csv of a kind of study instead: fit, train, spectrum, latency, predict, ramp
+    /// List the columns of rows.csv of a kind of study instead: fit, train, spectrum, latency, predict, ramp,
+    /// lattice, surgery
     #[arg(long, value_name = "KIND", conflicts_with = "preset")]
     columns: Option<Kind>,
     /// Nothing on standard error but errors

@@ -9,85 +9,106 @@ use crate::table::{LatticeOfHead, Lattices, Spread, plural, significant};
 const MAKES: f64 = 0.5;
 /// A share up to here is next to nothing.
 const NEXT_TO_NOTHING: f64 = 0.1;
+/// Of what the head's inputs need, from here on nearly all stays.
+const STAYS: f64 = 0.9;
 /// A head is local with so much of its attention on the last 16 tokens.
 const LOCAL: f64 = 0.8;
 
+/// Columns too few to stand for the width of the inputs: what confirms.
+const FEW: [InputSet; 2] = [InputSet::Line, InputSet::Pair];
+/// What they and several pairs more save is next to nothing: what refutes.
+const MANY: [InputSet; 3] = [InputSet::Line, InputSet::Pair, InputSet::Pairs4];
+
 /// Whether it is telling positions apart that makes logits large: the share of log(needed / floor), with the head's inputs and
 /// any rank, that goes where positions are given for nothing, in the largest local head of every `mhsa` model at its
-/// last step.
+/// last step. Counted is what goes beyond what a column of ones takes away, which tells no positions apart.
 ///
-/// What confirms is `line`, two columns, a number that cannot stand for the width of the inputs; what refutes is
-/// `positions`, any function of the position, which saves no less.
-///
-/// - *confirmed*: a line takes away half or more in every one, three seeds or more;
-/// - *refuted*: every function of the position together takes away a tenth or less in every one;
+/// - *confirmed*: a line or one Fourier pair takes away half or more in every one, three seeds or more;
+/// - *refuted*: the best of a line, one pair and four pairs takes away a tenth or less in every one; or with a column for
+///   every position 0.9 or more of what the head's inputs need stays in every one, as was predicted
+///   (analysis/PREDICTIONS.md);
 /// - *qualified*: anything between, or few seeds where it would be confirmed;
-/// - *not yet measured*: no `mhsa` model with a local head and both sets of inputs.
+/// - *not yet measured*: no `mhsa` model with a local head and these sets of inputs.
+///
+/// A column for every position confirms nothing: with so many W_q·W_kᵀ has more entries than two passages have visible
+/// pairs, and reaches nearly any attention.
 pub(crate) fn positions(study: &Lattices) -> Verdict {
     let epsilon = study.epsilon_told();
     let last = study.last_step();
     let is_of_claim =
         |head: &LatticeOfHead| head.arm == "mhsa" && head.epsilon == epsilon && head.step == last;
     let models = study.largest(is_of_claim).len();
-    let measured: Vec<(&LatticeOfHead, f64, f64)> = study
+    let best = |head: &LatticeOfHead, sets: &[InputSet]| -> Option<f64> {
+        let shares: Option<Vec<f64>> =
+            sets.iter().map(|&set| head.share_saved_beyond_bias(set)).collect();
+        Some(shares?.into_iter().fold(f64::NEG_INFINITY, f64::max))
+    };
+    let heads: Vec<Given<'_>> = study
         .largest(|head| is_of_claim(head) && head.mass_within_16 >= LOCAL)
         .into_iter()
-        .filter_map(|head| {
-            let share = |set| head.share_saved_by(set);
-            Some((head, share(InputSet::Line)?, share(InputSet::Positions)?))
-        })
+        .filter_map(|head| Some(Given { head, few: best(head, &FEW)?, many: best(head, &MANY)? }))
         .collect();
-    let over = |value: &dyn Fn(&(&LatticeOfHead, f64, f64)) -> Option<f64>| {
-        Spread::of(measured.iter().filter_map(value))
-    };
-    let (Some(line), Some(all)) =
-        (over(&|(_, line, _)| Some(*line)), over(&|(.., all)| Some(*all)))
-    else {
-        let why = "Needs models of mhsa with a local head, fitted with a line and with every position given.";
+    let over =
+        |value: &dyn Fn(&Given<'_>) -> Option<f64>| Spread::of(heads.iter().filter_map(value));
+    let (Some(few), Some(many)) = (over(&|one| Some(one.few)), over(&|one| Some(one.many))) else {
+        let why = "Needs models of mhsa with a local head, fitted with ones, a line, one pair and four given.";
         return Verdict::new(Claim::PositionsMakeLogits, why.to_owned(), Word::NotYetMeasured, 0);
     };
-    let word = if line.low >= MAKES {
+    let stays = over(&|one| Some(1.0 / one.head.saved_by(InputSet::Positions)?));
+    let word = if few.low >= MAKES {
         Word::Confirmed
-    } else if all.high <= NEXT_TO_NOTHING {
+    } else if many.high <= NEXT_TO_NOTHING || stays.is_some_and(|stays| stays.low >= STAYS) {
         Word::Refuted
     } else {
         Word::Qualified
     };
-    let mut runs: Vec<&str> = measured.iter().map(|(head, ..)| head.run.as_str()).collect();
+    let mut runs: Vec<&str> = heads.iter().map(|one| one.head.run.as_str()).collect();
     runs.sort_unstable();
     runs.dedup();
     let seeds = runs
         .iter()
-        .map(|run| measured.iter().filter(|(head, ..)| head.run == *run).count())
+        .map(|run| heads.iter().filter(|one| one.head.run == *run).count())
         .min()
         .unwrap_or(0);
     let shown = |spread: Option<Spread>, digits| {
         spread.map_or_else(|| "–".to_owned(), |spread: Spread| spread.shown(digits))
     };
-    let percent = |of: &dyn Fn(&(&LatticeOfHead, f64, f64)) -> f64| {
-        shown(over(&|one| Some(100.0 * of(one))), 2)
+    let percent = |share: &dyn Fn(&LatticeOfHead) -> Option<f64>| {
+        shown(over(&|one| Some(100.0 * share(one.head)?)), 2)
     };
-    let proven = |set: InputSet| shown(over(&|(head, ..)| head.saved_by_proven(set)), 3);
-    let left_out = match models - measured.len() {
+    let beyond = |set: InputSet| percent(&move |head| head.share_saved_beyond_bias(set));
+    let proven = |set: InputSet| shown(over(&|one| one.head.saved_by_proven(set)), 3);
+    let left_out = match models - heads.len() {
         0 => String::new(),
         some => {
             format!(" {} without a local head among those fitted left out.", plural(some, "model"))
         }
     };
     let text = format!(
-        "Given a line over positions for nothing, the attention of the largest local head (mass {} or more on the last 16) loses {} % of \
-         log(needed / floor) at any rank, ε = {epsilon}; given any function of the position, {} %. Proven are {} times less with a \
-         line, {} with any function. {} of {}, {} a setting.{left_out} Needed logits are upper bounds.",
+        "Of log(needed / floor) of the largest local head (mass {} or more on the last 16) at any rank, ε = {epsilon}, a column of ones \
+         takes away {} %; beyond it positions for nothing take {} % as a line, {} % as one Fourier pair, {} % as four. Together with the \
+         ones {} times less is proven with a line, {} with one pair, {} with four. With a column for every position {} % of what the inputs need stay. {} of {}, {} a setting.{left_out} Needed logits are upper bounds.",
         significant(LOCAL, 1),
-        percent(&|(_, line, _)| *line),
-        percent(&|(.., all)| *all),
+        percent(&|head| head.share_saved_by(InputSet::Bias)),
+        beyond(InputSet::Line),
+        beyond(InputSet::Pair),
+        beyond(InputSet::Pairs4),
         proven(InputSet::Line),
-        proven(InputSet::Positions),
-        plural(measured.len(), "model"),
+        proven(InputSet::Pair),
+        proven(InputSet::Pairs4),
+        percent(&|head| Some(1.0 / head.saved_by(InputSet::Positions)?)),
+        plural(heads.len(), "model"),
         runs.join(", "),
         plural(seeds, "seed"),
     );
     Verdict::new(Claim::PositionsMakeLogits, text, word, seeds)
+}
+
+/// A head, and the best shares that positions for nothing take away: few columns of them, and many.
+struct Given<'h> {
+    head: &'h LatticeOfHead,
+    few: f64,
+    many: f64,
 }
 
 #[cfg(test)]
@@ -96,16 +117,17 @@ mod tests {
     use crate::predict::RankLimit;
     use crate::table::{LatticeCorner, made_up_lattice as head};
 
-    /// Heads that need 40 with their own inputs, so much with a line and with every position, and a floor of 4.
-    fn study(line: f64, positions: f64, seeds: u64) -> Lattices {
+    /// Heads that need 40 with their own inputs, and so much with ones, a line, one pair and four, over a floor of 4.
+    fn study([bias, line, pair, pairs4]: [f64; 4], seeds: u64) -> Lattices {
         let one = |seed| {
-            let mut head = head(seed, [40.0, 45.0], positions);
-            head.corners.push(LatticeCorner {
-                inputs: InputSet::Line,
+            let mut head = head(seed, [40.0, 45.0], line);
+            let sets = [(InputSet::Bias, bias), (InputSet::Pair, pair), (InputSet::Pairs4, pairs4)];
+            head.corners.extend(sets.map(|(inputs, needed)| LatticeCorner {
+                inputs,
                 rank: RankLimit::Any,
-                needed: Some(line),
+                needed: Some(needed),
                 lower_bound: Some(4.0),
-            });
+            }));
             head
         };
         Lattices { heads: (0..seeds).map(one).collect(), failed: 0 }
@@ -113,17 +135,42 @@ mod tests {
 
     #[test]
     fn positions_have_every_word() {
-        assert_eq!(positions(&study(10.0, 5.0, 3)).word, Word::Confirmed);
-        assert_eq!(positions(&study(10.0, 5.0, 2)).word, Word::Qualified, "two seeds");
-        assert_eq!(positions(&study(30.0, 5.0, 3)).word, Word::Qualified, "a line is not enough");
-        assert_eq!(positions(&study(39.0, 35.0, 3)).word, Word::Refuted);
-        let mut global = study(10.0, 5.0, 3);
+        assert_eq!(positions(&study([40.0, 10.0, 30.0, 8.0], 3)).word, Word::Confirmed);
+        assert_eq!(positions(&study([40.0, 30.0, 10.0, 8.0], 3)).word, Word::Confirmed);
+        assert_eq!(
+            positions(&study([40.0, 10.0, 30.0, 8.0], 2)).word,
+            Word::Qualified,
+            "two seeds"
+        );
+        let ones = [12.0, 10.0, 10.0, 8.0];
+        assert_eq!(positions(&study(ones, 3)).word, Word::Qualified, "ones are no positions");
+        assert_eq!(
+            positions(&study([40.0, 30.0, 30.0, 5.0], 3)).word,
+            Word::Qualified,
+            "only many"
+        );
+        assert_eq!(positions(&study([12.0, 11.5, 11.8, 11.0], 3)).word, Word::Refuted);
+        let mut all = study([40.0, 35.0, 35.0, 30.0], 3);
+        for head in &mut all.heads {
+            head.corners.push(LatticeCorner {
+                inputs: InputSet::Positions,
+                rank: RankLimit::Any,
+                needed: Some(37.0),
+                lower_bound: Some(4.0),
+            });
+        }
+        assert_eq!(positions(&all).word, Word::Refuted, "every position leaves 0.9 or more");
+        let mut global = study([40.0, 10.0, 10.0, 5.0], 3);
         global.heads.iter_mut().for_each(|head| head.mass_within_16 = 0.3);
         assert_eq!(positions(&global).word, Word::NotYetMeasured);
         global.heads[0].mass_within_16 = 0.9;
         let said = positions(&global).measured;
         assert!(said.contains("2 models without a local head"), "{said}");
-        let said = positions(&study(10.0, 5.0, 3)).measured;
-        assert!(said.contains("loses 60 % of") && said.contains("Proven are 3.60 times"), "{said}");
+        let said = positions(&study([40.0, 10.0, 20.0, 8.0], 3)).measured;
+        assert!(said.contains("take 60 % as a line, 30 % as one Fourier pair"), "{said}");
+        assert!(
+            said.contains("3.60 times less is proven with a line, 1.80 with one pair"),
+            "{said}"
+        );
     }
 }

@@ -161,7 +161,7 @@ mod tests {
         for limit in [RankLimit::Of(7), RankLimit::Any] {
             assert_eq!(limit.to_string().parse(), Ok(limit));
         }
-        assert!("positions".parse::<InputSet>().unwrap_err().contains("positions, free"));
+        assert!("position".parse::<InputSet>().unwrap_err().contains("positions, free"));
         assert!("0".parse::<RankLimit>().is_err() && "-3".parse::<RankLimit>().is_err());
         assert!(RankLimit::Of(1000) < RankLimit::Any);
     }

@@ -407,3 +407,6 @@ impl Found {
         Self { iterations: 0, evaluations: 0, ..self.clone() }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -191,7 +191,7 @@ pub(super) mod tests {
     use crate::predict::LAGS;
 
     /// Every head of a model at its start, of a deviation at which attention is far from uniform, on two passages.
-    fn heads(definition: &TrainDefinition) -> Vec<TrainedHead> {
+    pub(crate) fn heads(definition: &TrainDefinition) -> Vec<TrainedHead> {
         heads_of(definition, None)
     }
 
@@ -207,7 +207,11 @@ pub(super) mod tests {
         pairs.map(|(a, b)| TrainedHead::new(&[a, b], most).unwrap()).collect()
     }
 
-    fn definition(arm: &str, positions: Positions, stabilisers: &[Stabiliser]) -> TrainDefinition {
+    pub(crate) fn definition(
+        arm: &str,
+        positions: Positions,
+        stabilisers: &[Stabiliser],
+    ) -> TrainDefinition {
         let mut definition = TrainDefinition {
             layers: 2,
             d_model: 16,
@@ -222,7 +226,7 @@ pub(super) mod tests {
         definition
     }
 
-    fn options() -> SearchOptions {
+    pub(crate) fn options() -> SearchOptions {
         let effort = Effort { iterations: 600, relative_decrease: 1e-4, ..Effort::default() };
         SearchOptions {
             starts: 0,

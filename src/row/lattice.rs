@@ -229,3 +229,149 @@ fn laws_of_lattice(head: &[Row<LatticeFound>], laws: &mut Laws) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A head of rank 8 at two ε, with its own inputs and free ones, at ranks 2, 8 and any.
+    fn cell() -> Vec<Row<LatticeFound>> {
+        let of = ModelOf {
+            of: Some("lm-logits".to_owned()),
+            run: "mhsa-256".to_owned(),
+            arm: "mhsa".to_owned(),
+            seed: Some(1),
+            corpus: Some("books".to_owned()),
+            layers: 2,
+            d_model: Some(16),
+            heads: 2,
+            global_heads: Some(2),
+            window: Some(16),
+            context: 64,
+            batch: Some(8),
+            steps: Some(100),
+            learning_rate: Some(1e-3),
+            recall: None,
+            step: Some(100),
+        };
+        let mut rows = Vec::new();
+        for head in [1, 0] {
+            for (epsilon, times) in [(0.01, 1.0), (0.1, 0.5)] {
+                for (inputs, levels) in [
+                    (InputSet::Own, [None, Some(12.0), Some(9.0)]),
+                    (InputSet::Free, [Some(8.0), Some(5.0), Some(4.0)]),
+                ] {
+                    let ranks = [RankLimit::Of(2), RankLimit::Of(8), RankLimit::Any];
+                    for (rank, level) in ranks.into_iter().zip(levels) {
+                        let needed = level.map(|level| level * times);
+                        let is_floor = (inputs, rank) == (InputSet::Free, RankLimit::Any);
+                        let bound = if inputs == InputSet::Own { 8.5 } else { 4.0 };
+                        let found = LatticeFound {
+                            layer: 1,
+                            head,
+                            kind: HeadKind::Global,
+                            passage: 0,
+                            passages: 2,
+                            n: 64,
+                            rows: 64,
+                            own_rank: 8,
+                            actual: 20.0,
+                            spread: 30.0,
+                            entropy_nats: 2.0,
+                            mass_within_16: 0.7,
+                            epsilon,
+                            inputs,
+                            rank,
+                            needed,
+                            lower_bound: (rank == RankLimit::Any).then_some(bound * times),
+                            kl_nats: (needed.is_some() && !is_floor).then_some(0.99 * epsilon),
+                            outcome: needed.map_or(Outcome::Infeasible, |_| Outcome::Converged),
+                            iterations: 90,
+                            evaluations: 100,
+                            wall_time_s: 1.0,
+                        };
+                        let cell = "mhsa-256/s1/step-100".to_owned();
+                        let (study, settings) = ("lattice".to_owned(), "made up".to_owned());
+                        rows.push(Row { study, cell, of: of.clone(), found, settings });
+                    }
+                }
+            }
+        }
+        rows
+    }
+
+    fn breaches(rows: &[Row<LatticeFound>]) -> Vec<String> {
+        let mut laws = Laws::default();
+        rows.iter().for_each(|row| LatticeFound::laws(row, &mut laws));
+        LatticeFound::laws_of_cell(rows, &mut laws);
+        laws.breaches
+    }
+
+    #[test]
+    fn every_altered_column_but_counts_and_passages_breaks_a_law() {
+        assert_eq!(breaches(&cell()), [""; 0]);
+        type Alter = fn(&mut LatticeFound);
+        let altered: [(&str, Alter); 24] = [
+            ("layer", |f| f.layer = 0),
+            ("head", |f| f.head = 0),
+            ("kind", |f| f.kind = HeadKind::Local { window: 16 }),
+            ("passage", |f| f.passage = 1),
+            ("passages of a row", |f| f.passages = 3),
+            ("n", |f| f.n = 63),
+            ("rows", |f| f.rows = 63),
+            ("own_rank", |f| f.own_rank = 4),
+            ("actual", |f| f.actual = 20.1),
+            ("spread", |f| f.spread = 29.0),
+            ("entropy_nats", |f| f.entropy_nats = 2.1),
+            ("mass_within_16", |f| f.mass_within_16 = 0.6),
+            ("epsilon", |f| f.epsilon = 0.02),
+            ("inputs", |f| f.inputs = InputSet::Bias),
+            ("rank", |f| f.rank = RankLimit::Of(4)),
+            ("needed above what is below", |f| f.needed = Some(30.0)),
+            ("needed under what is proven", |f| f.needed = Some(3.0)),
+            ("needed, none", |f| f.needed = None),
+            ("lower_bound", |f| f.lower_bound = Some(1.0)),
+            ("kl_nats", |f| f.kl_nats = Some(0.2)),
+            ("kl_nats, none", |f| f.kl_nats = None),
+            ("outcome", |f| f.outcome = Outcome::Infeasible),
+            ("iterations", |f| f.iterations = 101),
+            ("wall_time_s", |f| f.wall_time_s = -1.0),
+        ];
+        for (what, alter) in altered {
+            // At ε = 0.01, own inputs at rank 8.
+            let mut rows = cell();
+            alter(&mut rows[1].found);
+            assert_ne!(breaches(&rows), [""; 0], "{what}");
+        }
+    }
+
+    #[test]
+    fn what_is_proven_is_held_against_every_corner_below_it() {
+        let mut rows = cell();
+        // The floor at the looser ε above what is needed at the stricter one.
+        for row in rows.iter_mut().filter(|row| row.found.epsilon == 0.1) {
+            if (row.found.inputs, row.found.rank) == (InputSet::Free, RankLimit::Any) {
+                (row.found.needed, row.found.lower_bound) = (Some(4.5), Some(4.5));
+            }
+        }
+        let found = breaches(&rows);
+        assert!(
+            found.iter().any(|breach| breach.contains("less is needed than is proven")),
+            "{found:?}"
+        );
+        assert!(found.iter().any(|breach| breach.contains("more is needed where more is allowed")));
+    }
+
+    #[test]
+    fn uniform_attention_needs_nothing_anywhere() {
+        let mut rows = cell();
+        for row in &mut rows {
+            let found = &mut row.found;
+            found.needed = Some(0.0);
+            found.kl_nats = None;
+            found.outcome = Outcome::Converged;
+            found.lower_bound = found.lower_bound.map(|_| 0.0);
+        }
+        assert_eq!(breaches(&rows), [""; 0]);
+    }
+}

@@ -152,6 +152,12 @@ impl LatticeOfHead {
         (all > 0.0 && share.is_finite()).then_some(share)
     }
 
+    /// The same beyond what a column of ones takes away, which every set with positions has and which tells none apart:
+    /// log(needed(bias) / needed(`given`)) over log(needed(own) / floor), at any rank.
+    pub fn share_saved_beyond_bias(&self, given: InputSet) -> Option<f64> {
+        Some(self.share_saved_by(given)? - self.share_saved_by(InputSet::Bias)?)
+    }
+
     /// The least rank at which free queries and keys reach ε with logits up to `most`; none where none that was fitted
     /// does.
     pub fn realised_rank(&self, most: f64) -> Option<usize> {
@@ -290,9 +296,9 @@ pub(crate) mod made_up {
     use super::*;
 
     /// A head of rank 16 and ½ spread 40 at ε = 0.01 that needs 4 free, 5 at rank 16, and so much with its own inputs at any
-    /// rank and at 16, and with positions.
-    pub(crate) fn head(seed: u64, own: [f64; 2], positions: f64) -> LatticeOfHead {
-        use InputSet::{Free, Own, Positions};
+    /// rank and at 16, and with a line.
+    pub(crate) fn head(seed: u64, own: [f64; 2], line: f64) -> LatticeOfHead {
+        use InputSet::{Free, Line, Own};
         let at =
             |inputs, rank, needed, lower_bound| LatticeCorner { inputs, rank, needed, lower_bound };
         let [any, at_16] = own;
@@ -316,9 +322,9 @@ pub(crate) mod made_up {
                 at(Own, RankLimit::Of(2), None, None),
                 at(Own, RankLimit::Of(16), Some(at_16), None),
                 at(Own, RankLimit::Any, Some(any), Some(0.9 * any)),
-                at(Positions, RankLimit::Of(2), Some(2.0 * positions), None),
-                at(Positions, RankLimit::Of(16), Some(1.1 * positions), None),
-                at(Positions, RankLimit::Any, Some(positions), Some(4.0)),
+                at(Line, RankLimit::Of(2), Some(2.0 * line), None),
+                at(Line, RankLimit::Of(16), Some(1.1 * line), None),
+                at(Line, RankLimit::Any, Some(line), Some(4.0)),
                 at(Free, RankLimit::Of(2), Some(30.0), None),
                 at(Free, RankLimit::Of(16), Some(5.0), None),
                 at(Free, RankLimit::Any, Some(4.0), Some(4.0)),
@@ -354,11 +360,22 @@ mod tests {
     #[test]
     fn what_positions_save_is_told_and_proven() {
         let head = head(1, [20.0, 32.0], 8.0);
-        assert_eq!(head.saved_by(InputSet::Positions), Some(2.5));
-        assert_eq!(head.saved_by_proven(InputSet::Positions), Some(2.25));
-        let share = head.share_saved_by(InputSet::Positions).unwrap();
+        assert_eq!(head.saved_by(InputSet::Line), Some(2.5));
+        assert_eq!(head.saved_by_proven(InputSet::Line), Some(2.25));
+        let share = head.share_saved_by(InputSet::Line).unwrap();
         assert!((share - 2.5f64.ln() / 5f64.ln()).abs() < 1e-12);
-        assert_eq!(head.saved_by(InputSet::Line), None, "it was not asked for");
+        assert_eq!(head.saved_by(InputSet::Pair), None, "it was not asked for");
+        assert_eq!(head.share_saved_beyond_bias(InputSet::Line), None, "nor was bias");
+        let bias = LatticeCorner {
+            inputs: InputSet::Bias,
+            rank: RankLimit::Any,
+            needed: Some(10.0),
+            lower_bound: Some(4.0),
+        };
+        let corners = [&head.corners[..], &[bias]].concat();
+        let with_bias = LatticeOfHead { corners, ..head };
+        let beyond = with_bias.share_saved_beyond_bias(InputSet::Line).unwrap();
+        assert!((beyond - 1.25f64.ln() / 5f64.ln()).abs() < 1e-12);
     }
 
     #[test]

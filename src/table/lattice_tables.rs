@@ -138,6 +138,7 @@ impl Lattices {
             Column::numbers("saved", "times less", None),
             Column::numbers("proven", "of it proven", None),
             Column::numbers("share", "share of log(own / floor)", None),
+            Column::numbers("beyond_bias", "of it beyond ones", None),
             Column::numbers("seeds", "seeds", None),
         ]);
         let title = "What columns of positions beside a head's inputs would save of the logits that its attention needs, at \
@@ -154,6 +155,7 @@ impl Lattices {
                     over(&heads, |head| head.saved_by(set)),
                     over(&heads, |head| head.saved_by_proven(set)),
                     over(&heads, |head| head.share_saved_by(set)),
+                    over(&heads, |head| head.share_saved_beyond_bias(set)),
                     Cell::count(heads.len()),
                 ]);
                 table.push(row);
@@ -301,7 +303,7 @@ mod tests {
         let said = study().in_words();
         assert!(
             said.contains(
-                "seed 2: actual 50.0; needed at any rank: own 20.0, positions 8.00, free 4.00."
+                "seed 2: actual 50.0; needed at any rank: own 20.0, line 8.00, free 4.00."
             ),
             "{said}"
         );
