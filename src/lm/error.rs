@@ -104,6 +104,15 @@ pub enum LmError {
     /// A text for a model of the synthetic corpus.
     #[error("the model was trained on the synthetic corpus, whose symbols no text is written in")]
     NoWrittenForm,
+    /// Weights that are not what activations are multiplied by.
+    #[error(
+        "the model's matrices are divided by their spectral norm, so its keys are not edited; take a run without \
+         sigma-reparam"
+    )]
+    Reparametrised,
+    /// A passage without a token after the first.
+    #[error("a passage of under two tokens has no next token; give a longer one")]
+    NoNextToken,
     /// A passage that is empty or longer than a published model reads.
     #[error("a passage of {found} tokens; give one of 1 to {context}, the model's context")]
     PassageLength {

@@ -35,6 +35,6 @@ pub use foreign::ForeignModel;
 #[cfg(test)]
 pub(crate) use foreign::Published;
 pub use latency::Latency;
-pub use model::{Forward, Model, ModelShape, Session, Teacher};
+pub use model::{Attend, Forward, Model, ModelShape, Session, Teacher};
 pub use probe::{HeadInputs, HeadProbe, NormalisedInputs, Probed};
 pub use training::{EvalRecord, HeadRecord, Outcome, Recorder, StepRecord, TrainSummary, Trainer};

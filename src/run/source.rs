@@ -57,11 +57,19 @@ impl ModelSource {
     /// Weights that are not there or cannot be read.
     pub fn weights(&self, step: Option<usize>) -> Result<Arc<dyn Probed>, RunError> {
         match self {
-            Self::Run { folder, definition } => {
-                let step = step.filter(|&step| step != definition.steps);
-                Ok(Arc::new(TrainedRun::read(folder, step)?))
-            }
+            Self::Run { folder, definition } => Ok(Arc::new(read(folder, definition, step)?)),
             Self::Published { model, .. } => Ok(model.clone()),
+        }
+    }
+
+    /// The training run with its weights after `step`, or with the last ones; none of a model from elsewhere.
+    ///
+    /// # Errors
+    /// Weights that are not there or cannot be read.
+    pub fn run(&self, step: Option<usize>) -> Result<Option<TrainedRun>, RunError> {
+        match self {
+            Self::Run { folder, definition } => read(folder, definition, step).map(Some),
+            Self::Published { .. } => Ok(None),
         }
     }
 
@@ -90,6 +98,14 @@ impl ModelSource {
             Self::Published { model, .. } => vec![HeadKind::Global; model.heads()],
         }
     }
+}
+
+fn read(
+    folder: &Path,
+    definition: &TrainDefinition,
+    step: Option<usize>,
+) -> Result<TrainedRun, RunError> {
+    TrainedRun::read(folder, step.filter(|&step| step != definition.steps))
 }
 
 /// What a published model's configuration hashes to, and how long its weights are.

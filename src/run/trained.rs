@@ -81,6 +81,11 @@ impl TrainedRun {
         Ok(Self { definition, vocabulary, model })
     }
 
+    /// The weights.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
     /// The run as a teacher of a model of `student`'s shape: see [`Teacher::new`].
     ///
     /// # Errors

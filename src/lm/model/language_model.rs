@@ -63,7 +63,7 @@ impl Model {
         Self::with_weights(shape, weights, vectors)
     }
 
-    fn with_weights(
+    pub(super) fn with_weights(
         shape: ModelShape,
         weights: Vec<Weight>,
         vectors: Vec<SingularVector>,

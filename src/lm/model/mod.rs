@@ -3,14 +3,15 @@
 //! Shapes: B sequences of T tokens, V symbols, C = d_model channels, H heads of D = C/H channels.
 //! Activations are (B·T, C) matrices throughout.
 
+mod attending;
 mod block;
 mod decoder;
+mod edited;
 mod forward;
 mod gradients;
 mod language_model;
 mod lesson;
 mod parameters;
-mod probe;
 #[cfg(test)]
 mod pytorch_tests;
 mod qk_clip;
@@ -21,6 +22,7 @@ mod teacher;
 pub(super) mod tests;
 mod weights;
 
+pub use attending::Attend;
 pub use forward::Forward;
 pub(super) use gradients::BatchGradients;
 pub use language_model::Model;

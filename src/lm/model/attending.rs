@@ -1,0 +1,228 @@
+//! The forward pass head by head, with other attention in the place of a head's own.
+
+use std::sync::Arc;
+
+use candle_core::{DType, Device, Tensor};
+use ndarray::{Array2, s};
+
+use super::language_model::Model;
+use crate::lm::attention::attention;
+use crate::lm::operators::{EPSILON, output_loss};
+use crate::lm::{HeadInputs, HeadProbe, LmError, NormalisedInputs};
+use crate::numerics::product;
+use crate::pattern::Visibility;
+
+/// What is told each head as a pass comes to it, and says what attention P̃, (T, T), stands in the place of the
+/// head's own, if another does.
+pub type Attend<'a> = dyn FnMut(&HeadProbe) -> Result<Option<Array2<f64>>, LmError> + 'a;
+
+impl Model {
+    /// The queries and keys of every head, by layer and head, on one sequence of at most a context.
+    ///
+    /// # Errors
+    /// More tokens than the context, or one that the vocabulary lacks.
+    pub fn probe(&self, tokens: &[u32]) -> Result<Vec<HeadProbe>, LmError> {
+        let mut probes = Vec::new();
+        self.stream_after(tokens, &mut |probe| {
+            probes.push(probe.clone());
+            Ok(None)
+        })?;
+        Ok(probes)
+    }
+
+    /// The mean cross-entropy of a passage's tokens after the first, in nats, where heads attend as `attend` says:
+    /// layer by layer and head by head it is given the queries and keys that the model makes of its residual stream as
+    /// it has become, and a head's output is P̃·V with the values of that stream. An entry of P̃ that its head does not
+    /// see is passed over; a row's entries are taken as they are, and need not sum to one.
+    ///
+    /// ```
+    /// use rank_study::lm::{Model, ModelShape, TrainDefinition};
+    ///
+    /// let definition =
+    ///     TrainDefinition { layers: 1, d_model: 8, heads: 2, context: 12, ..TrainDefinition::default() };
+    /// let model = Model::new(ModelShape::new(&definition, 5), 0.5, 0)?;
+    /// let passage = [0, 3, 1, 4, 2, 2, 0, 1];
+    /// let own = model.passage_loss(&passage, &mut |_| Ok(None))?;
+    /// let again = model.passage_loss(&passage, &mut |probe| Ok(Some(probe.attention())))?;
+    /// assert!((own - again).abs() < 1e-5);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `NoNextToken` of a passage of under two tokens, more tokens than the context, one that the vocabulary lacks, a
+    /// P̃ of another shape, and those of `attend`.
+    pub fn passage_loss(&self, passage: &[u32], attend: &mut Attend<'_>) -> Result<f64, LmError> {
+        let Some(next @ [_, ..]) = passage.get(1..) else { return Err(LmError::NoNextToken) };
+        let x = self.stream_after(passage, attend)?;
+        let (hidden, _) = self.decoder.after_blocks(&x.narrow(0, 0, next.len())?)?;
+        let targets = Tensor::from_slice(next, next.len(), &Device::Cpu)?;
+        let loss = output_loss(&hidden, &self.decoder.output_embedding()?, &targets, 0.0, false)?;
+        Ok(loss.cross_entropy.to_dtype(DType::F64)?.to_scalar()?)
+    }
+
+    /// The residual stream after the last block, (T, C).
+    fn stream_after(&self, tokens: &[u32], attend: &mut Attend<'_>) -> Result<Tensor, LmError> {
+        let (sizes, t) = ((1, tokens.len()), tokens.len());
+        let mut x = self.decoder.embed(&Tensor::from_slice(tokens, sizes, &Device::Cpu)?, 0)?.0;
+        for (layer, block) in self.decoder.blocks.iter().enumerate() {
+            let ([q, k, v], _) = block.heads_of(&x, sizes, 0)?;
+            let (_, _, _, d) = q.dims4()?;
+            let [stream, projected_q, projected_k] = block.projected(&x)?;
+            let (_, channels) = stream.dims2()?;
+            let stream = Arc::new(elements(&stream, (t, channels))?);
+            let by_head = |x: Tensor| x.reshape(q.shape());
+            let projected = [by_head(projected_q)?, by_head(projected_k)?];
+            let normalised =
+                block.gains()?.map(|gains| NormalisedInputs { gains, epsilon: EPSILON });
+            let turns = block.rotation().map(|rotation| {
+                let turns = rotation.turns(t).to_vec();
+                Array2::from_shape_vec((t, d / 2), turns).map_err(candle_core::Error::wrap)
+            });
+            let turns = turns.transpose()?.map(Arc::new);
+            let slopes = block.slopes().map(Tensor::to_vec1::<f32>).transpose()?;
+            // (T, H·D): the heads' own outputs, and what takes their place.
+            let own = attention(&q, &k, &v, block.slopes(), &block.heads)?;
+            let mut outputs = own.output.reshape(x.dims2()?)?;
+            let mut replaced = None;
+            for (head, &kind) in block.heads.kinds.iter().enumerate() {
+                let inputs = HeadInputs {
+                    stream: stream.clone(),
+                    projected: [one_head(&projected[0], head)?, one_head(&projected[1], head)?],
+                    normalised: normalised.clone(),
+                    turns: turns.clone(),
+                };
+                let probe = HeadProbe {
+                    layer,
+                    head,
+                    visibility: Visibility::Causal,
+                    kind,
+                    queries: one_head(&q, head)?,
+                    keys: one_head(&k, head)?,
+                    softcap: block.heads.softcap,
+                    slope: slopes.as_ref().map(|slopes| slopes[head]),
+                    inputs,
+                };
+                let Some(attention) = attend(&probe)? else { continue };
+                if replaced.is_none() {
+                    replaced = Some(elements(&outputs, outputs.dims2()?)?);
+                }
+                let values = one_head(&v, head)?.mapv(f64::from);
+                let output = attended(attention, &values, &probe)?;
+                let columns = s![.., head * d..(head + 1) * d];
+                replaced.iter_mut().for_each(|all| all.slice_mut(columns).assign(&output));
+            }
+            if let Some(all) = replaced {
+                let (shape, dtype) = (outputs.shape().clone(), outputs.dtype());
+                let data = all.into_raw_vec_and_offset().0;
+                outputs = Tensor::from_vec(data, shape, &Device::Cpu)?.to_dtype(dtype)?;
+            }
+            x = block.after_attention(&x, &outputs)?.0;
+        }
+        Ok(x)
+    }
+}
+
+/// P̃·V over what the head sees, (T, D).
+fn attended(
+    mut attention: Array2<f64>,
+    values: &Array2<f64>,
+    probe: &HeadProbe,
+) -> Result<Array2<f32>, LmError> {
+    let t = values.nrows();
+    if attention.dim() != (t, t) {
+        let found = attention.dim();
+        return Err(candle_core::Error::msg(format!("attention {found:?} for {t} tokens")).into());
+    }
+    for (row, mut p) in attention.rows_mut().into_iter().enumerate() {
+        let seen = probe.kind.columns(row, t, probe.visibility);
+        p.slice_mut(s![..seen.start]).fill(0.0);
+        p.slice_mut(s![seen.end..]).fill(0.0);
+    }
+    Ok(product(attention.view(), values.view()).mapv(|v| v as f32))
+}
+
+/// Head `head` of a (1, T, H, D) tensor.
+fn one_head(x: &Tensor, head: usize) -> Result<Array2<f32>, LmError> {
+    let (_, t, _, d) = x.dims4()?;
+    elements(&x.narrow(2, head, 1)?, (t, d))
+}
+
+fn elements(x: &Tensor, shape: (usize, usize)) -> Result<Array2<f32>, LmError> {
+    let data = x.flatten_all()?.to_dtype(DType::F32)?.to_vec1::<f32>()?;
+    Ok(Array2::from_shape_vec(shape, data).map_err(candle_core::Error::wrap)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lm::model::tests::every_kind;
+
+    const PASSAGE: [u32; 23] =
+        [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4, 6, 2, 6];
+
+    /// Models whose weights are large enough for attention that is far from uniform.
+    fn far_from_uniform() -> Vec<Model> {
+        let models = every_kind();
+        for weight in models.iter().flat_map(|model| &model.weights) {
+            weight.variable.set(&(weight.variable.as_tensor() * 8.0).unwrap()).unwrap();
+        }
+        models
+    }
+
+    /// A head's own attention, put in by hand, leaves the loss that the model has in training; every passage ends in
+    /// one token of which no successor is asked.
+    #[test]
+    fn a_head_s_own_attention_in_its_place_changes_nothing() {
+        for model in far_from_uniform() {
+            let t = PASSAGE.len() - 1;
+            let ids = Tensor::from_slice(&PASSAGE[..t], (1, t), &Device::Cpu).unwrap();
+            let next = Tensor::from_slice(&PASSAGE[1..], t, &Device::Cpu).unwrap();
+            let trained = model.predict(&ids).unwrap().loss(&next).unwrap();
+            let own = model.passage_loss(&PASSAGE, &mut |_| Ok(None)).unwrap();
+            assert!((own - trained).abs() < 1e-5, "{:?}: {own}, {trained}", model.shape());
+            let again =
+                model.passage_loss(&PASSAGE, &mut |probe| Ok(Some(probe.attention()))).unwrap();
+            assert!((again - trained).abs() < 1e-5, "{:?}: {again}, {trained}", model.shape());
+            let uniform = |probe: &HeadProbe| {
+                let mut zero = probe.clone();
+                zero.queries.fill(0.0);
+                zero.slope = None;
+                Ok(Some(zero.attention()))
+            };
+            let other = model.passage_loss(&PASSAGE, &mut |probe| uniform(probe)).unwrap();
+            assert!((other - trained).abs() > 1e-3, "{:?}: {other}, {trained}", model.shape());
+        }
+    }
+
+    /// With attention of zero a token is told nothing of those before it: what later tokens cost does not hang on them.
+    #[test]
+    fn attention_of_zero_takes_the_heads_away() {
+        let model = &far_from_uniform().remove(0);
+        let sum = |passage: &[u32], attends: bool| -> f64 {
+            let attend = &mut |probe: &HeadProbe| {
+                let t = probe.queries.nrows();
+                Ok((!attends).then(|| Array2::zeros((t, t))))
+            };
+            model.passage_loss(passage, attend).unwrap() * (passage.len() - 1) as f64
+        };
+        let mut other = PASSAGE;
+        other[..5].copy_from_slice(&[7, 7, 0, 2, 1]);
+        let later =
+            |attends: bool| [PASSAGE, other].map(|of| sum(&of, attends) - sum(&of[..6], attends));
+        let [one, another] = later(false);
+        assert!((one - another).abs() < 1e-4, "{one} against {another}");
+        let [one, another] = later(true);
+        assert!((one - another).abs() > 1e-2, "{one} against {another}");
+    }
+
+    #[test]
+    fn passages_without_a_next_token_and_attention_of_another_shape_are_refused() {
+        let model = &every_kind()[0];
+        for passage in [&[][..], &[1]] {
+            let error = model.passage_loss(passage, &mut |_| Ok(None)).unwrap_err();
+            assert!(matches!(error, LmError::NoNextToken), "{error}");
+        }
+        let wrong = model.passage_loss(&[1, 2], &mut |_| Ok(Some(Array2::zeros((3, 2)))));
+        assert!(wrong.unwrap_err().to_string().contains("(3, 2)"));
+    }
+}
