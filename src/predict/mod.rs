@@ -27,6 +27,7 @@ mod parts;
 mod passages;
 mod positions;
 mod ramp;
+mod surgery;
 
 pub use actual::{Actual, LAGS};
 pub use error::PredictError;
@@ -38,3 +39,4 @@ pub use model_lattice::{HeadLattice, ModelLattice};
 pub use parts::{Found, Levels, PARTS, Parts};
 pub use passages::Passages;
 pub use ramp::{Ramp, ramp_half_spread, ramp_lag, reach};
+pub use surgery::{Edit, Operated, Surgery};

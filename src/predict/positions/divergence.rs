@@ -1,5 +1,7 @@
 //! How near attention of a form comes to a head's.
 
+use ndarray::{Array2, ArrayView1, s};
+
 use super::conjugate_gradients::dot;
 use super::covariance::Covariance;
 use super::form::Form;
@@ -96,6 +98,17 @@ impl SeenRows {
             row.attention.iter().map(|&p| times_log(p, p * count)).sum::<f64>()
         };
         self.each().map(of_row).sum::<f64>() / self.len() as f64
+    }
+
+    /// softmax ẑ(θ) of a form over what one passage's rows see, (rows, T).
+    pub fn attention_of(&self, form: Form, theta: &[f64]) -> Array2<f64> {
+        let At { attention, .. } = self.at(form, theta);
+        let mut matrix = Array2::zeros((self.len(), self.tokens));
+        for (row, mut to) in self.each().zip(matrix.rows_mut()) {
+            let from = ArrayView1::from(&attention[row.pairs()]);
+            to.slice_mut(s![row.columns.clone()]).assign(&from);
+        }
+        matrix
     }
 
     pub(super) fn at(&self, form: Form, theta: &[f64]) -> At {

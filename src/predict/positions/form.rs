@@ -23,7 +23,7 @@ impl Form {
     }
 
     /// How many numbers θ has for passages of `tokens`.
-    pub(super) fn parameters(self, tokens: usize) -> usize {
+    pub(in super::super) fn parameters(self, tokens: usize) -> usize {
         match self {
             Self::Ramp => 1,
             Self::Position | Self::Lag => tokens,

@@ -1,0 +1,60 @@
+//! Attention with most of its entries taken away.
+
+use ndarray::{Array2, ArrayViewMut1};
+
+/// The `count` largest entries of each row, divided by their sum; of equal ones, those of earlier columns.
+pub(super) fn largest(mut attention: Array2<f64>, count: usize) -> Array2<f64> {
+    for mut row in attention.rows_mut() {
+        let mut order: Vec<usize> = (0..row.len()).collect();
+        order.sort_by(|&a, &b| row[b].total_cmp(&row[a]));
+        order.into_iter().skip(count).for_each(|column| row[column] = 0.0);
+        divide_by_sum(row);
+    }
+    attention
+}
+
+/// The last `window` columns of each causal row, divided by their sum.
+pub(super) fn last(mut attention: Array2<f64>, window: usize) -> Array2<f64> {
+    for (at, mut row) in attention.rows_mut().into_iter().enumerate() {
+        let first = (at + 1).saturating_sub(window);
+        row.iter_mut().take(first).for_each(|p| *p = 0.0);
+        divide_by_sum(row);
+    }
+    attention
+}
+
+/// A row whose entries have all come to nothing, as in float64 those far from a row's largest do, stays so.
+fn divide_by_sum(mut row: ArrayViewMut1<'_, f64>) {
+    let sum = row.sum();
+    if sum > 0.0 {
+        row /= sum;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::array;
+
+    use super::*;
+
+    #[test]
+    fn what_is_left_keeps_its_proportions() {
+        let p = array![[1.0, 0.0, 0.0], [0.75, 0.25, 0.0], [0.5, 0.125, 0.375]];
+        let two = largest(p.clone(), 2);
+        assert_eq!(
+            two,
+            array![[1.0, 0.0, 0.0], [0.75, 0.25, 0.0], [0.5 / 0.875, 0.0, 0.375 / 0.875]]
+        );
+        assert_eq!(
+            largest(p.clone(), 1),
+            array![[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
+        );
+        assert_eq!(last(p.clone(), 1), Array2::<f64>::eye(3));
+        assert_eq!(
+            last(p.clone(), 2),
+            array![[1.0, 0.0, 0.0], [0.75, 0.25, 0.0], [0.0, 0.25, 0.75]]
+        );
+        assert_eq!(largest(p.clone(), 3), p);
+        assert_eq!(last(p.clone(), 3), p);
+    }
+}

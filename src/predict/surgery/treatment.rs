@@ -1,0 +1,221 @@
+//! Edits as they are done to one model: with what they learned of it.
+
+use ndarray::{Array2, s};
+
+use super::cut;
+use super::directions::{telling_positions, trend};
+use super::edit::Edit;
+use super::tilt::nearest_slope;
+use crate::lm::{HeadProbe, Model};
+use crate::predict::PredictError;
+use crate::predict::positions::{Form, SeenRows};
+
+/// The unaltered model on the passages that edits learn on. Heads are numbered through all layers.
+pub(super) struct Learned {
+    passages: Vec<Vec<u32>>,
+    /// By head and passage.
+    probes: Vec<Vec<HeadProbe>>,
+}
+
+impl Learned {
+    pub fn of(model: &Model, passages: &[Vec<u32>]) -> Result<Self, PredictError> {
+        let mut probes: Vec<Vec<HeadProbe>> = Vec::new();
+        for passage in passages {
+            let of_passage = model.probe(passage)?;
+            probes.resize_with(of_passage.len(), Vec::new);
+            probes.iter_mut().zip(of_passage).for_each(|(head, probe)| head.push(probe));
+        }
+        match probes.is_empty() {
+            true => Err(PredictError::NoPassage),
+            false => Ok(Self { passages: passages.to_vec(), probes }),
+        }
+    }
+
+    /// The attention of a form that is nearest to each head's.
+    fn nearest(&self, form: Form) -> Treatment {
+        let nearest = |of_head: &Vec<HeadProbe>| {
+            let probes: Vec<&HeadProbe> = of_head.iter().collect();
+            let tokens = probes[0].queries.nrows();
+            let positions: Vec<usize> = (0..tokens).collect();
+            let start = vec![0.0; form.parameters(tokens)];
+            let theta = SeenRows::of(&probes, &positions).nearest(form, start).theta;
+            SeenRows::of(&probes[..1], &positions).attention_of(form, &theta)
+        };
+        Treatment::Fixed(self.probes.iter().map(nearest).collect())
+    }
+
+    /// The model whose keys do not read where tokens stand.
+    fn flat(&self, model: &Model, degree: usize) -> Result<Model, PredictError> {
+        let directions = |layer: usize| {
+            let of_layer = self.probes.iter().find(|of_head| of_head[0].layer == layer);
+            let streams = of_layer.into_iter().flatten().map(|probe| &*probe.inputs.stream);
+            telling_positions(&streams.collect::<Vec<_>>(), degree)
+        };
+        let directions =
+            (0..model.shape().layers()).map(directions).collect::<Result<Vec<_>, _>>()?;
+        Ok(model.with_keys_without(&directions)?)
+    }
+
+    /// A flat model with the slope of each head that brings its attention nearest to the unaltered model's: layer by
+    /// layer, each given the stream that the slopes before it leave.
+    fn with_slopes(&self, flat: &Model) -> Result<Model, PredictError> {
+        let heads = &flat.shape().heads;
+        let mut added: Vec<Vec<f32>> =
+            heads.iter().map(|of_layer| vec![0.0; of_layer.len()]).collect();
+        let mut model = flat.with_slopes_added(&added)?;
+        for layer in 0..heads.len() {
+            let mut left: Vec<Vec<Array2<f64>>> = heads[layer].iter().map(|_| Vec::new()).collect();
+            for passage in &self.passages {
+                let probes = model.probe(passage)?;
+                for probe in probes.iter().filter(|probe| probe.layer == layer) {
+                    left[probe.head].push(probe.attention());
+                }
+            }
+            let first: usize = heads[..layer].iter().map(Vec::len).sum();
+            for (head, left) in left.iter().enumerate() {
+                let own: Vec<_> =
+                    self.probes[first + head].iter().map(HeadProbe::attention).collect();
+                added[layer][head] = nearest_slope(&own, left) as f32;
+            }
+            model = flat.with_slopes_added(&added)?;
+        }
+        Ok(model)
+    }
+
+    /// The trend of each head's keys, and the slopes that bring attention without it nearest to the unaltered model's, if
+    /// they are to be there: layer by layer, as with a flat model.
+    fn detrended(
+        &self,
+        model: &Model,
+        degree: usize,
+        sloped: bool,
+    ) -> Result<Treatment, PredictError> {
+        let trend = |of_head: &Vec<HeadProbe>| {
+            let keys: Vec<_> = of_head.iter().map(|probe| &probe.keys).collect();
+            Ok(trend(&keys, degree)?.mapv(|v| v as f32))
+        };
+        let trends = self.probes.iter().map(trend).collect::<Result<Vec<_>, PredictError>>()?;
+        let mut less = Less { trends, slopes: vec![None; self.probes.len()] };
+        let layers = if sloped { model.shape().layers() } else { 0 };
+        for layer in 0..layers {
+            let mut left: Vec<Vec<Array2<f64>>> = self.probes.iter().map(|_| Vec::new()).collect();
+            for passage in &self.passages {
+                let mut head = 0;
+                model.passage_loss(passage, &mut |probe| {
+                    let attention = less.of(head, probe).attention();
+                    if probe.layer == layer {
+                        left[head].push(attention.clone());
+                    }
+                    head += 1;
+                    Ok(Some(attention))
+                })?;
+            }
+            for ((left, of_head), slope) in left.iter().zip(&self.probes).zip(&mut less.slopes) {
+                if !left.is_empty() {
+                    let own: Vec<_> = of_head.iter().map(HeadProbe::attention).collect();
+                    *slope = Some(nearest_slope(&own, left) as f32);
+                }
+            }
+        }
+        Ok(Treatment::Detrended(less))
+    }
+}
+
+/// Heads whose keys lose a trend, and may get a slope.
+pub(super) struct Less {
+    /// (T, D), by head.
+    trends: Vec<Array2<f32>>,
+    /// What is added to the slope of each, if one is.
+    slopes: Vec<Option<f32>>,
+}
+
+impl Less {
+    /// A head as it is then.
+    fn of(&self, head: usize, probe: &HeadProbe) -> HeadProbe {
+        let slope = match self.slopes[head] {
+            Some(added) => Some(probe.slope.unwrap_or(0.0) + added),
+            None => probe.slope,
+        };
+        HeadProbe { keys: &probe.keys - &self.trends[head], slope, ..probe.clone() }
+    }
+}
+
+/// An edit with what it learned of a model.
+pub(super) enum Treatment {
+    /// Nothing is done; or it is made for each group anew.
+    None,
+    /// What each head attends to whatever it reads, (T, T).
+    Fixed(Vec<Array2<f64>>),
+    /// The attention as it has become, cut.
+    Cut(fn(Array2<f64>, usize) -> Array2<f64>, usize),
+    /// Keys of another kind.
+    Detrended(Less),
+    /// Another model.
+    Edited(Box<Model>),
+}
+
+/// What stands in the place of a head's attention.
+pub(super) struct Replaced {
+    /// P̃, (T, T); none where it is the head's own.
+    pub attention: Option<Array2<f64>>,
+    /// The head whose queries and keys it is made of, where that is another.
+    pub probe: Option<HeadProbe>,
+}
+
+impl Treatment {
+    pub fn of(edit: Edit, model: &Model, learned: &Learned) -> Result<Self, PredictError> {
+        Ok(match edit {
+            Edit::Own | Edit::Fit { .. } => Self::None,
+            Edit::Uniform => {
+                Self::Fixed(learned.probes.iter().map(|of_head| uniform(&of_head[0])).collect())
+            }
+            Edit::Ramp => learned.nearest(Form::Ramp),
+            Edit::Position => learned.nearest(Form::Position),
+            Edit::Lag => learned.nearest(Form::Lag),
+            Edit::PositionAndLag => learned.nearest(Form::PositionAndLag),
+            Edit::Largest { count } => Self::Cut(cut::largest, count),
+            Edit::Last { window } => Self::Cut(cut::last, window),
+            Edit::Detrended { degree } => learned.detrended(model, degree, false)?,
+            Edit::DetrendedSlope { degree } => learned.detrended(model, degree, true)?,
+            Edit::Flat { degree } => Self::Edited(Box::new(learned.flat(model, degree)?)),
+            Edit::FlatSlope { degree } => {
+                let flat = learned.flat(model, degree)?;
+                Self::Edited(Box::new(learned.with_slopes(&flat)?))
+            }
+        })
+    }
+
+    /// The model that runs, for one that is treated.
+    pub fn model_of<'m>(&'m self, own: &'m Model) -> &'m Model {
+        match self {
+            Self::Edited(model) => model,
+            Self::None | Self::Fixed(_) | Self::Cut(..) | Self::Detrended(_) => own,
+        }
+    }
+
+    /// What takes the place of the attention of head `head`.
+    pub fn of_head(&self, head: usize, probe: &HeadProbe) -> Replaced {
+        let (attention, probe) = match self {
+            Self::None | Self::Edited(_) => (None, None),
+            Self::Fixed(of_heads) => (Some(of_heads[head].clone()), None),
+            Self::Cut(cut, size) => (Some(cut(probe.attention(), *size)), None),
+            Self::Detrended(less) => {
+                let probe = less.of(head, probe);
+                (Some(probe.attention()), Some(probe))
+            }
+        };
+        Replaced { attention, probe }
+    }
+}
+
+/// The same weight on all that a head sees.
+fn uniform(probe: &HeadProbe) -> Array2<f64> {
+    let tokens = probe.queries.nrows();
+    let mut attention = Array2::zeros((tokens, tokens));
+    for (row, mut p) in attention.rows_mut().into_iter().enumerate() {
+        let seen = probe.kind.columns(row, tokens, probe.visibility);
+        let weight = 1.0 / seen.len() as f64;
+        p.slice_mut(s![seen]).fill(weight);
+    }
+    attention
+}
