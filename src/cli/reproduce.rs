@@ -182,6 +182,14 @@ fn chosen(args: &ReproduceArgs) -> Result<Chosen> {
         );
     }
     // What is trained comes before what is found in it.
-    definitions.sort_by_key(|d| matches!(d.work, StudyWork::Predict(_) | StudyWork::Lattice(_)));
+    definitions.sort_by_key(|d| {
+        matches!(
+            d.work,
+            StudyWork::Predict(_)
+                | StudyWork::Ramp(_)
+                | StudyWork::Lattice(_)
+                | StudyWork::Surgery(_)
+        )
+    });
     Ok(Chosen { definitions, broken })
 }

@@ -46,11 +46,15 @@ pub enum Claim {
     RampCostsLength,
     /// Telling positions apart is what makes logits large.
     PositionsMakeLogits,
+    /// The error that parts are told at does not harm the model.
+    SmallErrorIsHarmless,
+    /// What a ramp does, a slope over the lag does for nothing.
+    RampIsASlope,
 }
 
 impl Claim {
     /// Every claim, in the order of the report.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 22] = [
         Self::DenseLocalGrows,
         Self::SparseIsEasy,
         Self::LocalityIsHard,
@@ -71,6 +75,8 @@ impl Claim {
         Self::SlopesFreeLogits,
         Self::RampCostsLength,
         Self::PositionsMakeLogits,
+        Self::SmallErrorIsHarmless,
+        Self::RampIsASlope,
     ];
 
     /// Where the paper makes it.
@@ -89,9 +95,11 @@ impl Claim {
             Self::PredictedExponent => "predicted here, (a)",
             Self::NeededTellsActual => "predicted here, (b)",
             Self::MoreRankHelps => "the rank argument, an intervention",
-            Self::SlopesFreeLogits | Self::RampCostsLength | Self::PositionsMakeLogits => {
-                "predicted here, the ramp"
-            }
+            Self::SlopesFreeLogits
+            | Self::RampCostsLength
+            | Self::PositionsMakeLogits
+            | Self::SmallErrorIsHarmless
+            | Self::RampIsASlope => "predicted here, the ramp",
         }
     }
 
@@ -148,6 +156,12 @@ impl Claim {
             }
             Self::PositionsMakeLogits => {
                 "What makes trained logits large is that the stream must tell positions apart"
+            }
+            Self::SmallErrorIsHarmless => {
+                "An error of ε = 0.01 nats in every head's attention is harmless to the model"
+            }
+            Self::RampIsASlope => {
+                "The ramp in QKᵀ can be replaced by a slope over the lag that costs no logits"
             }
         }
     }

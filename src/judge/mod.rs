@@ -14,6 +14,7 @@ mod pairs;
 pub(crate) mod ramp;
 mod scale;
 pub(crate) mod stabilisers;
+pub(crate) mod surgery;
 pub(crate) mod training;
 pub(crate) mod variants;
 mod verdict;

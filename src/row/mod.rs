@@ -9,6 +9,7 @@
 //! | trained heads | [`HeadOf`] | [`HeadFound`] |
 //! | trained heads against ramps | [`RampOf`] | [`RampFound`] |
 //! | trained heads, by what is allowed | [`ModelOf`] | [`LatticeFound`] |
+//! | trained models with other attention | [`ModelOf`] | [`SurgeryFound`] |
 //! | inference | [`LatencyOf`] | [`LatencyFound`] |
 //!
 //! `csv` with serde would write a float64 in other digits than the rows have always had (`4.0` for `4`), and
@@ -29,6 +30,7 @@ mod model;
 mod part;
 mod ramp;
 mod spectrum;
+mod surgery;
 mod target;
 mod trained_model;
 mod training;
@@ -52,6 +54,7 @@ pub(crate) use part::record;
 pub use part::{Part, columns_of_record};
 pub use ramp::{RampFound, RampOf};
 pub use spectrum::{ATTENTION, LOGITS, SpectrumFound, SpectrumOf};
+pub use surgery::SurgeryFound;
 pub use target::TargetColumns;
 pub use trained_model::ModelOf;
 pub use training::{Course, SYNTHETIC, TrainingFound, TrainingOf};

@@ -11,6 +11,7 @@ use super::lattice_cell::LatticeCell;
 use super::predict_cell::PredictCell;
 use super::ramp_cell::RampCell;
 use super::spectrum_cell::SpectrumCell;
+use super::surgery_cell::SurgeryCell;
 use super::text_source::TextSource;
 use super::train_cell::TrainCell;
 
@@ -31,6 +32,7 @@ pub(super) fn cells_of(
         StudyWork::Predict(study) => all(PredictCell::all(study, text, data)?),
         StudyWork::Ramp(study) => all(RampCell::all(study, text, data)?),
         StudyWork::Lattice(study) => all(LatticeCell::all(study, text, data)?),
+        StudyWork::Surgery(study) => all(SurgeryCell::all(study, text, data)?),
     })
 }
 
@@ -104,6 +106,9 @@ mod tests {
                 }
                 StudyWork::Ramp(study) => {
                     none_is_stale(RampCell::all(study, text, &data).unwrap(), &store);
+                }
+                StudyWork::Surgery(study) => {
+                    none_is_stale(SurgeryCell::all(study, text, &data).unwrap(), &store);
                 }
             }
             studies += 1;

@@ -18,6 +18,7 @@ mod settings;
 mod spectrum_cell;
 mod store;
 mod study_manifest;
+mod surgery_cell;
 mod sweep;
 mod text_source;
 mod train_cell;
@@ -27,7 +28,7 @@ mod verify;
 pub use definition::{
     Baseline, Bound, Expected, FitGoal, FitStudy, Kind, LatencyStudy, LatticeStudy, PredictStudy,
     PredictedExponent, Preset, RampStudy, Selection, SpectrumStudy, Statistic, StudyDefinition,
-    StudyRun, StudyTarget, StudyWork, TrainStudy, TrainedModels, View,
+    StudyRun, StudyTarget, StudyWork, SurgeryStudy, TrainStudy, TrainedModels, View,
 };
 pub use error::StudyError;
 pub use fit_ledger::{FitLedger, search_settings};

@@ -15,7 +15,7 @@ use crate::lm::{LmError, Probed, Split, TrainDefinition};
 use crate::predict::Passages;
 use crate::row::{ModelOf, TrainingOf};
 use crate::run::files::{CHECKPOINT, kept_checkpoint};
-use crate::run::{ModelSource, RunError};
+use crate::run::{ModelSource, RunError, TrainedRun};
 
 /// A trained model at a step, and the passages that it reads.
 #[derive(Clone)]
@@ -211,13 +211,29 @@ impl TrainedModel {
         self.model.source.weights(self.step)
     }
 
+    /// Its weights, as a run trained here; none of a model from elsewhere.
+    pub fn read_run(&self) -> Result<Option<TrainedRun>, RunError> {
+        self.model.source.run(self.step)
+    }
+
     /// The tokens of its passages, by group and passage, as `model`, its weights, reads the texts.
     pub fn passages(
         &self,
         model: &dyn Probed,
         within: &Within<'_>,
     ) -> Result<Vec<Vec<Vec<u32>>>, LmError> {
+        self.more_passages(model, within, 0)
+    }
+
+    /// The same, and so many groups more after them.
+    pub fn more_passages(
+        &self,
+        model: &dyn Probed,
+        within: &Within<'_>,
+        more: usize,
+    ) -> Result<Vec<Vec<Vec<u32>>>, LmError> {
         let TrainedModels { groups, passages, split, .. } = *self.among;
+        let groups = groups + more;
         let passages = Passages { groups, passages, tokens: self.tokens(), split };
         passages.of(model, within.texts)
     }

@@ -14,7 +14,7 @@ use super::study_manifest::tells_of;
 use super::text_source::TextSource;
 use crate::row::{
     Column, FitFound, HeadFound, Kind, LatencyFound, LatticeFound, Laws, Line, RampFound, Row,
-    SpectrumFound, TrainingFound, rows_of,
+    SpectrumFound, SurgeryFound, TrainingFound, rows_of,
 };
 use crate::run::manifest::{MANIFEST, Manifest};
 
@@ -73,6 +73,7 @@ pub fn verify(definition: &StudyDefinition, folder: &Path) -> Verification {
         StudyWork::Predict(_) => of_kind::<HeadFound>(&store, laws),
         StudyWork::Ramp(_) => of_kind::<RampFound>(&store, laws),
         StudyWork::Lattice(_) => of_kind::<LatticeFound>(&store, laws),
+        StudyWork::Surgery(_) => of_kind::<SurgeryFound>(&store, laws),
         StudyWork::Train(_) => {
             of_kind::<TrainingFound>(&store, laws);
             for row in rows_of(store.rows()).flatten() {

@@ -1,7 +1,7 @@
 //! Every view by its name in a definition.
 
 use super::view_of::Analyse;
-use super::{fits, heads, latency, ramps, spectra, trainings};
+use super::{fits, heads, latency, ramps, spectra, surgery, trainings};
 use crate::report::analysis::Analysis;
 use crate::report::error::ReportError;
 use crate::report::measured::MeasuredStudy;
@@ -31,6 +31,7 @@ pub fn analyse(studies: &[MeasuredStudy], view: View) -> Result<Analysis, Report
         View::Ranks => &heads::RANKS,
         View::Ramp => &ramps::RAMP,
         View::Lattice => &heads::LATTICE,
+        View::Surgery => &surgery::SURGERY,
         View::Interventions => &trainings::INTERVENTIONS,
     };
     view.analyse(studies)

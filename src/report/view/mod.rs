@@ -7,6 +7,7 @@ mod list;
 mod ramps;
 mod rows;
 mod spectra;
+mod surgery;
 mod trainings;
 mod view_of;
 

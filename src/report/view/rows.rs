@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use crate::report::error::ReportError;
 use crate::report::measured::MeasuredStudy;
 use crate::row::Rows;
-use crate::table::{Growth, Latencies, Lattices, Layouts, Ramps, Spectra, TrainedHeads, Trainings};
+use crate::table::{
+    Growth, Latencies, Lattices, Layouts, Ramps, Spectra, Surgeries, TrainedHeads, Trainings,
+};
 
 /// Fits with a tolerance, by cell.
 pub(super) fn growth(studies: &[MeasuredStudy]) -> Result<Growth, ReportError> {
@@ -40,6 +42,11 @@ pub(super) fn ramps(studies: &[MeasuredStudy]) -> Result<Ramps, ReportError> {
 /// Trained heads by the inputs and the rank that are allowed.
 pub(super) fn lattices(studies: &[MeasuredStudy]) -> Result<Lattices, ReportError> {
     Ok(Lattices::of(&Rows::read(&folders(studies))?)?)
+}
+
+/// Trained models whose heads attend otherwise.
+pub(super) fn surgeries(studies: &[MeasuredStudy]) -> Result<Surgeries, ReportError> {
+    Ok(Surgeries::of(&Rows::read(&folders(studies))?)?)
 }
 
 /// Trainings by their rows alone.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::pattern::nearest::nearest;
 use crate::row::{
     Column, FitFound, HeadFound, LatencyFound, LatticeFound, RampFound, SpectrumFound,
-    TrainingFound, columns,
+    SurgeryFound, TrainingFound, columns,
 };
 
 /// What a study measures, by the key `kind`.
@@ -26,10 +26,12 @@ pub enum Kind {
     Ramp,
     /// The same by the inputs and the rank that are allowed.
     Lattice,
+    /// Trained models whose heads attend otherwise.
+    Surgery,
 }
 
 impl Kind {
-    const NAMES: [(&'static str, Self); 7] = [
+    const NAMES: [(&'static str, Self); 8] = [
         ("fit", Self::Fit),
         ("train", Self::Train),
         ("spectrum", Self::Spectrum),
@@ -37,6 +39,7 @@ impl Kind {
         ("predict", Self::Predict),
         ("ramp", Self::Ramp),
         ("lattice", Self::Lattice),
+        ("surgery", Self::Surgery),
     ];
 
     /// The tables that define such a study.
@@ -49,6 +52,7 @@ impl Kind {
             Self::Predict => &["predict", "search"],
             Self::Ramp => &["ramp"],
             Self::Lattice => &["lattice", "search"],
+            Self::Surgery => &["surgery", "search"],
         }
     }
 
@@ -62,6 +66,7 @@ impl Kind {
             Self::Predict => columns::<HeadFound>(),
             Self::Ramp => columns::<RampFound>(),
             Self::Lattice => columns::<LatticeFound>(),
+            Self::Surgery => columns::<SurgeryFound>(),
         }
     }
 }

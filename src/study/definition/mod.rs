@@ -15,6 +15,7 @@ mod search;
 mod size;
 mod spectrum;
 mod study_definition;
+mod surgery;
 mod targets;
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ pub use preset::Preset;
 pub use ramp::RampStudy;
 pub use spectrum::SpectrumStudy;
 pub use study_definition::StudyDefinition;
+pub use surgery::SurgeryStudy;
 pub use targets::StudyTarget;
 pub(super) use train::TaughtBy;
 pub use train::{StudyRun, TrainStudy};

@@ -10,7 +10,7 @@ use super::expected::{self, Expected};
 use super::kind::Kind;
 use super::preset::Preset;
 use super::work::StudyWork;
-use super::{fit, keys, latency, lattice, predict, ramp, spectrum, train};
+use super::{fit, keys, latency, lattice, predict, ramp, spectrum, surgery, train};
 
 /// The keys of a definition.
 #[derive(Deserialize)]
@@ -32,6 +32,7 @@ pub(super) struct Top {
     predict: Option<Table>,
     ramp: Option<Table>,
     lattice: Option<Table>,
+    surgery: Option<Table>,
     #[serde(default)]
     expected: Vec<Table>,
     predicted: Option<Table>,
@@ -81,6 +82,10 @@ impl Size {
                 StudyWork::Predict(Box::new(predict::read(predict, search, path, preset)?))
             }
             Kind::Ramp => StudyWork::Ramp(ramp::read(top.ramp.as_ref(), path, preset)?),
+            Kind::Surgery => {
+                let surgery = top.surgery.as_ref();
+                StudyWork::Surgery(Box::new(surgery::read(surgery, search, path, preset)?))
+            }
         };
         Ok(Self {
             work,
@@ -111,6 +116,7 @@ impl Top {
             ("predict", self.predict.is_some()),
             ("ramp", self.ramp.is_some()),
             ("lattice", self.lattice.is_some()),
+            ("surgery", self.surgery.is_some()),
             ("predicted", self.predicted.is_some()),
             ("baseline", self.baseline.is_some()),
         ];

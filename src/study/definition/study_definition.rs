@@ -44,8 +44,9 @@ pub struct StudyDefinition {
 }
 
 /// What the table of a smaller preset may replace.
-const PRESET_KEYS: &[&str] =
-    &["grid", "search", "target", "train", "run", "predict", "ramp", "lattice", "expected"];
+const PRESET_KEYS: &[&str] = &[
+    "grid", "search", "target", "train", "run", "predict", "ramp", "lattice", "surgery", "expected",
+];
 
 impl StudyDefinition {
     /// The definition that `text` is by itself, as from the file `path`, at the size of `preset`: the quick one lays

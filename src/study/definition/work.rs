@@ -7,6 +7,7 @@ use super::lattice::LatticeStudy;
 use super::predict::PredictStudy;
 use super::ramp::RampStudy;
 use super::spectrum::SpectrumStudy;
+use super::surgery::SurgeryStudy;
 use super::train::TrainStudy;
 use super::trained_models::TrainedModels;
 use crate::fit::Precision;
@@ -28,6 +29,8 @@ pub enum StudyWork {
     Ramp(RampStudy),
     /// The same by the inputs and the rank that are allowed.
     Lattice(Box<LatticeStudy>),
+    /// Trained models whose heads attend otherwise.
+    Surgery(Box<SurgeryStudy>),
 }
 
 impl StudyWork {
@@ -41,6 +44,7 @@ impl StudyWork {
             Self::Predict(_) => Kind::Predict,
             Self::Ramp(_) => Kind::Ramp,
             Self::Lattice(_) => Kind::Lattice,
+            Self::Surgery(_) => Kind::Surgery,
         }
     }
 
@@ -58,6 +62,7 @@ impl StudyWork {
             Self::Predict(study) => Some(&study.models),
             Self::Ramp(study) => Some(&study.models),
             Self::Lattice(study) => Some(&study.models),
+            Self::Surgery(study) => Some(&study.models),
             Self::Fit(_) | Self::Train(_) | Self::Spectrum(_) | Self::Latency(_) => None,
         }
     }
@@ -68,6 +73,7 @@ impl StudyWork {
             Self::Fit(_) | Self::Spectrum(_) | Self::Ramp(_) => "float64".to_owned(),
             Self::Predict(study) => of_precision(study.search.precision),
             Self::Lattice(study) => of_precision(study.search.precision),
+            Self::Surgery(study) => of_precision(study.search.precision),
             Self::Latency(_) => "float32".to_owned(),
             Self::Train(study) => {
                 let mut names: Vec<_> =
@@ -80,6 +86,7 @@ impl StudyWork {
     }
 }
 
+/// The numbers that fits of trained heads are computed in.
 fn of_precision(precision: Precision) -> String {
     match precision {
         Precision::F32 => "float32".to_owned(),

@@ -1,0 +1,14 @@
+//! The view of trained models whose heads attend otherwise.
+
+use super::rows;
+use super::view_of::ViewOf;
+use crate::figure;
+use crate::judge;
+use crate::table::Surgeries;
+
+pub(super) const SURGERY: ViewOf<Surgeries> = ViewOf {
+    rows: rows::surgeries,
+    tables: Surgeries::tables,
+    figures: |surgeries, _| figure::loss_against_epsilon(surgeries).into_iter().collect(),
+    verdicts: |surgeries, _| judge::surgery::surgery(surgeries),
+};
