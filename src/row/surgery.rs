@@ -217,6 +217,8 @@ mod tests {
 
     const TOKENS: usize = 24;
 
+    type Alteration = fn(&mut SurgeryFound);
+
     /// Rows of a small model at its start, of a deviation at which attention is far from uniform, after `edits`; what is
     /// learned is learned on the first group.
     fn rows(edits: &[Edit], fit_groups: usize) -> Vec<Row<SurgeryFound>> {
@@ -344,7 +346,7 @@ mod tests {
         let edits = [Edit::Last { window: 3 }, Edit::Fit { epsilon: 0.1, rank: 8 }];
         let rows = rows(&edits, 2);
         assert_eq!(breaches(&rows), Vec::<String>::new());
-        let alterations: [(&str, fn(&mut SurgeryFound)); 14] = [
+        let alterations: [(&str, Alteration); 14] = [
             ("edit", |f| f.edit = "uniform".to_owned()),
             ("epsilon", |f| f.epsilon = Some(f.epsilon.unwrap_or(0.1) * 1e-6)),
             ("rank", |f| f.rank = f.rank.map_or(Some(3), |rank| Some(rank + 1))),

@@ -76,7 +76,7 @@ mod tests {
         let (t, c) = (41, 5);
         let position = |at: usize| at as f32 / 20.0 - 1.0;
         // Mirrored about the middle, so that it has no linear trend.
-        let other = |at: usize| if at % 2 == 0 { 1.0f32 } else { -1.0 };
+        let other = |at: usize| if at.is_multiple_of(2) { 1.0f32 } else { -1.0 };
         let stream = Array2::from_shape_fn((t, c), |(at, channel)| {
             let x = position(at);
             [3.0 * x, 4.0 * x, 2.0 * x * x, other(at), 1.0][channel]
