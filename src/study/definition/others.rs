@@ -132,6 +132,8 @@ impl RunSource {
 /// The steps of a run whose weights are there in the end.
 pub(crate) fn kept_steps(definition: &TrainDefinition) -> Vec<usize> {
     let mut kept = definition.keep_checkpoints.clone();
+    // Those past the run's last never come.
+    kept.retain(|&step| step < definition.steps);
     kept.push(definition.steps);
     kept.sort_unstable();
     kept.dedup();
