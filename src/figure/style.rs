@@ -122,7 +122,9 @@ impl Ink {
 
     /// The ink of the `nth` of several variants that have no order, from 0.
     pub(super) fn of_variant(nth: usize) -> Self {
-        const COLOURS: [Rgb; 7] = [VERMILION, BLUE, GREEN, ORANGE, PURPLE, SKY, BLACK];
+        const COLOURS: [Rgb; 5] = [GREEN, ORANGE, PURPLE, SKY, BLACK];
+        const MARKERS: [Marker; 4] =
+            [Marker::Diamond, Marker::Square, Marker::Inverted, Marker::Circle];
         Self::solid(COLOURS[nth % COLOURS.len()], MARKERS[nth % MARKERS.len()])
     }
 

@@ -6,7 +6,8 @@ use super::training::alt;
 use crate::table::{TrainingRun, Trainings};
 
 /// Validation loss against the peak of max |QKᵀ/√d|: a point a seed, a panel a length of context.
-pub fn variants(study: &Trainings) -> Figure {
+/// Runs called one of `baselines` have their arm's ink.
+pub fn variants(study: &Trainings, baselines: &[String]) -> Figure {
     let points = |runs: &[TrainingRun]| -> Vec<(f64, f64)> {
         runs.iter()
             .filter_map(|run| Some((run.peak_max_abs_logit?, run.valid_loss_nats?)))
@@ -14,15 +15,23 @@ pub fn variants(study: &Trainings) -> Figure {
     };
     let all = points(&study.runs);
     let x = Axis::log("peak of max |QKᵀ/√d| (nats)", all.iter().map(|point| point.0));
+    let mut changed: Vec<&str> = Vec::new();
+    for run in study.runs.iter().filter(|run| !baselines.contains(&run.run)) {
+        if !changed.contains(&&*run.run) {
+            changed.push(&run.run);
+        }
+    }
+    let ink = |run: &TrainingRun| match changed.iter().position(|name| *name == run.run) {
+        Some(at) => Ink::of_variant(at),
+        None => Ink::of_arm(&run.arm),
+    };
     let panel = |&context: &usize| {
         let runs = study.by_run().filter(|seeds| seeds[0].context == Some(context));
-        let series: Vec<Series> = runs
-            .enumerate()
-            .map(|(at, seeds)| {
-                let name = &seeds[0].run;
-                Series::new(name, Ink::of_variant(at), Shape::Points, points(seeds)).labelled(name)
-            })
-            .collect();
+        let one = |seeds: &[TrainingRun]| {
+            let name = &seeds[0].run;
+            Series::new(name, ink(&seeds[0]), Shape::Points, points(seeds)).labelled(name)
+        };
+        let series: Vec<Series> = runs.map(one).collect();
         let losses = series.iter().flat_map(|series| &series.points).map(|point| point.1);
         let y = Axis::linear("validation loss (nats a token)", losses, None);
         Panel::new(&format!("n = {context}"), x.clone(), y, series)

@@ -51,8 +51,11 @@ pub(super) const VARIANTS: ViewOf<(Trainings, Vec<String>)> = ViewOf {
         tables.extend(trainings.tables());
         tables
     },
-    figures: |(trainings, _), _| {
-        [figure::variants(trainings)].into_iter().chain(figure::by_context(trainings)).collect()
+    figures: |(trainings, baselines), _| {
+        [figure::variants(trainings, baselines)]
+            .into_iter()
+            .chain(figure::by_context(trainings))
+            .collect()
     },
     verdicts: |(trainings, baselines), _| {
         judge::variants::slopes(trainings, baselines).into_iter().collect()
