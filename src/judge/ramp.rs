@@ -16,7 +16,7 @@ const SEEDS: usize = 5;
 /// ln(1 + 1/τ), clustered by model, and the share of the variance of row-centred logits that a line in j explains.
 ///
 /// - *confirmed*: the 95 % interval of the exponent of n lies within [0.75, 1.25], and the median head's share is 0.8 or
-///   more; of five seeds or more;
+///   more; of five seeds or more, three at every length;
 /// - *refuted*: the interval lies wholly outside of [0.75, 1.25], or the median share is under 0.5 at every length;
 /// - *qualified*: anything between, or few seeds;
 /// - *not yet measured*: local heads at fewer than three lengths.
@@ -29,6 +29,13 @@ pub(crate) fn law(study: &Ramps) -> Verdict {
     seeds.sort_unstable();
     seeds.dedup();
     let at_length = |n: usize| heads.iter().copied().filter(move |head| head.found.n == n);
+    let seeds_at = |n: usize| {
+        let mut seeds: Vec<u64> = at_length(n).map(|head| head.seed).collect();
+        seeds.sort_unstable();
+        seeds.dedup();
+        seeds.len()
+    };
+    let fewest = lengths.iter().map(|&n| seeds_at(n)).min().unwrap_or(0);
     let median = |of: &mut dyn Iterator<Item = &RampHead>| {
         Spread::of(of.filter_map(|head| head.found.share_ramp)).map(|share| share.median)
     };
@@ -71,7 +78,7 @@ pub(crate) fn law(study: &Ramps) -> Verdict {
         ))
     });
     let measured = format!(
-        "Heads of mhsa with learned positions that keep {LOCAL_MASS} of their mass on the last 16 tokens (median [least, greatest]): {}. \
+        "Heads of mhsa with learned positions that keep {LOCAL_MASS} of their mass on the last 16 tokens (median, least–greatest): {}. \
          Exponent of n − 1 in the half-spread at equal ln(1 + 1/τ): {} [{}, {}], 95 % by clusters of {}; predicted 1. A line in j \
          explains {} % of row-centred logits in the median head.",
         each.collect::<Vec<_>>().join("; "),
@@ -81,7 +88,7 @@ pub(crate) fn law(study: &Ramps) -> Verdict {
         plural(regression.clusters, "model"),
         significant(100.0 * share, 2),
     );
-    Verdict::new(Claim::RampCostsLength, measured, word, seeds.len())
+    Verdict::new(Claim::RampCostsLength, measured, word, fewest)
 }
 
 #[cfg(test)]
