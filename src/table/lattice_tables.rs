@@ -7,7 +7,7 @@ use super::spread::Spread;
 use crate::predict::{InputSet, RankLimit};
 
 const OF_LARGEST: &str =
-    "Of the head with the largest logit of each model, medians over seeds with [least, greatest].";
+    "Of the head with the largest logit of each model, medians over seeds with (least–greatest).";
 
 impl Lattices {
     /// The tables: needed by inputs and rank, what each constraint adds, what positions save, realised ranks.

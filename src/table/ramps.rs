@@ -203,7 +203,7 @@ impl Ramps {
         }
         table.notes.push(format!(
             "Local: {LOCAL_MASS} or more of a head's mass on the last 16 tokens. Medians over local heads of all seeds \
-             with [least, greatest]; m is n, or the window of a head that has one. Logits are QKᵀ/√d, without any slope."
+             with (least–greatest); m is n, or the window of a head that has one. Logits are QKᵀ/√d, without any slope."
         ));
         table.note_failed(self.failed);
         table

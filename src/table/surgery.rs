@@ -221,7 +221,7 @@ impl Surgeries {
             ]);
         }
         table.notes.push(
-            "Δloss in nats per token of held-out passages, mean over groups of them; medians over seeds with [least, greatest]. \
+            "Δloss in nats per token of held-out passages, mean over groups of them; medians over seeds with (least–greatest). \
              Ends are those of the seeds' 95 % intervals over groups. KL and total variation are means over heads and rows. \
              Heads within ε are the fewest of any group and seed."
                 .to_owned(),
