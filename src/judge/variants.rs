@@ -35,21 +35,32 @@ pub(crate) fn slopes(study: &Trainings, baselines: &[String]) -> Option<Verdict>
         }
         _ => Word::Qualified,
     };
-    let told = |variant: &Variant<'_>| {
+    let peaks = |variant: &Variant<'_>| {
         let peaks = variant.seeds.iter().filter_map(|run| run.peak_max_abs_logit);
-        let peaks = Spread::of(peaks)?.shown(3);
-        let ratio = variant.peak_ratio().map(|ratio| format!("{} times mhsa's", ratio.shown(2)));
-        let loss = variant.loss_difference().map(|loss| format!("loss {} of ls's", loss.shown(2)));
+        Some(format!("{} {}", variant.seeds[0].run, Spread::of(peaks)?.shown(3)))
+    };
+    let beside = |variant: &Variant<'_>| {
+        let ratio = variant
+            .peak_ratio()
+            .map(|ratio| format!("{} times {}'s", ratio.shown(2), variant.seeds[0].arm));
+        let loss = variant.loss_difference().map(|loss| format!("loss {}", loss.shown(2)));
         let parts: Vec<String> = [ratio, loss].into_iter().flatten().collect();
-        Some(format!("{} {peaks} ({})", variant.seeds[0].run, parts.join(", ")))
+        let told = peaks(variant)?;
+        Some(if parts.is_empty() { told } else { format!("{told} ({})", parts.join(", ")) })
+    };
+    let unchanged_loss = |variant: &Variant<'_>| {
+        let loss = variant.loss_difference().filter(|_| variant.seeds[0].arm != "ls");
+        let told = peaks(variant)?;
+        Some(loss.map_or(told.clone(), |loss| format!("{told} (loss {})", loss.shown(2))))
     };
     let is_unchanged = |variant: &&Variant<'_>| baselines.contains(&variant.seeds[0].run);
-    let unchanged: Vec<String> = variants.iter().filter(is_unchanged).filter_map(told).collect();
+    let unchanged: Vec<String> =
+        variants.iter().filter(is_unchanged).filter_map(unchanged_loss).collect();
     let changed = variants.iter().filter(|variant| !is_unchanged(variant));
     let measured = format!(
         "Peak max |QKᵀ/√d| in nats, what a slope adds not counted, and validation loss less ls's: {}; unchanged {}. {}, \
          95 % intervals, {}.",
-        changed.filter_map(told).collect::<Vec<_>>().join("; "),
+        changed.filter_map(beside).collect::<Vec<_>>().join("; "),
         unchanged.join("; "),
         plural(seeds, "seed"),
         of_runs(sloped.seeds),
