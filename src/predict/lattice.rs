@@ -236,7 +236,11 @@ impl<'h> Ascent<'h> {
         }
         let mut given = Vec::new();
         match before.filter(|before| is_below_own && before.max_abs_logit.is_some()) {
-            Some(before) => given.extend(before.factors.clone()),
+            // What stands there may have come from a corner below, of a smaller rank.
+            Some(Found { factors: Some(factors), .. }) => {
+                given.push(factors.at_rank(rank, passages)?)
+            }
+            Some(_) => {}
             None if is_below_own => given.push(self.centred[1].at_rank(rank, passages)?),
             None => given.push(self.head.own.at_rank(rank, passages)?),
         }
@@ -281,7 +285,11 @@ impl<'h> Ascent<'h> {
         let RankLimit::Of(rank) = rank else {
             // The problem is convex: one start does.
             let start = [below, before].into_iter().flatten().find_map(|f| f.factors.clone());
-            let start = start.unwrap_or_else(|| head.own.clone());
+            let start = match start {
+                Some(found) if found.rank() < head.rank() => found.at_rank(head.rank(), 1)?,
+                Some(found) => found,
+                None => head.own.clone(),
+            };
             let needed = needed_logit_at_any_rank_from(
                 &head.problem,
                 tied,
