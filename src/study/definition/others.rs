@@ -98,6 +98,25 @@ impl TrainedModels {
                 source.run().is_none_or(|name| self.runs.iter().any(|run| run == name))
             });
         }
+        if !self.seeds.is_empty() {
+            for source in &mut sources {
+                if let RunSource::Study { run, .. } = source {
+                    run.seeds.retain(|seed| self.seeds.contains(seed));
+                }
+            }
+            let has = |source: &RunSource, seed: &u64| match source {
+                RunSource::Study { run, .. } => run.seeds.contains(seed),
+                RunSource::Folder(_) => false,
+            };
+            if let Some(seed) =
+                self.seeds.iter().find(|seed| !sources.iter().any(|source| has(source, seed)))
+            {
+                return Err(format!(
+                    "{}.seeds has {seed}, which none of these runs has",
+                    self.place
+                ));
+            }
+        }
         for source in &sources {
             source.check(self.place, &self.steps)?;
         }

@@ -17,6 +17,8 @@ pub struct TrainedModels {
     pub(crate) of: Vec<String>,
     /// Their runs; all where none is named.
     pub(crate) runs: Vec<String>,
+    /// Their seeds; all of a run where none is named.
+    pub(crate) seeds: Vec<u64>,
     /// The folders of single runs, or of models from elsewhere.
     pub(crate) folders: Vec<PathBuf>,
     /// The definition's file, which those of the other studies lie beside.
@@ -45,6 +47,8 @@ struct Keys {
     of: Vec<String>,
     #[serde(default)]
     runs: Vec<String>,
+    #[serde(default)]
+    seeds: Vec<u64>,
     #[serde(default)]
     folders: Vec<PathBuf>,
     #[serde(default)]
@@ -98,6 +102,7 @@ pub(super) fn read<T: DeserializeOwned>(
     let models = TrainedModels {
         of: keys.of,
         runs: keys.runs,
+        seeds: keys.seeds,
         folders: keys.folders,
         path: path.to_owned(),
         place,
