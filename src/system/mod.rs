@@ -2,7 +2,6 @@
 
 #[cfg(feature = "lm")]
 mod digest;
-#[cfg(feature = "study")]
 mod error;
 mod files;
 #[cfg(feature = "study")]
@@ -11,7 +10,6 @@ mod memory;
 
 #[cfg(feature = "lm")]
 pub(crate) use digest::{hexadecimal, sha256};
-#[cfg(feature = "study")]
 pub use error::FileError;
 pub use files::write_whole;
 pub(crate) use files::write_whole_with;
