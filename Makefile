@@ -54,6 +54,8 @@ check: setup
 check-cuda: setup
 	$(CARGO) clippy --release --locked --features cuda --all-targets -- -D warnings
 	$(CARGO) build --release --locked --features cuda
+# What lies in target/release is the program that runs without a GPU's driver again.
+	$(CARGO) build --release --locked
 
 # Speed side by side: `make bench-peers ARGS="--rounds 3"`.
 bench-peers: bench-peers-fit bench-peers-step

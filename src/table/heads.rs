@@ -1,6 +1,7 @@
 //! Trained heads held against what their attention needed: by run, step and ε.
 
 use super::TableError;
+use super::epsilons;
 use super::head_parts::{HeadParts, WiderHead};
 use super::rank_correlation::RankCorrelation;
 use crate::row::{HeadFound, Rows};
@@ -77,16 +78,12 @@ impl TrainedHeads {
 
     /// The errors ε, from large to small.
     pub fn epsilons(&self) -> Vec<f64> {
-        let mut all: Vec<f64> = self.heads.iter().map(|head| head.epsilon).collect();
-        all.sort_by(|a, b| b.total_cmp(a));
-        all.dedup();
-        all
+        epsilons::descending(self.heads.iter().map(|head| head.epsilon))
     }
 
     /// The ε that figures and verdicts tell of: 0.01 where the study has it, or else the middle one.
     pub fn epsilon_told(&self) -> f64 {
-        let all = self.epsilons();
-        all.iter().copied().find(|e| *e == 0.01).unwrap_or(all[all.len() / 2])
+        epsilons::told(&self.epsilons())
     }
 
     /// The last step of any run.

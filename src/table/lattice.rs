@@ -1,6 +1,7 @@
 //! Trained heads' lattices: what their attention needs by the inputs and the rank that are allowed.
 
 use super::TableError;
+use super::epsilons;
 use crate::predict::{InputSet, RankLimit};
 use crate::row::{LatticeFound, Row, Rows};
 
@@ -222,16 +223,12 @@ impl Lattices {
 
     /// The errors ε, from large to small.
     pub fn epsilons(&self) -> Vec<f64> {
-        let mut all: Vec<f64> = self.heads.iter().map(|head| head.epsilon).collect();
-        all.sort_by(|a, b| b.total_cmp(a));
-        all.dedup();
-        all
+        epsilons::descending(self.heads.iter().map(|head| head.epsilon))
     }
 
     /// The ε that figures and verdicts tell of: 0.01 where the study has it, or else the middle one.
     pub fn epsilon_told(&self) -> f64 {
-        let all = self.epsilons();
-        all.iter().copied().find(|e| *e == 0.01).unwrap_or(all[all.len() / 2])
+        epsilons::told(&self.epsilons())
     }
 
     /// The sets of inputs that any head has.

@@ -3,6 +3,7 @@
 
 mod censored;
 mod digits;
+mod epsilons;
 mod error;
 mod grid;
 mod groups;

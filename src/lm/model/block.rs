@@ -5,7 +5,7 @@ use std::sync::Arc;
 use candle_core::{DType, Result, Tensor, bail};
 
 use super::lesson::LayerLesson;
-use super::parameters::{Gradients, Parameter, Tensors};
+use super::parameters::{Gradients, Parameter, Tensors, Values};
 use super::shape::ModelShape;
 use crate::lm::Slopes;
 use crate::lm::attention::{Attended, AttentionGradients, Heads, attention};
@@ -28,13 +28,8 @@ pub(super) struct Block {
     mlp_input: Projection,
     mlp_output: Projection,
     pub(super) heads: Heads,
-    slopes: Option<HeadSlopes>,
-}
-
-/// The slopes over the lag, (H).
-enum HeadSlopes {
-    Trained(Parameter),
-    Fixed(Tensor),
+    /// Over the lag, (H).
+    slopes: Option<Values>,
 }
 
 /// The way back through a block: from the gradient of the residual stream after it to that before it. The
@@ -78,9 +73,9 @@ impl Block {
             Slopes::None => None,
             Slopes::Alibi => {
                 let slopes = Slopes::of_alibi(shape.heads[layer].len());
-                Some(HeadSlopes::Fixed(Tensor::new(slopes, query.weight.tensor.device())?))
+                Some(Values::Fixed(Tensor::new(slopes, query.weight.tensor.device())?))
             }
-            Slopes::Learned => Some(HeadSlopes::Trained(get("attention.slopes")?)),
+            Slopes::Learned => Some(Values::Trained(get("attention.slopes")?)),
         };
         Ok(Self {
             dtype: shape.dtype.of_tensors(),
@@ -115,10 +110,7 @@ impl Block {
             attention(&q, &k, &v, self.slopes(), &self.heads)?;
         let (x, to_attended) = self.after_attention(x, &output)?;
         let lesson = lesson.map(|lesson| (lesson.clone(), q, k, self.heads.kinds.clone()));
-        let trained = match &self.slopes {
-            Some(HeadSlopes::Trained(slopes)) => Some(slopes.clone()),
-            _ => None,
-        };
+        let trained = self.slopes.as_ref().and_then(Values::trained).cloned();
         let back = move |gradient: Tensor, gradients: &mut Gradients| {
             let (gradient, d_attended) = to_attended(gradient, gradients)?;
             let AttentionGradients { heads: [mut dq, mut dk, dv], slopes } = pullback(&d_attended)?;
@@ -185,9 +177,7 @@ impl Block {
 
     /// The slopes over the lag, (H), where the heads have some.
     pub(super) fn slopes(&self) -> Option<&Tensor> {
-        self.slopes.as_ref().map(|slopes| match slopes {
-            HeadSlopes::Trained(Parameter { tensor, .. }) | HeadSlopes::Fixed(tensor) => tensor,
-        })
+        self.slopes.as_ref().map(Values::tensor)
     }
 
     /// The gains of queries and keys, (D) each, where they are normalised.

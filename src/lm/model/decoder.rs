@@ -4,22 +4,17 @@ use candle_core::{DType, Result, Tensor, bail};
 
 use super::block::Block;
 use super::forward::Forward;
-use super::parameters::{Gradients, Parameter, Tensors};
+use super::parameters::{Gradients, Parameter, Tensors, Values};
 use super::shape::ModelShape;
 use crate::lm::Positions;
 use crate::lm::operators::{NormPullback, Rotation, add_positions, embed, layer_norm};
-
-/// What is added to the tokens' vectors, (context, C).
-enum PositionVectors {
-    Trained(Parameter),
-    Fixed(Tensor),
-}
 
 /// Token and position, the blocks, the last norm.
 pub(super) struct Decoder {
     context: usize,
     pub(super) token_embedding: Parameter,
-    positions: Option<PositionVectors>,
+    /// What is added to the tokens' vectors, (context, C).
+    positions: Option<Values>,
     pub(super) blocks: Vec<Block>,
     pub(super) norm: Parameter,
     dtype: DType,
@@ -37,8 +32,8 @@ impl Decoder {
         let token_embedding = tensors.parameter("token_embedding")?;
         let fixed = shape.sinusoids(token_embedding.tensor.device())?;
         let positions = match learned {
-            true => Some(PositionVectors::Trained(tensors.parameter("position_embedding")?)),
-            false => fixed.map(PositionVectors::Fixed),
+            true => Some(Values::Trained(tensors.parameter("position_embedding")?)),
+            false => fixed.map(Values::Fixed),
         };
         Ok(Self {
             context: shape.context,
@@ -62,13 +57,9 @@ impl Decoder {
         let (mut x, to_token) = embed(&token.tensor, ids)?;
         let mut to_position = None;
         if let Some(positions) = &self.positions {
-            let (PositionVectors::Trained(Parameter { tensor: all, .. })
-            | PositionVectors::Fixed(all)) = positions;
-            let here = all.narrow(0, first, self.context - first)?;
+            let here = positions.tensor().narrow(0, first, self.context - first)?;
             let (y, back) = add_positions(&x, &here, time)?;
-            if let PositionVectors::Trained(position) = positions {
-                to_position = Some((position.clone(), back));
-            }
+            to_position = positions.trained().map(|position| (position.clone(), back));
             x = y;
         }
         let back = move |gradient: &Tensor, gradients: &mut Gradients| {

@@ -38,6 +38,27 @@ pub(super) struct Parameter {
     pub(super) tensor: Tensor,
 }
 
+/// Numbers that one kind of model trains and another has fixed.
+pub(super) enum Values {
+    Trained(Parameter),
+    Fixed(Tensor),
+}
+
+impl Values {
+    pub(super) fn tensor(&self) -> &Tensor {
+        let (Self::Trained(Parameter { tensor, .. }) | Self::Fixed(tensor)) = self;
+        tensor
+    }
+
+    /// The weight, where it is one.
+    pub(super) fn trained(&self) -> Option<&Parameter> {
+        match self {
+            Self::Trained(parameter) => Some(parameter),
+            Self::Fixed(_) => None,
+        }
+    }
+}
+
 /// The gradients of a model's weights, as far as they are known.
 pub(super) struct Gradients {
     pub(super) by_weight: Vec<Option<Tensor>>,
