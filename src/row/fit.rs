@@ -3,6 +3,7 @@
 use super::kind::{Kind, Row};
 use super::laws::{Laws, ROUNDING};
 use super::part::record;
+use super::seconds::to_microseconds;
 use super::target::TargetColumns;
 use crate::fit::{
     BoundKind, Candidate, FrontierPoint, LowerBound, LowerBounds, Needed, Outcome, Problem,
@@ -193,7 +194,7 @@ impl FitFound {
             outcome,
             iterations: None,
             evaluations: None,
-            wall_time_s: (wall_time_s * 1e6).round() / 1e6,
+            wall_time_s: to_microseconds(wall_time_s),
             factors: None,
             gradient_norm: None,
             proven: None,

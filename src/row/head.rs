@@ -3,6 +3,7 @@
 use super::kind::{Kind, Row};
 use super::laws::Laws;
 use super::part::record;
+use super::seconds::to_milliseconds;
 use super::trained_model::ModelOf;
 use crate::fit::{AnyRank, Outcome};
 use crate::pattern::HeadKind;
@@ -145,7 +146,7 @@ impl HeadFound {
             outcome_tied: tied.outcome,
             iterations: free.iterations + tied.iterations,
             evaluations: free.evaluations + tied.evaluations,
-            wall_time_s: (wall_time_s * 1e3).round() / 1e3,
+            wall_time_s: to_milliseconds(*wall_time_s),
         }
     }
 

@@ -3,6 +3,7 @@
 use super::kind::{Kind, Row};
 use super::laws::Laws;
 use super::part::record;
+use super::seconds::to_milliseconds;
 use super::trained_model::ModelOf;
 use crate::fit::Outcome;
 use crate::pattern::HeadKind;
@@ -95,7 +96,7 @@ impl LatticeFound {
             outcome: corner.found.outcome,
             iterations: corner.found.iterations,
             evaluations: corner.found.evaluations,
-            wall_time_s: (corner.wall_time_s * 1e3).round() / 1e3,
+            wall_time_s: to_milliseconds(corner.wall_time_s),
         };
         corners.iter().map(row).collect()
     }

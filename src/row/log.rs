@@ -1,6 +1,7 @@
 //! The rows of a training run's own files.
 
 use super::part::record;
+use super::seconds::to_microseconds;
 use crate::lm::{EvalRecord, Split, StepRecord};
 
 record! {
@@ -26,7 +27,7 @@ record! {
 impl From<&StepRecord> for StepRow {
     fn from(record: &StepRecord) -> Self {
         let StepRecord { step, tokens, loss_nats, learning_rate, grad_norm, wall_time_s } = *record;
-        let wall_time_s = (wall_time_s * 1e6).round() / 1e6;
+        let wall_time_s = to_microseconds(wall_time_s);
         Self { step, tokens, loss_nats, learning_rate, grad_norm, wall_time_s }
     }
 }

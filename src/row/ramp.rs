@@ -3,6 +3,7 @@
 use super::kind::{Kind, Row};
 use super::laws::{Laws, ROUNDING};
 use super::part::record;
+use super::seconds::to_milliseconds;
 use super::trained_model::ModelOf;
 use crate::fit::Outcome;
 use crate::pattern::{HeadKind, Visibility};
@@ -160,7 +161,7 @@ impl RampFound {
             slope_kl: found.slope_kl,
             ramp_lag: ramp_lag(found.slope_kl),
             outcome: found.outcome,
-            wall_time_s: (wall_time_s * 1e3).round() / 1e3,
+            wall_time_s: to_milliseconds(wall_time_s),
         }
     }
 }

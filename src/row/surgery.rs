@@ -3,6 +3,7 @@
 use super::kind::{Kind, Row};
 use super::laws::{Laws, ROUNDING};
 use super::part::record;
+use super::seconds::to_milliseconds;
 use super::trained_model::ModelOf;
 use crate::fit::Outcome;
 use crate::predict::{Edit, Operated};
@@ -76,7 +77,7 @@ impl SurgeryFound {
             total_variation: found.total_variation,
             reached: found.fitted.map(|(reached, _)| reached),
             outcome: found.fitted.map(|(_, outcome)| outcome),
-            wall_time_s: (found.wall_time_s * 1e3).round() / 1e3,
+            wall_time_s: to_milliseconds(found.wall_time_s),
         }
     }
 

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use crate::row::{CurveRow, EvaluationRow, Laws, Row, TrainingFound, read_records};
+use crate::row::{
+    CurveRow, EvaluationRow, Laws, Row, TrainingFound, read_records, to_microseconds,
+};
 use crate::run::files::EVALUATIONS;
 use crate::run::manifest::{MANIFEST, Manifest};
 use crate::run::run_manifest;
@@ -94,8 +96,8 @@ fn of_manifest(row: &Row<TrainingFound>, manifest: &Manifest, laws: &mut Laws) {
     laws.holds(found.parameters == summary.parameters, || {
         format!("parameters are {}, in the run's manifest {}", found.parameters, summary.parameters)
     });
-    let (there, told) = (found.wall_time_s, summary.wall_time_s);
-    laws.equal("wall_time_s is not the run's manifest's", there, told, 1e-5);
+    let told = to_microseconds(summary.wall_time_s);
+    laws.equal("wall_time_s is not the run's manifest's", found.wall_time_s, told, 0.0);
     laws.holds(found.outcome == result.outcome(), || {
         format!("outcome is {}, in the run's manifest {}", found.outcome, result.outcome())
     });

@@ -10,7 +10,7 @@ use super::settings;
 use super::text_source::{TextHashes, TextSource};
 use crate::lm::{Corpus, Outcome, StepRecord, TrainDefinition};
 use crate::pattern::HeadKind;
-use crate::row::{SYNTHETIC, TrainingFound, TrainingOf};
+use crate::row::{SYNTHETIC, TrainingFound, TrainingOf, to_microseconds};
 use crate::run::files::CHECKPOINT;
 use crate::run::manifest::{MANIFEST, Manifest};
 use crate::run::run_manifest;
@@ -122,7 +122,7 @@ impl TrainCell {
             valid_loss_nats: result.summary.valid_loss_nats,
             max_abs_logit: result.summary.max_abs_logit,
             outcome: result.outcome().to_owned(),
-            wall_time_s: (result.summary.wall_time_s * 1e6).round() / 1e6,
+            wall_time_s: to_microseconds(result.summary.wall_time_s),
             course: series.course(),
             corpus_entropy_nats: corpus.entropy_nats,
             pattern_kl_nats: result.pattern_kl_nats,

@@ -72,7 +72,7 @@ impl Folder {
     /// What a run that must succeed printed on standard output.
     pub fn done(&self, arguments: &[&str]) -> String {
         let ended = self.run(arguments);
-        assert_eq!(ended.code, Some(0), "{arguments:?}: {}", ended.stderr);
+        assert_eq!(ended.code, Some(0), "{arguments:?}: {}{}", ended.stdout, ended.stderr);
         ended.stdout
     }
 
