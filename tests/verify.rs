@@ -10,16 +10,19 @@ use rank_study::study::{Preset, StudyDefinition, verify};
 use sha2::{Digest as _, Sha256};
 
 /// A study of each kind, whose committed rows are altered.
-const STUDIES: [(&str, &str); 5] = [
+const STUDIES: [(&str, &str); 8] = [
     ("phase", "phase"),
     ("spectra", "spectra"),
     ("latency", "latency"),
     ("lm-arms", "lm-arms"),
     ("lm-tied-rank", "lm-tied-rank-pg-books-train"),
+    ("lm-ramp", "lm-ramp-pg-books-train"),
+    ("lm-lattice", "lm-lattice-pg-books-train"),
+    ("lm-surgery", "lm-surgery-pg-books-train"),
 ];
 
 /// The columns of which nothing else says enough for a small change to be told, by study, and why.
-const FREE: [(&str, &str, &str); 9] = [
+const FREE: [(&str, &str, &str); 10] = [
     ("phase", "iterations", "how long a search took, which only the search itself could say"),
     ("phase", "evaluations", "the same"),
     ("phase", "factors", "a path, empty in studies, which keep no factors"),
@@ -37,6 +40,11 @@ const FREE: [(&str, &str, &str); 9] = [
         "how long a search took, which only the search itself could say",
     ),
     ("lm-tied-rank", "evaluations", "the same"),
+    (
+        "lm-ramp",
+        "median_lag",
+        "held by the masses within 1, 4, 16 and 64 tokens, by none of them to one",
+    ),
 ];
 
 /// A study's folder, copied to where its rows can be altered.

@@ -162,6 +162,13 @@ impl Kind for LatticeFound {
                 laws.at_most("actual is under needed", needed, f.actual, OF_WEIGHTS);
             }
         }
+        if let Some(kl_nats) = f.kl_nats {
+            // Logits of 0 are within every constraint and leave KL(P ‖ uniform) ≤ ln n − H(P).
+            laws.within("kl_nats", kl_nats, 0.0, n.ln() - f.entropy_nats + OF_WEIGHTS);
+            if f.outcome == Outcome::Infeasible {
+                laws.at_least("kl_nats of what reached no ε", kl_nats, f.epsilon);
+            }
+        }
         if let Some(bound) = f.lower_bound {
             laws.at_least("lower_bound", bound, 0.0);
             laws.at_most("needed is under its bound", bound, f.needed_or_infinite(), OF_WEIGHTS);

@@ -6,6 +6,7 @@ use super::part::record;
 use super::seconds::to_milliseconds;
 use super::trained_model::ModelOf;
 use crate::fit::Outcome;
+use crate::lm::Slopes;
 use crate::pattern::{HeadKind, Visibility};
 use crate::predict::{Ramp, held_rows, ramp_half_spread, ramp_lag, reach};
 
@@ -198,6 +199,10 @@ impl Kind for RampFound {
         }
         if let Some(slopes) = &row.of.slopes {
             laws.there("given_slope", f.given_slope.as_ref(), slopes != "none");
+            if slopes == Slopes::Alibi.name() {
+                let fixed = Slopes::of_alibi(of.heads).get(f.head).copied().map(f64::from);
+                laws.equal("given_slope is not ALiBi's", f.given_slope, fixed, ROUNDING);
+            }
         }
         f.laws_of_looks(laws);
         f.laws_of_shares(laws);
@@ -214,6 +219,10 @@ impl Kind for RampFound {
             rows.iter().map(|row| (row.found.passage, row.found.layer, row.found.head)).collect();
         laws.holds(heads.is_sorted_by(|a, b| a < b), || {
             "its rows are not each head of each layer and group once, in order".to_owned()
+        });
+        let size = |row: &Row<Self>| (row.found.passages, row.found.n, row.found.rows);
+        laws.holds(rows.windows(2).all(|two| size(&two[0]) == size(&two[1])), || {
+            "passages of several sizes".to_owned()
         });
         heads.dedup_by_key(|(passage, layer, _)| (*passage, *layer));
         let expected = heads.len() * rows[0].of.model.heads;

@@ -126,7 +126,7 @@ impl Slopes {
     }
 
     /// ALiBi's slope of each of a layer's `heads`.
-    pub(in crate::lm) fn of_alibi(heads: usize) -> Vec<f32> {
+    pub(crate) fn of_alibi(heads: usize) -> Vec<f32> {
         (1..=heads).map(|head| (-8.0 * head as f32 / heads as f32).exp2()).collect()
     }
 }
