@@ -275,6 +275,28 @@ fn rows_of(folder: &Folder, study: &str) -> Vec<binary::Record> {
 }
 
 #[test]
+fn models_are_chosen_by_run_seed_and_step() {
+    let folder = Folder::new();
+    // Of the steps that are to be kept, 100 lies past the end.
+    folder.write("analysis/runs.toml", RUNS.replace("[10, 30]", "[10, 100]"));
+    let cells = |keys: &str| -> Vec<String> {
+        folder.write("analysis/parts.toml", PARTS.replace("steps = [10, 30]\n", keys));
+        let said = folder.done(&["sweep", "analysis/parts.toml", "--list"]);
+        said.split_whitespace().map(str::to_owned).collect()
+    };
+    let of = |run: &str, steps: &[usize]| -> Vec<String> {
+        steps.iter().map(|step| format!("{run}/step-{step}/layer-0")).collect()
+    };
+    let all = ["mhsa/s0", "mhsa/s1", "ls/s0", "ls/s1"].map(|run| of(run, &[10, 30])).concat();
+    assert_eq!(cells(""), all);
+    assert_eq!(cells("seeds = [1]\n"), [of("mhsa/s1", &[10, 30]), of("ls/s1", &[10, 30])].concat());
+    assert_eq!(cells("seeds = [1]\nruns = ['ls']\nsteps = [30]\n"), of("ls/s1", &[30]));
+    folder.write("analysis/parts.toml", PARTS.replace("steps = [10, 30]", "seeds = [7]"));
+    let said = folder.refused(&["sweep", "analysis/parts.toml", "--list"]);
+    assert!(said.contains("predict.seeds has 7"), "{said}");
+}
+
+#[test]
 fn texts_of_one_name_share_no_rows() {
     let folder = Folder::new();
     let runs = RUNS.replace("seed = [0, 1]", "seed = 0");

@@ -46,6 +46,8 @@ pub enum Claim {
     RampCostsLength,
     /// Telling positions apart is what makes logits large.
     PositionsMakeLogits,
+    /// The rank of queries and keys is what makes logits large.
+    RankMakesLogits,
     /// The error that parts are told at does not harm the model.
     SmallErrorIsHarmless,
     /// What a ramp does, a slope over the lag does for nothing.
@@ -54,7 +56,7 @@ pub enum Claim {
 
 impl Claim {
     /// Every claim, in the order of the report.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::DenseLocalGrows,
         Self::SparseIsEasy,
         Self::LocalityIsHard,
@@ -75,6 +77,7 @@ impl Claim {
         Self::SlopesFreeLogits,
         Self::RampCostsLength,
         Self::PositionsMakeLogits,
+        Self::RankMakesLogits,
         Self::SmallErrorIsHarmless,
         Self::RampIsASlope,
     ];
@@ -98,6 +101,7 @@ impl Claim {
             Self::SlopesFreeLogits
             | Self::RampCostsLength
             | Self::PositionsMakeLogits
+            | Self::RankMakesLogits
             | Self::SmallErrorIsHarmless
             | Self::RampIsASlope => "predicted here, the ramp",
         }
@@ -156,6 +160,9 @@ impl Claim {
             }
             Self::PositionsMakeLogits => {
                 "What makes trained logits large is that the stream must tell positions apart"
+            }
+            Self::RankMakesLogits => {
+                "What makes trained logits large is that queries and keys of d channels are short of rank"
             }
             Self::SmallErrorIsHarmless => {
                 "An error of ε = 0.01 nats in every head's attention is harmless to the model"

@@ -9,15 +9,25 @@ use crate::table::{Interval, Spread, TrainingRun, Trainings, plural, significant
 /// The run with twice the rank at equal parameters.
 const MORE_RANK: &str = "mhsa-wide-heads";
 
-/// Peak max |logit| of every intervention over its baseline's, seed by seed; the word is on more rank. Intervals are
-/// Student's over seeds, of the logarithm.
+/// The word on peaks with twice the rank over those without, of which this is the spread over seeds and the interval.
 ///
-/// - *confirmed*: with more rank it is at most two thirds in every seed, and the whole interval of the ratio is smaller
-///   by more than [`LOGITS_ALIKE`], three seeds or more;
-/// - *refuted*: it is as large or larger in every seed, and no part of the interval is smaller by more than
-///   [`LOGITS_ALIKE`], three seeds or more;
-/// - *qualified*: anything between, or few seeds;
-/// - *not yet measured*: no such run beside an `mhsa` of its seed.
+/// - *confirmed*: at most two thirds in every seed, and the whole interval smaller by more than [`LOGITS_ALIKE`];
+/// - *refuted*: as large or larger in every seed, and no part of the interval smaller by more than [`LOGITS_ALIKE`];
+/// - *qualified*: anything between. Two seeds have no interval that decides, one has none.
+pub(super) fn of_more_rank(spread: Spread, interval: Option<Interval>) -> Word {
+    let alike = 1.0 / LOGITS_ALIKE;
+    if spread.high <= 2.0 / 3.0 && interval.is_some_and(|i| i.is_at_most(alike)) {
+        Word::Confirmed
+    } else if spread.low >= 1.0 && interval.is_some_and(|i| i.is_at_least(alike)) {
+        Word::Refuted
+    } else {
+        Word::Qualified
+    }
+}
+
+/// Peak max |logit| of every intervention over its baseline's, seed by seed; the word is on more rank. Intervals are
+/// Student's over seeds, of the logarithm. *Not yet measured* where there is no such run beside an `mhsa` of its seed;
+/// the other words are those of [`of_more_rank`].
 pub(crate) fn interventions(study: &Trainings, baselines: &[String]) -> Verdict {
     let against = |run: &str, value: fn(&TrainingRun) -> Option<f64>| -> Vec<(f64, f64)> {
         let runs = study.runs.iter().filter(|other| other.run == run);
@@ -40,15 +50,7 @@ pub(crate) fn interventions(study: &Trainings, baselines: &[String]) -> Verdict 
         let why = format!("Needs runs {MORE_RANK} beside the mhsa of their seeds and length.");
         return Verdict::new(Claim::MoreRankHelps, why, Word::NotYetMeasured, 0);
     };
-    let interval = within(MORE_RANK);
-    let word =
-        if spread.high <= 2.0 / 3.0 && interval.is_some_and(|i| i.is_at_most(1.0 / LOGITS_ALIKE)) {
-            Word::Confirmed
-        } else if spread.low >= 1.0 && interval.is_some_and(|i| i.is_at_least(1.0 / LOGITS_ALIKE)) {
-            Word::Refuted
-        } else {
-            Word::Qualified
-        };
+    let word = of_more_rank(spread, within(MORE_RANK));
     let changed: Vec<&str> = study
         .by_run()
         .map(|seeds| &*seeds[0].run)

@@ -1,4 +1,4 @@
-//! The verdict on positions as the cause of large logits.
+//! Verdicts on what makes trained heads' logits large: positions, or the rank of queries and keys.
 
 use super::claims::Claim;
 use super::verdict::{Verdict, Word};
@@ -104,11 +104,91 @@ pub(crate) fn positions(study: &Lattices) -> Verdict {
     Verdict::new(Claim::PositionsMakeLogits, text, word, seeds)
 }
 
+/// A head, and what its rank costs it over any: free, and with its own inputs.
+struct Ranked<'h> {
+    head: &'h LatticeOfHead,
+    free: f64,
+    own: Option<f64>,
+}
+
 /// A head, and the best shares that positions for nothing take away: few columns of them, and many.
 struct Given<'h> {
     head: &'h LatticeOfHead,
     few: f64,
     many: f64,
+}
+
+/// Free queries and keys of the head's rank that need so many times the floor are short of rank.
+const SHORT_FREE: f64 = 1.5;
+/// The head's own inputs that need so many times as much at its rank as at any are short of rank.
+const SHORT_OWN: f64 = 2.0;
+/// Up to so many times, rank costs next to nothing.
+const ENOUGH: f64 = 1.1;
+
+/// Whether it is the rank of queries and keys, d, that makes logits large: what rank d costs over any rank, for free
+/// queries and keys and for the head's own inputs, in the largest head of every model at its last step.
+///
+/// - *confirmed*: free ones need [`SHORT_FREE`] times the floor or more, or the own inputs [`SHORT_OWN`] times as much as
+///   at any rank or more, in every model; three seeds or more;
+/// - *refuted*: both are at most [`ENOUGH`] in every model; three seeds or more;
+/// - *qualified*: anything between, or few seeds;
+/// - *not yet measured*: no model whose heads were fitted freely.
+///
+/// Rotated queries and keys have no own inputs of any rank; there the free ones alone tell.
+pub(crate) fn rank(study: &Lattices) -> Verdict {
+    let epsilon = study.epsilon_told();
+    let last = study.last_step();
+    let heads = study.largest(|head| head.epsilon == epsilon && head.step == last);
+    let costs: Vec<Ranked<'_>> = heads
+        .into_iter()
+        .filter_map(|head| {
+            let free = head.cost_of_rank(InputSet::Free)?;
+            Some(Ranked { head, free, own: head.cost_of_rank(InputSet::Own) })
+        })
+        .collect();
+    if costs.is_empty() {
+        let why =
+            "Needs heads that free queries and keys were fitted to, at their rank and at any.";
+        return Verdict::new(Claim::RankMakesLogits, why.to_owned(), Word::NotYetMeasured, 0);
+    }
+    let is_short =
+        |one: &Ranked<'_>| one.free >= SHORT_FREE || one.own.is_some_and(|own| own >= SHORT_OWN);
+    let is_enough =
+        |one: &Ranked<'_>| one.free <= ENOUGH && one.own.is_none_or(|own| own <= ENOUGH);
+    let word = if costs.iter().all(is_short) {
+        Word::Confirmed
+    } else if costs.iter().all(is_enough) {
+        Word::Refuted
+    } else {
+        Word::Qualified
+    };
+    let mut runs: Vec<(usize, &str)> =
+        costs.iter().map(|one| (one.head.own_rank, &*one.head.run)).collect();
+    runs.sort_unstable();
+    runs.dedup();
+    let seeds = |run: &str| costs.iter().filter(|one| one.head.run == run).count();
+    let told = runs.iter().map(|(d, run)| {
+        let over = |value: &dyn Fn(&Ranked<'_>) -> Option<f64>| {
+            let of_run = costs.iter().filter(|one| one.head.run == *run);
+            let spread = Spread::of(of_run.filter_map(value));
+            spread.map_or_else(|| "–".to_owned(), |spread| spread.shown(3))
+        };
+        format!(
+            "{run} (d = {d}) {} free and {} with its inputs, of which its half-spread is {} times what rank d needs",
+            over(&|one| Some(one.free)),
+            over(&|one| one.own),
+            over(&|one| one.head.over_needed()),
+        )
+    });
+    let seeds = runs.iter().map(|(_, run)| seeds(run)).min().unwrap_or(0);
+    let text = format!(
+        "What rank d needs over any rank, ε = {epsilon}, the largest head of each model: {}. {}, {} a setting. Needed logits are upper \
+         bounds.",
+        told.collect::<Vec<_>>().join("; "),
+        plural(costs.len(), "model"),
+        plural(seeds, "seed"),
+    );
+    Verdict::new(Claim::RankMakesLogits, text, word, seeds)
 }
 
 #[cfg(test)]
@@ -172,5 +252,32 @@ mod tests {
             said.contains("3.60 times less is proven with a line, 1.80 with one pair"),
             "{said}"
         );
+    }
+
+    /// Heads that need 4 at any rank and 5 at their own, and with their inputs 40 and so much.
+    fn ranked(own_at_rank: f64, seeds: u64) -> Word {
+        let one = |seed| head(seed, [40.0, own_at_rank], 20.0);
+        rank(&Lattices { heads: (0..seeds).map(one).collect(), failed: 0 }).word
+    }
+
+    #[test]
+    fn rank_has_every_word() {
+        assert_eq!(ranked(90.0, 3), Word::Confirmed);
+        assert_eq!(ranked(90.0, 2), Word::Qualified, "two seeds");
+        assert_eq!(ranked(60.0, 3), Word::Qualified);
+        assert_eq!(ranked(41.0, 3), Word::Qualified, "free ones need 1.25 times the floor");
+        let mut own = head(1, [40.0, 41.0], 20.0);
+        own.corners.retain(|corner| corner.inputs == InputSet::Own);
+        assert_eq!(rank(&Lattices { heads: vec![own], failed: 0 }).word, Word::NotYetMeasured);
+        let mut enough = Lattices { heads: vec![head(1, [40.0, 41.0], 20.0)], failed: 0 };
+        enough.heads.extend([2, 3].map(|seed| head(seed, [40.0, 41.0], 20.0)));
+        for one in &mut enough.heads {
+            let free = |c: &&mut LatticeCorner| c.inputs == InputSet::Free && c.needed == Some(5.0);
+            one.corners.iter_mut().filter(free).for_each(|corner| corner.needed = Some(4.2));
+        }
+        assert_eq!(rank(&enough).word, Word::Refuted);
+        let said = rank(&enough).measured;
+        assert!(said.contains("mhsa-256 (d = 16) 1.05 free and 1.02 with its inputs"), "{said}");
+        assert!(said.contains("its half-spread is 0.976 times what rank d needs"), "{said}");
     }
 }

@@ -1,9 +1,10 @@
-//! The verdict on slopes over the lag: what they do to logits and to loss.
+//! Verdicts on runs that differ in positions or heads: what slopes over the lag do, and what wider heads.
 
 use super::claims::Claim;
+use super::interventions::of_more_rank;
 use super::scale::of_runs;
 use super::verdict::{Verdict, Word};
-use crate::table::{Spread, Trainings, Variant, plural};
+use crate::table::{Interval, Spread, TrainingRun, Trainings, Variant, plural};
 
 /// The peak of heads that are given a slope is to be under this share of the peak without (PREDICTIONS.md).
 const OF_PEAK: f64 = 0.5;
@@ -68,6 +69,65 @@ pub(crate) fn slopes(study: &Trainings, baselines: &[String]) -> Option<Verdict>
     Some(Verdict::new(Claim::SlopesFreeLogits, measured, word, seeds))
 }
 
+/// Peak max |logit| of multi-head attention over that of the same with heads of half as many channels, twice as many of
+/// them, seed by seed, wherever one of the two is unchanged; none where there is no such pair. Confirmed and refuted
+/// where every such pair of runs is, and qualified where they are not alike.
+pub(crate) fn head_dimension(study: &Trainings, baselines: &[String]) -> Option<Verdict> {
+    let setting = |run: &TrainingRun| {
+        (run.seed, run.context, run.steps, run.d_model, run.positions.clone(), run.slopes.clone())
+    };
+    let unchanged = |of: &TrainingRun| {
+        let is_base = |run: &&TrainingRun| baselines.contains(&run.run) && run.arm == "mhsa";
+        study.runs.iter().filter(is_base).find(|base| setting(base) == setting(of))
+    };
+    let ratio = |run: &TrainingRun| {
+        let base = unchanged(run)?;
+        let (heads, of_base) = (run.heads?, base.heads?);
+        let ratio = run.peak_max_abs_logit? / base.peak_max_abs_logit?;
+        if of_base == 2 * heads {
+            Some(ratio)
+        } else {
+            (heads == 2 * of_base).then_some(1.0 / ratio)
+        }
+    };
+    let dimension = |run: &TrainingRun| run.d_model.zip(run.heads).map(|(width, h)| width / h);
+    let mut pairs: Vec<(usize, Vec<f64>)> = Vec::new();
+    for seeds in study.by_run().filter(|seeds| seeds[0].arm == "mhsa") {
+        let ratios: Vec<f64> = seeds.iter().filter_map(ratio).collect();
+        let base = unchanged(&seeds[0]).and_then(dimension);
+        if let (false, Some(one), Some(other)) = (ratios.is_empty(), dimension(&seeds[0]), base) {
+            pairs.push((one.max(other), ratios));
+        }
+    }
+    pairs.sort_by_key(|(wide, _)| *wide);
+    let seeds = pairs.iter().map(|(_, ratios)| ratios.len()).min()?;
+    let told = |ratios: &[f64]| {
+        let interval = Interval::of(ratios.iter().map(|ratio| ratio.ln())).map(Interval::exp);
+        Some((Spread::of(ratios.iter().copied())?, interval))
+    };
+    let all: Vec<(usize, Spread, Option<Interval>)> = pairs
+        .iter()
+        .filter_map(|(wide, ratios)| {
+            told(ratios).map(|(spread, interval)| (*wide, spread, interval))
+        })
+        .collect();
+    let words: Vec<Word> =
+        all.iter().map(|(_, spread, interval)| of_more_rank(*spread, *interval)).collect();
+    let alike = words.windows(2).all(|two| two[0] == two[1]);
+    let word = if alike { words[0] } else { Word::Qualified };
+    let shown = all.iter().map(|(wide, spread, interval)| {
+        let mean = interval.map_or_else(|| "–".to_owned(), |interval| interval.shown(2));
+        format!("{wide} over {}: {mean} ({})", wide / 2, spread.range(2))
+    });
+    let measured = format!(
+        "Peak max |logit| by head dimension at equal parameters, seed by seed, geometric mean with its 95 % interval (least–greatest): {}. {}, {}.",
+        shown.collect::<Vec<_>>().join("; "),
+        plural(seeds, "seed"),
+        of_runs(&study.runs),
+    );
+    Some(Verdict::new(Claim::MoreRankHelps, measured, word, seeds))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,5 +165,37 @@ mod tests {
         assert_eq!(judged(80.0, 1.9, 3), Some(Word::Refuted), "large logits");
         assert_eq!(judged(10.0, 2.1, 3), Some(Word::Refuted), "a loss above");
         assert_eq!(judged(10.0, 1.9, 0), None, "no such run");
+    }
+
+    /// Heads of 16 channels peak at 100; those of 8 and 32 at so much.
+    fn by_dimension(peak_of_8: f64, peak_of_32: f64, seeds: usize) -> Option<Word> {
+        let run = |name: &str, heads: usize, peak: f64, seed: usize| TrainingRun {
+            run: name.to_owned(),
+            arm: "mhsa".to_owned(),
+            seed,
+            d_model: Some(64),
+            heads: Some(heads),
+            peak_max_abs_logit: Some(peak),
+            ..TrainingRun::default()
+        };
+        let of = |name: &str, heads: usize, peak: f64| -> Vec<TrainingRun> {
+            (0..seeds).map(|seed| run(name, heads, peak, seed)).collect()
+        };
+        let runs = [of("8", 8, peak_of_8), of("16", 4, 100.0), of("32", 2, peak_of_32)];
+        // Twice the width is another model.
+        let wider =
+            of("wide", 8, 1.0).into_iter().map(|run| TrainingRun { d_model: Some(128), ..run });
+        let runs = runs.concat().into_iter().chain(wider).collect();
+        let study = Trainings { runs, failed: 0 };
+        head_dimension(&study, &["16".to_owned()]).map(|verdict| verdict.word)
+    }
+
+    #[test]
+    fn head_dimension_has_every_word() {
+        assert_eq!(by_dimension(200.0, 50.0, 3), Some(Word::Confirmed));
+        assert_eq!(by_dimension(200.0, 50.0, 2), Some(Word::Qualified), "few seeds");
+        assert_eq!(by_dimension(200.0, 120.0, 3), Some(Word::Qualified), "not alike");
+        assert_eq!(by_dimension(80.0, 120.0, 3), Some(Word::Refuted));
+        assert_eq!(by_dimension(80.0, 120.0, 0), None);
     }
 }

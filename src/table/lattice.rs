@@ -172,6 +172,19 @@ impl LatticeOfHead {
             })
     }
 
+    /// needed(rank ≤ d) / needed(any rank), with these inputs; none where a corner is not there or needs nothing. Rotated
+    /// queries and keys are no W_q·W_kᵀ of any rank.
+    pub fn cost_of_rank(&self, inputs: InputSet) -> Option<f64> {
+        let at = |rank| self.needed(inputs, rank);
+        ratio(at(RankLimit::Of(self.own_rank))?, at(RankLimit::Any)?)
+    }
+
+    /// How many times what it needs, with its inputs and its rank, the head's half-spread is.
+    pub fn over_needed(&self) -> Option<f64> {
+        let needed = self.needed(InputSet::Own, RankLimit::Of(self.own_rank))?;
+        ratio(self.half_spread(), needed)
+    }
+
     /// The model at its step, and ε.
     pub(super) fn model(&self) -> (&str, &str, u64, usize, u64) {
         (&self.of, &self.run, self.seed, self.step, self.epsilon.to_bits())

@@ -33,3 +33,10 @@ pub(super) const LATTICE: ViewOf<Lattices> = ViewOf {
     figures: |lattices, _| figure::lattice(lattices).into_iter().collect(),
     verdicts: |lattices, _| vec![judge::lattice::positions(lattices)],
 };
+
+pub(super) const HEAD_DIMENSION: ViewOf<Lattices> = ViewOf {
+    rows: rows::lattices,
+    tables: Lattices::tables,
+    figures: |lattices, _| figure::lattice(lattices).into_iter().collect(),
+    verdicts: |lattices, _| vec![judge::lattice::rank(lattices)],
+};

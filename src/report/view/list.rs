@@ -31,6 +31,7 @@ pub fn analyse(studies: &[MeasuredStudy], view: View) -> Result<Analysis, Report
         View::Ranks => &heads::RANKS,
         View::Ramp => &ramps::RAMP,
         View::Lattice => &heads::LATTICE,
+        View::HeadDimension => &heads::HEAD_DIMENSION,
         View::Surgery => &surgery::SURGERY,
         View::Interventions => &trainings::INTERVENTIONS,
     };

@@ -58,7 +58,8 @@ pub(super) const VARIANTS: ViewOf<(Trainings, Vec<String>)> = ViewOf {
             .collect()
     },
     verdicts: |(trainings, baselines), _| {
-        judge::variants::slopes(trainings, baselines).into_iter().collect()
+        let slopes = judge::variants::slopes(trainings, baselines);
+        slopes.into_iter().chain(judge::variants::head_dimension(trainings, baselines)).collect()
     },
 };
 

@@ -68,6 +68,8 @@ views! {
     Ramp = "ramp" of Ramp,
     /// What heads need by the inputs and the rank that are allowed.
     Lattice = "lattice" of Lattice,
+    /// What the rank of queries and keys costs heads, by their dimension.
+    HeadDimension = "head-dimension" of Lattice,
     /// What models lose where their heads attend otherwise.
     Surgery = "surgery" of Surgery,
     /// Runs that differ from a baseline in one thing each: trainings.
