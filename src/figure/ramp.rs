@@ -6,8 +6,11 @@ use crate::pattern::HeadKind;
 use crate::table::{LOCAL_MASS, RampHead, Ramps, Spread, significant};
 
 /// What can make a head local, in the order in which figures show it, and its name.
-const WAYS: [(Way, &str); 9] = [
+const WAYS: [(Way, &str); 12] = [
     (Way::Learned, "learned positions"),
+    (Way::LearnedSmaller, "the same, smaller heads"),
+    (Way::LearnedLarger, "the same, larger heads"),
+    (Way::LearnedWidth, "the same, another d_model"),
     (Way::Sinusoidal, "sinusoidal positions"),
     (Way::Nothing, "no positions"),
     (Way::Windowed, "windowed heads of ls"),
@@ -22,6 +25,9 @@ const WAYS: [(Way, &str); 9] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Learned,
+    LearnedSmaller,
+    LearnedLarger,
+    LearnedWidth,
     Sinusoidal,
     Nothing,
     Windowed,
@@ -33,7 +39,8 @@ enum Way {
 }
 
 impl Way {
-    fn of(head: &RampHead) -> Self {
+    /// `shape` is that of the heads that the law is about.
+    fn of(head: &RampHead, shape: Option<(usize, Option<usize>)>) -> Self {
         let windowed = matches!(head.found.kind, HeadKind::Local { .. });
         match (head.slopes.as_deref(), head.positions.as_deref()) {
             (Some("alibi"), _) => Self::Alibi,
@@ -42,7 +49,12 @@ impl Way {
             (_, Some("sinusoidal")) => Self::Sinusoidal,
             (_, Some("none")) => Self::Nothing,
             _ if windowed => Self::Windowed,
-            (_, Some("learned")) if head.arm == "mhsa" => Self::Learned,
+            (_, Some("learned")) if head.arm == "mhsa" => match shape {
+                Some((rank, _)) if head.found.rank < rank => Self::LearnedSmaller,
+                Some((rank, _)) if head.found.rank > rank => Self::LearnedLarger,
+                Some((_, width)) if head.d_model != width => Self::LearnedWidth,
+                _ => Self::Learned,
+            },
             (_, Some("learned")) => Self::BesideWindows,
             _ => Self::Other,
         }
@@ -55,6 +67,9 @@ impl Way {
             Self::BesideWindows => "layer-alternating",
             Self::Sinusoidal => "softcap",
             Self::Nothing => return Ink::of_rank(64),
+            Self::LearnedSmaller => return Ink::of_rank(4),
+            Self::LearnedLarger => return Ink::of_rank(8),
+            Self::LearnedWidth => return Ink::of_rank(32),
             Self::Rotary => "qk-norm",
             Self::LearnedSlope => "sigma-reparam",
             Self::Alibi => "local-only",
@@ -71,6 +86,8 @@ impl Way {
 /// The half-spread of each head against that of a ramp of its lag, at the last step: a panel of models that know only
 /// positions, and one of those that are given the lag.
 pub fn law(study: &Ramps) -> Figure {
+    let shape = study.shape_of_the_law();
+    let way_of = |head: &RampHead| Way::of(head, shape);
     let point = |head: &RampHead| {
         let formula = head.found.formula?;
         (formula > 0.0 && head.found.half_spread > 0.0).then_some((formula, head.found.half_spread))
@@ -94,7 +111,7 @@ pub fn law(study: &Ramps) -> Figure {
             for &(way, name) in WAYS.iter().filter(|(way, _)| is_here(*way)) {
                 for (at, &n) in lengths.iter().enumerate() {
                     let alike = study.heads.iter().filter(|head| {
-                        Way::of(head) == way && head.found.n == n && head.is_local() == local
+                        way_of(head) == way && head.found.n == n && head.is_local() == local
                     });
                     let points: Vec<(f64, f64)> = alike.filter_map(point).collect();
                     if !points.is_empty() {
@@ -112,7 +129,7 @@ pub fn law(study: &Ramps) -> Figure {
         panel("Locality has to be bought", &|way| !way.is_given_the_lag()),
         panel("The lag is given", &|way| way.is_given_the_lag()),
     ];
-    let is_there = |way: Way| study.heads.iter().any(|head| Way::of(head) == way);
+    let is_there = |way: Way| study.heads.iter().any(|head| way_of(head) == way);
     let mut keys: Vec<Key> = WAYS
         .iter()
         .filter(|(way, _)| is_there(*way))
@@ -148,8 +165,10 @@ fn marker(at: usize) -> Marker {
 }
 
 fn alt(study: &Ramps) -> String {
+    let shape = study.shape_of_the_law();
     let of_way = WAYS.iter().filter_map(|&(way, name)| {
-        let local = || study.heads.iter().filter(|head| head.is_local() && Way::of(head) == way);
+        let local =
+            || study.heads.iter().filter(|head| head.is_local() && Way::of(head, shape) == way);
         let ratio = Spread::of(local().filter_map(RampHead::ratio))?;
         Some(format!(
             "{name}: {} local heads, half-spread {} times the ramp's in the median.",

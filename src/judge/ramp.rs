@@ -77,10 +77,11 @@ pub(crate) fn law(study: &Ramps) -> Verdict {
             ratio.shown(2)
         ))
     });
+    let other_shapes = of_other_shapes(study, heads[0].shape());
     let measured = format!(
         "Heads of mhsa with learned positions that keep {LOCAL_MASS} of their mass on the last 16 tokens (median, least–greatest): {}. \
          Exponent of n − 1 in the half-spread at equal ln(1 + 1/τ): {} [{}, {}], 95 % by clusters of {}; predicted 1. A line in j \
-         explains {} % of row-centred logits in the median head.",
+         explains {} % of row-centred logits in the median head.{other_shapes}",
         each.collect::<Vec<_>>().join("; "),
         shown(exponent.value),
         shown(exponent.low),
@@ -89,6 +90,27 @@ pub(crate) fn law(study: &Ramps) -> Verdict {
         significant(100.0 * share, 2),
     );
     Verdict::new(Claim::RampCostsLength, measured, word, fewest)
+}
+
+/// What heads of other dimensions, or of streams of another width, have of the formula.
+fn of_other_shapes(study: &Ramps, shape: (usize, Option<usize>)) -> String {
+    let mut shapes: Vec<(usize, Option<usize>)> =
+        study.all_bought().map(RampHead::shape).filter(|other| *other != shape).collect();
+    shapes.sort_unstable();
+    shapes.dedup();
+    let told = shapes.iter().filter_map(|other| {
+        let ratios =
+            study.all_bought().filter(|head| head.shape() == *other).filter_map(RampHead::ratio);
+        let ratios: Vec<f64> = ratios.collect();
+        let of = match (other.0 == shape.0, other.1) {
+            (true, Some(width)) => format!("d_model {width}"),
+            _ => format!("d {}", other.0),
+        };
+        let times = Spread::of(ratios.iter().copied())?.shown(2);
+        Some(format!("{of}: {times} times, {}", plural(ratios.len(), "head")))
+    });
+    let told: Vec<String> = told.collect();
+    if told.is_empty() { String::new() } else { format!(" Of other shapes, {}.", told.join("; ")) }
 }
 
 #[cfg(test)]
@@ -113,6 +135,16 @@ mod tests {
         let measured = law(&ramp_heads(&lengths, 5, 1.0, 0.9)).measured;
         assert!(measured.contains("predicted 1. A line in j explains 90 %"), "{measured}");
         assert!(measured.contains("n = 1024: 15 heads"), "{measured}");
+        let mut with_small = ramp_heads(&lengths, 5, 1.0, 0.9);
+        let mut small = ramp_heads(&[512], 1, 1.0, 0.9);
+        small.heads.iter_mut().for_each(|head| {
+            head.found.rank = 8;
+            head.found.half_spread *= 3.0;
+        });
+        with_small.heads.extend(small.heads);
+        let said = law(&with_small).measured;
+        let of_small = said.strip_prefix(measured.as_str()).unwrap();
+        assert!(of_small.starts_with(" Of other shapes, d 8: 3.9"), "{said}");
     }
 
     /// A line that fails at one length alone does not refute.

@@ -28,6 +28,8 @@ pub struct RampHead {
     pub seed: u64,
     /// The step of the weights.
     pub step: usize,
+    /// The width of the stream.
+    pub d_model: Option<usize>,
     /// What was found of it.
     pub found: RampFound,
 }
@@ -41,6 +43,7 @@ impl From<&Row<RampFound>> for RampHead {
             arm: of.arm.clone(),
             positions: row.of.positions.clone(),
             slopes: row.of.slopes.clone(),
+            d_model: of.d_model,
             seed: of.seed.unwrap_or(0),
             step: of.step.unwrap_or(0),
             found: row.found.clone(),
@@ -61,6 +64,11 @@ impl RampHead {
             && self.found.kind == HeadKind::Global
             && self.positions.as_deref() == Some("learned")
             && self.slopes.as_deref() == Some("none")
+    }
+
+    /// The head dimension, and the width of the stream.
+    pub fn shape(&self) -> (usize, Option<usize>) {
+        (self.found.rank, self.d_model)
     }
 
     /// Its half-spread over the formula.
@@ -115,9 +123,27 @@ impl Ramps {
         Ok(Self { heads, failed: rows.failed })
     }
 
-    /// The heads that the law is about: local ones that [buy their locality](RampHead::buys_its_locality).
+    /// The local heads that [buy their locality](RampHead::buys_its_locality), of every dimension and width.
+    pub fn all_bought(&self) -> impl Iterator<Item = &RampHead> {
+        self.heads.iter().filter(|head| head.is_local() && head.buys_its_locality())
+    }
+
+    /// The dimension of heads and the width of the stream at which local heads that buy their locality have most lengths,
+    /// and of those most heads: at other ones, lengths cannot be told from dimensions.
+    pub fn shape_of_the_law(&self) -> Option<(usize, Option<usize>)> {
+        let mut shapes = groups(self.all_bought(), RampHead::shape);
+        shapes.sort_by_key(|heads| {
+            let lengths = groups(heads.iter().copied(), |head| head.found.n).len();
+            std::cmp::Reverse((lengths, heads.len()))
+        });
+        Some(shapes.first()?[0].shape())
+    }
+
+    /// The heads that the law is about: local ones that [buy their locality](RampHead::buys_its_locality), of the
+    /// [one shape](Self::shape_of_the_law).
     pub fn bought(&self) -> Vec<&RampHead> {
-        self.heads.iter().filter(|head| head.is_local() && head.buys_its_locality()).collect()
+        let shape = self.shape_of_the_law();
+        self.all_bought().filter(|head| Some(head.shape()) == shape).collect()
     }
 
     /// log half_spread of these heads on log (n − 1) and log ln(1 + 1/τ), clustered by model: exponents that the formula
@@ -145,6 +171,7 @@ impl Ramps {
             Column::words("run", "run"),
             Column::words("kind", "heads"),
             Column::numbers("n", "n", None),
+            Column::numbers("d", "d", None),
             Column::numbers("step", "step", None),
             Column::numbers("local", "local", None),
             Column::numbers("heads", "of", None),
@@ -183,6 +210,7 @@ impl Ramps {
                 Cell::text(&first.run),
                 Cell::text(first.found.kind.to_string()),
                 Cell::count(first.found.n),
+                Cell::count(first.found.rank),
                 Cell::count(first.step),
                 Cell::count(local.len()),
                 Cell::count(alike.len()),
@@ -235,7 +263,7 @@ impl Ramps {
             }
         }
         table.notes.push(
-            "Of local heads that see everything, of multi-head attention with learned positions and no slopes. Intervals take \
+            "Of local heads that see everything, of multi-head attention with learned positions and no slopes, at the d and d_model that have most lengths. Intervals take \
              the heads of a model for dependent."
                 .to_owned(),
         );

@@ -19,6 +19,7 @@ pub(crate) fn head(n: usize, seed: u64, mean_lag: f64, times: f64, share: f64) -
         slopes: Some("none".to_owned()),
         seed,
         step: 100,
+        d_model: Some(64),
         found: RampFound {
             layer: 0,
             head: 0,
@@ -86,6 +87,20 @@ fn exponents_are_those_that_the_heads_have() {
     assert_eq!((found.points, found.clusters), (45, 15));
 }
 
+/// Heads of other dimensions and widths would put their own price in the place of the length's.
+#[test]
+fn the_law_is_of_the_shape_that_has_most_lengths() {
+    let mut all = heads(&[256, 512], 2, 1.0, 0.9);
+    let mut small = heads(&[512], 9, 1.0, 0.9);
+    small.heads.iter_mut().for_each(|head| head.found.rank = 8);
+    let mut wide = heads(&[512], 1, 1.0, 0.9);
+    wide.heads.iter_mut().for_each(|head| head.d_model = Some(128));
+    all.heads.splice(0..0, small.heads);
+    all.heads.extend(wide.heads);
+    assert_eq!(all.shape_of_the_law(), Some((16, Some(64))));
+    assert_eq!((all.bought().len(), all.all_bought().count()), (12, 42));
+}
+
 /// Heads that a slope, a window or few tokens in reach make what they are say nothing of the law.
 #[test]
 fn only_local_heads_that_logits_alone_can_make_local_are_of_the_law() {
@@ -103,7 +118,7 @@ fn only_local_heads_that_logits_alone_can_make_local_are_of_the_law() {
     let local: Vec<String> = tables[0]
         .rows()
         .iter()
-        .map(|row| format!("{}/{}", row[4].shown(), row[5].shown()))
+        .map(|row| format!("{}/{}", row[5].shown(), row[6].shown()))
         .collect();
     assert_eq!(local, ["3/4", "1/1"], "global heads, and the windowed one");
     assert!(tables[1].rows().is_empty(), "one length has no exponent");
