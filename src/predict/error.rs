@@ -40,6 +40,15 @@ pub enum PredictError {
         /// The head.
         head: usize,
     },
+    /// An edit that no weights of the model come to.
+    #[error(
+        "the edit {edit:?} is done to what heads compute, and no weights of the model give that; take \"flat\" or \
+         \"flat+slope\""
+    )]
+    NotOfWeights {
+        /// The edit's name.
+        edit: &'static str,
+    },
     /// No passage.
     #[error("a head on no passage; give at least one")]
     NoPassage,

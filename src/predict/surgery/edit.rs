@@ -106,6 +106,16 @@ impl Edit {
         !matches!(self, Uniform | Ramp | Position | Lag | PositionAndLag)
     }
 
+    /// Whether what it does is done to the model's weights: see [`Edit::edited`].
+    pub fn is_of_weights(self) -> bool {
+        matches!(self, Self::Flat { .. } | Self::FlatSlope { .. })
+    }
+
+    /// Whether it adds a slope over the lag to the logits of every head.
+    pub fn adds_slopes(self) -> bool {
+        matches!(self, Self::DetrendedSlope { .. } | Self::FlatSlope { .. })
+    }
+
     /// Whether it takes columns away that P has, so that KL(P ‖ P̃) is infinite.
     pub fn cuts(self) -> bool {
         matches!(self, Self::Largest { .. } | Self::Last { .. })

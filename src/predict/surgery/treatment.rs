@@ -154,6 +154,20 @@ pub(super) enum Treatment {
     Edited(Box<Model>),
 }
 
+impl Edit {
+    /// The model with the edit done to its weights, learned on `passages` as [`Surgery`](crate::predict::Surgery) learns it.
+    ///
+    /// # Errors
+    /// `NotOfWeights` for another edit than [`Edit::Flat`] and [`Edit::FlatSlope`]; no passage, or one that the model
+    /// cannot read; a model whose matrices are divided by their spectral norm.
+    pub fn edited(self, model: &Model, passages: &[Vec<u32>]) -> Result<Model, PredictError> {
+        match Treatment::of(self, model, &Learned::of(model, passages)?)? {
+            Treatment::Edited(model) => Ok(*model),
+            _ => Err(PredictError::NotOfWeights { edit: self.name() }),
+        }
+    }
+}
+
 /// What stands in the place of a head's attention.
 pub(super) struct Replaced {
     /// P̃, (T, T); none where it is the head's own.
