@@ -106,10 +106,22 @@ pub enum LmError {
     NoWrittenForm,
     /// Weights that are not what activations are multiplied by.
     #[error(
-        "the model's matrices are divided by their spectral norm, so its keys are not edited; take a run without \
-         sigma-reparam"
+        "the model's matrices are divided by their spectral norm, so its weights are neither edited nor started from; \
+         take a run without sigma-reparam"
     )]
     Reparametrised,
+    /// Weights of a model of another shape than the one that is to begin with them.
+    #[error(
+        "{key} is {here}, but {there} in the weights that the run starts from; give the run theirs"
+    )]
+    OtherShape {
+        /// The first key that differs.
+        key: &'static str,
+        /// Its value in the run that is to begin.
+        here: String,
+        /// Its value in the weights.
+        there: String,
+    },
     /// A passage without a token after the first.
     #[error("a passage of under two tokens has no next token; give a longer one")]
     NoNextToken,

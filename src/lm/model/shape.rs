@@ -63,6 +63,45 @@ impl ModelShape {
         self.d_model / self.heads.first().map_or(1, Vec::len).max(1)
     }
 
+    /// Refuses to have a model of this shape begin with the weights of one of shape `there`.
+    ///
+    /// # Errors
+    /// `Reparametrised` where the matrices of either are divided by their spectral norm; `OtherShape` with the first key
+    /// that differs.
+    pub fn check_start(&self, there: &Self) -> Result<(), LmError> {
+        if self.sigma_reparam || there.sigma_reparam {
+            return Err(LmError::Reparametrised);
+        }
+        let differs = self.described().into_iter().zip(there.described());
+        match differs.into_iter().find(|((_, here), (_, there))| here != there) {
+            None => Ok(()),
+            Some(((key, here), (_, there))) => Err(LmError::OtherShape { key, here, there }),
+        }
+    }
+
+    /// All that models of one shape have in common, by the keys of a definition.
+    fn described(&self) -> [(&'static str, String); 11] {
+        let kinds = |layer: &Vec<HeadKind>| {
+            layer.iter().map(HeadKind::to_string).collect::<Vec<_>>().join("+")
+        };
+        let seen: Vec<String> = self.heads.iter().map(kinds).collect();
+        // Nothing but sinusoidal positions is made of it after the start.
+        let deviation = (self.positions == Positions::Sinusoidal).then_some(self.sinusoid);
+        [
+            ("layers", self.layers().to_string()),
+            ("d_model", self.d_model.to_string()),
+            ("heads", self.heads.first().map_or(0, Vec::len).to_string()),
+            ("what heads see (arm, global_heads, window)", seen.join(", ")),
+            ("context", self.context.to_string()),
+            ("vocabulary", format!("{} symbols", self.vocabulary_size)),
+            ("positions", self.positions.name().to_owned()),
+            ("slopes", self.slopes.name().to_owned()),
+            ("initial_deviation", format!("{deviation:?}")),
+            ("stabilisers", format!("qk-norm {}, softcap {:?}", self.qk_norm, self.softcap)),
+            ("dtype", self.dtype.name().to_owned()),
+        ]
+    }
+
     /// The fixed position vectors, (context, C), where there are some: [`Positions::Sinusoidal`].
     pub(super) fn sinusoids(&self, device: &Device) -> candle_core::Result<Option<Tensor>> {
         if self.positions != Positions::Sinusoidal {

@@ -119,6 +119,15 @@ impl<'a> Trainer<'a> {
         Ok(trainer)
     }
 
+    /// Has a run at its start begin with the weights of `start`, a model of its shape, in place of those that were drawn.
+    ///
+    /// # Errors
+    /// As [`ModelShape::check_start`].
+    pub fn started_from(self, start: &Model) -> Result<Self, LmError> {
+        self.model.set_weights(start)?;
+        Ok(self)
+    }
+
     /// Makes the heads attend as those of `teacher` do, by a term of the loss.
     ///
     /// # Errors
