@@ -113,6 +113,7 @@ fn train(args: &TrainArgs) -> Result<()> {
         source: &source,
         device,
         teacher: taught,
+        start: None,
     };
     let result = rank_study::run::train(&training, &args.out, begin, stop, &on_step);
     progress.finish();
@@ -189,6 +190,10 @@ fn of_study(study: &StudyDefinition, name: &str) -> Result<TrainDefinition> {
         bail!("--run {name}: the study {} trains nothing", study.study);
     };
     match work.runs.iter().find(|run| run.name == name) {
+        Some(run) if run.starts_from_another() => bail!(
+            "--run {name}: it starts from the weights of another run; rank-study sweep {} --filter '^{name}/' trains both",
+            study.path.display()
+        ),
         Some(run) => Ok(TrainDefinition { seed: run.seeds[0], ..run.definition.clone() }),
         None => {
             let names: Vec<_> = work.runs.iter().map(|run| run.name.as_str()).collect();

@@ -18,6 +18,7 @@ pub(crate) const END_OF_DOCUMENT: &str = "end_of_document";
 pub(crate) const VOCABULARY_SIZE: &str = "vocabulary_size";
 const DEVICE: &str = "device";
 const TEACHER: &str = "teacher";
+const START: &str = "start";
 const PATTERN_KL: &str = "pattern_kl_nats";
 const OUTCOME: &str = "outcome";
 const MEASUREMENT: &str = "measurement_version";
@@ -28,12 +29,15 @@ const RESUMED: &str = "resumed_at_steps";
 
 /// The manifest of a run that begins.
 pub(crate) fn begin(training: &Training<'_>, parameters: usize) -> Result<Manifest, RunError> {
-    let Training { definition, corpus, source, device, teacher } = *training;
+    let Training { definition, corpus, source, device, teacher, start } = *training;
     let mut manifest = Manifest::begin(rayon::current_num_threads(), definition.dtype.name());
     let mut insert = |key: &str, value: Value| manifest.more.insert(key.to_owned(), value);
     insert(DEVICE, device.name().into());
     if let Some((_, name)) = teacher {
         insert(TEACHER, name.into());
+    }
+    if let Some((_, name)) = start {
+        insert(START, name.into());
     }
     insert(DEFINITION, definition.to_table()?.into());
     insert(CORPUS, about(corpus, source).into());
@@ -49,16 +53,20 @@ pub(crate) fn is_of_this_version(manifest: &Manifest) -> bool {
     version == Some(i64::from(TrainingFound::VERSION))
 }
 
-/// Whether a run was made to its end, as this version measures, of a definition, with a teacher of this name, or none.
+/// Whether a run was made to its end, as this version measures, of a definition, with a teacher and a start of these
+/// names, or none.
 pub(crate) fn is_ended_run_of(
     manifest: &Manifest,
     definition: &TrainDefinition,
     teacher: Option<&str>,
+    start: Option<&str>,
 ) -> bool {
+    let name = |key: &str| manifest.more.get(key).and_then(Value::as_str);
     let there = manifest.more.get(DEFINITION).and_then(Value::as_table);
     is_of_this_version(manifest)
         && result(manifest).is_some()
-        && manifest.more.get(TEACHER).and_then(Value::as_str) == teacher
+        && name(TEACHER) == teacher
+        && name(START) == start
         && there.is_some_and(|t| TrainDefinition::from_table(t).is_ok_and(|t| t == *definition))
 }
 
@@ -156,18 +164,16 @@ pub(crate) fn check_same(
     path: &Path,
     training: &Training<'_>,
 ) -> Result<(), RunError> {
-    let Training { definition, corpus, device, teacher, .. } = *training;
+    let Training { definition, corpus, device, teacher, start, .. } = *training;
     let table = |key: &str| manifest.more.get(key).and_then(Value::as_table);
     let there = table(DEFINITION).cloned().unwrap_or_default();
     let here = definition.to_table()?;
+    let name = |key: &str| manifest.more.get(key).and_then(Value::as_str);
     let corpus_there = |key| table(CORPUS)?.get(key)?.as_str();
     let texts = [
         (DEVICE, Some(manifest.text(DEVICE)), Some(device.name())),
-        (
-            TEACHER,
-            manifest.more.get(TEACHER).and_then(Value::as_str),
-            teacher.map(|(_, name)| name),
-        ),
+        (TEACHER, name(TEACHER), teacher.map(|(_, name)| name)),
+        (START, name(START), start.map(|(_, name)| name)),
         ("corpus.sha256", corpus_there("sha256"), Some(corpus.sha256.as_str())),
         ("corpus.valid_sha256", corpus_there("valid_sha256"), corpus.valid_sha256.as_deref()),
     ];

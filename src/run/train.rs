@@ -42,7 +42,7 @@ pub fn train(
     stop: &AtomicBool,
     on_step: &(dyn Fn(&StepRecord) + Sync),
 ) -> Result<TrainResult, RunError> {
-    let Training { definition, corpus, device, teacher, .. } = *training;
+    let Training { definition, corpus, device, teacher, start, .. } = *training;
     device.check()?;
     let _lock = lock(folder)?;
     let path = folder.join(MANIFEST);
@@ -66,6 +66,9 @@ pub fn train(
         manifest.write(&path)?;
     } else {
         trainer = taught(Trainer::new(definition, corpus, device)?, teacher)?;
+        if let Some((start, _)) = start {
+            trainer = trainer.started_from(start)?;
+        }
         files = RunFiles::create(folder, definition, on_step)?;
         let parameters = trainer.model().parameters();
         manifest = run_manifest::begin(training, parameters)?;

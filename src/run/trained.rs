@@ -86,6 +86,26 @@ impl TrainedRun {
         &self.model
     }
 
+    /// The weights alone.
+    pub(crate) fn into_model(self) -> Model {
+        self.model
+    }
+
+    /// Refuses its weights as the start of a run that reads a corpus of other symbols.
+    ///
+    /// # Errors
+    /// `OtherShape` where they differ.
+    pub(crate) fn check_vocabulary(&self, corpus: &Vocabulary) -> Result<(), LmError> {
+        match self.vocabulary == *corpus {
+            true => Ok(()),
+            false => Err(LmError::OtherShape {
+                key: "vocabulary",
+                here: format!("{} symbols", corpus.size()),
+                there: format!("{} others", self.vocabulary.size()),
+            }),
+        }
+    }
+
     /// The run as a teacher of a model of `student`'s shape: see [`Teacher::new`].
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! What is to be trained, and what came of it.
 
-use crate::lm::{Corpus, Device, Outcome, Teacher, TrainDefinition, TrainSummary};
+use crate::lm::{Corpus, Device, Model, Outcome, Teacher, TrainDefinition, TrainSummary};
 
 /// What is to be trained.
 #[derive(Clone, Copy)]
@@ -15,6 +15,8 @@ pub struct Training<'a> {
     pub device: Device,
     /// What its heads are to attend like, where they are, and its name in the manifest.
     pub teacher: Option<(&'a Teacher, &'a str)>,
+    /// Whose weights it begins with, where not with those drawn from its seed, and what the manifest says of them.
+    pub start: Option<(&'a Model, &'a str)>,
 }
 
 /// What a run reached, beside its files.

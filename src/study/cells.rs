@@ -18,7 +18,7 @@ use super::train_cell::TrainCell;
 /// Every cell of a study, in the order of its definition. Other studies' files are in `data`.
 ///
 /// # Errors
-/// A folder that holds no run, or lacks a step or layer that is asked for.
+/// A folder that holds no run, or lacks a step or layer that is asked for; a run to start from that is not there.
 pub(super) fn cells_of(
     work: &StudyWork,
     text: Option<&TextSource>,
@@ -26,7 +26,7 @@ pub(super) fn cells_of(
 ) -> Result<Vec<Cell>, StudyError> {
     Ok(match work {
         StudyWork::Fit(study) => all(FitCell::all(study)),
-        StudyWork::Train(study) => all(TrainCell::all(study, text)),
+        StudyWork::Train(study) => all(TrainCell::all(study, text)?),
         StudyWork::Spectrum(study) => all(SpectrumCell::all(study)),
         StudyWork::Latency(study) => all(LatencyCell::all(study)),
         StudyWork::Predict(study) => all(PredictCell::all(study, text, data)?),
@@ -95,7 +95,9 @@ mod tests {
             let store = Store::read(&folder, &definition.work.kind().columns()).unwrap();
             match &definition.work {
                 StudyWork::Fit(study) => none_is_stale(FitCell::all(study), &store),
-                StudyWork::Train(study) => none_is_stale(TrainCell::all(study, text), &store),
+                StudyWork::Train(study) => {
+                    none_is_stale(TrainCell::all(study, text).unwrap(), &store);
+                }
                 StudyWork::Spectrum(study) => none_is_stale(SpectrumCell::all(study), &store),
                 StudyWork::Latency(study) => none_is_stale(LatencyCell::all(study), &store),
                 StudyWork::Lattice(study) => {

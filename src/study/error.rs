@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::definition::Preset;
 use crate::fit::{FactorsFileError, FitError};
 use crate::pattern::TargetError;
+use crate::predict::PredictError;
 use crate::run::RunError;
 use crate::system::FileError;
 
@@ -62,6 +63,9 @@ pub enum StudyError {
     /// A text that cannot be read.
     #[error(transparent)]
     Text(#[from] crate::lm::LmError),
+    /// Weights that cannot be edited.
+    #[error(transparent)]
+    Edit(#[from] PredictError),
     /// A filter that is no regular expression.
     #[error("the filter {pattern:?}: {why}")]
     Filter {

@@ -2,21 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
-use toml::Table;
+use toml::{Table, Value};
 
+use super::StudyError;
 use super::cell::{Measure, Needs, Within};
-use super::definition::{StudyRun, TaughtBy, TrainStudy};
+use super::definition::{Source, StartEdit, StartsFrom, StudyRun, TaughtBy, TrainStudy};
 use super::settings;
 use super::text_source::{TextHashes, TextSource};
-use crate::lm::{Corpus, Outcome, StepRecord, TrainDefinition};
+use crate::lm::{Corpus, Model, Outcome, Split, StepRecord, TrainDefinition, Vocabulary};
 use crate::pattern::HeadKind;
+use crate::predict::Passages;
 use crate::row::{SYNTHETIC, TrainingFound, TrainingOf, to_microseconds};
-use crate::run::files::CHECKPOINT;
+use crate::run::files::{CHECKPOINT, kept_checkpoint};
 use crate::run::manifest::{MANIFEST, Manifest};
 use crate::run::run_manifest;
 use crate::run::series::RunSeries;
 use crate::run::train::set_aside_another;
-use crate::run::{Begin, RunError, TrainedRun, Training, train};
+use crate::run::{Begin, TrainedRun, Training, train};
 
 /// One training run of a study.
 #[derive(Clone, Debug)]
@@ -25,60 +27,92 @@ pub(super) struct TrainCell {
     definition: TrainDefinition,
     text: Option<TextSource>,
     teacher: Option<TaughtBy>,
+    start: Option<Box<Start>>,
+}
+
+/// The weights that a run begins with.
+#[derive(Clone, Debug)]
+struct Start {
+    from: StartsFrom,
+    step: usize,
+    /// What trains the run that they are of.
+    trained: TrainCell,
 }
 
 impl TrainCell {
     /// Every cell of a study: its runs, each at its seeds.
-    pub fn all(study: &TrainStudy, text: Option<&TextSource>) -> Vec<(String, Self)> {
+    ///
+    /// # Errors
+    /// A run to start from that is not there, or whose weights are no start.
+    pub fn all(
+        study: &TrainStudy,
+        text: Option<&TextSource>,
+    ) -> Result<Vec<(String, Self)>, StudyError> {
         let mut cells = Vec::new();
-        for StudyRun { name, definition, seeds, teacher } in &study.runs {
-            for &seed in seeds {
-                let definition = TrainDefinition { seed, ..definition.clone() };
-                let cell = Self::new(name, &definition, text).taught_by(teacher.clone());
-                cells.push((format!("{name}/s{seed}"), cell));
+        for run in &study.runs {
+            for &seed in &run.seeds {
+                cells.push((key(&run.name, seed), Self::of(run, seed, text)?));
             }
         }
-        cells
+        Ok(cells)
     }
 
-    /// One run.
-    pub fn new(run: &str, definition: &TrainDefinition, text: Option<&TextSource>) -> Self {
-        Self {
-            run: run.to_owned(),
-            definition: definition.clone(),
+    /// A run at one of its seeds.
+    ///
+    /// # Errors
+    /// As [`Self::all`].
+    pub fn of(run: &StudyRun, seed: u64, text: Option<&TextSource>) -> Result<Self, StudyError> {
+        let start = match (&run.start, run.source()?) {
+            (Some(from), Some(Source { run, step })) => {
+                let trained = Self::of(&run, seed, text)?;
+                Some(Box::new(Start { from: from.clone(), step, trained }))
+            }
+            _ => None,
+        };
+        Ok(Self {
+            run: run.name.clone(),
+            definition: TrainDefinition { seed, ..run.definition.clone() },
             text: text.cloned(),
-            teacher: None,
-        }
+            teacher: run.teacher.clone(),
+            start,
+        })
     }
 
-    /// The same with a teacher.
-    pub fn taught_by(self, teacher: Option<TaughtBy>) -> Self {
-        Self { teacher, ..self }
+    /// Whether the weights that this very run, of its text, has after a step are in `folder`, and it ended there: those
+    /// of another definition, or of a run that was stopped, are not what other studies name.
+    pub fn has_weights_in(&self, folder: &Path, step: usize) -> bool {
+        let weights = match step == self.definition.steps {
+            true => CHECKPOINT.to_owned(),
+            false => kept_checkpoint(step),
+        };
+        folder.join(weights).exists() && self.has_ended_in(folder)
     }
 
     /// Whether this very run, of its text, ended in `folder`: what another study reads there is what it names.
-    pub fn has_ended_in(&self, folder: &Path) -> bool {
+    fn has_ended_in(&self, folder: &Path) -> bool {
         let of_text =
             |text: &TextSource| TextHashes::of_run(folder).as_ref() == Some(text.hashes());
         self.text.as_ref().is_none_or(of_text)
             && Manifest::read(&folder.join(MANIFEST)).is_ok_and(|manifest| {
                 let teacher = self.teacher.as_ref().map(teacher_name);
-                run_manifest::is_ended_run_of(&manifest, &self.definition, teacher.as_deref())
+                let start = self.start.as_ref().map(|start| start.name());
+                let (teacher, start) = (teacher.as_deref(), start.as_deref());
+                run_manifest::is_ended_run_of(&manifest, &self.definition, teacher, start)
             })
     }
 
-    /// The teacher's cell of its study, and its folder, given this cell's own, data/STUDY/RUN/sSEED.
-    fn teachers_cell(&self, of: &TaughtBy, folder: &Path) -> (String, PathBuf) {
-        let cell = format!("{}/s{}", of.run, self.definition.seed);
+    /// The cell of this seed of a run of another study, and its folder, given this cell's own, data/STUDY/RUN/sSEED.
+    fn cell_of(&self, study: &str, run: &str, folder: &Path) -> (String, PathBuf) {
+        let cell = key(run, self.definition.seed);
         let data = folder.ancestors().nth(3).unwrap_or(Path::new(""));
-        let study = TextSource::name_of_study(data, &of.study, self.text.as_ref());
+        let study = TextSource::name_of_study(data, study, self.text.as_ref());
         let folder = data.join(study).join(&cell);
         (cell, folder)
     }
 
     /// Trains, or goes on with what an earlier call left there; none where it was stopped before its
     /// end. A run of other settings there is moved aside. The tokens of a long text are kept. Writes the run's curve too.
-    fn run(&self, within: &Within<'_>) -> Result<Option<Vec<TrainingFound>>, RunError> {
+    fn run(&self, within: &Within<'_>) -> Result<Option<Vec<TrainingFound>>, StudyError> {
         let (corpus, source) = match (&self.text, within.texts) {
             (Some(text), Some(texts)) => {
                 let corpus = Corpus::from_texts(&self.definition, texts, within.tokens)?;
@@ -90,9 +124,16 @@ impl TrainCell {
         let teacher = match &self.teacher {
             None => None,
             Some(of) => {
-                let (_, folder) = self.teachers_cell(of, within.folder);
+                let (_, folder) = self.cell_of(&of.study, &of.run, within.folder);
                 let run = TrainedRun::read(&folder, None)?;
                 Some((run.teacher(of.weight, &self.definition)?, teacher_name(of)))
+            }
+        };
+        let start = match &self.start {
+            None => None,
+            Some(start) => {
+                let (_, folder) = self.cell_of(&start.from.study, &start.from.run, within.folder);
+                Some((start.read(&folder, &corpus.vocabulary, within)?, start.name()))
             }
         };
         let training = Training {
@@ -101,6 +142,7 @@ impl TrainCell {
             source,
             device: within.device,
             teacher: teacher.as_ref().map(|(teacher, name)| (teacher, name.as_str())),
+            start: start.as_ref().map(|(start, name)| (start, name.as_str())),
         };
         if let Some(aside) = set_aside_another(&training, within.folder)? {
             (within.warned)(&format!(
@@ -142,11 +184,17 @@ impl Measure for TrainCell {
             table.insert("teacher".to_owned(), format!("{study}/{run}").into());
             table.insert("teacher_weight".to_owned(), (*weight).into());
         }
+        if let Some(start) = &self.start {
+            table.insert("start".to_owned(), start.settings().into());
+        }
         table
     }
 
     fn defaults() -> Table {
-        settings::model(&TrainDefinition::default())
+        let mut table = settings::model(&TrainDefinition::default());
+        let of_start = ("run".to_owned(), table.clone().into());
+        table.insert("start".to_owned(), Table::from_iter([of_start]).into());
+        table
     }
 
     fn cost_s(&self) -> f64 {
@@ -172,8 +220,13 @@ impl Measure for TrainCell {
     }
 
     fn needs(&self, folder: &Path) -> Option<Needs> {
+        if let Some(Start { from, step, trained }) = self.start.as_deref() {
+            let (cell, folder) = self.cell_of(&from.study, &from.run, folder);
+            let missing = !trained.has_weights_in(&folder, *step);
+            return missing.then(|| Needs { study: from.study.clone(), cell });
+        }
         let teacher = self.teacher.as_ref()?;
-        let (cell, trained) = self.teachers_cell(teacher, folder);
+        let (cell, trained) = self.cell_of(&teacher.study, &teacher.run, folder);
         let missing = !trained.join(CHECKPOINT).exists();
         missing.then(|| Needs { study: teacher.study.clone(), cell })
     }
@@ -182,6 +235,64 @@ impl Measure for TrainCell {
         self.run(within).map_err(|e| e.to_string())
     }
 }
+
+impl Start {
+    /// The weights, of the run in `folder`, edited. An edit learns on the training part of the text: what a run is
+    /// evaluated on is nothing that it was made by.
+    fn read(
+        &self,
+        folder: &Path,
+        vocabulary: &Vocabulary,
+        within: &Within<'_>,
+    ) -> Result<Model, StudyError> {
+        let step = Some(self.step).filter(|&step| step != self.trained.definition.steps);
+        let run = TrainedRun::read(folder, step)?;
+        run.check_vocabulary(vocabulary)?;
+        let Some(StartEdit { edit, learned_on }) = self.from.edit else {
+            return Ok(run.into_model());
+        };
+        let tokens = self.trained.definition.context;
+        let split = Some(Split::Train);
+        let passages = Passages { groups: learned_on, passages: PASSAGES, tokens, split };
+        let passages = passages.of(&run, within.texts)?.concat();
+        Ok(edit.edited(run.model(), &passages)?)
+    }
+
+    /// All that the weights depend on.
+    fn settings(&self) -> Table {
+        let mut table = Table::new();
+        let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
+        set("run", self.trained.settings().into());
+        set("step", (self.step as i64).into());
+        if let Some(StartEdit { edit, learned_on }) = self.from.edit {
+            set("edit", edit.name().into());
+            set("degrees", edit.size().map_or(0, |degree| degree as i64).into());
+            set("learned_on", (learned_on as i64).into());
+            set("passages", (PASSAGES as i64).into());
+        }
+        table
+    }
+
+    /// The weights as a run's manifest names them, with what tells the run that they are of from others.
+    fn name(&self) -> String {
+        let Self { from: StartsFrom { study, run, edit, .. }, step, trained } = self;
+        let settings =
+            settings::identity::<TrainingFound>(&trained.settings(), &TrainCell::defaults());
+        let edit = edit.map_or_else(String::new, |StartEdit { edit, learned_on }| {
+            let degree = edit.size().unwrap_or(0);
+            format!(", {} of degree {degree} learned on {learned_on} groups", edit.name())
+        });
+        format!("{study}/{run} of settings {settings}, step {step}{edit}")
+    }
+}
+
+/// What a study's cell of a run at a seed is called.
+fn key(run: &str, seed: u64) -> String {
+    format!("{run}/s{seed}")
+}
+
+/// Passages of a group that an edit learns on, as in a study of surgery.
+const PASSAGES: usize = 2;
 
 /// A teacher as a run's manifest names it.
 fn teacher_name(of: &TaughtBy) -> String {

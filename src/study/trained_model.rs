@@ -14,7 +14,6 @@ use super::train_cell::TrainCell;
 use crate::lm::{LmError, Probed, Split, TrainDefinition};
 use crate::predict::Passages;
 use crate::row::{ModelOf, TrainingOf};
-use crate::run::files::{CHECKPOINT, kept_checkpoint};
 use crate::run::{ModelSource, RunError, TrainedRun};
 
 /// A trained model at a step, and the passages that it reads.
@@ -197,12 +196,7 @@ impl TrainedModel {
         else {
             return None;
         };
-        let weights = match self.step.filter(|&step| step != definition.steps) {
-            Some(step) => kept_checkpoint(step),
-            None => CHECKPOINT.to_owned(),
-        };
-        // Weights of another definition, or of a run that was stopped, are not those that the rows would name.
-        let missing = !folder.join(weights).exists() || !of.trained.has_ended_in(folder);
+        let missing = !of.trained.has_weights_in(folder, self.step.unwrap_or(definition.steps));
         missing.then(|| Needs { study: of.study.clone(), cell: of.cell.clone() })
     }
 
@@ -257,17 +251,16 @@ fn models(
                 let steps = kept_steps(&definition).into_iter().map(Some).collect();
                 let cell = format!("{}/s{seed}", run.name);
                 let name = if with_study { format!("{of}/{cell}") } else { cell.clone() };
-                let trained =
-                    TrainCell::new(&run.name, &definition, text).taught_by(run.teacher.clone());
+                let trained = TrainCell::of(run, seed, text)?;
                 let folder = data.join(&study).join(&cell);
                 let model = Model {
                     name: run.name.clone(),
                     source: ModelSource::Run { folder, definition: Box::new(definition) },
                     of: Some(Box::new(OfStudy { study: of.clone(), cell, trained })),
                 };
-                (name, model, steps)
+                Ok((name, model, steps))
             };
-            Ok(run.seeds.iter().map(one).collect())
+            run.seeds.iter().map(one).collect()
         }
         RunSource::Folder(folder) => {
             let (source, steps) = ModelSource::in_folder(folder).map_err(|e| match e {

@@ -1,9 +1,12 @@
 //! A study of inference: runs' models × cache lengths × rounds.
 
+use std::path::Path;
+
 use serde::Deserialize;
 use toml::Table;
 
 use super::keys;
+use super::preset::Preset;
 use super::targets::{lengths, seeds};
 use super::train::runs;
 use crate::lm::TrainDefinition;
@@ -29,8 +32,15 @@ pub(super) fn read(
     grid: Option<&Table>,
     train: &Table,
     run: &[Table],
+    path: &Path,
+    preset: Preset,
 ) -> Result<LatencyStudy, String> {
     let grid: Grid = keys::read(grid.ok_or("a study of latency needs a [grid] with n")?, "grid")?;
-    let models = runs(train, run)?.into_iter().map(|run| (run.name, run.definition)).collect();
+    let runs = runs(train, run, path, preset)?;
+    if let Some(run) = runs.iter().find(|run| run.starts_from_another()) {
+        let why = "start: times do not depend on weights; leave it out";
+        return Err(format!("run {}: {why}", run.name));
+    }
+    let models = runs.into_iter().map(|run| (run.name, run.definition)).collect();
     Ok(LatencyStudy { models, n: lengths(grid.n)?, rounds: seeds(grid.seed)? })
 }

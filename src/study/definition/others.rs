@@ -6,11 +6,12 @@ use toml::Table;
 
 use super::against::Baseline;
 use super::preset::Preset;
+use super::start::StartsFrom;
 use super::study_definition::StudyDefinition;
 use super::train::StudyRun;
 use super::trained_models::TrainedModels;
 use super::work::StudyWork;
-use crate::lm::TrainDefinition;
+use crate::lm::{LmError, ModelShape, Slopes, TrainDefinition};
 use crate::pattern::nearest::nearest;
 use crate::study::StudyError;
 use crate::system::FileError;
@@ -55,8 +56,9 @@ impl StudyDefinition {
             models.sources()?;
         }
         if let StudyWork::Train(study) = &self.work {
-            for StudyRun { name, teacher, .. } in &study.runs {
-                let Some(teacher) = teacher else { continue };
+            for run in &study.runs {
+                run.source()?;
+                let StudyRun { name, teacher: Some(teacher), .. } = run else { continue };
                 let key = format!("run {name}: teacher");
                 check([&key, &key], &teacher.study, &teacher.run)?;
             }
@@ -136,15 +138,76 @@ impl RunSource {
     /// Refuses steps that the run keeps no weights of.
     fn check(&self, place: &str, steps: &[usize]) -> Result<(), String> {
         let Self::Study { of, run } = self else { return Ok(()) };
-        let kept = kept_steps(&run.definition);
-        match steps.iter().find(|step| !kept.contains(step)) {
-            None => Ok(()),
-            Some(step) => Err(format!(
-                "{place}.steps has {step}, but run {} of {of} keeps the weights of {kept:?}; name it in its \
-                 keep_checkpoints",
-                run.name
-            )),
+        steps
+            .iter()
+            .try_for_each(|&step| check_kept(step, of, run))
+            .map_err(|why| format!("{place}.steps has {why}"))
+    }
+}
+
+/// The run that another begins with the weights of.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    /// The run, as it is defined now.
+    pub run: StudyRun,
+    /// The step whose weights they are.
+    pub step: usize,
+}
+
+impl StudyRun {
+    /// The run whose weights it begins with; none where it draws them.
+    ///
+    /// # Errors
+    /// A study that is not defined beside this one or trains nothing, or a run that it does not have, with the nearest
+    /// name; a seed that the run is not trained at, a step that it keeps no weights of, a model of another shape.
+    pub(crate) fn source(&self) -> Result<Option<Source>, StudyError> {
+        let Some(start) = &self.start else { return Ok(None) };
+        let wrong = |why| StudyError::Definition {
+            path: start.path.clone(),
+            why: format!("run {}: {why}", self.name),
+        };
+        start.source_for(self).map(Some).map_err(wrong)
+    }
+}
+
+impl StartsFrom {
+    fn source_for(&self, own: &StudyRun) -> Result<Source, String> {
+        let Self { study, run: name, .. } = self;
+        let runs = runs_of(study, &self.path, self.preset)
+            .map_err(|why| format!("start.study {study:?}: {why}"))?;
+        let known: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+        let Some(run) = runs.iter().find(|run| run.name == *name) else {
+            return Err(format!("start.run is {}", no_such_run(name, &known)));
+        };
+        if run.starts_from_another() {
+            return Err(format!(
+                "start.run {name:?} of {study} starts from another run itself; name one that draws its weights"
+            ));
         }
+        if let Some(seed) = own.seeds.iter().find(|seed| !run.seeds.contains(seed)) {
+            return Err(format!(
+                "start.run {name:?} of {study} has the seeds {:?}, not {seed}; add it there, or leave it out here",
+                run.seeds
+            ));
+        }
+        let step = self.step.unwrap_or(run.definition.steps);
+        check_kept(step, study, run).map_err(|why| format!("start.step is {why}"))?;
+        self.check_shape(&run.definition, &own.definition).map_err(|e| format!("start: {e}"))?;
+        Ok(Source { run: run.clone(), step })
+    }
+
+    /// Refuses weights of another shape than the run's, as far as definitions tell: how many symbols a text has, they do not.
+    fn check_shape(&self, there: &TrainDefinition, here: &TrainDefinition) -> Result<(), LmError> {
+        let [vocabulary, theirs] = [here, there].map(|of| of.vocabulary.to_string());
+        if vocabulary != theirs {
+            let key = "vocabulary";
+            return Err(LmError::OtherShape { key, here: vocabulary, there: theirs });
+        }
+        let [here, mut there] = [here, there].map(|of| ModelShape::new(of, 0));
+        if self.edit.is_some_and(|edit| edit.edit.adds_slopes()) {
+            there.slopes = Slopes::Learned;
+        }
+        here.check_start(&there)
     }
 }
 
@@ -157,6 +220,18 @@ pub(crate) fn kept_steps(definition: &TrainDefinition) -> Vec<usize> {
     kept.sort_unstable();
     kept.dedup();
     kept
+}
+
+/// Refuses a step that a run of study `of` keeps no weights of.
+fn check_kept(step: usize, of: &str, run: &StudyRun) -> Result<(), String> {
+    let kept = kept_steps(&run.definition);
+    match kept.contains(&step) {
+        true => Ok(()),
+        false => Err(format!(
+            "{step}, but run {} of {of} keeps the weights of {kept:?}; name it in its keep_checkpoints",
+            run.name
+        )),
+    }
 }
 
 /// The runs of study `of`, defined beside `path`.
@@ -191,10 +266,10 @@ fn studies_beside(path: &Path) -> Vec<String> {
 fn check_run(run: &str, known: &[&str]) -> Result<(), String> {
     match known.contains(&run) {
         true => Ok(()),
-        false => Err(format!(
-            "{run:?}; there are {}; did you mean {:?}?",
-            known.join(", "),
-            nearest(run, known)
-        )),
+        false => Err(no_such_run(run, known)),
     }
+}
+
+fn no_such_run(run: &str, known: &[&str]) -> String {
+    format!("{run:?}; there are {}; did you mean {:?}?", known.join(", "), nearest(run, known))
 }

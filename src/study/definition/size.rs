@@ -65,14 +65,14 @@ impl Size {
         let work = match kind {
             Kind::Fit => StudyWork::Fit(Box::new(fit::read(grid, search, target)?)),
             Kind::Train => {
-                let study = train::read(train, run)?;
+                let study = train::read(train, run, path, preset)?;
                 if let Some(table) = &top.predicted {
                     of_arms = predicted(table, &study)?;
                 }
                 StudyWork::Train(study)
             }
             Kind::Spectrum => StudyWork::Spectrum(spectrum::read(grid, target)?),
-            Kind::Latency => StudyWork::Latency(latency::read(grid, train, run)?),
+            Kind::Latency => StudyWork::Latency(latency::read(grid, train, run, path, preset)?),
             Kind::Lattice => {
                 let lattice = top.lattice.as_ref();
                 StudyWork::Lattice(Box::new(lattice::read(lattice, search, path, preset)?))

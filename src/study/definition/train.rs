@@ -1,8 +1,12 @@
 //! A study of training runs: what they share, and what each sets.
 
+use std::path::Path;
+
 use toml::{Table, Value};
 
 use super::keys;
+use super::preset::Preset;
+use super::start::{self, StartsFrom};
 use crate::lm::TrainDefinition;
 
 /// Training runs that share a definition but for what each sets.
@@ -23,6 +27,15 @@ pub struct StudyRun {
     pub seeds: Vec<u64>,
     /// Whose attention is distilled into its heads, where anybody's is.
     pub(crate) teacher: Option<TaughtBy>,
+    /// Whose weights it begins with, where not with those drawn from its seed.
+    pub(crate) start: Option<StartsFrom>,
+}
+
+impl StudyRun {
+    /// Whether it begins with the weights of another run, which is trained first.
+    pub fn starts_from_another(&self) -> bool {
+        self.start.is_some()
+    }
 }
 
 /// A run of another study, at the same seed and on the same text.
@@ -37,18 +50,32 @@ pub(crate) struct TaughtBy {
 }
 
 /// The keys of a run beside those of its training definition.
-const OWN_KEYS: [&str; 4] = ["name", "seed", "teacher", "teacher_weight"];
+const OWN_KEYS: [&str; 5] = ["name", "seed", "teacher", "teacher_weight", "start"];
 
-pub(super) fn read(train: &Table, run: &[Table]) -> Result<TrainStudy, String> {
-    Ok(TrainStudy { runs: runs(train, run)? })
+/// `path` is the definition's own: other studies are defined beside it.
+pub(super) fn read(
+    train: &Table,
+    run: &[Table],
+    path: &Path,
+    preset: Preset,
+) -> Result<TrainStudy, String> {
+    Ok(TrainStudy { runs: runs(train, run, path, preset)? })
 }
 
 /// The runs that the tables `[[run]]` make of what `[train]` says of all.
-pub(super) fn runs(train: &Table, run: &[Table]) -> Result<Vec<StudyRun>, String> {
+pub(super) fn runs(
+    train: &Table,
+    run: &[Table],
+    path: &Path,
+    preset: Preset,
+) -> Result<Vec<StudyRun>, String> {
     if run.is_empty() {
         return Err("a study of models needs at least one [[run]] with a name".to_owned());
     }
-    let shared = TrainDefinition::from_table(train).map_err(|e| format!("train: {e}"))?;
+    let mut train = train.clone();
+    let shared_start =
+        start::take(&mut train, path, preset).map_err(|why| format!("train: {why}"))?;
+    let shared = TrainDefinition::from_table(&train).map_err(|e| format!("train: {e}"))?;
     let mut valid = keys::of::<TrainDefinition>().to_vec();
     valid.extend(OWN_KEYS);
     let mut names: Vec<String> = Vec::new();
@@ -64,17 +91,27 @@ pub(super) fn runs(train: &Table, run: &[Table]) -> Result<Vec<StudyRun>, String
             return Err(format!("two runs are called {name:?}"));
         }
         names.push(name.clone());
-        one(name, table, &shared)
+        let of_run = |why: String| format!("run {name}: {why}");
+        let own_start = start::take(&mut table, path, preset).map_err(of_run)?;
+        one(name, table, &shared, own_start.or(shared_start.clone()))
     })
 }
 
-fn one(name: String, mut table: Table, shared: &TrainDefinition) -> Result<StudyRun, String> {
+fn one(
+    name: String,
+    mut table: Table,
+    shared: &TrainDefinition,
+    start: Option<StartsFrom>,
+) -> Result<StudyRun, String> {
     let of_run = |why: String| format!("run {name}: {why}");
     let seeds = seeds(&mut table, shared.seed).map_err(of_run)?;
     let teacher = teacher(&mut table).map_err(of_run)?;
+    if start.is_some() && teacher.is_some() {
+        return Err(of_run("has a start and a teacher; leave one of them out".to_owned()));
+    }
     let mut definition = shared.clone();
     definition.merge(&table).map_err(|e| of_run(e.to_string()))?;
-    Ok(StudyRun { name, definition, seeds, teacher })
+    Ok(StudyRun { name, definition, seeds, teacher, start })
 }
 
 /// `teacher = "STUDY/RUN"` and `teacher_weight`.
