@@ -145,3 +145,61 @@ impl ModelShape {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_of_another_shape_are_no_start_and_the_key_that_differs_is_named() {
+        let of = |sets: &[(&str, &str)]| {
+            let mut definition = TrainDefinition { window: 4, ..TrainDefinition::default() };
+            for (key, value) in sets {
+                definition.set(key, value).unwrap();
+            }
+            ModelShape::new(&definition, 40)
+        };
+        let base = of(&[]);
+        base.check_start(&base.clone()).unwrap();
+        // What is trained otherwise is no other shape.
+        base.check_start(&of(&[("steps", "7"), ("initial_deviation", "0.3"), ("seed", "4")]))
+            .unwrap();
+        let refused = |here: &ModelShape, there: &ModelShape, said: &str| {
+            let error = here.check_start(there).unwrap_err();
+            assert!(matches!(error, LmError::OtherShape { .. }), "{error}");
+            let error = error.to_string();
+            assert!(error.starts_with(said), "{error}");
+            assert_ne!(
+                here.check_start(there).unwrap_err().to_string(),
+                there.check_start(here).unwrap_err().to_string()
+            );
+        };
+        for (key, value, said) in [
+            ("layers", "9", "layers is 9, but "),
+            ("heads", "1", "heads is 1, but "),
+            ("context", "32", "context is 32, but "),
+            ("arm", "ls", "what heads see (arm, global_heads, window) is global+local:4"),
+            ("positions", "rope", "positions is rope, but learned in "),
+            ("slopes", "learned", "slopes is learned, but none in "),
+            ("arm", "qk-norm", "stabilisers is qk-norm true, softcap None, but qk-norm false"),
+            ("arm", "softcap", "stabilisers is qk-norm false, softcap Some("),
+            ("dtype", "bfloat16", "dtype is bfloat16, but float32"),
+        ] {
+            refused(&of(&[(key, value)]), &base, said);
+        }
+        let wider = of(&[("d_model", "48"), ("heads", "2")]);
+        refused(&wider, &of(&[("d_model", "32"), ("heads", "2")]), "d_model is 48, but 32 in ");
+        refused(
+            &ModelShape::new(&TrainDefinition::default(), 41),
+            &base,
+            "vocabulary is 41 symbols, but 40 symbols",
+        );
+        let sinusoids =
+            |deviation| of(&[("positions", "sinusoidal"), ("initial_deviation", deviation)]);
+        refused(&sinusoids("0.3"), &sinusoids("0.2"), "initial_deviation is ");
+        let divided = of(&[("arm", "sigma-reparam")]);
+        for (here, there) in [(&divided, &base), (&base, &divided), (&divided, &divided)] {
+            assert!(matches!(here.check_start(there), Err(LmError::Reparametrised)));
+        }
+    }
+}

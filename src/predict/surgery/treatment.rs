@@ -233,3 +233,79 @@ fn uniform(probe: &HeadProbe) -> Array2<f64> {
     }
     attention
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::fit::SearchOptions;
+    use crate::lm::{Arm, ModelShape, Slopes, TrainDefinition};
+    use crate::predict::Surgery;
+
+    const TOKENS: usize = 24;
+
+    fn model(slopes: Slopes) -> Model {
+        let definition = TrainDefinition {
+            layers: 2,
+            d_model: 16,
+            heads: 2,
+            window: 7,
+            context: TOKENS,
+            arm: Arm::Ls,
+            slopes,
+            ..TrainDefinition::default()
+        };
+        Model::new(ModelShape::new(&definition, 19), 0.5, 3).unwrap()
+    }
+
+    fn passage(at: u32) -> Vec<u32> {
+        (0..TOKENS as u32).map(|i| (i * i * 7 + i / 3 + at * i + at) % 19).collect()
+    }
+
+    #[test]
+    fn the_edited_model_is_the_one_whose_loss_surgery_tells() {
+        let (learned_on, group) = ([passage(0), passage(1)], vec![passage(2), passage(3)]);
+        let edits = [Edit::Flat { degree: 2 }, Edit::FlatSlope { degree: 2 }];
+        for slopes in [Slopes::None, Slopes::Alibi] {
+            let model = model(slopes);
+            let search = SearchOptions::default();
+            let surgery = Surgery { model: &model, edits: &edits, fit_groups: 0, search };
+            let mut found = Vec::new();
+            let groups = [group.clone()];
+            let keep = |operated| {
+                found.push(operated);
+                Ok(())
+            };
+            assert!(surgery.run(&learned_on, &groups, &AtomicBool::new(false), keep).unwrap());
+            for operated in &found[1..] {
+                let edited = operated.edit.edited(&model, &learned_on).unwrap();
+                let loss = |at: usize| edited.passage_loss(&group[at], &mut |_| Ok(None)).unwrap();
+                assert_eq!(loss(0) / 2.0 + loss(1) / 2.0, operated.loss_nats);
+                assert_ne!(operated.loss_nats, operated.own_loss_nats);
+                let expected = if operated.edit.adds_slopes() { Slopes::Learned } else { slopes };
+                assert_eq!(edited.shape().slopes, expected);
+            }
+            assert_ne!(found[1].loss_nats, found[2].loss_nats);
+        }
+    }
+
+    #[test]
+    fn what_is_done_to_activations_gives_no_model() {
+        let (model, learned_on) = (model(Slopes::None), [passage(0)]);
+        for edit in [
+            Edit::Own,
+            Edit::Uniform,
+            Edit::Largest { count: 2 },
+            Edit::Detrended { degree: 1 },
+            Edit::DetrendedSlope { degree: 1 },
+            Edit::Flat { degree: 1 },
+            Edit::FlatSlope { degree: 1 },
+        ] {
+            let edited = edit.edited(&model, &learned_on);
+            assert_eq!(edited.is_ok(), edit.is_of_weights(), "{edit:?}");
+            let refused = matches!(edited, Err(PredictError::NotOfWeights { edit: name }) if name == edit.name());
+            assert_ne!(refused, edit.is_of_weights(), "{edit:?}");
+        }
+    }
+}

@@ -168,6 +168,122 @@ fn studies_and_runs_that_are_not_there_name_the_nearest() {
 }
 
 #[test]
+fn a_start_that_cannot_be_is_refused_in_a_line() {
+    let sources = "study = 'runs'\nkind = 'train'\n[train]\nsteps = 30\nkeep_checkpoints = [10]\n\
+                   [[run]]\nname = 'a'\nseed = [1, 2]\n[[run]]\nname = 'divided'\narm = 'sigma-reparam'\nseed = 1\n[[run]]\n\
+                   name = 'on'\nstart = { study = 'runs', run = 'a' }\nseed = 1\n";
+    let starts = |of_run: &str, start: &str| {
+        format!(
+            "study = 'more'\nkind = 'train'\n[[run]]\nname = 'b'\nseed = 1\n{of_run}\nstart = {{ {start} }}\n"
+        )
+    };
+    let read = |text: &str| {
+        let beside = folder(&[("runs", sources), ("more", text)]);
+        StudyDefinition::read(&beside.path().join("more.toml"), Preset::Paper).map(|_| ())
+    };
+    let of_a = "study = 'runs', run = 'a'";
+    for (of_run, more) in [
+        ("", ""),
+        ("", ", step = 10"),
+        ("", ", step = 30, edit = 'flat', degrees = 8"),
+        ("slopes = 'learned'", ", edit = 'flat+slope', degrees = 1, learned_on = 2"),
+    ] {
+        read(&starts(of_run, &format!("{of_a}{more}"))).unwrap();
+    }
+    // What all runs share, and one sets otherwise.
+    let shared = format!(
+        "study = 'more'\nkind = 'train'\n[train]\nseed = 1\nstart = {{ {of_a} }}\n[[run]]\nname = 'b'\n[[run]]\n\
+         name = 'c'\nslopes = 'learned'\nstart = {{ {of_a}, edit = 'flat+slope', degrees = 2 }}\n"
+    );
+    read(&shared).unwrap();
+    let said_of = |text: &str| error_of(&folder(&[("runs", sources), ("more", text)]), "more");
+    for (of_run, start, said) in [
+        (
+            "",
+            "study = 'rnus', run = 'a'",
+            "run b: start.study \"rnus\": no such study is defined beside this one",
+        ),
+        ("", "study = 'runs', run = 'aa'", "run b: start.run is \"aa\"; there are a, divided, on;"),
+        ("", "study = 'runs'", "[[run]] 1: run b: missing field `run` in `start`"),
+        (
+            "",
+            "study = 'runs', rnu = 'a'",
+            "[[run]] 1: run b: unknown key \"start.rnu\"; did you mean \"start.run\"?",
+        ),
+        (
+            "",
+            "study = 'runs', run = 'on'",
+            "run b: start.run \"on\" of runs starts from another run itself",
+        ),
+        (
+            "",
+            "study = 'runs', run = 'a', step = 11",
+            "run b: start.step is 11, but run a of runs keeps the weights of [10, 30]",
+        ),
+        (
+            "",
+            "study = 'runs', run = 'a', degrees = 2",
+            "[[run]] 1: run b: start.degrees and start.learned_on are of an edit",
+        ),
+        (
+            "",
+            "study = 'runs', run = 'a', edit = 'flat'",
+            "[[run]] 1: run b: start.edit needs start.degrees",
+        ),
+        (
+            "",
+            "study = 'runs', run = 'a', edit = 'flat', degrees = 0",
+            "[[run]] 1: run b: start.edit needs start.degrees",
+        ),
+        (
+            "",
+            "study = 'runs', run = 'a', edit = 'flat', degrees = 2, learned_on = 0",
+            "[[run]] 1: run b: start.learned_on is 0",
+        ),
+        (
+            "",
+            "study = 'runs', run = 'a', edit = 'flat+slpoe', degrees = 2",
+            "[[run]] 1: run b: start.edit is \"flat+slpoe\"; did you mean \"flat+slope\"?",
+        ),
+        (
+            "",
+            "study = 'runs', run = 'a', edit = 'detrended+slope', degrees = 2",
+            "[[run]] 1: run b: start.edit: the edit \"detrended+slope\" is done to what heads compute",
+        ),
+        (
+            "",
+            "study = 'runs', run = 'a', edit = 'flat+slope', degrees = 2",
+            "run b: start: slopes is none, but learned in the weights that the run starts from",
+        ),
+        ("slopes = 'learned'", of_a, "run b: start: slopes is learned, but none in the weights"),
+        ("d_model = 128", of_a, "run b: start: d_model is 128, but "),
+        ("vocabulary = 'byte'", of_a, "run b: start: vocabulary is byte, but characters in "),
+        ("arm = 'ls'", of_a, "run b: start: what heads see (arm, global_heads, window) is "),
+        ("arm = 'sigma-reparam'", "study = 'runs', run = 'divided'", "run b: start"),
+        ("teacher = 'runs/a'", of_a, "[[run]] 1: run b: has a start and a teacher"),
+    ] {
+        let error = said_of(&starts(of_run, start));
+        assert!(error.starts_with(said), "{error}\nis not\n{said}");
+    }
+    let error = said_of(&starts("", of_a).replace("seed = 1\n", "seed = [1, 3]\n"));
+    assert!(
+        error.starts_with("run b: start.run \"a\" of runs has the seeds [1, 2], not 3"),
+        "{error}"
+    );
+    let text = "study = 'more'\nkind = 'train'\n[[run]]\nname = 'b'\nstart = 'runs/a'\n";
+    let error = said_of(text);
+    assert!(
+        error.contains("run b: start is \"runs/a\"; write { study = \"STUDY\", run = \"RUN\" }"),
+        "{error}"
+    );
+    let timed = format!(
+        "study = 'more'\nkind = 'latency'\n[grid]\nn = [8]\n[[run]]\nname = 'b'\nstart = {{ {of_a} }}\n"
+    );
+    let error = said_of(&timed);
+    assert!(error.starts_with("run b: start: times do not depend on weights"), "{error}");
+}
+
+#[test]
 fn what_would_have_no_effect_or_cannot_be_is_refused() {
     let grid = "[grid]\nn = [8]\nrank = [2]\ntolerance = [0.1]\n[[target]]\nfamily = 'prefix'\n";
     let fits = |view: &str, more: &str| {
