@@ -174,7 +174,7 @@ pub(crate) fn rank(study: &Lattices) -> Verdict {
             spread.map_or_else(|| "–".to_owned(), |spread| spread.shown(3))
         };
         format!(
-            "{run} (d = {d}) {} free and {} with its inputs, of which its half-spread is {} times what rank d needs",
+            "{run} (d = {d}) {} free and {} with its inputs, where its half-spread is {} times what rank d needs",
             over(&|one| Some(one.free)),
             over(&|one| one.own),
             over(&|one| one.head.over_needed()),
@@ -278,6 +278,6 @@ mod tests {
         assert_eq!(rank(&enough).word, Word::Refuted);
         let said = rank(&enough).measured;
         assert!(said.contains("mhsa-256 (d = 16) 1.05 free and 1.02 with its inputs"), "{said}");
-        assert!(said.contains("its half-spread is 0.976 times what rank d needs"), "{said}");
+        assert!(said.contains("where its half-spread is 0.976 times what rank d needs"), "{said}");
     }
 }

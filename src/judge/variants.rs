@@ -92,11 +92,13 @@ pub(crate) fn head_dimension(study: &Trainings, baselines: &[String]) -> Option<
     };
     let dimension = |run: &TrainingRun| run.d_model.zip(run.heads).map(|(width, h)| width / h);
     let mut pairs: Vec<(usize, Vec<f64>)> = Vec::new();
+    let mut told_of: Vec<&TrainingRun> = Vec::new();
     for seeds in study.by_run().filter(|seeds| seeds[0].arm == "mhsa") {
         let ratios: Vec<f64> = seeds.iter().filter_map(ratio).collect();
         let base = unchanged(&seeds[0]).and_then(dimension);
         if let (false, Some(one), Some(other)) = (ratios.is_empty(), dimension(&seeds[0]), base) {
             pairs.push((one.max(other), ratios));
+            told_of.extend(seeds.iter().chain(seeds.iter().filter_map(unchanged)));
         }
     }
     pairs.sort_by_key(|(wide, _)| *wide);
@@ -123,7 +125,7 @@ pub(crate) fn head_dimension(study: &Trainings, baselines: &[String]) -> Option<
         "Peak max |logit| by head dimension at equal parameters, seed by seed, geometric mean with its 95 % interval (least–greatest): {}. {}, {}.",
         shown.collect::<Vec<_>>().join("; "),
         plural(seeds, "seed"),
-        of_runs(&study.runs),
+        of_runs(told_of),
     );
     Some(Verdict::new(Claim::MoreRankHelps, measured, word, seeds))
 }
