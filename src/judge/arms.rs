@@ -56,8 +56,8 @@ fn global_head(study: &Trainings) -> Verdict {
         let Some(Spread { median, low, high }) = spread else { return String::new() };
         Spread { median: median.exp(), low: low.exp(), high: high.exp() }.shown(3)
     };
-    let shown = |ratio: &Option<Interval>| ratio.map_or("one seed".to_owned(), |r| r.shown(3));
-    let each: Vec<String> = ratios.iter().map(shown).collect();
+    let each: Vec<String> =
+        pairs.settings.iter().map(|s| s.shown(difference, f64::exp, 3)).collect();
     let measured = format!(
         "Perplexity {} with one global head a layer, {} without: {} times (the paper's: 1.17). {} each, 95 % interval, {}.",
         perplexity(pairs.theirs()),
@@ -131,7 +131,7 @@ pub(crate) fn dial(study: &Trainings) -> Verdict {
         let each: Vec<String> = pairs
             .settings
             .iter()
-            .map(|s| s.interval(difference).map_or("one seed".to_owned(), |i| i.shown(2)))
+            .map(|setting| setting.shown(difference, |nats| nats, 2))
             .collect();
         format!("{} nats with {arm}", each.join(", "))
     });

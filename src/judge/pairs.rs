@@ -3,7 +3,7 @@
 //! Runs of one seed and setting start from the same weights and read the same windows of text, so each is held against
 //! the one that it shares them with: of three seeds there are three pairs, not nine.
 
-use crate::table::{Interval, Spread, TrainingRun, Trainings};
+use crate::table::{Interval, Spread, TrainingRun, Trainings, significant};
 
 /// The pairs of two arms.
 pub(super) struct Pairs {
@@ -117,11 +117,7 @@ impl Pairs {
     /// `−0.12 [−0.20, −0.05] at n = 256, …, −0.25 [−0.31, −0.19] over all`, with so many digits.
     pub fn shown(&self, of: fn(f64, f64) -> f64, digits: usize) -> String {
         let one = |setting: &PairsOfSetting| {
-            let interval = setting.interval(of);
-            let shown = match interval {
-                Some(interval) => interval.shown(digits),
-                None => "no interval".to_owned(),
-            };
+            let shown = setting.shown(of, |value| value, digits);
             match setting.context {
                 Some(n) => format!("{shown} at n = {n}"),
                 None => shown,
@@ -138,7 +134,29 @@ impl Pairs {
 impl PairsOfSetting {
     /// Student's interval over seeds of the mean of `of`; none for fewer than two.
     pub fn interval(&self, of: fn(f64, f64) -> f64) -> Option<Interval> {
-        Interval::of(self.seeds.iter().map(|&(_, ours, theirs)| of(ours, theirs)))
+        Interval::of(self.values(of))
+    }
+
+    /// The mean of `of` over seeds with its interval, each as `told`; of one seed, its value and that it is one's.
+    pub fn shown(
+        &self,
+        of: fn(f64, f64) -> f64,
+        told: impl Fn(f64) -> f64,
+        digits: usize,
+    ) -> String {
+        match self.interval(of) {
+            Some(Interval { mean, low, high, count }) => {
+                Interval { mean: told(mean), low: told(low), high: told(high), count }.shown(digits)
+            }
+            None => {
+                let mean = self.values(of).sum::<f64>() / self.seeds.len() as f64;
+                format!("{} (one seed, no interval)", significant(told(mean), digits))
+            }
+        }
+    }
+
+    fn values(&self, of: fn(f64, f64) -> f64) -> impl Iterator<Item = f64> {
+        self.seeds.iter().map(move |&(_, ours, theirs)| of(ours, theirs))
     }
 }
 
@@ -210,7 +228,9 @@ mod tests {
     fn one_seed_has_no_interval_and_other_settings_no_pair() {
         let one = pairs(vec![run("mhsa", 0, 256, 3.0), run("ls", 0, 256, 2.0)]).unwrap();
         assert!(!one.every(difference, |_| true));
-        assert_eq!(one.shown(log_ratio, 2), "no interval at n = 256");
+        assert_eq!(one.shown(log_ratio, 2), "-0.41 (one seed, no interval) at n = 256");
+        let ratio = one.settings[0].shown(log_ratio, f64::exp, 2);
+        assert_eq!(ratio, "0.67 (one seed, no interval)");
         assert_eq!(one.overall(difference), None);
         assert!(pairs(vec![run("mhsa", 0, 256, 3.0), run("ls", 0, 512, 2.0)]).is_none());
         assert!(pairs(vec![run("mhsa", 0, 256, 3.0), run("ls", 1, 256, 2.0)]).is_none());

@@ -5,7 +5,7 @@
 //! against would be to choose the rival after the race, so a bound counts as met where it is against every one.
 
 use super::claims::Claim;
-use super::pairs::{Pairs, difference};
+use super::pairs::{Pairs, PairsOfSetting, difference};
 use super::scale::of_runs;
 use super::verdict::{Verdict, Word};
 use crate::table::{Interval, TrainingRun, Trainings, plural, significant};
@@ -70,19 +70,14 @@ fn two_fifths(study: &Trainings) -> Verdict {
     let Some(seeds) = found.iter().map(|(_, pairs)| pairs.seeds()).min() else {
         return missing(Claim::TwoFifths);
     };
-    let ratios: Vec<(&str, Option<Interval>)> = found
-        .iter()
-        .flat_map(|(arm, pairs)| {
-            pairs.settings.iter().map(|s| (*arm, s.interval(difference).map(Interval::exp)))
-        })
-        .collect();
-    let within: Vec<Within> = ratios.iter().map(|(_, i)| i.map(|i| (i.low, i.high))).collect();
+    let settings =
+        || found.iter().flat_map(|(arm, pairs)| pairs.settings.iter().map(move |s| (*arm, s)));
+    let ratio = |pairs: &PairsOfSetting| pairs.interval(difference).map(Interval::exp);
+    let within: Vec<Within> = settings().map(|(_, s)| ratio(s).map(|i| (i.low, i.high))).collect();
     let word = word(&within, TWO_FIFTHS);
-    let shown = |(arm, ratio): &(&str, Option<Interval>)| match ratio {
-        Some(ratio) => format!("{} of {arm}'s", ratio.shown(3)),
-        None => format!("of {arm}'s one seed, which has no interval"),
-    };
-    let each: Vec<String> = ratios.iter().map(shown).collect();
+    let each: Vec<String> = settings()
+        .map(|(arm, pairs)| format!("{} of {arm}'s", pairs.shown(difference, f64::exp, 3)))
+        .collect();
     let measured =
         format!("ls's perplexity is {}. {}", each.join(", "), ending(study, seeds, word));
     Verdict::new(Claim::TwoFifths, measured, word, seeds)
