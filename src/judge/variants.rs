@@ -103,14 +103,11 @@ pub(crate) fn head_dimension(study: &Trainings, baselines: &[String]) -> Option<
     }
     pairs.sort_by_key(|(wide, _)| *wide);
     let seeds = pairs.iter().map(|(_, ratios)| ratios.len()).min()?;
-    let told = |ratios: &[f64]| {
-        let interval = Interval::of(ratios.iter().map(|ratio| ratio.ln())).map(Interval::exp);
-        Some((Spread::of(ratios.iter().copied())?, interval))
-    };
     let all: Vec<(usize, Spread, Option<Interval>)> = pairs
         .iter()
         .filter_map(|(wide, ratios)| {
-            told(ratios).map(|(spread, interval)| (*wide, spread, interval))
+            let interval = Interval::of(ratios.iter().map(|ratio| ratio.ln())).map(Interval::exp);
+            Some((*wide, Spread::of(ratios.iter().copied())?, interval))
         })
         .collect();
     let words: Vec<Word> =
