@@ -468,6 +468,98 @@ fn a_later_signal_ends_at_once_but_not_the_same_one_told_twice() {
     assert!(!folder.path("data/long/rows.csv").exists(), "it waited for the cell in hand");
 }
 
+/// Two small trainings, the second of which takes seconds.
+const TRAININGS: &str = r#"
+study = "trainings"
+kind = "train"
+view = "training"
+presets = ["paper"]
+[train]
+layers = 1
+d_model = 16
+heads = 2
+window = 4
+context = 32
+batch = 4
+steps = 20
+warmup_steps = 5
+learning_rate = 1e-2
+eval_every = 10
+eval_batches = 2
+[[run]]
+name = "ls"
+arm = "ls"
+seed = 0
+[[run]]
+name = "mhsa"
+arm = "mhsa"
+steps = 2000
+seed = 0
+[[expected]]
+what = "none of a run that has not ended"
+rows = { outcome = "completed" }
+column = "valid_loss_nats"
+most = 20.0
+"#;
+
+#[test]
+#[cfg(unix)]
+fn a_training_that_was_stopped_has_a_row_that_says_so_until_it_ends() {
+    let folder = Folder::new();
+    folder.write("analysis/trainings.toml", TRAININGS);
+    let sweep = ["sweep", "analysis/trainings.toml"];
+    let mut command = folder.command(&sweep);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let evaluations = folder.path("data/trainings/mhsa/s0/eval.csv");
+    while fs::read_to_string(&evaluations).map_or(0, |text| text.lines().count()) < 3 {
+        assert!(child.try_wait().unwrap().is_none(), "ended before it could be stopped");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    binary::send("-INT", &child);
+    assert_eq!(child.wait().unwrap().code(), binary::STOPPED);
+    let outcomes = || -> Vec<(String, u64)> {
+        let (_, rows) = folder.csv("data/trainings/rows.csv");
+        let of = |row: &Record| (row["outcome"].clone(), row["tokens"].parse().unwrap());
+        rows.iter().map(of).collect()
+    };
+    let stopped = outcomes();
+    assert_eq!(stopped[0], ("completed".to_owned(), 20 * 128));
+    assert_eq!(stopped[1].0, "stopped");
+    assert!((10 * 128..2000 * 128).contains(&stopped[1].1), "{stopped:?}");
+
+    let printed = folder.done(&["verify", "trainings"]);
+    assert!(printed.contains("mhsa/s0 was stopped"), "{printed}");
+    let table = folder.done(&["table", "trainings"]);
+    assert!(table.contains("mhsa (so far)"), "{table}");
+    let listed = folder.done(&["sweep", "analysis/trainings.toml", "--list"]);
+    assert!(
+        listed.lines().any(|line| line.starts_with("done") && line.ends_with("ls/s0")),
+        "{listed}"
+    );
+    assert!(
+        !listed.lines().any(|line| line.starts_with("done") && line.ends_with("mhsa/s0")),
+        "{listed}"
+    );
+    folder.done(&["report", "trainings"]);
+
+    // Altered, it is told of.
+    let rows = folder.read("data/trainings/rows.csv");
+    let tokens = stopped[1].1;
+    folder.write("data/trainings/rows.csv", rows.replace(&format!(",{tokens},"), ",999936,"));
+    let Ended { code, .. } = folder.run(&["verify", "trainings"]);
+    assert_eq!(code, Some(3));
+    folder.write("data/trainings/rows.csv", rows);
+
+    folder.done(&sweep);
+    let whole = [("completed".to_owned(), 20 * 128), ("completed".to_owned(), 2000 * 128)];
+    assert_eq!(outcomes(), whole);
+    assert!(
+        !folder.path("data/trainings/rows-set-aside.csv").exists(),
+        "what was so far is no measurement"
+    );
+    folder.done(&["verify", "trainings"]);
+}
+
 #[test]
 fn one_process_at_a_time_writes_a_study() {
     let folder = Folder::new();

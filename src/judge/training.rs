@@ -23,9 +23,39 @@ const PAPER_STEPS: usize = 20_000;
 /// Fewer than half of the runs do not make "diverges" true of a model.
 const HALF: f64 = 0.5;
 
-/// The three verdicts of a study of trainings.
+/// The verdicts of a study of trainings, on those of its runs that ended; of the others it is told how far they came. Of
+/// divergence shorter contexts than the paper's tell nothing.
 pub(crate) fn training(study: &Trainings) -> Vec<Verdict> {
-    vec![logits(study), divergence(study), no_worse(study)]
+    let ended = study.ended();
+    let long = study.runs.iter().any(|run| run.context.is_some_and(|n| n >= PAPER_CONTEXT));
+    let mut verdicts = vec![logits(&ended)];
+    verdicts.extend(long.then(|| divergence(&ended)));
+    verdicts.push(no_worse(&ended));
+    if let Some(so_far) = so_far(study) {
+        for verdict in &mut verdicts {
+            verdict.measured.push_str(&so_far);
+        }
+    }
+    verdicts
+}
+
+/// What runs that were stopped have come to, in a sentence that follows others; none where there are none.
+fn so_far(study: &Trainings) -> Option<String> {
+    let one = |run: &TrainingRun| {
+        let number =
+            |value: Option<f64>, digits| value.map_or("?".to_owned(), |v| significant(v, digits));
+        format!(
+            "{} {} steps at n = {}, peak {} nats, validation loss {} nats",
+            run.arm,
+            run.steps.unwrap_or(0),
+            run.context.unwrap_or(0),
+            number(run.peak_max_abs_logit, 3),
+            number(run.valid_loss_nats, 4)
+        )
+    };
+    let runs: Vec<String> = study.runs.iter().filter(|run| run.is_so_far()).map(one).collect();
+    (!runs.is_empty())
+        .then(|| format!(" So far, none of them ended or diverged: {}.", runs.join("; ")))
 }
 
 /// Logits: `ls` against `mhsa` by the peak of max |logit| over the run, seed by seed at one setting. Intervals are
@@ -206,16 +236,35 @@ mod tests {
     #[test]
     fn logits_and_losses_have_every_word() {
         use Word::{Confirmed, NotYetMeasured, Qualified, Refuted};
-        let unmeasured = NotYetMeasured;
-        assert_eq!(judged(3, (12.0, 1.9), (220.0, 2.4)), [Confirmed, unmeasured, Confirmed]);
-        assert_eq!(judged(3, (12.0, 1.9), (60.0, 2.4)), [Qualified, unmeasured, Confirmed]);
-        assert_eq!(judged(1, (12.0, 1.9), (220.0, 2.4)), [Qualified, unmeasured, Qualified]);
-        assert_eq!(judged(2, (70.0, 2.6), (60.0, 2.4)), [Qualified, unmeasured, Qualified]);
+        assert_eq!(judged(3, (12.0, 1.9), (220.0, 2.4)), [Confirmed, Confirmed]);
+        assert_eq!(judged(3, (12.0, 1.9), (60.0, 2.4)), [Qualified, Confirmed]);
+        assert_eq!(judged(1, (12.0, 1.9), (220.0, 2.4)), [Qualified, Qualified]);
+        assert_eq!(judged(2, (70.0, 2.6), (60.0, 2.4)), [Qualified, Qualified]);
         // Lower by a tenth is alike, by a third is not.
-        assert_eq!(judged(3, (54.0, 1.9), (60.0, 2.4)), [Refuted, unmeasured, Confirmed]);
-        assert_eq!(judged(3, (40.0, 1.9), (60.0, 2.4)), [Qualified, unmeasured, Confirmed]);
-        assert_eq!(judged(3, (70.0, 2.6), (60.0, 2.4)), [Refuted, unmeasured, Refuted]);
-        assert_eq!(judged(0, (0.0, 0.0), (0.0, 0.0)), [unmeasured; 3]);
+        assert_eq!(judged(3, (54.0, 1.9), (60.0, 2.4)), [Refuted, Confirmed]);
+        assert_eq!(judged(3, (40.0, 1.9), (60.0, 2.4)), [Qualified, Confirmed]);
+        assert_eq!(judged(3, (70.0, 2.6), (60.0, 2.4)), [Refuted, Refuted]);
+        assert_eq!(judged(0, (0.0, 0.0), (0.0, 0.0)), [NotYetMeasured; 2]);
+    }
+
+    #[test]
+    fn runs_that_were_stopped_are_told_of_and_decide_nothing() {
+        let long = |run: TrainingRun| TrainingRun { context: Some(2048), ..run };
+        let ended =
+            (0..3).flat_map(|seed| [run("ls", seed, 12.0, 1.9), run("mhsa", seed, 220.0, 2.4)]);
+        let stopped = TrainingRun {
+            outcome: "stopped".to_owned(),
+            steps: Some(700),
+            ..run("ls", 3, 300.0, 3.0)
+        };
+        let runs = ended.chain([stopped]).map(long).collect();
+        let verdicts = training(&Trainings { runs, failed: 0 });
+        let words: Vec<Word> = verdicts.iter().map(|verdict| verdict.word).collect();
+        assert_eq!(words, [Word::Confirmed, Word::NotYetMeasured, Word::Confirmed]);
+        for verdict in verdicts {
+            let told = "ls 700 steps at n = 2048, peak 300 nats, validation loss 3.000 nats.";
+            assert!(verdict.measured.ends_with(told), "{}", verdict.measured);
+        }
     }
 
     #[test]

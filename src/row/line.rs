@@ -42,8 +42,17 @@ impl Line {
     }
 }
 
+/// The outcome of a cell that was stopped before its end: its row tells how far it came, and the next sweep goes on
+/// with it.
+pub const STOPPED: &str = "stopped";
+
 /// Of the line of a study's row, whose columns `columns` of a kind tells.
 impl Line {
+    /// Whether the cell was stopped before its end.
+    pub fn was_stopped(&self, columns: &[Column]) -> bool {
+        self.get(columns, "outcome") == STOPPED
+    }
+
     /// The cell's key.
     pub fn cell(&self) -> &str {
         &self.0[1]

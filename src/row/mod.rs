@@ -47,7 +47,7 @@ pub use kind::{Kind, Row, columns, line, rows_of};
 pub use latency::{LatencyFound, LatencyOf};
 pub use lattice::LatticeFound;
 pub use laws::Laws;
-pub use line::{Line, records_to_csv, to_csv, to_frame};
+pub use line::{Line, STOPPED, records_to_csv, to_csv, to_frame};
 pub use log::{CurveRow, EvaluationRow, StepRow};
 pub use model::ModelColumns;
 #[cfg(test)]

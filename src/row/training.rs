@@ -2,6 +2,7 @@
 
 use super::kind::{Kind, Row};
 use super::laws::{Laws, ROUNDING};
+use super::line::STOPPED;
 use super::model::ModelColumns;
 use super::part::record;
 use crate::lm::TrainDefinition;
@@ -81,7 +82,7 @@ record! {
         /// the largest |logit| over heads in the last step
         #[unit = "nats"]
         max_abs_logit: Option<f64>,
-        /// `completed` or `diverged`
+        /// `completed`, `diverged`, or `stopped` of a run that has come so far and goes on when its study is swept again
         outcome: String,
         /// from start to end
         #[unit = "s"]
@@ -115,8 +116,9 @@ impl Kind for TrainingFound {
     fn laws(row: &Row<Self>, laws: &mut Laws) {
         let (of, found, course) = (&row.of, &row.found, &row.found.course);
         let completed = found.outcome == COMPLETED;
-        laws.holds(completed || found.outcome == DIVERGED, || {
-            format!("outcome is {:?}, not {COMPLETED} or {DIVERGED}", found.outcome)
+        let stopped = found.outcome == STOPPED;
+        laws.holds(completed || stopped || found.outcome == DIVERGED, || {
+            format!("outcome is {:?}, not {COMPLETED}, {DIVERGED} or {STOPPED}", found.outcome)
         });
         laws.at_least("wall_time_s", found.wall_time_s, f64::MIN_POSITIVE);
         // Embeddings are of the vocabulary's width, which rows do not have.
@@ -132,7 +134,9 @@ impl Kind for TrainingFound {
         laws.there("recall", of.recall.as_ref(), of.corpus == SYNTHETIC);
         let entropy = found.corpus_entropy_nats;
         laws.there("corpus_entropy_nats", entropy.as_ref(), of.corpus == SYNTHETIC);
-        if !completed {
+        if stopped {
+            laws.holds(read < all, || "was stopped, and has read all its tokens".to_owned());
+        } else if !completed {
             // A diverged run may have no loss, or one that is no number.
             return;
         }

@@ -8,7 +8,7 @@ use super::error::RunError;
 use super::manifest::Manifest;
 use super::training::{TrainResult, Training};
 use crate::lm::{Corpus, Outcome, Split, Symbols, TrainDefinition, TrainSummary};
-use crate::row::{Kind as _, TrainingFound};
+use crate::row::{Kind as _, STOPPED, TrainingFound};
 
 pub(crate) const DEFINITION: &str = "definition";
 pub(crate) const CORPUS: &str = "corpus";
@@ -53,9 +53,8 @@ pub(crate) fn is_of_this_version(manifest: &Manifest) -> bool {
     version == Some(i64::from(TrainingFound::VERSION))
 }
 
-/// Whether a run was made to its end, as this version measures, of a definition, with a teacher and a start of these
-/// names, or none.
-pub(crate) fn is_ended_run_of(
+/// Whether a run is made as this version measures, of a definition, with a teacher and a start of these names, or none.
+pub(crate) fn is_run_of(
     manifest: &Manifest,
     definition: &TrainDefinition,
     teacher: Option<&str>,
@@ -64,7 +63,6 @@ pub(crate) fn is_ended_run_of(
     let name = |key: &str| manifest.more.get(key).and_then(Value::as_str);
     let there = manifest.more.get(DEFINITION).and_then(Value::as_table);
     is_of_this_version(manifest)
-        && result(manifest).is_some()
         && name(TEACHER) == teacher
         && name(START) == start
         && there.is_some_and(|t| TrainDefinition::from_table(t).is_ok_and(|t| t == *definition))
@@ -131,6 +129,11 @@ pub(crate) fn corpus_entropy_nats(manifest: &Manifest) -> Option<f64> {
 
 /// What a run that has ended came to; none where it can go on.
 pub(crate) fn result(manifest: &Manifest) -> Option<TrainResult> {
+    so_far(manifest).filter(|result| result.summary.outcome != Outcome::Stopped)
+}
+
+/// What a run that has ended or was stopped came to; none where it is under way or was killed.
+pub(crate) fn so_far(manifest: &Manifest) -> Option<TrainResult> {
     let found = manifest.more.get(RESULT)?.as_table()?;
     let whole = |value: &Value| usize::try_from(value.as_integer()?).ok();
     let number = |key: &str| found.get(key).and_then(Value::as_float);
@@ -138,6 +141,7 @@ pub(crate) fn result(manifest: &Manifest) -> Option<TrainResult> {
     let outcome = match manifest.text(OUTCOME) {
         "completed" => Outcome::Completed,
         "diverged" => Outcome::Diverged { step: steps },
+        STOPPED => Outcome::Stopped,
         _ => return None,
     };
     let summary = TrainSummary {

@@ -1,6 +1,7 @@
 //! What is to be trained, and what came of it.
 
 use crate::lm::{Corpus, Device, Model, Outcome, Teacher, TrainDefinition, TrainSummary};
+use crate::row::STOPPED;
 
 /// What is to be trained.
 #[derive(Clone, Copy)]
@@ -37,7 +38,7 @@ impl TrainResult {
         match self.summary.outcome {
             Outcome::Completed => "completed",
             Outcome::Diverged { .. } => "diverged",
-            Outcome::Stopped => "stopped",
+            Outcome::Stopped => STOPPED,
         }
     }
 }

@@ -59,7 +59,7 @@ pub(super) trait Measure: Send + Sync + 'static {
         None
     }
 
-    /// What the cell measures; none where it was stopped.
+    /// What the cell measures; none where it was stopped, unless its row says so and how far it came.
     fn measure(&self, within: &Within<'_>) -> Result<Option<Vec<Self::Kind>>, String>;
 }
 

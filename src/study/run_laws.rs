@@ -77,7 +77,7 @@ fn of_evaluations(row: &Row<TrainingFound>, evaluations: &[EvaluationRow], laws:
 }
 
 fn of_manifest(row: &Row<TrainingFound>, manifest: &Manifest, laws: &mut Laws) {
-    let Some(result) = run_manifest::result(manifest) else {
+    let Some(result) = run_manifest::so_far(manifest) else {
         return laws.holds(false, || "its manifest tells of no end".to_owned());
     };
     let (found, summary) = (&row.found, &result.summary);

@@ -112,18 +112,28 @@ impl Store {
         &self.damaged
     }
 
-    /// The rows of a cell that were measured with these settings and did not fail.
+    /// The rows of a cell that were measured to its end, with these settings, and did not fail.
     pub fn finished(&self, cell: &str, settings: &str) -> Option<&[Line]> {
         let (_, rows) = self.cells.iter().find(|(key, _)| key == cell)?;
         let good = !rows.is_empty()
-            && rows.iter().all(|row| row.settings() == settings && row.err().is_empty());
+            && rows.iter().all(|row| row.settings() == settings && self.has_ended(row));
         good.then_some(rows.as_slice())
     }
 
-    /// The rows of a cell that did not fail, whatever they were measured with.
+    fn has_ended(&self, row: &Line) -> bool {
+        row.err().is_empty() && !row.was_stopped(&self.columns)
+    }
+
+    /// How far a cell that was stopped had come with these settings.
+    pub fn stopped(&self, cell: &str, settings: &str) -> Option<&Line> {
+        let is_of = |row: &&Line| row.cell() == cell && row.settings() == settings;
+        self.rows().filter(is_of).find(|row| row.was_stopped(&self.columns))
+    }
+
+    /// The rows of a cell that ended and did not fail, whatever they were measured with.
     pub fn measured(&self, cell: &str) -> impl Iterator<Item = &Line> {
         let rows = self.cells.iter().filter(move |(key, _)| key == cell).flat_map(|(_, rows)| rows);
-        rows.filter(|row| row.err().is_empty())
+        rows.filter(|row| self.has_ended(row))
     }
 
     /// The rows of cells that are none of `order`.

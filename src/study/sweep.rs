@@ -13,6 +13,7 @@ use super::plan::Plan;
 use super::study_manifest::{self, StudyManifest, TEXT, TEXT_HASH, VALID_TEXT, VALID_TEXT_HASH};
 use super::text_source::TextSource;
 use crate::lm::{Device, Texts};
+use crate::row::STOPPED;
 use crate::run::RunError;
 use crate::run::manifest::{MANIFEST, Manifest};
 use crate::system::FileError;
@@ -167,6 +168,8 @@ impl Plan {
                 let cell = &cells[place];
                 let lines = match measured {
                     Ok(None) => continue,
+                    // How far it came is kept; the cell is still to do.
+                    Ok(Some(Measured { lines, outcome })) if outcome == STOPPED => lines,
                     Ok(Some(Measured { lines, outcome })) => {
                         summary.measured += 1;
                         sweep.observer.cell_finished(&cell.key, &outcome);

@@ -78,26 +78,24 @@ impl TrainCell {
         })
     }
 
-    /// Whether the weights that this very run, of its text, has after a step are in `folder`, and it ended there: those
-    /// of another definition, or of a run that was stopped, are not what other studies name.
+    /// Whether the weights that this very run, of its text, has after a step are in `folder`: not those of another
+    /// definition, and its last ones only where it ended. Those that it keeps on the way are what they are.
     pub fn has_weights_in(&self, folder: &Path, step: usize) -> bool {
-        let weights = match step == self.definition.steps {
+        let is_last = step == self.definition.steps;
+        let weights = match is_last {
             true => CHECKPOINT.to_owned(),
             false => kept_checkpoint(step),
         };
-        folder.join(weights).exists() && self.has_ended_in(folder)
-    }
-
-    /// Whether this very run, of its text, ended in `folder`: what another study reads there is what it names.
-    fn has_ended_in(&self, folder: &Path) -> bool {
-        let of_text =
+        let is_of_text =
             |text: &TextSource| TextHashes::of_run(folder).as_ref() == Some(text.hashes());
-        self.text.as_ref().is_none_or(of_text)
+        folder.join(weights).exists()
+            && self.text.as_ref().is_none_or(is_of_text)
             && Manifest::read(&folder.join(MANIFEST)).is_ok_and(|manifest| {
                 let teacher = self.teacher.as_ref().map(teacher_name);
                 let start = self.start.as_ref().map(|start| start.name());
                 let (teacher, start) = (teacher.as_deref(), start.as_deref());
-                run_manifest::is_ended_run_of(&manifest, &self.definition, teacher, start)
+                run_manifest::is_run_of(&manifest, &self.definition, teacher, start)
+                    && (!is_last || run_manifest::result(&manifest).is_some())
             })
     }
 
@@ -111,7 +109,7 @@ impl TrainCell {
     }
 
     /// Trains, or goes on with what an earlier call left there; none where it was stopped before its
-    /// end. A run of other settings there is moved aside. The tokens of a long text are kept. Writes the run's curve too.
+    /// first evaluation. A run of other settings there is moved aside. The tokens of a long text are kept. Writes the run's curve too.
     fn run(&self, within: &Within<'_>) -> Result<Option<Vec<TrainingFound>>, StudyError> {
         let (corpus, source) = match (&self.text, within.texts) {
             (Some(text), Some(texts)) => {
@@ -153,7 +151,8 @@ impl TrainCell {
         }
         let on_step = |_: &StepRecord| (within.advanced)(share);
         let result = train(&training, within.folder, Begin::Continue, within.stop, &on_step)?;
-        if result.summary.outcome == Outcome::Stopped {
+        // A run that was stopped before it was evaluated tells of nothing.
+        if result.summary.outcome == Outcome::Stopped && result.summary.valid_loss_nats.is_none() {
             return Ok(None);
         }
         let series = RunSeries::read(within.folder)?;

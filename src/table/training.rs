@@ -7,14 +7,14 @@ use super::grid::{Cell, Column, Table};
 use super::groups::sorted;
 use super::run_log::RunLog;
 use super::spread::Spread;
-use crate::row::{Row, Rows, TrainingFound};
+use crate::row::{Row, Rows, STOPPED, TrainingFound};
 
 /// One training: one run of the study at one seed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrainingRun {
     /// The study's name.
     pub study: String,
-    /// The run's name in the study's definition.
+    /// The run's name in the study's definition; with "(so far)" where it was stopped.
     pub run: String,
     /// The arm: `mhsa`, `ls`, …
     pub arm: String,
@@ -28,9 +28,9 @@ pub struct TrainingRun {
     pub learning_rate: Option<f64>,
     /// The model's parameters.
     pub parameters: Option<usize>,
-    /// The steps asked for.
+    /// The steps asked for; those taken, where it [was stopped](Self::is_so_far).
     pub steps: Option<usize>,
-    /// How it ended: `converged`, `diverged`, …
+    /// How it ended: `completed`, `diverged` or `stopped`.
     pub outcome: String,
     /// How long it took, in seconds.
     pub wall_time_s: Option<f64>,
@@ -69,6 +69,11 @@ pub struct TrainingRun {
 }
 
 impl TrainingRun {
+    /// Whether it was stopped before its last step, and goes on when its study is swept again.
+    pub fn is_so_far(&self) -> bool {
+        self.outcome == STOPPED
+    }
+
     /// e to the validation loss.
     pub fn perplexity(&self) -> Option<f64> {
         self.valid_loss_nats.map(f64::exp)
@@ -78,16 +83,27 @@ impl TrainingRun {
 impl From<&Row<TrainingFound>> for TrainingRun {
     fn from(row: &Row<TrainingFound>) -> Self {
         let (of, found, course) = (&row.of, &row.found, &row.found.course);
+        // What was stopped is no seed of the runs that ended.
+        let (run, steps) = match found.outcome == STOPPED {
+            true => {
+                let tokens = course.tokens.map(|tokens| tokens as usize);
+                (
+                    format!("{} (so far)", of.model.run),
+                    tokens.map(|tokens| tokens / (of.batch * of.context)),
+                )
+            }
+            false => (of.model.run.clone(), Some(of.steps)),
+        };
         Self {
             study: row.study.clone(),
-            run: of.model.run.clone(),
+            run,
             arm: of.model.arm.clone(),
             seed: of.seed as usize,
             corpus: of.corpus.clone(),
             context: Some(of.context),
             learning_rate: Some(of.learning_rate),
             parameters: Some(found.parameters),
-            steps: Some(of.steps),
+            steps,
             outcome: found.outcome.clone(),
             wall_time_s: Some(found.wall_time_s),
             global_heads: Some(of.model.global_heads),
@@ -159,6 +175,12 @@ impl Trainings {
         Ok(Self { runs, failed: rows.failed })
     }
 
+    /// Those that ended, which alone are judged.
+    pub fn ended(&self) -> Self {
+        let ended = self.runs.iter().filter(|run| !run.is_so_far()).cloned().collect();
+        Self { runs: ended, failed: self.failed }
+    }
+
     /// Keeps the runs of the studies in the folders `studies`, and of others those called one of `runs`.
     pub fn keep(&mut self, studies: &[PathBuf], runs: &[String]) {
         let is_of = |run: &TrainingRun| {
@@ -225,6 +247,13 @@ impl Trainings {
              losses as far above the median of the 201 around, by its median absolute deviation."
                 .to_owned(),
         );
+        if self.runs.iter().any(TrainingRun::is_so_far) {
+            table.notes.push(
+                "So far: runs that were stopped and go on when the study is swept again; steps are those that they took. \
+                 No verdict takes them for ended ones."
+                    .to_owned(),
+            );
+        }
         table.note_failed(self.failed);
         vec![table]
     }

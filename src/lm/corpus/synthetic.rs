@@ -8,13 +8,21 @@ use rand_chacha::ChaCha8Rng;
 use super::local::LocalSource;
 use crate::lm::{LmError, SyntheticCorpus};
 
+/// A key and the value that was stored with it.
+struct Held {
+    key: usize,
+    value: usize,
+    /// The token that its segment begins at.
+    stored_at: usize,
+}
+
 impl SyntheticCorpus {
     /// The tokens, and their mean conditional entropy in nats.
     pub(super) fn generate(&self) -> Result<(Vec<u32>, f64), LmError> {
         self.check()?;
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         let mut local = LocalSource::new(self, &mut rng)?;
-        let mut held: VecDeque<(usize, usize)> = VecDeque::new();
+        let mut held: VecDeque<Held> = VecDeque::new();
         let mut tokens = Vec::with_capacity(self.tokens + self.segment + 3);
         let mut entropy = 0.0;
         let store = self.alphabet;
@@ -22,7 +30,13 @@ impl SyntheticCorpus {
         let key_token = |key: usize| query + 1 + key;
         let value_token = |value: usize| query + 1 + self.keys + value;
         while tokens.len() < self.tokens {
-            let query_share = if held.is_empty() { 0.0 } else { 0.5 * self.recall };
+            // Both values are the last of three tokens, so that they lie as far apart as their segments' beginnings.
+            let is_far = |pair: &&Held| tokens.len() - pair.stored_at >= self.beyond;
+            let far = held.iter().filter(is_far).count();
+            // The oldest come first: of those that are far enough back, the last ones may be asked for.
+            held.drain(..far.saturating_sub(self.pairs));
+            let asked = far.min(self.pairs);
+            let query_share = if asked == 0 { 0.0 } else { 0.5 * self.recall };
             entropy += [1.0 - self.recall, query_share, self.recall - query_share]
                 .into_iter()
                 .filter(|&p| p > 0.0)
@@ -36,18 +50,15 @@ impl SyntheticCorpus {
                     entropy += nats;
                 }
             } else if draw < query_share {
-                let (key, value) = held[rng.random_range(0..held.len())];
-                entropy += (held.len() as f64).ln();
+                entropy += (asked as f64).ln();
+                let Held { key, value, .. } = held[rng.random_range(0..asked)];
                 tokens.extend([query, key_token(key), value_token(value)]);
             } else {
                 let key = rng.random_range(0..self.keys);
                 let value = rng.random_range(0..self.values);
                 entropy += (self.keys as f64).ln() + (self.values as f64).ln();
-                held.retain(|&(other, _)| other != key);
-                held.push_back((key, value));
-                if held.len() > self.pairs {
-                    held.pop_front();
-                }
+                held.retain(|pair| pair.key != key);
+                held.push_back(Held { key, value, stored_at: tokens.len() });
                 tokens.extend([store, key_token(key), value_token(value)]);
             }
         }
@@ -92,6 +103,28 @@ mod tests {
             }
         }
         assert!(queries > 500, "{queries}");
+    }
+
+    #[test]
+    fn what_is_asked_for_lies_as_far_back_as_it_should() {
+        let corpus = SyntheticCorpus { recall: 0.9, pairs: 3, keys: 32, beyond: 40, ..small() };
+        let (tokens, _) = corpus.generate().unwrap();
+        let (store, query) = (6, 7);
+        let mut stored: Vec<(usize, u32, u32)> = Vec::new();
+        let mut distances = Vec::new();
+        for (at, three) in tokens.windows(3).enumerate() {
+            if three[0] == store {
+                stored.retain(|pair| pair.1 != three[1]);
+                stored.push((at, three[1], three[2]));
+            } else if three[0] == query {
+                let far: Vec<_> = stored.iter().filter(|pair| at - pair.0 >= 40).collect();
+                let asked = far.iter().rev().take(3).find(|pair| pair.1 == three[1]).unwrap();
+                assert_eq!(asked.2, three[2]);
+                distances.push(at - asked.0);
+            }
+        }
+        assert!(distances.len() > 500, "{}", distances.len());
+        assert_eq!(distances.iter().min(), Some(&40));
     }
 
     #[test]

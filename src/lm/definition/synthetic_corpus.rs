@@ -25,14 +25,14 @@ const MAX_TABLE: usize = 1 << 24;
 /// last `window` ones: dense local attention.
 ///
 /// **Recall segment** (probability `recall`): with equal chance `store key value`, key and value
-/// uniform, or `query key value` with a key drawn uniformly from the `pairs` keys stored last and
-/// the value that was stored with it: one sparse look-up, far back. While nothing is stored, every
-/// recall segment is a store.
+/// uniform, or `query key value` with a key drawn uniformly from the `pairs` keys stored last, of those whose
+/// values stand `beyond` tokens or more before where theirs is asked for, and the value that was stored with it:
+/// one sparse look-up, far back. While there is none to ask for, every recall segment is a store.
 ///
 /// **Entropy.** Every conditional distribution is known, so the corpus reports the mean entropy
 /// of the next token given all before it: local symbols that of p, a segment's first token also
 /// that of the choice of segment, a stored key ln K, a stored value ln V, a queried key
-/// ln(keys held), a queried value 0.
+/// ln(keys that may be asked for), a queried value 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SyntheticCorpus {
     /// Tokens in all.
@@ -57,6 +57,8 @@ pub struct SyntheticCorpus {
     pub values: usize,
     /// Keys that a query may ask for: those stored last.
     pub pairs: usize,
+    /// How many tokens lie between a stored value and where it is asked for, at least.
+    pub beyond: usize,
     /// Seeds the tables and the stream.
     pub seed: u64,
 }
@@ -75,6 +77,7 @@ impl Default for SyntheticCorpus {
             keys: 16,
             values: 16,
             pairs: 4,
+            beyond: 0,
             seed: 0,
         }
     }

@@ -17,7 +17,7 @@ pub(super) const ARMS: ViewOf<Trainings> = ViewOf {
     rows: rows::trainings_with_logs,
     tables: Trainings::tables,
     figures: |trainings, _| figure::arms(trainings),
-    verdicts: |trainings, _| judge::arms::arms(trainings),
+    verdicts: |trainings, _| judge::arms::arms(&trainings.ended()),
 };
 
 pub(super) const ABLATION: ViewOf<Trainings> = ViewOf {
@@ -31,7 +31,7 @@ pub(super) const DIAL: ViewOf<Trainings> = ViewOf {
     rows: rows::trainings,
     tables: Trainings::tables,
     figures: |trainings, _| vec![figure::dial(trainings)],
-    verdicts: |trainings, _| vec![judge::arms::dial(trainings)],
+    verdicts: |trainings, _| vec![judge::arms::dial(&trainings.ended())],
 };
 
 pub(super) const INTERVENTIONS: ViewOf<Trainings> = ViewOf {
@@ -39,7 +39,7 @@ pub(super) const INTERVENTIONS: ViewOf<Trainings> = ViewOf {
     tables: Trainings::tables,
     figures: |trainings, against| vec![figure::interventions(trainings, &against.baselines)],
     verdicts: |trainings, against| {
-        vec![judge::interventions::interventions(trainings, &against.baselines)]
+        vec![judge::interventions::interventions(&trainings.ended(), &against.baselines)]
     },
 };
 
@@ -58,8 +58,9 @@ pub(super) const VARIANTS: ViewOf<(Trainings, Vec<String>)> = ViewOf {
             .collect()
     },
     verdicts: |(trainings, baselines), _| {
-        let slopes = judge::variants::slopes(trainings, baselines);
-        slopes.into_iter().chain(judge::variants::head_dimension(trainings, baselines)).collect()
+        let ended = trainings.ended();
+        let slopes = judge::variants::slopes(&ended, baselines);
+        slopes.into_iter().chain(judge::variants::head_dimension(&ended, baselines)).collect()
     },
 };
 
@@ -76,6 +77,6 @@ fn by_step(trainings: &Trainings, _: &Against) -> Vec<Figure> {
 
 fn with_exponents(trainings: &Trainings, against: &Against) -> Vec<Verdict> {
     let mut verdicts = judge::training::training(trainings);
-    verdicts.extend(judge::exponent::exponent(trainings, &against.predicted));
+    verdicts.extend(judge::exponent::exponent(&trainings.ended(), &against.predicted));
     verdicts
 }
