@@ -236,10 +236,56 @@ mod tests {
     }
 
     #[test]
+    fn of_records_each_is_a_window_and_every_byte_is_predicted_once() {
+        let shape = ModelShape {
+            vocabulary_size: 257,
+            context: 3,
+            d_model: 8,
+            heads: vec![vec![HeadKind::Global; 2]],
+            positions: Positions::Learned,
+            qk_norm: false,
+            sigma_reparam: false,
+            slopes: crate::lm::Slopes::None,
+            sinusoid: 0.02,
+            softcap: None,
+            dtype: Dtype::Float32,
+        };
+        let model = Model::new(shape, 0.5, 3).unwrap();
+        let vocabulary = Vocabulary { symbols: Symbols::Bytes, has_end: false, record: Some(3) };
+        let bytes = [1, 2, 3, 250, 251, 252, 7, 7, 9];
+        let tokens = vocabulary.encode(&bytes).unwrap();
+        let one = |record: &[u8]| {
+            let inputs = vec![256, record[0].into(), record[1].into()];
+            let inputs = Tensor::from_vec(inputs, (1, 3), &Device::Cpu).unwrap();
+            let targets: Vec<u32> = record.iter().map(|&byte| byte.into()).collect();
+            let targets = Tensor::from_vec(targets, 3, &Device::Cpu).unwrap();
+            model.predict(&inputs).unwrap().loss(&targets).unwrap()
+        };
+        let wanted = bytes.chunks(3).map(one).sum::<f64>() / 3.0;
+        let documents = || std::iter::once(Ok(tokens.clone()));
+        for batch_size in [1, 2, 8] {
+            let found =
+                evaluate_whole(&model, &vocabulary, documents(), batch_size, &|_| {}).unwrap();
+            assert_eq!((found.tokens, found.bytes), (9, 9));
+            assert!(
+                (found.loss_nats - wanted).abs() < 1e-6,
+                "{} against {wanted}",
+                found.loss_nats
+            );
+        }
+        let spread = evaluate(&model, &vocabulary, Tokens::from(&tokens[..]), 3, 1).unwrap();
+        assert!((spread.loss_nats - wanted).abs() < 1e-6, "{} against {wanted}", spread.loss_nats);
+        let windows = Windows::of(&vocabulary, Tokens::from(&tokens[..]), 3);
+        let starts: Vec<usize> = (0..windows.count).map(|at| windows.start(at)).collect();
+        assert_eq!(starts, [0, 4, 8]);
+    }
+
+    #[test]
     fn the_loss_per_byte_spreads_the_sum_over_the_bytes() {
         let found = Evaluation { tokens: 10, bytes: 40, loss_nats: 4.0 };
         assert_eq!(found.loss_nats_per_byte(), Some(1.0));
         assert_eq!(found.perplexity_per_byte(), Some(1f64.exp()));
+        assert_eq!(found.bits_per_byte(), Some(1.0 / 2f64.ln()));
         assert_eq!(Evaluation { bytes: 0, ..found }.loss_nats_per_byte(), None);
     }
 }

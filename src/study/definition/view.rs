@@ -76,6 +76,8 @@ views! {
     Interventions = "interventions" of Train,
     /// Loss and peak logits of runs that differ in positions, lengths or widths: trainings.
     Variants = "variants" of Train,
+    /// Bits a byte and peak logits beside a baseline: trainings on bytes.
+    Bytes = "bytes" of Train,
 }
 
 impl View {
