@@ -255,7 +255,7 @@ mod tests {
         let bytes = [1, 2, 3, 250, 251, 252, 7, 7, 9];
         let tokens = vocabulary.encode(&bytes).unwrap();
         let one = |record: &[u8]| {
-            let inputs = vec![256, record[0].into(), record[1].into()];
+            let inputs: Vec<u32> = vec![256, record[0].into(), record[1].into()];
             let inputs = Tensor::from_vec(inputs, (1, 3), &Device::Cpu).unwrap();
             let targets: Vec<u32> = record.iter().map(|&byte| byte.into()).collect();
             let targets = Tensor::from_vec(targets, 3, &Device::Cpu).unwrap();

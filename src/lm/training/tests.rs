@@ -218,18 +218,24 @@ fn of_records() -> TrainDefinition {
 
 #[test]
 fn every_sequence_is_one_whole_record() {
-    // Which of two symbols stands where in a record is known, what follows a symbol is not: where windows began
-    // anywhere, nothing could be learned of it.
+    // Every record is the same, so nothing of it is left to learn; where windows began anywhere, their first symbols
+    // could not be known.
     let pattern = *b"abbaababbaabbabaabbbabaa";
     let text = pattern.repeat(400);
-    let mut definition = TrainDefinition { steps: 60, eval_every: 60, ..tiny() };
+    let mut definition = TrainDefinition {
+        steps: 200,
+        eval_every: 200,
+        learning_rate: 1e-2,
+        initial_deviation: 0.1,
+        ..tiny()
+    };
     definition.set("records", "24").unwrap();
     let corpus = Corpus::from_text(&definition, &text).unwrap();
     let mut kept = Kept::default();
     let mut trainer = Trainer::new(&definition, &corpus, Device::Cpu).unwrap();
     trainer.run(&mut kept, &AtomicBool::new(false)).unwrap();
     let found = kept.evals[0].evaluation;
-    assert!(found.loss_nats < 0.1, "{found:?}");
+    assert!(found.loss_nats < 0.02, "{found:?}");
     assert_eq!(found.bytes, found.tokens, "every predicted token is a byte");
     let bits = found.bits_per_byte().unwrap();
     assert!((bits * 2f64.ln() - found.loss_nats).abs() < 1e-12, "{bits}");
