@@ -90,7 +90,7 @@ fn records_train_are_evaluated_and_their_heads_looked_at() {
     let dump = ["dump", "r", "--text", "images.bin", "--quiet", "--out", "m", "--format", "csv"];
     folder.done(&[&dump[..], &["--first", "24"]].concat());
     assert_eq!(folder.read("m/layer-0-head-0.csv").lines().count(), 12);
-    let error = folder.refused(&[&dump[..7], &["--first", "5", "--out", "n"]].concat());
+    let error = folder.refused(&[&dump[..5], &["--first", "5", "--out", "n"]].concat());
     assert!(error.contains("multiples of 12"), "{error}");
     let predict = ["predict", "r", "--text", "images.bin", "--epsilon", "0.1", "--quiet"];
     folder.done(&[&predict[..], &["--out", "p", "--passages", "1"]].concat());

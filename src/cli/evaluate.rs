@@ -16,8 +16,8 @@ Examples:
   rank-study evaluate runs/book --text book.txt --split valid --json
   rank-study evaluate runs/digits --text digits-valid.bin
 
-Every token but a document's first is predicted once, in windows of a context without overlap; of records
-every byte. Bits a byte are nats a byte / ln 2: of images the bits per dimension.")]
+Every token but a document's first is predicted once, in windows of a context without overlap.
+Of records every byte is. Bits a byte are nats a byte / ln 2: of images, bits per dimension.")]
 pub struct EvaluateArgs {
     #[command(flatten)]
     of: TrainedArgs,
