@@ -1,7 +1,7 @@
 //! Rows into tables: reading what was measured, gathering it over seeds, writing it for programs
 //! and people.
 
-mod bytes;
+mod bits;
 mod censored;
 mod digits;
 mod epsilons;
@@ -38,7 +38,7 @@ mod variants;
 mod window_rule;
 mod write;
 
-pub use bytes::BesideBaseline;
+pub use bits::BesideBaseline;
 pub use digits::{plural, significant};
 pub use error::TableError;
 pub use grid::{Align, Cell, Column, Table};

@@ -65,10 +65,10 @@ pub(super) const VARIANTS: ViewOf<(Trainings, Vec<String>)> = ViewOf {
 };
 
 /// With the names of the baselines.
-pub(super) const BYTES: ViewOf<(Trainings, Vec<String>)> = ViewOf {
+pub(super) const BITS: ViewOf<(Trainings, Vec<String>)> = ViewOf {
     rows: rows::trainings_with_names_of_baselines,
     tables: |(trainings, baselines)| {
-        let mut tables = vec![trainings.bytes_table(baselines)];
+        let mut tables = vec![trainings.bits_table(baselines)];
         tables.extend(trainings.tables());
         tables
     },

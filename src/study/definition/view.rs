@@ -76,8 +76,8 @@ views! {
     Interventions = "interventions" of Train,
     /// Loss and peak logits of runs that differ in positions, lengths or widths: trainings.
     Variants = "variants" of Train,
-    /// Bits a byte and peak logits beside a baseline: trainings on bytes.
-    Bytes = "bytes" of Train,
+    /// Loss in bits and peak logits beside a baseline: trainings.
+    Bits = "bits" of Train,
 }
 
 impl View {

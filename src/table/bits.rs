@@ -1,4 +1,4 @@
-//! Runs on bytes beside a baseline, seed by seed, in bits a byte.
+//! Runs beside a baseline, seed by seed, with losses in bits.
 
 use std::f64::consts::LN_2;
 
@@ -57,11 +57,11 @@ impl Trainings {
         self.by_run().map(beside).collect()
     }
 
-    /// Bits a byte and peak logits of each run, beside the baseline's.
-    pub fn bytes_table(&self, baselines: &[String]) -> Table {
+    /// The loss in bits a token and the peak logits of each run, beside the baseline's.
+    pub fn bits_table(&self, baselines: &[String]) -> Table {
         let mut table = Table::new(
-            "bytes",
-            "Bits a byte and peak logits of each run beside the baseline",
+            "bits",
+            "Loss in bits and peak logits of each run beside the baseline",
             vec![
                 Column::words("run", "run"),
                 Column::words("arm", "arm"),
@@ -69,7 +69,7 @@ impl Trainings {
                 Column::words("positions", "positions"),
                 Column::words("slopes", "slope over the lag"),
                 Column::numbers("context", "n", None),
-                Column::numbers("bits_per_byte", "validation loss", Some("bits a byte")),
+                Column::numbers("bits_per_token", "validation loss", Some("bits")),
                 Column::words("bits_less_baseline", "less the baseline's (bits)"),
                 Column::numbers("peak_max_abs_logit", "max |QKᵀ/√d| of the run", Some("nats")),
                 Column::words("peak_over_baseline", "over the baseline's"),
@@ -156,7 +156,7 @@ mod tests {
         assert!(close(&beside[0].log_peaks, [2f64.ln(), 0.5f64.ln()]), "{:?}", beside[0].log_peaks);
         assert!((beside[0].peak_ratio().unwrap().mean - 1.0).abs() < 1e-12);
         assert!(beside[1].bits.is_empty(), "the baseline beside itself");
-        let table = study.bytes_table(&baselines);
+        let table = study.bits_table(&baselines);
         let shown: Vec<String> = table.rows()[1].iter().map(Cell::shown).collect();
         assert_eq!(shown[6..], ["3.000 (2.000–4.000)", "–", "15.0 (10.0–20.0)", "–", "2"]);
     }
