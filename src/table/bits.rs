@@ -102,7 +102,7 @@ impl Trainings {
             ]);
         }
         table.notes.push(format!(
-            "Bits a byte are nats a token / ln 2, a token a byte: of images the bits per dimension. Each run is held against the \
+            "Bits are nats a token / ln 2: of bytes bits a byte, of images bits per dimension. Each run is held against the \
              one called {} of its length, steps and seed: mean difference and geometric mean ratio over seeds, with 95 % \
              intervals by Student's t from two seeds on.",
             baselines.join(" or ")

@@ -143,8 +143,7 @@ fn quick(mut table: Table, kind: Kind, path: &Path) -> Result<Size, String> {
 
 /// What is said for one view is not passed over by another.
 fn check_view(view: Option<View>, size: &Size) -> Result<(), String> {
-    let is_beside =
-        |view: &View| matches!(view, View::Interventions | View::Variants | View::Bits);
+    let is_beside = |view: &View| matches!(view, View::Interventions | View::Variants | View::Bits);
     match (view, &size.baseline) {
         (Some(view), None) if is_beside(&view) => {
             Err(format!("view {:?} needs a [baseline]: of, a study, and runs of it", view.name()))
