@@ -8,7 +8,8 @@ PRESET ?= quick
 EXAMPLES := fit_one_matrix bracket probe_heads
 PEERS := benches/peers/.venv
 
-.PHONY: reproduce verify test test-levels test-reproduce check check-cuda setup setup-browser test-readers bench-peers bench-peers-fit bench-peers-step
+.PHONY: reproduce verify test test-levels test-reproduce check check-cuda setup setup-browser test-readers test-data data-digits data-colour \
+	data-speech bench-peers bench-peers-fit bench-peers-step
 
 reproduce: setup
 	$(CARGO) run --release --locked -- reproduce --preset $(PRESET)
@@ -87,6 +88,25 @@ setup:
 		$$sudo apt-get install -y -qq --no-install-recommends libopenblas-dev pkg-config g++ libc6-dev; \
 	fi
 	@command -v $(CARGO) >/dev/null || { echo "no cargo: install Rust from https://rustup.rs"; exit 1; }
+
+# Data that are not text, to runs/data/: analysis/data/README.md says what each is and where it is from.
+data-digits:
+	@command -v npm >/dev/null || { echo "no npm: apt-get install npm"; exit 1; }
+	python3 analysis/data/digits.py
+
+data-colour:
+	@command -v djpeg >/dev/null || { echo "no djpeg: apt-get install libjpeg-turbo-progs"; exit 1; }
+	python3 analysis/data/colour.py
+
+# Read aloud from a text of one's own: `make data-speech TEXT=book.txt`.
+data-speech:
+	@command -v espeak-ng >/dev/null || { echo "no espeak-ng: apt-get install espeak-ng"; exit 1; }
+	@test -n "$(TEXT)" || { echo "no text: make data-speech TEXT=book.txt"; exit 1; }
+	python3 analysis/data/speech.py "$(TEXT)"
+
+# What makes the data, without what it needs from elsewhere.
+test-data:
+	python3 -m unittest discover --quiet --start-directory analysis/data --pattern 'test_*.py'
 
 # A browser, and Node to steer it, for the test of the report's page; without them that test is passed over
 # (in CI it fails).

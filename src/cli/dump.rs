@@ -27,7 +27,7 @@ pub struct DumpArgs {
     /// Tokens of the passage: n; the model's context where none are given
     #[arg(long, value_name = "N")]
     tokens: Option<usize>,
-    /// Where the passage begins, in tokens
+    /// Where the passage begins, in tokens; of records where one does
     #[arg(long, default_value_t = 0, value_name = "N")]
     first: usize,
     /// A decoder block, from 0; may be given more than once, all where none is
@@ -73,6 +73,9 @@ fn dump(args: &DumpArgs) -> Result<()> {
     let tokens = args.tokens.unwrap_or_else(|| run.context());
     if tokens == 0 || tokens > run.context() {
         bail!("--tokens is {tokens}; give 1 to {}, the model's context", run.context());
+    }
+    if let Some(record) = run.record().filter(|&record| !args.first.is_multiple_of(record)) {
+        bail!("--first is {}; records of this model begin at multiples of {record}", args.first);
     }
     let (first, needed) = (args.first, args.first + tokens);
     let read = run.tokens(Some(&texts), args.of.split(), needed).with_context(|| args.of.flag())?;

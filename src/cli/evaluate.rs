@@ -8,14 +8,16 @@ use super::progress::Progress;
 use super::threads::ThreadsFlag;
 use super::trained::TrainedArgs;
 
-/// Loss and perplexity of a trained model on a text, per token and per byte
+/// Loss and perplexity of a trained model on a text or records, per token and per byte
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   rank-study evaluate runs/book --text another.txt
   rank-study evaluate runs/book --text book.txt --split valid --json
+  rank-study evaluate runs/digits --text digits-valid.bin
 
-Every token but a document's first is predicted once, in windows of a context without overlap.")]
+Every token but a document's first is predicted once, in windows of a context without overlap.
+Of records every byte is. Bits a byte are nats a byte / ln 2: of images, bits per dimension.")]
 pub struct EvaluateArgs {
     #[command(flatten)]
     of: TrainedArgs,
@@ -56,6 +58,7 @@ fn evaluate(args: &EvaluateArgs) -> Result<()> {
             "perplexity": found.perplexity(),
             "loss_nats_per_byte": found.loss_nats_per_byte(),
             "perplexity_per_byte": found.perplexity_per_byte(),
+            "bits_per_byte": found.bits_per_byte(),
             "text_sha256": texts.sha256(),
         });
         println!("{object}");
@@ -68,5 +71,6 @@ fn evaluate(args: &EvaluateArgs) -> Result<()> {
     println!("perplexity           {:.4}", found.perplexity());
     println!("loss_nats_per_byte   {}", shown(found.loss_nats_per_byte()));
     println!("perplexity_per_byte  {}", shown(found.perplexity_per_byte()));
+    println!("bits_per_byte        {}", shown(found.bits_per_byte()));
     Ok(())
 }

@@ -43,8 +43,8 @@ pub struct SweepArgs {
     /// List the cells and whether they are done; run nothing
     #[arg(long)]
     list: bool,
-    /// A text for training runs to read in place of the synthetic corpus: a .txt, a .txt.zst, or a
-    /// folder of them
+    /// A text, or records, for training runs to read in place of the synthetic corpus: a .txt or .bin, packed as
+    /// .zst or not, or a folder of them
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
     /// A text to evaluate them on, in place of a part of --text

@@ -24,6 +24,7 @@ Examples:
   rank-study train analysis/nanogpt-small.toml --text books/ --set vocabulary=bpe:8192 --out runs/bpe
   rank-study train analysis/nanogpt-small.toml --text books/ --set vocabulary=bpe:8192 --out runs/bpe --resume
   rank-study train analysis/paper-2048.toml --run ls --text books/ --set steps=100 --out runs/ls-2048
+  rank-study train analysis/nanogpt-small.toml --text digits.bin --records 784 --out runs/digits
 
 Without --text, the model reads a seeded synthetic corpus of known entropy. DIR gets steps.csv,
 heads.parquet, eval.csv, manifest.toml, checkpoint/training.safetensors, tokenizer.json of a BPE
@@ -34,9 +35,14 @@ pub struct TrainArgs {
     /// Of a study, the run of this name
     #[arg(long, value_name = "NAME")]
     run: Option<String>,
-    /// The text to learn: a .txt, a .txt.zst, or a folder of them, each a document
+    /// The text to learn: a .txt, a .txt.zst, or a folder of them, each a document; with vocabulary=byte any bytes,
+    /// as .bin or .bin.zst
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
+    /// What --text holds is records of so many bytes each, as images are: every sequence is one of them, whole. Sets
+    /// the keys records, context and vocabulary
+    #[arg(long, value_name = "BYTES", requires = "text")]
+    records: Option<usize>,
     /// A text to evaluate on, in place of a part of --text
     #[arg(long, value_name = "FILE", requires = "text")]
     valid_text: Option<PathBuf>,
@@ -176,6 +182,10 @@ fn definition(args: &TrainArgs) -> Result<TrainDefinition> {
             TrainDefinition::from_toml(&text).with_context(|| path.to_string())?
         }
     };
+    if let Some(records) = args.records {
+        let flag = || format!("--records {records}");
+        definition.set("records", &records.to_string()).with_context(flag)?;
+    }
     for set in &args.sets {
         let (key, value) =
             set.split_once('=').with_context(|| format!("--set {set}: write KEY=VALUE"))?;

@@ -11,7 +11,7 @@ use rank_study::run::TrainedRun;
 pub struct TrainedArgs {
     /// The folder of a run that `train` made
     pub run: PathBuf,
-    /// The text: a .txt, a .txt.zst, or a folder of them, each a document
+    /// The text, or records: a .txt or .bin, packed as .zst or not, or a folder of them, each a document
     #[arg(long, value_name = "FILE")]
     text: PathBuf,
     /// Only this part of the text, divided as the run's definition says

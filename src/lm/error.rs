@@ -61,11 +61,31 @@ pub enum LmError {
         needed: usize,
     },
     /// A folder without a text.
-    #[error("{} has no file that ends in .txt or .txt.zst", folder.display())]
+    #[error("{} has no file that ends in .txt, .txt.zst, .bin or .bin.zst", folder.display())]
     NoTexts {
         /// The folder.
         folder: PathBuf,
     },
+    /// A document of which the last record is not whole.
+    #[error(
+        "{}: {bytes} bytes are not a whole number of records of {record} bytes ({whole} of them and {} bytes): set records to the bytes of one",
+        path.display(), bytes % record
+    )]
+    BrokenRecord {
+        /// The file.
+        path: PathBuf,
+        /// Its bytes, unpacked.
+        bytes: u64,
+        /// Bytes of a record.
+        record: u64,
+        /// The whole records that it has.
+        whole: u64,
+    },
+    /// A synthetic corpus of records without rows.
+    #[error(
+        "the synthetic corpus has records of rows of corpus.columns symbols, and that is 0: set it, or give the records to read"
+    )]
+    NoColumns,
     /// Fewer documents than splits.
     #[error(
         "{documents} documents are too few to divide by valid_fraction and test_fraction: add some, set a fraction lower, or give one file, which is split by position"

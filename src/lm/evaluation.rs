@@ -31,11 +31,37 @@ impl Evaluation {
     pub fn perplexity_per_byte(&self) -> Option<f64> {
         self.loss_nats_per_byte().map(f64::exp)
     }
+
+    /// The loss in bits a byte: nats a byte / ln 2. Of images, a channel of a pixel a byte, what is told as bits per
+    /// dimension.
+    pub fn bits_per_byte(&self) -> Option<f64> {
+        self.loss_nats_per_byte().map(|nats| nats / std::f64::consts::LN_2)
+    }
+}
+
+/// Where windows of a context and the token after it may begin: anywhere in a text, in records where one begins.
+pub(super) struct Windows {
+    /// How many there are.
+    pub count: usize,
+    stride: usize,
+}
+
+impl Windows {
+    /// Those of a text that has one at least.
+    pub fn of(vocabulary: &Vocabulary, text: Tokens<'_>, context: usize) -> Self {
+        let stride = vocabulary.stride();
+        Self { count: (text.len() - (context + 1)) / stride + 1, stride }
+    }
+
+    /// The first token of the window at `place`.
+    pub fn start(&self, place: usize) -> usize {
+        place * self.stride
+    }
 }
 
 /// The mean loss of `model` over `batches` batches of `batch_size` windows, at least one of each,
-/// spread evenly over `text`: the same ones at every call. A window is a whole context long, and
-/// every token of it counts, also its first ones, which have little to go by.
+/// spread evenly over `text`: the same ones at every call. A window is a whole context long, of
+/// records one of them, and every token of it counts, also its first ones, which have little to go by.
 ///
 /// # Errors
 /// A text shorter than one context + 1 tokens, or a token that the model's vocabulary lacks.
@@ -48,13 +74,15 @@ pub fn evaluate(
 ) -> Result<Evaluation, LmError> {
     let context = model.shape().context;
     let needed = context + 1;
-    let Some(last) = text.len().checked_sub(needed) else {
+    if text.len() < needed {
         return Err(LmError::TextTooShort { part: "the text", tokens: text.len(), needed });
-    };
+    }
+    let places = Windows::of(vocabulary, text, context);
     let (batches, batch_size) = (batches.max(1), batch_size.max(1));
     let windows = batches * batch_size;
     let gaps = (windows - 1).max(1);
-    let starts: Vec<usize> = (0..windows).map(|i| i * last / gaps).collect();
+    let starts: Vec<usize> =
+        (0..windows).map(|i| places.start(i * (places.count - 1) / gaps)).collect();
     let mut sum = Sum::default();
     for starts in starts.chunks(batch_size) {
         sum.add(model, vocabulary, text, starts, context)?;
@@ -66,7 +94,7 @@ pub fn evaluate(
 /// after another without overlap, the last one as long as what is left. So every token but a
 /// document's first is predicted once, from what precedes it in its window alone; the first tokens
 /// of a window have little to go by, which makes the loss an upper bound of what a sliding window
-/// would give.
+/// would give. Of records every one is a window, and every byte is predicted once.
 ///
 /// `advanced` is told of the bytes predicted so far.
 ///
@@ -85,12 +113,18 @@ pub fn evaluate_whole(
         let document = document?;
         let text = Tokens::from(&document[..]);
         let predicted = text.len().saturating_sub(1);
-        let whole: Vec<usize> = (0..predicted / context).map(|window| window * context).collect();
+        // What follows a record is the beginning of the next, which is not predicted.
+        let (whole, left): (Vec<usize>, usize) = match vocabulary.record {
+            Some(_) => ((0..text.len()).step_by(vocabulary.stride()).collect(), 0),
+            None => (
+                (0..predicted / context).map(|window| window * context).collect(),
+                predicted % context,
+            ),
+        };
         for starts in whole.chunks(batch_size.max(1)) {
             sum.add(model, vocabulary, text, starts, context)?;
             advanced(sum.bytes);
         }
-        let left = predicted % context;
         if left > 0 {
             sum.add(model, vocabulary, text, &[predicted - left], left)?;
             advanced(sum.bytes);
@@ -176,7 +210,7 @@ mod tests {
             dtype: Dtype::Float32,
         };
         let model = Model::new(shape, 0.5, 3).unwrap();
-        let vocabulary = Vocabulary { symbols: Symbols::Bytes, has_end: false };
+        let vocabulary = Vocabulary { symbols: Symbols::Bytes, has_end: false, record: None };
         let document: Vec<u32> = (0..12).map(|i| i * i % 251).collect();
         let loss = |from: usize, length: usize| {
             let (inputs, targets) =
@@ -202,10 +236,56 @@ mod tests {
     }
 
     #[test]
+    fn of_records_each_is_a_window_and_every_byte_is_predicted_once() {
+        let shape = ModelShape {
+            vocabulary_size: 257,
+            context: 3,
+            d_model: 8,
+            heads: vec![vec![HeadKind::Global; 2]],
+            positions: Positions::Learned,
+            qk_norm: false,
+            sigma_reparam: false,
+            slopes: crate::lm::Slopes::None,
+            sinusoid: 0.02,
+            softcap: None,
+            dtype: Dtype::Float32,
+        };
+        let model = Model::new(shape, 0.5, 3).unwrap();
+        let vocabulary = Vocabulary { symbols: Symbols::Bytes, has_end: false, record: Some(3) };
+        let bytes = [1, 2, 3, 250, 251, 252, 7, 7, 9];
+        let tokens = vocabulary.encode(&bytes).unwrap();
+        let one = |record: &[u8]| {
+            let inputs: Vec<u32> = vec![256, record[0].into(), record[1].into()];
+            let inputs = Tensor::from_vec(inputs, (1, 3), &Device::Cpu).unwrap();
+            let targets: Vec<u32> = record.iter().map(|&byte| byte.into()).collect();
+            let targets = Tensor::from_vec(targets, 3, &Device::Cpu).unwrap();
+            model.predict(&inputs).unwrap().loss(&targets).unwrap()
+        };
+        let wanted = bytes.chunks(3).map(one).sum::<f64>() / 3.0;
+        let documents = || std::iter::once(Ok(tokens.clone()));
+        for batch_size in [1, 2, 8] {
+            let found =
+                evaluate_whole(&model, &vocabulary, documents(), batch_size, &|_| {}).unwrap();
+            assert_eq!((found.tokens, found.bytes), (9, 9));
+            assert!(
+                (found.loss_nats - wanted).abs() < 1e-6,
+                "{} against {wanted}",
+                found.loss_nats
+            );
+        }
+        let spread = evaluate(&model, &vocabulary, Tokens::from(&tokens[..]), 3, 1).unwrap();
+        assert!((spread.loss_nats - wanted).abs() < 1e-6, "{} against {wanted}", spread.loss_nats);
+        let windows = Windows::of(&vocabulary, Tokens::from(&tokens[..]), 3);
+        let starts: Vec<usize> = (0..windows.count).map(|at| windows.start(at)).collect();
+        assert_eq!(starts, [0, 4, 8]);
+    }
+
+    #[test]
     fn the_loss_per_byte_spreads_the_sum_over_the_bytes() {
         let found = Evaluation { tokens: 10, bytes: 40, loss_nats: 4.0 };
         assert_eq!(found.loss_nats_per_byte(), Some(1.0));
         assert_eq!(found.perplexity_per_byte(), Some(1f64.exp()));
+        assert_eq!(found.bits_per_byte(), Some(1.0 / 2f64.ln()));
         assert_eq!(Evaluation { bytes: 0, ..found }.loss_nats_per_byte(), None);
     }
 }

@@ -14,6 +14,11 @@ pub trait Probed {
     /// The longest passage that it reads, in tokens.
     fn context(&self) -> usize;
 
+    /// Tokens of a record, where it reads records: each passage begins where one does.
+    fn record(&self) -> Option<usize> {
+        None
+    }
+
     /// How many blocks it has.
     fn layers(&self) -> usize;
 

@@ -2,7 +2,7 @@
 
 use crate::lm::{LmError, Probed, Split, Texts};
 
-/// Passages are this many of their lengths apart, where the text is long enough.
+/// Passages are this many of their lengths apart, where the text is long enough; of records each begins where one does.
 const STRIDE: usize = 4;
 
 /// Groups of passages of equal length; a head's queries and keys are fitted to the passages of a group at once.
@@ -30,12 +30,14 @@ impl Passages {
     ) -> Result<Vec<Vec<Vec<u32>>>, LmError> {
         let Self { groups, passages, tokens, split } = *self;
         let wanted = passages * groups;
-        let read = model.tokens(texts, split, wanted * STRIDE * tokens)?;
-        if read.len() < wanted * tokens {
-            return Err(LmError::ShortText { found: read.len(), needed: wanted * tokens });
+        let unit = model.record().unwrap_or(1);
+        let [near, far] = [tokens, STRIDE * tokens].map(|stride| stride.next_multiple_of(unit));
+        let read = model.tokens(texts, split, wanted * far)?;
+        if read.len() < wanted * near {
+            return Err(LmError::ShortText { found: read.len(), needed: wanted * near });
         }
         // A short text's passages follow one another.
-        let stride = if read.len() == wanted * STRIDE * tokens { STRIDE * tokens } else { tokens };
+        let stride = if read.len() == wanted * far { far } else { near };
         let passage = |at: usize| read[at * stride..][..tokens].to_vec();
         let group =
             |group: usize| (group * passages..(group + 1) * passages).map(passage).collect();
@@ -48,12 +50,16 @@ mod tests {
     use super::*;
     use crate::lm::HeadProbe;
 
-    /// Reads tokens 0, 1, 2 and so on, of a text of so many.
-    struct Counting(usize);
+    /// Reads tokens 0, 1, 2 and so on, of a text of so many, or of records.
+    struct Counting(usize, Option<usize>);
 
     impl Probed for Counting {
         fn context(&self) -> usize {
             8
+        }
+
+        fn record(&self) -> Option<usize> {
+            self.1
         }
 
         fn layers(&self) -> usize {
@@ -82,14 +88,27 @@ mod tests {
     fn passages_lie_apart_in_a_long_text_and_follow_one_another_in_a_short_one() {
         let wanted = Passages { groups: 2, passages: 2, tokens: 3, split: None };
         let firsts = |text: usize| -> Vec<u32> {
-            let found = wanted.of(&Counting(text), None).unwrap();
+            let found = wanted.of(&Counting(text, None), None).unwrap();
             assert!(found.iter().flatten().all(|p| p.len() == 3 && p[2] == p[0] + 2));
             found.iter().flatten().map(|passage| passage[0]).collect()
         };
         assert_eq!(firsts(1000), [0, 12, 24, 36]);
         assert_eq!(firsts(48), [0, 12, 24, 36]);
         assert_eq!(firsts(47), [0, 3, 6, 9]);
-        let error = wanted.of(&Counting(11), None).unwrap_err().to_string();
+        let error = wanted.of(&Counting(11, None), None).unwrap_err().to_string();
         assert!(error.starts_with("11 tokens, the passage ends at 12"), "{error}");
+    }
+
+    #[test]
+    fn passages_of_records_begin_where_records_do() {
+        let wanted = Passages { groups: 1, passages: 3, tokens: 3, split: None };
+        let firsts = |text: usize| -> Vec<u32> {
+            let found = wanted.of(&Counting(text, Some(5)), None).unwrap();
+            found.iter().flatten().map(|passage| passage[0]).collect()
+        };
+        assert_eq!(firsts(1000), [0, 15, 30]);
+        assert_eq!(firsts(15), [0, 5, 10]);
+        let error = wanted.of(&Counting(14, Some(5)), None).unwrap_err().to_string();
+        assert!(error.starts_with("14 tokens"), "{error}");
     }
 }

@@ -171,6 +171,8 @@ pub(crate) fn check_same(
     let Training { definition, corpus, device, teacher, start, .. } = *training;
     let table = |key: &str| manifest.more.get(key).and_then(Value::as_table);
     let there = table(DEFINITION).cloned().unwrap_or_default();
+    // A run that began before there was some key had its default.
+    let there = TrainDefinition::from_table(&there).and_then(|d| d.to_table()).unwrap_or(there);
     let here = definition.to_table()?;
     let name = |key: &str| manifest.more.get(key).and_then(Value::as_str);
     let corpus_there = |key| table(CORPUS)?.get(key)?.as_str();

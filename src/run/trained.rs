@@ -51,6 +51,7 @@ impl TrainedRun {
         let size = corpus.get(VOCABULARY_SIZE).and_then(Value::as_integer);
         let size = size.and_then(|size| usize::try_from(size).ok());
         let size = size.ok_or_else(|| lacks(&path, VOCABULARY_SIZE))?;
+        let record = (definition.records > 0).then_some(definition.records);
         let tokenizer = folder.join(TOKENIZER);
         let symbols = if let Some(characters) = corpus.get(CHARACTERS).and_then(Value::as_str) {
             Symbols::Characters(characters.chars().collect())
@@ -62,11 +63,11 @@ impl TrainedRun {
                     .map_err(|e| RunError::Unusable { path: tokenizer, why: e.to_string() })?,
             )
         } else if corpus.contains_key("entropy_nats") {
-            Symbols::Unwritten { size }
+            Symbols::Unwritten { size: size - usize::from(record.is_some()) }
         } else {
             Symbols::Bytes
         };
-        let vocabulary = Vocabulary { symbols, has_end };
+        let vocabulary = Vocabulary { symbols, has_end, record };
         if vocabulary.size() != size {
             return Err(RunError::Unusable {
                 path,
@@ -133,10 +134,15 @@ impl TrainedRun {
     }
 }
 
-/// Without texts its tokens are of the synthetic corpus that the run was trained on.
+/// Without texts its tokens are of the synthetic corpus that the run was trained on. Of records they are what the model
+/// reads: each one's beginning and its bytes but the last, as many as it has bytes.
 impl Probed for TrainedRun {
     fn context(&self) -> usize {
         self.definition.context
+    }
+
+    fn record(&self) -> Option<usize> {
+        self.vocabulary.record
     }
 
     fn layers(&self) -> usize {
@@ -154,11 +160,17 @@ impl Probed for TrainedRun {
         most: usize,
     ) -> Result<Vec<u32>, LmError> {
         let mut tokens = Vec::new();
+        let stride = self.vocabulary.stride();
+        let last_of_record = |at: usize| stride > 1 && at % stride == stride - 1;
+        let read = |tokens: &mut Vec<u32>, more: &mut dyn Iterator<Item = u32>| {
+            let read = more.enumerate().filter(|(at, _)| !last_of_record(*at));
+            tokens.extend(read.map(|(_, token)| token));
+        };
         match texts {
             Some(texts) => {
                 let (documents, _) = texts.documents(&self.definition, &self.vocabulary, split)?;
                 for document in documents {
-                    tokens.extend(document?);
+                    read(&mut tokens, &mut document?.into_iter());
                     if tokens.len() >= most {
                         break;
                     }
@@ -168,9 +180,10 @@ impl Probed for TrainedRun {
                 let corpus = Corpus::synthetic(&self.definition)?;
                 let splits = split.map_or_else(|| Split::ALL.to_vec(), |split| vec![split]);
                 for split in splits {
-                    let there = corpus.split(split);
-                    let wanted = (most - tokens.len().min(most)).min(there.len());
-                    tokens.extend(there.range(0..wanted).iter());
+                    read(&mut tokens, &mut corpus.split(split).iter());
+                    if tokens.len() >= most {
+                        break;
+                    }
                 }
             }
             None => return Err(LmError::NoText),

@@ -1,6 +1,7 @@
 //! Rows into tables: reading what was measured, gathering it over seeds, writing it for programs
 //! and people.
 
+mod bits;
 mod censored;
 mod digits;
 mod epsilons;
@@ -37,6 +38,7 @@ mod variants;
 mod window_rule;
 mod write;
 
+pub use bits::BesideBaseline;
 pub use digits::{plural, significant};
 pub use error::TableError;
 pub use grid::{Align, Cell, Column, Table};

@@ -10,9 +10,8 @@ use sha2::{Digest, Sha256};
 use crate::lm::LmError;
 use crate::system::hexadecimal;
 
-/// The endings of files that are texts.
-const PLAIN: &str = ".txt";
-const ZSTANDARD: &str = ".txt.zst";
+/// The endings of files in a folder that are documents.
+const ENDINGS: [&str; 4] = [".txt", ".txt.zst", ".bin", ".bin.zst"];
 
 /// One text: a file, or the part of memory that a caller gave.
 #[derive(Clone, Debug)]
@@ -86,11 +85,15 @@ impl Document {
 
     /// An error of the file system, with the file's name.
     pub fn failed(&self, source: io::Error) -> LmError {
-        let path = match &self.place {
+        LmError::Io { path: self.name(), source }
+    }
+
+    /// The file, or what stands for one, to name it in an error.
+    pub fn name(&self) -> PathBuf {
+        match &self.place {
             Place::Memory(_) => PathBuf::from("text in memory"),
             Place::File(path) => path.clone(),
-        };
-        LmError::Io { path, source }
+        }
     }
 }
 
@@ -106,7 +109,7 @@ pub(super) fn of_folder(folder: &Path) -> Result<Vec<Document>, LmError> {
             let name = path.to_string_lossy();
             if path.is_dir() {
                 folders.push(path);
-            } else if name.ends_with(PLAIN) || name.ends_with(ZSTANDARD) {
+            } else if ENDINGS.iter().any(|ending| name.ends_with(ending)) {
                 found.push(Document::of_file(&path)?);
             }
         }

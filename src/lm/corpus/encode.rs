@@ -10,21 +10,22 @@ use super::pieces::Piece;
 use super::texts::{Division, Span, Texts};
 use super::tokens::Width;
 use super::vocabulary::{Encoder, Symbols, Vocabulary, see_characters, utf8};
-use crate::lm::{LmError, TextVocabulary};
+use crate::lm::{LmError, TextVocabulary, TrainDefinition};
 
 /// Byte pairs are counted in so many bytes of the training split at most: of a longer one in every
 /// second piece, every third, and so on. The counts have to stay within 31 bits.
 const COUNTED: u64 = 1 << 29;
 
-/// The vocabulary of a kind for a corpus: characters cover every split, byte pairs are trained on
+/// The vocabulary of a definition for a corpus: characters cover every split, byte pairs are trained on
 /// the training split alone.
 pub(super) fn vocabulary(
-    kind: TextVocabulary,
+    definition: &TrainDefinition,
     texts: &Texts,
     division: &Division,
 ) -> Result<Vocabulary, LmError> {
-    let has_end = texts.has_ends();
-    let symbols = match kind {
+    let record = (definition.records > 0).then_some(definition.records);
+    let has_end = texts.has_ends() && record.is_none();
+    let symbols = match definition.vocabulary {
         TextVocabulary::Byte => Symbols::Bytes,
         TextVocabulary::Characters => {
             let mut seen = BTreeSet::new();
@@ -52,7 +53,7 @@ pub(super) fn vocabulary(
             Symbols::BytePairs(trained?)
         }
     };
-    Ok(Vocabulary { symbols, has_end })
+    Ok(Vocabulary { symbols, has_end, record })
 }
 
 /// Writes the tokens of the spans, with an end after each document where the vocabulary has one.
@@ -77,7 +78,7 @@ pub(super) fn encode(
                 worker.tokens.clear();
                 worker
                     .encoder
-                    .encode(vocabulary, &piece.bytes, &mut worker.tokens)
+                    .encode(vocabulary, piece.start, &piece.bytes, &mut worker.tokens)
                     .map_err(piece.errors())
             })?;
             for worker in &workers[..round.len()] {

@@ -14,6 +14,8 @@ pub(super) struct LocalSource {
     log_table: Vec<f64>,
     /// `vote` · aₗ / ‖a‖ · M, one A × A matrix a lag; empty where nothing votes.
     votes: Vec<f64>,
+    /// How far back the symbol of the first of them is, less 1.
+    nearest: usize,
     /// The last symbols, the newest first: as many as R or the vote depends on.
     past: VecDeque<usize>,
     order: usize,
@@ -37,17 +39,27 @@ impl LocalSource {
             log_table.extend(row.iter().map(|x| (x / sum).ln()));
         }
         let mut votes = Vec::new();
+        let farthest = if corpus.columns > 0 { corpus.columns } else { corpus.window };
         if corpus.vote > 0.0 {
             let matrix: Vec<f64> = (0..a * a).map(|_| StandardNormal.sample(rng)).collect();
-            let lags: Vec<f64> = (0..corpus.window).map(|_| Exp1.sample(rng)).collect();
+            let lags: Vec<f64> = match corpus.columns {
+                0 => (0..corpus.window).map(|_| Exp1.sample(rng)).collect(),
+                _ => vec![1.0],
+            };
             let norm = lags.iter().map(|x| x * x).sum::<f64>().sqrt();
             for lag in lags {
                 votes.extend(matrix.iter().map(|m| corpus.vote * lag / norm * m));
             }
         }
-        let past = corpus.order.max(if corpus.vote > 0.0 { corpus.window } else { 0 });
+        let past = corpus.order.max(if corpus.vote > 0.0 { farthest } else { 0 });
         let past = (0..past).map(|_| rng.random_range(0..a)).collect();
-        Ok(Self { alphabet: a, log_table, votes, past, order: corpus.order })
+        let nearest = corpus.columns.saturating_sub(1);
+        Ok(Self { alphabet: a, log_table, votes, nearest, past, order: corpus.order })
+    }
+
+    /// Begins a record: what came before counts as symbol 0.
+    pub(super) fn begin(&mut self) {
+        self.past.iter_mut().for_each(|symbol| *symbol = 0);
     }
 
     /// The next symbol, and the entropy in nats of the distribution that it was drawn from.
@@ -55,7 +67,8 @@ impl LocalSource {
         let a = self.alphabet;
         let row = self.past.iter().take(self.order).fold(0, |row, symbol| row * a + symbol);
         let mut logits = self.log_table[row * a..][..a].to_vec();
-        for (matrix, symbol) in self.votes.chunks(a * a).zip(&self.past) {
+        let voters = self.past.iter().skip(self.nearest);
+        for (matrix, symbol) in self.votes.chunks(a * a).zip(voters) {
             for (logit, vote) in logits.iter_mut().zip(&matrix[symbol * a..][..a]) {
                 *logit += vote;
             }

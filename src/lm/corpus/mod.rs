@@ -6,6 +6,8 @@ mod document;
 mod encode;
 mod local;
 mod pieces;
+#[cfg(test)]
+mod record_tests;
 mod split;
 mod synthetic;
 #[cfg(test)]

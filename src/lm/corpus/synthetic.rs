@@ -17,6 +17,27 @@ struct Held {
 }
 
 impl SyntheticCorpus {
+    /// Records of `length` symbols, each after the symbol A that begins it, as many as `tokens` has room for, and the
+    /// mean conditional entropy in nats of a symbol of a record.
+    pub(super) fn generate_records(&self, length: usize) -> Result<(Vec<u32>, f64), LmError> {
+        self.check()?;
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+        let mut local = LocalSource::new(self, &mut rng)?;
+        let records = self.tokens / (length + 1);
+        let mut tokens = Vec::with_capacity(records * (length + 1));
+        let mut entropy = 0.0;
+        for _ in 0..records {
+            local.begin();
+            tokens.push(self.alphabet as u32);
+            for _ in 0..length {
+                let (symbol, nats) = local.next(&mut rng);
+                tokens.push(symbol as u32);
+                entropy += nats;
+            }
+        }
+        Ok((tokens, entropy / (records * length) as f64))
+    }
+
     /// The tokens, and their mean conditional entropy in nats.
     pub(super) fn generate(&self) -> Result<(Vec<u32>, f64), LmError> {
         self.check()?;

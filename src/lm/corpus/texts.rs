@@ -13,7 +13,7 @@ use crate::system::sha256;
 /// The texts of a corpus: one file, or the files of a folder, and perhaps others for validation.
 ///
 /// A file is one document, whatever is in it: `.zst` is unpacked, anything else read as it is. Of a
-/// folder and the folders in it, each file ending in `.txt` or `.txt.zst` is a document.
+/// folder and the folders in it, each file ending in `.txt` or `.bin`, or in one of them and `.zst`, is a document.
 #[derive(Clone, Debug)]
 pub struct Texts {
     documents: Vec<Document>,
@@ -100,11 +100,14 @@ impl Texts {
     /// of all bytes are for validation, the next that hold `test_fraction` for testing, the others
     /// for training; so a document is in one split only. A single document is split by position, in
     /// the order training, validation, test, between two characters. Texts for validation of their
-    /// own take the place of `valid_fraction`.
+    /// own take the place of `valid_fraction`. Records are divided as a single document is, between two of them.
     pub(super) fn divide(&self, definition: &TrainDefinition) -> Result<Division, LmError> {
+        self.check_records(definition.records)?;
         let valid = if self.valid.is_empty() { definition.valid_fraction } else { 0.0 };
         let [train, mut held, test] = match &self.documents[..] {
-            [document] => by_position(document, valid, definition.test_fraction)?,
+            [document] => {
+                by_position(document, valid, definition.test_fraction, definition.records)?
+            }
             documents => by_document(documents, valid, definition.test_fraction)?,
         };
         let first = self.documents.len();
@@ -126,6 +129,7 @@ impl Texts {
         vocabulary: &'a Vocabulary,
         split: Option<Split>,
     ) -> Result<(impl Iterator<Item = Result<Vec<u32>, LmError>> + use<'a>, u64), LmError> {
+        self.check_records(definition.records)?;
         let spans = match split {
             None => self.whole(),
             Some(split) => std::mem::take(&mut self.divide(definition)?[split as usize]),
@@ -136,12 +140,30 @@ impl Texts {
             let mut tokens = Vec::new();
             for piece in self.pieces(&span)? {
                 let piece = piece?;
-                encoder.encode(vocabulary, &piece.bytes, &mut tokens).map_err(piece.errors())?;
+                encoder
+                    .encode(vocabulary, piece.start, &piece.bytes, &mut tokens)
+                    .map_err(piece.errors())?;
             }
             tokens.extend(vocabulary.end().filter(|_| span.is_last));
             Ok(tokens)
         });
         Ok((documents, bytes))
+    }
+
+    /// Holds every document to be a whole number of records of so many bytes, where there are records.
+    fn check_records(&self, record: usize) -> Result<(), LmError> {
+        let Some(record) = Some(record as u64).filter(|&record| record > 0) else { return Ok(()) };
+        let is_broken =
+            |document: &&Document| document.bytes == 0 || !document.bytes.is_multiple_of(record);
+        match self.all().find(is_broken) {
+            None => Ok(()),
+            Some(document) => Err(LmError::BrokenRecord {
+                path: document.name(),
+                bytes: document.bytes,
+                record,
+                whole: document.bytes / record,
+            }),
+        }
     }
 
     /// The first bytes of the documents, about so many, as text; they follow one another.
@@ -192,8 +214,17 @@ fn whole(place: usize, document: &Document) -> Span {
     Span { document: place, start: 0, end: document.bytes, is_last: true }
 }
 
-fn by_position(document: &Document, valid: f64, test: f64) -> Result<Division, LmError> {
-    let share = |share: f64| between_characters(document, (document.bytes as f64 * share) as u64);
+/// Of a document of records, in bytes each, where they are not 0, the shares are of their number.
+fn by_position(
+    document: &Document,
+    valid: f64,
+    test: f64,
+    record: usize,
+) -> Result<Division, LmError> {
+    let share = |share: f64| match record as u64 {
+        0 => between_characters(document, (document.bytes as f64 * share) as u64),
+        record => Ok(((document.bytes / record) as f64 * share) as u64 * record),
+    };
     let cuts = [0, share(1.0 - valid - test)?, share(1.0 - test)?, document.bytes];
     let part = |at: usize| {
         let [start, end] = [cuts[at], cuts[at + 1]];

@@ -32,7 +32,7 @@ pub struct Corpus {
 
 impl Corpus {
     /// The tokens of texts under the definition's vocabulary, divided as its `valid_fraction` and
-    /// `test_fraction` say.
+    /// `test_fraction` say; of records, where it sets `records`, each after the symbol that begins it.
     ///
     /// The tokens of a mebibyte of text or more are kept in a file in the folder `kept`, which is
     /// made where it is missing, under a name that says what they are of; they are mapped from there
@@ -65,7 +65,7 @@ impl Corpus {
         let found = match cache::read(&path, &key)? {
             Some(found) => found,
             None => {
-                let vocabulary = encode::vocabulary(definition.vocabulary, texts, &division)?;
+                let vocabulary = encode::vocabulary(definition, texts, &division)?;
                 cache::write(&path, &key, &vocabulary, |to| {
                     encode_splits(&vocabulary, texts, &division, to)
                 })?;
@@ -91,7 +91,7 @@ impl Corpus {
         texts: &Texts,
         division: &Division,
     ) -> Result<Self, LmError> {
-        let vocabulary = encode::vocabulary(definition.vocabulary, texts, division)?;
+        let vocabulary = encode::vocabulary(definition, texts, division)?;
         let mut bytes = Vec::new();
         let counts = encode_splits(&vocabulary, texts, division, &mut bytes)?;
         let store = Store::in_memory(bytes, Width::of(vocabulary.size()), counts);
@@ -111,20 +111,28 @@ impl Corpus {
         Ok(corpus)
     }
 
-    /// The synthetic corpus that the definition's `corpus` table describes, divided by position.
+    /// The synthetic corpus that the definition's `corpus` table describes, divided by position, where `records` are
+    /// set between two of them.
     ///
     /// # Errors
-    /// A corpus too short for the context, or a value that its key cannot take.
+    /// Records without `corpus.columns`, a corpus too short for the context, or a value that its key cannot take.
     pub fn synthetic(definition: &TrainDefinition) -> Result<Self, LmError> {
         definition.check()?;
-        let (tokens, entropy) = definition.corpus.generate()?;
+        let record = (definition.records > 0).then_some(definition.records);
+        let (tokens, entropy) = match record {
+            None => definition.corpus.generate()?,
+            Some(_) if definition.corpus.columns == 0 => return Err(LmError::NoColumns),
+            Some(record) => definition.corpus.generate_records(record)?,
+        };
         let words: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
-        let size = definition.corpus.vocabulary_size();
-        let share = |share: f64| (tokens.len() as f64 * share) as usize;
+        let symbols = Symbols::Unwritten { size: definition.corpus.vocabulary_size() };
+        let vocabulary = Vocabulary { symbols, has_end: false, record };
+        let unit = vocabulary.stride();
+        let share = |share: f64| ((tokens.len() / unit) as f64 * share) as usize * unit;
         let (valid, test) = (definition.valid_fraction, definition.test_fraction);
         let (trained, kept) = (share(1.0 - valid - test), share(1.0 - test));
         let corpus = Self {
-            vocabulary: Vocabulary { symbols: Symbols::Unwritten { size }, has_end: false },
+            vocabulary,
             sha256: sha256(&words),
             valid_sha256: None,
             entropy_nats: Some(entropy),
@@ -175,12 +183,15 @@ fn encode_splits(
 
 /// Everything that the tokens of texts depend on, hashed.
 fn key(definition: &TrainDefinition, texts: &Texts) -> String {
-    let TrainDefinition { vocabulary, valid_fraction, test_fraction, .. } = definition;
-    let all = format!(
+    let TrainDefinition { vocabulary, records, valid_fraction, test_fraction, .. } = definition;
+    let mut all = format!(
         "{} {:?} {} {vocabulary} {valid_fraction} {test_fraction}",
         texts.sha256(),
         texts.valid_sha256(),
         texts.has_ends()
     );
+    if *records > 0 {
+        all += &format!(" records of {records}");
+    }
     sha256(all.as_bytes())
 }

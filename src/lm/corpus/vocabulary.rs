@@ -24,20 +24,24 @@ pub enum Symbols {
     },
 }
 
-/// The symbols of a model, and whether the last one is the end of a document.
+/// The symbols of a model, and whether the last one is the end of a document or the beginning of a record.
 ///
-/// That end follows every document of a corpus whose documents come from a folder, so that no window
-/// crosses from one into the next unmarked. A single file has none. It stands for no bytes.
+/// An end follows every document of a corpus whose documents come from a folder, so that no window
+/// crosses from one into the next unmarked. A single file has none. A corpus of records has a beginning
+/// before each and no ends. Neither stands for bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vocabulary {
     /// What the other tokens stand for.
     pub symbols: Symbols,
     /// Whether there is an end of a document.
     pub has_end: bool,
+    /// Symbols of a record, its beginning not counted, where the corpus is of records of equal length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<usize>,
 }
 
 impl Vocabulary {
-    /// How many symbols there are, the end of a document among them: V.
+    /// How many symbols there are, the end of a document or the beginning of a record among them: V.
     pub fn size(&self) -> usize {
         let symbols = match &self.symbols {
             Symbols::Bytes => 256,
@@ -45,7 +49,7 @@ impl Vocabulary {
             Symbols::BytePairs(bpe) => bpe.symbols(),
             Symbols::Unwritten { size } => *size,
         };
-        symbols + usize::from(self.has_end)
+        symbols + usize::from(self.has_end) + usize::from(self.record.is_some())
     }
 
     /// The end of a document: the last symbol.
@@ -53,10 +57,21 @@ impl Vocabulary {
         self.has_end.then(|| (self.size() - 1) as u32)
     }
 
-    /// How many bytes a token stands for: none for the end of a document and for symbols that have
-    /// no written form.
+    /// The beginning of a record: the last symbol.
+    pub fn begin(&self) -> Option<u32> {
+        self.record.map(|_| (self.size() - 1) as u32)
+    }
+
+    /// Tokens from where one window of a context may begin to where the next one may: one in a text, a record and its
+    /// beginning in records.
+    pub fn stride(&self) -> usize {
+        self.record.map_or(1, |record| record + 1)
+    }
+
+    /// How many bytes a token stands for: none for the end of a document, the beginning of a record and symbols that
+    /// have no written form.
     pub fn bytes_of(&self, token: u32) -> u32 {
-        if self.end() == Some(token) {
+        if self.end() == Some(token) || self.begin() == Some(token) {
             return 0;
         }
         match &self.symbols {
@@ -67,14 +82,14 @@ impl Vocabulary {
         }
     }
 
-    /// A text's tokens, without an end of the document.
+    /// A text's tokens, without an end of the document. Records begin with its first byte.
     ///
     /// # Errors
     /// A character that the vocabulary lacks, bytes that are not UTF-8 where it needs characters, or
     /// symbols that have no written form.
     pub fn encode(&self, text: &[u8]) -> Result<Vec<u32>, LmError> {
         let mut tokens = Vec::with_capacity(text.len());
-        Encoder::default().encode(self, text, &mut tokens)?;
+        Encoder::default().encode(self, 0, text, &mut tokens)?;
         Ok(tokens)
     }
 }
@@ -86,15 +101,23 @@ pub(super) struct Encoder {
 }
 
 impl Encoder {
-    /// Adds the tokens of a piece to `tokens`.
+    /// Adds the tokens of a piece to `tokens`; `start` is where it begins in its document.
     pub fn encode(
         &mut self,
         vocabulary: &Vocabulary,
+        start: u64,
         piece: &[u8],
         tokens: &mut Vec<u32>,
     ) -> Result<(), LmError> {
         match &vocabulary.symbols {
-            Symbols::Bytes => tokens.extend(piece.iter().map(|&byte| u32::from(byte))),
+            Symbols::Bytes => {
+                let begin = vocabulary.begin().zip(vocabulary.record);
+                for (at, &byte) in (start..).zip(piece) {
+                    tokens
+                        .extend(begin.filter(|(_, record)| at % *record as u64 == 0).map(|b| b.0));
+                    tokens.push(byte.into());
+                }
+            }
             Symbols::Unwritten { .. } => return Err(LmError::NoWrittenForm),
             Symbols::BytePairs(bpe) => bpe.encode(utf8(piece)?, &mut self.words, tokens)?,
             Symbols::Characters(characters) => {
@@ -128,7 +151,8 @@ mod tests {
     fn characters(text: &str, has_end: bool) -> Vocabulary {
         let mut seen = BTreeSet::new();
         see_characters(&mut seen, text.as_bytes()).unwrap();
-        Vocabulary { symbols: Symbols::Characters(seen.into_iter().collect()), has_end }
+        let symbols = Symbols::Characters(seen.into_iter().collect());
+        Vocabulary { symbols, has_end, record: None }
     }
 
     #[test]
@@ -147,14 +171,37 @@ mod tests {
         assert_eq!((vocabulary.size(), vocabulary.end()), (4, Some(3)));
         assert_eq!(vocabulary.bytes_of(3), 0);
         assert_eq!(characters("abc", false).end(), None);
-        let bytes = Vocabulary { symbols: Symbols::Bytes, has_end: true };
+        let bytes = Vocabulary { symbols: Symbols::Bytes, has_end: true, record: None };
         assert_eq!((bytes.size(), bytes.end(), bytes.bytes_of(256)), (257, Some(256), 0));
+    }
+
+    #[test]
+    fn every_record_begins_with_the_last_symbol_wherever_the_text_is_cut_in_pieces() {
+        let vocabulary = Vocabulary { symbols: Symbols::Bytes, has_end: false, record: Some(3) };
+        assert_eq!(
+            (vocabulary.size(), vocabulary.begin(), vocabulary.end()),
+            (257, Some(256), None)
+        );
+        assert_eq!(
+            (vocabulary.stride(), vocabulary.bytes_of(256), vocabulary.bytes_of(0)),
+            (4, 0, 1)
+        );
+        let bytes = [0, 255, 7, 8, 9, 255];
+        let whole = [256, 0, 255, 7, 256, 8, 9, 255];
+        assert_eq!(vocabulary.encode(&bytes).unwrap(), whole);
+        for cut in 1..6 {
+            let mut tokens = Vec::new();
+            for (start, piece) in [(0, &bytes[..cut]), (cut as u64, &bytes[cut..])] {
+                Encoder::default().encode(&vocabulary, start, piece, &mut tokens).unwrap();
+            }
+            assert_eq!(tokens, whole, "cut at {cut}");
+        }
     }
 
     #[test]
     fn bytes_need_not_be_text_but_characters_must() {
         let bytes = [104, 255];
-        let vocabulary = Vocabulary { symbols: Symbols::Bytes, has_end: false };
+        let vocabulary = Vocabulary { symbols: Symbols::Bytes, has_end: false, record: None };
         assert_eq!(vocabulary.encode(&bytes).unwrap(), [104, 255]);
         let error = characters("h", false).encode(&bytes).unwrap_err();
         assert!(error.to_string().contains("byte 1"), "{error}");

@@ -2,6 +2,7 @@
 
 use super::choices::{Arm, Positions, Stabiliser};
 use super::keys::TrainDefinition;
+use super::text_vocabulary::TextVocabulary;
 use crate::lm::LmError;
 use crate::lm::error::require;
 
@@ -53,7 +54,29 @@ impl TrainDefinition {
         let test = self.test_fraction;
         let why = format!("must be 0 or more, below 1 - valid_fraction = {}", 1.0 - valid);
         require(test >= 0.0 && valid + test < 1.0, "test_fraction", test, &why)?;
+        self.check_records()?;
         self.corpus.check()
+    }
+
+    /// Holds what belongs to records against their length.
+    fn check_records(&self) -> Result<(), LmError> {
+        let (records, columns) = (self.records, self.corpus.columns);
+        let why = "has an above only in records: set records, or leave it 0";
+        require(columns == 0 || records > 0, "corpus.columns", columns, why)?;
+        if records == 0 {
+            return Ok(());
+        }
+        let why = format!("must be records = {records}: a sequence is one whole record");
+        require(self.context == records, "context", self.context, &why)?;
+        let is_bytes = self.vocabulary == TextVocabulary::Byte;
+        require(is_bytes, "vocabulary", self.vocabulary, "must be byte where records is set")?;
+        if columns == 0 {
+            return Ok(());
+        }
+        let why = format!("must divide records = {records}");
+        require(records.is_multiple_of(columns), "corpus.columns", columns, &why)?;
+        let recall = self.corpus.recall;
+        require(recall == 0.0, "corpus.recall", recall, "must be 0 where corpus.columns is set")
     }
 
     /// Holds the arm and what belongs to it against what they may be.

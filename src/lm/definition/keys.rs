@@ -41,6 +41,10 @@ pub struct TrainDefinition {
     pub slopes: Slopes,
     /// How a text becomes tokens.
     pub vocabulary: TextVocabulary,
+    /// Bytes of a record R, where the data are records of equal length and no text; 0 for text. Every sequence is one
+    /// whole record: a symbol that begins it and its first R − 1 bytes, from which its R bytes are predicted. So
+    /// `context` is R and `vocabulary` is `byte`, and where a definition sets this key without them they become so.
+    pub records: usize,
     /// The standard deviation of the initial weights: 0.02 in GPT-2, of 768 channels or more; the
     /// same per 1/√d_model is 0.07 at 64 channels.
     pub initial_deviation: f64,
@@ -107,6 +111,7 @@ impl Default for TrainDefinition {
             positions: Positions::Learned,
             slopes: Slopes::None,
             vocabulary: TextVocabulary::Characters,
+            records: 0,
             initial_deviation: 0.02,
             batch: 4,
             accumulation: 1,

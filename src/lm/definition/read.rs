@@ -3,6 +3,7 @@
 use toml::{Table, Value};
 
 use super::keys::TrainDefinition;
+use super::text_vocabulary::TextVocabulary;
 use crate::lm::LmError;
 use crate::pattern::nearest::nearest;
 
@@ -26,15 +27,24 @@ impl TrainDefinition {
         Ok(definition)
     }
 
-    /// Replaces the keys that `table` has, and checks the result.
+    /// Replaces the keys that `table` has, and checks the result. Where it sets `records` and leaves `context` or
+    /// `vocabulary` out, those become what records need.
     ///
     /// # Errors
     /// As [`Self::from_table`]; the definition is then unchanged.
     pub fn merge(&mut self, table: &Table) -> Result<(), LmError> {
         let mut all = self.to_table()?;
         overlay(&mut all, table, "")?;
-        let merged: Self =
+        let mut merged: Self =
             Value::Table(all).try_into().map_err(|e| LmError::Definition(one_line(&e)))?;
+        if table.contains_key("records") && merged.records > 0 {
+            if !table.contains_key("context") {
+                merged.context = merged.records;
+            }
+            if !table.contains_key("vocabulary") {
+                merged.vocabulary = TextVocabulary::Byte;
+            }
+        }
         merged.check()?;
         *self = merged;
         Ok(())

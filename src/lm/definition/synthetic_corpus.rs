@@ -33,6 +33,14 @@ const MAX_TABLE: usize = 1 << 24;
 /// of the next token given all before it: local symbols that of p, a segment's first token also
 /// that of the choice of segment, a stored key ln K, a stored value ln V, a queried key
 /// ln(keys that may be asked for), a queried value 0.
+///
+/// **Records.** With the definition's key `records` there are no segments: every record is one symbol that begins it and
+/// local symbols, in rows of `columns`, and the vote is that of the symbol above alone, `columns` symbols before:
+///
+/// p(s) ∝ R\[x₋₁ … x₋ₖ\]\[s\] · exp(`vote` · M\[x₋c\]\[s\]), c = `columns`
+///
+/// Symbols before a record's first count as symbol 0, so the entropy is exact, without the beginnings, which have none.
+/// There are A + 1 symbols, the last the beginning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SyntheticCorpus {
     /// Tokens in all.
@@ -45,6 +53,8 @@ pub struct SyntheticCorpus {
     pub concentration: f64,
     /// Symbols that vote.
     pub window: usize,
+    /// Symbols in a row of a record, of which the one above votes; 0 where there are no records.
+    pub columns: usize,
     /// The standard deviation of the vote, in nats; 0 leaves the table alone.
     pub vote: f64,
     /// Symbols in a local segment.
@@ -71,6 +81,7 @@ impl Default for SyntheticCorpus {
             order: 1,
             concentration: 1.0,
             window: 16,
+            columns: 0,
             vote: 2.0,
             segment: 16,
             recall: 0.1,
@@ -84,9 +95,12 @@ impl Default for SyntheticCorpus {
 }
 
 impl SyntheticCorpus {
-    /// Symbols in all: A + 2 + K + V.
+    /// Symbols in all: A + 2 + K + V, or, of records, A beside the one that begins them.
     pub fn vocabulary_size(&self) -> usize {
-        self.alphabet + 2 + self.keys + self.values
+        match self.columns {
+            0 => self.alphabet + 2 + self.keys + self.values,
+            _ => self.alphabet,
+        }
     }
 
     /// Holds every value against what its key may be.

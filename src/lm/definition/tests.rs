@@ -72,6 +72,33 @@ fn a_wrong_value_is_refused_in_one_line_that_names_its_key() {
 }
 
 #[test]
+fn records_bring_their_context_and_vocabulary_and_refuse_others() {
+    let mut definition = TrainDefinition::default();
+    definition.set("records", "784").unwrap();
+    assert_eq!((definition.context, definition.vocabulary), (784, TextVocabulary::Byte));
+    let again = TrainDefinition::from_table(&definition.to_table().unwrap()).unwrap();
+    assert_eq!(again, definition);
+    let with_all = "records = 8\ncontext = 8\nvocabulary = 'byte'";
+    assert_eq!(TrainDefinition::from_toml(with_all).unwrap().records, 8);
+    for (key, value, said) in [
+        ("context", "512", "context = 512: must be records = 784"),
+        ("vocabulary", "characters", "vocabulary = characters: must be byte"),
+        ("corpus.columns", "28", "corpus.recall = 0.1: must be 0"),
+    ] {
+        let error = definition.set(key, value).unwrap_err().to_string();
+        assert!(error.starts_with(said), "{error}");
+    }
+    definition.set("corpus.recall", "0").unwrap();
+    let error = definition.set("corpus.columns", "30").unwrap_err().to_string();
+    assert!(error.starts_with("corpus.columns = 30: must divide records = 784"), "{error}");
+    definition.set("corpus.columns", "28").unwrap();
+    let error = definition.set("records", "0").unwrap_err().to_string();
+    assert!(error.starts_with("corpus.columns = 28: has an above only in records"), "{error}");
+    let error = TrainDefinition::from_toml("records = 8\ncontext = 9").unwrap_err().to_string();
+    assert!(error.starts_with("context = 9"), "{error}");
+}
+
+#[test]
 fn the_definitions_that_come_with_the_project_read() {
     let nanogpt = include_str!("../../../analysis/nanogpt-small.toml");
     assert_eq!(TrainDefinition::from_toml(nanogpt).unwrap().d_model, 128);

@@ -3,6 +3,9 @@
 use std::io;
 use std::sync::atomic::AtomicBool;
 
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
 use super::*;
 use crate::lm::{Arm, Corpus, Device, Dtype, LmError, Split, SyntheticCorpus, TrainDefinition};
 
@@ -200,18 +203,75 @@ fn a_resumed_run_is_the_same_run() {
         (Arm::SigmaReparam, Dtype::Float32),
         (Arm::Ls, Dtype::Bfloat16),
     ] {
-        resumes(arm, dtype);
+        resumes(TrainDefinition { arm, dtype, ..tiny() });
     }
+    resumes(of_records());
 }
 
-fn resumes(arm: Arm, dtype: Dtype) {
+/// Records of 6 rows of 8.
+fn of_records() -> TrainDefinition {
+    let corpus = SyntheticCorpus { columns: 8, recall: 0.0, ..tiny().corpus };
+    let mut definition = tiny();
+    definition.set("records", "48").unwrap();
+    TrainDefinition { corpus, ..definition }
+}
+
+#[test]
+fn every_sequence_is_one_whole_record() {
+    // Every record is the same, so nothing of it is left to learn; where windows began anywhere, their first symbols
+    // could not be known.
+    let pattern = *b"abbaababbaabbabaabbbabaa";
+    let text = pattern.repeat(400);
+    let mut definition = TrainDefinition {
+        steps: 200,
+        eval_every: 200,
+        learning_rate: 1e-2,
+        initial_deviation: 0.1,
+        ..tiny()
+    };
+    definition.set("records", "24").unwrap();
+    let corpus = Corpus::from_text(&definition, &text).unwrap();
+    let mut kept = Kept::default();
+    let mut trainer = Trainer::new(&definition, &corpus, Device::Cpu).unwrap();
+    trainer.run(&mut kept, &AtomicBool::new(false)).unwrap();
+    let found = kept.evals[0].evaluation;
+    assert!(found.loss_nats < 0.02, "{found:?}");
+    assert_eq!(found.bytes, found.tokens, "every predicted token is a byte");
+    let bits = found.bits_per_byte().unwrap();
+    assert!((bits * 2f64.ln() - found.loss_nats).abs() < 1e-12, "{bits}");
+}
+
+#[test]
+fn a_model_of_records_learns_what_their_period_tells() {
+    // Six symbols of four kinds, then the same again three times: ln 4 a quarter of the time is all that is left.
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let text: Vec<u8> = (0..4000)
+        .flat_map(|_| (0..6).map(|_| rng.random_range(0..4u8)).collect::<Vec<u8>>().repeat(4))
+        .collect();
+    let mut definition = TrainDefinition {
+        steps: 400,
+        eval_every: 400,
+        batch: 16,
+        learning_rate: 1e-2,
+        initial_deviation: 0.1,
+        ..tiny()
+    };
+    definition.set("records", "24").unwrap();
+    let corpus = Corpus::from_text(&definition, &text).unwrap();
+    let mut trainer = Trainer::new(&definition, &corpus, Device::Cpu).unwrap();
+    let summary = trainer.run(&mut (), &AtomicBool::new(false)).unwrap();
+    let (found, least) = (summary.valid_loss_nats.unwrap(), 4f64.ln() / 4.0);
+    assert!(least - 0.02 < found && found < least + 0.15, "{found} against {least}");
+}
+
+fn resumes(definition: TrainDefinition) {
     struct At5(std::path::PathBuf);
     impl Recorder for At5 {
         fn checkpoint(&mut self, trainer: &Trainer) -> Result<(), LmError> {
             if trainer.steps() == 5 { trainer.save(&self.0) } else { Ok(()) }
         }
     }
-    let definition = TrainDefinition { arm, dtype, checkpoint_every: 5, ..tiny() };
+    let definition = TrainDefinition { checkpoint_every: 5, ..definition };
     let corpus = Corpus::synthetic(&definition).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("checkpoint.safetensors");

@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use super::adamw::AdamW;
 use super::records::{EvalRecord, StepRecord};
 use super::schedule::learning_rate;
-use crate::lm::evaluation::{batch, evaluate};
+use crate::lm::evaluation::{Windows, batch, evaluate};
 use crate::lm::model::BatchGradients;
 use crate::lm::tensor_file::{self, TensorFile};
 use crate::lm::{
@@ -185,7 +185,7 @@ impl<'a> Trainer<'a> {
         &self.heads
     }
 
-    /// One step: `accumulation` batches of random windows, forward, backward, clip, update. Where the loss or the
+    /// One step: `accumulation` batches of random windows, of records whole ones, forward, backward, clip, update. Where the loss or the
     /// gradient is not finite, the record says so and nothing is updated.
     ///
     /// # Errors
@@ -226,8 +226,9 @@ impl<'a> Trainer<'a> {
     fn batch(&mut self) -> Result<BatchGradients, LmError> {
         let TrainDefinition { batch: size, context, recompute, .. } = *self.definition;
         let text = self.corpus.split(Split::Train);
-        let last = text.len() - context;
-        let starts: Vec<usize> = (0..size).map(|_| self.windows.random_range(0..last)).collect();
+        let windows = Windows::of(&self.corpus.vocabulary, text, context);
+        let mut start = || windows.start(self.windows.random_range(0..windows.count));
+        let starts: Vec<usize> = (0..size).map(|_| start()).collect();
         let (inputs, targets) = batch(text, &starts, context, self.model.device())?;
         let z_loss =
             if self.definition.has(Stabiliser::ZLoss) { self.definition.z_loss } else { 0.0 };

@@ -25,6 +25,7 @@ pub fn analyse(studies: &[MeasuredStudy], view: View) -> Result<Analysis, Report
         View::Ablation => &trainings::ABLATION,
         View::Dial => &trainings::DIAL,
         View::Variants => &trainings::VARIANTS,
+        View::Bits => &trainings::BITS,
         View::Latency => &latency::LATENCY,
         View::Decomposition => &heads::DECOMPOSITION,
         View::Prediction => &heads::PREDICTION,

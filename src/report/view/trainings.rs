@@ -64,6 +64,18 @@ pub(super) const VARIANTS: ViewOf<(Trainings, Vec<String>)> = ViewOf {
     },
 };
 
+/// With the names of the baselines.
+pub(super) const BITS: ViewOf<(Trainings, Vec<String>)> = ViewOf {
+    rows: rows::trainings_with_names_of_baselines,
+    tables: |(trainings, baselines)| {
+        let mut tables = vec![trainings.bits_table(baselines)];
+        tables.extend(trainings.tables());
+        tables
+    },
+    figures: |(trainings, baselines), _| vec![figure::variants(trainings, baselines)],
+    verdicts: |_, _| vec![],
+};
+
 /// Curves of several lengths in one panel would lie over each other.
 fn by_step(trainings: &Trainings, _: &Against) -> Vec<Figure> {
     match trainings.contexts().len() {

@@ -143,13 +143,15 @@ fn quick(mut table: Table, kind: Kind, path: &Path) -> Result<Size, String> {
 
 /// What is said for one view is not passed over by another.
 fn check_view(view: Option<View>, size: &Size) -> Result<(), String> {
+    let is_beside = |view: &View| matches!(view, View::Interventions | View::Variants | View::Bits);
     match (view, &size.baseline) {
-        (Some(view @ (View::Interventions | View::Variants)), None) => {
+        (Some(view), None) if is_beside(&view) => {
             Err(format!("view {:?} needs a [baseline]: of, a study, and runs of it", view.name()))
         }
-        (Some(view), Some(_)) if !matches!(view, View::Interventions | View::Variants) => Err(
-            format!("baseline: the view {:?} holds runs against none; leave it out", view.name()),
-        ),
+        (Some(view), Some(_)) if !is_beside(&view) => Err(format!(
+            "baseline: the view {:?} holds runs against none; leave it out",
+            view.name()
+        )),
         (Some(view), _) if view != View::Training && !size.predicted.is_empty() => Err(format!(
             "predicted: the view {:?} holds runs against no exponent; leave it out",
             view.name()

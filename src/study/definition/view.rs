@@ -76,6 +76,8 @@ views! {
     Interventions = "interventions" of Train,
     /// Loss and peak logits of runs that differ in positions, lengths or widths: trainings.
     Variants = "variants" of Train,
+    /// Loss in bits and peak logits beside a baseline: trainings.
+    Bits = "bits" of Train,
 }
 
 impl View {
