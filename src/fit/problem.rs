@@ -16,6 +16,9 @@ pub enum FitError {
     /// A rank of zero.
     #[error("rank is 0; give a head dimension of at least 1")]
     RankZero,
+    /// A head whose rows see no contiguous range of columns.
+    #[error("heads of {0}: a fit knows contiguous windows alone; give global or local:W")]
+    NotContiguous(Layout),
     /// A cap that bounds nothing or everything.
     #[error("cap {0} is not a bound on logits; give a finite number above 0 (nats)")]
     Cap(f64),
@@ -69,10 +72,13 @@ impl Problem {
     /// ```
     ///
     /// # Errors
-    /// `RankZero`.
+    /// `RankZero`, `NotContiguous`.
     pub fn new(target: Target, layout: Layout, rank: usize) -> Result<Self, FitError> {
         if rank == 0 {
             return Err(FitError::RankZero);
+        }
+        if layout.heads().iter().any(|kind| matches!(kind, HeadKind::Patch(_))) {
+            return Err(FitError::NotContiguous(layout));
         }
         Ok(Self { target, layout, rank })
     }

@@ -28,7 +28,7 @@ pub enum LmError {
     /// A value of the wrong type, or a definition that is not TOML.
     #[error("training definition: {0}")]
     Definition(String),
-    /// A device that is not there.
+    /// A device that is not there, or that does not compute what is asked.
     #[error("device cuda: {why}")]
     NoDevice {
         /// What is missing.

@@ -192,7 +192,7 @@ pub(super) fn batch(
 mod tests {
     use super::*;
     use crate::lm::{Dtype, ModelShape, Positions, Symbols};
-    use crate::pattern::HeadKind;
+    use crate::pattern::{HeadKind, Visibility};
 
     #[test]
     fn the_whole_is_every_token_but_the_first_once() {
@@ -201,6 +201,7 @@ mod tests {
             context: 4,
             d_model: 8,
             heads: vec![vec![HeadKind::Global; 2]],
+            visibility: Visibility::Causal,
             positions: Positions::Learned,
             qk_norm: false,
             sigma_reparam: false,

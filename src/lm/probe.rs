@@ -62,7 +62,7 @@ pub struct HeadProbe {
     pub keys: Array2<f32>,
     /// The bound c of the attention logits c tanh(z/c), where they have one.
     pub softcap: Option<f32>,
-    /// The slope m of what is added to them, m (j − i), where the head has one.
+    /// The slope m of what is added to them, −m |j − i|, where the head has one.
     pub slope: Option<f32>,
     /// What the queries and keys are made of.
     pub inputs: HeadInputs,
@@ -117,7 +117,7 @@ impl HeadProbe {
             }
             if let Some(slope) = self.slope.map(f64::from) {
                 for (column, y) in p.iter_mut().enumerate() {
-                    *y += slope * (column as f64 - row as f64);
+                    *y -= slope * column.abs_diff(row) as f64;
                 }
             }
             let all = 0..p.len();
@@ -133,12 +133,13 @@ impl HeadProbe {
     pub fn logits_of(&self, rows: &[usize]) -> Array2<f64> {
         let (queries, keys) = (self.queries.mapv(f64::from), self.keys.mapv(f64::from));
         let queries = queries.select(Axis(0), rows);
-        let mut z = product(queries.view(), keys.t()) / (queries.ncols() as f64).sqrt();
-        for (&row, mut z) in rows.iter().zip(z.rows_mut()) {
-            let seen = self.kind.columns(row, z.len(), self.visibility);
-            z.slice_mut(s![..seen.start]).fill(f64::NEG_INFINITY);
-            z.slice_mut(s![seen.end..]).fill(f64::NEG_INFINITY);
+        let z = product(queries.view(), keys.t()) / (queries.ncols() as f64).sqrt();
+        let mut seen = Array2::from_elem(z.dim(), f64::NEG_INFINITY);
+        for ((&row, z), mut seen) in rows.iter().zip(z.rows()).zip(seen.rows_mut()) {
+            for segment in self.kind.segments(row, z.len(), self.visibility) {
+                seen.slice_mut(s![segment.clone()]).assign(&z.slice(s![segment]));
+            }
         }
-        z
+        seen
     }
 }

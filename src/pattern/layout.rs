@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
-use super::{TargetError, Visibility};
+use super::{Patch, TargetError, Visibility};
 
 /// What one attention head may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -16,20 +16,47 @@ pub enum HeadKind {
         /// The window length w ≥ 1; a causal row sees itself and the w − 1 tokens before it.
         window: usize,
     },
+    /// A two-dimensional window over tokens in raster order. No layout is written with it: fits know contiguous
+    /// windows alone.
+    Patch(Patch),
 }
 
 impl HeadKind {
-    /// The columns that row `row` of `n` sees through this head under `visibility`.
+    /// The length of the shortest contiguous window that has all that a row sees; none of a global head.
+    pub fn window(self) -> Option<usize> {
+        match self {
+            Self::Global => None,
+            Self::Local { window } => Some(window),
+            Self::Patch(patch) => Some(patch.span()),
+        }
+    }
+
+    /// The columns that row `row` of `n` sees through this head under `visibility`; of a patch, those of the
+    /// window around it, of which [`Self::segments`] tells what is seen.
     pub fn columns(self, row: usize, n: usize, visibility: Visibility) -> Range<usize> {
         let all = visibility.columns(row, n);
-        match self {
-            Self::Global => all,
-            Self::Local { window } => {
+        match self.window() {
+            None => all,
+            Some(window) => {
                 let first = (row + 1).saturating_sub(window);
                 let last = row.saturating_add(window);
                 all.start.max(first)..all.end.min(last)
             }
         }
+    }
+
+    /// All that row `row` of `n` sees through this head under `visibility`, as ranges in ascending order.
+    pub fn segments(
+        self,
+        row: usize,
+        n: usize,
+        visibility: Visibility,
+    ) -> impl Iterator<Item = Range<usize>> {
+        let (whole, parts) = match self {
+            Self::Patch(patch) => (None, Some(patch.segments(row, n, visibility))),
+            _ => (Some(self.columns(row, n, visibility)), None),
+        };
+        whole.into_iter().chain(parts.into_iter().flatten())
     }
 }
 
@@ -38,6 +65,7 @@ impl fmt::Display for HeadKind {
         match self {
             Self::Global => f.write_str("global"),
             Self::Local { window } => write!(f, "local:{window}"),
+            Self::Patch(patch) => write!(f, "patch:{patch}"),
         }
     }
 }
@@ -152,5 +180,58 @@ mod tests {
         assert_eq!(head.columns(1, 10, Visibility::Causal), 0..2);
         assert_eq!(head.columns(5, 10, Visibility::Bidirectional), 3..8);
         assert_eq!(head.columns(9, 10, Visibility::Bidirectional), 7..10);
+    }
+
+    /// Row by row and column by column, against the two distances of every pair.
+    #[test]
+    fn a_patch_sees_what_is_near_in_rows_and_columns() {
+        for (columns, rows, reach) in [
+            (1, 0, 0),
+            (1, 3, 0),
+            (5, 0, 2),
+            (5, 2, 0),
+            (5, 1, 1),
+            (6, 2, 3),
+            (7, 3, 6),
+            (28, 3, 3),
+        ] {
+            let patch = Patch { columns, rows, reach };
+            let kind = HeadKind::Patch(patch);
+            for (n, visibility) in [1, 2, 27, 30, 61]
+                .into_iter()
+                .flat_map(|n| [(n, Visibility::Causal), (n, Visibility::Bidirectional)])
+            {
+                let mut most = 0;
+                for i in 0..n {
+                    let seen: Vec<usize> = kind.segments(i, n, visibility).flatten().collect();
+                    let sees = |&j: &usize| {
+                        (i / columns).abs_diff(j / columns) <= rows
+                            && (i % columns).abs_diff(j % columns) <= reach
+                            && (visibility == Visibility::Bidirectional || j <= i)
+                    };
+                    let expected: Vec<usize> = (0..n).filter(sees).collect();
+                    assert_eq!(seen, expected, "{patch} of {n}, {visibility}, row {i}");
+                    let around = kind.columns(i, n, visibility);
+                    assert!(seen.iter().all(|j| around.contains(j)), "{patch}: {around:?}");
+                    most = most.max(seen.iter().filter(|&&j| j <= i).count());
+                }
+                assert!(most <= patch.tokens());
+                if n > patch.span() + columns && columns > 2 * reach {
+                    assert_eq!(most, patch.tokens(), "{patch}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_contiguous_is_one_segment() {
+        for kind in [HeadKind::Global, HeadKind::Local { window: 3 }] {
+            for visibility in [Visibility::Causal, Visibility::Bidirectional] {
+                for row in 0..9 {
+                    let segments: Vec<_> = kind.segments(row, 9, visibility).collect();
+                    assert_eq!(segments, [kind.columns(row, 9, visibility)]);
+                }
+            }
+        }
     }
 }

@@ -29,6 +29,17 @@ pub enum PredictError {
         /// The head.
         head: usize,
     },
+    /// Rows whose columns are no contiguous range.
+    #[error(
+        "layer {layer}, head {head} sees a two-dimensional window, which fits do not know; name layers or a run \
+         without"
+    )]
+    Patch {
+        /// The layer.
+        layer: usize,
+        /// The head.
+        head: usize,
+    },
     /// Rows that see what comes after them.
     #[error(
         "layer {layer}, head {head} sees what comes after a token: a ramp over positions is local attention behind a \

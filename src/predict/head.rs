@@ -56,7 +56,7 @@ impl TrainedHead {
     /// `most` tokens, so many that lie evenly apart: what these need is no more than what all do.
     ///
     /// # Errors
-    /// No probe, a head with a softcap or a slope over the lag, logits that are not finite, passages of different lengths.
+    /// No probe, a head with a softcap, a slope over the lag or a two-dimensional window, logits that are not finite, passages of different lengths.
     pub fn new(probes: &[&HeadProbe], most: Option<usize>) -> Result<Self, PredictError> {
         let &first = probes.first().ok_or(PredictError::NoPassage)?;
         let HeadProbe { layer, head, kind, visibility, .. } = *first;
@@ -66,6 +66,7 @@ impl TrainedHead {
         if probes.iter().any(|probe| probe.slope.is_some()) {
             return Err(PredictError::Slope { layer, head });
         }
+        check_contiguous(probes)?;
         check_finite(probes)?;
         let tokens = first.queries.nrows();
         let rows = held_rows(tokens, most);
@@ -135,6 +136,16 @@ impl TrainedHead {
     /// The head dimension d.
     pub fn rank(&self) -> usize {
         self.problem.rank()
+    }
+}
+
+/// Refuses heads whose rows see no contiguous range of columns.
+pub(super) fn check_contiguous(probes: &[&HeadProbe]) -> Result<(), PredictError> {
+    match probes.iter().find(|probe| matches!(probe.kind, HeadKind::Patch(_))) {
+        None => Ok(()),
+        Some(HeadProbe { layer, head, .. }) => {
+            Err(PredictError::Patch { layer: *layer, head: *head })
+        }
     }
 }
 

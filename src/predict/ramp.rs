@@ -8,7 +8,7 @@ use ndarray::{Array2, Axis};
 
 use super::PredictError;
 use super::actual::{LAGS, spectrum_of_product};
-use super::head::{check_finite, held_rows};
+use super::head::{check_contiguous, check_finite, held_rows};
 use super::positions::{Form, Nearest, SeenRows, Share};
 use crate::fit::Outcome;
 use crate::lm::HeadProbe;
@@ -96,10 +96,7 @@ pub fn ramp_lag(slope: f64) -> Option<f64> {
 
 /// The columns that a row of `tokens` sees at most.
 pub fn reach(kind: HeadKind, tokens: usize) -> usize {
-    match kind {
-        HeadKind::Global => tokens,
-        HeadKind::Local { window } => window.min(tokens),
-    }
+    kind.window().map_or(tokens, |window| window.min(tokens))
 }
 
 impl Ramp {
@@ -107,11 +104,12 @@ impl Ramp {
     /// where it is longer than `most` tokens, so many that lie evenly apart.
     ///
     /// # Errors
-    /// No probe, a head that sees what comes after a token, logits that are not finite; `Decomposition` where
+    /// No probe, a head of a two-dimensional window or that sees what comes after a token, logits that are not finite; `Decomposition` where
     /// LAPACK fails.
     pub fn of(probes: &[&HeadProbe], most: Option<usize>) -> Result<Self, PredictError> {
         let &first = probes.first().ok_or(PredictError::NoPassage)?;
         let HeadProbe { layer, head, kind, .. } = *first;
+        check_contiguous(probes)?;
         check_finite(probes)?;
         if probes.iter().any(|probe| probe.visibility != Visibility::Causal) {
             return Err(PredictError::NotCausal { layer, head });

@@ -37,7 +37,7 @@ impl ModelColumns {
             d_model: definition.d_model,
             heads: definition.heads,
             global_heads: definition.most_global_heads(),
-            window: definition.window,
+            window: definition.local_tokens(),
             positions: definition.positions.name().to_owned(),
             slopes: definition.slopes.name().to_owned(),
         }

@@ -14,7 +14,7 @@ use crate::pattern::HeadKind;
 use crate::system::{FileError, write_whole_with};
 
 /// The 64-bit words of one record in the log, lowest byte first: step, layer, head, window (0 for a
-/// global head), then max, min and abs-max logit and entropy as float64.
+/// global head, of a patch how many tokens it sees at and before its own), then max, min and abs-max logit and entropy as float64.
 const WORDS: usize = 8;
 const RECORD: usize = 8 * WORDS;
 /// Records in one row group of the Parquet file, which is what its writing holds.
@@ -63,6 +63,7 @@ impl HeadsLog {
         let window = match record.kind {
             HeadKind::Global => 0,
             HeadKind::Local { window } => window,
+            HeadKind::Patch(patch) => patch.tokens(),
         };
         for word in [record.step, record.layer, record.head, window] {
             self.file.write_all(&(word as u64).to_le_bytes())?;
@@ -151,6 +152,7 @@ fn frame(heads: &[HeadRecord]) -> PolarsResult<DataFrame> {
     let kind = |head: &HeadRecord| match head.kind {
         HeadKind::Global => ("global", None),
         HeadKind::Local { window } => ("local", Some(window as i64)),
+        HeadKind::Patch(patch) => ("local", Some(patch.tokens() as i64)),
     };
     let (kinds, windows): (Vec<&str>, Vec<Option<i64>>) = heads.iter().map(kind).unzip();
     let columns: Vec<Column> = vec![

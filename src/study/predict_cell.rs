@@ -112,9 +112,9 @@ impl Measure for PredictCell {
         };
         let n = self.model.tokens() as f64;
         let rows = n.min(study.rows.unwrap_or(MOST_ROWS) as f64);
-        let seen = |kind: &HeadKind| match kind {
-            HeadKind::Global => rows * n / 2.0,
-            HeadKind::Local { window } => rows * (*window as f64).min(n),
+        let seen = |kind: &HeadKind| match kind.window() {
+            None => rows * n / 2.0,
+            Some(window) => rows * (window as f64).min(n),
         };
         let pairs: f64 = source.head_kinds(self.layer).iter().map(seen).sum();
         let fits = (study.models.passages * study.models.groups * study.epsilons.len()) as f64;

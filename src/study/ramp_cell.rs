@@ -95,9 +95,9 @@ impl Measure for RampCell {
         let source = self.model.source();
         let n = self.model.tokens() as f64;
         let rows = n.min(self.study.rows.unwrap_or(MOST_ROWS) as f64);
-        let seen = |kind: HeadKind| match kind {
-            HeadKind::Global => rows * n / 2.0,
-            HeadKind::Local { window } => rows * (window as f64).min(n),
+        let seen = |kind: HeadKind| match kind.window() {
+            None => rows * n / 2.0,
+            Some(window) => rows * (window as f64).min(n),
         };
         let layers = self.model.layers();
         let kinds = layers.iter().flat_map(|&layer| source.head_kinds(layer));

@@ -78,9 +78,9 @@ impl SurgeryCell {
     fn cost_of(&self, edit: Edit) -> f64 {
         let source = self.model.source();
         let n = self.model.tokens() as f64;
-        let seen = |kind: HeadKind| match kind {
-            HeadKind::Global => n * n / 2.0,
-            HeadKind::Local { window } => n * (window as f64).min(n),
+        let seen = |kind: HeadKind| match kind.window() {
+            None => n * n / 2.0,
+            Some(window) => n * (window as f64).min(n),
         };
         let kinds = (0..source.layers()).flat_map(|layer| source.head_kinds(layer));
         let pairs: f64 = kinds.map(seen).sum::<f64>() * self.study.models.passages as f64;

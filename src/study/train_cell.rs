@@ -10,7 +10,6 @@ use super::definition::{Source, StartEdit, StartsFrom, StudyRun, TaughtBy, Train
 use super::settings;
 use super::text_source::{TextHashes, TextSource};
 use crate::lm::{Corpus, Model, Outcome, Split, StepRecord, TrainDefinition, Vocabulary};
-use crate::pattern::HeadKind;
 use crate::predict::Passages;
 use crate::row::{SYNTHETIC, TrainingFound, TrainingOf, to_microseconds};
 use crate::run::files::{CHECKPOINT, kept_checkpoint};
@@ -204,9 +203,9 @@ impl Measure for TrainCell {
             .head_kinds()
             .iter()
             .flatten()
-            .map(|kind| match kind {
-                HeadKind::Global => d.context / 2,
-                HeadKind::Local { window } => (*window).min(d.context),
+            .map(|kind| match kind.window() {
+                None => d.context / 2,
+                Some(window) => window.min(d.context),
             })
             .sum();
         let attention = 2.0 * (seen * d.d_model / d.heads) as f64;

@@ -33,7 +33,7 @@ impl LayoutCell {
         let heads = self.heads()?;
         let mut windows = heads.heads().iter().filter_map(|head| match head {
             HeadKind::Local { window } => Some(*window),
-            HeadKind::Global => None,
+            HeadKind::Global | HeadKind::Patch(_) => None,
         });
         windows.next().filter(|_| windows.next().is_none())
     }

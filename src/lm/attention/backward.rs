@@ -5,12 +5,12 @@ use rayon::prelude::*;
 use super::heads::{Dimensions, Heads};
 use super::lags::Lags;
 use super::packed::{BlockRows, PACKED, Packed, packed};
-use super::tasks::{HeadRows, Task, blocks, parts, seen};
+use super::sight::{Segments, Sight};
+use super::tasks::{HeadRows, Task, blocks, parts};
 use crate::lm::simd::{self, softmax_gradient};
 use crate::numerics::Pool;
 use crate::numerics::products::{panel_width, row_group};
 use crate::numerics::{Buffer, ColumnSums, Kernel, Real as _, Simd, Stripe, panels_of};
-use crate::pattern::HeadKind;
 
 /// The elements of every tensor that the gradients depend on, each of shape (B, T, H, D), and the slopes.
 pub(super) struct Arguments<'a> {
@@ -27,7 +27,7 @@ pub(super) struct Arguments<'a> {
 /// With P the probabilities and G the output's gradient: dV = PᵀG, dP = GVᵀ,
 /// dZ = P ∘ (dP − rowsum(P ∘ dP)), dQ = dZ K / √d and dK = dZᵀ Q / √d, block by block. The row sum is
 /// that of G ∘ output, so it costs T·D. With a softcap c and capped logits y, dZ also has the
-/// factor 1 − (y/c)², the slope of c tanh(z/c). A head's slope has Σ (j − i) dY_ij, dY = P ∘ (dP − rowsum(P ∘ dP)).
+/// factor 1 − (y/c)², the slope of c tanh(z/c). A head's slope has Σ −|j − i| dY_ij, dY = P ∘ (dP − rowsum(P ∘ dP)).
 ///
 /// Each task adds up its own dK and dV, and these are added in the order of the tasks: the sums do not
 /// depend on the number of threads.
@@ -57,7 +57,7 @@ pub(super) fn backward(
                 keys,
                 values,
                 dimensions,
-                kind: heads.kinds[head],
+                sight: heads.sight(head, time),
                 softcap: heads.softcap,
                 lags: arguments.lags.map(|lags| (lags, head)),
                 dq,
@@ -102,6 +102,9 @@ struct Scratch {
     probability: Buffer<f32>,
     d_logits: Buffer<f32>,
     mixed: Buffer<f32>,
+    segments: Segments,
+    /// For lags.
+    room: Vec<f32>,
 }
 
 static SCRATCH: Pool<Scratch> = Pool::new();
@@ -117,7 +120,7 @@ struct BackwardTask<'a> {
     keys: &'a Packed,
     values: &'a Packed,
     dimensions: Dimensions,
-    kind: HeadKind,
+    sight: Sight,
     softcap: Option<f32>,
     /// With the head whose slope is theirs.
     lags: Option<(&'a Lags, usize)>,
@@ -130,19 +133,20 @@ impl Kernel<f32> for BackwardTask<'_> {
 
     #[inline(always)]
     fn run<S: Simd<f32>>(self, simd: S) -> TaskSums {
-        let Self { task, q, output, gradient, keys, values, kind, dq, .. } = self;
+        let Self { task, q, output, gradient, keys, values, sight, dq, .. } = self;
         let d_head = self.dimensions.d_head;
         let scale = self.dimensions.scale();
         let (panel, width) = (panel_width(simd), d_head.next_multiple_of(S::LANES));
-        let seen = |row| seen(kind, row);
+        let seen = |row| sight.columns(row);
         let columns = panels_of(&task.rows, panel, seen);
         let [mut dk, mut dv] = [(); 2].map(|()| SUMS.take());
         dk.begin(columns.clone(), width);
         dv.begin(columns, width);
         let mut of_slope = 0.0;
         let mut scratch = SCRATCH.take();
-        let Scratch { queries, upstream, probability, d_logits, mixed } = &mut scratch;
-        for here in blocks(&task.rows, kind, 2) {
+        let Scratch { queries, upstream, probability, d_logits, mixed, segments, room } =
+            &mut scratch;
+        for here in blocks(&task.rows, &sight, 2) {
             let stripe = Stripe::new(here.clone(), panel, seen);
             let count = here.len().next_multiple_of(row_group(simd));
             probability.reserve(count * stripe.stride);
@@ -160,8 +164,13 @@ impl Kernel<f32> for BackwardTask<'_> {
                 let logits = stripe.clear_unseen(row, &seen(row), probability);
                 let gradient = stripe.clear_unseen(row, &seen(row), d_logits);
                 let sums = (log_sum_exp, mean);
-                let slope = self.lags.map(|(lags, head)| lags.of_row(head, logits.len()));
-                of_slope += softmax_gradient(simd, logits, gradient, sums, self.softcap, slope);
+                segments.look(&sight, row);
+                let slope =
+                    self.lags.map(|(lags, head)| lags.of_row(head, (&sight, row), segments, room));
+                let (z, g) = (segments.together(logits), segments.together(gradient));
+                of_slope += softmax_gradient(simd, z, g, sums, self.softcap, slope);
+                segments.apart(logits);
+                segments.apart(gradient);
             }
             let packed = (&*upstream.rows, width);
             stripe.transposed_times(simd, seen, probability, packed, &mut dv);

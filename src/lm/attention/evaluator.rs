@@ -9,7 +9,7 @@ use super::heads::{Attended, AttentionPullback, Heads};
 use super::operator::attention;
 use crate::lm::error::require;
 use crate::lm::{Device, Dtype, LmError};
-use crate::pattern::Layout;
+use crate::pattern::{Layout, Visibility};
 
 /// Causal attention of one layer, softmax(QKᵀ/√D) V for each head of a layout, with standard normal
 /// queries, keys, values and gradient of the output, (B, T, H, D) each.
@@ -54,7 +54,7 @@ impl AttentionEvaluator {
             k: normal()?,
             v: normal()?,
             gradient: normal()?,
-            heads: Heads::new(layout.heads(), softcap),
+            heads: Heads::new(layout.heads(), Visibility::Causal, softcap),
         })
     }
 

@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use candle_core::{Result, Shape, Tensor, bail};
 
-use crate::pattern::HeadKind;
+use super::sight::Sight;
+use crate::pattern::{HeadKind, Visibility};
 
 /// The heads of one layer.
 #[derive(Clone)]
 pub(in crate::lm) struct Heads {
     /// What each sees.
     pub(in crate::lm) kinds: Arc<[HeadKind]>,
+    /// Of what the visibility allows.
+    pub(in crate::lm) visibility: Visibility,
     /// The bound c of logits c tanh(z/c), where they have one.
     pub(in crate::lm) softcap: Option<f32>,
     /// What the kernels of a device want to know of `kinds`, kept there.
@@ -19,13 +22,23 @@ pub(in crate::lm) struct Heads {
 }
 
 impl Heads {
-    pub(in crate::lm) fn new(kinds: &[HeadKind], softcap: Option<f32>) -> Self {
+    pub(in crate::lm) fn new(
+        kinds: &[HeadKind],
+        visibility: Visibility,
+        softcap: Option<f32>,
+    ) -> Self {
         Self {
             kinds: kinds.into(),
+            visibility,
             softcap,
             #[cfg(feature = "cuda")]
             on_device: Arc::default(),
         }
+    }
+
+    /// What the rows of head `head` see of `time` tokens.
+    pub(super) fn sight(&self, head: usize, time: usize) -> Sight {
+        Sight::new(self.kinds[head], self.visibility, time)
     }
 
     /// The sizes of (B, T, H, D) queries, keys and values of these heads.

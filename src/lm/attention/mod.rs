@@ -1,4 +1,4 @@
-//! Causal multi-head attention on the CPU as one operator, with each head global or
+//! Multi-head attention on the CPU as one operator, causal or bidirectional, with each head global or
 //! local and its logits measured on the way.
 //!
 //! The work goes in blocks: some rows against only the columns that they see, so a local head
@@ -7,6 +7,8 @@
 //! the backward pass rebuilds the probabilities (Dao et al. 2022, arXiv 2205.14135; unlike theirs, a
 //! block here spans all columns of its rows, so no running rescaling is needed). The products are
 //! those of the fit: keys and values are packed once, and probabilities are multiplied where they lie.
+//! A head whose window is two-dimensional is computed over the contiguous one around it; the softmax is over
+//! what it sees, and everything else is zero in the products after it.
 
 mod backward;
 mod evaluator;
@@ -17,6 +19,7 @@ mod operator;
 mod packed;
 #[cfg(test)]
 mod reference;
+mod sight;
 mod statistics;
 mod tasks;
 #[cfg(test)]

@@ -8,9 +8,8 @@ use super::statistics::HeadStatistics;
 use super::{backward, forward};
 use crate::lm::operators::{float32, like, with_elements};
 
-/// Softmax(Z) V with Z = QKᵀ/√D, or c tanh(QKᵀ/(c√D)) with a softcap, for every head over the
-/// columns that it sees: causal for a global head, the last w for a local one. With slopes m, (H) of float32, the
-/// logits of head h are Z + m_h (j − i).
+/// Softmax(Z) V with Z = QKᵀ/√D, or c tanh(QKᵀ/(c√D)) with a softcap, for every head over what it sees of the columns
+/// that the visibility allows. With slopes m, (H) of float32, the logits of head h are Z − m_h |j − i|.
 ///
 /// `q`, `k` and `v` have shape (B, T, H, D): (B·T, H·D) activations as a projection leaves them, so
 /// that heads are strided views and nothing is transposed.

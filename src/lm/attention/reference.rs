@@ -4,7 +4,6 @@
 use candle_core::{D, Result, Tensor};
 
 use super::{HeadStatistics, Heads};
-use crate::pattern::Visibility;
 
 pub(super) fn attention(
     q: &Tensor,
@@ -20,7 +19,7 @@ pub(super) fn attention(
     let mut mask = vec![0.0f32; h * t * t];
     for (head, kind) in heads.kinds.iter().enumerate() {
         for row in 0..t {
-            for column in kind.columns(row, t, Visibility::Causal) {
+            for column in kind.segments(row, t, heads.visibility).flatten() {
                 mask[(head * t + row) * t + column] = 1.0;
             }
         }
@@ -33,7 +32,7 @@ pub(super) fn attention(
     };
     let biased = match slopes {
         Some(slopes) => {
-            let lags: Vec<f32> = (0..t * t).map(|at| (at % t) as f32 - (at / t) as f32).collect();
+            let lags: Vec<f32> = (0..t * t).map(|at| -((at % t).abs_diff(at / t) as f32)).collect();
             let lags = Tensor::from_vec(lags, (1, 1, t, t), q.device())?;
             capped.broadcast_add(&slopes.reshape((1, h, 1, 1))?.broadcast_mul(&lags)?)?
         }

@@ -6,8 +6,8 @@ use ndarray::Array2;
 use rayon::prelude::*;
 
 use super::heads::{Dimensions, Heads};
+use super::sight::Sight;
 use crate::numerics::equal_shares;
-use crate::pattern::HeadKind;
 
 /// Visible pairs of a task at least, where a head has as many, and tasks of a head at most.
 const TASK_PAIRS: usize = 1 << 19;
@@ -66,8 +66,8 @@ impl Dimensions {
     pub(super) fn tasks(self, heads: &Heads) -> Vec<Task> {
         let mut tasks = Vec::new();
         for index in 0..self.batch * self.heads {
-            let kind = heads.kinds[index % self.heads];
-            let pairs = |row| seen(kind, row).len();
+            let sight = heads.sight(index % self.heads, self.time);
+            let pairs = |row| sight.columns(row).len();
             let all: usize = (0..self.time).map(pairs).sum();
             let count = (all / TASK_PAIRS).clamp(1, HEAD_TASKS);
             let shares = equal_shares(self.time, count, pairs);
@@ -112,24 +112,15 @@ pub(super) fn parts<'a>(tasks: &[Task], width: usize, whole: &'a mut [f32]) -> V
         .collect()
 }
 
-/// The columns that a causal row sees.
-#[inline(always)]
-pub(super) fn seen(kind: HeadKind, row: usize) -> Range<usize> {
-    let first = match kind {
-        HeadKind::Global => 0,
-        HeadKind::Local { window } => (row + 1).saturating_sub(window),
-    };
-    first..row + 1
-}
-
 /// The blocks of some rows, each with `matrices` values a pair.
 pub(super) fn blocks(
     rows: &Range<usize>,
-    kind: HeadKind,
+    sight: &Sight,
     matrices: usize,
 ) -> impl Iterator<Item = Range<usize>> + use<> {
     let Range { start, end } = *rows;
-    let widest = seen(kind, end - 1).len() + BLOCK_ROWS;
+    let most = rows.clone().map(|row| sight.columns(row).len()).max().unwrap_or(0);
+    let widest = most + BLOCK_ROWS;
     let height = BLOCK_BYTES / (widest * matrices * size_of::<f32>());
     let height = height.clamp(LEAST_BLOCK_ROWS, BLOCK_ROWS) / 12 * 12;
     (start..end).step_by(height).map(move |first| first..end.min(first + height))
@@ -138,24 +129,28 @@ pub(super) fn blocks(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pattern::Visibility;
+    use crate::pattern::{HeadKind, Visibility};
 
     #[test]
     fn tasks_and_blocks_cover_every_row_once() {
+        for visibility in [Visibility::Causal, Visibility::Bidirectional] {
+            cover_every_row(visibility);
+        }
+    }
+
+    fn cover_every_row(visibility: Visibility) {
         let kinds =
             [HeadKind::Global, HeadKind::Local { window: 1 }, HeadKind::Local { window: 40 }];
         for time in [1, 15, 48, 49, 200, 3000] {
             let dimensions = Dimensions { batch: 2, time, heads: kinds.len(), d_head: 4 };
+            let heads = Heads::new(&kinds, visibility, None);
             let mut next = (0, 0);
-            for task in dimensions.tasks(&Heads::new(&kinds, None)) {
+            for task in dimensions.tasks(&heads) {
                 assert_eq!((task.index, task.rows.start), next);
-                let kind = kinds[task.index % kinds.len()];
-                for block in blocks(&task.rows, kind, 2) {
+                let sight = heads.sight(task.index % kinds.len(), time);
+                for block in blocks(&task.rows, &sight, 2) {
                     assert_eq!(block.start, next.1);
                     next.1 = block.end;
-                    for row in block {
-                        assert_eq!(seen(kind, row), kind.columns(row, time, Visibility::Causal));
-                    }
                 }
                 assert_eq!(next.1, task.rows.end);
                 if next.1 == time {

@@ -47,10 +47,11 @@ fn windows(heads: &Heads, device: &Device) -> Result<Tensor> {
     // Kernels read them as int.
     let most = u32::MAX >> 1;
     let windows = heads.kinds.iter().map(|kind| match *kind {
-        HeadKind::Global => most,
-        HeadKind::Local { window } => u32::try_from(window).unwrap_or(most).min(most),
+        HeadKind::Global => Ok(most),
+        HeadKind::Local { window } => Ok(u32::try_from(window).unwrap_or(most).min(most)),
+        HeadKind::Patch(_) => bail!("two-dimensional windows are computed on the CPU only so far"),
     });
-    let windows = Tensor::from_iter(windows, device)?;
+    let windows = Tensor::new(windows.collect::<Result<Vec<u32>>>()?, device)?;
     Ok(heads.on_device.get_or_init(|| windows).clone())
 }
 

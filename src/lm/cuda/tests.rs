@@ -10,6 +10,7 @@ use crate::lm::model::tests::{every_kind, text};
 use crate::lm::model::{Model, ModelShape};
 use crate::lm::{Corpus, Device, Dtype, SyntheticCorpus, TrainDefinition, Trainer};
 use crate::pattern::HeadKind::{self, Global, Local};
+use crate::pattern::Visibility;
 
 fn numbers(x: &Tensor) -> Vec<f32> {
     x.to_dtype(DType::F32).unwrap().flatten_all().unwrap().to_vec1().unwrap()
@@ -72,7 +73,7 @@ fn attention_is_that_of_the_cpu() {
                     let count = shape.0 * shape.1 * shape.2 * shape.3;
                     let scale = 2.0 * (8.0 / d_head as f32).powf(0.25);
                     let inputs = [scale, scale, 1.0].map(|scale| normal(scale, count));
-                    let heads = Heads::new(kinds, softcap);
+                    let heads = Heads::new(kinds, Visibility::Causal, softcap);
                     let expected = attend(&inputs, shape, &heads, (Device::Cpu, dtype));
                     let found = attend(&inputs, shape, &heads, (Device::Cuda, dtype));
                     let names = ["output", "dq", "dk", "dv", "statistics"];

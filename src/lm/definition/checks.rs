@@ -5,6 +5,7 @@ use super::keys::TrainDefinition;
 use super::text_vocabulary::TextVocabulary;
 use crate::lm::LmError;
 use crate::lm::error::require;
+use crate::pattern::Patch;
 
 impl TrainDefinition {
     /// Holds every value against what its key may be.
@@ -31,6 +32,7 @@ impl TrainDefinition {
             &format!("must be a multiple of heads = {}", self.heads),
         )?;
         self.check_arm()?;
+        self.check_patch()?;
         let positive = |x: f64| x.is_finite() && x > 0.0;
         let rate = self.learning_rate;
         require(positive(rate), "learning_rate", rate, "must be above 0")?;
@@ -77,6 +79,20 @@ impl TrainDefinition {
         require(records.is_multiple_of(columns), "corpus.columns", columns, &why)?;
         let recall = self.corpus.recall;
         require(recall == 0.0, "corpus.recall", recall, "must be 0 where corpus.columns is set")
+    }
+
+    /// Holds a two-dimensional window against the rows that it is over.
+    fn check_patch(&self) -> Result<(), LmError> {
+        let Some(Patch { columns, reach, .. }) = self.patch else { return Ok(()) };
+        let context = self.context;
+        require(
+            (1..=context).contains(&columns),
+            "patch.columns",
+            columns,
+            &format!("must be 1 to context = {context}: the tokens in a row of an image"),
+        )?;
+        let why = format!("must be below patch.columns = {columns}");
+        require(reach < columns, "patch.reach", reach, &why)
     }
 
     /// Holds the arm and what belongs to it against what they may be.

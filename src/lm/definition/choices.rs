@@ -101,7 +101,7 @@ pub enum Positions {
     None,
 }
 
-/// What a head's logits have beside QKᵀ/√D: a slope over the lag, y_ij = z_ij + m (j − i), with one m a head. It
+/// What a head's logits have beside QKᵀ/√D: a slope over the lag, y_ij = z_ij − m |j − i|, with one m a head. It
 /// costs queries and keys nothing, and is no part of the logits that are logged. With no softcap it is added to z,
 /// with one to c tanh(z/c).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use super::choices::{Arm, Stabiliser};
 use super::keys::TrainDefinition;
-use crate::pattern::HeadKind;
+use crate::pattern::{HeadKind, Patch};
 
 impl TrainDefinition {
     /// What each head sees, layer by layer.
@@ -17,6 +17,19 @@ impl TrainDefinition {
         self.head_kinds().iter().map(global).max().unwrap_or(0)
     }
 
+    /// What a local head sees.
+    fn local_kind(&self) -> HeadKind {
+        match self.patch {
+            Some(patch) => HeadKind::Patch(patch),
+            None => HeadKind::Local { window: self.window },
+        }
+    }
+
+    /// The tokens at and before its own that a local head sees at most: the column `window`.
+    pub fn local_tokens(&self) -> usize {
+        self.patch.map_or(self.window, Patch::tokens)
+    }
+
     fn layer_kinds(&self, layer: usize) -> Vec<HeadKind> {
         let global = match self.arm {
             Arm::Ls => self.global_heads,
@@ -25,7 +38,7 @@ impl TrainDefinition {
             _ => self.heads,
         };
         let mut kinds = vec![HeadKind::Global; global];
-        kinds.resize(self.heads, HeadKind::Local { window: self.window });
+        kinds.resize(self.heads, self.local_kind());
         kinds
     }
 

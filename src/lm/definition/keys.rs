@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::choices::{Arm, Dtype, Positions, Schedule, Slopes, Stabiliser};
 use super::synthetic_corpus::SyntheticCorpus;
 use super::text_vocabulary::TextVocabulary;
+use crate::pattern::Patch;
 
 /// Everything that a training run depends on beside its text.
 ///
@@ -31,8 +32,11 @@ pub struct TrainDefinition {
     pub heads: usize,
     /// Global heads in each layer of arm `ls`.
     pub global_heads: usize,
-    /// Tokens that a local head sees, its own included.
+    /// Tokens that a local head sees, its own included; with `visibility = "bidirectional"` as many to either side.
     pub window: usize,
+    /// Of data in raster order: what a local head sees in place of the last `window` tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patch: Option<Patch>,
     /// Tokens in one sequence: n.
     pub context: usize,
     /// How the model knows where a token stands.
@@ -107,6 +111,7 @@ impl Default for TrainDefinition {
             heads: 4,
             global_heads: 1,
             window: 16,
+            patch: None,
             context: 512,
             positions: Positions::Learned,
             slopes: Slopes::None,

@@ -7,6 +7,9 @@ use super::text_vocabulary::TextVocabulary;
 use crate::lm::LmError;
 use crate::pattern::nearest::nearest;
 
+/// Keys that a definition may leave out without having a default.
+const OPTIONAL: [&str; 1] = ["patch"];
+
 impl TrainDefinition {
     /// Reads a definition from TOML text.
     ///
@@ -83,7 +86,7 @@ impl TrainDefinition {
     }
 }
 
-/// Puts the values of `from` over those of `onto`, whose keys are all the valid ones.
+/// Puts the values of `from` over those of `onto`, whose keys are all the valid ones but for [`OPTIONAL`].
 fn overlay(onto: &mut Table, from: &Table, prefix: &str) -> Result<(), LmError> {
     for (key, value) in from {
         match (onto.get_mut(key), value) {
@@ -91,8 +94,13 @@ fn overlay(onto: &mut Table, from: &Table, prefix: &str) -> Result<(), LmError> 
                 overlay(inner, value, &format!("{prefix}{key}."))?;
             }
             (Some(old), value) => *old = value.clone(),
+            (None, _) if prefix.is_empty() && OPTIONAL.contains(&&**key) => {
+                onto.insert(key.clone(), value.clone());
+            }
             (None, _) => {
-                let valid: Vec<&str> = onto.keys().map(String::as_str).collect();
+                let known = onto.keys().map(String::as_str);
+                let optional = if prefix.is_empty() { &OPTIONAL[..] } else { &[] };
+                let valid: Vec<&str> = known.chain(optional.iter().copied()).collect();
                 return Err(LmError::UnknownKey {
                     found: format!("{prefix}{key}"),
                     nearest: format!("{prefix}{}", nearest(key, &valid)),

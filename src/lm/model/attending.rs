@@ -10,7 +10,6 @@ use crate::lm::attention::attention;
 use crate::lm::operators::{EPSILON, output_loss};
 use crate::lm::{HeadInputs, HeadProbe, LmError, NormalisedInputs};
 use crate::numerics::product;
-use crate::pattern::Visibility;
 
 /// What is told each head as a pass comes to it, and says what attention P̃, (T, T), stands in the place of the
 /// head's own, if another does.
@@ -94,7 +93,7 @@ impl Model {
                 let probe = HeadProbe {
                     layer,
                     head,
-                    visibility: Visibility::Causal,
+                    visibility: block.heads.visibility,
                     kind,
                     queries: one_head(&q, head)?,
                     keys: one_head(&k, head)?,
@@ -124,7 +123,7 @@ impl Model {
 
 /// P̃·V over what the head sees, (T, D).
 fn attended(
-    mut attention: Array2<f64>,
+    attention: Array2<f64>,
     values: &Array2<f64>,
     probe: &HeadProbe,
 ) -> Result<Array2<f32>, LmError> {
@@ -133,12 +132,14 @@ fn attended(
         let found = attention.dim();
         return Err(candle_core::Error::msg(format!("attention {found:?} for {t} tokens")).into());
     }
-    for (row, mut p) in attention.rows_mut().into_iter().enumerate() {
-        let seen = probe.kind.columns(row, t, probe.visibility);
-        p.slice_mut(s![..seen.start]).fill(0.0);
-        p.slice_mut(s![seen.end..]).fill(0.0);
+    let mut seen = Array2::zeros((t, t));
+    for row in 0..t {
+        for segment in probe.kind.segments(row, t, probe.visibility) {
+            let here = s![row, segment];
+            seen.slice_mut(here.clone()).assign(&attention.slice(here));
+        }
     }
-    Ok(product(attention.view(), values.view()).mapv(|v| v as f32))
+    Ok(product(seen.view(), values.view()).mapv(|v| v as f32))
 }
 
 /// Head `head` of a (1, T, H, D) tensor.

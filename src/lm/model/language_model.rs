@@ -85,8 +85,11 @@ impl Model {
     /// The same model on another device.
     ///
     /// # Errors
-    /// A device that this build or machine does not have, or too little memory there.
+    /// A device that this build or machine does not have, too little memory there, or heads that it does not compute.
     pub fn on(self, device: Device) -> std::result::Result<Self, LmError> {
+        if device == Device::Cuda {
+            self.shape.check_on_cuda()?;
+        }
         let device = device.open()?;
         if self.device().same_device(&device) {
             return Ok(self);

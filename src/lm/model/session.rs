@@ -1,5 +1,7 @@
 //! One sequence read token by token, with what attention still needs of its past.
 
+use std::borrow::Cow;
+
 use candle_core::{DType, Device, Result, Tensor};
 use ndarray::{Array1, ArrayView1, ArrayView2};
 use rayon::prelude::*;
@@ -11,14 +13,14 @@ use crate::lm::attention::{Heads, attention};
 use crate::lm::operators::{matrix, tied_logits, with_elements};
 use crate::lm::simd::{self, Slope};
 use crate::numerics::times_vector;
-use crate::pattern::HeadKind;
+use crate::pattern::{HeadKind, Visibility};
 
 /// Tokens of the past that one task attends to. Fixed, so that sums do not depend on the number of
 /// threads.
 const TASK_TOKENS: usize = 1024;
 
 /// One sequence and its key–value cache: a global head keeps the keys and values of every token, a
-/// local one of its last w.
+/// local one of its last w, and one of a two-dimensional window of all since the first that it sees.
 pub struct Session<'m> {
     decoder: &'m Decoder,
     /// By layer and head.
@@ -28,6 +30,7 @@ pub struct Session<'m> {
 
 /// One head's keys and values, (tokens, D) each.
 struct HeadCache {
+    kind: HeadKind,
     /// How many are kept; a later token takes the place of the oldest.
     most: usize,
     /// Where the oldest is, once there are as many.
@@ -40,10 +43,8 @@ impl Model {
     /// A sequence of no tokens yet.
     pub fn session(&self) -> Session<'_> {
         let cache = |kind: &HeadKind| HeadCache {
-            most: match *kind {
-                HeadKind::Global => usize::MAX,
-                HeadKind::Local { window } => window,
-            },
+            kind: *kind,
+            most: kind.window().unwrap_or(usize::MAX),
             oldest: 0,
             keys: Vec::new(),
             values: Vec::new(),
@@ -96,7 +97,7 @@ impl Session<'_> {
                 attention(&q, &k, &v, block.slopes(), &block.heads)?.output
             } else {
                 let exact = q.to_dtype(DType::F32)?;
-                attend(caches, &exact, block.slopes(), &block.heads)?.to_dtype(q.dtype())?
+                attend(caches, &exact, first, block.slopes(), &block.heads)?.to_dtype(q.dtype())?
             };
             (x, _) = block.after_attention(&x, &attended)?;
         }
@@ -121,12 +122,44 @@ fn keep(caches: &mut [HeadCache], k: &Tensor, v: &Tensor) -> Result<()> {
     })
 }
 
+/// What one head's newest token attends to.
+struct Past<'a> {
+    keys: Cow<'a, [f32]>,
+    values: Cow<'a, [f32]>,
+    /// Their places in the cache, where they are not all that it keeps.
+    places: Option<Vec<usize>>,
+}
+
+impl Past<'_> {
+    /// The place of the key at `at`.
+    fn place(&self, at: usize) -> usize {
+        self.places.as_ref().map_or(at, |places| places[at])
+    }
+}
+
 impl HeadCache {
     /// How far the token of a place is behind the newest, as a lag j − i ≤ 0.
     fn lag(&self, place: usize, d: usize) -> f32 {
         let kept = self.keys.len() / d;
         let age = (place + kept - self.oldest / d) % kept;
         age as f32 - (kept - 1) as f32
+    }
+
+    /// What the newest token, at `position`, sees of what is kept.
+    fn past(&self, position: usize, d: usize) -> Past<'_> {
+        let HeadKind::Patch(_) = self.kind else {
+            let [keys, values] = [&self.keys, &self.values].map(|kept| Cow::Borrowed(&kept[..]));
+            return Past { keys, values, places: None };
+        };
+        let newest = self.oldest / d + self.keys.len() / d - 1;
+        let seen = self.kind.segments(position, position + 1, Visibility::Causal).flatten();
+        let place = |column: usize| (newest - (position - column)) % (self.keys.len() / d);
+        let places: Vec<usize> = seen.map(place).collect();
+        let [keys, values] = [&self.keys, &self.values].map(|kept| {
+            let rows = places.iter().flat_map(|at| &kept[at * d..(at + 1) * d]);
+            Cow::Owned(rows.copied().collect())
+        });
+        Past { keys, values, places: Some(places) }
     }
 
     fn keep(&mut self, key: &[f32], value: &[f32]) {
@@ -148,11 +181,12 @@ struct Part {
     mixed: Array1<f32>,
 }
 
-/// The heads' outputs (1, 1, H, D) for the queries of one token, over all that the caches keep; in
-/// which order they keep it does not matter.
+/// The heads' outputs (1, 1, H, D) for the queries of one token, at `position`, over what they see of all that the caches
+/// keep; in which order they keep it does not matter.
 fn attend(
     caches: &[HeadCache],
     q: &Tensor,
+    position: usize,
     slopes: Option<&Tensor>,
     heads: &Heads,
 ) -> Result<Tensor> {
@@ -161,15 +195,15 @@ fn attend(
     let scale = 1.0 / (d as f32).sqrt();
     let mut output = vec![0.0; q.elem_count()];
     with_elements([q], |[q]| {
-        let past = |head: usize| {
-            let cache = &caches[head];
-            let chunks =
-                cache.keys.chunks(TASK_TOKENS * d).zip(cache.values.chunks(TASK_TOKENS * d));
+        let pasts: Vec<Past<'_>> = caches.iter().map(|cache| cache.past(position, d)).collect();
+        let chunks = |head: usize| {
+            let Past { keys, values, .. } = &pasts[head];
+            let chunks = keys.chunks(TASK_TOKENS * d).zip(values.chunks(TASK_TOKENS * d));
             chunks
                 .enumerate()
                 .map(move |(at, (keys, values))| (head, at * TASK_TOKENS, keys, values))
         };
-        let tasks: Vec<_> = (0..caches.len()).flat_map(past).collect();
+        let tasks: Vec<_> = (0..caches.len()).flat_map(chunks).collect();
         let parts = tasks
             .par_iter()
             .map(|&(head, first, keys, values)| {
@@ -177,7 +211,8 @@ fn attend(
                 let lags: Vec<f32> = match &slopes {
                     None => Vec::new(),
                     Some(_) => {
-                        (0..keys.len() / d).map(|at| caches[head].lag(first + at, d)).collect()
+                        let places = first..first + keys.len() / d;
+                        places.map(|place| caches[head].lag(pasts[head].place(place), d)).collect()
                     }
                 };
                 let slope =
@@ -222,6 +257,7 @@ fn part(
 mod tests {
     use super::*;
     use crate::lm::{ModelShape, Stabiliser, TrainDefinition};
+    use crate::pattern::Patch;
 
     /// The logits of every position, by one forward pass and token by token after some.
     fn compare(definition: &TrainDefinition, tokens: &[u32], first: usize) {
@@ -272,6 +308,9 @@ mod tests {
         ] {
             let mut definition = definition(arm, positions, stabilisers);
             definition.set("slopes", slopes).unwrap();
+            compare(&definition, &tokens, first);
+            // Rows of 11 tokens: the cache is full before the last ones, and its oldest places are used again.
+            definition.patch = Some(Patch { columns: 11, rows: 2, reach: 2 });
             compare(&definition, &tokens, first);
         }
     }

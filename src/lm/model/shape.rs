@@ -4,7 +4,7 @@ use candle_core::{Device, Tensor};
 
 use crate::lm::error::require;
 use crate::lm::{Dtype, LmError, Positions, Slopes, Stabiliser, TrainDefinition};
-use crate::pattern::HeadKind;
+use crate::pattern::{HeadKind, Visibility};
 
 /// A model's sizes and parts: all that its weights' names and shapes, and what is computed from
 /// them, depend on.
@@ -18,6 +18,8 @@ pub struct ModelShape {
     pub d_model: usize,
     /// What each head sees: one entry a decoder block, with as many heads in every one.
     pub heads: Vec<Vec<HeadKind>>,
+    /// Whether a token sees what comes after it.
+    pub visibility: Visibility,
     /// How the model knows where a token stands.
     pub positions: Positions,
     /// What a head's logits have beside QKᵀ/√D.
@@ -43,6 +45,7 @@ impl ModelShape {
             context: definition.context,
             d_model: definition.d_model,
             heads: definition.head_kinds(),
+            visibility: Visibility::Causal,
             positions: definition.positions,
             slopes: definition.slopes,
             sinusoid: definition.initial_deviation as f32,
@@ -61,6 +64,18 @@ impl ModelShape {
     /// Channels of one head: D.
     pub(in crate::lm) fn d_head(&self) -> usize {
         self.d_model / self.heads.first().map_or(1, Vec::len).max(1)
+    }
+
+    /// Refuses heads that no kernel of a CUDA device computes.
+    pub(super) fn check_on_cuda(&self) -> Result<(), LmError> {
+        let is_patch = |kind: &HeadKind| matches!(kind, HeadKind::Patch(_));
+        let what = match self.visibility {
+            _ if self.heads.iter().flatten().any(is_patch) => "two-dimensional windows are",
+            Visibility::Bidirectional => "bidirectional attention is",
+            Visibility::Causal => return Ok(()),
+        };
+        let why = format!("{what} computed on the CPU only so far");
+        Err(LmError::NoDevice { why })
     }
 
     /// Refuses to have a model of this shape begin with the weights of one of shape `there`.
@@ -91,7 +106,7 @@ impl ModelShape {
             ("layers", self.layers().to_string()),
             ("d_model", self.d_model.to_string()),
             ("heads", self.heads.first().map_or(0, Vec::len).to_string()),
-            ("what heads see (arm, global_heads, window)", seen.join(", ")),
+            ("what heads see (arm, global_heads, window, patch)", seen.join(", ")),
             ("context", self.context.to_string()),
             ("vocabulary", format!("{} symbols", self.vocabulary_size)),
             ("positions", self.positions.name().to_owned()),
@@ -178,7 +193,7 @@ mod tests {
             ("layers", "9", "layers is 9, but "),
             ("heads", "1", "heads is 1, but "),
             ("context", "32", "context is 32, but "),
-            ("arm", "ls", "what heads see (arm, global_heads, window) is global+local:4"),
+            ("arm", "ls", "what heads see (arm, global_heads, window, patch) is global+local:4"),
             ("positions", "rope", "positions is rope, but learned in "),
             ("slopes", "learned", "slopes is learned, but none in "),
             ("arm", "qk-norm", "stabilisers is qk-norm true, softcap None, but qk-norm false"),

@@ -6,6 +6,7 @@ use super::language_model::Model;
 use super::lesson::{LayerLesson, Lesson};
 use super::shape::ModelShape;
 use crate::lm::{LmError, Slopes};
+use crate::pattern::{HeadKind, Visibility};
 
 /// A trained model whose heads another's are to attend like: layer by layer, head by head.
 pub struct Teacher {
@@ -19,7 +20,7 @@ impl Teacher {
     ///
     /// # Errors
     /// A weight that is not above 0; a student of other layers, heads or vocabulary; a softcap or slopes over the lag,
-    /// whose attention is no softmax of QKᵀ/√D.
+    /// whose attention is no softmax of QKᵀ/√D; a head that sees what comes after a token, or a two-dimensional window.
     pub fn new(
         model: Model,
         weight: f64,
@@ -44,6 +45,15 @@ impl Teacher {
         }
         if [model.shape(), student].iter().any(|shape| shape.slopes != Slopes::None) {
             return wrong("attention with slopes over the lag cannot be distilled".to_owned());
+        }
+        let contiguous = |shape: &ModelShape| {
+            let is_patch = |kind: &HeadKind| matches!(kind, HeadKind::Patch(_));
+            shape.visibility == Visibility::Causal && !shape.heads.iter().flatten().any(is_patch)
+        };
+        if ![model.shape(), student].into_iter().all(contiguous) {
+            return wrong(
+                "attention is distilled behind a causal mask and without patches alone".to_owned(),
+            );
         }
         Ok(Self { model, weight })
     }
@@ -74,7 +84,7 @@ mod tests {
 
     use super::*;
     use crate::lm::TrainDefinition;
-    use crate::pattern::HeadKind;
+    use crate::pattern::Patch;
 
     fn shape(arm: &str) -> ModelShape {
         let mut definition = TrainDefinition {
@@ -156,5 +166,10 @@ mod tests {
         refused(Teacher::new(model(), 1.0, &capped), "softcap");
         let sloped = ModelShape { slopes: Slopes::Alibi, ..shape("mhsa") };
         refused(Teacher::new(model(), 1.0, &sloped), "slopes");
+        let patch = HeadKind::Patch(Patch { columns: 5, rows: 1, reach: 1 });
+        let patches = ModelShape { heads: vec![vec![patch; 3]; 2], ..shape("mhsa") };
+        refused(Teacher::new(model(), 1.0, &patches), "patches");
+        let both_ways = ModelShape { visibility: Visibility::Bidirectional, ..shape("mhsa") };
+        refused(Teacher::new(model(), 1.0, &both_ways), "causal mask");
     }
 }

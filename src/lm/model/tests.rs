@@ -7,7 +7,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 use super::*;
 use crate::lm::{Dtype, Positions, Slopes};
-use crate::pattern::HeadKind;
+use crate::pattern::{HeadKind, Patch, Visibility};
 
 fn shape() -> ModelShape {
     let mixed = vec![HeadKind::Global, HeadKind::Local { window: 5 }, HeadKind::Global];
@@ -16,6 +16,7 @@ fn shape() -> ModelShape {
         context: 40,
         d_model: 24,
         heads: vec![mixed.clone(), mixed],
+        visibility: Visibility::Causal,
         positions: Positions::Learned,
         slopes: Slopes::None,
         sinusoid: 0.02,
@@ -29,6 +30,8 @@ fn shape() -> ModelShape {
 /// A model of each kind of part.
 pub(in crate::lm) fn every_kind() -> Vec<Model> {
     let shape = shape();
+    let patch = HeadKind::Patch(Patch { columns: 6, rows: 2, reach: 1 });
+    let patches = vec![vec![HeadKind::Global, patch, patch]; 2];
     let shapes = [
         shape.clone(),
         ModelShape { positions: Positions::Rope, ..shape.clone() },
@@ -36,6 +39,7 @@ pub(in crate::lm) fn every_kind() -> Vec<Model> {
         ModelShape { positions: Positions::Sinusoidal, ..shape.clone() },
         ModelShape { positions: Positions::None, slopes: Slopes::Alibi, ..shape.clone() },
         ModelShape { slopes: Slopes::Learned, ..shape.clone() },
+        ModelShape { heads: patches.clone(), slopes: Slopes::Learned, ..shape.clone() },
         ModelShape { qk_norm: true, ..shape.clone() },
         ModelShape { sigma_reparam: true, ..shape.clone() },
         ModelShape { softcap: Some(0.5), ..shape.clone() },
@@ -217,8 +221,7 @@ fn probe_agrees(model: &Model) {
         let logits = probe.queries.dot(&probe.keys.t()) / (probe.queries.ncols() as f32).sqrt();
         let mut largest = f32::NEG_INFINITY;
         for row in 0..tokens.len() {
-            for column in probe.kind.columns(row, tokens.len(), crate::pattern::Visibility::Causal)
-            {
+            for column in probe.kind.segments(row, tokens.len(), probe.visibility).flatten() {
                 largest = largest.max(logits[(row, column)]);
             }
         }

@@ -25,7 +25,7 @@ impl RowTerms {
     }
 }
 
-/// What a slope m over the lag adds to the logits of one row: m · lag.
+/// What a slope m over the lag −|j − i| adds to the logits of one row: m · lag.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::lm) struct Slope<'a> {
     /// m.

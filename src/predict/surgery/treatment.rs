@@ -8,6 +8,7 @@ use super::edit::Edit;
 use super::tilt::nearest_slope;
 use crate::lm::{HeadProbe, Model};
 use crate::predict::PredictError;
+use crate::predict::head::check_contiguous;
 use crate::predict::positions::{Form, SeenRows};
 
 /// The unaltered model on the passages that edits learn on. Heads are numbered through all layers.
@@ -22,6 +23,7 @@ impl Learned {
         let mut probes: Vec<Vec<HeadProbe>> = Vec::new();
         for passage in passages {
             let of_passage = model.probe(passage)?;
+            check_contiguous(&of_passage.iter().collect::<Vec<_>>())?;
             probes.resize_with(of_passage.len(), Vec::new);
             probes.iter_mut().zip(of_passage).for_each(|(head, probe)| head.push(probe));
         }

@@ -1,0 +1,59 @@
+//! Two-dimensional windows over tokens in raster order.
+
+use std::fmt;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::Visibility;
+
+/// A window over an image whose tokens come row after row, `columns` to a row: token i is in row ⌊i / columns⌋ and
+/// column i mod columns. A token sees those at most `rows` rows and at most `reach` columns away that the
+/// visibility allows: behind a causal mask 2·reach + 1 of each row above, and of its own the `reach` before it and itself.
+/// The windows end at the sides of the image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Patch {
+    /// Tokens in a row of the image, at least 1; with interleaved colours, those of all its channels.
+    pub columns: usize,
+    /// Rows away at most.
+    pub rows: usize,
+    /// Columns away at most, less than `columns`.
+    pub reach: usize,
+}
+
+impl Patch {
+    /// The tokens at and before its own that a token sees at most: rows · (2·reach + 1) + reach + 1.
+    pub fn tokens(self) -> usize {
+        self.rows * (2 * self.reach + 1) + self.reach + 1
+    }
+
+    /// The shortest window, in tokens of the sequence, that has all of the patch: rows · columns + reach + 1.
+    pub fn span(self) -> usize {
+        self.rows * self.columns + self.reach + 1
+    }
+
+    /// The columns of the attention matrix that row `row` of `n` sees, as ranges in ascending order: one for each row of the
+    /// image.
+    pub(super) fn segments(
+        self,
+        row: usize,
+        n: usize,
+        visibility: Visibility,
+    ) -> impl Iterator<Item = Range<usize>> + use<> {
+        let (here, column) = (row / self.columns, row % self.columns);
+        let end = visibility.columns(row, n).end;
+        let sides = column.saturating_sub(self.reach)..self.columns.min(column + self.reach + 1);
+        let rows = here.saturating_sub(self.rows)..=here + self.rows;
+        rows.map(move |above| above * self.columns)
+            .take_while(move |first| *first < end)
+            .map(move |first| first + sides.start..end.min(first + sides.end))
+            .filter(|segment| !segment.is_empty())
+    }
+}
+
+impl fmt::Display for Patch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{}x{}", self.columns, self.rows, self.reach)
+    }
+}
