@@ -16,7 +16,8 @@ Examples:
   rank-study evaluate runs/book --text book.txt --split valid --json
   rank-study evaluate runs/digits --text digits-valid.bin
 
-Every token but a document's first is predicted once, in windows of a context without overlap.
+Every token but a document's first is predicted once, in windows of a context without overlap; by a model
+of masked tokens those that are masked in each window, the same ones every time.
 Of records every byte is. Bits a byte are nats a byte / ln 2: of images, bits per dimension.")]
 pub struct EvaluateArgs {
     #[command(flatten)]

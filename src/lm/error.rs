@@ -142,6 +142,11 @@ pub enum LmError {
         /// Its value in the weights.
         there: String,
     },
+    /// A model that was not trained to predict the next token.
+    #[error(
+        "the model predicts masked tokens and no next one; take a run of objective = next-token"
+    )]
+    NotNextToken,
     /// A passage without a token after the first.
     #[error("a passage of under two tokens has no next token; give a longer one")]
     NoNextToken,

@@ -2,6 +2,7 @@
 
 use candle_core::{Device, Tensor};
 
+use super::objective::Batch;
 use super::{LmError, Model, Tokens, Vocabulary};
 
 /// The loss of a model on windows of a text.
@@ -62,6 +63,7 @@ impl Windows {
 /// The mean loss of `model` over `batches` batches of `batch_size` windows, at least one of each,
 /// spread evenly over `text`: the same ones at every call. A window is a whole context long, of
 /// records one of them, and every token of it counts, also its first ones, which have little to go by.
+/// Of a model of masked tokens those count that are masked, at the same places each time.
 ///
 /// # Errors
 /// A text shorter than one context + 1 tokens, or a token that the model's vocabulary lacks.
@@ -95,6 +97,7 @@ pub fn evaluate(
 /// document's first is predicted once, from what precedes it in its window alone; the first tokens
 /// of a window have little to go by, which makes the loss an upper bound of what a sliding window
 /// would give. Of records every one is a window, and every byte is predicted once.
+/// Of a model of masked tokens each window loses its share of them, and these are predicted.
 ///
 /// `advanced` is told of the bytes predicted so far.
 ///
@@ -136,9 +139,13 @@ pub fn evaluate_whole(
     Ok(sum.mean())
 }
 
+/// The seed of the masks of evaluations: of one window the same, whoever evaluates it.
+const EVALUATION_SEED: u64 = 0;
+
 /// Losses and bytes added up over batches.
 #[derive(Default)]
 struct Sum {
+    windows: u64,
     tokens: u64,
     bytes: u64,
     loss_nats: f64,
@@ -155,19 +162,23 @@ impl Sum {
         length: usize,
     ) -> Result<(), LmError> {
         let (inputs, targets) = batch(text, starts, length, model.device())?;
-        let loss = model.predict(&inputs)?.loss(&targets)?;
-        let tokens = (starts.len() * length) as u64;
-        self.loss_nats += loss * tokens as f64;
-        self.tokens += tokens;
-        for start in starts {
-            let predicted = text.range(start + 1..start + 1 + length);
-            self.bytes += predicted.iter().map(|t| u64::from(vocabulary.bytes_of(t))).sum::<u64>();
-        }
+        let batch = match model.shape().masking() {
+            None => Batch::next(inputs, &targets)?,
+            Some(masking) => {
+                Batch::masked(&targets, inputs.dims2()?, masking, EVALUATION_SEED, self.windows)?
+            }
+        };
+        self.windows += starts.len() as u64;
+        let loss = model.predict(&batch.inputs)?.loss_of(&batch)?;
+        let predicted = batch.targets.to_vec1::<u32>()?;
+        self.loss_nats += loss * predicted.len() as f64;
+        self.tokens += predicted.len() as u64;
+        self.bytes += predicted.iter().map(|&t| u64::from(vocabulary.bytes_of(t))).sum::<u64>();
         Ok(())
     }
 
     fn mean(&self) -> Evaluation {
-        let Self { tokens, bytes, loss_nats } = *self;
+        let Self { tokens, bytes, loss_nats, .. } = *self;
         Evaluation { tokens, bytes, loss_nats: loss_nats / tokens as f64 }
     }
 }
@@ -191,7 +202,7 @@ pub(super) fn batch(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lm::{Dtype, ModelShape, Positions, Symbols};
+    use crate::lm::{Dtype, ModelShape, Positions, Symbols, TrainDefinition};
     use crate::pattern::{HeadKind, Visibility};
 
     #[test]
@@ -202,6 +213,7 @@ mod tests {
             d_model: 8,
             heads: vec![vec![HeadKind::Global; 2]],
             visibility: Visibility::Causal,
+            mask_share: None,
             positions: Positions::Learned,
             qk_norm: false,
             sigma_reparam: false,
@@ -216,7 +228,8 @@ mod tests {
         let loss = |from: usize, length: usize| {
             let (inputs, targets) =
                 batch(Tokens::from(&document[..]), &[from], length, &Device::Cpu).unwrap();
-            let loss = model.predict(&inputs).unwrap().loss(&targets).unwrap();
+            let batch = Batch::next(inputs, &targets).unwrap();
+            let loss = model.predict(&batch.inputs).unwrap().loss_of(&batch).unwrap();
             loss * length as f64
         };
         let sum = loss(0, 4) + loss(4, 4) + loss(8, 3);
@@ -236,6 +249,51 @@ mod tests {
         assert!(error.contains("needs 2"), "{error}");
     }
 
+    /// Window by window, as many tokens of each, at places that hang on nothing but the number of the window.
+    #[test]
+    fn masked_tokens_are_the_same_ones_every_time() {
+        let mut definition = TrainDefinition {
+            layers: 1,
+            d_model: 8,
+            heads: 2,
+            context: 10,
+            mask_share: 0.3,
+            ..TrainDefinition::default()
+        };
+        definition.set("objective", "masked").unwrap();
+        let shape = ModelShape::new(&definition, 256);
+        let masking = shape.masking().unwrap();
+        assert_eq!((shape.vocabulary_size, masking.symbol), (257, 256));
+        let model = Model::new(shape, 0.5, 3).unwrap();
+        let vocabulary = Vocabulary { symbols: Symbols::Bytes, has_end: false, record: None };
+        let document: Vec<u32> = (0..34).map(|i| i * i % 251).collect();
+        let loss = |number: usize, length: usize| {
+            let from = 10 * number;
+            let tokens =
+                Tensor::from_slice(&document[from + 1..=from + length], length, &Device::Cpu);
+            let number = number as u64;
+            let batch = Batch::masked(&tokens.unwrap(), (1, length), masking, 0, number).unwrap();
+            let loss = model.predict(&batch.inputs).unwrap().loss_of(&batch).unwrap();
+            loss * batch.targets.elem_count() as f64
+        };
+        // Three whole windows, of which 3 tokens each are asked, and one of 3 tokens, of which 1 is.
+        let sum = loss(0, 10) + loss(1, 10) + loss(2, 10) + loss(3, 3);
+        for batch_size in [1, 2, 8] {
+            let documents = std::iter::once(Ok(document.clone()));
+            let found =
+                evaluate_whole(&model, &vocabulary, documents, batch_size, &|_| {}).unwrap();
+            assert_eq!((found.tokens, found.bytes), (10, 10));
+            let off = (found.loss_nats - sum / 10.0).abs();
+            assert!(off < 1e-6, "{off}");
+        }
+        let of = |batches: usize, size: usize| {
+            evaluate(&model, &vocabulary, Tokens::from(&document[..]), batches, size).unwrap()
+        };
+        assert_eq!(of(2, 3), of(2, 3));
+        let off = (of(2, 3).loss_nats - of(1, 6).loss_nats).abs();
+        assert!(off < 1e-6, "{off}");
+    }
+
     #[test]
     fn of_records_each_is_a_window_and_every_byte_is_predicted_once() {
         let shape = ModelShape {
@@ -243,6 +301,8 @@ mod tests {
             context: 3,
             d_model: 8,
             heads: vec![vec![HeadKind::Global; 2]],
+            visibility: Visibility::Causal,
+            mask_share: None,
             positions: Positions::Learned,
             qk_norm: false,
             sigma_reparam: false,
@@ -260,7 +320,8 @@ mod tests {
             let inputs = Tensor::from_vec(inputs, (1, 3), &Device::Cpu).unwrap();
             let targets: Vec<u32> = record.iter().map(|&byte| byte.into()).collect();
             let targets = Tensor::from_vec(targets, 3, &Device::Cpu).unwrap();
-            model.predict(&inputs).unwrap().loss(&targets).unwrap()
+            let batch = Batch::next(inputs, &targets).unwrap();
+            model.predict(&batch.inputs).unwrap().loss_of(&batch).unwrap()
         };
         let wanted = bytes.chunks(3).map(one).sum::<f64>() / 3.0;
         let documents = || std::iter::once(Ok(tokens.clone()));

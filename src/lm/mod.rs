@@ -16,6 +16,7 @@ mod evaluation;
 mod foreign;
 mod latency;
 mod model;
+mod objective;
 mod operators;
 mod probe;
 mod simd;
@@ -25,8 +26,8 @@ mod training;
 pub use attention::{AttentionEvaluator, AttentionPass, HeadStatistics};
 pub use corpus::{Bpe, Corpus, Split, Symbols, Texts, Tokens, Vocabulary};
 pub use definition::{
-    Arm, Dtype, Positions, Schedule, Slopes, Stabiliser, SyntheticCorpus, TextVocabulary,
-    TrainDefinition,
+    Arm, Dtype, Objective, Positions, Schedule, Slopes, Stabiliser, SyntheticCorpus,
+    TextVocabulary, TrainDefinition,
 };
 pub use device::Device;
 pub use error::LmError;

@@ -4,13 +4,16 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use super::nearest::UnknownName;
 
 /// The set of columns j that row i of an n × n attention matrix may attend to.
 ///
 /// Every visible set is one contiguous range of columns, which is what lets a tile over visible
 /// pairs be a plain block of a matrix product.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Visibility {
     /// j ≤ i.
     Causal,

@@ -18,7 +18,7 @@ record! {
         heads: usize,
         /// heads that see everything, in the layer that has most of them
         global_heads: usize,
-        /// how many tokens a local head sees
+        /// how many tokens at and before its own a local head sees
         window: usize,
         /// how the model knows where a token stands: `learned`, `rope`, `sinusoidal` or `none`
         positions: String,

@@ -24,7 +24,7 @@ record! {
         heads: usize,
         /// heads that see everything, in the layer that has most of them
         global_heads: Option<usize>,
-        /// how many tokens a local head sees
+        /// how many tokens at and before its own a local head sees
         window: Option<usize>,
         /// the most tokens that the model reads
         context: usize,

@@ -89,7 +89,7 @@ record! {
         wall_time_s: f64,
         /// how smoothly
         course: Course,
-        /// of the synthetic corpus: the least loss that can be expected
+        /// of the synthetic corpus: the least loss that can be expected of the next token
         #[unit = "nats a token"]
         corpus_entropy_nats: Option<f64>,
         /// of a run with a teacher: mean KL of its heads' attention from the teacher's

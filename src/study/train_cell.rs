@@ -10,6 +10,7 @@ use super::definition::{Source, StartEdit, StartsFrom, StudyRun, TaughtBy, Train
 use super::settings;
 use super::text_source::{TextHashes, TextSource};
 use crate::lm::{Corpus, Model, Outcome, Split, StepRecord, TrainDefinition, Vocabulary};
+use crate::pattern::Visibility;
 use crate::predict::Passages;
 use crate::row::{SYNTHETIC, TrainingFound, TrainingOf, to_microseconds};
 use crate::run::files::{CHECKPOINT, kept_checkpoint};
@@ -208,7 +209,8 @@ impl Measure for TrainCell {
                 Some(window) => window.min(d.context),
             })
             .sum();
-        let attention = 2.0 * (seen * d.d_model / d.heads) as f64;
+        let sides = if d.visibility == Visibility::Causal { 1.0 } else { 2.0 };
+        let attention = sides * 2.0 * (seen * d.d_model / d.heads) as f64;
         tokens * 6.0 * (dense + attention) / SUSTAINED_FLOPS
     }
 

@@ -12,6 +12,7 @@ use super::settings;
 use super::text_source::TextSource;
 use super::train_cell::TrainCell;
 use crate::lm::{LmError, Probed, Split, TrainDefinition};
+use crate::pattern::HeadKind;
 use crate::predict::Passages;
 use crate::row::{ModelOf, TrainingOf};
 use crate::run::{ModelSource, RunError, TrainedRun};
@@ -85,6 +86,18 @@ impl TrainedModel {
                 let there = model.source.layers();
                 if let Some(layer) = among.layers.iter().find(|&&layer| layer >= there) {
                     return Err(wrong(format!("has layers 0 to {}, not {layer}", there - 1)));
+                }
+                let layers = match among.layers.is_empty() {
+                    true => (0..there).collect(),
+                    false => among.layers.clone(),
+                };
+                let is_patch = |kind: HeadKind| matches!(kind, HeadKind::Patch(_));
+                let patches =
+                    |&&layer: &&usize| model.source.head_kinds(layer).into_iter().any(is_patch);
+                if let Some(layer) = layers.iter().find(patches) {
+                    return Err(wrong(format!(
+                        "layer {layer} has heads of a two-dimensional window, which fits do not know; name other layers"
+                    )));
                 }
                 let context = model.source.context();
                 if let Some(tokens) = among.tokens.filter(|&tokens| tokens > context) {

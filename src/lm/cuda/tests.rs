@@ -8,6 +8,7 @@ use rand_distr::{Distribution, StandardNormal};
 use crate::lm::attention::{Attended, HeadStatistics, Heads, attention};
 use crate::lm::model::tests::{every_kind, text};
 use crate::lm::model::{Model, ModelShape};
+use crate::lm::objective::Batch;
 use crate::lm::{Corpus, Device, Dtype, SyntheticCorpus, TrainDefinition, Trainer};
 use crate::pattern::HeadKind::{self, Global, Local};
 use crate::pattern::Visibility;
@@ -94,13 +95,15 @@ fn attention_is_that_of_the_cpu() {
 #[ignore = "needs a GPU"]
 fn losses_gradients_and_heads_of_every_kind_of_model_are_those_of_the_cpu() {
     for (dtype, tolerance) in [(Dtype::Float32, 1e-5), (Dtype::Bfloat16, 1e-2)] {
-        for model in every_kind() {
+        let computed = |model: &Model| model.shape().check_on_cuda().is_ok();
+        for model in every_kind().into_iter().filter(computed) {
             let shape = ModelShape { dtype, ..model.shape().clone() };
             let of = |device: Device| {
                 let model = Model::new(shape.clone(), 0.02, 7).unwrap().on(device).unwrap();
                 let (ids, targets) = text(&model);
                 let [ids, targets] = [ids, targets].map(|x| x.to_device(model.device()).unwrap());
-                let found = model.gradients(&ids, &targets, 1e-3, false, None).unwrap();
+                let batch = Batch::next(ids, &targets).unwrap();
+                let found = model.gradients(&batch, 1e-3, false, None).unwrap();
                 let gradients: Vec<_> = found.gradients.unwrap().iter().map(numbers).collect();
                 (found.loss_nats, gradients, found.heads)
             };

@@ -1,11 +1,11 @@
 //! Which values the keys may take.
 
-use super::choices::{Arm, Positions, Stabiliser};
+use super::choices::{Arm, Objective, Positions, Stabiliser};
 use super::keys::TrainDefinition;
 use super::text_vocabulary::TextVocabulary;
 use crate::lm::LmError;
 use crate::lm::error::require;
-use crate::pattern::Patch;
+use crate::pattern::{Patch, Visibility};
 
 impl TrainDefinition {
     /// Holds every value against what its key may be.
@@ -33,6 +33,7 @@ impl TrainDefinition {
         )?;
         self.check_arm()?;
         self.check_patch()?;
+        self.check_objective()?;
         let positive = |x: f64| x.is_finite() && x > 0.0;
         let rate = self.learning_rate;
         require(positive(rate), "learning_rate", rate, "must be above 0")?;
@@ -79,6 +80,19 @@ impl TrainDefinition {
         require(records.is_multiple_of(columns), "corpus.columns", columns, &why)?;
         let recall = self.corpus.recall;
         require(recall == 0.0, "corpus.recall", recall, "must be 0 where corpus.columns is set")
+    }
+
+    /// Holds what is predicted against what is seen of it. Masked tokens behind a causal mask are allowed: they tell what
+    /// the objective does from what the visibility does.
+    fn check_objective(&self) -> Result<(), LmError> {
+        let Self { visibility, objective, mask_share: share, .. } = *self;
+        require(
+            visibility == Visibility::Causal || objective == Objective::Masked,
+            "visibility",
+            visibility,
+            "a token would see the next one, which it is to predict; set objective = masked before it",
+        )?;
+        require(share > 0.0 && share < 1.0, "mask_share", share, "must be above 0, below 1")
     }
 
     /// Holds a two-dimensional window against the rows that it is over.

@@ -97,7 +97,7 @@ pub enum Positions {
     /// times the sine and cosine of t · 10000^(−2i/C), σ the key `initial_deviation`, so that they begin as long as
     /// learned ones (Vaswani et al. 2017, arXiv 1706.03762). C must be even.
     Sinusoidal,
-    /// None: the causal mask alone tells.
+    /// None: the causal mask alone tells, and where there is none, the windows of local heads.
     None,
 }
 
@@ -139,6 +139,28 @@ impl Positions {
             Self::Rope => "rope",
             Self::Sinusoidal => "sinusoidal",
             Self::None => "none",
+        }
+    }
+}
+
+/// What a model learns to predict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Objective {
+    /// Of every token the one that comes next, behind a causal mask.
+    NextToken,
+    /// Some tokens of each sequence, the share `mask_share`, which stand in it as a symbol that is added to the
+    /// vocabulary; the loss is the mean over these alone (Devlin et al. 2019, arXiv 1810.04805). They are chosen anew
+    /// for each sequence of a run, and for an evaluation the same ones every time.
+    Masked,
+}
+
+impl Objective {
+    /// The name in a definition.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NextToken => "next-token",
+            Self::Masked => "masked",
         }
     }
 }

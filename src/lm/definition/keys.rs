@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::choices::{Arm, Dtype, Positions, Schedule, Slopes, Stabiliser};
+use super::choices::{Arm, Dtype, Objective, Positions, Schedule, Slopes, Stabiliser};
 use super::synthetic_corpus::SyntheticCorpus;
 use super::text_vocabulary::TextVocabulary;
-use crate::pattern::Patch;
+use crate::pattern::{Patch, Visibility};
 
 /// Everything that a training run depends on beside its text.
 ///
@@ -37,6 +37,12 @@ pub struct TrainDefinition {
     /// Of data in raster order: what a local head sees in place of the last `window` tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<Patch>,
+    /// Whether a token sees what comes after it: `causal` or `bidirectional`.
+    pub visibility: Visibility,
+    /// What is learned to predict.
+    pub objective: Objective,
+    /// The part of a sequence's tokens that `masked` hides and asks for.
+    pub mask_share: f64,
     /// Tokens in one sequence: n.
     pub context: usize,
     /// How the model knows where a token stands.
@@ -112,6 +118,9 @@ impl Default for TrainDefinition {
             global_heads: 1,
             window: 16,
             patch: None,
+            visibility: Visibility::Causal,
+            objective: Objective::NextToken,
+            mask_share: 0.15,
             context: 512,
             positions: Positions::Learned,
             slopes: Slopes::None,

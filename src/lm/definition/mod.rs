@@ -10,7 +10,7 @@ mod synthetic_corpus;
 mod tests;
 mod text_vocabulary;
 
-pub use choices::{Arm, Dtype, Positions, Schedule, Slopes, Stabiliser};
+pub use choices::{Arm, Dtype, Objective, Positions, Schedule, Slopes, Stabiliser};
 pub use keys::TrainDefinition;
 pub use synthetic_corpus::SyntheticCorpus;
 pub use text_vocabulary::TextVocabulary;

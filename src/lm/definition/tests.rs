@@ -3,7 +3,7 @@
 use toml::Table;
 
 use super::*;
-use crate::pattern::HeadKind;
+use crate::pattern::{HeadKind, Patch, Visibility};
 
 #[test]
 fn a_definition_reads_back_as_written() {
@@ -18,12 +18,22 @@ fn a_definition_reads_back_as_written() {
         ("vocabulary", "bpe:8192"),
         ("keep_checkpoints", "[100, 200]"),
         ("diverged_above", "12"),
+        ("patch", "{ columns = 28, rows = 3, reach = 2 }"),
+        ("patch.reach", "3"),
+        ("objective", "masked"),
+        ("visibility", "bidirectional"),
     ] {
         definition.set(key, value).unwrap();
     }
     assert_eq!(definition.arm, Arm::Ls);
     assert_eq!(definition.weight_decay, 0.0);
     assert_eq!(definition.corpus.recall, 0.5);
+    let patch = Patch { columns: 28, rows: 3, reach: 3 };
+    assert_eq!(definition.patch, Some(patch));
+    assert_eq!(definition.head_kinds()[0][1..], [HeadKind::Patch(patch); 3]);
+    // Three rows above of 7 tokens, 3 before, and itself.
+    assert_eq!(definition.local_tokens(), 25);
+    assert_eq!(definition.visibility, Visibility::Bidirectional);
     let again = TrainDefinition::from_table(&definition.to_table().unwrap()).unwrap();
     assert_eq!(again, definition);
 }
@@ -31,7 +41,12 @@ fn a_definition_reads_back_as_written() {
 #[test]
 fn an_unknown_key_names_the_nearest_one() {
     let mut definition = TrainDefinition::default();
-    for (key, nearest) in [("learning_rat", "learning_rate"), ("corpus.recal", "corpus.recall")] {
+    for (key, nearest) in [
+        ("learning_rat", "learning_rate"),
+        ("corpus.recal", "corpus.recall"),
+        ("patsh", "patch"),
+        ("corpus.patch", "corpus.pairs"),
+    ] {
         let error = definition.set(key, "1").unwrap_err().to_string();
         assert!(error.contains(&format!("{nearest:?}")) && error.contains(key), "{error}");
     }
@@ -61,11 +76,24 @@ fn a_wrong_value_is_refused_in_one_line_that_names_its_key() {
         ("z_loss", "0"),
         ("stabilisers", r#"["layer-norm"]"#),
         ("positions", "sinusoid"),
+        ("patch", "3"),
+        ("patch", "{ columns = 28, rows = 3 }"),
+        ("patch", "{ columns = 28, rows = 3, reach = 3, channels = 3 }"),
+        ("patch", "{ columns = 0, rows = 3, reach = 0 }"),
+        ("patch", "{ columns = 513, rows = 3, reach = 3 }"),
+        ("patch", "{ columns = 28, rows = 3, reach = 28 }"),
+        ("patch", "{ columns = 28, rows = -1, reach = 3 }"),
+        ("visibility", "both"),
+        ("visibility", "bidirectional"),
+        ("objective", "mask"),
+        ("mask_share", "0"),
+        ("mask_share", "1"),
     ] {
         let mut definition = TrainDefinition::default();
         let error = definition.set(key, value).unwrap_err().to_string();
         let name = key.rsplit('.').next().unwrap();
         assert!(error.contains(name), "{key}={value}: {error}");
+        assert!(error.len() < 200, "{error}");
         assert_eq!(error.lines().count(), 1, "{error}");
         assert_eq!(definition, TrainDefinition::default());
     }

@@ -3,6 +3,7 @@
 use candle_core::{DType, Result, Tensor};
 
 use crate::lm::attention::HeadStatistics;
+use crate::lm::objective::Batch;
 use crate::lm::operators::{output_loss, tied_logits};
 
 /// What a forward pass gives.
@@ -24,21 +25,18 @@ impl Forward {
         HeadStatistics::of_layers(&self.statistics)
     }
 
-    /// Logits of the next token, (B·T, V), float32.
+    /// The mean cross-entropy of what is predicted of the batch that was read, in nats.
+    pub(in crate::lm) fn loss_of(&self, batch: &Batch) -> Result<f64> {
+        let asked = batch.of_rows(&self.hidden)?;
+        let found = output_loss(&asked, &self.embedding, &batch.targets, 0.0, false)?;
+        found.cross_entropy.to_dtype(DType::F64)?.to_scalar()
+    }
+
+    /// Logits of the next token, or of a masked one in its place, (B·T, V), float32.
     ///
     /// # Errors
     /// Of the tensor library only.
     pub fn logits(&self) -> Result<Tensor> {
         tied_logits(&self.hidden, &self.embedding)?.to_dtype(DType::F32)
-    }
-
-    /// The mean cross-entropy against the tokens that came next, (B·T) of uint32, in nats.
-    ///
-    /// # Errors
-    /// A number of targets other than B·T, or a target of V or more.
-    pub fn loss(&self, targets: &Tensor) -> Result<f64> {
-        let targets = targets.flatten_all()?;
-        let found = output_loss(&self.hidden, &self.embedding, &targets, 0.0, false)?;
-        found.cross_entropy.to_dtype(DType::F64)?.to_scalar()
     }
 }

@@ -8,6 +8,7 @@ use super::lesson::Lesson;
 use super::parameters::Gradients;
 use super::weights::Weight;
 use crate::lm::attention::HeadStatistics;
+use crate::lm::objective::Batch;
 use crate::lm::operators::{OutputLoss, output_loss};
 
 /// What one batch gives a training step.
@@ -30,7 +31,7 @@ enum Back {
 }
 
 impl Model {
-    /// The gradients of cross-entropy + `z_loss` · mean (log Z)², and of a teacher's lesson on the batch where there is
+    /// The gradients, over what is predicted of the batch, of cross-entropy + `z_loss` · mean (log Z)², and of a teacher's lesson on the batch where there is
     /// one, with respect to every weight. With
     /// `recompute`, a block's activations are dropped once the next has its input, and computed again for
     /// its backward pass (Chen et al. 2016, arXiv 1604.06174): the memory of one block in place of
@@ -40,15 +41,14 @@ impl Model {
     /// T above the context, an id or target of V or more.
     pub(in crate::lm) fn gradients(
         &self,
-        ids: &Tensor,
-        targets: &Tensor,
+        batch: &Batch,
         z_loss: f64,
         recompute: bool,
         lesson: Option<&Lesson>,
     ) -> Result<BatchGradients> {
         let of_layer = |layer: usize| lesson.and_then(|lesson| lesson.layers.get(layer));
-        let (decoder, sizes) = (&self.decoder, ids.dims2()?);
-        let (mut x, to_embeddings) = decoder.embed(ids, 0)?;
+        let (decoder, sizes) = (&self.decoder, batch.inputs.dims2()?);
+        let (mut x, to_embeddings) = decoder.embed(&batch.inputs, 0)?;
         let (mut statistics, mut backs) = (Vec::new(), Vec::new());
         for (layer, block) in decoder.blocks.iter().enumerate() {
             let pass = block.forward_with(&x, sizes, of_layer(layer))?;
@@ -58,9 +58,9 @@ impl Model {
         }
         let (hidden, to_norm) = decoder.after_blocks(&x)?;
         let embedding = decoder.output_embedding()?;
-        let targets = targets.flatten_all()?;
+        let asked = batch.of_rows(&hidden)?;
         let OutputLoss { cross_entropy, gradients: found, .. } =
-            output_loss(&hidden, &embedding, &targets, z_loss, true)?;
+            output_loss(&asked, &embedding, &batch.targets, z_loss, true)?;
         let Some([d_hidden, d_embedding]) = found else {
             bail!("the output loss gave no gradients");
         };
@@ -68,7 +68,7 @@ impl Model {
         let mut gradients =
             Gradients { by_weight: vec![None; self.weights.len()], pattern_kl_nats: 0.0 };
         gradients.add(&decoder.token_embedding, d_embedding)?;
-        let [mut gradient, d_norm] = to_norm(&d_hidden, None)?;
+        let [mut gradient, d_norm] = to_norm(&batch.to_rows(&hidden, d_hidden)?, None)?;
         gradients.add(&decoder.norm, d_norm)?;
         for ((layer, block), back) in decoder.blocks.iter().enumerate().zip(backs).rev() {
             let back = match back {

@@ -6,7 +6,6 @@ use candle_core::{DType, Device, Result, Tensor};
 use ndarray::{Array1, ArrayView1, ArrayView2};
 use rayon::prelude::*;
 
-use super::decoder::Decoder;
 use super::language_model::Model;
 use crate::lm::LmError;
 use crate::lm::attention::{Heads, attention};
@@ -22,7 +21,7 @@ const TASK_TOKENS: usize = 1024;
 /// One sequence and its key–value cache: a global head keeps the keys and values of every token, a
 /// local one of its last w, and one of a two-dimensional window of all since the first that it sees.
 pub struct Session<'m> {
-    decoder: &'m Decoder,
+    model: &'m Model,
     /// By layer and head.
     caches: Vec<Vec<HeadCache>>,
     tokens: usize,
@@ -51,7 +50,7 @@ impl Model {
         };
         let heads = &self.shape.heads;
         let caches = heads.iter().map(|layer| layer.iter().map(cache).collect()).collect();
-        Session { decoder: &self.decoder, caches, tokens: 0 }
+        Session { model: self, caches, tokens: 0 }
     }
 }
 
@@ -60,9 +59,10 @@ impl Session<'_> {
     /// reads its tokens all at once, later ones each by itself.
     ///
     /// # Errors
-    /// No tokens, more in all than the context, or one that the vocabulary lacks; the session must
+    /// A model of masked tokens, no tokens, more in all than the context, or one that the vocabulary lacks; the session must
     /// not be used after one.
     pub fn feed(&mut self, tokens: &[u32]) -> std::result::Result<Vec<f32>, LmError> {
+        self.model.shape.check_next_token()?;
         let mut logits = None;
         let at_once = if self.tokens == 0 { tokens.len().max(1) } else { 1 };
         for tokens in tokens.chunks(at_once) {
@@ -89,8 +89,9 @@ impl Session<'_> {
     fn read(&mut self, tokens: &[u32]) -> Result<Tensor> {
         let (first, time) = (self.tokens, tokens.len());
         let ids = Tensor::from_slice(tokens, (1, time), &Device::Cpu)?;
-        let (mut x, _) = self.decoder.embed(&ids, first)?;
-        for (block, caches) in self.decoder.blocks.iter().zip(&mut self.caches) {
+        let decoder = &self.model.decoder;
+        let (mut x, _) = decoder.embed(&ids, first)?;
+        for (block, caches) in decoder.blocks.iter().zip(&mut self.caches) {
             let ([q, k, v], _) = block.heads_of(&x, (1, time), first)?;
             keep(caches, &k.to_dtype(DType::F32)?, &v.to_dtype(DType::F32)?)?;
             let attended = if first == 0 {
@@ -102,8 +103,8 @@ impl Session<'_> {
             (x, _) = block.after_attention(&x, &attended)?;
         }
         self.tokens += time;
-        let (hidden, _) = self.decoder.after_blocks(&x.narrow(0, time - 1, 1)?)?;
-        tied_logits(&hidden, &self.decoder.output_embedding()?)?.to_dtype(DType::F32)
+        let (hidden, _) = decoder.after_blocks(&x.narrow(0, time - 1, 1)?)?;
+        tied_logits(&hidden, &decoder.output_embedding()?)?.to_dtype(DType::F32)
     }
 }
 

@@ -3,14 +3,15 @@
 use candle_core::{Device, Tensor};
 
 use crate::lm::error::require;
-use crate::lm::{Dtype, LmError, Positions, Slopes, Stabiliser, TrainDefinition};
+use crate::lm::objective::Masking;
+use crate::lm::{Dtype, LmError, Objective, Positions, Slopes, Stabiliser, TrainDefinition};
 use crate::pattern::{HeadKind, Visibility};
 
 /// A model's sizes and parts: all that its weights' names and shapes, and what is computed from
 /// them, depend on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelShape {
-    /// Symbols: V.
+    /// Symbols: V, with the one that stands for a masked token, the last, where there are such.
     pub vocabulary_size: usize,
     /// The longest sequence.
     pub context: usize,
@@ -20,6 +21,8 @@ pub struct ModelShape {
     pub heads: Vec<Vec<HeadKind>>,
     /// Whether a token sees what comes after it.
     pub visibility: Visibility,
+    /// The part of a sequence's tokens that are masked and predicted; none where the next token is.
+    pub mask_share: Option<f64>,
     /// How the model knows where a token stands.
     pub positions: Positions,
     /// What a head's logits have beside QKᵀ/√D.
@@ -37,15 +40,17 @@ pub struct ModelShape {
 }
 
 impl ModelShape {
-    /// The shape that a definition asks for, with a vocabulary of `vocabulary_size` symbols.
+    /// The shape that a definition asks for, of a text whose vocabulary has `vocabulary_size` symbols.
     pub fn new(definition: &TrainDefinition, vocabulary_size: usize) -> Self {
         let softcap = definition.softcap as f32;
+        let is_masked = definition.objective == Objective::Masked;
         Self {
-            vocabulary_size,
+            vocabulary_size: vocabulary_size + usize::from(is_masked),
             context: definition.context,
             d_model: definition.d_model,
             heads: definition.head_kinds(),
-            visibility: Visibility::Causal,
+            visibility: definition.visibility,
+            mask_share: is_masked.then_some(definition.mask_share),
             positions: definition.positions,
             slopes: definition.slopes,
             sinusoid: definition.initial_deviation as f32,
@@ -66,12 +71,27 @@ impl ModelShape {
         self.d_model / self.heads.first().map_or(1, Vec::len).max(1)
     }
 
-    /// Refuses heads that no kernel of a CUDA device computes.
-    pub(super) fn check_on_cuda(&self) -> Result<(), LmError> {
+    /// How tokens are masked, where they are.
+    pub(in crate::lm) fn masking(&self) -> Option<Masking> {
+        let symbol = self.vocabulary_size.saturating_sub(1) as u32;
+        self.mask_share.map(|share| Masking { share, symbol })
+    }
+
+    /// Refuses what asks a model for the next token that does not predict it.
+    pub(super) fn check_next_token(&self) -> Result<(), LmError> {
+        match self.mask_share {
+            None => Ok(()),
+            Some(_) => Err(LmError::NotNextToken),
+        }
+    }
+
+    /// Refuses what no kernel of a CUDA device was held against the CPU for.
+    pub(in crate::lm) fn check_on_cuda(&self) -> Result<(), LmError> {
         let is_patch = |kind: &HeadKind| matches!(kind, HeadKind::Patch(_));
         let what = match self.visibility {
             _ if self.heads.iter().flatten().any(is_patch) => "two-dimensional windows are",
             Visibility::Bidirectional => "bidirectional attention is",
+            Visibility::Causal if self.mask_share.is_some() => "masked tokens are",
             Visibility::Causal => return Ok(()),
         };
         let why = format!("{what} computed on the CPU only so far");
@@ -95,11 +115,12 @@ impl ModelShape {
     }
 
     /// All that models of one shape have in common, by the keys of a definition.
-    fn described(&self) -> [(&'static str, String); 11] {
+    fn described(&self) -> [(&'static str, String); 13] {
         let kinds = |layer: &Vec<HeadKind>| {
             layer.iter().map(HeadKind::to_string).collect::<Vec<_>>().join("+")
         };
         let seen: Vec<String> = self.heads.iter().map(kinds).collect();
+        let objective = self.mask_share.map_or(Objective::NextToken, |_| Objective::Masked);
         // Nothing but sinusoidal positions is made of it after the start.
         let deviation = (self.positions == Positions::Sinusoidal).then_some(self.sinusoid);
         [
@@ -107,6 +128,8 @@ impl ModelShape {
             ("d_model", self.d_model.to_string()),
             ("heads", self.heads.first().map_or(0, Vec::len).to_string()),
             ("what heads see (arm, global_heads, window, patch)", seen.join(", ")),
+            ("visibility", self.visibility.to_string()),
+            ("objective", objective.name().to_owned()),
             ("context", self.context.to_string()),
             ("vocabulary", format!("{} symbols", self.vocabulary_size)),
             ("positions", self.positions.name().to_owned()),
@@ -146,6 +169,12 @@ impl ModelShape {
         }
         let why = format!("must be a multiple of heads = {heads}");
         require(self.d_model.is_multiple_of(heads), "d_model", self.d_model, &why)?;
+        require(
+            self.visibility == Visibility::Causal || self.mask_share.is_some(),
+            "visibility",
+            self.visibility,
+            "a token would see the next one, which it is to predict; mask some",
+        )?;
         require(
             self.positions != Positions::Rope || self.d_head().is_multiple_of(2),
             "d_model",
@@ -194,6 +223,7 @@ mod tests {
             ("heads", "1", "heads is 1, but "),
             ("context", "32", "context is 32, but "),
             ("arm", "ls", "what heads see (arm, global_heads, window, patch) is global+local:4"),
+            ("objective", "masked", "objective is masked, but next-token in "),
             ("positions", "rope", "positions is rope, but learned in "),
             ("slopes", "learned", "slopes is learned, but none in "),
             ("arm", "qk-norm", "stabilisers is qk-norm true, softcap None, but qk-norm false"),

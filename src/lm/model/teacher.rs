@@ -84,6 +84,7 @@ mod tests {
 
     use super::*;
     use crate::lm::TrainDefinition;
+    use crate::lm::objective::Batch;
     use crate::pattern::Patch;
 
     fn shape(arm: &str) -> ModelShape {
@@ -142,8 +143,9 @@ mod tests {
         let ids = ids.reshape((2, 9)).unwrap();
         let targets = ids.clone();
         let lesson = teacher.lesson(&ids).unwrap();
-        let taught = model().gradients(&ids, &targets, 0.0, false, Some(&lesson)).unwrap();
-        let alone = model().gradients(&ids, &targets, 0.0, false, None).unwrap();
+        let batch = Batch::next(ids, &targets).unwrap();
+        let taught = model().gradients(&batch, 0.0, false, Some(&lesson)).unwrap();
+        let alone = model().gradients(&batch, 0.0, false, None).unwrap();
         assert!(taught.pattern_kl_nats.unwrap().abs() < 1e-5);
         let pairs = taught.gradients.unwrap().into_iter().zip(alone.gradients.unwrap());
         for (taught, alone) in pairs {

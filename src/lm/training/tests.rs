@@ -7,7 +7,11 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::*;
-use crate::lm::{Arm, Corpus, Device, Dtype, LmError, Split, SyntheticCorpus, TrainDefinition};
+use crate::lm::{
+    Arm, Corpus, Device, Dtype, LmError, Objective, Positions, Split, SyntheticCorpus,
+    TrainDefinition,
+};
+use crate::pattern::{Patch, Visibility};
 
 fn tiny() -> TrainDefinition {
     TrainDefinition {
@@ -21,6 +25,15 @@ fn tiny() -> TrainDefinition {
         eval_batches: 2,
         corpus: SyntheticCorpus { tokens: 40_000, ..SyntheticCorpus::default() },
         ..TrainDefinition::default()
+    }
+}
+
+/// Masked tokens, and nothing hidden but these.
+fn encoder() -> TrainDefinition {
+    TrainDefinition {
+        objective: Objective::Masked,
+        visibility: Visibility::Bidirectional,
+        ..tiny()
     }
 }
 
@@ -127,6 +140,47 @@ fn the_loss_falls_far_below_what_symbol_counts_allow() {
     assert!(loss > 0.95 * entropy, "loss {loss} below the source's entropy {entropy}");
 }
 
+/// Small letters that the large one after them tells, of four and eight, both uniform: a masked small letter is known to
+/// who sees what comes after it, and one of four to who does not; a masked large one is one of two to both.
+#[test]
+fn an_encoder_learns_what_only_later_tokens_tell() {
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    let pair = |large: u8| [b'a' + large % 4, b'A' + large];
+    let text: Vec<u8> = (0..12_000).flat_map(|_| pair(rng.random_range(0..8))).collect();
+    let loss = |visibility: Visibility, arm: Arm| {
+        let definition = TrainDefinition {
+            visibility,
+            arm,
+            window: 4,
+            positions: Positions::Rope,
+            steps: 250,
+            learning_rate: 1e-2,
+            eval_every: 250,
+            eval_batches: 16,
+            ..encoder()
+        };
+        let corpus = Corpus::from_text(&definition, &text).unwrap();
+        let mut trainer = Trainer::new(&definition, &corpus, Device::Cpu).unwrap();
+        let summary = trainer.run(&mut (), &AtomicBool::new(false)).unwrap();
+        let again = trainer.evaluate(Split::Valid).unwrap().evaluation;
+        assert_eq!(Some(again.loss_nats), summary.valid_loss_nats);
+        // A tenth of 64 tokens is asked of each of 64 windows.
+        assert_eq!(again.tokens, 64 * 10);
+        again.loss_nats
+    };
+    // With the neighbour masked too, which 9 in 63 are, a letter is one of four or eight.
+    let hidden = 9.0 / 63.0;
+    let large = (1.0 - hidden) * 2f64.ln() + hidden * 8f64.ln();
+    let small = hidden * 4f64.ln();
+    let (encoder, decoder) = ((large + small) / 2.0, (large + 4f64.ln()) / 2.0);
+    for arm in [Arm::Mhsa, Arm::LocalOnly] {
+        let both_ways = loss(Visibility::Bidirectional, arm);
+        assert!((both_ways - encoder).abs() < 0.15, "{both_ways}, not {encoder}");
+        let behind = loss(Visibility::Causal, arm);
+        assert!((behind - decoder).abs() < 0.15, "{behind}, not {decoder}");
+    }
+}
+
 #[test]
 fn a_learning_rate_out_of_all_bounds_diverges_as_an_outcome() {
     let definition = TrainDefinition { learning_rate: 1e30, weight_decay: 0.0, ..tiny() };
@@ -198,12 +252,14 @@ fn the_run_does_not_depend_on_the_number_of_threads() {
 
 #[test]
 fn a_resumed_run_is_the_same_run() {
-    for (arm, dtype) in [
-        (Arm::Mhsa, Dtype::Float32),
-        (Arm::SigmaReparam, Dtype::Float32),
-        (Arm::Ls, Dtype::Bfloat16),
+    let patch = Some(Patch { columns: 8, rows: 2, reach: 1 });
+    for definition in [
+        tiny(),
+        TrainDefinition { arm: Arm::SigmaReparam, ..tiny() },
+        TrainDefinition { arm: Arm::Ls, dtype: Dtype::Bfloat16, ..tiny() },
+        TrainDefinition { arm: Arm::Ls, patch, accumulation: 2, ..encoder() },
     ] {
-        resumes(TrainDefinition { arm, dtype, ..tiny() });
+        resumes(definition);
     }
     resumes(of_records());
 }
@@ -319,8 +375,10 @@ fn a_run_in_bfloat16_learns_as_one_in_float32_does() {
 
 #[test]
 fn recomputed_activations_give_the_same_run_bit_for_bit() {
-    for arm in ["ls", "sigma-reparam", "z-loss"] {
-        let mut definition = TrainDefinition { steps: 4, ..tiny() };
+    for (arm, of) in
+        [("ls", tiny()), ("sigma-reparam", tiny()), ("z-loss", tiny()), ("ls", encoder())]
+    {
+        let mut definition = TrainDefinition { steps: 4, ..of };
         definition.set("arm", arm).unwrap();
         let (_, kept) = run(&definition);
         let (_, again) = run(&TrainDefinition { recompute: true, ..definition });
@@ -330,8 +388,15 @@ fn recomputed_activations_give_the_same_run_bit_for_bit() {
 
 #[test]
 fn batches_added_up_are_one_larger_batch() {
-    let (_, whole) = run(&TrainDefinition { steps: 3, batch: 4, ..tiny() });
-    let (_, parts) = run(&TrainDefinition { steps: 3, batch: 2, accumulation: 2, ..tiny() });
+    add_up(tiny());
+    add_up(encoder());
+}
+
+fn add_up(definition: TrainDefinition) {
+    let of = |batch: usize, accumulation: usize| {
+        run(&TrainDefinition { steps: 3, batch, accumulation, ..definition.clone() })
+    };
+    let ((_, whole), (_, parts)) = (of(4, 1), of(2, 2));
     for (whole, parts) in whole.steps.iter().zip(&parts.steps) {
         assert_eq!(whole.tokens, parts.tokens);
         let off = (whole.loss_nats - parts.loss_nats).abs() / whole.loss_nats;

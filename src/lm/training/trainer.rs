@@ -13,6 +13,7 @@ use super::records::{EvalRecord, StepRecord};
 use super::schedule::learning_rate;
 use crate::lm::evaluation::{Windows, batch, evaluate};
 use crate::lm::model::BatchGradients;
+use crate::lm::objective::Batch;
 use crate::lm::tensor_file::{self, TensorFile};
 use crate::lm::{
     Corpus, Device, HeadStatistics, LmError, Model, ModelShape, Split, Stabiliser, Teacher,
@@ -212,9 +213,9 @@ impl<'a> Trainer<'a> {
 
     /// The mean gradients of `accumulation` batches of random windows.
     fn batches(&mut self) -> Result<BatchGradients, LmError> {
-        let mut sum = self.batch()?;
-        for _ in 1..self.definition.accumulation {
-            let more = self.batch()?;
+        let mut sum = self.batch(0)?;
+        for part in 1..self.definition.accumulation {
+            let more = self.batch(part)?;
             sum.add(more)?;
         }
         if self.definition.accumulation > 1 {
@@ -223,7 +224,8 @@ impl<'a> Trainer<'a> {
         Ok(sum)
     }
 
-    fn batch(&mut self) -> Result<BatchGradients, LmError> {
+    /// Batch `part` of a step.
+    fn batch(&mut self, part: usize) -> Result<BatchGradients, LmError> {
         let TrainDefinition { batch: size, context, recompute, .. } = *self.definition;
         let text = self.corpus.split(Split::Train);
         let windows = Windows::of(&self.corpus.vocabulary, text, context);
@@ -232,8 +234,16 @@ impl<'a> Trainer<'a> {
         let (inputs, targets) = batch(text, &starts, context, self.model.device())?;
         let z_loss =
             if self.definition.has(Stabiliser::ZLoss) { self.definition.z_loss } else { 0.0 };
-        let lesson = self.teacher.map(|teacher| teacher.lesson(&inputs)).transpose()?;
-        Ok(self.model.gradients(&inputs, &targets, z_loss, recompute, lesson.as_ref())?)
+        let batch = match self.model.shape().masking() {
+            None => Batch::next(inputs, &targets)?,
+            Some(masking) => {
+                let before = (self.steps * self.definition.accumulation + part) * size;
+                let seed = self.definition.seed;
+                Batch::masked(&targets, inputs.dims2()?, masking, seed, before as u64)?
+            }
+        };
+        let lesson = self.teacher.map(|teacher| teacher.lesson(&batch.inputs)).transpose()?;
+        Ok(self.model.gradients(&batch, z_loss, recompute, lesson.as_ref())?)
     }
 
     /// Moves the weights and what follows them, and returns the gradient's norm before clipping.

@@ -10,6 +10,7 @@ use super::preset::Preset;
 use super::targets::{lengths, seeds};
 use super::train::runs;
 use crate::lm::TrainDefinition;
+use crate::pattern::HeadKind;
 
 /// Models whose inference is timed, at their start: times do not depend on weights.
 #[derive(Clone, Debug)]
@@ -40,6 +41,14 @@ pub(super) fn read(
     if let Some(run) = runs.iter().find(|run| run.starts_from_another()) {
         let why = "start: times do not depend on weights; leave it out";
         return Err(format!("run {}: {why}", run.name));
+    }
+    let is_patch = |kind: &HeadKind| matches!(kind, HeadKind::Patch(_));
+    for run in &runs {
+        if run.definition.head_kinds().iter().flatten().any(is_patch) {
+            let why =
+                "patch: its cache is of another length than the column window tells; leave it out";
+            return Err(format!("run {}: {why}", run.name));
+        }
     }
     let models = runs.into_iter().map(|run| (run.name, run.definition)).collect();
     Ok(LatencyStudy { models, n: lengths(grid.n)?, rounds: seeds(grid.seed)? })

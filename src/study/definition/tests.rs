@@ -258,7 +258,7 @@ fn a_start_that_cannot_be_is_refused_in_a_line() {
         ("slopes = 'learned'", of_a, "run b: start: slopes is learned, but none in the weights"),
         ("d_model = 128", of_a, "run b: start: d_model is 128, but "),
         ("vocabulary = 'byte'", of_a, "run b: start: vocabulary is byte, but characters in "),
-        ("arm = 'ls'", of_a, "run b: start: what heads see (arm, global_heads, window) is "),
+        ("arm = 'ls'", of_a, "run b: start: what heads see (arm, global_heads, window, patch) is "),
         ("arm = 'sigma-reparam'", "study = 'runs', run = 'divided'", "run b: start"),
         ("teacher = 'runs/a'", of_a, "[[run]] 1: run b: has a start and a teacher"),
     ] {
