@@ -16,9 +16,9 @@ Examples:
   rank-study evaluate runs/book --text book.txt --split valid --json
   rank-study evaluate runs/digits --text digits-valid.bin
 
-Every token but a document's first is predicted once, in windows of a context without overlap; by a model
-of masked tokens those that are masked in each window, the same ones every time.
-Of records every byte is. Bits a byte are nats a byte / ln 2: of images, bits per dimension.")]
+Every token but a document's first is predicted once, in windows of a context without overlap.
+Of records every byte is. Bits a byte are nats a byte / ln 2: of images, bits per dimension.
+A model of masked tokens predicts those that are masked in each window, the same ones every time.")]
 pub struct EvaluateArgs {
     #[command(flatten)]
     of: TrainedArgs,
