@@ -137,7 +137,7 @@ fn attended(
     for row in 0..t {
         for segment in probe.kind.segments(row, t, probe.visibility) {
             let here = s![row, segment];
-            seen.slice_mut(here.clone()).assign(&attention.slice(here));
+            seen.slice_mut(here).assign(&attention.slice(here));
         }
     }
     Ok(product(seen.view(), values.view()).mapv(|v| v as f32))
