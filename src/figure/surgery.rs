@@ -2,6 +2,7 @@
 
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
+use crate::predict::EditedHeads;
 use crate::table::{HARMLESS_NATS, OperatedModel, Spread, Surgeries, significant};
 
 /// What fits at error ε cost, against ε: a panel a run, a line a rank.
@@ -84,4 +85,113 @@ pub fn loss_against_epsilon(study: &Surgeries) -> Option<Figure> {
         keys,
         panels: panels.collect(),
     })
+}
+
+/// The edits whose size a figure goes over, in its order, each with its name there.
+const SIZED: [(&str, &str, Stroke); 4] = [
+    ("far-top-k", "far part on k tokens a row", Stroke::Solid),
+    ("far-rank-r", "far part of rank r", Stroke::Dashed),
+    ("top-k", "rows on k tokens", Stroke::Solid),
+    ("rank-r", "P of rank r", Stroke::Dashed),
+];
+
+/// What heads cut to k tokens a row or to rank r cost, against k and r: a panel for the far parts of global heads, one for whole rows.
+pub fn loss_against_size(study: &Surgeries) -> Option<Figure> {
+    let is_shown = |model: &&OperatedModel| {
+        model.edit.size().is_some() && SIZED.iter().any(|(name, ..)| *name == model.edit.name())
+    };
+    let shown: Vec<&OperatedModel> = study.models.iter().filter(is_shown).collect();
+    let point = |model: &OperatedModel| Some((model.edit.size()? as f64, model.delta()));
+    let points = || shown.iter().filter_map(|model| point(model)).filter(|point| point.1 > 0.0);
+    if points().next().is_none() {
+        return None;
+    }
+    let x = Axis::log_at("k, r", points().map(|point| point.0));
+    let deltas = points().map(|point| point.1).chain([HARMLESS_NATS]);
+    let y = Axis::log("Δloss (nats per token)", deltas);
+    let mut runs: Vec<(&str, EditedHeads)> = Vec::new();
+    for model in &shown {
+        let run = (model.run.as_str(), model.edited_heads);
+        if !runs.contains(&run) {
+            runs.push(run);
+        }
+    }
+    let panel = |title: &str, names: &[(&str, &str, Stroke)]| {
+        let mut series = Vec::new();
+        for (run, heads) in &runs {
+            for (name, what, stroke) in names {
+                let here: Vec<(f64, f64)> = shown
+                    .iter()
+                    .filter(|m| m.run == *run && m.edited_heads == *heads && m.edit.name() == *name)
+                    .filter_map(|model| point(model))
+                    .collect();
+                let mut sizes: Vec<f64> = here.iter().map(|point| point.0).collect();
+                sizes.sort_by(f64::total_cmp);
+                sizes.dedup();
+                let median = |size: f64| {
+                    let at = here.iter().filter(|point| point.0 == size).map(|point| point.1);
+                    Some((size, Spread::of(at)?.median)).filter(|(_, delta)| *delta > 0.0)
+                };
+                let medians: Vec<(f64, f64)> = sizes.into_iter().filter_map(median).collect();
+                let ink = Ink { stroke: *stroke, ..ink_of(run, *heads) };
+                if !medians.is_empty() {
+                    let name = format!("{run}, {} heads, {what}", heads.name());
+                    let seeds = here.iter().copied().filter(|(_, delta)| *delta > 0.0).collect();
+                    series.push(Series::new(&name, ink, Shape::Seeds, seeds));
+                    series.push(Series::new(&name, ink, Shape::LineMarkers, medians));
+                }
+            }
+        }
+        Panel::new(title, x.clone(), y.clone(), series).with_guide(HARMLESS_NATS)
+    };
+    let mut keys: Vec<Key> = runs
+        .iter()
+        .map(|(run, heads)| {
+            Key::new(
+                &format!("{run}, {} heads", heads.name()),
+                ink_of(run, *heads),
+                Shape::LineMarkers,
+            )
+        })
+        .collect();
+    keys.push(Key::grey("k tokens a row", Stroke::Solid));
+    keys.push(Key::grey("rank r", Stroke::Dashed));
+    let all = &shown;
+    let alt = runs.iter().flat_map(|&(run, heads)| {
+        SIZED.iter().filter_map(move |(name, what, _)| {
+            let sixteen = all.iter().filter(|m| {
+                m.run == run
+                    && m.edited_heads == heads
+                    && m.edit.name() == *name
+                    && m.edit.size() == Some(16)
+            });
+            let delta = Spread::of(sixteen.map(|model| model.delta()))?;
+            Some(format!(
+                "{run}, {} heads, {what}: {} nats at 16.",
+                heads.name(),
+                significant(delta.median, 2)
+            ))
+        })
+    });
+    Some(Figure {
+        name: "loss-against-size".to_owned(),
+        caption: format!(
+            "What models lose where the heads of one kind are cut to their k largest tokens a row, or to their best approximation of rank r, against k and r. Left, \
+             what lies beyond the window alone, its mass kept; right, whole rows. Lines are medians over seeds, strokes seeds; losses of 0 or less are not shown; \
+             the level is {HARMLESS_NATS} nats per token."
+        ),
+        alt: alt.collect::<Vec<_>>().join(" "),
+        keys,
+        panels: vec![panel("Beyond the window", &SIZED[..2]), panel("Whole rows", &SIZED[2..])],
+    })
+}
+
+/// The same run's local heads are of the ink of models of such heads alone.
+fn ink_of(run: &str, heads: EditedHeads) -> Ink {
+    match (run, heads) {
+        (_, EditedHeads::Local) => Ink::of_arm("local-only"),
+        ("ls-window-64", _) => Ink::of_arm("sigma-reparam"),
+        ("ls-window-256", _) => Ink::of_arm("layer-alternating"),
+        (run, _) => Ink::of_arm(run),
+    }
 }

@@ -2,6 +2,9 @@
 //! and people.
 
 mod censored;
+mod concentration;
+#[cfg(test)]
+mod concentration_tests;
 mod digits;
 mod epsilons;
 mod error;
@@ -37,6 +40,9 @@ mod variants;
 mod window_rule;
 mod write;
 
+pub use concentration::{ConcentratedHead, Concentrations, FAR_MASS};
+#[cfg(test)]
+pub(crate) use concentration_tests::heads as concentrated_heads;
 pub use digits::{plural, significant};
 pub use error::TableError;
 pub use grid::{Align, Cell, Column, Table};
