@@ -163,43 +163,40 @@ impl Kind for ConcentrationFound {
         );
         let first = held_from(f.n, window);
         laws.holds(first < f.n, || format!("no row of {} is held at a window of {window}", f.n));
-        let mean = |value: &dyn Fn(usize) -> usize| {
-            (first..f.n).map(|row| value(row) as f64).sum::<f64>() / (f.n - first) as f64
-        };
-        let seen = mean(&|row| f.kind.columns(row, f.n, Visibility::Causal).len());
-        laws.equal("columns", f.columns, seen, ROUNDING);
-        let far = match f.kind {
-            HeadKind::Global => mean(&|row| row - window),
-            HeadKind::Local { .. } => 0.0,
-        };
-        laws.equal("far_columns", f.far_columns, far, ROUNDING);
+        let rows: Vec<usize> = (first..f.n).collect();
+        let seen = |row: &usize| f.kind.columns(*row, f.n, Visibility::Causal).len();
+        let is_global = f.kind == HeadKind::Global;
+        let far = |row: &usize| if is_global { row - window } else { 0 };
+        let [seen, far] =
+            [rows.iter().map(seen).collect::<Vec<_>>(), rows.iter().map(far).collect()];
+        laws.equal("columns", f.columns, mean(&seen, |m| m), ROUNDING);
+        laws.equal("far_columns", f.far_columns, mean(&far, |m| m), ROUNDING);
         laws.within("sink_mass", f.sink_mass, 0.0, 1.0 + ROUNDING);
         laws.within("far_mass", f.far_mass, 0.0, 1.0 - f.sink_mass + ROUNDING);
-        let rows = (f.n - first) as f64;
         let whole = Told {
-            columns: f.columns,
+            columns: &seen,
             effective_tokens: f.effective_tokens,
             tokens_90: f.tokens_90,
             top: [f.top_4, f.top_16, f.top_64],
             ranks: [f.rank_90, f.rank_99, f.stable_rank],
         };
-        whole.laws("", rows, laws);
-        if far == 0.0 {
+        whole.laws("", laws);
+        if !is_global {
             laws.within("far_mass of a head without far columns", f.far_mass, 0.0, 0.0);
             laws.there("far_effective_tokens", f.far.as_ref(), false);
         }
-        let Some(far) = &f.far else { return };
-        let told = Told {
-            columns: f.far_columns,
-            effective_tokens: far.far_effective_tokens,
-            tokens_90: far.far_tokens_90,
-            top: [far.far_top_4, far.far_top_16, far.far_top_64],
-            ranks: [far.far_rank_90, far.far_rank_99, far.far_stable_rank],
-        };
-        told.laws("far_", rows, laws);
-        let shuffled = [far.shuffled_rank_90, far.shuffled_rank_99, far.shuffled_stable_rank];
-        laws_of_ranks("shuffled_", shuffled, rows, laws);
+        let Some(told) = &f.far else { return };
         laws.at_least("far_mass of a head with a far part", f.far_mass, f64::MIN_POSITIVE);
+        let of_far = Told {
+            columns: &far,
+            effective_tokens: told.far_effective_tokens,
+            tokens_90: told.far_tokens_90,
+            top: [told.far_top_4, told.far_top_16, told.far_top_64],
+            ranks: [told.far_rank_90, told.far_rank_99, told.far_stable_rank],
+        };
+        of_far.laws("far_", laws);
+        let shuffled = [told.shuffled_rank_90, told.shuffled_rank_99, told.shuffled_stable_rank];
+        laws_of_ranks("shuffled_", shuffled, rows.len() as f64, laws);
     }
 
     /// Of each group, every head of the layers once.
@@ -226,33 +223,42 @@ impl Kind for ConcentrationFound {
     }
 }
 
+fn mean(counts: &[usize], value: fn(f64) -> f64) -> f64 {
+    counts.iter().map(|&count| value(count as f64)).sum::<f64>() / counts.len() as f64
+}
+
 /// What is told of rows and their matrix.
-struct Told {
-    columns: f64,
+struct Told<'r> {
+    /// The columns of each row.
+    columns: &'r [usize],
     effective_tokens: f64,
     tokens_90: f64,
     top: [f64; 3],
     ranks: [f64; 3],
 }
 
-impl Told {
-    fn laws(&self, of: &str, rows: f64, laws: &mut Laws) {
+impl Told<'_> {
+    fn laws(&self, of: &str, laws: &mut Laws) {
         let Self { columns, effective_tokens, tokens_90, top: [four, sixteen, sixty_four], ranks } =
             *self;
-        let most = columns + ROUNDING;
+        let most = mean(columns, |m| m) + ROUNDING;
         laws.within(&format!("{of}effective_tokens"), effective_tokens, 1.0 - ROUNDING, most);
-        laws.within(&format!("{of}tokens_90"), tokens_90, 1.0, most);
-        let one = 1.0 + ROUNDING;
-        laws.within(&format!("{of}top_64"), sixty_four, 0.0, one);
-        for (k, less, more) in [(4, four, sixteen), (16, sixteen, sixty_four)] {
-            // The next entries are no larger than those before them.
-            laws.within(&format!("{of}top_{k}"), less, more / 4.0 - ROUNDING, more + ROUNDING);
+        laws.within(&format!("{of}tokens_90"), tokens_90, 1.0, mean(columns, |m| (0.9 * m).ceil()));
+        // k of m columns hold k/m of a row or more.
+        let least = [
+            mean(columns, |m| (4.0 / m).min(1.0)),
+            mean(columns, |m| (16.0 / m).min(1.0)),
+            mean(columns, |m| (64.0 / m).min(1.0)),
+        ];
+        let tops = [("top_4", four), ("top_16", sixteen), ("top_64", sixty_four)];
+        for ((name, top), least) in tops.into_iter().zip(least) {
+            laws.within(&format!("{of}{name}"), top, least - ROUNDING, 1.0 + ROUNDING);
         }
-        // k columns of m hold k/m of a row or more.
-        for (k, top) in [(4.0, four), (16.0, sixteen), (64.0, sixty_four)] {
-            laws.at_least(&format!("{of}top_{k}"), top, (k / columns).min(1.0) - ROUNDING);
+        // The next entries are no larger than those before them.
+        for (what, less, more) in [("top_4", four, sixteen), ("top_16", sixteen, sixty_four)] {
+            laws.within(&format!("{of}{what}"), less, more / 4.0 - ROUNDING, more + ROUNDING);
         }
-        laws_of_ranks(of, ranks, rows, laws);
+        laws_of_ranks(of, ranks, columns.len() as f64, laws);
     }
 }
 
