@@ -10,7 +10,7 @@ use rank_study::study::{Preset, StudyDefinition, verify};
 use sha2::{Digest as _, Sha256};
 
 /// A study of each kind, whose committed rows are altered.
-const STUDIES: [(&str, &str); 8] = [
+const STUDIES: [(&str, &str); 10] = [
     ("phase", "phase"),
     ("spectra", "spectra"),
     ("latency", "latency"),
@@ -18,7 +18,9 @@ const STUDIES: [(&str, &str); 8] = [
     ("lm-tied-rank", "lm-tied-rank-pg-books-train"),
     ("lm-ramp", "lm-ramp-pg-books-train"),
     ("lm-lattice", "lm-lattice-pg-books-train"),
+    ("lm-concentration", "lm-concentration-pg-books-train"),
     ("lm-surgery", "lm-surgery-pg-books-train"),
+    ("lm-global-heads", "lm-global-heads-pg-books-train"),
 ];
 
 /// The columns of which nothing else says enough for a small change to be told, by study, and why.

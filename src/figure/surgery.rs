@@ -103,9 +103,7 @@ pub fn loss_against_size(study: &Surgeries) -> Option<Figure> {
     let shown: Vec<&OperatedModel> = study.models.iter().filter(is_shown).collect();
     let point = |model: &OperatedModel| Some((model.edit.size()? as f64, model.delta()));
     let points = || shown.iter().filter_map(|model| point(model)).filter(|point| point.1 > 0.0);
-    if points().next().is_none() {
-        return None;
-    }
+    points().next()?;
     let x = Axis::log_at("k, r", points().map(|point| point.0));
     let deltas = points().map(|point| point.1).chain([HARMLESS_NATS]);
     let y = Axis::log("Δloss (nats per token)", deltas);
@@ -193,5 +191,61 @@ fn ink_of(run: &str, heads: EditedHeads) -> Ink {
         ("ls-window-64", _) => Ink::of_arm("sigma-reparam"),
         ("ls-window-256", _) => Ink::of_arm("layer-alternating"),
         (run, _) => Ink::of_arm(run),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::predict::Edit;
+
+    fn model(heads: EditedHeads, seed: usize, edit: Edit, delta: f64) -> OperatedModel {
+        OperatedModel {
+            of: "runs".to_owned(),
+            run: "ls".to_owned(),
+            arm: "ls".to_owned(),
+            seed,
+            step: 100,
+            n: 64,
+            window: Some(8),
+            d_head: Some(16),
+            heads: 12,
+            edit,
+            edited_heads: heads,
+            deltas: vec![delta],
+            before: 10.0,
+            after: None,
+            after_of_largest: None,
+            kl_nats: None,
+            total_variation: 0.1,
+            reached: None,
+        }
+    }
+
+    #[test]
+    fn far_parts_and_whole_rows_stand_apart_by_heads_and_edit() {
+        use EditedHeads::{Global, Local};
+        let far = |count| Edit::FarLargest { count, from: 8 };
+        let models = vec![
+            model(Global, 1, far(4), 0.03),
+            model(Global, 2, far(4), 0.05),
+            model(Global, 1, far(16), 0.02),
+            model(Global, 1, Edit::Truncated { rank: 16 }, -0.1),
+            model(Local, 1, Edit::Truncated { rank: 16 }, 0.3),
+            model(Global, 1, Edit::Uniform, 1.0),
+        ];
+        let figure = loss_against_size(&Surgeries { models, failed: 0 }).unwrap();
+        let lines = |panel: usize| -> Vec<(String, Vec<(f64, f64)>)> {
+            let series = figure.panels[panel].series.iter();
+            let lines = series.filter(|series| series.shape == Shape::LineMarkers);
+            lines.map(|series| (series.name.clone(), series.points.clone())).collect()
+        };
+        let of_far = "ls, global heads, far part on k tokens a row".to_owned();
+        assert_eq!(lines(0), [(of_far, vec![(4.0, 0.04), (16.0, 0.02)])]);
+        let of_rank = "ls, local heads, P of rank r".to_owned();
+        assert_eq!(lines(1), [(of_rank, vec![(16.0, 0.3)])], "a loss under 0 is not shown");
+        assert!(figure.alt.contains("ls, global heads, P of rank r: -0.10 nats"), "{}", figure.alt);
+        let none = model(Global, 1, Edit::Uniform, 1.0);
+        assert!(loss_against_size(&Surgeries { models: vec![none], failed: 0 }).is_none());
     }
 }

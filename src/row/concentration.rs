@@ -202,12 +202,12 @@ impl Kind for ConcentrationFound {
     /// Of each group, every head of the layers once.
     fn laws_of_cell(rows: &[Row<Self>], laws: &mut Laws) {
         let Some(first) = rows.first() else { return };
-        let heads = first.of.heads;
+        let heads = first.of.heads.max(1);
         let mut layers: Vec<usize> = rows.iter().map(|row| row.found.layer).collect();
         layers.sort_unstable();
         layers.dedup();
         let of_group = layers.len() * heads;
-        laws.holds(rows.len() % of_group == 0, || {
+        laws.holds(rows.len().is_multiple_of(of_group), || {
             format!("{} rows where each group has {of_group}", rows.len())
         });
         for (at, row) in rows.iter().enumerate() {

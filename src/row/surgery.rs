@@ -169,7 +169,8 @@ impl Kind for SurgeryFound {
     /// Losses are held against the model's own on the same passages, and each edit was done to the groups from the
     /// first on.
     fn laws_of_cell(rows: &[Row<Self>], laws: &mut Laws) {
-        let mut edits: Vec<((Option<Edit>, EditedHeads), Vec<usize>)> = Vec::new();
+        type Done = (Option<Edit>, EditedHeads);
+        let mut edits: Vec<(Done, Vec<usize>)> = Vec::new();
         for found in rows.iter().map(|row| &row.found) {
             let own = rows.iter().map(|row| &row.found);
             let own =
