@@ -1,7 +1,7 @@
 //! The figure of trained models whose heads attend otherwise.
 
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
-use super::style::{Ink, Stroke};
+use super::style::{Ink, Marker, Stroke};
 use crate::predict::EditedHeads;
 use crate::table::{HARMLESS_NATS, OperatedModel, Spread, Surgeries, significant};
 
@@ -87,6 +87,9 @@ pub fn loss_against_epsilon(study: &Surgeries) -> Option<Figure> {
     })
 }
 
+/// Losses under this are of rounding, in nats per token.
+const LEAST_SHOWN: f64 = 1e-4;
+
 /// The edits whose size a figure goes over, in its order, each with its name there.
 const SIZED: [(&str, &str, Stroke); 4] = [
     ("far-top-k", "far part on k tokens a row", Stroke::Solid),
@@ -102,7 +105,8 @@ pub fn loss_against_size(study: &Surgeries) -> Option<Figure> {
     };
     let shown: Vec<&OperatedModel> = study.models.iter().filter(is_shown).collect();
     let point = |model: &OperatedModel| Some((model.edit.size()? as f64, model.delta()));
-    let points = || shown.iter().filter_map(|model| point(model)).filter(|point| point.1 > 0.0);
+    let points =
+        || shown.iter().filter_map(|model| point(model)).filter(|point| point.1 > LEAST_SHOWN);
     points().next()?;
     let x = Axis::log_at("k, r", points().map(|point| point.0));
     let deltas = points().map(|point| point.1).chain([HARMLESS_NATS]);
@@ -128,13 +132,14 @@ pub fn loss_against_size(study: &Surgeries) -> Option<Figure> {
                 sizes.dedup();
                 let median = |size: f64| {
                     let at = here.iter().filter(|point| point.0 == size).map(|point| point.1);
-                    Some((size, Spread::of(at)?.median)).filter(|(_, delta)| *delta > 0.0)
+                    Some((size, Spread::of(at)?.median)).filter(|(_, delta)| *delta > LEAST_SHOWN)
                 };
                 let medians: Vec<(f64, f64)> = sizes.into_iter().filter_map(median).collect();
                 let ink = Ink { stroke: *stroke, ..ink_of(run, *heads) };
                 if !medians.is_empty() {
                     let name = format!("{run}, {} heads, {what}", heads.name());
-                    let seeds = here.iter().copied().filter(|(_, delta)| *delta > 0.0).collect();
+                    let seeds =
+                        here.iter().copied().filter(|point| point.1 > LEAST_SHOWN).collect();
                     series.push(Series::new(&name, ink, Shape::Seeds, seeds));
                     series.push(Series::new(&name, ink, Shape::LineMarkers, medians));
                 }
@@ -175,7 +180,7 @@ pub fn loss_against_size(study: &Surgeries) -> Option<Figure> {
         name: "loss-against-size".to_owned(),
         caption: format!(
             "What models lose where the heads of one kind are cut to their k largest tokens a row, or to their best approximation of rank r, against k and r. Left, \
-             what lies beyond the window alone, its mass kept; right, whole rows. Lines are medians over seeds, strokes seeds; losses of 0 or less are not shown; \
+             what lies beyond the window alone, its mass kept; right, whole rows. Lines are medians over seeds, strokes seeds; losses under {LEAST_SHOWN} are not shown; \
              the level is {HARMLESS_NATS} nats per token."
         ),
         alt: alt.collect::<Vec<_>>().join(" "),
@@ -184,13 +189,16 @@ pub fn loss_against_size(study: &Surgeries) -> Option<Figure> {
     })
 }
 
-/// The same run's local heads are of the ink of models of such heads alone.
+/// The ink of a run; its local heads have another marker.
 fn ink_of(run: &str, heads: EditedHeads) -> Ink {
-    match (run, heads) {
-        (_, EditedHeads::Local) => Ink::of_arm("local-only"),
-        ("ls-window-64", _) => Ink::of_arm("sigma-reparam"),
-        ("ls-window-256", _) => Ink::of_arm("layer-alternating"),
-        (run, _) => Ink::of_arm(run),
+    let ink = Ink::of_arm(match run {
+        "ls-window-64" => "sigma-reparam",
+        "ls-window-256" => "layer-alternating",
+        run => run,
+    });
+    match heads {
+        EditedHeads::Local => Ink { marker: Marker::Diamond, ..ink },
+        _ => ink,
     }
 }
 

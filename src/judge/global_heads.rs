@@ -97,10 +97,10 @@ fn of_sizes(study: &Surgeries, name: &str) -> String {
             .filter(|m| m.arm == "ls" && m.edited_heads == EditedHeads::Global)
             .filter(|m| m.edit.name() == name && m.edit.size() == Some(size))
             .collect();
-        (!models.is_empty()).then(|| format!("of {size}: {}", by_run(&models)))
+        (!models.is_empty()).then(|| format!("Of {size}: {}.", by_run(&models)))
     });
     let told: Vec<String> = told.collect();
-    if told.is_empty() { String::new() } else { format!(" {}.", told.join("; ")) }
+    told.iter().map(|told| format!(" {told}")).collect()
 }
 
 #[cfg(test)]
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(word("ls", 3, 0.05, 0.2), Word::Refuted);
         assert_eq!(word("mhsa", 3, 0.05, 0.2), Word::NotYetMeasured);
         let told = verdict("ls", 3, 0.05, 0.2).measured;
-        assert!(told.contains(" of 4: ls 0.10 ["), "{told}");
+        assert!(told.contains(" Of 4: ls 0.10 ["), "{told}");
     }
 
     #[test]
