@@ -24,7 +24,7 @@ const STUDIES: [(&str, &str); 10] = [
 ];
 
 /// The columns of which nothing else says enough for a small change to be told, by study, and why.
-const FREE: [(&str, &str, &str); 10] = [
+const FREE: [(&str, &str, &str); 13] = [
     ("phase", "iterations", "how long a search took, which only the search itself could say"),
     ("phase", "evaluations", "the same"),
     ("phase", "factors", "a path, empty in studies, which keep no factors"),
@@ -47,6 +47,17 @@ const FREE: [(&str, &str, &str); 10] = [
         "median_lag",
         "held by the masses within 1, 4, 16 and 64 tokens, by none of them to one",
     ),
+    (
+        "lm-concentration",
+        "rank_90",
+        "held by stable_rank and rank_99, neither of which tells it to one",
+    ),
+    (
+        "lm-concentration",
+        "rank_99",
+        "held by rank_90 and the rows, neither of which tells it to one",
+    ),
+    ("lm-concentration", "far_rank_99", "the same of the far part"),
 ];
 
 /// A study's folder, copied to where its rows can be altered.
