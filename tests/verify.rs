@@ -10,7 +10,7 @@ use rank_study::study::{Preset, StudyDefinition, verify};
 use sha2::{Digest as _, Sha256};
 
 /// A study of each kind, whose committed rows are altered.
-const STUDIES: [(&str, &str); 8] = [
+const STUDIES: [(&str, &str); 10] = [
     ("phase", "phase"),
     ("spectra", "spectra"),
     ("latency", "latency"),
@@ -18,11 +18,13 @@ const STUDIES: [(&str, &str); 8] = [
     ("lm-tied-rank", "lm-tied-rank-pg-books-train"),
     ("lm-ramp", "lm-ramp-pg-books-train"),
     ("lm-lattice", "lm-lattice-pg-books-train"),
+    ("lm-concentration", "lm-concentration-pg-books-train"),
     ("lm-surgery", "lm-surgery-pg-books-train"),
+    ("lm-global-heads", "lm-global-heads-pg-books-train"),
 ];
 
 /// The columns of which nothing else says enough for a small change to be told, by study, and why.
-const FREE: [(&str, &str, &str); 10] = [
+const FREE: [(&str, &str, &str); 13] = [
     ("phase", "iterations", "how long a search took, which only the search itself could say"),
     ("phase", "evaluations", "the same"),
     ("phase", "factors", "a path, empty in studies, which keep no factors"),
@@ -45,6 +47,17 @@ const FREE: [(&str, &str, &str); 10] = [
         "median_lag",
         "held by the masses within 1, 4, 16 and 64 tokens, by none of them to one",
     ),
+    (
+        "lm-concentration",
+        "rank_90",
+        "held by stable_rank and rank_99, neither of which tells it to one",
+    ),
+    (
+        "lm-concentration",
+        "rank_99",
+        "held by rank_90 and the rows, neither of which tells it to one",
+    ),
+    ("lm-concentration", "far_rank_99", "the same of the far part"),
 ];
 
 /// A study's folder, copied to where its rows can be altered.

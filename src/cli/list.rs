@@ -31,7 +31,7 @@ pub struct ListArgs {
     #[arg(long)]
     json: bool,
     /// List the columns of rows.csv of a kind of study instead: fit, train, spectrum, latency, predict, ramp,
-    /// lattice, surgery
+    /// concentration, lattice, surgery
     #[arg(long, value_name = "KIND", conflicts_with = "preset")]
     columns: Option<Kind>,
     /// Nothing on standard error but errors

@@ -187,6 +187,7 @@ fn chosen(args: &ReproduceArgs) -> Result<Chosen> {
             d.work,
             StudyWork::Predict(_)
                 | StudyWork::Ramp(_)
+                | StudyWork::Concentration(_)
                 | StudyWork::Lattice(_)
                 | StudyWork::Surgery(_)
         )

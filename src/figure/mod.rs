@@ -1,6 +1,7 @@
 //! Tables into pictures. A figure is a value, panels of named series, before it is drawn.
 
 mod arms;
+mod concentration;
 mod draw;
 mod encode;
 mod error;
@@ -24,6 +25,7 @@ mod variants;
 mod window_rule;
 
 pub use arms::{ablation, arms, dial};
+pub use concentration::concentration;
 pub use error::FigureError;
 pub use frontiers::frontiers;
 pub use growth::{inflation, logits_needed};
@@ -36,7 +38,7 @@ pub use phase::phase;
 pub use ramp::law;
 pub use spectra::spectra;
 pub use style::{Ink, Marker, Rgb, Stroke};
-pub use surgery::loss_against_epsilon;
+pub use surgery::{loss_against_epsilon, loss_against_size};
 pub use ticks::Tick;
 pub use training::{by_context, head_kinds, interventions, training};
 pub use variants::variants;

@@ -52,11 +52,19 @@ pub enum Claim {
     SmallErrorIsHarmless,
     /// What a ramp does, a slope over the lag does for nothing.
     RampIsASlope,
+    /// Global heads attend to few tokens.
+    GlobalIsSparse,
+    /// Global heads' attention has few dimensions.
+    GlobalIsLowRank,
+    /// The model needs few of the far tokens.
+    FewFarTokensDo,
+    /// The model needs few dimensions of the far part.
+    LowFarRankDoes,
 }
 
 impl Claim {
     /// Every claim, in the order of the report.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 27] = [
         Self::DenseLocalGrows,
         Self::SparseIsEasy,
         Self::LocalityIsHard,
@@ -80,6 +88,10 @@ impl Claim {
         Self::RankMakesLogits,
         Self::SmallErrorIsHarmless,
         Self::RampIsASlope,
+        Self::GlobalIsSparse,
+        Self::GlobalIsLowRank,
+        Self::FewFarTokensDo,
+        Self::LowFarRankDoes,
     ];
 
     /// Where the paper makes it.
@@ -88,6 +100,10 @@ impl Claim {
             Self::DenseLocalGrows | Self::SparseIsEasy | Self::LocalityIsHard => {
                 "the rank argument for n ≫ d"
             }
+            Self::GlobalIsSparse
+            | Self::GlobalIsLowRank
+            | Self::FewFarTokensDo
+            | Self::LowFarRankDoes => "the rank argument for n ≫ d, assumed",
             Self::SplitHelps | Self::NoWorse => "abstract",
             Self::LogitsInTraining | Self::Diverges => "Figure 1",
             Self::TwoFifths | Self::Twentieth | Self::Latency => "abstract, figures",
@@ -169,6 +185,18 @@ impl Claim {
             }
             Self::RampIsASlope => {
                 "The ramp in QKᵀ can be replaced by a slope over the lag that costs no logits"
+            }
+            Self::GlobalIsSparse => {
+                "What LS-attention's global heads attend to beyond the window is sparse"
+            }
+            Self::GlobalIsLowRank => {
+                "What LS-attention's global heads attend to beyond the window is low-rank"
+            }
+            Self::FewFarTokensDo => {
+                "LS-attention loses nothing where its global heads attend to 16 tokens a row beyond the window"
+            }
+            Self::LowFarRankDoes => {
+                "LS-attention loses nothing where its global heads attend beyond the window with a matrix of rank 16"
             }
         }
     }

@@ -2,8 +2,10 @@
 
 pub(crate) mod arms;
 mod claims;
+pub(crate) mod concentration;
 pub(crate) mod controls;
 pub(crate) mod exponent;
+pub(crate) mod global_heads;
 pub(crate) mod growth;
 pub(crate) mod heads;
 pub(crate) mod interventions;

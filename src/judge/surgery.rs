@@ -124,13 +124,13 @@ fn slope(study: &Surgeries) -> Verdict {
 }
 
 /// The interval of each model; none where there is no model, or one of them has none.
-fn intervals(models: &[&OperatedModel]) -> Option<Vec<Interval>> {
+pub(super) fn intervals(models: &[&OperatedModel]) -> Option<Vec<Interval>> {
     let all: Vec<Interval> = models.iter().map(|model| model.interval()).collect::<Option<_>>()?;
     (!all.is_empty()).then_some(all)
 }
 
 /// Each run's seeds: `mhsa-256 0.013 [0.011, 0.016], 0.011 [0.008, 0.014]`.
-fn by_run(models: &[&OperatedModel]) -> String {
+pub(super) fn by_run(models: &[&OperatedModel]) -> String {
     let runs = models.chunk_by(|a, b| (&a.of, &a.run, a.step) == (&b.of, &b.run, b.step));
     let run = |seeds: &[&OperatedModel]| {
         let each = seeds.iter().map(|model| match model.interval() {
@@ -142,7 +142,7 @@ fn by_run(models: &[&OperatedModel]) -> String {
     runs.map(run).collect::<Vec<_>>().join("; ")
 }
 
-fn seeds_told(models: &[&OperatedModel]) -> String {
+pub(super) fn seeds_told(models: &[&OperatedModel]) -> String {
     let groups = models.iter().map(|model| model.deltas.len()).min().unwrap_or(0);
     let seeds = plural(seeds_of(models), "seed");
     format!("{seeds}, a number each, 95 % intervals over {} of passages", plural(groups, "group"))
@@ -157,6 +157,7 @@ fn seeds_of(models: &[&OperatedModel]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::predict::EditedHeads;
 
     fn model(seed: usize, edit: Edit, deltas: [f64; 3], after: f64) -> OperatedModel {
         OperatedModel {
@@ -166,9 +167,11 @@ mod tests {
             seed,
             step: 6000,
             n: 256,
+            window: Some(16),
             d_head: Some(16),
             heads: 12,
             edit,
+            edited_heads: EditedHeads::All,
             deltas: deltas.to_vec(),
             before: 100.0,
             after: Some(after),

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::pattern::TargetError;
+
 /// Why a training run could not be defined, started or saved. Each message says what was found
 /// and what to do. A run that diverges is not an error but an [`Outcome`](crate::lm::Outcome).
 #[derive(Debug, thiserror::Error)]
@@ -184,6 +186,9 @@ pub enum LmError {
         /// What the system said.
         source: io::Error,
     },
+    /// Attention that could not be made for a head.
+    #[error(transparent)]
+    Attention(#[from] TargetError),
     /// A recorder that could not keep a record, as on a full disk.
     #[error("a record of the run could not be written: {0}")]
     Recorder(#[from] io::Error),

@@ -42,8 +42,8 @@ pub enum PredictError {
     },
     /// Rows that see what comes after them.
     #[error(
-        "layer {layer}, head {head} sees what comes after a token: a ramp over positions is local attention behind a \
-         causal mask alone; take a causal model"
+        "layer {layer}, head {head} sees what comes after a token: what is asked is of attention behind a causal mask; \
+         take a causal model"
     )]
     NotCausal {
         /// The layer.
@@ -51,12 +51,29 @@ pub enum PredictError {
         /// The head.
         head: usize,
     },
+    /// Rows that have no far part.
+    #[error(
+        "a window of {window} leaves no row of {tokens} tokens a quarter of them beyond it; take longer passages, or a \
+         model of smaller windows"
+    )]
+    NoFarPart {
+        /// Tokens of a passage.
+        tokens: usize,
+        /// The window.
+        window: usize,
+    },
     /// An edit that no weights of the model come to.
     #[error(
         "the edit {edit:?} is done to what heads compute, and no weights of the model give that; take \"flat\" or \
          \"flat+slope\""
     )]
     NotOfWeights {
+        /// The edit's name.
+        edit: &'static str,
+    },
+    /// An edit of some heads that is one of all.
+    #[error("the edit {edit:?} is not one of each head's attention by itself; do it to all heads")]
+    OfAllHeads {
         /// The edit's name.
         edit: &'static str,
     },

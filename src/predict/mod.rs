@@ -17,7 +17,9 @@
 //! head's own weights are a start. Where a part's kl_nats were taken passage by passage that would not hold.
 
 mod actual;
+mod concentration;
 mod error;
+mod far;
 mod head;
 mod input_set;
 mod lattice;
@@ -30,6 +32,7 @@ mod ramp;
 mod surgery;
 
 pub use actual::{Actual, LAGS};
+pub use concentration::{Concentration, Dispersion, Ranks, TOP, held_from};
 pub use error::PredictError;
 pub use head::{TrainedHead, held_rows};
 pub use input_set::{InputSet, RankLimit};
@@ -39,4 +42,4 @@ pub use model_lattice::{HeadLattice, ModelLattice};
 pub use parts::{Found, Levels, PARTS, Parts};
 pub use passages::Passages;
 pub use ramp::{Ramp, ramp_half_spread, ramp_lag, reach};
-pub use surgery::{Edit, Operated, Surgery};
+pub use surgery::{Edit, EditedHeads, Operated, Surgery};

@@ -8,6 +8,7 @@
 //! | training runs | [`TrainingOf`] | [`TrainingFound`] |
 //! | trained heads | [`HeadOf`] | [`HeadFound`] |
 //! | trained heads against ramps | [`RampOf`] | [`RampFound`] |
+//! | trained heads, how concentrated | [`ModelOf`] | [`ConcentrationFound`] |
 //! | trained heads, by what is allowed | [`ModelOf`] | [`LatticeFound`] |
 //! | trained models with other attention | [`ModelOf`] | [`SurgeryFound`] |
 //! | inference | [`LatencyOf`] | [`LatencyFound`] |
@@ -16,6 +17,7 @@
 //! cannot flatten structs whose fields are numbers; so a macro of some forty lines makes the structs.
 
 mod column;
+mod concentration;
 mod fields;
 mod file;
 mod fit;
@@ -38,6 +40,7 @@ mod training;
 mod value;
 
 pub use column::{Column, ColumnKind};
+pub use concentration::{ConcentrationFound, FarFound};
 pub use fields::Fields;
 pub(crate) use fields::Header;
 pub use file::{Rows, RowsError, read_records};

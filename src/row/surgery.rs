@@ -6,10 +6,10 @@ use super::part::record;
 use super::seconds::to_milliseconds;
 use super::trained_model::ModelOf;
 use crate::fit::Outcome;
-use crate::predict::{Edit, Operated};
+use crate::predict::{Edit, EditedHeads, Operated};
 
 record! {
-    /// A trained model on a group of passages, with other attention in the place of every head's own.
+    /// A trained model on a group of passages, with other attention in the place of its heads' own.
     pub struct SurgeryFound {
         /// what was put in its place: `own` for nothing
         edit: String,
@@ -18,7 +18,8 @@ record! {
         epsilon: Option<f64>,
         /// of a fit: its rank
         rank: Option<usize>,
-        /// of `top-k` and `window`: columns that are left; of edits of keys: powers of the position
+        /// of `top-k`, `far-top-k` and `window`: columns that are left; of `rank-r` and `far-rank-r`: the rank; of edits of keys:
+        /// powers of the position
         size: Option<usize>,
         /// which group of passages
         group: usize,
@@ -54,6 +55,11 @@ record! {
         /// of the edit, without what it learned first
         #[unit = "s"]
         wall_time_s: f64,
+        /// the heads that it was done to: `global` or `local`; empty where to all
+        edited_heads: Option<EditedHeads>,
+        /// of edits of far parts: the least lag that is far
+        #[unit = "tokens"]
+        far_from: Option<usize>,
     }
 }
 
@@ -78,6 +84,8 @@ impl SurgeryFound {
             reached: found.fitted.map(|(reached, _)| reached),
             outcome: found.fitted.map(|(_, outcome)| outcome),
             wall_time_s: to_milliseconds(found.wall_time_s),
+            edited_heads: Some(found.edited_heads).filter(|heads| *heads != EditedHeads::All),
+            far_from: found.edit.far_from(),
         }
     }
 
@@ -87,7 +95,12 @@ impl SurgeryFound {
             (None, None) => None,
             (epsilon, rank) => Some((epsilon?, rank?)),
         };
-        Edit::from_parts(&self.edit, fit, self.size)
+        Edit::from_parts(&self.edit, fit, self.size, self.far_from)
+    }
+
+    /// The heads that it was done to.
+    pub fn edited_heads(&self) -> EditedHeads {
+        self.edited_heads.unwrap_or_default()
     }
 }
 
@@ -100,12 +113,25 @@ impl Kind for SurgeryFound {
     fn laws(row: &Row<Self>, laws: &mut Laws) {
         let (of, f) = (&row.of, &row.found);
         laws.at(format!(
-            "{} {} {:?} {:?} {:?} of group {}",
-            row.cell, f.edit, f.epsilon, f.rank, f.size, f.group
+            "{} {} {:?} {:?} {:?} {:?} of group {}",
+            row.cell, f.edit, f.epsilon, f.rank, f.size, f.edited_heads, f.group
         ));
         let edit = f.edit();
         laws.holds(edit.is_some(), || "is no edit, or has other numbers than it has".to_owned());
         let Some(edit) = edit else { return };
+        let heads = f.edited_heads();
+        laws.holds(f.edited_heads != Some(EditedHeads::All), || {
+            "edited_heads is all, which an empty one says".to_owned()
+        });
+        laws.holds(heads == EditedHeads::All || edit.is_of_attention(), || {
+            format!("{} is no edit of {} heads alone", f.edit, heads.name())
+        });
+        laws.holds(heads != EditedHeads::Global || of.global_heads != Some(0), || {
+            "the model has no global heads".to_owned()
+        });
+        if let Some(from) = f.far_from {
+            laws.within("far_from", from as f64, 1.0, f.n as f64 - 1.0);
+        }
         laws.there("reached", f.reached.as_ref(), edit.fit().is_some());
         laws.there("outcome", f.outcome.as_ref(), edit.fit().is_some());
         laws.there("max_abs_logit_after", f.max_abs_logit_after.as_ref(), edit.has_logits());
@@ -143,7 +169,8 @@ impl Kind for SurgeryFound {
     /// Losses are held against the model's own on the same passages, and each edit was done to the groups from the
     /// first on.
     fn laws_of_cell(rows: &[Row<Self>], laws: &mut Laws) {
-        let mut edits: Vec<(Option<Edit>, Vec<usize>)> = Vec::new();
+        type Done = (Option<Edit>, EditedHeads);
+        let mut edits: Vec<(Done, Vec<usize>)> = Vec::new();
         for found in rows.iter().map(|row| &row.found) {
             let own = rows.iter().map(|row| &row.found);
             let own =
@@ -162,9 +189,10 @@ impl Kind for SurgeryFound {
             }
             let [first, found_of] = [&rows[0].found, found].map(|f| (f.passages, f.n));
             laws.holds(first == found_of, || "passages of several sizes".to_owned());
-            match edits.iter_mut().find(|(edit, _)| *edit == found.edit()) {
+            let edit = (found.edit(), found.edited_heads());
+            match edits.iter_mut().find(|(other, _)| *other == edit) {
                 Some((_, groups)) => groups.push(found.group),
-                None => edits.push((found.edit(), vec![found.group])),
+                None => edits.push((edit, vec![found.group])),
             }
         }
         for (edit, groups) in edits {
@@ -208,168 +236,4 @@ impl SurgeryFound {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::AtomicBool;
-
-    use super::*;
-    use crate::fit::{Effort, SearchOptions};
-    use crate::lm::{Model, ModelShape, TrainDefinition};
-    use crate::predict::Surgery;
-
-    const TOKENS: usize = 24;
-
-    type Alteration = fn(&mut SurgeryFound);
-
-    /// Rows of a small model at its start, of a deviation at which attention is far from uniform, after `edits`; what is
-    /// learned is learned on the first group.
-    fn rows(edits: &[Edit], fit_groups: usize) -> Vec<Row<SurgeryFound>> {
-        let definition = TrainDefinition {
-            layers: 2,
-            d_model: 16,
-            heads: 2,
-            window: 7,
-            context: TOKENS,
-            arm: crate::lm::Arm::Ls,
-            ..TrainDefinition::default()
-        };
-        let model = Model::new(ModelShape::new(&definition, 19), 0.5, 3).unwrap();
-        let passage = |at: u32| -> Vec<u32> {
-            (0..TOKENS as u32).map(|i| (i * i * 7 + i / 3 + at * i + at) % 19).collect()
-        };
-        let groups = [vec![passage(0), passage(1)], vec![passage(2), passage(3)]];
-        let effort = Effort { iterations: 800, relative_decrease: 1e-5, ..Effort::default() };
-        let search = SearchOptions {
-            starts: 0,
-            polished: 1,
-            passes: 0,
-            rough: effort,
-            fine: effort,
-            ..SearchOptions::default()
-        };
-        let surgery = Surgery { model: &model, edits, fit_groups, search };
-        let mut found = Vec::new();
-        let ended = surgery.run(&groups[0], &groups, &AtomicBool::new(false), |operated| {
-            found.push(SurgeryFound::of(&operated, 2, TOKENS));
-            Ok(())
-        });
-        assert!(ended.unwrap());
-        let of = ModelOf {
-            of: None,
-            run: "ls".to_owned(),
-            arm: "ls".to_owned(),
-            seed: Some(3),
-            corpus: None,
-            layers: 2,
-            d_model: Some(16),
-            heads: 2,
-            global_heads: Some(1),
-            window: Some(7),
-            context: TOKENS,
-            batch: None,
-            steps: None,
-            learning_rate: None,
-            recall: None,
-            step: None,
-        };
-        let row = |found| Row {
-            study: "s".to_owned(),
-            cell: "ls/s3".to_owned(),
-            of: of.clone(),
-            found,
-            settings: String::new(),
-        };
-        found.into_iter().map(row).collect()
-    }
-
-    fn breaches(rows: &[Row<SurgeryFound>]) -> Vec<String> {
-        let mut laws = Laws::default();
-        rows.iter().for_each(|row| SurgeryFound::laws(row, &mut laws));
-        SurgeryFound::laws_of_cell(rows, &mut laws);
-        laws.breaches
-    }
-
-    fn of(rows: &[Row<SurgeryFound>], edit: Edit) -> &SurgeryFound {
-        rows.iter().map(|row| &row.found).find(|found| found.edit() == Some(edit)).unwrap()
-    }
-
-    #[test]
-    fn every_edit_gives_rows_that_hold_and_costs_what_it_must() {
-        use Edit::{Lag, Own, Position, PositionAndLag, Ramp, Uniform};
-        let fits = [(0.1, 8), (1e-6, 8), (0.1, 2)];
-        let cuts = [Edit::Largest { count: 3 }, Edit::Largest { count: TOKENS }];
-        let windows = [Edit::Last { window: 3 }, Edit::Last { window: TOKENS }];
-        let flat = [Edit::Flat { degree: 1 }, Edit::FlatSlope { degree: 1 }];
-        let detrended = [Edit::Detrended { degree: 1 }, Edit::DetrendedSlope { degree: 1 }];
-        let mut edits = vec![Uniform, Ramp, Position, Lag, PositionAndLag];
-        edits.extend([cuts, windows, flat, detrended].concat());
-        edits.extend(fits.map(|(epsilon, rank)| Edit::Fit { epsilon, rank }));
-        let rows = rows(&edits, 1);
-        assert_eq!(breaches(&rows), Vec::<String>::new());
-        assert_eq!(rows.len(), 2 * (1 + edits.len()) - fits.len(), "fits are of one group");
-        assert_eq!(of(&rows, Own).delta_loss_nats, 0.0);
-        // What leaves all columns leaves the model as it is.
-        for edit in [cuts[1], windows[1]] {
-            let found = of(&rows, edit);
-            let off = found.delta_loss_nats.abs().max(found.total_variation);
-            assert!(off < 1e-5, "{edit:?}: {off}");
-        }
-        // A form is no farther than those that it holds, where it was learned.
-        let kl = |edit: Edit| of(&rows, edit).kl_nats.unwrap();
-        for (wide, narrow) in [
-            (Ramp, Uniform),
-            (Position, Ramp),
-            (Lag, Ramp),
-            (PositionAndLag, Position),
-            (PositionAndLag, Lag),
-        ] {
-            assert!(
-                kl(wide) < kl(narrow) + 1e-6,
-                "{wide:?} {}, {narrow:?} {}",
-                kl(wide),
-                kl(narrow)
-            );
-        }
-        // A fit is as near as it was asked to be, and one that is nearer costs less.
-        let [loose, strict, _] = fits.map(|(epsilon, rank)| of(&rows, Edit::Fit { epsilon, rank }));
-        assert_eq!((loose.reached, strict.reached), (Some(4), Some(4)));
-        assert!(loose.kl_nats.unwrap() > 10.0 * strict.kl_nats.unwrap(), "{loose:?}");
-        assert!(strict.delta_loss_nats.abs() < 0.01, "{strict:?}");
-        assert!(of(&rows, Uniform).delta_loss_nats.abs() > 0.01);
-        // The slope brings attention nearer than it is without.
-        for pair in [flat, detrended] {
-            let [without, sloped] = pair.map(|edit| of(&rows, edit).kl_nats.unwrap());
-            assert!(sloped < without, "{pair:?}: {sloped} against {without}");
-        }
-    }
-
-    #[test]
-    fn rows_that_were_altered_break_a_law() {
-        let edits = [Edit::Last { window: 3 }, Edit::Fit { epsilon: 0.1, rank: 8 }];
-        let rows = rows(&edits, 2);
-        assert_eq!(breaches(&rows), Vec::<String>::new());
-        let alterations: [(&str, Alteration); 14] = [
-            ("edit", |f| f.edit = "uniform".to_owned()),
-            ("epsilon", |f| f.epsilon = Some(f.epsilon.unwrap_or(0.1) * 1e-6)),
-            ("rank", |f| f.rank = f.rank.map_or(Some(3), |rank| Some(rank + 1))),
-            ("size", |f| f.size = f.size.map_or(Some(2), |size| Some(size + 1))),
-            ("group", |f| f.group += 1),
-            ("n", |f| f.n += 1),
-            ("loss_nats", |f| f.loss_nats += 0.01),
-            ("delta_loss_nats", |f| f.delta_loss_nats += 0.01),
-            ("max_abs_logit_before", |f| f.max_abs_logit_before += 0.1),
-            ("max_abs_logit_after", |f| f.max_abs_logit_after = Some(0.0)),
-            ("max_abs_logit_of_largest", |f| f.max_abs_logit_of_largest = None),
-            ("kl_nats", |f| f.kl_nats = f.kl_nats.map_or(Some(0.1), |_| None)),
-            ("total_variation", |f| f.total_variation = 1.1),
-            ("reached", |f| f.reached = f.reached.map_or(Some(1), |reached| Some(reached - 1))),
-        ];
-        for (column, alter) in alterations {
-            for at in 0..rows.len() {
-                let mut altered = rows.clone();
-                alter(&mut altered[at].found);
-                let edit = &rows[at].found.edit;
-                assert!(!breaches(&altered).is_empty(), "{column} of {edit}");
-            }
-        }
-    }
-}
+mod tests;

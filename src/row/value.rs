@@ -6,7 +6,7 @@ use super::part::Part;
 use crate::fit::{BoundKind, Outcome};
 use crate::lm::Split;
 use crate::pattern::{HeadKind, Layout, Visibility};
-use crate::predict::{InputSet, RankLimit};
+use crate::predict::{EditedHeads, InputSet, RankLimit};
 
 /// A [`Part`] of one column.
 macro_rules! value {
@@ -51,6 +51,13 @@ value!(
 value!(Text, "a bound", |by| by.name().to_owned(), bound, BoundKind);
 value!(Text, "a set of inputs", ToString::to_string, |text| text.parse().ok(), InputSet);
 value!(Text, "a rank, or any", ToString::to_string, |text| text.parse().ok(), RankLimit);
+value!(
+    Text,
+    "a choice of heads",
+    |heads| heads.name().to_owned(),
+    |text| EditedHeads::NAMES.into_iter().find(|(name, _)| *name == text).map(|(_, heads)| heads),
+    EditedHeads
+);
 value!(Text, "a split", |split| split.name().to_owned(), split, Split);
 
 fn head_kind(text: &str) -> Option<HeadKind> {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::StudyError;
 use super::cell::{Cell, Measure};
+use super::concentration_cell::ConcentrationCell;
 use super::definition::StudyWork;
 use super::fit_cell::FitCell;
 use super::latency_cell::LatencyCell;
@@ -31,6 +32,7 @@ pub(super) fn cells_of(
         StudyWork::Latency(study) => all(LatencyCell::all(study)),
         StudyWork::Predict(study) => all(PredictCell::all(study, text, data)?),
         StudyWork::Ramp(study) => all(RampCell::all(study, text, data)?),
+        StudyWork::Concentration(study) => all(ConcentrationCell::all(study, text, data)?),
         StudyWork::Lattice(study) => all(LatticeCell::all(study, text, data)?),
         StudyWork::Surgery(study) => all(SurgeryCell::all(study, text, data)?),
     })
@@ -108,6 +110,9 @@ mod tests {
                 }
                 StudyWork::Ramp(study) => {
                     none_is_stale(RampCell::all(study, text, &data).unwrap(), &store);
+                }
+                StudyWork::Concentration(study) => {
+                    none_is_stale(ConcentrationCell::all(study, text, &data).unwrap(), &store);
                 }
                 StudyWork::Surgery(study) => {
                     none_is_stale(SurgeryCell::all(study, text, &data).unwrap(), &store);

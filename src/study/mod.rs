@@ -3,6 +3,7 @@
 mod bounds;
 mod cell;
 mod cells;
+mod concentration_cell;
 mod definition;
 mod error;
 mod fit_cell;
@@ -26,9 +27,10 @@ mod trained_model;
 mod verify;
 
 pub use definition::{
-    Baseline, Bound, Expected, FitGoal, FitStudy, Kind, LatencyStudy, LatticeStudy, PredictStudy,
-    PredictedExponent, Preset, RampStudy, Selection, SpectrumStudy, Statistic, StudyDefinition,
-    StudyRun, StudyTarget, StudyWork, SurgeryStudy, TrainStudy, TrainedModels, View,
+    Baseline, Bound, ConcentrationStudy, Expected, FitGoal, FitStudy, Kind, LatencyStudy,
+    LatticeStudy, PredictStudy, PredictedExponent, Preset, RampStudy, Selection, SpectrumStudy,
+    Statistic, StudyDefinition, StudyRun, StudyTarget, StudyWork, SurgeryStudy, TrainStudy,
+    TrainedModels, View,
 };
 pub use error::StudyError;
 pub use fit_ledger::{FitLedger, search_settings};

@@ -13,14 +13,14 @@ use super::text_source::TextSource;
 use super::trained_model::TrainedModel;
 use crate::fit::SearchOptions;
 use crate::pattern::HeadKind;
-use crate::predict::{Edit, PredictError, Surgery};
+use crate::predict::{Edit, EditedHeads, PredictError, Surgery};
 use crate::row::{ModelOf, SurgeryFound};
 use crate::run::{ModelSource, TrainedRun};
 
 /// A trained model at a step.
 pub(super) struct SurgeryCell {
     model: TrainedModel,
-    d_head: usize,
+    edits: Vec<(Edit, EditedHeads)>,
     study: Arc<SurgeryStudy>,
 }
 
@@ -37,20 +37,22 @@ impl SurgeryCell {
         let shared = Arc::new(study.clone());
         let mut cells = Vec::new();
         for (name, model) in TrainedModel::all(&study.models, text, data)? {
-            let d_head = match model.source() {
-                ModelSource::Run { definition, .. } => definition.d_model / definition.heads,
+            let edits = match model.source() {
+                ModelSource::Run { definition, .. } => {
+                    let source = model.source();
+                    let kinds: Vec<HeadKind> =
+                        (0..source.layers()).flat_map(|layer| source.head_kinds(layer)).collect();
+                    let d_head = definition.d_model / definition.heads;
+                    study.edits(&kinds, d_head, definition.window)
+                }
                 ModelSource::Published { .. } => {
                     let why = NO_RUN.to_owned();
                     return Err(StudyError::Definition { path: name.into(), why });
                 }
             };
-            cells.push((name, Self { model, d_head, study: shared.clone() }));
+            cells.push((name, Self { model, edits, study: shared.clone() }));
         }
         Ok(cells)
-    }
-
-    fn edits(&self) -> Vec<Edit> {
-        self.study.edits(self.d_head)
     }
 
     fn run(
@@ -61,9 +63,12 @@ impl SurgeryCell {
         let SurgeryStudy { models, learned_on, fit_groups, search, .. } = &*self.study;
         let mut groups = self.model.more_passages(run, within, *learned_on)?;
         let learned_on = groups.split_off(models.groups).concat();
-        let edits = self.edits();
-        let surgery =
-            Surgery { model: run.model(), edits: &edits, fit_groups: *fit_groups, search: *search };
+        let surgery = Surgery {
+            model: run.model(),
+            edits: &self.edits,
+            fit_groups: *fit_groups,
+            search: *search,
+        };
         let whole = self.cost_s();
         let mut rows = Vec::new();
         let ended = surgery.run(&learned_on, &groups, within.stop, |found| {
@@ -86,7 +91,12 @@ impl SurgeryCell {
         let pairs: f64 = kinds.map(seen).sum::<f64>() * self.study.models.passages as f64;
         let squares = (source.layers() * source.head_kinds(0).len()) as f64 * n * n;
         let pass = squares * self.study.models.passages as f64 * SECONDS_PER_ENTRY;
-        pass + edit.fit().map_or(0.0, |(_, rank)| pairs * (rank as f64 + 16.0) * SECONDS_PER_PAIR)
+        let decomposed = match edit {
+            Edit::Truncated { .. } | Edit::FarTruncated { .. } => squares * n * SECONDS_PER_CUBE,
+            _ => 0.0,
+        };
+        pass + decomposed * self.study.models.passages as f64
+            + edit.fit().map_or(0.0, |(_, rank)| pairs * (rank as f64 + 16.0) * SECONDS_PER_PAIR)
     }
 }
 
@@ -97,7 +107,7 @@ impl Measure for SurgeryCell {
         let SurgeryStudy { fit_groups, learned_on, search, .. } = &*self.study;
         let mut table = self.model.settings();
         let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
-        let edits = self.edits().into_iter().map(|edit| {
+        let edits = self.edits.iter().map(|(edit, heads)| {
             let mut table = Table::new();
             table.insert("edit".to_owned(), edit.name().into());
             if let Some((epsilon, rank)) = edit.fit() {
@@ -106,6 +116,13 @@ impl Measure for SurgeryCell {
             }
             if let Some(size) = edit.size() {
                 table.insert("size".to_owned(), (size as i64).into());
+            }
+            // A list is hashed as it stands, so what it says by default is left out.
+            if *heads != EditedHeads::All {
+                table.insert("heads".to_owned(), heads.name().into());
+            }
+            if let Some(from) = edit.far_from() {
+                table.insert("far_from".to_owned(), (from as i64).into());
             }
             Value::from(table)
         });
@@ -128,7 +145,7 @@ impl Measure for SurgeryCell {
             Edit::Fit { .. } => groups.min(self.study.fit_groups),
             _ => groups,
         };
-        let edits = [Edit::Own].into_iter().chain(self.edits());
+        let edits = [Edit::Own].into_iter().chain(self.edits.iter().map(|(edit, _)| *edit));
         edits.map(|edit| times(&edit) as f64 * self.cost_of(edit)).sum()
     }
 
@@ -149,5 +166,7 @@ impl Measure for SurgeryCell {
 const NO_RUN: &str = "is a model from elsewhere, whose loss is not computed; name training runs";
 /// Seconds of one core that a pass takes, by entry of attention.
 const SECONDS_PER_ENTRY: f64 = 5e-8;
+/// Seconds of one core that a decomposition takes, by n³.
+const SECONDS_PER_CUBE: f64 = 2e-9;
 /// Seconds of one core that a free fit takes, by visible pair and (rank + 16).
 const SECONDS_PER_PAIR: f64 = 6e-7;

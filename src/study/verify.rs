@@ -13,8 +13,8 @@ use super::store::Store;
 use super::study_manifest::tells_of;
 use super::text_source::TextSource;
 use crate::row::{
-    Column, FitFound, HeadFound, Kind, LatencyFound, LatticeFound, Laws, Line, RampFound, Row,
-    SpectrumFound, SurgeryFound, TrainingFound, rows_of,
+    Column, ConcentrationFound, FitFound, HeadFound, Kind, LatencyFound, LatticeFound, Laws, Line,
+    RampFound, Row, SpectrumFound, SurgeryFound, TrainingFound, rows_of,
 };
 use crate::run::manifest::{MANIFEST, Manifest};
 
@@ -72,6 +72,7 @@ pub fn verify(definition: &StudyDefinition, folder: &Path) -> Verification {
         StudyWork::Latency(_) => of_kind::<LatencyFound>(&store, laws),
         StudyWork::Predict(_) => of_kind::<HeadFound>(&store, laws),
         StudyWork::Ramp(_) => of_kind::<RampFound>(&store, laws),
+        StudyWork::Concentration(_) => of_kind::<ConcentrationFound>(&store, laws),
         StudyWork::Lattice(_) => of_kind::<LatticeFound>(&store, laws),
         StudyWork::Surgery(_) => of_kind::<SurgeryFound>(&store, laws),
         StudyWork::Train(_) => {

@@ -3,6 +3,9 @@
 
 mod bits;
 mod censored;
+mod concentration;
+#[cfg(test)]
+mod concentration_tests;
 mod digits;
 mod epsilons;
 mod error;
@@ -39,6 +42,9 @@ mod window_rule;
 mod write;
 
 pub use bits::BesideBaseline;
+pub use concentration::{ConcentratedHead, Concentrations, FAR_MASS};
+#[cfg(test)]
+pub(crate) use concentration_tests::heads as concentrated_heads;
 pub use digits::{plural, significant};
 pub use error::TableError;
 pub use grid::{Align, Cell, Column, Table};

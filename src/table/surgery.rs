@@ -5,7 +5,7 @@ use super::grid::{Cell, Column, Table};
 use super::groups::groups;
 use super::interval::Interval;
 use super::spread::Spread;
-use crate::predict::Edit;
+use crate::predict::{Edit, EditedHeads};
 use crate::row::{Row, Rows, SurgeryFound};
 
 /// A loss by less than this is harmless, in nats per token.
@@ -26,12 +26,16 @@ pub struct OperatedModel {
     pub step: usize,
     /// Tokens of a passage.
     pub n: usize,
+    /// The window of its local heads, where it is known.
+    pub window: Option<usize>,
     /// The head dimension d, where it is known.
     pub d_head: Option<usize>,
     /// Heads of all layers.
     pub heads: usize,
     /// The edit.
     pub edit: Edit,
+    /// The heads that it was done to.
+    pub edited_heads: EditedHeads,
     /// The loss less that of the model as it is, by group, in nats per token.
     pub deltas: Vec<f64>,
     /// The largest |logit| of QKᵀ/√d in the model as it is, over all groups.
@@ -68,8 +72,8 @@ impl OperatedModel {
         (&self.of, &self.run, self.step, self.seed)
     }
 
-    fn setting(&self) -> (&str, &str, usize, Edit) {
-        (&self.of, &self.run, self.step, self.edit)
+    fn setting(&self) -> (&str, &str, usize, Edit, EditedHeads) {
+        (&self.of, &self.run, self.step, self.edit, self.edited_heads)
     }
 }
 
@@ -102,7 +106,10 @@ impl Surgeries {
     /// # Errors
     /// [`TableError::NoRows`] where there is none.
     pub fn of(rows: &Rows<SurgeryFound>) -> Result<Self, TableError> {
-        let key = |row: &Row<SurgeryFound>| (row.cell.clone(), row.study.clone(), row.found.edit());
+        let key = |row: &Row<SurgeryFound>| {
+            let found = &row.found;
+            (row.cell.clone(), row.study.clone(), found.edit(), found.edited_heads())
+        };
         let models: Vec<OperatedModel> =
             groups(&rows.rows, key).into_iter().filter_map(|of| operated(&of)).collect();
         if models.is_empty() {
@@ -165,14 +172,15 @@ impl Surgeries {
     fn edits_table(&self) -> Table {
         let mut table = Table::new(
             "surgery",
-            "What models lose where every head attends otherwise",
+            "What models lose where their heads attend otherwise",
             vec![
                 Column::words("run", "run"),
                 Column::numbers("n", "n", None),
                 Column::words("edit", "edit"),
+                Column::words("heads", "of heads"),
                 Column::numbers("epsilon", "ε", Some("nats")),
                 Column::numbers("rank", "rank r", None),
-                Column::numbers("size", "k, W or degree", None),
+                Column::numbers("size", "k, W, r or degree", None),
                 Column::numbers("delta_loss", "Δloss", Some("nats")),
                 Column::numbers("delta_loss_low", "least lower end", Some("nats")),
                 Column::numbers("delta_loss_high", "greatest upper end", Some("nats")),
@@ -188,8 +196,8 @@ impl Surgeries {
         );
         let other = self.models.iter().filter(|model| model.edit != Edit::Own);
         for seeds in groups(other, |m| {
-            let (of, run, step, edit) = m.setting();
-            (of.to_owned(), run.to_owned(), step, edit)
+            let (of, run, step, edit, heads) = m.setting();
+            (of.to_owned(), run.to_owned(), step, edit, heads)
         }) {
             let first = seeds[0];
             let over = |value: &dyn Fn(&OperatedModel) -> Option<f64>| {
@@ -204,6 +212,7 @@ impl Surgeries {
                 Cell::text(&first.run),
                 Cell::count(first.n),
                 Cell::text(first.edit.name()),
+                Cell::text(first.edited_heads.name()),
                 fit.map_or(Cell::Missing, |(epsilon, _)| Cell::Setting(epsilon)),
                 fit.map_or(Cell::Missing, |(_, rank)| Cell::count(rank)),
                 first.edit.size().map_or(Cell::Missing, Cell::count),
@@ -280,9 +289,11 @@ fn operated(rows: &[&Row<SurgeryFound>]) -> Option<OperatedModel> {
         seed: of.seed.unwrap_or(0) as usize,
         step: of.step.unwrap_or(0),
         n: found.n,
+        window: of.window,
         d_head: of.d_model.map(|d_model| d_model / of.heads),
         heads: of.layers * of.heads,
         edit: found.edit()?,
+        edited_heads: found.edited_heads(),
         deltas: each().map(|found| found.delta_loss_nats).collect(),
         before: greatest(|found| Some(found.max_abs_logit_before))?,
         after: greatest(|found| found.max_abs_logit_after),

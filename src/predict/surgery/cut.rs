@@ -2,15 +2,36 @@
 
 use ndarray::{Array2, ArrayViewMut1};
 
+use super::truncate::truncated;
+use crate::pattern::TargetError;
+
 /// The `count` largest entries of each row, divided by their sum; of equal ones, those of earlier columns.
 pub(super) fn largest(mut attention: Array2<f64>, count: usize) -> Array2<f64> {
     for mut row in attention.rows_mut() {
-        let mut order: Vec<usize> = (0..row.len()).collect();
-        order.sort_by(|&a, &b| row[b].total_cmp(&row[a]));
-        order.into_iter().skip(count).for_each(|column| row[column] = 0.0);
+        keep_largest(row.view_mut(), count);
         divide_by_sum(row);
     }
     attention
+}
+
+/// Takes all but the `count` largest entries away; of equal ones, those of earlier places stay.
+pub(super) fn keep_largest(mut entries: ArrayViewMut1<'_, f64>, count: usize) {
+    let mut order: Vec<usize> = (0..entries.len()).collect();
+    order.sort_by(|&a, &b| entries[b].total_cmp(&entries[a]));
+    order.into_iter().skip(count).for_each(|place| entries[place] = 0.0);
+}
+
+/// What the best approximation of `rank` leaves of attention, each row divided by its sum: see [`truncated`]. A row of which nothing is
+/// left stays as it was.
+pub(super) fn of_rank(mut attention: Array2<f64>, rank: usize) -> Result<Array2<f64>, TargetError> {
+    let near = truncated(attention.view(), rank)?;
+    for (mut row, near) in attention.rows_mut().into_iter().zip(near.rows()) {
+        if near.sum() > 0.0 {
+            row.assign(&near);
+            divide_by_sum(row);
+        }
+    }
+    Ok(attention)
 }
 
 /// The last `window` columns of each causal row, divided by their sum.
@@ -56,5 +77,17 @@ mod tests {
         );
         assert_eq!(largest(p.clone(), 3), p);
         assert_eq!(last(p.clone(), 3), p);
+        assert_eq!(of_rank(p.clone(), 3).unwrap(), p);
+    }
+
+    /// Of rank one, P₁ = σ·u·vᵀ, rows that see all of v's columns are v itself.
+    #[test]
+    fn of_rank_one_rows_differ_in_what_they_see_alone() {
+        let p = array![[1.0, 0.0, 0.0], [0.75, 0.25, 0.0], [0.5, 0.125, 0.375]];
+        let one = of_rank(p, 1).unwrap();
+        assert_eq!(one.row(0).to_vec(), [1.0, 0.0, 0.0]);
+        let ratio = |row: usize| one[[row, 1]] / one[[row, 0]];
+        assert!((ratio(1) / ratio(2) - 1.0).abs() < 1e-12, "{one}");
+        assert!(one.rows().into_iter().all(|row| (row.sum() - 1.0).abs() < 1e-15), "{one}");
     }
 }

@@ -1,6 +1,44 @@
-//! What is put in the place of every head's attention.
+//! What is put in the place of heads' attention.
 
-/// What is put in the place of every head's attention, or done to it. P is the unaltered model's attention; what is
+use crate::pattern::HeadKind;
+
+/// Which heads of a model attend otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EditedHeads {
+    /// All.
+    #[default]
+    All,
+    /// Those that see everything.
+    Global,
+    /// Those with a window.
+    Local,
+}
+
+impl EditedHeads {
+    /// All of them, each with its name in definitions and rows.
+    pub const NAMES: [(&'static str, Self); 3] =
+        [("all", Self::All), ("global", Self::Global), ("local", Self::Local)];
+
+    /// The name in definitions and rows.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Global => "global",
+            Self::Local => "local",
+        }
+    }
+
+    /// Whether heads of this kind are among them.
+    pub fn hold(self, kind: HeadKind) -> bool {
+        match self {
+            Self::All => true,
+            Self::Global => kind == HeadKind::Global,
+            Self::Local => matches!(kind, HeadKind::Local { .. }),
+        }
+    }
+}
+
+/// What is put in the place of heads' attention, or done to it. P is the unaltered model's attention; what is
 /// learned of it is learned on passages other than those that the loss is of, but for fits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Edit {
@@ -33,6 +71,38 @@ pub enum Edit {
     Last {
         /// W.
         window: usize,
+    },
+    /// The best approximation of a head's attention as it has become of rank r, (T, T), by its singular values: entries under 0,
+    /// and those where the attention has none, taken for 0, and rows divided by their sum.
+    Truncated {
+        /// r.
+        rank: usize,
+    },
+    /// The far mass of each row, what it has at so large a lag or a larger one but for the first column, spread evenly over those
+    /// columns. All else of the row stays, here and in what follows.
+    FarUniform {
+        /// The least lag that is far.
+        from: usize,
+    },
+    /// The far mass of each row as the head's mean attention on other passages has it there.
+    FarMean {
+        /// The least lag that is far.
+        from: usize,
+    },
+    /// The far mass of each row on its k largest far entries, in their proportions.
+    FarLargest {
+        /// k.
+        count: usize,
+        /// The least lag that is far.
+        from: usize,
+    },
+    /// The far mass of each row as the far parts of all rows together have it in their best approximation of rank r, entries
+    /// under 0 taken for 0.
+    FarTruncated {
+        /// r.
+        rank: usize,
+        /// The least lag that is far.
+        from: usize,
     },
     /// Keys less their own trend over positions: what the first powers of the position explain of each head's keys, in
     /// the mean of passages, is taken from them.
@@ -72,6 +142,11 @@ impl Edit {
             Self::PositionAndLag => "position+lag",
             Self::Largest { .. } => "top-k",
             Self::Last { .. } => "window",
+            Self::Truncated { .. } => "rank-r",
+            Self::FarUniform { .. } => "far-uniform",
+            Self::FarMean { .. } => "far-mean",
+            Self::FarLargest { .. } => "far-top-k",
+            Self::FarTruncated { .. } => "far-rank-r",
             Self::Detrended { .. } => "detrended",
             Self::DetrendedSlope { .. } => "detrended+slope",
             Self::Flat { .. } => "flat",
@@ -87,11 +162,14 @@ impl Edit {
         }
     }
 
-    /// k, W or the number of powers.
+    /// k, W, r of a truncation, or the number of powers.
     pub fn size(self) -> Option<usize> {
         match self {
             Self::Largest { count: size }
             | Self::Last { window: size }
+            | Self::Truncated { rank: size }
+            | Self::FarLargest { count: size, .. }
+            | Self::FarTruncated { rank: size, .. }
             | Self::Detrended { degree: size }
             | Self::DetrendedSlope { degree: size }
             | Self::Flat { degree: size }
@@ -111,6 +189,29 @@ impl Edit {
         matches!(self, Self::Flat { .. } | Self::FlatSlope { .. })
     }
 
+    /// Whether it is done to each head's attention by itself, so that it can be done to some heads alone.
+    pub fn is_of_attention(self) -> bool {
+        !matches!(
+            self,
+            Self::Fit { .. }
+                | Self::Detrended { .. }
+                | Self::DetrendedSlope { .. }
+                | Self::Flat { .. }
+                | Self::FlatSlope { .. }
+        )
+    }
+
+    /// The least lag that is far, where it leaves all but the far part as it is.
+    pub fn far_from(self) -> Option<usize> {
+        match self {
+            Self::FarUniform { from }
+            | Self::FarMean { from }
+            | Self::FarLargest { from, .. }
+            | Self::FarTruncated { from, .. } => Some(from),
+            _ => None,
+        }
+    }
+
     /// Whether it adds a slope over the lag to the logits of every head.
     pub fn adds_slopes(self) -> bool {
         matches!(self, Self::DetrendedSlope { .. } | Self::FlatSlope { .. })
@@ -118,26 +219,45 @@ impl Edit {
 
     /// Whether it takes columns away that P has, so that KL(P ‖ P̃) is infinite.
     pub fn cuts(self) -> bool {
-        matches!(self, Self::Largest { .. } | Self::Last { .. })
+        use Edit::{FarLargest, FarTruncated, Largest, Last, Truncated};
+        matches!(
+            self,
+            Largest { .. }
+                | Last { .. }
+                | Truncated { .. }
+                | FarLargest { .. }
+                | FarTruncated { .. }
+        )
     }
 
     /// The edit of this name and these numbers, which are there where it has them and only there.
-    pub fn from_parts(name: &str, fit: Option<(f64, usize)>, size: Option<usize>) -> Option<Self> {
-        let edit = match (name, fit, size) {
-            ("fit", Some((epsilon, rank)), _) => Self::Fit { epsilon, rank },
-            ("top-k", _, Some(count)) => Self::Largest { count },
-            ("window", _, Some(window)) => Self::Last { window },
-            ("detrended", _, Some(degree)) => Self::Detrended { degree },
-            ("detrended+slope", _, Some(degree)) => Self::DetrendedSlope { degree },
-            ("flat", _, Some(degree)) => Self::Flat { degree },
-            ("flat+slope", _, Some(degree)) => Self::FlatSlope { degree },
+    pub fn from_parts(
+        name: &str,
+        fit: Option<(f64, usize)>,
+        size: Option<usize>,
+        far_from: Option<usize>,
+    ) -> Option<Self> {
+        let edit = match (name, fit, size, far_from) {
+            ("fit", Some((epsilon, rank)), ..) => Self::Fit { epsilon, rank },
+            ("top-k", _, Some(count), _) => Self::Largest { count },
+            ("window", _, Some(window), _) => Self::Last { window },
+            ("rank-r", _, Some(rank), _) => Self::Truncated { rank },
+            ("far-uniform", _, _, Some(from)) => Self::FarUniform { from },
+            ("far-mean", _, _, Some(from)) => Self::FarMean { from },
+            ("far-top-k", _, Some(count), Some(from)) => Self::FarLargest { count, from },
+            ("far-rank-r", _, Some(rank), Some(from)) => Self::FarTruncated { rank, from },
+            ("detrended", _, Some(degree), _) => Self::Detrended { degree },
+            ("detrended+slope", _, Some(degree), _) => Self::DetrendedSlope { degree },
+            ("flat", _, Some(degree), _) => Self::Flat { degree },
+            ("flat+slope", _, Some(degree), _) => Self::FlatSlope { degree },
             _ => {
                 use Edit::{Lag, Own, Position, PositionAndLag, Ramp, Uniform};
                 let plain = [Own, Uniform, Ramp, Position, Lag, PositionAndLag];
                 plain.into_iter().find(|edit| edit.name() == name)?
             }
         };
-        (edit.fit() == fit && edit.size() == size).then_some(edit)
+        let own = (edit.fit(), edit.size(), edit.far_from());
+        (own == (fit, size, far_from)).then_some(edit)
     }
 }
 
@@ -157,18 +277,35 @@ mod tests {
             Edit::PositionAndLag,
             Edit::Largest { count: 16 },
             Edit::Last { window: 64 },
+            Edit::Truncated { rank: 8 },
+            Edit::FarUniform { from: 16 },
+            Edit::FarMean { from: 64 },
+            Edit::FarLargest { count: 4, from: 16 },
+            Edit::FarTruncated { rank: 2, from: 16 },
             Edit::Detrended { degree: 1 },
             Edit::DetrendedSlope { degree: 3 },
             Edit::Flat { degree: 1 },
             Edit::FlatSlope { degree: 2 },
         ];
         for edit in all {
-            let (name, fit, size) = (edit.name(), edit.fit(), edit.size());
-            assert_eq!(Edit::from_parts(name, fit, size), Some(edit));
-            let [other_fit, other_size] = [fit.is_none(), size.is_none()];
-            assert_eq!(Edit::from_parts(name, other_fit.then_some((0.1, 2)), size), None);
-            assert_eq!(Edit::from_parts(name, fit, other_size.then_some(3)), None);
+            let (name, fit, size, from) = (edit.name(), edit.fit(), edit.size(), edit.far_from());
+            assert_eq!(Edit::from_parts(name, fit, size, from), Some(edit));
+            let other_fit = fit.is_none().then_some((0.1, 2));
+            let [other_size, other_from] = [size, from].map(|one| one.is_none().then_some(3));
+            assert_eq!(Edit::from_parts(name, other_fit, size, from), None);
+            assert_eq!(Edit::from_parts(name, fit, other_size, from), None);
+            assert_eq!(Edit::from_parts(name, fit, size, other_from), None);
         }
-        assert_eq!(Edit::from_parts("slope", None, None), None);
+        assert_eq!(Edit::from_parts("slope", None, None, None), None);
+    }
+
+    #[test]
+    fn heads_are_told_by_what_they_see() {
+        let kinds = [HeadKind::Global, HeadKind::Local { window: 4 }];
+        let expected = [("all", [true, true]), ("global", [true, false]), ("local", [false, true])];
+        for ((name, heads), (told, hold)) in EditedHeads::NAMES.into_iter().zip(expected) {
+            assert_eq!((name, heads.name()), (told, told));
+            assert_eq!(kinds.map(|kind| heads.hold(kind)), hold, "{name}");
+        }
     }
 }

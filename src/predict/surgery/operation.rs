@@ -6,7 +6,7 @@ use std::time::Instant;
 use ndarray::Array2;
 
 use super::divergence::Divergence;
-use super::edit::Edit;
+use super::edit::{Edit, EditedHeads};
 use super::treatment::{Learned, Treatment};
 use crate::fit::{Outcome, SearchOptions};
 use crate::lm::{HeadProbe, Model};
@@ -16,8 +16,8 @@ use crate::predict::{PredictError, TrainedHead};
 pub struct Surgery<'a> {
     /// The model.
     pub model: &'a Model,
-    /// What is done to it, in this order; [`Edit::Own`] comes before them in any case.
-    pub edits: &'a [Edit],
+    /// What is done to which heads, in this order; [`Edit::Own`] comes before them in any case.
+    pub edits: &'a [(Edit, EditedHeads)],
     /// Groups of passages that fits are made on: the first so many.
     pub fit_groups: usize,
     /// How fits search.
@@ -29,6 +29,8 @@ pub struct Surgery<'a> {
 pub struct Operated {
     /// The edit.
     pub edit: Edit,
+    /// The heads that it was done to.
+    pub edited_heads: EditedHeads,
     /// The group's place.
     pub group: usize,
     /// The mean cross-entropy of the passages' tokens after their first, in nats.
@@ -57,7 +59,7 @@ impl Surgery<'_> {
     /// came to the end, rather than being stopped between two edits.
     ///
     /// # Errors
-    /// A passage that the model cannot read, a model or head that an edit is not defined for, and those of `found`.
+    /// A passage that the model cannot read, a model or heads that an edit is not defined for, and those of `found`.
     pub fn run(
         &self,
         learned_on: &[Vec<u32>],
@@ -67,14 +69,17 @@ impl Surgery<'_> {
     ) -> Result<bool, PredictError> {
         let learned = Learned::of(self.model, learned_on)?;
         let mut treatments = Vec::new();
-        for &edit in [Edit::Own].iter().chain(self.edits) {
-            treatments.push((edit, Treatment::of(edit, self.model, &learned)?));
+        for &(edit, heads) in [(Edit::Own, EditedHeads::All)].iter().chain(self.edits) {
+            if heads != EditedHeads::All && !edit.is_of_attention() {
+                return Err(PredictError::OfAllHeads { edit: edit.name() });
+            }
+            treatments.push((edit, heads, Treatment::of(edit, self.model, &learned)?));
         }
         drop(learned);
         for (group, passages) in groups.iter().enumerate() {
             let before = Before::of(self.model, passages)?;
             let mut own_loss_nats = 0.0;
-            for (edit, treatment) in &treatments {
+            for (edit, heads, treatment) in &treatments {
                 if matches!(edit, Edit::Fit { .. }) && group >= self.fit_groups {
                     continue;
                 }
@@ -86,7 +91,7 @@ impl Surgery<'_> {
                     Some((epsilon, rank)) => Some(before.fitted(epsilon, rank, self.search)?),
                     None => None,
                 };
-                let seen = self.on(passages, treatment, fits.as_ref(), &before)?;
+                let seen = self.on(passages, (treatment, *heads), fits.as_ref(), &before)?;
                 if *edit == Edit::Own {
                     own_loss_nats = seen.loss_nats;
                 }
@@ -94,6 +99,7 @@ impl Surgery<'_> {
                 let logits = fits.as_ref().map(|fits| &fits.max_abs_logits).or(of_model);
                 found(Operated {
                     edit: *edit,
+                    edited_heads: *heads,
                     group,
                     loss_nats: seen.loss_nats,
                     own_loss_nats,
@@ -110,21 +116,21 @@ impl Surgery<'_> {
         Ok(true)
     }
 
-    /// The passages of a group under a treatment.
+    /// The passages of a group under a treatment of some heads.
     fn on(
         &self,
         passages: &[Vec<u32>],
-        treatment: &Treatment,
+        (treatment, heads): (&Treatment, EditedHeads),
         fits: Option<&Fits>,
         before: &Before,
     ) -> Result<Seen, PredictError> {
-        let heads = before.max_abs_logits.len();
-        let mut seen = Seen { max_abs_logits: vec![0.0; heads], ..Seen::default() };
-        let share = 1.0 / (passages.len() * heads) as f64;
+        let count = before.max_abs_logits.len();
+        let mut seen = Seen { max_abs_logits: vec![0.0; count], ..Seen::default() };
+        let share = 1.0 / (passages.len() * count) as f64;
         for (at, passage) in passages.iter().enumerate() {
             let mut head = 0;
             let loss = treatment.model_of(self.model).passage_loss(passage, &mut |probe| {
-                let replaced = treatment.of_head(head, probe);
+                let replaced = treatment.of_head(head, heads, probe)?;
                 let logits = max_abs_logit(replaced.probe.as_ref().unwrap_or(probe));
                 seen.max_abs_logits[head] = seen.max_abs_logits[head].max(logits);
                 let of_fit = fits.map(|fits| fits.attention[head][at].clone());

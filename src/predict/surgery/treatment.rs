@@ -4,9 +4,11 @@ use ndarray::{Array2, s};
 
 use super::cut;
 use super::directions::{telling_positions, trend};
-use super::edit::Edit;
+use super::edit::{Edit, EditedHeads};
+use super::far;
 use super::tilt::nearest_slope;
 use crate::lm::{HeadProbe, Model};
+use crate::pattern::TargetError;
 use crate::predict::PredictError;
 use crate::predict::head::check_contiguous;
 use crate::predict::positions::{Form, SeenRows};
@@ -44,6 +46,16 @@ impl Learned {
             SeenRows::of(&probes[..1], &positions).attention_of(form, &theta)
         };
         Treatment::Fixed(self.probes.iter().map(nearest).collect())
+    }
+
+    /// Each head's attention, mean over passages.
+    fn mean(&self) -> Vec<Array2<f64>> {
+        let mean = |of_head: &Vec<HeadProbe>| {
+            let sum: Option<Array2<f64>> =
+                of_head.iter().map(HeadProbe::attention).reduce(|sum, one| sum + one);
+            sum.expect("a head has a passage") / of_head.len() as f64
+        };
+        self.probes.iter().map(mean).collect()
     }
 
     /// The model whose keys do not read where tokens stand.
@@ -142,14 +154,17 @@ impl Less {
     }
 }
 
+/// What is made of the attention of a head, which is told by its number.
+type Change = Box<dyn Fn(usize, Array2<f64>) -> Result<Array2<f64>, TargetError>>;
+
 /// An edit with what it learned of a model.
 pub(super) enum Treatment {
     /// Nothing is done; or it is made for each group anew.
     None,
     /// What each head attends to whatever it reads, (T, T).
     Fixed(Vec<Array2<f64>>),
-    /// The attention as it has become, cut.
-    Cut(fn(Array2<f64>, usize) -> Array2<f64>, usize),
+    /// The attention as it has become, changed by head.
+    Changed(Change),
     /// Keys of another kind.
     Detrended(Less),
     /// Another model.
@@ -180,6 +195,7 @@ pub(super) struct Replaced {
 
 impl Treatment {
     pub fn of(edit: Edit, model: &Model, learned: &Learned) -> Result<Self, PredictError> {
+        let change = |change| Self::Changed(change);
         Ok(match edit {
             Edit::Own | Edit::Fit { .. } => Self::None,
             Edit::Uniform => {
@@ -189,8 +205,20 @@ impl Treatment {
             Edit::Position => learned.nearest(Form::Position),
             Edit::Lag => learned.nearest(Form::Lag),
             Edit::PositionAndLag => learned.nearest(Form::PositionAndLag),
-            Edit::Largest { count } => Self::Cut(cut::largest, count),
-            Edit::Last { window } => Self::Cut(cut::last, window),
+            Edit::Largest { count } => change(Box::new(move |_, p| Ok(cut::largest(p, count)))),
+            Edit::Last { window } => change(Box::new(move |_, p| Ok(cut::last(p, window)))),
+            Edit::Truncated { rank } => change(Box::new(move |_, p| cut::of_rank(p, rank))),
+            Edit::FarUniform { from } => change(Box::new(move |_, p| Ok(far::even(p, from)))),
+            Edit::FarMean { from } => {
+                let mean = learned.mean();
+                change(Box::new(move |head, p| Ok(far::like(p, &mean[head], from))))
+            }
+            Edit::FarLargest { count, from } => {
+                change(Box::new(move |_, p| Ok(far::largest(p, count, from))))
+            }
+            Edit::FarTruncated { rank, from } => {
+                change(Box::new(move |_, p| far::of_rank(p, rank, from)))
+            }
             Edit::Detrended { degree } => learned.detrended(model, degree, false)?,
             Edit::DetrendedSlope { degree } => learned.detrended(model, degree, true)?,
             Edit::Flat { degree } => Self::Edited(Box::new(learned.flat(model, degree)?)),
@@ -205,22 +233,33 @@ impl Treatment {
     pub fn model_of<'m>(&'m self, own: &'m Model) -> &'m Model {
         match self {
             Self::Edited(model) => model,
-            Self::None | Self::Fixed(_) | Self::Cut(..) | Self::Detrended(_) => own,
+            Self::None | Self::Fixed(_) | Self::Changed(_) | Self::Detrended(_) => own,
         }
     }
 
-    /// What takes the place of the attention of head `head`.
-    pub fn of_head(&self, head: usize, probe: &HeadProbe) -> Replaced {
+    /// What takes the place of the attention of head `head`, where that is among `heads`.
+    ///
+    /// # Errors
+    /// `Decomposition` where LAPACK fails.
+    pub fn of_head(
+        &self,
+        head: usize,
+        heads: EditedHeads,
+        probe: &HeadProbe,
+    ) -> Result<Replaced, TargetError> {
+        if !heads.hold(probe.kind) {
+            return Ok(Replaced { attention: None, probe: None });
+        }
         let (attention, probe) = match self {
             Self::None | Self::Edited(_) => (None, None),
             Self::Fixed(of_heads) => (Some(of_heads[head].clone()), None),
-            Self::Cut(cut, size) => (Some(cut(probe.attention(), *size)), None),
+            Self::Changed(change) => (Some(change(head, probe.attention())?), None),
             Self::Detrended(less) => {
                 let probe = less.of(head, probe);
                 (Some(probe.attention()), Some(probe))
             }
         };
-        Replaced { attention, probe }
+        Ok(Replaced { attention, probe })
     }
 }
 
@@ -243,6 +282,7 @@ mod tests {
     use super::*;
     use crate::fit::SearchOptions;
     use crate::lm::{Arm, ModelShape, Slopes, TrainDefinition};
+    use crate::pattern::HeadKind;
     use crate::predict::Surgery;
 
     const TOKENS: usize = 24;
@@ -268,7 +308,8 @@ mod tests {
     #[test]
     fn the_edited_model_is_the_one_whose_loss_surgery_tells() {
         let (learned_on, group) = ([passage(0), passage(1)], vec![passage(2), passage(3)]);
-        let edits = [Edit::Flat { degree: 2 }, Edit::FlatSlope { degree: 2 }];
+        let edits = [Edit::Flat { degree: 2 }, Edit::FlatSlope { degree: 2 }]
+            .map(|edit| (edit, EditedHeads::All));
         for slopes in [Slopes::None, Slopes::Alibi] {
             let model = model(slopes);
             let search = SearchOptions::default();
@@ -299,6 +340,7 @@ mod tests {
             Edit::Own,
             Edit::Uniform,
             Edit::Largest { count: 2 },
+            Edit::FarMean { from: 4 },
             Edit::Detrended { degree: 1 },
             Edit::DetrendedSlope { degree: 1 },
             Edit::Flat { degree: 1 },
@@ -309,5 +351,43 @@ mod tests {
             let refused = matches!(edited, Err(PredictError::NotOfWeights { edit: name }) if name == edit.name());
             assert_ne!(refused, edit.is_of_weights(), "{edit:?}");
         }
+    }
+
+    /// In the first layer, which reads what it has always read, the attention of heads that are not edited is the same to
+    /// the last digit; and no head's is touched where none of its kind is there.
+    #[test]
+    fn heads_that_are_not_edited_keep_their_attention() {
+        let (model, learned_on) = (model(Slopes::None), [passage(0)]);
+        let learned = Learned::of(&model, &learned_on).unwrap();
+        for edit in [Edit::Uniform, Edit::Last { window: 2 }, Edit::Truncated { rank: 1 }] {
+            let treatment = Treatment::of(edit, &model, &learned).unwrap();
+            let mut seen = 0;
+            let mut head = 0;
+            let own = model.probe(&passage(1)).unwrap();
+            model
+                .passage_loss(&passage(1), &mut |probe| {
+                    let replaced = treatment.of_head(head, EditedHeads::Global, probe)?.attention;
+                    assert_eq!(replaced.is_some(), probe.kind == HeadKind::Global, "{edit:?}");
+                    if probe.layer == 0 && probe.kind != HeadKind::Global {
+                        assert_eq!(probe.attention(), own[head].attention());
+                        seen += 1;
+                    }
+                    head += 1;
+                    Ok(replaced)
+                })
+                .unwrap();
+            assert_eq!((seen, head), (1, 4));
+        }
+    }
+
+    #[test]
+    fn what_is_of_all_heads_is_refused_for_some() {
+        let (model, learned_on) = (model(Slopes::None), [passage(0)]);
+        let edits = [(Edit::Flat { degree: 1 }, EditedHeads::Global)];
+        let search = SearchOptions::default();
+        let surgery = Surgery { model: &model, edits: &edits, fit_groups: 0, search };
+        let stop = AtomicBool::new(false);
+        let error = surgery.run(&learned_on, &[vec![passage(1)]], &stop, |_| Ok(()));
+        assert!(matches!(error, Err(PredictError::OfAllHeads { edit: "flat" })), "{error:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! Every view by its name in a definition.
 
 use super::view_of::Analyse;
-use super::{fits, heads, latency, ramps, spectra, surgery, trainings};
+use super::{concentration, fits, heads, latency, ramps, spectra, surgery, trainings};
 use crate::report::analysis::Analysis;
 use crate::report::error::ReportError;
 use crate::report::measured::MeasuredStudy;
@@ -31,9 +31,11 @@ pub fn analyse(studies: &[MeasuredStudy], view: View) -> Result<Analysis, Report
         View::Prediction => &heads::PREDICTION,
         View::Ranks => &heads::RANKS,
         View::Ramp => &ramps::RAMP,
+        View::Concentration => &concentration::CONCENTRATION,
         View::Lattice => &heads::LATTICE,
         View::HeadDimension => &heads::HEAD_DIMENSION,
         View::Surgery => &surgery::SURGERY,
+        View::GlobalHeads => &surgery::GLOBAL_HEADS,
         View::Interventions => &trainings::INTERVENTIONS,
     };
     view.analyse(studies)

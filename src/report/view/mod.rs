@@ -1,5 +1,6 @@
 //! The views: what the rows of a study of each kind can be made into.
 
+mod concentration;
 mod fits;
 mod heads;
 mod latency;

@@ -6,7 +6,8 @@ use crate::report::error::ReportError;
 use crate::report::measured::MeasuredStudy;
 use crate::row::Rows;
 use crate::table::{
-    Growth, Latencies, Lattices, Layouts, Ramps, Spectra, Surgeries, TrainedHeads, Trainings,
+    Concentrations, Growth, Latencies, Lattices, Layouts, Ramps, Spectra, Surgeries, TrainedHeads,
+    Trainings,
 };
 
 /// Fits with a tolerance, by cell.
@@ -37,6 +38,11 @@ pub(super) fn heads(studies: &[MeasuredStudy]) -> Result<TrainedHeads, ReportErr
 /// Trained heads against ramps.
 pub(super) fn ramps(studies: &[MeasuredStudy]) -> Result<Ramps, ReportError> {
     Ok(Ramps::of(&Rows::read(&folders(studies))?)?)
+}
+
+/// How concentrated trained heads' attention is.
+pub(super) fn concentrations(studies: &[MeasuredStudy]) -> Result<Concentrations, ReportError> {
+    Ok(Concentrations::of(&Rows::read(&folders(studies))?)?)
 }
 
 /// Trained heads by the inputs and the rank that are allowed.

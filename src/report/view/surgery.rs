@@ -1,4 +1,4 @@
-//! The view of trained models whose heads attend otherwise.
+//! Views of trained models whose heads attend otherwise.
 
 use super::rows;
 use super::view_of::ViewOf;
@@ -11,4 +11,11 @@ pub(super) const SURGERY: ViewOf<Surgeries> = ViewOf {
     tables: Surgeries::tables,
     figures: |surgeries, _| figure::loss_against_epsilon(surgeries).into_iter().collect(),
     verdicts: |surgeries, _| judge::surgery::surgery(surgeries),
+};
+
+pub(super) const GLOBAL_HEADS: ViewOf<Surgeries> = ViewOf {
+    rows: rows::surgeries,
+    tables: Surgeries::tables,
+    figures: |surgeries, _| figure::loss_against_size(surgeries).into_iter().collect(),
+    verdicts: |surgeries, _| judge::global_heads::global_heads(surgeries),
 };

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use crate::pattern::nearest::nearest;
 use crate::row::{
-    Column, FitFound, HeadFound, LatencyFound, LatticeFound, RampFound, SpectrumFound,
-    SurgeryFound, TrainingFound, columns,
+    Column, ConcentrationFound, FitFound, HeadFound, LatencyFound, LatticeFound, RampFound,
+    SpectrumFound, SurgeryFound, TrainingFound, columns,
 };
 
 /// What a study measures, by the key `kind`.
@@ -24,6 +24,8 @@ pub enum Kind {
     Predict,
     /// Trained heads against ramps over positions.
     Ramp,
+    /// On how few tokens and in how few dimensions trained heads attend.
+    Concentration,
     /// The same by the inputs and the rank that are allowed.
     Lattice,
     /// Trained models whose heads attend otherwise.
@@ -31,13 +33,14 @@ pub enum Kind {
 }
 
 impl Kind {
-    const NAMES: [(&'static str, Self); 8] = [
+    const NAMES: [(&'static str, Self); 9] = [
         ("fit", Self::Fit),
         ("train", Self::Train),
         ("spectrum", Self::Spectrum),
         ("latency", Self::Latency),
         ("predict", Self::Predict),
         ("ramp", Self::Ramp),
+        ("concentration", Self::Concentration),
         ("lattice", Self::Lattice),
         ("surgery", Self::Surgery),
     ];
@@ -51,6 +54,7 @@ impl Kind {
             Self::Latency => &["grid", "train", "run"],
             Self::Predict => &["predict", "search"],
             Self::Ramp => &["ramp"],
+            Self::Concentration => &["concentration"],
             Self::Lattice => &["lattice", "search"],
             Self::Surgery => &["surgery", "search"],
         }
@@ -65,6 +69,7 @@ impl Kind {
             Self::Latency => columns::<LatencyFound>(),
             Self::Predict => columns::<HeadFound>(),
             Self::Ramp => columns::<RampFound>(),
+            Self::Concentration => columns::<ConcentrationFound>(),
             Self::Lattice => columns::<LatticeFound>(),
             Self::Surgery => columns::<SurgeryFound>(),
         }

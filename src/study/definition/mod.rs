@@ -1,6 +1,7 @@
 //! A study as it is asked for: a TOML file, checked key by key.
 
 mod against;
+mod concentration;
 mod expected;
 mod fit;
 mod keys;
@@ -26,6 +27,7 @@ mod view;
 mod work;
 
 pub use against::{Baseline, PredictedExponent};
+pub use concentration::ConcentrationStudy;
 pub use expected::{Bound, Expected, Selection, Statistic};
 pub use fit::{FitGoal, FitStudy};
 pub use kind::Kind;

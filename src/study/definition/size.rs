@@ -10,7 +10,7 @@ use super::expected::{self, Expected};
 use super::kind::Kind;
 use super::preset::Preset;
 use super::work::StudyWork;
-use super::{fit, keys, latency, lattice, predict, ramp, spectrum, surgery, train};
+use super::{concentration, fit, keys, latency, lattice, predict, ramp, spectrum, surgery, train};
 
 /// The keys of a definition.
 #[derive(Deserialize)]
@@ -31,6 +31,7 @@ pub(super) struct Top {
     run: Option<Vec<Table>>,
     predict: Option<Table>,
     ramp: Option<Table>,
+    concentration: Option<Table>,
     lattice: Option<Table>,
     surgery: Option<Table>,
     #[serde(default)]
@@ -82,6 +83,10 @@ impl Size {
                 StudyWork::Predict(Box::new(predict::read(predict, search, path, preset)?))
             }
             Kind::Ramp => StudyWork::Ramp(ramp::read(top.ramp.as_ref(), path, preset)?),
+            Kind::Concentration => {
+                let table = top.concentration.as_ref();
+                StudyWork::Concentration(concentration::read(table, path, preset)?)
+            }
             Kind::Surgery => {
                 let surgery = top.surgery.as_ref();
                 StudyWork::Surgery(Box::new(surgery::read(surgery, search, path, preset)?))
@@ -115,6 +120,7 @@ impl Top {
             ("run", self.run.is_some()),
             ("predict", self.predict.is_some()),
             ("ramp", self.ramp.is_some()),
+            ("concentration", self.concentration.is_some()),
             ("lattice", self.lattice.is_some()),
             ("surgery", self.surgery.is_some()),
             ("predicted", self.predicted.is_some()),

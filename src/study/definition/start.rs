@@ -89,7 +89,7 @@ fn edit(
                 .to_owned(),
         );
     };
-    let Some(edit) = Edit::from_parts(name, None, Some(degree)) else {
+    let Some(edit) = Edit::from_parts(name, None, Some(degree), None) else {
         return Err(format!("start.edit is {name:?}; did you mean {:?}?", nearest(name, &EDITS)));
     };
     if !edit.is_of_weights() {

@@ -45,7 +45,17 @@ pub struct StudyDefinition {
 
 /// What the table of a smaller preset may replace.
 const PRESET_KEYS: &[&str] = &[
-    "grid", "search", "target", "train", "run", "predict", "ramp", "lattice", "surgery", "expected",
+    "grid",
+    "search",
+    "target",
+    "train",
+    "run",
+    "predict",
+    "ramp",
+    "concentration",
+    "lattice",
+    "surgery",
+    "expected",
 ];
 
 impl StudyDefinition {

@@ -66,12 +66,16 @@ views! {
     Ranks = "ranks" of Predict,
     /// Logits against what a ramp of their lag costs: trained heads.
     Ramp = "ramp" of Ramp,
+    /// On how few tokens and in how few dimensions heads attend.
+    Concentration = "concentration" of Concentration,
     /// What heads need by the inputs and the rank that are allowed.
     Lattice = "lattice" of Lattice,
     /// What the rank of queries and keys costs heads, by their dimension.
     HeadDimension = "head-dimension" of Lattice,
     /// What models lose where their heads attend otherwise.
     Surgery = "surgery" of Surgery,
+    /// What models lose where their global heads are cut to few tokens, or to few dimensions.
+    GlobalHeads = "global-heads" of Surgery,
     /// Runs that differ from a baseline in one thing each: trainings.
     Interventions = "interventions" of Train,
     /// Loss and peak logits of runs that differ in positions, lengths or widths: trainings.

@@ -1,5 +1,6 @@
 //! What a study measures, with all that it is measured by.
 
+use super::concentration::ConcentrationStudy;
 use super::fit::FitStudy;
 use super::kind::Kind;
 use super::latency::LatencyStudy;
@@ -27,6 +28,8 @@ pub enum StudyWork {
     Predict(Box<PredictStudy>),
     /// Trained heads against ramps over positions.
     Ramp(RampStudy),
+    /// On how few tokens and in how few dimensions trained heads attend.
+    Concentration(ConcentrationStudy),
     /// The same by the inputs and the rank that are allowed.
     Lattice(Box<LatticeStudy>),
     /// Trained models whose heads attend otherwise.
@@ -43,6 +46,7 @@ impl StudyWork {
             Self::Latency(_) => Kind::Latency,
             Self::Predict(_) => Kind::Predict,
             Self::Ramp(_) => Kind::Ramp,
+            Self::Concentration(_) => Kind::Concentration,
             Self::Lattice(_) => Kind::Lattice,
             Self::Surgery(_) => Kind::Surgery,
         }
@@ -61,6 +65,7 @@ impl StudyWork {
         match self {
             Self::Predict(study) => Some(&study.models),
             Self::Ramp(study) => Some(&study.models),
+            Self::Concentration(study) => Some(&study.models),
             Self::Lattice(study) => Some(&study.models),
             Self::Surgery(study) => Some(&study.models),
             Self::Fit(_) | Self::Train(_) | Self::Spectrum(_) | Self::Latency(_) => None,
@@ -70,7 +75,9 @@ impl StudyWork {
     /// The numbers that it is computed in.
     pub(in crate::study) fn dtype(&self) -> String {
         match self {
-            Self::Fit(_) | Self::Spectrum(_) | Self::Ramp(_) => "float64".to_owned(),
+            Self::Fit(_) | Self::Spectrum(_) | Self::Ramp(_) | Self::Concentration(_) => {
+                "float64".to_owned()
+            }
             Self::Predict(study) => of_precision(study.search.precision),
             Self::Lattice(study) => of_precision(study.search.precision),
             Self::Surgery(study) => of_precision(study.search.precision),
