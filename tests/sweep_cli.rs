@@ -507,7 +507,8 @@ most = 20.0
 fn a_training_that_was_stopped_has_a_row_that_says_so_until_it_ends() {
     let folder = Folder::new();
     folder.write("analysis/trainings.toml", TRAININGS);
-    let sweep = ["sweep", "analysis/trainings.toml"];
+    // One cell after the other.
+    let sweep = ["sweep", "analysis/trainings.toml", "--threads", "1"];
     let mut command = folder.command(&sweep);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let evaluations = folder.path("data/trainings/mhsa/s0/eval.csv");

@@ -7,8 +7,9 @@ use super::text_vocabulary::TextVocabulary;
 use crate::lm::LmError;
 use crate::pattern::nearest::nearest;
 
-/// Keys that a definition may leave out without having a default.
-const OPTIONAL: [&str; 1] = ["patch"];
+/// The table that a definition may leave out without having a default, and its keys.
+const PATCH: &str = "patch";
+const OF_PATCH: [&str; 3] = ["columns", "rows", "reach"];
 
 impl TrainDefinition {
     /// Reads a definition from TOML text.
@@ -86,7 +87,7 @@ impl TrainDefinition {
     }
 }
 
-/// Puts the values of `from` over those of `onto`, whose keys are all the valid ones but for [`OPTIONAL`].
+/// Puts the values of `from` over those of `onto`, whose keys are all the valid ones but for [`PATCH`].
 fn overlay(onto: &mut Table, from: &Table, prefix: &str) -> Result<(), LmError> {
     for (key, value) in from {
         match (onto.get_mut(key), value) {
@@ -94,21 +95,29 @@ fn overlay(onto: &mut Table, from: &Table, prefix: &str) -> Result<(), LmError> 
                 overlay(inner, value, &format!("{prefix}{key}."))?;
             }
             (Some(old), value) => *old = value.clone(),
-            (None, _) if prefix.is_empty() && OPTIONAL.contains(&&**key) => {
+            (None, value) if prefix.is_empty() && key == PATCH => {
+                if let Some((inner, _)) = value.as_table().and_then(|table| {
+                    table.iter().find(|(inner, _)| !OF_PATCH.contains(&&***inner))
+                }) {
+                    return Err(unknown(&format!("{PATCH}."), inner, &OF_PATCH));
+                }
                 onto.insert(key.clone(), value.clone());
             }
             (None, _) => {
-                let known = onto.keys().map(String::as_str);
-                let optional = if prefix.is_empty() { &OPTIONAL[..] } else { &[] };
-                let valid: Vec<&str> = known.chain(optional.iter().copied()).collect();
-                return Err(LmError::UnknownKey {
-                    found: format!("{prefix}{key}"),
-                    nearest: format!("{prefix}{}", nearest(key, &valid)),
-                });
+                let optional = prefix.is_empty().then_some(PATCH);
+                let valid: Vec<&str> = onto.keys().map(String::as_str).chain(optional).collect();
+                return Err(unknown(prefix, key, &valid));
             }
         }
     }
     Ok(())
+}
+
+fn unknown(prefix: &str, key: &str, valid: &[&str]) -> LmError {
+    LmError::UnknownKey {
+        found: format!("{prefix}{key}"),
+        nearest: format!("{prefix}{}", nearest(key, valid)),
+    }
 }
 
 /// TOML's errors draw the line with a caret under it; ours are one line.

@@ -50,6 +50,8 @@ pub(in crate::lm) fn every_kind() -> Vec<Model> {
         encoder.clone(),
         ModelShape { heads: patches, positions: Positions::Rope, ..encoder.clone() },
         ModelShape { slopes: Slopes::Learned, ..encoder.clone() },
+        ModelShape { qk_norm: true, ..encoder.clone() },
+        ModelShape { softcap: Some(0.5), ..encoder.clone() },
         ModelShape { visibility: Visibility::Causal, ..encoder },
         ModelShape { qk_norm: true, ..shape.clone() },
         ModelShape { sigma_reparam: true, ..shape.clone() },
