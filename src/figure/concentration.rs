@@ -66,10 +66,8 @@ pub fn concentration(study: &Concentrations) -> Figure {
         let all = || study.heads.iter().chain(&uniform).filter_map(place);
         let more = || study.heads.iter().filter_map(move |head| out_of_order?(head));
         let x = Axis::log(of_columns, all().map(|point| point.0));
-        let y = Axis::log(
-            "rank that holds 0.9 of ‖·‖_F², of the rows",
-            all().chain(more()).map(|p| p.1),
-        );
+        let y =
+            Axis::log("rank that holds 0.9 of ‖P‖², of the rows", all().chain(more()).map(|p| p.1));
         let mut series = Vec::new();
         if let Some(place) = out_of_order {
             let points = study.heads.iter().filter_map(place).collect();

@@ -1,17 +1,16 @@
 //! One cell of a study of concentration: every head of one checkpoint, and their rows.
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use toml::{Table, Value};
 
 use super::StudyError;
 use super::cell::{Measure, Needs, Within};
 use super::definition::ConcentrationStudy;
+use super::each_head::{HeadOfGroup, of_each_head};
 use super::text_source::TextSource;
 use super::trained_model::TrainedModel;
-use crate::lm::{HeadProbe, Probed};
+use crate::lm::Probed;
 use crate::predict::{Concentration, PredictError, held_from};
 use crate::row::{ConcentrationFound, ModelOf};
 use crate::run::ModelSource;
@@ -56,30 +55,13 @@ impl ConcentrationCell {
         model: &dyn Probed,
         within: &Within<'_>,
     ) -> Result<Option<Vec<ConcentrationFound>>, PredictError> {
-        let groups = self.model.passages(model, within)?;
-        let layers = self.model.layers();
-        let share = 1.0 / (groups.len() * layers.len() * model.heads()) as f64;
-        let mut found = Vec::new();
-        for (group, passages) in groups.iter().enumerate() {
-            let probes: Vec<Vec<HeadProbe>> =
-                passages.iter().map(|passage| model.probe(passage)).collect::<Result<_, _>>()?;
-            for &layer in &layers {
-                for head in 0..model.heads() {
-                    if within.stop.load(Ordering::Relaxed) {
-                        return Ok(None);
-                    }
-                    let started = Instant::now();
-                    let is_it = |probe: &&HeadProbe| (probe.layer, probe.head) == (layer, head);
-                    let of_head: Vec<_> = probes.iter().flatten().filter(is_it).collect();
-                    let seed = (group * model.layers() + layer) * model.heads() + head;
-                    let of = Concentration::of(&of_head, self.window, seed as u64)?;
-                    let wall_time_s = started.elapsed().as_secs_f64();
-                    found.push(ConcentrationFound::of(&of, group, passages.len(), wall_time_s));
-                    (within.advanced)(share);
-                }
-            }
-        }
-        Ok(Some(found))
+        of_each_head(&self.model, model, within, |of_head| {
+            let HeadOfGroup { probes, group, layer, head, began } = of_head;
+            let seed = (group * model.layers() + layer) * model.heads() + head;
+            let of = Concentration::of(probes, self.window, seed as u64)?;
+            let seconds = began.elapsed().as_secs_f64();
+            Ok(ConcentrationFound::of(&of, *group, probes.len(), seconds))
+        })
     }
 }
 

@@ -5,6 +5,7 @@ mod cell;
 mod cells;
 mod concentration_cell;
 mod definition;
+mod each_head;
 mod error;
 mod fit_cell;
 mod fit_ledger;

@@ -2,17 +2,16 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use toml::{Table, Value};
 
 use super::StudyError;
 use super::cell::{Measure, Needs, Within};
 use super::definition::RampStudy;
+use super::each_head::{HeadOfGroup, of_each_head};
 use super::text_source::TextSource;
 use super::trained_model::TrainedModel;
-use crate::lm::{HeadProbe, Probed};
+use crate::lm::Probed;
 use crate::pattern::HeadKind;
 use crate::predict::{PredictError, Ramp};
 use crate::row::{RampFound, RampOf};
@@ -44,30 +43,11 @@ impl RampCell {
         model: &dyn Probed,
         within: &Within<'_>,
     ) -> Result<Option<Vec<RampFound>>, PredictError> {
-        let groups = self.model.passages(model, within)?;
-        let layers = self.model.layers();
-        let share = 1.0 / (groups.len() * layers.len() * model.heads()) as f64;
         let rows = self.study.rows.unwrap_or(MOST_ROWS);
-        let mut found = Vec::new();
-        for (group, passages) in groups.iter().enumerate() {
-            let probes: Vec<Vec<HeadProbe>> =
-                passages.iter().map(|passage| model.probe(passage)).collect::<Result<_, _>>()?;
-            for &layer in &layers {
-                for head in 0..model.heads() {
-                    if within.stop.load(Ordering::Relaxed) {
-                        return Ok(None);
-                    }
-                    let started = Instant::now();
-                    let is_it = |probe: &&HeadProbe| (probe.layer, probe.head) == (layer, head);
-                    let of_head: Vec<_> = probes.iter().flatten().filter(is_it).collect();
-                    let ramp = Ramp::of(&of_head, Some(rows))?;
-                    let wall_time_s = started.elapsed().as_secs_f64();
-                    found.push(RampFound::of(&ramp, group, passages.len(), wall_time_s));
-                    (within.advanced)(share);
-                }
-            }
-        }
-        Ok(Some(found))
+        of_each_head(&self.model, model, within, |HeadOfGroup { probes, group, began, .. }| {
+            let ramp = Ramp::of(probes, Some(rows))?;
+            Ok(RampFound::of(&ramp, *group, probes.len(), began.elapsed().as_secs_f64()))
+        })
     }
 }
 

@@ -1,0 +1,53 @@
+//! Cells that look at a trained model head by head.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use super::cell::Within;
+use super::trained_model::TrainedModel;
+use crate::lm::{HeadProbe, Probed};
+use crate::predict::PredictError;
+
+/// A head, as one group of passages shows it.
+pub(super) struct HeadOfGroup<'p> {
+    /// The head on each passage of the group.
+    pub probes: Vec<&'p HeadProbe>,
+    pub group: usize,
+    pub layer: usize,
+    pub head: usize,
+    /// When its turn came.
+    pub began: Instant,
+}
+
+/// What `find` says of every head of the layers that are looked at, group by group; none where it was stopped.
+///
+/// # Errors
+/// A text that cannot be read, a passage that the model cannot, or what `find` finds wrong.
+pub(super) fn of_each_head<F>(
+    looked_at: &TrainedModel,
+    model: &dyn Probed,
+    within: &Within<'_>,
+    find: impl Fn(&HeadOfGroup<'_>) -> Result<F, PredictError>,
+) -> Result<Option<Vec<F>>, PredictError> {
+    let groups = looked_at.passages(model, within)?;
+    let layers = looked_at.layers();
+    let share = 1.0 / (groups.len() * layers.len() * model.heads()) as f64;
+    let mut found = Vec::new();
+    for (group, passages) in groups.iter().enumerate() {
+        let probes: Vec<Vec<HeadProbe>> =
+            passages.iter().map(|passage| model.probe(passage)).collect::<Result<_, _>>()?;
+        for &layer in &layers {
+            for head in 0..model.heads() {
+                if within.stop.load(Ordering::Relaxed) {
+                    return Ok(None);
+                }
+                let began = Instant::now();
+                let is_it = |probe: &&HeadProbe| (probe.layer, probe.head) == (layer, head);
+                let probes = probes.iter().flatten().filter(is_it).collect();
+                found.push(find(&HeadOfGroup { probes, group, layer, head, began })?);
+                (within.advanced)(share);
+            }
+        }
+    }
+    Ok(Some(found))
+}
