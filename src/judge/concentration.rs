@@ -1,6 +1,9 @@
 //! Verdicts on how concentrated the attention of trained heads is.
 
+use std::collections::BTreeSet;
+
 use super::claims::Claim;
+use super::scale::listed;
 use super::verdict::{Verdict, Word};
 use crate::row::FarFound;
 use crate::table::{ConcentratedHead, Concentrations, FAR_MASS, Spread, plural, significant};
@@ -129,10 +132,7 @@ fn told(models: &[Model]) -> String {
 }
 
 fn seeds(models: &[Model]) -> usize {
-    let mut seeds: Vec<u64> = models.iter().map(|model| model.seed).collect();
-    seeds.sort_unstable();
-    seeds.dedup();
-    seeds.len()
+    models.iter().map(|model| model.seed).collect::<BTreeSet<u64>>().len()
 }
 
 fn heads_of(
@@ -157,16 +157,13 @@ fn over(heads: &[&ConcentratedHead], value: impl Fn(&ConcentratedHead) -> Option
 }
 
 fn scale(study: &Concentrations, models: &[Model]) -> String {
-    let lengths = heads_of(study, |head| head.arm == "ls");
-    let mut lengths: Vec<usize> = lengths.iter().map(|head| head.found.n).collect();
-    lengths.sort_unstable();
-    lengths.dedup();
-    let lengths: Vec<String> = lengths.iter().map(ToString::to_string).collect();
+    let of_ls = heads_of(study, |head| head.arm == "ls");
+    let lengths = listed(of_ls.iter().map(|head| head.found.n)).unwrap_or_default();
     format!(
         "{} of ls, {}; n = {}; heads with {FAR_MASS} or more of their mass there; medians with (least–greatest) over heads",
         plural(models.len(), "model"),
         plural(seeds(models), "seed"),
-        lengths.join(", ")
+        lengths
     )
 }
 

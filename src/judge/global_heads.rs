@@ -1,5 +1,7 @@
 //! Verdicts on what the loss needs of global heads.
 
+use std::collections::BTreeSet;
+
 use super::claims::Claim;
 use super::surgery::{by_run, intervals, seeds_told};
 use super::verdict::{Verdict, Word};
@@ -53,7 +55,7 @@ fn sizes_do(study: &Surgeries, claim: Claim, name: &str, cut: &dyn Fn(Edit) -> b
     } else {
         Word::Qualified
     };
-    let others = of_sizes(study, name);
+    let others = of_other_sizes(&of_ls(&|model| model.edit.name() == name));
     let rest = [
         ("spread evenly there", of_ls(&|m| matches!(m.edit, Edit::FarUniform { .. }))),
         ("as in the mean of other passages", of_ls(&|m| matches!(m.edit, Edit::FarMean { .. }))),
@@ -73,34 +75,18 @@ fn sizes_do(study: &Surgeries, claim: Claim, name: &str, cut: &dyn Fn(Edit) -> b
         by_run(&near),
         seeds_told(&cuts)
     );
-    let mut seeds: Vec<usize> = cuts.iter().map(|model| model.seed).collect();
-    seeds.sort_unstable();
-    seeds.dedup();
+    let seeds: BTreeSet<usize> = cuts.iter().map(|model| model.seed).collect();
     Verdict::new(claim, measured, word, seeds.len())
 }
 
-/// The other sizes of the edit called `name`, by size.
-fn of_sizes(study: &Surgeries, name: &str) -> String {
-    let mut sizes: Vec<usize> = study
-        .models
-        .iter()
-        .filter(|model| model.edit.name() == name)
-        .filter_map(|model| model.edit.size())
-        .filter(|&size| size != SIZE)
-        .collect();
-    sizes.sort_unstable();
-    sizes.dedup();
-    let told = sizes.into_iter().filter_map(|size| {
-        let models: Vec<&OperatedModel> = study
-            .models
-            .iter()
-            .filter(|m| m.arm == "ls" && m.edited_heads == EditedHeads::Global)
-            .filter(|m| m.edit.name() == name && m.edit.size() == Some(size))
-            .collect();
-        (!models.is_empty()).then(|| format!("Of {size}: {}.", by_run(&models)))
+/// What is lost at the other sizes of one edit, by size.
+fn of_other_sizes(models: &[&OperatedModel]) -> String {
+    let sizes: BTreeSet<usize> = models.iter().filter_map(|model| model.edit.size()).collect();
+    let told = sizes.into_iter().filter(|&size| size != SIZE).map(|size| {
+        let of_size = models.iter().copied().filter(|model| model.edit.size() == Some(size));
+        format!(" Of {size}: {}.", by_run(&of_size.collect::<Vec<_>>()))
     });
-    let told: Vec<String> = told.collect();
-    told.iter().map(|told| format!(" {told}")).collect()
+    told.collect()
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The verdict on the law of the ramp.
 
+use std::collections::BTreeSet;
+
 use super::claims::Claim;
 use super::verdict::{Verdict, Word};
 use crate::table::{LOCAL_MASS, RampHead, Ramps, Spread, plural, significant};
@@ -22,19 +24,10 @@ const SEEDS: usize = 5;
 /// - *not yet measured*: local heads at fewer than three lengths.
 pub(crate) fn law(study: &Ramps) -> Verdict {
     let heads = study.bought();
-    let mut lengths: Vec<usize> = heads.iter().map(|head| head.found.n).collect();
-    lengths.sort_unstable();
-    lengths.dedup();
-    let mut seeds: Vec<u64> = heads.iter().map(|head| head.seed).collect();
-    seeds.sort_unstable();
-    seeds.dedup();
+    let lengths: BTreeSet<usize> = heads.iter().map(|head| head.found.n).collect();
+    let seeds: BTreeSet<u64> = heads.iter().map(|head| head.seed).collect();
     let at_length = |n: usize| heads.iter().copied().filter(move |head| head.found.n == n);
-    let seeds_at = |n: usize| {
-        let mut seeds: Vec<u64> = at_length(n).map(|head| head.seed).collect();
-        seeds.sort_unstable();
-        seeds.dedup();
-        seeds.len()
-    };
+    let seeds_at = |n: usize| at_length(n).map(|head| head.seed).collect::<BTreeSet<u64>>().len();
     let fewest = lengths.iter().map(|&n| seeds_at(n)).min().unwrap_or(0);
     let median = |of: &mut dyn Iterator<Item = &RampHead>| {
         Spread::of(of.filter_map(|head| head.found.share_ramp)).map(|share| share.median)
@@ -94,10 +87,8 @@ pub(crate) fn law(study: &Ramps) -> Verdict {
 
 /// What heads of other dimensions, or of streams of another width, have of the formula.
 fn of_other_shapes(study: &Ramps, shape: (usize, Option<usize>)) -> String {
-    let mut shapes: Vec<(usize, Option<usize>)> =
+    let shapes: BTreeSet<(usize, Option<usize>)> =
         study.all_bought().map(RampHead::shape).filter(|other| *other != shape).collect();
-    shapes.sort_unstable();
-    shapes.dedup();
     let told = shapes.iter().filter_map(|other| {
         let ratios =
             study.all_bought().filter(|head| head.shape() == *other).filter_map(RampHead::ratio);

@@ -1,5 +1,7 @@
 //! The scale that a verdict is about.
 
+use std::collections::BTreeSet;
+
 use crate::table::{GrowthCell, Spread, TrainingRun, significant};
 
 /// Of trainings: `n = 256, 512; 230000 to 279000 parameters; 6000 steps; text: synthetic`, as far as the runs tell.
@@ -12,11 +14,8 @@ pub(super) fn of_runs<'r>(runs: impl IntoIterator<Item = &'r TrainingRun>) -> St
     });
     let contexts = listed(runs.iter().filter_map(|run| run.context));
     let steps = listed(runs.iter().filter_map(|run| run.steps));
-    let mut texts: Vec<&str> =
-        runs.iter().map(|run| &*run.corpus).filter(|text| !text.is_empty()).collect();
-    texts.sort_unstable();
-    texts.dedup();
-    let text = (!texts.is_empty()).then(|| format!("text: {}", texts.join(", ")));
+    let texts = listed(runs.iter().map(|run| &*run.corpus).filter(|text| !text.is_empty()));
+    let text = texts.map(|texts| format!("text: {texts}"));
     let parts = [
         contexts.map(|contexts| format!("n = {contexts}")),
         parameters.map(|parameters| format!("{parameters} parameters")),
@@ -41,10 +40,8 @@ pub(super) fn of_cells<'c>(cells: impl IntoIterator<Item = &'c GrowthCell>) -> S
 }
 
 /// The different values in order, none where there is none.
-fn listed(values: impl Iterator<Item = usize>) -> Option<String> {
-    let mut values: Vec<usize> = values.collect();
-    values.sort_unstable();
-    values.dedup();
+pub(super) fn listed<T: Ord + ToString>(values: impl Iterator<Item = T>) -> Option<String> {
+    let values: BTreeSet<T> = values.collect();
     let shown: Vec<String> = values.iter().map(ToString::to_string).collect();
     (!shown.is_empty()).then(|| shown.join(", "))
 }

@@ -205,11 +205,10 @@ mod tests {
     use crate::lm::{Dtype, ModelShape, Positions, Symbols, TrainDefinition};
     use crate::pattern::{HeadKind, Visibility};
 
-    #[test]
-    fn the_whole_is_every_token_but_the_first_once() {
+    fn small(vocabulary_size: usize, context: usize) -> Model {
         let shape = ModelShape {
-            vocabulary_size: 256,
-            context: 4,
+            vocabulary_size,
+            context,
             d_model: 8,
             heads: vec![vec![HeadKind::Global; 2]],
             visibility: Visibility::Causal,
@@ -222,7 +221,12 @@ mod tests {
             softcap: None,
             dtype: Dtype::Float32,
         };
-        let model = Model::new(shape, 0.5, 3).unwrap();
+        Model::new(shape, 0.5, 3).unwrap()
+    }
+
+    #[test]
+    fn the_whole_is_every_token_but_the_first_once() {
+        let model = small(256, 4);
         let vocabulary = Vocabulary { symbols: Symbols::Bytes, has_end: false, record: None };
         let document: Vec<u32> = (0..12).map(|i| i * i % 251).collect();
         let loss = |from: usize, length: usize| {
@@ -296,22 +300,7 @@ mod tests {
 
     #[test]
     fn of_records_each_is_a_window_and_every_byte_is_predicted_once() {
-        let shape = ModelShape {
-            vocabulary_size: 257,
-            context: 3,
-            d_model: 8,
-            heads: vec![vec![HeadKind::Global; 2]],
-            visibility: Visibility::Causal,
-            mask_share: None,
-            positions: Positions::Learned,
-            qk_norm: false,
-            sigma_reparam: false,
-            slopes: crate::lm::Slopes::None,
-            sinusoid: 0.02,
-            softcap: None,
-            dtype: Dtype::Float32,
-        };
-        let model = Model::new(shape, 0.5, 3).unwrap();
+        let model = small(257, 3);
         let vocabulary = Vocabulary { symbols: Symbols::Bytes, has_end: false, record: Some(3) };
         let bytes = [1, 2, 3, 250, 251, 252, 7, 7, 9];
         let tokens = vocabulary.encode(&bytes).unwrap();

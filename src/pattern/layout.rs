@@ -31,6 +31,20 @@ impl HeadKind {
         }
     }
 
+    /// The tokens at and before its own that a row sees at most; none of a global head.
+    pub fn tokens(self) -> Option<usize> {
+        match self {
+            Self::Global => None,
+            Self::Local { window } => Some(window),
+            Self::Patch(patch) => Some(patch.tokens()),
+        }
+    }
+
+    /// Whether what a row sees is one range of columns.
+    pub fn is_contiguous(self) -> bool {
+        !matches!(self, Self::Patch(_))
+    }
+
     /// The columns that row `row` of `n` sees through this head under `visibility`; of a patch, those of the
     /// window around it, of which [`Self::segments`] tells what is seen.
     pub fn columns(self, row: usize, n: usize, visibility: Visibility) -> Range<usize> {

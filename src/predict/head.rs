@@ -141,7 +141,7 @@ impl TrainedHead {
 
 /// Refuses heads whose rows see no contiguous range of columns.
 pub(super) fn check_contiguous(probes: &[&HeadProbe]) -> Result<(), PredictError> {
-    match probes.iter().find(|probe| matches!(probe.kind, HeadKind::Patch(_))) {
+    match probes.iter().find(|probe| !probe.kind.is_contiguous()) {
         None => Ok(()),
         Some(HeadProbe { layer, head, .. }) => {
             Err(PredictError::Patch { layer: *layer, head: *head })

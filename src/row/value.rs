@@ -55,7 +55,7 @@ value!(
     Text,
     "a choice of heads",
     |heads| heads.name().to_owned(),
-    |text| EditedHeads::NAMES.into_iter().find(|(name, _)| *name == text).map(|(_, heads)| heads),
+    |text| EditedHeads::ALL.into_iter().find(|heads| heads.name() == text),
     EditedHeads
 );
 value!(Text, "a split", |split| split.name().to_owned(), split, Split);

@@ -60,11 +60,7 @@ impl HeadsLog {
     /// # Errors
     /// Those of the file system.
     pub fn push(&mut self, record: &HeadRecord) -> io::Result<()> {
-        let window = match record.kind {
-            HeadKind::Global => 0,
-            HeadKind::Local { window } => window,
-            HeadKind::Patch(patch) => patch.tokens(),
-        };
+        let window = record.kind.tokens().unwrap_or(0);
         for word in [record.step, record.layer, record.head, window] {
             self.file.write_all(&(word as u64).to_le_bytes())?;
         }
@@ -149,10 +145,9 @@ fn frame(heads: &[HeadRecord]) -> PolarsResult<DataFrame> {
     let number = |name: &str, of: fn(&HeadRecord) -> f64| {
         Series::new(name.into(), heads.iter().map(of).collect::<Vec<f64>>()).into_column()
     };
-    let kind = |head: &HeadRecord| match head.kind {
-        HeadKind::Global => ("global", None),
-        HeadKind::Local { window } => ("local", Some(window as i64)),
-        HeadKind::Patch(patch) => ("local", Some(patch.tokens() as i64)),
+    let kind = |head: &HeadRecord| match head.kind.tokens() {
+        None => ("global", None),
+        Some(tokens) => ("local", Some(tokens as i64)),
     };
     let (kinds, windows): (Vec<&str>, Vec<Option<i64>>) = heads.iter().map(kind).unzip();
     let columns: Vec<Column> = vec![

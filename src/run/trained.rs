@@ -134,6 +134,15 @@ impl TrainedRun {
     }
 }
 
+impl TrainedRun {
+    /// What of a document's tokens the model reads: all but each record's last.
+    fn read_by_model(&self, tokens: impl Iterator<Item = u32>) -> impl Iterator<Item = u32> {
+        let stride = self.vocabulary.stride();
+        let is_read = move |at: usize| stride == 1 || !(at + 1).is_multiple_of(stride);
+        tokens.enumerate().filter(move |(at, _)| is_read(*at)).map(|(_, token)| token)
+    }
+}
+
 /// Without texts its tokens are of the synthetic corpus that the run was trained on. Of records they are what the model
 /// reads: each one's beginning and its bytes but the last, as many as it has bytes.
 impl Probed for TrainedRun {
@@ -160,17 +169,12 @@ impl Probed for TrainedRun {
         most: usize,
     ) -> Result<Vec<u32>, LmError> {
         let mut tokens = Vec::new();
-        let stride = self.vocabulary.stride();
-        let last_of_record = |at: usize| stride > 1 && at % stride == stride - 1;
-        let read = |tokens: &mut Vec<u32>, more: &mut dyn Iterator<Item = u32>| {
-            let read = more.enumerate().filter(|(at, _)| !last_of_record(*at));
-            tokens.extend(read.map(|(_, token)| token));
-        };
         match texts {
             Some(texts) => {
                 let (documents, _) = texts.documents(&self.definition, &self.vocabulary, split)?;
                 for document in documents {
-                    read(&mut tokens, &mut document?.into_iter());
+                    let read = self.read_by_model(document?.into_iter());
+                    tokens.extend(read.take(most - tokens.len()));
                     if tokens.len() >= most {
                         break;
                     }
@@ -180,15 +184,12 @@ impl Probed for TrainedRun {
                 let corpus = Corpus::synthetic(&self.definition)?;
                 let splits = split.map_or_else(|| Split::ALL.to_vec(), |split| vec![split]);
                 for split in splits {
-                    read(&mut tokens, &mut corpus.split(split).iter());
-                    if tokens.len() >= most {
-                        break;
-                    }
+                    let read = self.read_by_model(corpus.split(split).iter());
+                    tokens.extend(read.take(most - tokens.len()));
                 }
             }
             None => return Err(LmError::NoText),
         }
-        tokens.truncate(most);
         Ok(tokens)
     }
 

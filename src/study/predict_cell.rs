@@ -10,7 +10,7 @@ use super::cell::{Measure, Needs, Within};
 use super::definition::PredictStudy;
 use super::settings;
 use super::text_source::TextSource;
-use super::trained_model::TrainedModel;
+use super::trained_model::{TrainedModel, visible_pairs};
 use crate::fit::SearchOptions;
 use crate::lm::Probed;
 use crate::pattern::HeadKind;
@@ -112,11 +112,8 @@ impl Measure for PredictCell {
         };
         let n = self.model.tokens() as f64;
         let rows = n.min(study.rows.unwrap_or(MOST_ROWS) as f64);
-        let seen = |kind: &HeadKind| match kind.window() {
-            None => rows * n / 2.0,
-            Some(window) => rows * (window as f64).min(n),
-        };
-        let pairs: f64 = source.head_kinds(self.layer).iter().map(seen).sum();
+        let seen = |kind: HeadKind| visible_pairs(kind, rows, n);
+        let pairs: f64 = source.head_kinds(self.layer).into_iter().map(seen).sum();
         let fits = (study.models.passages * study.models.groups * study.epsilons.len()) as f64;
         let ranks = [d].into_iter().chain(study.ranks.iter().copied());
         let channels: f64 = ranks.map(|rank| rank as f64 + 16.0).sum();

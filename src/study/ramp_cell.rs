@@ -10,7 +10,7 @@ use super::cell::{Measure, Needs, Within};
 use super::definition::RampStudy;
 use super::each_head::{HeadOfGroup, of_each_head};
 use super::text_source::TextSource;
-use super::trained_model::TrainedModel;
+use super::trained_model::{TrainedModel, visible_pairs};
 use crate::lm::Probed;
 use crate::pattern::HeadKind;
 use crate::predict::{PredictError, Ramp};
@@ -75,10 +75,7 @@ impl Measure for RampCell {
         let source = self.model.source();
         let n = self.model.tokens() as f64;
         let rows = n.min(self.study.rows.unwrap_or(MOST_ROWS) as f64);
-        let seen = |kind: HeadKind| match kind.window() {
-            None => rows * n / 2.0,
-            Some(window) => rows * (window as f64).min(n),
-        };
+        let seen = |kind: HeadKind| visible_pairs(kind, rows, n);
         let layers = self.model.layers();
         let kinds = layers.iter().flat_map(|&layer| source.head_kinds(layer));
         let passages = self.study.models.passages * self.study.models.groups;

@@ -10,7 +10,7 @@ use super::cell::{Measure, Needs, Within};
 use super::definition::SurgeryStudy;
 use super::settings;
 use super::text_source::TextSource;
-use super::trained_model::TrainedModel;
+use super::trained_model::{TrainedModel, visible_pairs};
 use crate::fit::SearchOptions;
 use crate::pattern::HeadKind;
 use crate::predict::{Edit, EditedHeads, PredictError, Surgery};
@@ -83,10 +83,7 @@ impl SurgeryCell {
     fn cost_of(&self, edit: Edit) -> f64 {
         let source = self.model.source();
         let n = self.model.tokens() as f64;
-        let seen = |kind: HeadKind| match kind.window() {
-            None => n * n / 2.0,
-            Some(window) => n * (window as f64).min(n),
-        };
+        let seen = |kind: HeadKind| visible_pairs(kind, n, n);
         let kinds = (0..source.layers()).flat_map(|layer| source.head_kinds(layer));
         let pairs: f64 = kinds.map(seen).sum::<f64>() * self.study.models.passages as f64;
         let squares = (source.layers() * source.head_kinds(0).len()) as f64 * n * n;

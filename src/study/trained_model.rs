@@ -87,14 +87,10 @@ impl TrainedModel {
                 if let Some(layer) = among.layers.iter().find(|&&layer| layer >= there) {
                     return Err(wrong(format!("has layers 0 to {}, not {layer}", there - 1)));
                 }
-                let layers = match among.layers.is_empty() {
-                    true => (0..there).collect(),
-                    false => among.layers.clone(),
+                let is_unknown = |&layer: &usize| {
+                    !model.source.head_kinds(layer).into_iter().all(HeadKind::is_contiguous)
                 };
-                let is_patch = |kind: HeadKind| matches!(kind, HeadKind::Patch(_));
-                let patches =
-                    |&&layer: &&usize| model.source.head_kinds(layer).into_iter().any(is_patch);
-                if let Some(layer) = layers.iter().find(patches) {
+                if let Some(layer) = looked_at(among, there).into_iter().find(is_unknown) {
                     return Err(wrong(format!(
                         "layer {layer} has heads of a two-dimensional window, which fits do not know; name other layers"
                     )));
@@ -116,10 +112,7 @@ impl TrainedModel {
 
     /// The layers that are looked at.
     pub fn layers(&self) -> Vec<usize> {
-        match self.among.layers.is_empty() {
-            true => (0..self.model.source.layers()).collect(),
-            false => self.among.layers.clone(),
-        }
+        looked_at(&self.among, self.model.source.layers())
     }
 
     /// Where its weights are.
@@ -243,6 +236,22 @@ impl TrainedModel {
         let groups = groups + more;
         let passages = Passages { groups, passages, tokens: self.tokens(), split };
         passages.of(model, within.texts)
+    }
+}
+
+/// The layers that are looked at of a model with layers 0 to `there` − 1.
+fn looked_at(among: &TrainedModels, there: usize) -> Vec<usize> {
+    match among.layers.is_empty() {
+        true => (0..there).collect(),
+        false => among.layers.clone(),
+    }
+}
+
+/// The pairs that so many rows of a head see of `n` tokens, roughly.
+pub(super) fn visible_pairs(kind: HeadKind, rows: f64, n: f64) -> f64 {
+    match kind.window() {
+        None => rows * n / 2.0,
+        Some(window) => rows * (window as f64).min(n),
     }
 }
 

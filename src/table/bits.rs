@@ -6,55 +6,21 @@ use super::grid::{Cell, Column, Table};
 use super::interval::Interval;
 use super::spread::Spread;
 use super::training::{TrainingRun, Trainings};
-
-/// The seeds of one run beside those of the baseline of their length, steps and seed.
-#[derive(Clone, Debug)]
-pub struct BesideBaseline<'r> {
-    /// Its seeds.
-    pub seeds: &'r [TrainingRun],
-    /// Of each seed that has one: its validation loss less the baseline's, in bits.
-    pub bits: Vec<f64>,
-    /// Of each seed that has one: log of its peak over the baseline's.
-    pub log_peaks: Vec<f64>,
-}
-
-impl BesideBaseline<'_> {
-    /// The loss less the baseline's, in bits: the mean and its 95 % interval over seeds.
-    pub fn difference(&self) -> Option<Interval> {
-        Interval::of(self.bits.iter().copied())
-    }
-
-    /// The peak over the baseline's: the geometric mean and its 95 % interval over seeds.
-    pub fn peak_ratio(&self) -> Option<Interval> {
-        Interval::of(self.log_peaks.iter().copied()).map(Interval::exp)
-    }
-}
+use super::variants::Variant;
 
 impl Trainings {
-    /// Every run beside the first of `baselines` that has its length, steps and seed.
-    pub fn beside<'r>(&'r self, baselines: &[String]) -> Vec<BesideBaseline<'r>> {
-        let setting = |run: &TrainingRun| (run.seed, run.context, run.steps);
+    /// Every run beside the first of `baselines` that has its length, steps and seed; these beside nothing.
+    pub fn beside<'r>(&'r self, baselines: &[String]) -> Vec<Variant<'r>> {
         let baseline = |of: &TrainingRun| {
-            let named = baselines.iter().flat_map(|name| {
-                self.runs.iter().filter(move |run| run.run == *name && setting(run) == setting(of))
+            let is_other = !baselines.contains(&of.run);
+            let mut named = baselines.iter().filter(|_| is_other).flat_map(|name| {
+                self.runs
+                    .iter()
+                    .filter(move |run| run.run == *name && run.setting() == of.setting())
             });
-            named.into_iter().next()
+            named.next()
         };
-        let beside = |seeds: &'r [TrainingRun]| {
-            let others = || seeds.iter().filter(|run| !baselines.contains(&run.run));
-            let bits = |run: &TrainingRun| {
-                Some((run.valid_loss_nats? - baseline(run)?.valid_loss_nats?) / LN_2)
-            };
-            let log_peak = |run: &TrainingRun| {
-                Some((run.peak_max_abs_logit? / baseline(run)?.peak_max_abs_logit?).ln())
-            };
-            BesideBaseline {
-                seeds,
-                bits: others().filter_map(bits).collect(),
-                log_peaks: others().filter_map(log_peak).collect(),
-            }
-        };
-        self.by_run().map(beside).collect()
+        self.held_against(baseline, baseline)
     }
 
     /// The loss in bits a token and the peak logits of each run, beside the baseline's.
@@ -83,7 +49,8 @@ impl Trainings {
             let over =
                 |value: fn(&TrainingRun) -> Option<f64>| Spread::of(seeds.iter().filter_map(value));
             let bits = over(|run| run.valid_loss_nats.map(|nats| nats / LN_2));
-            let of_ratio = |log: f64| log.exp();
+            let losses: Vec<f64> = run.losses.iter().map(|nats| nats / LN_2).collect();
+            let peaks: Vec<f64> = run.log_peaks.iter().map(|log| log.exp()).collect();
             table.push(vec![
                 Cell::text(&first.run),
                 Cell::text(&first.arm),
@@ -92,12 +59,9 @@ impl Trainings {
                 Cell::text(&first.slopes),
                 count(first.context),
                 bits.map_or(Cell::Missing, |spread| Cell::Over { spread, digits: 4 }),
-                told(run.difference(), &run.bits),
+                told(Interval::of(losses.iter().copied()), &losses),
                 Cell::over(over(|run| run.peak_max_abs_logit)),
-                told(
-                    run.peak_ratio(),
-                    &run.log_peaks.iter().copied().map(of_ratio).collect::<Vec<_>>(),
-                ),
+                told(run.peak_ratio(), &peaks),
                 Cell::count(seeds.len()),
             ]);
         }
@@ -152,10 +116,11 @@ mod tests {
         let close = |found: &[f64], wanted: [f64; 2]| {
             found.len() == 2 && found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-12)
         };
-        assert!(close(&beside[0].bits, [1.0, 1.5]), "{:?}", beside[0].bits);
+        let bits: Vec<f64> = beside[0].losses.iter().map(|nats| nats / LN_2).collect();
+        assert!(close(&bits, [1.0, 1.5]), "{bits:?}");
         assert!(close(&beside[0].log_peaks, [2f64.ln(), 0.5f64.ln()]), "{:?}", beside[0].log_peaks);
         assert!((beside[0].peak_ratio().unwrap().mean - 1.0).abs() < 1e-12);
-        assert!(beside[1].bits.is_empty(), "the baseline beside itself");
+        assert!(beside[1].losses.is_empty(), "the baseline beside itself");
         let table = study.bits_table(&baselines);
         let shown: Vec<String> = table.rows()[1].iter().map(Cell::shown).collect();
         assert_eq!(shown[6..], ["3.000 (2.000–4.000)", "–", "15.0 (10.0–20.0)", "–", "2"]);

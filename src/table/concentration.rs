@@ -2,7 +2,7 @@
 
 use super::TableError;
 use super::grid::{Cell, Column, Table};
-use super::groups::groups;
+use super::groups::{groups, keep_last_steps};
 use super::spread::Spread;
 use crate::pattern::HeadKind;
 use crate::predict::Concentration;
@@ -79,8 +79,8 @@ impl ConcentratedHead {
     }
 
     /// The model that it is of.
-    pub fn model(&self) -> (&str, Option<&str>, u64) {
-        (&self.of, self.run.as_deref(), self.seed)
+    pub fn model(&self) -> (String, Option<String>, u64) {
+        (self.of.clone(), self.run.clone(), self.seed)
     }
 }
 
@@ -99,34 +99,23 @@ impl Concentrations {
     /// # Errors
     /// [`TableError::NoRows`] where there is none.
     pub fn of(rows: &Rows<ConcentrationFound>) -> Result<Self, TableError> {
-        let all: Vec<ConcentratedHead> =
+        let mut heads: Vec<ConcentratedHead> =
             rows.rows.iter().filter_map(ConcentratedHead::of_row).collect();
-        if all.is_empty() {
+        if heads.is_empty() {
             return Err(TableError::NoRows {
                 path: rows.path.clone(),
                 why: "no finished row has a trained head".to_owned(),
                 advice: "read the column err, and run the study again".to_owned(),
             });
         }
-        let at_last = |of_model: Vec<&ConcentratedHead>| {
-            let last = of_model.iter().map(|head| head.step).max();
-            let kept = of_model.into_iter().filter(move |head| Some(head.step) == last);
-            kept.cloned().collect::<Vec<_>>()
-        };
-        let models = groups(&all, |head| {
-            let (of, run, seed) = head.model();
-            (of.to_owned(), run.map(str::to_owned), seed)
-        });
-        Ok(Self { heads: models.into_iter().flat_map(at_last).collect(), failed: rows.failed })
+        keep_last_steps(&mut heads, ConcentratedHead::model, |head| head.step);
+        Ok(Self { heads, failed: rows.failed })
     }
 
     /// The global heads of LS-attention, by model.
     pub fn global_of_ls(&self) -> Vec<Vec<&ConcentratedHead>> {
         let heads = self.heads.iter().filter(|head| head.arm == "ls" && head.is_global());
-        groups(heads, |head| {
-            let (of, run, seed) = head.model();
-            (of.to_owned(), run.map(str::to_owned), seed)
-        })
+        groups(heads, ConcentratedHead::model)
     }
 
     /// Uniform attention at each length and window of the heads.
@@ -251,10 +240,7 @@ impl Concentrations {
 
 /// Heads that stand in one line of a table.
 fn alike(heads: &[ConcentratedHead]) -> Vec<Vec<&ConcentratedHead>> {
-    groups(heads, |head| {
-        let (of, run, _) = head.model();
-        (of.to_owned(), run.map(str::to_owned), head.found.kind, head.found.n, head.window)
-    })
+    groups(heads, |head| (&head.of, &head.run, head.found.kind, head.found.n, head.window))
 }
 
 fn of_which() -> [Column; 5] {

@@ -28,3 +28,20 @@ pub(super) fn groups<'r, R, K: PartialEq>(
     }
     groups.into_iter().map(|(_, group)| group).collect()
 }
+
+/// Keeps the rows of each model's last step.
+pub(super) fn keep_last_steps<R, M: PartialEq>(
+    rows: &mut Vec<R>,
+    model: impl Fn(&R) -> M,
+    step: impl Fn(&R) -> usize,
+) {
+    let mut last: Vec<(M, usize)> = Vec::new();
+    for row in rows.iter() {
+        let own = model(row);
+        match last.iter_mut().find(|(other, _)| *other == own) {
+            Some((_, last)) => *last = step(row).max(*last),
+            None => last.push((own, step(row))),
+        }
+    }
+    rows.retain(|row| last.contains(&(model(row), step(row))));
+}

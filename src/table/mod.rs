@@ -41,7 +41,6 @@ mod variants;
 mod window_rule;
 mod write;
 
-pub use bits::BesideBaseline;
 pub use concentration::{ConcentratedHead, Concentrations, FAR_MASS};
 #[cfg(test)]
 pub(crate) use concentration_tests::heads as concentrated_heads;

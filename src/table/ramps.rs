@@ -2,7 +2,7 @@
 
 use super::TableError;
 use super::grid::{Cell, Column, Table};
-use super::groups::groups;
+use super::groups::{groups, keep_last_steps};
 use super::regression::Regression;
 use super::spread::Spread;
 use crate::pattern::HeadKind;
@@ -77,8 +77,8 @@ impl RampHead {
     }
 
     /// The model that it is of.
-    pub fn model(&self) -> (&str, &str, u64) {
-        (&self.of, &self.run, self.seed)
+    pub fn model(&self) -> (String, String, u64) {
+        (self.of.clone(), self.run.clone(), self.seed)
     }
 }
 
@@ -105,21 +105,7 @@ impl Ramps {
                 advice: "read the column err, and run the study again".to_owned(),
             });
         }
-        let mut last: Vec<((String, String, u64), usize)> = Vec::new();
-        for head in &heads {
-            let (of, run, seed) = head.model();
-            let model = (of.to_owned(), run.to_owned(), seed);
-            match last.iter_mut().find(|(other, _)| *other == model) {
-                Some((_, step)) => *step = head.step.max(*step),
-                None => last.push((model, head.step)),
-            }
-        }
-        heads.retain(|head| {
-            let (of, run, seed) = head.model();
-            last.iter().any(|((o, r, s), step)| {
-                (o.as_str(), r.as_str(), *s, *step) == (of, run, seed, head.step)
-            })
-        });
+        keep_last_steps(&mut heads, RampHead::model, |head| head.step);
         Ok(Self { heads, failed: rows.failed })
     }
 
@@ -152,10 +138,9 @@ impl Ramps {
         let point = |head: &RampHead| {
             let f = &head.found;
             let steepness = (1.0 / f.mean_lag).ln_1p();
-            let (of, run, seed) = head.model();
-            let model = (of.to_owned(), run.to_owned(), seed);
-            (f.half_spread > 0.0 && f.mean_lag > 0.0 && f.n > 1)
-                .then(|| (model, vec![(f.n as f64 - 1.0).ln(), steepness.ln()], f.half_spread.ln()))
+            (f.half_spread > 0.0 && f.mean_lag > 0.0 && f.n > 1).then(|| {
+                (head.model(), vec![(f.n as f64 - 1.0).ln(), steepness.ln()], f.half_spread.ln())
+            })
         };
         let points: Vec<_> = self.bought().into_iter().filter_map(point).collect();
         Regression::of(&points)

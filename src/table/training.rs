@@ -74,6 +74,11 @@ impl TrainingRun {
         self.outcome == STOPPED
     }
 
+    /// What runs that are held against each other share: seed, length and steps.
+    pub fn setting(&self) -> (usize, Option<usize>, Option<usize>) {
+        (self.seed, self.context, self.steps)
+    }
+
     /// e to the validation loss.
     pub fn perplexity(&self) -> Option<f64> {
         self.valid_loss_nats.map(f64::exp)

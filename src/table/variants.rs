@@ -5,51 +5,55 @@ use super::interval::Interval;
 use super::spread::Spread;
 use super::training::{TrainingRun, Trainings};
 
-/// The seeds of one run beside the unchanged runs of their length and seed.
+/// The seeds of one run, held against other runs of their length, steps and seed.
 #[derive(Clone, Debug)]
 pub struct Variant<'r> {
     /// Its seeds.
     pub seeds: &'r [TrainingRun],
-    /// Of each seed that has one: log of its peak over that of the unchanged run of its arm.
+    /// Of each seed that has one: log of its peak over that of the run it is held against.
     pub log_peaks: Vec<f64>,
-    /// Of each seed that has one: its validation loss less that of the unchanged `ls`, in nats.
+    /// Of each seed that has one: its validation loss less that of the run it is held against, in nats.
     pub losses: Vec<f64>,
 }
 
 impl Variant<'_> {
-    /// The peak over that of the unchanged run: the geometric mean and its 95 % interval over seeds.
+    /// The peak over the other's: the geometric mean and its 95 % interval over seeds.
     pub fn peak_ratio(&self) -> Option<Interval> {
         Interval::of(self.log_peaks.iter().copied()).map(Interval::exp)
     }
 
-    /// The loss less that of the unchanged `ls`, in nats: the mean and its 95 % interval over seeds.
+    /// The loss less the other's, in nats: the mean and its 95 % interval over seeds.
     pub fn loss_difference(&self) -> Option<Interval> {
         Interval::of(self.losses.iter().copied())
     }
 }
 
 impl Trainings {
-    /// Every run beside the unchanged ones, those called one of `baselines`; these are there too.
+    /// Every run beside the unchanged ones, those called one of `baselines`, its peak beside that of its arm's, its loss
+    /// beside that of `ls`; the unchanged are there too.
     pub fn variants<'r>(&'r self, baselines: &[String]) -> Vec<Variant<'r>> {
         let unchanged = |arm: &str, of: &TrainingRun| {
-            let setting = |run: &TrainingRun| (run.seed, run.context, run.steps);
             self.runs.iter().find(|base| {
-                baselines.contains(&base.run) && base.arm == arm && setting(base) == setting(of)
+                baselines.contains(&base.run) && base.arm == arm && base.setting() == of.setting()
             })
         };
-        let variant = |seeds: &'r [TrainingRun]| {
-            let log_peak = |run: &TrainingRun| {
-                let base = unchanged(&run.arm, run)?.peak_max_abs_logit?;
-                Some((run.peak_max_abs_logit? / base).ln())
-            };
-            let loss = |run: &TrainingRun| {
-                Some(run.valid_loss_nats? - unchanged("ls", run)?.valid_loss_nats?)
-            };
-            Variant {
-                seeds,
-                log_peaks: seeds.iter().filter_map(log_peak).collect(),
-                losses: seeds.iter().filter_map(loss).collect(),
-            }
+        self.held_against(|run| unchanged(&run.arm, run), |run| unchanged("ls", run))
+    }
+
+    /// Every run, its peak held against that of the one run and its loss against that of the other, where there are such.
+    pub(super) fn held_against<'r>(
+        &'r self,
+        peak_of: impl Fn(&TrainingRun) -> Option<&'r TrainingRun>,
+        loss_of: impl Fn(&TrainingRun) -> Option<&'r TrainingRun>,
+    ) -> Vec<Variant<'r>> {
+        let log_peak = |run: &TrainingRun| {
+            Some((run.peak_max_abs_logit? / peak_of(run)?.peak_max_abs_logit?).ln())
+        };
+        let loss = |run: &TrainingRun| Some(run.valid_loss_nats? - loss_of(run)?.valid_loss_nats?);
+        let variant = |seeds: &'r [TrainingRun]| Variant {
+            seeds,
+            log_peaks: seeds.iter().filter_map(log_peak).collect(),
+            losses: seeds.iter().filter_map(loss).collect(),
         };
         self.by_run().map(variant).collect()
     }

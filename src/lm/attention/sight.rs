@@ -43,7 +43,7 @@ impl Segments {
     #[inline(always)]
     pub(super) fn look(&mut self, sight: &Sight, row: usize) {
         self.0.clear();
-        if matches!(sight.kind, HeadKind::Patch(_)) {
+        if !sight.kind.is_contiguous() {
             self.look_at_patch(sight, row);
         }
     }

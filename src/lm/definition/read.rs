@@ -5,11 +5,8 @@ use toml::{Table, Value};
 use super::keys::TrainDefinition;
 use super::text_vocabulary::TextVocabulary;
 use crate::lm::LmError;
+use crate::pattern::Patch;
 use crate::pattern::nearest::nearest;
-
-/// The table that a definition may leave out without having a default, and its keys.
-const PATCH: &str = "patch";
-const OF_PATCH: [&str; 3] = ["columns", "rows", "reach"];
 
 impl TrainDefinition {
     /// Reads a definition from TOML text.
@@ -31,14 +28,20 @@ impl TrainDefinition {
         Ok(definition)
     }
 
+    /// A definition that leaves no key out, those without a default among them.
+    fn every_key() -> Self {
+        Self { patch: Some(Patch { columns: 1, rows: 0, reach: 0 }), ..Self::default() }
+    }
+
     /// Replaces the keys that `table` has, and checks the result. Where it sets `records` and leaves `context` or
     /// `vocabulary` out, those become what records need.
     ///
     /// # Errors
     /// As [`Self::from_table`]; the definition is then unchanged.
     pub fn merge(&mut self, table: &Table) -> Result<(), LmError> {
+        check_keys(&Self::every_key().to_table()?, table, "")?;
         let mut all = self.to_table()?;
-        overlay(&mut all, table, "")?;
+        overlay(&mut all, table);
         let mut merged: Self =
             Value::Table(all).try_into().map_err(|e| LmError::Definition(one_line(&e)))?;
         if table.contains_key("records") && merged.records > 0 {
@@ -87,36 +90,35 @@ impl TrainDefinition {
     }
 }
 
-/// Puts the values of `from` over those of `onto`, whose keys are all the valid ones but for [`PATCH`].
-fn overlay(onto: &mut Table, from: &Table, prefix: &str) -> Result<(), LmError> {
-    for (key, value) in from {
-        match (onto.get_mut(key), value) {
-            (Some(Value::Table(inner)), Value::Table(value)) => {
-                overlay(inner, value, &format!("{prefix}{key}."))?;
+/// Refuses a key that `valid` does not have, at any depth.
+fn check_keys(valid: &Table, found: &Table, prefix: &str) -> Result<(), LmError> {
+    for (key, value) in found {
+        match (valid.get(key), value) {
+            (Some(Value::Table(valid)), Value::Table(found)) => {
+                check_keys(valid, found, &format!("{prefix}{key}."))?;
             }
-            (Some(old), value) => *old = value.clone(),
-            (None, value) if prefix.is_empty() && key == PATCH => {
-                if let Some((inner, _)) = value.as_table().and_then(|table| {
-                    table.iter().find(|(inner, _)| !OF_PATCH.contains(&&***inner))
-                }) {
-                    return Err(unknown(&format!("{PATCH}."), inner, &OF_PATCH));
-                }
-                onto.insert(key.clone(), value.clone());
-            }
+            (Some(_), _) => {}
             (None, _) => {
-                let optional = prefix.is_empty().then_some(PATCH);
-                let valid: Vec<&str> = onto.keys().map(String::as_str).chain(optional).collect();
-                return Err(unknown(prefix, key, &valid));
+                let keys: Vec<&str> = valid.keys().map(String::as_str).collect();
+                return Err(LmError::UnknownKey {
+                    found: format!("{prefix}{key}"),
+                    nearest: format!("{prefix}{}", nearest(key, &keys)),
+                });
             }
         }
     }
     Ok(())
 }
 
-fn unknown(prefix: &str, key: &str, valid: &[&str]) -> LmError {
-    LmError::UnknownKey {
-        found: format!("{prefix}{key}"),
-        nearest: format!("{prefix}{}", nearest(key, valid)),
+/// Puts the values of `from` over those of `onto`.
+fn overlay(onto: &mut Table, from: &Table) {
+    for (key, value) in from {
+        match (onto.get_mut(key), value) {
+            (Some(Value::Table(onto)), Value::Table(from)) => overlay(onto, from),
+            _ => {
+                onto.insert(key.clone(), value.clone());
+            }
+        }
     }
 }
 

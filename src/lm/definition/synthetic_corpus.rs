@@ -67,7 +67,7 @@ pub struct SyntheticCorpus {
     pub values: usize,
     /// Keys that a query may ask for: those stored last.
     pub pairs: usize,
-    /// How many tokens lie between a stored value and where it is asked for, at least.
+    /// How many tokens back a value that is asked for was stored, at least.
     pub beyond: usize,
     /// Seeds the tables and the stream.
     pub seed: u64,

@@ -71,6 +71,11 @@ impl ModelShape {
         self.d_model / self.heads.first().map_or(1, Vec::len).max(1)
     }
 
+    /// Whether what every head's rows see is one range of columns.
+    pub(super) fn is_contiguous(&self) -> bool {
+        self.heads.iter().flatten().all(|kind| kind.is_contiguous())
+    }
+
     /// How tokens are masked, where they are.
     pub(in crate::lm) fn masking(&self) -> Option<Masking> {
         let symbol = self.vocabulary_size.saturating_sub(1) as u32;
@@ -87,9 +92,8 @@ impl ModelShape {
 
     /// Refuses what no kernel of a CUDA device was held against the CPU for.
     pub(in crate::lm) fn check_on_cuda(&self) -> Result<(), LmError> {
-        let is_patch = |kind: &HeadKind| matches!(kind, HeadKind::Patch(_));
         let what = match self.visibility {
-            _ if self.heads.iter().flatten().any(is_patch) => "two-dimensional windows are",
+            _ if !self.is_contiguous() => "two-dimensional windows are",
             Visibility::Bidirectional => "bidirectional attention is",
             Visibility::Causal if self.mask_share.is_some() => "masked tokens are",
             Visibility::Causal => return Ok(()),

@@ -6,7 +6,7 @@ use super::language_model::Model;
 use super::lesson::{LayerLesson, Lesson};
 use super::shape::ModelShape;
 use crate::lm::{LmError, Slopes};
-use crate::pattern::{HeadKind, Visibility};
+use crate::pattern::Visibility;
 
 /// A trained model whose heads another's are to attend like: layer by layer, head by head.
 pub struct Teacher {
@@ -46,11 +46,9 @@ impl Teacher {
         if [model.shape(), student].iter().any(|shape| shape.slopes != Slopes::None) {
             return wrong("attention with slopes over the lag cannot be distilled".to_owned());
         }
-        let contiguous = |shape: &ModelShape| {
-            let is_patch = |kind: &HeadKind| matches!(kind, HeadKind::Patch(_));
-            shape.visibility == Visibility::Causal && !shape.heads.iter().flatten().any(is_patch)
-        };
-        if ![model.shape(), student].into_iter().all(contiguous) {
+        let is_known =
+            |shape: &ModelShape| shape.visibility == Visibility::Causal && shape.is_contiguous();
+        if ![model.shape(), student].into_iter().all(is_known) {
             return wrong(
                 "attention is distilled behind a causal mask and without patches alone".to_owned(),
             );
@@ -85,7 +83,7 @@ mod tests {
     use super::*;
     use crate::lm::TrainDefinition;
     use crate::lm::objective::Batch;
-    use crate::pattern::Patch;
+    use crate::pattern::{HeadKind, Patch};
 
     fn shape(arm: &str) -> ModelShape {
         let mut definition = TrainDefinition {

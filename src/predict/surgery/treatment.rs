@@ -194,8 +194,13 @@ pub(super) struct Replaced {
 }
 
 impl Treatment {
+    fn changed(
+        change: impl Fn(usize, Array2<f64>) -> Result<Array2<f64>, TargetError> + 'static,
+    ) -> Self {
+        Self::Changed(Box::new(change))
+    }
+
     pub fn of(edit: Edit, model: &Model, learned: &Learned) -> Result<Self, PredictError> {
-        let change = |change| Self::Changed(change);
         Ok(match edit {
             Edit::Own | Edit::Fit { .. } => Self::None,
             Edit::Uniform => {
@@ -205,19 +210,19 @@ impl Treatment {
             Edit::Position => learned.nearest(Form::Position),
             Edit::Lag => learned.nearest(Form::Lag),
             Edit::PositionAndLag => learned.nearest(Form::PositionAndLag),
-            Edit::Largest { count } => change(Box::new(move |_, p| Ok(cut::largest(p, count)))),
-            Edit::Last { window } => change(Box::new(move |_, p| Ok(cut::last(p, window)))),
-            Edit::Truncated { rank } => change(Box::new(move |_, p| cut::of_rank(p, rank))),
-            Edit::FarUniform { from } => change(Box::new(move |_, p| Ok(far::even(p, from)))),
+            Edit::Largest { count } => Self::changed(move |_, p| Ok(cut::largest(p, count))),
+            Edit::Last { window } => Self::changed(move |_, p| Ok(cut::last(p, window))),
+            Edit::Truncated { rank } => Self::changed(move |_, p| cut::of_rank(p, rank)),
+            Edit::FarUniform { from } => Self::changed(move |_, p| Ok(far::even(p, from))),
             Edit::FarMean { from } => {
                 let mean = learned.mean();
-                change(Box::new(move |head, p| Ok(far::like(p, &mean[head], from))))
+                Self::changed(move |head, p| Ok(far::like(p, &mean[head], from)))
             }
             Edit::FarLargest { count, from } => {
-                change(Box::new(move |_, p| Ok(far::largest(p, count, from))))
+                Self::changed(move |_, p| Ok(far::largest(p, count, from)))
             }
             Edit::FarTruncated { rank, from } => {
-                change(Box::new(move |_, p| far::of_rank(p, rank, from)))
+                Self::changed(move |_, p| far::of_rank(p, rank, from))
             }
             Edit::Detrended { degree } => learned.detrended(model, degree, false)?,
             Edit::DetrendedSlope { degree } => learned.detrended(model, degree, true)?,

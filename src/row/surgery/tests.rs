@@ -178,7 +178,7 @@ fn rows_that_were_altered_break_a_law() {
 #[test]
 fn an_edit_of_some_heads_is_told_apart() {
     let edit = Edit::Last { window: 2 };
-    let heads = EditedHeads::NAMES.map(|(_, heads)| (edit, heads));
+    let heads = EditedHeads::ALL.map(|heads| (edit, heads));
     let rows = rows(&heads, 0);
     assert_eq!(breaches(&rows), Vec::<String>::new());
     let [all, global, local] = heads.map(|(_, heads)| {

@@ -10,7 +10,6 @@ use super::preset::Preset;
 use super::targets::{lengths, seeds};
 use super::train::runs;
 use crate::lm::TrainDefinition;
-use crate::pattern::HeadKind;
 
 /// Models whose inference is timed, at their start: times do not depend on weights.
 #[derive(Clone, Debug)]
@@ -42,9 +41,8 @@ pub(super) fn read(
         let why = "start: times do not depend on weights; leave it out";
         return Err(format!("run {}: {why}", run.name));
     }
-    let is_patch = |kind: &HeadKind| matches!(kind, HeadKind::Patch(_));
     for run in &runs {
-        if run.definition.head_kinds().iter().flatten().any(is_patch) {
+        if !run.definition.head_kinds().iter().flatten().all(|kind| kind.is_contiguous()) {
             let why =
                 "patch: its cache is of another length than the column window tells; leave it out";
             return Err(format!("run {}: {why}", run.name));

@@ -114,7 +114,7 @@ pub(super) fn read(
         return Err("surgery.layers: the heads of all layers are edited; leave it out".to_owned());
     }
     let functions = named("functions", &keys.functions, &FUNCTIONS.map(|e| (e.name(), e)))?;
-    let heads = named("heads", &keys.heads, &EditedHeads::NAMES)?;
+    let heads = named("heads", &keys.heads, &EditedHeads::ALL.map(|h| (h.name(), h)))?;
     let far_functions =
         named("far_functions", &keys.far_functions, &FAR_FUNCTIONS.map(|name| (name, name)))?;
     if heads.is_empty() {
