@@ -2,7 +2,7 @@
 
 use plotters::prelude::DrawingBackend;
 
-use super::frame::{Frame, Plot, SAMPLE};
+use super::frame::{Frame, Plot, SAMPLE, before_label};
 use super::model::{Figure, Key, Panel, Series, Shape};
 use super::pen::{Anchor, Drawn, Pen, Type, width};
 use super::style::{DARK, GREY, GRID, Ink, LANE, Stroke, dark, luminance, size};
@@ -176,7 +176,11 @@ fn labels<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot) -> Draw
     let heights = apart(&wanted.iter().map(|entry| entry.0).collect::<Vec<_>>(), 14.0, plot.bottom);
     for ((_, series, label), y) in wanted.iter().zip(heights) {
         let set = Type { bold: true, ..Type::plain(size::TICK_TEXT, dark(series.ink.colour)) };
-        pen.words(label, (plot.right + 7.0, y), Anchor::Start, set)?;
+        let x = plot.right + 7.0;
+        if series.shape == Shape::Points {
+            pen.marker((x + size::SEED, y), size::SEED + 0.4, series.ink, false)?;
+        }
+        pen.words(label, (x + before_label(series), y), Anchor::Start, set)?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Where everything of a figure goes, in pixels.
 
-use super::model::{Figure, Key, Panel, Shape};
+use super::model::{Figure, Key, Panel, Series, Shape};
 use super::pen::width;
 use super::style::size;
 
@@ -106,10 +106,18 @@ fn left_room(panel: &Panel, says_y: bool) -> f64 {
     ticks.fold(0.0, f64::max) + 8.0 + label
 }
 
+/// Room for the marker before a label: points of several series have one colour, and no line leads to them.
+pub(super) fn before_label(series: &Series) -> f64 {
+    if series.shape == Shape::Points { 2.0 * size::SEED + 5.0 } else { 0.0 }
+}
+
 /// Room on the right for labels beside the last points.
 fn right_room(panel: &Panel) -> f64 {
-    let labels = panel.series.iter().filter_map(|series| series.label.as_deref());
-    let widest = labels.map(|text| width(text, size::TICK_TEXT, true)).fold(0.0, f64::max);
+    let room = |series: &Series| {
+        let text = width(series.label.as_deref()?, size::TICK_TEXT, true);
+        Some(before_label(series) + text)
+    };
+    let widest = panel.series.iter().filter_map(room).fold(0.0, f64::max);
     if widest > 0.0 { widest + 22.0 } else { 12.0 }
 }
 

@@ -115,7 +115,7 @@ fn divergence(study: &Trainings) -> Verdict {
     if mhsa == 0 || ls == 0 {
         let diverged = study.runs.iter().filter(|run| run.outcome == "diverged").count();
         let measured = format!(
-            "No runs of both arms at n ≥ 2,048 for 20,000 steps. Of the {} here, {diverged} diverged.",
+            "No runs of both arms at n ≥ 2,048 for 20,000 steps: analysis/paper-2048.toml has them, for a GPU. Of the {} here, {diverged} diverged.",
             plural(study.runs.len(), "run")
         );
         return Verdict::new(Claim::Diverges, measured, Word::NotYetMeasured, 0);
