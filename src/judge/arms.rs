@@ -69,18 +69,19 @@ fn global_head(study: &Trainings) -> Verdict {
     Verdict::new(Claim::GlobalHead, measured, word, pairs.seeds())
 }
 
-/// How much more the loss may exceed the entropy where keys are asked for, if they are looked up.
+/// How much more the loss may exceed the entropy where keys are asked for, if they are looked up; and how much less an arm
+/// that looks them up loses than one that does not.
 const LEARNED_NATS: f64 = 0.05;
 
-/// The least excess of any arm's median loss over the corpus's entropy, at one share of recall.
-fn least_excess(study: &Trainings, recall: f64) -> f64 {
-    let excess = |arm: &str| {
+/// How far the median losses of the arms lie above the corpus's entropy, at one share of recall: the least and the greatest.
+fn excess(study: &Trainings, recall: f64) -> Option<(f64, f64)> {
+    let of_arm = |arm: &str| {
         let here = study.arm(arm).filter(|run| run.recall == Some(recall));
         let values = here.filter_map(|run| Some(run.valid_loss_nats? - run.corpus_entropy_nats?));
         Spread::of(values).map(|spread| spread.median)
     };
-    let arms = ["mhsa", "ls", "local-only"];
-    arms.into_iter().filter_map(excess).fold(f64::INFINITY, f64::min)
+    let arms = Spread::of(["mhsa", "ls", "local-only"].into_iter().filter_map(of_arm))?;
+    Some((arms.low, arms.high))
 }
 
 /// The dial: the loss of `local-only` and of `ls` less that of `mhsa`, seed by seed, at the largest share of recall, with
@@ -92,7 +93,8 @@ fn least_excess(study: &Trainings, recall: f64) -> f64 {
 ///   or more;
 /// - *qualified*: anything between, or few seeds;
 /// - *not yet measured*: an arm is missing there, or no arm has learned to look up: the least excess over the
-///   corpus's entropy there is more than [`LEARNED_NATS`] above that at the least share.
+///   corpus's entropy there is more than [`LEARNED_NATS`] above that at the least share, and the arms lie no further
+///   apart than they do at the least share and [`LEARNED_NATS`].
 pub(crate) fn dial(study: &Trainings) -> Verdict {
     let recalls = || study.runs.iter().filter_map(|run| run.recall);
     let most = recalls().fold(f64::NEG_INFINITY, f64::max);
@@ -110,8 +112,12 @@ pub(crate) fn dial(study: &Trainings) -> Verdict {
     let much_worse = count(|ours, mhsa| ours > mhsa + NO_WORSE_NATS);
     let every =
         |holds: fn(Interval) -> bool| arms.iter().all(|(_, pairs)| pairs.every(difference, holds));
-    let unlearned = least_excess(study, most) - least_excess(study, least);
-    let word = if unlearned > LEARNED_NATS {
+    let excesses = excess(study, most).zip(excess(study, least));
+    let unlearned = excesses.map(|(most, least)| most.0 - least.0).filter(|&nats| {
+        let further = excesses.map(|(most, least)| (most.1 - most.0) - (least.1 - least.0));
+        nats > LEARNED_NATS && further.is_some_and(|further| further <= LEARNED_NATS)
+    });
+    let word = if unlearned.is_some() {
         Word::NotYetMeasured
     } else if worse == pairs && every(|i| i.is_at_least(NO_WORSE_NATS)) {
         Word::Confirmed
@@ -120,13 +126,12 @@ pub(crate) fn dial(study: &Trainings) -> Verdict {
     } else {
         Word::Qualified
     };
-    let learned = match unlearned > LEARNED_NATS {
-        true => format!(
-            " But no arm has learned to look keys up: the least loss above the possible is {unlearned:.2} nats more \
-             there than where nothing is asked for."
-        ),
-        false => String::new(),
-    };
+    let learned = unlearned.map_or_else(String::new, |nats| {
+        format!(
+            " But no arm has learned to look keys up: the least loss above the possible is {nats:.2} nats more there than \
+             where nothing is asked for, and all arms lose as much."
+        )
+    });
     let texts = arms.each_ref().map(|(arm, pairs)| {
         let each: Vec<String> = pairs
             .settings
@@ -191,14 +196,24 @@ mod tests {
         assert_eq!(of(&[1.1; 3], &[1.02, 1.2, 1.4]), Word::Qualified, "seeds too far apart");
         assert_eq!(of(&[0.9; 3], &[0.6, 0.9, 0.99]), Word::Qualified, "seeds too far apart");
         assert_eq!(of(&[], &[]), Word::NotYetMeasured);
-        let mut unlearned =
-            study(&[("mhsa", &[1.0; 3]), ("ls", &[1.1; 3]), ("local-only", &[1.2; 3])]);
-        let easy = unlearned.runs.clone().into_iter().map(|run| TrainingRun {
-            recall: Some(0.0),
-            valid_loss_nats: Some(0.9),
-            ..run
-        });
-        unlearned.runs.extend(easy.collect::<Vec<_>>());
-        assert_eq!(dial(&unlearned).word, Word::NotYetMeasured, "0.2 against 0.1 nats");
+        let beside_easy = |hard: [f64; 3]| {
+            let arms = ["mhsa", "ls", "local-only"].into_iter().zip(hard);
+            let mut study = Trainings {
+                runs: arms.flat_map(|(arm, loss)| runs(arm, &[loss; 3])).collect(),
+                failed: 0,
+            };
+            let easy = study.runs.clone().into_iter().map(|run| TrainingRun {
+                recall: Some(0.0),
+                valid_loss_nats: Some(0.9),
+                ..run
+            });
+            study.runs.extend(easy.collect::<Vec<_>>());
+            dial(&study)
+        };
+        let unlearned = beside_easy([1.0, 1.02, 1.04]);
+        assert_eq!(unlearned.word, Word::NotYetMeasured, "0.2 against 0.1 nats, and all alike");
+        assert!(unlearned.measured.contains(" is 0.10 nats more there"), "{}", unlearned.measured);
+        assert_eq!(beside_easy([1.0, 1.1, 1.2]).word, Word::Confirmed, "one has learned something");
+        assert_eq!(beside_easy([0.93, 0.95, 0.97]).word, Word::Confirmed, "near to the entropy");
     }
 }
