@@ -170,9 +170,13 @@ pub(super) fn log_ratio(ours: f64, theirs: f64) -> f64 {
     (ours / theirs).ln()
 }
 
+/// Whether they differ in nothing but the arm, as far as rows tell.
 fn are_alike(ours: &TrainingRun, theirs: &TrainingRun) -> bool {
-    let of = |run: &TrainingRun| (run.seed, run.context, run.learning_rate, run.recall);
-    of(ours) == of(theirs) && ours.corpus == theirs.corpus
+    let numbers = |run: &TrainingRun| (run.seed, run.context, run.learning_rate, run.recall);
+    numbers(ours) == numbers(theirs)
+        && ours.corpus == theirs.corpus
+        && ours.positions == theirs.positions
+        && ours.slopes == theirs.slopes
 }
 
 #[cfg(test)]
@@ -192,6 +196,22 @@ mod tests {
 
     fn pairs(runs: Vec<TrainingRun>) -> Option<Pairs> {
         Pairs::of(&Trainings { runs, failed: 0 }, ["ls", "mhsa"], |run| run.valid_loss_nats)
+    }
+
+    #[test]
+    fn a_run_that_is_given_the_lag_is_no_pair_of_one_that_is_not() {
+        let given = |slopes: &str, positions: &str| TrainingRun {
+            slopes: slopes.to_owned(),
+            positions: positions.to_owned(),
+            ..run("mhsa", 1, 256, 2.0)
+        };
+        let with = |mhsa: TrainingRun| {
+            let ours = TrainingRun { slopes: "none".to_owned(), ..run("ls", 1, 256, 1.9) };
+            pairs(vec![TrainingRun { positions: "learned".to_owned(), ..ours }, mhsa])
+        };
+        assert!(with(given("none", "learned")).is_some());
+        assert!(with(given("alibi", "learned")).is_none());
+        assert!(with(given("none", "rope")).is_none());
     }
 
     #[test]

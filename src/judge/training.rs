@@ -113,11 +113,14 @@ fn divergence(study: &Trainings) -> Verdict {
     };
     let ((mhsa, mhsa_diverged), (ls, ls_diverged)) = (long("mhsa"), long("ls"));
     if mhsa == 0 || ls == 0 {
-        let diverged = study.runs.iter().filter(|run| run.outcome == "diverged").count();
-        let measured = format!(
-            "No runs of both arms at n ≥ 2,048 for 20,000 steps: analysis/paper-2048.toml has them, for a GPU. Of the {} here, {diverged} diverged.",
-            plural(study.runs.len(), "run")
-        );
+        let needs = "No runs of both arms at n ≥ 2,048 for 20,000 steps: analysis/paper-2048.toml has them, for a GPU.";
+        let measured = match study.runs.len() {
+            0 => needs.to_owned(),
+            all => {
+                let diverged = study.runs.iter().filter(|run| run.outcome == "diverged").count();
+                format!("{needs} Of the {} here, {diverged} diverged.", plural(all, "run"))
+            }
+        };
         return Verdict::new(Claim::Diverges, measured, Word::NotYetMeasured, 0);
     }
     let [mhsa_share, ls_share] = [(mhsa_diverged, mhsa), (ls_diverged, ls)].map(share);
