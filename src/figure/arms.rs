@@ -2,7 +2,7 @@
 
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
-use super::training::{alt, logit_panel};
+use super::training::{alt, ink_of_run, logit_panel};
 use crate::table::{Curve, Spread, TrainingRun, Trainings, plural};
 
 /// Validation perplexity against tokens and against time, medians over seeds, and max |logit| against
@@ -11,7 +11,7 @@ pub fn arms(study: &Trainings) -> Vec<Figure> {
     let panel = |title: &str, label: &str, x: &dyn Fn(&TrainingRun, f64) -> f64| {
         let mut series = Vec::new();
         for seeds in study.by_run() {
-            let ink = Ink::of_arm(&seeds[0].arm);
+            let ink = ink_of_run(study, &seeds[0]);
             let points = medians(seeds, x);
             series.push(Series::new(&seeds[0].run, ink, Shape::LineMarkers, points));
         }
@@ -23,7 +23,7 @@ pub fn arms(study: &Trainings) -> Vec<Figure> {
     };
     let keys: Vec<Key> = study
         .by_run()
-        .map(|seeds| Key::new(&seeds[0].run, Ink::of_arm(&seeds[0].arm), Shape::LineMarkers))
+        .map(|seeds| Key::new(&seeds[0].run, ink_of_run(study, &seeds[0]), Shape::LineMarkers))
         .collect();
     let mut logits = logit_panel(study);
     logits.series.iter_mut().for_each(|line| line.label = None);

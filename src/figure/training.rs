@@ -23,7 +23,7 @@ pub fn training(study: &Trainings) -> Figure {
 fn loss_panel(study: &Trainings) -> Panel {
     let mut series = Vec::new();
     for run in &study.runs {
-        let ink = Ink::of_arm(&run.arm);
+        let ink = ink_of_run(study, run);
         let line = Series::new(&run.run, ink, Shape::Line, run.log.train_loss.clone());
         series.push(label_first(line, study, run));
         series.push(Series::new(&run.run, ink, Shape::Points, run.log.valid_loss.clone()));
@@ -33,12 +33,18 @@ fn loss_panel(study: &Trainings) -> Panel {
     Panel::new("Loss", steps(study), y, series)
 }
 
+/// The ink of a run's arm, dashed or dotted where other runs of that arm come before it.
+pub(super) fn ink_of_run(study: &Trainings, run: &TrainingRun) -> Ink {
+    let before = study.by_run().take_while(|seeds| seeds[0].run != run.run);
+    Ink::of_arm(&run.arm).nth(before.filter(|seeds| seeds[0].arm == run.arm).count())
+}
+
 /// Max |logit| against step, a line a training.
 pub(super) fn logit_panel(study: &Trainings) -> Panel {
     let mut series = Vec::new();
     for run in &study.runs {
         let points = run.log.max_logit.clone();
-        let line = Series::new(&run.run, Ink::of_arm(&run.arm), Shape::Line, points);
+        let line = Series::new(&run.run, ink_of_run(study, run), Shape::Line, points);
         series.push(label_first(line, study, run));
     }
     let logits = series.iter().flat_map(|series| &series.points).map(|&(_, logit)| logit);
