@@ -158,7 +158,7 @@ pub fn write_report(studies: &[String], out: &Path, preset: Preset) -> Result<Wr
     let mut machine = String::new();
     let mut missing = Vec::new();
     for study in studies {
-        let Analysed { folder, manifest, view, analysis } = match analysed(study, preset) {
+        let Analysed { measured, manifest, view, analysis } = match analysed(study, preset) {
             Ok(analysed) => analysed,
             Err(error) if studies.len() > 1 => {
                 missing.push((study.clone(), format!("{error:#}")));
@@ -166,7 +166,7 @@ pub fn write_report(studies: &[String], out: &Path, preset: Preset) -> Result<Wr
             }
             Err(error) => return Err(error),
         };
-        analysis.save_tables(&folder.join("tables"))?;
+        analysis.save_tables(&measured.folder.join("tables"))?;
         analysis.save_figures(&figures(preset).join(study))?;
         verdicts.extend(analysis.verdicts.iter().map(|v| (study.clone(), v.clone())));
         if !manifest.machine.cpu.is_empty() {
@@ -174,7 +174,7 @@ pub fn write_report(studies: &[String], out: &Path, preset: Preset) -> Result<Wr
         }
         sections.push((
             view.place(),
-            section(&folder, study, &manifest, out)?.with_analysis(analysis)?,
+            section(&measured, study, &manifest, out)?.with_analysis(analysis)?,
         ));
     }
     // From targets over fits to trainings, whatever the studies are called.
@@ -261,8 +261,13 @@ fn verdict_table(verdicts: &[(String, Verdict)]) -> Table {
     table
 }
 
-fn section(folder: &Path, study: &str, manifest: &Manifest, out: &Path) -> Result<Section> {
-    let rows = folder.join("rows.csv");
+fn section(
+    measured: &MeasuredStudy,
+    study: &str,
+    manifest: &Manifest,
+    out: &Path,
+) -> Result<Section> {
+    let rows = measured.folder.join("rows.csv");
     // Where no one wrote a note, none is shown.
     let note = std::fs::read_to_string(note(study)).unwrap_or_default();
     Ok(Section {
@@ -271,7 +276,7 @@ fn section(folder: &Path, study: &str, manifest: &Manifest, out: &Path) -> Resul
         question: manifest.text("question").to_owned(),
         findings: findings(&note, manifest.text("rows_sha256")).unwrap_or_default().to_owned(),
         command: command(study, manifest),
-        wall_time_s: manifest.notes().is_empty().then_some(manifest.wall_time_s),
+        wall_time_s: measured.wall_time_s,
         definition_toml: manifest.text("definition").to_owned(),
         rows_link: relative(&rows, out.parent().unwrap_or(Path::new("")))?,
         ..Section::default()
@@ -296,7 +301,7 @@ fn relative(path: &Path, from: &Path) -> Result<String> {
 
 /// A study's rows and what they came to.
 struct Analysed {
-    folder: PathBuf,
+    measured: MeasuredStudy,
     manifest: Manifest,
     view: View,
     analysis: Analysis,
@@ -304,6 +309,7 @@ struct Analysed {
 
 fn analysed(study: &str, preset: Preset) -> Result<Analysed> {
     let (folder, manifest) = measured(study, preset)?;
-    let (study, view) = MeasuredStudy::of(&folder, &manifest)?;
-    Ok(Analysed { analysis: analyse(&[study], view)?, folder, manifest, view })
+    let (measured, view) = MeasuredStudy::of(&folder, &manifest)?;
+    let analysis = analyse(std::slice::from_ref(&measured), view)?;
+    Ok(Analysed { measured, manifest, view, analysis })
 }

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::Args;
 use rank_study::row::{Column, ColumnKind};
-use rank_study::study::{Kind, Plan, Preset, StudyDefinition, stored_lines};
+use rank_study::study::{Kind, Plan, Preset, StudyDefinition, stored_lines, time_of};
 
 use super::analysis::fail_if_missing;
 use super::places::{data, definitions, fail_if_broken};
+use super::progress::duration;
 
 /// List the studies in analysis/, their cells, and how many are done
 #[derive(Args, Debug)]
@@ -21,7 +22,8 @@ Examples:
 
 A cell is done that has rows measured as its definition says. Rows on a text have a line of their
 own; where that text is gone or changed, settings cannot be compared, and cells with any rows count
-(by_name in --json, whose text is null where there is none). Studies without such a size are not
+(by_name in --json, whose text is null where there is none). The time is that which the rows took,
+one after another (wall_time_s in --json, null where rows are not timed). Studies without such a size are not
 listed. A definition that is wrong is told of on standard error, and the exit code is then 1.")]
 pub struct ListArgs {
     /// The size whose cells are listed
@@ -152,6 +154,8 @@ struct Line<'d> {
     done: usize,
     /// Cells whose rows are of other settings.
     of_other_settings: usize,
+    /// How long the rows took, one after another, in seconds.
+    wall_time_s: Option<f64>,
     /// Whether there was no text to compare the settings with.
     by_name: bool,
 }
@@ -188,7 +192,7 @@ fn lines_of<'d>(
 impl<'d> Line<'d> {
     /// What of a plan is there.
     fn of(definition: &'d StudyDefinition, plan: &Plan) -> Result<Self> {
-        let there = cells_with_rows(definition, plan.folder())?;
+        let Rows { cells: there, wall_time_s } = Rows::of(definition, plan.folder())?;
         let others = plan.cells().filter(|(cell, done)| !done && there.contains(*cell));
         Ok(Self {
             definition,
@@ -197,13 +201,14 @@ impl<'d> Line<'d> {
             cells: plan.cells().count(),
             done: plan.cells().filter(|(_, done)| *done).count(),
             of_other_settings: others.count(),
+            wall_time_s,
             by_name: false,
         })
     }
 
     /// Which cells of a plan have rows in `folder`, whatever their settings.
     fn by_name(definition: &'d StudyDefinition, plan: &Plan, folder: &Path) -> Result<Self> {
-        let there = cells_with_rows(definition, folder)?;
+        let Rows { cells: there, wall_time_s } = Rows::of(definition, folder)?;
         Ok(Self {
             definition,
             name: folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
@@ -211,6 +216,7 @@ impl<'d> Line<'d> {
             cells: plan.cells().count(),
             done: plan.cells().filter(|(cell, _)| there.contains(*cell)).count(),
             of_other_settings: 0,
+            wall_time_s,
             by_name: true,
         })
     }
@@ -236,11 +242,12 @@ impl<'d> Line<'d> {
             false => format!(" ({})", notes.join("; ")),
         };
         format!(
-            "{:<width$} {:>4} of {:>4} cells {:<5} {:<11}  {}{notes}",
+            "{:<width$} {:>4} of {:>4} cells {:<5} {:>12}  {:<11}  {}{notes}",
             self.name,
             self.done,
             self.cells,
             if self.by_name { "there" } else { "done" },
+            self.wall_time_s.map_or_else(String::new, duration),
             self.presets().join(","),
             self.definition.title,
         )
@@ -251,17 +258,26 @@ impl<'d> Line<'d> {
             "study": self.definition.study, "title": self.definition.title,
             "presets": self.presets(), "folder": self.name, "text": self.text,
             "cells": self.cells, "done": self.done, "of_other_settings": self.of_other_settings,
-            "by_name": self.by_name,
+            "by_name": self.by_name, "wall_time_s": self.wall_time_s,
         })
     }
 }
 
-/// The cells that have rows in `folder`, none of which failed.
-fn cells_with_rows(definition: &StudyDefinition, folder: &Path) -> Result<BTreeSet<String>> {
-    let (_, lines) = stored_lines(definition, folder)?;
-    let of = |failed: bool| {
-        let of = lines.iter().filter(move |line| line.err().is_empty() != failed);
-        of.map(|line| line.cell().to_owned()).collect::<BTreeSet<String>>()
-    };
-    Ok(&of(false) - &of(true))
+/// The rows that a study has in a folder.
+struct Rows {
+    /// The cells that have some, none of which failed.
+    cells: BTreeSet<String>,
+    /// How long they took, one after another, in seconds.
+    wall_time_s: Option<f64>,
+}
+
+impl Rows {
+    fn of(definition: &StudyDefinition, folder: &Path) -> Result<Self> {
+        let (columns, lines) = stored_lines(definition, folder)?;
+        let of = |failed: bool| {
+            let of = lines.iter().filter(move |line| line.err().is_empty() != failed);
+            of.map(|line| line.cell().to_owned()).collect::<BTreeSet<String>>()
+        };
+        Ok(Self { cells: &of(false) - &of(true), wall_time_s: time_of(&columns, &lines) })
+    }
 }

@@ -98,7 +98,7 @@ pub(crate) fn given_inputs(study: &TrainedHeads) -> Verdict {
         .filter_map(|one| Some((one, one.own.share_of_tying_by_rank()?)))
         .collect();
     let Some(share) = Spread::of(models.iter().map(|(_, share)| *share)) else {
-        let why = "Needs models of mhsa whose heads were fitted at larger ranks.";
+        let why = "Needs models of mhsa whose heads were fitted at larger ranks, and that their inputs cost logits.";
         return Verdict::new(Claim::RankGivenInputs, why.to_owned(), Word::NotYetMeasured, 0);
     };
     let mut settings: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
@@ -141,12 +141,15 @@ pub(crate) fn given_inputs(study: &TrainedHeads) -> Verdict {
         .collect();
     let measured = format!(
         "What the attention of the largest head needs with its inputs, ε = {epsilon}: {}. Without a limit on rank {} % of the \
-         logarithm of tying goes, with 95 % intervals over seeds {}; by the rule that was written before the rows, which \
+         logarithm of tying goes{}; by the rule that was written before the rows, which \
          asks for no interval: {as_predicted}. {}, {} a setting, of {}. What is not said to be proven is an upper bound.",
         each.join("; "),
         Spread::of(models.iter().map(|(_, share)| 100.0 * share))
             .map_or_else(String::new, |share| share.shown(2)),
-        within.join(", "),
+        match within.is_empty() {
+            true => String::new(),
+            false => format!(", with 95 % intervals over seeds {}", within.join(", ")),
+        },
         plural(models.len(), "model"),
         plural(seeds, "seed"),
         self::models(study),

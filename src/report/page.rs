@@ -173,7 +173,9 @@ fn origin(section: &Section) -> Markup {
     html! {
         p.origin {
             @if !section.command.is_empty() { "Made by " code { (section.command) } }
-            @if let Some(seconds) = section.wall_time_s { " in " (duration(seconds)) }
+            @if let Some(seconds) = section.wall_time_s {
+                "; the rows took " (duration(seconds)) ", one after another"
+            }
             @if !section.rows_link.is_empty() {
                 "; rows: " (rows_link(section))
             }

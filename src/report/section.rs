@@ -52,7 +52,7 @@ pub struct Section {
     pub tables: Vec<Table>,
     /// The command that makes the rows again.
     pub command: String,
-    /// How long the rows took, in seconds, where it is known.
+    /// How long the rows took, one after another, in seconds, where they are timed.
     pub wall_time_s: Option<f64>,
     /// The definition as written.
     pub definition_toml: String,

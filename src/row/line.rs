@@ -63,6 +63,11 @@ impl Line {
         &self.0[self.0.len() - 2]
     }
 
+    /// How long the row took, in seconds; none where its kind has no such column.
+    pub fn wall_time_s(&self, columns: &[Column]) -> Option<f64> {
+        self.get(columns, "wall_time_s").parse().ok()
+    }
+
     /// Why the cell failed; empty where it did not.
     pub fn err(&self) -> &str {
         &self.0[self.0.len() - 1]

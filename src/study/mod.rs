@@ -35,7 +35,7 @@ pub use definition::{
 };
 pub use error::StudyError;
 pub use fit_ledger::{FitLedger, search_settings};
-pub use plan::{Plan, stored_lines};
+pub use plan::{Plan, stored_lines, time_of};
 pub use sweep::{Observer, Sweep, SweepSummary};
 pub(crate) use text_source::on_the_same_text;
 pub use verify::{Verification, verify};

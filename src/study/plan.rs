@@ -209,6 +209,11 @@ pub fn stored_lines(
     Ok((columns, lines))
 }
 
+/// How long the rows took, one after another, in seconds; none where their kind is not timed.
+pub fn time_of(columns: &[Column], lines: &[Line]) -> Option<f64> {
+    lines.iter().filter_map(|line| line.wall_time_s(columns)).reduce(|sum, row| sum + row)
+}
+
 /// What the last line of a regular expression's error says, below the drawing of where it is.
 fn what_is_wrong(error: &regex::Error) -> String {
     let text = error.to_string();

@@ -3,6 +3,9 @@
 use crate::predict::Levels;
 use crate::row::{HeadFound, Row};
 
+/// Inputs that cost a head less than this factor leave nothing to take a share of.
+const LEAST_TYING: f64 = 1.1;
+
 /// One head at one step and ε.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HeadParts {
@@ -95,11 +98,11 @@ impl HeadParts {
     }
 
     /// The share of log tying, at rank d, that goes where inputs need `less` than Lˣ(d): log(Lˣ(d)/less) /
-    /// log(Lˣ(d)/L*(d)); none where there is no tying.
+    /// log(Lˣ(d)/L*(d)); none where tying is under [`LEAST_TYING`].
     pub fn share_of_tying_less(&self, less: f64) -> Option<f64> {
         let (needed, tied) = (self.needed?, self.needed_tied?);
         let share = (tied / less).ln() / (tied / needed).ln();
-        (tied > needed && share.is_finite()).then_some(share)
+        (tied >= LEAST_TYING * needed && share.is_finite()).then_some(share)
     }
 
     /// The share that goes at any rank.

@@ -56,6 +56,7 @@ const PRESET_KEYS: &[&str] = &[
     "lattice",
     "surgery",
     "expected",
+    "baseline",
 ];
 
 impl StudyDefinition {
