@@ -9,9 +9,9 @@ use super::verdict::{Verdict, Word};
 use crate::table::{Interval, Spread, TrainingRun, Trainings, plural, significant};
 
 /// 42/36, the paper's: perplexity without the global head over that with it.
-const WITHOUT_GLOBAL: f64 = 1.17;
+pub(super) const WITHOUT_GLOBAL: f64 = 1.17;
 /// Perplexities within this ratio of each other are alike: less than a fifth of what the paper tells of.
-const PERPLEXITIES_ALIKE: f64 = 1.03;
+pub(super) const PERPLEXITIES_ALIKE: f64 = 1.03;
 
 /// The verdicts of a study of arms.
 pub(crate) fn arms(study: &Trainings) -> Vec<Verdict> {
@@ -30,11 +30,7 @@ fn missing(claim: Claim) -> Verdict {
 /// `local-only` against `ls`, by the ratio of perplexities: e to the difference in loss, seed by seed, with Student's
 /// interval over seeds.
 ///
-/// - *confirmed*: the mean ratio is 1.17, the paper's 42/36, or more, every `local-only` run is worse than its `ls` run,
-///   and the whole interval is above [`PERPLEXITIES_ALIKE`], three seeds or more;
-/// - *refuted*: the whole interval is within or under [`PERPLEXITIES_ALIKE`], three seeds or more;
-/// - *qualified*: anything between, or few seeds;
-/// - *not yet measured*: one of the two is missing.
+/// *Not yet measured*: one of the two is missing.
 fn global_head(study: &Trainings) -> Verdict {
     let pairs = Pairs::of(study, ["local-only", "ls"], |run| run.valid_loss_nats);
     let Some(pairs) = pairs else { return missing(Claim::GlobalHead) };
@@ -66,7 +62,7 @@ fn global_head(study: &Trainings) -> Verdict {
         plural(pairs.seeds(), "seed"),
         of_runs(study.arm("ls").chain(study.arm("local-only")))
     );
-    Verdict::new(Claim::GlobalHead, measured, word, pairs.seeds())
+    Verdict::over(Claim::GlobalHead, measured, word, pairs.seeds_each())
 }
 
 /// How much more the loss may exceed the entropy where keys are asked for, if they are looked up; and how much less an arm
@@ -87,14 +83,9 @@ fn excess(study: &Trainings, recall: f64) -> Option<(f64, f64)> {
 /// The dial: the loss of `local-only` and of `ls` less that of `mhsa`, seed by seed, at the largest share of recall, with
 /// Student's intervals over seeds.
 ///
-/// - *confirmed*: both are worse than `mhsa` in every pair of runs there, and the whole interval of either is above
-///   [`NO_WORSE_NATS`], three seeds or more;
-/// - *refuted*: no run is worse by more than [`NO_WORSE_NATS`], and neither is the whole interval of either, three seeds
-///   or more;
-/// - *qualified*: anything between, or few seeds;
-/// - *not yet measured*: an arm is missing there, or no arm has learned to look up: the least excess over the
-///   corpus's entropy there is more than [`LEARNED_NATS`] above that at the least share, and the arms lie no further
-///   apart than they do at the least share and [`LEARNED_NATS`].
+/// *Not yet measured*: an arm is missing there, or no arm has learned to look up: the least excess over the
+/// corpus's entropy there is more than [`LEARNED_NATS`] above that at the least share, and the arms lie no further
+/// apart than they do at the least share and [`LEARNED_NATS`].
 pub(crate) fn dial(study: &Trainings) -> Verdict {
     let recalls = || study.runs.iter().filter_map(|run| run.recall);
     let most = recalls().fold(f64::NEG_INFINITY, f64::max);
@@ -104,6 +95,7 @@ pub(crate) fn dial(study: &Trainings) -> Verdict {
     let [Some(ls), Some(local)] = found else { return missing(Claim::LongRangeLimit) };
     let arms = [ls, local];
     let seeds = arms.iter().map(|(_, pairs)| pairs.seeds()).min().unwrap_or(0);
+    let each_seeds = arms.iter().flat_map(|(_, pairs)| pairs.seeds_each());
     let count = |holds: fn(f64, f64) -> bool| -> usize {
         arms.iter().map(|(_, pairs)| pairs.count(holds)).sum()
     };
@@ -148,7 +140,7 @@ pub(crate) fn dial(study: &Trainings) -> Verdict {
         plural(seeds, "seed"),
         of_runs(&study.runs)
     );
-    Verdict::new(Claim::LongRangeLimit, measured, word, seeds)
+    Verdict::over(Claim::LongRangeLimit, measured, word, each_seeds)
 }
 
 #[cfg(test)]

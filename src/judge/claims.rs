@@ -94,6 +94,16 @@ impl Claim {
         Self::LowFarRankDoes,
     ];
 
+    /// Those that a reader wants to know of first: what the paper is about, and what was found in its place.
+    pub const LEADING: [Self; 6] = [
+        Self::LogitsInTraining,
+        Self::SlopesFreeLogits,
+        Self::DenseLocalGrows,
+        Self::NoWorse,
+        Self::SplitHelps,
+        Self::RankMakesLogits,
+    ];
+
     /// Where the paper makes it.
     pub fn place(self) -> &'static str {
         match self {

@@ -9,9 +9,9 @@ use crate::row::FarFound;
 use crate::table::{ConcentratedHead, Concentrations, FAR_MASS, Spread, plural, significant};
 
 /// The share of its far columns on which 0.9 of a row's far mass may lie where it is sparse, and from which on it is not.
-const TOKENS: [f64; 2] = [0.1, 0.25];
+pub(super) const TOKENS: [f64; 2] = [0.1, 0.25];
 /// The share of the rank of shuffled entries from which on a far part has no structure to speak of.
-const OF_SHUFFLED: f64 = 0.5;
+pub(super) const OF_SHUFFLED: f64 = 0.5;
 
 /// The verdicts of such a study.
 pub(crate) fn concentration(study: &Concentrations) -> Vec<Verdict> {
@@ -21,10 +21,7 @@ pub(crate) fn concentration(study: &Concentrations) -> Vec<Verdict> {
 /// On how many tokens 0.9 of a row's far mass lies, as a share of the far columns: the median of a model's global heads that have
 /// 0.1 of their mass there, by model of LS-attention.
 ///
-/// - *confirmed*: 0.1 or less in every model, three seeds or more;
-/// - *refuted*: 0.25 or more in every one, three seeds or more;
-/// - *qualified*: anything between, or fewer seeds;
-/// - *not yet measured*: no model, or one without such a head.
+/// *Not yet measured*: no model, or one without such a head.
 fn sparse(study: &Concentrations) -> Verdict {
     let claim = Claim::GlobalIsSparse;
     let Some(models) = Model::all(study, ConcentratedHead::far_tokens) else {
@@ -57,10 +54,7 @@ fn sparse(study: &Concentrations) -> Verdict {
 /// The rank r at which the far part F of a head's attention has ‖F − F_r‖_F² ≤ 0.1 ‖F‖_F²: the median of a model's global heads that
 /// have 0.1 of their mass there, by model of LS-attention.
 ///
-/// - *confirmed*: at most the head dimension in every model, three seeds or more;
-/// - *refuted*: at least half of what the same entries take with each row's in random order, in every model, three seeds or more;
-/// - *qualified*: anything between, or fewer seeds;
-/// - *not yet measured*: no model, or one without such a head.
+/// *Not yet measured*: no model, or one without such a head.
 fn low_rank(study: &Concentrations) -> Verdict {
     let claim = Claim::GlobalIsLowRank;
     let rank = |head: &ConcentratedHead| head.far().map(|far| far.far_rank_90);

@@ -10,10 +10,7 @@ use crate::table::{Growth, GrowthCell, GrowthSeed, Interval, plural};
 /// no logit counting as more than anything. Where all seeds reached ε, the 95 % interval of the ratio has to say it
 /// (Student's over seeds, of the logarithm), elsewhere every seed.
 ///
-/// - *confirmed*: in every cell the band's inflation is larger by more than [`ALIKE`], three seeds or more;
-/// - *refuted*: in every cell it is not, three seeds or more;
-/// - *qualified*: anything between, or seeds are few;
-/// - *not yet measured*: no `dirichlet-band` and `random-sparse` of one width, without other change.
+/// *Not yet measured*: no `dirichlet-band` and `random-sparse` of one width, without other change.
 ///
 /// Cells in which both are free (up to [`ALIKE`]) tell nothing and are left out.
 pub(crate) fn controls(study: &Growth) -> Verdict {
@@ -71,7 +68,7 @@ pub(crate) fn controls(study: &Growth) -> Verdict {
 
 /// Inflations within this ratio of each other are alike: searches on different machines differ by up to 4 per cent
 /// (analysis/METHODS.md, Machines).
-const ALIKE: f64 = 1.05;
+pub(super) const ALIKE: f64 = 1.05;
 
 /// On which side of [`ALIKE`] the ratio of two inflations lies.
 enum Side {

@@ -7,16 +7,12 @@ use crate::study::PredictedExponent;
 use crate::table::{Slope, Spread, Trainings, plural};
 
 /// An interval wider than this tells nothing.
-const TOO_WIDE: f64 = 0.5;
+pub(super) const TOO_WIDE: f64 = 0.5;
 
 /// The slope of log peak max |logit| on log n, which at one head dimension is that on log(n/d), over the runs of an
 /// arm, against what was predicted of it.
 ///
-/// - *confirmed*: every arm's interval lies within the predicted one, or holds the predicted exponent and is no
-///   wider than 0.5, three seeds or more;
-/// - *refuted*: that of `mhsa` lies outside of the predicted one altogether, three seeds or more;
-/// - *qualified*: anything between, or few seeds;
-/// - *not yet measured*: an arm has too few lengths.
+/// *Not yet measured*: an arm has too few lengths.
 pub(crate) fn exponent(study: &Trainings, predicted: &[PredictedExponent]) -> Option<Verdict> {
     if predicted.is_empty() {
         return None;
@@ -96,7 +92,7 @@ mod tests {
     #[test]
     fn every_word_has_its_exponents() {
         assert_eq!(judged(0.25, 0.0, 3), Word::Confirmed);
-        assert_eq!(judged(0.25, 0.0, 1), Word::Qualified, "one seed");
+        assert_eq!(judged(0.25, 0.0, 1), Word::SeenOnce);
         assert_eq!(judged(-1.0, 0.0, 3), Word::Refuted);
         assert_eq!(judged(-1.0, 0.0, 2), Word::Qualified, "two seeds");
         assert_eq!(judged(0.25, 0.9, 3), Word::Qualified, "ls grows");

@@ -24,11 +24,7 @@ pub(crate) fn global_heads(study: &Surgeries) -> Vec<Verdict> {
 /// What LS-attention loses after `cut` of its global heads to 16 tokens a row, or dimensions, by model, in 95 % intervals over groups of
 /// passages.
 ///
-/// - *confirmed*: the interval lies under 0.01 nats per token in every model, that of the last W tokens alone above it, three seeds
-///   or more;
-/// - *refuted*: it lies above 0.01 nats in every one, three seeds or more;
-/// - *qualified*: anything between, or few seeds, or models that need nothing far;
-/// - *not yet measured*: no such models, or one without an interval.
+/// *Not yet measured*: no such models, or one without an interval.
 fn sizes_do(study: &Surgeries, claim: Claim, name: &str, cut: &dyn Fn(Edit) -> bool) -> Verdict {
     let of_ls = |is_it: &dyn Fn(&OperatedModel) -> bool| -> Vec<&OperatedModel> {
         let models = study.models.iter().filter(|model| {

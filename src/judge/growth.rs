@@ -7,10 +7,10 @@ use crate::table::{Growth, GrowthCell, GrowthModel as Model, GrowthSlope, Slope,
 
 /// A slope whose interval lies under this is no growth worth the name: 0.1 means that 100 times
 /// the n/d costs 1.6 times the logits.
-const NO_GROWTH: f64 = 0.1;
+pub(super) const NO_GROWTH: f64 = 0.1;
 
 /// Up to this inflation low rank is called easy: half as much again as with no rank limit.
-const EASY: f64 = 1.5;
+pub(super) const EASY: f64 = 1.5;
 
 /// The two verdicts of a study of logit growth.
 pub(crate) fn growth(study: &Growth) -> Vec<Verdict> {
@@ -19,13 +19,7 @@ pub(crate) fn growth(study: &Growth) -> Vec<Verdict> {
 
 /// Dense local: the slope of log inflation on log(n/d) for `dirichlet-band`, with its 95 % interval.
 ///
-/// - *confirmed*: the interval lies above 0 and reaches past [`NO_GROWTH`], three seeds or more, and
-///   the controls (`landmark`, `random-sparse`) are measured and their intervals lie wholly below it;
-/// - *qualified*: it lies above 0 and reaches past [`NO_GROWTH`], but a control is missing or grows
-///   no less, or seeds are few;
-/// - *refuted*: all of it lies under [`NO_GROWTH`] and every fit reached ε (censoring biases slopes low, so
-///   a censored slope cannot refute), three seeds or more;
-/// - *not yet measured*: no slope, or an interval that holds both.
+/// *Not yet measured*: no slope, or an interval that holds both.
 fn dense_local(study: &Growth) -> Verdict {
     let Some((family, slope)) = slope_of(study, "dirichlet-band") else {
         return Verdict::new(Claim::DenseLocalGrows, why_no_slope(study), Word::NotYetMeasured, 0);
@@ -124,10 +118,7 @@ enum Cost {
 ///
 /// Intervals are Student's over the seeds of a cell, of the logarithm.
 ///
-/// - *confirmed*: both easy, three seeds or more;
-/// - *refuted*: both hard, three seeds or more;
-/// - *qualified*: one easy and one hard, or any other mixture, or few seeds;
-/// - *not yet measured*: one of the two has no rows at a rank of its support or more.
+/// *Not yet measured*: one of the two has no rows at a rank of its support or more.
 fn sparse_global(study: &Growth) -> Verdict {
     let (landmark, sparse) = (eligible(study, "landmark"), eligible(study, "random-sparse"));
     if landmark.is_empty() || sparse.is_empty() {
@@ -148,7 +139,12 @@ fn sparse_global(study: &Growth) -> Verdict {
         of_cells(landmark.iter().chain(&sparse).copied()),
         plural(seeds, "seed")
     );
-    Verdict::new(Claim::SparseIsEasy, measured, word, seeds)
+    Verdict::over(
+        Claim::SparseIsEasy,
+        measured,
+        word,
+        landmark.iter().chain(&sparse).map(|cell| cell.seeds.len()),
+    )
 }
 
 fn eligible<'a>(study: &'a Growth, family: &str) -> Vec<&'a GrowthCell> {

@@ -13,22 +13,19 @@ use crate::table::{
 /// Growth of a largest logit by less than this factor is none to be explained.
 const LEAST_GROWTH: f64 = 2.0;
 /// A share of the growth from here on carries it.
-const CARRIES: f64 = 0.5;
+pub(super) const CARRIES: f64 = 0.5;
 /// A share up to here is next to nothing: what was predicted of it, in analysis/PREDICTIONS.md, before the rows.
-const NEXT_TO_NOTHING: f64 = 0.1;
+pub(super) const NEXT_TO_NOTHING: f64 = 0.1;
 /// A partial ρ up to here is next to nothing: it stands for 4 per cent of the variance of ranks.
-const NO_ORDER: f64 = 0.2;
+pub(super) const NO_ORDER: f64 = 0.2;
 /// From this variance inflation on, |ρ| of 0.95, two orders can hardly be told apart (Marquardt 1970, *Technometrics*
 /// 12, whose bound of 10 is the usual one).
-const COLLINEAR: f64 = 10.0;
+pub(super) const COLLINEAR: f64 = 10.0;
 
 /// What carries the growth: the share of inflation in the growth of log max |logit| of every `mhsa` run whose
 /// largest logit at least doubles. Intervals are Student's over the seeds of a setting, a run and its length.
 ///
-/// - *confirmed*: half or more in every such run, and the whole interval of every setting, three seeds or more in each;
-/// - *refuted*: a tenth or less in every one, and the whole interval of every setting, three seeds or more in each;
-/// - *qualified*: anything between, or few seeds in a setting;
-/// - *not yet measured*: no `mhsa` run of two steps or more whose logits double.
+/// *Not yet measured*: no `mhsa` run of two steps or more whose logits double.
 pub(crate) fn growth(study: &TrainedHeads) -> Verdict {
     let epsilon = study.epsilon_told();
     let grown: Vec<PartsOfGrowth> = study
@@ -54,7 +51,6 @@ pub(crate) fn growth(study: &TrainedHeads) -> Verdict {
         .collect();
     let times = Spread::of(grown.iter().map(|growth| growth.growth.exp()));
     let steps = grown[0].steps;
-    let seeds = settings.values().map(Vec::len).min().unwrap_or(0);
     let of_setting = |((run, n), shares): (&(&str, usize), &Vec<f64>)| {
         let within = match Interval::of(shares.iter().map(|share| 100.0 * share)) {
             Some(interval) => format!("{} %", interval.shown(2)),
@@ -74,16 +70,13 @@ pub(crate) fn growth(study: &TrainedHeads) -> Verdict {
         each.join(", "),
         models(study),
     );
-    Verdict::new(Claim::RankCarriesGrowth, measured, word, seeds)
+    Verdict::over(Claim::RankCarriesGrowth, measured, word, settings.values().map(Vec::len))
 }
 
 /// Whether rank is the cause once the inputs are given: the share of log tying that goes where W_q·W_kᵀ may be any
 /// matrix, in the largest head of every `mhsa` model at its last step. Intervals are Student's over the seeds of a run.
 ///
-/// - *confirmed*: half or more in every one, and the whole interval of every run, three seeds or more in each;
-/// - *refuted*: a tenth or less in every one, and the whole interval of every run, three seeds or more in each;
-/// - *qualified*: anything between, or few seeds of a run;
-/// - *not yet measured*: no `mhsa` model at any rank.
+/// *Not yet measured*: no `mhsa` model at any rank.
 ///
 /// What was predicted asks for no interval: the sentence says what its rule gives.
 pub(crate) fn given_inputs(study: &TrainedHeads) -> Verdict {
@@ -154,17 +147,13 @@ pub(crate) fn given_inputs(study: &TrainedHeads) -> Verdict {
         plural(seeds, "seed"),
         self::models(study),
     );
-    Verdict::new(Claim::RankGivenInputs, measured, word, seeds)
+    Verdict::over(Claim::RankGivenInputs, measured, word, settings.values().map(Vec::len))
 }
 
 /// What orders heads: Spearman's ρ of needed against actual within each `mhsa` model, and its partial ρ with
 /// the attention's entropy taken out; medians over models, as was predicted of.
 ///
-/// - *confirmed*: ρ is 0.5 or more, the partial one's whole interval lies above 0, and needed and entropy can be told apart:
-///   a variance inflation under [`COLLINEAR`]; three models or more;
-/// - *refuted*: the partial one's whole interval lies at or under [`NO_ORDER`], three models or more;
-/// - *qualified*: anything between, or few models;
-/// - *not yet measured*: no `mhsa` model of enough heads.
+/// *Not yet measured*: no `mhsa` model of enough heads.
 ///
 /// What was predicted asks for neither a region nor a variance inflation: the sentence says what its rule gives.
 pub(crate) fn ordering(study: &TrainedHeads) -> Verdict {

@@ -10,10 +10,6 @@ use crate::table::{Interval, Spread, TrainingRun, Trainings, plural, significant
 const MORE_RANK: &str = "mhsa-wide-heads";
 
 /// The word on peaks with twice the rank over those without, of which this is the spread over seeds and the interval.
-///
-/// - *confirmed*: at most two thirds in every seed, and the whole interval smaller by more than [`LOGITS_ALIKE`];
-/// - *refuted*: as large or larger in every seed, and no part of the interval smaller by more than [`LOGITS_ALIKE`];
-/// - *qualified*: anything between, and one seed, which has no interval; of two, [`Verdict::new`] says so.
 pub(super) fn of_more_rank(spread: Spread, interval: Option<Interval>) -> Word {
     let alike = 1.0 / LOGITS_ALIKE;
     if spread.high <= 2.0 / 3.0 && interval.is_some_and(|i| i.is_at_most(alike)) {

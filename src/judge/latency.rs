@@ -5,9 +5,9 @@ use super::verdict::{Verdict, Word};
 use crate::table::{Latencies, LatencyCell, Spread, plural};
 
 /// The paper's: up to 36 % less.
-const LESS: f64 = 0.36;
+pub(super) const LESS: f64 = 0.36;
 /// Times within this ratio of each other are alike: what else a machine does moves them by some per cent.
-const ALIKE: f64 = 0.95;
+pub(super) const ALIKE: f64 = 0.95;
 
 type Time = fn(&LatencyCell) -> Option<Spread>;
 
@@ -15,10 +15,7 @@ type Time = fn(&LatencyCell) -> Option<Spread>;
 /// one length is enough. Of a few rounds, which are no draws of a law, the range stands for the interval: from `ls`'s least
 /// over `mhsa`'s greatest to the reverse.
 ///
-/// - *confirmed*: at some length all of the range is 0.64 or less, three rounds or more;
-/// - *refuted*: at none does it reach under [`ALIKE`], three rounds or more;
-/// - *qualified*: it does, but not by so much, or rounds are few;
-/// - *not yet measured*: one of the arms is missing.
+/// *Not yet measured*: one of the arms is missing.
 pub(crate) fn latency(study: &Latencies) -> Verdict {
     let kinds: [(&str, Time); 2] =
         [("reading", |cell| cell.prefill_s), ("one token more", |cell| cell.decode_s)];

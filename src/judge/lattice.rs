@@ -6,11 +6,11 @@ use crate::predict::InputSet;
 use crate::table::{LatticeOfHead, Lattices, Spread, plural, significant};
 
 /// A share of log(needed / floor) from here on makes logits large.
-const MAKES: f64 = 0.5;
+pub(super) const MAKES: f64 = 0.5;
 /// A share up to here is next to nothing.
-const NEXT_TO_NOTHING: f64 = 0.1;
+pub(super) const NEXT_TO_NOTHING: f64 = 0.1;
 /// Of what the head's inputs need, from here on nearly all stays.
-const STAYS: f64 = 0.9;
+pub(super) const STAYS: f64 = 0.9;
 /// A head is local with so much of its attention on the last 16 tokens.
 const LOCAL: f64 = 0.8;
 
@@ -23,12 +23,7 @@ const MANY: [InputSet; 3] = [InputSet::Line, InputSet::Pair, InputSet::Pairs4];
 /// any rank, that goes where positions are given for nothing, in the largest local head of every `mhsa` model at its
 /// last step. Counted is what goes beyond what a column of ones takes away, which tells no positions apart.
 ///
-/// - *confirmed*: a line or one Fourier pair takes away half or more in every one, three seeds or more;
-/// - *refuted*: the best of a line, one pair and four pairs takes away a tenth or less in every one; or with a column for
-///   every position 0.9 or more of what the head's inputs need stays in every one, as was predicted
-///   (analysis/PREDICTIONS.md);
-/// - *qualified*: anything between, or few seeds where it would be confirmed;
-/// - *not yet measured*: no `mhsa` model with a local head and these sets of inputs.
+/// *Not yet measured*: no `mhsa` model with a local head and these sets of inputs.
 ///
 /// A column for every position confirms nothing: with so many W_q·W_kᵀ has more entries than two passages have visible
 /// pairs, and reaches nearly any attention.
@@ -119,20 +114,16 @@ struct Given<'h> {
 }
 
 /// Free queries and keys of the head's rank that need so many times the floor are short of rank.
-const SHORT_FREE: f64 = 1.5;
+pub(super) const SHORT_FREE: f64 = 1.5;
 /// The head's own inputs that need so many times as much at its rank as at any are short of rank.
-const SHORT_OWN: f64 = 2.0;
+pub(super) const SHORT_OWN: f64 = 2.0;
 /// Up to so many times, rank costs next to nothing.
-const ENOUGH: f64 = 1.1;
+pub(super) const ENOUGH: f64 = 1.1;
 
 /// Whether it is the rank of queries and keys, d, that makes logits large: what rank d costs over any rank, for free
 /// queries and keys and for the head's own inputs, in the largest head of every model at its last step.
 ///
-/// - *confirmed*: free ones need [`SHORT_FREE`] times the floor or more, or the own inputs [`SHORT_OWN`] times as much as
-///   at any rank or more, in every model; three seeds or more;
-/// - *refuted*: both are at most [`ENOUGH`] in every model; three seeds or more;
-/// - *qualified*: anything between, or few seeds;
-/// - *not yet measured*: no model whose heads were fitted freely.
+/// *Not yet measured*: no model whose heads were fitted freely.
 ///
 /// Rotated queries and keys have no own inputs of any rank; there the free ones alone tell.
 pub(crate) fn rank(study: &Lattices) -> Verdict {
@@ -166,7 +157,7 @@ pub(crate) fn rank(study: &Lattices) -> Verdict {
         costs.iter().map(|one| (one.head.own_rank, &*one.head.run)).collect();
     runs.sort_unstable();
     runs.dedup();
-    let seeds = |run: &str| costs.iter().filter(|one| one.head.run == run).count();
+    let seeds_of = |run: &str| costs.iter().filter(|one| one.head.run == run).count();
     let told = runs.iter().map(|(d, run)| {
         let over = |value: &dyn Fn(&Ranked<'_>) -> Option<f64>| {
             let of_run = costs.iter().filter(|one| one.head.run == *run);
@@ -180,7 +171,7 @@ pub(crate) fn rank(study: &Lattices) -> Verdict {
             over(&|one| one.head.over_needed()),
         )
     });
-    let seeds = runs.iter().map(|(_, run)| seeds(run)).min().unwrap_or(0);
+    let seeds = runs.iter().map(|(_, run)| seeds_of(run)).min().unwrap_or(0);
     let text = format!(
         "What rank d needs over any rank, ε = {epsilon}, the largest head of each model: {}. {}, {} a setting. Needed logits are upper \
          bounds.",
@@ -188,7 +179,7 @@ pub(crate) fn rank(study: &Lattices) -> Verdict {
         plural(costs.len(), "model"),
         plural(seeds, "seed"),
     );
-    Verdict::new(Claim::RankMakesLogits, text, word, seeds)
+    Verdict::over(Claim::RankMakesLogits, text, word, runs.iter().map(|(_, run)| seeds_of(run)))
 }
 
 #[cfg(test)]

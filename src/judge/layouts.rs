@@ -6,7 +6,7 @@ use crate::table::{Interval, LayoutCell, Layouts, plural, significant};
 
 /// Errors within this ratio of each other are alike: searches on different machines differ by up to 3 per cent
 /// (analysis/METHODS.md, Machines).
-const ALIKE: f64 = 1.05;
+pub(super) const ALIKE: f64 = 1.05;
 /// Errors under this, in nats, are what rounding leaves.
 const NO_ERROR: f64 = 1e-12;
 
@@ -14,11 +14,7 @@ const NO_ERROR: f64 = 1e-12;
 /// all-global layout of the same number of parameters, seed by seed. Intervals are Student's over seeds, of the logarithm
 /// of the ratio of errors.
 ///
-/// - *confirmed*: in every seed, at every cap, against every rival the split has the smaller error, and of each seed's
-///   mean over all of these the whole interval is smaller by more than [`ALIKE`], three seeds or more;
-/// - *refuted*: in every such setting the whole interval is not, three seeds or more;
-/// - *qualified*: anything between, or seeds are few;
-/// - *not yet measured*: no split layout has an all-global rival of equal parameters.
+/// *Not yet measured*: no split layout has an all-global rival of equal parameters.
 pub(crate) fn layouts(study: &Layouts) -> Verdict {
     let pairs: Vec<(&LayoutCell, &LayoutCell)> = study
         .cells

@@ -14,6 +14,7 @@ pub(crate) mod lattice;
 pub(crate) mod layouts;
 mod pairs;
 pub(crate) mod ramp;
+mod rules;
 mod scale;
 pub(crate) mod stabilisers;
 pub(crate) mod surgery;
@@ -22,4 +23,5 @@ pub(crate) mod variants;
 mod verdict;
 
 pub use claims::Claim;
+pub use rules::{OF_ALL_RULES, Rule};
 pub use verdict::{SEEDS_TO_DECIDE, Verdict, Word, multiplicity};

@@ -66,9 +66,14 @@ impl Pairs {
         (!settings.is_empty()).then_some(Self { settings })
     }
 
+    /// How many seeds each setting has.
+    pub fn seeds_each(&self) -> impl Iterator<Item = usize> {
+        self.settings.iter().map(|setting| setting.seeds.len())
+    }
+
     /// The fewest seeds of any setting.
     pub fn seeds(&self) -> usize {
-        self.settings.iter().map(|setting| setting.seeds.len()).min().unwrap_or(0)
+        self.seeds_each().min().unwrap_or(0)
     }
 
     /// How many pairs.

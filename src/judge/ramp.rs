@@ -7,21 +7,17 @@ use super::verdict::{Verdict, Word};
 use crate::table::{LOCAL_MASS, RampHead, Ramps, Spread, plural, significant};
 
 /// Where the exponent of n is to lie, predicted 1.
-const EXPONENT: [f64; 2] = [0.75, 1.25];
+pub(super) const EXPONENT: [f64; 2] = [0.75, 1.25];
 /// The share of a line in j that bears the claim out, in the median local head, and the one that speaks against it.
-const SHARES: [f64; 2] = [0.8, 0.5];
+pub(super) const SHARES: [f64; 2] = [0.8, 0.5];
 /// Lengths and seeds that it takes.
-const LENGTHS: usize = 3;
-const SEEDS: usize = 5;
+pub(super) const LENGTHS: usize = 3;
+pub(super) const SEEDS: usize = 5;
 
 /// The law of the ramp over local heads that nothing but their logits can make local: log half-spread on log(n − 1) at equal
 /// ln(1 + 1/τ), clustered by model, and the share of the variance of row-centred logits that a line in j explains.
 ///
-/// - *confirmed*: the 95 % interval of the exponent of n lies within [0.75, 1.25], and the median head's share is 0.8 or
-///   more; of five seeds or more, three at every length;
-/// - *refuted*: the interval lies wholly outside of [0.75, 1.25], or the median share is under 0.5 at every length;
-/// - *qualified*: anything between, or few seeds;
-/// - *not yet measured*: local heads at fewer than three lengths.
+/// *Not yet measured*: local heads at fewer than three lengths.
 pub(crate) fn law(study: &Ramps) -> Verdict {
     let heads = study.bought();
     let lengths: BTreeSet<usize> = heads.iter().map(|head| head.found.n).collect();

@@ -13,9 +13,9 @@ use crate::table::{Interval, TrainingRun, Trainings, plural, significant};
 /// The stabilisers of others.
 const STABILISERS: [&str; 5] = ["qk-norm", "sigma-reparam", "softcap", "qk-clip", "z-loss"];
 /// Two fifths, and what still rounds to it: "nearly 2/5" are the paper's words.
-const TWO_FIFTHS: f64 = 0.45;
+pub(super) const TWO_FIFTHS: f64 = 0.45;
 /// A twentieth, and what still rounds to it.
-const TWENTIETH: f64 = 0.075;
+pub(super) const TWENTIETH: f64 = 0.075;
 /// A ratio above this is no gain to tell of: within 5 per cent.
 const NO_GAIN: f64 = 0.95;
 
@@ -30,7 +30,10 @@ type Within = Option<(f64, f64)>;
 /// The word for a ratio that is to be `bound` or less.
 fn word(within: &[Within], bound: f64) -> Word {
     let every = |holds: &dyn Fn((f64, f64)) -> bool| within.iter().all(|w| w.is_some_and(holds));
-    if every(&|(_, high)| high <= bound) {
+    if within.iter().all(Option::is_none) {
+        // One seed, of which nothing but that it was seen is told.
+        Word::Qualified
+    } else if every(&|(_, high)| high <= bound) {
         Word::Confirmed
     } else if every(&|(low, _)| low > bound) {
         Word::Refuted
@@ -47,21 +50,30 @@ fn missing(claim: Claim) -> Verdict {
 }
 
 /// What stands at the end of both sentences.
-fn ending(study: &Trainings, seeds: usize, word: Word) -> String {
+fn ending(study: &Trainings, seeds: usize) -> String {
     let compared =
         study.runs.iter().filter(|run| run.arm == "ls" || STABILISERS.contains(&&*run.arm));
-    let undecided = if word == Word::NotYetMeasured { " The intervals do not decide." } else { "" };
-    format!("{} each, 95 % intervals, {}.{undecided}", plural(seeds, "seed"), of_runs(compared))
+    format!("{} each, 95 % intervals, {}.", plural(seeds, "seed"), of_runs(compared))
+}
+
+/// What a sentence says where no word comes of its intervals.
+const UNDECIDED: &str = " The intervals do not decide.";
+
+/// The least ratio of perplexities that any model can have to a stabiliser's here: e to the corpus's entropy less its
+/// loss. None where the entropy of a corpus is not known, as of a text.
+fn least_ratio(study: &Trainings) -> Option<f64> {
+    let of_others = study.runs.iter().filter(|run| STABILISERS.contains(&&*run.arm));
+    let ratios: Option<Vec<f64>> = of_others
+        .map(|run| Some((run.corpus_entropy_nats? - run.valid_loss_nats?).exp()))
+        .collect();
+    ratios?.into_iter().reduce(f64::min)
 }
 
 /// The ratio of perplexities, `ls` over each stabiliser of others: e to the difference in loss, seed by seed, with
 /// Student's interval over seeds.
 ///
-/// - *confirmed*: against every stabiliser the whole interval is at most 0.45, three seeds or more;
-/// - *refuted*, at this scale: against every one the whole interval is above 0.45, three seeds or more. So is a gain
-///   that is far from 2/5;
-/// - *qualified*: neither, and against some the whole interval is under [`NO_GAIN`]; or few seeds;
-/// - *not yet measured*: the intervals hold both 2/5 and no gain, no stabiliser's runs, or none of `ls`.
+/// *Not yet measured*: the intervals hold both 2/5 and no gain, no stabiliser's runs, or none of `ls`; or the corpus's own
+/// entropy leaves no room for such a ratio.
 fn two_fifths(study: &Trainings) -> Verdict {
     let found: Vec<(&str, Pairs)> = STABILISERS
         .iter()
@@ -74,24 +86,35 @@ fn two_fifths(study: &Trainings) -> Verdict {
         || found.iter().flat_map(|(arm, pairs)| pairs.settings.iter().map(move |s| (*arm, s)));
     let ratio = |pairs: &PairsOfSetting| pairs.interval(difference).map(Interval::exp);
     let within: Vec<Within> = settings().map(|(_, s)| ratio(s).map(|i| (i.low, i.high))).collect();
-    let word = word(&within, TWO_FIFTHS);
+    let room = least_ratio(study).filter(|least| *least > TWO_FIFTHS);
+    let word = room.map_or_else(|| word(&within, TWO_FIFTHS), |_| Word::NotYetMeasured);
     let each: Vec<String> = settings()
         .map(|(arm, pairs)| format!("{} of {arm}'s", pairs.shown(difference, f64::exp, 3)))
         .collect();
-    let measured =
-        format!("ls's perplexity is {}. {}", each.join(", "), ending(study, seeds, word));
-    Verdict::new(Claim::TwoFifths, measured, word, seeds)
+    let why = match (room, word) {
+        (Some(least), _) => format!(
+            " The corpus's own entropy leaves no ratio under {}: two fifths could not show.",
+            significant(least, 2)
+        ),
+        (None, Word::NotYetMeasured) => UNDECIDED.to_owned(),
+        _ => String::new(),
+    };
+    let measured = format!("ls's perplexity is {}. {}{why}", each.join(", "), ending(study, seeds));
+    Verdict::over(
+        Claim::TwoFifths,
+        measured,
+        word,
+        found.iter().flat_map(|(_, pairs)| pairs.seeds_each()),
+    )
 }
 
-/// The time in which `ls` first has a stabiliser's final perplexity, over that stabiliser's, both at the pace of
-/// their fastest run, seed by seed. That it was reached is known at evaluations only: the time lies between the last
+/// The time in which `ls` first has a stabiliser's final perplexity, over that stabiliser's, seed by seed. What else a
+/// machine does slows runs, so the pace of either lies between those of its two fastest seeds, and the ratio between the
+/// two that these leave. That it was reached is known at evaluations only: the time lies between the last
 /// one without and the first one with it, and an interval goes from the lower end of Student's for the former to the
 /// upper end of that for the latter. Where it was not reached, the former is the whole run, the latter endless.
 ///
-/// - *confirmed*: against every stabiliser the whole interval is at most 0.075, three seeds or more;
-/// - *refuted*, at this scale: against every one the whole interval is above 0.075, three seeds or more;
-/// - *qualified*: neither, and against some the whole interval is under [`NO_GAIN`]; or few seeds;
-/// - *not yet measured*: as for perplexity, or without evaluations.
+/// *Not yet measured*: as for perplexity, or without evaluations.
 fn twentieth(study: &Trainings) -> Verdict {
     let found: Vec<(&str, Pairs)> = STABILISERS
         .iter()
@@ -115,6 +138,10 @@ fn twentieth(study: &Trainings) -> Verdict {
                 with.map_or(f64::INFINITY, |with| with.high),
             );
             within.push((seeds > 1).then_some(ends));
+            let ends = match setting.seeds[..] {
+                [(_, without, with)] => (without, with),
+                _ => ends,
+            };
             let [low, high] = [ends.0, ends.1].map(|share| significant(share, 2));
             each.push(if reached == seeds {
                 format!("[{low}, {high}] of {arm}'s time")
@@ -125,19 +152,25 @@ fn twentieth(study: &Trainings) -> Verdict {
     }
     let word = word(&within, TWENTIETH);
     let measured = format!(
-        "ls reaches the final perplexity of others in {}. CPU time, {}",
+        "ls reaches the final perplexity of others in {}. CPU time, {}{}",
         each.join(", "),
-        ending(study, seeds, word)
+        ending(study, seeds),
+        if word == Word::NotYetMeasured { UNDECIDED } else { "" }
     );
-    Verdict::new(Claim::Twentieth, measured, word, seeds)
+    Verdict::over(
+        Claim::Twentieth,
+        measured,
+        word,
+        found.iter().flat_map(|(_, pairs)| pairs.seeds_each()),
+    )
 }
 
 /// The time of `ours` at its last evaluation that is not as good as `theirs` in the end, and at the first that is, over
 /// the time of `theirs`; the second is infinite where it never is.
 fn share(study: &Trainings, ours: &TrainingRun, theirs: &TrainingRun) -> Option<(f64, f64)> {
     let &(last, goal) = theirs.log.valid_loss.last()?;
-    let whole = last * study.seconds_per_step(&theirs.run);
-    let pace = study.seconds_per_step(&ours.run);
+    let (ours_fastest, ours_next) = study.paces(&ours.run);
+    let (theirs_fastest, theirs_next) = study.paces(&theirs.run);
     let evaluated = &ours.log.valid_loss;
     let first = evaluated.iter().position(|(_, loss)| *loss <= goal);
     let step = |at: usize| evaluated.get(at).map(|(step, _)| *step);
@@ -146,7 +179,10 @@ fn share(study: &Trainings, ours: &TrainingRun, theirs: &TrainingRun) -> Option<
         at => step(at - 1)?,
     };
     let with = first.and_then(step).unwrap_or(f64::INFINITY);
-    (whole > 0.0 && !evaluated.is_empty()).then(|| (without * pace / whole, with * pace / whole))
+    let is_timed = last * theirs_fastest > 0.0 && !evaluated.is_empty();
+    is_timed.then(|| {
+        (without * ours_fastest / (last * theirs_next), with * ours_next / (last * theirs_fastest))
+    })
 }
 
 #[cfg(test)]
@@ -190,8 +226,37 @@ mod tests {
         assert_eq!(word(&[0.9; 3], &[0.9; 3]), Word::Refuted);
         assert_eq!(word(&[1.1; 2], &[1.2; 2]), Word::Qualified, "two seeds");
         assert_eq!(word(&[0.5, 1.5, 2.5], &[0.5, 1.5, 2.5]), Word::NotYetMeasured, "far apart");
-        assert_eq!(word(&[2.0], &[2.0]), Word::NotYetMeasured, "one seed");
+        assert_eq!(word(&[2.0], &[2.0]), Word::SeenOnce, "one seed");
         assert_eq!(word(&[], &[]), Word::NotYetMeasured);
+    }
+
+    #[test]
+    fn a_corpus_without_room_for_two_fifths_does_not_refute_them() {
+        let told = |entropy: f64| {
+            let mut study = study(&[("ls", &[1.0; 3]), ("qk-norm", &[1.2; 3])]);
+            study.runs.iter_mut().for_each(|run| run.corpus_entropy_nats = Some(entropy));
+            two_fifths(&study)
+        };
+        assert_eq!(told(0.3).word, Word::Refuted, "a ratio of 0.41 is to be had");
+        let Verdict { word, measured, .. } = told(0.9);
+        assert_eq!(word, Word::NotYetMeasured);
+        assert!(
+            measured.ends_with("leaves no ratio under 0.74: two fifths could not show."),
+            "{measured}"
+        );
+    }
+
+    #[test]
+    fn times_of_seeds_that_disagree_widen_the_ratio() {
+        let word = |next: f64| {
+            let mut study = study(&[("ls", &[1.0; 3]), ("qk-norm", &[1.2; 3])]);
+            for run in study.runs.iter_mut().filter(|run| run.arm == "qk-norm" && run.seed > 0) {
+                run.log.seconds_per_step = next;
+            }
+            twentieth(&study).word
+        };
+        assert_eq!(word(0.11), Word::Refuted, "between 0.18 and 0.3");
+        assert_eq!(word(0.4), Word::Qualified, "from 0.05 on");
     }
 
     #[test]
@@ -211,7 +276,7 @@ mod tests {
         assert_eq!(word(&[1.2; 3], 0.1), Word::Refuted);
         assert_eq!(word(&[0.5; 3], 0.1), Word::Refuted, "never reached");
         assert_eq!(word(&[2.5; 3], 1.0), Word::NotYetMeasured, "from nothing to all of the time");
-        assert_eq!(word(&[2.5], 0.05), Word::NotYetMeasured, "one seed");
+        assert_eq!(word(&[2.5], 0.05), Word::SeenOnce, "one seed");
         assert_eq!(word(&[], 0.1), Word::NotYetMeasured);
         let never = twentieth(&study(&[("ls", &[1.0; 3]), ("qk-norm", &[0.5; 3])]));
         assert!(never.measured.contains("qk-norm's in 0 of 3 seeds, [1.0, inf]"), "{never:?}");

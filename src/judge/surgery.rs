@@ -8,13 +8,13 @@ use crate::table::{
 };
 
 /// The error that the parts of a trained head's logits are told at.
-const EPSILON: f64 = 0.01;
+pub(super) const EPSILON: f64 = 0.01;
 /// A slope in the place of the ramp loses at most this, in nats per token.
-const SLOPE_LOSES_LITTLE: f64 = 0.02;
+pub(super) const SLOPE_LOSES_LITTLE: f64 = 0.02;
 /// From here on it loses much.
-const SLOPE_LOSES_MUCH: f64 = 0.2;
+pub(super) const SLOPE_LOSES_MUCH: f64 = 0.2;
 /// The share of the largest logit that may be left.
-const FALLS_TO: f64 = 0.5;
+pub(super) const FALLS_TO: f64 = 0.5;
 
 /// The verdicts of such a study.
 pub(crate) fn surgery(study: &Surgeries) -> Vec<Verdict> {
@@ -23,10 +23,7 @@ pub(crate) fn surgery(study: &Surgeries) -> Vec<Verdict> {
 
 /// What fits at ε = 0.01 of the heads' own rank cost, by model, in 95 % intervals over groups of passages.
 ///
-/// - *confirmed*: the interval lies under 0.01 nats per token in every model, three seeds or more;
-/// - *refuted*: it lies above in every one;
-/// - *qualified*: anything between, or few seeds where it would be confirmed;
-/// - *not yet measured*: no such fits, or a model without an interval.
+/// *Not yet measured*: no such fits, or a model without an interval.
 fn small_error(study: &Surgeries) -> Verdict {
     let claim = Claim::SmallErrorIsHarmless;
     let fits: Vec<&OperatedModel> = study
@@ -70,11 +67,7 @@ fn small_error(study: &Surgeries) -> Verdict {
 /// What mhsa loses where the direction of the position's linear trend is taken out of the keys' input and each head gets a slope over
 /// the lag, and what is left of its largest logit.
 ///
-/// - *confirmed*: the 95 % interval of the loss lies at or under 0.02 nats per token and the largest |logit| falls to under half, in
-///   every model, three seeds or more;
-/// - *refuted*: the interval lies above 0.2 nats in every one;
-/// - *qualified*: anything between, or few seeds where it would be confirmed;
-/// - *not yet measured*: no such model, or one without an interval.
+/// *Not yet measured*: no such model, or one without an interval.
 fn slope(study: &Surgeries) -> Verdict {
     let claim = Claim::RampIsASlope;
     let after = |edit: Edit| -> Vec<&OperatedModel> {

@@ -15,11 +15,11 @@ pub(super) const NO_WORSE_NATS: f64 = 0.01;
 /// logarithm this is a sixth.
 pub(super) const LOGITS_ALIKE: f64 = 1.25;
 /// The paper's bound on LS-attention's logits, and the least that it reports of multi-head attention.
-const LS_AT_MOST: f64 = 50.0;
-const MHSA_AT_LEAST: f64 = 200.0;
+pub(super) const LS_AT_MOST: f64 = 50.0;
+pub(super) const MHSA_AT_LEAST: f64 = 200.0;
 /// The paper's length of context and steps for divergence.
-const PAPER_CONTEXT: usize = 2048;
-const PAPER_STEPS: usize = 20_000;
+pub(super) const PAPER_CONTEXT: usize = 2048;
+pub(super) const PAPER_STEPS: usize = 20_000;
 /// Fewer than half of the runs do not make "diverges" true of a model.
 const HALF: f64 = 0.5;
 
@@ -61,11 +61,8 @@ fn so_far(study: &Trainings) -> Option<String> {
 /// Logits: `ls` against `mhsa` by the peak of max |logit| over the run, seed by seed at one setting. Intervals are
 /// Student's over seeds, of the difference of the peaks' logarithms.
 ///
-/// - *confirmed*: every `ls` run peaks under 50 and every `mhsa` run at 200 or more, and at every setting the whole
-///   interval says that `ls`'s are smaller by more than [`LOGITS_ALIKE`], three seeds or more;
-/// - *refuted*: at every setting the whole interval says that they are not: alike, or larger; three seeds or more;
-/// - *qualified*: anything between, or few seeds;
-/// - *not yet measured*: one of the arms is missing, or lacks its logits.
+/// *Not yet measured*: one of the arms is missing, or lacks its logits; or neither comes to [`LS_AT_MOST`] at any setting,
+/// so that there are no large logits that `ls` could avoid. A setting without such logits refutes nothing.
 fn logits(study: &Trainings) -> Verdict {
     let value = |run: &TrainingRun| run.peak_max_abs_logit;
     let Some(pairs) = Pairs::of(study, ["ls", "mhsa"], value) else {
@@ -74,16 +71,30 @@ fn logits(study: &Trainings) -> Verdict {
     let lower = pairs.count(|ls, mhsa| ls < mhsa);
     let as_told = pairs.count(|ls, mhsa| ls < LS_AT_MOST && mhsa >= MHSA_AT_LEAST);
     let alike = -LOGITS_ALIKE.ln();
-    let word = if as_told == pairs.len() && pairs.every(log_ratio, |i| i.is_at_most(alike)) {
+    let is_large = |setting: &&PairsOfSetting| {
+        setting.seeds.iter().any(|(_, ls, mhsa)| ls.max(*mhsa) >= LS_AT_MOST)
+    };
+    let large: Vec<&PairsOfSetting> = pairs.settings.iter().filter(is_large).collect();
+    let not_smaller =
+        |s: &&PairsOfSetting| s.interval(log_ratio).is_some_and(|i| i.is_at_least(alike));
+    let word = if large.is_empty() {
+        Word::NotYetMeasured
+    } else if as_told == pairs.len() && pairs.every(log_ratio, |i| i.is_at_most(alike)) {
         Word::Confirmed
-    } else if pairs.every(log_ratio, |i| i.is_at_least(alike)) {
+    } else if large.iter().all(not_smaller) {
         Word::Refuted
     } else {
         Word::Qualified
     };
+    let none_large = match large.is_empty() {
+        true => format!(
+            " No run comes to {LS_AT_MOST} nats: there are no large logits that ls could avoid."
+        ),
+        false => String::new(),
+    };
     let measured = format!(
         "Peak max |logit| {} (ls) and {} (mhsa), {}; logarithm of ls's less mhsa's, seed by seed, {}: lower with ls in \
-         {lower} of {} pairs. {}.",
+         {lower} of {} pairs. {}.{none_large}",
         shown(pairs.ours(), 3),
         shown(pairs.theirs(), 3),
         by_setting(&pairs, 3),
@@ -91,16 +102,12 @@ fn logits(study: &Trainings) -> Verdict {
         pairs.len(),
         scale(study, pairs.seeds())
     );
-    Verdict::new(Claim::LogitsInTraining, measured, word, pairs.seeds())
+    Verdict::over(Claim::LogitsInTraining, measured, word, pairs.seeds_each())
 }
 
 /// Divergence, told only by runs of the paper's length and long enough.
 ///
-/// - *confirmed*: every `mhsa` run diverges and no `ls` run, three seeds or more;
-/// - *refuted*: the whole 95 % interval of the share of `mhsa` runs that diverge (Clopper and Pearson 1934, *Biometrika*
-///   26) lies under a half, or that of the `ls` runs above; six runs at least;
-/// - *qualified*: anything between, or few seeds;
-/// - *not yet measured*: no runs of 2,048 tokens or more and 20,000 steps asked for, of both arms.
+/// *Not yet measured*: no runs of 2,048 tokens or more and 20,000 steps asked for, of both arms.
 fn divergence(study: &Trainings) -> Verdict {
     let long = |arm| {
         let long = |run: &&TrainingRun| {
@@ -152,11 +159,7 @@ fn share((times, of): (usize, usize)) -> (f64, f64) {
 
 /// Loss: `ls` against `mhsa` by the last validation loss, paired as for logits; intervals of the difference in nats.
 ///
-/// - *confirmed*: in every pair `ls` is no worse by more than [`NO_WORSE_NATS`], and at every setting the whole interval
-///   says so, three seeds or more;
-/// - *refuted*: at every setting the whole interval says that it is worse by more, three seeds or more;
-/// - *qualified*: anything between, or few seeds;
-/// - *not yet measured*: one of the arms is missing.
+/// *Not yet measured*: one of the arms is missing.
 pub(super) fn no_worse(study: &Trainings) -> Verdict {
     let value = |run: &TrainingRun| run.valid_loss_nats;
     let Some(pairs) = Pairs::of(study, ["ls", "mhsa"], value) else {
@@ -181,7 +184,7 @@ pub(super) fn no_worse(study: &Trainings) -> Verdict {
         pairs.len(),
         scale(study, pairs.seeds())
     );
-    Verdict::new(Claim::NoWorse, measured, word, pairs.seeds())
+    Verdict::over(Claim::NoWorse, measured, word, pairs.seeds_each())
 }
 
 fn missing(claim: Claim) -> Verdict {
@@ -238,10 +241,13 @@ mod tests {
 
     #[test]
     fn logits_and_losses_have_every_word() {
-        use Word::{Confirmed, NotYetMeasured, Qualified, Refuted};
+        use Word::{Confirmed, NotYetMeasured, Qualified, Refuted, SeenOnce};
         assert_eq!(judged(3, (12.0, 1.9), (220.0, 2.4)), [Confirmed, Confirmed]);
         assert_eq!(judged(3, (12.0, 1.9), (60.0, 2.4)), [Qualified, Confirmed]);
-        assert_eq!(judged(1, (12.0, 1.9), (220.0, 2.4)), [Qualified, Qualified]);
+        assert_eq!(judged(1, (12.0, 1.9), (220.0, 2.4)), [SeenOnce, SeenOnce]);
+        assert_eq!(judged(2, (12.0, 1.9), (220.0, 2.4)), [Qualified, Qualified]);
+        // Where nothing is large there is nothing to avoid.
+        assert_eq!(judged(3, (20.0, 1.9), (20.0, 2.4)), [NotYetMeasured, Confirmed]);
         assert_eq!(judged(2, (70.0, 2.6), (60.0, 2.4)), [Qualified, Qualified]);
         // Lower by a tenth is alike, by a third is not.
         assert_eq!(judged(3, (54.0, 1.9), (60.0, 2.4)), [Refuted, Confirmed]);

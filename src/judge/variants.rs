@@ -7,17 +7,12 @@ use super::verdict::{Verdict, Word};
 use crate::table::{Interval, Spread, TrainingRun, Trainings, Variant, plural};
 
 /// The peak of heads that are given a slope is to be under this share of the peak without (PREDICTIONS.md).
-const OF_PEAK: f64 = 0.5;
+pub(super) const OF_PEAK: f64 = 0.5;
 /// Their loss may be this much above LS-attention's, in nats (PREDICTIONS.md).
-const ABOVE_LS_NATS: f64 = 0.05;
+pub(super) const ABOVE_LS_NATS: f64 = 0.05;
 
 /// Multi-head attention with learned positions and ALiBi's slopes beside the same without, seed by seed; none where
 /// there is no such run. Intervals are Student's over seeds.
-///
-/// - *confirmed*: the whole interval of the ratio of the peaks lies under [`OF_PEAK`], and that of its loss less
-///   `ls`'s under [`ABOVE_LS_NATS`]; three seeds or more;
-/// - *refuted*: the whole interval of the one or of the other lies above; three seeds or more;
-/// - *qualified*: anything between, or few seeds.
 pub(crate) fn slopes(study: &Trainings, baselines: &[String]) -> Option<Verdict> {
     let variants = study.variants(baselines);
     let sloped = variants.iter().find(|variant| {
@@ -124,7 +119,12 @@ pub(crate) fn head_dimension(study: &Trainings, baselines: &[String]) -> Option<
         plural(seeds, "seed"),
         of_runs(told_of),
     );
-    Some(Verdict::new(Claim::MoreRankHelps, measured, word, seeds))
+    Some(Verdict::over(
+        Claim::MoreRankHelps,
+        measured,
+        word,
+        pairs.iter().map(|(_, ratios)| ratios.len()),
+    ))
 }
 
 #[cfg(test)]

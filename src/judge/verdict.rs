@@ -15,6 +15,8 @@ pub enum Word {
     /// The rows speak against it, at their scale: the whole of the interval of what it tells of is too small to matter,
     /// or on the other side.
     Refuted,
+    /// The rows are of one seed, whatever they say.
+    SeenOnce,
     /// The rows cannot tell.
     NotYetMeasured,
 }
@@ -25,6 +27,7 @@ impl fmt::Display for Word {
             Self::Confirmed => "confirmed",
             Self::Qualified => "qualified",
             Self::Refuted => "refuted",
+            Self::SeenOnce => "seen once",
             Self::NotYetMeasured => "not yet measured",
         })
     }
@@ -34,10 +37,27 @@ impl fmt::Display for Word {
 pub const SEEDS_TO_DECIDE: usize = 3;
 
 impl Word {
-    /// The word after `seeds` seeds: fewer than [`SEEDS_TO_DECIDE`] qualify at most.
-    fn with_seeds(self, seeds: usize) -> Self {
+    /// Every word, those that decide first.
+    pub const ALL: [Self; 5] =
+        [Self::Confirmed, Self::Refuted, Self::Qualified, Self::SeenOnce, Self::NotYetMeasured];
+
+    /// Its place among words from the most to the least certain; what confirms and what refutes are alike.
+    pub fn certainty(self) -> usize {
         match self {
-            Self::Confirmed | Self::Refuted if seeds < SEEDS_TO_DECIDE => Self::Qualified,
+            Self::Confirmed | Self::Refuted => 0,
+            Self::Qualified => 1,
+            Self::SeenOnce => 2,
+            Self::NotYetMeasured => 3,
+        }
+    }
+
+    /// The word where settings have from `fewest` to `most` seeds: fewer than [`SEEDS_TO_DECIDE`] qualify at most, and
+    /// of one alone nothing can be told but that it was seen.
+    fn with_seeds(self, fewest: usize, most: usize) -> Self {
+        match self {
+            Self::NotYetMeasured => self,
+            _ if most <= 1 => Self::SeenOnce,
+            Self::Confirmed | Self::Refuted if fewest < SEEDS_TO_DECIDE => Self::Qualified,
             word => word,
         }
     }
@@ -59,7 +79,22 @@ pub struct Verdict {
 impl Verdict {
     /// The verdict after `seeds` seeds: too few of them decide nothing.
     pub(crate) fn new(claim: Claim, measured: String, word: Word, seeds: usize) -> Self {
-        Self { claim, measured, word: word.with_seeds(seeds), seeds }
+        Self::over(claim, measured, word, [seeds])
+    }
+
+    /// The verdict over settings with so many seeds each.
+    pub(crate) fn over(
+        claim: Claim,
+        measured: String,
+        word: Word,
+        seeds: impl IntoIterator<Item = usize>,
+    ) -> Self {
+        let range = seeds.into_iter().fold(None, |range: Option<(usize, usize)>, seeds| {
+            let (fewest, most) = range.unwrap_or((seeds, seeds));
+            Some((fewest.min(seeds), most.max(seeds)))
+        });
+        let (fewest, most) = range.unwrap_or((0, 0));
+        Self { claim, measured, word: word.with_seeds(fewest, most), seeds: fewest }
     }
 
     /// What there is to say of a claim that no study here bears on.
@@ -104,10 +139,15 @@ mod tests {
 
     #[test]
     fn few_seeds_decide_nothing() {
-        assert_eq!(Word::Confirmed.with_seeds(2), Word::Qualified);
-        assert_eq!(Word::Confirmed.with_seeds(3), Word::Confirmed);
-        assert_eq!(Word::Refuted.with_seeds(2), Word::Qualified);
-        assert_eq!(Word::Refuted.with_seeds(3), Word::Refuted);
-        assert_eq!(Word::NotYetMeasured.with_seeds(0), Word::NotYetMeasured);
+        for word in [Word::Confirmed, Word::Refuted] {
+            assert_eq!(word.with_seeds(1, 1), Word::SeenOnce);
+            assert_eq!(word.with_seeds(1, 3), Word::Qualified, "some settings have more");
+            assert_eq!(word.with_seeds(2, 2), Word::Qualified);
+            assert_eq!(word.with_seeds(3, 3), word);
+        }
+        assert_eq!(Word::Qualified.with_seeds(1, 1), Word::SeenOnce);
+        for seeds in 0..4 {
+            assert_eq!(Word::NotYetMeasured.with_seeds(seeds, seeds), Word::NotYetMeasured);
+        }
     }
 }

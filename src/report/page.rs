@@ -6,8 +6,8 @@ use super::scheme::dark_rules;
 use super::section::{Header, Picture, Section};
 use super::svg::inline;
 use super::table_markup::{folded, rows_link};
-use crate::judge::{Claim, Verdict, Word, multiplicity};
-use crate::table::significant;
+use crate::judge::{Claim, OF_ALL_RULES, Rule, Verdict, Word, multiplicity};
+use crate::table::{plural, significant};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -30,13 +30,14 @@ pub fn page(header: &Header, sections: &[Section]) -> String {
                 a.skip href="#verdicts" { "Skip to the verdicts" }
                 header {
                     h1 { (header.title) }
-                    (about(header))
-                    (contents(sections))
+                    (in_short(sections))
                 }
+                (contents(sections))
                 main {
                     (verdicts(sections))
                     @for section in sections { (study(section)) }
                 }
+                footer { (about(header)) }
                 script { (PreEscaped(SCRIPT)) }
             }
         }
@@ -44,6 +45,7 @@ pub fn page(header: &Header, sections: &[Section]) -> String {
     .into_string()
 }
 
+/// What made the page, and where its rows were measured.
 fn about(header: &Header) -> Markup {
     let parts = [&header.generator, &header.preset, &header.machine];
     html! {
@@ -56,15 +58,81 @@ fn about(header: &Header) -> Markup {
     }
 }
 
+/// A verdict with the study whose rows it rests on.
+struct OfStudy<'s> {
+    study: &'s str,
+    verdict: &'s Verdict,
+}
+
+/// The verdicts on a claim, the most certain word first.
+fn verdicts_on(claim: Claim, sections: &[Section]) -> Vec<OfStudy<'_>> {
+    let mut found = Vec::new();
+    for section in sections {
+        let of_claim = section.verdicts.iter().filter(|verdict| verdict.claim == claim);
+        found.extend(of_claim.map(|verdict| OfStudy { study: &section.study, verdict }));
+    }
+    found.sort_by_key(|of| of.verdict.word.certainty());
+    found
+}
+
+/// The claims in the order of the page: those that are decided first, and of those alike the paper's order.
+fn by_certainty(sections: &[Section]) -> Vec<(Claim, Vec<OfStudy<'_>>)> {
+    let mut claims: Vec<_> = Claim::ALL.map(|claim| (claim, verdicts_on(claim, sections))).into();
+    claims.sort_by_key(|(_, of)| {
+        of.first().map_or(Word::NotYetMeasured, |first| first.verdict.word).certainty()
+    });
+    claims
+}
+
+/// How many of the claims that matter most stand at the top.
+const IN_SHORT: usize = 3;
+
+/// What the first screen says: the words on the claims that matter most, and how many there are of each word.
+fn in_short(sections: &[Section]) -> Markup {
+    let told = |claim: &Claim| {
+        let found = verdicts_on(*claim, sections).into_iter().next();
+        found.filter(|of| of.verdict.word != Word::NotYetMeasured)
+    };
+    let leading: Vec<OfStudy<'_>> = Claim::LEADING.iter().filter_map(told).take(IN_SHORT).collect();
+    let words = || sections.iter().flat_map(|section| &section.verdicts).map(|v| v.word);
+    let tally: Vec<(Word, usize)> = Word::ALL
+        .map(|word| (word, words().filter(|other| *other == word).count()))
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    html! {
+        @if !leading.is_empty() {
+            ul.short {
+                @for OfStudy { study, verdict } in &leading {
+                    li {
+                        (badge(verdict.word)) " " (verdict.claim) " "
+                        span.place { "(" (plural(verdict.seeds, "seed")) ", " a href={ "#" (study) } { (study) } ")" }
+                    }
+                }
+            }
+        }
+        @if !tally.is_empty() {
+            p.tally {
+                @for (at, (word, count)) in tally.iter().enumerate() {
+                    @if at > 0 { " " }
+                    (badge(*word)) " " (count)
+                }
+                " " a href="#verdicts" { "All " (words().count()) " verdicts" }
+            }
+        }
+    }
+}
+
+/// The studies, each by its name once.
 fn contents(sections: &[Section]) -> Markup {
     html! {
         nav aria-label="Contents" {
-            ul {
-                li { a href="#verdicts" { "Verdicts" } }
-                @for section in sections {
-                    li {
-                        a href={ "#" (section.study) } { (section.title) }
-                        @for verdict in &section.verdicts { " " (badge(verdict.word)) }
+            details {
+                summary { "Contents" }
+                ul {
+                    li { a href="#verdicts" { "Verdicts" } }
+                    @for section in sections {
+                        li { a href={ "#" (section.study) } { (section.title) } }
                     }
                 }
             }
@@ -72,57 +140,71 @@ fn contents(sections: &[Section]) -> Markup {
     }
 }
 
-/// Every claim of the paper in its order, with what each study measured of it.
+/// Every claim, the decided ones first, with what each study measured of it.
 fn verdicts(sections: &[Section]) -> Markup {
     let words: Vec<Word> =
         sections.iter().flat_map(|section| &section.verdicts).map(|v| v.word).collect();
+    let (measured, not): (Vec<_>, Vec<_>) =
+        by_certainty(sections).into_iter().partition(|(_, of)| !of.is_empty());
     html! {
         section id="verdicts" {
             h2 { "Verdicts" }
             p.question {
                 "What the paper (Hajra 2025, "
                 a href="https://arxiv.org/abs/2505.15548" { "arXiv 2505.15548" }
-                ") says, claim by claim, and what was measured here. A word is about the rows at their scale, \
-                 which the sentence tells. Brackets hold 95 % intervals, parentheses the least and the greatest over \
-                 seeds. "
-                (multiplicity(&words))
+                ") says, claim by claim, and what was measured here. Brackets hold 95 % intervals, parentheses the \
+                 least and the greatest over seeds. " (multiplicity(&words))
             }
-            div.wide tabindex="0" role="region" aria-label="Verdicts" {
-                table.verdicts {
-                    thead { tr {
-                        th scope="col" { "Claim" }
-                        th scope="col" { "Verdict" }
-                        th scope="col" { "Measured" }
-                    } }
-                    tbody {
-                        @for claim in Claim::ALL { (of_claim(claim, sections)) }
+            p.note { (OF_ALL_RULES) }
+            @if !measured.is_empty() {
+                div.wide tabindex="0" role="region" aria-label="Verdicts" {
+                    table.verdicts {
+                        thead { tr {
+                            th scope="col" { "Claim" }
+                            th scope="col" { "Verdict" }
+                            th scope="col" { "Measured" }
+                        } }
+                        tbody {
+                            @for (claim, of) in &measured {
+                                @for (at, of) in of.iter().enumerate() { (on_claim(*claim, of, at == 0)) }
+                            }
+                        }
                     }
+                }
+            }
+            @if !not.is_empty() {
+                details {
+                    summary { (plural(not.len(), "claim")) " that no study here measures" }
+                    ul { @for (claim, _) in &not { li { (claim) " " span.place { "(" (claim.place()) ")" } } } }
                 }
             }
         }
     }
 }
 
-/// A row for each study that measures the claim, or one that says that none does.
-fn of_claim(claim: Claim, sections: &[Section]) -> Markup {
-    let of_section = |section: &'_ Section| {
-        let verdicts = section.verdicts.iter().filter(|verdict| verdict.claim == claim).cloned();
-        verdicts.map(|verdict| (section.study.clone(), verdict)).collect::<Vec<_>>()
-    };
-    let mut found: Vec<(String, Verdict)> = sections.iter().flat_map(of_section).collect();
-    if found.is_empty() {
-        found.push((String::new(), Verdict::not_measured(claim)));
-    }
+/// A verdict's row; the first of a claim has its rule.
+fn on_claim(claim: Claim, of: &OfStudy<'_>, is_first: bool) -> Markup {
+    let OfStudy { study, verdict } = of;
     html! {
-        @for (study, verdict) in &found {
-            tr {
-                th scope="row" { (claim) " " span.place { "(" (claim.place()) ")" } }
-                td { (badge(verdict.word)) }
-                td {
-                    (verdict.measured) " "
-                    @if !study.is_empty() { a href={ "#" (study) } { (study) } }
-                }
+        tr {
+            th scope="row" {
+                (claim) " " span.place { "(" (claim.place()) ")" }
+                @if is_first { (rule(claim)) }
             }
+            td { (badge(verdict.word)) }
+            td { (verdict.measured) " " a href={ "#" (study) } { (study) } }
+        }
+    }
+}
+
+/// What it takes, a click away.
+fn rule(claim: Claim) -> Markup {
+    let Rule { confirmed, refuted } = claim.rule();
+    html! {
+        details.rule {
+            summary { "The rule" }
+            p { (badge(Word::Confirmed)) " " (confirmed) }
+            p { (badge(Word::Refuted)) " " (refuted) }
         }
     }
 }
@@ -132,6 +214,7 @@ fn badge(word: Word) -> Markup {
         Word::Confirmed => ("confirmed", "✓"),
         Word::Qualified => ("qualified", "≈"),
         Word::Refuted => ("refuted", "✗"),
+        Word::SeenOnce => ("once", "1"),
         Word::NotYetMeasured => ("unmeasured", "?"),
     };
     html! { span.badge.(class) { span aria-hidden="true" { (sign) " " } (word) } }
@@ -161,7 +244,7 @@ fn figure(section: &Section, picture: &Picture) -> Markup {
                 (PreEscaped(inline(&picture.svg, &name)))
             }
             figcaption {
-                (picture.caption)
+                span id={ (name) "-caption" } { (picture.caption) }
                 details { summary { "The figure in words" } p { (picture.alt) } }
             }
         }
@@ -190,6 +273,7 @@ fn origin(section: &Section) -> Markup {
     }
 }
 
+/// Seconds as a person says them.
 fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 120.0 => format!("{} s", significant(s, 2)),

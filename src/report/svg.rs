@@ -1,13 +1,97 @@
-//! SVGs set into one page: what must be unique is made so.
+//! SVGs set into one page: what must be unique is made so, and what the page says once for all is left out of each.
+
+/// What every element is by itself.
+const DEFAULTS: [&str; 3] = [
+    " opacity=\"1\"",
+    " stroke=\"none\" stroke-width=\"1\"",
+    // The page's style sheet has it for all.
+    " font-family=\"DejaVu Sans, Verdana, sans-serif\"",
+];
 
 /// `svg` with `prefix-` before every id and every reference to one, and without a prologue, so that
-/// several can stand in one page.
+/// several can stand in one page. It looks the same with fewer words, and is named by what has the id `prefix-caption`
+/// in place of its own title and label.
 pub(super) fn inline(svg: &str, prefix: &str) -> String {
     let body = svg.find("<svg").map_or(svg, |start| &svg[start..]);
-    let mut text = body.to_owned();
+    let mut text = without(body, "<title>", "</title>\n");
+    for default in DEFAULTS {
+        text = text.replace(default, "");
+    }
+    if text.contains(" aria-label=\"") {
+        text = without(&text, " aria-label=\"", "\"");
+        text = text.replacen("<svg", &format!("<svg aria-labelledby=\"{prefix}-caption\""), 1);
+    }
     for opening in [" id=\"", "url(#", "href=\"#"] {
         text = text.replace(opening, &format!("{opening}{prefix}-"));
     }
+    joined(&text)
+}
+
+/// `text` without the first part that begins with `opening`, up to the `closing` after it.
+fn without(text: &str, opening: &str, closing: &str) -> String {
+    let found = text.split_once(opening).and_then(|(before, rest)| {
+        let (_, after) = rest.split_once(closing)?;
+        Some(format!("{before}{after}"))
+    });
+    found.unwrap_or_else(|| text.to_owned())
+}
+
+/// The points of several lines as a path's data: every place is told from the one before it, in fewer digits.
+fn path(lines: &[&str]) -> String {
+    let mut data = String::new();
+    let mut at = (0, 0);
+    for line in lines {
+        let places = line.split_whitespace().filter_map(|place| {
+            let (x, y) = place.split_once(',')?;
+            Some((x.parse::<i64>().ok()?, y.parse::<i64>().ok()?))
+        });
+        for (step, (x, y)) in places.enumerate() {
+            let before = match step {
+                0 => "m",
+                _ => " ",
+            };
+            data.push_str(&format!("{before}{},{}", x - at.0, y - at.1));
+            at = (x, y);
+        }
+    }
+    data
+}
+
+/// Lines that follow each other and are drawn alike, such as the dashes of a dashed one, as one path. Points are whole
+/// numbers, as figures are written.
+fn joined(svg: &str) -> String {
+    let mut text = String::with_capacity(svg.len());
+    let (mut alike, mut lines): (&str, Vec<&str>) = ("", Vec::new());
+    let polyline = |line: &'_ str| -> Option<(usize, usize)> {
+        let starts = line.starts_with("<polyline fill=\"none\"") && line.ends_with("\"/>");
+        let at = line.find(" points=\"").filter(|_| starts)?;
+        Some((at, at + " points=\"".len()))
+    };
+    let flush = |text: &mut String, alike: &str, lines: &mut Vec<&str>| {
+        match lines[..] {
+            [] => {}
+            [line] => text.push_str(&format!("{alike} points=\"{line}\"/>\n")),
+            _ => {
+                let drawn = alike.trim_start_matches("<polyline");
+                text.push_str(&format!("<path{drawn} d=\"{}\"/>\n", path(lines)));
+            }
+        }
+        lines.clear();
+    };
+    for line in svg.lines() {
+        let Some((at, points)) = polyline(line) else {
+            flush(&mut text, alike, &mut lines);
+            text.push_str(line);
+            text.push('\n');
+            continue;
+        };
+        if alike != &line[..at] {
+            flush(&mut text, alike, &mut lines);
+            alike = &line[..at];
+        }
+        lines.push(line[points..line.len() - "\"/>".len()].trim_end());
+    }
+    flush(&mut text, alike, &mut lines);
     text
 }
 
@@ -22,7 +106,38 @@ mod tests {
         assert_eq!(
             inline(svg, "growth"),
             "<svg><clipPath id=\"growth-a\"/><g clip-path=\"url(#growth-a)\"/>\
-             <use href=\"#growth-a\"/></svg>"
+             <use href=\"#growth-a\"/></svg>\n"
+        );
+    }
+
+    #[test]
+    fn the_caption_is_the_name() {
+        let svg = "<svg role=\"img\" aria-label=\"Much\">\n<title>Of it</title>\n<rect/>\n</svg>";
+        assert_eq!(
+            inline(svg, "growth"),
+            "<svg aria-labelledby=\"growth-caption\" role=\"img\">\n<rect/>\n</svg>\n"
+        );
+    }
+
+    #[test]
+    fn dashes_of_one_line_are_one_path_in_their_place() {
+        let dash = |stroke: &str, points: &str| {
+            format!(
+                "<polyline fill=\"none\" opacity=\"1\" stroke=\"{stroke}\" points=\"{points} \"/>\n"
+            )
+        };
+        let svg = format!(
+            "<svg>\n{}{}<rect/>\n{}{}</svg>",
+            dash("#a", "1,2 3,4"),
+            dash("#a", "5,6 7,8"),
+            dash("#a", "9,9 8,8"),
+            dash("#b", "0,0 1,1")
+        );
+        assert_eq!(
+            inline(&svg, "x"),
+            "<svg>\n<path fill=\"none\" stroke=\"#a\" d=\"m1,2 2,2m2,2 2,2\"/>\n<rect/>\n\
+             <polyline fill=\"none\" stroke=\"#a\" points=\"9,9 8,8\"/>\n\
+             <polyline fill=\"none\" stroke=\"#b\" points=\"0,0 1,1\"/>\n</svg>\n"
         );
     }
 }

@@ -7,6 +7,8 @@ use crate::table::{Align, Cell, Table};
 
 /// A table with more rows than this is folded.
 const LONG: usize = 12;
+/// Of a table with more rows than this the first are set, and the file has them all.
+const MOST_ROWS: usize = 60;
 /// Words of more characters than this may be broken into lines.
 const LONG_WORDS: usize = 24;
 
@@ -33,20 +35,22 @@ pub(super) fn rows_link(section: &Section) -> Markup {
 
 /// The table's cells and notes, and where its numbers are.
 fn body(section: &Section, table: &Table, id: &str) -> Markup {
-    let classes: Vec<&str> = (0..table.columns.len()).map(|at| class(table, at)).collect();
+    let classes: Vec<Option<&str>> = (0..table.columns.len()).map(|at| class(table, at)).collect();
+    // What cannot be looked up elsewhere is set whole.
+    let most = if section.rows_link.is_empty() { usize::MAX } else { MOST_ROWS };
     html! {
         div.wide tabindex="0" role="region" aria-label=(table.title) id=(id) {
             table {
                 thead { tr {
                     @for (column, class) in table.columns.iter().zip(&classes) {
-                        th scope="col" class=(class) { (column.heading_with_unit()) }
+                        th scope="col" class=[class] { (column.heading_with_unit()) }
                     }
                 } }
                 tbody {
-                    @for row in table.rows() {
+                    @for row in table.rows().iter().take(most) {
                         tr {
                             @for (cell, class) in row.iter().zip(&classes) {
-                                td class=(class) data-value=[value(cell)] { (cell.shown()) }
+                                td class=[class] data-value=[value(cell)] { (cell.shown()) }
                             }
                         }
                     }
@@ -56,6 +60,9 @@ fn body(section: &Section, table: &Table, id: &str) -> Markup {
         @for note in &table.notes { p.note { (note) } }
         @if !section.rows_link.is_empty() {
             p.files {
+                @if table.rows().len() > most {
+                    "The first " (most) " of " (table.rows().len()) " rows. "
+                }
                 "In full: "
                 a href=(section.table_link(&table.name)) { (table.name) ".csv" }
                 ", made of " (rows_link(section))
@@ -64,17 +71,17 @@ fn body(section: &Section, table: &Table, id: &str) -> Markup {
     }
 }
 
-/// How the cells of the column numbered `at` are set.
-fn class(table: &Table, at: usize) -> &'static str {
+/// How the cells of the column numbered `at` are set; numbers are what most are, and have no name.
+fn class(table: &Table, at: usize) -> Option<&'static str> {
     let long = |row: &Vec<Cell>| row[at].shown().chars().count() > LONG_WORDS;
     match table.columns[at].align {
-        Align::Right => "number",
-        Align::Left if table.rows().iter().any(long) => "words long",
-        Align::Left => "words",
+        Align::Right => None,
+        Align::Left if table.rows().iter().any(long) => Some("words long"),
+        Align::Left => Some("words"),
     }
 }
 
-/// The number that a cell is sorted by, in full, as scripts read it; of a spread, its median.
+/// The number that a cell is sorted by, to the digits of a float32, as scripts read it; of a spread, its median.
 fn value(cell: &Cell) -> Option<String> {
     let value = match cell {
         Cell::Integer(value) => return Some(value.to_string()),
@@ -86,7 +93,7 @@ fn value(cell: &Cell) -> Option<String> {
         f64::INFINITY => Some("Infinity".to_owned()),
         f64::NEG_INFINITY => Some("-Infinity".to_owned()),
         value if value.is_nan() => None,
-        value => Some(value.to_string()),
+        value => Some((value as f32).to_string()),
     }
 }
 
@@ -96,11 +103,11 @@ mod tests {
     use crate::table::{Cell, Spread};
 
     #[test]
-    fn cells_are_sorted_by_their_full_values() {
+    fn cells_are_sorted_by_more_than_is_shown() {
         for (cell, expected) in [
             (Cell::count(3), Some("3")),
             (Cell::Setting(0.13), Some("0.13")),
-            (Cell::number(Some(0.123_456_789)), Some("0.123456789")),
+            (Cell::number(Some(0.123_456_789)), Some("0.12345679")),
             (Cell::number(Some(1e-7)), Some("0.0000001")),
             (Cell::over(Spread::of([3.0, 1.5, 9.0])), Some("3")),
             (Cell::number(Some(f64::NEG_INFINITY)), Some("-Infinity")),
