@@ -356,3 +356,61 @@ fn wrong_usage_exits_with_2() {
     }
     assert!(folder.tree().is_empty(), "{:?}", folder.tree());
 }
+
+/// A number as sentences have it.
+fn said(row: &Record, column: &str) -> String {
+    rank_study::table::significant(number(row, column), 2)
+}
+
+#[test]
+fn a_frontier_ends_with_what_it_came_to_and_marks_bounds() {
+    let folder = Folder::new();
+    let printed =
+        folder.done(&[&BAND[..], &["--caps", "2,8", "--iterations", "20", "--out", "f"]].concat());
+    let (_, rows) = folder.csv("f/frontier.csv");
+    let [least, most] = [&rows[0], &rows[1]];
+    let came_to = format!(
+        "Within 2 nats rank 3 comes to kl {}, within 8 to {}, where any rank has {}.",
+        said(least, "kl_nats"),
+        said(most, "kl_nats"),
+        said(most, "floor_kl_nats")
+    );
+    assert!(printed.contains(&came_to), "{came_to}\n{printed}");
+    assert!(printed.contains("Rows in f/frontier.csv"), "{printed}");
+    assert_eq!(least["outcome"], "step-limit", "twenty iterations are too few: {least:?}");
+    assert!(
+        printed.contains(": 20 iterations") && printed.contains("--iterations 80"),
+        "{printed}"
+    );
+    for row in &rows {
+        let at_cap = number(row, "max_abs_logit") >= number(row, "cap") * (1.0 - 1e-6);
+        let marked = printed.contains(&format!("≤{:.6}", number(row, "inflation")));
+        assert_eq!(marked, at_cap, "{row:?}\n{printed}");
+    }
+    let json = folder.done(&[&BAND[..], &["--caps", "2", "--json", "--out", "j"]].concat());
+    assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok(), "no JSON");
+}
+
+#[test]
+fn a_tolerance_ends_with_what_it_needs() {
+    let folder = Folder::new();
+    let printed = folder.done(&[&BAND[..], &["--tolerance", "0.2", "--out", "f"]].concat());
+    let (_, rows) = folder.csv("f/frontier.csv");
+    let needs = [
+        "For kl 0.20 rank 3 needs logits of ".to_owned(),
+        said(&rows[0], "max_abs_logit"),
+        said(&rows[0], "inflation"),
+        said(&rows[0], "floor_max_abs_logit"),
+    ];
+    assert!(needs.iter().all(|part| printed.contains(part)), "{needs:?}\n{printed}");
+    let tight = ["fit", "--family", "random-sparse", "--k", "6", "--n", "24", "--rank", "1"];
+    let printed = folder
+        .done(&[&tight[..], &["--seeds", "1", "--tolerance", "0.001", "--out", "g"]].concat());
+    let (_, rows) = folder.csv("g/frontier.csv");
+    assert_eq!(rows[0]["outcome"], "infeasible");
+    let found = format!("the least error found is {}, within", said(&rows[0], "kl_nats"));
+    assert!(
+        printed.contains("No logits up to 128 nats were found") && printed.contains(&found),
+        "{printed}"
+    );
+}

@@ -1,5 +1,6 @@
 //! `rank-study fit`: fits low-rank logits to one target.
 
+mod conclusion;
 mod job;
 
 use std::io::Write as _;
@@ -7,10 +8,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use rank_study::fit::{Problem, SearchOptions, check_cap, check_tolerance};
+use rank_study::fit::{Effort, Problem, SearchOptions, check_cap, check_tolerance};
 use rank_study::pattern::Layout;
 use rank_study::row::{FrontierRow, Line, columns_of_record};
 
+use self::conclusion::{conclusion, is_at_cap};
 use self::job::{Goal, Place};
 use super::family::FamilyFlags;
 use super::threads::ThreadsFlag;
@@ -24,8 +26,9 @@ Examples:
   rank-study fit --target attention.npy --rank 8 --layout local:24+global --caps 4,8 --out fits/split
 
 DIR/frontier.csv has one row a cap; DIR/factors/ holds the queries, keys and head weights of each
-row as .npy, from which anyone can compute kl_nats and max_abs_logit again. Stop it at any time: the
-rows hold the best so far, and the same command goes on from there.")]
+row as .npy, from which anyone can compute kl_nats and max_abs_logit again. An inflation that is no
+more than its cap over the floor is printed with ≤: a smaller cap may reach that error too. Stop it at
+any time: the rows hold the best so far, and the same command goes on from there.")]
 pub struct FitArgs {
     /// Head dimension d: the rank of Q·Kᵀ
     #[arg(long, value_name = "D")]
@@ -51,6 +54,9 @@ pub struct FitArgs {
     /// Independent starts; the best of them is the row [default: 12, up to 48 for small problems]
     #[arg(long, value_name = "N")]
     seeds: Option<usize>,
+    /// Iterations of a fit at most; one that they end has the outcome step-limit
+    #[arg(long, value_name = "N", default_value_t = SearchOptions::default().fine.iterations)]
+    iterations: usize,
     /// Arithmetic of the search: f32 or f64; rows are computed in f64 from the factors in either case
     #[arg(long, default_value = "f64", value_name = "NAME")]
     dtype: String,
@@ -93,6 +99,9 @@ fn fit(args: &FitArgs) -> Result<()> {
     if args.seeds == Some(0) {
         bail!("--seeds is 0; give at least 1");
     }
+    if args.iterations == 0 {
+        bail!("--iterations is 0; give at least 1");
+    }
     if let Some(kl_nats) = args.stop_at {
         check_tolerance(kl_nats).context("--stop-at")?;
         if caps.len() != 1 {
@@ -102,12 +111,18 @@ fn fit(args: &FitArgs) -> Result<()> {
     let layout: Layout = args.layout.parse().context("--layout")?;
     let precision = args.dtype.parse().context("--dtype")?;
     let problem = Problem::new(args.family.target()?, layout, args.rank).context("--rank")?;
+    let standard = SearchOptions::default();
     let options = SearchOptions {
         starts: args.seeds.unwrap_or_else(|| SearchOptions::starts_for(&problem)),
         seed: args.family.seed(),
         precision,
         enough: args.stop_at,
-        ..SearchOptions::default()
+        rough: Effort {
+            iterations: standard.rough.iterations.min(args.iterations),
+            ..standard.rough
+        },
+        fine: Effort { iterations: args.iterations, ..standard.fine },
+        ..standard
     };
     let goal = match args.tolerance {
         Some(tolerance) => Goal::Tolerance(tolerance),
@@ -115,7 +130,12 @@ fn fit(args: &FitArgs) -> Result<()> {
     };
     let place = Place { out: &args.out, target: args.family.label()?, quiet: args.quiet };
     let rows = job::run(&problem, &goal, options, &place)?;
-    print(&rows, args.json)
+    print(&rows, args.json)?;
+    if !args.json {
+        println!();
+        conclusion(&rows, args.iterations, &args.out).iter().for_each(|line| println!("{line}"));
+    }
+    Ok(())
 }
 
 /// The rows on standard output, as a table of the columns that one reads first or as JSON.
@@ -138,10 +158,13 @@ fn print(rows: &[FrontierRow], json: bool) -> Result<()> {
         "outcome",
     ];
     writeln!(out, "{}", shown.map(|name| format!("{name:>20}")).join(""))?;
-    for line in lines {
+    for (row, line) in rows.iter().zip(lines) {
         let cell = |name: &str| match line.get(&columns, name) {
             "" => format!("{:>20}", "-"),
             text => match text.parse::<f64>() {
+                Ok(value) if name == "inflation" && is_at_cap(row) => {
+                    format!("{:>20}", format!("≤{value:.6}"))
+                }
                 Ok(value) => format!("{value:>20.6}"),
                 Err(_) => format!("{text:>20}"),
             },
