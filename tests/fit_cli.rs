@@ -414,3 +414,20 @@ fn a_tolerance_ends_with_what_it_needs() {
         "{printed}"
     );
 }
+
+#[test]
+fn a_head_of_a_stack_of_logits_is_fitted_as_its_softmax() {
+    let folder = Folder::new();
+    let logits = Array3::from_shape_fn((2, 10, 10), |(h, i, j)| ((h + 2 * i + 3 * j) % 5) as f64);
+    ndarray_npy::write_npy(folder.path("heads.npy"), &logits).unwrap();
+    let flags = ["fit", "--target", "heads.npy", "--rank", "9", "--seeds", "2", "--caps", "8"];
+    let said = folder.refused(&[&flags[..], &["--out", "f"]].concat());
+    assert!(said.contains("--head 0 to --head 1"), "{said}");
+    let said = folder.refused(&[&flags[..], &["--head", "1", "--out", "f"]].concat());
+    assert!(said.contains("give --softmax"), "{said}");
+    folder.done(&[&flags[..], &["--head", "1", "--softmax", "--out", "f"]].concat());
+    let (_, rows) = folder.csv("f/frontier.csv");
+    assert_eq!(rows[0]["target"], "heads.npy, head 1, softmax");
+    // Within the logits' own size their softmax is reached at nearly their rank.
+    assert!(number(&rows[0], "kl_nats") < 1e-3, "{rows:?}");
+}

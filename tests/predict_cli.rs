@@ -432,6 +432,9 @@ fn what_is_wrong_is_said_in_one_line() {
     refused(&["runs/mhsa", "--step", "11", "--out", "p/a"], "steps [10, 40], not of 11");
     refused(&["runs/mhsa", "--rank", "9,9", "--out", "p/a"], "ranks that ascend");
     refused(&["runs/mhsa", "--tokens", "33", "--out", "p/a"], "32 tokens at most, not 33");
+    folder.write("book.txt", "to be or not to be ".repeat(80));
+    folder.done(&["train", "small.toml", "--text", "book.txt", "--out", "runs/book", "--quiet"]);
+    refused(&["runs/book", "--out", "p/a"], "reads a text, and none is given; add --text FILE");
     folder.write("analysis/runs.toml", RUNS);
     folder.write("analysis/parts.toml", PARTS.replace("[10, 30]", "[11]"));
     let said = folder.refused(&["sweep", "analysis/parts.toml"]);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use ndarray::{Array2, ShapeBuilder, arr2};
 use ndarray_npy::write_npy;
-use rank_study::pattern::{Family, Spectrum, Statistics, Target, Visibility};
+use rank_study::pattern::{Family, Spectrum, Statistics, Target, TargetFile, Visibility};
 use safetensors::tensor::{Dtype, TensorView, serialize};
 
 const CAUSAL: Visibility = Visibility::Causal;
@@ -172,7 +172,7 @@ fn a_tensor_is_found_by_name_or_because_it_is_the_only_matrix() {
     let [bias, layer0] = one;
     let two = [bias, layer0, ("layer1", tensor(Dtype::BF16, &[2, 2], &halves))];
     let path = file_with(&folder, "two.safetensors", serialize(two, None).unwrap());
-    assert!(error_of(&path).contains("2 2-D tensors"));
+    assert!(error_of(&path).contains("2 tensors of two dimensions or more"));
     let named = |name: &str| PathBuf::from(format!("{}#{name}", path.display()));
     let dense = Target::read(&named("layer1"), CAUSAL).unwrap().dense();
     assert_eq!(dense, arr2(&[[1.0, 0.0], [0.25, 0.75]]));
@@ -191,6 +191,99 @@ fn files_that_are_missing_or_of_no_known_kind_are_errors() {
     }
     fs::create_dir(folder.path().join("b.csv")).unwrap();
     assert!(error_of(&folder.path().join("b.csv")).contains("folder"));
+}
+
+/// A softmax of made-up logits, and its logits.
+fn attention(n: usize) -> (Array2<f64>, Array2<f64>) {
+    let logits = Array2::from_shape_fn((n, n), |(i, j)| ((3 * i + 5 * j) % 7) as f64 - 3.0);
+    let mut attention = Array2::zeros((n, n));
+    for i in 0..n {
+        let sum: f64 = (0..=i).map(|j| logits[[i, j]].exp()).sum();
+        (0..=i).for_each(|j| attention[[i, j]] = logits[[i, j]].exp() / sum);
+    }
+    (attention, logits)
+}
+
+/// A .npy file of numbers of two bytes.
+fn npy_of_halves(descriptor: &str, fortran: &str, shape: &str, bits: &[u16]) -> Vec<u8> {
+    let mut header =
+        format!("{{'descr': '{descriptor}', 'fortran_order': {fortran}, 'shape': {shape}, }}");
+    while (10 + header.len() + 1) % 64 != 0 {
+        header.push(' ');
+    }
+    header.push('\n');
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.as_bytes());
+    let big = descriptor.starts_with('>');
+    bytes.extend(bits.iter().flat_map(|b| if big { b.to_be_bytes() } else { b.to_le_bytes() }));
+    bytes
+}
+
+#[test]
+fn half_precision_is_read_and_its_rounding_said() {
+    let folder = folder();
+    let (attention, _) = attention(9);
+    let f16s: Vec<u16> = attention.iter().map(|&x| half::f16::from_f64(x).to_bits()).collect();
+    let bf16s: Vec<u16> = attention.iter().map(|&x| half::bf16::from_f64(x).to_bits()).collect();
+    let by_columns: Vec<u16> =
+        attention.t().iter().map(|&x| half::f16::from_f64(x).to_bits()).collect();
+    for (name, descriptor, fortran, bits, ulp) in [
+        ("a.npy", "<f2", "False", &f16s, 2f64.powi(-11)),
+        ("b.npy", ">f2", "False", &f16s, 2f64.powi(-11)),
+        ("c.npy", "<f2", "True", &by_columns, 2f64.powi(-11)),
+        ("d.npy", "<V2", "False", &bf16s, 2f64.powi(-8)),
+    ] {
+        let path = file_with(&folder, name, npy_of_halves(descriptor, fortran, "(9, 9)", bits));
+        let read = TargetFile::at(&path).read(CAUSAL).unwrap();
+        let furthest = read.rescaled.unwrap_or_else(|| panic!("{name}: no rounding is told"));
+        assert!(furthest > 1e-5 && furthest <= ulp, "{name}: {furthest}");
+        let dense = read.target.dense();
+        assert!((&dense - &attention).iter().all(|off| off.abs() <= 2.0 * ulp), "{name}");
+        assert!(dense.outer_iter().all(|row| (row.sum() - 1.0).abs() < 1e-14), "{name}");
+    }
+    let off = file_with(&folder, "e.csv", b"1,0\n0.5,0.49\n");
+    assert!(error_of(&off).contains("sums to 0.99"), "more than half precision rounds");
+}
+
+#[test]
+fn a_head_of_a_stack_is_named() {
+    let folder = folder();
+    let (attention, _) = attention(4);
+    let stack =
+        ndarray::stack(ndarray::Axis(0), &[Array2::eye(4).view(), attention.view()]).unwrap();
+    let path = folder.path().join("heads.npy");
+    ndarray_npy::write_npy(&path, &stack).unwrap();
+    assert!(error_of(&path).contains("a stack of 2 heads; name one by --head 0 to --head 1"));
+    let read = |head| TargetFile { head: Some(head), ..TargetFile::at(&path) }.read(CAUSAL);
+    let off = read(1).unwrap().target.dense() - &attention;
+    assert!(off.iter().all(|off| off.abs() < 1e-15));
+    assert!(read(2).unwrap_err().to_string().contains("2 heads"));
+}
+
+#[test]
+fn logits_are_told_from_attention_and_softmaxed_where_asked() {
+    let folder = folder();
+    let (attention, mut logits) = attention(9);
+    // What is not seen may be anything, as where the mask was to come after.
+    logits[[0, 8]] = f64::NEG_INFINITY;
+    let path = folder.path().join("logits.npy");
+    ndarray_npy::write_npy(&path, &logits).unwrap();
+    let error = error_of(&path);
+    assert!(error.contains("from -3 to 3") && error.contains("--softmax"), "{error}");
+    let read = TargetFile { logits: true, ..TargetFile::at(&path) }.read(CAUSAL).unwrap();
+    assert_eq!(read.rescaled, None);
+    let off = read.target.dense() - &attention;
+    assert!(off.iter().all(|off| off.abs() < 1e-15));
+    logits[[3, 1]] = f64::NAN;
+    ndarray_npy::write_npy(&path, &logits).unwrap();
+    let wrong = TargetFile { logits: true, ..TargetFile::at(&path) }.read(CAUSAL).unwrap_err();
+    assert!(wrong.to_string().contains("row 3, column 1"), "{wrong}");
+    // One bad entry among rows of attention is a bad entry.
+    let mut bad = attention.clone();
+    bad[[2, 1]] = -0.5;
+    ndarray_npy::write_npy(&path, &bad).unwrap();
+    assert!(error_of(&path).contains("row 2, column 1"), "{}", error_of(&path));
 }
 
 #[test]

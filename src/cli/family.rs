@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use rank_study::pattern::{Family, Parameters, Target, Visibility};
+use rank_study::pattern::{Family, Parameters, Target, TargetFile, TargetRead, Visibility};
+use rank_study::table::significant;
+
+use super::stop::tell;
 
 /// A target by its family, or from a file.
 #[derive(Args, Clone, Debug)]
@@ -70,6 +73,12 @@ pub struct FamilyFlags {
             "vocabulary", "lambda", "local", "global", "of", "path", "n", "seed"]
     )]
     target: Option<PathBuf>,
+    /// Which matrix of a --target that holds a stack of shape (heads, n, n), from 0
+    #[arg(long, value_name = "H", requires = "target")]
+    head: Option<usize>,
+    /// --target holds logits: its target is the softmax of each row over what it sees
+    #[arg(long, requires = "target")]
+    softmax: bool,
 }
 
 impl FamilyFlags {
@@ -80,7 +89,16 @@ impl FamilyFlags {
     pub fn target(&self) -> Result<Target> {
         let visibility = self.visibility()?;
         if let Some(path) = &self.target {
-            return Target::read(path, visibility).context("--target");
+            let file = TargetFile { path: path.clone(), head: self.head, logits: self.softmax };
+            let TargetRead { target, rescaled } = file.read(visibility).context("--target")?;
+            if let Some(furthest) = rescaled {
+                tell(&format!(
+                    "note: {}: rows sum to 1 within {}, as half precision rounds them; each is divided by its sum",
+                    path.display(),
+                    significant(furthest, 2)
+                ));
+            }
+            return Ok(target);
         }
         // The command line asks for one where there is no --target.
         let n = self.n.context("--n is missing; give the number of rows")?;
@@ -93,7 +111,11 @@ impl FamilyFlags {
     /// As [`FamilyFlags::target`].
     pub fn label(&self) -> Result<String> {
         match &self.target {
-            Some(path) => Ok(path.display().to_string()),
+            Some(path) => {
+                let head = self.head.map_or_else(String::new, |head| format!(", head {head}"));
+                let softmax = if self.softmax { ", softmax" } else { "" };
+                Ok(format!("{}{head}{softmax}", path.display()))
+            }
             None => Ok(self.family()?.label()),
         }
     }

@@ -84,6 +84,28 @@ pub enum TargetError {
         /// The value found.
         value: f64,
     },
+    /// A matrix of logits where attention was to be.
+    #[error(
+        "its entries go from {least} to {greatest} and its rows sum to anything, as those of logits do; give --softmax to fit the softmax of each row over what it sees, or save that"
+    )]
+    Logits {
+        /// The least finite entry that is seen.
+        least: f64,
+        /// The greatest.
+        greatest: f64,
+    },
+    /// An entry that no logit can be, or a row that sees nothing.
+    #[error(
+        "row {row}, column {column} (counted from 0) of the logits is {value}; every row needs finite ones, and −inf only where nothing is seen"
+    )]
+    NoLogits {
+        /// Row, from 0.
+        row: usize,
+        /// Column, from 0.
+        column: usize,
+        /// The value found.
+        value: f64,
+    },
     /// A sparse row with two entries for one column.
     #[error("row {row} of the target has column {column} (counted from 0) twice; add the two up")]
     RepeatedColumn {

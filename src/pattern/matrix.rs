@@ -7,7 +7,7 @@ use ndarray::Array2;
 use super::{HeadKind, TargetError, Visibility};
 
 /// How far from 1 a row of a file may sum (float32 softmax rows are off by about 1e-6).
-const ROW_SUM_TOLERANCE: f64 = 1e-5;
+pub(super) const ROW_SUM_TOLERANCE: f64 = 1e-5;
 
 /// A row-stochastic n × n attention matrix A on a visible set, stored sparse, row by row.
 ///

@@ -24,7 +24,7 @@ mod visibility;
 
 pub use error::TargetError;
 pub use family::Family;
-pub use file::write_matrix;
+pub use file::{TargetFile, TargetRead, write_matrix};
 pub use layout::{HeadKind, Layout};
 pub use matrix::Target;
 pub use nearest::UnknownName;

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use super::error::RunError;
 use super::files::{CHECKPOINT, kept_steps};
+use super::manifest::{MANIFEST, Manifest};
+use super::run_manifest::corpus_entropy_nats;
 use super::trained::TrainedRun;
 use crate::lm::{ForeignModel, LmError, Probed, TrainDefinition};
 use crate::pattern::HeadKind;
@@ -30,6 +32,15 @@ pub enum ModelSource {
 }
 
 impl ModelSource {
+    /// Whether it has no tokens but those of a text: a published model, or a run that was trained on one.
+    pub fn reads_a_text(&self) -> bool {
+        match self {
+            Self::Published { .. } => true,
+            Self::Run { folder, .. } => Manifest::read(&folder.join(MANIFEST))
+                .is_ok_and(|manifest| corpus_entropy_nats(&manifest).is_none()),
+        }
+    }
+
     /// What a folder holds, and the steps whose weights are there, in order; a published model has no steps.
     ///
     /// # Errors

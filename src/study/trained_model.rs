@@ -70,6 +70,11 @@ impl TrainedModel {
         for source in &sources {
             for (name, model, steps) in models(source, text, data, studies.len() > 1)? {
                 let wrong = |why: String| StudyError::Definition { path: name.clone().into(), why };
+                if text.is_none() && model.of.is_none() && model.source.reads_a_text() {
+                    return Err(wrong(
+                        "reads a text, and none is given; add --text FILE".to_owned(),
+                    ));
+                }
                 let steps = match (&model.source, among.steps.is_empty()) {
                     (ModelSource::Run { .. }, false) => {
                         let missing = among.steps.iter().find(|s| !steps.contains(&Some(**s)));

@@ -8,8 +8,9 @@ use ndarray::Array2;
 #[cfg(feature = "parquet")]
 use super::parquet;
 use super::problem::Problem;
+use super::stack::matrix_of;
 use super::{csv, npy, safetensors};
-use crate::pattern::{Target, TargetError, Visibility};
+use crate::pattern::{Target, TargetError};
 use crate::system::write_whole_with;
 
 /// The name of the tensor that is written to a .safetensors file.
@@ -46,39 +47,21 @@ impl Format {
     }
 }
 
-impl Target {
-    /// Reads a square row-stochastic matrix and checks it row by row.
-    ///
-    /// By extension: `.npy` (two dimensions; float64, float32, int32, int8 or uint8), `.csv`
-    /// (a line a row; a first line without any number is a header), `.parquet` (one numeric column
-    /// a matrix column; with the feature `parquet`), `.safetensors` (its one 2-D tensor, or the one named as in
-    /// `heads.safetensors#layer0`; F64, F32, F16 or BF16).
-    ///
-    /// # Errors
-    /// `File` where the file is missing, cut off, of an unknown kind or not a matrix of numbers;
-    /// `InFile` around what [`Target::from_rows`] finds wrong, or around `NotSquare`.
-    pub fn read(path: &Path, visibility: Visibility) -> Result<Self, TargetError> {
-        let unreadable = |why: String| TargetError::File { path: path.to_owned(), why };
-        let unfit =
-            |problem| TargetError::InFile { path: path.to_owned(), problem: Box::new(problem) };
-        let (file, tensor) = split_tensor_name(path);
-        let format = Format::of(&file).map_err(unreadable)?;
-        let dense = match format {
-            Format::Npy => npy::read(&bytes(&file).map_err(unreadable)?),
-            Format::Csv => csv::read(&bytes(&file).map_err(unreadable)?),
-            #[cfg(feature = "parquet")]
-            Format::Parquet => parquet::read(bytes(&file).map_err(unreadable)?),
-            Format::Safetensors => {
-                safetensors::read(&bytes(&file).map_err(unreadable)?, tensor.as_deref())
-            }
-        }
-        .map_err(|problem| match problem {
-            Problem::Unreadable(why) => unreadable(why),
-            Problem::Unfit(problem) => unfit(problem),
-        })?;
-        Self::from_dense(&dense, visibility).map_err(unfit)
-    }
+/// The matrix in a file, or that of one head of a stack.
+pub(super) fn read_matrix(path: &Path, head: Option<usize>) -> Result<Array2<f64>, Problem> {
+    let (file, tensor) = split_tensor_name(path);
+    let format = Format::of(&file)?;
+    let array = match format {
+        Format::Npy => npy::read(&bytes(&file)?)?,
+        Format::Csv => csv::read(&bytes(&file)?)?.into_dyn(),
+        #[cfg(feature = "parquet")]
+        Format::Parquet => parquet::read(bytes(&file)?)?.into_dyn(),
+        Format::Safetensors => safetensors::read(&bytes(&file)?, tensor.as_deref())?,
+    };
+    matrix_of(array, head)
+}
 
+impl Target {
     /// Writes the matrix, dense and in float64, in the format that the extension names.
     ///
     /// The file appears whole or not at all: it is written aside and renamed. A `.safetensors`
@@ -88,14 +71,6 @@ impl Target {
     /// `Write` for an unknown extension, a folder that is not there, a full disk.
     pub fn write(&self, path: &Path) -> Result<(), TargetError> {
         write_matrix(&self.dense(), path)
-    }
-
-    fn from_dense(dense: &Array2<f64>, visibility: Visibility) -> Result<Self, TargetError> {
-        // NaN is not equal to 0, so it stays and is found by the check.
-        let entries = |row: ndarray::ArrayView1<'_, f64>| {
-            row.iter().copied().enumerate().filter(|&(_, p)| p != 0.0).collect()
-        };
-        Self::from_rows(dense.outer_iter().map(entries).collect(), visibility)
     }
 }
 

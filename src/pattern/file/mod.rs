@@ -7,5 +7,8 @@ mod npy;
 mod parquet;
 mod problem;
 mod safetensors;
+mod stack;
+mod target_file;
 
 pub use format::write_matrix;
+pub use target_file::{TargetFile, TargetRead};

@@ -1,50 +1,72 @@
 //! NumPy's .npy.
 
-use std::io::{Cursor, Write};
+use std::io::{Cursor, Read as _, Write};
 
-use ndarray::Array2;
+use half::{bf16, f16};
+use ndarray::{Array2, ArrayD, IxDyn, ShapeBuilder as _};
 use ndarray_npy::npy::header::Header;
 use ndarray_npy::{ReadNpyExt, ReadableElement, WriteNpyExt};
 
-use super::problem::{Problem, square};
+use super::problem::Problem;
 
-pub(super) fn read(bytes: &[u8]) -> Result<Array2<f64>, Problem> {
+pub(super) fn read(bytes: &[u8]) -> Result<ArrayD<f64>, Problem> {
     let mut reader = Cursor::new(bytes);
     let header = Header::from_reader(&mut reader)
         .map_err(|error| format!("not a whole .npy file: {error}"))?;
-    let &[rows, columns] = header.shape.as_slice() else {
-        return Err(format!("an array of shape {:?}; save a matrix", header.shape).into());
-    };
-    let n = square(rows, columns)?;
     let descriptor = header.type_descriptor.to_string();
     let kind = descriptor.trim_matches(['\'', '"', '<', '>', '=', '|']);
-    let (convert, width): (fn(&[u8]) -> _, usize) = match kind {
-        "f8" => (convert::<f64>, 8),
-        "f4" => (convert::<f32>, 4),
-        "i4" => (convert::<i32>, 4),
-        "u1" => (convert::<u8>, 1),
-        "i1" => (convert::<i8>, 1),
+    type Convert = fn(&[u8], &Header, Cursor<&[u8]>) -> Result<ArrayD<f64>, Problem>;
+    let (convert, width): (Convert, usize) = match kind {
+        "f8" => (|bytes, _, _| convert::<f64>(bytes), 8),
+        "f4" => (|bytes, _, _| convert::<f32>(bytes), 4),
+        "i4" => (|bytes, _, _| convert::<i32>(bytes), 4),
+        "u1" => (|bytes, _, _| convert::<u8>(bytes), 1),
+        "i1" => (|bytes, _, _| convert::<i8>(bytes), 1),
+        "f2" => (|_, header, data| halves(header, data, |bits| f16::from_bits(bits).into()), 2),
+        // As NumPy writes the bfloat16 of ml_dtypes, of which it knows nothing but the width.
+        "V2" => (|_, header, data| halves(header, data, |bits| bf16::from_bits(bits).into()), 2),
         _ => {
             return Err(format!("entries of type {descriptor}; save it as float64").into());
         }
     };
     // Checked before the reader allocates what the header claims.
-    let (claimed, found) = (n as u128 * n as u128 * width as u128, bytes.len() as u128);
+    let entries: u128 = header.shape.iter().map(|&length| length as u128).product();
+    let (claimed, found) = (entries * width as u128, bytes.len() as u128);
     if claimed > found {
+        let shape: Vec<String> = header.shape.iter().map(ToString::to_string).collect();
         return Err(format!(
-            "cut off: the header says {n} × {n} entries, {claimed} bytes, and the file has {found}"
+            "cut off: the header says {} entries, {claimed} bytes, and the file has {found}",
+            shape.join(" × ")
         )
         .into());
     }
-    convert(bytes)
+    convert(bytes, &header, reader)
 }
 
 fn convert<T: ReadableElement + Copy + Into<f64> + 'static>(
     bytes: &[u8],
-) -> Result<Array2<f64>, Problem> {
-    let matrix = Array2::<T>::read_npy(Cursor::new(bytes)).map_err(|error| error.to_string())?;
+) -> Result<ArrayD<f64>, Problem> {
+    let array = ArrayD::<T>::read_npy(Cursor::new(bytes)).map_err(|error| error.to_string())?;
     // `mapv` goes by position, so that a Fortran-ordered file is read right as well.
-    Ok(matrix.mapv(Into::into))
+    Ok(array.mapv(Into::into))
+}
+
+/// Numbers of two bytes, which the reader does not know.
+fn halves(
+    header: &Header,
+    mut data: Cursor<&[u8]>,
+    number: fn(u16) -> f64,
+) -> Result<ArrayD<f64>, Problem> {
+    let mut rest = Vec::new();
+    data.read_to_end(&mut rest).map_err(|error| error.to_string())?;
+    let from_bytes = match header.type_descriptor.to_string().contains('>') {
+        true => u16::from_be_bytes,
+        false => u16::from_le_bytes,
+    };
+    let values: Vec<f64> =
+        rest.as_chunks::<2>().0.iter().map(|&bytes| number(from_bytes(bytes))).collect();
+    let shape = IxDyn(&header.shape).set_f(header.layout.is_fortran());
+    ArrayD::from_shape_vec(shape, values).map_err(|error| error.to_string().into())
 }
 
 pub(super) fn write(dense: &Array2<f64>, file: &mut impl Write) -> Result<(), String> {

@@ -3,24 +3,20 @@
 use std::io::Write;
 
 use half::{bf16, f16};
-use ndarray::Array2;
+use ndarray::{Array2, ArrayD};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 
-use super::problem::{Problem, square};
+use super::problem::Problem;
 use crate::pattern::nearest::nearest;
 
-/// The tensor called `name`, or, with none named, the only one of two dimensions.
-pub(super) fn read(bytes: &[u8], name: Option<&str>) -> Result<Array2<f64>, Problem> {
+/// The tensor called `name`, or, with none named, the only one of two dimensions or more.
+pub(super) fn read(bytes: &[u8], name: Option<&str>) -> Result<ArrayD<f64>, Problem> {
     let tensors = SafeTensors::deserialize(bytes)
         .map_err(|error| format!("not a whole .safetensors file: {error}"))?;
     let tensor = match name {
         Some(name) => named(&tensors, name)?,
         None => only_matrix(&tensors)?,
     };
-    let &[rows, columns] = tensor.shape() else {
-        return Err(format!("a tensor of shape {:?}; name a matrix", tensor.shape()).into());
-    };
-    let n = square(rows, columns)?;
     let data = tensor.data();
     let values = match tensor.dtype() {
         Dtype::F64 => numbers(data, f64::from_le_bytes),
@@ -29,7 +25,7 @@ pub(super) fn read(bytes: &[u8], name: Option<&str>) -> Result<Array2<f64>, Prob
         Dtype::BF16 => numbers(data, |bytes| bf16::from_le_bytes(bytes).into()),
         other => return Err(format!("a tensor of type {other:?}; save it as F32 or F64").into()),
     };
-    Array2::from_shape_vec((n, n), values).map_err(|error| error.to_string().into())
+    ArrayD::from_shape_vec(tensor.shape(), values).map_err(|error| error.to_string().into())
 }
 
 fn named<'a>(tensors: &SafeTensors<'a>, name: &str) -> Result<TensorView<'a>, String> {
@@ -44,14 +40,16 @@ fn named<'a>(tensors: &SafeTensors<'a>, name: &str) -> Result<TensorView<'a>, St
 
 fn only_matrix<'a>(tensors: &SafeTensors<'a>) -> Result<TensorView<'a>, String> {
     let mut matrices: Vec<(String, TensorView<'a>)> =
-        tensors.tensors().into_iter().filter(|(_, tensor)| tensor.shape().len() == 2).collect();
+        tensors.tensors().into_iter().filter(|(_, tensor)| tensor.shape().len() >= 2).collect();
     matrices.sort_by(|a, b| a.0.cmp(&b.0));
     match (matrices.pop(), matrices.len()) {
         (Some((_, only)), 0) => Ok(only),
-        (None, _) => Err("it has no 2-D tensor; save a matrix".to_owned()),
+        (None, _) => Err("it has no tensor of two dimensions; save a matrix".to_owned()),
         (Some((name, _)), others) => {
             let count = others + 1;
-            Err(format!("it has {count} 2-D tensors; name one after a #, as in FILE#{name}"))
+            Err(format!(
+                "it has {count} tensors of two dimensions or more; name one after a #, as in FILE#{name}"
+            ))
         }
     }
 }
