@@ -216,6 +216,19 @@ fn the_ablation_counts_no_global_heads_where_there_are_none_and_the_dial_takes_t
     let names: Vec<&str> = figure.keys.iter().map(|key| key.label.as_str()).collect();
     assert_eq!(names, ["0 global heads", "1 global head", "seed", "every head global"]);
     assert_eq!(figure.panels[0].guide, Some(1.3f64.exp()));
+    let at = |context: usize| {
+        let shape = move |run: &TrainingRun| TrainingRun {
+            context: Some(context),
+            d_model: Some(64),
+            heads: Some(4),
+            ..run.clone()
+        };
+        study.runs.iter().map(shape).collect::<Vec<_>>()
+    };
+    let lengths = Trainings { runs: [at(256), at(512)].concat(), failed: 0 };
+    let panels = rank_study::figure::ablation(&lengths).panels;
+    let titles: Vec<&str> = panels.iter().map(|panel| panel.title.as_str()).collect();
+    assert_eq!(titles, ["n = 256, d = 16", "n = 512, d = 16"]);
     let dial = rank_study::figure::dial(&study);
     let ls = dial.panels[0].series.iter().find(|s| s.label.as_deref() == Some("ls")).unwrap();
     assert!((ls.points[0].1 - 0.2).abs() < 1e-12 && ls.points[0].0 == 0.5, "{:?}", ls.points);

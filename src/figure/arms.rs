@@ -1,5 +1,7 @@
 //! The figures of studies that hold many trainings side by side.
 
+use std::collections::BTreeSet;
+
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
 use super::training::{alt, ink_of_run, logit_panel};
@@ -67,33 +69,54 @@ fn medians(seeds: &[TrainingRun], x: &dyn Fn(&TrainingRun, f64) -> f64) -> Curve
     (0..evaluations).filter_map(at).collect()
 }
 
-/// Validation perplexity against the window, a line a number of global heads; all global heads is a level.
+/// Validation perplexity against the window, a line a number of global heads; all global heads is a level. A panel a
+/// length of context and head dimension.
 pub fn ablation(study: &Trainings) -> Figure {
-    let all_global = study.arm("mhsa").filter_map(TrainingRun::perplexity);
-    let level = Spread::of(all_global).map(|spread| spread.median);
-    let split = || study.runs.iter().filter(|run| run.arm != "mhsa");
-    let mut counts: Vec<usize> = split().filter_map(|run| run.global_heads).collect();
-    counts.sort_unstable();
-    counts.dedup();
-    let mut series = Vec::new();
-    let mut keys = Vec::new();
-    for &count in &counts {
-        let ink = Ink::of_rank(2 << (2 * count));
-        let here: Vec<&TrainingRun> =
-            split().filter(|run| run.global_heads == Some(count)).collect();
-        let name = plural(count, "global head");
-        let line =
-            by_x(&here, |run| run.window.map(|window| window as f64), TrainingRun::perplexity);
-        keys.push(Key::new(&name, ink, Shape::LineMarkers));
-        series.extend(seeds_and_medians(&name, ink, line));
-    }
+    let setting = |run: &TrainingRun| {
+        (run.context, run.d_model.zip(run.heads).map(|(width, heads)| width / heads))
+    };
+    let settings: BTreeSet<_> = study.runs.iter().map(setting).collect();
+    let of_setting = |at| study.runs.iter().filter(move |run| setting(run) == at);
+    let is_split = |run: &&TrainingRun| run.arm != "mhsa";
+    let split = || study.runs.iter().filter(is_split);
+    let counts: BTreeSet<usize> = split().filter_map(|run| run.global_heads).collect();
+    let mut keys: Vec<Key> = counts
+        .iter()
+        .map(|&count| {
+            let ink = Ink::of_rank(2 << (2 * count));
+            Key::new(&plural(count, "global head"), ink, Shape::LineMarkers)
+        })
+        .collect();
     keys.push(Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds));
     keys.push(Key::grey("every head global", Stroke::Dashed));
     let windows = split().filter_map(|run| run.window);
     let x = Axis::log_at("window of the local heads", windows.map(|window| window as f64));
-    let values = series.iter().flat_map(|line| &line.points).map(|&(_, y)| y);
-    let y = Axis::linear("validation perplexity", values.chain(level), None);
-    let panel = Panel::new("Perplexity by window and number of global heads", x, y, series);
+    // One scale for all panels, so that they can be read against each other.
+    let values = study.runs.iter().filter_map(TrainingRun::perplexity);
+    let y = Axis::linear("validation perplexity", values, None);
+    let panel = |at: (Option<usize>, Option<usize>)| {
+        let mut series = Vec::new();
+        for &count in &counts {
+            let of_count = |run: &&TrainingRun| run.global_heads == Some(count);
+            let here: Vec<&TrainingRun> =
+                of_setting(at).filter(is_split).filter(of_count).collect();
+            let window = |run: &TrainingRun| run.window.map(|window| window as f64);
+            let line = by_x(&here, window, TrainingRun::perplexity);
+            let ink = Ink::of_rank(2 << (2 * count));
+            series.extend(seeds_and_medians(&plural(count, "global head"), ink, line));
+        }
+        let title = match (settings.len(), at) {
+            (2.., (Some(n), Some(d))) => format!("n = {n}, d = {d}"),
+            _ => "Perplexity by window and number of global heads".to_owned(),
+        };
+        let all_global = of_setting(at).filter(|run| run.arm == "mhsa");
+        let level = Spread::of(all_global.filter_map(TrainingRun::perplexity));
+        let panel = Panel::new(&title, x.clone(), y.clone(), series);
+        match level {
+            Some(level) => panel.with_guide(level.median),
+            None => panel,
+        }
+    };
     Figure {
         name: "ablation".to_owned(),
         caption: "Validation perplexity at the end of training against the window of the local heads, for each \
@@ -102,10 +125,7 @@ pub fn ablation(study: &Trainings) -> Figure {
             .to_owned(),
         alt: alt(study),
         keys,
-        panels: vec![match level {
-            Some(level) => panel.with_guide(level),
-            None => panel,
-        }],
+        panels: settings.iter().map(|&at| panel(at)).collect(),
     }
 }
 
