@@ -53,7 +53,7 @@ fn header() -> Header {
 
 /// Checks that tags open and close in order; gives how often each opened.
 fn balanced(html: &str) -> std::collections::BTreeMap<String, usize> {
-    const VOID: [&str; 2] = ["meta", "link"];
+    const VOID: [&str; 3] = ["meta", "link", "br"];
     let mut open: Vec<String> = Vec::new();
     let mut seen = std::collections::BTreeMap::new();
     for tag in html.split('<').skip(1) {

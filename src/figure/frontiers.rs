@@ -16,7 +16,7 @@ pub fn frontiers(study: &Layouts) -> Figure {
         targets().filter(|cells| !drawn(cells)).map(|cells| cells[0].target.as_str()).collect();
     let mut caption = "The least error found under a cap on the logits, for each family of targets and each rank. \
                        Strokes are seeds, lines medians; dashed, the least error with no rank limit. Where a line \
-                       lies on the dashed one, low rank costs nothing; where it levels off above it, no logit helps. \
+                       lies on the dashed one, low rank costs nothing; where it levels off above it, larger logits were not found to help. \
                        Errors under the panels' edge are left out."
         .to_owned();
     if !free.is_empty() {

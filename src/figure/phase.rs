@@ -54,7 +54,7 @@ pub fn phase(growth: &Growth) -> Figure {
             key("inflation 1", heat(0.0)),
             key("3", heat(3f64.ln() / MOST.ln())),
             key("10 and more", heat(1.0)),
-            key("no logit suffices", BEYOND),
+            key("none found up to 128", BEYOND),
         ],
         panels: vec![panel],
     }

@@ -114,7 +114,7 @@ fn inflation(cell: &GrowthCell) -> f64 {
 fn shown(cell: &GrowthCell) -> String {
     match inflation(cell) {
         value if value.is_finite() => format!("{value:.2}"),
-        _ => "beyond any logit".to_owned(),
+        _ => "none found up to 128".to_owned(),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::table::{Align, Cell, Table};
 /// A table with more rows than this is folded.
 const LONG: usize = 12;
 /// Of a table with more rows than this the first are set, and the file has them all.
-const MOST_ROWS: usize = 60;
+const MOST_ROWS: usize = 40;
 /// Words of more characters than this may be broken into lines.
 const LONG_WORDS: usize = 24;
 
@@ -50,7 +50,7 @@ fn body(section: &Section, table: &Table, id: &str) -> Markup {
                     @for row in table.rows().iter().take(most) {
                         tr {
                             @for (cell, class) in row.iter().zip(&classes) {
-                                td class=[class] data-value=[value(cell)] { (cell.shown()) }
+                                td class=[class] data-value=[value(cell)] { (words(cell)) }
                             }
                         }
                     }
@@ -78,6 +78,21 @@ fn class(table: &Table, at: usize) -> Option<&'static str> {
         Align::Right => None,
         Align::Left if table.rows().iter().any(long) => Some("words long"),
         Align::Left => Some("words"),
+    }
+}
+
+/// What a cell shows; a spread has its range under its median, which makes narrower tables.
+fn words(cell: &Cell) -> Markup {
+    let shown = cell.shown();
+    let range = match cell {
+        Cell::Over { .. } => shown.split_once(" ("),
+        _ => None,
+    };
+    html! {
+        @match range {
+            Some((median, range)) => { (median) br; "(" (range) }
+            None => { (shown) }
+        }
     }
 }
 
