@@ -98,7 +98,7 @@ impl HeadParts {
     }
 
     /// The share of log tying, at rank d, that goes where inputs need `less` than Lˣ(d): log(Lˣ(d)/less) /
-    /// log(Lˣ(d)/L*(d)); none where tying is under [`LEAST_TYING`].
+    /// log(Lˣ(d)/L*(d)); none where tying is under 1.1.
     pub fn share_of_tying_less(&self, less: f64) -> Option<f64> {
         let (needed, tied) = (self.needed?, self.needed_tied?);
         let share = (tied / less).ln() / (tied / needed).ln();
