@@ -359,7 +359,7 @@ fn wrong_usage_exits_with_2() {
 
 /// A number as sentences have it.
 fn said(row: &Record, column: &str) -> String {
-    rank_study::table::significant(number(row, column), 2)
+    rank_study::table::significant(number(row, column), 3)
 }
 
 #[test]
@@ -397,7 +397,7 @@ fn a_tolerance_ends_with_what_it_needs() {
     let printed = folder.done(&[&BAND[..], &["--tolerance", "0.2", "--out", "f"]].concat());
     let (_, rows) = folder.csv("f/frontier.csv");
     let needs = [
-        "For kl 0.20 rank 3 needs logits of ".to_owned(),
+        "For kl 0.200 rank 3 needs logits of ".to_owned(),
         said(&rows[0], "max_abs_logit"),
         said(&rows[0], "inflation"),
         said(&rows[0], "floor_max_abs_logit"),

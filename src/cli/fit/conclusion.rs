@@ -136,5 +136,5 @@ fn of_caps(rows: &[FrontierRow]) -> Vec<String> {
 }
 
 fn shown(value: f64) -> String {
-    significant(value, 2)
+    significant(value, 3)
 }
