@@ -39,8 +39,7 @@ fn every_command_of_the_tutorial_works_and_its_sentences_are_those_of_the_rows()
             .current_dir(folder.path(""))
             .output()
             .unwrap();
-        let (said, told) =
-            [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes)).into();
+        let [said, told] = [&output.stdout, &output.stderr].map(|b| String::from_utf8_lossy(b));
         assert!(output.status.success(), "{command}\n{said}{told}");
         printed.push_str(&said);
     }

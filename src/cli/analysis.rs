@@ -7,7 +7,7 @@ use clap::Args;
 use rank_study::judge::{Claim, Verdict};
 use rank_study::report::{Analysis, Header, MeasuredStudy, Section, analyse, findings, page};
 use rank_study::run::Manifest;
-use rank_study::study::{Preset, View};
+use rank_study::study::{Preset, View, stored_lines, time_of};
 use rank_study::system::write_whole;
 use rank_study::table::{Cell, Column, Table};
 
@@ -158,7 +158,7 @@ pub fn write_report(studies: &[String], out: &Path, preset: Preset) -> Result<Wr
     let mut machine = String::new();
     let mut missing = Vec::new();
     for study in studies {
-        let Analysed { measured, manifest, view, analysis } = match analysed(study, preset) {
+        let Analysed { folder, manifest, view, analysis } = match analysed(study, preset) {
             Ok(analysed) => analysed,
             Err(error) if studies.len() > 1 => {
                 missing.push((study.clone(), format!("{error:#}")));
@@ -166,7 +166,7 @@ pub fn write_report(studies: &[String], out: &Path, preset: Preset) -> Result<Wr
             }
             Err(error) => return Err(error),
         };
-        analysis.save_tables(&measured.folder.join("tables"))?;
+        analysis.save_tables(&folder.join("tables"))?;
         analysis.save_figures(&figures(preset).join(study))?;
         verdicts.extend(analysis.verdicts.iter().map(|v| (study.clone(), v.clone())));
         if !manifest.machine.cpu.is_empty() {
@@ -174,7 +174,7 @@ pub fn write_report(studies: &[String], out: &Path, preset: Preset) -> Result<Wr
         }
         sections.push((
             view.place(),
-            section(&measured, study, &manifest, out)?.with_analysis(analysis)?,
+            section(&folder, study, &manifest, view, out)?.with_analysis(analysis)?,
         ));
     }
     // From targets over fits to trainings, whatever the studies are called.
@@ -262,12 +262,14 @@ fn verdict_table(verdicts: &[(String, Verdict)]) -> Table {
 }
 
 fn section(
-    measured: &MeasuredStudy,
+    folder: &Path,
     study: &str,
     manifest: &Manifest,
+    view: View,
     out: &Path,
 ) -> Result<Section> {
-    let rows = measured.folder.join("rows.csv");
+    let rows = folder.join("rows.csv");
+    let (columns, lines) = stored_lines(view.kind(), folder)?;
     // Where no one wrote a note, none is shown.
     let note = std::fs::read_to_string(note(study)).unwrap_or_default();
     Ok(Section {
@@ -276,7 +278,7 @@ fn section(
         question: manifest.text("question").to_owned(),
         findings: findings(&note, manifest.text("rows_sha256")).unwrap_or_default().to_owned(),
         command: command(study, manifest),
-        wall_time_s: measured.wall_time_s,
+        wall_time_s: time_of(&columns, &lines),
         definition_toml: manifest.text("definition").to_owned(),
         rows_link: relative(&rows, out.parent().unwrap_or(Path::new("")))?,
         ..Section::default()
@@ -301,7 +303,7 @@ fn relative(path: &Path, from: &Path) -> Result<String> {
 
 /// A study's rows and what they came to.
 struct Analysed {
-    measured: MeasuredStudy,
+    folder: PathBuf,
     manifest: Manifest,
     view: View,
     analysis: Analysis,
@@ -309,7 +311,6 @@ struct Analysed {
 
 fn analysed(study: &str, preset: Preset) -> Result<Analysed> {
     let (folder, manifest) = measured(study, preset)?;
-    let (measured, view) = MeasuredStudy::of(&folder, &manifest)?;
-    let analysis = analyse(std::slice::from_ref(&measured), view)?;
-    Ok(Analysed { measured, manifest, view, analysis })
+    let (study, view) = MeasuredStudy::of(&folder, &manifest)?;
+    Ok(Analysed { analysis: analyse(&[study], view)?, folder, manifest, view })
 }

@@ -273,7 +273,7 @@ struct Rows {
 
 impl Rows {
     fn of(definition: &StudyDefinition, folder: &Path) -> Result<Self> {
-        let (columns, lines) = stored_lines(definition, folder)?;
+        let (columns, lines) = stored_lines(definition.work.kind(), folder)?;
         let of = |failed: bool| {
             let of = lines.iter().filter(move |line| line.err().is_empty() != failed);
             of.map(|line| line.cell().to_owned()).collect::<BTreeSet<String>>()

@@ -119,7 +119,7 @@ pub fn run(args: &PredictArgs) -> Result<()> {
     progress.finish();
     let summary = summary?;
     if args.json {
-        let (columns, lines) = stored_lines(&definition, &args.out)?;
+        let (columns, lines) = stored_lines(definition.work.kind(), &args.out)?;
         let asked = lines.iter().filter(|line| keys.iter().any(|key| key == line.cell()));
         let all: Vec<serde_json::Value> = asked.map(|line| line.to_json(&columns)).collect();
         println!("{}", serde_json::Value::from(all));

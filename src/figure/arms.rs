@@ -80,13 +80,12 @@ pub fn ablation(study: &Trainings) -> Figure {
     let is_split = |run: &&TrainingRun| run.arm != "mhsa";
     let split = || study.runs.iter().filter(is_split);
     let counts: BTreeSet<usize> = split().filter_map(|run| run.global_heads).collect();
-    let mut keys: Vec<Key> = counts
-        .iter()
-        .map(|&count| {
-            let ink = Ink::of_rank(2 << (2 * count));
-            Key::new(&plural(count, "global head"), ink, Shape::LineMarkers)
-        })
-        .collect();
+    let look = |count: usize| (plural(count, "global head"), Ink::of_rank(2 << (2 * count)));
+    let key = |&count: &usize| {
+        let (name, ink) = look(count);
+        Key::new(&name, ink, Shape::LineMarkers)
+    };
+    let mut keys: Vec<Key> = counts.iter().map(key).collect();
     keys.push(Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds));
     keys.push(Key::grey("every head global", Stroke::Dashed));
     let windows = split().filter_map(|run| run.window);
@@ -102,8 +101,8 @@ pub fn ablation(study: &Trainings) -> Figure {
                 of_setting(at).filter(is_split).filter(of_count).collect();
             let window = |run: &TrainingRun| run.window.map(|window| window as f64);
             let line = by_x(&here, window, TrainingRun::perplexity);
-            let ink = Ink::of_rank(2 << (2 * count));
-            series.extend(seeds_and_medians(&plural(count, "global head"), ink, line));
+            let (name, ink) = look(count);
+            series.extend(seeds_and_medians(&name, ink, line));
         }
         let title = match (settings.len(), at) {
             (2.., (Some(n), Some(d))) => format!("n = {n}, d = {d}"),

@@ -28,9 +28,9 @@ impl Claim {
         let (confirmed, refuted) = match self {
             Self::DenseLocalGrows => (
                 format!(
-                    "The interval of the exponent of inflation in n/d lies above 0 and reaches past {g} for dense local \
+                    "The interval of the exponent of inflation in n/d lies above 0 and reaches past {} for dense local \
                      targets, and those of the sparse controls lie wholly below it.",
-                    g = growth::NO_GROWTH
+                    growth::NO_GROWTH
                 ),
                 format!(
                     "All of the interval lies under {} and every fit reached its error: fits that reached it at no cap bias \
@@ -72,8 +72,8 @@ impl Claim {
                     training::LOGITS_ALIKE
                 ),
                 format!(
-                    "At every setting in which mhsa comes to {} nats, the whole interval of the ratio lies above 1/{}. \
-                     Settings in which it stays under that have no large logits that ls could avoid, and refute nothing.",
+                    "At every setting in which ls or mhsa comes to {} nats, the whole interval of the ratio lies above 1/{}. \
+                     Settings in which both stay under that have no large logits that ls could avoid, and refute nothing.",
                     training::LS_AT_MOST,
                     training::LOGITS_ALIKE
                 ),
@@ -90,9 +90,9 @@ impl Claim {
             ),
             Self::NoWorse => (
                 format!(
-                    "In every pair of runs of one seed ls is no worse by more than {nats} nats, and at every setting the \
+                    "In every pair of runs of one seed ls is no worse by more than {} nats, and at every setting the \
                      whole interval says so.",
-                    nats = training::NO_WORSE_NATS
+                    training::NO_WORSE_NATS
                 ),
                 format!(
                     "At every setting the whole interval says that it is worse by more than {} nats.",

@@ -4,9 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::ReportError;
 use crate::run::Manifest;
-use crate::study::{
-    PredictedExponent, StudyDefinition, StudyError, View, on_the_same_text, stored_lines, time_of,
-};
+use crate::study::{PredictedExponent, StudyDefinition, StudyError, View, on_the_same_text};
 
 /// A study's folder of rows, and what they are held against.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,8 +17,6 @@ pub struct MeasuredStudy {
     pub baselines: Vec<String>,
     /// The folder of their study, on the same text; none where it has no rows.
     pub folder_of_baselines: Option<PathBuf>,
-    /// How long the rows took, one after another, in seconds; none where they are not timed.
-    pub wall_time_s: Option<f64>,
 }
 
 impl MeasuredStudy {
@@ -28,8 +24,7 @@ impl MeasuredStudy {
     /// made into.
     ///
     /// # Errors
-    /// [`ReportError::Definition`] where that definition cannot be read any more, or has no view; rows that cannot be
-    /// read.
+    /// [`ReportError::Definition`] where that definition cannot be read any more, or has no view.
     pub fn of(folder: &Path, manifest: &Manifest) -> Result<(Self, View), ReportError> {
         let wrong = |why: String| ReportError::Definition {
             manifest: folder.join("manifest.toml"),
@@ -46,8 +41,6 @@ impl MeasuredStudy {
             other => wrong(other.to_string()),
         })?;
         let view = definition.view.ok_or_else(|| wrong("it has no view".to_owned()))?;
-        let (columns, lines) = stored_lines(&definition, folder)?;
-        let wall_time_s = time_of(&columns, &lines);
         let (baselines, folder_of_baselines) = match definition.baseline {
             None => (Vec::new(), None),
             Some(baseline) => {
@@ -58,6 +51,6 @@ impl MeasuredStudy {
         };
         let folder = folder.to_owned();
         let predicted = definition.predicted;
-        Ok((Self { folder, predicted, baselines, folder_of_baselines, wall_time_s }, view))
+        Ok((Self { folder, predicted, baselines, folder_of_baselines }, view))
     }
 }

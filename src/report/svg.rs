@@ -36,29 +36,24 @@ fn without(text: &str, opening: &str, closing: &str) -> String {
     found.unwrap_or_else(|| text.to_owned())
 }
 
-/// The points of several lines as a path's data: every place is told from the one before it, in fewer digits.
-fn path(lines: &[&str]) -> String {
+/// The points of several lines as a path's data: every place is told from the one before it, in fewer digits. None
+/// where a place is not told in whole numbers.
+fn path(lines: &[&str]) -> Option<String> {
     let mut data = String::new();
-    let mut at = (0, 0);
+    let mut at: (i64, i64) = (0, 0);
     for line in lines {
-        let places = line.split_whitespace().filter_map(|place| {
+        for (step, place) in line.split_whitespace().enumerate() {
             let (x, y) = place.split_once(',')?;
-            Some((x.parse::<i64>().ok()?, y.parse::<i64>().ok()?))
-        });
-        for (step, (x, y)) in places.enumerate() {
-            let before = match step {
-                0 => "m",
-                _ => " ",
-            };
+            let (x, y) = (x.parse().ok()?, y.parse().ok()?);
+            let before = if step == 0 { "m" } else { " " };
             data.push_str(&format!("{before}{},{}", x - at.0, y - at.1));
             at = (x, y);
         }
     }
-    data
+    Some(data)
 }
 
-/// Lines that follow each other and are drawn alike, such as the dashes of a dashed one, as one path. Points are whole
-/// numbers, as figures are written.
+/// Lines that follow each other and are drawn alike, such as the dashes of a dashed one, as one path.
 fn joined(svg: &str) -> String {
     let mut text = String::with_capacity(svg.len());
     let (mut alike, mut lines): (&str, Vec<&str>) = ("", Vec::new());
@@ -68,12 +63,15 @@ fn joined(svg: &str) -> String {
         Some((at, at + " points=\"".len()))
     };
     let flush = |text: &mut String, alike: &str, lines: &mut Vec<&str>| {
-        match lines[..] {
-            [] => {}
-            [line] => text.push_str(&format!("{alike} points=\"{line}\"/>\n")),
-            _ => {
+        match path(lines).filter(|_| lines.len() > 1) {
+            Some(data) => {
                 let drawn = alike.trim_start_matches("<polyline");
-                text.push_str(&format!("<path{drawn} d=\"{}\"/>\n", path(lines)));
+                text.push_str(&format!("<path{drawn} d=\"{data}\"/>\n"));
+            }
+            None => {
+                for line in lines.iter() {
+                    text.push_str(&format!("{alike} points=\"{line}\"/>\n"));
+                }
             }
         }
         lines.clear();
@@ -133,6 +131,8 @@ mod tests {
             dash("#a", "9,9 8,8"),
             dash("#b", "0,0 1,1")
         );
+        let halves = format!("<svg>\n{}{}</svg>", dash("#a", "1,2.5 3,4"), dash("#a", "5,6 7,8"));
+        assert_eq!(inline(&halves, "x").matches("<polyline").count(), 2, "no point is lost");
         assert_eq!(
             inline(&svg, "x"),
             "<svg>\n<path fill=\"none\" stroke=\"#a\" d=\"m1,2 2,2m2,2 2,2\"/>\n<rect/>\n\

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::StudyError;
 use super::cell::{Cell, Needs};
 use super::cells::cells_of;
-use super::definition::{StudyDefinition, StudyWork};
+use super::definition::{Kind, StudyDefinition, StudyWork};
 use super::store::Store;
 use super::text_source::TextSource;
 use crate::lm::Texts;
@@ -195,16 +195,13 @@ impl Plan {
     }
 }
 
-/// The columns of a study's rows, and the rows that it has in `folder`, those of cells that failed among them, in
-/// the order of its cells.
+/// The columns of rows of this kind of study, and those that there are in `folder`, of cells that failed among them,
+/// in the order of the cells.
 ///
 /// # Errors
 /// Rows that cannot be read.
-pub fn stored_lines(
-    definition: &StudyDefinition,
-    folder: &Path,
-) -> Result<(Vec<Column>, Vec<Line>), StudyError> {
-    let columns = definition.work.kind().columns();
+pub fn stored_lines(kind: Kind, folder: &Path) -> Result<(Vec<Column>, Vec<Line>), StudyError> {
+    let columns = kind.columns();
     let lines = Store::read(folder, &columns)?.rows().cloned().collect();
     Ok((columns, lines))
 }

@@ -202,8 +202,7 @@ impl Trainings {
     /// Seconds that a step of the run called `run` takes: the least over its seeds of the median over a
     /// training, since what else the machine does can only slow it.
     pub fn seconds_per_step(&self, run: &str) -> f64 {
-        let of_run = self.runs.iter().filter(|other| other.run == run);
-        of_run.map(|run| run.log.seconds_per_step).fold(f64::INFINITY, f64::min)
+        self.paces(run).0
     }
 
     /// The same of the two fastest of its seeds, the faster first: where they differ, what a step takes is not known

@@ -38,7 +38,7 @@ pub enum StudyWork {
 
 impl StudyWork {
     /// What of it a definition's key `kind` names.
-    pub(in crate::study) fn kind(&self) -> Kind {
+    pub fn kind(&self) -> Kind {
         match self {
             Self::Fit(_) => Kind::Fit,
             Self::Train(_) => Kind::Train,
