@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use rank_study::judge::{Claim, Verdict};
-use rank_study::report::{Analysis, Header, MeasuredStudy, Section, analyse, findings, page};
+use rank_study::report::{Analysis, Header, MeasuredStudy, Section, analyse, findings, page, show};
 use rank_study::run::Manifest;
 use rank_study::study::{Preset, View, stored_lines, time_of};
 use rank_study::system::write_whole;
 use rank_study::table::{Cell, Column, Table};
 
-use super::places::{data, figures, measured, measured_studies, note};
+use super::places::{SHOWN, data, figures, measured, measured_studies, note};
 
 /// Tabulate a study, or the rows of several together: CSV, Parquet, Markdown and LaTeX files
 #[derive(Args, Debug)]
@@ -19,11 +19,13 @@ use super::places::{data, figures, measured, measured_studies, note};
 Examples:
   rank-study table logit-growth
   rank-study table logit-growth phase controls --out tables/fits
+  rank-study table runs/mhsa runs/ls --out tables/runs
 
 Prints the Markdown. Tables go to data/STUDY/tables/ unless --out says where; several studies must be of one
-kind, and the first one's view is taken.")]
+kind, and the first one's view is taken. Folders that `rank-study show` knows are tabulated too, to
+FOLDER/shown/tables.")]
 pub struct TableArgs {
-    /// Studies that have rows in data/
+    /// Studies that have rows in data/, or folders of one's own
     #[arg(required = true, value_name = "STUDY")]
     studies: Vec<String>,
     /// The folder of the tables [default: data/STUDY/tables]
@@ -43,9 +45,9 @@ pub struct TableArgs {
 Example:
   rank-study figure logit-growth
 
-Figures go to figures/STUDY/.")]
+Figures go to figures/STUDY/, those of a folder that `rank-study show` knows to FOLDER/shown/figures/.")]
 pub struct FigureArgs {
-    /// A study that has rows in data/
+    /// A study that has rows in data/, or a folder of one's own
     study: String,
     /// The size whose rows are read
     #[arg(long, value_name = "NAME", default_value_t)]
@@ -80,6 +82,9 @@ pub struct ReportArgs {
 /// # Errors
 /// Rows that are missing or damaged, files that cannot be written.
 pub fn table(args: &TableArgs) -> Result<()> {
+    if let Some(folders) = folders_of_own(&args.studies, args.preset) {
+        return table_of_own(args, &folders);
+    }
     let (folder, manifest) = measured(&args.studies[0], args.preset)?;
     let out = match (&args.out, args.studies.len()) {
         (Some(out), _) => out.clone(),
@@ -93,13 +98,41 @@ pub fn table(args: &TableArgs) -> Result<()> {
     });
     let analysis = analyse(&studies.collect::<Result<Vec<_>>>()?, view)?;
     let paths = analysis.save_tables(&out)?;
-    for table in &analysis.tables {
+    print_tables(&analysis.tables, &paths, args.quiet);
+    Ok(())
+}
+
+/// Tabulates what is in folders that no study of the preset is called by.
+fn table_of_own(args: &TableArgs, folders: &[PathBuf]) -> Result<()> {
+    let out = match (&args.out, folders) {
+        (Some(out), _) => out.clone(),
+        (None, [folder]) => folder.join(SHOWN).join("tables"),
+        (None, _) => bail!("the tables of several are nobody's: say where by --out DIR"),
+    };
+    let shown = show(folders)?;
+    let [shown] = &shown[..] else {
+        bail!("only training runs can be tabulated together: name one of the others at a time");
+    };
+    let paths = shown.save_tables(&out)?;
+    print_tables(&shown.tables, &paths, args.quiet);
+    Ok(())
+}
+
+fn print_tables(tables: &[Table], written: &[PathBuf], quiet: bool) {
+    for table in tables {
         println!("{}", table.to_markdown());
     }
-    if !args.quiet {
-        paths.iter().for_each(|path| eprintln!("wrote {}", path.display()));
+    if !quiet {
+        written.iter().for_each(|path| eprintln!("wrote {}", path.display()));
     }
-    Ok(())
+}
+
+/// The folders of these names; none where one of them is a study with rows, or no folder.
+fn folders_of_own(names: &[String], preset: Preset) -> Option<Vec<PathBuf>> {
+    let is_study = |name: &String| data(preset).join(name).join("rows.csv").is_file();
+    let is_own = |name: &&String| !is_study(name) && Path::new(name).is_dir();
+    let folders: Vec<PathBuf> = names.iter().filter(is_own).map(PathBuf::from).collect();
+    (folders.len() == names.len()).then_some(folders)
 }
 
 /// Runs `figure`.
@@ -107,8 +140,17 @@ pub fn table(args: &TableArgs) -> Result<()> {
 /// # Errors
 /// As `table`.
 pub fn figure(args: &FigureArgs) -> Result<()> {
-    let Analysed { analysis, .. } = analysed(&args.study, args.preset)?;
-    let paths = analysis.save_figures(&figures(args.preset).join(&args.study))?;
+    let paths = match folders_of_own(std::slice::from_ref(&args.study), args.preset) {
+        Some(folders) => {
+            let to = folders[0].join(SHOWN).join("figures");
+            let shown = show(&folders)?;
+            shown.iter().map(|one| one.save_figures(&to)).collect::<Result<Vec<_>, _>>()?.concat()
+        }
+        None => {
+            let Analysed { analysis, .. } = analysed(&args.study, args.preset)?;
+            analysis.save_figures(&figures(args.preset).join(&args.study))?
+        }
+    };
     if !args.quiet {
         paths.iter().for_each(|path| println!("{}", path.display()));
     }

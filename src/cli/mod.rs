@@ -13,6 +13,7 @@ mod places;
 pub mod predict;
 mod progress;
 pub mod reproduce;
+pub mod show;
 mod slow_blas;
 pub mod stop;
 pub mod sweep;

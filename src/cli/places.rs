@@ -10,6 +10,9 @@ use rank_study::table::plural;
 /// Definitions: one TOML file a study.
 pub const ANALYSIS: &str = "analysis";
 
+/// Within a folder of one's own, where what `show` makes of it goes.
+pub const SHOWN: &str = "shown";
+
 /// Where what was found in a study's rows is written.
 pub fn note(study: &str) -> PathBuf {
     Path::new(ANALYSIS).join("notes").join(format!("{study}.md"))

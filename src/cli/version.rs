@@ -17,7 +17,7 @@ pub fn print(verbose: bool) {
         None => format!("the widest of {there}"),
     };
     let revision = match revision() {
-        none if none.is_empty() => "none: not in a git repository".to_owned(),
+        "" => "none: not in a git repository".to_owned(),
         revision => format!("{revision}, of the repository here"),
     };
     println!("revision      {revision}");

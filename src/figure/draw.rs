@@ -19,6 +19,7 @@ pub(super) fn figure<DB: DrawingBackend>(
     }
     for (panel, plot) in figure.panels.iter().zip(&frame.plots) {
         axes(pen, panel, plot, frame.lane)?;
+        raster(pen, panel, plot)?;
         tiles(pen, panel, plot)?;
         for series in &panel.series {
             draw_series(pen, panel, plot, series)?;
@@ -90,6 +91,20 @@ fn names<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot, over: f6
         pen.words(&panel.y.label, (x, 0.5 * (plot.top + plot.bottom)), Anchor::Middle, set)?;
     }
     Ok(())
+}
+
+/// A matrix that fills the panel, pixel by pixel; an SVG has it as an image.
+fn raster<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot) -> Drawn<DB> {
+    let Some(raster) = panel.raster.as_ref().filter(|_| !pen.is_vector()) else { return Ok(()) };
+    let (rows, columns) = raster.values.dim();
+    let (width, height) = (plot.right - plot.left, plot.bottom - plot.top);
+    raster.values.indexed_iter().try_for_each(|((row, column), &value)| {
+        let at = |row: usize, column: usize| {
+            let (x, y) = (column as f64 / columns as f64, row as f64 / rows as f64);
+            (plot.left + x * width, plot.top + y * height)
+        };
+        pen.rectangle(at(row, column), at(row + 1, column + 1), raster.colour(value))
+    })
 }
 
 /// A heat map's fields, white between them, with dark words on light ones and light on dark.

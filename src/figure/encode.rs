@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use plotters::prelude::{BitMapBackend, DrawingBackend, IntoDrawingArea, SVGBackend};
 use plotters::style::{FontStyle, register_font};
 
@@ -26,6 +27,7 @@ impl Figure {
         let mut drawn = String::new();
         self.draw(SVGBackend::with_string(&mut drawn, (width, height)), Medium::Vector, &frame)?;
         let body = drawn.split_once('>').map_or("", |(_, body)| body);
+        let body = body.replacen("</svg>", &(self.rasters(&frame)? + "</svg>"), 1);
         Ok(format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" \
              viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\" \
@@ -49,7 +51,7 @@ impl Figure {
         let backend = BitMapBackend::with_buffer(&mut pixels, (width, height));
         self.draw(backend, Medium::Raster, &frame)?;
         let small = average(&pixels, width as usize, height as usize);
-        self.encode(&small, width / AVERAGED as u32, height / AVERAGED as u32)
+        png_of(&self.name, &small, width / AVERAGED as u32, height / AVERAGED as u32)
     }
 
     fn draw<DB: DrawingBackend>(
@@ -64,16 +66,23 @@ impl Figure {
         area.present().map_err(|e| why(e.to_string()))
     }
 
-    fn encode(&self, pixels: &[u8], width: u32, height: u32) -> Result<Vec<u8>, FigureError> {
-        let fault = |source| FigureError::Encode { name: self.name.clone(), source };
-        let mut bytes = Vec::new();
-        let mut encoder = png::Encoder::new(&mut bytes, width, height);
-        encoder.set_color(png::ColorType::Rgb);
-        encoder.set_depth(png::BitDepth::Eight);
-        let mut writer = encoder.write_header().map_err(fault)?;
-        writer.write_image_data(pixels).map_err(fault)?;
-        writer.finish().map_err(fault)?;
-        Ok(bytes)
+    /// The matrices that fill panels, as images of an SVG: a field each would be a hundred times the size.
+    fn rasters(&self, frame: &Frame) -> Result<String, FigureError> {
+        let units = |pixels: f64| (pixels * f64::from(Medium::Vector.scale())).round();
+        let mut images = String::new();
+        for (panel, plot) in self.panels.iter().zip(&frame.plots) {
+            let Some(raster) = &panel.raster else { continue };
+            images.push_str(&format!(
+                "<image x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" preserveAspectRatio=\"none\" \
+                 style=\"image-rendering:pixelated\" href=\"data:image/png;base64,{}\"/>\n",
+                units(plot.left),
+                units(plot.top),
+                units(plot.right - plot.left),
+                units(plot.bottom - plot.top),
+                BASE64_STANDARD.encode(raster.png(&self.name)?),
+            ));
+        }
+        Ok(images)
     }
 
     /// Sees to it that the drawing library knows the font compiled in.
@@ -85,6 +94,24 @@ impl Figure {
         });
         if ready { Ok(()) } else { Err(FigureError::Font { name: self.name.clone() }) }
     }
+}
+
+/// Pixels, red, green and blue in turn, as a PNG of the figure called `name`.
+pub(super) fn png_of(
+    name: &str,
+    pixels: &[u8],
+    width: u32,
+    height: u32,
+) -> Result<Vec<u8>, FigureError> {
+    let fault = |source| FigureError::Encode { name: name.to_owned(), source };
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, width, height);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.set_depth(png::BitDepth::Eight);
+    let mut writer = encoder.write_header().map_err(fault)?;
+    writer.write_image_data(pixels).map_err(fault)?;
+    writer.finish().map_err(fault)?;
+    Ok(bytes)
 }
 
 /// The size in units of the medium; a multiple of what is averaged.

@@ -1,5 +1,6 @@
 //! What a figure is before it is drawn: panels of named series. This is what tests check.
 
+use super::raster::Raster;
 use super::style::{Ink, Rgb, Stroke};
 use super::ticks::{Tick, linear_ticks, log_ticks, ticks_at_values};
 
@@ -144,11 +145,13 @@ pub struct Panel {
     pub guide: Option<f64>,
     /// Fields of a heat map, drawn under the series.
     pub tiles: Vec<Tile>,
+    /// A matrix that fills the panel.
+    pub raster: Option<Raster>,
 }
 
 impl Panel {
     pub(super) fn new(title: &str, x: Axis, y: Axis, series: Vec<Series>) -> Self {
-        Self { title: title.to_owned(), x, y, series, guide: None, tiles: Vec::new() }
+        Self { title: title.to_owned(), x, y, series, guide: None, tiles: Vec::new(), raster: None }
     }
 
     /// The same with a level that values are held against.

@@ -87,6 +87,11 @@ impl<'a, DB: DrawingBackend> Pen<'a, DB> {
         Self { area, medium }
     }
 
+    /// Whether it draws lines and words rather than pixels.
+    pub(super) fn is_vector(&self) -> bool {
+        self.medium == Medium::Vector
+    }
+
     fn units(&self, pixels: f64) -> i32 {
         (pixels * f64::from(self.medium.scale())).round() as i32
     }

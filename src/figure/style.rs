@@ -165,6 +165,15 @@ pub(super) fn heat(share: f64) -> Rgb {
     (mix(low.0, high.0), mix(low.1, high.1), mix(low.2, high.2))
 }
 
+/// The colour of a value between −1, blue, and 1, red; white at 0.
+pub(super) fn signed(share: f64) -> Rgb {
+    const ENDS: [Rgb; 2] = [(33, 102, 172), (178, 24, 43)];
+    let end = ENDS[usize::from(share > 0.0)];
+    let part = share.abs().min(1.0).sqrt();
+    let mix = |level: u8| (255.0 * (1.0 - part) + f64::from(level) * part).round() as u8;
+    (mix(end.0), mix(end.1), mix(end.2))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

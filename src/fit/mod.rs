@@ -13,6 +13,7 @@
 //! are factors known in closed form, [`Evaluator`] the objective itself.
 
 mod any_rank;
+mod attention;
 mod bounds;
 mod construct;
 mod curvature;

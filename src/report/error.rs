@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::figure::FigureError;
+use crate::pattern::TargetError;
 use crate::row::RowsError;
 use crate::study::StudyError;
 use crate::table::TableError;
@@ -36,6 +37,21 @@ pub enum ReportError {
         why: String,
         /// What brings the manifest up to the definition as it stands now.
         command: String,
+    },
+    /// A matrix that is to be shown and cannot be read.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// A path that holds nothing that can be shown.
+    #[error(
+        "{} {there} nothing to show; name the folder of a fit (frontier.csv), a training run (steps.csv), predictions or a \
+         study (rows.csv) or dumped heads (layer-L-head-H.npy), or a file with a matrix",
+        path.display()
+    )]
+    NothingToShow {
+        /// The path.
+        path: PathBuf,
+        /// Whether it is there, in words.
+        there: &'static str,
     },
     /// A file that cannot be written.
     #[error("cannot write {}: {source}; nothing was left half-written", path.display())]

@@ -1,6 +1,8 @@
 //! Tables and pictures into verdicts and one HTML page.
 
 mod analysis;
+mod conclusion;
+mod document;
 mod error;
 mod findings;
 mod measured;
@@ -8,14 +10,17 @@ mod page;
 mod save;
 mod scheme;
 mod section;
+mod show;
 mod svg;
 mod table_markup;
 mod view;
 
 pub use analysis::Analysis;
+pub use conclusion::{fit_conclusion, is_at_cap};
 pub use error::ReportError;
 pub use findings::findings;
 pub use measured::MeasuredStudy;
 pub use page::page;
 pub use section::{Header, Picture, Section};
+pub use show::{GridHead, HeadGrid, Shown, show, shown_page};
 pub use view::analyse;

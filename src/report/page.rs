@@ -1,7 +1,8 @@
 //! The report: one HTML page with everything in it.
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, PreEscaped, html};
 
+use super::document::document;
 use super::scheme::dark_rules;
 use super::section::{Header, Picture, Section};
 use super::svg::inline;
@@ -9,40 +10,23 @@ use super::table_markup::{folded, rows_link};
 use crate::judge::{Claim, OF_ALL_RULES, Rule, Verdict, Word, multiplicity};
 use crate::table::{plural, significant};
 
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
-
 /// The report as one self-contained page: nothing fetched; SVGs, style and script inside.
 pub fn page(header: &Header, sections: &[Section]) -> String {
     let svgs = sections.iter().flat_map(|section| &section.figures).map(|f| f.svg.as_str());
-    html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                link rel="icon" href="data:,";
-                title { (header.title) }
-                style { (PreEscaped(STYLE)) (PreEscaped(dark_rules(svgs))) }
-            }
-            body {
-                a.skip href="#verdicts" { "Skip to the verdicts" }
-                header {
-                    h1 { (header.title) }
-                    (in_short(sections))
-                }
-                (contents(sections))
-                main {
-                    (verdicts(sections))
-                    @for section in sections { (study(section)) }
-                }
-                footer { (about(header)) }
-                script { (PreEscaped(SCRIPT)) }
-            }
+    let body = html! {
+        a.skip href="#verdicts" { "Skip to the verdicts" }
+        header {
+            h1 { (header.title) }
+            (in_short(sections))
         }
-    }
-    .into_string()
+        (contents(sections))
+        main {
+            (verdicts(sections))
+            @for section in sections { (study(section)) }
+        }
+        footer { (about(header)) }
+    };
+    document(&header.title, &[&dark_rules(svgs)], &body)
 }
 
 /// What made the page, and where its rows were measured.

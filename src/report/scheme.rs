@@ -39,6 +39,11 @@ pub(super) fn dark_rules<'a>(svgs: impl Iterator<Item = &'a str>) -> String {
     format!("@media screen and (prefers-color-scheme: dark) {{\n{rules}}}\n")
 }
 
+/// The colour of a mark on dark paper.
+pub(super) fn mark_on_dark(colour: Rgb) -> Rgb {
+    on_dark(colour, Part::Mark)
+}
+
 /// Every colour that an SVG's elements name, with the attribute that names it.
 fn uses(svg: &str) -> impl Iterator<Item = (Part, &'static str, &str)> {
     svg.split('<').skip(1).flat_map(|rest| {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::csv_log::CsvLog;
 use super::error::RunError;
 use super::events::Events;
-use super::heads_log::{HeadsLog, write_heads};
+use super::heads_log::{HEADS, HEADS_LOG, HeadsLog, write_heads};
 use crate::lm::{EvalRecord, HeadRecord, LmError, Recorder, StepRecord, TrainDefinition, Trainer};
 use crate::row::{EvaluationRow, StepRow};
 use crate::system::FileError;
@@ -23,8 +23,6 @@ pub(crate) const CHECKPOINT: &str = "checkpoint/training.safetensors";
 pub(crate) const TOKENIZER: &str = "tokenizer.json";
 pub(crate) const STEPS: &str = "steps.csv";
 pub(crate) const EVALUATIONS: &str = "eval.csv";
-const HEADS_LOG: &str = "heads.log";
-pub(crate) const HEADS: &str = "heads.parquet";
 const EVENTS: &str = "events.out.tfevents.rank-study";
 
 /// The recorder that keeps a run's files. `steps.csv`, `eval.csv`, `heads.log` and the event file

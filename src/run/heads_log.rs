@@ -5,13 +5,20 @@ use std::io::{self, BufReader, BufWriter, Read, Write as _};
 use std::path::Path;
 
 use polars::prelude::{
-    Column, DataFrame, IntoColumn, NamedFrom, ParquetWriter, PolarsResult, Series,
+    Column, DataFrame, IntoColumn, NamedFrom, ParquetReader, ParquetWriter, PolarsResult,
+    SerReader, Series,
 };
 
+use super::error::RunError;
 use super::torn_end::cut_after;
 use crate::lm::HeadRecord;
 use crate::pattern::HeadKind;
 use crate::system::{FileError, write_whole_with};
+
+/// The log, in a run's folder.
+pub(crate) const HEADS_LOG: &str = "heads.log";
+/// The same of a run that has ended.
+pub(crate) const HEADS: &str = "heads.parquet";
 
 /// The 64-bit words of one record in the log, lowest byte first: step, layer, head, window (0 for a
 /// global head, of a patch how many tokens it sees at and before its own), then max, min and abs-max logit and entropy as float64.
@@ -135,6 +142,61 @@ pub(crate) fn write_heads(from: &Path, to: &Path) -> Result<(), FileError> {
         Ok(())
     });
     written.map_err(|e| FileError::write(to, e))
+}
+
+/// Tells `seen` of every head at every step of the run in `folder`, in the order of the steps: of `heads.parquet`, or of
+/// the log of a run that has not ended. Nothing is told of a run that has neither.
+///
+/// # Errors
+/// A file that is damaged.
+pub(crate) fn each_head(folder: &Path, mut seen: impl FnMut(&HeadRecord)) -> Result<(), RunError> {
+    let (path, log) = (folder.join(HEADS), folder.join(HEADS_LOG));
+    if path.exists() {
+        return each_in_parquet(&path, seen)
+            .map_err(|e| RunError::Log { why: format!("cannot be read as Parquet: {e}"), path });
+    }
+    if log.exists() {
+        let file = File::open(&log).map_err(|e| FileError::read(&log, e))?;
+        let mut records = BufReader::new(file);
+        while let Some(record) = read(&mut records).map_err(|e| FileError::read(&log, e))? {
+            seen(&record);
+        }
+    }
+    Ok(())
+}
+
+fn each_in_parquet(path: &Path, mut seen: impl FnMut(&HeadRecord)) -> PolarsResult<()> {
+    let frame = ParquetReader::new(File::open(path)?).finish()?;
+    let whole = |name: &str| PolarsResult::Ok(frame.column(name)?.i64()?.iter());
+    let number = |name: &str| PolarsResult::Ok(frame.column(name)?.f64()?.iter());
+    let (mut steps, mut layers, mut heads) = (whole("step")?, whole("layer")?, whole("head")?);
+    let (kinds, mut windows) = (frame.column("kind")?.str()?, whole("window")?);
+    let (mut max, mut min) = (number("max_logit")?, number("min_logit")?);
+    let (mut abs, mut entropy) = (number("max_abs_logit")?, number("entropy_nats")?);
+    for kind in kinds.iter() {
+        let index = |of: &mut dyn Iterator<Item = Option<i64>>| of.next().flatten();
+        let (step, layer, head) = (index(&mut steps), index(&mut layers), index(&mut heads));
+        let window = index(&mut windows);
+        let value = |of: Option<Option<f64>>| of.flatten().unwrap_or(f64::NAN);
+        let (max_logit, min_logit) = (value(max.next()), value(min.next()));
+        let (max_abs_logit, entropy_nats) = (value(abs.next()), value(entropy.next()));
+        let (Some(step), Some(layer), Some(head)) = (step, layer, head) else { continue };
+        let kind = match (kind, window) {
+            (Some("local"), Some(window)) => HeadKind::Local { window: window as usize },
+            _ => HeadKind::Global,
+        };
+        seen(&HeadRecord {
+            step: step as usize,
+            layer: layer as usize,
+            head: head as usize,
+            kind,
+            max_logit,
+            min_logit,
+            max_abs_logit,
+            entropy_nats,
+        });
+    }
+    Ok(())
 }
 
 /// The columns of `heads.parquet`.

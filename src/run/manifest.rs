@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +58,7 @@ impl Manifest {
         Self {
             command: command.join(" "),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            git_revision: revision(),
+            git_revision: revision().to_owned(),
             started: now(),
             ended: String::new(),
             wall_time_s: 0.0,
@@ -169,19 +170,24 @@ fn now() -> String {
     chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
 }
 
-/// The revision of the repository that the process runs in; empty where there is none.
-pub fn revision() -> String {
-    let output = std::process::Command::new("git")
-        .args(["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])
-        .stderr(std::process::Stdio::null())
-        .output();
-    match output {
-        Ok(output) if output.status.success() => {
-            String::from_utf8_lossy(&output.stdout).trim().to_owned()
+/// The revision of the repository that the process runs in, as git told it when it was first asked; empty where there
+/// is none. What takes a folder asks before it does: a child that is being started while its parent is killed holds the
+/// parent's lock until it runs.
+pub fn revision() -> &'static str {
+    static TOLD: LazyLock<String> = LazyLock::new(|| {
+        let output = std::process::Command::new("git")
+            .args(["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])
+            .stderr(std::process::Stdio::null())
+            .output();
+        match output {
+            Ok(output) if output.status.success() => {
+                String::from_utf8_lossy(&output.stdout).trim().to_owned()
+            }
+            // No git, or no repository: the version alone tells which code it was.
+            _ => String::new(),
         }
-        // No git, or no repository: the version alone tells which code it was.
-        _ => String::new(),
-    }
+    });
+    &TOLD
 }
 
 fn versions() -> BTreeMap<String, String> {

@@ -2,14 +2,13 @@
 //! how smoothly it went.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::Path;
 
-use polars::prelude::{ParquetReader, PolarsResult, SerReader};
-
 use super::error::RunError;
-use super::files::{HEADS, STEPS};
+use super::files::STEPS;
+use super::heads_log::{HEADS, each_head};
 use super::spikes::{share_far_above_mean, spikes_above_median};
+use crate::pattern::HeadKind;
 use crate::row::{Course, CurveRow, StepRow, read_records, records_to_csv};
 use crate::system::{FileError, write_whole};
 
@@ -66,11 +65,9 @@ impl RunSeries {
         };
         let mut steps: Vec<Step> =
             read_records(&folder.join(STEPS), OF_LOGS)?.into_iter().map(of_row).collect();
-        let path = folder.join(HEADS);
-        let logits = logits(&path).map_err(|e| RunError::Log {
-            path: path.clone(),
-            why: format!("cannot be read as Parquet: {e}"),
-        })?;
+        let heads = folder.join(HEADS);
+        std::fs::metadata(&heads).map_err(|e| FileError::read(&heads, e))?;
+        let logits = logits(folder)?;
         for step in &mut steps {
             if let Some((global, local)) = logits.get(&step.step) {
                 (step.global, step.local) = (*global, *local);
@@ -125,7 +122,7 @@ impl RunSeries {
             peak_max_abs_logit: logits.iter().copied().reduce(f64::max),
             loss_spike_score: share_far_above_mean(&losses),
             grad_spike_score: share_far_above_mean(&norms),
-            loss_spikes: spikes_above_median(&losses),
+            loss_spikes: spikes_above_median(&losses).len(),
             logit_change_per_step: mean,
         }
     }
@@ -140,18 +137,13 @@ fn short(value: f64) -> f64 {
 type ByKind = (Option<f64>, Option<f64>);
 
 /// [`ByKind`] at each step.
-fn logits(path: &Path) -> PolarsResult<BTreeMap<usize, ByKind>> {
-    let frame = ParquetReader::new(File::open(path)?).finish()?;
-    let (steps, kinds) = (frame.column("step")?.i64()?, frame.column("kind")?.str()?);
-    let logits = frame.column("max_abs_logit")?.f64()?;
+fn logits(folder: &Path) -> Result<BTreeMap<usize, ByKind>, RunError> {
     let mut by_step: BTreeMap<usize, ByKind> = BTreeMap::new();
-    for ((step, kind), logit) in steps.iter().zip(kinds.iter()).zip(logits.iter()) {
-        let (Some(step), Some(kind)) = (step, kind) else { continue };
-        let (global, local) = by_step.entry(step as usize).or_default();
-        let largest = if kind == "global" { global } else { local };
-        if let Some(logit) = logit {
-            *largest = Some(largest.map_or(logit, |so_far| so_far.max(logit)));
-        }
-    }
+    each_head(folder, |head| {
+        let (global, local) = by_step.entry(head.step).or_default();
+        let largest = if head.kind == HeadKind::Global { global } else { local };
+        // One that is no number leaves the largest of the others.
+        *largest = larger(*largest, Some(head.max_abs_logit).filter(|logit| !logit.is_nan()));
+    })?;
     Ok(by_step)
 }

@@ -37,9 +37,9 @@ pub(crate) fn share_far_above_mean(values: &[f64]) -> f64 {
     (0..values.len()).filter(|&at| is_spike(at)).count() as f64 / values.len() as f64
 }
 
-/// How many times the series rose above what is usual around it: runs of values more than 7 standard
+/// Where the series rose above what is usual around it: the beginnings of runs of values more than 7 standard
 /// deviations, as the median absolute deviation gives them, above the median of the 201 around.
-pub(crate) fn spikes_above_median(values: &[f64]) -> usize {
+pub(crate) fn spikes_above_median(values: &[f64]) -> Vec<usize> {
     let above = |at: usize| {
         let around = &values[at.saturating_sub(HALF)..(at + HALF + 1).min(values.len())];
         let middle = median(around.to_vec());
@@ -47,7 +47,7 @@ pub(crate) fn spikes_above_median(values: &[f64]) -> usize {
         !values[at].is_finite() || values[at] > middle + DEVIATIONS * deviation
     };
     let high: Vec<bool> = (0..values.len()).map(above).collect();
-    (0..high.len()).filter(|&at| high[at] && (at == 0 || !high[at - 1])).count()
+    (0..high.len()).filter(|&at| high[at] && (at == 0 || !high[at - 1])).collect()
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -69,19 +69,23 @@ mod tests {
     #[test]
     fn a_smooth_series_has_no_spikes_and_one_with_two_has_two() {
         let mut values = jitter(2000);
-        assert_eq!((share_far_above_mean(&values), spikes_above_median(&values)), (0.0, 0));
+        assert_eq!((share_far_above_mean(&values), spikes_above_median(&values)), (0.0, vec![]));
         values[700] += 3.0;
         values[701] += 2.5;
         values[1500] += 3.0;
-        assert_eq!(spikes_above_median(&values), 2, "two rises");
+        assert_eq!(spikes_above_median(&values), [700, 1500], "two rises");
         assert!((share_far_above_mean(&values) - 3.0 / 2000.0).abs() < 1e-12);
         values[1999] = f64::NAN;
-        assert_eq!(spikes_above_median(&values), 3, "an end that is not finite is a spike");
+        assert_eq!(spikes_above_median(&values).len(), 3, "an end that is not finite is a spike");
     }
 
     #[test]
     fn short_and_constant_series_have_none() {
-        assert_eq!((share_far_above_mean(&[]), spikes_above_median(&[])), (0.0, 0));
-        assert_eq!((share_far_above_mean(&[1.0; 300]), spikes_above_median(&[1.0; 300])), (0.0, 0));
+        assert_eq!((share_far_above_mean(&[]), spikes_above_median(&[])), (0.0, vec![]));
+        let constant = [1.0; 300];
+        assert_eq!(
+            (share_far_above_mean(&constant), spikes_above_median(&constant)),
+            (0.0, vec![])
+        );
     }
 }

@@ -67,8 +67,8 @@ impl Plan {
             self.finish()?;
             return Ok(SweepSummary { skipped: self.cells.len(), ..SweepSummary::default() });
         }
-        self.lock()?;
         let begun = self.manifest(sweep);
+        self.lock()?;
         let mut manifest = StudyManifest::begin(&self.folder, begun, self.store.sha256())?;
         self.store.arrange(&self.order, &mut manifest)?;
         let todo: Vec<usize> =

@@ -12,10 +12,12 @@ use rank_study::fit::{
     FitName, FitProgress, FitState, FrontierPoint, Kept, LowerBounds, Problem, SearchOptions,
     Solution, Watch, frontier, needed_logit, write_factors,
 };
+use rank_study::pattern::write_matrix;
 use rank_study::row::{FitAsked, FitFound, FitTerms, FrontierRow, records_to_csv};
 use rank_study::run::Manifest;
 use rank_study::study::{FitLedger, Observer as _, StudyError, search_settings};
 use rank_study::system::{FileError, write_whole};
+use rank_study::table::TARGET;
 
 use crate::cli::progress::Progress;
 use crate::cli::stop::{Stopped, stop_at_signal};
@@ -24,6 +26,8 @@ use crate::cli::stop::{Stopped, stop_at_signal};
 const KEEP_EVERY: Duration = Duration::from_secs(60);
 /// A fit that took less is not kept: to do it again is as quick.
 const WORTH_KEEPING: Duration = Duration::from_secs(1);
+/// The largest n of which the target is kept beside its fit: 32 MiB.
+const LARGEST_KEPT: usize = 2048;
 /// How often what is shown changes, in milliseconds.
 const SHOW_EVERY_MS: u64 = 200;
 
@@ -63,6 +67,10 @@ pub fn run(
         .with_context(|| format!("--out {} cannot be written", out.display()))?;
     let ledger = FitLedger::open(&unfinished, &search_settings(problem, caps, tolerance, &options))
         .context("--out")?;
+    let target = out.join(TARGET);
+    if problem.n() <= LARGEST_KEPT && !target.exists() {
+        write_matrix(&problem.target().dense(), &target).context("--out")?;
+    }
     let path = out.join("manifest.toml");
     let threads = rayon::current_num_threads();
     let mut manifest = if path.exists() {

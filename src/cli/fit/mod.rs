@@ -10,9 +10,10 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use rank_study::fit::{Effort, Problem, SearchOptions, check_cap, check_tolerance};
 use rank_study::pattern::Layout;
+use rank_study::report::is_at_cap;
 use rank_study::row::{FrontierRow, Line, columns_of_record};
 
-use self::conclusion::{conclusion, is_at_cap};
+use self::conclusion::conclusion;
 use self::job::{Goal, Place};
 use super::family::FamilyFlags;
 use super::threads::ThreadsFlag;
@@ -25,10 +26,11 @@ Examples:
   rank-study fit --target attention.npy --rank 16 --tolerance 0.05 --out fits/mine
   rank-study fit --target attention.npy --rank 8 --layout local:24+global --caps 4,8 --out fits/split
 
-DIR/frontier.csv has one row a cap; DIR/factors/ holds the queries, keys and head weights of each
-row as .npy, from which anyone can compute kl_nats and max_abs_logit again. An inflation that is no
-more than its cap over the floor is printed with ≤: a smaller cap may reach that error too. Stop it at
-any time: the rows hold the best so far, and the same command goes on from there.")]
+DIR/frontier.csv has one row a cap, DIR/target.npy the target (up to n = 2048); DIR/factors/ holds the
+queries, keys and head weights of each row as .npy, from which anyone can compute kl_nats and
+max_abs_logit again. An inflation that is no more than its cap over the floor is printed with ≤: a
+smaller cap may reach that error too. Stop it at any time: the rows hold the best so far, and the same
+command goes on from there. `rank-study show DIR` draws it.")]
 pub struct FitArgs {
     /// Head dimension d: the rank of Q·Kᵀ
     #[arg(long, value_name = "D")]

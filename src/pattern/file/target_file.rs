@@ -45,6 +45,21 @@ impl TargetFile {
         Self { path: path.to_owned(), head: None, logits: false }
     }
 
+    /// The matrix as it stands, whatever it is of.
+    ///
+    /// # Errors
+    /// As [`Self::read`], but for what is checked row by row.
+    pub fn matrix(&self) -> Result<Array2<f64>, TargetError> {
+        read_matrix(&self.path, self.head).map_err(|problem| match problem {
+            Problem::Unreadable(why) => TargetError::File { path: self.path.clone(), why },
+            Problem::Unfit(problem) => self.unfit(problem),
+        })
+    }
+
+    fn unfit(&self, problem: TargetError) -> TargetError {
+        TargetError::InFile { path: self.path.clone(), problem: Box::new(problem) }
+    }
+
     /// Reads the matrix and checks it row by row. Rows that miss 1 by no more than the rounding of half precision are
     /// divided by their sums.
     ///
@@ -52,19 +67,14 @@ impl TargetFile {
     /// `File` where the file is missing, cut off, of an unknown kind or holds no such matrix of numbers; `InFile`
     /// around what [`Target::from_rows`] finds wrong, or around `NotSquare`, `Logits` or `NoLogits`.
     pub fn read(&self, visibility: Visibility) -> Result<TargetRead, TargetError> {
-        let path = || self.path.clone();
-        let unfit = |problem| TargetError::InFile { path: path(), problem: Box::new(problem) };
-        let mut dense = read_matrix(&self.path, self.head).map_err(|problem| match problem {
-            Problem::Unreadable(why) => TargetError::File { path: path(), why },
-            Problem::Unfit(problem) => unfit(problem),
-        })?;
+        let mut dense = self.matrix()?;
         if self.logits {
-            softmax(&mut dense, visibility).map_err(unfit)?;
+            softmax(&mut dense, visibility).map_err(|problem| self.unfit(problem))?;
         }
         let rescaled = rescale(&mut dense);
         match from_dense(&dense, visibility) {
             Ok(target) => Ok(TargetRead { target, rescaled }),
-            Err(error) => Err(unfit(logits_in(&dense, visibility).unwrap_or(error))),
+            Err(error) => Err(self.unfit(logits_in(&dense, visibility).unwrap_or(error))),
         }
     }
 }

@@ -1,0 +1,73 @@
+//! `rank-study show`: one's own fits, runs, predictions and matrices as pages.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use rank_study::report::{Shown, show, shown_page};
+use rank_study::system::write_whole;
+
+use super::places::SHOWN;
+
+/// Show what the program made: a page to look into, and each of its pictures as SVG and PNG
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  rank-study show fits/mine
+  rank-study show runs/mhsa runs/ls --out compared
+  rank-study show predicted/book
+  rank-study show matrices
+
+A path is the folder of a fit, a training run, predictions, a study or dumped matrices, or a file with a matrix. Runs
+are shown together: their curves over each other, the settings in which they differ, and differences by seed. DIR gets
+index.html, which needs no network, and figures/ and tables/. What it comes to is printed.")]
+pub struct ShowArgs {
+    /// What to show
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// The folder of the page [default: PATH/shown, where there is one PATH and it is a folder]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Nothing on standard error but errors
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// A path that holds nothing to show, files that are damaged, a folder that cannot be written.
+pub fn run(args: &ShowArgs) -> Result<()> {
+    let shown = show(&args.paths)?;
+    let out = match (&args.out, &args.paths[..]) {
+        (Some(out), _) => out.clone(),
+        (None, [path]) if path.is_dir() => path.join(SHOWN),
+        (None, [path]) => {
+            bail!("{} is a file: say where its page goes by --out DIR", path.display())
+        }
+        (None, _) => bail!("the page of several is nobody's: say where it goes by --out DIR"),
+    };
+    let generator = format!("rank-study {}", env!("CARGO_PKG_VERSION"));
+    let page = out.join("index.html");
+    let text = shown_page(&shown, &generator)?;
+    std::fs::create_dir_all(&out)
+        .and_then(|()| write_whole(&page, text.as_bytes()))
+        .with_context(|| format!("--out: cannot write {}", page.display()))?;
+    for (at, one) in shown.iter().enumerate() {
+        // Several things may have figures of the same names.
+        let within = if shown.len() > 1 { out.join(format!("{}", at + 1)) } else { out.clone() };
+        one.save_figures(&within.join("figures"))?;
+        one.save_tables(&within.join("tables"))?;
+    }
+    shown.iter().for_each(print);
+    if !args.quiet {
+        eprintln!("wrote {}", page.display());
+    }
+    Ok(())
+}
+
+fn print(shown: &Shown) {
+    println!("{}", shown.title);
+    shown.conclusion.iter().for_each(|sentence| println!("{sentence}"));
+    shown.notes.iter().for_each(|note| println!("note: {note}"));
+}

@@ -1,0 +1,204 @@
+//! The figures of training runs by their folders: one run head by head, or several beside each other.
+
+use super::model::{Axis, Figure, Key, Panel, Series, Shape};
+use super::style::{Ink, Stroke};
+use crate::table::{Curve, HeadCourse, RunCourse, RunCourses, significant};
+
+const LOGITS: &str = "max |logit| (nats)";
+const LOSS: &str = "loss (nats a token)";
+
+/// Loss, logits and entropy head by head, schedule of one run.
+pub fn course(run: &RunCourse) -> Vec<Figure> {
+    let mut figures = vec![loss(run)];
+    match run.heads.is_empty() {
+        true => figures.extend(logits_of_all(run)),
+        false => figures.extend([
+            by_head(
+                run,
+                "logits-by-head",
+                LOGITS,
+                "The largest |logit| of each head over short stretches of steps: a panel a layer.",
+                |head| &head.max_logit,
+            ),
+            by_head(
+                run,
+                "entropy-by-head",
+                "entropy of a row of attention (nats)",
+                "The mean entropy of a row of each head's attention: near 0 it sees one token.",
+                |head| &head.entropy_nats,
+            ),
+        ]),
+    }
+    figures.push(schedule(run));
+    figures
+}
+
+fn loss(run: &RunCourse) -> Figure {
+    let ink = Ink::of_rank(8);
+    let valid_ink = Ink::of_arm("mhsa");
+    let spike_ink = Ink::grey(Stroke::Solid);
+    let mut series = vec![
+        Series::new("training", ink, Shape::Line, run.loss.clone()),
+        Series::new("validation", valid_ink, Shape::LineMarkers, run.valid.clone()),
+    ];
+    let mut keys = vec![
+        Key::new("training", ink, Shape::Line),
+        Key::new("validation", valid_ink, Shape::LineMarkers),
+    ];
+    let mut caption =
+        "Training loss, means over short stretches of steps, and the loss on the validation split."
+            .to_owned();
+    if !run.spikes.is_empty() {
+        caption.push_str(
+            " Spikes are single steps more than 7 standard deviations above the median around them.",
+        );
+        series.push(Series::new("spike", spike_ink, Shape::OpenPoints, run.spikes.clone()));
+        keys.push(Key::new("spike", spike_ink, Shape::OpenPoints));
+    }
+    let last = |curve: &Curve| curve.last().map_or("none".to_owned(), |p| significant(p.1, 3));
+    Figure {
+        name: "loss".to_owned(),
+        caption,
+        alt: format!(
+            "Training loss ends at {}, validation loss at {}.",
+            last(&run.loss),
+            last(&run.valid)
+        ),
+        keys,
+        panels: vec![panel(&run.name, LOSS, None, series)],
+    }
+}
+
+fn logits_of_all(run: &RunCourse) -> Option<Figure> {
+    let (_, peak) = run.peak()?;
+    let line = Series::new("all heads", Ink::of_arm("mhsa"), Shape::Line, run.max_logit.clone());
+    Some(Figure {
+        name: "logits".to_owned(),
+        caption: "The largest |logit| over all heads and over short stretches of steps.".to_owned(),
+        alt: format!("They peak at {} nats.", significant(peak, 3)),
+        keys: Vec::new(),
+        panels: vec![panel(&run.name, LOGITS, Some(0.0), vec![line])],
+    })
+}
+
+/// A panel a layer, a line a head.
+fn by_head(
+    run: &RunCourse,
+    name: &str,
+    label: &str,
+    caption: &str,
+    of: fn(&HeadCourse) -> &Curve,
+) -> Figure {
+    let ink = |head: usize| Ink::of_variant(head).nth(head / 5);
+    let values = run.heads.iter().flat_map(|head| of(head).iter().map(|point| point.1));
+    let y = Axis::linear(label, values, Some(0.0));
+    let steps = || run.heads.iter().flat_map(|head| of(head).iter().map(|point| point.0));
+    let panels = run.heads.chunk_by(|a, b| a.layer == b.layer).map(|layer| {
+        let line = |head: &HeadCourse| {
+            let name = format!("head {} ({})", head.head, head.kind);
+            Series::new(&name, ink(head.head), Shape::Line, of(head).clone())
+        };
+        let title = format!("Layer {}", layer[0].layer);
+        let x = Axis::from_zero("step", steps());
+        Panel::new(&title, x, y.clone(), layer.iter().map(line).collect())
+    });
+    let mut heads: Vec<usize> = run.heads.iter().map(|head| head.head).collect();
+    heads.sort_unstable();
+    heads.dedup();
+    let key = |&head: &usize| Key::new(&format!("head {head}"), ink(head), Shape::Line);
+    let ends = run.heads.iter().filter_map(|head| {
+        let (_, last) = of(head).last()?;
+        Some(format!("layer {} head {} ends at {}", head.layer, head.head, significant(*last, 3)))
+    });
+    Figure {
+        name: name.to_owned(),
+        caption: caption.to_owned(),
+        alt: format!("{}.", ends.collect::<Vec<_>>().join(", ")),
+        keys: heads.iter().map(key).collect(),
+        panels: panels.collect(),
+    }
+}
+
+fn schedule(run: &RunCourse) -> Figure {
+    let ink = Ink::of_rank(8);
+    let line = |name: &str, curve: &Curve| Series::new(name, ink, Shape::Line, curve.clone());
+    let norms = line("gradient norm", &run.grad_norm);
+    let mut panels = vec![panel("Gradient", "norm before clipping", Some(0.0), vec![norms])];
+    if !run.learning_rate.is_empty() {
+        let rate = line("learning rate", &run.learning_rate);
+        panels.push(panel("Schedule", "learning rate", Some(0.0), vec![rate]));
+    }
+    Figure {
+        name: "schedule".to_owned(),
+        caption: "The gradient's norm, means over short stretches of steps, and the learning rate."
+            .to_owned(),
+        alt: "Gradient norm and learning rate against step.".to_owned(),
+        keys: Vec::new(),
+        panels,
+    }
+}
+
+fn panel(title: &str, label: &str, from: Option<f64>, series: Vec<Series>) -> Panel {
+    let all = || series.iter().flat_map(|series| &series.points);
+    let x = Axis::from_zero("step", all().map(|point| point.0));
+    let y = Axis::linear(label, all().map(|point| point.1), from);
+    Panel::new(title, x, y, series)
+}
+
+/// A series of a run.
+type OfRun = fn(&RunCourse) -> &Curve;
+
+/// Loss and logits of several runs: a colour a setting, a dash a seed.
+pub fn courses(of: &RunCourses) -> Vec<Figure> {
+    let mut labels: Vec<String> = Vec::new();
+    let mut inks: Vec<Ink> = Vec::new();
+    for run in &of.runs {
+        let label = of.label(run);
+        let before = of.runs.iter().take(inks.len()).filter(|other| of.label(other) == label);
+        let nth = before.count();
+        let at = labels.iter().position(|other| *other == label).unwrap_or_else(|| {
+            labels.push(label);
+            labels.len() - 1
+        });
+        inks.push(Ink::of_variant(at).nth(nth));
+    }
+    let figure = |(name, title): (&str, &str), label: &str, caption: &str, from, curve: OfRun| {
+        let line = |(run, ink): (&RunCourse, &Ink)| {
+            Series::new(&run.name, *ink, Shape::Line, curve(run).clone())
+        };
+        let series: Vec<Series> = of.runs.iter().zip(&inks).map(line).collect();
+        let ends = of.runs.iter().filter_map(|run| {
+            Some(format!("{} ends at {}", run.name, significant(curve(run).last()?.1, 3)))
+        });
+        Figure {
+            name: name.to_owned(),
+            caption: caption.to_owned(),
+            alt: format!("{}.", ends.collect::<Vec<_>>().join(", ")),
+            keys: series.iter().map(|s| Key::new(&s.name, s.ink, Shape::Line)).collect(),
+            panels: vec![panel(title, label, from, series)],
+        }
+    };
+    vec![
+        figure(
+            ("logits", "Logits"),
+            LOGITS,
+            "The largest |logit| over all heads and over short stretches of steps: a line a run.",
+            Some(0.0),
+            |run| &run.max_logit,
+        ),
+        figure(
+            ("training-loss", "Training loss"),
+            LOSS,
+            "Training loss, means over short stretches of steps: a line a run.",
+            None,
+            |run| &run.loss,
+        ),
+        figure(
+            ("validation-loss", "Validation loss"),
+            LOSS,
+            "The loss on the validation split: a line a run.",
+            None,
+            |run| &run.valid,
+        ),
+    ]
+}

@@ -1,0 +1,160 @@
+//! The heads of trained models: the parts of each as bars, and the largest logits by layer.
+
+use super::model::{Axis, Figure, Key, Panel, Shape, Tile};
+use super::style::{Ink, Marker, Rgb, Stroke, heat};
+use crate::table::{HeadParts, TrainedHeads, significant};
+
+/// Bars in a panel at most: the heads of the largest logits.
+const MOST_BARS: usize = 16;
+/// What a bar is made of, from below, and its colour.
+const PARTS: [(&str, Rgb); 5] = [
+    ("floor", (150, 150, 150)),
+    ("inflation", (59, 10, 143)),
+    ("tying", (216, 87, 107)),
+    ("drift", (240, 150, 50)),
+    ("gauge", (86, 180, 233)),
+];
+
+/// The heads of one model at the last step, at the ε that is told.
+fn models(study: &TrainedHeads) -> Vec<(String, Vec<&HeadParts>)> {
+    let (epsilon, last) = (study.epsilon_told(), study.last_step());
+    let mut models: Vec<(String, Vec<&HeadParts>)> = Vec::new();
+    for head in study.heads.iter().filter(|head| head.epsilon == epsilon && head.step == last) {
+        let name = format!("{}, seed {}", head.run, head.seed);
+        let at = models.iter().position(|(other, _)| *other == name).unwrap_or_else(|| {
+            models.push((name, Vec::new()));
+            models.len() - 1
+        });
+        let same = |other: &&&HeadParts| (other.layer, other.head) == (head.layer, head.head);
+        // A head of several passages or ranks is told by its first.
+        if models[at].1.iter().find(same).is_none() {
+            models[at].1.push(head);
+        }
+    }
+    models
+}
+
+/// floor × inflation × tying × drift × gauge of each head, one upon the other on a logarithmic axis; none where no head
+/// has all of them.
+pub fn parts(study: &TrainedHeads) -> Option<Figure> {
+    let mut models = models(study);
+    for (_, heads) in &mut models {
+        heads.retain(|head| head.parts().is_some());
+        heads.sort_by(|a, b| b.actual.total_cmp(&a.actual));
+        heads.truncate(MOST_BARS);
+    }
+    models.retain(|(_, heads)| !heads.is_empty());
+    if models.is_empty() {
+        return None;
+    }
+    let all = || models.iter().flat_map(|(_, heads)| heads);
+    let levels = all().flat_map(|head| [head.actual, head.floor.unwrap_or(head.actual)]);
+    // A bar begins below the least floor, which has no height of its own on such an axis.
+    let least = levels.clone().fold(f64::INFINITY, f64::min);
+    let y = Axis::log("max |logit| (nats)", levels.chain([0.5 * least]));
+    let panels = models.iter().map(|(name, heads)| {
+        let mut x =
+            Axis::linear("layer.head, largest first", [0.0, heads.len() as f64].into_iter(), None);
+        x.range = (0.0, heads.len() as f64);
+        x.ticks = heads
+            .iter()
+            .enumerate()
+            .map(|(at, head)| super::Tick {
+                value: at as f64 + 0.5,
+                label: format!("{}.{}", head.layer, head.head),
+            })
+            .collect();
+        let mut panel = Panel::new(name, x, y.clone(), Vec::new());
+        for (at, head) in heads.iter().enumerate() {
+            let mut from = y.range.0;
+            let mut product = 1.0;
+            for ((_, colour), part) in PARTS.iter().zip(head.parts().into_iter().flatten()) {
+                product *= part;
+                // Drift and gauge may be under 1 by what a fit of passages leaves over: such a part takes away.
+                let (low, high) = (from.min(product), from.max(product));
+                panel.tiles.push(Tile {
+                    x: (at as f64 + 0.15, at as f64 + 0.85),
+                    y: (low, high),
+                    colour: *colour,
+                    text: String::new(),
+                });
+                from = product;
+            }
+        }
+        panel
+    });
+    let alt = all().map(|head| {
+        let parts = head.parts().into_iter().flatten();
+        let told =
+            PARTS.iter().zip(parts).map(|((name, _), v)| format!("{name} {}", significant(v, 3)));
+        format!(
+            "{} layer {} head {}: {} = {}.",
+            head.run,
+            head.layer,
+            head.head,
+            significant(head.actual, 3),
+            told.collect::<Vec<_>>().join(" × ")
+        )
+    });
+    let key = |(name, colour): &(&str, Rgb)| {
+        let ink = Ink { colour: *colour, marker: Marker::Square, stroke: Stroke::Solid };
+        Key::new(name, ink, Shape::Points)
+    };
+    Some(Figure {
+        name: "parts".to_owned(),
+        caption: format!(
+            "What each head's largest logit is made of at ε = {} nats, the heads of the largest first: heights are \
+             factors, on a logarithmic axis, and the top is what the head has.",
+            study.epsilon_told()
+        ),
+        alt: alt.collect::<Vec<_>>().join(" "),
+        keys: PARTS.iter().map(key).collect(),
+        panels: panels.collect(),
+    })
+}
+
+/// Max |logit| of each head, a field a head; a panel a model.
+pub fn by_layer(study: &TrainedHeads) -> Figure {
+    let models = models(study);
+    let most = study.heads.iter().map(|head| head.actual).fold(f64::MIN_POSITIVE, f64::max);
+    let panels = models.iter().map(|(name, heads)| {
+        let (layers, across) = (
+            heads.iter().map(|head| head.layer + 1).max().unwrap_or(1),
+            heads.iter().map(|head| head.head + 1).max().unwrap_or(1),
+        );
+        let axis = |label: &str, count: usize, top_down: bool| {
+            let mut axis = Axis::linear(label, [0.0, count as f64].into_iter(), None);
+            axis.range = if top_down { (count as f64, 0.0) } else { (0.0, count as f64) };
+            axis.ticks = (0..count)
+                .map(|at| super::Tick { value: at as f64 + 0.5, label: at.to_string() })
+                .collect();
+            axis
+        };
+        let mut panel =
+            Panel::new(name, axis("head", across, false), axis("layer", layers, true), Vec::new());
+        let tile = |head: &&HeadParts| Tile {
+            x: (head.head as f64, head.head as f64 + 1.0),
+            y: (head.layer as f64 + 1.0, head.layer as f64),
+            colour: heat(head.actual / most),
+            text: significant(head.actual, 2),
+        };
+        panel.tiles = heads.iter().map(tile).collect();
+        panel
+    });
+    let told = models.iter().flat_map(|(name, heads)| {
+        let largest = heads.iter().max_by(|a, b| a.actual.total_cmp(&b.actual))?;
+        Some(format!(
+            "{name}: the largest is {} nats in layer {}, head {}.",
+            significant(largest.actual, 3),
+            largest.layer,
+            largest.head
+        ))
+    });
+    Figure {
+        name: "by-layer".to_owned(),
+        caption: "Max |logit| of each head in nats: a panel a model.".to_owned(),
+        alt: told.collect::<Vec<_>>().join(" "),
+        keys: Vec::new(),
+        panels: panels.collect(),
+    }
+}

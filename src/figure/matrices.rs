@@ -1,0 +1,55 @@
+//! Matrices as heat maps, a panel each.
+
+use ndarray::ArrayView2;
+
+use super::model::{Axis, Figure, Key, Panel, Shape};
+use super::raster::{Colouring, Raster};
+use super::style::{Ink, Marker, Stroke};
+
+/// A matrix with its title.
+pub struct Matrix<'m> {
+    /// What it is.
+    pub title: String,
+    /// The entries, queries down and keys across; −inf where a query does not see a key.
+    pub values: ArrayView2<'m, f64>,
+}
+
+/// Heat maps of matrices, coloured alike.
+pub fn matrices(name: &str, what: &str, of: &[Matrix<'_>], colouring: Colouring) -> Figure {
+    let mut block = 1;
+    let panels = of.iter().map(|matrix| {
+        let raster = Raster::of(matrix.values, colouring);
+        block = block.max(raster.block);
+        let (rows, columns) = matrix.values.dim();
+        let mut y = Axis::from_zero("query i", std::iter::once(rows as f64));
+        // The first query stands at the top, as matrices are written.
+        y.range = (rows as f64, 0.0);
+        let x = Axis::from_zero("key j", std::iter::once(columns as f64));
+        let mut panel = Panel::new(&matrix.title, x, y, Vec::new());
+        panel.raster = Some(raster);
+        panel
+    });
+    let panels: Vec<Panel> = panels.collect();
+    let scale = match colouring {
+        Colouring::Attention => "Colours are of the logarithm; white is 0.",
+        Colouring::Logits { .. } => {
+            "Red is above 0, blue below; what is not seen is white, and so is 0."
+        }
+    };
+    let blocks = match block {
+        1 => String::new(),
+        block => format!(" Each field is the mean over {block} × {block} entries that are there."),
+    };
+    let key = |(label, colour): &(String, _)| {
+        let ink = Ink { colour: *colour, marker: Marker::Square, stroke: Stroke::Solid };
+        Key::new(label, ink, Shape::Points)
+    };
+    let titles: Vec<&str> = of.iter().map(|matrix| matrix.title.as_str()).collect();
+    Figure {
+        name: name.to_owned(),
+        caption: format!("{what} Queries go down, keys across. {scale}{blocks}"),
+        alt: format!("Heat maps: {}.", titles.join("; ")),
+        keys: Raster::legend(colouring).iter().map(key).collect(),
+        panels,
+    }
+}

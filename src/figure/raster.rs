@@ -1,0 +1,132 @@
+//! A matrix as the colours of its entries.
+
+use ndarray::{Array2, ArrayView2, s};
+
+use super::FigureError;
+use super::encode::png_of;
+use super::style::{Rgb, heat, signed};
+use crate::table::significant;
+
+/// What the least colour of attention stands for, and all that is less: a thousandth.
+const LEAST_ATTENTION: f64 = 1e-3;
+/// Rows and columns at most: what has more is shown by the means of blocks.
+const MOST: usize = 256;
+
+/// How entries become colours.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Colouring {
+    /// Of probabilities, by their logarithm, from 1 down to a thousandth.
+    Attention,
+    /// Of logits, by sign and size, up to this one.
+    Logits {
+        /// The largest |z|.
+        most: f64,
+    },
+}
+
+/// A matrix drawn over the whole of a panel, row 0 at the top.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Raster {
+    /// The entries, or the means of blocks of them; NaN where there is none.
+    pub values: Array2<f64>,
+    /// How many rows, and columns, of the matrix one of them stands for.
+    pub block: usize,
+    /// How they become colours.
+    pub colouring: Colouring,
+}
+
+impl Raster {
+    /// The raster of a matrix: −inf and NaN are no entries.
+    pub fn of(matrix: ArrayView2<'_, f64>, colouring: Colouring) -> Self {
+        let (rows, columns) = matrix.dim();
+        let block = rows.max(columns).div_ceil(MOST).max(1);
+        let values = Array2::from_shape_fn(
+            (rows.div_ceil(block), columns.div_ceil(block)),
+            |(row, column)| {
+                let (from_row, from_column) = (row * block, column * block);
+                let part = matrix.slice(s![
+                    from_row..(from_row + block).min(rows),
+                    from_column..(from_column + block).min(columns)
+                ]);
+                let there = part.iter().filter(|value| value.is_finite());
+                let (sum, count) = there.fold((0.0, 0), |(sum, count), v| (sum + v, count + 1));
+                sum / f64::from(count)
+            },
+        );
+        Self { values, block, colouring }
+    }
+
+    /// The colour of one entry.
+    pub fn colour(&self, value: f64) -> Rgb {
+        match self.colouring {
+            _ if value.is_nan() => (255, 255, 255),
+            Colouring::Attention if value <= 0.0 => (255, 255, 255),
+            Colouring::Attention => heat(1.0 - value.ln() / LEAST_ATTENTION.ln()),
+            Colouring::Logits { most } => signed(value / most),
+        }
+    }
+
+    /// A legend: some values with their colours.
+    pub(super) fn legend(colouring: Colouring) -> Vec<(String, Rgb)> {
+        let colours = Self { values: Array2::zeros((0, 0)), block: 1, colouring };
+        let named = |name: String, value: f64| (name, colours.colour(value));
+        match colouring {
+            Colouring::Attention => vec![
+                named("1".to_owned(), 1.0),
+                named("0.1".to_owned(), 0.1),
+                named("0.01".to_owned(), 0.01),
+                named("0.001 or less".to_owned(), LEAST_ATTENTION),
+            ],
+            Colouring::Logits { most } => [-1.0, -0.5, 0.0, 0.5, 1.0]
+                .map(|share| {
+                    let value: f64 = share * most;
+                    named(significant(value, 2).replace('-', "−"), value)
+                })
+                .to_vec(),
+        }
+    }
+
+    /// The entries as a PNG of a pixel each.
+    pub(super) fn png(&self, of: &str) -> Result<Vec<u8>, FigureError> {
+        let pixels: Vec<u8> = self
+            .values
+            .iter()
+            .map(|&value| self.colour(value))
+            .flat_map(|(r, g, b)| [r, g, b])
+            .collect();
+        let (rows, columns) = self.values.dim();
+        png_of(of, &pixels, columns as u32, rows as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::Array2;
+
+    use super::{Colouring, Raster};
+
+    #[test]
+    fn large_matrices_are_means_of_blocks_that_exist() {
+        let mut matrix = Array2::from_elem((600, 600), 0.25);
+        matrix[[0, 0]] = 1.0;
+        matrix.row_mut(599).fill(f64::NEG_INFINITY);
+        let raster = Raster::of(matrix.view(), Colouring::Attention);
+        assert_eq!((raster.block, raster.values.dim()), (3, (200, 200)));
+        assert!((raster.values[[0, 0]] - (1.0 + 8.0 * 0.25) / 9.0).abs() < 1e-12);
+        assert!(
+            (raster.values[[199, 0]] - 0.25).abs() < 1e-12,
+            "what is not there counts for nothing"
+        );
+        let whole = Raster::of(matrix.slice(ndarray::s![..2, ..2]), Colouring::Attention);
+        assert_eq!((whole.block, whole.values[[0, 0]]), (1, 1.0));
+    }
+
+    #[test]
+    fn nothing_is_white_and_more_is_darker() {
+        let raster = Raster::of(Array2::zeros((1, 1)).view(), Colouring::Attention);
+        assert_eq!(raster.colour(0.0), (255, 255, 255));
+        assert_eq!(raster.colour(f64::NAN), (255, 255, 255));
+        let green = [1e-3, 1e-2, 0.1, 1.0].map(|value| raster.colour(value).1);
+        assert!(green.windows(2).all(|pair| pair[0] > pair[1]), "{green:?}");
+    }
+}

@@ -1,0 +1,183 @@
+//! Matrices in files: what `dump` wrote, or any others.
+
+use std::path::{Path, PathBuf};
+
+use ndarray::Array2;
+
+use super::shown::Shown;
+use crate::figure::{Colouring, Matrix, matrices};
+use crate::pattern::{TargetError, TargetFile};
+use crate::report::error::ReportError;
+use crate::table::{Cell, Column, Table, significant};
+
+/// Panels of one figure at most.
+const MOST_PANELS: usize = 12;
+/// How far rows of attention may be from summing to 1.
+const ROW_SUM: f64 = 0.02;
+/// The kinds of file that hold matrices.
+const ENDINGS: [&str; 4] = ["npy", "csv", "parquet", "safetensors"];
+
+/// One matrix of a file.
+struct Dumped {
+    name: String,
+    matrix: Array2<f64>,
+}
+
+impl Dumped {
+    /// Whether it is attention rather than logits: rows of probabilities.
+    fn is_attention(&self) -> bool {
+        self.matrix.outer_iter().all(|row| {
+            (row.sum() - 1.0).abs() <= ROW_SUM && row.iter().all(|p| (0.0..=1.0).contains(p))
+        })
+    }
+
+    /// The mean over rows of Σⱼ pᵢⱼ of what `of` says of i, j and pᵢⱼ.
+    fn mean(&self, of: impl Fn(usize, usize, f64) -> f64) -> f64 {
+        let seen = self.matrix.indexed_iter().filter(|(_, p)| **p > 0.0);
+        seen.map(|((i, j), &p)| p * of(i, j, p)).sum::<f64>() / self.matrix.nrows() as f64
+    }
+
+    fn mean_lag(&self) -> f64 {
+        self.mean(|i, j, _| i.abs_diff(j) as f64)
+    }
+
+    fn largest(&self) -> f64 {
+        self.matrix.iter().filter(|z| z.is_finite()).fold(0.0, |most, z| f64::max(most, z.abs()))
+    }
+}
+
+/// The matrices that a folder holds by name, those of `dump` in the order of layers and heads; or a file itself.
+pub(super) fn files(path: &Path) -> Vec<PathBuf> {
+    if path.is_file() {
+        return vec![path.to_owned()];
+    }
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|file| {
+            let ending = file.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+            place(file).is_some() && ending.is_some_and(|e| ENDINGS.contains(&e.as_str()))
+        })
+        .collect();
+    files.sort_by_key(|file| place(file));
+    files
+}
+
+/// `layer-L-head-H` as (L, H).
+fn place(file: &Path) -> Option<(usize, usize)> {
+    let name = file.file_stem()?.to_str()?;
+    let (layer, head) = name.strip_prefix("layer-")?.split_once("-head-")?;
+    Some((layer.parse().ok()?, head.parse().ok()?))
+}
+
+/// Shows matrices, attention and logits apart.
+///
+/// # Errors
+/// A file that holds no matrix of numbers.
+pub(super) fn show(path: &Path, files: &[PathBuf]) -> Result<Shown, ReportError> {
+    let read = |file: &PathBuf| {
+        let name = file.file_stem().unwrap_or_default().to_string_lossy().replace('-', " ");
+        Ok(Dumped { name, matrix: TargetFile::at(file).matrix()? })
+    };
+    let read: Vec<Dumped> = files.iter().map(read).collect::<Result<_, TargetError>>()?;
+    let (attention, logits): (Vec<_>, Vec<_>) = read.into_iter().partition(Dumped::is_attention);
+    let mut shown = Shown { title: format!("Matrices: {}", path.display()), ..Shown::default() };
+    add(&mut shown, "attention", "Attention.", &attention, Colouring::Attention);
+    let most = logits.iter().map(Dumped::largest).fold(f64::MIN_POSITIVE, f64::max);
+    add(&mut shown, "logits", "Logits, in nats.", &logits, Colouring::Logits { most });
+    if let Some(told) = of_attention(&attention) {
+        shown.conclusion.push(told);
+        shown.tables.push(attention_table(&attention));
+    }
+    let largest = logits.iter().max_by(|a, b| a.largest().total_cmp(&b.largest()));
+    if let Some(largest) = largest {
+        shown.conclusion.push(format!(
+            "{} of logits: the largest |logit| is {} nats, in {}.",
+            match logits.len() {
+                1 => "1 matrix".to_owned(),
+                count => format!("{count} matrices"),
+            },
+            significant(largest.largest(), 3),
+            largest.name
+        ));
+        shown.tables.push(logits_table(&logits));
+    }
+    Ok(shown)
+}
+
+fn add(shown: &mut Shown, name: &str, what: &str, all: &[Dumped], colouring: Colouring) {
+    let parts = all.chunks(MOST_PANELS).count();
+    for (at, part) in all.chunks(MOST_PANELS).enumerate() {
+        let name = if parts > 1 { format!("{name}-{}", at + 1) } else { name.to_owned() };
+        let maps: Vec<Matrix<'_>> = part
+            .iter()
+            .map(|one| Matrix { title: one.name.clone(), values: one.matrix.view() })
+            .collect();
+        shown.figures.push(matrices(&name, what, &maps, colouring));
+    }
+}
+
+fn of_attention(all: &[Dumped]) -> Option<String> {
+    let by_lag = |a: &&Dumped, b: &&Dumped| a.mean_lag().total_cmp(&b.mean_lag());
+    let (nearest, furthest) = (all.iter().min_by(by_lag)?, all.iter().max_by(by_lag)?);
+    let lag = |one: &Dumped| significant(one.mean_lag(), 3);
+    Some(match all.len() {
+        1 => format!("{}: attention lies {} tokens back on the mean.", nearest.name, lag(nearest)),
+        count => format!(
+            "{count} matrices of attention: that of {} lies {} tokens off on the mean, that of {} {}.",
+            nearest.name,
+            lag(nearest),
+            furthest.name,
+            lag(furthest)
+        ),
+    })
+}
+
+fn attention_table(all: &[Dumped]) -> Table {
+    let columns = vec![
+        Column::words("matrix", "matrix"),
+        Column::numbers("n", "n", None),
+        Column::numbers("mean_row_entropy_nats", "entropy of a row", Some("nats")),
+        Column::numbers("mean_lag", "mean |i − j|", Some("tokens")),
+        Column::numbers("mass_within_16", "mass within 16", None),
+        Column::numbers("largest", "largest entry", None),
+    ];
+    let mut table = Table::new("attention", "Attention", columns);
+    for one in all {
+        table.push(vec![
+            Cell::text(&one.name),
+            Cell::count(one.matrix.nrows()),
+            Cell::number(Some(one.mean(|_, _, p| -p.ln()))),
+            Cell::number(Some(one.mean_lag())),
+            Cell::number(Some(one.mean(|i, j, _| f64::from(u8::from(i.abs_diff(j) < 16))))),
+            Cell::number(Some(one.largest())),
+        ]);
+    }
+    table
+}
+
+fn logits_table(all: &[Dumped]) -> Table {
+    let columns = vec![
+        Column::words("matrix", "matrix"),
+        Column::numbers("n", "n", None),
+        Column::numbers("max_abs_logit", "max |logit|", Some("nats")),
+        Column::numbers("spread", "largest spread of a row", Some("nats")),
+    ];
+    let mut table = Table::new("logits", "Logits", columns);
+    for one in all {
+        let spread = one.matrix.outer_iter().map(|row| {
+            let seen = row.iter().copied().filter(|z| z.is_finite());
+            let ends = seen.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), z| {
+                (low.min(z), high.max(z))
+            });
+            ends.1 - ends.0
+        });
+        table.push(vec![
+            Cell::text(&one.name),
+            Cell::count(one.matrix.nrows()),
+            Cell::number(Some(one.largest())),
+            Cell::number(Some(spread.fold(0.0, f64::max))),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,46 @@
+//! The folder of a fit.
+
+use std::path::Path;
+
+use super::shown::Shown;
+use crate::figure::{Colouring, Matrix, errors_by_row, frontier_of_fit, matrices};
+use crate::report::conclusion::fit_conclusion;
+use crate::report::error::ReportError;
+use crate::table::{OneFit, TARGET};
+
+/// Shows a fit.
+///
+/// # Errors
+/// Files of the folder that are damaged.
+pub(super) fn show(folder: &Path) -> Result<Shown, ReportError> {
+    let fit = OneFit::read(folder)?;
+    let mut figures = Vec::new();
+    if let Some(target) = &fit.target {
+        let mut maps = vec![Matrix { title: "target".to_owned(), values: target.view() }];
+        maps.extend(
+            fit.found
+                .iter()
+                .map(|found| Matrix { title: found.name.clone(), values: found.attention.view() }),
+        );
+        let what = "The attention that was wanted, and what was found.";
+        figures.push(matrices("attention", what, &maps, Colouring::Attention));
+    }
+    figures.extend(frontier_of_fit(&fit));
+    figures.extend(errors_by_row(&fit));
+    let notes = match fit.target {
+        Some(_) => Vec::new(),
+        None => vec![format!(
+            "{} has no {TARGET}, as fits of before had none: its attention is not drawn. Fit again into another folder \
+             to see it.",
+            folder.display()
+        )],
+    };
+    Ok(Shown {
+        conclusion: fit_conclusion(&fit.rows),
+        tables: vec![fit.table()],
+        title: format!("Fit: {}", fit.label),
+        figures,
+        notes,
+        ..Shown::default()
+    })
+}

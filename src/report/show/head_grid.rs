@@ -1,0 +1,106 @@
+//! The heads of one model by layer and step, to be looked at one by one.
+
+use crate::table::{Curve, HeadParts, RunCourse, TrainedHeads};
+
+/// Quantities of each head of a model at steps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeadGrid {
+    /// The model.
+    pub model: String,
+    /// The steps, in order.
+    pub steps: Vec<usize>,
+    /// What is told of each head, the first of it in the grid; all in nats.
+    pub quantities: Vec<&'static str>,
+    /// The heads, layer by layer.
+    pub heads: Vec<GridHead>,
+}
+
+/// One head of a grid.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GridHead {
+    /// The layer, from 0.
+    pub layer: usize,
+    /// The head within it, from 0.
+    pub head: usize,
+    /// What it sees.
+    pub kind: String,
+    /// Quantity by quantity, step by step.
+    pub values: Vec<Vec<Option<f64>>>,
+}
+
+impl HeadGrid {
+    /// The heads of a run at the ends of its stretches; none where its logs do not tell of heads.
+    pub fn of_run(run: &RunCourse) -> Option<Self> {
+        let first = run.heads.first()?;
+        let steps: Vec<usize> = first.max_logit.iter().map(|point| point.0 as usize).collect();
+        let values = |curve: &Curve| {
+            let at = |step: &usize| {
+                curve.iter().find(|point| point.0 as usize == *step).map(|point| point.1)
+            };
+            steps.iter().map(at).collect()
+        };
+        let heads = run.heads.iter().map(|head| GridHead {
+            layer: head.layer,
+            head: head.head,
+            kind: head.kind.clone(),
+            values: vec![values(&head.max_logit), values(&head.entropy_nats)],
+        });
+        Some(Self {
+            model: run.name.clone(),
+            heads: heads.collect(),
+            quantities: vec!["max |logit|", "entropy of a row"],
+            steps,
+        })
+    }
+
+    /// The heads of each model of predictions, at the ε that is told.
+    pub fn of_predictions(study: &TrainedHeads) -> Vec<Self> {
+        type Of = fn(&HeadParts) -> Option<f64>;
+        const QUANTITIES: [(&str, Of); 6] = [
+            ("actual", |head| Some(head.actual)),
+            ("½ spread", |head| Some(0.5 * head.spread)),
+            ("needed, tied", |head| head.needed_tied),
+            ("needed", |head| head.needed),
+            ("floor", |head| head.floor),
+            ("entropy of a row", |head| Some(head.entropy_nats)),
+        ];
+        let epsilon = study.epsilon_told();
+        let here = || study.heads.iter().filter(|head| head.epsilon == epsilon);
+        let mut models: Vec<(&str, usize)> = here().map(|h| (h.run.as_str(), h.seed)).collect();
+        models.sort_unstable();
+        models.dedup();
+        let grid = |(run, seed): (&str, usize)| {
+            let own: Vec<&HeadParts> =
+                here().filter(|head| (head.run.as_str(), head.seed) == (run, seed)).collect();
+            let mut steps: Vec<usize> = own.iter().map(|head| head.step).collect();
+            steps.sort_unstable();
+            steps.dedup();
+            let mut places: Vec<(usize, usize)> = own.iter().map(|h| (h.layer, h.head)).collect();
+            places.sort_unstable();
+            places.dedup();
+            let head = |(layer, head): (usize, usize)| {
+                // Of several passages or ranks the first is told.
+                let at = |step: usize| {
+                    own.iter().find(|h| (h.layer, h.head, h.step) == (layer, head, step))
+                };
+                let kind = own.iter().find(|h| (h.layer, h.head) == (layer, head));
+                GridHead {
+                    layer,
+                    head,
+                    kind: kind.map_or_else(String::new, |h| h.kind.clone()),
+                    values: QUANTITIES
+                        .iter()
+                        .map(|(_, of)| steps.iter().map(|&step| of(at(step)?)).collect())
+                        .collect(),
+                }
+            };
+            Self {
+                model: format!("{run}, seed {seed}, ε = {epsilon} nats"),
+                quantities: QUANTITIES.map(|(name, _)| name).to_vec(),
+                heads: places.into_iter().map(head).collect(),
+                steps,
+            }
+        };
+        models.into_iter().map(grid).collect()
+    }
+}

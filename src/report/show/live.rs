@@ -1,0 +1,138 @@
+//! What the page's script needs to let figures be looked at: their numbers, as JSON.
+
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use half::bf16;
+use serde_json::{Value, json};
+
+use super::head_grid::HeadGrid;
+use crate::figure::{Axis, Colouring, Figure, Panel, Raster, Rgb, Scale, Series, Shape, Stroke};
+use crate::report::scheme::mark_on_dark;
+
+/// Digits that a number keeps.
+const DIGITS: usize = 5;
+
+/// The numbers of a figure whose panels all have series, or all a matrix; none of any other, which stays as it is drawn.
+pub(super) fn of_figure(figure: &Figure) -> Option<String> {
+    let is_of_series = |panel: &Panel| {
+        let shapes = panel.series.iter().map(|series| series.shape);
+        panel.tiles.is_empty() && panel.raster.is_none() && shapes.clone().all(can_be_live)
+    };
+    let value = if figure.panels.iter().all(|panel| panel.raster.is_some()) {
+        let rasters =
+            figure.panels.iter().filter_map(|panel| Some((panel, panel.raster.as_ref()?)));
+        json!({ "rasters": rasters.map(|(panel, raster)| of_raster(panel, raster)).collect::<Vec<_>>() })
+    } else if figure.panels.iter().all(is_of_series) {
+        json!({ "panels": figure.panels.iter().map(of_panel).collect::<Vec<_>>() })
+    } else {
+        return None;
+    };
+    Some(in_script(&value))
+}
+
+/// The numbers of a grid.
+pub(super) fn of_grid(grid: &HeadGrid) -> String {
+    let heads = grid.heads.iter().map(|head| {
+        let values: Vec<Vec<Value>> = head
+            .values
+            .iter()
+            .map(|steps| steps.iter().map(|value| number(value.unwrap_or(f64::NAN))).collect())
+            .collect();
+        json!({ "layer": head.layer, "head": head.head, "kind": head.kind, "values": values })
+    });
+    in_script(&json!({
+        "steps": grid.steps,
+        "quantities": grid.quantities,
+        "heads": heads.collect::<Vec<_>>(),
+    }))
+}
+
+/// Whether a shape means the same where it is drawn anew: a marker above the panel stands for what does not exist.
+fn can_be_live(shape: Shape) -> bool {
+    matches!(
+        shape,
+        Shape::Line | Shape::LineMarkers | Shape::Points | Shape::OpenPoints | Shape::Seeds
+    )
+}
+
+fn of_panel(panel: &Panel) -> Value {
+    let drawn = panel.series.iter().filter(|series| !series.points.is_empty());
+    json!({
+        "title": panel.title,
+        "x": axis(&panel.x),
+        "y": axis(&panel.y),
+        "series": drawn.map(of_series).collect::<Vec<_>>(),
+    })
+}
+
+fn axis(axis: &Axis) -> Value {
+    json!({
+        "label": axis.label,
+        "log": axis.scale == Scale::Log,
+        "from_zero": axis.range.0 == 0.0,
+    })
+}
+
+fn of_series(series: &Series) -> Value {
+    let Series { name, ink, shape, points, .. } = series;
+    let dash = match ink.stroke {
+        Stroke::Solid => vec![],
+        Stroke::Dashed => vec![6, 4],
+        Stroke::Dotted => vec![2, 3],
+    };
+    json!({
+        "name": name,
+        "colour": hex(ink.colour),
+        "dark": hex(mark_on_dark(ink.colour)),
+        "dash": dash,
+        "line": matches!(shape, Shape::Line | Shape::LineMarkers),
+        "marks": *shape != Shape::Line,
+        "x": points.iter().map(|point| number(point.0)).collect::<Vec<_>>(),
+        "y": points.iter().map(|point| number(point.1)).collect::<Vec<_>>(),
+    })
+}
+
+/// The entries in bfloat16, which has two digits and a half, row after row.
+fn of_raster(panel: &Panel, raster: &Raster) -> Value {
+    let (rows, columns) = raster.values.dim();
+    let bytes: Vec<u8> =
+        raster.values.iter().flat_map(|&value| bf16::from_f64(value).to_le_bytes()).collect();
+    json!({
+        "title": panel.title,
+        "rows": rows,
+        "columns": columns,
+        "block": raster.block,
+        "unit": match raster.colouring {
+            Colouring::Attention => "",
+            Colouring::Logits { .. } => " nats",
+        },
+        "values": BASE64_STANDARD.encode(bytes),
+    })
+}
+
+fn number(value: f64) -> Value {
+    // JSON has no NaN: it becomes null, which is what is not there.
+    format!("{value:.*e}", DIGITS - 1).parse::<f64>().map_or(Value::Null, Value::from)
+}
+
+fn hex((red, green, blue): Rgb) -> String {
+    format!("#{red:02x}{green:02x}{blue:02x}")
+}
+
+/// JSON as it may stand in a script: no name in it can end that.
+fn in_script(value: &Value) -> String {
+    value.to_string().replace('<', "\\u003c")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_script;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn no_name_ends_the_script() {
+        let hostile = json!({ "name": "</script><script>alert(1)</script><!--" });
+        let text = in_script(&hostile);
+        assert!(!text.contains('<'), "{text}");
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), hostile);
+    }
+}

@@ -1,0 +1,85 @@
+//! Whatever the program wrote into a folder, as a page to look at.
+
+mod dumped;
+mod fit;
+mod head_grid;
+mod heads;
+mod live;
+mod page;
+mod runs;
+mod shown;
+
+use std::path::{Path, PathBuf};
+
+use super::error::ReportError;
+use super::measured::MeasuredStudy;
+use super::view::analyse;
+use crate::row::{HeadFound, Rows};
+use crate::run::{Manifest, RunError};
+use crate::study::{StudyError, View};
+use crate::table::{RunCourse, TrainedHeads};
+
+pub use head_grid::{GridHead, HeadGrid};
+pub use page::shown_page;
+pub use shown::Shown;
+
+/// What each path holds: the folder of a fit, of a training run, of predictions, of a study, of dumped matrices, or a file
+/// with a matrix. Several runs are shown together.
+///
+/// # Errors
+/// A path that holds none of these, or files that are damaged.
+pub fn show(paths: &[PathBuf]) -> Result<Vec<Shown>, ReportError> {
+    if paths.iter().all(|path| RunCourse::is_in(path)) {
+        return Ok(vec![runs::show(paths)?]);
+    }
+    paths.iter().map(|path| one(path)).collect()
+}
+
+fn one(path: &Path) -> Result<Shown, ReportError> {
+    if path.join("frontier.csv").is_file() {
+        return fit::show(path);
+    }
+    if RunCourse::is_in(path) {
+        return runs::show(&[path.to_owned()]);
+    }
+    if path.join("rows.csv").is_file() {
+        return study(path);
+    }
+    match dumped::files(path) {
+        files if files.is_empty() => Err(ReportError::NothingToShow {
+            path: path.to_owned(),
+            there: if path.is_dir() { "is there and holds" } else { "is not there, so it holds" },
+        }),
+        files => dumped::show(path, &files),
+    }
+}
+
+/// A study's folder, or that of `predict`, whose rows are a study's of no definition.
+fn study(folder: &Path) -> Result<Shown, ReportError> {
+    let read = |error: RunError| ReportError::Study(StudyError::from(error));
+    let manifest = Manifest::read(&folder.join("manifest.toml")).map_err(read)?;
+    let own = folder.to_owned();
+    let heads = Rows::<HeadFound>::read(std::slice::from_ref(&own)).ok();
+    let is_of_study = !manifest.text("view").is_empty();
+    let (measured, view) = match is_of_study || heads.is_none() {
+        true => MeasuredStudy::of(folder, &manifest)?,
+        false => (MeasuredStudy { folder: own, ..MeasuredStudy::default() }, View::Prediction),
+    };
+    let analysis = analyse(&[measured], view)?;
+    let title = match manifest.text("title") {
+        "" => format!("Predictions: {}", folder.display()),
+        title => title.to_owned(),
+    };
+    let verdicts = analysis.verdicts.iter().filter(|_| is_of_study);
+    let mut shown = Shown {
+        title,
+        conclusion: verdicts.map(|v| format!("{}: {} {}", v.word, v.claim, v.measured)).collect(),
+        figures: analysis.figures,
+        tables: analysis.tables,
+        ..Shown::default()
+    };
+    if let Some(rows) = heads {
+        heads::add(&mut shown, &TrainedHeads::of(&rows)?);
+    }
+    Ok(shown)
+}

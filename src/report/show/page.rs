@@ -1,0 +1,135 @@
+//! The page of what is shown: everything in it, nothing fetched.
+
+use maud::{Markup, PreEscaped, html};
+
+use super::head_grid::HeadGrid;
+use super::live;
+use super::shown::Shown;
+use crate::figure::Figure;
+use crate::report::document::document;
+use crate::report::error::ReportError;
+use crate::report::scheme::dark_rules;
+use crate::report::section::Section;
+use crate::report::svg::inline;
+use crate::report::table_markup::folded;
+use crate::table::significant;
+
+const STYLE: &str = include_str!("show.css");
+const SCRIPT: &str = include_str!("show.js");
+/// uPlot 1.6.32 (MIT, Leon Sorokin), as it is published, with its licence beside it.
+const PLOT_STYLE: &str = include_str!("uplot/uPlot.min.css");
+const PLOT_SCRIPT: &str = include_str!("uplot/uPlot.iife.min.js");
+const PLOT_LICENCE: &str = include_str!("uplot/LICENSE");
+
+/// What is shown as one self-contained page; figures of lines can be looked into, matrices read by the pointer, heads
+/// opened.
+///
+/// # Errors
+/// A figure that cannot be drawn.
+pub fn shown_page(shown: &[Shown], generator: &str) -> Result<String, ReportError> {
+    let mut svgs = Vec::new();
+    for one in shown {
+        svgs.push(one.figures.iter().map(Figure::svg).collect::<Result<Vec<_>, _>>()?);
+    }
+    let title = match shown {
+        [one] => one.title.clone(),
+        several => format!("{} and {} more", several[0].title, several.len() - 1),
+    };
+    let dark = dark_rules(svgs.iter().flatten().map(String::as_str));
+    let body = html! {
+        @if shown.len() > 1 { header { h1 { (title) } } }
+        main {
+            @for (at, (one, svgs)) in shown.iter().zip(&svgs).enumerate() {
+                (section(one, svgs, &format!("part-{at}"), shown.len() == 1))
+            }
+        }
+        footer { p.about { (generator) } }
+        script { (PreEscaped(format!("/*!\n{PLOT_LICENCE}*/\n{PLOT_SCRIPT}"))) }
+        script { (PreEscaped(SCRIPT)) }
+    };
+    Ok(document(&title, &[PLOT_STYLE, STYLE, &dark], &body))
+}
+
+fn section(shown: &Shown, svgs: &[String], id: &str, is_alone: bool) -> Markup {
+    // Tables have no files beside the page: they are set whole.
+    let of_tables = Section { study: id.to_owned(), ..Section::default() };
+    html! {
+        section id=(id) {
+            @if is_alone { h1 { (shown.title) } } @else { h2 { (shown.title) } }
+            @for sentence in &shown.conclusion { p.conclusion { (sentence) } }
+            @for note in &shown.notes { p.note { (note) } }
+            @for (figure, svg) in shown.figures.iter().zip(svgs) {
+                (picture(figure, svg, &format!("{id}-{}", figure.name)))
+            }
+            @for (at, grid) in shown.grids.iter().enumerate() {
+                (heads(grid, &format!("{id}-heads-{at}")))
+            }
+            @for (at, table) in shown.tables.iter().enumerate() { (folded(&of_tables, table, at)) }
+        }
+    }
+}
+
+fn picture(figure: &Figure, svg: &str, id: &str) -> Markup {
+    let numbers = live::of_figure(figure);
+    html! {
+        figure id=(id) data-live=[numbers.as_ref().map(|_| format!("{id}-numbers"))] {
+            div.picture tabindex="0" role="region" aria-label={ "Figure " (figure.name) } {
+                (PreEscaped(inline(svg, id)))
+            }
+            figcaption {
+                span { (figure.caption) }
+                details { summary { "The figure in words" } p { (figure.alt) } }
+            }
+        }
+        @if let Some(numbers) = numbers {
+            script type="application/json" id={ (id) "-numbers" } { (PreEscaped(numbers)) }
+        }
+    }
+}
+
+/// Layers down and heads across, at the last step; the script lets the step be chosen and a head be opened.
+fn heads(grid: &HeadGrid, id: &str) -> Markup {
+    let across = grid.heads.iter().map(|head| head.head + 1).max().unwrap_or(0);
+    let down = grid.heads.iter().map(|head| head.layer + 1).max().unwrap_or(0);
+    let at = |layer: usize, head: usize| {
+        grid.heads.iter().position(|other| (other.layer, other.head) == (layer, head))
+    };
+    let quantity = grid.quantities.first().copied().unwrap_or_default();
+    html! {
+        h3 { "Heads of " (grid.model) }
+        p.note {
+            (quantity) " of each head in nats, layers down and heads across"
+            @if let Some(step) = grid.steps.last() { ", at step " span.step { (step) } }
+            "."
+        }
+        div.heads id=(id) data-live={ (id) "-numbers" } {
+            div.wide tabindex="0" role="region" aria-label={ "Heads of " (grid.model) } {
+                table {
+                    thead { tr {
+                        th scope="col" { "layer" }
+                        @for head in 0..across { th scope="col" { (head) } }
+                    } }
+                    tbody {
+                        @for layer in 0..down {
+                            tr {
+                                th scope="row" { (layer) }
+                                @for head in 0..across {
+                                    @match at(layer, head) {
+                                        Some(at) => td data-head=(at) { (last(grid, at)) },
+                                        None => td { "–" },
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        script type="application/json" id={ (id) "-numbers" } { (PreEscaped(live::of_grid(grid))) }
+    }
+}
+
+fn last(grid: &HeadGrid, head: usize) -> String {
+    let values = grid.heads[head].values.first().and_then(|steps| steps.last().copied().flatten());
+    values.map_or_else(|| "–".to_owned(), |value| significant(value, 3))
+}

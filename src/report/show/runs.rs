@@ -1,0 +1,88 @@
+//! Folders of training runs: one, or several beside each other.
+
+use std::path::PathBuf;
+
+use super::head_grid::HeadGrid;
+use super::shown::Shown;
+use crate::figure::{course, courses};
+use crate::report::error::ReportError;
+use crate::table::{PairedRuns, RunCourse, RunCourses, Spread, plural, significant};
+
+/// Shows one run, or several.
+///
+/// # Errors
+/// Files of a folder that are missing or damaged.
+pub(super) fn show(folders: &[PathBuf]) -> Result<Shown, ReportError> {
+    let runs = folders.iter().map(|folder| RunCourse::read(folder));
+    let all = RunCourses { runs: runs.collect::<Result<_, _>>()? };
+    let of_curves: Vec<&str> =
+        all.runs.iter().filter(|run| run.heads.is_empty()).map(|run| run.name.as_str()).collect();
+    let notes = match of_curves[..] {
+        [] => Vec::new(),
+        _ => vec![format!("Only the curves are there, without heads: {}.", of_curves.join(", "))],
+    };
+    let (title, figures) = match &all.runs[..] {
+        [run] => (format!("Training run: {}", run.name), course(run)),
+        runs => {
+            let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+            (format!("Training runs: {}", names.join(", ")), courses(&all))
+        }
+    };
+    let mut conclusion: Vec<String> = all.pairs().iter().map(of_pair).collect();
+    conclusion.extend(all.runs.iter().map(of_run));
+    let mut tables = vec![all.table()];
+    tables.extend(all.pairs_table());
+    let grids = all.runs.iter().filter_map(HeadGrid::of_run).collect();
+    Ok(Shown { title, conclusion, notes, figures, grids, tables })
+}
+
+/// What a run came to.
+fn of_run(run: &RunCourse) -> String {
+    let shown = |value: f64| significant(value, 3);
+    let mut told = format!("{}: in {} {}", run.name, plural(run.steps, "step"), how(run));
+    if let Some(loss) = run.valid_loss_nats() {
+        told.push_str(&format!(
+            ", with a validation loss of {} nats a token (perplexity {})",
+            shown(loss),
+            shown(loss.exp())
+        ));
+    }
+    told.push('.');
+    let Some((step, peak)) = run.peak() else { return told };
+    let place = run.largest_head().map_or_else(String::new, |head| {
+        format!(" in layer {}, head {} ({})", head.layer, head.head, head.kind)
+    });
+    told.push_str(&format!(" Its largest logit was {} nats{place}, by step {step}", shown(peak)));
+    if let Some((_, last)) = run.max_logit.last().filter(|(last, _)| *last != step) {
+        told.push_str(&format!(", {} at the end", shown(*last)));
+    }
+    told.push('.');
+    if !run.spikes.is_empty() {
+        told.push_str(&format!(" Its loss spiked {}.", plural(run.spikes.len(), "time")));
+    }
+    told
+}
+
+fn how(run: &RunCourse) -> &str {
+    match run.outcome.as_str() {
+        "" | "running" => "it is under way, or was killed",
+        "stopped" => "it was stopped",
+        outcome => outcome,
+    }
+}
+
+/// What sets runs of two settings apart.
+fn of_pair(pair: &PairedRuns) -> String {
+    let range = |spread: &Spread| match pair.seeds {
+        1 => significant(spread.median, 3),
+        _ => spread.shown(3),
+    };
+    let mut told = format!("{} against {} ({})", pair.one, pair.other, plural(pair.seeds, "seed"));
+    if let Some(loss) = &pair.loss_nats {
+        told.push_str(&format!(": validation loss less theirs {} nats", range(loss)));
+    }
+    if let Some(logits) = &pair.logits {
+        told.push_str(&format!("; peak max |logit| {} times theirs", range(logits)));
+    }
+    told + "."
+}

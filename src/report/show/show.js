@@ -1,0 +1,247 @@
+// Figures that can be looked into: lines by uPlot, matrices by the pointer, heads one by one. Without this script the
+// page shows the same figures as they are printed.
+"use strict";
+(() => {
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const ink = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const numbers = (element) => JSON.parse(document.getElementById(element.dataset.live).textContent);
+  const shown = (value, digits = 4) => {
+    if (value === null || value === undefined || Number.isNaN(value)) return "–";
+    const size = Math.abs(value);
+    if (value === 0 || (size >= 1e-3 && size < 1e6)) return String(Number(value.toPrecision(digits)));
+    return value.toExponential(digits - 2);
+  };
+  const made = (name, properties = {}, ...children) => {
+    const element = Object.assign(document.createElement(name), properties);
+    element.append(...children);
+    return element;
+  };
+
+  // Points from left to right. uPlot joins series by x, so that points of one x stand a hair apart.
+  const inOrder = ({ x, y }) => {
+    const order = x.map((_, at) => at).sort((a, b) => x[a] - x[b]);
+    let last = -Infinity;
+    const apart = order.map((at) => {
+      last = x[at] > last ? x[at] : last + 1e-9 * Math.max(1, Math.abs(last));
+      return last;
+    });
+    return [apart, order.map((at) => y[at])];
+  };
+
+  // Of more than a decade 1, 2 and 5 have ticks, of more than three the powers of ten.
+  const decades = (_, ticks) => {
+    const span = ticks[ticks.length - 1] / ticks[0];
+    const kept = span > 1e3 ? [1] : span > 10 ? [1, 2, 5] : [1, 2, 3, 4, 5, 6, 7, 8, 9];
+    const isKept = (tick) => kept.includes(Math.round(tick / 10 ** Math.floor(Math.log10(tick) + 1e-9)));
+    return ticks.map((tick) => (isKept(tick) ? tick : null));
+  };
+  const axis = ({ label, log }) => ({
+    ...(log ? { filter: decades } : {}),
+    label, stroke: ink("--ink"), labelSize: 22, labelFont: "12px sans-serif", font: "11px sans-serif",
+    grid: { stroke: ink("--line"), width: 0.6 }, ticks: { stroke: ink("--line"), width: 0.6 },
+    values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : shown(tick, 3).replace(".00e", "e"))),
+  });
+  const scale = ({ log, from_zero: fromZero }, padded) => {
+    if (log) return { time: false, distr: 3, range: (_, low, high) => uPlot.rangeLog(low, high, 10, false) };
+    if (!padded) return { time: false };
+    const soft = (_, low, high) => uPlot.rangeNum(fromZero ? Math.min(0, low) : low, high, 0.05, !fromZero);
+    return { time: false, range: soft };
+  };
+
+  const options = (panel, width) => ({
+    title: panel.title, width, height: 280,
+    scales: { x: scale(panel.x, false), y: scale(panel.y, true) },
+    axes: [axis(panel.x), { ...axis(panel.y), size: 58 }],
+    cursor: { focus: { prox: 24 }, drag: { x: true, y: false } },
+    focus: { alpha: 0.35 },
+    hooks: { ready: [legend], setSeries: [legend] },
+    series: [
+      { label: panel.x.label, value: (_, value) => shown(value) },
+      ...panel.series.map((series) => {
+        const colour = dark.matches ? series.dark : series.colour;
+        return {
+          label: series.name, stroke: colour, width: 1.6, dash: series.dash, spanGaps: true,
+          points: { show: series.marks, size: 5, fill: colour },
+          value: (_, value) => shown(value),
+          ...(series.line ? {} : { paths: () => null }),
+        };
+      }),
+    ],
+  });
+
+  // Every entry of the legend is a switch, for the keyboard too.
+  const legend = (plot) => {
+    plot.root.querySelectorAll(".u-legend .u-series").forEach((row, at) => {
+      const name = row.querySelector("th");
+      if (at === 0 || !name) return;
+      name.setAttribute("role", "switch");
+      name.setAttribute("aria-checked", plot.series[at].show);
+      if (name.tabIndex === 0) return;
+      name.tabIndex = 0;
+      name.title = "Switch on or off; with Ctrl, or Shift and Enter, this one alone";
+      name.addEventListener("keydown", (event) => {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        name.dispatchEvent(new MouseEvent("click", { bubbles: true, ctrlKey: event.shiftKey }));
+      });
+    });
+  };
+
+  // Arrow keys move from point to point, Home and End to the first and the last, Escape shows all again.
+  const steer = (box, plot) => {
+    box.tabIndex = 0;
+    box.setAttribute("role", "group");
+    box.setAttribute("aria-label", `${plot().series[0].label}: arrow keys read values, Escape shows all`);
+    box.addEventListener("keydown", (event) => {
+      if (event.target !== box) return;
+      const u = plot();
+      const xs = u.data[0];
+      const by = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[event.key];
+      if (event.key === "Escape") u.setScale("x", { min: xs[0], max: xs[xs.length - 1] });
+      if (by === undefined) return;
+      event.preventDefault();
+      const from = u.cursor.idx ?? (by > 0 ? -1 : xs.length);
+      const at = Math.min(xs.length - 1, Math.max(0, from + by));
+      u.setCursor({ left: u.valToPos(xs[at], "x"), top: u.over.clientHeight / 2 });
+    });
+  };
+
+  const redraws = [];
+  const plotted = (panel) => {
+    const box = made("div", { className: "plot" });
+    let plot;
+    const draw = () => {
+      plot?.destroy();
+      const width = Math.max(200, box.clientWidth - 14);
+      plot = new uPlot(options(panel, width), uPlot.join(panel.series.map(inOrder)), box);
+    };
+    new ResizeObserver(() => {
+      if (box.clientWidth === 0) return;
+      if (!plot) return draw(), steer(box, () => plot);
+      plot.setSize({ width: Math.max(200, box.clientWidth - 14), height: 280 });
+    }).observe(box);
+    redraws.push(() => plot && draw());
+    return box;
+  };
+  dark.addEventListener("change", () => redraws.forEach((redraw) => redraw()));
+
+  // A matrix: what stands under the pointer, or where the arrow keys have come.
+  const floats = (text) => {
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    const halves = new Uint16Array(bytes.buffer);
+    return new Float32Array(Uint32Array.from(halves, (half) => half << 16).buffer);
+  };
+  const readable = (figure, rasters) => {
+    const picture = figure.querySelector(".picture");
+    const images = [...picture.querySelectorAll("image")];
+    const value = made("p", { className: "value" });
+    value.setAttribute("role", "status");
+    picture.after(value);
+    const entries = rasters.map(({ values }) => floats(values));
+    const at = { panel: 0, row: 0, column: 0 };
+    const tell = () => {
+      const { title, rows, columns, block, unit } = rasters[at.panel];
+      at.row = Math.min(rows - 1, Math.max(0, at.row));
+      at.column = Math.min(columns - 1, Math.max(0, at.column));
+      const span = (place) => (block === 1 ? place : `${place * block} to ${(place + 1) * block - 1}`);
+      const entry = entries[at.panel][at.row * columns + at.column];
+      const said = Number.isNaN(entry) ? "not seen" : `${shown(entry, 3)}${unit}`;
+      value.textContent = `${title}: query ${span(at.row)}, key ${span(at.column)}: ${said}`;
+    };
+    picture.addEventListener("pointermove", (event) => {
+      const panel = images.findIndex((image) => {
+        const box = image.getBoundingClientRect();
+        return event.clientX >= box.left && event.clientX < box.right
+          && event.clientY >= box.top && event.clientY < box.bottom;
+      });
+      if (panel < 0) return;
+      const box = images[panel].getBoundingClientRect();
+      const { rows, columns } = rasters[panel];
+      at.panel = panel;
+      at.row = Math.floor(((event.clientY - box.top) / box.height) * rows);
+      at.column = Math.floor(((event.clientX - box.left) / box.width) * columns);
+      tell();
+    });
+    picture.setAttribute("aria-label", "Matrices: arrow keys read entries, Page Up and Page Down go to another matrix");
+    picture.addEventListener("keydown", (event) => {
+      const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+      const turn = { PageUp: rasters.length - 1, PageDown: 1 }[event.key];
+      if (turn !== undefined) at.panel = (at.panel + turn) % rasters.length;
+      else if (moves[event.key]) [at.row, at.column] = [at.row + moves[event.key][0], at.column + moves[event.key][1]];
+      else return;
+      event.preventDefault();
+      tell();
+    });
+  };
+
+  document.querySelectorAll("figure[data-live]").forEach((figure) => {
+    const { panels, rasters } = numbers(figure);
+    if (rasters) return readable(figure, rasters);
+    const live = made("div", { className: "live" }, ...panels.map(plotted));
+    figure.querySelector(".picture").classList.add("drawn");
+    figure.prepend(live);
+    figure.classList.add("is-live");
+  });
+
+  // Heads: their step is chosen, and each opens into all that is known of it.
+  const HEAT = [[255, 247, 214], [254, 196, 79], [227, 98, 35], [128, 0, 38]];
+  const heat = (share) => {
+    const place = Math.min(1, Math.max(0, share)) * (HEAT.length - 1);
+    const from = Math.min(HEAT.length - 2, Math.floor(place));
+    return HEAT[from].map((level, at) => Math.round(level + (place - from) * (HEAT[from + 1][at] - level)));
+  };
+  const COLOURS = ["#009e73", "#e69f00", "#cc79a7", "#56b4e9", "#0072b2", "#d55e00"];
+  const steps = (block) => {
+    const { steps: all, quantities, heads } = numbers(block);
+    const most = Math.max(...heads.flatMap(({ values }) => values[0]).filter((value) => value !== null));
+    const last = all.length - 1;
+    const slider = made("input", { type: "range", min: 0, max: last, value: last });
+    const told = made("output");
+    const opened = made("div", { className: "opened" });
+    const buttons = heads.map((head, at) => {
+      const button = made("button", { type: "button" });
+      button.setAttribute("aria-expanded", "false");
+      button.setAttribute("aria-label", `layer ${head.layer}, head ${head.head}`);
+      block.querySelector(`[data-head="${at}"]`).replaceChildren(button);
+      button.addEventListener("click", () => open(button.getAttribute("aria-expanded") === "true" ? null : at));
+      return button;
+    });
+    let chosen = null;
+    const table = ({ values }) => made("table", {}, made("tbody", {}, ...quantities.map((name, at) =>
+      made("tr", {}, made("th", { scope: "row", textContent: name }),
+        made("td", { textContent: `${shown(values[at][slider.value], 3)} nats` })))));
+    const show = () => {
+      told.textContent = `step ${all[slider.value]}`;
+      const before = block.previousElementSibling.querySelector(".step");
+      if (before) before.textContent = all[slider.value];
+      heads.forEach(({ values }, at) => {
+        const value = values[0][slider.value];
+        const [red, green, blue] = value === null ? [255, 255, 255] : heat(value / most);
+        buttons[at].textContent = shown(value, 3);
+        buttons[at].style.background = `rgb(${red} ${green} ${blue})`;
+        buttons[at].style.color = 0.3 * red + 0.59 * green + 0.11 * blue > 128 ? "#000" : "#fff";
+      });
+      if (chosen !== null) opened.querySelector("table").replaceWith(table(heads[chosen]));
+    };
+    const open = (at) => {
+      chosen = at;
+      buttons.forEach((button, other) => button.setAttribute("aria-expanded", String(other === at)));
+      if (at === null) return opened.replaceChildren();
+      const { layer, head, kind, values } = heads[at];
+      opened.replaceChildren(made("h4", { textContent: `Layer ${layer}, head ${head} (${kind})` }), table(heads[at]));
+      if (last === 0) return;
+      opened.append(plotted({
+        title: "", x: { label: "step" }, y: { label: "nats", from_zero: true },
+        series: quantities.map((name, of) => ({
+          name, colour: COLOURS[of % COLOURS.length], dark: COLOURS[of % COLOURS.length], dash: [],
+          line: true, marks: last < 30, x: all, y: values[of],
+        })),
+      }));
+    };
+    slider.addEventListener("input", show);
+    if (last > 0) block.prepend(made("label", { className: "chosen" }, "Step ", slider, told));
+    block.append(opened);
+    show();
+  };
+  document.querySelectorAll(".heads[data-live]").forEach(steps);
+})();

@@ -1,0 +1,52 @@
+//! What a folder of one's own comes to, before it is a page.
+
+use std::path::{Path, PathBuf};
+
+use super::head_grid::HeadGrid;
+use crate::figure::Figure;
+use crate::report::analysis::Analysis;
+use crate::report::error::ReportError;
+use crate::table::Table;
+
+/// What was made of one folder, or of several runs together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Shown {
+    /// What it is of.
+    pub title: String,
+    /// What it comes to, in sentences made from its numbers.
+    pub conclusion: Vec<String>,
+    /// What a picture lacks, and why.
+    pub notes: Vec<String>,
+    /// The pictures.
+    pub figures: Vec<Figure>,
+    /// Models head by head.
+    pub grids: Vec<HeadGrid>,
+    /// The tables.
+    pub tables: Vec<Table>,
+}
+
+impl Shown {
+    /// Writes the figures as SVG and PNG into `folder`; gives the paths.
+    ///
+    /// # Errors
+    /// A figure that cannot be drawn, or a file that cannot be written.
+    pub fn save_figures(&self, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
+        self.analysis().save_figures(folder)
+    }
+
+    /// Writes the tables as CSV, Parquet, Markdown and LaTeX into `folder`; gives the paths.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn save_tables(&self, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
+        self.analysis().save_tables(folder)
+    }
+
+    fn analysis(&self) -> Analysis {
+        Analysis {
+            tables: self.tables.clone(),
+            figures: self.figures.clone(),
+            verdicts: Vec::new(),
+        }
+    }
+}
