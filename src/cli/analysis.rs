@@ -20,8 +20,8 @@ Examples:
   rank-study table logit-growth
   rank-study table logit-growth phase controls --out tables/fits
 
-Prints the Markdown. Tables go to data/STUDY/tables/ unless --out says where; several studies must be of one
-kind, and the first one's view is taken.")]
+Prints the Markdown. Tables go to data/STUDY/tables/ unless --out says where; several studies must
+be of one kind, and the first one's view is taken.")]
 pub struct TableArgs {
     /// Studies that have rows in data/
     #[arg(required = true, value_name = "STUDY")]

@@ -3,6 +3,7 @@
 mod analysis;
 mod error;
 mod findings;
+mod marked;
 mod measured;
 mod page;
 mod save;
