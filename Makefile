@@ -8,8 +8,8 @@ PRESET ?= quick
 EXAMPLES := fit_one_matrix bracket probe_heads
 PEERS := benches/peers/.venv
 
-.PHONY: reproduce verify test test-levels test-reproduce check check-cuda setup setup-browser test-readers test-data data-digits data-colour \
-	data-speech bench-peers bench-peers-fit bench-peers-step
+.PHONY: reproduce verify test test-levels test-reproduce check check-cuda setup setup-browser test-readers test-data data-books data-digits \
+	data-colour data-speech bench-peers bench-peers-fit bench-peers-step
 
 reproduce: setup
 	$(CARGO) run --release --locked -- reproduce --preset $(PRESET)
@@ -89,7 +89,11 @@ setup:
 	fi
 	@command -v $(CARGO) >/dev/null || { echo "no cargo: install Rust from https://rustup.rs"; exit 1; }
 
-# Data that are not text, to runs/data/: analysis/data/README.md says what each is and where it is from.
+# What models read, to runs/data/: analysis/data/README.md says what each is and where it is from.
+data-books:
+	@command -v git >/dev/null || { echo "no git: apt-get install git"; exit 1; }
+	python3 analysis/data/books.py
+
 data-digits:
 	@command -v npm >/dev/null || { echo "no npm: apt-get install npm"; exit 1; }
 	python3 analysis/data/digits.py

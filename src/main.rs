@@ -21,7 +21,7 @@ Exit codes:
   0  done
   1  failed
   2  wrong usage
-  3  a check of `verify` did not hold
+  3  a check of verify did not hold
   4  stopped by Ctrl-C, SIGTERM or SIGHUP: what was done is kept, and the command can be run again"
 )]
 struct Cli {

@@ -51,6 +51,7 @@ fn every_subcommand_shows_an_example_of_itself() {
         let example = format!("\n  rank-study {name}");
         assert!(text.contains("Example") && text.contains(&example), "{name}: {text}");
         assert!(text.contains("--quiet"), "{name} has no --quiet: {text}");
+        assert!(!text.contains('`'), "{name} shows a mark of Markdown: {text}");
     }
 }
 

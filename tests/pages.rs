@@ -24,6 +24,7 @@ fn pages() -> Vec<PathBuf> {
     for folder in [
         "",
         "analysis",
+        "analysis/data",
         "analysis/notes",
         "analysis/readers",
         "benches/peers",

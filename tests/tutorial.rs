@@ -53,5 +53,9 @@ fn every_command_of_the_tutorial_works_and_its_sentences_are_those_of_the_rows()
         let sentence = format!("For kl 0.0200 rank {rank} needs logits of {needs} nats");
         assert!(printed.contains(&sentence), "{sentence}\n{printed}");
     }
+    // What the page computes anew of the factors.
+    let [least, found] = ["lower_bound_max_abs_logit", "max_abs_logit"].map(|of| number(&four, of));
+    let sentence = format!("rank 4 needs logits between {least:.2} and {found:.2} nats");
+    assert!(printed.contains(&sentence), "{sentence}\n{printed}");
     assert!(printed.contains("No logits up to 128 nats were found that bring rank 2 to kl 0.0200"));
 }

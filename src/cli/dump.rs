@@ -10,7 +10,7 @@ use rank_study::pattern::write_matrix;
 use super::threads::ThreadsFlag;
 use super::trained::TrainedArgs;
 
-/// Attention or logits of a trained model's heads on a text, as matrices that `fit --target` reads
+/// Attention or logits of a trained model's heads on a text, as matrices that fit --target reads
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -19,8 +19,8 @@ Examples:
       --format safetensors --out matrices
   rank-study fit --target matrices/layer-0-head-3.npy --rank 16 --tolerance 0.01 --out fits/0-3
 
-One file a head, n × n and float64. Attention is row-stochastic; logits are QKᵀ/√D in nats, before any
-softcap, and −inf where a row does not see a column.")]
+One file a head, n × n and float64. Attention is row-stochastic; logits are QKᵀ/√D in nats, before
+any softcap, and −inf where a row does not see a column.")]
 pub struct DumpArgs {
     #[command(flatten)]
     of: TrainedArgs,

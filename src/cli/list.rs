@@ -23,8 +23,9 @@ Examples:
 A cell is done that has rows measured as its definition says. Rows on a text have a line of their
 own; where that text is gone or changed, settings cannot be compared, and cells with any rows count
 (by_name in --json, whose text is null where there is none). The time is that which the rows took,
-one after another (wall_time_s in --json, null where rows are not timed). Studies without such a size are not
-listed. A definition that is wrong is told of on standard error, and the exit code is then 1.")]
+one after another (wall_time_s in --json, null where rows are not timed). Studies without such a
+size are not listed. A definition that is wrong is told of on standard error, and the exit code is
+then 1.")]
 pub struct ListArgs {
     /// The size whose cells are listed
     #[arg(long, value_name = "NAME", default_value_t)]

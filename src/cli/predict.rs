@@ -27,12 +27,13 @@ Examples:
 
 Rows go to DIR/rows.csv and rows.parquet, a row a head and ε:
   actual = floor × inflation × tying × drift × gauge
-floor is what logits of any rank need, inflation the price of the head's rank, tying that of one W_q and W_k for
-all passages, drift what softmax sees and nothing needed, gauge row shifts, which softmax does not see.
-With --rank, also what wider heads would have needed, and what no W_q and W_k of any width can be without.
+floor is what logits of any rank need, inflation the price of the head's rank, tying that of one
+W_q and W_k for all passages, drift what softmax sees and nothing needed, gauge row shifts, which
+softmax does not see. With --rank, also what wider heads would have needed, and what no W_q and W_k
+of any width can be without.
 Stop it at any time: the next run does only what is missing. N threads measure N cells at a time.")]
 pub struct PredictArgs {
-    /// Folders of runs that `train` made
+    /// Folders of runs that train made
     #[arg(required = true)]
     runs: Vec<PathBuf>,
     /// The text that passages are of: a .txt, a .txt.zst, or a folder of them; none is needed for runs on the

@@ -18,9 +18,10 @@ Examples:
   rank-study show predicted/book
   rank-study show matrices
 
-A path is the folder of a fit, a training run, predictions, a study or dumped matrices, or a file with a matrix. Runs
-are shown together: their curves over each other, the settings in which they differ, and differences by seed. DIR gets
-index.html, which needs no network, and figures/ and tables/. What it comes to is printed.")]
+A path is the folder of a fit, a training run, predictions, a study or dumped matrices, or a file
+with a matrix. Runs are shown together: their curves over each other, the settings in which they
+differ, and differences by seed. DIR gets index.html, which needs no network, figures/ and tables/.
+What it all comes to is printed.")]
 pub struct ShowArgs {
     /// What to show
     #[arg(required = true, value_name = "PATH")]

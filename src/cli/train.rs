@@ -21,18 +21,23 @@ use super::threads::ThreadsFlag;
 Examples:
   rank-study train analysis/nanogpt-small.toml --text shakespeare.txt --out runs/small
   rank-study train analysis/nanogpt-small.toml --set arm=ls --set window=16 --out runs/ls
-  rank-study train analysis/nanogpt-small.toml --set objective=masked --set visibility=bidirectional --out runs/encoder
-  rank-study train analysis/nanogpt-small.toml --text books/ --set vocabulary=bpe:8192 --out runs/bpe
-  rank-study train analysis/nanogpt-small.toml --text books/ --set vocabulary=bpe:8192 --out runs/bpe --resume
-  rank-study train analysis/paper-2048.toml --run ls --text books/ --set steps=100 --out runs/ls-2048
+  rank-study train analysis/nanogpt-small.toml --set objective=masked \\
+      --set visibility=bidirectional --out runs/encoder
+  rank-study train analysis/nanogpt-small.toml --text books/ --set vocabulary=bpe:8192 \\
+      --out runs/bpe
+  rank-study train analysis/nanogpt-small.toml --text books/ --set vocabulary=bpe:8192 \\
+      --out runs/bpe --resume
+  rank-study train analysis/paper-2048.toml --run ls --text books/ --set steps=100 \\
+      --out runs/ls-2048
   rank-study train analysis/nanogpt-small.toml --text digits.bin --records 784 --out runs/digits
 
-Local heads see the last `window` tokens, or of data in raster order the tokens near in rows and columns:
---set 'patch={columns=28,rows=3,reach=3}'.
+Local heads see the last W tokens (--set window=W), or of data in raster order the tokens near in
+rows and columns: --set 'patch={columns=28,rows=3,reach=3}'.
 
 Without --text, the model reads a seeded synthetic corpus of known entropy. DIR gets steps.csv,
 heads.parquet, eval.csv, manifest.toml, checkpoint/training.safetensors, tokenizer.json of a BPE
-vocabulary, and an event file for `tensorboard --logdir DIR`. Stop it at any time: --resume goes on.")]
+vocabulary, and an event file that tensorboard --logdir DIR shows. Stop it at any time: --resume
+goes on.")]
 pub struct TrainArgs {
     /// The run's definition, or a study of training runs
     definition: PathBuf,

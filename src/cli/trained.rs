@@ -9,7 +9,7 @@ use rank_study::run::TrainedRun;
 
 #[derive(Args, Debug)]
 pub struct TrainedArgs {
-    /// The folder of a run that `train` made
+    /// The folder of a run that train made
     pub run: PathBuf,
     /// The text, or records: a .txt or .bin, packed as .zst or not, or a folder of them, each a document
     #[arg(long, value_name = "FILE")]

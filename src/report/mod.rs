@@ -5,6 +5,7 @@ mod conclusion;
 mod document;
 mod error;
 mod findings;
+mod marked;
 mod measured;
 mod page;
 mod save;

@@ -3,6 +3,7 @@
 use maud::{Markup, PreEscaped, html};
 
 use super::document::document;
+use super::marked::marked;
 use super::scheme::dark_rules;
 use super::section::{Header, Picture, Section};
 use super::svg::inline;
@@ -209,7 +210,7 @@ fn study(section: &Section) -> Markup {
         section id=(section.study) {
             h2 { (section.title) }
             p.question { (section.question) }
-            @for paragraph in section.paragraphs() { p.findings { (paragraph) } }
+            @for paragraph in section.paragraphs() { p.findings { (marked(&paragraph)) } }
             @for verdict in &section.verdicts {
                 p.verdict { (badge(verdict.word)) " " (verdict.claim) }
             }

@@ -183,7 +183,7 @@ impl Concentrations {
         table.notes.push(format!(
             "Far: a lag of W or more, but for the first column; the model's last step. Medians over heads and groups of passages of all seeds with \
              (least–greatest), from the far mass on of heads with {FAR_MASS} or more of it. Means over rows from max(n/2, W + n/4) on. Ranks are the least \
-             that hold so much of ‖·‖_F²; shuffled, with each row's entries in random order. The lines `uniform` are attention to all columns alike."
+             that hold so much of ‖·‖_F²; shuffled, with each row's entries in random order. A line that says uniform is attention to all columns alike."
         ));
         table.note_failed(self.failed);
         table

@@ -24,13 +24,14 @@ use super::threads::ThreadsFlag;
 Examples:
   rank-study fit --family dirichlet-band --window 32 --n 128 --rank 8 --caps 4,8,16 --out fits/band
   rank-study fit --target attention.npy --rank 16 --tolerance 0.05 --out fits/mine
-  rank-study fit --target attention.npy --rank 8 --layout local:24+global --caps 4,8 --out fits/split
+  rank-study fit --target attention.npy --rank 8 --layout local:24+global --caps 4,8 \\
+      --out fits/split
 
-DIR/frontier.csv has one row a cap, DIR/target.npy the target (up to n = 2048); DIR/factors/ holds the
-queries, keys and head weights of each row as .npy, from which anyone can compute kl_nats and
+DIR/frontier.csv has one row a cap, DIR/target.npy the target (up to n = 2048); DIR/factors/ holds
+the queries, keys and head weights of each row as .npy, from which anyone can compute kl_nats and
 max_abs_logit again. An inflation that is no more than its cap over the floor is printed with ≤: a
-smaller cap may reach that error too. Stop it at any time: the rows hold the best so far, and the same
-command goes on from there. `rank-study show DIR` draws it.")]
+smaller cap may reach that error too. Stop it at any time: the rows hold the best so far, and the
+same command goes on from there. To look at it: rank-study show DIR.")]
 pub struct FitArgs {
     /// Head dimension d: the rank of Q·Kᵀ
     #[arg(long, value_name = "D")]
