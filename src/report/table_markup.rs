@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::section::Section;
-use crate::table::{Align, Cell, Table};
+use crate::table::{Align, Cell, Column, Table};
 
 /// A table with more rows than this is folded.
 const LONG: usize = 12;
@@ -35,28 +35,31 @@ pub(super) fn rows_link(section: &Section) -> Markup {
 
 /// The table's cells and notes, and where its numbers are.
 fn body(section: &Section, table: &Table, id: &str) -> Markup {
-    let classes: Vec<Option<&str>> = (0..table.columns.len()).map(|at| class(table, at)).collect();
+    let (told_once, set): (Vec<usize>, Vec<usize>) =
+        (0..table.columns.len()).partition(|&at| is_constant(table, at));
+    let classes: Vec<Option<&str>> = set.iter().map(|&at| class(table, at)).collect();
     // What cannot be looked up elsewhere is set whole.
     let most = if section.rows_link.is_empty() { usize::MAX } else { MOST_ROWS };
     html! {
         div.wide tabindex="0" role="region" aria-label=(table.title) id=(id) {
             table {
                 thead { tr {
-                    @for (column, class) in table.columns.iter().zip(&classes) {
-                        th scope="col" class=[class] { (column.heading_with_unit()) }
+                    @for (&at, class) in set.iter().zip(&classes) {
+                        th scope="col" class=[class] { (table.columns[at].heading_with_unit()) }
                     }
                 } }
                 tbody {
                     @for row in table.rows().iter().take(most) {
                         tr {
-                            @for (cell, class) in row.iter().zip(&classes) {
-                                td class=[class] data-value=[value(cell)] { (words(cell)) }
+                            @for (&at, class) in set.iter().zip(&classes) {
+                                td class=[class] data-value=[value(&row[at])] { (words(&row[at])) }
                             }
                         }
                     }
                 }
             }
         }
+        @if let Some(told) = in_all_rows(table, &told_once) { p.note { (told) } }
         @for note in &table.notes { p.note { (note) } }
         @if !section.rows_link.is_empty() {
             p.files {
@@ -69,6 +72,27 @@ fn body(section: &Section, table: &Table, id: &str) -> Markup {
             }
         }
     }
+}
+
+/// Whether the column numbered `at` has one value in all rows, of several, and so is told once rather than set.
+fn is_constant(table: &Table, at: usize) -> bool {
+    let [first, others @ ..] = table.rows() else { return false };
+    !others.is_empty() && others.iter().all(|row| row[at] == first[at])
+}
+
+/// What the columns numbered `told_once` have: `In all rows: n 256; steps 6000.`
+fn in_all_rows(table: &Table, told_once: &[usize]) -> Option<String> {
+    let row = table.rows().first()?;
+    let told = told_once.iter().map(|&at| {
+        let Column { heading, unit, .. } = &table.columns[at];
+        let unit = unit.as_deref().map_or_else(String::new, |unit| format!(" {unit}"));
+        match &row[at] {
+            Cell::Missing => format!("{heading} not there"),
+            cell => format!("{heading} {}{unit}", cell.shown()),
+        }
+    });
+    let told: Vec<String> = told.collect();
+    (!told.is_empty()).then(|| format!("In all rows: {}.", told.join("; ")))
 }
 
 /// How the cells of the column numbered `at` are set; numbers are what most are, and have no name.
@@ -114,8 +138,26 @@ fn value(cell: &Cell) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::value;
-    use crate::table::{Cell, Spread};
+    use super::{in_all_rows, is_constant, value};
+    use crate::table::{Cell, Column, Spread, Table};
+
+    #[test]
+    fn what_all_rows_share_is_told_once() {
+        let columns = vec![
+            Column::words("run", "run"),
+            Column::numbers("n", "n", Some("tokens")),
+            Column::numbers("loss", "loss", None),
+        ];
+        let mut table = Table::new("t", "T", columns);
+        let row = |run: &str| vec![Cell::text(run), Cell::count(64), Cell::Missing];
+        table.push(row("a"));
+        assert!((0..3).all(|at| !is_constant(&table, at)), "a single row is set whole");
+        table.push(row("b"));
+        let told: Vec<usize> = (0..3).filter(|&at| is_constant(&table, at)).collect();
+        assert_eq!(told, [1, 2]);
+        let said = in_all_rows(&table, &told).unwrap();
+        assert_eq!(said, "In all rows: n 64 tokens; loss not there.");
+    }
 
     #[test]
     fn cells_are_sorted_by_more_than_is_shown() {

@@ -4,21 +4,11 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { Tab } from "./chromium.mjs";
+import { check, ended } from "./checks.mjs";
 
 const [program, file] = process.argv.slice(2);
 const page = pathToFileURL(file).href;
 const tab = await Tab.open(program);
-let failed = 0;
-
-async function check(what, holds) {
-  try {
-    await holds();
-    console.log(`ok: ${what}`);
-  } catch (error) {
-    failed += 1;
-    console.log(`FAILED: ${what}: ${error.message}`);
-  }
-}
 
 const openAll = () => document.querySelectorAll("details").forEach((part) => { part.open = true; });
 
@@ -256,4 +246,4 @@ await check("nothing was said on the console, nothing thrown, nothing failed", a
 });
 
 await tab.close();
-process.exit(failed > 0 ? 1 : 0);
+ended();

@@ -8,6 +8,13 @@ use crate::table::{HeadParts, TrainedHeads, significant};
 /// What predictions add to the figures and tables that any study of trained heads has.
 pub(super) fn add(shown: &mut Shown, study: &TrainedHeads) {
     let mut figures: Vec<_> = parts(study).into_iter().collect();
+    if figures.is_empty() {
+        shown.notes.push(format!(
+            "No head has all of its parts at ε = {} nats, as where attention is uniform within it and needs no logits: \
+             predict again with a smaller --epsilon.",
+            study.epsilon_told()
+        ));
+    }
     figures.push(by_layer(study));
     figures.append(&mut shown.figures);
     shown.figures = figures;
