@@ -71,6 +71,22 @@ fn by_certainty(sections: &[Section]) -> Vec<(Claim, Vec<OfStudy<'_>>)> {
 
 /// How many of the claims that matter most stand at the top.
 const IN_SHORT: usize = 3;
+/// The figures that say most at one look, the first of them that the studies of those claims have stands there too.
+const KEY_FIGURES: [&str; 2] = ["loss-and-logits", "inflation"];
+
+/// The figure of the first screen, and its study.
+fn key_figure<'s>(
+    leading: &[OfStudy<'_>],
+    sections: &'s [Section],
+) -> Option<(&'s Section, &'s Picture)> {
+    let is_leading = |section: &&Section| leading.iter().any(|of| of.study == section.study);
+    KEY_FIGURES.iter().find_map(|name| {
+        sections.iter().filter(is_leading).find_map(|section| {
+            let picture = section.figures.iter().find(|picture| picture.name == *name)?;
+            Some((section, picture))
+        })
+    })
+}
 
 /// What the first screen says: the words on the claims that matter most, and how many there are of each word.
 fn in_short(sections: &[Section]) -> Markup {
@@ -94,6 +110,14 @@ fn in_short(sections: &[Section]) -> Markup {
                         span.place { "(" (plural(verdict.seeds, "seed")) ", " a href={ "#" (study) } { (study) } ")" }
                     }
                 }
+            }
+        }
+        @if let Some((section, picture)) = key_figure(&leading, sections) {
+            figure {
+                div.picture tabindex="0" role="region" aria-label="The key figure" {
+                    (PreEscaped(inline(&picture.svg, "key")))
+                }
+                figcaption { (picture.caption) " " a href={ "#" (section.study) } { (section.title) } }
             }
         }
         @if !tally.is_empty() {
