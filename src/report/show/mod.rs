@@ -73,7 +73,7 @@ fn study(folder: &Path) -> Result<Shown, ReportError> {
     let verdicts = analysis.verdicts.iter().filter(|_| is_of_study);
     let mut shown = Shown {
         title,
-        conclusion: verdicts.map(|v| format!("{}: {} {}", v.word, v.claim, v.measured)).collect(),
+        conclusion: verdicts.map(|v| format!("{}: {}. {}", v.word, v.claim, v.measured)).collect(),
         figures: analysis.figures,
         tables: analysis.tables,
         ..Shown::default()

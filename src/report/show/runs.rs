@@ -39,10 +39,10 @@ pub(super) fn show(folders: &[PathBuf]) -> Result<Shown, ReportError> {
 /// What a run came to.
 fn of_run(run: &RunCourse) -> String {
     let shown = |value: f64| significant(value, 3);
-    let mut told = format!("{}: in {} {}", run.name, plural(run.steps, "step"), how(run));
+    let mut told = format!("{}: {}, {}", run.name, plural(run.steps, "step"), how(run));
     if let Some(loss) = run.valid_loss_nats() {
         told.push_str(&format!(
-            ", with a validation loss of {} nats a token (perplexity {})",
+            "; a validation loss of {} nats a token (perplexity {})",
             shown(loss),
             shown(loss.exp())
         ));
@@ -65,8 +65,7 @@ fn of_run(run: &RunCourse) -> String {
 
 fn how(run: &RunCourse) -> &str {
     match run.outcome.as_str() {
-        "" | "running" => "it is under way, or was killed",
-        "stopped" => "it was stopped",
+        "" | "running" => "under way or killed",
         outcome => outcome,
     }
 }
