@@ -68,7 +68,8 @@ fn axis(axis: &Axis) -> Value {
     json!({
         "label": axis.label,
         "log": axis.scale == Scale::Log,
-        "from_zero": axis.range.0 == 0.0,
+        "range": [number(axis.range.0), number(axis.range.1)],
+        "ticks": axis.ticks.iter().map(|tick| number(tick.value)).collect::<Vec<_>>(),
     })
 }
 

@@ -28,30 +28,29 @@
     return [apart, order.map((at) => y[at])];
   };
 
-  // Of more than a decade 1, 2 and 5 have ticks, of more than three the powers of ten.
-  const decades = (_, ticks) => {
-    const span = ticks[ticks.length - 1] / ticks[0];
-    const kept = span > 1e3 ? [1] : span > 10 ? [1, 2, 5] : [1, 2, 3, 4, 5, 6, 7, 8, 9];
-    const isKept = (tick) => kept.includes(Math.round(tick / 10 ** Math.floor(Math.log10(tick) + 1e-9)));
-    return ticks.map((tick) => (isKept(tick) ? tick : null));
-  };
-  const axis = ({ label, log }) => ({
-    ...(log ? { filter: decades } : {}),
+  // Axes are those that the figure is printed with; along x one can look closer.
+  const axis = ({ label, log, ticks }, isAcross) => ({
+    ...(ticks && (log || !isAcross) ? { splits: () => ticks, filter: () => ticks } : {}),
     label, stroke: ink("--ink"), labelSize: 22, labelFont: "12px sans-serif", font: "11px sans-serif",
     grid: { stroke: ink("--line"), width: 0.6 }, ticks: { stroke: ink("--line"), width: 0.6 },
-    values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : shown(tick, 3).replace(".00e", "e"))),
+    values: (_, at) => at.map((tick) => (tick === null ? "" : shown(tick).replace(".00e", "e"))),
   });
-  const scale = ({ log, from_zero: fromZero }, padded) => {
-    if (log) return { time: false, distr: 3, range: (_, low, high) => uPlot.rangeLog(low, high, 10, false) };
-    if (!padded) return { time: false };
-    const soft = (_, low, high) => uPlot.rangeNum(fromZero ? Math.min(0, low) : low, high, 0.05, !fromZero);
-    return { time: false, range: soft };
-  };
+  const across = ({ log, range }) => ({
+    time: false, distr: log ? 3 : 1,
+    range: (plot, low, high) => {
+      const xs = plot.data[0];
+      return range && low <= xs[0] && high >= xs[xs.length - 1] ? range : [low, high];
+    },
+  });
+  const upwards = ({ log, range }) => ({
+    distr: log ? 3 : 1,
+    range: range ?? ((_, low, high) => uPlot.rangeNum(Math.min(0, low), high, 0.05, false)),
+  });
 
   const options = (panel, width) => ({
     title: panel.title, width, height: 280,
-    scales: { x: scale(panel.x, false), y: scale(panel.y, true) },
-    axes: [axis(panel.x), { ...axis(panel.y), size: 58 }],
+    scales: { x: across(panel.x), y: upwards(panel.y) },
+    axes: [axis(panel.x, true), { ...axis(panel.y, false), size: 58 }],
     cursor: { focus: { prox: 24 }, drag: { x: true, y: false } },
     focus: { alpha: 0.35 },
     hooks: { ready: [legend], setSeries: [legend] },
@@ -231,7 +230,7 @@
       opened.replaceChildren(made("h4", { textContent: `Layer ${layer}, head ${head} (${kind})` }), table(heads[at]));
       if (last === 0) return;
       opened.append(plotted({
-        title: "", x: { label: "step" }, y: { label: "nats", from_zero: true },
+        title: "", x: { label: "step" }, y: { label: "nats" },
         series: quantities.map((name, of) => ({
           name, colour: COLOURS[of % COLOURS.length], dark: COLOURS[of % COLOURS.length], dash: [],
           line: true, marks: last < 30, x: all, y: values[of],
