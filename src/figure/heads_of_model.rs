@@ -158,3 +158,41 @@ pub fn by_layer(study: &TrainedHeads) -> Figure {
         panels: panels.collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{by_layer, parts};
+    use crate::table::{TrainedHeads, head_of_parts};
+
+    fn study() -> TrainedHeads {
+        let head = |head: usize, drift: f64| {
+            head_of_parts(("mhsa", 1, 10, head), [2.0, 1.25, 2.0, drift, 2.0], 1.0)
+        };
+        TrainedHeads { heads: vec![head(0, 2.0), head(1, 4.0)], failed: 0 }
+    }
+
+    #[test]
+    fn bars_end_at_what_heads_have_and_the_largest_stands_first() {
+        let figure = parts(&study()).unwrap();
+        let tops: Vec<f64> = figure.panels[0]
+            .tiles
+            .chunks(5)
+            .map(|bar| bar.iter().map(|tile| tile.y.1).fold(0.0, f64::max))
+            .collect();
+        assert_eq!(tops.len(), 2);
+        for (top, actual) in tops.iter().zip([40.0, 20.0]) {
+            assert!((top / actual - 1.0).abs() < 1e-9, "{tops:?}");
+        }
+        let labels: Vec<&str> =
+            figure.panels[0].x.ticks.iter().map(|tick| tick.label.as_str()).collect();
+        assert!(labels[0].ends_with(".1") && labels[1].ends_with(".0"), "{labels:?}");
+    }
+
+    #[test]
+    fn every_head_has_a_field_of_its_layer() {
+        let figure = by_layer(&study());
+        let tiles = &figure.panels[0].tiles;
+        assert_eq!(tiles.iter().map(|tile| tile.text.as_str()).collect::<Vec<_>>(), ["20", "40"]);
+        assert_eq!(tiles.iter().map(|tile| tile.x.0).collect::<Vec<_>>(), [0.0, 1.0]);
+    }
+}

@@ -242,3 +242,78 @@ fn flatten(name: &str, value: &Value, into: &mut BTreeMap<String, String>) {
         value => drop(into.insert(name.to_owned(), value.to_string())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::lm::HeadRecord;
+    use crate::pattern::HeadKind;
+    use crate::run::heads_log::{HEADS_LOG, HeadsLog};
+
+    const STEPS_TAKEN: usize = 450;
+
+    /// A run under way: 450 steps whose loss is the step's number, and a head whose logit is 77 once.
+    fn run(folder: &Path) {
+        Manifest::begin(1, "float32").write(&folder.join(MANIFEST)).unwrap();
+        let mut steps = "step,tokens,loss_nats,learning_rate,grad_norm,wall_time_s\n".to_owned();
+        for step in 1..=STEPS_TAKEN {
+            steps.push_str(&format!("{step},{},{step},0.1,1,{step}\n", 8 * step));
+        }
+        fs::write(folder.join(STEPS), steps).unwrap();
+        let header =
+            "step,split,tokens,loss_nats,perplexity,bytes,loss_nats_per_byte,perplexity_per_byte";
+        let evaluations = format!("{header}\n200,valid,8,3.5,33,,,\n400,valid,8,2.5,12,,,\n");
+        fs::write(folder.join(EVALUATIONS), evaluations).unwrap();
+        let mut log = HeadsLog::create(&folder.join(HEADS_LOG)).unwrap();
+        // A log may be ahead of the steps.
+        for step in 1..=STEPS_TAKEN + 1 {
+            let logit = if step == 200 { 77.0 } else { 5.0 };
+            log.push(&HeadRecord {
+                step,
+                layer: 1,
+                head: 2,
+                kind: HeadKind::Local { window: 4 },
+                max_logit: logit,
+                min_logit: -1.0,
+                max_abs_logit: logit,
+                entropy_nats: (step % 3) as f64,
+            })
+            .unwrap();
+        }
+        log.sync().unwrap();
+    }
+
+    #[test]
+    fn thinning_keeps_the_largest_logit_and_the_mean_loss() {
+        let folder = tempfile::tempdir().unwrap();
+        run(folder.path());
+        let course = RunCourse::read(folder.path()).unwrap();
+        assert_eq!((course.steps, course.tokens), (STEPS_TAKEN, 8 * STEPS_TAKEN as u64));
+        assert_eq!(course.loss.len(), 150);
+        assert_eq!(
+            course.loss[..2],
+            [(3.0, 2.0), (6.0, 5.0)],
+            "means of three steps, at their end"
+        );
+        assert_eq!(course.peak(), Some((201.0, 77.0)));
+        assert_eq!(course.max_logit.last(), Some(&(450.0, 5.0)), "nothing beyond the last step");
+        assert_eq!(course.valid_loss_nats(), Some(2.5));
+        let [head] = &course.heads[..] else { panic!("{:?}", course.heads) };
+        assert_eq!((head.layer, head.head, head.kind.as_str()), (1, 2, "local:4"));
+        assert!(head.entropy_nats.iter().all(|point| point.1 == 1.0), "means of 1, 2 and 0");
+    }
+
+    #[test]
+    fn a_folder_of_a_seed_is_told_with_its_run() {
+        for (folder, shown) in [
+            ("data/lm/ls-512/s1", "ls-512/s1"),
+            ("runs/s", "s"),
+            ("runs/mine", "mine"),
+            ("mine", "mine"),
+        ] {
+            assert_eq!(name(Path::new(folder)), shown);
+        }
+    }
+}
