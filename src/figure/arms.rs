@@ -90,7 +90,7 @@ fn logits(study: &Trainings) -> Figure {
         name: "logits".to_owned(),
         caption: format!(
             "The greatest |logit| over all layers and heads and over short stretches. Lines are medians over seeds, \
-             bands go from the least to the greatest.{which}"
+             bands go from the least to the greatest; a line without a band is of one seed.{which}"
         ),
         alt: alt(study),
         keys,

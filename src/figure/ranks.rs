@@ -42,7 +42,7 @@ impl Made {
     }
 }
 
-const PROVEN: &str = "proven: no less, tied at any rank";
+const PROVEN: &str = "proven: no less";
 
 /// What the attention of each model's largest head would have needed at its own and larger ranks, and at any: bars of
 /// free and of tied queries and keys, under the logits that it has. A panel a run.
@@ -89,7 +89,8 @@ pub fn ranks(study: &TrainedHeads) -> Option<Figure> {
         caption: format!(
             "The largest logit of each model, and what its attention would have needed of it at ε = {epsilon} nats in a wider \
              head with the same inputs, and with W_q·W_kᵀ of any rank. Bars and the line of actual logits are medians over \
-             seeds, strokes seeds; the band goes from the least to the greatest actual one. Each panel has an axis of its own."
+             seeds, strokes seeds; the band goes from the least to the greatest actual one. Dotted: what tied ones are proven to need \
+             at any rank, the median. Each panel has an axis of its own."
         ),
         alt: alt.collect::<Vec<_>>().join(" "),
         keys,

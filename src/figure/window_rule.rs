@@ -61,8 +61,8 @@ pub fn window_rule(study: &Layouts) -> Vec<Figure> {
     let cap = cells.first().map_or(0.0, |cell| cell.cap);
     let mut caption = format!(
         "The error of a local head of window W beside a global head, logits up to {cap}, for targets that \
-         reach back as their titles say. Strokes are seeds, lines medians. Errors under {} nats, numerical noise, \
-         are left out.",
+         reach back as their titles say. Strokes are seeds, lines medians. Errors under {} nats are as good as \
+         none, and left out.",
         tick_label(LEAST)
     );
     if !met.is_empty() {
