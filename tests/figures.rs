@@ -57,14 +57,16 @@ fn logits_needed_stand_over_their_floor() {
 }
 
 #[test]
-fn layouts_are_labelled_at_their_ends() {
+fn layouts_are_told_apart_in_the_legend() {
     let folder = tempfile::tempdir().unwrap();
     plausible::layouts(folder.path());
     let study = Layouts::of(&Rows::read(&[folder.path().to_owned()]).unwrap()).unwrap();
     let figure = rank_study::figure::layouts(&study);
-    let labels: Vec<&str> =
-        figure.panels[0].series.iter().filter_map(|series| series.label.as_deref()).collect();
-    assert_eq!(labels, ["2xglobal, rank 8", "global, rank 16", "local:24+global, rank 8"]);
+    let keys: Vec<&str> = figure.keys.iter().map(|key| key.label.as_str()).collect();
+    let layouts = ["2xglobal, rank 8", "global, rank 16", "local:24+global, rank 8"];
+    assert_eq!(keys[..3], layouts);
+    assert_eq!(keys[3..], ["seed", "floor, no rank limit"]);
+    assert!(figure.panels[0].series.iter().all(|series| series.label.is_none()));
     keep(&figure);
 }
 

@@ -4,8 +4,9 @@
 
 use rank_study::figure::Shape;
 use rank_study::table::{
-    Growth, GrowthCell, GrowthSeed, HeadParts, Latencies, LatencyCell, LayoutCell, LayoutSeed,
-    Layouts, RunLog, Spectra, SpectrumCell, Spread, TrainedHeads, TrainingRun, Trainings,
+    Growth, GrowthCell, GrowthSeed, HeadParts, Latencies, LatencyCell, LatencyRound, LayoutCell,
+    LayoutSeed, Layouts, RunLog, Spectra, SpectrumCell, Spread, TrainedHeads, TrainingRun,
+    Trainings,
 };
 
 fn growth_cell(window: usize, n: usize, rank: usize, inflations: [Option<f64>; 3]) -> GrowthCell {
@@ -45,6 +46,10 @@ fn the_heat_map_has_a_field_for_each_pair_of_ratios() {
     let inside = |(low, high): (f64, f64), value: f64| low < value && value < high;
     assert!(inside(tiles[1].x, 8.0) && inside(tiles[1].y, 4.0), "{:?}", tiles[1]);
     assert_ne!(tiles[0].colour, tiles[1].colour);
+    let legend: Vec<&str> = figure.keys.iter().map(|key| key.label.as_str()).collect();
+    assert_eq!(legend[..3], ["inflation 1", "2", "3"]);
+    assert_eq!(figure.keys.last().unwrap().ink.colour, tiles[2].colour, "none found");
+    assert_eq!(figure.panels[0].title, "Median inflation, L*/L⁰ at ε = 0.1 nats");
     assert!(figure.alt.contains("w/d 8: n/d 16: none reached"), "{}", figure.alt);
     assert!(figure.svg().unwrap().contains("none"));
 }
@@ -60,11 +65,27 @@ fn a_target_that_needs_no_logits_is_named_and_not_drawn() {
     let cells = vec![growth_cell(8, 64, 8, [Some(1.0), Some(1.1), Some(1.2)]), free];
     let figure = rank_study::figure::inflation(&growth(cells));
     assert_eq!(figure.panels.len(), 1);
+    assert_eq!(figure.panels[0].y.label, "inflation, L*/L⁰ at ε = 0.1 nats");
     assert!(
         figure.caption.contains("Not drawn: prefix, which needs no logits."),
         "{}",
         figure.caption
     );
+}
+
+#[test]
+fn several_errors_are_told_panel_by_panel() {
+    let strict =
+        GrowthCell { tolerance: 0.01, ..growth_cell(8, 64, 8, [Some(1.0), Some(1.1), Some(1.2)]) };
+    let cells = vec![growth_cell(8, 64, 8, [Some(1.0), Some(1.1), Some(1.2)]), strict];
+    let study = growth(cells);
+    for figure in [rank_study::figure::inflation(&study), rank_study::figure::logits_needed(&study)]
+    {
+        let titles: Vec<&str> = figure.panels.iter().map(|panel| panel.title.as_str()).collect();
+        let expected = ["dirichlet-band, w = 8; ε = 0.1", "dirichlet-band, w = 8; ε = 0.01"];
+        assert_eq!(titles, expected, "{}", figure.name);
+        assert!(!figure.panels[0].y.label.contains("ε ="), "{}", figure.panels[0].y.label);
+    }
 }
 
 fn layout_cell(target: &str, layout: &str, rank: usize, cap: f64, kl_nats: f64) -> LayoutCell {
@@ -103,9 +124,15 @@ fn frontiers_have_a_line_a_rank_over_the_floor_and_end_at_the_panels_edge() {
 fn windows_are_drawn_by_rank_and_told_in_words() {
     let cells = [(8, 0.3), (16, 0.08), (32, 0.04)]
         .map(|(window, kl)| layout_cell("band", &format!("local:{window}+global"), 4, 8.0, kl));
-    let figure = &rank_study::figure::window_rule(&Layouts { cells: cells.to_vec(), failed: 0 })[0];
-    let line = figure.panels[0].series.iter().find(|s| s.shape == Shape::LineMarkers).unwrap();
+    let smooth = [(8, 1e-8), (16, 1e-9)]
+        .map(|(window, kl)| layout_cell("smooth", &format!("local:{window}+global"), 4, 8.0, kl));
+    let cells = [&cells[..], &smooth].concat();
+    let figure = &rank_study::figure::window_rule(&Layouts { cells, failed: 0 })[0];
+    let [panel] = &figure.panels[..] else { panic!("a panel of errors as good as none") };
+    let line = panel.series.iter().find(|s| s.shape == Shape::Line).unwrap();
     assert_eq!(line.points, [(8.0, 0.3), (16.0, 0.08), (32.0, 0.04)]);
+    assert_eq!(panel.y.range.0, 1e-6);
+    assert!(figure.caption.contains("Not drawn: smooth, n = 64"), "{}", figure.caption);
     assert!(figure.alt.contains("error of 0.1: 16."), "{}", figure.alt);
 }
 
@@ -141,26 +168,31 @@ fn spectra_show_attention_and_logits_of_each_target() {
 
 #[test]
 fn latency_is_in_the_units_that_it_says() {
+    let round = |seconds: f64| LatencyRound {
+        prefill_s: seconds,
+        decode_s: 0.01 * seconds,
+        cache_bytes: f64::from(1 << 21),
+    };
     let cell = |arm: &str, n: usize, seconds: f64| LatencyCell {
         run: arm.to_owned(),
         arm: arm.to_owned(),
         n,
-        prefill_s: Spread::of([seconds]),
-        decode_s: Spread::of([0.01 * seconds]),
-        cache_bytes: Spread::of([f64::from(1 << 21)]),
-        rounds: 3,
+        rounds: [1.0, 1.0, 1.5].map(|times| round(times * seconds)).to_vec(),
     };
     let study = Latencies {
         cells: vec![cell("ls", 512, 0.5), cell("mhsa", 512, 1.0), cell("mhsa", 1024, 2.0)],
     };
     let figure = rank_study::figure::latency(&study);
-    let mhsa = |panel: usize| figure.panels[panel].series[1].points.clone();
-    assert_eq!(mhsa(0), [(512.0, 1.0), (1024.0, 2.0)]);
+    let mhsa = |panel: usize| figure.panels[panel].series[3].points.clone();
+    assert_eq!(mhsa(0), [(512.0, 1.0), (1024.0, 2.0)], "medians");
+    let rounds = &figure.panels[0].series[2];
+    assert_eq!((rounds.shape, rounds.points.len(), rounds.points[2].1), (Shape::Seeds, 6, 1.5));
+    assert!(figure.panels[0].y.range.1 > 3.0, "the slowest round is inside");
     assert_eq!((mhsa(1)[0].1, figure.panels[1].y.label.as_str()), (10.0, "milliseconds"));
     assert_eq!((mhsa(2)[0].1, figure.panels[2].y.label.as_str()), (2.0, "MiB"));
     let table = &study.tables()[0].to_markdown();
     assert!(
-        table.contains("| ls | 512 | 0.500 | 0.00500 | 2097152 | 0.500 | 0.500 | 1.00 | 3 |"),
+        table.contains("| ls | 512 | 0.500 (0.500–0.750) | 0.00500 (0.00500–0.00750) | 2097152 | 0.500 | 0.500 | 1.00 | 3 |"),
         "{table}"
     );
 }
@@ -203,7 +235,31 @@ fn arms_are_drawn_by_tokens_and_by_time_with_medians_over_seeds() {
         "a hundred steps of 10,000 tokens; the middle seed"
     );
     assert_eq!(end(time).0, 20.0);
-    assert_eq!(figures[1].panels[0].series.len(), 6, "logits of every seed");
+    let [logits] = &figures[1].panels[..] else { panic!("no arm is a stabiliser") };
+    let shapes: Vec<Shape> = logits.series.iter().map(|series| series.shape).collect();
+    assert_eq!(shapes, [Shape::Band, Shape::Band, Shape::Line, Shape::Line], "a median an arm");
+    assert_eq!(logits.series[2].points, [(50.0, 3.0), (100.0, 6.0)]);
+}
+
+#[test]
+fn stabilisers_have_a_panel_of_logits_beside_plain_mhsa() {
+    let mut runs: Vec<TrainingRun> =
+        ["ls", "mhsa", "qk-norm"].into_iter().map(|arm| run(arm, 0, 1.0)).collect();
+    runs.extend((1..3).map(|seed| TrainingRun {
+        log: RunLog { max_logit: vec![(50.0, 3.0 + seed as f64)], ..RunLog::default() },
+        ..run("qk-norm", seed, 1.0)
+    }));
+    let figures = rank_study::figure::arms(&Trainings { runs, failed: 0 });
+    let names = |panel: usize| -> Vec<String> {
+        let series = figures[1].panels[panel].series.iter();
+        series.filter(|s| s.shape == Shape::Line).map(|s| s.name.clone()).collect()
+    };
+    assert_eq!(
+        (names(0), names(1)),
+        (vec!["ls".to_owned(), "mhsa".to_owned()], vec!["mhsa".to_owned(), "qk-norm".to_owned()])
+    );
+    let band = &figures[1].panels[1].series[1];
+    assert_eq!(band.points, [(50.0, 3.0), (100.0, 6.0), (100.0, 6.0), (50.0, 5.0)]);
 }
 
 #[test]
@@ -264,7 +320,7 @@ fn trained_heads_are_drawn_level_by_level_and_point_by_point() {
         })
     });
     let study = TrainedHeads { heads: heads.collect(), failed: 0 };
-    let figure = rank_study::figure::decomposition(&study).unwrap();
+    let [figure] = &rank_study::figure::decomposition(&study)[..] else { panic!("one figure") };
     let titles: Vec<&str> = figure.panels.iter().map(|panel| panel.title.as_str()).collect();
     assert_eq!(titles, ["mhsa-64: n = 64, d = 8", "ls-64: n = 64, d = 8"]);
     let line = |name: &str| {
@@ -287,11 +343,30 @@ fn trained_heads_are_drawn_level_by_level_and_point_by_point() {
     let expected: Vec<_> = [4.0, 5.0, 6.0].map(|tying| (4.0 * tying, 8.0 * tying)).to_vec();
     assert_eq!(points("ls, local heads").unwrap(), expected, "the last step alone");
     assert_eq!(points("mhsa, global heads").unwrap(), expected);
-    let diagonal = points("equal").unwrap();
-    assert!(diagonal.iter().all(|(x, y)| x == y) && diagonal[0].0 < diagonal[1].0);
-    for figure in figures.iter().chain([&figure]) {
+    for figure in figures.iter().chain([figure]) {
         assert!(figure.svg().unwrap().contains("</svg>"));
     }
+}
+
+#[test]
+fn the_first_run_of_each_arm_leads_and_no_more_than_a_row() {
+    let heads = [("mhsa", 64), ("mhsa", 1024), ("ls", 64)].into_iter().flat_map(|(arm, n)| {
+        [100, 400].map(|step| HeadParts {
+            run: format!("{arm}-{n}"),
+            n,
+            ..head(arm, "global", 0, step, 2.0)
+        })
+    });
+    let study = TrainedHeads { heads: heads.collect(), failed: 0 };
+    let titles = rank_study::figure::decomposition(&study).into_iter().map(|figure| {
+        let panels = figure.panels.iter();
+        (figure.name.clone(), panels.map(|panel| panel.title.clone()).collect::<Vec<_>>())
+    });
+    let titles: Vec<(String, Vec<String>)> = titles.collect();
+    let [(lead, leading), (rest, others)] = &titles[..] else { panic!("{titles:?}") };
+    assert_eq!([lead, rest], ["decomposition", "decomposition-others"]);
+    assert_eq!(leading[..], ["mhsa-64: n = 64, d = 8", "ls-64: n = 64, d = 8"]);
+    assert_eq!(others[..], ["mhsa-1024: n = 1,024, d = 8"]);
 }
 
 #[test]

@@ -4,11 +4,15 @@ use std::collections::BTreeSet;
 
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
-use super::training::{alt, ink_of_run, logit_panel};
+use super::ticks::length;
+use super::training::{LOGITS, alt, ink_of_run, steps};
 use crate::table::{Curve, Spread, TrainingRun, Trainings, plural};
 
-/// Validation perplexity against tokens and against time, medians over seeds, and max |logit| against
-/// step: a line an arm.
+/// Arms without a stabiliser, which differ in what their heads see; the others are `mhsa` with one.
+const LAYOUTS: [&str; 4] = ["mhsa", "ls", "local-only", "layer-alternating"];
+
+/// Validation perplexity against tokens and against time, and max |logit| against step: a line an arm, medians over
+/// seeds.
 pub fn arms(study: &Trainings) -> Vec<Figure> {
     let panel = |title: &str, label: &str, x: &dyn Fn(&TrainingRun, f64) -> f64| {
         let mut series = Vec::new();
@@ -27,10 +31,6 @@ pub fn arms(study: &Trainings) -> Vec<Figure> {
         .by_run()
         .map(|seeds| Key::new(&seeds[0].run, ink_of_run(study, &seeds[0]), Shape::LineMarkers))
         .collect();
-    let mut logits = logit_panel(study);
-    logits.series.iter_mut().for_each(|line| line.label = None);
-    let values = logits.series.iter().flat_map(|line| &line.points).map(|&(_, y)| y);
-    logits.y = Axis::log("max |logit| over heads (nats)", values.collect::<Vec<_>>().into_iter());
     vec![
         Figure {
             name: "perplexity".to_owned(),
@@ -38,7 +38,7 @@ pub fn arms(study: &Trainings) -> Vec<Figure> {
                       against time, each arm at the pace of its fastest run."
                 .to_owned(),
             alt: alt(study),
-            keys: keys.clone(),
+            keys,
             panels: vec![
                 panel("By tokens", "tokens, millions", &|run, step| {
                     step * run.log.tokens_per_step / 1e6
@@ -46,14 +46,63 @@ pub fn arms(study: &Trainings) -> Vec<Figure> {
                 panel("By time", "seconds", &|run, step| step * study.seconds_per_step(&run.run)),
             ],
         },
-        Figure {
-            name: "logits".to_owned(),
-            caption: "The greatest |logit| over all layers and heads, a line a seed.".to_owned(),
-            alt: alt(study),
-            keys: keys.into_iter().map(|key| Key { shape: Shape::Line, ..key }).collect(),
-            panels: vec![logits],
-        },
+        logits(study),
     ]
+}
+
+/// A run, and over its seeds what was found at each step.
+type OverSeeds<'r> = (&'r TrainingRun, Vec<(f64, Spread)>);
+
+/// Max |logit| against step: medians over seeds in bands from the least to the greatest. Stabilisers have a panel of
+/// their own, beside plain `mhsa`.
+fn logits(study: &Trainings) -> Figure {
+    let lines: Vec<OverSeeds> =
+        study.by_run().map(|seeds| (&seeds[0], logits_over_seeds(seeds))).collect();
+    let ends = lines.iter().flat_map(|(_, line)| line).flat_map(|(_, s)| [s.low, s.high]);
+    let y = Axis::log(LOGITS, ends.collect::<Vec<_>>().into_iter());
+    let panel = |title: &str, is_here: &dyn Fn(&TrainingRun) -> bool| {
+        let here = || lines.iter().filter(|(run, _)| is_here(run));
+        let band = |(run, line): &OverSeeds| Series::band(&run.run, ink_of_run(study, run), line);
+        let median = |(run, line): &OverSeeds| {
+            let points = line.iter().map(|(step, spread)| (*step, spread.median)).collect();
+            Series::new(&run.run, ink_of_run(study, run), Shape::Line, points)
+        };
+        let series = here().map(band).chain(here().map(median)).collect();
+        Panel::new(title, steps(study), y.clone(), series)
+    };
+    let is_layout = |run: &TrainingRun| LAYOUTS.contains(&run.arm.as_str());
+    let beside = |run: &TrainingRun| !is_layout(run) || run.run == "mhsa";
+    let (panels, which) = if lines.iter().all(|(run, _)| is_layout(run)) {
+        (vec![panel("Logits", &is_layout)], "")
+    } else {
+        (
+            vec![
+                panel("Without a stabiliser", &is_layout),
+                panel("mhsa and its stabilisers", &beside),
+            ],
+            " Left, arms without a stabiliser; right, mhsa without and with one.",
+        )
+    };
+    let key = |(run, _): &OverSeeds| Key::new(&run.run, ink_of_run(study, run), Shape::Line);
+    let mut keys: Vec<Key> = lines.iter().map(key).collect();
+    keys.push(Key::new("least to greatest seed", Ink::grey(Stroke::Solid), Shape::Band));
+    Figure {
+        name: "logits".to_owned(),
+        caption: format!(
+            "The greatest |logit| over all layers and heads and over short stretches. Lines are medians over seeds, \
+             bands go from the least to the greatest; a line without a band is of one seed.{which}"
+        ),
+        alt: alt(study),
+        keys,
+        panels,
+    }
+}
+
+/// Max |logit| at each step that the seeds of a run have logged.
+fn logits_over_seeds(seeds: &[TrainingRun]) -> Vec<(f64, Spread)> {
+    let logged = seeds.iter().flat_map(|run| run.log.max_logit.iter().copied()).collect();
+    let at_steps = by_x(logged).into_iter();
+    at_steps.filter_map(|(step, logits)| Some((step, Spread::of(logits)?))).collect()
 }
 
 /// (x, perplexity) at each evaluation, medians over seeds.
@@ -97,15 +146,14 @@ pub fn ablation(study: &Trainings) -> Figure {
         let mut series = Vec::new();
         for &count in &counts {
             let of_count = |run: &&TrainingRun| run.global_heads == Some(count);
-            let here: Vec<&TrainingRun> =
-                of_setting(at).filter(is_split).filter(of_count).collect();
-            let window = |run: &TrainingRun| run.window.map(|window| window as f64);
-            let line = by_x(&here, window, TrainingRun::perplexity);
+            let point = |run: &TrainingRun| Some((run.window? as f64, run.perplexity()?));
+            let here = of_setting(at).filter(is_split).filter(of_count).filter_map(point);
+            let line = by_x(here.collect());
             let (name, ink) = look(count);
             series.extend(seeds_and_medians(&name, ink, line));
         }
         let title = match (settings.len(), at) {
-            (2.., (Some(n), Some(d))) => format!("n = {n}, d = {d}"),
+            (2.., (Some(n), Some(d))) => format!("{}, d = {d}", length(n)),
             _ => "Perplexity by window and number of global heads".to_owned(),
         };
         let all_global = of_setting(at).filter(|run| run.arm == "mhsa");
@@ -120,7 +168,7 @@ pub fn ablation(study: &Trainings) -> Figure {
         name: "ablation".to_owned(),
         caption: "Validation perplexity at the end of training against the window of the local heads, for each \
                   number of heads a layer that see everything. Strokes are seeds, lines medians; dashed, every \
-                  head global."
+                  head global. The y axis is cut: it does not begin at zero."
             .to_owned(),
         alt: alt(study),
         keys,
@@ -135,12 +183,10 @@ pub fn dial(study: &Trainings) -> Figure {
     arms.dedup();
     let mut series = Vec::new();
     for arm in arms {
-        let here: Vec<&TrainingRun> = study.arm(arm).collect();
-        let line = by_x(
-            &here,
-            |run| run.recall,
-            |run| Some(run.valid_loss_nats? - run.corpus_entropy_nats?),
-        );
+        let point = |run: &TrainingRun| {
+            Some((run.recall?, run.valid_loss_nats? - run.corpus_entropy_nats?))
+        };
+        let line = by_x(study.arm(arm).filter_map(point).collect());
         series.extend(seeds_and_medians(arm, Ink::of_arm(arm), line));
     }
     for line in series.iter_mut().filter(|line| line.shape == Shape::LineMarkers) {
@@ -164,14 +210,8 @@ pub fn dial(study: &Trainings) -> Figure {
     }
 }
 
-/// For each x among the runs, the values over seeds.
-fn by_x(
-    runs: &[&TrainingRun],
-    x: fn(&TrainingRun) -> Option<f64>,
-    y: fn(&TrainingRun) -> Option<f64>,
-) -> Vec<(f64, Vec<f64>)> {
-    let mut points: Vec<(f64, f64)> =
-        runs.iter().filter_map(|run| Some((x(run)?, y(run)?))).collect();
+/// For each x among the points of several seeds, their values.
+fn by_x(mut points: Vec<(f64, f64)>) -> Vec<(f64, Vec<f64>)> {
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     points
         .chunk_by(|a, b| a.0 == b.0)

@@ -3,7 +3,7 @@
 use plotters::prelude::DrawingBackend;
 
 use super::frame::{Frame, Plot, SAMPLE, before_label};
-use super::model::{Figure, Key, Panel, Series, Shape};
+use super::model::{BAR, Figure, Key, Panel, Series, Shape};
 use super::pen::{Anchor, Drawn, Pen, Type, width};
 use super::style::{DARK, GREY, GRID, Ink, LANE, Stroke, dark, luminance, size};
 
@@ -43,6 +43,13 @@ fn legend<DB: DrawingBackend>(pen: &Pen<DB>, key: &Key, (x, y): (f64, f64)) -> D
         Shape::OpenPoints => pen.marker(middle, size::SEED + 0.4, ink, true)?,
         Shape::Seeds => seeds(pen, &[(middle.0, y - 3.0), middle, (middle.0, y + 3.5)], ink)?,
         Shape::Above => pen.marker(middle, size::MARKER, ink, true)?,
+        Shape::Bars => {
+            pen.rectangle((from.0, y - size::SWATCH), (to.0, y + size::SWATCH), ink.colour)?;
+        }
+        Shape::Band => {
+            let (over, under) = (y - size::SWATCH, y + size::SWATCH);
+            pen.field(&[(from.0, over), (to.0, over), (to.0, under), (from.0, under)], ink.colour)?;
+        }
     }
     let set = Type::plain(size::TICK_TEXT, DARK);
     pen.words(&key.label, (x + SAMPLE, y), Anchor::Start, set)
@@ -139,6 +146,8 @@ fn draw_series<DB: DrawingBackend>(
         Shape::Points => markers(pen, &points, size::SEED, ink, false),
         Shape::OpenPoints => markers(pen, &points, size::SEED, ink, true),
         Shape::Seeds => seeds(pen, &points, ink),
+        Shape::Bars => bars(pen, panel, plot, &points, ink),
+        Shape::Band => pen.field(&points, ink.colour),
         Shape::Above => {
             let y = plot.top - 0.5 * size::LANE;
             let beside = series.points.iter().map(|&(x, _)| beside(panel, series, x));
@@ -163,6 +172,19 @@ fn beside(panel: &Panel, series: &Series, x: f64) -> f64 {
 fn seeds<DB: DrawingBackend>(pen: &Pen<DB>, points: &[(f64, f64)], ink: Ink) -> Drawn<DB> {
     points.iter().try_for_each(|&(x, y)| {
         pen.line(&[(x - size::STROKE, y), (x + size::STROKE, y)], ink.colour, 1.1, Stroke::Solid)
+    })
+}
+
+fn bars<DB: DrawingBackend>(
+    pen: &Pen<DB>,
+    panel: &Panel,
+    plot: &Plot,
+    points: &[(f64, f64)],
+    ink: Ink,
+) -> Drawn<DB> {
+    let half = 0.5 * (across(panel, plot, BAR) - across(panel, plot, 0.0));
+    points.iter().try_for_each(|&(x, y)| {
+        pen.rectangle((x - half, y), (x + half, plot.bottom - 0.5 * size::THIN), ink.colour)
     })
 }
 

@@ -54,7 +54,7 @@ impl Frame {
         let labelled =
             figure.panels.iter().flat_map(|panel| &panel.series).any(|s| s.label.is_some());
         let most = if labelled { COLUMNS_LABELLED } else { COLUMNS };
-        let columns = figure.panels.len().clamp(1, most);
+        let columns = columns(figure.panels.len(), most);
         let lane_height = if lane { size::LANE } else { 0.0 };
         let row_height = OVER + lane_height + size::PLOT_HEIGHT + UNDER;
         let shared = figure.panels.windows(2).all(|pair| pair[0].y == pair[1].y);
@@ -78,6 +78,11 @@ impl Frame {
         let rows = figure.panels.len().div_ceil(columns);
         Self { width: whole, height: top + rows as f64 * row_height, keys, plots, lane }
     }
+}
+
+/// Columns of so many panels: four stand two by two, and no row but the last is left open.
+fn columns(panels: usize, most: usize) -> usize {
+    if panels == 4 { 2 } else { panels.clamp(1, most) }
 }
 
 /// Where panels share an axis, gives them the same breadth: the room of the first's label is taken

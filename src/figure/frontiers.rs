@@ -3,6 +3,7 @@
 use super::layouts::{cut_below, floor_line, readable_errors};
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
+use super::ticks::length;
 use crate::table::{LayoutCell, Layouts};
 
 /// E*(L) against L, a panel a target, a line a rank, with the floor E⁰(L) dashed.
@@ -24,7 +25,7 @@ pub fn frontiers(study: &Layouts) -> Figure {
     }
     let panels = targets().filter(drawn).map(|cells| {
         Panel::new(
-            &format!("{}, n = {}", cells[0].target, cells[0].n),
+            &format!("{}, {}", cells[0].target, length(cells[0].n)),
             Axis::log_at("cap on max |logit|, L (nats)", cells.iter().map(|cell| cell.cap)),
             y.clone(),
             series(cells, &y),

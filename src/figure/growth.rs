@@ -10,8 +10,11 @@ pub fn inflation(growth: &Growth) -> Figure {
         Axis::log_at("sequence length / rank, n/d", cells.iter().map(GrowthCell::ratio))
     };
     let seeds = growth.cells.iter().flat_map(|cell| &cell.seeds);
-    let y =
-        Axis::log("inflation, L*(ε) / L⁰(ε)", seeds.filter_map(|seed| seed.inflation).chain([1.0]));
+    let label = match one_tolerance(growth) {
+        Some(epsilon) => format!("inflation, L*/L⁰ at ε = {epsilon} nats"),
+        None => "inflation, L*(ε) / L⁰(ε)".to_owned(),
+    };
+    let y = Axis::log(&label, seeds.filter_map(|seed| seed.inflation).chain([1.0]));
     // What needs no logits at all, as the uniform prefix, has no price.
     let priced = |cells: &&[GrowthCell]| {
         cells.iter().any(|cell| cell.inflation().is_some() || cell.unreached() > 0)
@@ -59,10 +62,11 @@ pub fn inflation(growth: &Growth) -> Figure {
 /// L*(ε) against n, a line a rank, with the floor L⁰(ε) dashed; a panel a family.
 pub fn logits_needed(growth: &Growth) -> Figure {
     let seeds = || growth.cells.iter().flat_map(|cell| &cell.seeds);
-    let y = Axis::log(
-        "max |logit| needed, L*(ε) (nats)",
-        seeds().flat_map(|seed| [seed.needed, seed.floor]).flatten(),
-    );
+    let label = match one_tolerance(growth) {
+        Some(epsilon) => format!("max |logit| needed at ε = {epsilon} (nats)"),
+        None => "max |logit| needed, L*(ε) (nats)".to_owned(),
+    };
+    let y = Axis::log(&label, seeds().flat_map(|seed| [seed.needed, seed.floor]).flatten());
     let panels = families(growth).map(|cells| {
         let lengths = cells.iter().map(|cell| cell.n as f64);
         let mut series =
@@ -109,14 +113,19 @@ fn ranks(cells: &[GrowthCell]) -> Vec<usize> {
     ranks
 }
 
-/// The family, and ε where the study has several.
+/// The family, and ε where the study has several; one is told beside the axis.
 fn title(growth: &Growth, cells: &[GrowthCell]) -> String {
     let first = &cells[0];
-    if growth.cells.iter().all(|cell| cell.tolerance == first.tolerance) {
-        first.label.clone()
-    } else {
-        format!("{}; ε = {}", first.label, first.tolerance)
+    match one_tolerance(growth) {
+        Some(_) => first.label.clone(),
+        None => format!("{}; ε = {}", first.label, first.tolerance),
     }
+}
+
+/// The ε of a study that has one.
+fn one_tolerance(growth: &Growth) -> Option<f64> {
+    let first = growth.cells.first()?.tolerance;
+    growth.cells.iter().all(|cell| cell.tolerance == first).then_some(first)
 }
 
 fn tolerances(growth: &Growth) -> String {

@@ -98,7 +98,7 @@ pub fn parts(study: &TrainedHeads) -> Option<Figure> {
     });
     let key = |(name, colour): &(&str, Rgb)| {
         let ink = Ink { colour: *colour, marker: Marker::Square, stroke: Stroke::Solid };
-        Key::new(name, ink, Shape::Points)
+        Key::new(name, ink, Shape::Bars)
     };
     Some(Figure {
         name: "parts".to_owned(),

@@ -1,18 +1,25 @@
 //! The figure of a study of inference.
 
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
-use super::style::Ink;
-use crate::table::{Latencies, LatencyCell, Spread};
+use super::style::{Ink, Stroke};
+use super::ticks::length;
+use crate::table::{Latencies, LatencyCell, LatencyRound, Spread};
 
-/// Prefill, one token more, and bytes kept, against n: a line a model.
+/// Prefill, one token more, and bytes kept, against n: a line a model through the medians, and every round.
 pub fn latency(study: &Latencies) -> Figure {
     let panel = |title: &str, label: &str, of: Quantity| {
         let lengths = study.cells.iter().map(|cell| cell.n as f64);
         let mut series = Vec::new();
         for same in study.cells.chunk_by(|a, b| a.run == b.run) {
-            let points = same.iter().filter_map(|cell| Some((cell.n as f64, of(cell)?.median)));
-            let ink = Ink::of_arm(&same[0].arm);
-            series.push(Series::new(&same[0].run, ink, Shape::LineMarkers, points.collect()));
+            let (run, ink) = (&same[0].run, Ink::of_arm(&same[0].arm));
+            let at = |cell: &LatencyCell| cell.n as f64;
+            let rounds = same
+                .iter()
+                .flat_map(|cell| cell.rounds.iter().map(move |round| (at(cell), of(round))));
+            series.push(Series::new(run, ink, Shape::Seeds, rounds.collect()));
+            let medians =
+                same.iter().filter_map(|cell| Some((at(cell), cell.over(of)?.median))).collect();
+            series.push(Series::new(run, ink, Shape::LineMarkers, medians));
         }
         let values = series.iter().flat_map(|line| &line.points).map(|&(_, y)| y);
         let y = Axis::log(label, values);
@@ -24,46 +31,41 @@ pub fn latency(study: &Latencies) -> Figure {
             keys.push(Key::new(&cell.run, Ink::of_arm(&cell.arm), Shape::LineMarkers));
         }
     }
+    keys.push(Key::new("round", Ink::grey(Stroke::Solid), Shape::Seeds));
     Figure {
         name: "latency".to_owned(),
         caption: "Inference with the paper's model: reading n tokens at once, one token more, and the keys and \
-                  values kept for it. Medians over rounds."
+                  values kept for it. Strokes are rounds, lines medians."
             .to_owned(),
         alt: alt(study),
         keys,
         panels: vec![
-            panel("Reading n tokens", "seconds", |cell| cell.prefill_s),
-            panel("One token more", "milliseconds", |cell| {
-                let milli = |seconds: f64| 1e3 * seconds;
-                cell.decode_s.map(|s| Spread {
-                    median: milli(s.median),
-                    low: milli(s.low),
-                    high: milli(s.high),
-                })
-            }),
-            panel("Keys and values", "MiB", |cell| {
-                let mebi = |bytes: f64| bytes / f64::from(1 << 20);
-                cell.cache_bytes.map(|b| Spread {
-                    median: mebi(b.median),
-                    low: mebi(b.low),
-                    high: mebi(b.high),
-                })
-            }),
+            panel("Reading n tokens", "seconds", |round| round.prefill_s),
+            panel("One token more", "milliseconds", |round| 1e3 * round.decode_s),
+            panel("Keys and values", "MiB", mebibytes),
         ],
     }
 }
 
-type Quantity = fn(&LatencyCell) -> Option<Spread>;
+type Quantity = fn(&LatencyRound) -> f64;
+
+fn mebibytes(round: &LatencyRound) -> f64 {
+    round.cache_bytes / f64::from(1 << 20)
+}
 
 fn alt(study: &Latencies) -> String {
     let lines = study.cells.iter().filter_map(|cell| {
+        let seconds = |of: Quantity, digits: usize| {
+            let Spread { median, low, high } = cell.over(of)?;
+            Some(format!("{median:.digits$} ({low:.digits$}–{high:.digits$})"))
+        };
         Some(format!(
-            "{}, n = {}: {:.3} s, {:.2} ms a token, {:.2} MiB.",
+            "{}, {}: {} s, {} ms a token, {:.2} MiB.",
             cell.run,
-            cell.n,
-            cell.prefill_s?.median,
-            1e3 * cell.decode_s?.median,
-            cell.cache_bytes?.median / f64::from(1 << 20),
+            length(cell.n),
+            seconds(|round| round.prefill_s, 3)?,
+            seconds(|round| 1e3 * round.decode_s, 2)?,
+            cell.over(mebibytes)?.median,
         ))
     });
     lines.collect::<Vec<_>>().join(" ")

@@ -2,6 +2,7 @@
 
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
+use super::ticks::length;
 use crate::predict::{InputSet, RankLimit};
 use crate::table::{LatticeOfHead, Lattices, Spread};
 
@@ -56,7 +57,7 @@ pub fn lattice(study: &Lattices) -> Option<Figure> {
             let medians = study.ranks().into_iter().filter_map(median).collect();
             series.push(Series::new(inputs.name(), ink(inputs), Shape::LineMarkers, medians));
         }
-        let title = format!("{run}: n = {}, ε = {epsilon}", here[0].n);
+        let title = format!("{run}: {}, ε = {epsilon}", length(here[0].n));
         Panel::new(&title, x.clone(), y.clone(), series)
     });
     let panels = panels.collect();

@@ -2,35 +2,45 @@
 
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
+use super::ticks::length;
 use crate::table::{LayoutCell, Layouts};
 
 /// Error against cap, a line a layout, with the floor dashed; a panel a target.
 pub fn layouts(study: &Layouts) -> Figure {
     let y = readable_errors(study);
-    let panels = study.cells.chunk_by(|a, b| a.target == b.target && a.n == b.n).map(|cells| {
-        Panel::new(
-            &title(study, &cells[0]),
-            Axis::log_at("cap on max |logit| (nats)", cells.iter().map(|cell| cell.cap)),
-            y.clone(),
-            series(cells, &y),
-        )
-    });
+    let panels: Vec<Panel> = study
+        .cells
+        .chunk_by(|a, b| a.target == b.target && a.n == b.n)
+        .map(|cells| {
+            Panel::new(
+                &title(study, &cells[0]),
+                Axis::log_at("cap on max |logit| (nats)", cells.iter().map(|cell| cell.cap)),
+                y.clone(),
+                series(cells, &y),
+            )
+        })
+        .collect();
+    // Lines leave the panels at the bottom as well as at the right: there is no room for names at all their ends.
+    let mut keys: Vec<Key> = Vec::new();
+    for line in panels.iter().flat_map(|panel| &panel.series) {
+        if line.shape == Shape::Points && keys.iter().all(|key| key.label != line.name) {
+            keys.push(Key::new(&line.name, line.ink, Shape::LineMarkers));
+        }
+    }
+    keys.push(Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds));
+    keys.push(Key::grey("floor, no rank limit", Stroke::Dashed));
     Figure {
         name: "layouts".to_owned(),
         caption: format!(
-            "The error that each layout of heads reaches under a cap on its logits, for {} at n = {}. Strokes are \
-             seeds, lines medians. The dashed floor is that of one head with no rank limit that sees everything; \
+            "The error that each layout of heads reaches under a cap on its logits, for {} at {}. Strokes are \
+             seeds, lines medians. The dashed grey floor is that of one head with no rank limit that sees everything; \
              a local head, which sees less, can be under it.",
             shared(study),
-            study.cells.first().map_or(0, |cell| cell.n),
+            length(study.cells.first().map_or(0, |cell| cell.n)),
         ),
         alt: alt(study),
-        keys: vec![
-            Key::grey("median", Stroke::Solid),
-            Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds),
-            Key::grey("floor, no rank limit", Stroke::Dashed),
-        ],
-        panels: panels.collect(),
+        keys,
+        panels,
     }
 }
 
@@ -51,7 +61,7 @@ fn title(study: &Layouts, cell: &LayoutCell) -> String {
     let apart: Vec<&str> = cell.target.split(", ").filter(|part| !is_shared(study, part)).collect();
     let one_length = study.cells.iter().all(|other| other.n == cell.n);
     match apart.is_empty() || !one_length {
-        true => format!("{}, n = {}", cell.target, cell.n),
+        true => format!("{}, {}", cell.target, length(cell.n)),
         false => apart.join(", "),
     }
 }
@@ -96,7 +106,7 @@ fn series(cells: &[LayoutCell], y: &Axis) -> Vec<Series> {
         let medians: Vec<(f64, f64)> =
             same.iter().filter_map(|cell| Some((cell.cap, cell.kl_nats()?.median))).collect();
         let line = cut_below(&medians, y.range.0);
-        series.push(Series::new(&label, ink, Shape::Line, line).labelled(&label));
+        series.push(Series::new(&label, ink, Shape::Line, line));
         let markers = medians.into_iter().filter(inside).collect();
         series.push(Series::new(&label, ink, Shape::Points, markers));
     }

@@ -42,7 +42,7 @@ pub fn matrices(name: &str, what: &str, of: &[Matrix<'_>], colouring: Colouring)
     };
     let key = |(label, colour): &(String, _)| {
         let ink = Ink { colour: *colour, marker: Marker::Square, stroke: Stroke::Solid };
-        Key::new(label, ink, Shape::Points)
+        Key::new(label, ink, Shape::Bars)
     };
     let titles: Vec<&str> = of.iter().map(|matrix| matrix.title.as_str()).collect();
     Figure {

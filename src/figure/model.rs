@@ -3,6 +3,7 @@
 use super::raster::Raster;
 use super::style::{Ink, Rgb, Stroke};
 use super::ticks::{Tick, linear_ticks, log_ticks, ticks_at_values};
+use crate::table::Spread;
 
 /// How values lie along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +71,14 @@ impl Axis {
         axis
     }
 
+    /// An axis of names: the first at 0, each 1 from the last.
+    pub(super) fn of_names(label: &str, names: Vec<String>) -> Self {
+        let range = (-0.6, names.len() as f64 - 0.4);
+        let tick = |(at, label): (usize, String)| Tick { value: at as f64, label };
+        let ticks = names.into_iter().enumerate().map(tick).collect();
+        Self { label: label.to_owned(), scale: Scale::Linear, range, ticks }
+    }
+
     /// Where `value` lies: 0 at the axis' start, 1 at its end.
     pub fn fraction(&self, value: f64) -> f64 {
         let (low, high) = self.range;
@@ -102,7 +111,14 @@ pub enum Shape {
     Seeds,
     /// Open markers in the lane above the panel, for values that do not exist; y is ignored.
     Above,
+    /// Bars from the axis' start up to the points, [`BAR`] broad; in a legend, a filled field.
+    Bars,
+    /// A translucent field: the points along its lower edge, and back along its upper one.
+    Band,
 }
+
+/// How broad a bar is on an axis of names.
+pub(super) const BAR: f64 = 0.36;
 
 /// A named run of points.
 #[derive(Clone, Debug, PartialEq)]
@@ -122,6 +138,13 @@ pub struct Series {
 impl Series {
     pub(super) fn new(name: &str, ink: Ink, shape: Shape, points: Vec<(f64, f64)>) -> Self {
         Self { name: name.to_owned(), ink, shape, points, label: None }
+    }
+
+    /// The field between the least and the greatest of the spreads along x.
+    pub(super) fn band(name: &str, ink: Ink, spreads: &[(f64, Spread)]) -> Self {
+        let lower = spreads.iter().map(|(x, spread)| (*x, spread.low));
+        let upper = spreads.iter().rev().map(|(x, spread)| (*x, spread.high));
+        Self::new(name, ink, Shape::Band, lower.chain(upper).collect())
     }
 
     /// The same, with `label` written beside its last point.
@@ -216,6 +239,6 @@ pub struct Figure {
     pub alt: String,
     /// The legend above the panels.
     pub keys: Vec<Key>,
-    /// The panels, from left to right, three in a row.
+    /// The panels, from left to right, row by row.
     pub panels: Vec<Panel>,
 }

@@ -158,6 +158,14 @@ impl<'a, DB: DrawingBackend> Pen<'a, DB> {
         self.area.draw(&Rectangle::new([self.at(from), self.at(to)], style))
     }
 
+    /// The translucent field that `points` enclose.
+    pub(super) fn field(&self, points: &[(f64, f64)], colour: Rgb) -> Drawn<DB> {
+        const OPACITY: f64 = 0.22;
+        let points: Vec<(i32, i32)> = points.iter().map(|&point| self.at(point)).collect();
+        let style = RGBColor(colour.0, colour.1, colour.2).mix(OPACITY).filled();
+        self.area.draw(&Polygon::new(points, style))
+    }
+
     /// A marker of half-width `radius`; an open one is white inside.
     pub(super) fn marker(
         &self,

@@ -1,14 +1,14 @@
 //! The heat map of inflation over w/d and n/d.
 
 use super::model::{Axis, Figure, Key, Panel, Shape, Tile};
-use super::style::{BEYOND, Ink, Marker, Stroke, heat};
+use super::style::{BEYOND, Ink, Marker, Rgb, Stroke, heat};
 use crate::table::{Growth, GrowthCell, Spread};
 
 /// The inflation at which the scale ends.
 const MOST: f64 = 10.0;
 
 /// Inflation over w/d (or k/d, m/d) and n/d: a field for each pair of ratios, the median over the cells that
-/// have it. Black where most of them found no logit that reaches ε.
+/// have it; dark where most of them found no logit that reaches ε.
 pub fn phase(growth: &Growth) -> Figure {
     let fields = fields(growth);
     let x = Axis::log_at("sequence length / rank, n/d", fields.iter().map(|f| f.n_over_d));
@@ -18,14 +18,16 @@ pub fn phase(growth: &Growth) -> Figure {
     let tiles = fields.iter().map(|field| Tile {
         x: (field.n_over_d / half, field.n_over_d * half),
         y: (field.w_over_d / half, field.w_over_d * half),
-        colour: field.inflation.map_or(BEYOND, |value| heat(value.ln() / MOST.ln())),
+        colour: field.inflation.map_or(BEYOND, colour),
         text: match field.inflation {
             Some(value) if value < 9.95 => format!("{value:.1}"),
             Some(value) => format!("{value:.0}"),
             None => "none".to_owned(),
         },
     });
-    let mut panel = Panel::new("Median inflation", x, y, Vec::new());
+    let epsilon = growth.cells.first().map_or(0.0, |cell| cell.tolerance);
+    let title = format!("Median inflation, L*/L⁰ at ε = {epsilon} nats");
+    let mut panel = Panel::new(&title, x, y, Vec::new());
     panel.tiles = tiles.collect();
     for (axis, values) in [
         (&mut panel.x, fields.iter().map(|f| f.n_over_d).collect::<Vec<_>>()),
@@ -37,27 +39,34 @@ pub fn phase(growth: &Growth) -> Figure {
     }
     let key = |label: &str, colour| {
         let ink = Ink { colour, marker: Marker::Square, stroke: Stroke::Solid };
-        Key::new(label, ink, Shape::Points)
+        Key::new(label, ink, Shape::Bars)
     };
     let seeds = growth.cells.iter().map(|cell| cell.seeds.len()).min().unwrap_or(0);
     Figure {
         name: "phase".to_owned(),
         caption: format!(
             "The price of low rank for dense local attention, by how far the window and the sequence exceed the \
-             rank: median inflation L*(ε)/L⁰(ε) at ε = {}, over all lengths, ranks and seeds (at least \
-             {seeds}) of a field. 1 means that low rank costs nothing. Black: most fits found no logit up to 128 \
-             that reaches ε. Fields hide what differs between ranks at the same ratios.",
-            growth.cells.first().map_or(0.0, |cell| cell.tolerance)
+             rank: median inflation L*(ε)/L⁰(ε) at ε = {epsilon}, over all lengths, ranks and seeds (at least \
+             {seeds}) of a field. 1 means that low rank costs nothing. None: most fits found no logit up to 128 \
+             nats that reaches ε. Where no field stands, no fit has such ratios. Fields hide what differs between \
+             ranks at the same ratios."
         ),
         alt: alt(&fields),
         keys: vec![
-            key("inflation 1", heat(0.0)),
-            key("3", heat(3f64.ln() / MOST.ln())),
-            key("10 and more", heat(1.0)),
-            key("none found up to 128", BEYOND),
+            key("inflation 1", colour(1.0)),
+            key("2", colour(2.0)),
+            key("3", colour(3.0)),
+            key("5", colour(5.0)),
+            key("10 and more", colour(MOST)),
+            key("none up to 128 nats", BEYOND),
         ],
         panels: vec![panel],
     }
+}
+
+/// The colour of an inflation, by its logarithm.
+fn colour(inflation: f64) -> Rgb {
+    heat(inflation.ln() / MOST.ln())
 }
 
 struct Field {

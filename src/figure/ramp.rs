@@ -2,6 +2,7 @@
 
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Marker, Stroke};
+use super::ticks::length;
 use crate::pattern::HeadKind;
 use crate::table::{LOCAL_MASS, RampHead, Ramps, Spread, significant};
 
@@ -117,7 +118,7 @@ pub fn law(study: &Ramps) -> Figure {
                     if !points.is_empty() {
                         let ink = Ink { marker: marker(at), ..way.ink() };
                         let locality = if local { "local" } else { "not local" };
-                        let name = format!("{name}, n = {n}, {locality}");
+                        let name = format!("{name}, {}, {locality}", length(n));
                         series.push(Series::new(&name, ink, shape, points));
                     }
                 }
@@ -142,7 +143,7 @@ pub fn law(study: &Ramps) -> Figure {
         lengths
             .iter()
             .enumerate()
-            .map(|(at, n)| Key::new(&format!("n = {n}"), grey(marker(at)), Shape::Points)),
+            .map(|(at, &n)| Key::new(&length(n), grey(marker(at)), Shape::Points)),
     );
     keys.push(Key::new("not local", grey(Marker::Circle), Shape::OpenPoints));
     keys.push(Key::grey("logits = the ramp's", Stroke::Dashed));

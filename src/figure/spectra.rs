@@ -2,6 +2,7 @@
 
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
+use super::ticks::length;
 use crate::table::{Spectra, SpectrumCell};
 
 /// Smaller ratios are left out.
@@ -47,9 +48,10 @@ fn values(study: &Spectra, n: usize) -> Figure {
     Figure {
         name: "singular-values".to_owned(),
         caption: format!(
-            "Singular values at n = {n}, medians over seeds, divided by the largest: of each family's attention \
+            "Singular values at {}, medians over seeds, divided by the largest: of each family's attention \
              matrix, and of the logits that reach it to within the study's error with no rank limit. A line that \
-             falls early is low rank."
+             falls early is low rank.",
+            length(n)
         ),
         alt: alt(study, n),
         keys: keys(Shape::Line),
@@ -87,7 +89,7 @@ fn ranks(study: &Spectra) -> Figure {
 fn alt(study: &Spectra, n: usize) -> String {
     let lines = study.cells.iter().filter(|cell| cell.n == n).filter_map(|cell| {
         let rank = cell.effective_rank?.median;
-        Some(format!("{}, {}: effective rank {rank:.1} at n = {n}.", cell.label, cell.matrix))
+        Some(format!("{}, {}: effective rank {rank:.1} at {}.", cell.label, cell.matrix, length(n)))
     });
     lines.collect::<Vec<_>>().join(" ")
 }

@@ -45,6 +45,8 @@ pub(super) mod size {
     pub const MARKER: f64 = 3.6;
     pub const SEED: f64 = 2.2;
     pub const STROKE: f64 = 6.0;
+    /// Half the height of a filled field in a legend.
+    pub const SWATCH: f64 = 5.5;
 }
 
 /// The form of a marker.
@@ -143,6 +145,12 @@ impl Ink {
 /// `colour` mixed with black: what words have, to be read on white.
 pub(super) fn dark(colour: Rgb) -> Rgb {
     let mix = |c: u8| (0.72 * f64::from(c)).round() as u8;
+    (mix(colour.0), mix(colour.1), mix(colour.2))
+}
+
+/// `colour` mixed with white: a field that other marks lie on.
+pub(super) fn pale(colour: Rgb) -> Rgb {
+    let mix = |c: u8| (0.45 * f64::from(c) + 0.55 * 255.0).round() as u8;
     (mix(colour.0), mix(colour.1), mix(colour.2))
 }
 

@@ -2,6 +2,7 @@
 
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Marker, Stroke};
+use super::ticks::length;
 use crate::predict::EditedHeads;
 use crate::table::{HARMLESS_NATS, OperatedModel, Spread, Surgeries, significant};
 
@@ -55,7 +56,7 @@ pub fn loss_against_epsilon(study: &Surgeries) -> Option<Figure> {
             let medians = epsilons.into_iter().filter_map(median).collect();
             series.push(Series::new(&name, ink, Shape::LineMarkers, medians));
         }
-        let title = format!("{}: n = {}", run.1, here[0].n);
+        let title = format!("{}: {}", run.1, length(here[0].n));
         Panel::new(&title, x.clone(), y.clone(), series).with_guide(HARMLESS_NATS)
     });
     let mut keys = Key::of_ranks(fits.iter().map(|model| rank_of(model)));

@@ -94,6 +94,11 @@ pub(super) fn tick_label(value: f64) -> String {
     format!("{}×{raised}", mantissa.trim_end_matches('0').trim_end_matches('.'))
 }
 
+/// A length of sequence as titles and captions write it: `n = 1,024`.
+pub(super) fn length(n: usize) -> String {
+    format!("n = {}", thousands(&n.to_string()))
+}
+
 fn thousands(number: &str) -> String {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits: Vec<char> = whole.chars().collect();
@@ -135,6 +140,11 @@ mod tests {
         ] {
             assert_eq!(tick_label(value), label);
         }
+    }
+
+    #[test]
+    fn lengths_are_written_as_ticks_are() {
+        assert_eq!([64, 1024, 16_384].map(length), ["n = 64", "n = 1,024", "n = 16,384"]);
     }
 
     #[test]

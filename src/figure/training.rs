@@ -1,16 +1,19 @@
 //! The figures of a study of trainings.
 
+use super::losses::{START_LEFT_OUT, entered, loss_axis};
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
+use super::ticks::length;
 use crate::table::{TrainingRun, Trainings};
 
 /// Loss and max |logit| against step, a line a training.
 pub fn training(study: &Trainings) -> Figure {
     Figure {
         name: "training".to_owned(),
-        caption: "Training of each arm. Left: loss, means over short stretches, and on the validation split; \
-                  right: the greatest |logit| over all layers and heads, and over each stretch."
-            .to_owned(),
+        caption: format!(
+            "Training of each arm. Left: loss, means over short stretches, and on the validation split; \
+             right: the greatest |logit| over all layers and heads, and over each stretch. {START_LEFT_OUT}"
+        ),
         alt: alt(study),
         keys: vec![
             Key::grey("training", Stroke::Solid),
@@ -28,8 +31,8 @@ fn loss_panel(study: &Trainings) -> Panel {
         series.push(label_first(line, study, run));
         series.push(Series::new(&run.run, ink, Shape::Points, run.log.valid_loss.clone()));
     }
-    let losses = series.iter().flat_map(|series| &series.points).map(|&(_, loss)| loss);
-    let y = Axis::linear("loss (nats a token)", losses, None);
+    let y = loss_axis(&series);
+    let series = series.into_iter().map(|series| entered(series, &y)).collect();
     Panel::new("Loss", steps(study), y, series)
 }
 
@@ -40,16 +43,23 @@ pub(super) fn ink_of_run(study: &Trainings, run: &TrainingRun) -> Ink {
 }
 
 /// Max |logit| against step, a line a training.
-pub(super) fn logit_panel(study: &Trainings) -> Panel {
+fn logit_panel(study: &Trainings) -> Panel {
     let mut series = Vec::new();
     for run in &study.runs {
         let points = run.log.max_logit.clone();
         let line = Series::new(&run.run, ink_of_run(study, run), Shape::Line, points);
         series.push(label_first(line, study, run));
     }
-    let logits = series.iter().flat_map(|series| &series.points).map(|&(_, logit)| logit);
-    let y = Axis::linear("max |logit| over heads (nats)", logits, Some(0.0));
+    let y = logit_axis(&series);
     Panel::new("Logits", steps(study), y, series)
+}
+
+/// What the axes of logits over all heads measure.
+pub(super) const LOGITS: &str = "max |logit| over heads (nats)";
+
+fn logit_axis(series: &[Series]) -> Axis {
+    let logits = series.iter().flat_map(|series| &series.points).map(|&(_, logit)| logit);
+    Axis::linear(LOGITS, logits, Some(0.0))
 }
 
 /// Loss and max |logit| against step in trainings at several lengths of context: a figure of each, a panel a
@@ -71,42 +81,41 @@ pub fn by_context(study: &Trainings) -> Vec<Figure> {
             keys.push(Key::new(&name, ink(run), Shape::Line));
         }
     }
-    let figure = |name: &str, label: &str, what: &str, from, curve: Curve| {
-        let panel = |context: &usize| {
-            let here = study.runs.iter().filter(|run| run.context == Some(*context));
-            let line = |run: &TrainingRun| {
-                let name = format!("{}, seed {}", run.run, run.seed);
-                Series::new(&name, ink(run), Shape::Line, curve(run).to_vec())
-            };
-            (format!("n = {context}"), here.map(line).collect::<Vec<_>>())
+    let figure = |name: &str, caption: String, axis: fn(&[Series]) -> Axis, curve: Curve| {
+        let line = |run: &TrainingRun| {
+            let name = format!("{}, seed {}", run.run, run.seed);
+            Series::new(&name, ink(run), Shape::Line, curve(run).to_vec())
         };
-        let panels: Vec<_> = study.contexts().iter().map(panel).collect();
-        let values = panels.iter().flat_map(|(_, series)| series).flat_map(|series| &series.points);
-        let y = Axis::linear(label, values.map(|&(_, y)| y), from);
+        let lines: Vec<Series> = study.runs.iter().map(line).collect();
+        let y = axis(&lines);
+        let panel = |&context: &usize| {
+            let here =
+                study.runs.iter().zip(&lines).filter(|(run, _)| run.context == Some(context));
+            let series = here.map(|(_, line)| entered(line.clone(), &y)).collect();
+            Panel::new(&length(context), steps(study), y.clone(), series)
+        };
         Figure {
             name: name.to_owned(),
-            caption: format!(
-                "{what} over short stretches: a panel a length of context, a line a seed."
-            ),
+            caption,
             alt: alt(study),
             keys: keys.clone(),
-            panels: panels
-                .into_iter()
-                .map(|(title, series)| Panel::new(&title, steps(study), y.clone(), series))
-                .collect(),
+            panels: study.contexts().iter().map(panel).collect(),
         }
     };
+    let which = "over short stretches: a panel a length of context, a line a seed.";
     vec![
         figure(
             "logits-by-length",
-            "max |logit| over heads (nats)",
-            "The greatest |logit| over all layers and heads and",
-            Some(0.0),
+            format!("The greatest |logit| over all layers and heads and {which}"),
+            logit_axis,
             |run| &run.log.max_logit,
         ),
-        figure("loss-by-length", "loss (nats a token)", "The mean training loss", None, |run| {
-            &run.log.train_loss
-        }),
+        figure(
+            "loss-by-length",
+            format!("The mean training loss {which} {START_LEFT_OUT}"),
+            loss_axis,
+            |run| &run.log.train_loss,
+        ),
     ]
 }
 
@@ -119,7 +128,7 @@ pub fn interventions(study: &Trainings, baselines: &[String]) -> Figure {
         Series::new(&name, ink, Shape::Line, run.log.max_logit.clone())
     };
     let logits = study.runs.iter().flat_map(|run| run.log.max_logit.iter().map(|point| point.1));
-    let y = Axis::linear("max |logit| over heads (nats)", logits, Some(0.0));
+    let y = Axis::linear(LOGITS, logits, Some(0.0));
     let changed = study.by_run().filter(|seeds| !is_baseline(&seeds[0]));
     let panels = changed.map(|seeds| {
         let same = |run: &&TrainingRun| {

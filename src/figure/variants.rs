@@ -2,6 +2,7 @@
 
 use super::model::{Axis, Figure, Panel, Series, Shape};
 use super::style::Ink;
+use super::ticks::length;
 use super::training::alt;
 use crate::table::{TrainingRun, Trainings};
 
@@ -34,7 +35,7 @@ pub fn variants(study: &Trainings, baselines: &[String]) -> Figure {
         let series: Vec<Series> = runs.map(one).collect();
         let losses = series.iter().flat_map(|series| &series.points).map(|point| point.1);
         let y = Axis::linear("validation loss (nats a token)", losses, None);
-        Panel::new(&format!("n = {context}"), x.clone(), y, series)
+        Panel::new(&length(context), x.clone(), y, series)
     };
     Figure {
         name: "loss-and-logits".to_owned(),

@@ -1,40 +1,56 @@
 //! The figures of a study of windows.
 
+use super::layouts::cut_below;
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
+use super::ticks::{length, tick_label};
 use crate::table::{LayoutCell, Layouts};
 
-/// Smaller errors are drawn here.
-const LEAST: f64 = 1e-9;
+/// Smaller errors, of smooth targets that are met to rounding, are as good as none.
+const LEAST: f64 = 1e-6;
 
 /// Error against the local head's window, a panel a target and length, a line a rank.
 pub fn window_rule(study: &Layouts) -> Vec<Figure> {
-    // A smooth target is met to rounding: its errors need the whole range, of powers.
+    let is_shown = |kl: f64| kl >= LEAST;
     let errors = study.cells.iter().flat_map(|cell| &cell.seeds).map(|seed| seed.kl_nats);
-    let y = Axis::log("error, KL(target ‖ attention) (nats)", errors.map(|kl| kl.max(LEAST)));
+    let mut y = Axis::log(
+        "error, KL(target ‖ attention) (nats)",
+        errors.filter(|kl| is_shown(*kl)).chain([LEAST]),
+    );
+    y.range.0 = LEAST;
     let mut cells: Vec<&LayoutCell> =
         study.cells.iter().filter(|cell| cell.window().is_some()).collect();
     cells.sort_by(|a, b| {
         let key = |cell: &LayoutCell| (cell.target.clone(), cell.n, cell.rank, cell.window());
         key(a).cmp(&key(b))
     });
-    let panels = cells.chunk_by(|a, b| a.target == b.target && a.n == b.n).map(|here| {
+    let targets = || cells.chunk_by(|a, b| a.target == b.target && a.n == b.n);
+    let drawn = |here: &&[&LayoutCell]| {
+        here.iter().flat_map(|cell| &cell.seeds).any(|seed| is_shown(seed.kl_nats))
+    };
+    let title = |here: &[&LayoutCell]| format!("{}, {}", here[0].target, length(here[0].n));
+    let met: Vec<String> = targets().filter(|here| !drawn(here)).map(title).collect();
+    let panels = targets().filter(drawn).map(|here| {
         let mut series = Vec::new();
         for same in here.chunk_by(|a, b| a.rank == b.rank) {
             let (name, ink) = (format!("rank {}", same[0].rank), Ink::of_rank(same[0].rank));
             let window = |cell: &LayoutCell| cell.window().map_or(f64::NAN, |w| w as f64);
-            let seeds = same.iter().flat_map(|cell| {
-                cell.seeds.iter().map(|seed| (window(cell), seed.kl_nats.max(LEAST)))
-            });
-            series.push(Series::new(&name, ink, Shape::Seeds, seeds.collect()));
-            let medians = same
+            let inside = |&(_, kl): &(f64, f64)| is_shown(kl);
+            let seeds = same
                 .iter()
-                .filter_map(|cell| Some((window(cell), cell.kl_nats()?.median.max(LEAST))));
-            series.push(Series::new(&name, ink, Shape::LineMarkers, medians.collect()));
+                .flat_map(|cell| cell.seeds.iter().map(|seed| (window(cell), seed.kl_nats)));
+            series.push(Series::new(&name, ink, Shape::Seeds, seeds.filter(inside).collect()));
+            let medians: Vec<(f64, f64)> = same
+                .iter()
+                .filter_map(|cell| Some((window(cell), cell.kl_nats()?.median)))
+                .collect();
+            series.push(Series::new(&name, ink, Shape::Line, cut_below(&medians, LEAST)));
+            let markers = medians.into_iter().filter(inside).collect();
+            series.push(Series::new(&name, ink, Shape::Points, markers));
         }
         let windows = here.iter().filter_map(|cell| Some(cell.window()? as f64));
         Panel::new(
-            &format!("{}, n = {}", here[0].target, here[0].n),
+            &title(here),
             Axis::log_at("window of the local head, W", windows),
             y.clone(),
             series,
@@ -43,12 +59,19 @@ pub fn window_rule(study: &Layouts) -> Vec<Figure> {
     let mut keys = Key::of_ranks(cells.iter().map(|cell| cell.rank));
     keys.push(Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds));
     let cap = cells.first().map_or(0.0, |cell| cell.cap);
+    let mut caption = format!(
+        "The error of a local head of window W beside a global head, logits up to {cap}, for targets that \
+         reach back as their titles say. Strokes are seeds, lines medians. Errors under {} nats are as good as \
+         none, and left out.",
+        tick_label(LEAST)
+    );
+    if !met.is_empty() {
+        let met = met.join("; ");
+        caption.push_str(&format!(" Not drawn: {met}, where every error is under it."));
+    }
     vec![Figure {
         name: "windows".to_owned(),
-        caption: format!(
-            "The error of a local head of window W beside a global head, logits up to {cap}, for targets that \
-             reach back as their titles say. Strokes are seeds, lines medians."
-        ),
+        caption,
         alt: alt(study),
         keys,
         panels: panels.collect(),
@@ -59,8 +82,11 @@ fn alt(study: &Layouts) -> String {
     let lines = study.least_windows().into_iter().map(|one| {
         let window = one.window.map_or("none".to_owned(), |window| window.to_string());
         format!(
-            "{}, n = {}, rank {}: least window for an error of {}: {window}.",
-            one.target, one.n, one.rank, one.error
+            "{}, {}, rank {}: least window for an error of {}: {window}.",
+            one.target,
+            length(one.n),
+            one.rank,
+            one.error
         )
     });
     lines.collect::<Vec<_>>().join(" ")

@@ -2,14 +2,14 @@
 
 use super::claims::Claim;
 use super::verdict::{Verdict, Word};
-use crate::table::{Latencies, LatencyCell, Spread, plural};
+use crate::table::{Latencies, LatencyRound, Spread, plural};
 
 /// The paper's: up to 36 % less.
 pub(super) const LESS: f64 = 0.36;
 /// Times within this ratio of each other are alike: what else a machine does moves them by some per cent.
 pub(super) const ALIKE: f64 = 0.95;
 
-type Time = fn(&LatencyCell) -> Option<Spread>;
+type Time = fn(&LatencyRound) -> f64;
 
 /// The least of `ls`'s times over `mhsa`'s, reading or one token more, over all lengths: "up to" is the paper's word, so
 /// one length is enough. Of a few rounds, which are no draws of a law, the range stands for the interval: from `ls`'s least
@@ -18,14 +18,14 @@ type Time = fn(&LatencyCell) -> Option<Spread>;
 /// *Not yet measured*: one of the arms is missing.
 pub(crate) fn latency(study: &Latencies) -> Verdict {
     let kinds: [(&str, Time); 2] =
-        [("reading", |cell| cell.prefill_s), ("one token more", |cell| cell.decode_s)];
+        [("reading", |round| round.prefill_s), ("one token more", |round| round.decode_s)];
     let mut ratios: Vec<(&str, usize, Spread)> = Vec::new();
     let mut rounds = usize::MAX;
     for cell in study.cells.iter().filter(|cell| cell.arm == "ls") {
         let Some(mhsa) = study.at("mhsa", cell.n) else { continue };
-        rounds = rounds.min(cell.rounds.min(mhsa.rounds));
+        rounds = rounds.min(cell.rounds.len().min(mhsa.rounds.len()));
         for (name, of) in kinds {
-            if let (Some(ours), Some(theirs)) = (of(cell), of(mhsa)) {
+            if let (Some(ours), Some(theirs)) = (cell.over(of), mhsa.over(of)) {
                 let ratio = Spread {
                     median: ours.median / theirs.median,
                     low: ours.low / theirs.high,
@@ -66,20 +66,20 @@ pub(crate) fn latency(study: &Latencies) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::LatencyCell;
 
     fn judged(ls: f64, rounds: usize) -> Word {
         judged_times(&[ls], rounds)
     }
 
     fn judged_times(ls: &[f64], rounds: usize) -> Word {
+        let round =
+            |time: &f64| LatencyRound { prefill_s: *time, decode_s: *time, cache_bytes: 1.0 };
         let cell = |arm: &str, times: &[f64]| LatencyCell {
             run: arm.to_owned(),
             arm: arm.to_owned(),
             n: 1024,
-            prefill_s: Spread::of(times.iter().copied()),
-            decode_s: Spread::of(times.iter().copied()),
-            cache_bytes: None,
-            rounds,
+            rounds: times.iter().cycle().map(round).take(rounds).collect(),
         };
         latency(&Latencies { cells: vec![cell("mhsa", &[1.0]), cell("ls", ls)] }).word
     }

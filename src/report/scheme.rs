@@ -16,12 +16,34 @@ const CLEAR: f64 = 6.0;
 const PALE: f64 = 2.0;
 /// A grey of less contrast with white is no line of its own: the grid, the lane.
 const BEHIND: f64 = 1.35;
+/// The least contrast of a coloured field, as of a heat map or a bar, with the paper.
+const FIELD: f64 = 1.2;
 
 /// What a colour is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Words,
+    Field,
     Mark,
+}
+
+impl Part {
+    fn of(tag: &str) -> Self {
+        match tag.split_once(' ') {
+            Some(("text", _)) => Self::Words,
+            Some(("rect", _)) => Self::Field,
+            _ => Self::Mark,
+        }
+    }
+
+    /// Its element in a rule; a rule of an element goes before one of none.
+    fn element(self) -> &'static str {
+        match self {
+            Self::Words => "text",
+            Self::Field => "rect",
+            Self::Mark => "",
+        }
+    }
 }
 
 /// The style rules that set every colour of `svgs` for dark paper.
@@ -30,7 +52,7 @@ pub(super) fn dark_rules<'a>(svgs: impl Iterator<Item = &'a str>) -> String {
     let mut rules = format!(".picture{{background:{}}}\n", hex(PAPER));
     for (part, attribute, written) in uses {
         let Some(colour) = rgb(written) else { continue };
-        let element = if part == Part::Words { "text" } else { "" };
+        let element = part.element();
         let dark = hex(on_dark(colour, part));
         rules.push_str(&format!(
             ".picture {element}[{attribute}=\"{written}\"]{{{attribute}:{dark}}}\n"
@@ -48,7 +70,7 @@ pub(super) fn mark_on_dark(colour: Rgb) -> Rgb {
 fn uses(svg: &str) -> impl Iterator<Item = (Part, &'static str, &str)> {
     svg.split('<').skip(1).flat_map(|rest| {
         let tag = rest.split_once('>').map_or(rest, |(tag, _)| tag);
-        let part = if tag.starts_with("text ") { Part::Words } else { Part::Mark };
+        let part = Part::of(tag);
         let named = [("fill", " fill=\"#"), ("stroke", " stroke=\"#")];
         named.into_iter().filter_map(move |(attribute, opening)| {
             let start = tag.find(opening)? + opening.len() - 1;
@@ -61,10 +83,12 @@ fn uses(svg: &str) -> impl Iterator<Item = (Part, &'static str, &str)> {
 ///
 /// White becomes the paper. A grey keeps the contrast that it had, and any other colour its hue: it is
 /// lightened until it can be seen, and words until they can be read. A pale line is set as dark as a
-/// line may be, so that it stays behind the others.
+/// line may be, so that it stays behind the others. A field keeps its contrast, so that what was dark
+/// among fields becomes light: their order stays, and the words in them, which change in the same way, can be read.
 fn on_dark(colour: Rgb, part: Part) -> Rgb {
     let before = contrast(colour, WHITE);
     let least = match part {
+        Part::Field => before.max(FIELD),
         Part::Mark if before < PALE => VISIBLE,
         Part::Words | Part::Mark => CLEAR,
     };
@@ -72,10 +96,10 @@ fn on_dark(colour: Rgb, part: Part) -> Rgb {
     if colour == WHITE {
         PAPER
     } else if red == green && green == blue {
-        grey(if before < BEHIND { before } else { before.max(least) })
+        grey(if before < BEHIND || part == Part::Field { before } else { before.max(least) })
     } else {
         let (hue, saturation, lightness) = hsl(colour);
-        let from = if least == VISIBLE { 0.0 } else { lightness };
+        let from = if least == CLEAR { lightness } else { 0.0 };
         let lightened = (0..=400)
             .map(|step| from + (1.0 - from) * f64::from(step) / 400.0)
             .map(|lightness| from_hsl(hue, saturation, lightness));
@@ -207,6 +231,29 @@ mod tests {
     }
 
     #[test]
+    fn fields_of_a_heat_map_keep_their_order_and_their_words_can_be_read() {
+        let fields = [
+            (255, 247, 214),
+            (254, 226, 155),
+            (254, 196, 79),
+            (227, 98, 35),
+            (128, 0, 38),
+            (45, 45, 45),
+        ];
+        let on_paper = fields.map(|colour| on_dark(colour, Part::Field));
+        let apart: Vec<f64> = on_paper.iter().map(|colour| contrast(*colour, PAPER)).collect();
+        assert!(
+            apart[0] >= FIELD && apart.windows(2).all(|pair| pair[1] > 1.05 * pair[0]),
+            "{apart:?}"
+        );
+        let (dark, light) = (on_dark((51, 51, 51), Part::Words), on_dark(WHITE, Part::Words));
+        for (at, field) in on_paper.into_iter().enumerate() {
+            let words = if at < 4 { dark } else { light };
+            assert!(contrast(words, field) > 3.0, "{at}: {words:?} on {field:?}");
+        }
+    }
+
+    #[test]
     fn a_colour_light_enough_stays() {
         assert_eq!(on_dark((86, 180, 233), Part::Mark), (86, 180, 233));
     }
@@ -227,7 +274,7 @@ mod tests {
                    <text x=\"2\" fill=\"#005280\">a</text></svg>";
         let rules = dark_rules([svg, svg].into_iter());
         assert_eq!(rules.matches(":#").count(), 4, "{rules}");
-        for rule in ["[fill=\"#FFFFFF\"]{fill:#1b1f23}", "text[fill=\"#005280\"]{fill:#"] {
+        for rule in ["rect[fill=\"#FFFFFF\"]{fill:#1b1f23}", "text[fill=\"#005280\"]{fill:#"] {
             assert!(rules.contains(rule), "{rule} is not in {rules}");
         }
         assert!(rules.starts_with("@media screen and (prefers-color-scheme: dark)"));

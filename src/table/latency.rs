@@ -6,6 +6,17 @@ use super::groups::{groups, sorted};
 use super::spread::Spread;
 use crate::row::{LatencyFound, Row, Rows};
 
+/// One round of one model after so many tokens.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LatencyRound {
+    /// Seconds to read the tokens at once.
+    pub prefill_s: f64,
+    /// Seconds that one token more takes.
+    pub decode_s: f64,
+    /// Bytes of keys and values.
+    pub cache_bytes: f64,
+}
+
 /// One model after so many tokens, over its rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LatencyCell {
@@ -15,14 +26,15 @@ pub struct LatencyCell {
     pub arm: String,
     /// Tokens read.
     pub n: usize,
-    /// Seconds to read them at once.
-    pub prefill_s: Option<Spread>,
-    /// Seconds that one token more takes.
-    pub decode_s: Option<Spread>,
-    /// Bytes of keys and values.
-    pub cache_bytes: Option<Spread>,
-    /// How many rounds.
-    pub rounds: usize,
+    /// The rounds, in order.
+    pub rounds: Vec<LatencyRound>,
+}
+
+impl LatencyCell {
+    /// The spread of a quantity over the rounds.
+    pub fn over(&self, of: fn(&LatencyRound) -> f64) -> Option<Spread> {
+        Spread::of(self.rounds.iter().map(of))
+    }
 }
 
 /// A study of inference, by model and n.
@@ -73,20 +85,21 @@ impl Latencies {
         );
         for cell in &self.cells {
             let mhsa = self.at("mhsa", cell.n);
-            let ratio = |of: fn(&LatencyCell) -> Option<Spread>| {
-                let both = of(cell).zip(mhsa.and_then(of));
+            let ratio = |of: fn(&LatencyRound) -> f64| {
+                let both = cell.over(of).zip(mhsa.and_then(|mhsa| mhsa.over(of)));
                 Cell::number(both.map(|(own, mhsa)| own.median / mhsa.median))
             };
             table.push(vec![
                 Cell::text(&cell.run),
                 Cell::count(cell.n),
-                Cell::over(cell.prefill_s),
-                Cell::over(cell.decode_s),
-                cell.cache_bytes.map_or(Cell::Missing, |b| Cell::count(b.median as usize)),
-                ratio(|c| c.prefill_s),
-                ratio(|c| c.decode_s),
-                ratio(|c| c.cache_bytes),
-                Cell::count(cell.rounds),
+                Cell::over(cell.over(|round| round.prefill_s)),
+                Cell::over(cell.over(|round| round.decode_s)),
+                cell.over(|round| round.cache_bytes)
+                    .map_or(Cell::Missing, |bytes| Cell::count(bytes.median as usize)),
+                ratio(|round| round.prefill_s),
+                ratio(|round| round.decode_s),
+                ratio(|round| round.cache_bytes),
+                Cell::count(cell.rounds.len()),
             ]);
         }
         table.notes.push(
@@ -103,17 +116,17 @@ fn gather(rows: &[Row<LatencyFound>]) -> Vec<LatencyCell> {
     let sorted = sorted(rows, |row| (row.of.model.run.as_str(), row.of.n, row.of.round));
     let alike = |row: &'_ Of| (row.of.model.run.clone(), row.of.model.arm.clone(), row.of.n);
     let cell = |rounds: Vec<&Of>| {
-        let over =
-            |of: fn(&LatencyFound) -> f64| Spread::of(rounds.iter().map(|row| of(&row.found)));
+        let round = |row: &&Of| LatencyRound {
+            prefill_s: row.found.prefill_s,
+            decode_s: row.found.decode_s,
+            cache_bytes: row.found.cache_bytes as f64,
+        };
         let of = &rounds[0].of;
         LatencyCell {
             run: of.model.run.clone(),
             arm: of.model.arm.clone(),
             n: of.n,
-            prefill_s: over(|found| found.prefill_s),
-            decode_s: over(|found| found.decode_s),
-            cache_bytes: over(|found| found.cache_bytes as f64),
-            rounds: rounds.len(),
+            rounds: rounds.iter().map(round).collect(),
         }
     };
     groups(sorted, alike).into_iter().map(cell).collect()

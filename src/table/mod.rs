@@ -57,7 +57,7 @@ pub use heads::{Ordering as HeadOrdering, PartsOfGrowth, TrainedHeads};
 #[cfg(test)]
 pub(crate) use heads_tests::head as head_of_parts;
 pub use interval::Interval;
-pub use latency::{Latencies, LatencyCell};
+pub use latency::{Latencies, LatencyCell, LatencyRound};
 #[cfg(test)]
 pub(crate) use lattice::made_up::head as made_up_lattice;
 pub use lattice::{LatticeCorner, LatticeOfHead, Lattices, Shares};

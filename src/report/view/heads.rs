@@ -9,7 +9,7 @@ use crate::table::{Lattices, TrainedHeads};
 pub(super) const DECOMPOSITION: ViewOf<TrainedHeads> = ViewOf {
     rows: rows::heads,
     tables: TrainedHeads::tables,
-    figures: |heads, _| figure::decomposition(heads).into_iter().collect(),
+    figures: |heads, _| figure::decomposition(heads),
     verdicts: |heads, _| vec![judge::heads::growth(heads)],
 };
 

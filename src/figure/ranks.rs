@@ -1,0 +1,185 @@
+//! The figure of what trained heads would need at other ranks.
+
+use super::model::{Axis, BAR, Figure, Key, Panel, Series, Shape};
+use super::style::{Ink, Stroke, pale};
+use super::ticks::length;
+use crate::table::{HeadParts, Spread, TrainedHeads, significant};
+
+type ValueOf = fn(&HeadParts) -> Option<f64>;
+
+/// What queries and keys are made of: how bars of it are called, which ink they have, and what it needs at the rank of a
+/// row and at any.
+struct Made {
+    of: &'static str,
+    from: usize,
+    at_rank: ValueOf,
+    at_any: ValueOf,
+}
+
+const MADE: [Made; 2] = [
+    Made {
+        of: "needed, free queries and keys",
+        from: 4,
+        at_rank: |head| head.needed,
+        at_any: |head| head.floor,
+    },
+    Made {
+        of: "needed, tied to the inputs",
+        from: 8,
+        at_rank: |head| head.needed_tied,
+        at_any: |head| head.needed_any_rank,
+    },
+];
+
+impl Made {
+    fn ink(&self) -> Ink {
+        Ink::of_rank(self.from)
+    }
+
+    /// The ink of bars, which seeds lie on.
+    fn bars(&self) -> Ink {
+        Ink { colour: pale(self.ink().colour), ..self.ink() }
+    }
+}
+
+const PROVEN: &str = "proven: no less";
+
+/// What the attention of each model's largest head would have needed at its own and larger ranks, and at any: bars of
+/// free and of tied queries and keys, under the logits that it has. A panel a run.
+pub fn ranks(study: &TrainedHeads) -> Option<Figure> {
+    let epsilon = study.epsilon_told();
+    let last = study.last_step();
+    let largest: Vec<&HeadParts> =
+        study.largest().into_iter().filter(|h| h.epsilon == epsilon && h.step == last).collect();
+    let mut runs: Vec<(&str, &str)> = Vec::new();
+    for wider in study.wider() {
+        let run = (wider.own.of.as_str(), wider.own.run.as_str());
+        if !runs.contains(&run) {
+            runs.push(run);
+        }
+    }
+    if runs.is_empty() {
+        return None;
+    }
+    let of_run = |&run: &(&str, &str)| -> Vec<&HeadParts> {
+        largest.iter().copied().filter(|h| (h.of.as_str(), h.run.as_str()) == run).collect()
+    };
+    let actual = Ink::of_arm("mhsa");
+    let mut keys: Vec<Key> =
+        MADE.iter().map(|made| Key::new(made.of, made.bars(), Shape::Bars)).collect();
+    keys.push(Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds));
+    keys.push(Key::new(PROVEN, proven(), Shape::Line));
+    keys.push(Key::new("actual", actual, Shape::Line));
+    keys.push(Key::new("its seeds", actual, Shape::Band));
+    let alt = study.wider().into_iter().filter_map(|wider| {
+        let tied = |head: &HeadParts| head.needed_tied.map(|v| significant(v, 3));
+        Some(format!(
+            "{}, seed {}: tied needs {} at rank {}, {} at {}, {} at any.",
+            wider.own.run,
+            wider.own.seed,
+            tied(wider.own)?,
+            wider.own.rank,
+            tied(wider.wider)?,
+            wider.wider.rank,
+            wider.own.needed_any_rank.map(|v| significant(v, 3))?
+        ))
+    });
+    Some(Figure {
+        name: "ranks".to_owned(),
+        caption: format!(
+            "The largest logit of each model, and what its attention would have needed of it at ε = {epsilon} nats in a wider \
+             head with the same inputs, and with W_q·W_kᵀ of any rank. Bars and the line of actual logits are medians over \
+             seeds, strokes seeds; the band goes from the least to the greatest actual one. Dotted: what tied ones are proven to need \
+             at any rank, the median. Each panel has an axis of its own."
+        ),
+        alt: alt.collect::<Vec<_>>().join(" "),
+        keys,
+        panels: runs.iter().map(|run| panel(run.1, &of_run(run), epsilon)).collect(),
+    })
+}
+
+fn panel(run: &str, heads: &[&HeadParts], epsilon: f64) -> Panel {
+    let mut ranks: Vec<usize> = heads.iter().map(|head| head.rank).collect();
+    ranks.sort_unstable();
+    ranks.dedup();
+    // A head's rows differ in the rank alone: those of one rank have what is of none.
+    let once = || heads.iter().copied().filter(|head| head.rank == ranks[0]);
+    let mut names: Vec<String> = ranks.iter().map(usize::to_string).collect();
+    names.push("any".to_owned());
+    let any = ranks.len() as f64;
+    let x = Axis::of_names("rank r of queries and keys", names);
+    let mut series = Vec::new();
+    let actual = Ink::of_arm("mhsa");
+    if let Some(level) = Spread::of(once().map(|head| head.actual)) {
+        let across = [x.range.0, x.range.1];
+        series.push(Series::band("actual", actual, &across.map(|at| (at, level))));
+        let line = across.map(|at| (at, level.median)).to_vec();
+        series.push(Series::new("actual", actual, Shape::Line, line));
+    }
+    for (nth, made) in MADE.iter().enumerate() {
+        let beside = (nth as f64 - 0.5) * BAR * 1.04;
+        let at_ranks = ranks.iter().enumerate().map(|(at, &rank)| {
+            let here = heads.iter().filter(move |head| head.rank == rank);
+            (at as f64 + beside, here.filter_map(|head| (made.at_rank)(head)).collect::<Vec<_>>())
+        });
+        let at_any = (any + beside, once().filter_map(made.at_any).collect());
+        let groups: Vec<(f64, Vec<f64>)> = at_ranks.chain([at_any]).collect();
+        let bars = groups
+            .iter()
+            .filter_map(|(x, values)| Some((*x, Spread::of(values.iter().copied())?.median)));
+        series.push(Series::new(made.of, made.bars(), Shape::Bars, bars.collect()));
+        let seeds = groups.iter().flat_map(|(x, values)| values.iter().map(|y| (*x, *y)));
+        series.push(Series::new(made.of, made.ink(), Shape::Seeds, seeds.collect()));
+    }
+    if let Some(bound) = Spread::of(once().filter_map(|head| head.lower_bound_tied)) {
+        let bar = [any + 0.02 * BAR, any + 1.02 * BAR];
+        let line = bar.map(|at| (at, bound.median)).to_vec();
+        series.push(Series::new(PROVEN, proven(), Shape::Line, line));
+    }
+    let values = series.iter().flat_map(|series| &series.points).map(|&(_, y)| y);
+    let label = format!("max |logit| (nats); bars: at ε = {epsilon}");
+    let y = Axis::linear(&label, values, Some(0.0));
+    let title = format!("{run}: {}, d = {}", length(heads[0].n), ranks[0]);
+    Panel::new(&title, x, y, series)
+}
+
+/// The ink of what is proven of tied logits.
+fn proven() -> Ink {
+    Ink { stroke: Stroke::Dotted, ..Ink::of_arm("softcap") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::head_of_parts as head;
+
+    #[test]
+    fn bars_stand_side_by_side_at_each_rank_and_at_any() {
+        let at = |seed: usize, rank, tying| HeadParts {
+            rank,
+            needed_any_rank: Some(6.0),
+            lower_bound_tied: Some(5.0),
+            actual: 20.0 + seed as f64,
+            ..head(("mhsa", seed, 10, 0), [2.0, 1.5, tying, 1.0, 1.0], 1.0)
+        };
+        let heads = [0, 1, 2]
+            .into_iter()
+            .flat_map(|seed| [at(seed, 8, 4.0 + seed as f64), at(seed, 16, 3.0)]);
+        let figure = ranks(&TrainedHeads { heads: heads.collect(), failed: 0 }).unwrap();
+        let [panel] = &figure.panels[..] else { panic!("one run") };
+        assert_eq!(panel.title, "mhsa-64: n = 64, d = 8");
+        let ticks: Vec<&str> = panel.x.ticks.iter().map(|tick| tick.label.as_str()).collect();
+        assert_eq!(ticks, ["8", "16", "any"]);
+        let heights = |name: &str, shape: Shape| -> Vec<f64> {
+            let found = panel.series.iter().find(|s| s.name == name && s.shape == shape).unwrap();
+            found.points.iter().map(|point| point.1).collect()
+        };
+        assert_eq!(heights("needed, free queries and keys", Shape::Bars), [3.0, 3.0, 2.0]);
+        assert_eq!(heights("needed, tied to the inputs", Shape::Bars), [15.0, 9.0, 6.0], "medians");
+        assert_eq!(heights("needed, tied to the inputs", Shape::Seeds).len(), 9);
+        assert_eq!(heights(PROVEN, Shape::Line), [5.0, 5.0]);
+        assert_eq!(heights("actual", Shape::Band), [20.0, 20.0, 22.0, 22.0]);
+        assert_eq!(panel.y.range.0, 0.0, "bars begin at zero");
+        assert!(figure.svg().unwrap().contains("any"));
+    }
+}
