@@ -9,8 +9,8 @@ use rank_study::row::{Column, ColumnKind};
 use rank_study::study::{Kind, Plan, Preset, StudyDefinition, stored_lines, time_of};
 
 use super::analysis::fail_if_missing;
+use super::duration::duration;
 use super::places::{data, definitions, fail_if_broken};
-use super::progress::duration;
 
 /// List the studies in analysis/, their cells, and how many are done
 #[derive(Args, Debug)]

@@ -2,8 +2,10 @@
 
 pub mod analysis;
 pub mod bench;
+mod cells;
 mod device;
 pub mod dump;
+mod duration;
 pub mod error_line;
 pub mod evaluate;
 mod family;
@@ -13,6 +15,7 @@ mod places;
 pub mod predict;
 mod progress;
 pub mod reproduce;
+mod show;
 mod slow_blas;
 pub mod stop;
 pub mod sweep;

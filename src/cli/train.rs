@@ -111,9 +111,12 @@ fn train(args: &TrainArgs) -> Result<()> {
         );
     }
     let progress = Progress::new(definition.steps as f64, args.quiet);
-    progress.study(&args.out.display().to_string());
+    progress.name(&args.out.display().to_string());
     let stop = stop_at_signal("stopping after this step")?;
-    let on_step = |record: &StepRecord| progress.step(record);
+    let on_step = |record: &StepRecord| {
+        let what = format!("step {}, loss {:.4}", record.step, record.loss_nats);
+        progress.reached(record.step as f64, &what);
+    };
     let device = args.device.into();
     let teacher = teacher(args, &definition)?;
     let taught = teacher.as_ref().map(|(teacher, name)| (teacher, name.as_str()));
