@@ -375,9 +375,10 @@ fn rows_on_a_text_are_listed_with_it() {
         lines
     };
     let line = |folder: &str, text: serde_json::Value, done: u64, by_name: bool| {
+        let text_name = text.as_str().map(|_| "words");
         serde_json::json!({
             "study": "lm", "title": "", "presets": [], "folder": folder, "text": text, "cells": 2, "done": done,
-            "of_other_settings": 0, "by_name": by_name,
+            "of_other_settings": 0, "by_name": by_name, "text_name": text_name,
         })
     };
     let no_text = serde_json::Value::Null;
@@ -388,12 +389,15 @@ fn rows_on_a_text_are_listed_with_it() {
     folder.done(&[&sweep[..], &["--text", "words.txt"]].concat());
     assert_eq!(listed(), [line("lm-words", "words.txt".into(), 1, false)]);
     let said = folder.done(&["list"]);
-    assert!(said.starts_with("lm-words    1 of    2 cells done"), "{said}");
-    assert!(said.contains("(text words.txt)"), "{said}");
+    assert!(said.starts_with("lm    1 of    2 cells done on words "), "{said}");
 
     folder.done(&sweep);
     let of_none = line("lm", no_text, 1, false);
     assert_eq!(listed(), [of_none.clone(), line("lm-words", "words.txt".into(), 1, false)]);
+    let said = folder.done(&["list"]);
+    let [of_no_text, of_words] = said.lines().collect::<Vec<_>>()[..] else { panic!("{said}") };
+    assert!(of_no_text.starts_with("lm    1 of    2 cells done  "), "{said}");
+    assert!(of_words.starts_with("lm    1 of    2 cells done on words "), "{said}");
     let steps = STUDY.lines().find(|line| line.starts_with("steps = ")).unwrap();
     folder.write("analysis/lm.toml", STUDY.replace(steps, "steps = 7"));
     let others: Vec<u64> =
@@ -404,7 +408,7 @@ fn rows_on_a_text_are_listed_with_it() {
     // Without the text nobody knows whether rows are of these settings, but they are there.
     std::fs::remove_file(folder.path("words.txt")).unwrap();
     assert_eq!(listed(), [of_none, line("lm-words", "words.txt".into(), 1, true)]);
-    assert!(folder.done(&["list"]).contains("1 of    2 cells there"));
+    assert!(folder.done(&["list"]).contains("1 of    2 cells there on words "));
 }
 
 #[test]

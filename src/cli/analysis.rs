@@ -7,7 +7,7 @@ use clap::Args;
 use rank_study::judge::{Claim, Verdict};
 use rank_study::report::{Analysis, Header, MeasuredStudy, Section, analyse, findings, page, show};
 use rank_study::run::Manifest;
-use rank_study::study::{Preset, View, stored_lines, time_of};
+use rank_study::study::{Observer, Preset, View, Work, stored_lines, time_of};
 use rank_study::system::write_whole;
 use rank_study::table::{Cell, Column, Table};
 
@@ -77,6 +77,9 @@ pub struct ReportArgs {
     #[arg(long)]
     quiet: bool,
 }
+
+/// Seconds that a study's tables and figures take, roughly.
+const STUDY_REPORT_S: f64 = 0.3;
 
 /// Runs `table`.
 ///
@@ -173,7 +176,7 @@ pub fn report(args: &ReportArgs) -> Result<()> {
         );
     }
     let out = args.out.clone().unwrap_or_else(|| figures(args.preset).join("report.html"));
-    let written = write_report(&studies, &out, args.preset)?;
+    let written = write_report(&studies, &out, args.preset, &())?;
     if !args.quiet {
         println!("{}", written.page.display());
     }
@@ -191,16 +194,23 @@ pub struct Written {
 }
 
 /// Writes the tables and figures of each study and the page that holds them all, and, where these are all
-/// studies with rows, `verdicts.csv`. A study whose rows cannot be analysed is left out and named.
+/// studies with rows, `verdicts.csv`. A study whose rows cannot be analysed is left out and named. The observer sees the
+/// studies as the cells of [`report_work`].
 ///
 /// # Errors
 /// No study that can be analysed; files that cannot be written.
-pub fn write_report(studies: &[String], out: &Path, preset: Preset) -> Result<Written> {
+pub fn write_report(
+    studies: &[String],
+    out: &Path,
+    preset: Preset,
+    observer: &dyn Observer,
+) -> Result<Written> {
     let mut sections = Vec::new();
     let mut verdicts = Vec::new();
     let mut machine = String::new();
     let mut missing = Vec::new();
     for study in studies {
+        observer.cell_started(study);
         let Analysed { folder, manifest, view, analysis } = match analysed(study, preset) {
             Ok(analysed) => analysed,
             Err(error) if studies.len() > 1 => {
@@ -219,6 +229,7 @@ pub fn write_report(studies: &[String], out: &Path, preset: Preset) -> Result<Wr
             view.place(),
             section(&folder, study, &manifest, view, out)?.with_analysis(analysis)?,
         ));
+        observer.cell_finished(study, "");
     }
     // From targets over fits to trainings, whatever the studies are called.
     sections.sort_by_key(|(place, _)| *place);
@@ -240,6 +251,13 @@ pub fn write_report(studies: &[String], out: &Path, preset: Preset) -> Result<Wr
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(Written { page: out.to_owned(), verdicts, missing })
+}
+
+/// The report of these studies, as work whose cells they are.
+pub fn report_work(studies: &[String]) -> Work {
+    let name = "report".to_owned();
+    let cells = studies.iter().map(|study| (study.clone(), STUDY_REPORT_S)).collect();
+    Work { kind: name.clone(), name, at_a_time: 1, cells }
 }
 
 /// So many studies, in words.

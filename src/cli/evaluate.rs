@@ -2,7 +2,6 @@
 
 use anyhow::{Context, Result};
 use clap::Args;
-use rank_study::study::Observer as _;
 
 use super::progress::Progress;
 use super::threads::ThreadsFlag;
@@ -43,7 +42,7 @@ pub fn run(args: &EvaluateArgs) -> Result<()> {
 fn evaluate(args: &EvaluateArgs) -> Result<()> {
     let (run, texts) = args.of.read()?;
     let progress = Progress::new(1.0, args.quiet);
-    progress.study(&args.of.run.display().to_string());
+    progress.name(&args.of.run.display().to_string());
     let before = std::cell::Cell::new(0.0);
     let found = run.evaluate(&texts, args.of.split(), &|done, all| {
         let share = done as f64 / all.max(1) as f64;

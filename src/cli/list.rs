@@ -9,8 +9,8 @@ use rank_study::row::{Column, ColumnKind};
 use rank_study::study::{Kind, Plan, Preset, StudyDefinition, stored_lines, time_of};
 
 use super::analysis::fail_if_missing;
+use super::duration::duration;
 use super::places::{data, definitions, fail_if_broken};
-use super::progress::duration;
 
 /// List the studies in analysis/, their cells, and how many are done
 #[derive(Args, Debug)]
@@ -21,11 +21,11 @@ Examples:
   rank-study list --columns fit
 
 A cell is done that has rows measured as its definition says. Rows on a text have a line of their
-own; where that text is gone or changed, settings cannot be compared, and cells with any rows count
-(by_name in --json, whose text is null where there is none). The time is that which the rows took,
-one after another (wall_time_s in --json, null where rows are not timed). Studies without such a
-size are not listed. A definition that is wrong is told of on standard error, and the exit code is
-then 1.")]
+own, as 18 of 18 cells done on pg-books; where that text is gone or changed, settings cannot be
+compared, and cells with any rows count (by_name in --json, whose text and text_name are null where
+there is none). The time is that which the rows took, one after another (wall_time_s in --json, null
+where rows are not timed). Studies without such a size are not listed. A definition that is wrong is
+told of on standard error, and the exit code is then 1.")]
 pub struct ListArgs {
     /// The size whose cells are listed
     #[arg(long, value_name = "NAME", default_value_t)]
@@ -64,8 +64,10 @@ pub fn run(args: &ListArgs) -> Result<()> {
         let objects: Vec<serde_json::Value> = lines.iter().map(Line::to_json).collect();
         println!("{}", serde_json::Value::from(objects));
     } else {
-        let width = lines.iter().map(|line| line.name.len()).max().unwrap_or(0);
-        lines.iter().for_each(|line| println!("{}", line.to_text(width)));
+        let longest = |of: &dyn Fn(&Line<'_>) -> usize| lines.iter().map(of).max().unwrap_or(0);
+        let widths =
+            [longest(&|line| line.definition.study.len()), longest(&|line| line.on().len())];
+        lines.iter().for_each(|line| println!("{}", line.to_text(widths)));
     }
     found.tell_broken();
     fail_if_missing(&missing).and(fail_if_broken(found.broken.len()))
@@ -226,14 +228,24 @@ impl<'d> Line<'d> {
         self.definition.presets.iter().map(ToString::to_string).collect()
     }
 
-    fn to_text(&self, width: usize) -> String {
+    /// What its text is called in the folder's name: by its own, and its hash where another text of that name was
+    /// first.
+    fn text_name(&self) -> Option<&str> {
+        self.text
+            .map(|_| self.name.strip_prefix(&*self.definition.study).unwrap_or(&self.name))
+            .map(|name| name.trim_start_matches('-'))
+    }
+
+    /// Where its cells are done: `done on pg-books`.
+    fn on(&self) -> String {
+        let done = if self.by_name { "there" } else { "done" };
+        self.text_name().map_or_else(|| done.to_owned(), |text| format!("{done} on {text}"))
+    }
+
+    fn to_text(&self, [of_study, of_text]: [usize; 2]) -> String {
         let mut notes = Vec::new();
-        match self.text {
-            Some(text) if self.by_name => {
-                notes.push(format!("text {text} gone or changed: settings not compared"));
-            }
-            Some(text) => notes.push(format!("text {text}")),
-            None => {}
+        if let Some(text) = self.text.filter(|_| self.by_name) {
+            notes.push(format!("text {text} gone or changed: settings not compared"));
         }
         if self.of_other_settings > 0 {
             notes.push(format!("{} have rows of other settings", self.of_other_settings));
@@ -243,11 +255,11 @@ impl<'d> Line<'d> {
             false => format!(" ({})", notes.join("; ")),
         };
         format!(
-            "{:<width$} {:>4} of {:>4} cells {:<5} {:>12}  {:<11}  {}{notes}",
-            self.name,
+            "{:<of_study$} {:>4} of {:>4} cells {:<of_text$} {:>12}  {:<11}  {}{notes}",
+            self.definition.study,
             self.done,
             self.cells,
-            if self.by_name { "there" } else { "done" },
+            self.on(),
             self.wall_time_s.map_or_else(String::new, duration),
             self.presets().join(","),
             self.definition.title,
@@ -258,6 +270,7 @@ impl<'d> Line<'d> {
         serde_json::json!({
             "study": self.definition.study, "title": self.definition.title,
             "presets": self.presets(), "folder": self.name, "text": self.text,
+            "text_name": self.text_name(),
             "cells": self.cells, "done": self.done, "of_other_settings": self.of_other_settings,
             "by_name": self.by_name, "wall_time_s": self.wall_time_s,
         })

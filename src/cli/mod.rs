@@ -2,8 +2,10 @@
 
 pub mod analysis;
 pub mod bench;
+mod cells;
 mod device;
 pub mod dump;
+mod duration;
 pub mod error_line;
 pub mod evaluate;
 mod family;
@@ -12,6 +14,7 @@ pub mod list;
 mod places;
 pub mod predict;
 mod progress;
+mod progress_bar;
 pub mod reproduce;
 pub mod show;
 mod slow_blas;

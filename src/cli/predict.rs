@@ -10,7 +10,8 @@ use rank_study::study::{Plan, Preset, StudyDefinition, stored_lines};
 use rank_study::table::significant;
 use toml::{Table, Value};
 
-use super::progress::{Progress, duration};
+use super::cells::CellsProgress;
+use super::duration::span;
 use super::stop::{AFTER_CELLS, stop_at_signal};
 use super::sweep::{describe, fail_if_unfinished, measure};
 use super::threads::ThreadsFlag;
@@ -107,11 +108,11 @@ pub fn run(args: &PredictArgs) -> Result<()> {
         return Ok(());
     }
     let threads = args.threads.count(None)?;
-    let progress = Progress::new(plan.remaining_s(), args.quiet);
+    let progress = CellsProgress::new(vec![plan.work(threads)], args.quiet);
     progress.say(&format!(
-        "{} cells; about {} to go on {threads} threads",
+        "{} cells; {} to go on {threads} threads",
         plan.cells().count(),
-        duration(plan.remaining_on(threads))
+        span(progress.left())
     ));
     let stop = stop_at_signal(AFTER_CELLS)?;
     let name = plan.name().to_owned();

@@ -7,14 +7,15 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use clap::Args;
 use rank_study::lm::Device;
-use rank_study::study::{Plan, Preset, StudyDefinition, StudyError, StudyWork};
+use rank_study::study::{Plan, Preset, StudyDefinition, StudyError, StudyWork, Work};
 
-use super::analysis::{fail_if_missing, write_report};
+use super::analysis::{fail_if_missing, report_work, write_report};
+use super::cells::CellsProgress;
+use super::duration::duration;
 use super::error_line::error_line;
 use super::places::{
     ANALYSIS, Definitions, data, definitions, fail_if_broken, figures, measured_studies,
 };
-use super::progress::{Progress, duration};
 use super::stop::{AFTER_CELLS, Stopped, stop_at_signal};
 use super::sweep::{announce, describe, fail_if_unfinished, measure};
 use super::threads::ThreadsFlag;
@@ -85,8 +86,15 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     let chosen_names: Vec<String> = plans.iter().map(|plan| plan.name().to_owned()).collect();
     plans
         .extend(others.into_iter().filter(|other| !chosen_names.iter().any(|n| n == other.name())));
-    let progress = Progress::new(plans.iter().map(Plan::remaining_s).sum(), args.quiet);
-    progress.say(&announce(&plans, threads));
+    let mut works: Vec<Work> = plans.iter().map(|plan| plan.work(threads)).collect();
+    // The page holds every study with rows, so that --only takes none of the others from it.
+    let mut reported = measured_studies(args.preset)?;
+    reported.extend(plans.iter().map(|plan| plan.name().to_owned()));
+    reported.sort_unstable();
+    reported.dedup();
+    works.push(report_work(&reported));
+    let progress = CellsProgress::new(works, args.quiet);
+    progress.say(&announce(&plans, progress.left(), threads));
     let stop = stop_at_signal(AFTER_CELLS)?;
     let (mut summaries, mut broken) = (Vec::new(), Vec::new());
     let studies = definitions.len();
@@ -119,14 +127,17 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
             }
         }
     }
-    progress.finish();
     if stop.load(Ordering::Relaxed) {
+        progress.finish();
         let why = "stopped; every finished cell and every begun training is saved: run the same command to go on";
         return Err(Stopped(why.to_owned()).into());
     }
-    // The page holds every study with rows, so that --only takes none of the others from it.
     let page = figures(args.preset).join("report.html");
-    let written = write_report(&measured_studies(args.preset)?, &page, args.preset)?;
+    let reported = measured_studies(args.preset)?;
+    progress.begin_report(report_work(&reported));
+    let written = write_report(&reported, &page, args.preset, &progress);
+    progress.finish();
+    let written = written?;
     let measured_now = |study: &str| summaries.iter().any(|(name, _)| name == study);
     println!("\nWhat was found\n");
     for (study, verdict) in written.verdicts.iter().filter(|(study, _)| measured_now(study)) {

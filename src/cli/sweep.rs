@@ -6,13 +6,14 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Result, bail};
 use clap::Args;
 use rank_study::lm::Device;
-use rank_study::study::{Plan, Preset, StudyDefinition, Sweep, SweepSummary};
+use rank_study::study::{Plan, Preset, Span, StudyDefinition, Sweep, SweepSummary};
 use rank_study::table::plural;
 
 use super::analysis::plural_studies;
+use super::cells::CellsProgress;
 use super::device::DeviceName;
+use super::duration::span;
 use super::places::data;
-use super::progress::{Progress, duration};
 use super::slow_blas;
 use super::stop::{AFTER_CELLS, Stopped, stop_at_signal, tell};
 use super::threads::ThreadsFlag;
@@ -81,8 +82,8 @@ pub fn run(args: &SweepArgs) -> Result<()> {
     // A GPU gains nothing from several models at a time.
     let default = (device == Device::Cuda).then_some(1);
     let threads = args.threads.count(default)?;
-    let all = needed.iter().chain([&plan]).map(Plan::remaining_s).sum();
-    let progress = Progress::new(all, args.quiet);
+    let works = needed.iter().chain([&plan]).map(|plan| plan.work(threads)).collect();
+    let progress = CellsProgress::new(works, args.quiet);
     let stop = stop_at_signal(AFTER_CELLS)?;
     for plan in needed {
         let name = plan.name().to_owned();
@@ -102,7 +103,7 @@ pub fn measure(
     threads: usize,
     device: Device,
     stop: &AtomicBool,
-    progress: &Progress,
+    progress: &CellsProgress,
 ) -> Result<SweepSummary> {
     let rows = plan.folder().join("rows.csv");
     for line in plan.damaged() {
@@ -124,8 +125,7 @@ pub fn measure(
     if plan.decomposes() {
         slow_blas::warn(|line| progress.say(line));
     }
-    progress.study(plan.name());
-    progress.cells(plan.cells().filter(|(_, done)| !done).count());
+    progress.begin(plan.work(threads));
     Ok(plan.run(&Sweep { threads, stop, device, observer: progress })?)
 }
 
@@ -167,15 +167,13 @@ pub fn fail_if_unfinished(summaries: &[(String, SweepSummary)]) -> Result<()> {
     }
 }
 
-/// What a plan is about to do, in one line.
-pub fn announce(plans: &[Plan], threads: usize) -> String {
+/// What plans are about to do, in one line.
+pub fn announce(plans: &[Plan], left: Span, threads: usize) -> String {
     let total: usize = plans.iter().map(|plan| plan.cells().count()).sum();
     let done: usize = plans.iter().flat_map(Plan::cells).filter(|(_, done)| *done).count();
-    // One study after another.
-    let seconds: f64 = plans.iter().map(|plan| plan.remaining_on(threads)).sum();
     format!(
-        "{}, {total} cells, {done} already there; about {} to go on {threads} threads",
+        "{}, {total} cells, {done} already there; {} to go on {threads} threads",
         plural_studies(plans.len()),
-        duration(seconds)
+        span(left)
     )
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use rank_study::lm::{
     Corpus, Outcome as TrainOutcome, StepRecord, Teacher, Texts, TrainDefinition, TrainSummary,
 };
-use rank_study::run::{Begin, TrainResult, TrainedRun, Training};
+use rank_study::run::{Begin, Extension, RunObserver, TrainResult, TrainedRun, Training};
 use rank_study::study::{Preset, StudyDefinition, StudyWork};
 
 use super::device::DeviceName;
@@ -37,7 +37,8 @@ rows and columns: --set 'patch={columns=28,rows=3,reach=3}'.
 Without --text, the model reads a seeded synthetic corpus of known entropy. DIR gets steps.csv,
 heads.parquet, eval.csv, manifest.toml, checkpoint/training.safetensors, tokenizer.json of a BPE
 vocabulary, and an event file that tensorboard --logdir DIR shows. Stop it at any time: --resume
-goes on.")]
+goes on. --resume --set steps=N extends a run, a finished one too: from there on its learning rate
+follows the schedule of N steps, and the manifest tells both numbers.")]
 pub struct TrainArgs {
     /// The run's definition, or a study of training runs
     definition: PathBuf,
@@ -76,8 +77,8 @@ pub struct TrainArgs {
     /// Folder for the run's files
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Go on with the run in DIR from its last checkpoint, as if it had never stopped; start where
-    /// there is none
+    /// Go on with the run in DIR from its last checkpoint, as if it had never stopped, or to another number of steps by
+    /// --set steps=N; start where there is none
     #[arg(long)]
     resume: bool,
     /// Print the result as one JSON object
@@ -116,9 +117,8 @@ fn train(args: &TrainArgs) -> Result<()> {
         );
     }
     let progress = Progress::new(definition.steps as f64, args.quiet);
-    progress.study(&args.out.display().to_string());
+    progress.name(&args.out.display().to_string());
     let stop = stop_at_signal("stopping after this step")?;
-    let on_step = |record: &StepRecord| progress.step(record);
     let device = args.device.into();
     let teacher = teacher(args, &definition)?;
     let taught = teacher.as_ref().map(|(teacher, name)| (teacher, name.as_str()));
@@ -130,7 +130,7 @@ fn train(args: &TrainArgs) -> Result<()> {
         teacher: taught,
         start: None,
     };
-    let result = rank_study::run::train(&training, &args.out, begin, stop, &on_step);
+    let result = rank_study::run::train(&training, &args.out, begin, stop, &progress);
     progress.finish();
     let result = result.context("--out")?;
     print(&result, definition.steps, args);
@@ -168,6 +168,20 @@ fn print(result: &TrainResult, steps: usize, args: &TrainArgs) {
     println!("max_abs_logit     {}", shown(summary.max_abs_logit));
     println!("wall_time_s       {:.1}", summary.wall_time_s);
     println!("files             {}", args.out.display());
+}
+
+impl RunObserver for Progress {
+    fn step(&self, record: &StepRecord) {
+        let what = format!("step {}, loss {:.4}", record.step, record.loss_nats);
+        self.reached(record.step as f64, &what);
+    }
+
+    fn extended(&self, Extension { at, from, to }: Extension) {
+        self.say(&format!(
+            "step {at} of {from}: goes on to {to}; the learning rate follows the schedule of {to} steps from here on, \
+             and manifest.toml tells both numbers"
+        ));
+    }
 }
 
 /// The teacher that is asked for, and what the manifest says of it.

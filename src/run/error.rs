@@ -34,6 +34,14 @@ pub enum RunError {
         /// What is wrong and what to do.
         why: String,
     },
+    /// A run to be extended that cannot be.
+    #[error("{}: the run there {why}", path.display())]
+    NoExtension {
+        /// The manifest of the run that is there.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        why: String,
+    },
     /// A run to be gone on with that is another.
     #[error(
         "{}: the run there has {key} = {there}, this one {here}; resume it as it was, or name another folder",

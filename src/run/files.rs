@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::csv_log::CsvLog;
 use super::error::RunError;
 use super::events::Events;
-use super::heads_log::{HEADS, HEADS_LOG, HeadsLog, write_heads};
+use super::heads_log::{HEADS, HEADS_LOG, HeadsLog, restore_log, write_heads};
 use crate::lm::{EvalRecord, HeadRecord, LmError, Recorder, StepRecord, TrainDefinition, Trainer};
 use crate::row::{EvaluationRow, StepRow};
 use crate::system::FileError;
@@ -210,6 +210,18 @@ pub(crate) fn kept_steps(folder: &Path) -> Vec<usize> {
 /// A file that is there and cannot be removed.
 pub(crate) fn remove_heads_log(folder: &Path) -> Result<(), FileError> {
     remove(&folder.join(HEADS_LOG))
+}
+
+/// Brings back the log of a run that has ended, for it to go on.
+///
+/// # Errors
+/// Files that cannot be read or written.
+pub(crate) fn restore_heads_log(folder: &Path) -> Result<(), FileError> {
+    let log = folder.join(HEADS_LOG);
+    if log.exists() {
+        return Ok(());
+    }
+    restore_log(&folder.join(HEADS), &log)
 }
 
 fn remove(path: &Path) -> Result<(), FileError> {

@@ -1,12 +1,12 @@
 //! Every head's logits at every step: a log while the run goes on, Parquet when it ends.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Write as _};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
 use polars::prelude::{
-    Column, DataFrame, IntoColumn, NamedFrom, ParquetReader, ParquetWriter, PolarsResult,
-    SerReader, Series,
+    Column, DataFrame, Float64Chunked, Int64Chunked, IntoColumn, NamedFrom, ParquetReader,
+    ParquetWriter, PolarsResult, SerReader, Series,
 };
 
 use super::error::RunError;
@@ -67,15 +67,7 @@ impl HeadsLog {
     /// # Errors
     /// Those of the file system.
     pub fn push(&mut self, record: &HeadRecord) -> io::Result<()> {
-        let window = record.kind.tokens().unwrap_or(0);
-        for word in [record.step, record.layer, record.head, window] {
-            self.file.write_all(&(word as u64).to_le_bytes())?;
-        }
-        let HeadRecord { max_logit, min_logit, max_abs_logit, entropy_nats, .. } = *record;
-        for number in [max_logit, min_logit, max_abs_logit, entropy_nats] {
-            self.file.write_all(&number.to_le_bytes())?;
-        }
-        Ok(())
+        write(&mut self.file, record)
     }
 
     /// Returns once the records are on the disk itself.
@@ -85,6 +77,26 @@ impl HeadsLog {
     pub fn sync(&mut self) -> io::Result<()> {
         self.file.flush()?;
         self.file.get_ref().sync_data()
+    }
+}
+
+fn write(to: &mut impl Write, record: &HeadRecord) -> io::Result<()> {
+    let window = record.kind.tokens().unwrap_or(0);
+    for word in [record.step, record.layer, record.head, window] {
+        to.write_all(&(word as u64).to_le_bytes())?;
+    }
+    let HeadRecord { max_logit, min_logit, max_abs_logit, entropy_nats, .. } = *record;
+    for number in [max_logit, min_logit, max_abs_logit, entropy_nats] {
+        to.write_all(&number.to_le_bytes())?;
+    }
+    Ok(())
+}
+
+/// The heads that a number of tokens in a record stands for.
+fn kind_of(tokens: usize) -> HeadKind {
+    match tokens {
+        0 => HeadKind::Global,
+        window => HeadKind::Local { window },
     }
 }
 
@@ -98,15 +110,11 @@ fn read(from: &mut impl Read) -> io::Result<Option<HeadRecord>> {
     let words: Vec<u64> = bytes.as_chunks().0.iter().map(|w| u64::from_le_bytes(*w)).collect();
     let whole = |at: usize| words[at] as usize;
     let number = |at: usize| f64::from_bits(words[at]);
-    let kind = match whole(3) {
-        0 => HeadKind::Global,
-        window => HeadKind::Local { window },
-    };
     Ok(Some(HeadRecord {
         step: whole(0),
         layer: whole(1),
         head: whole(2),
-        kind,
+        kind: kind_of(whole(3)),
         max_logit: number(4),
         min_logit: number(5),
         max_abs_logit: number(6),
@@ -152,8 +160,10 @@ pub(crate) fn write_heads(from: &Path, to: &Path) -> Result<(), FileError> {
 pub(crate) fn each_head(folder: &Path, mut seen: impl FnMut(&HeadRecord)) -> Result<(), RunError> {
     let (path, log) = (folder.join(HEADS), folder.join(HEADS_LOG));
     if path.exists() {
-        return each_in_parquet(&path, seen)
-            .map_err(|e| RunError::Log { why: format!("cannot be read as Parquet: {e}"), path });
+        let heads = read_parquet(&path)
+            .map_err(|e| RunError::Log { why: format!("cannot be read as Parquet: {e}"), path })?;
+        heads.iter().for_each(seen);
+        return Ok(());
     }
     if log.exists() {
         let file = File::open(&log).map_err(|e| FileError::read(&log, e))?;
@@ -165,38 +175,51 @@ pub(crate) fn each_head(folder: &Path, mut seen: impl FnMut(&HeadRecord)) -> Res
     Ok(())
 }
 
-fn each_in_parquet(path: &Path, mut seen: impl FnMut(&HeadRecord)) -> PolarsResult<()> {
-    let frame = ParquetReader::new(File::open(path)?).finish()?;
-    let whole = |name: &str| PolarsResult::Ok(frame.column(name)?.i64()?.iter());
-    let number = |name: &str| PolarsResult::Ok(frame.column(name)?.f64()?.iter());
-    let (mut steps, mut layers, mut heads) = (whole("step")?, whole("layer")?, whole("head")?);
-    let (kinds, mut windows) = (frame.column("kind")?.str()?, whole("window")?);
-    let (mut max, mut min) = (number("max_logit")?, number("min_logit")?);
-    let (mut abs, mut entropy) = (number("max_abs_logit")?, number("entropy_nats")?);
-    for kind in kinds.iter() {
-        let index = |of: &mut dyn Iterator<Item = Option<i64>>| of.next().flatten();
-        let (step, layer, head) = (index(&mut steps), index(&mut layers), index(&mut heads));
-        let window = index(&mut windows);
-        let value = |of: Option<Option<f64>>| of.flatten().unwrap_or(f64::NAN);
-        let (max_logit, min_logit) = (value(max.next()), value(min.next()));
-        let (max_abs_logit, entropy_nats) = (value(abs.next()), value(entropy.next()));
-        let (Some(step), Some(layer), Some(head)) = (step, layer, head) else { continue };
-        let kind = match (kind, window) {
-            (Some("local"), Some(window)) => HeadKind::Local { window: window as usize },
-            _ => HeadKind::Global,
-        };
-        seen(&HeadRecord {
-            step: step as usize,
-            layer: layer as usize,
-            head: head as usize,
-            kind,
-            max_logit,
-            min_logit,
-            max_abs_logit,
-            entropy_nats,
-        });
-    }
-    Ok(())
+/// Writes the log at `to` anew from the Parquet file that was [written](write_heads) from it.
+///
+/// # Errors
+/// A file that is not such a one, or a log that cannot be written.
+pub(crate) fn restore_log(from: &Path, to: &Path) -> Result<(), FileError> {
+    let heads = read_parquet(from).map_err(|e| FileError::read(from, io::Error::other(e)))?;
+    let written = write_whole_with(to, |file| {
+        let mut out = BufWriter::new(file);
+        heads.iter().try_for_each(|record| write(&mut out, record))?;
+        out.flush()
+    });
+    written.map_err(|e| FileError::write(to, e))
+}
+
+fn read_parquet(path: &Path) -> PolarsResult<Vec<HeadRecord>> {
+    records(&ParquetReader::new(File::open(path)?).finish()?)
+}
+
+/// The records of the columns that [`frame`] makes.
+fn records(frame: &DataFrame) -> PolarsResult<Vec<HeadRecord>> {
+    let whole =
+        |name: &str| -> PolarsResult<Int64Chunked> { Ok(frame.column(name)?.i64()?.clone()) };
+    let number =
+        |name: &str| -> PolarsResult<Float64Chunked> { Ok(frame.column(name)?.f64()?.clone()) };
+    let [steps, layers, heads, windows] =
+        [whole("step")?, whole("layer")?, whole("head")?, whole("window")?];
+    let [largest, least, largest_absolute, entropies] = [
+        number("max_logit")?,
+        number("min_logit")?,
+        number("max_abs_logit")?,
+        number("entropy_nats")?,
+    ];
+    let at = |column: &Int64Chunked, row: usize| column.get(row).unwrap_or(0) as usize;
+    let number_at = |column: &Float64Chunked, row: usize| column.get(row).unwrap_or(f64::NAN);
+    let record = |row: usize| HeadRecord {
+        step: at(&steps, row),
+        layer: at(&layers, row),
+        head: at(&heads, row),
+        kind: kind_of(at(&windows, row)),
+        max_logit: number_at(&largest, row),
+        min_logit: number_at(&least, row),
+        max_abs_logit: number_at(&largest_absolute, row),
+        entropy_nats: number_at(&entropies, row),
+    };
+    Ok((0..frame.height()).map(record).collect())
 }
 
 /// The columns of `heads.parquet`.
@@ -242,6 +265,21 @@ mod tests {
             max_abs_logit: logit,
             entropy_nats: f64::NAN,
         }
+    }
+
+    #[test]
+    fn a_log_is_restored_from_the_file_that_was_written_from_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let [log, parquet, restored] =
+            ["heads.log", "heads.parquet", "restored.log"].map(|name| folder.path().join(name));
+        let mut written = HeadsLog::create(&log).unwrap();
+        for (step, kind) in [(1, HeadKind::Global), (2, HeadKind::Local { window: 7 })] {
+            written.push(&record(step, kind)).unwrap();
+        }
+        written.sync().unwrap();
+        write_heads(&log, &parquet).unwrap();
+        restore_log(&parquet, &restored).unwrap();
+        assert_eq!(std::fs::read(&restored).unwrap(), std::fs::read(&log).unwrap());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use toml::{Table, Value};
 
 use super::error::RunError;
 use super::manifest::Manifest;
-use super::training::{TrainResult, Training};
+use super::training::{Extension, TrainResult, Training};
 use crate::lm::{Corpus, Outcome, Split, Symbols, TrainDefinition, TrainSummary};
 use crate::row::{Kind as _, STOPPED, TrainingFound};
 
@@ -24,8 +24,12 @@ const OUTCOME: &str = "outcome";
 const MEASUREMENT: &str = "measurement_version";
 const PARAMETERS: &str = "parameters";
 const RESULT: &str = "result";
+/// A key of the definition and of the result.
+const STEPS: &str = "steps";
 /// The checkpoints' steps that the run was gone on from.
 const RESUMED: &str = "resumed_at_steps";
+/// Each time that the run was given another number of steps: where it stood, and both numbers.
+const EXTENDED: &str = "extended";
 
 /// The manifest of a run that begins.
 pub(crate) fn begin(training: &Training<'_>, parameters: usize) -> Result<Manifest, RunError> {
@@ -63,9 +67,60 @@ pub(crate) fn is_run_of(
     let name = |key: &str| manifest.more.get(key).and_then(Value::as_str);
     let there = manifest.more.get(DEFINITION).and_then(Value::as_table);
     is_of_this_version(manifest)
+        && is_as_begun(manifest)
         && name(TEACHER) == teacher
         && name(START) == start
         && there.is_some_and(|t| TrainDefinition::from_table(t).is_ok_and(|t| t == *definition))
+}
+
+/// Whether the run's number of steps is what it was begun with: one that was extended is not the run that was planned
+/// with so many.
+pub(crate) fn is_as_begun(manifest: &Manifest) -> bool {
+    !manifest.more.contains_key(EXTENDED)
+}
+
+/// A definition with the number of steps that the run of a manifest has.
+pub(crate) fn with_steps_of(manifest: &Manifest, definition: &TrainDefinition) -> TrainDefinition {
+    let steps = manifest.more.get(DEFINITION).and_then(|there| whole(there.get(STEPS)?));
+    TrainDefinition { steps: steps.unwrap_or(definition.steps), ..definition.clone() }
+}
+
+/// Has the run of a manifest, which is at step `at`, go on `to` another number of steps.
+///
+/// # Errors
+/// A run that diverged, or has come as far.
+pub(crate) fn extend(
+    manifest: &mut Manifest,
+    path: &Path,
+    to: usize,
+    at: usize,
+) -> Result<Extension, RunError> {
+    let refuse = |why| Err(RunError::NoExtension { path: path.to_owned(), why });
+    if let Some(Outcome::Diverged { step }) = so_far(manifest).map(|so_far| so_far.summary.outcome)
+    {
+        return refuse(format!("diverged at step {step}: more steps do not mend it"));
+    }
+    if to <= at {
+        return refuse(format!("is at step {at} already: steps = {to} must be above that"));
+    }
+    let mut from = to;
+    if let Some(Value::Table(definition)) = manifest.more.get_mut(DEFINITION) {
+        let before = definition.insert(STEPS.to_owned(), (to as i64).into());
+        from = before.as_ref().and_then(whole).unwrap_or(to);
+    }
+    let numbers = [("at_step", at), ("from_steps", from), ("to_steps", to)];
+    let extension = numbers.map(|(key, value)| (key.to_owned(), Value::from(value as i64)));
+    let all = manifest.more.entry(EXTENDED).or_insert_with(|| Value::Array(Vec::new()));
+    if let Value::Array(all) = all {
+        all.push(Table::from_iter(extension).into());
+    }
+    // What it came to was of the steps that it had.
+    manifest.more.remove(RESULT);
+    Ok(Extension { at, from, to })
+}
+
+fn whole(value: &Value) -> Option<usize> {
+    usize::try_from(value.as_integer()?).ok()
 }
 
 fn about(corpus: &Corpus, source: &str) -> Table {
@@ -109,7 +164,7 @@ pub(crate) fn end(manifest: &mut Manifest, result: &TrainResult) {
     manifest.wall_time_s = 0.0;
     manifest.end(wall_time_s);
     let mut found = Table::new();
-    found.insert("steps".to_owned(), (steps as i64).into());
+    found.insert(STEPS.to_owned(), (steps as i64).into());
     for (key, value) in [
         ("train_loss_nats", result.train_loss_nats),
         ("valid_loss_nats", valid_loss_nats),
@@ -135,9 +190,8 @@ pub(crate) fn result(manifest: &Manifest) -> Option<TrainResult> {
 /// What a run that has ended or was stopped came to; none where it is under way or was killed.
 pub(crate) fn so_far(manifest: &Manifest) -> Option<TrainResult> {
     let found = manifest.more.get(RESULT)?.as_table()?;
-    let whole = |value: &Value| usize::try_from(value.as_integer()?).ok();
     let number = |key: &str| found.get(key).and_then(Value::as_float);
-    let steps = whole(found.get("steps")?)?;
+    let steps = whole(found.get(STEPS)?)?;
     let outcome = match manifest.text(OUTCOME) {
         "completed" => Outcome::Completed,
         "diverged" => Outcome::Diverged { step: steps },

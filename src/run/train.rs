@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use super::error::RunError;
-use super::files::{CHECKPOINT, RunFiles, TOKENIZER, kept_steps, remove_heads_log};
+use super::files::{
+    CHECKPOINT, RunFiles, TOKENIZER, kept_steps, remove_heads_log, restore_heads_log,
+};
 use super::manifest::{MANIFEST, Manifest, revision};
 use super::run_manifest;
-use super::training::{TrainResult, Training};
+use super::training::{RunObserver, TrainResult, Training};
 use crate::lm::{LmError, Outcome, StepRecord, Symbols, Teacher, Trainer};
 use crate::system::{FileError, lock, write_whole};
 
@@ -16,7 +18,8 @@ use crate::system::{FileError, lock, write_whole};
 pub enum Begin {
     /// Start, and replace what is there.
     Anew,
-    /// Go on from the last checkpoint of the same run; start where there is none.
+    /// Go on from the last checkpoint of the same run, to more steps than it was begun with where the definition has
+    /// more; start where there is none.
     Resume,
     /// Go on where the last checkpoint is of the same run; start, and replace what is there, where it
     /// is of another, or of a version that measured otherwise.
@@ -30,7 +33,8 @@ pub enum Begin {
 /// With [`Begin::Resume`], a run that was stopped or killed at any moment goes on from its last
 /// checkpoint, and in the end its files are those of a run left alone, but for the times in them:
 /// what was written after the checkpoint is cut off and made again. A run that has ended is left as
-/// it is, and its result is told again.
+/// it is, and its result is told again. Where the definition's number of steps alone is another, above the step that
+/// the run is at, the run is extended to it, and the manifest says so.
 ///
 /// # Errors
 /// A device that is not there, a file that cannot be written, another process at work in the folder, a
@@ -40,7 +44,7 @@ pub fn train(
     folder: &Path,
     begin: Begin,
     stop: &AtomicBool,
-    on_step: &(dyn Fn(&StepRecord) + Sync),
+    observer: &dyn RunObserver,
 ) -> Result<TrainResult, RunError> {
     let Training { definition, corpus, device, teacher, start, .. } = *training;
     device.check()?;
@@ -49,6 +53,7 @@ pub fn train(
     let _lock = lock(folder)?;
     let path = folder.join(MANIFEST);
     let checkpoint = folder.join(CHECKPOINT);
+    let on_step = |record: &StepRecord| observer.step(record);
     let (mut trainer, mut files, mut manifest);
     let begin = match begin {
         Begin::Continue if goes_on(training, &path) => Begin::Resume,
@@ -57,13 +62,22 @@ pub fn train(
     };
     if begin == Begin::Resume && checkpoint.exists() {
         manifest = Manifest::read(&path)?;
-        run_manifest::check_same(&manifest, &path, training)?;
-        if let Some(result) = run_manifest::result(&manifest) {
+        let begun = run_manifest::with_steps_of(&manifest, definition);
+        run_manifest::check_same(&manifest, &path, &Training { definition: &begun, ..*training })?;
+        if begun.steps == definition.steps
+            && let Some(result) = run_manifest::result(&manifest)
+        {
             remove_heads_log(folder)?;
             return Ok(result);
         }
         trainer = taught(Trainer::resume(definition, corpus, device, &checkpoint)?, teacher)?;
-        files = RunFiles::go_on(folder, definition, trainer.steps(), on_step)?;
+        if begun.steps != definition.steps {
+            let at = trainer.steps();
+            let extension = run_manifest::extend(&mut manifest, &path, definition.steps, at)?;
+            restore_heads_log(folder)?;
+            observer.extended(extension);
+        }
+        files = RunFiles::go_on(folder, definition, trainer.steps(), &on_step)?;
         run_manifest::resumed(&mut manifest, trainer.steps());
         manifest.write(&path)?;
     } else {
@@ -71,7 +85,7 @@ pub fn train(
         if let Some((start, _)) = start {
             trainer = trainer.started_from(start)?;
         }
-        files = RunFiles::create(folder, definition, on_step)?;
+        files = RunFiles::create(folder, definition, &on_step)?;
         let parameters = trainer.model().parameters();
         manifest = run_manifest::begin(training, parameters)?;
         manifest.write(&path)?;
@@ -115,6 +129,7 @@ fn taught<'a>(
 fn goes_on(training: &Training<'_>, path: &Path) -> bool {
     Manifest::read(path).is_ok_and(|manifest| {
         run_manifest::is_of_this_version(&manifest)
+            && run_manifest::is_as_begun(&manifest)
             && run_manifest::check_same(&manifest, path, training).is_ok()
     })
 }

@@ -1,6 +1,8 @@
 //! What is to be trained, and what came of it.
 
-use crate::lm::{Corpus, Device, Model, Outcome, Teacher, TrainDefinition, TrainSummary};
+use crate::lm::{
+    Corpus, Device, Model, Outcome, StepRecord, Teacher, TrainDefinition, TrainSummary,
+};
 use crate::row::STOPPED;
 
 /// What is to be trained.
@@ -18,6 +20,32 @@ pub struct Training<'a> {
     pub teacher: Option<(&'a Teacher, &'a str)>,
     /// Whose weights it begins with, where not with those drawn from its seed, and what the manifest says of them.
     pub start: Option<(&'a Model, &'a str)>,
+}
+
+/// Sees a run go on. A function of a step sees its steps alone.
+pub trait RunObserver: Sync {
+    /// A step was taken.
+    fn step(&self, record: &StepRecord);
+    /// The run goes on to another number of steps than it had.
+    fn extended(&self, _extension: Extension) {}
+}
+
+impl<F: Fn(&StepRecord) + Sync> RunObserver for F {
+    fn step(&self, record: &StepRecord) {
+        self(record);
+    }
+}
+
+/// A run that goes on to another number of steps than it had. Its learning rate follows the schedule of the new number
+/// from where it is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extension {
+    /// The last step that was taken.
+    pub at: usize,
+    /// The steps that it had.
+    pub from: usize,
+    /// The steps that it has now.
+    pub to: usize,
 }
 
 /// What a run reached, beside its files.

@@ -118,14 +118,18 @@ impl Measure for FitCell {
         table
     }
 
-    /// Measured on the quick preset's studies, and growing with n² and with rank.
+    /// Iterations of fits that each take most of those that they may. Passes after the first seldom find anything.
+    /// Heads beside each other are told apart slowly.
     fn cost_s(&self) -> f64 {
-        let size = (self.n as f64 / 256.0).powi(2) * (0.5 + self.rank as f64 / 32.0);
-        let work = match &self.goal {
-            FitGoal::Caps(caps) => 2.0 * (caps.len() * (2 + self.search.starts)) as f64,
-            FitGoal::Tolerances(_) => 0.5 * (self.search.starts + 3 * self.search.polished) as f64,
+        let caps = match &self.goal {
+            FitGoal::Caps(caps) => caps.len(),
+            FitGoal::Tolerances(_) => 0,
         };
-        (0.05 + size) * work * self.layout.heads().len() as f64
+        let search = SearchOptions { passes: 0, ..self.search };
+        let pairs = (self.n * self.n) as f64 / 2.0;
+        let heads = self.layout.heads().len() as f64;
+        let iteration = pairs.powf(0.8) * self.rank as f64 * heads * heads * SECONDS_PER_PAIR;
+        search.most_iterations(caps) as f64 * iteration
     }
 
     fn of(&self) -> FitOf {
@@ -152,3 +156,6 @@ impl Measure for FitCell {
         Ok(Some(rows))
     }
 }
+
+/// Seconds of one core that an iteration takes, by visible pair^0.8 and channel.
+const SECONDS_PER_PAIR: f64 = 1.6e-8;

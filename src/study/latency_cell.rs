@@ -61,7 +61,7 @@ impl Measure for LatencyCell {
     }
 
     fn cost_s(&self) -> f64 {
-        0.2 + (self.n as f64 / 4096.0) * (1.0 + self.n as f64 / 4096.0)
+        0.1 + 0.5 * (self.n as f64 / 4096.0).powi(2)
     }
 
     fn of(&self) -> LatencyOf {

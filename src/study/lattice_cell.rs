@@ -144,7 +144,7 @@ impl Measure for LatticeCell {
 /// Rows of a passage that are fitted where the definition names no other number: all of a context of this length.
 const MOST_ROWS: usize = 1024;
 /// Seconds of one core that the fit of a corner takes, by visible pair and channel.
-const SECONDS_PER_PAIR: f64 = 1e-6;
+const SECONDS_PER_PAIR: f64 = 2.2e-6;
 /// What a pair costs beside its channels, in channels.
 const OVERHEAD: f64 = 16.0;
 /// The head dimension and the width of published models, for the estimate alone.

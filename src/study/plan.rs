@@ -8,6 +8,7 @@ use super::cells::cells_of;
 use super::definition::{Kind, StudyDefinition, StudyWork};
 use super::store::Store;
 use super::text_source::TextSource;
+use super::time_left::Work;
 use crate::lm::Texts;
 use crate::row::{Column, Line};
 
@@ -182,16 +183,23 @@ impl Plan {
         reasons.into_iter().filter(|(rows, _)| *rows > 0).collect()
     }
 
-    /// The seconds of one core that the cells still to do may take, roughly.
-    pub fn remaining_s(&self) -> f64 {
-        self.cells.iter().filter(|cell| !self.is_done(cell)).map(|cell| cell.cost_s).sum()
+    /// What is still to do, on so many threads.
+    pub fn work(&self, threads: usize) -> Work {
+        let todo = self.cells.iter().filter(|cell| !self.is_done(cell));
+        let cells: Vec<(String, f64)> = todo.map(|cell| (cell.key.clone(), cell.cost_s)).collect();
+        Work {
+            name: self.name.clone(),
+            kind: self.definition.work.kind().to_string(),
+            at_a_time: self.at_a_time(threads, cells.len()),
+            cells,
+        }
     }
 
-    /// The seconds that they may take on so many threads, each cell on one.
-    pub fn remaining_on(&self, threads: usize) -> f64 {
-        let todo = self.cells.iter().filter(|cell| !self.is_done(cell));
-        let longest = todo.map(|cell| cell.cost_s).fold(0.0, f64::max);
-        longest.max(self.remaining_s() / threads as f64)
+    /// How many of so many cells are measured at a time, on so many threads.
+    pub(super) fn at_a_time(&self, threads: usize, cells: usize) -> usize {
+        // What is timed is timed alone.
+        let timed = matches!(self.definition.work, StudyWork::Latency(_));
+        if timed { 1 } else { threads.clamp(1, cells.max(1)) }
     }
 }
 

@@ -137,7 +137,7 @@ impl Measure for PredictCell {
 /// Rows of a passage that are fitted where the definition names no other number: all of a context of this length.
 const MOST_ROWS: usize = 1024;
 /// Seconds of one core that the fits of a head take, by visible pair and (rank + 16).
-const SECONDS_PER_PAIR: f64 = 1.2e-6;
+const SECONDS_PER_PAIR: f64 = 3e-6;
 /// The head dimension of published models, for the estimate alone.
 const PUBLISHED_RANK: usize = 64;
 
@@ -165,13 +165,11 @@ mod tests {
             let definition = StudyDefinition::parse(path, definition, Preset::Paper).unwrap();
             let data = folder.path().join("data");
             let plan = Plan::new(&definition, &data, None, Some(&text), None).unwrap();
-            struct Nobody;
-            impl crate::study::Observer for Nobody {}
             let sweep = crate::study::Sweep {
                 threads: 1,
                 stop: &std::sync::atomic::AtomicBool::new(false),
                 device: crate::lm::Device::Cpu,
-                observer: &Nobody,
+                observer: &(),
             };
             let model = ForeignModel::read(folder.path()).unwrap();
             let summary = plan.run(&sweep).unwrap();

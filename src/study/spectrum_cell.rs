@@ -99,7 +99,7 @@ impl Measure for SpectrumCell {
 
     /// Two decompositions, of n³ each.
     fn cost_s(&self) -> f64 {
-        0.05 + 2.0 * (self.n as f64 / 1024.0).powi(3)
+        0.002 + 0.6 * (self.n as f64 / 1024.0).powi(3)
     }
 
     fn of(&self) -> SpectrumOf {

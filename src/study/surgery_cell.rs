@@ -164,6 +164,6 @@ const NO_RUN: &str = "is a model from elsewhere, whose loss is not computed; nam
 /// Seconds of one core that a pass takes, by entry of attention.
 const SECONDS_PER_ENTRY: f64 = 5e-8;
 /// Seconds of one core that a decomposition takes, by n³.
-const SECONDS_PER_CUBE: f64 = 2e-9;
+const SECONDS_PER_CUBE: f64 = 5e-10;
 /// Seconds of one core that a free fit takes, by visible pair and (rank + 16).
-const SECONDS_PER_PAIR: f64 = 6e-7;
+const SECONDS_PER_PAIR: f64 = 1e-6;

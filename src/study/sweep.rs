@@ -8,7 +8,6 @@ use toml::Table;
 
 use super::StudyError;
 use super::cell::{Cell, Measured, Within};
-use super::definition::StudyWork;
 use super::plan::Plan;
 use super::study_manifest::{self, StudyManifest, TEXT, TEXT_HASH, VALID_TEXT, VALID_TEXT_HASH};
 use super::text_source::TextSource;
@@ -18,17 +17,19 @@ use crate::run::RunError;
 use crate::run::manifest::{MANIFEST, Manifest};
 use crate::system::FileError;
 
-/// Sees a sweep's progress; every method does nothing unless it is written.
+/// Sees a sweep's progress; every method does nothing unless it is written. `()` sees nothing.
 pub trait Observer: Sync {
     /// A cell begins.
     fn cell_started(&self, _cell: &str) {}
-    /// Work worth `seconds` of the plan's estimate is done.
-    fn advanced(&self, _seconds: f64) {}
+    /// So large a share of a cell, of 1 in all, is done.
+    fn advanced(&self, _cell: &str, _share: f64) {}
     /// A cell ended, with its outcomes or its error.
     fn cell_finished(&self, _cell: &str, _outcome: &str) {}
     /// Something was done that whoever runs the sweep should know of.
     fn warned(&self, _of_what: &str) {}
 }
+
+impl Observer for () {}
 
 /// How a sweep runs.
 pub struct Sweep<'a> {
@@ -132,9 +133,7 @@ impl Plan {
         manifest: &mut StudyManifest,
         summary: &mut SweepSummary,
     ) -> Result<(), StudyError> {
-        // What is timed is timed alone.
-        let timed = matches!(self.definition.work, StudyWork::Latency(_));
-        let workers = if timed { 1 } else { sweep.threads.clamp(1, todo.len().max(1)) };
+        let workers = self.at_a_time(sweep.threads, todo.len());
         let threads_each = (sweep.threads / workers).max(1);
         let next = AtomicUsize::new(0);
         let failed_to_write = AtomicBool::new(false);
@@ -252,7 +251,7 @@ impl OfStudy<'_> {
             .num_threads(threads)
             .build()
             .map_err(|e| format!("no threads: {e}"))?;
-        let advanced = |share: f64| sweep.observer.advanced(share * cell.cost_s);
+        let advanced = |share: f64| sweep.observer.advanced(&cell.key, share);
         let within = Within {
             folder: &self.folder.join(&cell.key),
             tokens: self.tokens,

@@ -211,7 +211,7 @@ impl Measure for TrainCell {
             .sum();
         let sides = if d.visibility == Visibility::Causal { 1.0 } else { 2.0 };
         let attention = sides * 2.0 * (seen * d.d_model / d.heads) as f64;
-        tokens * 6.0 * (dense + attention) / SUSTAINED_FLOPS
+        SECONDS_OF_A_START + tokens * 6.0 * (dense + attention) / SUSTAINED_FLOPS
     }
 
     fn of(&self) -> TrainingOf {
@@ -300,4 +300,6 @@ fn teacher_name(of: &TaughtBy) -> String {
 }
 
 /// What one core sustained in training, for the estimate of time left alone.
-const SUSTAINED_FLOPS: f64 = 3e10;
+const SUSTAINED_FLOPS: f64 = 4.4e10;
+/// Seconds that it takes to have the corpus and the model, for the same.
+const SECONDS_OF_A_START: f64 = 0.2;

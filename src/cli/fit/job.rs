@@ -15,7 +15,7 @@ use rank_study::fit::{
 use rank_study::pattern::write_matrix;
 use rank_study::row::{FitAsked, FitFound, FitTerms, FrontierRow, records_to_csv};
 use rank_study::run::Manifest;
-use rank_study::study::{FitLedger, Observer as _, StudyError, search_settings};
+use rank_study::study::{FitLedger, StudyError, search_settings};
 use rank_study::system::{FileError, write_whole};
 use rank_study::table::TARGET;
 
@@ -175,13 +175,13 @@ impl Watch for Job<'_> {
         });
         let counted = match &kept {
             Some(Kept::Finished(_)) => {
-                self.progress.advanced(limit as f64);
+                self.progress.done_before(limit as f64);
                 return kept;
             }
             Some(Kept::Underway(state)) => state.iterations,
             None => 0,
         };
-        self.progress.advanced(counted as f64);
+        self.progress.done_before(counted as f64);
         let now = Instant::now();
         lock(&self.underway)
             .insert(fit.clone(), Underway { began: now, kept: now, limit, counted });
