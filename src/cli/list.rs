@@ -65,8 +65,10 @@ pub fn run(args: &ListArgs) -> Result<()> {
         println!("{}", serde_json::Value::from(objects));
     } else {
         let longest = |of: &dyn Fn(&Line<'_>) -> usize| lines.iter().map(of).max().unwrap_or(0);
-        let widths =
-            [longest(&|line| line.definition.study.len()), longest(&|line| line.on().len())];
+        let widths = [
+            longest(&|line| line.definition.study.chars().count()),
+            longest(&|line| line.on().chars().count()),
+        ];
         lines.iter().for_each(|line| println!("{}", line.to_text(widths)));
     }
     found.tell_broken();
