@@ -44,8 +44,9 @@ fn an_encoder_with_patches_is_trained_evaluated_and_dumped() {
     let more = [&masked[..], &both].concat();
     folder.done(&[&TRAIN[..], &["whole"], &more].concat());
     folder.done(&[&TRAIN[..], &["parts"], &more, &["--set", "steps=3"]].concat());
-    let other = folder.refused(&[&TRAIN[..], &["parts", "--resume"], &more].concat());
-    assert!(other.contains("steps"), "{other}");
+    let another = ["parts", "--resume", "--set", "mask_share=0.5"];
+    let other = folder.refused(&[&TRAIN[..], &another, &more[..4], &both].concat());
+    assert!(other.contains("mask_share"), "{other}");
     let manifest: toml::Table = folder.read("whole/manifest.toml").parse().unwrap();
     assert_eq!(manifest["definition"]["patch"]["rows"].as_integer(), Some(1));
 

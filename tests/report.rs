@@ -82,9 +82,10 @@ fn the_page_is_whole_and_holds_every_figure() {
     let sections = sections();
     let html = page(&header(), &sections);
     let seen = balanced(&html);
-    assert_eq!(seen["figure"], 5);
-    assert_eq!(seen["svg"], 5);
-    assert_eq!(html.matches("role=\"img\"").count(), 5);
+    // Five, and the key figure once more.
+    assert_eq!(seen["figure"], 6);
+    assert_eq!(seen["svg"], 6);
+    assert_eq!(html.matches("role=\"img\"").count(), 6);
     assert!(html.contains("The study &lt;logit-growth&gt; &amp; its rows"), "text is escaped");
     let said = "<p class=\"findings\">As large as &lt;they&gt; must.</p><p class=\"findings\">No larger.</p>";
     assert_eq!(html.matches(said).count(), 3);

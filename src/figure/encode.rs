@@ -11,6 +11,7 @@ use super::draw;
 use super::frame::Frame;
 use super::model::Figure;
 use super::pen::{FONT, Medium, Pen};
+use super::png_file::png_of;
 
 /// How many pixels of the raster become one of the PNG, in each direction.
 const AVERAGED: usize = 3;
@@ -94,24 +95,6 @@ impl Figure {
         });
         if ready { Ok(()) } else { Err(FigureError::Font { name: self.name.clone() }) }
     }
-}
-
-/// Pixels, red, green and blue in turn, as a PNG of the figure called `name`.
-pub(super) fn png_of(
-    name: &str,
-    pixels: &[u8],
-    width: u32,
-    height: u32,
-) -> Result<Vec<u8>, FigureError> {
-    let fault = |source| FigureError::Encode { name: name.to_owned(), source };
-    let mut bytes = Vec::new();
-    let mut encoder = png::Encoder::new(&mut bytes, width, height);
-    encoder.set_color(png::ColorType::Rgb);
-    encoder.set_depth(png::BitDepth::Eight);
-    let mut writer = encoder.write_header().map_err(fault)?;
-    writer.write_image_data(pixels).map_err(fault)?;
-    writer.finish().map_err(fault)?;
-    Ok(bytes)
 }
 
 /// The size in units of the medium; a multiple of what is averaged.

@@ -20,6 +20,7 @@ mod model;
 mod one_fit;
 mod pen;
 mod phase;
+mod png_file;
 mod prediction;
 mod ramp;
 mod ranks;

@@ -3,7 +3,7 @@
 use ndarray::{Array2, ArrayView2, s};
 
 use super::FigureError;
-use super::encode::png_of;
+use super::png_file::png_of;
 use super::style::{Rgb, heat, signed};
 use crate::table::significant;
 

@@ -117,7 +117,7 @@ fn in_short(sections: &[Section]) -> Markup {
                 div.picture tabindex="0" role="region" aria-label="The key figure" {
                     (PreEscaped(inline(&picture.svg, "key")))
                 }
-                figcaption { (picture.caption) " " a href={ "#" (section.study) } { (section.title) } }
+                figcaption { span id="key-caption" { (picture.caption) } " " a href={ "#" (section.study) } { (section.title) } }
             }
         }
         @if !tally.is_empty() {

@@ -141,12 +141,14 @@ for (const [what, page] of [["fit", fit], ["run", run], ["predictions", predicti
   });
 }
 
-await check("without scripts the page has its pictures and its heads", async () => {
+await check("without scripts the page has its pictures, by name, and its heads", async () => {
   await tab.send("Emulation.setScriptExecutionDisabled", { value: true });
   await tab.load(run);
   const { nodes } = await tab.send("Accessibility.getFullAXTree");
+  const images = nodes.filter(({ role }) => ["img", "image"].includes(role?.value));
+  assert.ok(images.length > 2 && images.every(({ name }) => name?.value.trim()), "a picture has no name");
   const count = (name) => nodes.filter(({ role }) => role?.value === name).length;
-  assert.ok(count("image") > 2 && count("table") > 1, `${count("image")}, ${count("table")}`);
+  assert.ok(count("table") > 1, `${count("table")} tables`);
   assert.equal(count("button"), 0);
 });
 

@@ -77,7 +77,7 @@ fn picture(figure: &Figure, svg: &str, id: &str) -> Markup {
                 (PreEscaped(inline(svg, id)))
             }
             figcaption {
-                span { (figure.caption) }
+                span id={ (id) "-caption" } { (figure.caption) }
                 details { summary { "The figure in words" } p { (figure.alt) } }
             }
         }

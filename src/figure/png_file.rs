@@ -1,0 +1,21 @@
+//! Pixels as a PNG file.
+
+use super::FigureError;
+
+/// Pixels, red, green and blue in turn, as a PNG of the figure called `name`.
+pub(super) fn png_of(
+    name: &str,
+    pixels: &[u8],
+    width: u32,
+    height: u32,
+) -> Result<Vec<u8>, FigureError> {
+    let fault = |source| FigureError::Encode { name: name.to_owned(), source };
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, width, height);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.set_depth(png::BitDepth::Eight);
+    let mut writer = encoder.write_header().map_err(fault)?;
+    writer.write_image_data(pixels).map_err(fault)?;
+    writer.finish().map_err(fault)?;
+    Ok(bytes)
+}
