@@ -147,8 +147,11 @@ pub fn figure(args: &FigureArgs) -> Result<()> {
     let paths = match folders_of_own(std::slice::from_ref(&args.study), args.preset) {
         Some(folders) => {
             let to = folders[0].join(SHOWN).join("figures");
-            let shown = show(&folders)?;
-            shown.iter().map(|one| one.save_figures(&to)).collect::<Result<Vec<_>, _>>()?.concat()
+            let mut paths = Vec::new();
+            for shown in show(&folders)? {
+                paths.extend(shown.save_figures(&to)?);
+            }
+            paths
         }
         None => {
             let Analysed { analysis, .. } = analysed(&args.study, args.preset)?;

@@ -111,7 +111,7 @@ pub enum Shape {
     Seeds,
     /// Open markers in the lane above the panel, for values that do not exist; y is ignored.
     Above,
-    /// Bars from the axis' start up to the points, [`BAR`] broad; in a legend, a filled field.
+    /// Bars from the axis' start up to the points; in a legend, a filled field.
     Bars,
     /// A translucent field: the points along its lower edge, and back along its upper one.
     Band,

@@ -30,7 +30,8 @@ pub fn is_there() -> bool {
         Err(missing) if std::env::var_os("CI").is_some() => panic!("{missing}"),
         Err(missing) => {
             // Past the capture of what passing tests print.
-            writeln!(std::io::stderr(), "skipped: {missing}").unwrap();
+            let mut standard_error = std::io::stderr();
+            writeln!(standard_error, "skipped: {missing}").unwrap();
             false
         }
     }
