@@ -364,7 +364,7 @@ fn rows_on_a_text_are_listed_with_it() {
             serde_json::from_str(&folder.done(&["list", "--json"])).unwrap();
         for line in &mut lines {
             let took = line.as_object_mut().unwrap().remove("wall_time_s").unwrap();
-            let has_rows = line["done"] != 0 || line["of_other_settings"] != 0;
+            let has_rows = ["done", "stopped", "of_other_settings"].iter().any(|of| line[of] != 0);
             let (_, rows) = match has_rows {
                 true => folder.csv(&format!("data/{}/rows.csv", line["folder"].as_str().unwrap())),
                 false => Default::default(),
@@ -378,7 +378,7 @@ fn rows_on_a_text_are_listed_with_it() {
         let text_name = text.as_str().map(|_| "words");
         serde_json::json!({
             "study": "lm", "title": "", "presets": [], "folder": folder, "text": text, "cells": 2, "done": done,
-            "of_other_settings": 0, "by_name": by_name, "text_name": text_name,
+            "stopped": 0, "of_other_settings": 0, "by_name": by_name, "text_name": text_name,
         })
     };
     let no_text = serde_json::Value::Null;
@@ -404,6 +404,15 @@ fn rows_on_a_text_are_listed_with_it() {
         listed().iter().map(|line| line["of_other_settings"].as_u64().unwrap()).collect();
     assert_eq!(others, [1, 1], "rows that were measured by another definition");
     folder.write("analysis/lm.toml", STUDY);
+
+    // A training that a sweep had to leave has a row, and is not done.
+    let rows = folder.read("data/lm-words/rows.csv");
+    folder.write("data/lm-words/rows.csv", rows.replace(",completed,", ",stopped,"));
+    let words = &listed()[1];
+    assert_eq!((&words["done"], &words["stopped"]), (&0.into(), &1.into()), "{words}");
+    assert_eq!(words["of_other_settings"], 0, "{words}");
+    assert!(folder.done(&["list"]).contains("(1 stopped, to be gone on with)"));
+    folder.write("data/lm-words/rows.csv", rows);
 
     // Without the text nobody knows whether rows are of these settings, but they are there.
     std::fs::remove_file(folder.path("words.txt")).unwrap();

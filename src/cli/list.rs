@@ -157,6 +157,8 @@ struct Line<'d> {
     text: Option<&'d str>,
     cells: usize,
     done: usize,
+    /// Cells whose training was stopped before its end, and goes on with the next sweep.
+    stopped: usize,
     /// Cells whose rows are of other settings.
     of_other_settings: usize,
     /// How long the rows took, one after another, in seconds.
@@ -188,7 +190,7 @@ fn lines_of<'d>(
         };
         lines.push(Line { text: Some(text), ..line });
     }
-    if lines.len() > 1 && lines[0].done + lines[0].of_other_settings == 0 {
+    if lines.len() > 1 && lines[0].done + lines[0].stopped + lines[0].of_other_settings == 0 {
         lines.remove(0);
     }
     Ok(lines)
@@ -197,15 +199,18 @@ fn lines_of<'d>(
 impl<'d> Line<'d> {
     /// What of a plan is there.
     fn of(definition: &'d StudyDefinition, plan: &Plan) -> Result<Self> {
-        let Rows { cells: there, wall_time_s } = Rows::of(definition, plan.folder())?;
-        let others = plan.cells().filter(|(cell, done)| !done && there.contains(*cell));
+        let Rows { cells: there, stopped, wall_time_s } = Rows::of(definition, plan.folder())?;
+        let undone = |of: &BTreeSet<String>| {
+            plan.cells().filter(|(cell, done)| !done && of.contains(*cell)).count()
+        };
         Ok(Self {
             definition,
             name: plan.name().to_owned(),
             text: None,
             cells: plan.cells().count(),
             done: plan.cells().filter(|(_, done)| *done).count(),
-            of_other_settings: others.count(),
+            stopped: undone(&stopped),
+            of_other_settings: undone(&there),
             wall_time_s,
             by_name: false,
         })
@@ -213,13 +218,14 @@ impl<'d> Line<'d> {
 
     /// Which cells of a plan have rows in `folder`, whatever their settings.
     fn by_name(definition: &'d StudyDefinition, plan: &Plan, folder: &Path) -> Result<Self> {
-        let Rows { cells: there, wall_time_s } = Rows::of(definition, folder)?;
+        let Rows { cells: there, stopped, wall_time_s } = Rows::of(definition, folder)?;
         Ok(Self {
             definition,
             name: folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             text: None,
             cells: plan.cells().count(),
             done: plan.cells().filter(|(cell, _)| there.contains(*cell)).count(),
+            stopped: plan.cells().filter(|(cell, _)| stopped.contains(*cell)).count(),
             of_other_settings: 0,
             wall_time_s,
             by_name: true,
@@ -249,6 +255,9 @@ impl<'d> Line<'d> {
         if let Some(text) = self.text.filter(|_| self.by_name) {
             notes.push(format!("text {text} gone or changed: settings not compared"));
         }
+        if self.stopped > 0 {
+            notes.push(format!("{} stopped, to be gone on with", self.stopped));
+        }
         if self.of_other_settings > 0 {
             notes.push(format!("{} have rows of other settings", self.of_other_settings));
         }
@@ -273,7 +282,8 @@ impl<'d> Line<'d> {
             "study": self.definition.study, "title": self.definition.title,
             "presets": self.presets(), "folder": self.name, "text": self.text,
             "text_name": self.text_name(),
-            "cells": self.cells, "done": self.done, "of_other_settings": self.of_other_settings,
+            "cells": self.cells, "done": self.done, "stopped": self.stopped,
+            "of_other_settings": self.of_other_settings,
             "by_name": self.by_name, "wall_time_s": self.wall_time_s,
         })
     }
@@ -283,6 +293,8 @@ impl<'d> Line<'d> {
 struct Rows {
     /// The cells that have some, none of which failed.
     cells: BTreeSet<String>,
+    /// The cells of trainings that were stopped before their end.
+    stopped: BTreeSet<String>,
     /// How long they took, one after another, in seconds.
     wall_time_s: Option<f64>,
 }
@@ -290,10 +302,17 @@ struct Rows {
 impl Rows {
     fn of(definition: &StudyDefinition, folder: &Path) -> Result<Self> {
         let (columns, lines) = stored_lines(definition.work.kind(), folder)?;
-        let of = |failed: bool| {
-            let of = lines.iter().filter(move |line| line.err().is_empty() != failed);
-            of.map(|line| line.cell().to_owned()).collect::<BTreeSet<String>>()
-        };
-        Ok(Self { cells: &of(false) - &of(true), wall_time_s: time_of(&columns, &lines) })
+        let (mut ended, mut failed, mut stopped) =
+            (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for line in &lines {
+            let of = match (line.err(), line.was_stopped(&columns)) {
+                ("", false) => &mut ended,
+                ("", true) => &mut stopped,
+                _ => &mut failed,
+            };
+            of.insert(line.cell().to_owned());
+        }
+        let wall_time_s = time_of(&columns, &lines);
+        Ok(Self { cells: &ended - &failed, stopped, wall_time_s })
     }
 }

@@ -56,9 +56,13 @@ impl Frame {
         let most = if labelled { COLUMNS_LABELLED } else { COLUMNS };
         let columns = columns(figure.panels.len(), most);
         let lane_height = if lane { size::LANE } else { 0.0 };
-        let row_height = OVER + lane_height + size::PLOT_HEIGHT + UNDER;
         let shared = figure.panels.windows(2).all(|pair| pair[0].y == pair[1].y);
         let cell = (whole - 2.0 * EDGE) / columns as f64;
+        // A matrix is as high as it is broad.
+        let matrix = figure.panels.iter().find(|panel| panel.raster.is_some());
+        let plot_height = matrix
+            .map_or(size::PLOT_HEIGHT, |panel| cell - left_room(panel, true) - right_room(panel));
+        let row_height = OVER + lane_height + plot_height + UNDER;
         let plots = figure.panels.iter().enumerate().map(|(at, panel)| {
             let (row, column) = (at / columns, at % columns);
             let says_y = column == 0 || !shared;
@@ -68,7 +72,7 @@ impl Frame {
                 left: left + left_room(panel, says_y),
                 right: left + cell - right_room(panel),
                 top: over,
-                bottom: over + size::PLOT_HEIGHT,
+                bottom: over + plot_height,
                 beside: right_room(panel),
                 says_y,
             }

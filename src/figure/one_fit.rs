@@ -2,6 +2,7 @@
 
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
+use super::ticks::ticks_at_values;
 use crate::table::{OneFit, significant};
 
 /// A floor under this share of the least error is left out.
@@ -19,7 +20,10 @@ pub fn frontier_of_fit(fit: &OneFit) -> Option<Figure> {
     if found.len() < 2 {
         return None;
     }
-    let mut floor = by_cap(|found| found.floor_kl_nats);
+    let mut floor = match fit.floor.is_empty() {
+        true => by_cap(|found| found.floor_kl_nats),
+        false => fit.floor.clone(),
+    };
     // A floor far under all that was found would leave that no room.
     let least = found.iter().map(|point| point.1).fold(f64::INFINITY, f64::min);
     floor.retain(|point| point.1 >= FAR_UNDER * least);
@@ -41,7 +45,8 @@ pub fn frontier_of_fit(fit: &OneFit) -> Option<Figure> {
         "proven: none of this rank to the left".to_owned(),
     ];
     let all = || found.iter().chain(&floor).chain(&proven);
-    let x = Axis::log("cap on max |logit|, L (nats)", all().map(|point| point.0));
+    let mut x = Axis::log("cap on max |logit|, L (nats)", all().map(|point| point.0));
+    x.ticks = ticks_at_values(&found.iter().map(|point| point.0).collect::<Vec<_>>());
     let y = Axis::log("error, kl (nats)", all().map(|point| point.1));
     let [found_name, floor_name, bound_name] = &names;
     let series = vec![

@@ -12,9 +12,16 @@ const WHY_SEVERAL: &str = "A panel an ε, from loose to strict: what is needed g
 pub fn prediction(study: &TrainedHeads) -> Vec<Figure> {
     let figure = |name: &str, label: &str, of: fn(&HeadParts) -> Option<f64>, caption: &str| {
         let last = study.last_step();
-        let heads: Vec<&HeadParts> = study.heads.iter().filter(|head| head.step == last).collect();
+        let heads: Vec<&HeadParts> = study.at_own_rank().filter(|head| head.step == last).collect();
         let point = |h: &&HeadParts| Some((of(h).filter(|v| *v > 0.0)?, h.actual));
         let shown: Vec<(f64, f64)> = heads.iter().filter_map(point).collect();
+        let left_out = match heads.len() - shown.len() {
+            0 => String::new(),
+            count => format!(
+                " Left out: {count} of {} points, of heads that need no logits within ε, or for which none were found.",
+                heads.len()
+            ),
+        };
         let x = Axis::log(label, shown.iter().map(|point| point.0));
         let y = Axis::log("actual max |logit| (nats)", shown.iter().map(|point| point.1));
         // Where the axes have no value in common, the diagonal is not to be seen.
@@ -43,7 +50,7 @@ pub fn prediction(study: &TrainedHeads) -> Vec<Figure> {
         keys.push(Key::grey("needed = actual", Stroke::Dashed));
         Figure {
             name: name.to_owned(),
-            caption: format!("{caption} {WHY_SEVERAL}"),
+            caption: format!("{caption} {WHY_SEVERAL}{left_out}"),
             alt: orderings_alt(study),
             keys,
             panels: panels.collect(),

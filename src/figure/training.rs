@@ -67,16 +67,35 @@ fn logit_axis(series: &[Series]) -> Axis {
 pub fn by_context(study: &Trainings) -> Vec<Figure> {
     let rates: Vec<f64> = study.runs.iter().filter_map(|run| run.learning_rate).collect();
     let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
+    let several = rates.iter().any(|rate| *rate > least);
+    let mut names: Vec<&str> = Vec::new();
+    for seeds in study.by_run() {
+        names.push(&seeds[0].run);
+    }
+    // Runs of one arm at one length and rate differ in something else: then each has a colour of its own.
+    let alike = |a: &TrainingRun, b: &TrainingRun| {
+        (&a.arm, a.context, a.learning_rate.map(f64::to_bits))
+            == (&b.arm, b.context, b.learning_rate.map(f64::to_bits))
+    };
+    let by_run =
+        study.runs.iter().any(|a| study.runs.iter().any(|b| alike(a, b) && a.run != b.run));
     let ink = |run: &TrainingRun| {
+        if by_run {
+            let nth = names.iter().position(|name| *name == run.run).unwrap_or(0);
+            return Ink::of_variant(nth).nth(nth / 5);
+        }
         let faster = run.learning_rate.is_some_and(|rate| rate > least);
         let stroke = if faster { Stroke::Dashed } else { Stroke::Solid };
         Ink { stroke, ..Ink::of_arm(&run.arm) }
     };
     let mut keys: Vec<Key> = Vec::new();
     for run in &study.runs {
-        let several = rates.iter().any(|rate| *rate > least);
         let rate = run.learning_rate.filter(|_| several);
-        let name = rate.map_or(run.arm.clone(), |rate| format!("{}, rate {rate}", run.arm));
+        let name = match rate {
+            _ if by_run => run.run.clone(),
+            Some(rate) => format!("{}, rate {rate}", run.arm),
+            None => run.arm.clone(),
+        };
         if keys.iter().all(|key| key.label != name) {
             keys.push(Key::new(&name, ink(run), Shape::Line));
         }

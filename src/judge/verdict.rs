@@ -117,10 +117,10 @@ pub fn multiplicity(words: &[Word]) -> String {
     }
     format!(
         "Of {} that rest on rows {decided} decide (confirmed or refuted). Each does so by 95 % intervals of its own, \
-         with no correction for how many there are: where chance alone were at work, {} in {decided} would be expected to \
+         with no correction for how many there are: where chance alone were at work, {} of the {measured} would be expected to \
          decide all the same.",
         plural(measured, "verdict"),
-        significant(MISSED * decided as f64, 2)
+        significant(MISSED * measured as f64, 2)
     )
 }
 
@@ -133,7 +133,7 @@ mod tests {
         let words = [Word::Confirmed, Word::Refuted, Word::Qualified, Word::NotYetMeasured];
         let told = multiplicity(&words);
         assert!(told.starts_with("Of 3 verdicts that rest on rows 2 decide"), "{told}");
-        assert!(told.contains("0.10 in 2"), "{told}");
+        assert!(told.contains("0.15 of the 3"), "{told}");
         assert_eq!(multiplicity(&words[2..]), "None of them decides (confirmed or refuted).");
     }
 

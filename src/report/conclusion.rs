@@ -63,7 +63,7 @@ fn of_tolerance(row: &FrontierRow) -> Option<String> {
     let times = |logit: f64| shown(logit / floor);
     Some(match bound {
         _ if at <= floor * (1.0 + NO_COST) => format!(
-            "For kl {kl} {heads} needs logits of {} nats, no more than any rank does.",
+            "For kl {kl} {heads} needs logits of {} nats, within a hundredth of what any rank needs.",
             shown(at)
         ),
         Some((least, by)) => format!(

@@ -103,11 +103,18 @@ fn in_short(sections: &[Section]) -> Markup {
         .collect();
     html! {
         @if !leading.is_empty() {
+            p.question {
+                "Claims of the paper (Hajra 2025: LS-attention has some heads see a window of tokens and others all of them) and \
+                 of this study, and what was measured:"
+            }
             ul.short {
                 @for OfStudy { study, verdict } in &leading {
                     li {
-                        (badge(verdict.word)) " " (verdict.claim) " "
-                        span.place { "(" (plural(verdict.seeds, "seed")) ", " a href={ "#" (study) } { (study) } ")" }
+                        (badge(verdict.word)) " " (verdict.claim) ". "
+                        span.measured {
+                            (first_sentence(&verdict.measured)) " ("
+                            (plural(verdict.seeds, "seed")) ", " a href={ "#" (study) } { (study) } ")"
+                        }
                     }
                 }
             }
@@ -130,6 +137,11 @@ fn in_short(sections: &[Section]) -> Markup {
             }
         }
     }
+}
+
+/// What stands before the first full stop that ends a sentence.
+fn first_sentence(text: &str) -> &str {
+    text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.')
 }
 
 /// The studies, each by its name once.

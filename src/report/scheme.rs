@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 
 use crate::figure::Rgb;
 
+/// The figures that the rules are for: one with a matrix in it, whose colours no rule can set, stays on light paper.
+const PICTURE: &str = ".picture:not(.paper)";
 /// What white becomes.
 const PAPER: Rgb = (27, 31, 35);
 const WHITE: Rgb = (255, 255, 255);
@@ -49,13 +51,13 @@ impl Part {
 /// The style rules that set every colour of `svgs` for dark paper.
 pub(super) fn dark_rules<'a>(svgs: impl Iterator<Item = &'a str>) -> String {
     let uses: BTreeSet<_> = svgs.flat_map(uses).collect();
-    let mut rules = format!(".picture{{background:{}}}\n", hex(PAPER));
+    let mut rules = format!("{PICTURE}{{background:{}}}\n", hex(PAPER));
     for (part, attribute, written) in uses {
         let Some(colour) = rgb(written) else { continue };
         let element = part.element();
         let dark = hex(on_dark(colour, part));
         rules.push_str(&format!(
-            ".picture {element}[{attribute}=\"{written}\"]{{{attribute}:{dark}}}\n"
+            "{PICTURE} {element}[{attribute}=\"{written}\"]{{{attribute}:{dark}}}\n"
         ));
     }
     format!("@media screen and (prefers-color-scheme: dark) {{\n{rules}}}\n")

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::RunError;
-use super::files::{CHECKPOINT, kept_steps};
+use super::files::kept_steps;
 use super::manifest::{MANIFEST, Manifest};
-use super::run_manifest::corpus_entropy_nats;
+use super::run_manifest::{self, corpus_entropy_nats};
 use super::trained::TrainedRun;
-use crate::lm::{ForeignModel, LmError, Probed, TrainDefinition};
+use crate::lm::{ForeignModel, LmError, Outcome, Probed, TrainDefinition};
 use crate::pattern::HeadKind;
 use crate::system::sha256;
 
@@ -44,17 +44,28 @@ impl ModelSource {
     /// What a folder holds, and the steps whose weights are there, in order; a published model has no steps.
     ///
     /// # Errors
-    /// A folder that holds neither, or a model of another type.
+    /// A folder that holds neither, a model of another type, or a run under way that has kept no weights.
     pub fn in_folder(folder: &Path) -> Result<(Self, Vec<Option<usize>>), RunError> {
         if ForeignModel::is_in(folder) {
             let model = Arc::new(ForeignModel::read(folder)?);
             let identity = published_identity(folder)?;
             return Ok((Self::Published { model, identity }, vec![None]));
         }
+        let path = folder.join(MANIFEST);
         let definition = TrainedRun::definition_in(folder)?;
         let mut steps = kept_steps(folder);
-        if steps.is_empty() || folder.join(CHECKPOINT).exists() {
+        // The last weights are those of the last step only where the run came to it.
+        let whole = run_manifest::result(&Manifest::read(&path)?)
+            .is_some_and(|result| result.summary.outcome == Outcome::Completed);
+        if whole {
             steps.push(definition.steps);
+        } else if steps.is_empty() {
+            let why = format!(
+                "the run there has not come to its step {}, and keeps the weights of none before; go on with it by \
+                 train --resume, or name steps in keep_checkpoints",
+                definition.steps
+            );
+            return Err(RunError::Unusable { path, why });
         }
         steps.sort_unstable();
         steps.dedup();

@@ -91,6 +91,15 @@ impl TrainedHeads {
         self.heads.iter().map(|head| head.step).max().unwrap_or(0)
     }
 
+    /// The heads at their own rank, without the wider ones that were asked for beside it.
+    pub fn at_own_rank(&self) -> impl Iterator<Item = &HeadParts> {
+        let own = |head: &HeadParts| {
+            let same = |other: &&HeadParts| other.model() == head.model();
+            self.heads.iter().filter(same).map(|other| other.rank).min()
+        };
+        self.heads.iter().filter(move |head| own(head) == Some(head.rank))
+    }
+
     /// The head of the largest logit of each run, seed, step, rank and ε.
     pub fn largest(&self) -> Vec<&HeadParts> {
         let mut found: Vec<&HeadParts> = Vec::new();
@@ -164,8 +173,7 @@ impl TrainedHeads {
         for arm in arms {
             for epsilon in self.epsilons() {
                 let chosen: Vec<&HeadParts> = self
-                    .heads
-                    .iter()
+                    .at_own_rank()
                     .filter(|h| h.arm == arm && h.epsilon == epsilon && h.step == last)
                     .collect();
                 let mut models: Vec<Vec<&HeadParts>> = Vec::new();

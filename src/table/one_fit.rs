@@ -7,7 +7,7 @@ use ndarray::Array2;
 use super::digits::significant;
 use super::error::TableError;
 use super::grid::{Cell, Column, Table};
-use crate::fit::{Outcome, Problem, read_factors};
+use crate::fit::{Floor, Outcome, Problem, read_factors};
 use crate::pattern::Target;
 use crate::row::{FrontierRow, read_records};
 
@@ -17,6 +17,8 @@ pub const TARGET: &str = "target.npy";
 const FRONTIER: &str = "frontier.csv";
 /// Fits whose attention is held against the target at most: the outermost, and others evenly between.
 const MOST_FOUND: usize = 5;
+/// Points of the floor's line.
+const FLOOR_POINTS: usize = 40;
 
 /// A fit as its folder tells of it.
 #[derive(Clone, Debug)]
@@ -27,6 +29,10 @@ pub struct OneFit {
     pub rank: usize,
     /// The rows, as they stand.
     pub rows: Vec<FrontierRow>,
+    /// (L, E⁰(L)) between the least cap and the largest, the least error of any rank; empty where the target is not there.
+    pub floor: Vec<(f64, f64)>,
+    /// Rows whose queries and keys are not there any more.
+    pub lost: usize,
     /// The target; none where the folder does not have it.
     pub target: Option<Array2<f64>>,
     /// What was found, against the target; empty where that is not there.
@@ -65,39 +71,49 @@ impl OneFit {
         let (layout, rank) = (asked.layout.clone(), asked.rank);
         let path = folder.join(TARGET);
         if !path.exists() {
-            return Ok(Self { label, rank, rows, target: None, found: Vec::new() });
+            let (floor, found) = (Vec::new(), Vec::new());
+            return Ok(Self { label, rank, rows, floor, lost: 0, target: None, found });
         }
         let problem = Problem::new(Target::read(&path, terms.visibility)?, layout, rank)?;
-        let with: Vec<&FrontierRow> = rows.iter().filter(|r| r.found.factors.is_some()).collect();
-        let found = spread_out(&with).into_iter().map(|row| {
-            let factors = read_factors(&folder.join(row.found.factors.as_deref().unwrap_or("")))?;
+        let with =
+            rows.iter().filter_map(|row| Some((row, folder.join(row.found.factors.as_ref()?))));
+        let (with, lost): (Vec<_>, Vec<_>) = with.partition(|(_, factors)| factors.is_dir());
+        let places: Vec<usize> = (0..with.len()).collect();
+        let found = spread_out(&places).into_iter().map(|at| {
+            let (row, factors) = &with[at];
+            let factors = read_factors(factors)?;
             let attention = problem.attention(&factors)?;
             let kl_by_row = problem.kl_by_row(&attention);
             Ok(FoundAttention { name: name(row), attention, kl_by_row })
         });
         let found = found.collect::<Result<_, TableError>>()?;
-        Ok(Self { label, rank, target: Some(problem.target().dense()), rows, found })
+        let floor = floor_of(&problem, &rows);
+        let (lost, target) = (lost.len(), Some(problem.target().dense()));
+        Ok(Self { label, rank, rows, floor, lost, target, found })
     }
 
     /// What each fit reached, how it ended, and what would help it.
     pub fn table(&self) -> Table {
         let nats = Some("nats");
+        let of_tolerance = self.rows.iter().any(|row| row.terms.tolerance.is_some());
+        let (name, heading) =
+            if of_tolerance { ("tolerance", "kl asked for") } else { ("cap", "cap") };
         let columns = vec![
-            Column::numbers("cap", "cap", nats),
+            Column::numbers(name, heading, nats),
             Column::numbers("kl_nats", "kl", nats),
-            Column::numbers("floor_kl_nats", "floor of any rank", nats),
+            Column::numbers("floor_kl_nats", "kl of any rank", nats),
             Column::numbers("max_abs_logit", "max |logit|", nats),
-            Column::numbers("lower_bound_max_abs_logit", "proven", nats),
-            Column::numbers("floor_max_abs_logit", "floor", nats),
+            Column::numbers("lower_bound_max_abs_logit", "proven to need", nats),
+            Column::numbers("floor_max_abs_logit", "any rank needs", nats),
             Column::numbers("inflation", "inflation", None),
             Column::words("outcome", "how it ended"),
             Column::words("helps", "what would help"),
         ];
         let mut table = Table::new("frontier", "What was found", columns);
-        for FrontierRow { found, .. } in &self.rows {
+        for FrontierRow { found, terms, .. } in &self.rows {
             let proven = found.proven.as_ref().map(|proven| proven.lower_bound_max_abs_logit);
             table.push(vec![
-                found.cap.map_or(Cell::Missing, Cell::Setting),
+                terms.tolerance.or(found.cap).map_or(Cell::Missing, Cell::Setting),
                 Cell::number(found.kl_nats()),
                 Cell::number(found.floor_kl_nats),
                 Cell::number(found.max_abs_logit()),
@@ -109,7 +125,8 @@ impl OneFit {
             ]);
         }
         table.notes.push(
-            "Inflation is max |logit| over its floor at the same kl; what was found is an upper bound of what is needed."
+            "Inflation is max |logit| over what any rank needs for the same kl; what was found is an upper bound of what is \
+             needed. Where max |logit| is the cap, a smaller cap may reach that kl too, and inflation is at most what is told."
                 .to_owned(),
         );
         table
@@ -130,9 +147,21 @@ fn help(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Converged => "more starts (--seeds)",
         Outcome::StepLimit => "more iterations (--iterations)",
-        Outcome::Infeasible => "a larger cap or error, or heads that see more",
+        Outcome::Infeasible => "a larger error, cap or rank, or heads that see more",
         _ => "another start (--seeds)",
     }
+}
+
+/// The floor at caps evenly apart on a logarithmic axis, where there are two caps or more.
+fn floor_of(problem: &Problem, rows: &[FrontierRow]) -> Vec<(f64, f64)> {
+    let caps = || rows.iter().filter_map(|row| row.found.cap);
+    let (least, most) = (caps().fold(f64::INFINITY, f64::min), caps().fold(0.0, f64::max));
+    if !problem.covers_target() || least >= most {
+        return Vec::new();
+    }
+    let floor = Floor::new(problem);
+    let cap = |at: usize| least * (most / least).powf(at as f64 / (FLOOR_POINTS - 1) as f64);
+    (0..FLOOR_POINTS).map(|at| (cap(at), floor.kl_nats(cap(at)))).collect()
 }
 
 /// A few of them, the first and the last among these.

@@ -13,14 +13,14 @@ use crate::run::Manifest;
 use crate::run::files::{EVALUATIONS, STEPS};
 use crate::run::heads_log::each_head;
 use crate::run::manifest::MANIFEST;
-use crate::run::run_manifest::{CORPUS, DEFINITION};
+use crate::run::run_manifest::{CORPUS, DEFINITION, so_far};
 use crate::run::series::CURVE;
 use crate::run::spikes::spikes_above_median;
 
 /// Points of a series at most.
 const POINTS: usize = 200;
 /// What to do about a log that cannot be read.
-const ADVICE: &str = "train the run again in another folder";
+const ADVICE: &str = "go on with the run by train --resume, which mends its logs";
 
 /// One training run, thinned to some two hundred stretches of steps.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,6 +33,8 @@ pub struct RunCourse {
     pub outcome: String,
     /// Steps taken.
     pub steps: usize,
+    /// Mean training loss of the last 100 steps, in nats a token; none of a run that is under way or was killed.
+    pub train_loss_nats: Option<f64>,
     /// Tokens learned from.
     pub tokens: u64,
     /// Seconds at work.
@@ -87,6 +89,7 @@ impl RunCourse {
             name: name(folder),
             settings: settings(&manifest),
             outcome: manifest.text("outcome").to_owned(),
+            train_loss_nats: so_far(&manifest).and_then(|result| result.train_loss_nats),
             wall_time_s: manifest.wall_time_s,
             valid: valid.map(|valid| (valid.step as f64, valid.loss_nats)).collect(),
             ..Self::default()
@@ -172,6 +175,11 @@ impl RunCourse {
             heads: heads.into_iter().map(head).collect(),
             ..self
         })
+    }
+
+    /// The steps that it was to take, as its definition says.
+    pub fn steps_asked(&self) -> Option<usize> {
+        self.settings.get("steps")?.parse().ok()
     }
 
     /// The last loss on the validation split, in nats.

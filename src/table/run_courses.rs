@@ -91,8 +91,8 @@ impl RunCourses {
         let mut columns = vec![Column::words("run", "run")];
         columns.extend(differing.iter().map(|key| Column::words(key, key)));
         columns.extend([
-            Column::numbers("steps", "steps", None),
-            Column::numbers("train_loss_nats", "training loss", nats),
+            Column::numbers("steps_taken", "steps taken", None),
+            Column::numbers("train_loss_nats", "training loss, last 100 steps", nats),
             Column::numbers("valid_loss_nats", "validation loss", nats),
             Column::numbers("perplexity", "perplexity", None),
             Column::numbers("peak_max_abs_logit", "peak max |logit|", nats),
@@ -108,7 +108,7 @@ impl RunCourses {
             let last = |curve: &[(f64, f64)]| curve.last().map(|point| point.1);
             row.extend([
                 Cell::count(run.steps),
-                Cell::number(last(&run.loss)),
+                Cell::number(run.train_loss_nats),
                 Cell::number(run.valid_loss_nats()),
                 Cell::number(run.valid_loss_nats().map(f64::exp)),
                 Cell::number(run.peak().map(|peak| peak.1)),
@@ -123,8 +123,8 @@ impl RunCourses {
             table.push(row);
         }
         table.notes.push(
-            "Training loss and last max |logit| are of the last stretch, a two-hundredth of the steps or one; a spike \
-             is a loss more than 7 standard deviations above the median around it."
+            "The last max |logit| is of the last stretch, a two-hundredth of the steps or one; training losses are there of \
+             runs that ended or were stopped; a spike is a loss more than 7 standard deviations above the median around it."
                 .to_owned(),
         );
         table

@@ -40,6 +40,19 @@ await check("a matrix is read under the pointer, and the value is the matrix's",
   assert.ok(Math.abs(Number(value) - found.entry) <= 0.006 * found.entry, `${found.said}, ${found.entry}`);
 });
 
+await check("a matrix and its legend stand on light paper in dark too", async () => {
+  await tab.media("screen", "dark");
+  const paper = await tab.run(() => [...document.querySelectorAll(".picture")].map((picture) =>
+    [picture.querySelector("image") !== null, getComputedStyle(picture).backgroundColor]));
+  const fields = await tab.run(() => [...document.querySelectorAll(".paper svg > rect")]
+    .map((field) => [field.getAttribute("fill"), getComputedStyle(field).fill]));
+  await tab.media("screen", "light");
+  for (const [isMatrix, colour] of paper) assert.equal(colour === "rgb(255, 255, 255)", isMatrix);
+  const rgb = (hex) => `rgb(${[1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)).join(", ")})`;
+  assert.ok(fields.length > 3, "no legend: a vain check");
+  for (const [written, seen] of fields) assert.equal(seen, rgb(written));
+});
+
 await check("arrow keys read a matrix, and Page Down goes to the next", async () => {
   await tab.run(() => document.querySelector('figure[id$="attention"] .picture').focus());
   const said = () => document.querySelector('figure[id$="attention"] .value').textContent;
@@ -120,7 +133,7 @@ await check("a head of predictions opens into its levels", async () => {
   await tab.run(() => document.querySelector(".heads td button").click());
   const names = await tab.run(() => [...document.querySelectorAll(".opened th[scope=row]")]
     .map((name) => name.textContent));
-  assert.deepEqual(names.slice(0, 5), ["actual", "½ spread", "needed, tied", "needed", "floor"]);
+  assert.deepEqual(names.slice(0, 5), ["actual max |logit|", "½ spread", "needed, tied", "needed", "floor"]);
 });
 
 for (const [what, page] of [["fit", fit], ["run", run], ["predictions", predictions]]) {

@@ -25,6 +25,7 @@ pub fn conclusion(rows: &[FrontierRow], most: usize, out: &Path) -> Vec<String> 
     }
     let of_factors = rows.iter().any(|row| row.found.factors.is_some());
     let factors = if of_factors { ", queries and keys in its folder factors/" } else { "" };
-    told.push(format!("Rows in {}/frontier.csv{factors}.", out.display()));
+    let out = out.display();
+    told.push(format!("Rows in {out}/frontier.csv{factors}; rank-study show {out} draws them."));
     told
 }

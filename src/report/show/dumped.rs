@@ -124,7 +124,7 @@ fn of_attention(all: &[Dumped]) -> Option<String> {
     Some(match all.len() {
         1 => format!("{}: attention lies {} tokens back on the mean.", nearest.name, lag(nearest)),
         count => format!(
-            "{count} matrices of attention: that of {} lies {} tokens off on the mean, that of {} {}.",
+            "{count} matrices of attention: the nearest, of {}, lies {} tokens off on the mean, the furthest, of {}, {}.",
             nearest.name,
             lag(nearest),
             furthest.name,

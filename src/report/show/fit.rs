@@ -6,7 +6,7 @@ use super::shown::Shown;
 use crate::figure::{Colouring, Matrix, errors_by_row, frontier_of_fit, matrices};
 use crate::report::conclusion::fit_conclusion;
 use crate::report::error::ReportError;
-use crate::table::{OneFit, TARGET};
+use crate::table::{OneFit, TARGET, plural};
 
 /// Shows a fit.
 ///
@@ -28,6 +28,10 @@ pub(super) fn show(folder: &Path) -> Result<Shown, ReportError> {
     figures.extend(frontier_of_fit(&fit));
     figures.extend(errors_by_row(&fit));
     let notes = match fit.target {
+        Some(_) if fit.lost > 0 => vec![format!(
+            "The queries and keys of {} are not there any more: their attention is not drawn.",
+            plural(fit.lost, "row")
+        )],
         Some(_) => Vec::new(),
         None => vec![format!(
             "{} has no {TARGET}, as fits of before had none: its attention is not drawn. Fit again into another folder \

@@ -57,7 +57,7 @@ impl HeadGrid {
     pub fn of_predictions(study: &TrainedHeads) -> Vec<Self> {
         type Of = fn(&HeadParts) -> Option<f64>;
         const QUANTITIES: [(&str, Of); 6] = [
-            ("actual", |head| Some(head.actual)),
+            ("actual max |logit|", |head| Some(head.actual)),
             ("½ spread", |head| Some(0.5 * head.spread)),
             ("needed, tied", |head| head.needed_tied),
             ("needed", |head| head.needed),

@@ -59,9 +59,11 @@ fn study(folder: &Path) -> Result<Shown, ReportError> {
     let read = |error: RunError| ReportError::Study(StudyError::from(error));
     let manifest = Manifest::read(&folder.join("manifest.toml")).map_err(read)?;
     let own = folder.to_owned();
-    let heads = Rows::<HeadFound>::read(std::slice::from_ref(&own)).ok();
     let is_of_study = !manifest.text("view").is_empty();
-    let (measured, view) = match is_of_study || heads.is_none() {
+    let heads = Rows::<HeadFound>::read(std::slice::from_ref(&own));
+    // A study may be of another kind; what no study's definition tells of is of predictions.
+    let heads = if is_of_study { heads.ok() } else { Some(heads?) };
+    let (measured, view) = match is_of_study {
         true => MeasuredStudy::of(folder, &manifest)?,
         false => (MeasuredStudy { folder: own, ..MeasuredStudy::default() }, View::Prediction),
     };

@@ -40,7 +40,7 @@ pub fn shown_page(shown: &[Shown], generator: &str) -> Result<String, ReportErro
         @if shown.len() > 1 { header { h1 { (title) } } }
         main {
             @for (at, (one, svgs)) in shown.iter().zip(&svgs).enumerate() {
-                (section(one, svgs, &format!("part-{at}"), shown.len() == 1))
+                (section(one, svgs, at, shown.len() == 1))
             }
         }
         footer { p.about { (generator) } }
@@ -50,7 +50,10 @@ pub fn shown_page(shown: &[Shown], generator: &str) -> Result<String, ReportErro
     Ok(document(&title, &[PLOT_STYLE, STYLE, &dark], &body))
 }
 
-fn section(shown: &Shown, svgs: &[String], id: &str, is_alone: bool) -> Markup {
+/// What is shown as number `at`, whose files lie beside the page.
+fn section(shown: &Shown, svgs: &[String], at: usize, is_alone: bool) -> Markup {
+    let id = &format!("part-{at}");
+    let within = if is_alone { String::new() } else { format!("{}/", at + 1) };
     // Tables have no files beside the page: they are set whole.
     let of_tables = Section { study: id.to_owned(), ..Section::default() };
     html! {
@@ -59,26 +62,36 @@ fn section(shown: &Shown, svgs: &[String], id: &str, is_alone: bool) -> Markup {
             @for sentence in &shown.conclusion { p.conclusion { (sentence) } }
             @for note in &shown.notes { p.note { (note) } }
             @for (figure, svg) in shown.figures.iter().zip(svgs) {
-                (picture(figure, svg, &format!("{id}-{}", figure.name)))
+                (picture(figure, svg, &format!("{id}-{}", figure.name), &within))
             }
             @for (at, grid) in shown.grids.iter().enumerate() {
                 (heads(grid, &format!("{id}-heads-{at}")))
             }
-            @for (at, table) in shown.tables.iter().enumerate() { (folded(&of_tables, table, at)) }
+            @for (at, table) in shown.tables.iter().enumerate() {
+                (folded(&of_tables, table, at))
+                p.files { a href={ (within) "tables/" (table.name) ".csv" } { (table.name) ".csv" } }
+            }
         }
     }
 }
 
-fn picture(figure: &Figure, svg: &str, id: &str) -> Markup {
+fn picture(figure: &Figure, svg: &str, id: &str, within: &str) -> Markup {
     let numbers = live::of_figure(figure);
+    let has_matrix = figure.panels.iter().any(|panel| panel.raster.is_some());
     html! {
         figure id=(id) data-live=[numbers.as_ref().map(|_| format!("{id}-numbers"))] {
-            div.picture tabindex="0" role="region" aria-label={ "Figure " (figure.name) } {
+            div.picture.paper[has_matrix] tabindex="0" role="region" aria-label={ "Figure " (figure.name) } {
                 (PreEscaped(inline(svg, id)))
             }
             figcaption {
                 span id={ (id) "-caption" } { (figure.caption) }
                 details { summary { "The figure in words" } p { (figure.alt) } }
+                p.files {
+                    "To print: "
+                    a href={ (within) "figures/" (figure.name) ".svg" } { (figure.name) ".svg" }
+                    ", "
+                    a href={ (within) "figures/" (figure.name) ".png" } { "png" }
+                }
             }
         }
         @if let Some(numbers) = numbers {

@@ -39,7 +39,9 @@ pub(super) fn show(folders: &[PathBuf]) -> Result<Shown, ReportError> {
 /// What a run came to.
 fn of_run(run: &RunCourse) -> String {
     let shown = |value: f64| significant(value, 3);
-    let mut told = format!("{}: {}, {}", run.name, plural(run.steps, "step"), how(run));
+    let asked = run.steps_asked().filter(|asked| *asked != run.steps);
+    let of = asked.map_or_else(String::new, |asked| format!("of {asked} "));
+    let mut told = format!("{}: {} {of}steps, {}", run.name, run.steps, how(run));
     if let Some(loss) = run.valid_loss_nats() {
         told.push_str(&format!(
             "; a validation loss of {} nats a token (perplexity {})",
@@ -52,7 +54,10 @@ fn of_run(run: &RunCourse) -> String {
     let place = run.largest_head().map_or_else(String::new, |head| {
         format!(" in layer {}, head {} ({})", head.layer, head.head, head.kind)
     });
-    told.push_str(&format!(" Its largest logit was {} nats{place}, by step {step}", shown(peak)));
+    told.push_str(&format!(
+        " Its largest logit was {} nats{place}, in the stretch that ends at step {step}",
+        shown(peak)
+    ));
     if let Some((_, last)) = run.max_logit.last().filter(|(last, _)| *last != step) {
         told.push_str(&format!(", {} at the end", shown(*last)));
     }

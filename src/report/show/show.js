@@ -47,11 +47,14 @@
     range: range ?? ((_, low, high) => uPlot.rangeNum(Math.min(0, low), high, 0.05, false)),
   });
 
+  const stroke = (series) => ({ 0: "solid", 2: "dotted", 6: "dashed" })[series?.dash[0] ?? 0];
   const options = (panel, width) => ({
     title: panel.title, width, height: 280,
     scales: { x: across(panel.x), y: upwards(panel.y) },
     axes: [axis(panel.x, true), { ...axis(panel.y, false), size: 58 }],
-    cursor: { focus: { prox: 24 }, drag: { x: true, y: false } },
+    // A series without a point there says so, and not what it has elsewhere.
+    cursor: { focus: { prox: 24 }, drag: { x: true, y: false }, dataIdx: (_, series, at) => at },
+    legend: { markers: { dash: (_, at) => stroke(panel.series[at - 1]) } },
     focus: { alpha: 0.35 },
     hooks: { ready: [legend], setSeries: [legend] },
     series: [
@@ -190,9 +193,12 @@
     return HEAT[from].map((level, at) => Math.round(level + (place - from) * (HEAT[from + 1][at] - level)));
   };
   const COLOURS = ["#009e73", "#e69f00", "#cc79a7", "#56b4e9", "#0072b2", "#d55e00"];
+  // One scale for all that stand on the page.
+  const blocks = [...document.querySelectorAll(".heads[data-live]")];
+  const largest = blocks.flatMap((block) => numbers(block).heads.flatMap(({ values }) => values[0]));
+  const most = Math.max(...largest.filter((value) => value !== null));
   const steps = (block) => {
     const { steps: all, quantities, heads } = numbers(block);
-    const most = Math.max(...heads.flatMap(({ values }) => values[0]).filter((value) => value !== null));
     const last = all.length - 1;
     const slider = made("input", { type: "range", min: 0, max: last, value: last });
     const told = made("output");
@@ -242,5 +248,5 @@
     block.append(opened);
     show();
   };
-  document.querySelectorAll(".heads[data-live]").forEach(steps);
+  blocks.forEach(steps);
 })();
