@@ -50,10 +50,18 @@ fn missing(claim: Claim) -> Verdict {
 }
 
 /// What stands at the end of both sentences.
-fn ending(study: &Trainings, seeds: usize) -> String {
+fn ending(study: &Trainings, seeds: &str) -> String {
     let compared =
         study.runs.iter().filter(|run| run.arm == "ls" || STABILISERS.contains(&&*run.arm));
-    format!("{} each, 95 % intervals, {}.", plural(seeds, "seed"), of_runs(compared))
+    format!("{seeds} each, 95 % intervals, {}.", of_runs(compared))
+}
+
+/// How many seeds arms have with ls: `3 seeds`, or `1 to 3 seeds`; none where there is no arm.
+fn seeds_of(found: &[(&str, Pairs)]) -> Option<String> {
+    let seeds = || found.iter().map(|(_, pairs)| pairs.seeds());
+    let (least, most) = (seeds().min()?, seeds().max()?);
+    let from = if least < most { format!("{least} to ") } else { String::new() };
+    Some(from + &plural(most, "seed"))
 }
 
 /// What a sentence says where no word comes of its intervals.
@@ -79,7 +87,7 @@ fn two_fifths(study: &Trainings) -> Verdict {
         .iter()
         .filter_map(|&arm| Some((arm, Pairs::of(study, ["ls", arm], |run| run.valid_loss_nats)?)))
         .collect();
-    let Some(seeds) = found.iter().map(|(_, pairs)| pairs.seeds()).min() else {
+    let Some(seeds) = seeds_of(&found) else {
         return missing(Claim::TwoFifths);
     };
     let settings =
@@ -99,7 +107,8 @@ fn two_fifths(study: &Trainings) -> Verdict {
         (None, Word::NotYetMeasured) => UNDECIDED.to_owned(),
         _ => String::new(),
     };
-    let measured = format!("ls's perplexity is {}. {}{why}", each.join(", "), ending(study, seeds));
+    let measured =
+        format!("ls's perplexity is {}. {}{why}", each.join(", "), ending(study, &seeds));
     Verdict::over(
         Claim::TwoFifths,
         measured,
@@ -123,7 +132,7 @@ fn twentieth(study: &Trainings) -> Verdict {
             Some((arm, Pairs::by(study, ["ls", arm], share)?))
         })
         .collect();
-    let Some(seeds) = found.iter().map(|(_, pairs)| pairs.seeds()).min() else {
+    let Some(seeds) = seeds_of(&found) else {
         return missing(Claim::Twentieth);
     };
     let (mut within, mut each): (Vec<Within>, Vec<String>) = (Vec::new(), Vec::new());
@@ -154,7 +163,7 @@ fn twentieth(study: &Trainings) -> Verdict {
     let measured = format!(
         "ls reaches the final perplexity of others in {}. CPU time, {}{}",
         each.join(", "),
-        ending(study, seeds),
+        ending(study, &seeds),
         if word == Word::NotYetMeasured { UNDECIDED } else { "" }
     );
     Verdict::over(
@@ -227,6 +236,8 @@ mod tests {
         assert_eq!(word(&[1.1; 2], &[1.2; 2]), Word::Qualified, "two seeds");
         assert_eq!(word(&[0.5, 1.5, 2.5], &[0.5, 1.5, 2.5]), Word::NotYetMeasured, "far apart");
         assert_eq!(word(&[2.0], &[2.0]), Word::SeenOnce, "one seed");
+        let several = study(&[("ls", &[1.0; 3]), ("qk-norm", &[2.0; 3]), ("softcap", &[2.0])]);
+        assert!(two_fifths(&several).measured.contains("1 to 3 seeds each"));
         assert_eq!(word(&[], &[]), Word::NotYetMeasured);
     }
 

@@ -171,8 +171,7 @@ fn now() -> String {
 }
 
 /// The revision of the repository that the process runs in, as git told it when it was first asked; empty where there
-/// is none. What takes a folder asks before it does: a child that is being started while its parent is killed holds the
-/// parent's lock until it runs.
+/// is none.
 pub fn revision() -> &'static str {
     static TOLD: LazyLock<String> = LazyLock::new(|| {
         let output = std::process::Command::new("git")

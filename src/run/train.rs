@@ -7,7 +7,7 @@ use super::error::RunError;
 use super::files::{
     CHECKPOINT, RunFiles, TOKENIZER, kept_steps, remove_heads_log, restore_heads_log,
 };
-use super::manifest::{MANIFEST, Manifest, revision};
+use super::manifest::{MANIFEST, Manifest};
 use super::run_manifest;
 use super::training::{RunObserver, TrainResult, Training};
 use crate::lm::{LmError, Outcome, StepRecord, Symbols, Teacher, Trainer};
@@ -48,8 +48,6 @@ pub fn train(
 ) -> Result<TrainResult, RunError> {
     let Training { definition, corpus, device, teacher, start, .. } = *training;
     device.check()?;
-    // Git is asked before the folder is taken: see there.
-    revision();
     let _lock = lock(folder)?;
     let path = folder.join(MANIFEST);
     let checkpoint = folder.join(CHECKPOINT);
