@@ -8,7 +8,7 @@ use crate::table::{Align, Cell, Column, Table};
 /// A table with more rows than this is folded.
 const LONG: usize = 12;
 /// Of a table with more rows than this the first are set, and the file has them all.
-const MOST_ROWS: usize = 24;
+const MOST_ROWS: usize = 20;
 /// Words of more characters than this may be broken into lines.
 const LONG_WORDS: usize = 24;
 
