@@ -112,7 +112,7 @@ fn in_short(sections: &[Section]) -> Markup {
                     li {
                         (badge(verdict.word)) " " (verdict.claim) ". "
                         span.measured {
-                            (first_sentence(&verdict.measured)) " ("
+                            (beginning(&verdict.measured)) " ("
                             (plural(verdict.seeds, "seed")) ", " a href={ "#" (study) } { (study) } ")"
                         }
                     }
@@ -139,9 +139,10 @@ fn in_short(sections: &[Section]) -> Markup {
     }
 }
 
-/// What stands before the first full stop that ends a sentence.
-fn first_sentence(text: &str) -> &str {
-    text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.')
+/// The first clause, with dots where there are more.
+fn beginning(text: &str) -> String {
+    let end = [". ", "; "].iter().filter_map(|end| text.find(end)).min();
+    end.map_or_else(|| text.trim_end_matches('.').to_owned(), |end| format!("{} …", &text[..end]))
 }
 
 /// The studies, each by its name once.
