@@ -1,13 +1,13 @@
 //! The progress of studies: which cells are at work, and how long the rest may take.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use rank_study::study::{Observer, Span, TimeLeft, Work};
 
 use super::analysis::plural_studies;
 use super::duration::{duration, span};
-use super::progress_bar::{Show, WIDTH, terminal_width};
+use super::progress_bar::{Show, WIDTH, terminal_width, with};
 use super::stop::tell;
 
 /// The progress of all cells that a command measures.
@@ -162,11 +162,6 @@ fn fitted(head: &str, names: &[&str], width: usize) -> String {
     let fits = |text: &String| text.chars().count() <= width;
     let longest = (0..=names.len()).rev().map(all).find(fits);
     longest.unwrap_or_else(|| head.trim_end_matches(": ").chars().take(width).collect())
-}
-
-fn with<T>(state: &Mutex<State>, change: impl FnOnce(&mut State) -> T) -> T {
-    // A panic in another cell leaves the counters as good as they were.
-    change(&mut state.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 impl Observer for CellsProgress {

@@ -1,12 +1,12 @@
 //! The progress of one piece of work: a training run, a fit, an evaluation.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use rank_study::study::Span;
 
 use super::duration::{duration, span};
-use super::progress_bar::{Show, WIDTH, terminal_width};
+use super::progress_bar::{Show, WIDTH, terminal_width, with};
 use super::stop::tell;
 
 /// Before this share of the work is done its pace is not known.
@@ -134,9 +134,4 @@ impl State {
     fn line(&self) -> String {
         format!("{}: {}", self.what, self.times()).chars().take(WIDTH).collect()
     }
-}
-
-fn with<T>(state: &Mutex<State>, change: impl FnOnce(&mut State) -> T) -> T {
-    // A panic in another thread leaves the counters as good as they were.
-    change(&mut state.lock().unwrap_or_else(PoisonError::into_inner))
 }

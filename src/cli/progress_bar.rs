@@ -1,6 +1,7 @@
 //! Where progress is shown: a bar on a terminal, plain lines otherwise.
 
 use std::io::IsTerminal as _;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -82,6 +83,12 @@ impl Show {
 /// The columns of the terminal.
 pub fn terminal_width() -> usize {
     console::Term::stderr().size_checked().map_or(WIDTH, |(_, columns)| usize::from(columns))
+}
+
+/// Changes what a bar and its work share.
+pub fn with<S, T>(state: &Mutex<S>, change: impl FnOnce(&mut S) -> T) -> T {
+    // A panic in another thread leaves the counters as good as they were.
+    change(&mut state.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// A text as a bar asks for it.

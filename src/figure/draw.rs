@@ -110,7 +110,7 @@ fn raster<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot) -> Draw
             let (x, y) = (column as f64 / columns as f64, row as f64 / rows as f64);
             (plot.left + x * width, plot.top + y * height)
         };
-        pen.rectangle(at(row, column), at(row + 1, column + 1), raster.colour(value))
+        pen.rectangle(at(row, column), at(row + 1, column + 1), raster.colouring.colour(value))
     })
 }
 

@@ -49,7 +49,7 @@ pub fn matrices(name: &str, what: &str, of: &[Matrix<'_>], colouring: Colouring)
         name: name.to_owned(),
         caption: format!("{what} Queries go down, keys across. {scale}{blocks}"),
         alt: format!("Heat maps: {}.", titles.join("; ")),
-        keys: Raster::legend(colouring).iter().map(key).collect(),
+        keys: colouring.legend().iter().map(key).collect(),
         panels,
     }
 }

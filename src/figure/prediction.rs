@@ -12,7 +12,8 @@ const WHY_SEVERAL: &str = "A panel an ε, from loose to strict: what is needed g
 pub fn prediction(study: &TrainedHeads) -> Vec<Figure> {
     let figure = |name: &str, label: &str, of: fn(&HeadParts) -> Option<f64>, caption: &str| {
         let last = study.last_step();
-        let heads: Vec<&HeadParts> = study.at_own_rank().filter(|head| head.step == last).collect();
+        let mut heads = study.at_own_rank();
+        heads.retain(|head| head.step == last);
         let point = |h: &&HeadParts| Some((of(h).filter(|v| *v > 0.0)?, h.actual));
         let shown: Vec<(f64, f64)> = heads.iter().filter_map(point).collect();
         let left_out = match heads.len() - shown.len() {

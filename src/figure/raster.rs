@@ -24,6 +24,37 @@ pub enum Colouring {
     },
 }
 
+impl Colouring {
+    /// The colour of one entry.
+    pub(super) fn colour(self, value: f64) -> Rgb {
+        match self {
+            _ if value.is_nan() => (255, 255, 255),
+            Self::Attention if value <= 0.0 => (255, 255, 255),
+            Self::Attention => heat(1.0 - value.ln() / LEAST_ATTENTION.ln()),
+            Self::Logits { most } => signed(value / most),
+        }
+    }
+
+    /// A legend: some values with their colours.
+    pub(super) fn legend(self) -> Vec<(String, Rgb)> {
+        let named = |name: String, value: f64| (name, self.colour(value));
+        match self {
+            Self::Attention => vec![
+                named("1".to_owned(), 1.0),
+                named("0.1".to_owned(), 0.1),
+                named("0.01".to_owned(), 0.01),
+                named("0.001 or less".to_owned(), LEAST_ATTENTION),
+            ],
+            Self::Logits { most } => [-1.0, -0.5, 0.0, 0.5, 1.0]
+                .map(|share| {
+                    let value: f64 = share * most;
+                    named(significant(value, 2).replace('-', "−"), value)
+                })
+                .to_vec(),
+        }
+    }
+}
+
 /// A matrix drawn over the whole of a panel, row 0 at the top.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Raster {
@@ -56,42 +87,12 @@ impl Raster {
         Self { values, block, colouring }
     }
 
-    /// The colour of one entry.
-    pub fn colour(&self, value: f64) -> Rgb {
-        match self.colouring {
-            _ if value.is_nan() => (255, 255, 255),
-            Colouring::Attention if value <= 0.0 => (255, 255, 255),
-            Colouring::Attention => heat(1.0 - value.ln() / LEAST_ATTENTION.ln()),
-            Colouring::Logits { most } => signed(value / most),
-        }
-    }
-
-    /// A legend: some values with their colours.
-    pub(super) fn legend(colouring: Colouring) -> Vec<(String, Rgb)> {
-        let colours = Self { values: Array2::zeros((0, 0)), block: 1, colouring };
-        let named = |name: String, value: f64| (name, colours.colour(value));
-        match colouring {
-            Colouring::Attention => vec![
-                named("1".to_owned(), 1.0),
-                named("0.1".to_owned(), 0.1),
-                named("0.01".to_owned(), 0.01),
-                named("0.001 or less".to_owned(), LEAST_ATTENTION),
-            ],
-            Colouring::Logits { most } => [-1.0, -0.5, 0.0, 0.5, 1.0]
-                .map(|share| {
-                    let value: f64 = share * most;
-                    named(significant(value, 2).replace('-', "−"), value)
-                })
-                .to_vec(),
-        }
-    }
-
     /// The entries as a PNG of a pixel each.
     pub(super) fn png(&self, of: &str) -> Result<Vec<u8>, FigureError> {
         let pixels: Vec<u8> = self
             .values
             .iter()
-            .map(|&value| self.colour(value))
+            .map(|&value| self.colouring.colour(value))
             .flat_map(|(r, g, b)| [r, g, b])
             .collect();
         let (rows, columns) = self.values.dim();
@@ -123,10 +124,10 @@ mod tests {
 
     #[test]
     fn nothing_is_white_and_more_is_darker() {
-        let raster = Raster::of(Array2::zeros((1, 1)).view(), Colouring::Attention);
-        assert_eq!(raster.colour(0.0), (255, 255, 255));
-        assert_eq!(raster.colour(f64::NAN), (255, 255, 255));
-        let green = [1e-3, 1e-2, 0.1, 1.0].map(|value| raster.colour(value).1);
+        let attention = Colouring::Attention;
+        assert_eq!(attention.colour(0.0), (255, 255, 255));
+        assert_eq!(attention.colour(f64::NAN), (255, 255, 255));
+        let green = [1e-3, 1e-2, 0.1, 1.0].map(|value| attention.colour(value).1);
         assert!(green.windows(2).all(|pair| pair[0] > pair[1]), "{green:?}");
     }
 }

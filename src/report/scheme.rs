@@ -170,7 +170,7 @@ fn rgb(written: &str) -> Option<Rgb> {
     Some((level(1)?, level(3)?, level(5)?))
 }
 
-fn hex((red, green, blue): Rgb) -> String {
+pub(super) fn hex((red, green, blue): Rgb) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 

@@ -1,5 +1,7 @@
 //! Trained heads held against what their attention needed: by run, step and ε.
 
+use std::collections::BTreeMap;
+
 use super::TableError;
 use super::epsilons;
 use super::head_parts::{HeadParts, WiderHead};
@@ -92,12 +94,13 @@ impl TrainedHeads {
     }
 
     /// The heads at their own rank, without the wider ones that were asked for beside it.
-    pub fn at_own_rank(&self) -> impl Iterator<Item = &HeadParts> {
-        let own = |head: &HeadParts| {
-            let same = |other: &&HeadParts| other.model() == head.model();
-            self.heads.iter().filter(same).map(|other| other.rank).min()
-        };
-        self.heads.iter().filter(move |head| own(head) == Some(head.rank))
+    pub fn at_own_rank(&self) -> Vec<&HeadParts> {
+        let mut own = BTreeMap::new();
+        for head in &self.heads {
+            let least = own.entry(head.model()).or_insert(head.rank);
+            *least = head.rank.min(*least);
+        }
+        self.heads.iter().filter(|head| own[&head.model()] == head.rank).collect()
     }
 
     /// The head of the largest logit of each run, seed, step, rank and ε.
@@ -169,11 +172,13 @@ impl TrainedHeads {
         let mut arms: Vec<&str> = self.heads.iter().map(|head| head.arm.as_str()).collect();
         arms.sort_unstable();
         arms.dedup();
+        let own = self.at_own_rank();
         let mut found = Vec::new();
         for arm in arms {
             for epsilon in self.epsilons() {
-                let chosen: Vec<&HeadParts> = self
-                    .at_own_rank()
+                let chosen: Vec<&HeadParts> = own
+                    .iter()
+                    .copied()
                     .filter(|h| h.arm == arm && h.epsilon == epsilon && h.step == last)
                     .collect();
                 let mut models: Vec<Vec<&HeadParts>> = Vec::new();

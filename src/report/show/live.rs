@@ -5,8 +5,8 @@ use half::bf16;
 use serde_json::{Value, json};
 
 use super::head_grid::HeadGrid;
-use crate::figure::{Axis, Colouring, Figure, Panel, Raster, Rgb, Scale, Series, Shape, Stroke};
-use crate::report::scheme::mark_on_dark;
+use crate::figure::{Axis, Colouring, Figure, Panel, Raster, Scale, Series, Shape, Stroke};
+use crate::report::scheme::{hex, mark_on_dark};
 
 /// Digits that a number keeps.
 const DIGITS: usize = 5;
@@ -14,8 +14,8 @@ const DIGITS: usize = 5;
 /// The numbers of a figure whose panels all have series, or all a matrix; none of any other, which stays as it is drawn.
 pub(super) fn of_figure(figure: &Figure) -> Option<String> {
     let is_of_series = |panel: &Panel| {
-        let shapes = panel.series.iter().map(|series| series.shape);
-        panel.tiles.is_empty() && panel.raster.is_none() && shapes.clone().all(can_be_live)
+        let mut shapes = panel.series.iter().map(|series| series.shape);
+        panel.tiles.is_empty() && panel.raster.is_none() && shapes.all(can_be_live)
     };
     let value = if figure.panels.iter().all(|panel| panel.raster.is_some()) {
         let rasters =
@@ -113,10 +113,6 @@ fn of_raster(panel: &Panel, raster: &Raster) -> Value {
 fn number(value: f64) -> Value {
     // JSON has no NaN: it becomes null, which is what is not there.
     format!("{value:.*e}", DIGITS - 1).parse::<f64>().map_or(Value::Null, Value::from)
-}
-
-fn hex((red, green, blue): Rgb) -> String {
-    format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
 /// JSON as it may stand in a script: no name in it can end that.

@@ -16,7 +16,7 @@ use super::measured::MeasuredStudy;
 use super::view::analyse;
 use crate::row::{HeadFound, Rows};
 use crate::run::{Manifest, RunError};
-use crate::study::{StudyError, View};
+use crate::study::{Kind, StudyError, View};
 use crate::table::{RunCourse, TrainedHeads};
 
 pub use head_grid::{GridHead, HeadGrid};
@@ -60,12 +60,12 @@ fn study(folder: &Path) -> Result<Shown, ReportError> {
     let manifest = Manifest::read(&folder.join("manifest.toml")).map_err(read)?;
     let own = folder.to_owned();
     let is_of_study = !manifest.text("view").is_empty();
-    let heads = Rows::<HeadFound>::read(std::slice::from_ref(&own));
-    // A study may be of another kind; what no study's definition tells of is of predictions.
-    let heads = if is_of_study { heads.ok() } else { Some(heads?) };
     let (measured, view) = match is_of_study {
         true => MeasuredStudy::of(folder, &manifest)?,
-        false => (MeasuredStudy { folder: own, ..MeasuredStudy::default() }, View::Prediction),
+        // What no study's definition tells of is of predictions.
+        false => {
+            (MeasuredStudy { folder: own.clone(), ..MeasuredStudy::default() }, View::Prediction)
+        }
     };
     let analysis = analyse(&[measured], view)?;
     let title = match manifest.text("title") {
@@ -80,8 +80,8 @@ fn study(folder: &Path) -> Result<Shown, ReportError> {
         tables: analysis.tables,
         ..Shown::default()
     };
-    if let Some(rows) = heads {
-        heads::add(&mut shown, &TrainedHeads::of(&rows)?);
+    if view.kind() == Kind::Predict {
+        heads::add(&mut shown, &TrainedHeads::of(&Rows::<HeadFound>::read(&[own])?)?);
     }
     Ok(shown)
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::head_grid::HeadGrid;
 use crate::figure::Figure;
-use crate::report::analysis::Analysis;
 use crate::report::error::ReportError;
+use crate::report::save::{save_figures, save_tables};
 use crate::table::Table;
 
 /// What was made of one folder, or of several runs together.
@@ -31,7 +31,7 @@ impl Shown {
     /// # Errors
     /// A figure that cannot be drawn, or a file that cannot be written.
     pub fn save_figures(&self, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
-        self.analysis().save_figures(folder)
+        save_figures(&self.figures, folder)
     }
 
     /// Writes the tables as CSV, Parquet, Markdown and LaTeX into `folder`; gives the paths.
@@ -39,14 +39,6 @@ impl Shown {
     /// # Errors
     /// A file that cannot be written.
     pub fn save_tables(&self, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
-        self.analysis().save_tables(folder)
-    }
-
-    fn analysis(&self) -> Analysis {
-        Analysis {
-            tables: self.tables.clone(),
-            figures: self.figures.clone(),
-            verdicts: Vec::new(),
-        }
+        save_tables(&self.tables, folder)
     }
 }
