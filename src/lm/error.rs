@@ -50,6 +50,16 @@ pub enum LmError {
         /// Where the passage ends.
         needed: usize,
     },
+    /// A file of exported heads with fewer passages than are asked for.
+    #[error(
+        "{found} passages are in the file, and groups times passages are {needed}: ask for fewer, or export more"
+    )]
+    FewPassages {
+        /// Passages of the file.
+        found: usize,
+        /// How many are asked for.
+        needed: usize,
+    },
     /// A corpus too short for the context.
     #[error(
         "{part} has {tokens} tokens, one context needs {needed}: give a longer text or a smaller context"

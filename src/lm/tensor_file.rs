@@ -67,16 +67,11 @@ impl TensorFile {
         let notes = header.metadata().clone().unwrap_or_default();
         let file = SafeTensors::deserialize(&bytes).map_err(wrong)?;
         let floats = file.tensors().into_iter().filter_map(|(name, view)| {
-            let data = float32(&view)?;
+            let data = float32(view.dtype(), view.data())?;
             Some((name, (view.shape().to_vec(), data)))
         });
         let tensors = floats.collect();
         Ok(Self { path, tensors, notes })
-    }
-
-    /// Whether there is such a tensor that was not taken.
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.tensors.contains_key(name)
     }
 
     /// The elements of a tensor that must have these dimensions.
@@ -105,10 +100,9 @@ impl TensorFile {
     }
 }
 
-/// The elements of a tensor of floats that float32 holds exactly.
-fn float32(view: &TensorView<'_>) -> Option<Vec<f32>> {
-    let data = view.data();
-    match view.dtype() {
+/// The elements of floats that float32 holds exactly.
+pub(super) fn float32(dtype: Dtype, data: &[u8]) -> Option<Vec<f32>> {
+    match dtype {
         Dtype::F32 => Some(numbers(data, f32::from_le_bytes)),
         Dtype::F16 => Some(numbers(data, |bytes| f16::from_le_bytes(bytes).to_f32())),
         Dtype::BF16 => Some(numbers(data, |bytes| bf16::from_le_bytes(bytes).to_f32())),

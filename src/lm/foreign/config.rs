@@ -7,9 +7,12 @@ use serde_json::{Map, Value};
 use super::arithmetic::Activation;
 use crate::lm::LmError;
 
-/// The keys and values of one `config.json`.
+/// The keys and values of one `config.json`, or of a part of it.
+#[derive(Clone)]
 pub(super) struct Config {
     path: PathBuf,
+    /// The key that the part has, where it is one.
+    part: Option<String>,
     values: Map<String, Value>,
 }
 
@@ -19,7 +22,7 @@ impl Config {
         let bytes =
             std::fs::read(&path).map_err(|source| LmError::Io { path: path.clone(), source })?;
         match serde_json::from_slice(&bytes) {
-            Ok(values) => Ok(Self { path, values }),
+            Ok(values) => Ok(Self { path, part: None, values }),
             Err(e) => Err(LmError::File {
                 path,
                 why: format!("{e}; take config.json as published with the model"),
@@ -27,15 +30,40 @@ impl Config {
         }
     }
 
+    /// What a file of another form says, in the same words.
+    pub(super) fn of(path: &Path, values: Map<String, Value>) -> Self {
+        Self { path: path.to_owned(), part: None, values }
+    }
+
     /// The model's type, one of `known`.
     pub(super) fn model_type(&self, known: &[&'static str]) -> Result<&'static str, LmError> {
-        let all = known.join(" and ");
+        let (last, others) = known.split_last().expect("some types are known");
+        let all = format!("{} and {last}", others.join(", "));
         let Some(found) = self.value("model_type") else {
             return Err(self.wrong(format!("has no model_type; those of type {all} can be read")));
         };
         known.iter().find(|&&known| found == known).copied().ok_or_else(|| {
             self.wrong(format!("model_type is {found}; models of type {all} can be read"))
         })
+    }
+
+    /// The keys and values of one key, where it is there.
+    pub(super) fn part(&self, key: &str) -> Result<Option<Self>, LmError> {
+        match self.value(key) {
+            None => Ok(None),
+            Some(Value::Object(values)) => {
+                let part = Some(key.to_owned());
+                Ok(Some(Self { path: self.path.clone(), part, values: values.clone() }))
+            }
+            Some(found) => {
+                Err(self.wrong(format!("{key} is {found}; it must be keys with values")))
+            }
+        }
+    }
+
+    /// A part without any key.
+    pub(super) fn nothing(&self) -> Self {
+        Self { path: self.path.clone(), part: None, values: Map::new() }
     }
 
     /// A number of things, of which there is at least one.
@@ -62,16 +90,51 @@ impl Config {
         }
     }
 
+    /// A number above 0.
+    pub(super) fn above_zero(&self, key: &str) -> Result<f64, LmError> {
+        let found = self.value(key).ok_or_else(|| self.not_there(key))?;
+        match found.as_f64() {
+            Some(number) if number > 0.0 && number.is_finite() => Ok(number),
+            _ => Err(self.wrong(format!("{key} is {found}; it must be a number above 0"))),
+        }
+    }
+
+    /// The same, or `usual` where nothing is said.
+    pub(super) fn above_zero_or(&self, key: &str, usual: f64) -> Result<f64, LmError> {
+        if self.value(key).is_some() { self.above_zero(key) } else { Ok(usual) }
+    }
+
+    pub(super) fn flag(&self, key: &str, usual: bool) -> Result<bool, LmError> {
+        let Some(found) = self.value(key) else { return Ok(usual) };
+        found
+            .as_bool()
+            .ok_or_else(|| self.wrong(format!("{key} is {found}; it must be true or false")))
+    }
+
+    /// Words in a list, where it is there.
+    pub(super) fn words(&self, key: &str) -> Result<Option<Vec<String>>, LmError> {
+        let Some(found) = self.value(key) else { return Ok(None) };
+        let words = found.as_array().and_then(|all| {
+            all.iter().map(|word| word.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>()
+        });
+        words.map(Some).ok_or_else(|| self.wrong(format!("{key} must be a list of words")))
+    }
+
+    /// Whether a key is there, be it null.
+    pub(super) fn names(&self, key: &str) -> bool {
+        self.values.contains_key(key)
+    }
+
     /// What is between the matrices of an MLP, or `usual` where nothing is said.
     pub(super) fn activation(&self, key: &str, usual: Activation) -> Result<Activation, LmError> {
         let Some(found) = self.value(key) else { return Ok(usual) };
         match found.as_str() {
             Some("gelu") => Ok(Activation::Gelu),
-            Some("gelu_new") => Ok(Activation::TanhGelu),
-            _ => {
-                Err(self
-                    .wrong(format!("{key} is {found}; models with gelu and gelu_new can be read")))
-            }
+            Some("gelu_new" | "gelu_pytorch_tanh") => Ok(Activation::TanhGelu),
+            Some("silu" | "swish") => Ok(Activation::Silu),
+            _ => Err(self.wrong(format!(
+                "{key} is {found}; models with gelu, gelu_new, gelu_pytorch_tanh and silu can be read"
+            ))),
         }
     }
 
@@ -98,7 +161,7 @@ impl Config {
     }
 
     /// A value that is there and not null.
-    fn value(&self, key: &str) -> Option<&Value> {
+    pub(super) fn value(&self, key: &str) -> Option<&Value> {
         self.values.get(key).filter(|value| !value.is_null())
     }
 
@@ -106,7 +169,9 @@ impl Config {
         self.wrong(format!("has no {key}; take config.json as published with the model"))
     }
 
-    fn wrong(&self, why: String) -> LmError {
-        LmError::File { path: self.path.clone(), why }
+    /// That it is wrong, and why.
+    pub(super) fn wrong(&self, why: String) -> LmError {
+        let within = self.part.as_ref().map_or_else(String::new, |part| format!("{part}: "));
+        LmError::File { path: self.path.clone(), why: format!("{within}{why}") }
     }
 }

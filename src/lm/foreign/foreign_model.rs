@@ -1,69 +1,135 @@
-//! A published model: its folder, its tokenizer, its heads.
+//! A published model: its folder or file, its tokenizer, its heads.
 
-use std::io;
+use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 
-use tokenizers::Tokenizer;
-
 use super::config::Config;
+use super::decoder::{self, Form};
+use super::gguf::Gguf;
+use super::tokens::Tokens;
 use super::transformer::Transformer;
-use super::{bert, gpt2};
-use crate::lm::{HeadProbe, LmError, Probed, Split, Texts};
+use super::{bert, gpt_neox, gpt2};
+use crate::lm::{HeadsOfLayer, LmError, Probed, Split, Texts};
+use crate::pattern::{HeadKind, Visibility};
+use crate::system::sha256;
 
 const CONFIG: &str = "config.json";
 const TOKENIZER: &str = "tokenizer.json";
 /// Bytes of text that a token is taken to need at most.
 const BYTES_PER_TOKEN: usize = 16;
 
-/// A published GPT-2-type model (Radford et al. 2019) or BERT-type model (Devlin et al. 2018,
-/// arXiv 1810.04805), for inference in float32.
+/// A published model, for inference in float32.
 ///
-/// Its folder holds `config.json`, whose `model_type` is `gpt2` or `bert`, the weights as one
-/// `model.safetensors`, and, for texts, `tokenizer.json`: the files that the `transformers` library saves.
-/// With x the stream of a block, A its attention and M its MLP:
+/// Its folder holds `config.json`, whose `model_type` is one of those below, the weights as `model.safetensors` or as
+/// several such files with their index, and, for texts, `tokenizer.json`: the files that the `transformers` library
+/// saves. Or it is one `.gguf` file of a Llama-, Qwen 2- or Qwen 3-type model, whose quantised weights are taken as
+/// the numbers that they stand for. Weights are read layer by layer as a passage comes to them and not kept.
 ///
-/// | `model_type` | a block | X, which queries and keys are made of | a row sees |
-/// |---|---|---|---|
-/// | `gpt2` | x ← x + A(norm₁ x), x ← x + M(norm₂ x) | norm₁ x | itself and what is before it |
-/// | `bert` | x ← norm₁(x + A(x)), x ← norm₂(x + M(x)) | x | all |
+/// With x the stream of a block, A its attention, M its MLP and N a norm:
 ///
-/// Q = X·W_q + b_q and K = X·W_k + b_k, (T, C) each, are cut into H heads of d = C/H columns, and a head's
-/// logits are QKᵀ/√d. Positions are learned and added to the embeddings, so nothing is turned, and every token of
-/// a BERT-type model is of type 0.
+/// | `model_type` | a block | X, which queries and keys are made of |
+/// |---|---|---|
+/// | `gpt2`, `llama`, `mistral`, `qwen2`, `qwen3`, `gpt_oss` | x ← x + A(N₁x), x ← x + M(N₂x) | N₁x |
+/// | `gpt_neox` | x ← x + A(N₁x) + M(N₂x), or as above | N₁x |
+/// | `gemma2`, `gemma3_text` | x ← x + N₂A(N₁x), x ← x + N₄M(N₃x) | N₁x |
+/// | `olmo2` | x ← x + N₁A(x), x ← x + N₂M(x) | x |
+/// | `bert` | x ← N₁(x + A(x)), x ← N₂(x + M(x)) | x |
+///
+/// Q = X·W_q + b_q and K = X·W_k + b_k are cut into heads of d columns, normalised and turned by their positions where
+/// the type does that, and a head's logits are s·QKᵀ. Several heads of queries may share one of keys. What a row sees
+/// is what is before it, within a window where its layer has one, and in a BERT-type model all. The stream X of
+/// [`HeadInputs`](crate::lm::HeadInputs) has the biases' column of ones last, where there are biases, and channels that
+/// are turned together are neighbours in queries and keys, whatever their order in the files.
 pub struct ForeignModel {
     name: &'static str,
     transformer: Transformer,
-    /// Where the tokenizer is or would be.
-    tokenizer_path: PathBuf,
-    tokenizer: Option<Tokenizer>,
+    tokens: Tokens,
+    /// What every passage begins with.
+    beginning: Vec<u32>,
+    identity: String,
 }
 
 impl ForeignModel {
-    /// Reads a model, whose weights are float32, float16 or bfloat16.
+    /// Reads a model, whose weights are float32, float16, bfloat16 or, in a `.gguf`, quantised.
     ///
     /// # Errors
     /// Files that are not there or cannot be read, a model of another type or with settings that change its
-    /// attention, a weight that is missing or of another shape than the configuration's.
-    pub fn read(folder: &Path) -> Result<Self, LmError> {
-        let config = Config::read(&folder.join(CONFIG))?;
-        let name = config.model_type(&[gpt2::NAME, bert::NAME])?;
+    /// attention, a weight that is missing or of another shape than the configuration's, a tokenizer of more tokens.
+    pub fn read(path: &Path) -> Result<Self, LmError> {
+        match gguf_in(path) {
+            Some(file) => Self::read_gguf(&file),
+            None => Self::read_folder(path),
+        }
+    }
+
+    fn read_folder(folder: &Path) -> Result<Self, LmError> {
+        let path = folder.join(CONFIG);
+        let config = Config::read(&path)?;
+        let mut known = vec![gpt2::NAME, bert::NAME, gpt_neox::NAME];
+        known.extend(decoder::NAMES);
+        let name = config.model_type(&known)?;
         let transformer = match name {
             gpt2::NAME => gpt2::read(&config, folder),
-            _ => bert::read(&config, folder),
+            bert::NAME => bert::read(&config, folder),
+            gpt_neox::NAME => gpt_neox::read(&config, folder),
+            _ => decoder::read(name, &config, &decoder::weights(folder)?, &Form::SAVED),
         }?;
-        let tokenizer_path = folder.join(TOKENIZER);
-        let tokenizer = read_tokenizer(&tokenizer_path)?;
-        Ok(Self { name, transformer, tokenizer_path, tokenizer })
+        let tokens = Tokens::read(folder.join(TOKENIZER), || None, transformer.vocabulary())?;
+        let text = std::fs::read(&path).map_err(|source| LmError::Io { path, source })?;
+        let identity = format!("{} {}", sha256(&text), bytes_of_weights(folder)?);
+        let beginning = match transformer.is_causal() {
+            true => tokens.before_texts(),
+            false => Vec::new(),
+        };
+        Ok(Self { name, transformer, tokens, beginning, identity })
     }
 
-    /// Whether a folder holds a published model, of whatever type: `config.json` is there.
-    pub fn is_in(folder: &Path) -> bool {
-        folder.join(CONFIG).is_file()
+    fn read_gguf(path: &Path) -> Result<Self, LmError> {
+        let file = Gguf::open(path)?;
+        let (name, transformer) = (file.name()?, file.read()?);
+        let beside = path.with_file_name(TOKENIZER);
+        let tokens = Tokens::read(beside, || Some(file.tokenizer()), transformer.vocabulary())?;
+        let length = std::fs::metadata(path)
+            .map_err(|source| LmError::Io { path: path.to_owned(), source })?
+            .len();
+        let identity = format!("{} {length}", sha256(file.description().as_bytes()));
+        let beginning = file.beginning().into_iter().collect();
+        Ok(Self { name, transformer, tokens, beginning, identity })
     }
 
-    /// The type of the model, `gpt2` or `bert`.
+    /// Whether a path is a published model, of whatever type: a `.gguf` file, or a folder with one or with
+    /// `config.json`.
+    pub fn is_in(path: &Path) -> bool {
+        path.join(CONFIG).is_file() || gguf_in(path).is_some()
+    }
+
+    /// The type of the model, as `gpt2` or `llama`.
     pub fn name(&self) -> &str {
         self.name
+    }
+
+    /// What tells the model from others of its name: what its configuration, or the description of its `.gguf`, hashes
+    /// to, and how long its weights are.
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// What the heads of a layer see.
+    ///
+    /// # Panics
+    /// Where there is no such layer.
+    pub fn head_kinds(&self, layer: usize) -> Vec<HeadKind> {
+        vec![self.transformer.blocks[layer].attention.kind; self.heads()]
+    }
+
+    /// Channels of a head.
+    pub fn head_dimension(&self) -> usize {
+        self.transformer.blocks[0].attention.d
+    }
+
+    /// Channels of the stream, C.
+    pub fn channels(&self) -> usize {
+        self.transformer.embedding.tokens.dimensions()[1]
     }
 
     /// A text as tokens, by the model's own `tokenizer.json`. It is neither cut nor filled up, whatever that file
@@ -72,22 +138,20 @@ impl ForeignModel {
     /// # Errors
     /// No `tokenizer.json`, or a text that it cannot encode.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>, LmError> {
-        let path = &self.tokenizer_path;
-        let tokenizer = self.tokenizer.as_ref().ok_or_else(|| LmError::File {
-            path: path.clone(),
-            why: "is not there: save the model's tokenizer in that form beside its weights"
-                .to_owned(),
-        })?;
-        let encoding = tokenizer.encode(text, false).map_err(|e| unusable(path, e))?;
-        Ok(encoding.get_ids().to_vec())
+        self.tokens.encode(text)
     }
 }
 
-/// A published model has no splits: its tokens are always those of the whole texts. The stream X of
-/// [`HeadInputs`](crate::lm::HeadInputs) has the biases' column of ones last.
+/// A published model has no splits: its tokens are always those of the whole texts.
 impl Probed for ForeignModel {
     fn context(&self) -> usize {
-        self.transformer.context()
+        self.transformer.context
+    }
+
+    /// Those that the tokenizer puts before a text, where what a row sees is what is before it: the first token of a
+    /// passage is where much of the attention of such models lies.
+    fn beginning(&self) -> Vec<u32> {
+        self.beginning.clone()
     }
 
     fn layers(&self) -> usize {
@@ -95,7 +159,7 @@ impl Probed for ForeignModel {
     }
 
     fn heads(&self) -> usize {
-        self.transformer.heads
+        self.transformer.blocks[0].attention.heads
     }
 
     fn tokens(
@@ -110,30 +174,53 @@ impl Probed for ForeignModel {
         Ok(tokens)
     }
 
-    fn probe(&self, passage: &[u32]) -> Result<Vec<HeadProbe>, LmError> {
-        self.transformer.probe(passage)
+    fn token_texts(&self, passage: &[u32]) -> Option<Vec<String>> {
+        self.tokens.texts_of(passage)
+    }
+
+    fn probe_layers(
+        &self,
+        passages: &[Vec<u32>],
+        layers: Range<usize>,
+        each: &mut dyn FnMut(HeadsOfLayer) -> ControlFlow<()>,
+    ) -> Result<(), LmError> {
+        self.transformer.probe(passages, layers, each)
     }
 }
 
-/// The tokenizer of a file, where there is one.
-fn read_tokenizer(path: &Path) -> Result<Option<Tokenizer>, LmError> {
-    let bytes = match std::fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(LmError::Io { path: path.to_owned(), source }),
-    };
-    let mut tokenizer = Tokenizer::from_bytes(bytes).map_err(|e| unusable(path, e))?;
-    // Sentence encoders cut texts to a length and fill them up to it.
-    tokenizer.with_truncation(None).map_err(|e| unusable(path, e))?;
-    tokenizer.with_padding(None);
-    tokenizer.set_encode_special_tokens(true);
-    Ok(Some(tokenizer))
+impl Transformer {
+    fn is_causal(&self) -> bool {
+        self.blocks[0].attention.visibility == Visibility::Causal
+    }
 }
 
-fn unusable(path: &Path, why: impl ToString) -> LmError {
-    let why = why.to_string().replace('\n', " ");
-    LmError::File {
-        path: path.to_owned(),
-        why: format!("{why}; take the one published with the model"),
+/// The `.gguf` that a path is, or the only one of a folder without `config.json`.
+fn gguf_in(path: &Path) -> Option<PathBuf> {
+    let is_gguf = |path: &Path| path.extension().is_some_and(|end| end == "gguf");
+    if path.is_file() {
+        return is_gguf(path).then(|| path.to_owned());
     }
+    if path.join(CONFIG).is_file() {
+        return None;
+    }
+    let mut found = std::fs::read_dir(path).ok()?.flatten().map(|entry| entry.path());
+    let mut files = found.by_ref().filter(|path| is_gguf(path));
+    files.next().filter(|_| files.next().is_none())
+}
+
+/// Bytes of all weights of a folder.
+fn bytes_of_weights(folder: &Path) -> Result<u64, LmError> {
+    let failed = |source| LmError::Io { path: folder.to_owned(), source };
+    let mut all = 0;
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
+        // One file, or the shards that the index names.
+        if name.starts_with("model") && name.ends_with(".safetensors") {
+            all += std::fs::metadata(&path)
+                .map_err(|source| LmError::Io { path: path.clone(), source })?
+                .len();
+        }
+    }
+    Ok(all)
 }

@@ -1,15 +1,15 @@
-//! GPT-2-type models: how they are configured and what their weights are called.
+//! GPT-2-type models (Radford et al. 2019): how they are configured and what their weights are called.
 
 use std::path::Path;
 
-use ndarray::s;
-
-use super::arithmetic::{Activation, Linear};
+use super::arithmetic::Activation;
+use super::attention::{Attention, Projections};
 use super::config::Config;
-use super::transformer::{Block, Transformer};
+use super::mlp::Mlp;
+use super::transformer::{Block, Embedding, Norms, Transformer};
 use super::weights::Weights;
 use crate::lm::LmError;
-use crate::pattern::Visibility;
+use crate::pattern::{HeadKind, Visibility};
 
 pub(super) const NAME: &str = "gpt2";
 
@@ -19,48 +19,53 @@ pub(super) fn read(config: &Config, folder: &Path) -> Result<Transformer, LmErro
     config.only("scale_attn_weights", true)?;
     config.only("scale_attn_by_inverse_layer_idx", false)?;
     config.divides("n_head", "n_embd")?;
-    let c = config.count("n_embd")?;
+    let (c, heads) = (config.count("n_embd")?, config.count("n_head")?);
+    let d = c / heads;
     let epsilon = config.epsilon("layer_norm_epsilon", 1e-5)?;
     let hidden = config.count_if_there("n_inner")?.unwrap_or(4 * c);
     let activation = config.activation("activation_function", Activation::TanhGelu)?;
 
-    let mut weights = Weights::read(folder, "transformer.", "wte.weight")?;
-    let tokens = weights.matrix("wte.weight", [config.count("vocab_size")?, c])?;
-    let positions = weights.matrix("wpe.weight", [config.count("n_positions")?, c])?;
+    let weights = Weights::read(folder, &["transformer."], "wte.weight")?;
+    let context = config.count("n_positions")?;
     let block = |layer: usize| {
         let name = |part: &str| format!("h.{layer}.{part}");
-        let all = weights.linear(&name("attn.c_attn"), [c, 3 * c])?;
-        Ok(Block {
-            projections: [0, 1, 2].map(|part| columns(&all, part * c, c)),
-            output: weights.linear(&name("attn.c_proj"), [c, c])?,
-            mlp: [
-                weights.linear(&name("mlp.c_fc"), [c, hidden])?,
-                weights.linear(&name("mlp.c_proj"), [hidden, c])?,
-            ],
-            norms: [
-                weights.norm(&name("ln_1"), c, epsilon)?,
-                weights.norm(&name("ln_2"), c, epsilon)?,
-            ],
-        })
+        let norm = |part: &str| weights.layer_norm(&name(part), c, epsilon).map(Some);
+        let attention = Attention {
+            projections: Projections::Thirds(
+                weights.convolution(&name("attn.c_attn"), [c, 3 * c])?,
+            ),
+            output: weights.convolution(&name("attn.c_proj"), [c, c])?,
+            heads,
+            key_heads: heads,
+            d,
+            scale: 1.0 / (d as f64).sqrt(),
+            norm: None,
+            rotary: None,
+            visibility: Visibility::Causal,
+            kind: HeadKind::Global,
+            softcap: None,
+            sinks: None,
+        };
+        let mlp = Mlp::Plain {
+            input: weights.convolution(&name("mlp.c_fc"), [c, hidden])?,
+            activation,
+            output: weights.convolution(&name("mlp.c_proj"), [hidden, c])?,
+        };
+        let norms = [
+            Norms { before: norm("ln_1")?, ..Norms::default() },
+            Norms { before: norm("ln_2")?, ..Norms::default() },
+        ];
+        Ok(Block { attention, mlp, norms, parallel: false })
     };
-    let blocks = (0..config.count("n_layer")?).map(block).collect::<Result<_, LmError>>()?;
     Ok(Transformer {
-        tokens,
-        positions,
-        norm: None,
-        blocks,
-        norm_first: true,
-        heads: config.count("n_head")?,
-        activation,
-        visibility: Visibility::Causal,
+        embedding: Embedding {
+            tokens: weights.tensor("wte.weight", &[config.count("vocab_size")?, c])?,
+            scale: 1.0,
+            positions: Some(weights.tensor("wpe.weight", &[context, c])?),
+            shift: None,
+            norm: None,
+        },
+        blocks: (0..config.count("n_layer")?).map(block).collect::<Result<_, LmError>>()?,
+        context,
     })
-}
-
-/// `count` outputs of a projection, from `first` on.
-fn columns(all: &Linear, first: usize, count: usize) -> Linear {
-    let range = first..first + count;
-    Linear {
-        weights: all.weights.slice(s![.., range.clone()]).to_owned(),
-        bias: all.bias.slice(s![range]).to_owned(),
-    }
 }

@@ -1,125 +1,123 @@
-//! What GPT-2-type and BERT-type models have in common, and the pass that probes their heads.
+//! What all published models have in common, and the pass that probes their heads.
 
-use std::sync::Arc;
+use std::ops::{ControlFlow, Range};
 
-use ndarray::{Array2, Axis, s, stack};
+use ndarray::{Array1, Array2, s};
 
-use super::arithmetic::{Activation, Linear, Norm, attend, with_ones};
-use crate::lm::{HeadInputs, HeadProbe, LmError};
-use crate::pattern::{HeadKind, Visibility};
+use super::arithmetic::Norm;
+use super::attention::Attention;
+use super::mlp::Mlp;
+use super::stored::Stored;
+use crate::lm::{HeadsOfLayer, LmError};
 
-/// A transformer of C channels with learned positions.
+/// A transformer of C channels.
 pub(super) struct Transformer {
-    /// Embeddings by token, (V, C).
-    pub(super) tokens: Array2<f32>,
-    /// What is added by position, (context, C).
-    pub(super) positions: Array2<f32>,
-    /// The norm of their sum, where there is one.
-    pub(super) norm: Option<Norm>,
+    pub(super) embedding: Embedding,
     pub(super) blocks: Vec<Block>,
-    /// Whether attention and MLP read the normalised stream and add to the one that is not. Otherwise they read
-    /// the stream, and what they have added to is normalised.
-    pub(super) norm_first: bool,
-    /// Heads of a block.
-    pub(super) heads: usize,
-    pub(super) activation: Activation,
-    pub(super) visibility: Visibility,
+    /// The longest passage that it was made for.
+    pub(super) context: usize,
 }
 
-/// Attention and MLP.
+/// What the stream begins as.
+pub(super) struct Embedding {
+    /// By token, (V, C).
+    pub(super) tokens: Stored,
+    /// What they are multiplied by.
+    pub(super) scale: f32,
+    /// What is added by position, (context, C), where positions are learned.
+    pub(super) positions: Option<Stored>,
+    /// What is added to all.
+    pub(super) shift: Option<Array1<f32>>,
+    /// The norm of their sum, where there is one.
+    pub(super) norm: Option<Norm>,
+}
+
+/// Attention A and MLP M.
 pub(super) struct Block {
-    /// To queries, keys and values, C × C each.
-    pub(super) projections: [Linear; 3],
-    /// From what the heads gathered, C × C.
-    pub(super) output: Linear,
-    pub(super) mlp: [Linear; 2],
-    /// Those of attention and of the MLP.
-    pub(super) norms: [Norm; 2],
+    pub(super) attention: Attention,
+    pub(super) mlp: Mlp,
+    pub(super) norms: [Norms; 2],
+    /// Whether the MLP reads the stream that attention reads, and not what that has made of it.
+    pub(super) parallel: bool,
+}
+
+/// The norms of a part f of a block with stream x: x ← of_sum(x + after(f(before(x)))), each where there is one.
+#[derive(Default)]
+pub(super) struct Norms {
+    pub(super) before: Option<Norm>,
+    pub(super) after: Option<Norm>,
+    pub(super) of_sum: Option<Norm>,
+}
+
+fn normed(norm: Option<&Norm>, x: Array2<f32>) -> Array2<f32> {
+    match norm {
+        Some(norm) => norm.of(x),
+        None => x,
+    }
 }
 
 impl Transformer {
-    pub(super) fn context(&self) -> usize {
-        self.positions.nrows()
+    /// Tokens that it has embeddings of.
+    pub(super) fn vocabulary(&self) -> usize {
+        self.embedding.tokens.dimensions()[0]
     }
 
-    pub(super) fn probe(&self, tokens: &[u32]) -> Result<Vec<HeadProbe>, LmError> {
-        let mut x = self.embed(tokens)?;
-        let mut probes = Vec::new();
-        for (layer, block) in self.blocks.iter().enumerate() {
-            let [attention_norm, mlp_norm] = &block.norms;
-            let input = if self.norm_first { attention_norm.of(x.clone()) } else { x.clone() };
-            let (heads, gathered) = self.attention(layer, block, &input);
-            probes.extend(heads);
-            x += &gathered;
-            if self.norm_first {
-                x += &self.mlp(block, &mlp_norm.of(x.clone()));
-            } else {
-                x = attention_norm.of(x);
-                x += &self.mlp(block, &x);
-                x = mlp_norm.of(x);
+    /// The heads of some layers; see [`Probed`](crate::lm::Probed).
+    pub(super) fn probe(
+        &self,
+        passages: &[Vec<u32>],
+        layers: Range<usize>,
+        each: &mut dyn FnMut(HeadsOfLayer) -> ControlFlow<()>,
+    ) -> Result<(), LmError> {
+        let lengths: Vec<usize> = passages.iter().map(Vec::len).collect();
+        if let Some(&found) = lengths.iter().find(|&&t| t == 0 || t > self.context) {
+            return Err(LmError::PassageLength { found, context: self.context });
+        }
+        let mut x = self.embed(passages)?;
+        for (layer, block) in self.blocks.iter().enumerate().take(layers.end) {
+            let [of_attention, of_mlp] = &block.norms;
+            let input = normed(of_attention.before.as_ref(), x.clone());
+            let attended = block.attention.of(layer, &input, &lengths, layers.contains(&layer))?;
+            if layers.contains(&layer) && each(attended.probes).is_break() {
+                return Ok(());
             }
+            if layer + 1 == layers.end {
+                return Ok(());
+            }
+            let read_by_both = block.parallel.then(|| x.clone());
+            x += &normed(of_attention.after.as_ref(), attended.added);
+            x = normed(of_attention.of_sum.as_ref(), x);
+            let read = read_by_both.unwrap_or_else(|| x.clone());
+            let added = block.mlp.of(&normed(of_mlp.before.as_ref(), read))?;
+            x += &normed(of_mlp.after.as_ref(), added);
+            x = normed(of_mlp.of_sum.as_ref(), x);
         }
-        Ok(probes)
+        Ok(())
     }
 
-    /// The stream before the first block, (T, C).
-    fn embed(&self, tokens: &[u32]) -> Result<Array2<f32>, LmError> {
-        let (t, size) = (tokens.len(), self.tokens.nrows());
-        if t == 0 || t > self.context() {
-            return Err(LmError::PassageLength { found: t, context: self.context() });
-        }
+    /// The stream before the first block: all passages, one below another.
+    fn embed(&self, passages: &[Vec<u32>]) -> Result<Array2<f32>, LmError> {
+        let Embedding { tokens, scale, positions, shift, norm } = &self.embedding;
+        let size = self.vocabulary();
         let row = |&token: &u32| match usize::try_from(token) {
-            Ok(place) if place < size => Ok(self.tokens.row(place)),
+            Ok(place) if place < size => Ok(place),
             _ => Err(LmError::UnknownToken { found: token, size }),
         };
-        let rows = tokens.iter().map(row).collect::<Result<Vec<_>, _>>()?;
-        let x = stack(Axis(0), &rows).map_err(candle_core::Error::wrap)?;
-        let x = x + self.positions.slice(s![..t, ..]);
-        Ok(match &self.norm {
-            Some(norm) => norm.of(x),
-            None => x,
-        })
-    }
-
-    /// The probes of a block's heads, and what its attention adds to the stream.
-    fn attention(
-        &self,
-        layer: usize,
-        block: &Block,
-        input: &Array2<f32>,
-    ) -> (Vec<HeadProbe>, Array2<f32>) {
-        let projected = block.projections.each_ref().map(|projection| projection.of(input));
-        let stream = Arc::new(with_ones(input));
-        let mut gathered = Array2::zeros(input.dim());
-        let d = input.ncols() / self.heads;
-        let probe = |head: usize| {
-            let own = s![.., head * d..(head + 1) * d];
-            let [queries, keys, values] = projected.each_ref().map(|x| x.slice(own));
-            gathered.slice_mut(own).assign(&attend([queries, keys, values], self.visibility));
-            let [queries, keys] = [queries, keys].map(|x| x.to_owned());
-            HeadProbe {
-                layer,
-                head,
-                visibility: self.visibility,
-                kind: HeadKind::Global,
-                queries: queries.clone(),
-                keys: keys.clone(),
-                softcap: None,
-                slope: None,
-                inputs: HeadInputs {
-                    stream: stream.clone(),
-                    projected: [queries, keys],
-                    normalised: None,
-                    turns: None,
-                },
+        let rows = passages.iter().flatten().map(row).collect::<Result<Vec<_>, _>>()?;
+        let mut x = tokens.rows(&rows)? * *scale;
+        if let Some(positions) = positions {
+            let positions = positions.matrix()?;
+            let mut first = 0;
+            for passage in passages {
+                let t = passage.len();
+                let mut of_passage = x.slice_mut(s![first..first + t, ..]);
+                of_passage += &positions.slice(s![..t, ..]);
+                first += t;
             }
-        };
-        let probes = (0..self.heads).map(probe).collect();
-        (probes, block.output.of(&gathered))
-    }
-
-    fn mlp(&self, block: &Block, x: &Array2<f32>) -> Array2<f32> {
-        let [input, output] = &block.mlp;
-        output.of(&self.activation.of(input.of(x)))
+        }
+        if let Some(shift) = shift {
+            x += shift;
+        }
+        Ok(normed(norm.as_ref(), x))
     }
 }

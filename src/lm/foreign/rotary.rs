@@ -1,0 +1,157 @@
+//! Rotary positions (Su et al. 2021, arXiv 2104.09864) and the ways in which published models stretch them.
+
+use std::f64::consts::PI;
+
+use ndarray::Array2;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::config::Config;
+use crate::lm::LmError;
+
+/// Turns pairs of a head's channels by angles position · frequency.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Rotary {
+    /// Radians a token, by pair that is turned.
+    frequencies: Vec<f32>,
+    pairs: Pairs,
+    /// What the turned channels of queries and of keys are multiplied by beside.
+    factor: f64,
+}
+
+/// Which channels are a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(in crate::lm) enum Pairs {
+    /// Channels i and i + r/2 of the r that are turned.
+    Halves,
+    /// Channels 2i and 2i + 1.
+    Neighbours,
+}
+
+impl Pairs {
+    /// The order of `d` channels, of which so many `pairs` are turned, in which pairs are neighbours.
+    pub(in crate::lm) fn order(self, pairs: usize, d: usize) -> Vec<usize> {
+        match self {
+            Self::Neighbours => (0..d).collect(),
+            Self::Halves => (0..pairs).flat_map(|i| [i, pairs + i]).chain(2 * pairs..d).collect(),
+        }
+    }
+}
+
+impl Rotary {
+    /// Frequencies base^(−2i/r) of r = `turned` channels, or what `settings` makes of them.
+    ///
+    /// # Errors
+    /// A way of stretching them that is not known, or without its numbers.
+    pub(super) fn read(settings: &Config, base: f64, turned: usize) -> Result<Self, LmError> {
+        let plain = |i: usize| base.powf(-((2 * i) as f64) / turned as f64);
+        let mut frequencies: Vec<f64> = (0..turned / 2).map(plain).collect();
+        let mut factor = 1.0;
+        let found = settings.value("rope_type").or_else(|| settings.value("type"));
+        match found.map_or(Some("default"), Value::as_str) {
+            // Dynamic scaling begins beyond the context that is read.
+            Some("default" | "dynamic") => {}
+            Some("linear") => {
+                let by = settings.above_zero("factor")?;
+                frequencies.iter_mut().for_each(|frequency| *frequency /= by);
+            }
+            Some("llama3") => llama3(settings, &mut frequencies)?,
+            Some("yarn") => factor = yarn(settings, base, turned, &mut frequencies)?,
+            _ => {
+                let found = found.unwrap_or(&Value::Null);
+                return Err(settings.wrong(format!(
+                    "rope_type is {found}; default, dynamic, linear, llama3 and yarn can be read"
+                )));
+            }
+        }
+        let frequencies = frequencies.into_iter().map(|frequency| frequency as f32).collect();
+        Ok(Self { frequencies, pairs: Pairs::Halves, factor })
+    }
+
+    pub(super) fn with_pairs(self, pairs: Pairs) -> Self {
+        Self { pairs, ..self }
+    }
+
+    /// The same with each frequency divided by a number of its own.
+    pub(super) fn divided(mut self, by: &[f32]) -> Self {
+        self.frequencies.iter_mut().zip(by).for_each(|(frequency, by)| *frequency /= by);
+        self
+    }
+
+    /// What logits are multiplied by beside the scale, where all of a head's `d` channels are turned; none where some
+    /// are not and the others are lengthened.
+    pub(super) fn factor_of_logits(&self, d: usize) -> Option<f64> {
+        (self.factor == 1.0 || 2 * self.frequencies.len() == d).then_some(self.factor.powi(2))
+    }
+
+    /// The order of a head's `d` channels in which pairs are neighbours; those that are not turned come last.
+    pub(super) fn order(&self, d: usize) -> Vec<usize> {
+        self.pairs.order(self.frequencies.len(), d)
+    }
+
+    /// (cos θ, sin θ) by position and pair of neighbours in that order, (T, d/2): (1, 0) where nothing is turned.
+    pub(super) fn turns(&self, tokens: usize, d: usize) -> Array2<[f32; 2]> {
+        Array2::from_shape_fn((tokens, d / 2), |(position, pair)| {
+            // In float32, as these models are trained.
+            let angle = |frequency: &f32| position as f32 * frequency;
+            let (sin, cos) = f64::from(self.frequencies.get(pair).map_or(0.0, angle)).sin_cos();
+            [cos as f32, sin as f32]
+        })
+    }
+}
+
+/// The frequencies of Llama 3.1: long wavelengths are stretched, short ones are not, and those between are mixed.
+fn llama3(settings: &Config, frequencies: &mut [f64]) -> Result<(), LmError> {
+    let by = settings.above_zero("factor")?;
+    let low = settings.above_zero("low_freq_factor")?;
+    let high = settings.above_zero("high_freq_factor")?;
+    let context = settings.above_zero("original_max_position_embeddings")?;
+    if high <= low {
+        return Err(settings.wrong(format!(
+            "high_freq_factor is {high}; it must be above low_freq_factor, {low}"
+        )));
+    }
+    for frequency in frequencies {
+        // Turns within the context that the model was first trained with.
+        let turns = context * *frequency / (2.0 * PI);
+        let kept = ((turns - low) / (high - low)).clamp(0.0, 1.0);
+        *frequency *= kept + (1.0 - kept) / by;
+    }
+    Ok(())
+}
+
+/// The frequencies of YaRN (Peng et al. 2023, arXiv 2309.00071), and what its turned channels are multiplied by.
+fn yarn(
+    settings: &Config,
+    base: f64,
+    turned: usize,
+    frequencies: &mut [f64],
+) -> Result<f64, LmError> {
+    let by = settings.above_zero("factor")?;
+    let context = settings.above_zero("original_max_position_embeddings")?;
+    let fast = settings.above_zero_or("beta_fast", 32.0)?;
+    let slow = settings.above_zero_or("beta_slow", 1.0)?;
+    // The pair, as a number between two, that turns so often within the context.
+    let pair_of =
+        |turns: f64| turned as f64 * (context / (turns * 2.0 * PI)).ln() / (2.0 * base.ln());
+    let (mut first, mut last) = (pair_of(fast), pair_of(slow));
+    if settings.flag("truncate", true)? {
+        (first, last) = (first.floor(), last.ceil());
+    }
+    let (first, mut last) = (first.max(0.0), last.min(turned as f64 - 1.0));
+    if first == last {
+        last += 0.001;
+    }
+    for (pair, frequency) in frequencies.iter_mut().enumerate() {
+        let stretched = ((pair as f64 - first) / (last - first)).clamp(0.0, 1.0);
+        *frequency *= 1.0 - stretched + stretched / by;
+    }
+    let grown = |by: f64, how: f64| if by <= 1.0 { 1.0 } else { 0.1 * how * by.ln() + 1.0 };
+    let given = |key: &str| settings.value(key).map(|_| settings.above_zero(key)).transpose();
+    Ok(match (given("attention_factor")?, given("mscale")?, given("mscale_all_dim")?) {
+        (Some(factor), ..) => factor,
+        (None, Some(over), Some(under)) => grown(by, over) / grown(by, under),
+        _ => grown(by, 1.0),
+    })
+}

@@ -1,0 +1,87 @@
+//! A published model's tokenizer.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tokenizers::Tokenizer;
+
+use crate::lm::LmError;
+
+/// A model's tokenizer, where it has one.
+pub(super) struct Tokens {
+    /// Where it is or would be.
+    path: PathBuf,
+    tokenizer: Option<Tokenizer>,
+}
+
+impl Tokens {
+    /// The `tokenizer.json` at `path`; or else, of a file that describes its own, what `described` says.
+    ///
+    /// # Errors
+    /// A tokenizer that cannot be read, or that has more tokens than the model, whose are `vocabulary`.
+    pub(super) fn read(
+        path: PathBuf,
+        described: impl FnOnce() -> Option<Result<Vec<u8>, LmError>>,
+        vocabulary: usize,
+    ) -> Result<Self, LmError> {
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => Some(bytes),
+            Err(source) if source.kind() == io::ErrorKind::NotFound => described().transpose()?,
+            Err(source) => return Err(LmError::Io { path, source }),
+        };
+        let Some(bytes) = bytes else { return Ok(Self { path, tokenizer: None }) };
+        let mut tokenizer = Tokenizer::from_bytes(bytes).map_err(|e| unusable(&path, e))?;
+        // Sentence encoders cut texts to a length and fill them up to it.
+        tokenizer.with_truncation(None).map_err(|e| unusable(&path, e))?;
+        tokenizer.with_padding(None);
+        tokenizer.set_encode_special_tokens(true);
+        let most = tokenizer.get_vocab(true).into_values().max();
+        if let Some(most) = most.filter(|&most| most as usize >= vocabulary) {
+            let why = format!("has a token {most}, and the model embeddings of {vocabulary}");
+            return Err(unusable(&path, why));
+        }
+        Ok(Self { path, tokenizer: Some(tokenizer) })
+    }
+
+    /// A text as tokens, none cut or filled up or put around it; where the text itself reads like a special token, it
+    /// stays text.
+    ///
+    /// # Errors
+    /// No tokenizer, or a text that it cannot encode.
+    pub(super) fn encode(&self, text: &str) -> Result<Vec<u32>, LmError> {
+        let path = &self.path;
+        let tokenizer = self.tokenizer.as_ref().ok_or_else(|| LmError::File {
+            path: path.clone(),
+            why: "is not there: save the model's tokenizer in that form beside its weights"
+                .to_owned(),
+        })?;
+        let encoding = tokenizer.encode(text, false).map_err(|e| unusable(path, e))?;
+        Ok(encoding.get_ids().to_vec())
+    }
+
+    /// The special tokens that the tokenizer puts before a text.
+    pub(super) fn before_texts(&self) -> Vec<u32> {
+        let Some(tokenizer) = &self.tokenizer else { return Vec::new() };
+        let ids = |special: bool| {
+            tokenizer.encode("a", special).map_or_else(|_| Vec::new(), |e| e.get_ids().to_vec())
+        };
+        let (with, without) = (ids(true), ids(false));
+        let first = with.windows(without.len().max(1)).position(|ids| ids == without);
+        first.map_or_else(Vec::new, |first| with[..first].to_vec())
+    }
+
+    /// What each token of a passage stands for, where there is a tokenizer. A character whose bytes are of several
+    /// tokens is the last one's.
+    pub(super) fn texts_of(&self, passage: &[u32]) -> Option<Vec<String>> {
+        let mut stream = self.tokenizer.as_ref()?.decode_stream(false);
+        passage.iter().map(|&token| Some(stream.step(token).ok()?.unwrap_or_default())).collect()
+    }
+}
+
+fn unusable(path: &Path, why: impl ToString) -> LmError {
+    let why = why.to_string().replace('\n', " ");
+    LmError::File {
+        path: path.to_owned(),
+        why: format!("{why}; take the one published with the model"),
+    }
+}
