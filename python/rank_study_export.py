@@ -1,0 +1,588 @@
+"""Attention heads of a model that transformers runs, as one file that `rank-study predict` reads.
+
+    import rank_study_export
+
+    with rank_study_export.capture(model, layers=[0, 7], path="heads.safetensors"):
+        model(**inputs)                                   # as often as there are passages, all of one length
+
+    rank_study_export.export(model, tokens, "heads.safetensors", layers=[0, 7])      # tokens: (passages, T)
+
+Copy this file beside your code; it needs torch, transformers (4.53 or later; tried with 5.23) and safetensors. What
+the model computes does not change: its attention is called as before. While heads are captured the model is in eval
+mode, so that nothing is dropped out, and runs uncompiled. In a training loop, a file every 100 steps:
+
+    if step % 100 == 0:
+        rank_study_export.export(model, passages, f"heads/step-{step:06}.safetensors", layers=[0, 1], step=step)
+
+The same for transformers' Trainer, as `Trainer(..., callbacks=[ExportHeads(passages, every=100, folder="heads")])`:
+
+    class ExportHeads(transformers.TrainerCallback):
+        def __init__(self, passages, every, folder, layers=None):
+            self.passages, self.every, self.folder, self.layers = passages, every, folder, layers
+
+        def on_step_end(self, args, state, control, model, **kwargs):
+            step = state.global_step
+            if step % self.every == 0:
+                path = f"{self.folder}/step-{step:06}.safetensors"
+                rank_study_export.export(model, self.passages, path, layers=self.layers, step=step)
+
+The format is that of python/FORMAT.md. How queries and keys are made is not taken from the model's type but found
+from what its modules are given and return, and held against them; where that fails, nothing is written and the
+error says why.
+
+Shapes: B passages of a call, P of a file, T tokens, C channels, H heads of queries, K heads of keys, D channels of
+a head, R ≤ D of which positions turn.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import inspect
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+import transformers
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+try:
+    from transformers import AttentionInterface
+    from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, AttentionMaskInterface
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+except ImportError as error:
+    raise ImportError(
+        f"transformers {transformers.__version__} has no attention interface; take 4.53 or later"
+    ) from error
+
+# The note that says what is in the file, and the version of its format.
+NOTE = "rank-study-heads"
+VERSION = 1
+
+# How near to 1 the mean cosine between the channels of a head and those that its modules made has to be.
+_AGREES = {torch.float32: 0.9999, torch.float64: 0.9999}
+_AGREES_IN_HALF_PRECISION = 0.99
+# Rows that are looked at to find how queries and keys are made.
+_LOOKED_AT = 256
+# The recorders of the attention modules that are being captured, by the module's id.
+_RECORDERS: dict[int, "_Layer"] = {}
+
+
+class ExportError(ValueError):
+    """Heads that cannot be exported, in one line."""
+
+
+def export(
+    model: nn.Module,
+    tokens: Tensor | Sequence[Sequence[int]],
+    path: str | os.PathLike[str],
+    layers: Sequence[int] | None = None,
+    step: int | None = None,
+    name: str | None = None,
+) -> None:
+    """Runs a model on passages, tokens (P, T), one at a time and without gradients, and writes its heads to `path`.
+
+    `layers` are all where none are named; `step` is that of a training; `name` is what rows call the model, in
+    place of its own name."""
+    try:
+        passages = torch.as_tensor(tokens, dtype=torch.long)
+    except (TypeError, ValueError) as error:
+        raise ExportError("tokens are no whole numbers of shape (passages, T): passages have one length") from error
+    if passages.ndim != 2:
+        raise ExportError(f"tokens have shape {tuple(passages.shape)}; give (passages, T)")
+    device = next(model.parameters()).device
+    with capture(model, path, layers, step, name), torch.no_grad():
+        for passage in passages:
+            model(input_ids=passage[None].to(device))
+
+
+@contextlib.contextmanager
+def capture(
+    model: nn.Module,
+    path: str | os.PathLike[str],
+    layers: Sequence[int] | None = None,
+    step: int | None = None,
+    name: str | None = None,
+) -> Iterator[None]:
+    """Captures the heads of `layers` of every pass within, and writes them to `path` at its end.
+
+    The passes are over whole passages of one length, (B, T) of `input_ids`, without padding and without tokens kept
+    from before. Of a model of several parts, give the part: `capture(model.language_model, ...)`."""
+    attention = _attention_modules(model)
+    chosen = sorted(attention) if layers is None else list(dict.fromkeys(layers))
+    for layer in chosen:
+        if layer not in attention:
+            raise ExportError(f"the model has layers 0 to {max(attention)}, not {layer}")
+    captured = {layer: _Layer(layer, *attention[layer]) for layer in chosen}
+    tokens: list[Tensor] = []
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_in_eval_mode(model))
+        stack.enter_context(_uncompiled())
+        stack.enter_context(_through_recorders(model))
+        stack.callback(
+            _embeddings(model).register_forward_pre_hook(lambda _, args: tokens.append(args[0].cpu())).remove
+        )
+        for layer in captured.values():
+            stack.enter_context(layer.hooked())
+        yield
+    _write(path, _about(model, max(attention) + 1, step, name), tokens, list(captured.values()))
+
+
+def _attention_modules(model: nn.Module) -> dict[int, tuple[str, nn.Module]]:
+    """The modules that call transformers' attention interface on their own input, by layer."""
+
+    def calls_interface(module: nn.Module) -> bool:
+        code = getattr(inspect.unwrap(type(module).forward), "__code__", None)
+        return code is not None and "ALL_ATTENTION_FUNCTIONS" in code.co_names
+
+    def is_cross(name: str, module: nn.Module) -> bool:
+        return getattr(module, "is_cross_attention", False) or "cross" in name or "encoder_attn" in name
+
+    found = [(n, m) for n, m in model.named_modules() if calls_interface(m) and not is_cross(n, m)]
+    if not found:
+        raise ExportError(f"{type(model).__name__} has no module that calls transformers' attention interface")
+    modules: dict[int, tuple[str, nn.Module]] = {}
+    for place, (name, module) in enumerate(found):
+        layer = getattr(module, "layer_idx", None)
+        layer = place if layer is None else int(layer)
+        if layer in modules:
+            raise ExportError(
+                f"{modules[layer][0]} and {name} are both layer {layer}; name the part of the model with one of them"
+            )
+        modules[layer] = (name, module)
+    return modules
+
+
+def _embeddings(model: nn.Module) -> nn.Module:
+    """What is given the tokens."""
+    for module in model.modules():
+        with contextlib.suppress(AttributeError, NotImplementedError):
+            return module.get_input_embeddings()
+    raise ExportError(f"{type(model).__name__} has no embedding of tokens, get_input_embeddings()")
+
+
+@contextlib.contextmanager
+def _in_eval_mode(model: nn.Module) -> Iterator[None]:
+    training = [module for module in model.modules() if module.training]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True
+
+
+def _uncompiled() -> contextlib.AbstractContextManager[None]:
+    """Hooks that are set after a model was compiled are not in what was compiled."""
+    set_stance = getattr(torch.compiler, "set_stance", None)
+    return set_stance("force_eager") if set_stance else contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def _through_recorders(model: nn.Module) -> Iterator[None]:
+    """Has every part of the model call its attention through `_RECORDERS`, by an implementation of its own name."""
+    configs = {
+        id(c): c for c in (getattr(m, "config", None) for m in model.modules()) if hasattr(c, "_attn_implementation")
+    }
+    before = [(config, config._attn_implementation or "eager") for config in configs.values()]
+    try:
+        for config, implementation in before:
+            config._attn_implementation_internal = _recorded(implementation)
+        yield
+    finally:
+        for config, implementation in before:
+            config._attn_implementation_internal = implementation
+
+
+def _recorded(implementation: str) -> str:
+    """Registers an attention that is recorded and then computed as `implementation` does, with its mask."""
+
+    def attention(
+        module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        recorder = _RECORDERS.get(id(module))
+        if recorder is not None:
+            recorder.record(query, key, mask, kwargs, implementation)
+        return _computed_by(implementation, module)(module, query, key, value, mask, *args, **kwargs)
+
+    name = f"rank_study_{implementation}"
+    AttentionInterface.register(name, attention)
+    if implementation in ALL_MASK_ATTENTION_FUNCTIONS:
+        AttentionMaskInterface.register(name, ALL_MASK_ATTENTION_FUNCTIONS[implementation])
+    return name
+
+
+def _computed_by(implementation: str, module: nn.Module) -> Callable[..., Any]:
+    """Eager attention is a function of the file that defines the module, the others are registered."""
+    if implementation in ALL_ATTENTION_FUNCTIONS:
+        return ALL_ATTENTION_FUNCTIONS[implementation]
+    for cls in type(module).__mro__:
+        eager = getattr(sys.modules.get(cls.__module__), "eager_attention_forward", None)
+        if eager is not None:
+            return eager
+    raise ExportError(f"{type(module).__name__} has no eager attention; load the model with attn_implementation='sdpa'")
+
+
+@dataclasses.dataclass
+class _Made:
+    """What a module within an attention module was given and returned."""
+
+    module: nn.Module
+    given: Tensor
+    returned: Tensor
+
+
+@dataclasses.dataclass(frozen=True)
+class _Rotation:
+    """How positions turn pairs of channels: cos and sin of (B, T, R/2), channels i and i + R/2 ("halves") or 2i and
+    2i + 1 ("neighbours") together."""
+
+    pairs: str
+    cos: Tensor
+    sin: Tensor
+
+    def undone(self, rows: Tensor) -> Tensor:
+        """Rows (B, H, T, D) before they were turned."""
+        half = self.cos.shape[-1]
+        cos, sin = self.cos[:, None], self.sin[:, None]
+        turned, rest = rows[..., : 2 * half], rows[..., 2 * half :]
+        halves = self.pairs == "halves"
+        x, y = turned.split(half, -1) if halves else (turned[..., ::2], turned[..., 1::2])
+        length = cos.square() + sin.square()
+        x, y = (x * cos + y * sin) / length, (y * cos - x * sin) / length
+        back = torch.cat((x, y), -1) if halves else torch.stack((x, y), -1).flatten(-2)
+        return torch.cat((back, rest), -1)
+
+
+@dataclasses.dataclass
+class _Norm:
+    """How rows are normalised: over a head's D channels ("head") or those of all heads ("layer"); gains (H, D), and
+    the rows before, (B, H, T, D)."""
+
+    over: str
+    centred: bool
+    epsilon: float
+    gains: Tensor
+    before: Tensor
+
+
+@dataclasses.dataclass
+class _Origin:
+    """How queries or keys are made: whether their projection has a bias, how they are normalised, and the mean
+    cosine between what that gives and what they are."""
+
+    bias: bool
+    norm: _Norm | None
+    agreement: float
+
+
+class _Layer:
+    """One layer's heads as they are captured."""
+
+    def __init__(self, layer: int, name: str, module: nn.Module) -> None:
+        self.layer, self.name, self.module = layer, name, module
+        self.about: dict[str, Any] | None = None
+        self.once: dict[str, Tensor] = {}
+        self.by_passage: dict[str, list[Tensor]] = {}
+        self._given: dict[str, Any] = {}
+        self._made: list[_Made] = []
+
+    @contextlib.contextmanager
+    def hooked(self) -> Iterator[None]:
+        hooks = [self.module.register_forward_pre_hook(self._before, with_kwargs=True)]
+        hooks += [m.register_forward_hook(self._within) for m in self.module.modules() if m is not self.module]
+        _RECORDERS[id(self.module)] = self
+        try:
+            yield
+        finally:
+            del _RECORDERS[id(self.module)]
+            for hook in hooks:
+                hook.remove()
+
+    def _before(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Keeps what the attention module is given."""
+        given = inspect.signature(type(module).forward).bind_partial(module, *args, **kwargs).arguments
+        self._given = {**given.pop("kwargs", {}), **given}
+        self._made = []
+
+    def _within(self, module: nn.Module, args: tuple[Any, ...], returned: Any) -> None:
+        if args and isinstance(args[0], Tensor) and isinstance(returned, Tensor):
+            self._made.append(_Made(module, args[0], returned))
+
+    def record(self, query: Tensor, key: Tensor, mask: Any, kwargs: dict[str, Any], implementation: str) -> None:
+        """Keeps queries (B, H, T, D) and keys (B, K, T, D), turned and normalised, and how they were made."""
+        with torch.no_grad():
+            stream = next((v for v in self._given.values() if isinstance(v, Tensor) and v.ndim == 3), None)
+            if stream is None or query.shape[2] != key.shape[2] or stream.shape[:2] != (query.shape[0], query.shape[2]):
+                raise self.error(
+                    f"{query.shape[2]} queries of {key.shape[2]} keys; run whole passages, without a cache"
+                )
+            for unknown in ("position_bias", "cu_seq_lens_q"):
+                if kwargs.get(unknown) is not None:
+                    raise self.error(f"its attention takes {unknown}, which the format does not have")
+            if not all(tensor.isfinite().all() for tensor in (stream, query, key)):
+                raise self.error("its input, queries or keys are NaN or infinite; export an earlier step")
+            agrees = _AGREES.get(query.dtype, _AGREES_IN_HALF_PRECISION)
+            query, key = query.float(), key.float()
+            rotation, origins = self._origins(stream, query, key, agrees)
+            self._keep(query, key, stream, rotation, origins)
+            causal, window = self._sight(mask, kwargs, implementation, query.shape[2])
+            norm = origins[0].norm
+            scale, softcap, sinks = (kwargs.get(key) for key in ("scaling", "softcap", "s_aux"))
+            about = {
+                "layer": self.layer,
+                "scale": float(query.shape[-1] ** -0.5 if scale is None else scale),
+                "causal": causal,
+                "window": window,
+                "softcap": None if softcap is None else float(softcap),
+                "bias": any(origin.bias for origin in origins),
+                "pairs": rotation and rotation.pairs,
+                "norm": norm and {"over": norm.over, "centred": norm.centred, "epsilon": norm.epsilon},
+            }
+            self._once("sinks", None if sinks is None else sinks.flatten())
+            if self.about not in (None, about):
+                raise self.error("passages are read in different ways; run all in one way")
+            self.about = about
+            self._made, self._given = [], {}
+
+    def _keep(
+        self, query: Tensor, key: Tensor, stream: Tensor, rotation: _Rotation | None, origins: Sequence[_Origin]
+    ) -> None:
+        kept = {"queries": query, "keys": key, "stream": stream}
+        for side, origin in zip(("queries", "keys"), origins):
+            if origin.norm is not None:
+                kept[f"{side}_before"] = origin.norm.before
+                self._once(f"{side}_gains", origin.norm.gains)
+        for name, tensor in kept.items():
+            self.by_passage.setdefault(name, []).append(_as_stored(tensor))
+        for name in ("cos", "sin"):
+            angles = None if rotation is None else getattr(rotation, name)
+            if angles is not None and not angles.eq(angles[:1]).all():
+                raise self.error("passages have different positions; run each from its first token on, without padding")
+            self._once(name, None if angles is None else angles[0])
+
+    def _once(self, name: str, tensor: Tensor | None) -> None:
+        """Keeps what is the same for all passages."""
+        if tensor is None:
+            return
+        stored = _as_stored(tensor)
+        before = self.once.setdefault(name, stored)
+        # Gains are found from the passages.
+        if before.shape != stored.shape or not torch.allclose(before, stored, rtol=1e-2, atol=1e-2):
+            raise self.error(
+                f"{name} is not the same on all passages; run passages of one length, at the same positions"
+            )
+
+    def error(self, why: str) -> ExportError:
+        return ExportError(f"layer {self.layer} ({self.name}): {why}")
+
+    def _origins(
+        self, stream: Tensor, query: Tensor, key: Tensor, agrees: float
+    ) -> tuple[_Rotation | None, tuple[_Origin, _Origin]]:
+        """How queries and keys are made, by the way of turning that agrees best with what the modules returned."""
+        found: list[tuple[_Rotation | None, tuple[_Origin, _Origin]]] = []
+        for rotation in _rotations(self._given.get("position_embeddings"), query.shape[-1]):
+            sides = [rotation.undone(rows) if rotation else rows for rows in (query, key)]
+            origins = [_origin(rows, stream, self._made, agrees) for rows in sides]
+            if all(origins):
+                found.append((rotation, (origins[0], origins[1])))
+        if not found:
+            raise self.error(
+                "its queries and keys are no projection of its input, normalised and then turned by "
+                "position_embeddings; attention of this kind is not exported"
+            )
+        rotation, origins = max(found, key=lambda one: min(origin.agreement for origin in one[1]))
+        if key.shape[1] == 1 and all(origin.norm for origin in origins):
+            # Of one head, a head's channels and those of all heads are the same.
+            origins[1].norm.over = origins[0].norm.over
+        norms = [origin.norm and (origin.norm.over, origin.norm.centred, origin.norm.epsilon) for origin in origins]
+        if norms[0] != norms[1]:
+            raise self.error("its queries and keys are normalised in different ways, which the format does not have")
+        return rotation, origins
+
+    def _sight(self, mask: Any, kwargs: dict[str, Any], implementation: str, tokens: int) -> tuple[bool, int | None]:
+        """Whether a row sees nothing after itself, and how many tokens from itself on, w of |i − j| < w."""
+        window = kwargs.get("sliding_window")
+        window = None if window is None else int(window)
+        if isinstance(mask, Tensor) and mask.ndim == 2 and mask.bool().all():
+            mask = None
+        if mask is None:
+            causal = kwargs.get("is_causal")
+            causal = getattr(self.module, "is_causal", True) if causal is None else causal
+            # Eager attention hides nothing of itself.
+            causal = bool(causal) and implementation != "eager"
+            return causal, window if causal else None
+        if not isinstance(mask, Tensor) or mask.ndim != 4:
+            raise self.error("its mask is no matrix; load the model with attn_implementation='sdpa'")
+        if mask.dtype == torch.bool:
+            seen = mask
+        else:
+            seen = mask > torch.finfo(mask.dtype).min / 2
+            if mask[seen].any():
+                raise self.error(
+                    "something is added to its logits, as by ALiBi; attention of this kind is not exported"
+                )
+        seen = seen[..., :tokens].flatten(0, 1)
+        lag = torch.arange(tokens, device=seen.device)[:, None] - torch.arange(tokens, device=seen.device)
+        widest = int(seen[0, -1].sum())
+        for causal in (True, False):
+            allowed = lag >= 0 if causal else torch.ones_like(lag, dtype=torch.bool)
+            if seen.eq(allowed).all():
+                return causal, window if causal and window is not None and window >= tokens else None
+            if seen.eq(allowed & (lag.abs() < widest)).all():
+                return causal, widest
+        raise self.error(
+            "what rows see is neither all, nor all before, nor a window; run passages whole, without padding"
+        )
+
+
+def _as_stored(tensor: Tensor) -> Tensor:
+    return tensor.detach().to("cpu", torch.float32, copy=True).contiguous()
+
+
+def _rotations(embeddings: Any, width: int) -> Iterator[_Rotation | None]:
+    """The ways in which positions may turn queries and keys of D = `width` channels by the cos and sin that their
+    module is given: not at all; each angle is given once, or twice, by halves or as neighbours."""
+    yield None
+    if embeddings is None:
+        return
+    cos, sin = (embeddings.real, embeddings.imag) if isinstance(embeddings, Tensor) else embeddings
+    cos, sin = (x.float().reshape(-1, *x.shape[-2:]) for x in (cos, sin))
+    many = cos.shape[-1]
+    ways = [slice(0, many)] if 2 * many <= width else []
+    if many <= width and many % 2 == 0:
+        by_halves = (slice(0, many // 2), slice(many // 2, many))
+        as_neighbours = (slice(0, many, 2), slice(1, many, 2))
+        ways += [
+            a
+            for a, b in (by_halves, as_neighbours)
+            if cos[..., a].equal(cos[..., b]) and sin[..., a].equal(sin[..., b])
+        ]
+    for way in ways:
+        for pairs in ("halves", "neighbours"):
+            yield _Rotation(pairs, cos[..., way], sin[..., way])
+
+
+def _origin(rows: Tensor, stream: Tensor, made: Sequence[_Made], agrees: float) -> _Origin | None:
+    """How rows (B, H, T, D), not turned, are made of the stream (B, T, C): by a projection, or by one that is
+    normalised; whichever agrees better."""
+    ways: list[_Origin] = []
+    projections = [m for m in made if m.given.shape == stream.shape and m.given.equal(stream)]
+    for projection in projections:
+        for returned in _by_heads(projection.returned, rows):
+            ways.append(_Origin(_has_bias(projection.module), None, _agreement(rows, returned)[0]))
+    for module in made:
+        if module.given.shape != module.returned.shape:
+            continue
+        for given, returned in zip(_by_heads(module.given, rows), _by_heads(module.returned, rows)):
+            agreement, places = _agreement(rows, returned)
+            norm = _norm(module, given[:, places], rows, agrees) if agreement >= agrees else None
+            before = norm and _origin(norm.before, stream, projections, agrees)
+            if norm and before and before.norm is None:
+                ways.append(_Origin(before.bias, norm, agreement))
+    best = max(ways, key=lambda way: way.agreement, default=None)
+    return best if best and best.agreement >= agrees else None
+
+
+def _by_heads(tensor: Tensor, rows: Tensor) -> Iterator[Tensor]:
+    """What a module was given or returned, as (B, M, T, D) blocks of D channels, in the orders that its shape
+    allows."""
+    b, _, t, d = rows.shape
+    if tensor.numel() % (b * t * d):
+        return
+    if tensor.ndim != 4 or tensor.shape[1] == t:
+        yield tensor.float().reshape(b, t, -1, d).transpose(1, 2)
+    if tensor.ndim == 4 and tensor.shape[2] == t:
+        yield tensor.float().reshape(b, -1, t, d)
+
+
+def _agreement(rows: Tensor, blocks: Tensor) -> tuple[float, Tensor]:
+    """The mean cosine of the channels of rows (B, H, T, D) with those of the most similar of blocks (B, M, T, D),
+    of the head for which it is least; and the block of each head, (H)."""
+
+    def unit(x: Tensor) -> Tensor:
+        x = x.transpose(1, 2).flatten(0, 1)[:_LOOKED_AT]
+        return nn.functional.normalize(x, dim=0)
+
+    one, other = unit(rows), unit(blocks)
+    # A channel of zeros has no direction, and agrees with another.
+    zeros = torch.einsum("hd,md->hm", (one == 0).all(0).float(), (other == 0).all(0).float())
+    cosines = (torch.einsum("nhd,nmd->hm", one, other) + zeros) / rows.shape[-1]
+    best, places = cosines.max(1)
+    return best.min().item(), places
+
+
+def _norm(module: _Made, given: Tensor, rows: Tensor, agrees: float) -> _Norm | None:
+    """How a module made rows of what it was given, (B, H, T, D) both: the gains are those that give the rows
+    best."""
+    heads, d = rows.shape[1], rows.shape[-1]
+    over = {heads * d: "layer", d: "head"}.get(module.given.shape[-1])
+    epsilon = next(
+        (
+            getattr(module.module, name)
+            for name in ("eps", "variance_epsilon", "epsilon")
+            if hasattr(module.module, name)
+        ),
+        0.0,
+    )
+    epsilon = torch.finfo(module.given.dtype).eps if epsilon is None else float(epsilon)
+    if over is None:
+        return None
+    axes = (-1,) if over == "head" else (1, -1)
+    ways: list[tuple[float, _Norm]] = []
+    for centred in (False, True) if over == "head" else (False,):
+        unit = given - given.mean(axes, keepdim=True) if centred else given
+        unit = unit * (unit.square().mean(axes, keepdim=True) + epsilon).rsqrt()
+        gains = (unit * rows).sum((0, 2)) / unit.square().sum((0, 2)).clamp_min(1e-30)
+        off = (unit * gains[:, None] - rows).norm() / rows.norm().clamp_min(1e-30)
+        ways.append((off.item(), _Norm(over, centred, epsilon, gains, given)))
+    off, norm = min(ways, key=lambda way: way[0])
+    return norm if off <= (1.0 - agrees) ** 0.5 else None
+
+
+def _has_bias(module: nn.Module) -> bool:
+    return getattr(module, "bias", None) is not None
+
+
+def _about(model: nn.Module, layers: int, step: int | None, name: str | None) -> dict[str, Any]:
+    # A compiled or distributed model holds the one that it is of.
+    inner = next((m for m in model.modules() if isinstance(m, transformers.PreTrainedModel)), model)
+    config = getattr(inner, "config", None)
+    return {
+        "version": VERSION,
+        "made_with": f"torch {torch.__version__}, transformers {transformers.__version__}",
+        "model": name or getattr(config, "_name_or_path", "") or type(inner).__name__,
+        "type": getattr(config, "model_type", None) or type(inner).__name__,
+        "step": step,
+        "layers": layers,
+        "context": getattr(config, "max_position_embeddings", None),
+    }
+
+
+def _write(
+    path: str | os.PathLike[str], about: dict[str, Any], tokens: Sequence[Tensor], layers: Sequence[_Layer]
+) -> None:
+    """Writes the file beside `path` and renames it, so that a file of that name is always whole."""
+    for layer in layers:
+        if layer.about is None:
+            raise layer.error("was not run; run the model within capture, by its own forward")
+    lengths = sorted({one.shape[-1] for one in tokens})
+    if not lengths:
+        raise ExportError("no tokens were seen; run the model on input_ids")
+    if len(lengths) > 1:
+        raise ExportError(f"passages of {lengths[0]} and of {lengths[-1]} tokens; run passages of one length")
+    about["tokens"] = torch.cat(list(tokens)).tolist()
+    tensors: dict[str, Tensor] = {}
+    for layer in layers:
+        stored = {name: torch.cat(parts) for name, parts in layer.by_passage.items()} | layer.once
+        tensors |= {f"layers.{layer.layer}.{name}": tensor for name, tensor in stored.items()}
+    about["heads"] = [layer.about for layer in layers]
+    path = os.fspath(path)
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    # One note, since notes are written in no order.
+    save_file(tensors, path + ".part", {NOTE: json.dumps(about)})
+    os.replace(path + ".part", path)

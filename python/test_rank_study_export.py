@@ -1,0 +1,288 @@
+"""What is exported is what the model's own attention is made of, nothing about the model changes, and what cannot be
+exported is refused in one line: `make test-export`."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import tempfile
+import textwrap
+import unittest
+
+import torch
+import transformers as t
+from safetensors import safe_open
+from torch import Tensor
+
+import rank_study_export as exporter
+
+SIZES = dict(
+    vocab_size=64,
+    hidden_size=32,
+    intermediate_size=48,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    max_position_embeddings=64,
+)
+GROUPED = SIZES | dict(num_key_value_heads=2)
+WINDOW = 6
+YARN = dict(rope_type="yarn", rope_theta=1000.0, factor=4.0, original_max_position_embeddings=16)
+CONFIGS: dict[str, t.PreTrainedConfig] = {
+    "llama": t.LlamaConfig(**GROUPED),
+    "llama-yarn": t.LlamaConfig(**GROUPED, rope_parameters=YARN),
+    "qwen2": t.Qwen2Config(**GROUPED),
+    "qwen3": t.Qwen3Config(**GROUPED, head_dim=8),
+    "gemma2": t.Gemma2Config(
+        **GROUPED, head_dim=8, sliding_window=WINDOW, attn_logit_softcapping=5.0, query_pre_attn_scalar=16
+    ),
+    "olmo2": t.Olmo2Config(**GROUPED, eos_token_id=2),
+    "cohere": t.CohereConfig(**GROUPED, use_qk_norm=True, pad_token_id=0, bos_token_id=1, eos_token_id=2),
+    "gpt_neox": t.GPTNeoXConfig(
+        **SIZES, rope_parameters=dict(rope_type="default", rope_theta=1000.0, partial_rotary_factor=0.5)
+    ),
+    "gpt_oss": t.GptOssConfig(
+        **GROUPED, head_dim=8, sliding_window=WINDOW, num_local_experts=2, num_experts_per_tok=1, rope_parameters=YARN
+    ),
+    "gpt2": t.GPT2Config(vocab_size=64, n_embd=32, n_layer=2, n_head=4, n_positions=64, bos_token_id=0, eos_token_id=0),
+    "bert": t.BertConfig(**SIZES),
+}
+TOKENS = torch.randint(3, 60, (2, 20), generator=torch.Generator().manual_seed(1))
+
+
+def model_of(name: str, attention: str = "eager") -> t.PreTrainedModel:
+    """A small model far from its initialisation: gains off one, biases off zero, attention far from uniform."""
+    torch.manual_seed(0)
+    model = t.AutoModel.from_config(CONFIGS[name], attn_implementation=attention)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim == 1:
+                parameter.add_(0.3 * torch.randn_like(parameter))
+            else:
+                parameter.mul_(8)
+    return model.eval()
+
+
+class Exported:
+    """A file: what it says of itself, and its tensors."""
+
+    def __init__(self, path: str | pathlib.Path) -> None:
+        with safe_open(path, "pt") as file:
+            self.about = json.loads(file.metadata()[exporter.NOTE])
+            self.tensors = {name: file.get_tensor(name) for name in file.keys()}
+
+    def of(self, layer: int, name: str) -> Tensor:
+        return self.tensors[f"layers.{layer}.{name}"]
+
+    def attention(self, about: dict) -> Tensor:
+        """Attention (P, H, T, T) of a layer, from what is in the file alone."""
+        layer = about["layer"]
+        queries, keys = self.of(layer, "queries"), self.of(layer, "keys")
+        keys = keys.repeat_interleave(queries.shape[1] // keys.shape[1], dim=1)
+        logits = about["scale"] * queries @ keys.mT
+        if about["softcap"]:
+            logits = about["softcap"] * (logits / about["softcap"]).tanh()
+        tokens = logits.shape[-1]
+        lag = torch.arange(tokens)[:, None] - torch.arange(tokens)
+        seen = lag >= 0 if about["causal"] else torch.ones_like(lag, dtype=torch.bool)
+        if about["window"]:
+            seen = seen & (lag.abs() < about["window"])
+        logits = logits.masked_fill(~seen, -torch.inf)
+        if f"layers.{layer}.sinks" in self.tensors:
+            sinks = self.of(layer, "sinks")[:, None, None].expand(*logits.shape[:-1], 1)
+            logits = torch.cat((logits, sinks), -1)
+        return logits.softmax(-1)[..., :tokens]
+
+    def made(self, about: dict, side: str) -> Tensor:
+        """Queries or keys (P, H, T, D) from the stream by least squares, normalised and turned as the file says."""
+        layer = about["layer"]
+        after = self.of(layer, side)
+        before = self.of(layer, f"{side}_before") if about["norm"] else self.turned(about, after, -1)
+        stream = self.of(layer, "stream").flatten(0, 1)
+        if about["bias"]:
+            stream = torch.cat((stream, torch.ones(len(stream), 1)), 1)
+        rows = before.transpose(1, 2).flatten(0, 1).flatten(1)
+        made = (stream.double() @ torch.linalg.pinv(stream.double()) @ rows.double()).float()
+        made = made.unflatten(1, before.shape[1::2]).unflatten(0, before.shape[::2]).transpose(1, 2)
+        if norm := about["norm"]:
+            axes = (-1,) if norm["over"] == "head" else (1, -1)
+            made = made - made.mean(axes, keepdim=True) if norm["centred"] else made
+            made = made * (made.square().mean(axes, keepdim=True) + norm["epsilon"]).rsqrt()
+            made = made * self.of(layer, f"{side}_gains")[:, None]
+        return self.turned(about, made, 1)
+
+    def turned(self, about: dict, rows: Tensor, sign: int) -> Tensor:
+        """Rows (P, H, T, D), turned by their positions, or back where `sign` is −1."""
+        if about["pairs"] is None:
+            return rows
+        cos, sin = (self.of(about["layer"], name) for name in ("cos", "sin"))
+        length = 1 if sign == 1 else cos.square() + sin.square()
+        half = cos.shape[1]
+        first, second = (
+            (slice(0, half), slice(half, 2 * half))
+            if about["pairs"] == "halves"
+            else (slice(0, 2 * half, 2), slice(1, 2 * half, 2))
+        )
+        turned = rows.clone()
+        turned[..., first] = (rows[..., first] * cos - sign * rows[..., second] * sin) / length
+        turned[..., second] = (rows[..., second] * cos + sign * rows[..., first] * sin) / length
+        return turned
+
+
+class ExportTest(unittest.TestCase):
+    def setUp(self) -> None:
+        torch.set_num_threads(1)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.path = self.folder / "heads.safetensors"
+
+    def test_attention_is_the_model_s_own(self) -> None:
+        for name in CONFIGS:
+            with self.subTest(name):
+                model = model_of(name)
+                expected = model(input_ids=TOKENS, output_attentions=True).attentions
+                exporter.export(model, TOKENS, self.path)
+                file = Exported(self.path)
+                self.assertEqual(file.about["tokens"], TOKENS.tolist())
+                self.assertEqual([about["layer"] for about in file.about["heads"]], [0, 1])
+                for about, own in zip(file.about["heads"], expected):
+                    self.assertLess((file.attention(about) - own).abs().max(), 1e-5)
+
+    def test_queries_and_keys_are_made_as_is_told(self) -> None:
+        # More rows than the stream has channels, or any rows could be made of it.
+        self.assertGreater(TOKENS.numel(), SIZES["hidden_size"] + 1)
+        for name in CONFIGS:
+            with self.subTest(name):
+                exporter.export(model_of(name), TOKENS, self.path, layers=[1])
+                file = Exported(self.path)
+                for side in ("queries", "keys"):
+                    (about,) = file.about["heads"]
+                    own = file.of(1, side)
+                    self.assertLess((file.made(about, side) - own).abs().max(), 1e-3 * own.abs().max())
+
+    def test_half_precision_is_understood_too(self) -> None:
+        for name in CONFIGS:
+            with self.subTest(name):
+                exporter.export(model_of(name), TOKENS, self.path)
+                told = Exported(self.path).about["heads"]
+                exporter.export(model_of(name).to(torch.bfloat16), TOKENS, self.path)
+                self.assertEqual(Exported(self.path).about["heads"], told)
+
+    def test_nothing_about_the_model_changes(self) -> None:
+        for name in CONFIGS:
+            for attention in ("eager", "sdpa"):
+                if name in ("gpt_oss", "gemma2") and attention == "sdpa":
+                    continue  # Their sinks and softcaps are eager attention's alone.
+                with self.subTest(f"{name} {attention}"):
+                    model = model_of(name, attention)
+                    plain = model(input_ids=TOKENS).last_hidden_state
+                    model.train()
+                    next(model.children()).eval()
+                    before = [module.training for module in model.modules()]
+                    with exporter.capture(model, self.path):
+                        captured = model(input_ids=TOKENS).last_hidden_state
+                    self.assertTrue(plain.equal(captured))
+                    self.assertEqual([module.training for module in model.modules()], before)
+                    self.assertEqual(model.config._attn_implementation, attention)
+                    hooks = [h for m in model.modules() for h in (*m._forward_hooks, *m._forward_pre_hooks)]
+                    self.assertEqual((hooks, exporter._RECORDERS), ([], {}))
+
+    def test_compiled_and_checkpointed_models_have_the_same_heads(self) -> None:
+        model = model_of("llama", "sdpa")
+        exporter.export(model, TOKENS, self.path)
+        expected = Exported(self.path).tensors
+        model.gradient_checkpointing_enable()
+        for other in (model.train(), torch.compile(model)):
+            exporter.export(other, TOKENS, self.path)
+            found = Exported(self.path)
+            self.assertEqual(found.about["model"], "LlamaModel")
+            for name, tensor in expected.items():
+                self.assertTrue(tensor.equal(found.tensors[name]), name)
+
+    def test_what_cannot_be_exported_is_refused_in_one_line(self) -> None:
+        model = model_of("llama")
+
+        def run(**inputs: Tensor) -> None:
+            with exporter.capture(model, self.path), torch.no_grad():
+                model(**inputs)
+
+        padded = torch.ones_like(TOKENS)
+        padded[0, :5] = 0
+        shifted = torch.stack((torch.arange(20), torch.arange(3, 23)))
+        t5 = t.T5EncoderModel(t.T5Config(vocab_size=64, d_model=32, d_kv=8, num_layers=1, num_heads=4, d_ff=32))
+        latent = t.DeepseekV3Model(
+            t.DeepseekV3Config(
+                **SIZES, num_key_value_heads=4, q_lora_rank=8, kv_lora_rank=8, qk_rope_head_dim=4, qk_nope_head_dim=4,
+                v_head_dim=8, n_routed_experts=2, first_k_dense_replace=2,
+            )
+        )  # fmt: skip
+        bart = t.BartModel(
+            t.BartConfig(vocab_size=64, d_model=32, encoder_layers=1, decoder_layers=1, encoder_attention_heads=4)
+        )
+        broken = model_of("llama")
+        torch.nn.init.constant_(broken.layers[0].self_attn.q_proj.weight, torch.nan)
+        for refused, why in (
+            (lambda: exporter.export(broken, TOKENS, self.path), "are NaN or infinite; export an earlier step"),
+            (lambda: exporter.export(model, TOKENS, self.path, layers=[2]), "the model has layers 0 to 1, not 2"),
+            (lambda: exporter.export(model, [[1, 2], [3]], self.path), "passages have one length"),
+            (lambda: exporter.export(model, [1, 2], self.path), r"tokens have shape \(2,\); give \(passages, T\)"),
+            (lambda: exporter.export(torch.nn.Linear(2, 2), TOKENS, self.path), "Linear has no module that calls"),
+            (lambda: run(input_ids=TOKENS, attention_mask=padded), "run passages whole, without padding"),
+            (lambda: run(input_ids=TOKENS, position_ids=shifted), "passages have different positions"),
+            (lambda: run(inputs_embeds=torch.randn(1, 9, 32)), "no tokens were seen"),
+            (lambda: exporter.export(t5, TOKENS, self.path), "its attention takes position_bias"),
+            (lambda: exporter.export(latent, TOKENS, self.path), "no projection of its input"),
+            (lambda: exporter.export(bart, TOKENS, self.path), "are both layer 0; name the part of the model"),
+        ):
+            with self.subTest(why), self.assertRaisesRegex(exporter.ExportError, why) as caught:
+                refused()
+            self.assertNotIn("\n", str(caught.exception))
+        self.assertFalse(self.path.exists())
+
+    def test_a_training_writes_a_file_every_so_many_steps(self) -> None:
+        torch.manual_seed(0)
+        model = t.GPT2LMHeadModel(CONFIGS["gpt2"])
+        optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+        passages = repeats(2)
+        losses = []
+        for step in range(1, 301):
+            batch = repeats(16)
+            loss = model(input_ids=batch, labels=batch).loss
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+            if step % 100 == 0:
+                exporter.export(model, passages, self.folder / f"step-{step:06}.safetensors", layers=[0, 1], step=step)
+                self.assertTrue(model.training)
+        self.assertLess(losses[-1], 0.8 * losses[0])
+        files = [Exported(path) for path in sorted(self.folder.glob("*.safetensors"))]
+        self.assertEqual([file.about["step"] for file in files], [100, 200, 300])
+        self.assertFalse(files[0].of(0, "queries").equal(files[2].of(0, "queries")))
+
+    def test_the_callback_of_the_docstring_works_as_it_stands(self) -> None:
+        text = exporter.__doc__ or ""
+        code = text[text.index("    class ExportHeads") : text.index("The format is")]
+        names = {"transformers": t, "rank_study_export": exporter}
+        exec(textwrap.dedent(code), names)  # noqa: S102
+        callback = names["ExportHeads"](repeats(2), every=20, folder=str(self.folder / "heads"), layers=[1])
+        data = [{"input_ids": row, "labels": row} for row in repeats(64)]
+        settings = t.TrainingArguments(
+            output_dir=str(self.folder), max_steps=60, per_device_train_batch_size=8, learning_rate=1e-3, report_to=[],
+            save_strategy="no", logging_strategy="no", disable_tqdm=True, use_cpu=True,
+        )  # fmt: skip
+        t.Trainer(
+            model=t.GPT2LMHeadModel(CONFIGS["gpt2"]), args=settings, train_dataset=data, callbacks=[callback]
+        ).train()
+        steps = [Exported(path).about["step"] for path in sorted((self.folder / "heads").iterdir())]
+        self.assertEqual(steps, [20, 40, 60])
+
+
+def repeats(count: int) -> Tensor:
+    """Passages whose second half is their first: (count, 24)."""
+    half = torch.randint(1, 64, (count, 12))
+    return torch.cat((half, half), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,252 @@
+//! One layer of a file of exported heads: where its tensors lie, and what they are as heads.
+
+use std::sync::Arc;
+
+use ndarray::{Array1, Array2, ArrayView1, Axis, Zip, s};
+
+use super::about::{AboutLayer, AboutNorm, Over};
+use super::rotation::Rotation;
+use super::tensors::{Tensors, matrix};
+use crate::lm::foreign::SafetensorsFile;
+use crate::lm::{HeadInputs, HeadProbe, LmError, NormalisedInputs};
+use crate::pattern::{HeadKind, Visibility};
+
+/// A layer whose tensors are all there, of shapes that fit together.
+pub(super) struct ExportedLayer {
+    about: AboutLayer,
+    heads: usize,
+    key_heads: usize,
+    /// Tokens of a passage.
+    tokens: usize,
+    /// Channels of a head.
+    d: usize,
+    /// Channels of the stream.
+    width: usize,
+    rotation: Option<Rotation>,
+    /// Of queries, by head, and of keys, where they are normalised.
+    gains: Option<[Array2<f32>; 2]>,
+    sinks: Option<Vec<f32>>,
+}
+
+/// Queries or keys of one head: as they are projected, and as attention gets them.
+struct Side {
+    projected: Array2<f32>,
+    made: Array2<f32>,
+}
+
+/// The heads of queries or of keys on a passage, and what their rows are multiplied by where all are normalised
+/// together.
+struct Sides {
+    by_head: Vec<Side>,
+    scales: Option<Arc<Vec<f32>>>,
+}
+
+impl ExportedLayer {
+    /// Finds the tensors of a layer on so many passages of so many tokens.
+    pub(super) fn find(
+        file: &SafetensorsFile,
+        about: AboutLayer,
+        [passages, tokens]: [usize; 2],
+    ) -> Result<Self, LmError> {
+        let tensors = Tensors::new(file, about.layer);
+        let [_, heads, _, d] =
+            tensors.shape("queries", [Some(passages), None, Some(tokens), None])?;
+        let [_, key_heads, ..] =
+            tensors.shape("keys", [Some(passages), None, Some(tokens), Some(d)])?;
+        let [.., width] = tensors.shape("stream", [Some(passages), Some(tokens), None])?;
+        if heads == 0 || key_heads == 0 || d == 0 || width == 0 || !heads.is_multiple_of(key_heads)
+        {
+            return Err(tensors.wrong(&format!(
+                "{heads} heads of queries and {key_heads} of keys, of {d} channels, made of {width}"
+            )));
+        }
+        let rotation = match about.pairs {
+            None => None,
+            Some(pairs) => Some(Rotation::read(&tensors, pairs, tokens, d)?),
+        };
+        let mut gains = None;
+        if about.norm.is_some() {
+            for (name, heads) in [("queries_before", heads), ("keys_before", key_heads)] {
+                tensors.shape(name, [passages, heads, tokens, d].map(Some))?;
+            }
+            let of = |name: &str, heads: usize| tensors.matrix(name, [heads, d]);
+            gains = Some([of("queries_gains", heads)?, of("keys_gains", key_heads)?]);
+        }
+        let sinks = match tensors.has("sinks") {
+            false => None,
+            true => {
+                tensors.shape("sinks", [Some(heads)])?;
+                Some(tensors.numbers("sinks", 0..heads)?)
+            }
+        };
+        Ok(Self { about, heads, key_heads, tokens, d, width, rotation, gains, sinks })
+    }
+
+    pub(super) fn number(&self) -> usize {
+        self.about.layer
+    }
+
+    pub(super) fn heads(&self) -> usize {
+        self.heads
+    }
+
+    pub(super) fn head_dimension(&self) -> usize {
+        self.d
+    }
+
+    pub(super) fn width(&self) -> usize {
+        self.width
+    }
+
+    pub(super) fn kind(&self) -> HeadKind {
+        match self.about.window {
+            Some(window) => HeadKind::Local { window },
+            None => HeadKind::Global,
+        }
+    }
+
+    /// The heads on the first `tokens` of the passage at `place`.
+    pub(super) fn heads_on(
+        &self,
+        file: &SafetensorsFile,
+        place: usize,
+        tokens: usize,
+    ) -> Result<Vec<HeadProbe>, LmError> {
+        let tensors = Tensors::new(file, self.about.layer);
+        if !self.about.causal && tokens != self.tokens {
+            return Err(tensors.wrong(&format!(
+                "heads that see what comes after a token: those on the first {tokens} of {} tokens are others; \
+                 ask for whole passages",
+                self.tokens
+            )));
+        }
+        let queries = self.sides(&tensors, 0, place, tokens)?;
+        let keys = self.sides(&tensors, 1, place, tokens)?;
+        let stream = Arc::new(self.stream(&tensors, place, tokens)?);
+        let turns = self
+            .rotation
+            .as_ref()
+            .map(|rotation| Arc::new(rotation.turns.slice(s![..tokens, ..]).to_owned()));
+        let together = queries.scales.zip(keys.scales).map(|(of_queries, of_keys)| {
+            NormalisedInputs::Together { scales: [of_queries, of_keys] }
+        });
+        let factor = self.rotation.as_ref().map_or(1.0, |rotation| rotation.factor);
+        let probe = |(head, query): (usize, Side)| {
+            let key_head = head * self.key_heads / self.heads;
+            let key = &keys.by_head[key_head];
+            HeadProbe {
+                layer: self.about.layer,
+                head,
+                visibility: match self.about.causal {
+                    true => Visibility::Causal,
+                    false => Visibility::Bidirectional,
+                },
+                kind: self.kind(),
+                queries: query.made,
+                keys: key.made.clone(),
+                key_head,
+                scale: self.about.scale * factor.powi(2),
+                softcap: self.about.softcap,
+                slope: None,
+                sink: self.sinks.as_ref().map(|sinks| sinks[head]),
+                inputs: HeadInputs {
+                    stream: stream.clone(),
+                    projected: [query.projected, key.projected.clone()],
+                    normalised: together.clone().or_else(|| self.each(head, key_head)),
+                    turns: turns.clone(),
+                },
+            }
+        };
+        Ok(queries.by_head.into_iter().enumerate().map(probe).collect())
+    }
+
+    /// X, with a column of ones where the projections have biases.
+    fn stream(
+        &self,
+        tensors: &Tensors<'_>,
+        place: usize,
+        tokens: usize,
+    ) -> Result<Array2<f32>, LmError> {
+        let data = tensors.numbers("stream", place..place + 1)?;
+        let all = matrix(data, [self.tokens, self.width])?;
+        let mut stream = Array2::ones((tokens, self.width + usize::from(self.about.bias)));
+        stream.slice_mut(s![.., ..self.width]).assign(&all.slice(s![..tokens, ..]));
+        Ok(stream)
+    }
+
+    /// Queries (0) or keys (1) of every head.
+    fn sides(
+        &self,
+        tensors: &Tensors<'_>,
+        side: usize,
+        place: usize,
+        tokens: usize,
+    ) -> Result<Sides, LmError> {
+        let (name, heads) = [("queries", self.heads), ("keys", self.key_heads)][side];
+        let by_head = |name: &str| -> Result<Vec<Array2<f32>>, LmError> {
+            let all = tensors.numbers(name, place..place + 1)?;
+            let all = matrix(all, [heads * self.tokens, self.d])?;
+            let of_head = |head: usize| {
+                let rows = all.slice(s![head * self.tokens..head * self.tokens + tokens, ..]);
+                rows.select(Axis(1), &self.order())
+            };
+            Ok((0..heads).map(of_head).collect())
+        };
+        let mut made = by_head(name)?;
+        if let Some(Rotation { factor, .. }) = self.rotation {
+            made.iter_mut().for_each(|rows| *rows /= factor as f32);
+        }
+        let projected = match self.about.norm {
+            None => {
+                let undone = |rows: &Array2<f32>| {
+                    self.rotation.as_ref().map_or_else(|| rows.clone(), |r| r.undone(rows))
+                };
+                made.iter().map(undone).collect()
+            }
+            Some(_) => by_head(&format!("{name}_before"))?,
+        };
+        let (projected, scales) = match self.about.norm {
+            Some(AboutNorm { over: Over::Layer, epsilon, .. }) => {
+                let scales = scales_together(&projected, epsilon);
+                let gain = |(head, rows): (usize, Array2<f32>)| rows * &self.gain(side, head);
+                (projected.into_iter().enumerate().map(gain).collect(), Some(Arc::new(scales)))
+            }
+            _ => (projected, None),
+        };
+        let both = projected.into_iter().zip(made);
+        let by_head = both.map(|(projected, made)| Side { projected, made }).collect();
+        Ok(Sides { by_head, scales })
+    }
+
+    fn order(&self) -> Vec<usize> {
+        self.rotation.as_ref().map_or_else(|| (0..self.d).collect(), |r| r.order.clone())
+    }
+
+    /// The gain of one head's queries (0) or keys (1), where there is one.
+    fn gain(&self, side: usize, head: usize) -> Array1<f32> {
+        match &self.gains {
+            Some(gains) => gains[side].row(head).select(Axis(0), &self.order()),
+            None => Array1::ones(self.d),
+        }
+    }
+
+    /// How a head is normalised by itself, where it is.
+    fn each(&self, head: usize, key_head: usize) -> Option<NormalisedInputs> {
+        let AboutNorm { centred, epsilon, .. } = self.about.norm?;
+        let gains = [self.gain(0, head).to_vec(), self.gain(1, key_head).to_vec()];
+        Some(NormalisedInputs::Each { gains, epsilon, centred })
+    }
+}
+
+/// 1/√(mean square + ε) of each row of all heads together.
+fn scales_together(heads: &[Array2<f32>], epsilon: f32) -> Vec<f32> {
+    let width: usize = heads.iter().map(Array2::ncols).sum();
+    let mut squares = Array1::<f64>::zeros(heads[0].nrows());
+    for rows in heads {
+        let of_row =
+            |row: ArrayView1<'_, f32>| -> f64 { row.iter().map(|&v| f64::from(v).powi(2)).sum() };
+        Zip::from(&mut squares).and(rows.rows()).for_each(|sum, row| *sum += of_row(row));
+    }
+    let scale = |sum: f64| (sum / width as f64 + f64::from(epsilon)).sqrt().recip() as f32;
+    squares.into_iter().map(scale).collect()
+}

@@ -1,0 +1,365 @@
+//! Exported heads against what `transformers` says of the same models and against the same heads read natively:
+//! tests/reference/exported. And files that are wrong.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ndarray::Array2;
+use safetensors::SafeTensors;
+use safetensors::tensor::{Dtype, TensorView, serialize};
+use serde_json::{Value, json};
+use tempfile::{TempDir, tempdir};
+
+use super::ExportedHeads;
+use crate::lm::tensor_file::TensorFile;
+use crate::lm::{ForeignModel, HeadProbe, LmError, NormalisedInputs, Probed as _};
+
+const MODELS: [&str; 8] =
+    ["bert", "gemma2", "gpt2", "gpt_neox", "gpt_oss", "llama-yarn", "olmo2", "qwen3"];
+/// Tokens of the passage that transformers was asked about; others of a file are longer.
+const TOKENS: usize = 24;
+
+fn reference(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference").join(path)
+}
+
+fn exported(name: &str) -> ExportedHeads {
+    ExportedHeads::read(&reference(&format!("exported/{name}.safetensors"))).unwrap()
+}
+
+fn farthest<'a>(
+    one: impl IntoIterator<Item = &'a f32>,
+    other: impl IntoIterator<Item = &'a f32>,
+) -> f32 {
+    let pairs = one.into_iter().zip(other);
+    pairs.fold(0.0, |most, (a, b)| most.max((a - b).abs()))
+}
+
+/// Logits and attention of transformers' eager attention, in float32, on the passage that it was asked about.
+#[test]
+fn logits_and_attention_are_those_of_transformers() {
+    for name in MODELS {
+        let heads = exported(name);
+        let path = reference(&format!("published/{name}/expected.safetensors"));
+        let mut expected = TensorFile::read(&path).unwrap();
+        let probes = heads.probe(&heads.own_passages().unwrap()[0][..TOKENS]).unwrap();
+        assert_eq!(probes.len(), heads.heads() * heads.held_layers().len());
+        for of_layer in probes.chunks(heads.heads()) {
+            let layer = of_layer[0].layer;
+            let shape = [heads.heads(), TOKENS, TOKENS];
+            let [logits, attention] = ["logits", "attention"]
+                .map(|what| expected.take(&format!("{what}.{layer}"), &shape).unwrap());
+            for (probe, (logits, attention)) in of_layer
+                .iter()
+                .zip(logits.chunks(TOKENS * TOKENS).zip(attention.chunks(TOKENS * TOKENS)))
+            {
+                let at = format!("{name} {layer}.{}", probe.head);
+                for (found, expected) in probe.logits().iter().zip(logits) {
+                    let off = (found - f64::from(*expected)).abs();
+                    assert!(off < 1e-5 || *found == f64::NEG_INFINITY, "{at}: logits off by {off}");
+                }
+                let all: Vec<usize> = (0..TOKENS).collect();
+                let left = probe.sink_shares_of(&all);
+                for ((row, column), found) in probe.attention().indexed_iter() {
+                    let expected = f64::from(attention[row * TOKENS + column]);
+                    let off = (found * (1.0 - left[row]) - expected).abs();
+                    assert!(off < 1e-5, "{at}: attention off by {off}");
+                }
+            }
+        }
+    }
+}
+
+/// What is told of a head beside its logits is what the model's own files say.
+#[test]
+fn heads_are_those_of_the_model_read_natively() {
+    for name in MODELS {
+        let (heads, model) =
+            (exported(name), ForeignModel::read(&reference(&format!("published/{name}"))).unwrap());
+        assert_eq!((heads.name(), heads.model_type()), (name, model.name()));
+        assert_eq!((heads.layers(), heads.model_context()), (model.layers(), model.context()));
+        for passage in heads.own_passages().unwrap() {
+            for layer in heads.held_layers() {
+                let passage = std::slice::from_ref(passage);
+                let [found, expected] = [&heads as &dyn crate::lm::Probed, &model]
+                    .map(|m| m.probe_layer(passage, layer).unwrap());
+                assert_eq!(found[0].len(), expected[0].len());
+                for (found, expected) in found[0].iter().zip(&expected[0]) {
+                    are_alike(found, expected, &format!("{name} {layer}.{}", found.head));
+                }
+            }
+        }
+    }
+}
+
+fn are_alike(found: &HeadProbe, expected: &HeadProbe, at: &str) {
+    let told = |p: &HeadProbe| (p.head, p.key_head, p.kind, p.visibility, p.softcap, p.slope);
+    assert_eq!(told(found), told(expected), "{at}");
+    assert!((found.scale / expected.scale - 1.0).abs() < 1e-6, "{at}: {}", found.scale);
+    assert_eq!(found.sink.is_some(), expected.sink.is_some(), "{at}");
+    assert!(farthest(&found.sink, &expected.sink) < 1e-6, "{at}");
+    let matrices = |p: &HeadProbe| -> Vec<Array2<f32>> {
+        let [queries, keys] = p.inputs.projected.clone();
+        vec![p.queries.clone(), p.keys.clone(), (*p.inputs.stream).clone(), queries, keys]
+    };
+    for (which, (one, other)) in matrices(found).iter().zip(&matrices(expected)).enumerate() {
+        assert_eq!(one.dim(), other.dim(), "{at}, matrix {which}");
+        let largest = other.iter().fold(1.0f32, |most, v| most.max(v.abs()));
+        let off = farthest(one, other) / largest;
+        assert!(off < 1e-5, "{at}, matrix {which}: off by {off} of its largest");
+    }
+    let turns = |p: &HeadProbe| -> Vec<f32> {
+        p.inputs.turns.iter().flat_map(|turns| turns.iter().copied().flatten()).collect()
+    };
+    assert_eq!(turns(found).len(), turns(expected).len(), "{at}");
+    assert!(farthest(&turns(found), &turns(expected)) < 1e-5, "{at}");
+    match (&found.inputs.normalised, &expected.inputs.normalised) {
+        (None, None) => {}
+        (
+            Some(NormalisedInputs::Each { gains, epsilon, centred }),
+            Some(NormalisedInputs::Each { gains: others, epsilon: other, centred: own }),
+        ) => {
+            assert_eq!((epsilon, centred), (other, own), "{at}");
+            let off = farthest(gains.iter().flatten(), others.iter().flatten());
+            assert!(off < 1e-5, "{at}: gains off by {off}");
+        }
+        (
+            Some(NormalisedInputs::Together { scales }),
+            Some(NormalisedInputs::Together { scales: others }),
+        ) => {
+            let [one, other] =
+                [scales, others].map(|all| all.iter().flat_map(|s| s.to_vec()).collect::<Vec<_>>());
+            assert!(farthest(&one, &other) < 1e-5, "{at}: numbers by row");
+        }
+        (one, other) => panic!("{at}: {one:?}, not {other:?}"),
+    }
+}
+
+#[test]
+fn the_beginning_of_a_causal_passage_has_the_same_heads_and_of_others_there_is_none() {
+    let heads = exported("olmo2");
+    let passage = heads.own_passages().unwrap()[1].clone();
+    let beginning = vec![passage[..10].to_vec()];
+    let [whole, first] =
+        [&[passage][..], &beginning].map(|passages| heads.probe_layer(passages, 1).unwrap());
+    for (whole, first) in whole[0].iter().zip(&first[0]) {
+        assert_eq!(first.inputs.stream.dim(), (10, 32));
+        let (whole, first) = (whole.logits(), first.logits());
+        assert_eq!(whole.slice(ndarray::s![..10, ..10]), first);
+    }
+    assert!(
+        heads.probe_layer(&beginning, 0).unwrap()[0].is_empty(),
+        "no heads of a layer not held"
+    );
+    let said = |heads: &ExportedHeads, passage: Vec<u32>| {
+        heads.probe_layer(&[passage], 1).unwrap_err().to_string()
+    };
+    let unknown = said(&heads, vec![1, 2, 3]);
+    assert!(unknown.ends_with("has the heads of its own 2 passages and of no other"), "{unknown}");
+    let bert = exported("bert");
+    let cut = said(&bert, bert.own_passages().unwrap()[0][..5].to_vec());
+    assert!(cut.contains("layer 1 has heads that see what comes after a token"), "{cut}");
+}
+
+/// A file's note and tensors, to be altered and written again.
+struct Altered {
+    note: Value,
+    tensors: HashMap<String, (Dtype, Vec<usize>, Vec<u8>)>,
+}
+
+impl Altered {
+    fn of(name: &str) -> Self {
+        let bytes = fs::read(reference(&format!("exported/{name}.safetensors"))).unwrap();
+        let (_, header) = SafeTensors::read_metadata(&bytes).unwrap();
+        let note = &header.metadata().as_ref().unwrap()["rank-study-heads"];
+        let file = SafeTensors::deserialize(&bytes).unwrap();
+        let tensors = file.tensors().into_iter().map(|(name, view)| {
+            (name, (view.dtype(), view.shape().to_vec(), view.data().to_vec()))
+        });
+        Self { note: serde_json::from_str(note).unwrap(), tensors: tensors.collect() }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let views = self.tensors.iter().map(|(name, (dtype, shape, data))| {
+            (name, TensorView::new(*dtype, shape.clone(), data).unwrap())
+        });
+        let notes = HashMap::from([("rank-study-heads".to_owned(), self.note.to_string())]);
+        serialize(views, Some(notes)).unwrap()
+    }
+
+    fn floats(&mut self, name: &str, alter: impl Fn(&mut Vec<f32>)) {
+        let (_, _, data) = self.tensors.get_mut(name).unwrap();
+        let mut all: Vec<f32> =
+            data.as_chunks::<4>().0.iter().map(|&b| f32::from_le_bytes(b)).collect();
+        alter(&mut all);
+        *data = all.into_iter().flat_map(f32::to_le_bytes).collect();
+    }
+}
+
+fn written(bytes: &[u8]) -> (TempDir, PathBuf) {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("heads.safetensors");
+    fs::write(&path, bytes).unwrap();
+    (folder, path)
+}
+
+/// What is said of a file, after its path: of reading it, or of its heads.
+fn said(bytes: &[u8]) -> String {
+    let (_folder, path) = written(bytes);
+    let error: LmError = match ExportedHeads::read(&path) {
+        Err(error) => error,
+        Ok(heads) => match heads.probe(&heads.own_passages().unwrap()[0].clone()) {
+            Err(error) => error,
+            Ok(_) => panic!("the file was read"),
+        },
+    };
+    let text = error.to_string();
+    assert!(!text.contains('\n'), "{text}");
+    text.replacen(&format!("{}: ", path.display()), "", 1)
+}
+
+#[test]
+fn what_a_file_says_of_itself_is_held_to_itself() {
+    let with = |alter: &dyn Fn(&mut Value)| {
+        let mut file = Altered::of("qwen3");
+        alter(&mut file.note);
+        said(&file.bytes())
+    };
+    let of_layer = |key: &'static str, value: Value| {
+        with(&move |note: &mut Value| note["heads"][0][key] = value.clone())
+    };
+    let cases = [
+        (
+            with(&|note| note["version"] = json!(2)),
+            "is of version 2 of exported heads, and 1 can be read",
+        ),
+        (with(&|note| drop(note.as_object_mut().unwrap().remove("version"))), "is of version none"),
+        (with(&|note| note["tokens"] = json!([])), "has no passage"),
+        (with(&|note| note["tokens"] = json!([[], []])), "has no passage, or one without a token"),
+        (with(&|note| note["tokens"] = json!([[1, 2], [3]])), "has passages of 2 and of 1 tokens"),
+        (
+            with(&|note| note["tokens"][0] = note["tokens"][1].clone()),
+            "passages 0 and 1 have the same tokens",
+        ),
+        (
+            with(&|note| note["tokens"][0][0] = json!(-1)),
+            "says of itself what cannot be read: invalid value",
+        ),
+        (
+            with(&|note| note["layers"] = json!(1)),
+            "has a layer 1, and the model has 1; write it anew",
+        ),
+        (with(&|note| note["heads"] = json!([])), "has no layer; write it anew"),
+        (
+            with(&|note| note["heads"] = json!([note["heads"][0], note["heads"][0]])),
+            "has layer 1 twice",
+        ),
+        (with(&|note| note["model"] = Value::Null), "says of itself what cannot be read"),
+        (of_layer("scale", json!(0.0)), "layer 1 has scale 0; it must be above 0"),
+        (of_layer("window", json!(0)), "layer 1 has window 0"),
+        (of_layer("softcap", json!(-3.0)), "layer 1 has softcap -3"),
+        (
+            of_layer("pairs", json!("thirds")),
+            "says of itself what cannot be read: unknown variant `thirds`",
+        ),
+        (
+            of_layer("alibi", json!(true)),
+            "says of itself what cannot be read: unknown field `alibi`",
+        ),
+        (
+            of_layer("norm", json!({"over": "head", "centred": false, "epsilon": 2.0})),
+            "layer 1 has epsilon 2",
+        ),
+    ];
+    for (found, expected) in cases {
+        assert!(found.starts_with(expected), "{found}\nnot\n{expected}");
+    }
+    let mut renamed = Altered::of("gpt2");
+    renamed.note["model"] = json!("some/where/../.My model: é/");
+    let (_folder, path) = written(&renamed.bytes());
+    assert_eq!(ExportedHeads::read(&path).unwrap().name(), "My-model--é");
+    assert!(
+        said(&serialize(HashMap::<String, TensorView<'_>>::new(), None).unwrap()).starts_with(
+            "is no file of exported heads: its header has no note \"rank-study-heads\""
+        )
+    );
+}
+
+#[test]
+fn tensors_that_do_not_fit_together_are_named() {
+    let with = |name: &str, alter: &dyn Fn(&mut Altered)| {
+        let mut file = Altered::of(name);
+        alter(&mut file);
+        said(&file.bytes())
+    };
+    let shaped = |tensor: &'static str, shape: Vec<usize>| {
+        with("qwen3", &move |file: &mut Altered| {
+            let numbers = shape.iter().product::<usize>();
+            let tensor = file.tensors.get_mut(tensor).unwrap();
+            *tensor = (Dtype::F32, shape.clone(), vec![0; 4 * numbers]);
+        })
+    };
+    let cases = [
+        (
+            with("qwen3", &|file| drop(file.tensors.remove("layers.1.keys_gains"))),
+            "has no tensor layers.1.keys_gains of float32, float16 or bfloat16; write it anew",
+        ),
+        (
+            shaped("layers.1.keys", vec![2, 2, 95, 12]),
+            "layers.1.keys is [2, 2, 95, 12], and [2, any, 96, 12] would fit the rest; write it anew",
+        ),
+        (
+            shaped("layers.1.keys", vec![2, 3, 96, 12]),
+            "layer 1 has 4 heads of queries and 3 of keys",
+        ),
+        (shaped("layers.1.queries", vec![2, 0, 96, 12]), "layer 1 has 0 heads of queries"),
+        (shaped("layers.1.stream", vec![2, 96]), "layers.1.stream is [2, 96]"),
+        (shaped("layers.1.cos", vec![96, 5]), "layers.1.sin is [96, 6], and [96, 5] would fit"),
+        (shaped("layers.1.queries_before", vec![2, 4, 96, 4]), "layers.1.queries_before is"),
+        (
+            with("qwen3", &|file| file.floats("layers.1.cos", |all| all[7] = 3.0)),
+            "layer 1 has cosines and sines that turn nothing by an angle",
+        ),
+        (
+            with("gpt_neox", &|file| {
+                for name in ["cos", "sin"] {
+                    file.floats(&format!("layers.1.{name}"), |all| {
+                        all.iter_mut().for_each(|v| *v *= 1.2)
+                    });
+                }
+            }),
+            "layer 1 has cosines and sines 1.200 long for 2 of 8 channels; such heads are not read",
+        ),
+        (
+            with("qwen3", &|file| file.floats("layers.1.keys", |all| all[5] = f32::NAN)),
+            "layers.1.keys has values that are NaN or infinite; export an earlier step, or in float32",
+        ),
+    ];
+    for (found, expected) in cases {
+        assert!(found.starts_with(expected), "{found}\nnot\n{expected}");
+    }
+}
+
+#[test]
+fn files_that_are_cut_short_or_absurd_are_refused() {
+    let whole = Altered::of("gpt2").bytes();
+    let ends = [0, 4, 100, whole.len() / 2, whole.len() - 1];
+    for end in ends {
+        assert!(said(&whole[..end]).contains("cut short"), "{end}: {}", said(&whole[..end]));
+    }
+    let longer = [&whole[..], &[0; 8]].concat();
+    assert!(said(&longer).contains("was added to"), "{}", said(&longer));
+    let of_header = |header: &str| {
+        let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(header.bytes());
+        said(&bytes)
+    };
+    let absurd = r#"{"x":{"dtype":"F32","shape":[18446744073709551615,4],"data_offsets":[0,18446744073709551612]}}"#;
+    for header in ["{", "[1]", r#"{"x":3}"#, absurd] {
+        assert!(of_header(header).contains("take it anew"), "{}", of_header(header));
+    }
+    let mut huge = u64::MAX.to_le_bytes().to_vec();
+    huge.extend([b'{'; 32]);
+    assert!(said(&huge).contains("cut short or no safetensors file"), "{}", said(&huge));
+}
