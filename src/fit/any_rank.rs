@@ -213,4 +213,35 @@ pub(super) mod tests {
             assert!(reached >= found.lower_bound, "rank {rank}: {reached} under the bound");
         }
     }
+
+    /// Turned logits are Σ over pairs of channels of xᵢᵀA xⱼ·cos θ(i − j) + xᵢᵀB xⱼ·sin θ(i − j). With A and B any matrices
+    /// that is any logits at all once there are as many entries as pairs, though inputs alone make few.
+    #[test]
+    fn turned_inputs_make_any_logits_at_any_rank_where_they_have_as_many_entries_as_pairs() {
+        const TOKENS: usize = 16;
+        let dimension = |width: usize, thetas: &[f64]| -> usize {
+            let x = Array2::from_shape_fn((TOKENS, width), |(i, j)| {
+                (1.37 * (3 * i * i + 7 * i * j + 5 * j * j + i) as f64).sin()
+            });
+            let pairs = || (0..TOKENS).flat_map(|i| (0..=i).map(move |j| (i, j)));
+            let features: Vec<Vec<f64>> = pairs()
+                .map(|(i, j)| {
+                    let lag = (i - j) as f64;
+                    let turns = thetas.iter().flat_map(|t| [(t * lag).cos(), (t * lag).sin()]);
+                    let turns: Vec<f64> =
+                        if thetas.is_empty() { vec![1.0] } else { turns.collect() };
+                    let products =
+                        x.row(i).into_iter().flat_map(|a| x.row(j).into_iter().map(move |b| a * b));
+                    products.flat_map(|ab| turns.iter().map(move |t| ab * t)).collect()
+                })
+                .collect();
+            let columns = features[0].len();
+            let all = Array2::from_shape_fn((features.len(), columns), |(r, c)| features[r][c]);
+            crate::pattern::Spectrum::of_matrix(&all).unwrap().numerical_rank
+        };
+        let pairs = TOKENS * (TOKENS + 1) / 2;
+        assert_eq!(dimension(4, &[]), 16, "entries of one matrix");
+        assert_eq!(dimension(4, &[1.0]), 32, "of two");
+        assert_eq!(dimension(6, &[1.0, 0.1, 2.3]), pairs, "216 entries for 136 pairs");
+    }
 }

@@ -13,12 +13,13 @@
 use std::ops::Range;
 
 use nalgebra::{Cholesky, DMatrix};
-use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
+use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis, s};
 use rayon::prelude::*;
 
 use super::factors::{matrix, weights_of};
-use super::penalty::Penalty;
+use super::penalty::{Multiplier, Penalty};
 use super::problem::Problem;
+use super::side_curvature::Sides;
 use crate::numerics::rows::{exponentials, extremes};
 use crate::numerics::{Kernel, Real as _, Simd, gemm, product};
 
@@ -32,15 +33,33 @@ const CHUNK_ROWS: usize = 16;
 /// Columns of the keys' product that one thread works on.
 const CHUNK_COLUMNS: usize = 256;
 
+/// An approximate inverse of the Hessian.
+pub(super) enum Preconditioner {
+    /// Of free queries and keys.
+    Blocks(Blocks),
+    /// Of weights that make them.
+    Sides(Box<Sides>),
+}
+
+impl Preconditioner {
+    /// v ← B⁻¹v.
+    pub fn apply(&self, v: &mut [f64]) {
+        match self {
+            Self::Blocks(blocks) => blocks.apply(v),
+            Self::Sides(sides) => sides.apply(v),
+        }
+    }
+}
+
 /// The inverses of the damped blocks, and 1 for each of the head weights.
-pub(super) struct Preconditioner {
+pub(super) struct Blocks {
     d: usize,
     /// By head, queries and then keys: d × d each, one after the other. float32: an approximation
     /// is all that a preconditioner is.
     inverses: Vec<f32>,
 }
 
-impl Preconditioner {
+impl Blocks {
     /// The blocks at x, or none where they are not finite.
     pub fn at(problem: &Problem, x: &[f64], penalty: &Penalty) -> Option<Self> {
         Self::inverted(&Self::blocks(problem, x, penalty), problem.rows(), problem.rank())
@@ -64,7 +83,9 @@ impl Preconditioner {
         for first in (0..problem.rows()).step_by(BLOCK_ROWS) {
             let rows = first..problem.rows().min(first + BLOCK_ROWS);
             let mut heads: Vec<Softmax> = (0..heads)
-                .map(|head| Softmax::of(problem, &parts[head], head, rows.clone()))
+                .map(|head| {
+                    Softmax::of(problem, (parts[head].q, parts[head].k), head, rows.clone())
+                })
                 .collect();
             let masses = masses(problem, &heads, &log_weights, rows.start);
             for (head, softmax) in heads.iter_mut().enumerate() {
@@ -105,13 +126,13 @@ impl Preconditioner {
 
     /// v ← B⁻¹v.
     pub fn apply(&self, v: &mut [f64]) {
-        f32::run(Apply { preconditioner: self, v });
+        f32::run(Apply { of: self, v });
     }
 }
 
 /// One product of every block with its part of a vector, in float32.
 struct Apply<'a> {
-    preconditioner: &'a Preconditioner,
+    of: &'a Blocks,
     v: &'a mut [f64],
 }
 
@@ -120,7 +141,7 @@ impl Kernel<f32> for Apply<'_> {
 
     #[inline(always)]
     fn run<S: Simd<f32>>(self, simd: S) {
-        let Preconditioner { d, inverses } = self.preconditioner;
+        let Blocks { d, inverses } = self.of;
         let d = *d;
         let mut result = vec![0.0f32; d];
         // float32 has no room for the least gradients: divide by the greatest.
@@ -164,29 +185,34 @@ fn outer(m: ArrayView2<'_, f64>) -> Array2<f64> {
 }
 
 /// A head's softmax over a block of rows.
-struct Softmax {
+pub(super) struct Softmax {
     rows: Range<usize>,
     /// The columns that any of the rows sees.
-    columns: Range<usize>,
+    pub columns: Range<usize>,
     /// Those that each row sees.
     seen: Vec<Range<usize>>,
-    z: Array2<f64>,
+    pub z: Array2<f64>,
     /// Probabilities p, and s·p + h once the queries' blocks are made.
-    weights: Array2<f64>,
+    pub weights: Array2<f64>,
     /// log Σ exp z of each row.
     log_sums: Vec<f64>,
 }
 
 impl Softmax {
-    fn of(problem: &Problem, part: &Part<'_>, head: usize, rows: Range<usize>) -> Self {
+    pub fn of(
+        problem: &Problem,
+        (q, k): (ArrayView2<'_, f64>, ArrayView2<'_, f64>),
+        head: usize,
+        rows: Range<usize>,
+    ) -> Self {
         let seen: Vec<_> = rows.clone().map(|row| problem.seen(head, row)).collect();
         let columns = problem.seen_by_any(head, &rows);
         let mut z = Array2::zeros((rows.len(), columns.len()));
         let mut p = z.clone();
         let mut log_sums = vec![0.0; rows.len()];
         let scale = 1.0 / (problem.rank() as f64).sqrt();
-        let k = part.k.slice(s![columns.clone(), ..]);
-        let q = part.q.slice(s![rows.clone(), ..]);
+        let k = k.slice(s![columns.clone(), ..]);
+        let q = q.slice(s![rows.clone(), ..]);
         let chunks: Vec<_> = q
             .axis_chunks_iter(Axis(0), CHUNK_ROWS)
             .zip(z.axis_chunks_iter_mut(Axis(0), CHUNK_ROWS))
@@ -243,15 +269,9 @@ impl Softmax {
             {
                 let first = self.columns.start;
                 let multipliers = &penalty.multipliers[head][row];
-                for column in seen.start - first..seen.end - first {
-                    let held = if penalty.acts(z[column], 0.0) { penalty.slope } else { 0.0 };
-                    weights[column] = mass * weights[column] + held;
-                }
-                for &(column, multiplier) in multipliers {
-                    let column = column as usize - first;
-                    let acts = |multiplier| f64::from(penalty.acts(z[column], multiplier));
-                    weights[column] += (acts(multiplier) - acts(0.0)) * penalty.slope;
-                }
+                let seen = seen.start - first..seen.end - first;
+                weights.slice_mut(s![seen.clone()]).mapv_inplace(|p| mass * p);
+                hold(penalty, multipliers, (seen, first), z, weights);
             }
             gemm(1.0, weights.view(), outer, 0.0, to.view_mut());
             for ((mut to, mean), (_, mass)) in
@@ -278,6 +298,25 @@ impl Softmax {
         chunks.into_par_iter().for_each(|(to, weights)| {
             gemm(1.0, weights.t(), outer, 1.0, to);
         });
+    }
+}
+
+/// Adds h to the weights of a row whose logits are z: ρ where the cap acts on one. It sees the columns `seen`, counted from
+/// column `first`.
+pub(super) fn hold(
+    penalty: &Penalty,
+    multipliers: &[Multiplier],
+    (seen, first): (Range<usize>, usize),
+    z: ArrayView1<'_, f64>,
+    mut weights: ArrayViewMut1<'_, f64>,
+) {
+    for column in seen {
+        weights[column] += if penalty.acts(z[column], 0.0) { penalty.slope } else { 0.0 };
+    }
+    for &(column, multiplier) in multipliers {
+        let column = column as usize - first;
+        let acts = |multiplier| f64::from(penalty.acts(z[column], multiplier));
+        weights[column] += (acts(multiplier) - acts(0.0)) * penalty.slope;
     }
 }
 
@@ -337,7 +376,8 @@ fn masses(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fit::objective::{Objective, Precision};
+    use crate::fit::objective::Objective;
+    use crate::fit::precision::Precision;
     use crate::pattern::{Family, Parameters, Visibility};
 
     /// A query's block is the Hessian itself, since the gradient with respect to it is that of a
@@ -353,7 +393,7 @@ mod tests {
         let mut objective = Objective::new(&problem, Precision::F64);
         let mut penalty = Penalty::new(&problem, 0.4, 0.3);
         penalty.multipliers = objective.updated_multipliers(&x, &penalty);
-        let [queries, _] = &Preconditioner::blocks(&problem, &x, &penalty)[0];
+        let [queries, _] = &Blocks::blocks(&problem, &x, &penalty)[0];
         let mut slopes = |row: usize, a: usize, offset: f64| {
             let mut moved = x.clone();
             moved[row * d + a] += offset;
@@ -377,7 +417,7 @@ mod tests {
 
     #[test]
     fn applying_it_inverts_the_damped_blocks() {
-        let preconditioner = Preconditioner::inverted(
+        let preconditioner = Blocks::inverted(
             &[[ndarray::arr2(&[[4.0, 1.0, 3.0]]), ndarray::arr2(&[[1.0, 0.0, 2.0]])]],
             1,
             2,

@@ -5,8 +5,9 @@ use std::ops::ControlFlow;
 use super::factors::Factors;
 use super::lagrangian::{InitialHessian, Lagrangian};
 use super::lbfgs::{Iterate, Stopping};
-use super::objective::{Evaluation, Objective, Precision};
+use super::objective::{Evaluation, Objective};
 use super::penalty::Penalty;
+use super::precision::Precision;
 use super::problem::{FitError, Problem, check_cap};
 use super::start;
 

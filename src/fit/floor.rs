@@ -98,6 +98,10 @@ impl<'p> Floor<'p> {
         if !self.covered || kl_nats.is_nan() || kl_nats <= 0.0 {
             return None;
         }
+        self.problem.floor(kl_nats, || self.sought(kl_nats))
+    }
+
+    fn sought(&self, kl_nats: f64) -> Option<f64> {
         let mut mixture = self.mixture();
         // Sorted once, not for every L that is tried.
         let ascending = if mixture.is_none() { self.ascending() } else { Vec::new() };
@@ -166,7 +170,10 @@ impl<'p> Floor<'p> {
                 let (_, a) = self.problem.target().row(row);
                 let visible = self.problem.columns(kind, row).len();
                 let lowest = clamp_level(&sorted[row], visible, ratio);
-                a.iter().map(|a| a * (a / a.max(lowest).min(lowest * ratio)).ln()).sum::<f64>()
+                let highest = lowest * ratio;
+                // Entries that are not clamped add ln 1.
+                let clamped = a.iter().filter(|&&a| a < lowest || a > highest);
+                clamped.map(|a| a * (a / a.max(lowest).min(highest)).ln()).sum::<f64>()
             })
             .sum();
         // Rounding can leave −1e-17 where the target is met exactly.

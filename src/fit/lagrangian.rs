@@ -4,6 +4,8 @@
 //! where the violation does not fall (Nocedal and Wright, 2nd ed., framework 17.3, in its form for
 //! inequalities, 17.65). Where the cap is held, whether it moves and when all is done, a [`Policy`] says.
 
+use std::sync::Arc;
+
 use super::curvature::Preconditioner;
 use super::lbfgs::{self, Ending, Iterate, Minimum, Smooth, Stopping};
 use super::objective::Objective;
@@ -229,7 +231,7 @@ impl<'p, F: FnMut(&mut Objective<'p>, &Iterate<'_>) -> bool> Smooth for Lagrangi
         (self.goes_on)(self.objective, at)
     }
 
-    fn preconditioner(&mut self, x: &[f64]) -> Option<Preconditioner> {
+    fn preconditioner(&mut self, x: &[f64]) -> Option<Arc<Preconditioner>> {
         match self.initial {
             InitialHessian::Identity => None,
             InitialHessian::Blocks => self.objective.preconditioner(x, self.penalty),

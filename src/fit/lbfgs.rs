@@ -4,6 +4,7 @@
 //! initial scaling (7.20), and algorithms 3.5 and 3.6 (line search), with cubic interpolation.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::curvature::Preconditioner;
 
@@ -82,7 +83,7 @@ pub(super) trait Smooth {
     }
 
     /// An approximate inverse of the Hessian near x, if there is one.
-    fn preconditioner(&mut self, _x: &[f64]) -> Option<Preconditioner> {
+    fn preconditioner(&mut self, _x: &[f64]) -> Option<Arc<Preconditioner>> {
         None
     }
 }
@@ -120,7 +121,7 @@ pub(super) fn minimise(x: Vec<f64>, stopping: Stopping, objective: &mut impl Smo
         if iterations % REFRESH == 0 {
             preconditioner = objective.preconditioner(&at.x);
         }
-        let preconditioner = preconditioner.as_ref();
+        let preconditioner = preconditioner.as_deref();
         let mut direction = history.direction(&at.gradient, preconditioner);
         let mut slope = dot(&direction, &at.gradient);
         if slope >= 0.0 {

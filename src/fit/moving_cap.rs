@@ -18,6 +18,19 @@ const STAGES: usize = 60;
 /// L-BFGS iterations of one stage at most: the cap had better move before a fit at the wrong cap is
 /// exact.
 const STAGE_ITERATIONS: usize = 400;
+/// The same where a solve is sparing.
+const SPARING_ITERATIONS: usize = 75;
+/// The share by which a sparing solve's stages may exceed the cap without a steeper slope: as short as they are they seldom
+/// halve the violation, and a slope that is raised after each leads to worse minima.
+const SPARING_VIOLATION: f64 = 0.05;
+/// The cap that a sparing solve takes for nearly right, over what would be enough.
+const FIRST: f64 = 1.6;
+/// A stage tells whether a sparing solve still gains where the best is no more than this over its cap.
+const HERE: f64 = 1.02;
+/// A sparing solve ends where so many stages ...
+const PATIENCE: usize = 2;
+/// ... together gain less than this share.
+const LITTLE: f64 = 3e-3;
 /// The cap has settled when Newton would move it by less than this share.
 const SETTLED: f64 = 3e-3;
 /// The cap moves by at most this factor in one stage.
@@ -59,6 +72,33 @@ pub(super) fn just_above(own: f64) -> f64 {
     own * (1.0 + 1e-9)
 }
 
+/// A solve that spends less: it goes from caps that are far too large to one that is nearly right at once, in place of
+/// [`LARGEST_MOVE`] after another, moves the cap more often, and ends where that gains little.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sparing {
+    /// The cap that is nearly right.
+    pub first: f64,
+    /// Logits no larger than these are all that is asked for, where ε is reached with them.
+    pub enough: f64,
+    /// The least logits with which ε was reached, after each of the last [`PATIENCE`] stages.
+    pub reached: [f64; PATIENCE],
+}
+
+impl Sparing {
+    /// To logits of `enough`, or a little more.
+    pub fn to(enough: f64) -> Self {
+        Self { first: FIRST * enough, enough, reached: [f64::INFINITY; PATIENCE] }
+    }
+
+    /// After a stage with which `best` is the least: whether that is enough, or stages gain little any more.
+    fn is_done(&mut self, best: f64) -> bool {
+        let before = self.reached[0];
+        self.reached.rotate_left(1);
+        self.reached[PATIENCE - 1] = best;
+        best <= self.enough || best > (1.0 - LITTLE) * before
+    }
+}
+
 /// The cap moves to the least with which ε is reached.
 pub(super) struct MovingCap {
     pub tolerance: f64,
@@ -67,6 +107,8 @@ pub(super) struct MovingCap {
     /// A stage that has less than this share of ε has a cap far too large, and need not end exactly. 0 in searches
     /// that come from above.
     pub far_below: f64,
+    /// How a solve spends less; none for one that is to be as exact as its effort.
+    pub sparing: Option<Sparing>,
     /// The best on the way.
     pub best: Option<Solution>,
 }
@@ -107,14 +149,18 @@ impl MovingCap {
 
 impl Policy for MovingCap {
     fn plan(&self) -> Plan {
+        let (stage_iterations, tolerated) = match self.sparing {
+            None => (STAGE_ITERATIONS, self.effort.violation),
+            Some(_) => (SPARING_ITERATIONS, SPARING_VIOLATION),
+        };
         Plan {
             stages: STAGES,
             iterations: self.effort.iterations,
-            stage_iterations: STAGE_ITERATIONS,
+            stage_iterations,
             relative_decrease: self.effort.relative_decrease,
             early: 1.0,
             enough: self.far_below * self.tolerance,
-            tolerated: self.effort.violation,
+            tolerated,
         }
     }
 
@@ -140,10 +186,24 @@ impl Policy for MovingCap {
             Some(best) if !here.preferred(&best, tolerance).is_lt() => best,
             _ => here,
         });
+        let reached = self.best.as_ref().filter(|best| best.kl_nats <= tolerance);
+        // Not so long as the cap is on its way down from what it began with, or from the last that reached ε.
+        let of_here = |least: &f64| *least <= HERE * at.penalty.cap;
+        let least = reached.map(|best| best.max_abs_logit).filter(of_here);
+        if let (Some(sparing), Some(least)) = (&mut self.sparing, least)
+            && sparing.is_done(least)
+        {
+            return Ok(None);
+        }
         let at_limit = at.penalty.cap >= caps.largest && step > 0.0;
+        let is_far = step <= -LARGEST_MOVE.ln();
         let done = at.is_minimum_within(effort.violation)
             && (at_limit || (meets && step.abs() <= SETTLED));
-        Ok((!done).then(|| caps.clamp(at.penalty.cap * step.exp())))
+        let next = match self.sparing {
+            Some(Sparing { first, .. }) if is_far && at.penalty.cap > first => first,
+            _ => at.penalty.cap * step.exp(),
+        };
+        Ok((!done).then(|| caps.clamp(next)))
     }
 }
 
@@ -162,7 +222,14 @@ mod tests {
         let problem = Problem::new(target, "global".parse().unwrap(), 4).unwrap();
         let effort = Effort::default();
         let caps = Caps::above(1.0);
-        let to = MovingCap { tolerance: 0.01, caps, effort, far_below: FAR_BELOW, best: None };
+        let to = MovingCap {
+            tolerance: 0.01,
+            caps,
+            effort,
+            far_below: FAR_BELOW,
+            sparing: None,
+            best: None,
+        };
         let mut penalty = Penalty::new(&problem, 5.0, 0.08);
         penalty.multipliers[0][7].push((3, 1e-8));
         for kl_nats in [-2e-14, 0.0, 2e-14] {

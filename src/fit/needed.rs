@@ -6,7 +6,7 @@ use super::effort::Effort;
 use super::factors::Factors;
 use super::feasible::within_cap;
 use super::floor::Floor;
-use super::moving_cap::{Caps, FAR_BELOW, MovingCap, just_above};
+use super::moving_cap::{Caps, FAR_BELOW, MovingCap, Sparing, just_above};
 use super::objective::Objective;
 use super::outcome::Outcome;
 use super::parametrisation::{Tied, Varied};
@@ -95,7 +95,8 @@ pub fn needed_logit_from(
     let first_cap = (FIRST_CAP * floor).max(0.1);
     let far_below = if given.is_empty() { 0.0 } else { FAR_BELOW };
     let solve = |name: String, effort: Effort, start: &dyn Fn() -> Result<FitState, FitError>| {
-        let to = MovingCap { tolerance, caps, effort, far_below, best: None };
+        let sparing = options.sparing.map(Sparing::to);
+        let to = MovingCap { tolerance, caps, effort, far_below, sparing, best: None };
         let attendance = search.attendance(FitName(name), effort);
         search.kept_or(&attendance, |underway| {
             let from = underway.map_or_else(start, Ok)?;
@@ -115,7 +116,9 @@ pub fn needed_logit_from(
                 };
                 Ok(beginning_at(factors.to_vector(), own[start], problem, caps))
             };
-            let solution = solve(format!("rough-{start}"), options.rough, &from)?;
+            // What is given is near to what is sought, and needs no rough fit to be chosen by.
+            let effort = if options.sparing.is_some() { options.fine } else { options.rough };
+            let solution = solve(format!("rough-{start}"), effort, &from)?;
             Ok(Some(Candidate { start, solution }))
         })?
         .into_iter()
@@ -123,7 +126,8 @@ pub fn needed_logit_from(
         .collect();
     let mut ranked: Vec<&Candidate> = rough.iter().collect();
     ranked.sort_by(|a, b| a.solution.preferred(&b.solution, tolerance));
-    ranked.truncate(if search.has_ended() { 0 } else { options.polished.max(1) });
+    let is_over = search.has_ended() || options.sparing.is_some();
+    ranked.truncate(if is_over { 0 } else { options.polished.max(1) });
     let fine: Vec<Candidate> = search.each(&ranked, |Candidate { start, solution: rough }| {
         let cap = caps.clamp(rough.max_abs_logit);
         let from = || Ok(FitState::new(&rough.factors, problem, cap));
@@ -194,16 +198,38 @@ pub(super) fn needed_logit_varying(
     };
     let search = Search::new(problem, options, watch);
     let numbered: Vec<(usize, &Vec<f64>)> = starts.iter().enumerate().collect();
-    let all = search.each(&numbered, |&(start, point)| {
-        let mut objective = Objective::varying(problem, options.precision, varied);
+    let from = |&(start, point): &(usize, &Vec<f64>)| {
+        let objective = Objective::varying(problem, options.precision, varied);
+        let mut objective = objective.sparing(options.sparing.is_some());
         let own = objective.measure(point).max_abs_logit;
         let caps = Caps::above(floor).with(own);
         let from = beginning_at(point.clone(), own, problem, caps);
         let attendance = search.attendance(FitName(format!("tied-{start}")), options.fine);
         let (effort, far_below) = (options.fine, FAR_BELOW);
-        let to = MovingCap { tolerance, caps, effort, far_below, best: None };
+        let sparing = options.sparing.map(Sparing::to);
+        let to = MovingCap { tolerance, caps, effort, far_below, sparing, best: None };
         Ok(Candidate { start, solution: to.fit(&mut objective, from, &attendance)? })
-    })?;
+    };
+    let all = match options.sparing {
+        None => search.each(&numbered, from)?,
+        Some(_) => {
+            let mut objective = Objective::varying(problem, options.precision, varied);
+            let least = starts
+                .iter()
+                .map(|point| objective.measure(point))
+                .filter(|of_start| of_start.kl_nats <= tolerance)
+                .fold(f64::INFINITY, |least, of_start| least.min(of_start.max_abs_logit));
+            let mut all: Vec<Candidate> = Vec::new();
+            for one in &numbered {
+                all.push(from(one)?);
+                let Solution { kl_nats, max_abs_logit, .. } = all[all.len() - 1].solution;
+                if kl_nats <= tolerance && max_abs_logit <= least {
+                    break;
+                }
+            }
+            all
+        }
+    };
     Ok(Needed::of(&all, tolerance))
 }
 

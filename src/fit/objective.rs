@@ -1,44 +1,16 @@
 //! The objective of one problem, as the optimiser sees it: a function of one vector.
 
+use std::sync::Arc;
+
 use super::curvature::Preconditioner;
 use super::factors::Factors;
 pub(super) use super::kernel::Evaluation;
 use super::kernel::Kernel;
 use super::parametrisation::{Free, Varied};
 use super::penalty::{Multipliers, Penalty};
+use super::precision::Precision;
 use super::problem::{FitError, Problem};
 use crate::numerics::Extension;
-
-/// The arithmetic of an evaluation. Vectors and sums over rows are float64 in both.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Precision {
-    /// float32 logits and products: half the time and half the memory.
-    F32,
-    /// float64 throughout.
-    #[default]
-    F64,
-}
-
-impl std::fmt::Display for Precision {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::F32 => "f32",
-            Self::F64 => "f64",
-        })
-    }
-}
-
-impl std::str::FromStr for Precision {
-    type Err = FitError;
-
-    fn from_str(text: &str) -> Result<Self, FitError> {
-        match text {
-            "f32" => Ok(Self::F32),
-            "f64" => Ok(Self::F64),
-            _ => Err(FitError::Precision(text.to_owned())),
-        }
-    }
-}
 
 /// The objective with its work space, so that an evaluation allocates nothing large.
 pub(super) struct Objective<'p> {
@@ -50,8 +22,13 @@ pub(super) struct Objective<'p> {
     varied: &'p dyn Varied,
     /// In the vector of the factors.
     gradient: Vec<f64>,
+    /// Where the curvature is kept from stage to stage: after how many evaluations it was looked at, and what it was.
+    curvature: Option<Option<(usize, Arc<Preconditioner>)>>,
     pub evaluations: usize,
 }
+
+/// Evaluations for which curvature is kept.
+const KEPT: usize = 100;
 
 enum AnyKernel {
     F32(Kernel<f32>),
@@ -70,12 +47,26 @@ impl<'p> Objective<'p> {
             Precision::F64 => AnyKernel::F64(Kernel::new(problem, extension)),
         };
         let (varied, gradient) = (&Free, Vec::new());
-        Self { problem, kernel, exact: None, extension, varied, gradient, evaluations: 0 }
+        Self {
+            problem,
+            kernel,
+            exact: None,
+            extension,
+            varied,
+            gradient,
+            curvature: None,
+            evaluations: 0,
+        }
     }
 
     /// The objective as a function of what is varied in place of free factors.
     pub fn varying(problem: &'p Problem, precision: Precision, varied: &'p dyn Varied) -> Self {
         Self { varied, ..Self::new(problem, precision) }
+    }
+
+    /// The same, but that the curvature is kept from stage to stage where it is `sparing`.
+    pub fn sparing(self, sparing: bool) -> Self {
+        Self { curvature: sparing.then_some(None), ..self }
     }
 
     pub fn problem(&self) -> &'p Problem {
@@ -91,14 +82,18 @@ impl<'p> Objective<'p> {
     ) -> Evaluation {
         self.evaluations += 1;
         let problem = self.problem;
-        let factors = self.varied.factors(x);
+        let precision = match &self.kernel {
+            AnyKernel::F32(_) => Precision::F32,
+            AnyKernel::F64(_) => Precision::F64,
+        };
+        let factors = self.varied.factors_in(precision, x);
         self.gradient.resize(factors.len(), 0.0);
         let of_factors = Some(self.gradient.as_mut_slice());
         let evaluation = match &mut self.kernel {
             AnyKernel::F32(kernel) => kernel.evaluate(problem, &factors, penalty, of_factors),
             AnyKernel::F64(kernel) => kernel.evaluate(problem, &factors, penalty, of_factors),
         };
-        self.varied.pull_back(x, &self.gradient, gradient);
+        self.varied.pull_back_in(precision, x, &self.gradient, gradient);
         evaluation
     }
 
@@ -124,8 +119,17 @@ impl<'p> Objective<'p> {
     }
 
     /// An approximate inverse of the Hessian, where one is known.
-    pub fn preconditioner(&self, x: &[f64], penalty: &Penalty) -> Option<Preconditioner> {
-        self.varied.preconditioner(self.problem, x, penalty)
+    pub fn preconditioner(&mut self, x: &[f64], penalty: &Penalty) -> Option<Arc<Preconditioner>> {
+        if let Some(Some((at, kept))) = &self.curvature
+            && self.evaluations < at + KEPT
+        {
+            return Some(kept.clone());
+        }
+        let found = self.varied.preconditioner(self.problem, x, penalty).map(Arc::new)?;
+        if let Some(kept) = &mut self.curvature {
+            *kept = Some((self.evaluations, found.clone()));
+        }
+        Some(found)
     }
 
     fn measure_vector(&mut self, x: &[f64]) -> Evaluation {

@@ -1,6 +1,8 @@
 //! One fitting problem: a target, a rank, and the heads that share it.
 
+use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::factors::Factors;
 use crate::pattern::{HeadKind, Layout, Target};
@@ -56,6 +58,8 @@ pub struct Problem {
     target: Target,
     layout: Layout,
     rank: usize,
+    /// L⁰(ε) where it was asked for, by the bits of ε: a search asks again and again.
+    floors: Arc<Mutex<HashMap<u64, Option<f64>>>>,
 }
 
 impl Problem {
@@ -80,7 +84,7 @@ impl Problem {
         if layout.heads().iter().any(|kind| matches!(kind, HeadKind::Patch(_))) {
             return Err(FitError::NotContiguous(layout));
         }
-        Ok(Self { target, layout, rank })
+        Ok(Self { target, layout, rank, floors: Arc::default() })
     }
 
     /// The target A.
@@ -107,6 +111,12 @@ impl Problem {
     /// the same; those after the first of this number are nobody's.
     pub fn rows(&self) -> usize {
         self.target.rows()
+    }
+
+    /// L⁰ at ε = `kl_nats`, kept once it was `found`.
+    pub(super) fn floor(&self, kl_nats: f64, found: impl FnOnce() -> Option<f64>) -> Option<f64> {
+        let mut floors = self.floors.lock().unwrap_or_else(PoisonError::into_inner);
+        *floors.entry(kl_nats.to_bits()).or_insert_with(found)
     }
 
     /// The number of heads H.

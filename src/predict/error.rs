@@ -7,17 +7,6 @@ use crate::pattern::TargetError;
 /// Why a trained head could not be held against what it needed.
 #[derive(Debug, thiserror::Error)]
 pub enum PredictError {
-    /// Logits that no factors give.
-    #[error(
-        "layer {layer}, head {head} has a softcap: its attention is no softmax of low-rank logits, so what it \
-         needed is not defined; take a run without"
-    )]
-    Softcap {
-        /// The layer.
-        layer: usize,
-        /// The head.
-        head: usize,
-    },
     /// Logits that are more than queries and keys give.
     #[error(
         "layer {layer}, head {head} has a slope over the lag beside its queries and keys: its attention is no softmax \

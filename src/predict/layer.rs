@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use super::{Actual, Parts, PredictError, TrainedHead};
+use super::{Parts, PredictError, Screened, Streams, TrainedHead};
 use crate::fit::{AnyRank, SearchOptions, write_factors};
 use crate::lm::{HeadProbe, Probed};
 
@@ -18,24 +18,38 @@ pub struct LayerFit<'a> {
     pub ranks: &'a [usize],
     /// Rows of a passage that are fitted at most.
     pub rows: usize,
+    /// Only heads whose max |logit| is above this, in nats, are fitted, and all where there is no number.
+    pub above: Option<f64>,
     /// How the fits search.
     pub search: SearchOptions,
 }
 
 /// One head on one group of passages, at one rank and one ε.
-pub struct FittedHead<'a> {
+pub struct FoundHead<'a> {
     /// The group's place.
     pub group: usize,
+    /// What it is, at its own rank.
+    pub screened: &'a Screened,
+    /// ε, nats.
+    pub epsilon: f64,
+    /// L⁰(ε; P).
+    pub floor: Option<f64>,
+    /// What its attention needed; none where it was screened and not fitted.
+    pub fitted: Option<FittedHead<'a>>,
+    /// Seconds that the parts took, or where there are none screening.
+    pub wall_time_s: f64,
+}
+
+/// The fits of a head at one rank and one ε.
+pub struct FittedHead<'a> {
     /// The head, at its own rank or a larger one.
     pub head: &'a TrainedHead,
-    /// What it is, at its own rank.
-    pub actual: &'a Actual,
     /// What its attention needed.
     pub parts: Parts,
     /// The same at any rank, where larger ranks were asked for and it is defined.
     pub any_rank: Option<&'a AnyRank>,
-    /// Seconds that the parts took.
-    pub wall_time_s: f64,
+    /// [`TrainedHead::effective_rank_attention`].
+    pub effective_rank_attention: Option<f64>,
 }
 
 impl LayerFit<'_> {
@@ -44,8 +58,8 @@ impl LayerFit<'_> {
         self.epsilons.len() * (1 + self.ranks.len())
     }
 
-    /// Fits the heads on groups of passages and hands each fit to `found`. Returns whether it came to the end,
-    /// rather than being stopped between two fits.
+    /// Screens the heads on groups of passages, fits those whose logits are large enough and hands each fit, or ε of a
+    /// head that is not fitted, to `found`. Returns whether it came to the end, rather than being stopped between two.
     ///
     /// # Errors
     /// A passage that the model cannot read, heads that no fit can be held against, and those of `found`.
@@ -54,17 +68,30 @@ impl LayerFit<'_> {
         model: &dyn Probed,
         groups: &[Vec<Vec<u32>>],
         stop: &AtomicBool,
-        mut found: impl FnMut(FittedHead<'_>) -> Result<(), PredictError>,
+        mut found: impl FnMut(FoundHead<'_>) -> Result<(), PredictError>,
     ) -> Result<bool, PredictError> {
-        let Self { layer, epsilons, ranks, rows, search } = *self;
+        let Self { layer, epsilons, ranks, rows, above, search } = *self;
         for (group, passages) in groups.iter().enumerate() {
-            let probes: Vec<Vec<HeadProbe>> =
-                passages.iter().map(|passage| model.probe(passage)).collect::<Result<_, _>>()?;
+            let probes = model.probe_layer(passages, layer)?;
+            let mut streams = Streams::default();
             for head in 0..model.heads() {
-                let is_of_head = |probe: &&HeadProbe| (probe.layer, probe.head) == (layer, head);
-                let of_head: Vec<_> = probes.iter().flatten().filter(is_of_head).collect();
-                let trained = TrainedHead::new(&of_head, Some(rows))?;
-                let actual = trained.actual()?;
+                let of_head: Vec<&HeadProbe> = probes.iter().map(|of| &of[head]).collect();
+                let began = Instant::now();
+                let screened = &Screened::of(&of_head, Some(rows))?;
+                if above.is_some_and(|above| screened.max_abs_logit <= above) {
+                    if stop.load(Ordering::Relaxed) {
+                        return Ok(false);
+                    }
+                    let floors = Screened::floors(&of_head, Some(rows), epsilons)?;
+                    let wall_time_s = began.elapsed().as_secs_f64() / epsilons.len() as f64;
+                    for (&epsilon, floor) in epsilons.iter().zip(floors) {
+                        let fitted = None;
+                        found(FoundHead { group, screened, epsilon, floor, fitted, wall_time_s })?;
+                    }
+                    continue;
+                }
+                let trained = TrainedHead::of_layer(&of_head, Some(rows), &mut streams)?;
+                let effective_rank_attention = trained.effective_rank_attention()?;
                 let mut any_rank = Vec::new();
                 if !ranks.is_empty() {
                     for &epsilon in epsilons {
@@ -78,12 +105,14 @@ impl LayerFit<'_> {
                         if stop.load(Ordering::Relaxed) {
                             return Ok(false);
                         }
-                        let started = Instant::now();
-                        let parts = head.parts(&actual, epsilon, search)?;
-                        let wall_time_s = started.elapsed().as_secs_f64();
-                        let any_rank = any_rank.get(at).and_then(Option::as_ref);
-                        let actual = &actual;
-                        found(FittedHead { group, head, actual, parts, any_rank, wall_time_s })?;
+                        let began = Instant::now();
+                        let parts = head.parts(screened, epsilon, search)?;
+                        let wall_time_s = began.elapsed().as_secs_f64();
+                        let (floor, any_rank) = (parts.levels.floor, any_rank.get(at));
+                        let any_rank = any_rank.and_then(Option::as_ref);
+                        let fitted =
+                            Some(FittedHead { head, parts, any_rank, effective_rank_attention });
+                        found(FoundHead { group, screened, epsilon, floor, fitted, wall_time_s })?;
                     }
                 }
             }
@@ -92,17 +121,18 @@ impl LayerFit<'_> {
     }
 }
 
-impl FittedHead<'_> {
+impl FoundHead<'_> {
     /// Writes the factors that were found, where there are any, into folders named for head, passage, rank, ε and
     /// kind.
     ///
     /// # Errors
     /// Files that cannot be written.
     pub fn keep_factors(&self, folder: &Path) -> Result<(), PredictError> {
-        let Self { group, head, parts, .. } = self;
+        let Self { group, epsilon, fitted, .. } = self;
+        let Some(FittedHead { head, parts, .. }) = fitted else { return Ok(()) };
         for (kind, found) in [("free", &parts.needed), ("tied", &parts.needed_tied)] {
             if let Some(factors) = &found.factors {
-                let (at, rank, epsilon) = (head.head, head.rank(), parts.epsilon);
+                let (at, rank) = (head.head, head.rank());
                 let name = format!("head-{at}-passage-{group}-rank-{rank}-e{epsilon}-{kind}");
                 write_factors(&folder.join(name), factors)?;
             }

@@ -16,12 +16,12 @@
 //! the largest over all. So floor ≤ needed ≤ needed_tied ≤ actual, since what is tied is free too and the
 //! head's own weights are a start. Where a part's kl_nats were taken passage by passage that would not hold.
 
-mod actual;
 mod concentration;
 mod error;
 mod far;
 mod head;
 mod input_set;
+mod largest;
 mod lattice;
 mod layer;
 mod model_lattice;
@@ -29,17 +29,19 @@ mod parts;
 mod passages;
 mod positions;
 mod ramp;
+mod screen;
 mod surgery;
 
-pub use actual::{Actual, LAGS};
 pub use concentration::{Concentration, Dispersion, Ranks, TOP, held_from};
 pub use error::PredictError;
-pub use head::{TrainedHead, held_rows};
+pub use head::{Streams, TrainedHead, held_rows};
 pub use input_set::{InputSet, RankLimit};
+pub use largest::{fitted_above, largest_logits};
 pub use lattice::{Corner, Corners};
-pub use layer::{FittedHead, LayerFit};
+pub use layer::{FittedHead, FoundHead, LayerFit};
 pub use model_lattice::{HeadLattice, ModelLattice};
 pub use parts::{Found, Levels, PARTS, Parts};
 pub use passages::Passages;
 pub use ramp::{Ramp, ramp_half_spread, ramp_lag, reach};
+pub use screen::{LAGS, Screened};
 pub use surgery::{Edit, EditedHeads, Operated, Surgery};

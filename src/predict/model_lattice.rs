@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Actual, Corner, Corners, PredictError, TrainedHead};
+use super::{Corner, Corners, PredictError, Screened, Streams, TrainedHead};
 use crate::lm::{HeadProbe, Probed};
 
 /// What is asked of a model's heads.
@@ -24,7 +24,7 @@ pub struct HeadLattice<'a> {
     /// The head.
     pub head: &'a TrainedHead,
     /// What it is.
-    pub actual: &'a Actual,
+    pub screened: &'a Screened,
     /// What its attention needed.
     pub corners: Vec<Corner>,
 }
@@ -49,25 +49,24 @@ impl ModelLattice<'_> {
         mut found: impl FnMut(HeadLattice<'_>) -> Result<(), PredictError>,
     ) -> Result<bool, PredictError> {
         for (group, passages) in groups.iter().enumerate() {
-            let probes: Vec<Vec<HeadProbe>> =
-                passages.iter().map(|passage| model.probe(passage)).collect::<Result<_, _>>()?;
-            let mut heads: Vec<(TrainedHead, Actual)> = Vec::new();
-            for at in 0..probes.first().map_or(0, Vec::len) {
-                let of_head: Vec<&HeadProbe> = probes.iter().map(|passage| &passage[at]).collect();
-                if self.layers.contains(&of_head[0].layer) {
-                    let head = TrainedHead::new(&of_head, Some(self.rows))?;
-                    let actual = head.actual()?;
-                    heads.push((head, actual));
+            let mut heads: Vec<(TrainedHead, Screened)> = Vec::new();
+            model.each_layer(passages, self.layers, |of_layer| {
+                let mut streams = Streams::default();
+                for head in 0..model.heads() {
+                    let of_head: Vec<&HeadProbe> = of_layer.iter().map(|of| &of[head]).collect();
+                    let head = TrainedHead::of_layer(&of_head, Some(self.rows), &mut streams)?;
+                    heads.push((head, Screened::of(&of_head, Some(self.rows))?));
                 }
-            }
+                Ok::<_, PredictError>(true)
+            })?;
             heads.sort_by(|(_, a), (_, b)| b.max_abs_logit.total_cmp(&a.max_abs_logit));
             heads.truncate(self.heads_of(model.heads()));
-            for (head, actual) in &heads {
+            for (head, screened) in &heads {
                 let mut goes_on = || !stop.load(Ordering::Relaxed);
                 let Some(corners) = head.lattice(&self.corners, &mut goes_on)? else {
                     return Ok(false);
                 };
-                found(HeadLattice { group, head, actual, corners })?;
+                found(HeadLattice { group, head, screened, corners })?;
             }
         }
         Ok(true)

@@ -1,10 +1,13 @@
 //! The five parts of a trained head's largest logit.
 
-use super::{Actual, PredictError, TrainedHead};
+use super::{PredictError, Screened, TrainedHead};
 use crate::fit::{
     AnyRank, Candidate, Factors, Floor, Needed, Outcome, SearchOptions, Solution,
     needed_logit_at_any_rank, needed_logit_from, needed_logit_tied,
 };
+
+/// A search is over where what it found is within this share of what it cannot be under.
+const NEAR: f64 = 5e-3;
 
 /// What a fit of a trained head's attention found.
 #[derive(Clone, Debug)]
@@ -84,14 +87,15 @@ impl TrainedHead {
     /// What the head's attention needed at error ε = `epsilon`.
     ///
     /// Free queries and keys are fitted from the head's own, at its own largest logit, and from `options.starts`
-    /// others; tied ones from the head's own weights and from those nearest to the free ones found. So floor ≤ needed ≤ needed_tied ≤ actual,
-    /// to what rounding leaves.
+    /// others; tied ones from those nearest to the free ones found and from the head's own weights. So floor ≤ needed ≤ needed_tied ≤ actual,
+    /// to what rounding leaves. Without other starts and passes fits are sparing
+    /// ([`SearchOptions::sparing`]): within about a per cent of what more effort finds.
     ///
     /// # Errors
     /// An ε that is not above 0.
     pub fn parts(
         &self,
-        actual: &Actual,
+        screened: &Screened,
         epsilon: f64,
         options: SearchOptions,
     ) -> Result<Parts, PredictError> {
@@ -103,8 +107,8 @@ impl TrainedHead {
                 floor,
                 needed: needed.max_abs_logit,
                 needed_tied: needed_tied.max_abs_logit,
-                spread: actual.logit_spread,
-                actual: actual.max_abs_logit,
+                spread: screened.logit_spread,
+                actual: screened.max_abs_logit,
             },
             needed,
             needed_tied,
@@ -113,22 +117,30 @@ impl TrainedHead {
             // Uniform attention is within ε: weights of zero give it.
             return Ok(parts(Found::NO_LOGITS, Found::NO_LOGITS));
         }
-        let from_own = std::slice::from_ref(own);
-        let free = needed_logit_from(problem, epsilon, from_own, options, &())?;
-        let mut starts = vec![point.clone()];
-        // What the inputs can make that is nearest to the free ones found.
-        starts.extend(free.best.as_ref().and_then(|best| tied.nearest(&best.solution.factors)));
-        let by_inputs = needed_logit_tied(problem, tied, &starts, epsilon, options, &())?;
+        let near = |least: Option<f64>| least.map(|least| (1.0 + NEAR) * least);
+        let is_sparing = options.starts == 0 && options.passes == 0;
+        let options = SearchOptions { sparing: near(floor).filter(|_| is_sparing), ..options };
+        let free = needed_logit_from(problem, epsilon, std::slice::from_ref(own), options, &())?;
+        let found = free.best.as_ref().map(|best| &best.solution);
+        // What the inputs can make that is nearest to the free ones found, and the head's own weights.
+        let nearest = found.and_then(|found| tied.nearest(&found.factors));
+        let starts: Vec<Vec<f64>> = nearest.into_iter().chain([point.clone()]).collect();
+        let needed = found.filter(|found| found.kl_nats <= epsilon).map(|f| f.max_abs_logit);
+        let of_tied =
+            SearchOptions { sparing: options.sparing.and(near(needed.or(floor))), ..options };
+        let made = if is_sparing { &tied.clone().sparing() } else { tied };
+        let by_inputs = needed_logit_tied(problem, made, &starts, epsilon, of_tied, &())?;
         // Tied factors are free ones too.
-        let better = |by_inputs: &&Candidate| match (&free.best, free.outcome) {
-            (Some(free), outcome) if outcome != Outcome::Infeasible => {
-                by_inputs.solution.max_abs_logit < free.solution.max_abs_logit
-            }
-            _ => true,
-        };
         let reached = by_inputs.best.as_ref().filter(|_| by_inputs.outcome != Outcome::Infeasible);
+        let better =
+            |best: &&Candidate| needed.is_none_or(|needed| best.solution.max_abs_logit < needed);
         let free = match reached.filter(better) {
             None => free,
+            Some(best)
+                if needed.is_some_and(|n| near(Some(best.solution.max_abs_logit)) >= Some(n)) =>
+            {
+                Needed { best: Some(best.clone()), ..free }
+            }
             Some(best) => {
                 let given = std::slice::from_ref(&best.solution.factors);
                 needed_logit_from(problem, epsilon, given, options, &())?
@@ -192,11 +204,14 @@ pub(super) mod tests {
 
     /// Every head of a model at its start, of a deviation at which attention is far from uniform, on two passages.
     pub(crate) fn heads(definition: &TrainDefinition) -> Vec<TrainedHead> {
-        heads_of(definition, None)
+        heads_of(definition, None).into_iter().map(|(_, head)| head).collect()
     }
 
-    /// The same with so many rows of a passage at most.
-    fn heads_of(definition: &TrainDefinition, most: Option<usize>) -> Vec<TrainedHead> {
+    /// The same with so many rows of a passage at most, screened too.
+    pub(crate) fn heads_of(
+        definition: &TrainDefinition,
+        most: Option<usize>,
+    ) -> Vec<(Screened, TrainedHead)> {
         let model = Model::new(ModelShape::new(definition, 23), 0.5, 3).unwrap();
         let passage = |seed: u32| -> Vec<HeadProbe> {
             let tokens: Vec<u32> = (0..40).map(|i| (i * i * 7 + i / 3 + seed * i) % 23).collect();
@@ -204,7 +219,11 @@ pub(super) mod tests {
         };
         let [first, second] = [passage(0), passage(1)];
         let pairs = first.iter().zip(&second);
-        pairs.map(|(a, b)| TrainedHead::new(&[a, b], most).unwrap()).collect()
+        let head = |(a, b): (&HeadProbe, &HeadProbe)| {
+            let screened = Screened::of(&[a, b], most).unwrap();
+            (screened, TrainedHead::new(&[a, b], most).unwrap())
+        };
+        pairs.map(head).collect()
     }
 
     pub(crate) fn definition(
@@ -279,8 +298,7 @@ pub(super) mod tests {
 
     #[test]
     fn the_parts_multiply_to_what_is_and_none_is_under_its_least() {
-        for head in heads(&definition("ls", Positions::Learned, &[])) {
-            let actual = head.actual().unwrap();
+        for (actual, head) in heads_of(&definition("ls", Positions::Learned, &[]), None) {
             assert!(
                 actual.mass_within.is_sorted() && actual.mass_within[LAGS.len() - 1] < 1.0 + 1e-9
             );
@@ -306,6 +324,40 @@ pub(super) mod tests {
         }
     }
 
+    /// Free and tied, with and without turns, and not by much where it was not to be less.
+    #[test]
+    fn sparing_fits_find_what_thorough_ones_do() {
+        let epsilon = 0.01;
+        for positions in [Positions::Learned, Positions::Rope] {
+            let definition = definition("mhsa", positions, &[]);
+            for (screened, head) in heads_of(&definition, None).into_iter().take(2) {
+                let TrainedHead { problem, own, tied, point, .. } = &head;
+                let floor = Floor::new(problem).max_abs_logit(epsilon).unwrap();
+                if floor == 0.0 {
+                    continue;
+                }
+                let fine = Effort { iterations: 4000, relative_decrease: 1e-6, ..options().fine };
+                let thorough = SearchOptions { fine, ..options() };
+                let given = std::slice::from_ref(own);
+                let free = needed_logit_from(problem, epsilon, given, thorough, &()).unwrap();
+                let starts = std::slice::from_ref(point);
+                let made =
+                    needed_logit_tied(problem, tied, starts, epsilon, thorough, &()).unwrap();
+                let for_single = SearchOptions {
+                    precision: crate::fit::Precision::F32,
+                    fine: Effort { iterations: 1500, ..options().fine },
+                    ..options()
+                };
+                let parts = head.parts(&screened, epsilon, for_single).unwrap();
+                for (sparing, thorough) in [(&parts.needed, free), (&parts.needed_tied, made)] {
+                    let least = thorough.best.unwrap().solution.max_abs_logit;
+                    let found = sparing.max_abs_logit.unwrap();
+                    assert!(found <= 1.03 * least, "{positions:?}: {found} against {least}");
+                }
+            }
+        }
+    }
+
     /// Some rows of each passage are fitted, with their own queries and every key that they see.
     #[test]
     fn a_sample_of_rows_needs_no_more_than_all_rows_do() {
@@ -317,17 +369,18 @@ pub(super) mod tests {
         ] {
             let definition = definition(arm, positions, stabilisers);
             let all = heads_of(&definition, None);
-            for (all, some) in all.iter().zip(heads_of(&definition, Some(10))) {
+            for ((actual_all, all), (actual, some)) in
+                all.iter().zip(heads_of(&definition, Some(10)))
+            {
                 assert_eq!((some.rows(), some.problem.rows(), some.problem.n()), (10, 20, 80));
                 let own = Measured::of(&some.problem, &some.own).unwrap();
                 assert!(own.kl_nats.abs() < 1e-9, "{arm} {positions:?}: {}", own.kl_nats);
                 let tied = Measured::of(&some.problem, &some.tied.at(&some.point)).unwrap();
                 assert!(tied.kl_nats.abs() < 1e-7, "{arm} {positions:?}: {}", tied.kl_nats);
-                let [actual_all, actual] = [all, &some].map(|head| head.actual().unwrap());
                 assert!(actual.max_abs_logit <= actual_all.max_abs_logit);
-                assert_eq!(actual.effective_rank_attention, None);
+                assert_eq!(some.effective_rank_attention().unwrap(), None);
                 let parts = some.parts(&actual, 0.01, options()).unwrap();
-                let whole = all.parts(&actual_all, 0.01, options()).unwrap();
+                let whole = all.parts(actual_all, 0.01, options()).unwrap();
                 let [needed, tied] =
                     [&parts.needed, &parts.needed_tied].map(|f| f.max_abs_logit.unwrap());
                 let levels = [parts.levels.floor.unwrap(), needed, tied, actual.max_abs_logit];
@@ -346,7 +399,7 @@ pub(super) mod tests {
             Model::new(ModelShape::new(&definition("mhsa", Positions::Learned, &[]), 23), 1e-4, 3);
         let probes = model.unwrap().probe(&[1, 5, 2, 9, 4, 4, 7]).unwrap();
         let head = TrainedHead::new(&[&probes[0]], None).unwrap();
-        let actual = head.actual().unwrap();
+        let actual = Screened::of(&[&probes[0]], None).unwrap();
         let parts = head.parts(&actual, 0.01, options()).unwrap();
         assert_eq!((parts.levels.floor, parts.needed.max_abs_logit), (Some(0.0), Some(0.0)));
         let [floor, inflation, tying, drift, gauge] = parts.levels.parts();
@@ -354,19 +407,33 @@ pub(super) mod tests {
         assert!(gauge.unwrap() >= 1.0 - 1e-12);
     }
 
+    /// What a cap of 0.5 nats has squeezed is no softmax of the head's own logits; what it needs are logits without
+    /// a cap, and those are smaller.
+    #[test]
+    fn capped_attention_needs_logits_without_a_cap() {
+        let model =
+            Model::new(ModelShape::new(&definition("mhsa", Positions::Learned, &[]), 23), 0.5, 3);
+        let tokens: Vec<u32> = (0..40).map(|i| (i * i * 7 + i / 3) % 23).collect();
+        let probes = model.unwrap().probe(&tokens).unwrap();
+        let capped = HeadProbe { softcap: Some(0.5), ..probes[1].clone() };
+        let head = TrainedHead::new(&[&capped], None).unwrap();
+        let own = Measured::of(&head.problem, &head.own).unwrap();
+        assert!(own.kl_nats > 0.01, "{}", own.kl_nats);
+        let actual = Screened::of(&[&capped], None).unwrap();
+        let parts = head.parts(&actual, 0.01, options()).unwrap();
+        let needed = parts.levels.needed.unwrap();
+        assert!(parts.levels.floor.unwrap() <= needed && needed < actual.max_abs_logit);
+    }
+
     #[test]
     fn heads_that_no_fit_can_be_held_against_are_refused() {
-        let capped = definition("mhsa", Positions::Learned, &[Stabiliser::Softcap]);
-        let model = Model::new(ModelShape::new(&capped, 23), 0.5, 3).unwrap();
+        let plain = definition("mhsa", Positions::Learned, &[]);
+        let model = Model::new(ModelShape::new(&plain, 23), 0.5, 3).unwrap();
         let probes = model.probe(&[1, 2, 3]).unwrap();
-        let Err(error) = TrainedHead::new(&[&probes[1]], None) else {
-            panic!("a softcap was accepted")
-        };
-        assert!(error.to_string().starts_with("layer 0, head 1 has a softcap"), "{error}");
-        let sloped = HeadProbe { softcap: None, slope: Some(0.1), ..probes[1].clone() };
+        let sloped = HeadProbe { slope: Some(0.1), ..probes[1].clone() };
         let Err(error) = TrainedHead::new(&[&sloped], None) else { panic!("a slope was accepted") };
         assert!(error.to_string().starts_with("layer 0, head 1 has a slope"), "{error}");
-        let mut probe = HeadProbe { softcap: None, ..probes[0].clone() };
+        let mut probe = probes[0].clone();
         probe.keys[[1, 0]] = f32::NAN;
         let Err(error) = TrainedHead::new(&[&probe], None) else { panic!("NaN was accepted") };
         assert!(error.to_string().contains("NaN"), "{error}");

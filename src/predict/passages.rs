@@ -12,17 +12,17 @@ pub struct Passages {
     pub groups: usize,
     /// Passages of a group.
     pub passages: usize,
-    /// Tokens of a passage.
+    /// Tokens of a passage, with those that the model begins each with.
     pub tokens: usize,
     /// The part of the text that they are of; none for all of it.
     pub split: Option<Split>,
 }
 
 impl Passages {
-    /// Their tokens, by group and passage, as `model` reads the texts.
+    /// Their tokens, by group and passage, as `model` reads the texts, or the beginnings of its own passages.
     ///
     /// # Errors
-    /// Texts that the model cannot read, or that are too short.
+    /// Texts that the model cannot read, or that are too short; more passages than a model with passages of its own has.
     pub fn of(
         &self,
         model: &dyn Probed,
@@ -30,6 +30,15 @@ impl Passages {
     ) -> Result<Vec<Vec<Vec<u32>>>, LmError> {
         let Self { groups, passages, tokens, split } = *self;
         let wanted = passages * groups;
+        if let Some(own) = model.own_passages() {
+            let found = own.len();
+            let own = own.get(..wanted).ok_or(LmError::FewPassages { found, needed: wanted })?;
+            let beginnings: Vec<_> =
+                own.iter().map(|own| own[..tokens.min(own.len())].to_vec()).collect();
+            return Ok(beginnings.chunks(passages).map(<[_]>::to_vec).collect());
+        }
+        let beginning = model.beginning();
+        let tokens = tokens.saturating_sub(beginning.len()).max(1);
         let unit = model.record().unwrap_or(1);
         let [near, far] = [tokens, STRIDE * tokens].map(|stride| stride.next_multiple_of(unit));
         let read = model.tokens(texts, split, wanted * far)?;
@@ -38,7 +47,7 @@ impl Passages {
         }
         // A short text's passages follow one another.
         let stride = if read.len() == wanted * far { far } else { near };
-        let passage = |at: usize| read[at * stride..][..tokens].to_vec();
+        let passage = |at: usize| [&beginning, &read[at * stride..][..tokens]].concat();
         let group =
             |group: usize| (group * passages..(group + 1) * passages).map(passage).collect();
         Ok((0..groups).map(group).collect())
@@ -47,8 +56,10 @@ impl Passages {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::{ControlFlow, Range};
+
     use super::*;
-    use crate::lm::HeadProbe;
+    use crate::lm::HeadsOfLayer;
 
     /// Reads tokens 0, 1, 2 and so on, of a text of so many, or of records.
     struct Counting(usize, Option<usize>);
@@ -79,8 +90,13 @@ mod tests {
             Ok((0..self.0.min(most) as u32).collect())
         }
 
-        fn probe(&self, _: &[u32]) -> Result<Vec<HeadProbe>, LmError> {
-            Ok(Vec::new())
+        fn probe_layers(
+            &self,
+            _: &[Vec<u32>],
+            _: Range<usize>,
+            _: &mut dyn FnMut(HeadsOfLayer) -> ControlFlow<()>,
+        ) -> Result<(), LmError> {
+            Ok(())
         }
     }
 

@@ -7,9 +7,9 @@
 use ndarray::{Array2, Axis};
 
 use super::PredictError;
-use super::actual::{LAGS, spectrum_of_product};
 use super::head::{check_contiguous, check_finite, held_rows};
 use super::positions::{Form, Nearest, SeenRows, Share};
+use super::screen::{LAGS, spectrum_of_product};
 use crate::fit::Outcome;
 use crate::lm::HeadProbe;
 use crate::pattern::{HeadKind, Visibility};

@@ -1,16 +1,45 @@
 //! The rows of trained heads held against what their attention needed.
 
 use super::kind::{Kind, Row};
-use super::laws::Laws;
+use super::laws::{Laws, ROUNDING};
 use super::part::record;
 use super::seconds::to_milliseconds;
 use super::trained_model::ModelOf;
 use crate::fit::{AnyRank, Outcome};
 use crate::pattern::HeadKind;
-use crate::predict::{FittedHead, Levels, PARTS};
+use crate::predict::{Found, FoundHead, Levels, PARTS};
 
 /// What float32 weights taken for exact ones may do to a head's parts.
 const OF_WEIGHTS: f64 = 1e-5;
+
+/// How a head's fit ended, or that there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadOutcome {
+    /// It was fitted.
+    Fitted(Outcome),
+    /// It was screened and not fitted: its logits are not as large as was asked for.
+    Screened,
+}
+
+impl HeadOutcome {
+    const SCREENED: &'static str = "screened";
+
+    /// As it is written in a row.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fitted(outcome) => outcome.name(),
+            Self::Screened => Self::SCREENED,
+        }
+    }
+
+    /// The outcome that `name` writes so.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            Self::SCREENED => Some(Self::Screened),
+            _ => Outcome::from_name(name).map(Self::Fitted),
+        }
+    }
+}
 
 record! {
     /// What tells one cell of a study of trained heads from others: a layer of a model at a step.
@@ -86,21 +115,42 @@ record! {
         mass_within_16: f64,
         /// on the last 64
         mass_within_64: f64,
+        /// which of the layer's heads of keys it reads, the first 0
+        key_head: Option<usize>,
+        /// s, what q·k is multiplied by
+        scale: Option<f64>,
+        /// c, where logits z become c·tanh(z/c)
+        #[unit = "nats"]
+        softcap: Option<f64>,
+        /// max z, before any softcap
+        #[unit = "nats"]
+        max_logit: Option<f64>,
+        /// max c·tanh(z/c)
+        #[unit = "nats"]
+        max_logit_capped: Option<f64>,
+        /// max q·k, without s
+        max_dot: Option<f64>,
+        /// attention on the first token of a passage
+        first_mass: Option<f64>,
+        /// the share of a learned sink, before the rest is shared among tokens
+        sink_mass: Option<f64>,
+        /// of the logits less their rows' means: the share (R²) of c·j; empty where they are constant, or not causal
+        share_ramp: Option<f64>,
         /// of the free factors found
         #[unit = "nats"]
         kl_nats: Option<f64>,
         /// of the tied ones
         #[unit = "nats"]
         kl_nats_tied: Option<f64>,
-        /// how the free fit ended
-        outcome: Outcome,
+        /// how the free fit ended, or `screened` where there is none
+        outcome: HeadOutcome,
         /// how the tied one did
-        outcome_tied: Outcome,
+        outcome_tied: HeadOutcome,
         /// L-BFGS iterations of both
         iterations: usize,
         /// evaluations of objective and gradient of both
         evaluations: usize,
-        /// of both
+        /// of both, or of screening
         #[unit = "s"]
         wall_time_s: f64,
     }
@@ -108,24 +158,39 @@ record! {
 
 impl HeadFound {
     /// What was found of a head on one of several groups, each of so many passages.
-    pub fn of(found: &FittedHead<'_>, passages: usize) -> Self {
-        let FittedHead { group, head, actual, parts, any_rank, wall_time_s } = found;
-        let [mass_within_1, mass_within_4, mass_within_16, mass_within_64] = actual.mass_within;
-        let [floor, inflation, tying, drift, gauge] = parts.levels.parts();
-        let (free, tied) = (&parts.needed, &parts.needed_tied);
+    pub fn of(found: &FoundHead<'_>, passages: usize) -> Self {
+        let FoundHead { group, screened, epsilon, floor, fitted, wall_time_s } = found;
+        let parts = fitted.as_ref().map(|fitted| &fitted.parts);
+        let any_rank = fitted.as_ref().and_then(|fitted| fitted.any_rank);
+        let [free, tied] =
+            [parts.map(|parts| &parts.needed), parts.map(|parts| &parts.needed_tied)];
+        let needed = |of: Option<&Found>| of.and_then(|found| found.max_abs_logit);
+        let both = |count: fn(&Found) -> usize| [free, tied].into_iter().flatten().map(count).sum();
+        let outcome = |of: Option<&Found>| {
+            of.map_or(HeadOutcome::Screened, |found| HeadOutcome::Fitted(found.outcome))
+        };
+        let levels = Levels {
+            floor: *floor,
+            needed: needed(free),
+            needed_tied: needed(tied),
+            spread: screened.logit_spread,
+            actual: screened.max_abs_logit,
+        };
+        let [mass_within_1, mass_within_4, mass_within_16, mass_within_64] = screened.mass_within;
+        let [floor, inflation, tying, drift, gauge] = levels.parts();
         Self {
-            head: head.head,
-            kind: head.kind,
+            head: screened.head,
+            kind: screened.kind,
             passage: *group,
             passages,
-            n: head.tokens,
-            rows: head.rows(),
-            rank: head.rank(),
-            epsilon: parts.epsilon,
-            actual: actual.max_abs_logit,
-            spread: actual.logit_spread,
-            needed: free.max_abs_logit,
-            needed_tied: tied.max_abs_logit,
+            n: screened.tokens,
+            rows: screened.rows,
+            rank: fitted.as_ref().map_or(screened.rank, |fitted| fitted.head.rank()),
+            epsilon: *epsilon,
+            actual: levels.actual,
+            spread: levels.spread,
+            needed: levels.needed,
+            needed_tied: levels.needed_tied,
             needed_any_rank: any_rank.and_then(AnyRank::max_abs_logit),
             lower_bound_tied: any_rank.map(|any_rank| any_rank.lower_bound),
             floor,
@@ -133,21 +198,35 @@ impl HeadFound {
             tying,
             drift,
             gauge,
-            entropy_nats: actual.entropy_nats,
-            effective_rank_logits: actual.effective_rank_logits,
-            effective_rank_attention: actual.effective_rank_attention,
+            entropy_nats: screened.entropy_nats,
+            effective_rank_logits: screened.effective_rank_logits,
+            effective_rank_attention: fitted.as_ref().and_then(|f| f.effective_rank_attention),
             mass_within_1,
             mass_within_4,
             mass_within_16,
             mass_within_64,
-            kl_nats: free.kl_nats,
-            kl_nats_tied: tied.kl_nats,
-            outcome: free.outcome,
-            outcome_tied: tied.outcome,
-            iterations: free.iterations + tied.iterations,
-            evaluations: free.evaluations + tied.evaluations,
+            key_head: Some(screened.key_head),
+            scale: Some(screened.scale),
+            softcap: screened.softcap,
+            max_logit: Some(screened.max_logit),
+            max_logit_capped: screened.max_logit_capped(),
+            max_dot: Some(screened.max_dot()),
+            first_mass: Some(screened.first_mass),
+            sink_mass: Some(screened.sink_mass),
+            share_ramp: screened.share_ramp,
+            kl_nats: free.and_then(|found| found.kl_nats),
+            kl_nats_tied: tied.and_then(|found| found.kl_nats),
+            outcome: outcome(free),
+            outcome_tied: outcome(tied),
+            iterations: both(|found| found.iterations),
+            evaluations: both(|found| found.evaluations),
             wall_time_s: to_milliseconds(*wall_time_s),
         }
+    }
+
+    /// Whether it was fitted, rather than screened alone.
+    pub fn is_fitted(&self) -> bool {
+        self.outcome != HeadOutcome::Screened
     }
 
     /// floor, inflation, tying, drift and gauge, whose product is `actual`; none where one is not there.
@@ -194,7 +273,11 @@ impl Kind for HeadFound {
             rank,
             OF_WEIGHTS,
         );
-        laws.there("effective_rank_attention", f.effective_rank_attention.as_ref(), f.rows == f.n);
+        laws.there(
+            "effective_rank_attention",
+            f.effective_rank_attention.as_ref(),
+            f.is_fitted() && f.rows == f.n,
+        );
         if let Some(rank) = f.effective_rank_attention {
             laws.within("effective_rank_attention", rank, 1.0 - OF_WEIGHTS, n + OF_WEIGHTS);
         }
@@ -206,15 +289,68 @@ impl Kind for HeadFound {
         for (column, value, outcome) in
             [("needed", f.needed, f.outcome), ("needed_tied", f.needed_tied, f.outcome_tied)]
         {
-            laws.there(column, value.as_ref(), outcome != Outcome::Infeasible);
+            let unreached = [HeadOutcome::Fitted(Outcome::Infeasible), HeadOutcome::Screened];
+            laws.there(column, value.as_ref(), !unreached.contains(&outcome));
         }
+        laws.holds(f.is_fitted() == (f.outcome_tied != HeadOutcome::Screened), || {
+            "outcome and outcome_tied do not agree on whether it was fitted".to_owned()
+        });
         laws.within("iterations", f.iterations as f64, 0.0, f.evaluations as f64);
         laws.at_least("wall_time_s", f.wall_time_s, 0.0);
+        f.laws_of_what_is_screened(laws);
         f.laws_of_what_is_needed(laws);
     }
 }
 
 impl HeadFound {
+    /// Of the columns that rows have since heads are screened: all of them, or none.
+    fn laws_of_what_is_screened(&self, laws: &mut Laws) {
+        let screened = self.key_head.is_some();
+        for (column, value) in [
+            ("scale", self.scale),
+            ("max_logit", self.max_logit),
+            ("max_dot", self.max_dot),
+            ("first_mass", self.first_mass),
+            ("sink_mass", self.sink_mass),
+        ] {
+            laws.there(column, value.as_ref(), screened);
+        }
+        laws.there("max_logit_capped", self.max_logit_capped.as_ref(), self.softcap.is_some());
+        let Some(key_head) = self.key_head else {
+            laws.holds(self.is_fitted(), || {
+                "is screened, but without what is then told".to_owned()
+            });
+            return;
+        };
+        laws.at_most("key_head exceeds the head", key_head as f64, self.head as f64, 0.0);
+        let (scale, max_logit) = (self.scale.unwrap_or(f64::NAN), self.max_logit);
+        laws.at_least("scale", scale, f64::MIN_POSITIVE);
+        laws.within("max_logit", max_logit.unwrap_or(f64::NAN), -self.actual, self.actual);
+        laws.equal(
+            "max_dot is not max_logit / scale",
+            self.max_dot,
+            max_logit.map(|z| z / scale),
+            ROUNDING,
+        );
+        if let Some(cap) = self.softcap {
+            laws.at_least("softcap", cap, f64::MIN_POSITIVE);
+            let capped = max_logit.map(|z| cap * (z / cap).tanh());
+            laws.equal(
+                "max_logit_capped is not c·tanh(z/c)",
+                self.max_logit_capped,
+                capped,
+                ROUNDING,
+            );
+        }
+        for (column, share) in [
+            ("first_mass", self.first_mass),
+            ("sink_mass", self.sink_mass),
+            ("share_ramp", self.share_ramp.or(Some(0.0))),
+        ] {
+            laws.within(column, share.unwrap_or(f64::NAN), 0.0, 1.0 + OF_WEIGHTS);
+        }
+    }
+
     fn laws_of_what_is_needed(&self, laws: &mut Laws) {
         let (floor, needed, tied) = (self.floor, self.needed, self.needed_tied);
         laws.at_least("floor", floor.unwrap_or(f64::NAN), 0.0);
@@ -226,7 +362,10 @@ impl HeadFound {
         }
         if tied.is_some() {
             laws.at_most("needed_tied is under needed", needed, tied, OF_WEIGHTS);
-            laws.at_most("actual is under needed_tied", tied, self.actual, OF_WEIGHTS);
+            // What is capped comes of no logits of its own size: then the head's weights need not reach ε.
+            if self.softcap.is_none() {
+                laws.at_most("actual is under needed_tied", tied, self.actual, OF_WEIGHTS);
+            }
             laws.there("kl_nats_tied", self.kl_nats_tied.as_ref(), fitted);
         }
         if fitted && needed.is_some() {

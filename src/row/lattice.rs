@@ -73,7 +73,7 @@ record! {
 impl LatticeFound {
     /// The rows of a head on one of several groups, each of so many passages.
     pub fn all(found: &HeadLattice<'_>, passages: usize) -> Vec<Self> {
-        let HeadLattice { group, head, actual, corners } = found;
+        let HeadLattice { group, head, screened, corners } = found;
         let row = |corner: &Corner| Self {
             layer: head.layer,
             head: head.head,
@@ -83,10 +83,10 @@ impl LatticeFound {
             n: head.tokens,
             rows: head.rows(),
             own_rank: head.rank(),
-            actual: actual.max_abs_logit,
-            spread: actual.logit_spread,
-            entropy_nats: actual.entropy_nats,
-            mass_within_16: actual.mass_within[2],
+            actual: screened.max_abs_logit,
+            spread: screened.logit_spread,
+            entropy_nats: screened.entropy_nats,
+            mass_within_16: screened.mass_within[2],
             epsilon: corner.epsilon,
             inputs: corner.inputs,
             rank: corner.rank,

@@ -45,7 +45,7 @@ pub use fields::Fields;
 pub(crate) use fields::Header;
 pub use file::{Rows, RowsError, read_records};
 pub use fit::{FitAsked, FitFound, FitOf, FitTerms, FrontierRow, Proven, Reached};
-pub use head::{HeadFound, HeadOf};
+pub use head::{HeadFound, HeadOf, HeadOutcome};
 pub use kind::{Kind, Row, columns, line, rows_of};
 pub use latency::{LatencyFound, LatencyOf};
 pub use lattice::LatticeFound;

@@ -42,6 +42,36 @@ record! {
 }
 
 impl ModelOf {
+    /// A model from elsewhere, of a type, on a text; `sizes` are its layers, heads of a layer, and the most tokens that it
+    /// reads.
+    pub fn of_published(
+        name: &str,
+        model_type: &str,
+        text: Option<&str>,
+        sizes: [usize; 3],
+        step: Option<usize>,
+    ) -> Self {
+        let [layers, heads, context] = sizes;
+        Self {
+            of: None,
+            run: name.to_owned(),
+            arm: model_type.to_owned(),
+            seed: None,
+            corpus: text.map(str::to_owned),
+            layers,
+            d_model: None,
+            heads,
+            global_heads: None,
+            window: None,
+            context,
+            batch: None,
+            steps: None,
+            learning_rate: None,
+            recall: None,
+            step,
+        }
+    }
+
     /// A training run, of the study `study` where it is one's.
     pub fn of_run(study: Option<&str>, run: &TrainingOf, step: Option<usize>) -> Self {
         let model = &run.model;

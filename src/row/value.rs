@@ -2,6 +2,7 @@
 
 use super::column::{Column, ColumnKind};
 use super::fields::Fields;
+use super::head::HeadOutcome;
 use super::part::Part;
 use crate::fit::{BoundKind, Outcome};
 use crate::lm::Split;
@@ -47,6 +48,13 @@ value!(
     |outcome| outcome.name().to_owned(),
     Outcome::from_name,
     Outcome
+);
+value!(
+    Text,
+    "an outcome of a fit, or screened",
+    |outcome| outcome.name().to_owned(),
+    HeadOutcome::from_name,
+    HeadOutcome
 );
 value!(Text, "a bound", |by| by.name().to_owned(), bound, BoundKind);
 value!(Text, "a set of inputs", ToString::to_string, |text| text.parse().ok(), InputSet);

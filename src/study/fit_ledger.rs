@@ -29,7 +29,8 @@ pub fn search_settings(
             })
         })
         .collect();
-    let SearchOptions { starts, seed, polished, passes, rough, fine, precision, enough } = options;
+    let SearchOptions { starts, seed, polished, passes, rough, fine, precision, enough, sparing } =
+        options;
     let mut settings = toml::Table::new();
     let mut set = |key: &str, value: String| settings.insert(key.to_owned(), value.into());
     set("rank", problem.rank().to_string());
@@ -45,6 +46,9 @@ pub fn search_settings(
     set("passes", passes.to_string());
     set("rough", format!("{rough:?}"));
     set("fine", format!("{fine:?}"));
+    if let Some(sparing) = sparing {
+        set("sparing", sparing.to_string());
+    }
     set("n", problem.n().to_string());
     set("target_sha256", sha256(&bytes));
     set("measurement", FitFound::VERSION.to_string());

@@ -58,6 +58,7 @@ impl PredictCell {
             epsilons: &study.epsilons,
             ranks: &study.ranks,
             rows: study.rows.unwrap_or(MOST_ROWS),
+            above: study.above,
             search: study.search,
         };
         let share = 1.0 / (groups.len() * model.heads() * fit.fits_of_a_head()) as f64;
@@ -66,8 +67,10 @@ impl PredictCell {
             if study.factors {
                 found.keep_factors(within.folder)?;
             }
-            rows.push(HeadFound::of(&found, study.models.passages));
-            (within.advanced)(share);
+            rows.push(HeadFound::of(&found, self.model.passages_of_a_group()));
+            // A head that is not fitted is at none of the larger ranks either.
+            let fits = if found.fitted.is_some() { 1 } else { 1 + study.ranks.len() };
+            (within.advanced)(share * fits as f64);
             Ok(())
         })?;
         Ok(ended.then_some(rows))
@@ -78,7 +81,7 @@ impl Measure for PredictCell {
     type Kind = HeadFound;
 
     fn settings(&self) -> Table {
-        let PredictStudy { epsilons, ranks, rows, search, .. } = &*self.study;
+        let PredictStudy { epsilons, ranks, rows, above, search, .. } = &*self.study;
         let mut table = self.model.settings();
         let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
         let whole = |all: &[usize]| -> Value {
@@ -89,6 +92,9 @@ impl Measure for PredictCell {
         set("ranks", whole(ranks));
         if let Some(rows) = rows {
             set("rows", (*rows as i64).into());
+        }
+        if let Some(above) = above {
+            set("above", (*above).into());
         }
         set("search", settings::search(search).into());
         table
@@ -102,22 +108,29 @@ impl Measure for PredictCell {
         table
     }
 
-    /// An evaluation costs about what its pairs do, and a head that sees all of them thousands of evaluations.
+    /// An evaluation costs about what its pairs do, and a head that sees all of them thousands of evaluations. How many
+    /// are fitted where only some are nobody knows before: all of them at most.
     fn cost_s(&self) -> f64 {
         let study = &*self.study;
         let source = self.model.source();
         let d = match source {
             ModelSource::Run { definition, .. } => definition.d_model / definition.heads,
-            ModelSource::Published { .. } => PUBLISHED_RANK,
+            ModelSource::Published { model } => model.head_dimension(),
+            ModelSource::Exported { heads } => heads.head_dimension(),
         };
         let n = self.model.tokens() as f64;
         let rows = n.min(study.rows.unwrap_or(MOST_ROWS) as f64);
         let seen = |kind: HeadKind| visible_pairs(kind, rows, n);
         let pairs: f64 = source.head_kinds(self.layer).into_iter().map(seen).sum();
-        let fits = (study.models.passages * study.models.groups * study.epsilons.len()) as f64;
+        let passages = (self.model.passages_of_a_group() * study.models.groups) as f64;
+        let fits = passages * study.epsilons.len() as f64;
+        let screened = passages * pairs * SECONDS_PER_SCREENED_PAIR;
+        if study.above == Some(f64::INFINITY) {
+            return screened;
+        }
         let ranks = [d].into_iter().chain(study.ranks.iter().copied());
         let channels: f64 = ranks.map(|rank| rank as f64 + 16.0).sum();
-        fits * pairs * channels * SECONDS_PER_PAIR
+        screened + fits * pairs * channels * SECONDS_PER_PAIR
     }
 
     fn of(&self) -> HeadOf {
@@ -138,8 +151,8 @@ impl Measure for PredictCell {
 const MOST_ROWS: usize = 1024;
 /// Seconds of one core that the fits of a head take, by visible pair and (rank + 16).
 const SECONDS_PER_PAIR: f64 = 3e-6;
-/// The head dimension of published models, for the estimate alone.
-const PUBLISHED_RANK: usize = 64;
+/// Seconds of one core that screening takes, by visible pair.
+const SECONDS_PER_SCREENED_PAIR: f64 = 1e-6;
 
 #[cfg(test)]
 mod tests {

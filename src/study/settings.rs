@@ -79,8 +79,17 @@ pub(super) fn model(definition: &TrainDefinition) -> Table {
 
 /// The options of a search but for its seed, which is the cell's.
 pub(super) fn search(options: &SearchOptions) -> Table {
-    let SearchOptions { starts, polished, passes, rough, fine, precision, enough, seed: _ } =
-        options;
+    let SearchOptions {
+        starts,
+        polished,
+        passes,
+        rough,
+        fine,
+        precision,
+        enough,
+        sparing,
+        seed: _,
+    } = options;
     let mut table = Table::new();
     let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
     set("starts", (*starts as i64).into());
@@ -91,6 +100,9 @@ pub(super) fn search(options: &SearchOptions) -> Table {
     set("dtype", precision.to_string().into());
     if let Some(enough) = enough {
         set("stop_at", (*enough).into());
+    }
+    if let Some(sparing) = sparing {
+        set("sparing", (*sparing).into());
     }
     table
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::varied::Varied;
-use crate::fit::curvature::Preconditioner;
+use crate::fit::curvature::{Blocks, Preconditioner};
 use crate::fit::factors::Factors;
 use crate::fit::penalty::Penalty;
 use crate::fit::problem::Problem;
@@ -25,6 +25,6 @@ impl Varied for Free {
     }
 
     fn preconditioner(&self, of: &Problem, x: &[f64], penalty: &Penalty) -> Option<Preconditioner> {
-        Preconditioner::at(of, x, penalty)
+        Blocks::at(of, x, penalty).map(Preconditioner::Blocks)
     }
 }

@@ -1,5 +1,7 @@
 //! The inputs that a head's queries and keys are made of.
 
+use std::sync::{Arc, OnceLock};
+
 use ndarray::{Array2, ArrayView2, Axis, concatenate, s};
 use ndarray_linalg::{JobSvd, LeastSquaresSvd, SVDDC};
 
@@ -13,12 +15,17 @@ const NEGLIGIBLE: f64 = 1e-6;
 /// Inputs in coordinates in which their columns are orthogonal and of length √n, so that descent is not slowed by
 /// inputs of very different sizes.
 #[derive(Clone, Debug)]
-pub(in crate::fit) struct Inputs {
+pub(crate) struct Inputs {
     /// (n, r): an orthogonal basis of the columns.
-    basis: Array2<f64>,
+    basis: Arc<Array2<f64>>,
     /// The rows of it that have queries, where not all have one, and where they stand.
-    queried: Option<(Vec<usize>, Array2<f64>)>,
+    queried: Option<(Vec<usize>, Arc<Array2<f64>>)>,
+    /// The same in float32, once it was asked for.
+    single: Arc<OnceLock<Singles>>,
 }
+
+/// What keys are made of, and queries where that is something else, in float32.
+type Singles = (Array2<f32>, Option<Array2<f32>>);
 
 impl Inputs {
     /// Takes inputs of shape (n, C).
@@ -38,7 +45,8 @@ impl Inputs {
         }
         let basis = &u.slice(s![.., ..kept]) * (n as f64).sqrt();
         // Factors are vectors, row by row.
-        Ok(Self { basis: basis.as_standard_layout().into_owned(), queried: None })
+        let basis = Arc::new(basis.as_standard_layout().into_owned());
+        Ok(Self { basis, queried: None, single: Arc::default() })
     }
 
     /// These inputs with more `columns`, (n, k), beside them, each made as long as the basis' own: what all of them
@@ -67,8 +75,8 @@ impl Inputs {
 
     /// The same with queries for some rows alone, those at `positions`, in their order.
     pub fn with_queries_at(self, positions: Vec<usize>) -> Self {
-        let rows = self.basis.select(Axis(0), &positions);
-        Self { queried: Some((positions, rows)), ..self }
+        let rows = Arc::new(self.basis.select(Axis(0), &positions));
+        Self { queried: Some((positions, rows)), single: Arc::default(), ..self }
     }
 
     /// Queries or keys of every row, whether they are made or 0.
@@ -87,6 +95,15 @@ impl Inputs {
             Some((_, rows)) if side == 0 => rows,
             _ => &self.basis,
         }
+    }
+
+    /// The same in float32.
+    pub fn in_single(&self, side: usize) -> &Array2<f32> {
+        let single = |m: &Arc<Array2<f64>>| m.mapv(|v| v as f32);
+        let (all, queried) = self.single.get_or_init(|| {
+            (single(&self.basis), self.queried.as_ref().map(|(_, rows)| single(rows)))
+        });
+        queried.as_ref().filter(|_| side == 0).unwrap_or(all)
     }
 
     /// Where row number `row` of queries or keys stands among the inputs.

@@ -1,25 +1,30 @@
 //! Rows of queries or keys, normalised.
 
-/// How a row is normalised before it is a query or a key: (row − mean)/√(variance + ε) ∘ gain.
+/// How a row is normalised before it is a query or a key: (row − mean)/√(variance + ε) ∘ gain, or, not centred,
+/// row/√(mean square + ε) ∘ gain (Zhang and Sennrich 2019, arXiv 1910.07467).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Normalisation {
     /// ε.
     pub epsilon: f64,
+    /// Whether the mean is taken off.
+    pub centred: bool,
 }
 
 /// A row normalised, and 1/√(variance + ε).
 pub(super) struct Normal {
     pub unit: Vec<f64>,
     scale: f64,
+    centred: bool,
 }
 
 impl Normalisation {
     pub(super) fn of(self, row: &[f64]) -> Normal {
         let d = row.len() as f64;
-        let mean = row.iter().sum::<f64>() / d;
+        let mean = if self.centred { row.iter().sum::<f64>() / d } else { 0.0 };
         let variance = row.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / d;
         let scale = 1.0 / (variance + self.epsilon).sqrt();
-        Normal { unit: row.iter().map(|v| (v - mean) * scale).collect(), scale }
+        let unit = row.iter().map(|v| (v - mean) * scale).collect();
+        Normal { unit, scale, centred: self.centred }
     }
 }
 
@@ -31,7 +36,7 @@ impl Normal {
             *of_gain += g * u;
         }
         gradient.iter_mut().zip(gain).for_each(|(g, gain)| *g *= gain);
-        let mean = gradient.iter().sum::<f64>() / d;
+        let mean = if self.centred { gradient.iter().sum::<f64>() / d } else { 0.0 };
         let along = gradient.iter().zip(&self.unit).map(|(g, u)| g * u).sum::<f64>() / d;
         for (g, u) in gradient.iter_mut().zip(&self.unit) {
             *g = (*g - mean - u * along) * self.scale;

@@ -2,33 +2,41 @@
 
 use std::borrow::Cow;
 
-use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
 use ndarray_linalg::{JobSvd, SVDDC};
 
 use super::any_matrix::AnyMatrix;
 use super::inputs::Inputs;
 use super::normalisation::{Normal, Normalisation};
 use super::varied::Varied;
+use crate::fit::curvature::Preconditioner;
 use crate::fit::factors::Factors;
+use crate::fit::penalty::Penalty;
+use crate::fit::precision::Precision;
 use crate::fit::problem::{FitError, Problem};
 use crate::numerics::blas::on_one_thread;
-use crate::numerics::{gemm, product};
+use crate::numerics::{Real, product};
 
 /// Queries Q = X·W_q and keys K = X·W_k of one head, with free W_q and W_k of (C, d) and the X of every row
 /// given: the attention of all rows comes from the same two matrices. Where a head normalises its
-/// queries and keys, each row is normalised and multiplied by a gain that is free too; where it turns
-/// them by their positions, they are turned.
+/// queries and keys, each row is normalised and multiplied by a gain that is free too; where what normalises them is
+/// not this head's alone, each row is multiplied by a number that is given; where it turns them by their positions,
+/// they are turned.
 ///
 /// A point is W_q and then W_k in coordinates in which the columns of X are orthogonal and of length
 /// √n, so that descent is not slowed by inputs of very different sizes; then the gains of both, (d) each, where
 /// there are any.
 #[derive(Clone, Debug)]
 pub struct Tied {
-    inputs: Inputs,
+    pub(super) inputs: Inputs,
     rank: usize,
     normalisation: Option<Normalisation>,
+    /// What each row of queries and of keys is multiplied by, (n) each.
+    scales: Option<[Vec<f64>; 2]>,
     /// (cos θ, sin θ) by row and pair of channels, (n, d/2).
     turns: Option<Array2<[f64; 2]>>,
+    /// Whether descent is sparing, see [`Self::sparing`].
+    sparing: bool,
 }
 
 impl Tied {
@@ -44,14 +52,45 @@ impl Tied {
         normalisation: Option<Normalisation>,
         turns: Option<Array2<[f64; 2]>>,
     ) -> Result<Self, FitError> {
-        let n = inputs.nrows();
+        Self::on(Inputs::new(inputs)?, rank, normalisation, turns)
+    }
+
+    /// The same on inputs that other heads' queries and keys are made of too.
+    pub(crate) fn on(
+        inputs: Inputs,
+        rank: usize,
+        normalisation: Option<Normalisation>,
+        turns: Option<Array2<[f64; 2]>>,
+    ) -> Result<Self, FitError> {
+        let n = inputs.n();
         if let Some(turns) = &turns
             && turns.dim() != (n, rank / 2)
         {
             let found = turns.dim();
             return Err(FitError::Inputs(format!("{n} rows of rank {rank}, but turns {found:?}")));
         }
-        Ok(Self { inputs: Inputs::new(inputs)?, rank, normalisation, turns })
+        Ok(Self { inputs, rank, normalisation, scales: None, turns, sparing: false })
+    }
+
+    /// The same, whose descents spend less: their products are float32 where they are, and their directions begin with
+    /// an approximate inverse of the Hessian. They end elsewhere, by as much as descents from other starts do.
+    #[must_use]
+    #[cfg(feature = "lm")]
+    pub(crate) fn sparing(self) -> Self {
+        Self { sparing: true, ..self }
+    }
+
+    /// The same with each row of queries and of keys multiplied by a number of its own, (n) each.
+    ///
+    /// # Errors
+    /// `Inputs` where they are not as many as the rows, or not finite.
+    pub fn with_scales(self, scales: [Vec<f64>; 2]) -> Result<Self, FitError> {
+        let n = self.n();
+        let is_right = |of: &Vec<f64>| of.len() == n && of.iter().all(|v| v.is_finite());
+        match scales.iter().all(is_right) {
+            true => Ok(Self { scales: Some(scales), ..self }),
+            false => Err(FitError::Inputs(format!("{n} rows, but not a finite number for each"))),
+        }
     }
 
     /// The same with queries for some rows alone, those at `positions`, in their order; the queries after them are 0.
@@ -75,7 +114,7 @@ impl Tied {
 
     /// Whether logits are X·W_q·W_kᵀ·Xᵀ: queries and keys are neither normalised nor turned.
     pub fn is_bilinear(&self) -> bool {
-        self.normalisation.is_none() && self.turns.is_none()
+        self.normalisation.is_none() && self.scales.is_none() && self.turns.is_none()
     }
 
     /// The same inputs with factors of a larger `rank`, and the point there whose logits are those of `point` here: W_q
@@ -152,9 +191,9 @@ impl Tied {
     }
 
     /// The point whose factors are nearest to those given, in squares; none where they are normalised, since
-    /// then no linear problem gives it.
+    /// then no least squares of the inputs give it.
     pub fn nearest(&self, factors: &Factors) -> Option<Vec<f64>> {
-        if self.normalisation.is_some() {
+        if self.normalisation.is_some() || self.scales.is_some() {
             return None;
         }
         let mut point = Vec::with_capacity(self.length());
@@ -231,8 +270,15 @@ impl Tied {
         (weights, &x[x.len() - 2 * gains + side * gains..][..gains])
     }
 
+    /// Multiplies row `at` of queries or keys by its number.
+    pub(super) fn scale(&self, side: usize, at: usize, row: &mut [f64]) {
+        if let Some(scales) = &self.scales {
+            row.iter_mut().for_each(|v| *v *= scales[side][at]);
+        }
+    }
+
     /// Turns the pairs of channels of row `at`, forwards where `sign` is 1 and back where it is −1.
-    fn turn(&self, at: usize, row: &mut [f64], sign: f64) {
+    pub(super) fn turn(&self, at: usize, row: &mut [f64], sign: f64) {
         let Some(turns) = &self.turns else { return };
         for (pair, [cos, sin]) in row.chunks_exact_mut(2).zip(turns.row(at)) {
             let (x, y, sin) = (pair[0], pair[1], sign * sin);
@@ -242,61 +288,103 @@ impl Tied {
     }
 }
 
-impl Varied for Tied {
-    fn factors<'x>(&self, x: &'x [f64]) -> Cow<'x, [f64]> {
+/// What queries (0) or keys (1) are made of, in the arithmetic of T.
+type Basis<'a, T> = &'a dyn Fn(usize) -> &'a Array2<T>;
+
+impl Tied {
+    /// The factors at x, their products in the arithmetic of T.
+    fn factors_by<T: Real>(&self, basis: Basis<'_, T>, x: &[f64]) -> Vec<f64> {
         let (n, d) = (self.n(), self.rank);
         let mut factors = vec![0.0; 2 * n * d];
         for (side, to) in factors.chunks_exact_mut(n * d).enumerate() {
-            let made_of = self.inputs.of_side(side);
             let (weights, gain) = self.side(x, side);
-            let shape = (made_of.nrows(), d);
-            let mut rows = ArrayViewMut2::from_shape(shape, &mut to[..made_of.nrows() * d])
-                .expect("as many numbers");
-            gemm(1.0, made_of.view(), weights, 0.0, rows.view_mut());
-            for (at, mut row) in rows.rows_mut().into_iter().enumerate() {
-                let row = row.as_slice_mut().expect("rows lie together");
+            let rows = product(basis(side).view(), weights.mapv(T::from_f64).view());
+            for (at, (row, from)) in to.chunks_exact_mut(d).zip(rows.rows()).enumerate() {
+                row.iter_mut().zip(from).for_each(|(to, v)| *to = v.to_f64());
                 if let Some(normalisation) = self.normalisation {
                     let Normal { unit, .. } = normalisation.of(row);
                     row.iter_mut().zip(unit.iter().zip(gain)).for_each(|(to, (u, g))| *to = u * g);
                 }
-                self.turn(self.inputs.position(side, at), row, 1.0);
+                let at = self.inputs.position(side, at);
+                self.scale(side, at, row);
+                self.turn(at, row, 1.0);
             }
         }
-        Cow::Owned(factors)
+        factors
     }
 
-    fn pull_back(&self, x: &[f64], of_factors: &[f64], to: &mut [f64]) {
+    fn pull_back_by<T: Real>(
+        &self,
+        basis: Basis<'_, T>,
+        x: &[f64],
+        of_factors: &[f64],
+        to: &mut [f64],
+    ) {
         let (n, d) = (self.n(), self.rank);
         let (matrix, gains) = (self.matrix_length(), self.gains_length());
         let (matrices, gain_gradients) = to.split_at_mut(self.length() - 2 * gains);
         gain_gradients.fill(0.0);
         for (side, from) in of_factors.chunks_exact(n * d).enumerate() {
-            let made_of = self.inputs.of_side(side);
+            let made_of = basis(side);
             let shape = (made_of.nrows(), d);
             let from = &from[..made_of.nrows() * d];
-            let from = ArrayView2::from_shape(shape, from).expect("as many numbers");
+            let mut rows = ArrayView2::from_shape(shape, from).expect("as many numbers").to_owned();
             let (weights, gain) = self.side(x, side);
-            let shape = weights.raw_dim();
-            let to = &mut matrices[side * matrix..(side + 1) * matrix];
-            let to = ArrayViewMut2::from_shape(shape, to).expect("r·d numbers");
-            if self.is_bilinear() {
-                gemm(1.0, made_of.t(), from, 0.0, to);
-                continue;
-            }
-            let mut rows = from.to_owned();
-            let projected = self.normalisation.map(|_| product(made_of.view(), weights));
-            for (at, mut row) in rows.rows_mut().into_iter().enumerate() {
-                let row = row.as_slice_mut().expect("rows lie together");
-                self.turn(self.inputs.position(side, at), row, -1.0);
-                if let (Some(normalisation), Some(projected)) = (self.normalisation, &projected) {
-                    let before = projected.index_axis(Axis(0), at);
-                    let normal = normalisation.of(before.as_slice().expect("rows lie together"));
-                    let gain_gradient = &mut gain_gradients[side * gains..(side + 1) * gains];
-                    normal.pull_back(gain, row, gain_gradient);
+            let projected = self
+                .normalisation
+                .map(|_| product(made_of.view(), weights.mapv(T::from_f64).view()));
+            if !self.is_bilinear() {
+                for (at, mut row) in rows.rows_mut().into_iter().enumerate() {
+                    let row = row.as_slice_mut().expect("rows lie together");
+                    let position = self.inputs.position(side, at);
+                    self.turn(position, row, -1.0);
+                    self.scale(side, position, row);
+                    if let (Some(normalisation), Some(projected)) = (self.normalisation, &projected)
+                    {
+                        let before: Vec<f64> =
+                            projected.row(at).iter().map(|v| v.to_f64()).collect();
+                        let gain_gradient = &mut gain_gradients[side * gains..(side + 1) * gains];
+                        normalisation.of(&before).pull_back(gain, row, gain_gradient);
+                    }
                 }
             }
-            gemm(1.0, made_of.t(), rows.view(), 0.0, to);
+            let pulled = product(made_of.t(), rows.mapv(T::from_f64).view());
+            let to = &mut matrices[side * matrix..(side + 1) * matrix];
+            to.iter_mut().zip(&pulled).for_each(|(to, v)| *to = v.to_f64());
         }
+    }
+}
+
+impl Varied for Tied {
+    fn factors<'x>(&self, x: &'x [f64]) -> Cow<'x, [f64]> {
+        Cow::Owned(self.factors_by(&|side| self.inputs.of_side(side), x))
+    }
+
+    fn factors_in<'x>(&self, precision: Precision, x: &'x [f64]) -> Cow<'x, [f64]> {
+        match (precision, self.sparing) {
+            (Precision::F32, true) => {
+                Cow::Owned(self.factors_by(&|side| self.inputs.in_single(side), x))
+            }
+            _ => self.factors(x),
+        }
+    }
+
+    fn pull_back(&self, x: &[f64], of_factors: &[f64], to: &mut [f64]) {
+        self.pull_back_by(&|side| self.inputs.of_side(side), x, of_factors, to);
+    }
+
+    fn pull_back_in(&self, precision: Precision, x: &[f64], of_factors: &[f64], to: &mut [f64]) {
+        match (precision, self.sparing) {
+            (Precision::F32, true) => {
+                self.pull_back_by(&|side| self.inputs.in_single(side), x, of_factors, to);
+            }
+            _ => self.pull_back(x, of_factors, to),
+        }
+    }
+
+    fn preconditioner(&self, of: &Problem, x: &[f64], penalty: &Penalty) -> Option<Preconditioner> {
+        let is_linear = self.sparing && self.normalisation.is_none();
+        is_linear.then(|| self.sides(of, &self.factors(x), penalty)).flatten()
     }
 }
 

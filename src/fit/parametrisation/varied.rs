@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use crate::fit::curvature::Preconditioner;
 use crate::fit::factors::Factors;
 use crate::fit::penalty::Penalty;
+use crate::fit::precision::Precision;
 use crate::fit::problem::Problem;
 
 /// What descent moves.
@@ -14,6 +15,16 @@ pub(in crate::fit) trait Varied: Sync {
 
     /// Writes the gradient at x, given that in the vector of its factors.
     fn pull_back(&self, x: &[f64], of_factors: &[f64], to: &mut [f64]);
+
+    /// The factors at x as a descent in `_precision` takes them.
+    fn factors_in<'x>(&self, _precision: Precision, x: &'x [f64]) -> Cow<'x, [f64]> {
+        self.factors(x)
+    }
+
+    /// [`Self::pull_back`] as a descent in `_precision` takes it.
+    fn pull_back_in(&self, _precision: Precision, x: &[f64], of_factors: &[f64], to: &mut [f64]) {
+        self.pull_back(x, of_factors, to);
+    }
 
     /// The point of factors; none where not all have one.
     fn point_of(&self, _: &Factors) -> Option<Vec<f64>> {

@@ -3,10 +3,10 @@ use std::sync::Arc;
 use ndarray::{Array2, concatenate};
 
 use super::*;
-use crate::fit::Effort;
+use crate::fit::{Effort, Measured};
 use crate::lm::{HeadInputs, HeadProbe, Positions};
 use crate::pattern::{HeadKind, Visibility};
-use crate::predict::parts::tests::{definition, heads, options};
+use crate::predict::parts::tests::{definition, heads, heads_of, options};
 
 const TOKENS: usize = 24;
 
@@ -34,8 +34,11 @@ fn head_of(stream: Array2<f64>, weights: [Array2<f64>; 2]) -> TrainedHead {
         head: 0,
         visibility: Visibility::Causal,
         kind: HeadKind::Global,
+        key_head: 0,
+        scale: 1.0 / (queries.ncols() as f64).sqrt(),
         softcap: None,
         slope: None,
+        sink: None,
         inputs: HeadInputs {
             stream: Arc::new(stream.mapv(|v| v as f32)),
             projected: [queries.clone(), keys.clone()],
@@ -94,7 +97,8 @@ fn a_ramp_needs_its_half_spread_at_rank_one_and_at_any() {
     let slope = 0.35;
     let head = ramp(with_positions(0), slope);
     let half_spread = 0.5 * slope * (TOKENS - 1) as f64;
-    assert!((head.actual().unwrap().logit_spread - 2.0 * half_spread).abs() < 1e-4);
+    let own = Measured::of(&head.problem, &head.own).unwrap();
+    assert!((own.logit_spread - 2.0 * half_spread).abs() < 1e-4);
     let corners = of(&head, &[1e-8], &[InputSet::Own, InputSet::Free], &[1]);
     let of_rank = |rank| needed(&corners, InputSet::Free, rank);
     let [one, any] = [RankLimit::Of(1), RankLimit::Any].map(of_rank);
@@ -125,8 +129,9 @@ fn a_line_for_nothing_spares_a_stream_that_has_none() {
 /// Up the lattice and with ε needed falls or stays, factors are certificates, and what is proven is not undercut.
 #[test]
 fn a_trained_head_s_lattice_is_monotone_and_certified() {
-    for head in heads(&definition("mhsa", Positions::Learned, &[])).iter().take(1) {
-        let actual = head.actual().unwrap();
+    for (actual, head) in
+        heads_of(&definition("mhsa", Positions::Learned, &[]), None).iter().take(1)
+    {
         let inputs = [InputSet::Own, InputSet::Line, InputSet::Pair, InputSet::Free];
         let corners = of(head, &[0.1, 0.01], &inputs, &[1, 4]);
         assert_eq!(corners.len(), 2 * 4 * 4, "d = 8 and any beside the ranks asked for");
@@ -149,7 +154,7 @@ fn a_trained_head_s_lattice_is_monotone_and_certified() {
                 head.problem.layout().clone(),
                 factors.rank(),
             );
-            let again = crate::fit::Measured::of(&problem.unwrap(), factors).unwrap();
+            let again = Measured::of(&problem.unwrap(), factors).unwrap();
             assert!(again.kl_nats <= above.epsilon && again.max_abs_logit == *needed);
             if let RankLimit::Of(rank) = above.rank {
                 assert!(factors.rank() <= rank);
@@ -157,7 +162,7 @@ fn a_trained_head_s_lattice_is_monotone_and_certified() {
         }
         let own = RankLimit::Of(head.rank());
         assert!(needed(&corners, InputSet::Own, own) <= actual.max_abs_logit * (1.0 + 1e-6));
-        let parts = head.parts(&actual, 0.01, search()).unwrap();
+        let parts = head.parts(actual, 0.01, search()).unwrap();
         assert_eq!(Some(needed(&corners, InputSet::Free, RankLimit::Any)), parts.levels.floor);
     }
 }

@@ -19,6 +19,7 @@ pub(in super::super) fn head(queries: Array2<f64>, keys: Array2<f64>, kind: Head
     let [queries, keys] = [queries, keys].map(|m| m.mapv(|v| v as f32));
     let projected = [queries.clone(), keys.clone()];
     let stream = Arc::new(queries.clone());
+    let rank = queries.ncols();
     HeadProbe {
         layer: 1,
         head: 2,
@@ -26,8 +27,11 @@ pub(in super::super) fn head(queries: Array2<f64>, keys: Array2<f64>, kind: Head
         kind,
         queries,
         keys,
+        key_head: 2,
+        scale: 1.0 / (rank as f64).sqrt(),
         softcap: None,
         slope: None,
+        sink: None,
         inputs: HeadInputs { stream, projected, normalised: None, turns: None },
     }
 }

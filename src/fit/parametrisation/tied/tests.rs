@@ -1,8 +1,9 @@
 //! Gradients against differences, and points against the factors that they were made from.
 
 use super::*;
-use crate::fit::objective::{Objective, Precision};
+use crate::fit::objective::Objective;
 use crate::fit::penalty::Penalty;
+use crate::fit::precision::Precision;
 use crate::pattern::{Family, Parameters, Target, Visibility};
 
 fn packed() -> Target {
@@ -28,14 +29,20 @@ fn the_gradient_in_the_weights_is_that_of_differences() {
     let (n, c, d) = (40, 7, 4);
     let problem = Problem::new(packed(), "global".parse().unwrap(), d).unwrap();
     let penalty = Penalty::new(&problem, 0.4, 0.3);
-    let normalisation = Some(Normalisation { epsilon: 1e-5 });
-    for (normalisation, turns) in [
-        (None, None),
-        (None, Some(turns(n, d / 2))),
-        (normalisation, None),
-        (normalisation, Some(turns(n, d / 2))),
+    let normalised = |centred| Some(Normalisation { epsilon: 1e-5, centred });
+    for (normalisation, turns, is_scaled) in [
+        (None, None, false),
+        (None, Some(turns(n, d / 2)), false),
+        (normalised(true), None, false),
+        (normalised(true), Some(turns(n, d / 2)), false),
+        (normalised(false), Some(turns(n, d / 2)), false),
+        (None, Some(turns(n, d / 2)), true),
     ] {
-        let tied = Tied::new(wave(n, c, 0.5).view(), d, normalisation, turns).unwrap();
+        let mut tied = Tied::new(wave(n, c, 0.5).view(), d, normalisation, turns).unwrap();
+        if is_scaled {
+            let by_row = |of: f64| (0..n).map(|i| 1.0 + 0.5 * (of * i as f64).sin()).collect();
+            tied = tied.with_scales([by_row(1.0), by_row(2.0)]).unwrap();
+        }
         let point = tied.point(wave(n, d, 1.0).view(), wave(n, d, 2.0).view(), None);
         let mut objective = Objective::varying(&problem, Precision::F64, &tied);
         let mut gradient = vec![0.0; tied.length()];

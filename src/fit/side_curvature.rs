@@ -1,0 +1,100 @@
+//! How strongly the augmented Lagrangian curves in the weights of queries and of keys that are made of inputs, as a
+//! preconditioner.
+//!
+//! A query's block B_i ([`curvature`](super::curvature)) makes that of its weights Σᵢ xᵢxᵢᵀ ⊗ Bᵢ, over rows. It is taken for one
+//! product of two, as in Martens and Grosse (2015, arXiv 1503.05671) but with rows weighed by their curvature:
+//! A ⊗ B, A = Σ tr(Bᵢ)·xᵢxᵢᵀ and B = Σ Bᵢ, both scaled. Keys likewise.
+
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, Zip};
+use ndarray_linalg::InverseC;
+
+use crate::numerics::blas::on_one_thread;
+use crate::numerics::product;
+
+/// What is added to each factor, as a share of the mean of its diagonal.
+const DAMPING: f64 = 0.1;
+
+/// The inverses of the two factors of queries' weights and of keys'.
+pub(super) struct Sides {
+    /// By side, (r, r) and (d, d), float32: an approximation is all that a preconditioner is.
+    inverses: [[Array2<f32>; 2]; 2],
+}
+
+/// Of one side: A and B, however they are scaled, and the mean of the diagonal of what their product stands for.
+pub(super) struct Side {
+    pub of_inputs: Array2<f64>,
+    pub of_channels: Array2<f64>,
+    pub mean: f64,
+}
+
+impl Sides {
+    /// None where a factor has no inverse.
+    pub fn inverted(sides: [Side; 2]) -> Option<Self> {
+        let [queries, keys] = sides.map(|side| {
+            let rows = inverse(side.of_inputs)?;
+            Some([rows, inverse(side.of_channels)?.mapv(|v| v / side.mean as f32)])
+        });
+        Some(Self { inverses: [queries?, keys?] })
+    }
+
+    /// v ← B⁻¹v: of both sides A⁻¹·V·B⁻¹.
+    pub fn apply(&self, v: &mut [f64]) {
+        let length = v.len() / 2;
+        // float32 has no room for the least gradients: divide by the greatest.
+        let greatest = v.iter().fold(f64::MIN_POSITIVE, |most, v| most.max(v.abs()));
+        for (v, [rows, channels]) in v.chunks_exact_mut(length).zip(&self.inverses) {
+            let shape = (rows.nrows(), channels.nrows());
+            let from = ArrayView2::from_shape(shape, &*v).expect("a side has r·d weights");
+            let from = from.mapv(|v| (v / greatest) as f32);
+            let by_rows = product(rows.view(), from.view());
+            let all = product(by_rows.view(), channels.view());
+            let to = ArrayViewMut2::from_shape(shape, v).expect("a side has r·d weights");
+            Zip::from(to).and(&all).for_each(|to, &v| *to = f64::from(v) * greatest);
+        }
+    }
+}
+
+/// The inverse of a factor scaled to a mean diagonal of 1 and damped.
+fn inverse(mut factor: Array2<f64>) -> Option<Array2<f32>> {
+    let mean = factor.diag().mean().filter(|mean| mean.is_finite() && *mean > 0.0)?;
+    factor /= mean;
+    factor.diag_mut().mapv_inplace(|v| v + DAMPING);
+    let inverse = on_one_thread(|| factor.invc()).ok()?.mapv(|v| v as f32);
+    inverse.iter().all(|v| v.is_finite()).then_some(inverse)
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::arr2;
+
+    use super::*;
+
+    #[test]
+    fn applying_it_inverts_both_damped_factors() {
+        let side = |mean| Side {
+            of_inputs: arr2(&[[4.0, 2.0, 0.0], [2.0, 8.0, 0.0], [0.0, 0.0, 6.0]]),
+            of_channels: arr2(&[[1.0, 0.5], [0.5, 3.0]]),
+            mean,
+        };
+        let sides = Sides::inverted([side(2.0), side(0.5)]).unwrap();
+        let first = [1.0, -2.0, 0.5, 3.0, 4.0, -1.0];
+        let mut v: Vec<f64> = first.iter().chain(&first).map(|v| 1e-60 * v).collect();
+        sides.apply(&mut v);
+        // Scaled to a mean diagonal of 1, and damped by a tenth of that.
+        let damped = |mut m: Array2<f64>| {
+            m /= m.diag().mean().unwrap();
+            m.diag_mut().mapv_inplace(|v| v + DAMPING);
+            m
+        };
+        for (mean, v) in [2.0, 0.5].into_iter().zip(v.chunks(6)) {
+            let Side { of_inputs, of_channels, .. } = side(mean);
+            let found = ArrayView2::from_shape((3, 2), v).unwrap();
+            let again = damped(of_inputs).dot(&found).dot(&damped(of_channels)) * mean;
+            for (again, v) in again.iter().zip(first) {
+                assert!((1e60 * again - v).abs() < 1e-5, "{again} against {v}");
+            }
+        }
+        let singular = Side { of_inputs: Array2::zeros((3, 3)), ..side(1.0) };
+        assert!(Sides::inverted([side(1.0), singular]).is_none());
+    }
+}
