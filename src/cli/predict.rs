@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use clap::Args;
 use rank_study::lm::Device;
-use rank_study::row::{HeadFound, Row, Rows};
-use rank_study::study::{Plan, Preset, StudyDefinition, stored_lines};
+use rank_study::row::{HeadFound, Row};
+use rank_study::study::Plan;
 use rank_study::table::significant;
-use toml::{Table, Value};
 
 use super::cells::CellsProgress;
 use super::duration::span;
+use super::predictions::{Asked, print_json, rows_of};
 use super::stop::{AFTER_CELLS, stop_at_signal};
 use super::sweep::{describe, fail_if_unfinished, measure};
 use super::threads::ThreadsFlag;
@@ -25,6 +25,7 @@ Examples:
   rank-study predict runs/mhsa runs/ls --text book.txt --split valid --epsilon 0.1,0.01,0.001 \\
       --step 2000 --step 6000 --layer 2 --out predicted/both
   rank-study predict runs/book --text book.txt --filter 'step-6000/layer-0' --out predicted/book
+  rank-study predict runs/book --text book.txt --above 20 --out predicted/large
 
 Rows go to DIR/rows.csv and rows.parquet, a row a head and ε:
   actual = floor × inflation × tying × drift × gauge
@@ -34,11 +35,11 @@ softmax does not see. With --rank, also what wider heads would have needed, and 
 of any width can be without.
 Stop it at any time: the next run does only what is missing. N threads measure N cells at a time.")]
 pub struct PredictArgs {
-    /// Folders of runs that train made
+    /// Folders of runs that train made or of models from elsewhere, .gguf files, files of exported heads
     #[arg(required = true)]
     runs: Vec<PathBuf>,
     /// The text that passages are of: a .txt, a .txt.zst, or a folder of them; none is needed for runs on the
-    /// synthetic corpus
+    /// synthetic corpus, and exported heads have passages of their own
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
     /// Only this part of the text, divided as a run's definition says
@@ -54,13 +55,13 @@ pub struct PredictArgs {
     /// inputs
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     rank: Vec<usize>,
-    /// Passages that a head is fitted to at once
-    #[arg(long, value_name = "N", default_value_t = 2)]
-    passages: usize,
+    /// Passages that a head is fitted to at once [default: 2, or all that a file of exported heads has]
+    #[arg(long, value_name = "N")]
+    passages: Option<usize>,
     /// How many times so many passages, at other places of the text, a row each
     #[arg(long, value_name = "N", default_value_t = 1)]
     groups: usize,
-    /// Tokens of a passage [default: the model's context]
+    /// Tokens of a passage [default: the model's context, or all of an exported one]
     #[arg(long, value_name = "N")]
     tokens: Option<usize>,
     /// Rows of a passage that are fitted at most, evenly apart: needed logits of some rows are no more than those of
@@ -70,6 +71,13 @@ pub struct PredictArgs {
     /// A layer, from 0; may be given more than once, all where none is
     #[arg(long, value_name = "L")]
     layer: Vec<usize>,
+    /// Fit only heads whose max |logit| is above so many nats; the others get rows of what they are, without what they
+    /// needed [default: all are fitted]
+    #[arg(long, value_name = "NATS", conflicts_with = "screen")]
+    above: Option<f64>,
+    /// Fit no head: what each is, and its floor, in seconds
+    #[arg(long)]
+    screen: bool,
     /// Keep the queries and keys found, as certificates: DIR/CELL/head-H-…/q.npy and k.npy
     #[arg(long)]
     factors: bool,
@@ -98,7 +106,21 @@ pub struct PredictArgs {
 /// A folder without a run, a text that is wrong or too short, rows that cannot be read or written, heads that
 /// failed.
 pub fn run(args: &PredictArgs) -> Result<()> {
-    let definition = definition(args)?;
+    let asked = Asked {
+        folders: &args.runs,
+        steps: &args.step,
+        epsilons: &args.epsilon,
+        ranks: &args.rank,
+        passages: args.passages,
+        groups: args.groups,
+        tokens: args.tokens,
+        rows: args.rows,
+        split: args.split,
+        layers: &args.layer,
+        above: args.above.or(args.screen.then_some(f64::INFINITY)),
+        factors: args.factors,
+    };
+    let definition = asked.definition(&args.out)?;
     let data = args.out.parent().unwrap_or(Path::new(""));
     let plan = Plan::new(&definition, data, args.filter.as_deref(), args.text.as_deref(), None)?;
     if args.list {
@@ -121,17 +143,9 @@ pub fn run(args: &PredictArgs) -> Result<()> {
     progress.finish();
     let summary = summary?;
     if args.json {
-        let (columns, lines) = stored_lines(definition.work.kind(), &args.out)?;
-        let asked = lines.iter().filter(|line| keys.iter().any(|key| key == line.cell()));
-        let all: Vec<serde_json::Value> = asked.map(|line| line.to_json(&columns)).collect();
-        println!("{}", serde_json::Value::from(all));
+        print_json(&definition, &args.out, &keys)?;
     } else {
-        let mut rows = match args.out.join("rows.csv").is_file() {
-            true => Rows::<HeadFound>::read(std::slice::from_ref(&args.out))?.rows,
-            false => Vec::new(),
-        };
-        rows.retain(|row| keys.contains(&row.cell));
-        print_largest(&rows);
+        print_largest(&rows_of(&args.out, &keys)?);
         println!(
             "{}: {}; rows in {}",
             name,
@@ -186,38 +200,4 @@ fn print_largest(rows: &[Row<HeadFound>]) {
             shown(found.gauge),
         );
     }
-}
-
-/// The study that the flags ask for.
-fn definition(args: &PredictArgs) -> Result<StudyDefinition> {
-    let name = args.out.file_name().map(|name| name.to_string_lossy().into_owned());
-    let Some(name) = name else {
-        bail!("--out {}: name a folder for the rows", args.out.display());
-    };
-    let mut predict = Table::new();
-    let mut set = |key: &str, value: Value| predict.insert(key.to_owned(), value);
-    let whole =
-        |values: &[usize]| -> Vec<Value> { values.iter().map(|&v| (v as i64).into()).collect() };
-    let folders: Vec<Value> =
-        args.runs.iter().map(|run| run.display().to_string().into()).collect();
-    set("folders", folders.into());
-    set("steps", whole(&args.step).into());
-    set("epsilon", args.epsilon.clone().into());
-    set("ranks", whole(&args.rank).into());
-    set("passages", (args.passages as i64).into());
-    set("groups", (args.groups as i64).into());
-    set("split", args.split.name().into());
-    set("layers", whole(&args.layer).into());
-    set("factors", args.factors.into());
-    for (key, value) in [("tokens", args.tokens), ("rows", args.rows)] {
-        if let Some(value) = value {
-            set(key, (value as i64).into());
-        }
-    }
-    let mut top = Table::new();
-    top.insert("study".to_owned(), name.into());
-    top.insert("kind".to_owned(), "predict".into());
-    top.insert("predict".to_owned(), predict.into());
-    let text = toml::to_string(&top).context("the definition of the flags")?;
-    Ok(StudyDefinition::parse(Path::new("the flags"), text, Preset::Paper)?)
 }

@@ -8,7 +8,7 @@ use super::style::{Rgb, heat, signed};
 use crate::table::significant;
 
 /// What the least colour of attention stands for, and all that is less: a thousandth.
-const LEAST_ATTENTION: f64 = 1e-3;
+pub const LEAST_ATTENTION: f64 = 1e-3;
 /// Rows and columns at most: what has more is shown by the means of blocks.
 const MOST: usize = 256;
 
@@ -26,7 +26,7 @@ pub enum Colouring {
 
 impl Colouring {
     /// The colour of one entry.
-    pub(super) fn colour(self, value: f64) -> Rgb {
+    pub fn colour(self, value: f64) -> Rgb {
         match self {
             _ if value.is_nan() => (255, 255, 255),
             Self::Attention if value <= 0.0 => (255, 255, 255),

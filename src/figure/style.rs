@@ -163,7 +163,7 @@ pub(super) fn luminance((red, green, blue): Rgb) -> f64 {
 pub(super) const BEYOND: Rgb = (45, 45, 45);
 
 /// The colour of a share, 0 to 1, of a heat map's scale: pale yellow over orange to dark red.
-pub(super) fn heat(share: f64) -> Rgb {
+pub fn heat(share: f64) -> Rgb {
     const STOPS: [Rgb; 4] = [(255, 247, 214), (254, 196, 79), (227, 98, 35), (128, 0, 38)];
     let place = share.clamp(0.0, 1.0) * (STOPS.len() - 1) as f64;
     let at = (place as usize).min(STOPS.len() - 2);

@@ -2,6 +2,7 @@
 
 mod analysis;
 mod conclusion;
+mod diagnose;
 mod document;
 mod error;
 mod findings;
@@ -10,6 +11,7 @@ mod measured;
 mod page;
 mod save;
 mod scheme;
+mod script;
 mod section;
 mod show;
 mod svg;
@@ -18,6 +20,7 @@ mod view;
 
 pub use analysis::Analysis;
 pub use conclusion::{fit_conclusion, is_at_cap};
+pub use diagnose::{DiagnosedHead, DiagnosedModel, Diagnosis, MOST_TOKENS};
 pub use error::ReportError;
 pub use findings::findings;
 pub use measured::MeasuredStudy;

@@ -45,7 +45,7 @@
     });
   };
 
-  document.querySelectorAll(":not(.heads) > .wide > table").forEach(sortable);
+  document.querySelectorAll(":not(.heads) > .wide > table:not(.unsorted)").forEach(sortable);
 
   // On paper nothing is folded, also where the style sheet cannot see to it; and a header that holds a
   // button would not be repeated on the next sheet.

@@ -7,9 +7,7 @@ use serde_json::{Value, json};
 use super::head_grid::HeadGrid;
 use crate::figure::{Axis, Colouring, Figure, Panel, Raster, Scale, Series, Shape, Stroke};
 use crate::report::scheme::{hex, mark_on_dark};
-
-/// Digits that a number keeps.
-const DIGITS: usize = 5;
+use crate::report::script::{in_script, number};
 
 /// The numbers of a figure whose panels all have series, or all a matrix; none of any other, which stays as it is drawn.
 pub(super) fn of_figure(figure: &Figure) -> Option<String> {
@@ -108,28 +106,4 @@ fn of_raster(panel: &Panel, raster: &Raster) -> Value {
         },
         "values": BASE64_STANDARD.encode(bytes),
     })
-}
-
-fn number(value: f64) -> Value {
-    // JSON has no NaN: it becomes null, which is what is not there.
-    format!("{value:.*e}", DIGITS - 1).parse::<f64>().map_or(Value::Null, Value::from)
-}
-
-/// JSON as it may stand in a script: no name in it can end that.
-fn in_script(value: &Value) -> String {
-    value.to_string().replace('<', "\\u003c")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::in_script;
-    use serde_json::{Value, json};
-
-    #[test]
-    fn no_name_ends_the_script() {
-        let hostile = json!({ "name": "</script><script>alert(1)</script><!--" });
-        let text = in_script(&hostile);
-        assert!(!text.contains('<'), "{text}");
-        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), hostile);
-    }
 }

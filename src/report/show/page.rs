@@ -9,6 +9,7 @@ use crate::figure::Figure;
 use crate::report::document::document;
 use crate::report::error::ReportError;
 use crate::report::scheme::dark_rules;
+use crate::report::script::SHARED;
 use crate::report::section::Section;
 use crate::report::svg::inline;
 use crate::report::table_markup::folded;
@@ -45,6 +46,7 @@ pub fn shown_page(shown: &[Shown], generator: &str) -> Result<String, ReportErro
         }
         footer { p.about { (generator) } }
         script { (PreEscaped(format!("/*!\n{PLOT_LICENCE}*/\n{PLOT_SCRIPT}"))) }
+        script { (PreEscaped(SHARED)) }
         script { (PreEscaped(SCRIPT)) }
     };
     Ok(document(&title, &[PLOT_STYLE, STYLE, &dark], &body))

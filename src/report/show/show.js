@@ -5,17 +5,7 @@
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const ink = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const numbers = (element) => JSON.parse(document.getElementById(element.dataset.live).textContent);
-  const shown = (value, digits = 4) => {
-    if (value === null || value === undefined || Number.isNaN(value)) return "–";
-    const size = Math.abs(value);
-    if (value === 0 || (size >= 1e-3 && size < 1e6)) return String(Number(value.toPrecision(digits)));
-    return value.toExponential(digits - 2);
-  };
-  const made = (name, properties = {}, ...children) => {
-    const element = Object.assign(document.createElement(name), properties);
-    element.append(...children);
-    return element;
-  };
+  const { made, shown } = shared;
 
   // Points from left to right. uPlot joins series by x, so that points of one x stand a hair apart.
   const inOrder = ({ x, y }) => {

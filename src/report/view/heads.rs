@@ -4,7 +4,7 @@ use super::rows;
 use super::view_of::ViewOf;
 use crate::figure;
 use crate::judge;
-use crate::table::{Lattices, TrainedHeads};
+use crate::table::{Lattices, PublishedHeads, TrainedHeads};
 
 pub(super) const DECOMPOSITION: ViewOf<TrainedHeads> = ViewOf {
     rows: rows::heads,
@@ -18,6 +18,13 @@ pub(super) const PREDICTION: ViewOf<TrainedHeads> = ViewOf {
     tables: TrainedHeads::tables,
     figures: |heads, _| figure::prediction(heads),
     verdicts: |heads, _| vec![judge::heads::ordering(heads)],
+};
+
+pub(super) const PUBLISHED: ViewOf<PublishedHeads> = ViewOf {
+    rows: rows::published,
+    tables: PublishedHeads::tables,
+    figures: |heads, _| heads.fitted.as_ref().map_or_else(Vec::new, figure::prediction),
+    verdicts: |heads, _| vec![judge::published::needed(heads), judge::published::ramp(heads)],
 };
 
 pub(super) const RANKS: ViewOf<TrainedHeads> = ViewOf {

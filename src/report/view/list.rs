@@ -29,6 +29,7 @@ pub fn analyse(studies: &[MeasuredStudy], view: View) -> Result<Analysis, Report
         View::Latency => &latency::LATENCY,
         View::Decomposition => &heads::DECOMPOSITION,
         View::Prediction => &heads::PREDICTION,
+        View::Published => &heads::PUBLISHED,
         View::Ranks => &heads::RANKS,
         View::Ramp => &ramps::RAMP,
         View::Concentration => &concentration::CONCENTRATION,

@@ -6,8 +6,8 @@ use crate::report::error::ReportError;
 use crate::report::measured::MeasuredStudy;
 use crate::row::Rows;
 use crate::table::{
-    Concentrations, Growth, Latencies, Lattices, Layouts, Ramps, Spectra, Surgeries, TrainedHeads,
-    Trainings,
+    Concentrations, Growth, Latencies, Lattices, Layouts, PublishedHeads, Ramps, Spectra,
+    Surgeries, TrainedHeads, Trainings,
 };
 
 /// Fits with a tolerance, by cell.
@@ -33,6 +33,11 @@ pub(super) fn latencies(studies: &[MeasuredStudy]) -> Result<Latencies, ReportEr
 /// Trained heads.
 pub(super) fn heads(studies: &[MeasuredStudy]) -> Result<TrainedHeads, ReportError> {
     Ok(TrainedHeads::of(&Rows::read(&folders(studies))?)?)
+}
+
+/// Heads of models from elsewhere.
+pub(super) fn published(studies: &[MeasuredStudy]) -> Result<PublishedHeads, ReportError> {
+    Ok(PublishedHeads::of(&Rows::read(&folders(studies))?)?)
 }
 
 /// Trained heads against ramps.

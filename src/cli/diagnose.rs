@@ -1,0 +1,300 @@
+//! `rank-study diagnose`: a model's heads on one page.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use rank_study::lm::{Device, Texts};
+use rank_study::predict::{Passages, fitted_above, largest_logits};
+use rank_study::report::{DiagnosedModel, Diagnosis, MOST_TOKENS};
+use rank_study::run::{Manifest, ModelSource};
+use rank_study::study::Plan;
+use rank_study::system::write_whole;
+use rank_study::table::significant;
+
+use super::cells::CellsProgress;
+use super::duration::{duration, span};
+use super::predictions::{Asked, print_json, rows_of};
+use super::stop::{AFTER_CELLS, stop_at_signal};
+use super::sweep::{describe, fail_if_unfinished, measure};
+use super::threads::ThreadsFlag;
+use super::trained::Part;
+
+/// Tokens of a passage where none are named and the model reads so many.
+const TOKENS: usize = 1024;
+
+/// Look at a model's heads: a page of all of them, and the ones most worth worrying about
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  rank-study diagnose models/all-MiniLM-L6-v2 --text book.txt --tokens 128 --out looked/minilm
+  rank-study diagnose runs/book --text book.txt --step 500 --step 6000 --out looked/book
+  rank-study diagnose runs/mhsa --compare runs/ls --text book.txt --out looked/both
+  rank-study diagnose models/llama --text book.txt --most 64 --out looked/llama
+
+DIR gets index.html, a page that needs no network: a grid of layers and heads, each of which opens
+into its attention, its logits, what its largest logit is made of and what it attends to. The rows
+behind it are those of predict, in DIR/rows.csv and rows.parquet. Stop it at any time: the next run
+does only what is missing. What the page says of heads is printed.")]
+pub struct DiagnoseArgs {
+    /// The folder of a model from elsewhere, or of a run that train made
+    model: PathBuf,
+    /// The text that passages are of: a .txt, a .txt.zst, or a folder of them; none is needed for runs on the
+    /// synthetic corpus
+    #[arg(long, value_name = "FILE")]
+    text: Option<PathBuf>,
+    /// Another model, beside it on the page; may be given more than once
+    #[arg(long, value_name = "OTHER")]
+    compare: Vec<PathBuf>,
+    /// A step whose weights keep_checkpoints kept; may be given more than once, all that are there where none is
+    #[arg(long, value_name = "N")]
+    step: Vec<usize>,
+    /// The error ε, in nats, within which attention is asked for
+    #[arg(long, value_name = "E", default_value_t = 0.01)]
+    epsilon: f64,
+    /// Passages that a head is fitted to at once
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    passages: usize,
+    /// Tokens of a passage [default: the least context of the models, and 1024 at most]
+    #[arg(long, value_name = "N")]
+    tokens: Option<usize>,
+    /// A layer, from 0; may be given more than once, all where none is
+    #[arg(long, value_name = "L")]
+    layer: Vec<usize>,
+    /// Fit only heads whose largest logit is above so many nats: of the others it is said what they are, and what logits
+    /// of any rank need
+    #[arg(long, value_name = "NATS", default_value_t = 20.0, conflicts_with = "all")]
+    above: f64,
+    /// Fit no more than so many heads, of all models together: those of the largest logits
+    #[arg(long, value_name = "N", default_value_t = 16, conflicts_with = "all")]
+    most: usize,
+    /// Fit all heads
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    threads: ThreadsFlag,
+    /// Folder for the page and the rows
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Print all rows as one JSON array
+    #[arg(long)]
+    json: bool,
+    /// Nothing on standard error but errors
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// A folder without a model, a text that is wrong or too short, rows that cannot be read or written, heads that failed.
+pub fn run(args: &DiagnoseArgs) -> Result<()> {
+    let folders: Vec<PathBuf> = [&args.model].into_iter().chain(&args.compare).cloned().collect();
+    let sources = sources(&folders)?;
+    let tokens = tokens(args.tokens, &sources)?;
+    let texts = args.text.as_deref().map(|text| Texts::find(text, None)).transpose()?;
+    let passages = Passages { groups: 1, passages: args.passages, tokens, split: None };
+    let pool = args.threads.pool()?;
+    let above = match args.all {
+        true => None,
+        false => Some(pool.install(|| above(args, &sources, passages, texts.as_ref()))?),
+    };
+    let asked = Asked {
+        folders: &folders,
+        steps: &args.step,
+        epsilons: &[args.epsilon],
+        ranks: &[],
+        passages: Some(args.passages),
+        groups: 1,
+        tokens: Some(tokens),
+        rows: None,
+        split: Part::All,
+        layers: &args.layer,
+        above,
+        factors: false,
+    };
+    let definition = asked.definition(&args.out)?;
+    let data = args.out.parent().unwrap_or(Path::new(""));
+    let plan = Plan::new(&definition, data, None, args.text.as_deref(), None)?;
+    let threads = args.threads.count(None)?;
+    let progress = CellsProgress::new(vec![plan.work(threads)], args.quiet);
+    progress.say(&format!(
+        "{} cells; {} to go on {threads} threads",
+        plan.cells().count(),
+        span(progress.left())
+    ));
+    let stop = stop_at_signal(AFTER_CELLS)?;
+    let name = plan.name().to_owned();
+    let keys: Vec<String> = plan.cells().map(|(cell, _)| cell.to_owned()).collect();
+    let summary = measure(plan, threads, Device::Cpu, stop, &progress);
+    progress.finish();
+    let summary = summary?;
+    let described = describe(&summary);
+    fail_if_unfinished(&[(name.clone(), summary)])?;
+
+    let mut models = DiagnosedModel::of(&rows_of(&args.out, &keys)?);
+    pool.install(|| look(&mut models, &sources, passages, texts.as_ref()))?;
+    let diagnosis = Diagnosis {
+        models,
+        measured: measured(args, tokens, above)?,
+        files: vec!["rows.csv", "rows.parquet", "manifest.toml"],
+    };
+    let page = args.out.join("index.html");
+    let text = diagnosis
+        .page(&format!("rank-study {}", env!("CARGO_PKG_VERSION")))
+        .and_then(|text| write_whole(&page, text.as_bytes()));
+    text.with_context(|| format!("--out: cannot write {}", page.display()))?;
+    if args.json {
+        print_json(&definition, &args.out, &keys)?;
+    } else {
+        diagnosis
+            .conclusion()
+            .iter()
+            .chain(&diagnosis.worries())
+            .for_each(|line| println!("{line}"));
+        println!("{name}: {described}; page in {}", page.display());
+    }
+    Ok(())
+}
+
+/// A model by its folder's name, and the steps whose weights are there.
+struct Source {
+    name: String,
+    model: ModelSource,
+    steps: Vec<Option<usize>>,
+}
+
+/// The models, whose names must differ: rows tell them apart by these.
+fn sources(folders: &[PathBuf]) -> Result<Vec<Source>> {
+    let mut sources: Vec<Source> = Vec::new();
+    for folder in folders {
+        let (model, steps) =
+            ModelSource::in_folder(folder).with_context(|| folder.display().to_string())?;
+        let name = folder.file_name().map_or_else(|| "run".into(), |name| name.to_string_lossy());
+        if sources.iter().any(|other| other.name == name) {
+            bail!(
+                "--compare {}: another model's folder is called {name} too; rename one",
+                folder.display()
+            );
+        }
+        sources.push(Source { name: name.into_owned(), model, steps });
+    }
+    Ok(sources)
+}
+
+/// Tokens of a passage.
+fn tokens(asked: Option<usize>, sources: &[Source]) -> Result<usize> {
+    let context = sources.iter().map(|source| source.model.context()).min().unwrap_or(TOKENS);
+    match asked {
+        None => Ok(context.min(TOKENS)),
+        Some(tokens) if (1..=context.min(MOST_TOKENS)).contains(&tokens) => Ok(tokens),
+        Some(tokens) => {
+            bail!(
+                "--tokens is {tokens}; give 1 to {}, which all models read",
+                context.min(MOST_TOKENS)
+            )
+        }
+    }
+}
+
+/// The logit above which heads are fitted: that which was asked for, or what leaves as many as were.
+fn above(
+    args: &DiagnoseArgs,
+    sources: &[Source],
+    passages: Passages,
+    texts: Option<&Texts>,
+) -> Result<f64> {
+    let mut largest = Vec::new();
+    for Source { model, steps, .. } in sources {
+        let asked = |step: &&Option<usize>| {
+            args.step.is_empty() || step.is_none_or(|step| args.step.contains(&step))
+        };
+        for &step in steps.iter().filter(asked) {
+            let layers: Vec<usize> = match &args.layer[..] {
+                [] => (0..model.layers()).collect(),
+                // What the model does not have is told of where the cells are made.
+                some => some.iter().copied().filter(|&layer| layer < model.layers()).collect(),
+            };
+            let weights = model.weights(step)?;
+            let groups = passages.of(&*weights, texts)?;
+            largest.extend(largest_logits(&*weights, &groups[0], &layers)?);
+        }
+    }
+    Ok(fitted_above(largest, args.above, args.most))
+}
+
+/// Looks at the heads of each model on its first passage.
+fn look(
+    models: &mut [DiagnosedModel],
+    sources: &[Source],
+    passages: Passages,
+    texts: Option<&Texts>,
+) -> Result<()> {
+    let heads = models.iter().map(|model| model.heads.len()).sum();
+    for one in models {
+        let source = sources.iter().find(|source| source.name == one.name);
+        let Some(Source { model, .. }) = source else { continue };
+        let weights = model.weights(one.step)?;
+        let groups = passages.of(&*weights, texts)?;
+        one.look(&*weights, &groups[0][0], heads)?;
+    }
+    Ok(())
+}
+
+/// How it was measured, from the flags and the manifest of the rows.
+fn measured(
+    args: &DiagnoseArgs,
+    tokens: usize,
+    above: Option<f64>,
+) -> Result<Vec<(&'static str, String)>> {
+    let manifest = Manifest::read(&args.out.join("manifest.toml"))?;
+    let folders: Vec<String> = [&args.model]
+        .into_iter()
+        .chain(&args.compare)
+        .map(|path| path.display().to_string())
+        .collect();
+    let mut told = vec![("Models", folders.join(", "))];
+    if args.text.is_some() {
+        let (text, hash) = (manifest.text("text"), manifest.text("text_sha256"));
+        told.push(("Text", format!("{text}, SHA-256 {hash}")));
+    }
+    told.extend([
+        (
+            "Passages",
+            format!(
+                "{} of {tokens} tokens; pictures, keys and the text are of the first",
+                args.passages
+            ),
+        ),
+        (
+            "Error ε",
+            format!(
+                "{} nats: mean over rows of KL(attention ‖ that of the logits found)",
+                args.epsilon
+            ),
+        ),
+        (
+            "Fitted",
+            match above {
+                None => "every head".to_owned(),
+                Some(above) => format!(
+                    "heads whose largest logit is above {} nats, {} at most; of the others what they are, and their floor",
+                    significant(above, 3),
+                    args.most
+                ),
+            },
+        ),
+        ("Command", manifest.command.clone()),
+        ("Program", format!("rank-study {} {}", manifest.version, manifest.git_revision)),
+        (
+            "Measured",
+            format!(
+                "{}, in {} on {} threads",
+                manifest.ended,
+                duration(manifest.wall_time_s),
+                manifest.threads
+            ),
+        ),
+    ]);
+    Ok(told)
+}

@@ -1,0 +1,90 @@
+//! What commands that measure trained heads share: a study made of flags, and its rows.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use rank_study::row::{HeadFound, Row, Rows};
+use rank_study::study::{Preset, StudyDefinition, stored_lines};
+use toml::{Table, Value};
+
+use super::trained::Part;
+
+/// What is asked of trained heads.
+pub struct Asked<'a> {
+    pub folders: &'a [PathBuf],
+    pub steps: &'a [usize],
+    pub epsilons: &'a [f64],
+    pub ranks: &'a [usize],
+    pub passages: Option<usize>,
+    pub groups: usize,
+    pub tokens: Option<usize>,
+    pub rows: Option<usize>,
+    pub split: Part,
+    pub layers: &'a [usize],
+    /// Only heads whose largest logit is above this are fitted, and all where there is no number.
+    pub above: Option<f64>,
+    pub factors: bool,
+}
+
+impl Asked<'_> {
+    /// The study of it, called as the folder of its rows.
+    pub fn definition(&self, out: &Path) -> Result<StudyDefinition> {
+        let name = out.file_name().map(|name| name.to_string_lossy().into_owned());
+        let Some(name) = name else {
+            bail!("--out {}: name a folder for the rows", out.display());
+        };
+        let mut predict = Table::new();
+        let mut set = |key: &str, value: Value| predict.insert(key.to_owned(), value);
+        let whole = |values: &[usize]| -> Vec<Value> {
+            values.iter().map(|&v| (v as i64).into()).collect()
+        };
+        let folders: Vec<Value> =
+            self.folders.iter().map(|run| run.display().to_string().into()).collect();
+        set("folders", folders.into());
+        set("steps", whole(self.steps).into());
+        set("epsilon", self.epsilons.to_vec().into());
+        set("ranks", whole(self.ranks).into());
+        set("groups", (self.groups as i64).into());
+        set("split", self.split.name().into());
+        set("layers", whole(self.layers).into());
+        set("factors", self.factors.into());
+        if let Some(above) = self.above {
+            set("above", above.into());
+        }
+        for (key, value) in
+            [("tokens", self.tokens), ("rows", self.rows), ("passages", self.passages)]
+        {
+            if let Some(value) = value {
+                set(key, (value as i64).into());
+            }
+        }
+        let mut top = Table::new();
+        top.insert("study".to_owned(), name.into());
+        top.insert("kind".to_owned(), "predict".into());
+        top.insert("predict".to_owned(), predict.into());
+        // What is told is computed in float64 all the same.
+        let search = Table::from_iter([("dtype".to_owned(), "f32".into())]);
+        top.insert("search".to_owned(), search.into());
+        let text = toml::to_string(&top).context("the definition of the flags")?;
+        Ok(StudyDefinition::parse(Path::new("the flags"), text, Preset::Paper)?)
+    }
+}
+
+/// The rows in a folder of the cells `keys`, without those that failed; none where there is no file yet.
+pub fn rows_of(folder: &Path, keys: &[String]) -> Result<Vec<Row<HeadFound>>> {
+    if !folder.join("rows.csv").is_file() {
+        return Ok(Vec::new());
+    }
+    let mut rows = Rows::<HeadFound>::read(&[folder.to_owned()])?.rows;
+    rows.retain(|row| keys.contains(&row.cell));
+    Ok(rows)
+}
+
+/// Prints the rows of the cells `keys` as one JSON array.
+pub fn print_json(definition: &StudyDefinition, folder: &Path, keys: &[String]) -> Result<()> {
+    let (columns, lines) = stored_lines(definition.work.kind(), folder)?;
+    let asked = lines.iter().filter(|line| keys.iter().any(|key| key == line.cell()));
+    let all: Vec<serde_json::Value> = asked.map(|line| line.to_json(&columns)).collect();
+    println!("{}", serde_json::Value::from(all));
+    Ok(())
+}

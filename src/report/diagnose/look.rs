@@ -1,0 +1,247 @@
+//! One head on one passage as a page shows it: pictures of attention and logits, and the keys that each query attends
+//! to most.
+
+use std::io::Write as _;
+
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use ndarray::ArrayView1;
+
+use super::detail::Detail;
+use crate::figure::{Colouring, LEAST_ATTENTION, Rgb};
+use crate::lm::HeadProbe;
+use crate::pattern::Visibility;
+
+/// Rows that are computed at once.
+const ROWS: usize = 128;
+/// The largest passage: a key is told by 16 bits.
+pub const MOST_TOKENS: usize = 1 << 16;
+/// The byte of a logit of 0: 1 is −`most`, 255 `most`, and 0 stands for what no row sees.
+const ZERO: f64 = 128.0;
+
+/// A head on a passage, every number in a byte.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Look {
+    /// Rows, and columns, of the pictures.
+    pub side: usize,
+    /// How many of the passage's each stands for.
+    pub block: usize,
+    /// Whether the pictures hold the columns up to each row's own alone, which a causal mask leaves.
+    pub is_causal: bool,
+    /// The largest |z| of the passage.
+    pub most: f64,
+    /// The largest attention of each block, row by row: see [`attention_of_byte`].
+    pub attention: Vec<u8>,
+    /// The logit farthest from 0 of each block: see [`logit_of_byte`].
+    pub logits: Vec<u8>,
+    /// Keys told of a query.
+    pub keys: usize,
+    /// Keys are told of every so many-th query, from the first on.
+    pub every: usize,
+    /// Query by query, the keys with most attention, the first of them with most.
+    pub top: Vec<u16>,
+    /// 255 times their attention.
+    pub weights: Vec<u8>,
+}
+
+/// The attention that a byte of a picture stands for: by its logarithm, 0 for [`LEAST_ATTENTION`] and all that is less.
+pub(super) fn attention_of_byte(byte: u8) -> f64 {
+    match byte {
+        0 => 0.0,
+        byte => LEAST_ATTENTION.powf(1.0 - f64::from(byte) / 255.0),
+    }
+}
+
+/// The logit that a byte stands for, as a share of the head's largest; none where no row of the block sees a column.
+pub(super) fn logit_of_byte(byte: u8) -> Option<f64> {
+    (byte > 0).then(|| (f64::from(byte) - ZERO) / (255.0 - ZERO))
+}
+
+/// The colour of each byte of a picture of attention, and of one of logits.
+pub(super) fn colours() -> [Vec<Rgb>; 2] {
+    let logits = Colouring::Logits { most: 1.0 };
+    let logit = |byte| logit_of_byte(byte).map_or((255, 255, 255), |share| logits.colour(share));
+    [
+        (0..=255).map(|byte| Colouring::Attention.colour(attention_of_byte(byte))).collect(),
+        (0..=255).map(logit).collect(),
+    ]
+}
+
+impl Look {
+    /// Looks at a head.
+    pub fn of(probe: &HeadProbe, detail: Detail) -> Self {
+        let tokens = probe.queries.nrows();
+        let is_causal = probe.visibility == Visibility::Causal;
+        let block = detail.block(tokens);
+        let side = tokens.div_ceil(block);
+        let place = |row: usize, column: usize| match is_causal {
+            true => row * (row + 1) / 2 + column,
+            false => row * side + column,
+        };
+        let entries = place(side - 1, side - 1) + 1;
+        let mut attention = vec![0.0_f64; entries];
+        let mut logits: Vec<Option<f64>> = vec![None; entries];
+        let keys = detail.keys.min(tokens);
+        let (mut top, mut weights) = (Vec::new(), Vec::new());
+        for first in (0..tokens).step_by(ROWS) {
+            let rows: Vec<usize> = (first..(first + ROWS).min(tokens)).collect();
+            let (p, z) = (probe.attention_of(&rows), probe.logits_of(&rows));
+            for ((&row, p), z) in rows.iter().zip(p.rows()).zip(z.rows()) {
+                for (column, (&p, &z)) in p.iter().zip(&z).enumerate() {
+                    if !z.is_finite() {
+                        continue;
+                    }
+                    let place = place(row / block, column / block);
+                    attention[place] = attention[place].max(p);
+                    let farthest = &mut logits[place];
+                    if farthest.is_none_or(|other| z.abs() > other.abs()) {
+                        *farthest = Some(z);
+                    }
+                }
+                if row % detail.every == 0 {
+                    for key in largest(p, keys) {
+                        top.push(key as u16);
+                        weights.push((255.0 * p[key]).round() as u8);
+                    }
+                }
+            }
+        }
+        let most = logits.iter().flatten().fold(0.0, |most: f64, z| most.max(z.abs()));
+        let scaled = |z: &Option<f64>| match *z {
+            None => 0,
+            Some(_) if most == 0.0 => ZERO as u8,
+            Some(z) => (ZERO + (255.0 - ZERO) * z / most).round() as u8,
+        };
+        Self {
+            side,
+            block,
+            is_causal,
+            most,
+            attention: attention.into_iter().map(byte_of_attention).collect(),
+            logits: logits.iter().map(scaled).collect(),
+            keys,
+            every: detail.every,
+            top,
+            weights,
+        }
+    }
+
+    /// Its bytes, deflated and in base64: attention, logits, the low bytes of the keys, their high bytes, weights.
+    pub fn packed(&self) -> std::io::Result<String> {
+        let [low, high]: [Vec<u8>; 2] =
+            [0, 1].map(|byte| self.top.iter().map(|key| key.to_le_bytes()[byte]).collect());
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+        for part in [&self.attention, &self.logits, &low, &high, &self.weights] {
+            encoder.write_all(part)?;
+        }
+        Ok(BASE64_STANDARD.encode(encoder.finish()?))
+    }
+}
+
+fn byte_of_attention(p: f64) -> u8 {
+    match p < LEAST_ATTENTION {
+        true => 0,
+        false => (255.0 * (1.0 - p.ln() / LEAST_ATTENTION.ln())).round().max(1.0) as u8,
+    }
+}
+
+/// The places of the `count` largest entries, the largest first and of equal ones the later: what is nearer.
+fn largest(p: ArrayView1<'_, f64>, count: usize) -> Vec<usize> {
+    let mut found: Vec<usize> = Vec::with_capacity(count + 1);
+    for (at, value) in p.iter().enumerate() {
+        if found.len() == count && *value < p[found[count - 1]] {
+            continue;
+        }
+        let place = found.partition_point(|&other| p[other] > *value);
+        found.insert(place, at);
+        found.truncate(count);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::arr1;
+
+    use super::*;
+    use crate::lm::{Model, ModelShape, TrainDefinition};
+
+    const DETAIL: Detail = Detail { bins: 4, keys: 3, every: 2 };
+
+    fn probe() -> HeadProbe {
+        let definition = TrainDefinition {
+            layers: 1,
+            d_model: 8,
+            heads: 2,
+            context: 12,
+            ..TrainDefinition::default()
+        };
+        let model = Model::new(ModelShape::new(&definition, 5), 3.0, 0).unwrap();
+        model.probe(&[0, 3, 1, 4, 2, 2, 0, 1, 1, 3]).unwrap().remove(0)
+    }
+
+    #[test]
+    fn every_byte_of_a_picture_is_the_blocks_largest() {
+        let probe = probe();
+        let look = Look::of(&probe, DETAIL);
+        assert_eq!((look.side, look.block, look.is_causal), (4, 3, true));
+        assert_eq!((look.attention.len(), look.logits.len()), (10, 10));
+        let (p, z) = (probe.attention(), probe.logits());
+        for row in 0..4_usize {
+            for column in 0..=row {
+                let of_block = || {
+                    let rows = 3 * row..(3 * row + 3).min(10);
+                    rows.flat_map(move |i| {
+                        (3 * column..(3 * column + 3).min(i + 1)).map(move |j| [i, j])
+                    })
+                };
+                let at = row * (row + 1) / 2 + column;
+                let most = of_block().map(|pair| p[pair]).fold(0.0, f64::max);
+                let told = attention_of_byte(look.attention[at]);
+                let holds = match most < LEAST_ATTENTION {
+                    true => told == 0.0,
+                    false => (told / most - 1.0).abs() < 0.015,
+                };
+                assert!(holds, "{told} for {most}");
+                let far = of_block().map(|pair| z[pair]).max_by(|a, b| a.abs().total_cmp(&b.abs()));
+                let told = look.most * logit_of_byte(look.logits[at]).unwrap();
+                assert!((told - far.unwrap()).abs() <= 0.0041 * look.most, "{told} for {far:?}");
+            }
+        }
+        assert!(look.most > 0.0 && look.logits.iter().any(|&byte| byte == 255 || byte == 1));
+    }
+
+    #[test]
+    fn the_keys_of_a_query_are_those_with_most_attention() {
+        let probe = probe();
+        let look = Look::of(&probe, DETAIL);
+        let p = probe.attention();
+        assert_eq!((look.top.len(), look.weights.len()), (5 * 3, 5 * 3));
+        for (at, keys) in look.top.chunks(3).enumerate() {
+            let row = p.row(2 * at);
+            let mut sorted: Vec<f64> = row.to_vec();
+            sorted.sort_by(|a, b| b.total_cmp(a));
+            for (place, &key) in keys.iter().enumerate() {
+                assert_eq!(row[usize::from(key)], sorted[place]);
+                let told = f64::from(look.weights[3 * at + place]) / 255.0;
+                assert!((told - sorted[place]).abs() <= 0.002);
+            }
+        }
+        assert_eq!(largest(arr1(&[0.2, 0.5, 0.2, 0.1]).view(), 2), [1, 2], "of equals the nearer");
+    }
+
+    #[test]
+    fn bytes_and_what_they_stand_for_go_both_ways() {
+        for byte in 1..=255 {
+            assert_eq!(byte_of_attention(attention_of_byte(byte)), byte);
+        }
+        assert_eq!([0.0, 0.9e-3].map(byte_of_attention), [0, 0]);
+        assert_eq!([0, 1, 128, 255].map(logit_of_byte), [None, Some(-1.0), Some(0.0), Some(1.0)]);
+        let [attention, logits] = colours();
+        assert_eq!(
+            (attention[0], logits[0], logits[128]),
+            ((255, 255, 255), (255, 255, 255), (255, 255, 255))
+        );
+    }
+}

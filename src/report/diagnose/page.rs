@@ -1,0 +1,369 @@
+//! The page of a model's heads: everything in it, nothing fetched.
+
+use maud::{Markup, PreEscaped, html};
+
+use super::data::{Shown, numbers};
+use super::model::{DiagnosedHead, DiagnosedModel};
+use super::worry::{Worry, worries};
+use crate::figure::Rgb;
+use crate::report::document::document;
+use crate::report::scheme::hex;
+use crate::report::script::SHARED;
+use crate::table::{LARGE_NATS, plural, significant};
+
+const STYLE: &str = include_str!("diagnose.css");
+const SCRIPTS: [&str; 3] =
+    [include_str!("picture.js"), include_str!("head.js"), include_str!("diagnose.js")];
+
+/// Models to be shown side by side, and how their rows were measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Diagnosis {
+    /// The models; steps of one run in order.
+    pub models: Vec<DiagnosedModel>,
+    /// How it was measured: what, and how.
+    pub measured: Vec<(&'static str, String)>,
+    /// The files beside the page.
+    pub files: Vec<&'static str>,
+}
+
+/// A model whose heads are worth a look, and what is said of them.
+struct Worrying<'d> {
+    at: usize,
+    model: &'d DiagnosedModel,
+    worries: Vec<Worry>,
+}
+
+impl Diagnosis {
+    /// The page, self-contained. Without scripts it has the heads' largest logits and what is said of them.
+    ///
+    /// # Errors
+    /// Bytes that cannot be deflated.
+    pub fn page(&self, generator: &str) -> std::io::Result<String> {
+        let shown = Shown::all(&self.models);
+        let title = format!("Heads of {}", self.titles().join(" and "));
+        let mut looks = Vec::new();
+        for (at, model) in self.models.iter().enumerate() {
+            for DiagnosedHead { layer, found, look } in &model.heads {
+                if let Some(look) = look {
+                    looks.push((format!("look-{at}-{layer}-{}", found.head), look.packed()?));
+                }
+            }
+        }
+        let body = html! {
+            main {
+                h1 { (title) }
+                @for line in self.conclusion() { p.conclusion { (line) } }
+                (self.worth())
+                (self.grids(shown.first()))
+                (meanings(&shown))
+                (self.how())
+            }
+            footer { p.about { (generator) } }
+            script type="application/json" id="numbers" { (PreEscaped(numbers(&self.models, &shown))) }
+            @for (id, bytes) in &looks { script type="text/plain" id=(id) { (bytes) } }
+            script { (PreEscaped(SHARED)) }
+            @for script in SCRIPTS { script { (PreEscaped(script)) } }
+        };
+        Ok(document(&title, &[STYLE], &body))
+    }
+
+    /// What it comes to, a sentence a model.
+    pub fn conclusion(&self) -> Vec<String> {
+        self.models.iter().filter_map(of_model).collect()
+    }
+
+    /// What is said of heads, each with its place.
+    pub fn worries(&self) -> Vec<String> {
+        let told = |one: Worrying<'_>| {
+            let of = match self.models.len() {
+                1 => String::new(),
+                _ => format!("{}: ", one.model.title()),
+            };
+            let line = move |worry: &Worry| {
+                let Worry { layer, head, sentence } = worry;
+                format!("{of}layer {layer}, head {head}: {sentence}")
+            };
+            one.worries.iter().map(line).collect::<Vec<_>>()
+        };
+        self.worrying().into_iter().flat_map(told).collect()
+    }
+
+    /// The names of the models, those of one run once.
+    fn titles(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.models.iter().map(|model| model.name.as_str()).collect();
+        names.dedup();
+        names
+    }
+
+    /// What is said of the models, of a run's steps the last one's.
+    fn worrying(&self) -> Vec<Worrying<'_>> {
+        let mut found = Vec::new();
+        for (at, model) in self.models.iter().enumerate() {
+            let same = |other: &&DiagnosedModel| other.name == model.name;
+            if self.models[at + 1..].iter().any(|other| same(&other)) {
+                continue;
+            }
+            let first = self.models.iter().find(same).filter(|first| first.step != model.step);
+            found.push(Worrying { at, model, worries: worries(model, first) });
+        }
+        found
+    }
+
+    fn worth(&self) -> Markup {
+        let all = self.worrying();
+        html! {
+            section id="worth" {
+                h2 { "Worth a look" }
+                @for one in &all {
+                    @if self.models.len() > 1 { h3 { (one.model.title()) } }
+                    @if one.model.heads.iter().all(|head| head.found.actual < LARGE_NATS) {
+                        p.note { "No head has a logit of " (LARGE_NATS) " nats. The largest:" }
+                    }
+                    ol.worries {
+                        @for Worry { layer, head, sentence } in &one.worries {
+                            li {
+                                a href={ "#" (place(*layer, *head, one.at)) } { "Layer " (layer) ", head " (head) }
+                                ": " (sentence)
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Layers down and heads across, of each model, by the first quantity; the script lets others be chosen.
+    fn grids(&self, shown: Option<&Shown>) -> Markup {
+        let Some(shown) = shown else { return html! {} };
+        html! {
+            section id="heads" {
+                h2 { "All heads" }
+                p.note {
+                    "Layers down and heads across: " span.chosen-name { (shown.quantity.name) }
+                    @if !shown.quantity.unit.is_empty() { span.chosen-unit { ", " (shown.quantity.unit) } }
+                    ". A head opens at a click."
+                }
+                div.grids {
+                    @for (at, model) in self.models.iter().enumerate() {
+                        div.grid {
+                            @if self.models.len() > 1 { h3 { (model.title()) } }
+                            div.wide { (grid(model, at, shown)) }
+                        }
+                    }
+                }
+            }
+            section id="head" hidden {}
+        }
+    }
+
+    fn how(&self) -> Markup {
+        html! {
+            section id="measured" {
+                h2 { "How it was measured" }
+                dl.measured {
+                    @for (what, how) in &self.measured { dt { (what) } dd { (how) } }
+                    dt { "The rows" }
+                    dd.files {
+                        @for (at, file) in self.files.iter().enumerate() {
+                            @if at > 0 { ", " }
+                            a href=(file) { (file) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn of_model(model: &DiagnosedModel) -> Option<String> {
+    let heads = &model.heads;
+    let largest = heads.iter().max_by(|a, b| a.found.actual.total_cmp(&b.found.actual))?;
+    let above = heads.iter().filter(|head| head.found.actual >= LARGE_NATS).count();
+    let fitted = heads.iter().filter(|head| head.found.needed.is_some()).count();
+    Some(format!(
+        "{} ({}): {} on {} tokens; {} of {LARGE_NATS} nats or more, the largest {} nats, in layer {}, head {}. What a head needs \
+         at its rank was found for {fitted} of them.",
+        model.title(),
+        model.arm,
+        plural(heads.len(), "head"),
+        model.n(),
+        match above {
+            0 => "none has a logit".to_owned(),
+            1 => "1 has a logit".to_owned(),
+            above => format!("{above} have logits"),
+        },
+        significant(largest.found.actual, 3),
+        largest.layer,
+        largest.found.head,
+    ))
+}
+
+/// What a link names a head of the model numbered `at` by.
+fn place(layer: usize, head: usize, at: usize) -> String {
+    match at {
+        0 => format!("layer-{layer}-head-{head}"),
+        at => format!("layer-{layer}-head-{head}-of-{}", at + 1),
+    }
+}
+
+fn grid(model: &DiagnosedModel, at: usize, shown: &Shown) -> Markup {
+    let across = model.heads.iter().map(|head| head.found.head + 1).max().unwrap_or(0);
+    let mut layers: Vec<usize> = model.heads.iter().map(|head| head.layer).collect();
+    layers.dedup();
+    let number = |layer: usize, head: usize| {
+        model.heads.iter().position(|other| (other.layer, other.found.head) == (layer, head))
+    };
+    html! {
+        table.unsorted data-model=(at) aria-label={ "Heads of " (model.title()) } {
+            thead { tr {
+                th scope="col" { span.unseen { "layer" } }
+                @for head in 0..across { th scope="col" { (head) } }
+            } }
+            tbody {
+                @for layer in layers {
+                    tr {
+                        th scope="row" { (layer) }
+                        @for head in 0..across {
+                            @match number(layer, head) {
+                                None => td { "–" },
+                                Some(number) => (cell(&model.heads[number], number, at, shown)),
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn cell(head: &DiagnosedHead, number: usize, at: usize, shown: &Shown) -> Markup {
+    let id = place(head.layer, head.found.head, at);
+    match (shown.quantity.of)(&head.found) {
+        None => html! { td id=(id) data-head=(number) { "–" } },
+        Some(value) => {
+            let colour = shown.colour(value);
+            let style = format!("background:{};color:{}", hex(colour), ink_on(colour));
+            html! { td id=(id) data-head=(number) style=(style) { (significant(value, 3)) } }
+        }
+    }
+}
+
+/// Black or white, whichever is read on a colour.
+fn ink_on((red, green, blue): Rgb) -> &'static str {
+    let light = 0.3 * f64::from(red) + 0.59 * f64::from(green) + 0.11 * f64::from(blue);
+    if light > 128.0 { "#000" } else { "#fff" }
+}
+
+fn meanings(shown: &[Shown]) -> Markup {
+    html! {
+        details id="means" {
+            summary { "What the numbers mean" }
+            dl.measured {
+                @for Shown { quantity, .. } in shown {
+                    dt { (quantity.name) } dd { (quantity.means) " Column " code { (quantity.column) } "." }
+                }
+            }
+            p.note {
+                "A logit of a nat more gives a token e times the attention. The largest logit is the product of floor, \
+                 inflation, tying, drift and gauge."
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use base64::prelude::{BASE64_STANDARD, Engine as _};
+    use flate2::read::ZlibDecoder;
+    use serde_json::Value;
+
+    use super::super::detail::Detail;
+    use super::super::fixture::{fitted, model, screened};
+    use super::super::look::Look;
+    use super::*;
+    use crate::lm::{Model, ModelShape, TrainDefinition};
+
+    const PARTS: [f64; 5] = [4.0, 1.5, 1.25, 2.0, 1.5];
+
+    /// Two steps of a run of two heads, one of which was fitted and looked at.
+    fn diagnosis() -> (Diagnosis, Look) {
+        let definition = TrainDefinition {
+            layers: 1,
+            d_model: 8,
+            heads: 2,
+            context: 12,
+            ..TrainDefinition::default()
+        };
+        let probed = Model::new(ModelShape::new(&definition, 5), 3.0, 0).unwrap();
+        let probe = probed.probe(&[0, 3, 1, 4, 2, 2, 0, 1]).unwrap().remove(0);
+        let look = Look::of(&probe, Detail { bins: 4, keys: 2, every: 1 });
+        let mut first = fitted(0, 0, PARTS);
+        first.look = Some(look.clone());
+        let heads = vec![first, screened(0, 1, [3.0; 5].map(|part| part / 2.0))];
+        let mut last = model("run", Some(20), heads.clone());
+        last.tokens = vec!["</script>".to_owned(), "\n".to_owned()];
+        let before = model("run", Some(10), heads);
+        let diagnosis = Diagnosis {
+            models: vec![before, last],
+            measured: vec![("Text", "book.txt".to_owned())],
+            files: vec!["rows.csv"],
+        };
+        (diagnosis, look)
+    }
+
+    /// What stands in the script called `id`.
+    fn script<'p>(page: &'p str, id: &str) -> &'p str {
+        let (_, rest) = page.split_once(&format!(" id=\"{id}\">")).unwrap();
+        rest.split_once("</script>").unwrap().0
+    }
+
+    #[test]
+    fn numbers_on_the_page_are_those_of_the_rows() {
+        let (diagnosis, look) = diagnosis();
+        let page = diagnosis.page("rank-study").unwrap();
+        let data: Value = serde_json::from_str(script(&page, "numbers")).unwrap();
+        let quantities = data["quantities"].as_array().unwrap();
+        for (model, told) in diagnosis.models.iter().zip(data["models"].as_array().unwrap()) {
+            for (head, told) in model.heads.iter().zip(told["heads"].as_array().unwrap()) {
+                for (at, quantity) in quantities.iter().enumerate() {
+                    let known = Shown::all(&diagnosis.models)[at].quantity;
+                    assert_eq!(quantity["column"], known.column);
+                    match ((known.of)(&head.found), told["values"][at].as_f64()) {
+                        (Some(value), Some(told)) => {
+                            assert!((told / value - 1.0).abs() < 1e-4, "{}", known.column);
+                        }
+                        (value, told) => assert_eq!(value, told),
+                    }
+                }
+            }
+        }
+        assert_eq!(data["models"][1]["tokens"][0], "</script>");
+        let packed = BASE64_STANDARD.decode(script(&page, "look-1-0-0")).unwrap();
+        let mut bytes = Vec::new();
+        ZlibDecoder::new(&packed[..]).read_to_end(&mut bytes).unwrap();
+        let keys = look.top.len();
+        assert_eq!(bytes.len(), look.attention.len() + look.logits.len() + 3 * keys);
+        assert!(bytes.starts_with(&look.attention) && bytes.ends_with(&look.weights));
+        assert!(!page.contains("look-1-0-1\""), "what was not looked at has no bytes");
+    }
+
+    #[test]
+    fn without_scripts_there_are_the_grid_and_the_list() {
+        let (diagnosis, _) = diagnosis();
+        let page = diagnosis.page("rank-study").unwrap();
+        // 4 · 1.5 · 1.25 · 2 · 1.5
+        assert!(page.contains("<td id=\"layer-0-head-0\" data-head=\"0\" style=\"background:#"));
+        assert!(page.contains("<td id=\"layer-0-head-0-of-2\""));
+        assert!(page.contains(">22.5</td>"));
+        let list = page.split_once("<ol class=\"worries\">").unwrap().1;
+        let list = list.split_once("</ol>").unwrap().0;
+        assert_eq!(list.matches("<li>").count(), 1, "of the last step alone: {list}");
+        assert!(list.contains("#layer-0-head-0-of-2") && list.contains("where 6.00 would do"));
+        assert_eq!(diagnosis.worries().len(), 1);
+        for elsewhere in ["http://", "https://", "src=", "@import", "url("] {
+            assert!(!page.contains(elsewhere), "{elsewhere}");
+        }
+    }
+}
