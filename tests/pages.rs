@@ -29,6 +29,7 @@ fn pages() -> Vec<PathBuf> {
         "analysis/readers",
         "benches/peers",
         "data",
+        "python",
         "tests/reference",
     ] {
         for entry in fs::read_dir(root().join(folder)).unwrap() {

@@ -74,6 +74,52 @@ fn a_row_a_head_with_its_parts_in_order_and_nothing_is_fitted_twice() {
 }
 
 #[test]
+fn heads_are_screened_and_only_large_ones_fitted() {
+    let folder = trained();
+    let predict = |more: &[&str], out: &str| {
+        let mut arguments = vec!["predict", "runs/mhsa", "--step", "40", "--passages", "1"];
+        arguments.extend(["--epsilon", "0.1,0.001", "--quiet", "--out", out]);
+        arguments.extend(more);
+        folder.done(&arguments);
+        folder.csv(&format!("{out}/rows.csv")).1
+    };
+    let screened = predict(&["--screen"], "predicted/screened");
+    assert_eq!(screened.len(), 2 * 2 * 2, "layers × heads × ε");
+    let mut actual: Vec<f64> = screened.iter().map(|row| number(row, "actual")).collect();
+    actual.sort_unstable_by(f64::total_cmp);
+    // Between the two largest heads of four.
+    let above = (0.5 * (actual[5] + actual[6])).to_string();
+    let large = predict(&["--above", &above], "predicted/large");
+    let all = predict(&[], "predicted/all");
+    for ((screened, large), all) in screened.iter().zip(&large).zip(&all) {
+        let is_fitted = number(all, "actual") > above.parse().unwrap();
+        assert_eq!(is_fitted, large["outcome"] != "screened", "{large:?}");
+        assert_eq!((&*screened["outcome"], &*screened["outcome_tied"]), ("screened", "screened"));
+        // Where a loose ε needs no logits, there is nothing to divide by.
+        for column in ["needed", "needed_tied", "inflation", "drift", "kl_nats"] {
+            let expected = if is_fitted { &all[column] } else { "" };
+            assert_eq!((&*screened[column], &*large[column]), ("", expected), "{column}");
+        }
+        assert_eq!(is_fitted, !large["needed"].is_empty() && !large["needed_tied"].is_empty());
+        for column in
+            ["actual", "floor", "max_logit", "max_dot", "first_mass", "share_ramp", "gauge"]
+        {
+            assert_eq!(
+                (&screened[column], &large[column]),
+                (&all[column], &all[column]),
+                "{column}"
+            );
+        }
+        assert_eq!((&*all["sink_mass"], &*all["softcap"]), ("0", ""));
+        assert!((number(all, "scale") - 1.0 / 8.0f64.sqrt()).abs() < 1e-12);
+        assert!(number(all, "max_logit") <= number(all, "actual"));
+    }
+    assert!(large.iter().any(|row| row["outcome"] != "screened"));
+    let said = folder.refused(&["predict", "runs/mhsa", "--above=-1", "--out", "predicted/x"]);
+    assert!(said.contains("predict.above is -1.0"), "{said}");
+}
+
+#[test]
 #[cfg(unix)]
 fn a_signal_stops_after_the_cells_in_hand_and_the_same_command_goes_on() {
     let folder = trained();

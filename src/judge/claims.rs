@@ -60,11 +60,15 @@ pub enum Claim {
     FewFarTokensDo,
     /// The model needs few dimensions of the far part.
     LowFarRankDoes,
+    /// Published models' large logits are needed.
+    PublishedNeed,
+    /// They are ramps.
+    PublishedRamp,
 }
 
 impl Claim {
     /// Every claim, in the order of the report.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 29] = [
         Self::DenseLocalGrows,
         Self::SparseIsEasy,
         Self::LocalityIsHard,
@@ -92,6 +96,8 @@ impl Claim {
         Self::GlobalIsLowRank,
         Self::FewFarTokensDo,
         Self::LowFarRankDoes,
+        Self::PublishedNeed,
+        Self::PublishedRamp,
     ];
 
     /// Those that a reader wants to know of first: what the paper is about, and what was found in its place.
@@ -121,6 +127,8 @@ impl Claim {
             Self::LongRangeLimit => "limitations",
             Self::RankCarriesGrowth => "the rank argument, in training",
             Self::RankGivenInputs => "the rank argument, with the layer's input given",
+            Self::PublishedNeed => "the rank argument, in models from elsewhere",
+            Self::PublishedRamp => "found here in models without a slope, in models from elsewhere",
             Self::PredictedExponent => "predicted here, (a)",
             Self::NeededTellsActual => "predicted here, (b)",
             Self::MoreRankHelps => "the rank argument, an intervention",
@@ -195,6 +203,12 @@ impl Claim {
             }
             Self::RampIsASlope => {
                 "The ramp in QKᵀ can be replaced by a slope over the lag that costs no logits"
+            }
+            Self::PublishedNeed => {
+                "Heads of published models that have logits above 20 nats need them at their rank"
+            }
+            Self::PublishedRamp => {
+                "The logits above 20 nats of published models are ramps over positions"
             }
             Self::GlobalIsSparse => {
                 "What LS-attention's global heads attend to beyond the window is sparse"

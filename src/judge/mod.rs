@@ -13,6 +13,7 @@ pub(crate) mod latency;
 pub(crate) mod lattice;
 pub(crate) mod layouts;
 mod pairs;
+pub(crate) mod published;
 pub(crate) mod ramp;
 mod rules;
 mod scale;

@@ -3,10 +3,10 @@
 
 use super::claims::Claim;
 use super::{
-    arms, concentration, controls, exponent, growth, heads, latency, lattice, layouts, ramp,
-    stabilisers, surgery, training, variants,
+    arms, concentration, controls, exponent, growth, heads, latency, lattice, layouts, published,
+    ramp, stabilisers, surgery, training, variants,
 };
-use crate::table::{HARMLESS_NATS, LOCAL_MASS};
+use crate::table::{HARMLESS_NATS, LARGE_NATS, LOCAL_MASS};
 
 /// The rule of a claim. Intervals are 95 % intervals, over seeds where nothing else is said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -178,6 +178,22 @@ impl Claim {
                     heads::COLLINEAR
                 ),
                 format!("The partial one's whole interval lies at or under {}.", heads::NO_ORDER),
+            ),
+            Self::PublishedNeed => (
+                format!(
+                    "In every model the median head above {LARGE_NATS} nats needs {} or more of its largest logit, queries and \
+                     keys free at its rank.",
+                    published::NEEDED
+                ),
+                "It needs less in every model.".to_owned(),
+            ),
+            Self::PublishedRamp => (
+                format!(
+                    "In every causal model a ramp c·j explains {} or more of the logits, less their rows' means, of the \
+                     median head above {LARGE_NATS} nats.",
+                    published::IS_A_RAMP
+                ),
+                format!("It explains {} or less in every one.", published::NO_RAMP),
             ),
             Self::MoreRankHelps => (
                 format!(

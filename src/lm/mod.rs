@@ -13,6 +13,7 @@ mod definition;
 mod device;
 mod error;
 mod evaluation;
+mod exported;
 mod foreign;
 mod latency;
 mod model;
@@ -32,10 +33,11 @@ pub use definition::{
 pub use device::Device;
 pub use error::LmError;
 pub use evaluation::{Evaluation, evaluate, evaluate_whole};
+pub use exported::ExportedHeads;
 pub use foreign::ForeignModel;
 #[cfg(test)]
 pub(crate) use foreign::Published;
 pub use latency::Latency;
 pub use model::{Attend, Forward, Model, ModelShape, Session, Teacher};
-pub use probe::{HeadInputs, HeadProbe, NormalisedInputs, Probed};
+pub use probe::{HeadInputs, HeadProbe, HeadsOfLayer, NormalisedInputs, Probed};
 pub use training::{EvalRecord, HeadRecord, Outcome, Recorder, StepRecord, TrainSummary, Trainer};

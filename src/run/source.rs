@@ -1,4 +1,5 @@
-//! Whose heads are looked at: a training run's, in its folder, or a published model's.
+//! Whose heads are looked at: a training run's, in its folder, a published model's, or those that another program
+//! exported.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,9 +9,8 @@ use super::files::kept_steps;
 use super::manifest::{MANIFEST, Manifest};
 use super::run_manifest::{self, corpus_entropy_nats};
 use super::trained::TrainedRun;
-use crate::lm::{ForeignModel, LmError, Outcome, Probed, TrainDefinition};
+use crate::lm::{ExportedHeads, ForeignModel, Outcome, Probed, TrainDefinition};
 use crate::pattern::HeadKind;
-use crate::system::sha256;
 
 /// A model whose heads can be probed once its weights are read.
 #[derive(Clone)]
@@ -24,10 +24,13 @@ pub enum ModelSource {
     },
     /// A model from elsewhere.
     Published {
-        /// The model, read once for all who look at it.
+        /// The model, opened once for all who look at it.
         model: Arc<ForeignModel>,
-        /// What tells it from others of its name.
-        identity: String,
+    },
+    /// Heads that another program exported, on passages of its own.
+    Exported {
+        /// The file, opened once for all who look at it.
+        heads: Arc<ExportedHeads>,
     },
 }
 
@@ -36,20 +39,27 @@ impl ModelSource {
     pub fn reads_a_text(&self) -> bool {
         match self {
             Self::Published { .. } => true,
+            Self::Exported { .. } => false,
             Self::Run { folder, .. } => Manifest::read(&folder.join(MANIFEST))
                 .is_ok_and(|manifest| corpus_entropy_nats(&manifest).is_none()),
         }
     }
 
-    /// What a folder holds, and the steps whose weights are there, in order; a published model has no steps.
+    /// What a folder or file holds, and the steps whose weights are there, in order; a published model has no steps, and
+    /// exported heads have the one that they are of, if any.
     ///
     /// # Errors
-    /// A folder that holds neither, a model of another type, or a run under way that has kept no weights.
+    /// A folder that holds neither run nor model, a model of another type, or a run under way that has kept no weights; a
+    /// file that holds no heads.
     pub fn in_folder(folder: &Path) -> Result<(Self, Vec<Option<usize>>), RunError> {
+        if ExportedHeads::is_in(folder) {
+            let heads = Arc::new(ExportedHeads::read(folder)?);
+            let step = heads.step();
+            return Ok((Self::Exported { heads }, vec![step]));
+        }
         if ForeignModel::is_in(folder) {
             let model = Arc::new(ForeignModel::read(folder)?);
-            let identity = published_identity(folder)?;
-            return Ok((Self::Published { model, identity }, vec![None]));
+            return Ok((Self::Published { model }, vec![None]));
         }
         let path = folder.join(MANIFEST);
         let definition = TrainedRun::definition_in(folder)?;
@@ -80,7 +90,8 @@ impl ModelSource {
     pub fn weights(&self, step: Option<usize>) -> Result<Arc<dyn Probed>, RunError> {
         match self {
             Self::Run { folder, definition } => Ok(Arc::new(read(folder, definition, step)?)),
-            Self::Published { model, .. } => Ok(model.clone()),
+            Self::Published { model } => Ok(model.clone()),
+            Self::Exported { heads } => Ok(heads.clone()),
         }
     }
 
@@ -91,7 +102,7 @@ impl ModelSource {
     pub fn run(&self, step: Option<usize>) -> Result<Option<TrainedRun>, RunError> {
         match self {
             Self::Run { folder, definition } => read(folder, definition, step).map(Some),
-            Self::Published { .. } => Ok(None),
+            Self::Published { .. } | Self::Exported { .. } => Ok(None),
         }
     }
 
@@ -99,7 +110,16 @@ impl ModelSource {
     pub fn layers(&self) -> usize {
         match self {
             Self::Run { definition, .. } => definition.layers,
-            Self::Published { model, .. } => model.layers(),
+            Self::Published { model } => model.layers(),
+            Self::Exported { heads } => heads.layers(),
+        }
+    }
+
+    /// The layers whose heads can be looked at.
+    pub fn held_layers(&self) -> Vec<usize> {
+        match self {
+            Self::Run { .. } | Self::Published { .. } => (0..self.layers()).collect(),
+            Self::Exported { heads } => heads.held_layers(),
         }
     }
 
@@ -107,7 +127,8 @@ impl ModelSource {
     pub fn context(&self) -> usize {
         match self {
             Self::Run { definition, .. } => definition.context,
-            Self::Published { model, .. } => model.context(),
+            Self::Published { model } => model.context(),
+            Self::Exported { heads } => heads.context(),
         }
     }
 
@@ -117,7 +138,8 @@ impl ModelSource {
             Self::Run { definition, .. } => {
                 definition.head_kinds().into_iter().nth(layer).unwrap_or_default()
             }
-            Self::Published { model, .. } => vec![HeadKind::Global; model.heads()],
+            Self::Published { model } => model.head_kinds(layer),
+            Self::Exported { heads } => heads.head_kinds(layer),
         }
     }
 }
@@ -128,14 +150,4 @@ fn read(
     step: Option<usize>,
 ) -> Result<TrainedRun, RunError> {
     TrainedRun::read(folder, step.filter(|&step| step != definition.steps))
-}
-
-/// What a published model's configuration hashes to, and how long its weights are.
-fn published_identity(folder: &Path) -> Result<String, LmError> {
-    let failed = |path: PathBuf| move |source| LmError::Io { path, source };
-    let config = folder.join("config.json");
-    let text = std::fs::read(&config).map_err(failed(config))?;
-    let weights = folder.join("model.safetensors");
-    let length = std::fs::metadata(&weights).map_err(failed(weights))?.len();
-    Ok(format!("{} {length}", sha256(&text)))
 }

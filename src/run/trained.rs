@@ -1,5 +1,6 @@
 //! A trained model of a run's folder on a text.
 
+use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
 use toml::Value;
@@ -9,8 +10,8 @@ use super::files::{CHECKPOINT, TOKENIZER, kept_checkpoint};
 use super::manifest::{MANIFEST, Manifest};
 use super::run_manifest::{CHARACTERS, CORPUS, DEFINITION, END_OF_DOCUMENT, VOCABULARY_SIZE};
 use crate::lm::{
-    Bpe, Corpus, Evaluation, HeadProbe, LmError, Model, ModelShape, Probed, Split, Symbols,
-    Teacher, Texts, TrainDefinition, Vocabulary, evaluate_whole,
+    Bpe, Corpus, Evaluation, HeadProbe, HeadsOfLayer, LmError, Model, ModelShape, Probed, Split,
+    Symbols, Teacher, Texts, TrainDefinition, Vocabulary, evaluate_whole,
 };
 use crate::system::FileError;
 
@@ -193,8 +194,28 @@ impl Probed for TrainedRun {
         Ok(tokens)
     }
 
-    fn probe(&self, passage: &[u32]) -> Result<Vec<HeadProbe>, LmError> {
-        self.model.probe(passage)
+    fn token_texts(&self, passage: &[u32]) -> Option<Vec<String>> {
+        self.vocabulary.texts_of(passage)
+    }
+
+    fn probe_layers(
+        &self,
+        passages: &[Vec<u32>],
+        layers: Range<usize>,
+        each: &mut dyn FnMut(HeadsOfLayer) -> ControlFlow<()>,
+    ) -> Result<(), LmError> {
+        // These models are small: all their layers are looked at, at once.
+        let probes = passages.iter().map(|passage| self.model.probe(passage));
+        let probes = probes.collect::<Result<Vec<_>, _>>()?;
+        for layer in layers {
+            let of_layer = |all: &Vec<HeadProbe>| -> Vec<HeadProbe> {
+                all.iter().filter(|probe| probe.layer == layer).cloned().collect()
+            };
+            if each(probes.iter().map(of_layer).collect()).is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 }
 

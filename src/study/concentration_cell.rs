@@ -35,16 +35,16 @@ impl ConcentrationCell {
         text: Option<&TextSource>,
         data: &Path,
     ) -> Result<Vec<(String, Self)>, StudyError> {
-        let passages = study.models.passages * study.models.groups;
         let mut cells = Vec::new();
         for (name, model) in TrainedModel::all(&study.models, text, data)? {
             let window = match model.source() {
                 ModelSource::Run { definition, .. } => definition.window,
-                ModelSource::Published { .. } => {
+                ModelSource::Published { .. } | ModelSource::Exported { .. } => {
                     let why = "is a model from elsewhere, of no window; name training runs";
                     return Err(StudyError::Definition { path: name.into(), why: why.to_owned() });
                 }
             };
+            let passages = model.passages_of_a_group() * study.models.groups;
             cells.push((name, Self { model, window, passages }));
         }
         Ok(cells)

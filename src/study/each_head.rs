@@ -34,19 +34,21 @@ pub(super) fn of_each_head<F>(
     let share = 1.0 / (groups.len() * layers.len() * model.heads()) as f64;
     let mut found = Vec::new();
     for (group, passages) in groups.iter().enumerate() {
-        let probes: Vec<Vec<HeadProbe>> =
-            passages.iter().map(|passage| model.probe(passage)).collect::<Result<_, _>>()?;
-        for &layer in &layers {
+        let ended = model.each_layer(passages, &layers, |of_layer| {
             for head in 0..model.heads() {
                 if within.stop.load(Ordering::Relaxed) {
-                    return Ok(None);
+                    return Ok(false);
                 }
                 let began = Instant::now();
-                let is_it = |probe: &&HeadProbe| (probe.layer, probe.head) == (layer, head);
-                let probes = probes.iter().flatten().filter(is_it).collect();
+                let probes: Vec<&HeadProbe> = of_layer.iter().map(|of| &of[head]).collect();
+                let layer = probes[0].layer;
                 found.push(find(&HeadOfGroup { probes, group, layer, head, began })?);
                 (within.advanced)(share);
             }
+            Ok::<_, PredictError>(true)
+        })?;
+        if !ended {
+            return Ok(None);
         }
     }
     Ok(Some(found))

@@ -61,7 +61,7 @@ impl LatticeCell {
         let share = 1.0 / (groups.len() * lattice.heads_of(model.heads())) as f64;
         let mut rows = Vec::new();
         let ended = lattice.run(model, &groups, within.stop, |found| {
-            rows.extend(LatticeFound::all(&found, study.models.passages));
+            rows.extend(LatticeFound::all(&found, self.model.passages_of_a_group()));
             (within.advanced)(share);
             Ok(())
         })?;
@@ -107,14 +107,16 @@ impl Measure for LatticeCell {
             ModelSource::Run { definition, .. } => {
                 (definition.d_model / definition.heads, definition.d_model)
             }
-            ModelSource::Published { .. } => (PUBLISHED_RANK, PUBLISHED_WIDTH),
+            ModelSource::Published { model } => (model.head_dimension(), model.channels()),
+            ModelSource::Exported { heads } => (heads.head_dimension(), heads.channels()),
         };
         let n = self.model.tokens() as f64;
         let rows = n.min(study.rows.unwrap_or(MOST_ROWS) as f64);
         let heads: usize =
             self.model.layers().iter().map(|&layer| source.head_kinds(layer).len()).sum();
         let heads = study.largest.map_or(heads, |largest| largest.min(heads));
-        let pairs = rows * n / 2.0 * (heads * study.models.passages * study.models.groups) as f64;
+        let pairs = rows * n / 2.0
+            * (heads * self.model.passages_of_a_group() * study.models.groups) as f64;
         // A fit of a rank, and one of the inputs' whole width where the rank is any.
         let of_ranks: f64 =
             study.ranks.iter().chain([&d]).map(|&rank| rank as f64 + OVERHEAD).sum();
@@ -147,6 +149,3 @@ const MOST_ROWS: usize = 1024;
 const SECONDS_PER_PAIR: f64 = 2.2e-6;
 /// What a pair costs beside its channels, in channels.
 const OVERHEAD: f64 = 16.0;
-/// The head dimension and the width of published models, for the estimate alone.
-const PUBLISHED_RANK: usize = 64;
-const PUBLISHED_WIDTH: usize = 768;

@@ -78,7 +78,7 @@ impl Measure for RampCell {
         let seen = |kind: HeadKind| visible_pairs(kind, rows, n);
         let layers = self.model.layers();
         let kinds = layers.iter().flat_map(|&layer| source.head_kinds(layer));
-        let passages = self.study.models.passages * self.study.models.groups;
+        let passages = self.model.passages_of_a_group() * self.study.models.groups;
         SECONDS_OF_A_MODEL + passages as f64 * kinds.map(seen).sum::<f64>() * SECONDS_PER_PAIR
     }
 
@@ -87,7 +87,7 @@ impl Measure for RampCell {
             ModelSource::Run { definition, .. } => {
                 [Some(definition.positions.name()), Some(definition.slopes.name())]
             }
-            ModelSource::Published { .. } => [None, None],
+            ModelSource::Published { .. } | ModelSource::Exported { .. } => [None, None],
         };
         RampOf {
             model: self.model.of(),

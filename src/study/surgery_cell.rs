@@ -45,7 +45,7 @@ impl SurgeryCell {
                     let d_head = definition.d_model / definition.heads;
                     study.edits(&kinds, d_head, definition.window)
                 }
-                ModelSource::Published { .. } => {
+                ModelSource::Published { .. } | ModelSource::Exported { .. } => {
                     let why = NO_RUN.to_owned();
                     return Err(StudyError::Definition { path: name.into(), why });
                 }
@@ -73,7 +73,11 @@ impl SurgeryCell {
         let mut rows = Vec::new();
         let ended = surgery.run(&learned_on, &groups, within.stop, |found| {
             (within.advanced)(self.cost_of(found.edit) / whole);
-            rows.push(SurgeryFound::of(&found, models.passages, self.model.tokens()));
+            rows.push(SurgeryFound::of(
+                &found,
+                self.model.passages_of_a_group(),
+                self.model.tokens(),
+            ));
             Ok(())
         })?;
         Ok(ended.then_some(rows))
@@ -85,14 +89,14 @@ impl SurgeryCell {
         let n = self.model.tokens() as f64;
         let seen = |kind: HeadKind| visible_pairs(kind, n, n);
         let kinds = (0..source.layers()).flat_map(|layer| source.head_kinds(layer));
-        let pairs: f64 = kinds.map(seen).sum::<f64>() * self.study.models.passages as f64;
+        let pairs: f64 = kinds.map(seen).sum::<f64>() * self.model.passages_of_a_group() as f64;
         let squares = (source.layers() * source.head_kinds(0).len()) as f64 * n * n;
-        let pass = squares * self.study.models.passages as f64 * SECONDS_PER_ENTRY;
+        let pass = squares * self.model.passages_of_a_group() as f64 * SECONDS_PER_ENTRY;
         let decomposed = match edit {
             Edit::Truncated { .. } | Edit::FarTruncated { .. } => squares * n * SECONDS_PER_CUBE,
             _ => 0.0,
         };
-        pass + decomposed * self.study.models.passages as f64
+        pass + decomposed * self.model.passages_of_a_group() as f64
             + edit.fit().map_or(0.0, |(_, rank)| pairs * (rank as f64 + 16.0) * SECONDS_PER_PAIR)
     }
 }

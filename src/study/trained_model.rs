@@ -11,11 +11,14 @@ use super::definition::{RunSource, TrainedModels, kept_steps};
 use super::settings;
 use super::text_source::TextSource;
 use super::train_cell::TrainCell;
-use crate::lm::{LmError, Probed, Split, TrainDefinition};
+use crate::lm::{ExportedHeads, LmError, Probed, Split, TrainDefinition};
 use crate::pattern::HeadKind;
 use crate::predict::Passages;
 use crate::row::{ModelOf, TrainingOf};
 use crate::run::{ModelSource, RunError, TrainedRun};
+
+/// Passages of a group where no number is asked for.
+const PASSAGES_OF_A_GROUP: usize = 2;
 
 /// A trained model at a step, and the passages that it reads.
 #[derive(Clone)]
@@ -70,6 +73,9 @@ impl TrainedModel {
         for source in &sources {
             for (name, model, steps) in models(source, text, data, studies.len() > 1)? {
                 let wrong = |why: String| StudyError::Definition { path: name.clone().into(), why };
+                if let ModelSource::Exported { heads } = &model.source {
+                    check_exported(heads, among, text).map_err(wrong)?;
+                }
                 if text.is_none() && model.of.is_none() && model.source.reads_a_text() {
                     return Err(wrong(
                         "reads a text, and none is given; add --text FILE".to_owned(),
@@ -88,9 +94,9 @@ impl TrainedModel {
                     }
                     _ => steps,
                 };
-                let there = model.source.layers();
-                if let Some(layer) = among.layers.iter().find(|&&layer| layer >= there) {
-                    return Err(wrong(format!("has layers 0 to {}, not {layer}", there - 1)));
+                let there = model.source.held_layers();
+                if let Some(layer) = among.layers.iter().find(|layer| !there.contains(layer)) {
+                    return Err(wrong(format!("has layers {}, not {layer}", ranges(&there))));
                 }
                 let is_unknown = |&layer: &usize| {
                     !model.source.head_kinds(layer).into_iter().all(HeadKind::is_contiguous)
@@ -106,9 +112,15 @@ impl TrainedModel {
                 }
                 for step in steps {
                     let at = step.map_or_else(String::new, |step| format!("/step-{step}"));
+                    let key = format!("{name}{at}");
+                    if all.iter().any(|(other, _)| *other == key) {
+                        return Err(wrong(format!(
+                            "two of the models have the cells {key}; give one another name"
+                        )));
+                    }
                     let (model, text) = (model.clone(), text.cloned());
                     let one = Self { model, step, text, among: shared.clone() };
-                    all.push((format!("{name}{at}"), one));
+                    all.push((key, one));
                 }
             }
         }
@@ -117,7 +129,7 @@ impl TrainedModel {
 
     /// The layers that are looked at.
     pub fn layers(&self) -> Vec<usize> {
-        looked_at(&self.among, self.model.source.layers())
+        looked_at(&self.among, self.model.source.held_layers())
     }
 
     /// Where its weights are.
@@ -130,9 +142,18 @@ impl TrainedModel {
         self.among.tokens.unwrap_or_else(|| self.model.source.context())
     }
 
+    /// Passages of a group: two, or an equal share of those that a file of exported heads has, where no number is asked
+    /// for.
+    pub fn passages_of_a_group(&self) -> usize {
+        self.among.passages.unwrap_or_else(|| match &self.model.source {
+            ModelSource::Exported { heads } => (heads.passages() / self.among.groups).max(1),
+            ModelSource::Run { .. } | ModelSource::Published { .. } => PASSAGES_OF_A_GROUP,
+        })
+    }
+
     /// Which model it is, on which text, at which step, and what it reads: a part of what a cell depends on.
     pub fn settings(&self) -> Table {
-        let TrainedModels { passages, groups, tokens, split, .. } = &*self.among;
+        let TrainedModels { groups, tokens, split, .. } = &*self.among;
         let mut table = Table::new();
         let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
         // The same run on another text is another.
@@ -141,9 +162,8 @@ impl TrainedModel {
             (None, ModelSource::Run { definition, .. }) => {
                 set("run", settings::model(definition).into())
             }
-            (None, ModelSource::Published { identity, .. }) => {
-                set("published", identity.clone().into())
-            }
+            (None, ModelSource::Published { model }) => set("published", model.identity().into()),
+            (None, ModelSource::Exported { heads }) => set("exported", heads.identity().into()),
         };
         if let Some(text) = &self.text {
             set("text", text.hashes().settings().into());
@@ -151,7 +171,7 @@ impl TrainedModel {
         if let Some(step) = self.step {
             set("step", (step as i64).into());
         }
-        set("passages", (*passages as i64).into());
+        set("passages", (self.passages_of_a_group() as i64).into());
         set("groups", (*groups as i64).into());
         if let Some(tokens) = tokens {
             set("tokens", (*tokens as i64).into());
@@ -179,24 +199,15 @@ impl TrainedModel {
                 let text = self.text.as_ref().map(|text| text.name.as_str());
                 ModelOf::of_run(None, &TrainingOf::of(name, definition, text), self.step)
             }
-            (None, ModelSource::Published { model, .. }) => ModelOf {
-                of: None,
-                run: name.clone(),
-                arm: model.name().to_owned(),
-                seed: None,
-                corpus: self.text.as_ref().map(|text| text.name.clone()),
-                layers: model.layers(),
-                d_model: None,
-                heads: model.heads(),
-                global_heads: None,
-                window: None,
-                context: model.context(),
-                batch: None,
-                steps: None,
-                learning_rate: None,
-                recall: None,
-                step: self.step,
-            },
+            (None, ModelSource::Published { model }) => {
+                let text = self.text.as_ref().map(|text| text.name.as_str());
+                let sizes = [model.layers(), model.heads(), model.context()];
+                ModelOf::of_published(name, model.name(), text, sizes, None)
+            }
+            (None, ModelSource::Exported { heads }) => {
+                let sizes = [heads.layers(), heads.heads(), heads.model_context()];
+                ModelOf::of_published(name, heads.model_type(), None, sizes, self.step)
+            }
         }
     }
 
@@ -237,18 +248,50 @@ impl TrainedModel {
         within: &Within<'_>,
         more: usize,
     ) -> Result<Vec<Vec<Vec<u32>>>, LmError> {
-        let TrainedModels { groups, passages, split, .. } = *self.among;
-        let groups = groups + more;
-        let passages = Passages { groups, passages, tokens: self.tokens(), split };
+        let TrainedModels { groups, split, .. } = *self.among;
+        let passages = Passages {
+            groups: groups + more,
+            passages: self.passages_of_a_group(),
+            tokens: self.tokens(),
+            split,
+        };
         passages.of(model, within.texts)
     }
 }
 
-/// The layers that are looked at of a model with layers 0 to `there` − 1.
-fn looked_at(among: &TrainedModels, there: usize) -> Vec<usize> {
+/// The layers that are looked at of those that are `there`.
+fn looked_at(among: &TrainedModels, there: Vec<usize>) -> Vec<usize> {
     match among.layers.is_empty() {
-        true => (0..there).collect(),
+        true => there,
         false => among.layers.clone(),
+    }
+}
+
+/// Refuses what a file of exported heads does not have.
+fn check_exported(
+    heads: &ExportedHeads,
+    among: &TrainedModels,
+    text: Option<&TextSource>,
+) -> Result<(), String> {
+    if text.is_some() {
+        return Err("has passages of its own and reads no text; leave --text out".to_owned());
+    }
+    if !among.steps.is_empty() && !heads.step().is_some_and(|step| among.steps.contains(&step)) {
+        return Err("is of another step; name the files of those steps alone".to_owned());
+    }
+    let (found, needed) = (heads.passages(), among.groups * among.passages.unwrap_or(1));
+    match needed > found {
+        true => Err(LmError::FewPassages { found, needed }.to_string()),
+        false => Ok(()),
+    }
+}
+
+/// Layers in words: `0 to 11` where none between them is missing.
+fn ranges(layers: &[usize]) -> String {
+    let is_next = |pair: &[usize]| pair[1] == pair[0] + 1;
+    match layers {
+        [first, .., last] if layers.windows(2).all(is_next) => format!("{first} to {last}"),
+        _ => layers.iter().map(usize::to_string).collect::<Vec<_>>().join(", "),
     }
 }
 
@@ -295,9 +338,14 @@ fn models(
                 RunError::Model(e @ (LmError::File { .. } | LmError::Io { .. })) => e.into(),
                 other => StudyError::Definition { path: folder.clone(), why: other.to_string() },
             })?;
-            let name = folder.file_name().map_or("run".into(), |name| name.to_string_lossy());
-            let model = Model { name: name.clone().into_owned(), source, of: None };
-            Ok(vec![(name.into_owned(), model, steps)])
+            let name = match &source {
+                ModelSource::Exported { heads } => heads.name().to_owned(),
+                _ => folder
+                    .file_name()
+                    .map_or("run".into(), |name| name.to_string_lossy())
+                    .into_owned(),
+            };
+            Ok(vec![(name.clone(), Model { name, source, of: None }, steps)])
         }
     }
 }

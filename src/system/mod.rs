@@ -9,7 +9,7 @@ mod lock;
 mod memory;
 
 #[cfg(feature = "lm")]
-pub(crate) use digest::{hexadecimal, sha256};
+pub(crate) use digest::{hexadecimal, sha256, sha256_of_file};
 pub use error::FileError;
 pub use files::write_whole;
 pub(crate) use files::write_whole_with;

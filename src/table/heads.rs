@@ -62,12 +62,20 @@ pub struct TrainedHeads {
 }
 
 impl TrainedHeads {
-    /// Gathers the rows of a study of trained heads.
+    /// Gathers the rows of a study of trained heads, those of heads that were fitted.
     ///
     /// # Errors
     /// [`TableError::NoRows`] where there is none.
     pub fn of(rows: &Rows<HeadFound>) -> Result<Self, TableError> {
-        let heads: Vec<HeadParts> = rows.rows.iter().map(HeadParts::from).collect();
+        let fitted = rows.rows.iter().filter(|row| row.found.is_fitted());
+        let heads: Vec<HeadParts> = fitted.map(HeadParts::from).collect();
+        if heads.is_empty() && !rows.rows.is_empty() {
+            return Err(TableError::NoRows {
+                path: rows.path.clone(),
+                why: "its heads were screened, and none was fitted".to_owned(),
+                advice: "measure it with a smaller `above`, or without".to_owned(),
+            });
+        }
         if heads.is_empty() {
             return Err(TableError::NoRows {
                 path: rows.path.clone(),

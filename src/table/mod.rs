@@ -27,6 +27,7 @@ mod lattice_tables;
 mod layouts;
 mod models;
 mod one_fit;
+mod published;
 mod ramps;
 #[cfg(test)]
 mod ramps_tests;
@@ -64,6 +65,7 @@ pub use lattice::{LatticeCorner, LatticeOfHead, Lattices, Shares};
 pub use layouts::{LayoutCell, LayoutSeed, Layouts};
 pub use models::{Model as GrowthModel, ModelFit};
 pub use one_fit::{FoundAttention, OneFit, TARGET};
+pub use published::{LARGE_NATS, PublishedHeads, PublishedModel};
 pub use ramps::{LOCAL_MASS, RampHead, Ramps};
 #[cfg(test)]
 pub(crate) use ramps_tests::heads as ramp_heads;

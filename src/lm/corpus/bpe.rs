@@ -111,6 +111,13 @@ impl Bpe {
         self.0.bytes[token as usize]
     }
 
+    /// The bytes that a token stands for; none for the end of a document.
+    pub(super) fn written(&self, token: u32) -> Vec<u8> {
+        let Inner { model, letters, .. } = &*self.0;
+        let byte = |letter| letters.iter().position(|&l| l == letter).map(|byte| byte as u8);
+        model.id_to_token(token).unwrap_or_default().chars().filter_map(byte).collect()
+    }
+
     /// Adds the tokens of `text` to `tokens`. The tokens of a word are found once and remembered
     /// in `known`.
     pub(super) fn encode(
@@ -225,6 +232,8 @@ mod tests {
             assert_eq!(library.decode(&found, false).unwrap(), text);
             let bytes: u32 = found.iter().map(|&token| bpe.bytes_of(token)).sum();
             assert_eq!(bytes as usize, text.len());
+            let written: Vec<u8> = found.iter().flat_map(|&token| bpe.written(token)).collect();
+            assert_eq!(written, text.as_bytes());
         }
         assert!(tokens(&bpe, TEXT).len() < TEXT.len() * 3 / 4, "nothing was merged");
     }

@@ -16,6 +16,7 @@ mod texts;
 mod tokenised;
 mod tokens;
 mod vocabulary;
+mod written;
 
 pub use bpe::Bpe;
 pub use split::Split;

@@ -72,8 +72,11 @@ impl Model {
             let stream = Arc::new(elements(&stream, (t, channels))?);
             let by_head = |x: Tensor| x.reshape(q.shape());
             let projected = [by_head(projected_q)?, by_head(projected_k)?];
-            let normalised =
-                block.gains()?.map(|gains| NormalisedInputs { gains, epsilon: EPSILON });
+            let normalised = block.gains()?.map(|gains| NormalisedInputs::Each {
+                gains,
+                epsilon: EPSILON,
+                centred: true,
+            });
             let turns = block.rotation().map(|rotation| {
                 let turns = rotation.turns(t).to_vec();
                 Array2::from_shape_vec((t, d / 2), turns).map_err(candle_core::Error::wrap)
@@ -98,8 +101,11 @@ impl Model {
                     kind,
                     queries: one_head(&q, head)?,
                     keys: one_head(&k, head)?,
+                    key_head: head,
+                    scale: 1.0 / (d as f64).sqrt(),
                     softcap: block.heads.softcap,
                     slope: slopes.as_ref().map(|slopes| slopes[head]),
+                    sink: None,
                     inputs,
                 };
                 let Some(attention) = attend(&probe)? else { continue };

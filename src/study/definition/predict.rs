@@ -21,6 +21,8 @@ pub struct PredictStudy {
     pub(crate) ranks: Vec<usize>,
     /// Rows of a passage that are fitted at most.
     pub(crate) rows: Option<usize>,
+    /// Only heads whose max |logit| is above this are fitted, in nats; the others are screened.
+    pub(crate) above: Option<f64>,
     /// Whether the factors found are kept, as certificates.
     pub(crate) factors: bool,
     /// How the fits search.
@@ -33,6 +35,7 @@ struct Predict {
     #[serde(default)]
     ranks: Vec<usize>,
     rows: Option<usize>,
+    above: Option<f64>,
     #[serde(default)]
     factors: bool,
 }
@@ -55,6 +58,12 @@ pub(super) fn read(
     if keys.rows == Some(0) {
         return Err("predict.rows must be at least 1".to_owned());
     }
+    if keys.above.is_some_and(|above| above.is_nan() || above < 0.0) {
+        return Err(format!(
+            "predict.above is {:?}; it needs nats from 0 on, or inf to fit no head",
+            keys.above.unwrap_or_default()
+        ));
+    }
     if keys.ranks.contains(&0) || !keys.ranks.is_sorted_by(|a, b| a < b) {
         return Err(format!("predict.ranks is {:?}; it needs ranks that ascend", keys.ranks));
     }
@@ -63,6 +72,7 @@ pub(super) fn read(
         epsilons: keys.epsilon,
         ranks: keys.ranks,
         rows: keys.rows,
+        above: keys.above,
         factors: keys.factors,
         search: search::of_heads(search)?,
     })

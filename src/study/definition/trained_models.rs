@@ -19,7 +19,7 @@ pub struct TrainedModels {
     pub(crate) runs: Vec<String>,
     /// Their seeds; all of a run where none is named.
     pub(crate) seeds: Vec<u64>,
-    /// The folders of single runs, or of models from elsewhere.
+    /// The folders of single runs, or of models from elsewhere, and files of exported heads.
     pub(crate) folders: Vec<PathBuf>,
     /// The definition's file, which those of the other studies lie beside.
     pub(crate) path: PathBuf,
@@ -31,8 +31,9 @@ pub struct TrainedModels {
     pub(crate) steps: Vec<usize>,
     /// The layers; all where none is named.
     pub(crate) layers: Vec<usize>,
-    /// Passages of a group, which are looked at together.
-    pub(crate) passages: usize,
+    /// Passages of a group, which are looked at together; where no number is named, two, or all that a file of exported
+    /// heads has.
+    pub(crate) passages: Option<usize>,
     /// Groups, each at other places of the text.
     pub(crate) groups: usize,
     /// Tokens of a passage; the model's context where none are named.
@@ -55,17 +56,12 @@ struct Keys {
     steps: Vec<usize>,
     #[serde(default)]
     layers: Vec<usize>,
-    #[serde(default = "two")]
-    passages: usize,
+    passages: Option<usize>,
     #[serde(default = "one")]
     groups: usize,
     tokens: Option<usize>,
     #[serde(default = "valid")]
     split: String,
-}
-
-fn two() -> usize {
-    2
 }
 
 fn one() -> usize {
@@ -89,7 +85,7 @@ pub(super) fn read<T: DeserializeOwned>(
     if keys.of.is_empty() && keys.folders.is_empty() {
         return Err(format!("{place} needs of, the studies of its runs, or folders of runs"));
     }
-    if [Some(keys.passages), Some(keys.groups), keys.tokens].contains(&Some(0)) {
+    if [keys.passages, Some(keys.groups), keys.tokens].contains(&Some(0)) {
         return Err(format!("{place}.passages, groups and tokens must be at least 1"));
     }
     let split =

@@ -62,6 +62,8 @@ views! {
     Decomposition = "decomposition" of Predict,
     /// Needed against actual logits, head by head.
     Prediction = "prediction" of Predict,
+    /// Heads of models from elsewhere: those of large logits, and what they needed.
+    Published = "published" of Predict,
     /// What wider heads would have needed with the same inputs.
     Ranks = "ranks" of Predict,
     /// Logits against what a ramp of their lag costs: trained heads.

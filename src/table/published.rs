@@ -1,0 +1,183 @@
+//! The heads of models from elsewhere: those of large logits, and what they needed.
+
+use super::digits::plural;
+use super::{Cell, Column, Spread, Table, TableError, TrainedHeads, epsilons};
+use crate::row::{HeadFound, Row, Rows};
+
+/// Logits from here on are large, in nats: one token has e²⁰ times the attention of another of logit 0.
+pub const LARGE_NATS: f64 = 20.0;
+/// The share of attention from which on the first token is said to hold it.
+const MOST: f64 = 0.5;
+
+/// What is told of one head, where it is there.
+type Value = fn(&HeadFound) -> Option<f64>;
+
+/// A study of models from elsewhere.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PublishedHeads {
+    /// Every head, fitted or screened, by model.
+    heads: Vec<Row<HeadFound>>,
+    /// Those that were fitted.
+    pub fitted: Option<TrainedHeads>,
+    failed: usize,
+}
+
+/// One model at one ε.
+pub struct PublishedModel<'h> {
+    /// The model's name.
+    pub run: &'h str,
+    /// Its type.
+    pub arm: &'h str,
+    /// ε in nats.
+    pub epsilon: f64,
+    /// Every head.
+    pub heads: Vec<&'h HeadFound>,
+    /// Those whose max |logit| is [`LARGE_NATS`] or more.
+    pub large: Vec<&'h HeadFound>,
+}
+
+impl PublishedHeads {
+    /// Gathers the rows.
+    ///
+    /// # Errors
+    /// [`TableError::NoRows`] where there is none.
+    pub fn of(rows: &Rows<HeadFound>) -> Result<Self, TableError> {
+        let fitted = rows.rows.iter().any(|row| row.found.is_fitted());
+        let fitted =
+            (fitted || rows.rows.is_empty()).then(|| TrainedHeads::of(rows)).transpose()?;
+        Ok(Self { heads: rows.rows.clone(), fitted, failed: rows.failed })
+    }
+
+    /// The models, by ε from large to small.
+    pub fn models(&self) -> Vec<PublishedModel<'_>> {
+        let mut runs: Vec<(&str, &str)> = Vec::new();
+        for row in &self.heads {
+            let model = (row.of.model.run.as_str(), row.of.model.arm.as_str());
+            if !runs.contains(&model) {
+                runs.push(model);
+            }
+        }
+        let mut models = Vec::new();
+        for epsilon in epsilons::descending(self.heads.iter().map(|row| row.found.epsilon)) {
+            for &(run, arm) in &runs {
+                let is_of =
+                    |row: &&Row<HeadFound>| row.of.model.run == run && row.found.epsilon == epsilon;
+                let heads: Vec<&HeadFound> =
+                    self.heads.iter().filter(is_of).map(|row| &row.found).collect();
+                let large: Vec<&HeadFound> =
+                    heads.iter().copied().filter(|head| head.actual >= LARGE_NATS).collect();
+                models.push(PublishedModel { run, arm, epsilon, heads, large });
+            }
+        }
+        models
+    }
+
+    /// The tables: heads of large logits beside all, and the parts of the largest.
+    pub fn tables(&self) -> Vec<Table> {
+        let mut tables = vec![self.large_table()];
+        tables.extend(self.fitted.as_ref().map(TrainedHeads::parts_table));
+        tables
+    }
+
+    fn large_table(&self) -> Table {
+        let columns = vec![
+            Column::words("run", "model"),
+            Column::words("arm", "type"),
+            Column::numbers("epsilon", "ε", Some("nats")),
+            Column::words("which", "heads"),
+            Column::numbers("heads", "count", None),
+            Column::numbers("fitted", "fitted", None),
+            Column::numbers("actual", "actual", Some("nats")),
+            Column::numbers("needed", "needed", Some("nats")),
+            Column::numbers("floor", "floor", None),
+            Column::numbers("inflation", "inflation", None),
+            Column::numbers("tying", "tying", None),
+            Column::numbers("drift", "drift", None),
+            Column::numbers("gauge", "gauge", None),
+            Column::numbers("ramp", "share of a ramp", None),
+            Column::numbers("first", "mass of the first token", None),
+            Column::numbers("rank", "effective rank", None),
+        ];
+        let title = "Heads of published models: large logits, and what they are made of";
+        let mut table = Table::new("published", title, columns);
+        for model in self.models() {
+            let above = format!("above {LARGE_NATS} nats");
+            for (which, heads) in [("all", &model.heads), (above.as_str(), &model.large)] {
+                let over = |value: fn(&HeadFound) -> Option<f64>| {
+                    Cell::over(Spread::of(heads.iter().filter_map(|head| value(head))))
+                };
+                table.push(vec![
+                    Cell::text(model.run),
+                    Cell::text(model.arm),
+                    Cell::number(Some(model.epsilon)),
+                    Cell::text(which),
+                    Cell::count(heads.len()),
+                    Cell::count(heads.iter().filter(|head| head.is_fitted()).count()),
+                    over(|head| Some(head.actual)),
+                    over(|head| head.needed),
+                    over(|head| head.floor),
+                    over(|head| head.inflation),
+                    over(|head| head.tying),
+                    over(|head| head.drift),
+                    over(|head| head.gauge),
+                    over(|head| head.share_ramp),
+                    over(|head| head.first_mass),
+                    over(|head| Some(head.effective_rank_logits)),
+                ]);
+            }
+        }
+        table.notes.push(
+            "Medians over heads with (least–greatest); needed and the parts after the floor are of heads that were fitted. The share of a \
+             ramp is R² of c·j in the logits less their rows' means, of causal heads alone."
+                .to_owned(),
+        );
+        table.note_failed(self.failed);
+        table
+    }
+}
+
+impl PublishedModel<'_> {
+    /// What is told of it, in a sentence.
+    pub fn told(&self) -> String {
+        let Self { run, heads, large, .. } = self;
+        let rank = heads.first().map_or(0, |head| head.rank);
+        let n = heads.first().map_or(0, |head| head.n);
+        let mut said = format!(
+            "{run} (d = {rank}, n = {n}): {} of {} above {LARGE_NATS} nats",
+            large.len(),
+            plural(heads.len(), "head")
+        );
+        let over = |value: Value| Spread::of(large.iter().filter_map(|head| value(head)));
+        let parts: [(&str, Value); 8] = [
+            ("their logits", |head| Some(head.actual)),
+            ("needed", |head| head.needed),
+            ("inflation", |head| head.inflation),
+            ("tying", |head| head.tying),
+            ("drift", |head| head.drift),
+            ("gauge", |head| head.gauge),
+            ("share of a ramp", |head| head.share_ramp),
+            ("mass of the first token", |head| head.first_mass),
+        ];
+        let parts: Vec<String> = parts
+            .iter()
+            .filter_map(|(name, value)| Some(format!("{name} {}", over(*value)?.shown(2))))
+            .collect();
+        let fitted = large.iter().filter(|head| head.is_fitted()).count();
+        if fitted < large.len() {
+            said.push_str(&format!(", the largest {fitted} of them fitted"));
+        }
+        if !parts.is_empty() {
+            said.push_str(&format!("; {}", parts.join(", ")));
+        }
+        let held = heads.iter().filter(|head| head.first_mass.is_some_and(|mass| mass >= MOST));
+        let held_large = large.iter().filter(|head| head.first_mass.is_some_and(|m| m >= MOST));
+        if !large.is_empty() && heads.iter().any(|head| head.first_mass.is_some()) {
+            said.push_str(&format!(
+                "; the first token holds half of the attention or more in {} of all and {} of those",
+                held.count(),
+                held_large.count()
+            ));
+        }
+        said
+    }
+}
