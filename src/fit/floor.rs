@@ -19,6 +19,7 @@ use std::ops::Range;
 use ndarray::Array2;
 use rayon::prelude::*;
 
+use super::clamped_row::{SummedRow, ascending, clamp_level};
 use super::problem::Problem;
 use crate::pattern::HeadKind;
 
@@ -33,6 +34,8 @@ const REPORT_EVERY: usize = 5;
 const CHUNK_ROWS: usize = 256;
 /// Guesses at a row's level before it is found by sorting.
 const GUESSES: usize = 12;
+/// Sums of a row differ from those of its entries, one by one, by less than this in all, nats.
+const CERTAIN: f64 = 1e-12;
 /// Halvings of the bracket of L⁰(ε): below float64 resolution of any L in use.
 const HALVINGS: usize = 60;
 
@@ -105,8 +108,22 @@ impl<'p> Floor<'p> {
         let mut mixture = self.mixture();
         // Sorted once, not for every L that is tried.
         let ascending = if mixture.is_none() { self.ascending() } else { Vec::new() };
+        let summed: Vec<SummedRow<'_>> = (0..ascending.len())
+            .map(|row| {
+                let visible = self.problem.columns(self.kinds[0], row).len();
+                SummedRow::of(&ascending[row], visible)
+            })
+            .collect();
         let mut exceeds = |max_logit: f64| match &mut mixture {
-            None => self.one_head(&ascending, ratio(max_logit)) > kl_nats,
+            None => {
+                let ratio = ratio(max_logit);
+                let nearly = summed.iter().map(|row| row.kl_nats(ratio)).sum::<f64>()
+                    / self.problem.rows() as f64;
+                match (nearly - kl_nats).abs() > CERTAIN {
+                    true => nearly > kl_nats,
+                    false => self.one_head(&ascending, ratio) > kl_nats,
+                }
+            }
             Some(mixture) => mixture.exceeds(max_logit, kl_nats),
         };
         if !exceeds(0.0) {
@@ -123,6 +140,9 @@ impl<'p> Floor<'p> {
         let halvings = if self.kinds.len() == 1 { HALVINGS } else { HALVINGS / 3 };
         for _ in 0..halvings {
             let middle = 0.5 * (low + high);
+            if middle == low || middle == high {
+                break;
+            }
             if exceeds(middle) { low = middle } else { high = middle }
         }
         Some(low)
@@ -184,46 +204,6 @@ impl<'p> Floor<'p> {
 /// R = e^{2L}: how far apart two probabilities of a row may be.
 fn ratio(max_logit: f64) -> f64 {
     (2.0 * max_logit.clamp(0.0, LARGEST_LOGIT)).exp()
-}
-
-/// A row in ascending order.
-fn ascending(a: &[f64]) -> Vec<f64> {
-    let mut sorted = a.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    sorted
-}
-
-/// The u for which Σⱼ min(max(aⱼ, u), u·R) = 1 over `visible` entries, of which those above 0 (Σ = 1) are
-/// `sorted`, in ascending order. Where every entry already lies within a ratio R of every other, any u that
-/// clamps nothing: the least of them.
-fn clamp_level(sorted: &[f64], visible: usize, ratio: f64) -> f64 {
-    let zeros = (visible - sorted.len()) as f64;
-    let greatest = sorted[sorted.len() - 1];
-    if zeros == 0.0 && sorted[0] * ratio >= greatest {
-        return sorted[0];
-    }
-    // Walk u upwards over the places where an entry changes side: (level at which entries ≤ u are
-    // raised) and (level / R at which entries ≥ u·R are lowered). `raised` and `lowered` count them
-    // with their sums; the root of raised·u − Σ raised = Σ lowered − lowered·u·R lies between two.
-    let count = sorted.len();
-    let (mut raised, mut raised_sum) = (0usize, 0.0);
-    let (mut lowered, mut lowered_sum) = (count, sorted.iter().sum::<f64>());
-    loop {
-        let weight = raised as f64 + zeros + lowered as f64 * ratio;
-        let u = (raised_sum + lowered_sum) / weight;
-        let next_raise = sorted.get(raised).copied().unwrap_or(f64::INFINITY);
-        let next_release = sorted.get(count - lowered).map_or(f64::INFINITY, |a| a / ratio);
-        if u <= next_raise && u <= next_release {
-            return u;
-        }
-        if next_raise <= next_release {
-            raised += 1;
-            raised_sum += next_raise;
-        } else {
-            lowered_sum -= sorted[count - lowered];
-            lowered -= 1;
-        }
-    }
 }
 
 /// The same u, found from a guess: where the entries that the guess clamps have the sum that it

@@ -15,6 +15,7 @@
 mod any_rank;
 mod attention;
 mod bounds;
+mod clamped_row;
 mod construct;
 mod curvature;
 mod dual;
