@@ -193,14 +193,13 @@ impl History {
             add(&mut direction, -share, change);
             shares.push(share);
         }
+        let newest = self.pairs.back();
+        let mut scaled = newest.map(|(_, change, _)| change.clone()).unwrap_or_default();
         if let Some(preconditioner) = preconditioner {
-            preconditioner.apply(&mut direction);
+            // One pass over what it holds, which is what takes the time.
+            preconditioner.apply([&mut direction, &mut scaled]);
         }
-        if let Some((_, change, inverse)) = self.pairs.back() {
-            let mut scaled = change.clone();
-            if let Some(preconditioner) = preconditioner {
-                preconditioner.apply(&mut scaled);
-            }
+        if let Some((_, change, inverse)) = newest {
             let scale = 1.0 / (inverse * dot(change, &scaled));
             direction.iter_mut().for_each(|v| *v *= scale);
         }

@@ -5,7 +5,7 @@
 //! product of two, as in Martens and Grosse (2015, arXiv 1503.05671) but with rows weighed by their curvature:
 //! A ⊗ B, A = Σ tr(Bᵢ)·xᵢxᵢᵀ and B = Σ Bᵢ, both scaled. Keys likewise.
 
-use ndarray::{Array2, ArrayView2, ArrayViewMut2, Zip};
+use ndarray::{Array2, ArrayViewMut2, Axis, Zip};
 use ndarray_linalg::InverseC;
 
 use crate::numerics::blas::on_one_thread;
@@ -37,21 +37,38 @@ impl Sides {
         Some(Self { inverses: [queries?, keys?] })
     }
 
-    /// v ← B⁻¹v: of both sides A⁻¹·V·B⁻¹.
-    pub fn apply(&self, v: &mut [f64]) {
-        let length = v.len() / 2;
+    /// v ← B⁻¹v, of two vectors at once: of both sides A⁻¹·V·B⁻¹. The second may be empty.
+    pub fn apply(&self, mut both: [&mut [f64]; 2]) {
+        let length = both[0].len() / 2;
         // float32 has no room for the least gradients: divide by the greatest.
-        let greatest = v.iter().fold(f64::MIN_POSITIVE, |most, v| most.max(v.abs()));
-        for (v, [rows, channels]) in v.chunks_exact_mut(length).zip(&self.inverses) {
-            let shape = (rows.nrows(), channels.nrows());
-            let from = ArrayView2::from_shape(shape, &*v).expect("a side has r·d weights");
-            let from = from.mapv(|v| (v / greatest) as f32);
+        let scales = both.each_ref().map(|v| greatest(v));
+        for (side, [rows, channels]) in self.inverses.iter().enumerate() {
+            let (r, d) = (rows.nrows(), channels.nrows());
+            let vectors = both.iter_mut().zip(scales).filter(|(v, _)| !v.is_empty());
+            let mut vectors: Vec<(ArrayViewMut2<'_, f64>, f64)> = vectors
+                .map(|(v, scale)| {
+                    let v = &mut v[side * length..(side + 1) * length];
+                    let v = ArrayViewMut2::from_shape((r, d), v);
+                    (v.expect("a side has r·d weights"), scale)
+                })
+                .collect();
+            // Side by side, so that A⁻¹ is read once.
+            let mut from = Array2::zeros((r, d * vectors.len()));
+            for (mut to, (v, scale)) in from.axis_chunks_iter_mut(Axis(1), d).zip(&vectors) {
+                Zip::from(&mut to).and(v).for_each(|to, v| *to = (v / scale) as f32);
+            }
             let by_rows = product(rows.view(), from.view());
-            let all = product(by_rows.view(), channels.view());
-            let to = ArrayViewMut2::from_shape(shape, v).expect("a side has r·d weights");
-            Zip::from(to).and(&all).for_each(|to, &v| *to = f64::from(v) * greatest);
+            for (from, (v, scale)) in by_rows.axis_chunks_iter(Axis(1), d).zip(&mut vectors) {
+                let all = product(from, channels.view());
+                Zip::from(v).and(&all).for_each(|to, &v| *to = f64::from(v) * *scale);
+            }
         }
     }
+}
+
+/// The largest entry by size, or what is next to 0.
+pub(super) fn greatest(v: &[f64]) -> f64 {
+    v.iter().fold(f64::MIN_POSITIVE, |most, v| most.max(v.abs()))
 }
 
 /// The inverse of a factor scaled to a mean diagonal of 1 and damped.
@@ -65,7 +82,7 @@ fn inverse(mut factor: Array2<f64>) -> Option<Array2<f32>> {
 
 #[cfg(test)]
 mod tests {
-    use ndarray::arr2;
+    use ndarray::{ArrayView2, arr2};
 
     use super::*;
 
@@ -79,7 +96,14 @@ mod tests {
         let sides = Sides::inverted([side(2.0), side(0.5)]).unwrap();
         let first = [1.0, -2.0, 0.5, 3.0, 4.0, -1.0];
         let mut v: Vec<f64> = first.iter().chain(&first).map(|v| 1e-60 * v).collect();
-        sides.apply(&mut v);
+        let mut twice: Vec<f64> = v.iter().map(|v| 2.0 * v).collect();
+        sides.apply([&mut v, &mut twice]);
+        assert!(
+            v.iter().zip(&twice).all(|(v, twice)| (2.0 * v - twice).abs() <= 1e-6 * twice.abs())
+        );
+        let mut alone: Vec<f64> = first.iter().chain(&first).map(|v| 1e-60 * v).collect();
+        sides.apply([&mut alone, &mut []]);
+        assert!(v.iter().zip(&alone).all(|(v, alone)| (v - alone).abs() <= 1e-6 * v.abs()));
         // Scaled to a mean diagonal of 1, and damped by a tenth of that.
         let damped = |mut m: Array2<f64>| {
             m /= m.diag().mean().unwrap();
