@@ -37,6 +37,14 @@ pub enum StudyError {
         /// What is wrong and what to do.
         why: String,
     },
+    /// A model that is not where the definition says, and the command that fetches it there.
+    #[error("{}: there is no such folder or file; {fetch} fetches it", path.display())]
+    NotFetched {
+        /// Where it would be.
+        path: PathBuf,
+        /// The command.
+        fetch: String,
+    },
     /// A size that a study does not have.
     #[error(
         "{}: {study} has no {preset} size: no table [{preset}], nor is {preset} among its presets; ask for the size {}",

@@ -130,7 +130,9 @@ impl Measure for PredictCell {
         }
         let ranks = [d].into_iter().chain(study.ranks.iter().copied());
         let channels: f64 = ranks.map(|rank| rank as f64 + 16.0).sum();
-        screened + fits * pairs * channels * SECONDS_PER_PAIR
+        let is_sparing = study.search.starts == 0 && study.search.passes == 0;
+        let fitted = if is_sparing { SECONDS_PER_SPARING_PAIR } else { SECONDS_PER_PAIR };
+        screened + fits * pairs * channels * fitted
     }
 
     fn of(&self) -> HeadOf {
@@ -151,6 +153,8 @@ impl Measure for PredictCell {
 const MOST_ROWS: usize = 1024;
 /// Seconds of one core that the fits of a head take, by visible pair and (rank + 16).
 const SECONDS_PER_PAIR: f64 = 3e-6;
+/// The same where they are sparing.
+const SECONDS_PER_SPARING_PAIR: f64 = 6e-7;
 /// Seconds of one core that screening takes, by visible pair.
 const SECONDS_PER_SCREENED_PAIR: f64 = 1e-6;
 

@@ -30,17 +30,8 @@ impl TextSource {
     /// Texts that cannot be read.
     pub fn read(path: &Path, valid: Option<&Path>) -> Result<(Self, Texts), StudyError> {
         let texts = Texts::find(path, valid)?;
-        let name = path.file_name().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
-        let stem = match path.is_dir() {
-            true => &name,
-            false => {
-                let unpacked = name.strip_suffix(".zst").unwrap_or(&name);
-                unpacked.rsplit_once('.').map_or(unpacked, |(stem, _)| stem)
-            }
-        };
-        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' };
         let source = Self {
-            name: stem.chars().map(plain).collect(),
+            name: Self::name_of(path, path.is_dir()),
             path: path.display().to_string(),
             valid_path: valid.map_or_else(String::new, |path| path.display().to_string()),
             hashes: TextHashes { text: texts.sha256(), valid: texts.valid_sha256() },
@@ -48,12 +39,31 @@ impl TextSource {
         Ok((source, texts))
     }
 
+    /// What the texts at `path` are called.
+    fn name_of(path: &Path, is_folder: bool) -> String {
+        let name = path.file_name().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
+        let stem = match is_folder {
+            true => &name,
+            false => {
+                let unpacked = name.strip_suffix(".zst").unwrap_or(&name);
+                unpacked.rsplit_once('.').map_or(unpacked, |(stem, _)| stem)
+            }
+        };
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' };
+        stem.chars().map(plain).collect()
+    }
+
     /// The texts that the rows in `folder`, of the study `own`, are of, as their manifest tells; none where it
     /// does not.
     pub fn of_rows(folder: &Path, own: &str, manifest: &Manifest) -> Option<Self> {
         let hashes = TextHashes::told_by(manifest)?;
+        // A study of models from elsewhere has its own name alone, whatever they read.
+        let name = match text_name(folder, own, Some(&hashes)) {
+            Some(name) => name.to_owned(),
+            None => Self::name_of(Path::new(manifest.text(TEXT)), false),
+        };
         Some(Self {
-            name: text_name(folder, own, Some(&hashes))?.to_owned(),
+            name,
             path: manifest.text(TEXT).to_owned(),
             valid_path: manifest.text(VALID_TEXT).to_owned(),
             hashes,

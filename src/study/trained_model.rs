@@ -71,6 +71,18 @@ impl TrainedModel {
         }
         let mut all = Vec::new();
         for source in &sources {
+            if let RunSource::Folder(folder) = source
+                && !folder.exists()
+            {
+                let path = folder.clone();
+                return Err(match among.fetch.clone() {
+                    Some(fetch) => StudyError::NotFetched { path, fetch },
+                    None => {
+                        let why = "there is no such folder or file; name another".to_owned();
+                        StudyError::Definition { path, why }
+                    }
+                });
+            }
             for (name, model, steps) in models(source, text, data, studies.len() > 1)? {
                 let wrong = |why: String| StudyError::Definition { path: name.clone().into(), why };
                 if let ModelSource::Exported { heads } = &model.source {

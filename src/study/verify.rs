@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::path::Path;
 
+use super::StudyError;
 use super::bounds::hold;
 use super::cell::Cell;
 use super::cells::cells_of;
@@ -65,7 +66,8 @@ pub fn verify(definition: &StudyDefinition, folder: &Path) -> Verification {
         let again = manifest.as_ref().map(|m| format!("; `{}` writes it again", m.sweep_command()));
         format!("{}{}", parquet.unwrap_or_default(), again.unwrap_or_default())
     });
-    planned(definition, folder, manifest.as_ref(), &store, &columns, laws);
+    planned(definition, folder, manifest.as_ref(), &store, &columns, &mut found);
+    let laws = &mut found.laws;
     match &definition.work {
         StudyWork::Fit(_) => of_kind::<FitFound>(&store, laws),
         StudyWork::Spectrum(_) => of_kind::<SpectrumFound>(&store, laws),
@@ -111,12 +113,17 @@ fn planned(
     manifest: Option<&Manifest>,
     store: &Store,
     columns: &[Column],
-    laws: &mut Laws,
+    found: &mut Verification,
 ) {
+    let laws = &mut found.laws;
     let text = manifest.and_then(|m| TextSource::of_rows(folder, &definition.study, m));
     let data = folder.parent().unwrap_or(folder);
     laws.at("the definition");
     let cells = cells_of(&definition.work, text.as_ref(), data);
+    if let Err(why @ StudyError::NotFetched { .. }) = &cells {
+        found.notes.push(format!("{why}; without it rows are held to their own laws alone"));
+        return;
+    }
     let Some(cells) = readable(cells, laws) else { return };
     let name = folder.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let by_key: HashMap<&str, &Cell> = cells.iter().map(|cell| (cell.key.as_str(), cell)).collect();

@@ -148,9 +148,10 @@ impl PublishedModel<'_> {
             plural(heads.len(), "head")
         );
         let over = |value: Value| Spread::of(large.iter().filter_map(|head| value(head)));
-        let parts: [(&str, Value); 8] = [
+        let parts: [(&str, Value); 9] = [
             ("their logits", |head| Some(head.actual)),
             ("needed", |head| head.needed),
+            ("needed over theirs", |head| Some(head.needed? / head.actual)),
             ("inflation", |head| head.inflation),
             ("tying", |head| head.tying),
             ("drift", |head| head.drift),

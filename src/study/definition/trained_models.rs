@@ -21,6 +21,8 @@ pub struct TrainedModels {
     pub(crate) seeds: Vec<u64>,
     /// The folders of single runs, or of models from elsewhere, and files of exported heads.
     pub(crate) folders: Vec<PathBuf>,
+    /// The command that fetches them where they are not there.
+    pub(crate) fetch: Option<String>,
     /// The definition's file, which those of the other studies lie beside.
     pub(crate) path: PathBuf,
     /// The table of the definition that names all this.
@@ -52,6 +54,7 @@ struct Keys {
     seeds: Vec<u64>,
     #[serde(default)]
     folders: Vec<PathBuf>,
+    fetch: Option<String>,
     #[serde(default)]
     steps: Vec<usize>,
     #[serde(default)]
@@ -100,6 +103,7 @@ pub(super) fn read<T: DeserializeOwned>(
         runs: keys.runs,
         seeds: keys.seeds,
         folders: keys.folders,
+        fetch: keys.fetch,
         path: path.to_owned(),
         place,
         preset,
