@@ -58,4 +58,8 @@ fn every_command_of_the_tutorial_works_and_its_sentences_are_those_of_the_rows()
     let sentence = format!("rank 4 needs logits between {least:.2} and {found:.2} nats");
     assert!(printed.contains(&sentence), "{sentence}\n{printed}");
     assert!(printed.contains("No logits up to 128 nats were found that bring rank 2 to kl 0.0200"));
+    // The heads of the model that it trains, a sentence and a row each.
+    assert!(printed.contains("small, step 200 (mhsa): 8 heads on 64 tokens"), "{printed}");
+    assert_eq!(folder.csv("looked/small/rows.csv").1.len(), 8);
+    assert!(folder.path("looked/small/index.html").is_file());
 }
