@@ -452,3 +452,28 @@ fn the_rows_of_several_studies_are_tabulated_together() {
     let error = folder.refused(&["table", "growth", "more"]);
     assert!(error.contains("--out DIR"), "{error}");
 }
+
+/// A study of a model that has to be fetched first is listed by its rows where the model is not there.
+#[test]
+fn a_model_that_is_not_fetched_keeps_no_study_from_the_list() {
+    let folder = measured();
+    let away = r#"
+study = "away"
+kind = "predict"
+view = "published"
+title = "A model that is not here"
+[predict]
+folders = ["runs/away"]
+fetch = "make away"
+tokens = 24
+passages = 1
+epsilon = [0.1]
+"#;
+    folder.write("analysis/away.toml", away);
+    let listed = folder.done(&["list"]);
+    let line = listed.lines().find(|line| line.trim_start().starts_with("away")).unwrap();
+    assert!(line.contains("make away fetches it"), "{listed}");
+    assert!(listed.contains("growth"), "{listed}");
+    let error = folder.refused(&["sweep", "analysis/away.toml"]);
+    assert!(error.contains("make away fetches it"), "{error}");
+}

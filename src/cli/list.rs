@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::Args;
 use rank_study::row::{Column, ColumnKind};
-use rank_study::study::{Kind, Plan, Preset, StudyDefinition, stored_lines, time_of};
+use rank_study::study::{Kind, Plan, Preset, StudyDefinition, StudyError, stored_lines, time_of};
 
 use super::analysis::fail_if_missing;
 use super::duration::duration;
@@ -21,11 +21,11 @@ Examples:
   rank-study list --columns fit
 
 A cell is done that has rows measured as its definition says. Rows on a text have a line of their
-own, as 18 of 18 cells done on pg-books; where that text is gone or changed, settings cannot be
-compared, and cells with any rows count (by_name in --json, whose text and text_name are null where
-there is none). The time is that which the rows took, one after another (wall_time_s in --json, null
-where rows are not timed). Studies without such a size are not listed. A definition that is wrong is
-told of on standard error, and the exit code is then 1.")]
+own, as 18 of 18 cells done on pg-books; where that text is gone or changed, or a model is not here,
+settings cannot be compared, and cells with any rows count (by_name in --json, whose text and
+text_name are null where there is none). The time is that which the rows took, one after another
+(wall_time_s in --json, null where rows are not timed). Studies without such a size are not listed.
+A definition that is wrong is told of on standard error, and the exit code is then 1.")]
 pub struct ListArgs {
     /// The size whose cells are listed
     #[arg(long, value_name = "NAME", default_value_t)]
@@ -163,8 +163,10 @@ struct Line<'d> {
     of_other_settings: usize,
     /// How long the rows took, one after another, in seconds.
     wall_time_s: Option<f64>,
-    /// Whether there was no text to compare the settings with.
+    /// Whether there was no text, or no model, to compare the settings with.
     by_name: bool,
+    /// Why its cells are not known but for those with rows: the model or the text that they need is not here.
+    not_here: Option<String>,
 }
 
 /// A line for each text that the study has rows on, and one for none where it has rows on none, or on nothing.
@@ -173,7 +175,14 @@ fn lines_of<'d>(
     data: &Path,
     texts: &'d [OnText],
 ) -> Result<Vec<Line<'d>>> {
-    let plain = Plan::new(definition, data, None, None, None)?;
+    let plain = match Plan::new(definition, data, None, None, None) {
+        Ok(plain) => plain,
+        Err(why @ (StudyError::NotFetched { .. } | StudyError::NoText { .. })) => {
+            let folder = data.join(&definition.study);
+            return Ok(vec![Line::of_rows(definition, &folder, &why)?]);
+        }
+        Err(other) => return Err(other.into()),
+    };
     let mut lines = vec![Line::of(definition, &plain)?];
     for on_text in texts.iter().filter(|on_text| on_text.study == definition.study) {
         let OnText { folder, text, valid_text, .. } = on_text;
@@ -213,6 +222,7 @@ impl<'d> Line<'d> {
             of_other_settings: undone(&there),
             wall_time_s,
             by_name: false,
+            not_here: None,
         })
     }
 
@@ -229,6 +239,24 @@ impl<'d> Line<'d> {
             of_other_settings: 0,
             wall_time_s,
             by_name: true,
+            not_here: None,
+        })
+    }
+
+    /// The cells that have rows in `folder`, where what others there are cannot be told, and `why`.
+    fn of_rows(definition: &'d StudyDefinition, folder: &Path, why: &StudyError) -> Result<Self> {
+        let Rows { cells, stopped, wall_time_s } = Rows::of(definition, folder)?;
+        Ok(Self {
+            definition,
+            name: definition.study.clone(),
+            text: None,
+            cells: cells.len() + stopped.len(),
+            done: cells.len(),
+            stopped: stopped.len(),
+            of_other_settings: 0,
+            wall_time_s,
+            by_name: true,
+            not_here: Some(why.to_string()),
         })
     }
 
@@ -255,6 +283,7 @@ impl<'d> Line<'d> {
         if let Some(text) = self.text.filter(|_| self.by_name) {
             notes.push(format!("text {text} gone or changed: settings not compared"));
         }
+        notes.extend(self.not_here.iter().map(|why| format!("cells with rows alone: {why}")));
         if self.stopped > 0 {
             notes.push(format!("{} stopped, to be gone on with", self.stopped));
         }

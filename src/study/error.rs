@@ -45,6 +45,12 @@ pub enum StudyError {
         /// The command.
         fetch: String,
     },
+    /// A model that reads a text, where none is given.
+    #[error("{model}: reads a text, and none is given; add --text FILE")]
+    NoText {
+        /// The model.
+        model: String,
+    },
     /// A size that a study does not have.
     #[error(
         "{}: {study} has no {preset} size: no table [{preset}], nor is {preset} among its presets; ask for the size {}",

@@ -89,9 +89,7 @@ impl TrainedModel {
                     check_exported(heads, among, text).map_err(wrong)?;
                 }
                 if text.is_none() && model.of.is_none() && model.source.reads_a_text() {
-                    return Err(wrong(
-                        "reads a text, and none is given; add --text FILE".to_owned(),
-                    ));
+                    return Err(StudyError::NoText { model: name });
                 }
                 let steps = match (&model.source, among.steps.is_empty()) {
                     (ModelSource::Run { .. }, false) => {
