@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use rank_study::lm::{Device, Texts};
+use rank_study::lm::Texts;
 use rank_study::predict::{Passages, fitted_above, largest_logits};
 use rank_study::report::{DiagnosedModel, Diagnosis, MOST_TOKENS};
 use rank_study::run::{Manifest, ModelSource};
@@ -12,11 +12,9 @@ use rank_study::study::Plan;
 use rank_study::system::write_whole;
 use rank_study::table::significant;
 
-use super::cells::CellsProgress;
-use super::duration::{duration, span};
-use super::predictions::{Asked, print_json, rows_of};
-use super::stop::{AFTER_CELLS, stop_at_signal};
-use super::sweep::{describe, fail_if_unfinished, measure};
+use super::duration::duration;
+use super::predictions::{Asked, Predicted, print_json, rows_of};
+use super::sweep::{describe, fail_if_unfinished};
 use super::threads::ThreadsFlag;
 use super::trained::Part;
 
@@ -117,18 +115,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
     let data = args.out.parent().unwrap_or(Path::new(""));
     let plan = Plan::new(&definition, data, None, args.text.as_deref(), None)?;
     let threads = args.threads.count(None)?;
-    let progress = CellsProgress::new(vec![plan.work(threads)], args.quiet);
-    progress.say(&format!(
-        "{} cells; {} to go on {threads} threads",
-        plan.cells().count(),
-        span(progress.left())
-    ));
-    let stop = stop_at_signal(AFTER_CELLS)?;
-    let name = plan.name().to_owned();
-    let keys: Vec<String> = plan.cells().map(|(cell, _)| cell.to_owned()).collect();
-    let summary = measure(plan, threads, Device::Cpu, stop, &progress);
-    progress.finish();
-    let summary = summary?;
+    let Predicted { name, keys, summary } = Predicted::by(plan, threads, args.quiet)?;
     let described = describe(&summary);
     fail_if_unfinished(&[(name.clone(), summary)])?;
 

@@ -4,16 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
-use rank_study::lm::Device;
 use rank_study::row::{HeadFound, Row};
 use rank_study::study::Plan;
 use rank_study::table::significant;
 
-use super::cells::CellsProgress;
-use super::duration::span;
-use super::predictions::{Asked, print_json, rows_of};
-use super::stop::{AFTER_CELLS, stop_at_signal};
-use super::sweep::{describe, fail_if_unfinished, measure};
+use super::predictions::{Asked, Predicted, print_json, rows_of};
+use super::sweep::{describe, fail_if_unfinished};
 use super::threads::ThreadsFlag;
 use super::trained::Part;
 
@@ -130,18 +126,7 @@ pub fn run(args: &PredictArgs) -> Result<()> {
         return Ok(());
     }
     let threads = args.threads.count(None)?;
-    let progress = CellsProgress::new(vec![plan.work(threads)], args.quiet);
-    progress.say(&format!(
-        "{} cells; {} to go on {threads} threads",
-        plan.cells().count(),
-        span(progress.left())
-    ));
-    let stop = stop_at_signal(AFTER_CELLS)?;
-    let name = plan.name().to_owned();
-    let keys: Vec<String> = plan.cells().map(|(cell, _)| cell.to_owned()).collect();
-    let summary = measure(plan, threads, Device::Cpu, stop, &progress);
-    progress.finish();
-    let summary = summary?;
+    let Predicted { name, keys, summary } = Predicted::by(plan, threads, args.quiet)?;
     if args.json {
         print_json(&definition, &args.out, &keys)?;
     } else {

@@ -3,10 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use rank_study::lm::Device;
 use rank_study::row::{HeadFound, Row, Rows};
-use rank_study::study::{Preset, StudyDefinition, stored_lines};
+use rank_study::study::{Plan, Preset, StudyDefinition, SweepSummary, stored_lines};
 use toml::{Table, Value};
 
+use super::cells::CellsProgress;
+use super::duration::span;
+use super::stop::{AFTER_CELLS, stop_at_signal};
+use super::sweep::measure;
 use super::trained::Part;
 
 /// What is asked of trained heads.
@@ -67,6 +72,33 @@ impl Asked<'_> {
         top.insert("search".to_owned(), search.into());
         let text = toml::to_string(&top).context("the definition of the flags")?;
         Ok(StudyDefinition::parse(Path::new("the flags"), text, Preset::Paper)?)
+    }
+}
+
+/// The cells of a plan, measured.
+pub struct Predicted {
+    /// The plan's name.
+    pub name: String,
+    /// Every cell of it, those measured before too.
+    pub keys: Vec<String>,
+    pub summary: SweepSummary,
+}
+
+impl Predicted {
+    /// Measures what is missing, and says how long that may take and how far it is.
+    pub fn by(plan: Plan, threads: usize, quiet: bool) -> Result<Self> {
+        let progress = CellsProgress::new(vec![plan.work(threads)], quiet);
+        progress.say(&format!(
+            "{} cells; {} to go on {threads} threads",
+            plan.cells().count(),
+            span(progress.left())
+        ));
+        let stop = stop_at_signal(AFTER_CELLS)?;
+        let name = plan.name().to_owned();
+        let keys = plan.cells().map(|(cell, _)| cell.to_owned()).collect();
+        let summary = measure(plan, threads, Device::Cpu, stop, &progress);
+        progress.finish();
+        Ok(Self { name, keys, summary: summary? })
     }
 }
 

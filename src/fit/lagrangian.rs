@@ -11,6 +11,7 @@ use super::lbfgs::{self, Ending, Iterate, Minimum, Smooth, Stopping};
 use super::objective::Objective;
 use super::outcome::Outcome;
 use super::penalty::Penalty;
+use super::precision::Precision;
 use super::problem::FitError;
 use super::solution::Solution;
 use super::watch::{Attendance, FitState};
@@ -75,7 +76,7 @@ pub(super) struct Descent {
     /// Counted from 0.
     stage: usize,
     /// The share by which the cap is exceeded; ∞ until a stage has ended.
-    violation: f64,
+    pub violation: f64,
     /// The augmented Lagrangian at x and the largest entry of its gradient; ∞ until a stage has ended.
     pub value: f64,
     pub gradient_norm: f64,
@@ -218,7 +219,10 @@ pub(super) struct Lagrangian<'a, 'p, F> {
 impl<'p, F: FnMut(&mut Objective<'p>, &Iterate<'_>) -> bool> Lagrangian<'_, 'p, F> {
     /// One stage from x.
     pub fn minimise(&mut self, x: &[f64], stopping: Stopping) -> Minimum {
-        lbfgs::minimise(x.to_vec(), stopping, self)
+        match self.objective.precision() {
+            Precision::F64 => lbfgs::minimise::<f64>(x.to_vec(), stopping, self),
+            Precision::F32 => lbfgs::minimise::<f32>(x.to_vec(), stopping, self),
+        }
     }
 }
 

@@ -6,6 +6,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use ndarray::ArrayView1;
+
 use super::curvature::Preconditioner;
 
 /// Pairs of steps and gradient changes kept.
@@ -88,13 +90,54 @@ pub(super) trait Smooth {
     }
 }
 
-/// Minimises `objective` from x.
-pub(super) fn minimise(x: Vec<f64>, stopping: Stopping, objective: &mut impl Smooth) -> Minimum {
+/// What pairs are kept in. Reading them is most of what an iteration takes beside its evaluation.
+pub(super) trait Stored: Copy + Into<f64> {
+    fn rounded(v: f64) -> Self;
+    fn dot(a: &[Self], b: &[f64]) -> f64;
+}
+
+impl Stored for f64 {
+    fn rounded(v: f64) -> Self {
+        v
+    }
+
+    fn dot(a: &[f64], b: &[f64]) -> f64 {
+        ArrayView1::from(a).dot(&ArrayView1::from(b))
+    }
+}
+
+/// For gradients that are float32's anyway.
+impl Stored for f32 {
+    fn rounded(v: f64) -> Self {
+        v as f32
+    }
+
+    fn dot(a: &[f32], b: &[f64]) -> f64 {
+        const LANES: usize = 8;
+        let mut sums = [0.0; LANES];
+        let (ends_a, ends_b) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
+        let rest: f64 =
+            ends_a.remainder().iter().zip(ends_b.remainder()).map(|(&a, b)| f64::from(a) * b).sum();
+        for (a, b) in ends_a.zip(ends_b) {
+            for (sum, (&a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
+                *sum += f64::from(a) * b;
+            }
+        }
+        sums.iter().sum::<f64>() + rest
+    }
+}
+
+/// Minimises `objective` from x, with pairs kept in T.
+pub(super) fn minimise<T: Stored>(
+    x: Vec<f64>,
+    stopping: Stopping,
+    objective: &mut impl Smooth,
+) -> Minimum {
     let length = x.len();
     let mut at = Point { value: 0.0, gradient: vec![0.0; length], x };
     at.value = objective.evaluate(&at.x, &mut at.gradient);
     let mut preconditioner = None;
-    let mut history = History::default();
+    let mut history = History::<T>::default();
     let mut values = VecDeque::with_capacity(PATIENCE);
     let mut iterations = 0;
     let ending = loop {
@@ -164,18 +207,28 @@ struct Point {
     gradient: Vec<f64>,
 }
 
-#[derive(Default)]
-struct History {
+struct History<T> {
     /// (step, gradient change, 1 / their product), oldest first.
-    pairs: VecDeque<(Vec<f64>, Vec<f64>, f64)>,
+    pairs: VecDeque<(Vec<T>, Vec<T>, f64)>,
 }
 
-impl History {
+impl<T> Default for History<T> {
+    fn default() -> Self {
+        Self { pairs: VecDeque::new() }
+    }
+}
+
+impl<T: Stored> History<T> {
     fn push(&mut self, from: &Point, to: &Point) {
-        let step: Vec<f64> = to.x.iter().zip(&from.x).map(|(a, b)| a - b).collect();
-        let change: Vec<f64> = to.gradient.iter().zip(&from.gradient).map(|(a, b)| a - b).collect();
-        let product = dot(&step, &change);
-        if product > f64::EPSILON * dot(&change, &change) {
+        let differences = |to: &[f64], from: &[f64]| -> Vec<T> {
+            to.iter().zip(from).map(|(a, b)| T::rounded(a - b)).collect()
+        };
+        let step = differences(&to.x, &from.x);
+        let change = differences(&to.gradient, &from.gradient);
+        // Of the pair as it is kept.
+        let as_kept = widened(&change);
+        let product = T::dot(&step, &as_kept);
+        if product > f64::EPSILON * dot(&as_kept, &as_kept) {
             if self.pairs.len() == MEMORY {
                 self.pairs.pop_front();
             }
@@ -189,26 +242,30 @@ impl History {
         let mut direction: Vec<f64> = gradient.iter().map(|g| -g).collect();
         let mut shares = Vec::with_capacity(self.pairs.len());
         for (step, change, inverse) in self.pairs.iter().rev() {
-            let share = inverse * dot(step, &direction);
+            let share = inverse * T::dot(step, &direction);
             add(&mut direction, -share, change);
             shares.push(share);
         }
         let newest = self.pairs.back();
-        let mut scaled = newest.map(|(_, change, _)| change.clone()).unwrap_or_default();
+        let mut scaled = newest.map(|(_, change, _)| widened(change)).unwrap_or_default();
         if let Some(preconditioner) = preconditioner {
             // One pass over what it holds, which is what takes the time.
             preconditioner.apply([&mut direction, &mut scaled]);
         }
         if let Some((_, change, inverse)) = newest {
-            let scale = 1.0 / (inverse * dot(change, &scaled));
+            let scale = 1.0 / (inverse * T::dot(change, &scaled));
             direction.iter_mut().for_each(|v| *v *= scale);
         }
         for ((step, change, inverse), share) in self.pairs.iter().zip(shares.into_iter().rev()) {
-            let correction = inverse * dot(change, &direction);
+            let correction = inverse * T::dot(change, &direction);
             add(&mut direction, share - correction, step);
         }
         direction
     }
+}
+
+fn widened<T: Stored>(v: &[T]) -> Vec<f64> {
+    v.iter().map(|&v| v.into()).collect()
 }
 
 /// One trial of a line search: step length, value, slope along the direction.
@@ -275,12 +332,12 @@ fn interpolate(a: Trial, b: Trial) -> f64 {
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
-    ndarray::ArrayView1::from(a).dot(&ndarray::ArrayView1::from(b))
+    Stored::dot(a, b)
 }
 
-fn add(to: &mut [f64], scale: f64, what: &[f64]) {
-    for (to, what) in to.iter_mut().zip(what) {
-        *to += scale * what;
+fn add<T: Stored>(to: &mut [f64], scale: f64, what: &[T]) {
+    for (to, &what) in to.iter_mut().zip(what) {
+        *to += scale * what.into();
     }
 }
 
@@ -309,7 +366,7 @@ mod tests {
     #[test]
     fn a_value_that_is_enough_ends_it() {
         let enough = Stopping { enough: 3.0, ..STOPPING };
-        let minimum = minimise(vec![8.0; 3], enough, &mut |x: &[f64], g: &mut [f64]| {
+        let minimum = minimise::<f64>(vec![8.0; 3], enough, &mut |x: &[f64], g: &mut [f64]| {
             x.iter().zip(g).for_each(|(x, g)| *g = x.powi(3));
             x.iter().map(|x| 0.25 * x.powi(4)).sum()
         });
@@ -319,8 +376,10 @@ mod tests {
 
     #[test]
     fn finds_rosenbrocks_minimum() {
-        let minimum =
-            minimise(vec![-1.2, 1.0, -1.2, 1.0], STOPPING, &mut |x: &[f64], g: &mut [f64]| {
+        let minimum = minimise::<f64>(
+            vec![-1.2, 1.0, -1.2, 1.0],
+            STOPPING,
+            &mut |x: &[f64], g: &mut [f64]| {
                 g.fill(0.0);
                 let mut value = 0.0;
                 for i in 0..3 {
@@ -330,17 +389,24 @@ mod tests {
                     g[i + 1] += 200.0 * b;
                 }
                 value
-            });
+            },
+        );
         assert_eq!(minimum.ending, Ending::Stationary);
         for x in &minimum.x {
             assert!((x - 1.0).abs() < 1e-6, "{:?}", minimum.x);
         }
     }
 
+    /// Pairs in float32 steer; what they lead to is not rounded.
     #[test]
     fn an_ill_conditioned_quadratic_reaches_its_gradient_tolerance() {
+        reaches_its_gradient_tolerance::<f64>();
+        reaches_its_gradient_tolerance::<f32>();
+    }
+
+    fn reaches_its_gradient_tolerance<T: Stored>() {
         let patient = Stopping { iterations: 5000, ..STOPPING };
-        let minimum = minimise(vec![1.0; 50], patient, &mut |x: &[f64], g: &mut [f64]| {
+        let minimum = minimise::<T>(vec![1.0; 50], patient, &mut |x: &[f64], g: &mut [f64]| {
             let mut value = 0.0;
             for (i, (x, g)) in x.iter().zip(g).enumerate() {
                 let curvature = 10f64.powf(i as f64 / 12.0);
@@ -361,12 +427,12 @@ mod tests {
     #[test]
     fn a_limit_and_a_value_that_is_not_finite_are_reported() {
         let one = Stopping { iterations: 1, ..STOPPING };
-        let slow = minimise(vec![3.0, 1.0], one, &mut |x: &[f64], g: &mut [f64]| {
+        let slow = minimise::<f64>(vec![3.0, 1.0], one, &mut |x: &[f64], g: &mut [f64]| {
             g.copy_from_slice(&[x[0].powi(3), 100.0 * x[1]]);
             0.25 * x[0].powi(4) + 50.0 * x[1] * x[1]
         });
         assert_eq!(slow.ending, Ending::Limit);
-        let broken = minimise(vec![1.0], STOPPING, &mut |_: &[f64], g: &mut [f64]| {
+        let broken = minimise::<f64>(vec![1.0], STOPPING, &mut |_: &[f64], g: &mut [f64]| {
             g[0] = f64::NAN;
             f64::NAN
         });

@@ -5,7 +5,7 @@
 //! Newton step on log E*(L) = log ε in log L, which moves the cap, and the next goes on from where it is.
 
 use super::effort::Effort;
-use super::feasible::feasible;
+use super::feasible::{feasible, reaching};
 use super::lagrangian::{Descent, Plan, Policy};
 use super::objective::Objective;
 use super::penalty::Penalty;
@@ -23,14 +23,16 @@ const SPARING_ITERATIONS: usize = 75;
 /// The share by which a sparing solve's stages may exceed the cap without a steeper slope: as short as they are they seldom
 /// halve the violation, and a slope that is raised after each leads to worse minima.
 const SPARING_VIOLATION: f64 = 0.05;
-/// The cap that a sparing solve takes for nearly right, over what would be enough.
-const FIRST: f64 = 1.6;
+/// The cap that a sparing solve begins at, over what would be enough.
+const FIRST: f64 = 1.2;
+/// The cap that it goes to where its value tells no more than that the cap is far too large, over what would be enough.
+const LANDING: f64 = 1.08;
 /// A stage tells whether a sparing solve still gains where the best is no more than this over its cap.
 const HERE: f64 = 1.02;
-/// A sparing solve ends where so many stages ...
-const PATIENCE: usize = 2;
-/// ... together gain less than this share.
+/// A sparing solve ends where a stage gains less than this share ...
 const LITTLE: f64 = 3e-3;
+/// ... and Newton's step promises less than this.
+const PROMISED: f64 = 0.01;
 /// The cap has settled when Newton would move it by less than this share.
 const SETTLED: f64 = 3e-3;
 /// The cap moves by at most this factor in one stage.
@@ -72,29 +74,30 @@ pub(super) fn just_above(own: f64) -> f64 {
     own * (1.0 + 1e-9)
 }
 
-/// A solve that spends less: it goes from caps that are far too large to one that is nearly right at once, in place of
-/// [`LARGEST_MOVE`] after another, moves the cap more often, and ends where that gains little.
+/// A solve that spends less: it begins near to where it will end, moves the cap more often, takes what a point reaches by
+/// scaling its logits for what it has found, and ends where another stage gains little.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sparing {
-    /// The cap that is nearly right.
-    pub first: f64,
     /// Logits no larger than these are all that is asked for, where ε is reached with them.
-    pub enough: f64,
-    /// The least logits with which ε was reached, after each of the last [`PATIENCE`] stages.
-    pub reached: [f64; PATIENCE],
+    enough: f64,
+    /// The least logits with which ε was reached, after the last stage that told.
+    reached: f64,
 }
 
 impl Sparing {
     /// To logits of `enough`, or a little more.
     pub fn to(enough: f64) -> Self {
-        Self { first: FIRST * enough, enough, reached: [f64::INFINITY; PATIENCE] }
+        Self { enough, reached: f64::INFINITY }
     }
 
-    /// After a stage with which `best` is the least: whether that is enough, or stages gain little any more.
+    /// The cap to begin at, in place of a larger one.
+    pub fn first_cap(&self) -> f64 {
+        FIRST * self.enough
+    }
+
+    /// After a stage with which `best` is the least: whether that is enough, or the stage gained little.
     fn is_done(&mut self, best: f64) -> bool {
-        let before = self.reached[0];
-        self.reached.rotate_left(1);
-        self.reached[PATIENCE - 1] = best;
+        let before = std::mem::replace(&mut self.reached, best);
         best <= self.enough || best > (1.0 - LITTLE) * before
     }
 }
@@ -123,7 +126,8 @@ impl MovingCap {
         attendance: &Attendance<'_>,
     ) -> Result<Solution, FitError> {
         if let Some(x) = &from.best {
-            self.best = Some(feasible(objective, x, from.cap, f64::INFINITY)?);
+            // With the logits that it has, which may be larger than the cap by now.
+            self.best = Some(feasible(objective, x, self.caps.largest, f64::INFINITY)?);
         }
         let end = Descent::run(objective, from, &mut self, Some(attendance))?;
         let best = match self.best {
@@ -133,15 +137,19 @@ impl MovingCap {
         Ok(end.with(best))
     }
 
-    /// The Newton step in log L: log(E/ε) over −d log E/d log L = Σ|λ|·L/E.
+    /// The frontier's slope where the error is E: −d log E/d log L = Σ|λ|·L/E.
+    fn slope(&self, penalty: &Penalty, kl_nats: f64) -> f64 {
+        // Rounding leaves a little on either side of 0 where the target is met, and bounds that act by rounding alone:
+        // their slope over next to nothing would say that the frontier is too steep to move along.
+        penalty.total_multiplier() * penalty.cap / kl_nats.max(NOTHING * self.tolerance)
+    }
+
+    /// The Newton step in log L: log(E/ε) over the slope.
     fn newton(&self, penalty: &Penalty, kl_nats: f64) -> f64 {
         // Aim just under ε, so that the last stage lands on the right side of it.
         let aim = (1.0 - 1e-3) * self.tolerance;
-        // Rounding leaves a little on either side of 0 where the target is met, and bounds that act by rounding alone:
-        // their slope over next to nothing would say that the frontier is too steep to move along.
-        let kl_nats = kl_nats.max(NOTHING * self.tolerance);
-        let slope = penalty.total_multiplier() * penalty.cap / kl_nats;
-        let step = (kl_nats / aim).ln() / slope;
+        let step =
+            (kl_nats.max(NOTHING * self.tolerance) / aim).ln() / self.slope(penalty, kl_nats);
         let limit = LARGEST_MOVE.ln();
         if step.is_nan() { 0.0 } else { step.clamp(-limit, limit) }
     }
@@ -173,35 +181,44 @@ impl Policy for MovingCap {
         objective: &mut Objective<'_>,
         at: &Descent,
     ) -> Result<Option<f64>, FitError> {
-        let Self { tolerance, caps, effort, .. } = *self;
-        let here = feasible(objective, &at.x, at.penalty.cap, at.gradient_norm)?;
+        let Self { tolerance, caps, effort, sparing, .. } = *self;
+        let mut here = feasible(objective, &at.x, at.penalty.cap, at.gradient_norm)?;
         // The augmented Lagrangian's value estimates E*(L) before the violation is gone; what the
-        // factors reach within the cap decides once the estimate has settled.
+        // factors reach within the cap decides once the estimate has settled. With a violation that a sparing solve
+        // tolerates no longer, that error is mostly what scaling the logits down has cost.
         let mut step = self.newton(&at.penalty, at.value);
-        if step.abs() <= SETTLED {
+        let is_held = sparing.is_none() || at.violation <= SPARING_VIOLATION;
+        if step.abs() <= SETTLED && is_held {
             step = self.newton(&at.penalty, here.kl_nats);
         }
         let meets = here.kl_nats <= tolerance;
+        if sparing.is_some() {
+            here = reaching(objective, here, tolerance, self.slope(&at.penalty, at.value));
+        }
+        let reaches_with = here.max_abs_logit;
         self.best = Some(match self.best.take() {
             Some(best) if !here.preferred(&best, tolerance).is_lt() => best,
             _ => here,
         });
+        let next = at.penalty.cap * step.exp();
         let reached = self.best.as_ref().filter(|best| best.kl_nats <= tolerance);
         // Not so long as the cap is on its way down from what it began with, or from the last that reached ε.
         let of_here = |least: &f64| *least <= HERE * at.penalty.cap;
         let least = reached.map(|best| best.max_abs_logit).filter(of_here);
         if let (Some(sparing), Some(least)) = (&mut self.sparing, least)
             && sparing.is_done(least)
+            && is_held
+            && reaches_with <= (1.0 + PROMISED) * next
         {
             return Ok(None);
         }
         let at_limit = at.penalty.cap >= caps.largest && step > 0.0;
-        let is_far = step <= -LARGEST_MOVE.ln();
         let done = at.is_minimum_within(effort.violation)
             && (at_limit || (meets && step.abs() <= SETTLED));
-        let next = match self.sparing {
-            Some(Sparing { first, .. }) if is_far && at.penalty.cap > first => first,
-            _ => at.penalty.cap * step.exp(),
+        let is_far = step <= -LARGEST_MOVE.ln();
+        let next = match sparing.map(|sparing| LANDING * sparing.enough) {
+            Some(landing) if is_far && at.penalty.cap > landing => next.max(landing),
+            _ => next,
         };
         Ok((!done).then(|| caps.clamp(next)))
     }

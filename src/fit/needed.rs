@@ -94,8 +94,8 @@ pub fn needed_logit_from(
     let caps = own.iter().fold(Caps::above(floor), |caps, &own| caps.with(own));
     let first_cap = (FIRST_CAP * floor).max(0.1);
     let far_below = if given.is_empty() { 0.0 } else { FAR_BELOW };
+    let sparing = options.sparing.map(Sparing::to);
     let solve = |name: String, effort: Effort, start: &dyn Fn() -> Result<FitState, FitError>| {
-        let sparing = options.sparing.map(Sparing::to);
         let to = MovingCap { tolerance, caps, effort, far_below, sparing, best: None };
         let attendance = search.attendance(FitName(name), effort);
         search.kept_or(&attendance, |underway| {
@@ -114,7 +114,7 @@ pub fn needed_logit_from(
                     let factors = search.start(start - given.len(), first_cap)?;
                     return Ok(FitState::new(&factors, problem, caps.clamp(first_cap)));
                 };
-                Ok(beginning_at(factors.to_vector(), own[start], problem, caps))
+                Ok(beginning_at(factors.to_vector(), own[start], problem, caps, sparing))
             };
             // What is given is near to what is sought, and needs no rough fit to be chosen by.
             let effort = if options.sparing.is_some() { options.fine } else { options.rough };
@@ -203,10 +203,10 @@ pub(super) fn needed_logit_varying(
         let mut objective = objective.sparing(options.sparing.is_some());
         let own = objective.measure(point).max_abs_logit;
         let caps = Caps::above(floor).with(own);
-        let from = beginning_at(point.clone(), own, problem, caps);
+        let sparing = options.sparing.map(Sparing::to);
+        let from = beginning_at(point.clone(), own, problem, caps, sparing);
         let attendance = search.attendance(FitName(format!("tied-{start}")), options.fine);
         let (effort, far_below) = (options.fine, FAR_BELOW);
-        let sparing = options.sparing.map(Sparing::to);
         let to = MovingCap { tolerance, caps, effort, far_below, sparing, best: None };
         Ok(Candidate { start, solution: to.fit(&mut objective, from, &attendance)? })
     };
@@ -233,11 +233,18 @@ pub(super) fn needed_logit_varying(
     Ok(Needed::of(&all, tolerance))
 }
 
-/// A descent that begins at x, whose largest logit is `own`, and keeps it until it finds better.
-fn beginning_at(x: Vec<f64>, own: f64, problem: &Problem, caps: Caps) -> FitState {
+/// A descent that begins at x, whose largest logit is `own`, and keeps it until it finds better. Its cap is x's own, or, where
+/// it is to be `sparing`, near to where it will end.
+fn beginning_at(
+    x: Vec<f64>,
+    own: f64,
+    problem: &Problem,
+    caps: Caps,
+    sparing: Option<Sparing>,
+) -> FitState {
     let rows = (problem.heads(), problem.rows());
-    let cap = caps.clamp(just_above(own));
-    FitState { best: Some(x.clone()), ..FitState::at(x, cap, rows) }
+    let cap = just_above(own).min(sparing.map_or(f64::INFINITY, |s| s.first_cap()));
+    FitState { best: Some(x.clone()), ..FitState::at(x, caps.clamp(cap), rows) }
 }
 
 impl Needed {

@@ -73,6 +73,14 @@ impl<'p> Objective<'p> {
         self.problem
     }
 
+    /// The arithmetic of value and gradient.
+    pub fn precision(&self) -> Precision {
+        match &self.kernel {
+            AnyKernel::F32(_) => Precision::F32,
+            AnyKernel::F64(_) => Precision::F64,
+        }
+    }
+
     /// Evaluates at x and writes the gradient of kl_nats plus the penalty to `gradient`.
     pub fn evaluate(
         &mut self,
@@ -81,11 +89,7 @@ impl<'p> Objective<'p> {
         gradient: &mut [f64],
     ) -> Evaluation {
         self.evaluations += 1;
-        let problem = self.problem;
-        let precision = match &self.kernel {
-            AnyKernel::F32(_) => Precision::F32,
-            AnyKernel::F64(_) => Precision::F64,
-        };
+        let (problem, precision) = (self.problem, self.precision());
         let factors = self.varied.factors_in(precision, x);
         self.gradient.resize(factors.len(), 0.0);
         let of_factors = Some(self.gradient.as_mut_slice());

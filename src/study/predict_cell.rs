@@ -154,7 +154,7 @@ const MOST_ROWS: usize = 1024;
 /// Seconds of one core that the fits of a head take, by visible pair and (rank + 16).
 const SECONDS_PER_PAIR: f64 = 3e-6;
 /// The same where they are sparing.
-const SECONDS_PER_SPARING_PAIR: f64 = 6e-7;
+const SECONDS_PER_SPARING_PAIR: f64 = 3e-7;
 /// Seconds of one core that screening takes, by visible pair.
 const SECONDS_PER_SCREENED_PAIR: f64 = 1e-6;
 
