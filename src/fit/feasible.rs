@@ -60,7 +60,7 @@ pub(super) fn reaching(
         if is_there(&best) || last.max_abs_logit == 0.0 {
             break;
         }
-        // Rounding leaves a little on either side of 0.
+        // No step to infinity from where the target is met.
         let error = last.kl_nats.max(SHORT * tolerance);
         let step = ((error / aim).ln() / slope).clamp(-LARGEST_SCALE, LARGEST_SCALE);
         let factors = last.factors.clone().scaled(step.exp());
@@ -103,14 +103,18 @@ mod tests {
     use crate::fit::{Precision, SearchOptions, needed_logit};
     use crate::pattern::{Family, Parameters, Visibility};
 
+    fn band(window: usize, rank: usize) -> Problem {
+        let band = Parameters { window: Some(window), ..Parameters::default() };
+        let family = Family::from_parameters("dirichlet-band", &band).unwrap();
+        let target = family.build(24, 1, Visibility::Causal).unwrap();
+        Problem::new(target, "global".parse().unwrap(), rank).unwrap()
+    }
+
     /// From a minimum at another error, with a slope that is too steep, right or too flat: at ε, by scaling alone, and with
     /// hardly more than the least logits that a search finds there.
     #[test]
     fn scaled_logits_reach_the_error_asked_for() {
-        let band = Parameters { window: Some(6), ..Parameters::default() };
-        let family = Family::from_parameters("dirichlet-band", &band).unwrap();
-        let target = family.build(24, 1, Visibility::Causal).unwrap();
-        let problem = Problem::new(target, "global".parse().unwrap(), 6).unwrap();
+        let problem = band(6, 6);
         let options = SearchOptions { starts: 6, passes: 1, ..SearchOptions::default() };
         let least = |tolerance| {
             needed_logit(&problem, tolerance, options, &()).unwrap().best.unwrap().solution
@@ -136,10 +140,7 @@ mod tests {
     /// Logits that are wrong at any scale are given back no worse than they came.
     #[test]
     fn what_no_scale_mends_is_given_back() {
-        let band = Parameters { window: Some(3), ..Parameters::default() };
-        let family = Family::from_parameters("dirichlet-band", &band).unwrap();
-        let target = family.build(24, 1, Visibility::Causal).unwrap();
-        let problem = Problem::new(target, "global".parse().unwrap(), 2).unwrap();
+        let problem = band(3, 2);
         let mut objective = Objective::new(&problem, Precision::F64);
         for scale in [0.0, 1.0] {
             let x: Vec<f64> = (0..2 * 24 * 2).map(|i| scale * f64::from(i * 7 % 5)).collect();

@@ -139,17 +139,20 @@ impl MovingCap {
 
     /// The frontier's slope where the error is E: −d log E/d log L = Σ|λ|·L/E.
     fn slope(&self, penalty: &Penalty, kl_nats: f64) -> f64 {
-        // Rounding leaves a little on either side of 0 where the target is met, and bounds that act by rounding alone:
-        // their slope over next to nothing would say that the frontier is too steep to move along.
-        penalty.total_multiplier() * penalty.cap / kl_nats.max(NOTHING * self.tolerance)
+        penalty.total_multiplier() * penalty.cap / self.something(kl_nats)
+    }
+
+    /// The error, where it is not next to nothing: rounding leaves a little on either side of 0 where the target is met, and
+    /// bounds that act by rounding alone. Their slope over it would say that the frontier is too steep to move along.
+    fn something(&self, kl_nats: f64) -> f64 {
+        kl_nats.max(NOTHING * self.tolerance)
     }
 
     /// The Newton step in log L: log(E/ε) over the slope.
     fn newton(&self, penalty: &Penalty, kl_nats: f64) -> f64 {
         // Aim just under ε, so that the last stage lands on the right side of it.
         let aim = (1.0 - 1e-3) * self.tolerance;
-        let step =
-            (kl_nats.max(NOTHING * self.tolerance) / aim).ln() / self.slope(penalty, kl_nats);
+        let step = (self.something(kl_nats) / aim).ln() / self.slope(penalty, kl_nats);
         let limit = LARGEST_MOVE.ln();
         if step.is_nan() { 0.0 } else { step.clamp(-limit, limit) }
     }
