@@ -71,8 +71,7 @@ pub fn rows_of<'l, K: Kind>(
     let names: csv::StringRecord = columns::<K>().iter().map(|column| column.name).collect();
     let header = Header::read(&names).expect("no two columns of a kind have one name");
     lines.filter(|line| line.err().is_empty()).map(move |line| {
-        let record: csv::StringRecord = line.0.iter().collect();
-        Row::read(&header.fields(&record)).map_err(|why| (line.cell().to_owned(), why))
+        Row::read(&header.fields(line.record())).map_err(|why| (line.cell().to_owned(), why))
     })
 }
 
@@ -113,5 +112,5 @@ pub fn line<K: Kind>(
     }
     fields.push(settings.to_owned());
     fields.push(found.err().unwrap_or_default().to_owned());
-    Line(fields)
+    fields.into_iter().collect()
 }

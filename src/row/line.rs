@@ -4,19 +4,42 @@ use polars::prelude::{
     Column as FrameColumn, DataFrame, IntoColumn, NamedFrom, PolarsResult, Series,
 };
 
+use rayon::prelude::*;
+
 use super::column::{Column, ColumnKind};
 use super::fields::Header;
 use super::part::{Part, columns_of_record};
 
-/// One row as it is written, a field a column.
+/// One row as it is written, a field a column. All of them lie in one piece of memory: a study may have a million rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Line(pub Vec<String>);
+pub struct Line(csv::StringRecord);
 
 impl Line {
     /// What stands in a column; nothing where there is no such column.
     pub fn get(&self, columns: &[Column], name: &str) -> &str {
         let place = columns.iter().position(|column| column.name == name);
-        place.and_then(|place| self.0.get(place)).map_or("", String::as_str)
+        place.map_or("", |place| self.at(place))
+    }
+
+    /// What stands in the column of this place; nothing where there are fewer.
+    pub fn at(&self, place: usize) -> &str {
+        self.0.get(place).unwrap_or_default()
+    }
+
+    /// What stands in each column.
+    pub fn fields(&self) -> impl Iterator<Item = &str> {
+        self.0.iter()
+    }
+
+    /// The line with another field in a column.
+    #[cfg(test)]
+    pub(crate) fn with(&self, place: usize, field: &str) -> Self {
+        self.fields().enumerate().map(|(at, old)| if at == place { field } else { old }).collect()
+    }
+
+    /// The line as a record of a file.
+    pub(crate) fn record(&self) -> &csv::StringRecord {
+        &self.0
     }
 
     /// The fields that have a value, as a JSON object.
@@ -31,14 +54,14 @@ impl Line {
                 number(text).map_or(text.into(), serde_json::Value::Number)
             }
         };
-        let there = columns.iter().zip(&self.0).filter(|(_, text)| !text.is_empty());
+        let there = columns.iter().zip(self.fields()).filter(|(_, text)| !text.is_empty());
         there.map(|(column, text)| (column.name.to_owned(), value(column.kind, text))).collect()
     }
 
     /// The line of `record`, of a file with this header, in the order of `columns`.
     pub(crate) fn of(header: &Header, record: &csv::StringRecord, columns: &[Column]) -> Self {
         let fields = header.fields(record);
-        Self(columns.iter().map(|column| fields.get(column.name).to_owned()).collect())
+        columns.iter().map(|column| fields.get(column.name)).collect()
     }
 }
 
@@ -55,12 +78,12 @@ impl Line {
 
     /// The cell's key.
     pub fn cell(&self) -> &str {
-        &self.0[1]
+        self.at(1)
     }
 
     /// A hash of all that the cell was measured with.
     pub fn settings(&self) -> &str {
-        &self.0[self.0.len() - 2]
+        self.at(self.0.len() - 2)
     }
 
     /// How long the row took, in seconds; none where its kind has no such column.
@@ -70,7 +93,19 @@ impl Line {
 
     /// Why the cell failed; empty where it did not.
     pub fn err(&self) -> &str {
-        &self.0[self.0.len() - 1]
+        self.at(self.0.len() - 1)
+    }
+}
+
+impl From<csv::StringRecord> for Line {
+    fn from(record: csv::StringRecord) -> Self {
+        Self(record)
+    }
+}
+
+impl AsRef<Self> for Line {
+    fn as_ref(&self) -> &Self {
+        self
     }
 }
 
@@ -79,7 +114,15 @@ impl<P: Part> From<&P> for Line {
     fn from(part: &P) -> Self {
         let mut fields = Vec::new();
         part.write(&mut fields);
-        Self(fields)
+        fields.into_iter().collect()
+    }
+}
+
+impl<F: AsRef<str>> FromIterator<F> for Line {
+    fn from_iter<I: IntoIterator<Item = F>>(fields: I) -> Self {
+        let mut record = csv::StringRecord::new();
+        fields.into_iter().for_each(|field| record.push_field(field.as_ref()));
+        Self(record)
     }
 }
 
@@ -112,12 +155,12 @@ pub fn records_to_csv<P: Part>(records: &[P]) -> std::io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// Two columns of one name.
-pub fn to_frame(columns: &[Column], lines: &[&Line]) -> PolarsResult<DataFrame> {
+pub fn to_frame<L: AsRef<Line> + Sync>(columns: &[Column], lines: &[L]) -> PolarsResult<DataFrame> {
     let column = |(at, column): (usize, &Column)| {
-        let fields = lines.iter().map(|line| line.0.get(at).map_or("", String::as_str));
+        let fields = lines.iter().map(|line| line.as_ref().at(at));
         typed(column, fields)
     };
-    DataFrame::new(lines.len(), columns.iter().enumerate().map(column).collect())
+    DataFrame::new(lines.len(), columns.par_iter().enumerate().map(column).collect())
 }
 
 fn typed<'f>(column: &Column, fields: impl Iterator<Item = &'f str>) -> FrameColumn {

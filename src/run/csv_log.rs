@@ -74,7 +74,7 @@ impl<P: Part> CsvLog<P> {
     /// # Errors
     /// Those of the file system.
     pub fn push(&mut self, row: &P) -> io::Result<()> {
-        self.writer.write_record(&Line::from(row).0)?;
+        self.writer.write_record(Line::from(row).record())?;
         self.writer.flush()
     }
 

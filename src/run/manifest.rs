@@ -16,6 +16,8 @@ pub(crate) const MANIFEST: &str = "manifest.toml";
 const VERSIONED: [&str; 7] =
     ["ndarray", "ndarray-linalg", "nalgebra", "candle-core", "candle-nn", "polars", "rand_chacha"];
 
+/// The key of the parts that rows were joined from.
+const PARTS: &str = "parts";
 /// The key of what a manifest does not know of its rows.
 const NOTES: &str = "not_known";
 
@@ -77,16 +79,29 @@ impl Manifest {
 
     /// Notes, with the time, what the manifest does not know of its rows.
     pub(crate) fn note(&mut self, what: &str) {
-        let notes = self.more.entry(NOTES).or_insert_with(|| toml::Value::Array(Vec::new()));
-        if let toml::Value::Array(notes) = notes {
-            notes.push(format!("{}: {what}", now()).into());
+        self.push(NOTES, format!("{}: {what}", now()));
+    }
+
+    /// Takes over what another, of a part of the rows, did not know, and what it tells of the part.
+    pub(crate) fn take_in(&mut self, of: &Self, part: String) {
+        self.push(PARTS, part);
+        of.notes().into_iter().for_each(|note| self.push(NOTES, note.to_owned()));
+    }
+
+    fn push(&mut self, key: &str, what: String) {
+        let all = self.more.entry(key).or_insert_with(|| toml::Value::Array(Vec::new()));
+        if let toml::Value::Array(all) = all {
+            all.push(what.into());
         }
     }
 
-    /// Takes over what `before` did not know.
-    pub(crate) fn go_on_with_notes(&mut self, before: &Self) {
-        if let Some(notes) = before.more.get(NOTES) {
-            self.more.insert(NOTES.to_owned(), notes.clone());
+    /// Takes over what `before` did not know, and what parts its rows were joined from.
+    pub(crate) fn go_on_with(&mut self, before: &Self) {
+        for key in [NOTES, PARTS] {
+            match before.more.get(key) {
+                Some(notes) => self.more.insert(key.to_owned(), notes.clone()),
+                None => self.more.remove(key),
+            };
         }
     }
 

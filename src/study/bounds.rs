@@ -80,7 +80,7 @@ mod tests {
         let columns = ["study", "cell", "rank", "inflation", "settings", "err"]
             .map(|name| Column { name, ..Column::default() });
         let rows = [["4", "1"], ["4", "3"], ["4", ""], ["8", "1.5"]]
-            .map(|[rank, value]| Line(["s", "a", rank, value, "12", ""].map(str::to_owned).into()));
+            .map(|[rank, value]| Line::from_iter(["s", "a", rank, value, "12", ""]));
         let rows: Vec<&Line> = rows.iter().collect();
         let breaches = |of, rank: &str, over: Option<&str>, least, most| {
             let pick = |rank: &str| Selection(vec![("rank".to_owned(), vec![rank.to_owned()])]);

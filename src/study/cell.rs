@@ -1,6 +1,7 @@
 //! What every kind of study's cells can do.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use toml::Table;
@@ -27,7 +28,7 @@ pub(super) struct Within<'a> {
     pub warned: &'a (dyn Fn(&str) + Sync),
 }
 
-/// A cell of another study.
+/// A cell of another study, or of the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Needs {
     /// The study, without a text's name.
@@ -53,10 +54,14 @@ pub(super) trait Measure: Send + Sync + 'static {
     /// What tells the cell from others.
     fn of(&self) -> <Self::Kind as Kind>::Of;
 
-    /// The cell of another study whose files this one's measurement needs, where they are not there or are of
-    /// another run. `folder` is this cell's own.
-    fn needs(&self, _folder: &Path) -> Option<Needs> {
+    /// The cell, of another study or this one, whose files this one's measurement needs, whether or not they are there.
+    fn needs(&self) -> Option<Needs> {
         None
+    }
+
+    /// Whether those files are not there or are of another run. `folder` is this cell's own.
+    fn lacks(&self, _folder: &Path) -> bool {
+        false
     }
 
     /// What the cell measures; none where it was stopped, unless its row says so and how far it came.
@@ -64,6 +69,7 @@ pub(super) trait Measure: Send + Sync + 'static {
 }
 
 /// A cell of a plan, of any kind.
+#[derive(Clone)]
 pub(super) struct Cell {
     /// Its name among the study's.
     pub key: String,
@@ -71,14 +77,14 @@ pub(super) struct Cell {
     pub settings: String,
     /// What it takes, in seconds of one core, roughly.
     pub cost_s: f64,
-    work: Box<dyn Work>,
+    work: Arc<dyn Work>,
 }
 
 impl Cell {
     /// The cell called `key`.
     pub fn new<M: Measure>(key: String, cell: M) -> Self {
         let settings = identity::<M::Kind>(&cell.settings(), &M::defaults());
-        Self { key, settings, cost_s: cell.cost_s(), work: Box::new(cell) }
+        Self { key, settings, cost_s: cell.cost_s(), work: Arc::new(cell) }
     }
 
     /// What tells the cell from others, as it is written: the columns after study and cell.
@@ -87,8 +93,13 @@ impl Cell {
     }
 
     /// See [`Measure::needs`].
-    pub fn needs(&self, folder: &Path) -> Option<Needs> {
-        self.work.needs(folder)
+    pub fn needs(&self) -> Option<Needs> {
+        self.work.needs()
+    }
+
+    /// See [`Measure::lacks`].
+    pub fn lacks(&self, folder: &Path) -> bool {
+        self.work.lacks(folder)
     }
 
     /// The cell's lines, under the study's name; none where it was stopped. A panic inside a cell is that cell's
@@ -114,7 +125,8 @@ pub(super) struct Measured {
 /// [`Measure`] with rows as they are written.
 trait Work: Send + Sync {
     fn of(&self) -> Vec<String>;
-    fn needs(&self, folder: &Path) -> Option<Needs>;
+    fn needs(&self) -> Option<Needs>;
+    fn lacks(&self, folder: &Path) -> bool;
     fn measure(
         &self,
         study: &str,
@@ -131,8 +143,12 @@ impl<M: Measure> Work for M {
         fields
     }
 
-    fn needs(&self, folder: &Path) -> Option<Needs> {
-        Measure::needs(self, folder)
+    fn needs(&self) -> Option<Needs> {
+        Measure::needs(self)
+    }
+
+    fn lacks(&self, folder: &Path) -> bool {
+        Measure::lacks(self, folder)
     }
 
     fn measure(

@@ -80,6 +80,34 @@ pub enum StudyError {
     /// Weights that cannot be edited.
     #[error(transparent)]
     Edit(#[from] PredictError),
+    /// Rows of parts of a study that are not joined yet.
+    #[error(
+        "{} has rows of {parts} parts that are not joined to its own; `{command}` joins them", study.display()
+    )]
+    Unmerged {
+        /// The study's folder.
+        study: PathBuf,
+        /// How many parts.
+        parts: usize,
+        /// What joins them.
+        command: String,
+    },
+    /// Cells that two parts measured, with other numbers.
+    #[error(
+        "{}: {count} of the cells have other numbers in {} than in {} ({cells}); take away the folder of those that are \
+         wrong, and merge again",
+        study.display(), files[1].display(), files[0].display()
+    )]
+    Conflict {
+        /// The study's folder.
+        study: PathBuf,
+        /// The first of the cells, by name, and how many more there are.
+        cells: String,
+        /// How many cells.
+        count: usize,
+        /// The first cell's files.
+        files: [PathBuf; 2],
+    },
     /// A filter that is no regular expression.
     #[error("the filter {pattern:?}: {why}")]
     Filter {

@@ -51,11 +51,18 @@ pub(super) fn brought_up_to_date(text: &str, columns: &[Column]) -> Result<Strin
     let mut whole = line(&names)?;
     for old in lines {
         match record(old).and_then(|record| line_of(&header, &record, columns)) {
-            Some(row) => whole.push_str(&line(&row.0.into())?),
+            Some(row) => whole.push_str(&line(row.record())?),
             None => whole.push_str(old),
         }
     }
     Ok(whole)
+}
+
+/// The row in a line with today's columns; none where it has another number of fields.
+pub(super) fn row_of(line: &str, columns: &[Column]) -> Option<Line> {
+    record(line)
+        .filter(|record| record.len() == columns.len())
+        .map(|record| record.iter().collect())
 }
 
 /// The one record of a line.
@@ -87,7 +94,7 @@ mod tests {
     fn a_row_of_before_a_column_has_nothing_in_it() {
         let header = header("study,cell,settings,err\n").unwrap();
         let row = line_of(&header, &record("s,a,12,bad\n").unwrap(), &columns()).unwrap();
-        assert_eq!(row.0, ["s", "a", "", "12", "bad"]);
+        assert!(row.fields().eq(["s", "a", "", "12", "bad"]));
         assert!(line_of(&header, &record("s,a,12\n").unwrap(), &columns()).is_none());
     }
 

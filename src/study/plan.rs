@@ -1,11 +1,14 @@
 //! What a study comes to: its cells, those that have rows, and what the others need.
 
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::StudyError;
 use super::cell::{Cell, Needs};
 use super::cells::cells_of;
 use super::definition::{Kind, StudyDefinition, StudyWork};
+use super::parts::Parts;
+use super::shard::Shard;
 use super::store::Store;
 use super::text_source::TextSource;
 use super::time_left::Work;
@@ -29,8 +32,12 @@ pub struct Plan {
     /// The keys of all the study's cells, those that a filter leaves out among them.
     pub(super) order: Vec<String>,
     pub(super) store: Store,
-    /// Whether cells are measured again though their rows are there: for the files beside them.
-    pub(super) again: bool,
+    /// Cells that are measured again though their rows are there: for the files beside them.
+    again: HashSet<String>,
+    /// Which of several parts of the study this is, whose rows are kept apart; none where it is all of it.
+    pub(super) shard: Option<Shard>,
+    /// Cells that are done among the study's own rows or in one of its parts, where this is one of them.
+    elsewhere: HashSet<String>,
 }
 
 impl Plan {
@@ -84,7 +91,9 @@ impl Plan {
             cells,
             order,
             store,
-            again: false,
+            again: HashSet::new(),
+            shard: None,
+            elsewhere: HashSet::new(),
         })
     }
 
@@ -99,10 +108,51 @@ impl Plan {
         text: Option<&Path>,
         valid_text: Option<&Path>,
     ) -> Result<Vec<Self>, StudyError> {
+        let lacking = |plan: &Self| plan.lacking().collect();
+        let mut plans = self.plans_of(&lacking, data, text, valid_text)?;
+        for plan in &mut plans {
+            plan.again = plan.cells.iter().map(|cell| cell.key.clone()).collect();
+        }
+        Ok(plans)
+    }
+
+    /// The plans, to be run before this one, of all that its cells need of other studies, whether or not it is there. The
+    /// arguments are those of [`Plan::new`].
+    ///
+    /// # Errors
+    /// As [`Plan::new`], of a study that is needed.
+    pub fn needed(
+        &self,
+        data: &Path,
+        text: Option<&Path>,
+        valid_text: Option<&Path>,
+    ) -> Result<Vec<Self>, StudyError> {
+        let all = |plan: &Self| plan.cells.iter().filter_map(Cell::needs).collect();
+        self.plans_of(&all, data, text, valid_text)
+    }
+
+    /// What cells that are still to do need and do not find.
+    pub(super) fn lacking(&self) -> impl Iterator<Item = Needs> {
         let undone = self.cells.iter().filter(|cell| !self.is_done(cell));
-        let needs: Vec<Needs> =
-            undone.filter_map(|cell| cell.needs(&self.folder.join(&cell.key))).collect();
+        undone.filter(|cell| self.lacks(cell)).filter_map(Cell::needs)
+    }
+
+    /// Whether files that a cell needs are not there.
+    pub(super) fn lacks(&self, cell: &Cell) -> bool {
+        cell.lacks(&self.folder.join(&cell.key))
+    }
+
+    /// The plans of what `needs` says of this one, and of them in turn, those that are needed first.
+    fn plans_of(
+        &self,
+        needs_of: &dyn Fn(&Self) -> Vec<Needs>,
+        data: &Path,
+        text: Option<&Path>,
+        valid_text: Option<&Path>,
+    ) -> Result<Vec<Self>, StudyError> {
+        let needs = needs_of(self);
         let mut studies: Vec<&str> = needs.iter().map(|needs| &*needs.study).collect();
+        studies.sort_unstable();
         studies.dedup();
         let plan = |study: &&str| {
             let path = self.definition.path.with_file_name(format!("{study}.toml"));
@@ -111,9 +161,10 @@ impl Plan {
             let is_needed =
                 |cell: &Cell| needs.iter().any(|n| n.study == **study && n.cell == cell.key);
             plan.cells.retain(is_needed);
-            plan.again = true;
-            // What is needed may need something itself.
-            let mut all = plan.prerequisites(data, text, valid_text)?;
+            // What is needed is to be there, though its rows are, and may need something itself.
+            plan.again = plan.cells.iter().map(|cell| cell.key.clone()).collect();
+            let mut all = plan.plans_of(needs_of, data, text, valid_text)?;
+            plan.again.clear();
             all.push(plan);
             Ok(all)
         };
@@ -137,9 +188,19 @@ impl Plan {
         &self.name
     }
 
-    /// The folder of the rows.
+    /// What it was made from.
+    pub fn definition(&self) -> &StudyDefinition {
+        &self.definition
+    }
+
+    /// The folder of the study's rows.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// The file that its own rows are written to.
+    pub fn rows(&self) -> PathBuf {
+        self.folder_of_rows().join("rows.csv")
     }
 
     /// Every cell that the filter keeps, and whether its rows are there.
@@ -148,7 +209,81 @@ impl Plan {
     }
 
     pub(super) fn is_done(&self, cell: &Cell) -> bool {
-        !self.again && self.store.finished(&cell.key, &cell.settings).is_some()
+        !self.again.contains(&cell.key)
+            && (self.elsewhere.contains(&cell.key)
+                || self.store.finished(&cell.key, &cell.settings).is_some())
+    }
+
+    /// Has cells measured again whose files others need and do not find, though their rows are there.
+    pub(super) fn measure_again(&mut self, needs: &[Needs]) {
+        let study = &self.definition.study;
+        let keys =
+            needs.iter().filter(|needs| needs.study == *study).map(|needs| needs.cell.clone());
+        self.again.extend(keys.collect::<Vec<_>>());
+    }
+
+    /// Takes the rows of the study's parts for done, beside its own.
+    ///
+    /// # Errors
+    /// Rows that cannot be read.
+    pub(super) fn look_into_parts(&mut self) -> Result<(), StudyError> {
+        let settings: HashMap<&str, &str> =
+            self.cells.iter().map(|cell| (cell.key.as_str(), cell.settings.as_str())).collect();
+        let mut found = HashSet::new();
+        let mut look = |store: &Store| {
+            let here = store.all_finished();
+            let ours = here.filter(|(cell, of)| settings.get(cell) == Some(of));
+            found.extend(ours.map(|(cell, _)| cell.to_owned()));
+        };
+        look(&self.store);
+        for part in Parts::of(&self.folder).with_rows()? {
+            look(&Store::read(&part.folder, self.store.columns())?);
+        }
+        self.elsewhere = found;
+        Ok(())
+    }
+
+    /// The cells of these keys as one of so many parts, whose rows are kept apart from the others'.
+    ///
+    /// # Errors
+    /// Rows of the part that cannot be read.
+    pub(super) fn part(&self, shard: Shard, keys: &HashSet<String>) -> Result<Self, StudyError> {
+        let folder = Parts::of(&self.folder).folder_of(shard);
+        let store = Store::read(&folder, self.store.columns())?;
+        let cells = self.cells.iter().filter(|cell| keys.contains(&cell.key)).cloned().collect();
+        Ok(Self {
+            definition: self.definition.clone(),
+            name: self.name.clone(),
+            folder: self.folder.clone(),
+            tokens: self.tokens.clone(),
+            text: self.text.clone(),
+            cells,
+            order: self.order.clone(),
+            store,
+            again: self.again.clone(),
+            shard: Some(shard),
+            elsewhere: self.elsewhere.clone(),
+        })
+    }
+
+    /// Takes in the cells of another plan of the study.
+    pub(super) fn add(&mut self, other: Self) {
+        let here: HashSet<String> = self.cells.iter().map(|cell| cell.key.clone()).collect();
+        self.cells.extend(other.cells.into_iter().filter(|cell| !here.contains(&cell.key)));
+        let place: HashMap<&str, usize> =
+            self.order.iter().enumerate().map(|(at, key)| (key.as_str(), at)).collect();
+        self.cells.sort_by_key(|cell| place.get(cell.key.as_str()).copied());
+    }
+
+    /// The folder of the rows that are written.
+    pub(super) fn folder_of_rows(&self) -> PathBuf {
+        let part = |shard| Parts::of(&self.folder).folder_of(shard);
+        self.shard.map_or_else(|| self.folder.clone(), part)
+    }
+
+    /// How many cells are still to do.
+    pub fn left(&self) -> usize {
+        self.cells.iter().filter(|cell| !self.is_done(cell)).count()
     }
 
     /// Whether matrices are to be decomposed for as long as the cells take.

@@ -139,8 +139,12 @@ impl Measure for PredictCell {
         HeadOf { model: self.model.of(), layer: self.layer }
     }
 
-    fn needs(&self, _folder: &Path) -> Option<Needs> {
+    fn needs(&self) -> Option<Needs> {
         self.model.needs()
+    }
+
+    fn lacks(&self, _folder: &Path) -> bool {
+        self.model.lacks()
     }
 
     fn measure(&self, within: &Within<'_>) -> Result<Option<Vec<HeadFound>>, String> {

@@ -4,16 +4,12 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use polars::prelude::{DataFrame, ParquetReader, ParquetWriter, PolarsResult, SerReader};
-
 use super::StudyError;
-use super::header;
+use super::set_aside::set_aside;
 use super::study_manifest::StudyManifest;
-use crate::row::{Column, Line, to_csv, to_frame};
-use crate::system::{FileError, lock, sha256, write_whole};
-
-/// Where rows go that were measured and are not the study's any more, in its folder.
-const SET_ASIDE: &str = "rows-set-aside.csv";
+use super::{header, parquet};
+use crate::row::{Column, Line, to_csv};
+use crate::system::{Claim, FileError, lock, sha256, write_whole};
 
 /// The rows of one study.
 #[derive(Debug)]
@@ -26,8 +22,17 @@ pub(super) struct Store {
     damaged: Vec<String>,
     /// What `rows.csv` hashes to; none where it is missing.
     sha256: Option<String>,
-    /// Held open while this process may write: the lock goes when it is dropped.
-    lock: Option<File>,
+    /// Held while this process may write.
+    hold: Option<Hold>,
+}
+
+/// What keeps other processes out; it goes when it is dropped.
+#[derive(Debug)]
+enum Hold {
+    /// Of a study's rows, which one machine at a time writes.
+    Lock { _file: File },
+    /// Of a part's, which any of several may.
+    Claim(Claim),
 }
 
 impl Store {
@@ -46,7 +51,7 @@ impl Store {
             cells: Vec::new(),
             damaged: Vec::new(),
             sha256: None,
-            lock: None,
+            hold: None,
         };
         let path = store.csv_path();
         if path.exists() {
@@ -65,8 +70,18 @@ impl Store {
     /// A folder that cannot be made or written, another process at work in it, or as
     /// [`Store::read`].
     pub fn lock(&mut self) -> Result<(), StudyError> {
-        let lock = lock(&self.folder)?;
-        *self = Self { lock: Some(lock), ..Self::read(&self.folder, &self.columns)? };
+        let hold = Hold::Lock { _file: lock(&self.folder)? };
+        *self = Self { hold: Some(hold), ..Self::read(&self.folder, &self.columns)? };
+        Ok(())
+    }
+
+    /// [`lock`](Self::lock) for the folder of a part, in a way that holds between machines.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn claim(&mut self) -> Result<(), StudyError> {
+        let hold = Hold::Claim(Claim::take(&self.folder)?);
+        *self = Self { hold: Some(hold), ..Self::read(&self.folder, &self.columns)? };
         Ok(())
     }
 
@@ -120,6 +135,20 @@ impl Store {
         good.then_some(rows.as_slice())
     }
 
+    /// The cells that were measured to their end and did not fail, with their settings.
+    pub fn all_finished(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.cells.iter().filter_map(|(cell, rows)| {
+            let settings = rows.first()?.settings();
+            let good = rows.iter().all(|row| row.settings() == settings && self.has_ended(row));
+            good.then_some((cell.as_str(), settings))
+        })
+    }
+
+    /// What its lines are of.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
     fn has_ended(&self, row: &Line) -> bool {
         row.err().is_empty() && !row.was_stopped(&self.columns)
     }
@@ -168,23 +197,14 @@ impl Store {
     }
 
     fn set_aside(&self, rows: &[Line]) -> Result<(), StudyError> {
-        let path = self.folder.join(SET_ASIDE);
-        let mut bytes = if path.exists() {
-            let before = std::fs::read(&path).map_err(|e| FileError::read(&path, e))?;
-            header::brought_up_to_date(&String::from_utf8_lossy(&before), &self.columns)
-                .map_err(|why| StudyError::Rows { path: path.clone(), why })?
-                .into_bytes()
-        } else {
-            to_csv(&self.columns, std::iter::empty()).map_err(|e| FileError::write(&path, e))?
-        };
-        let all = to_csv(&self.columns, rows.iter()).map_err(|e| FileError::write(&path, e))?;
+        let all = to_csv(&self.columns, rows).map_err(|e| FileError::write(&self.csv_path(), e))?;
         let header = all.iter().position(|&b| b == b'\n').map_or(0, |end| end + 1);
-        bytes.extend_from_slice(&all[header..]);
+        let mut lines = all[header..].to_vec();
         for line in &self.damaged {
-            bytes.extend_from_slice(line.as_bytes());
-            bytes.push(b'\n');
+            lines.extend_from_slice(line.as_bytes());
+            lines.push(b'\n');
         }
-        Ok(write_whole(&path, &bytes).map_err(|e| FileError::write(&path, e))?)
+        set_aside(&self.folder, &self.columns, &lines)
     }
 
     /// Replaces a cell's rows and rewrites `rows.csv`. `order` gives the place of a new cell. Rows that were measured
@@ -216,7 +236,10 @@ impl Store {
 
     /// Writes `rows.csv`, after the manifest that tells of it.
     fn write(&mut self, manifest: &mut StudyManifest) -> Result<(), StudyError> {
-        debug_assert!(self.lock.is_some(), "rows are written under the lock");
+        debug_assert!(self.hold.is_some(), "rows are written by who holds them");
+        if let Some(Hold::Claim(claim)) = &self.hold {
+            claim.check()?;
+        }
         let path = self.csv_path();
         let bytes = to_csv(&self.columns, self.rows()).map_err(|e| FileError::write(&path, e))?;
         let hash = sha256(&bytes);
@@ -241,46 +264,11 @@ impl Store {
     /// # Errors
     /// A file that cannot be written.
     pub fn write_parquet(&self) -> Result<(), StudyError> {
-        let path = self.parquet_path();
-        let written = self.frame().and_then(|mut frame| {
-            let mut bytes = Vec::new();
-            ParquetWriter::new(&mut bytes).finish(&mut frame)?;
-            Ok(bytes)
-        });
-        let bytes = written.map_err(|e| StudyError::Rows {
-            path: path.clone(),
-            why: format!("cannot be written as Parquet: {e}"),
-        })?;
-        Ok(write_whole(&path, &bytes).map_err(|e| FileError::write(&path, e))?)
+        parquet::write(&self.folder, &self.columns, self.rows())
     }
 
-    /// What is wrong with `rows.parquet`; nothing where it holds these rows. A file of before a column was added may
-    /// lack it, where no row has anything in it.
+    /// What is wrong with `rows.parquet`; nothing where it holds these rows.
     pub fn wrong_with_parquet(&self) -> Option<&'static str> {
-        let Ok(file) = File::open(self.parquet_path()) else {
-            return Some("is missing or cannot be read");
-        };
-        let Ok(there) = ParquetReader::new(file).finish() else {
-            return Some("is no Parquet file");
-        };
-        let names = there.get_column_names();
-        let same = self.frame().and_then(|here| {
-            let height = here.height();
-            let is_there = |name: &str| names.iter().any(|other| other.as_str() == name);
-            let told =
-                here.columns().iter().filter(|c| is_there(c.name()) || c.null_count() < height);
-            let here = DataFrame::new(height, told.cloned().collect())?;
-            let there = there.select(here.get_column_names_owned())?;
-            Ok(names.len() == here.width() && there.equals_missing(&here))
-        });
-        (!same.unwrap_or(false)).then_some("does not hold the rows of rows.csv")
-    }
-
-    fn parquet_path(&self) -> PathBuf {
-        self.folder.join("rows.parquet")
-    }
-
-    fn frame(&self) -> PolarsResult<DataFrame> {
-        to_frame(&self.columns, &self.rows().collect::<Vec<_>>())
+        parquet::wrong_with(&self.folder, &self.columns, &self.rows().collect::<Vec<_>>())
     }
 }

@@ -59,7 +59,7 @@ impl StudyManifest {
             let before = of_rows(read(folder)?, rows, &manifest.dtype);
             manifest.started.clone_from(&before.started);
             manifest.wall_time_s = before.wall_time_s;
-            manifest.go_on_with_notes(&before);
+            manifest.go_on_with(&before);
         }
         let earlier_s = manifest.wall_time_s;
         Ok(Self { path: folder.join(MANIFEST), manifest, earlier_s, started: Instant::now() })
@@ -74,6 +74,19 @@ impl StudyManifest {
         self.set(ROWS_HASH_BEFORE, before.unwrap_or_default());
         self.set(ROWS_HASH, rows);
         self.write()
+    }
+
+    /// Takes in what the manifest of a part says of so many cells.
+    pub fn take_in(&mut self, part: &str, cells: usize, of: &Manifest) {
+        self.earlier_s += of.wall_time_s;
+        let revision = Some(of.git_revision.as_str()).filter(|revision| !revision.is_empty());
+        let part = format!(
+            "{part}: {cells} cells in {:.0} s on {}, revision {}",
+            of.wall_time_s,
+            of.about_machine(),
+            revision.unwrap_or("unknown")
+        );
+        self.manifest.take_in(of, part);
     }
 
     /// Says that the sweep has ended, and what its rows hash to.

@@ -8,6 +8,7 @@ use toml::Table;
 
 use super::StudyError;
 use super::cell::{Cell, Measured, Within};
+use super::parts::{Parts, SHARD};
 use super::plan::Plan;
 use super::study_manifest::{self, StudyManifest, TEXT, TEXT_HASH, VALID_TEXT, VALID_TEXT_HASH};
 use super::text_source::TextSource;
@@ -54,6 +55,8 @@ pub struct SweepSummary {
     pub left: usize,
     /// Cells that failed, with their errors.
     pub failed: Vec<(String, String)>,
+    /// Cells of a part, not begun, that need files of runs which other parts make and have not made.
+    pub waiting: usize,
 }
 
 impl Plan {
@@ -63,6 +66,9 @@ impl Plan {
     /// # Errors
     /// Rows that cannot be written: then nothing more is measured, and what was saved stays.
     pub fn run(mut self, sweep: &Sweep<'_>) -> Result<SweepSummary, StudyError> {
+        if self.shard.is_none() {
+            Parts::of(&self.folder).check_merged()?;
+        }
         let whole = self.store.damaged().is_empty();
         if whole && self.cells.iter().all(|cell| self.is_done(cell)) {
             self.finish()?;
@@ -70,26 +76,41 @@ impl Plan {
         }
         let begun = self.manifest(sweep);
         self.lock()?;
-        let mut manifest = StudyManifest::begin(&self.folder, begun, self.store.sha256())?;
+        let mut manifest =
+            StudyManifest::begin(&self.folder_of_rows(), begun, self.store.sha256())?;
         self.store.arrange(&self.order, &mut manifest)?;
-        let todo: Vec<usize> =
+        let mut todo: Vec<usize> =
             (0..self.cells.len()).filter(|&i| !self.is_done(&self.cells[i])).collect();
         let mut summary =
             SweepSummary { skipped: self.cells.len() - todo.len(), ..SweepSummary::default() };
+        if self.shard.is_some() {
+            let undone = todo.len();
+            todo.retain(|&i| !self.lacks(&self.cells[i]));
+            summary.waiting = undone - todo.len();
+        }
         self.measure(&todo, sweep, &mut manifest, &mut summary)?;
         summary.left = todo.len() - summary.measured - summary.failed.len();
         let Some(rows) = self.store.sha256() else {
             // Stopped before the first row: there is nothing to describe yet.
             return Ok(summary);
         };
-        self.store.write_parquet()?;
+        // A part's rows are one table with the others' once they are joined.
+        if self.shard.is_none() {
+            self.store.write_parquet()?;
+        }
         manifest.end(rows)?;
         Ok(summary)
     }
 
     /// Takes the folder for this process alone.
     fn lock(&mut self) -> Result<(), StudyError> {
-        self.store.lock()?;
+        match self.shard {
+            None => self.store.lock()?,
+            Some(_) => {
+                self.store.claim()?;
+                Parts::of(&self.folder).keep_order(&self.order)?;
+            }
+        }
         let source = self.text.as_ref().map(|(source, _)| source);
         let read = source.filter(|_| self.definition.work.is_of_text());
         let data = self.folder.parent().unwrap_or(Path::new(""));
@@ -102,19 +123,21 @@ impl Plan {
     /// Brings what tells of rows that are all there up to them and to the definition's words; writes nothing where it
     /// is.
     fn finish(&mut self) -> Result<(), StudyError> {
-        if self.unfinished()?.is_none() && self.store.wrong_with_parquet().is_none() {
+        let lacks_parquet =
+            |plan: &Self| plan.shard.is_none() && plan.store.wrong_with_parquet().is_some();
+        if self.unfinished()?.is_none() && !lacks_parquet(self) {
             return Ok(());
         }
         match self.lock() {
             // Who is at work there finishes it.
-            Err(StudyError::File(FileError::Busy(_))) => return Ok(()),
+            Err(StudyError::File(FileError::Busy(_) | FileError::Held { .. })) => return Ok(()),
             locked => locked?,
         }
-        if self.store.wrong_with_parquet().is_some() {
+        if lacks_parquet(self) {
             self.store.write_parquet()?;
         }
         match self.unfinished()? {
-            Some(manifest) => Ok(manifest.write(&self.folder.join(MANIFEST))?),
+            Some(manifest) => Ok(manifest.write(&self.folder_of_rows().join(MANIFEST))?),
             None => Ok(()),
         }
     }
@@ -123,7 +146,7 @@ impl Plan {
     fn unfinished(&self) -> Result<Option<Manifest>, RunError> {
         let Some(rows) = self.store.sha256() else { return Ok(None) };
         let dtype = self.definition.work.dtype();
-        study_manifest::ended(&self.folder, rows, &dtype, self.about(), self.about_text())
+        study_manifest::ended(&self.folder_of_rows(), rows, &dtype, self.about(), self.about_text())
     }
 
     fn measure(
@@ -211,7 +234,12 @@ impl Plan {
             ("definition_file", d.path.display().to_string()),
             ("definition", d.text.clone()),
         ];
-        entries.into_iter().map(|(key, value)| (key.to_owned(), value.into())).collect()
+        let mut about: Table =
+            entries.into_iter().map(|(key, value)| (key.to_owned(), value.into())).collect();
+        if let Some(shard) = self.shard {
+            about.insert(SHARD.to_owned(), shard.to_string().into());
+        }
+        about
     }
 
     /// What the manifest says of the texts: paths, and what tells them from others of their names.

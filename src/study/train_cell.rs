@@ -219,16 +219,24 @@ impl Measure for TrainCell {
         TrainingOf::of(&self.run, &self.definition, text)
     }
 
-    fn needs(&self, folder: &Path) -> Option<Needs> {
+    fn needs(&self) -> Option<Needs> {
+        let (study, run) = match (self.start.as_deref(), self.teacher.as_ref()) {
+            (Some(Start { from, .. }), _) => (&from.study, &from.run),
+            (None, Some(teacher)) => (&teacher.study, &teacher.run),
+            (None, None) => return None,
+        };
+        Some(Needs { study: study.clone(), cell: key(run, self.definition.seed) })
+    }
+
+    fn lacks(&self, folder: &Path) -> bool {
         if let Some(Start { from, step, trained }) = self.start.as_deref() {
-            let (cell, folder) = self.cell_of(&from.study, &from.run, folder);
-            let missing = !trained.has_weights_in(&folder, *step);
-            return missing.then(|| Needs { study: from.study.clone(), cell });
+            let (_, folder) = self.cell_of(&from.study, &from.run, folder);
+            return !trained.has_weights_in(&folder, *step);
         }
-        let teacher = self.teacher.as_ref()?;
-        let (cell, trained) = self.cell_of(&teacher.study, &teacher.run, folder);
-        let missing = !trained.join(CHECKPOINT).exists();
-        missing.then(|| Needs { study: teacher.study.clone(), cell })
+        self.teacher.as_ref().is_some_and(|teacher| {
+            let (_, trained) = self.cell_of(&teacher.study, &teacher.run, folder);
+            !trained.join(CHECKPOINT).exists()
+        })
     }
 
     fn measure(&self, within: &Within<'_>) -> Result<Option<Vec<TrainingFound>>, String> {

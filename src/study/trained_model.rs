@@ -221,15 +221,20 @@ impl TrainedModel {
         }
     }
 
-    /// The run that makes its weights, where they are not there or are of another run.
+    /// The run that makes its weights, where another study has it.
     pub fn needs(&self) -> Option<Needs> {
-        let Model { source: ModelSource::Run { folder, definition }, of: Some(of), .. } =
-            &self.model
-        else {
-            return None;
-        };
-        let missing = !of.trained.has_weights_in(folder, self.step.unwrap_or(definition.steps));
-        missing.then(|| Needs { study: of.study.clone(), cell: of.cell.clone() })
+        let of = self.model.of.as_ref()?;
+        Some(Needs { study: of.study.clone(), cell: of.cell.clone() })
+    }
+
+    /// Whether the weights of another study's run are not there or are of another run.
+    pub fn lacks(&self) -> bool {
+        match &self.model {
+            Model { source: ModelSource::Run { folder, definition }, of: Some(of), .. } => {
+                !of.trained.has_weights_in(folder, self.step.unwrap_or(definition.steps))
+            }
+            _ => false,
+        }
     }
 
     /// Its weights.

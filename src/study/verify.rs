@@ -130,12 +130,13 @@ fn planned(
     for line in store.rows() {
         let key = line.cell();
         laws.at(key);
-        laws.holds(line.0[0] == name, || format!("study is {:?}, not {name:?}", line.0[0]));
+        laws.holds(line.at(0) == name, || format!("study is {:?}, not {name:?}", line.at(0)));
         let Some(cell) = by_key.get(key) else {
             laws.holds(false, || "is no cell of the definition".to_owned());
             continue;
         };
-        for ((column, told), there) in columns[2..].iter().zip(cell.of()).zip(&line.0[2..]) {
+        for ((column, told), there) in columns[2..].iter().zip(cell.of()).zip(line.fields().skip(2))
+        {
             laws.holds(told == *there, || {
                 format!("{} is {there:?}; the definition has {told:?}", column.name)
             });

@@ -11,6 +11,14 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     hexadecimal(&Sha256::digest(bytes))
 }
 
+/// The same of pieces, one after another.
+#[cfg(feature = "study")]
+pub(crate) fn sha256_of<'p>(pieces: impl Iterator<Item = &'p [u8]>) -> String {
+    let mut hash = Sha256::new();
+    pieces.for_each(|piece| hash.update(piece));
+    hexadecimal(&hash.finalize())
+}
+
 /// The same of what a file holds, however long it is.
 pub(crate) fn sha256_of_file(path: &Path) -> io::Result<String> {
     let mut hash = Sha256::new();

@@ -25,6 +25,14 @@ pub enum FileError {
     /// A folder that another process is writing to.
     #[error("another process is at work in {}; wait for it, or stop it", .0.display())]
     Busy(PathBuf),
+    /// A folder that a process of some machine is writing to.
+    #[error("{by} is at work in {}; wait for it, or stop it", folder.display())]
+    Held {
+        /// The folder.
+        folder: PathBuf,
+        /// Who, in words.
+        by: String,
+    },
 }
 
 impl FileError {

@@ -1,5 +1,7 @@
 //! Files, their digests, the folders and the memory that the process holds.
 
+#[cfg(feature = "study")]
+mod claim;
 #[cfg(feature = "lm")]
 mod digest;
 mod error;
@@ -8,6 +10,10 @@ mod files;
 mod lock;
 mod memory;
 
+#[cfg(feature = "study")]
+pub(crate) use claim::Claim;
+#[cfg(feature = "study")]
+pub(crate) use digest::sha256_of;
 #[cfg(feature = "lm")]
 pub(crate) use digest::{hexadecimal, sha256, sha256_of_file};
 pub use error::FileError;

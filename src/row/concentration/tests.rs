@@ -70,7 +70,7 @@ fn every_altered_column_breaks_a_law() {
     let mut free = Vec::new();
     for (at, column) in columns_of_record::<ConcentrationFound>().iter().enumerate() {
         let is_told = (0..lines.len()).any(|row| {
-            let value = lines[row].0[first + at].clone();
+            let value = lines[row].at(first + at).to_owned();
             let altered = match value.parse::<f64>() {
                 // Ranks may be whole.
                 Ok(number) if column.name.contains("rank_") => {
@@ -85,7 +85,7 @@ fn every_altered_column_breaks_a_law() {
             };
             altered.into_iter().all(|altered| {
                 let mut lines = lines.clone();
-                lines[row].0[first + at] = altered;
+                lines[row] = lines[row].with(first + at, &altered);
                 !breaches(&lines).is_empty()
             })
         });

@@ -68,7 +68,7 @@ fn every_altered_column_breaks_a_law() {
         .expect("what was found begins with the layer");
     let mut free = Vec::new();
     for (at, column) in columns_of_record::<RampFound>().iter().enumerate() {
-        let value = lines[0].0[first + at].clone();
+        let value = lines[0].at(first + at).to_owned();
         let altered = match value.parse::<f64>() {
             Ok(number) if number.fract() != 0.0 || value.contains('.') => {
                 let by = 10.0 * number.abs().max(1.0);
@@ -80,7 +80,7 @@ fn every_altered_column_breaks_a_law() {
         };
         let is_told = altered.into_iter().any(|altered| {
             let mut lines = lines.clone();
-            lines[0].0[first + at] = altered;
+            lines[0] = lines[0].with(first + at, &altered);
             !breaches(&lines).is_empty()
         });
         // Between two lags whose mass is told any may be the median.

@@ -1,0 +1,67 @@
+//! `rows.parquet`: the rows of `rows.csv` with typed columns.
+
+use std::fs::File;
+use std::path::Path;
+
+use polars::prelude::{DataFrame, ParquetReader, ParquetWriter, PolarsError, SerReader};
+
+use super::StudyError;
+use crate::row::{Column, Line, to_frame};
+use crate::system::{FileError, write_whole_with};
+
+/// The file, in the study's folder.
+const PARQUET: &str = "rows.parquet";
+/// Rows of a group: a few megabytes of text, so that a million are never all in memory twice.
+const GROUP: usize = 1 << 15;
+
+/// Writes the rows, in groups.
+///
+/// # Errors
+/// A file that cannot be written.
+pub(super) fn write<L: AsRef<Line> + Sync>(
+    folder: &Path,
+    columns: &[Column],
+    mut rows: impl Iterator<Item = L>,
+) -> Result<(), StudyError> {
+    let path = folder.join(PARQUET);
+    let written = write_whole_with(&path, |file| {
+        let write = || {
+            let none = to_frame(columns, &[] as &[Line])?;
+            let mut writer = ParquetWriter::new(file).batched(none.schema())?;
+            loop {
+                let group: Vec<L> = rows.by_ref().take(GROUP).collect();
+                if group.is_empty() {
+                    return writer.finish();
+                }
+                writer.write_batch(&to_frame(columns, &group)?)?;
+            }
+        };
+        write().map(drop).map_err(|e: PolarsError| std::io::Error::other(e.to_string()))
+    });
+    Ok(written.map_err(|e| FileError::write(&path, e))?)
+}
+
+/// What is wrong with the file; nothing where it holds these rows. A file of before a column was added may lack it,
+/// where no row has anything in it.
+pub(super) fn wrong_with(
+    folder: &Path,
+    columns: &[Column],
+    rows: &[&Line],
+) -> Option<&'static str> {
+    let Ok(file) = File::open(folder.join(PARQUET)) else {
+        return Some("is missing or cannot be read");
+    };
+    let Ok(there) = ParquetReader::new(file).finish() else {
+        return Some("is no Parquet file");
+    };
+    let names = there.get_column_names();
+    let same = to_frame(columns, rows).and_then(|here| {
+        let height = here.height();
+        let is_there = |name: &str| names.iter().any(|other| other.as_str() == name);
+        let told = here.columns().iter().filter(|c| is_there(c.name()) || c.null_count() < height);
+        let here = DataFrame::new(height, told.cloned().collect())?;
+        let there = there.select(here.get_column_names_owned())?;
+        Ok(names.len() == here.width() && there.equals_missing(&here))
+    });
+    (!same.unwrap_or(false)).then_some("does not hold the rows of rows.csv")
+}

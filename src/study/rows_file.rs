@@ -1,0 +1,157 @@
+//! A file of rows as text: where each cell's lines are, for joining many of them without a digit changed.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::io::Read;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use super::{StudyError, header};
+use crate::row::{Column, Line, STOPPED};
+use crate::system::{FileError, sha256};
+
+/// A file of rows, in memory.
+pub(super) struct RowsFile {
+    pub path: PathBuf,
+    /// The SHA-256 of the file.
+    pub sha256: String,
+    /// What it holds, under today's columns.
+    text: String,
+    /// Its cells, in the order of the file.
+    pub cells: Vec<CellRows>,
+    /// Lines that are no whole rows.
+    damaged: Vec<Range<usize>>,
+}
+
+/// The rows of a cell.
+pub(super) struct CellRows {
+    pub key: Box<str>,
+    pub ending: Ending,
+    lines: Vec<Range<usize>>,
+}
+
+/// How a cell's rows ended, the best last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Ending {
+    /// With an error.
+    Failed,
+    /// Before its end; it can be gone on with.
+    Stopped,
+    /// At its end.
+    Whole,
+}
+
+impl RowsFile {
+    /// Reads a file. A line that is cut off or has another number of fields is no row: see [`RowsFile::damaged`].
+    ///
+    /// # Errors
+    /// A file that cannot be read, or whose header is another's.
+    pub fn read(path: PathBuf, columns: &[Column]) -> Result<Self, StudyError> {
+        let bytes = std::fs::read(&path).map_err(|e| FileError::read(&path, e))?;
+        let sha256 = sha256(&bytes);
+        let wrong = |why: String| StudyError::Rows { path: path.clone(), why };
+        let text =
+            header::brought_up_to_date(&String::from_utf8_lossy(&bytes), columns).map_err(wrong)?;
+        drop(bytes);
+        let mut file =
+            Self { path: path.clone(), sha256, text, cells: Vec::new(), damaged: Vec::new() };
+        file.find_cells(columns).map_err(|e| wrong(e.to_string()))?;
+        Ok(file)
+    }
+
+    fn find_cells(&mut self, columns: &[Column]) -> Result<(), csv::Error> {
+        let place = |name: &str| columns.iter().position(|column| column.name == name);
+        let [cell, outcome, err] = ["cell", "outcome", "err"].map(place);
+        let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(self.text.as_bytes());
+        let mut record = csv::ByteRecord::new();
+        reader.byte_headers()?;
+        let mut places: HashMap<Box<str>, usize> = HashMap::new();
+        loop {
+            let start = reader.position().byte() as usize;
+            if !reader.read_byte_record(&mut record)? {
+                return Ok(());
+            }
+            let line = start..reader.position().byte() as usize;
+            if record.len() != columns.len() || !self.text[..line.end].ends_with('\n') {
+                self.damaged.push(line);
+                continue;
+            }
+            let field =
+                |place: Option<usize>| place.and_then(|at| record.get(at)).unwrap_or_default();
+            let ending = match (field(err), field(outcome)) {
+                (b"", outcome) if outcome == STOPPED.as_bytes() => Ending::Stopped,
+                (b"", _) => Ending::Whole,
+                _ => Ending::Failed,
+            };
+            let key = String::from_utf8_lossy(field(cell));
+            // The lines of a cell follow each other, but for what somebody changed by hand.
+            let at = match self.cells.last() {
+                Some(last) if *last.key == key => self.cells.len() - 1,
+                _ => match places.entry(key.into()) {
+                    Entry::Occupied(at) => *at.get(),
+                    Entry::Vacant(at) => {
+                        let key = at.key().clone();
+                        self.cells.push(CellRows { key, ending, lines: Vec::with_capacity(1) });
+                        *at.insert(self.cells.len() - 1)
+                    }
+                },
+            };
+            let cell = &mut self.cells[at];
+            cell.ending = cell.ending.min(ending);
+            cell.lines.push(line);
+        }
+    }
+
+    /// The lines of a cell, each with its end.
+    pub fn lines<'f>(&'f self, of: &'f CellRows) -> impl Iterator<Item = &'f str> {
+        of.lines.iter().map(|line| &self.text[line.clone()])
+    }
+
+    /// The rows of a cell.
+    pub fn rows<'f>(
+        &'f self,
+        of: &'f CellRows,
+        columns: &'f [Column],
+    ) -> impl Iterator<Item = Line> {
+        self.lines(of).filter_map(|line| header::row_of(line, columns))
+    }
+
+    /// Lines that are no whole rows, as they stand, each with an end.
+    pub fn damaged(&self) -> String {
+        self.damaged.iter().flat_map(|line| [self.text[line.clone()].trim_end(), "\n"]).collect()
+    }
+}
+
+/// The rows of lines that were found to be whole, read one after another.
+pub(super) fn rows_of_lines<'l>(
+    lines: impl Iterator<Item = &'l str>,
+) -> impl Iterator<Item = Line> {
+    let reader =
+        csv::ReaderBuilder::new().has_headers(false).from_reader(Pieces { lines, rest: b"" });
+    reader.into_records().map(|record| Line::from(record.expect("each line was read before")))
+}
+
+/// Lines as what is read from one file.
+struct Pieces<'l, I> {
+    lines: I,
+    rest: &'l [u8],
+}
+
+impl<'l, I: Iterator<Item = &'l str>> Read for Pieces<'l, I> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        while self.rest.is_empty() {
+            match self.lines.next() {
+                Some(line) => self.rest = line.as_bytes(),
+                None => return Ok(0),
+            }
+        }
+        self.rest.read(buffer)
+    }
+}
+
+impl CellRows {
+    /// How many rows it has.
+    pub fn count(&self) -> usize {
+        self.lines.len()
+    }
+}

@@ -1,0 +1,239 @@
+//! The order in which cells can be measured: what others need before them; and how each stage is dealt to parts.
+
+use std::collections::{HashMap, HashSet};
+
+use super::StudyError;
+use super::cell::Needs;
+use super::definition::StudyDefinition;
+use super::plan::Plan;
+use super::shard::{Shard, deal};
+
+/// The cells of some studies by stage: those of a stage need none but of stages before it.
+///
+/// Which cells there are, their stages and their parts follow from the definitions alone, not from what is done: every task of a
+/// job comes to the same, whenever it begins.
+pub struct Stages {
+    plans: Vec<Plan>,
+    /// By plan and cell, counted from 0.
+    stage_of: Vec<Vec<usize>>,
+}
+
+/// One stage of the work, dealt to parts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stage {
+    /// How many cells each study has in it, by the study's name.
+    pub studies: Vec<(String, usize)>,
+    /// What the cells take in seconds of one core, in their order, as estimated.
+    pub costs: Vec<f64>,
+    /// Which part each of them falls to, from 0.
+    pub parts: Vec<usize>,
+    /// How many cells of each part are still to do.
+    pub left: Vec<usize>,
+}
+
+/// What a simulation of the work found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Simulated {
+    /// Tasks of one core each.
+    pub tasks: usize,
+    /// Cells, and those among them whose time is known.
+    pub cells: usize,
+    /// See `cells`.
+    pub told: usize,
+    /// From the beginning to the end of the last task, stage after stage.
+    pub makespan_s: f64,
+    /// All cells, one after another.
+    pub total_s: f64,
+    /// The longest cell of each stage, one after another.
+    pub longest_s: f64,
+}
+
+impl Simulated {
+    /// What no dealing to the same stages is under: an equal share of all, or the longest cells.
+    pub fn ideal_s(&self) -> f64 {
+        (self.total_s / self.tasks as f64).max(self.longest_s)
+    }
+}
+
+impl Stage {
+    /// What each of so many parts takes, in seconds of one core, as estimated.
+    pub fn loads(&self, parts: usize) -> Vec<f64> {
+        let mut loads = vec![0.0; parts];
+        self.costs.iter().zip(&self.parts).for_each(|(cost, &part)| loads[part] += cost);
+        loads
+    }
+}
+
+impl Stages {
+    /// The stages of these plans, among which are those of all that is needed. Of plans of one study, the cells of all.
+    ///
+    /// # Errors
+    /// Rows of parts that cannot be read.
+    pub fn of(plans: Vec<Plan>) -> Result<Self, StudyError> {
+        let mut all: Vec<Plan> = Vec::new();
+        for plan in plans {
+            match all.iter_mut().find(|other| other.name() == plan.name()) {
+                Some(other) => other.add(plan),
+                None => all.push(plan),
+            }
+        }
+        all.iter_mut().try_for_each(Plan::look_into_parts)?;
+        let stage_of = stages(&all);
+        let mut stages = Self { plans: all, stage_of };
+        stages.measure_again();
+        Ok(stages)
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.stage_of.iter().flatten().max().map_or(0, |last| last + 1)
+    }
+
+    /// The plans, whole.
+    pub fn plans(&self) -> &[Plan] {
+        &self.plans
+    }
+
+    /// Has runs made again whose rows are there, and whose files are not, where cells still to do need them: those of the last
+    /// stage say what they lack first.
+    fn measure_again(&mut self) {
+        for _ in 1..self.count() {
+            let lacking: Vec<Needs> = self.plans.iter().flat_map(Plan::lacking).collect();
+            self.plans.iter_mut().for_each(|plan| plan.measure_again(&lacking));
+        }
+    }
+
+    /// A stage, dealt to so many parts.
+    pub fn stage(&self, stage: usize, parts: usize) -> Stage {
+        let cells = self.cells_of(stage);
+        let cost = |&(plan, cell): &(usize, usize)| self.plans[plan].cells[cell].cost_s;
+        let costs: Vec<f64> = cells.iter().map(cost).collect();
+        let dealt = deal(&costs, parts);
+        let mut left = vec![0; parts];
+        let mut studies: Vec<(String, usize)> = Vec::new();
+        for (&(plan, cell), &part) in cells.iter().zip(&dealt) {
+            let plan = &self.plans[plan];
+            match studies.last_mut().filter(|(name, _)| name == plan.name()) {
+                Some((_, count)) => *count += 1,
+                None => studies.push((plan.name().to_owned(), 1)),
+            }
+            left[part] += usize::from(!plan.is_done(&plan.cells[cell]));
+        }
+        Stage { studies, costs, parts: dealt, left }
+    }
+
+    /// What falls to one part: the plans of each stage, those with no cell left out.
+    ///
+    /// # Errors
+    /// Rows of the part that cannot be read.
+    pub fn into_part(self, shard: Shard) -> Result<Vec<Vec<Plan>>, StudyError> {
+        let own = |stage: usize| {
+            let Stage { parts, .. } = self.stage(stage, shard.count());
+            let mut keys = vec![HashSet::new(); self.plans.len()];
+            for ((plan, cell), part) in self.cells_of(stage).into_iter().zip(parts) {
+                if part == shard.index() {
+                    keys[plan].insert(self.plans[plan].cells[cell].key.clone());
+                }
+            }
+            keys
+        };
+        let keys: Vec<Vec<HashSet<String>>> = (0..self.count()).map(own).collect();
+        let stages = keys.into_iter().map(|keys| {
+            let plans = self.plans.iter().zip(&keys).filter(|(_, keys)| !keys.is_empty());
+            plans.map(|(plan, keys)| plan.part(shard, keys)).collect()
+        });
+        stages.collect()
+    }
+
+    /// How long so many tasks of one core each would take that begin together, where a cell takes what `seconds` says of its study
+    /// and its key, and what it is estimated to take, corrected as the others of its kind, where that says nothing.
+    pub fn simulate(
+        &self,
+        tasks: usize,
+        seconds: &dyn Fn(&StudyDefinition, &str) -> Option<f64>,
+    ) -> Simulated {
+        let told: Vec<Vec<Option<f64>>> = self
+            .plans
+            .iter()
+            .map(|plan| {
+                plan.cells.iter().map(|cell| seconds(&plan.definition, &cell.key)).collect()
+            })
+            .collect();
+        let mut sums: HashMap<String, [f64; 2]> = HashMap::new();
+        for (plan, told) in self.plans.iter().zip(&told) {
+            let [took, estimated] =
+                sums.entry(plan.definition.work.kind().to_string()).or_default();
+            for (cell, told) in plan.cells.iter().zip(told) {
+                if let Some(seconds) = told {
+                    *took += seconds;
+                    *estimated += cell.cost_s;
+                }
+            }
+        }
+        let takes = |plan: usize, cell: usize| {
+            let kind = self.plans[plan].definition.work.kind().to_string();
+            let correction = match sums.get(&kind) {
+                Some([took, estimated]) if *estimated > 0.0 => took / estimated,
+                _ => 1.0,
+            };
+            told[plan][cell].unwrap_or(correction * self.plans[plan].cells[cell].cost_s)
+        };
+        let (mut makespan_s, mut total_s, mut longest_s) = (0.0, 0.0, 0.0);
+        for stage in 0..self.count() {
+            let mut loads = vec![0.0; tasks];
+            let mut dearest: f64 = 0.0;
+            for ((plan, cell), part) in
+                self.cells_of(stage).into_iter().zip(self.stage(stage, tasks).parts)
+            {
+                let seconds = takes(plan, cell);
+                loads[part] += seconds;
+                total_s += seconds;
+                dearest = dearest.max(seconds);
+            }
+            makespan_s += loads.iter().copied().fold(0.0, f64::max);
+            longest_s += dearest;
+        }
+        let all: Vec<&Option<f64>> = told.iter().flatten().collect();
+        Simulated {
+            tasks,
+            cells: all.len(),
+            told: all.iter().filter(|told| told.is_some()).count(),
+            makespan_s,
+            total_s,
+            longest_s,
+        }
+    }
+
+    /// The places of a stage's cells, by plan and cell.
+    fn cells_of(&self, stage: usize) -> Vec<(usize, usize)> {
+        let of_plan = |(plan, stages): (usize, &Vec<usize>)| {
+            let cells = stages.iter().enumerate().filter(move |(_, of)| **of == stage);
+            cells.map(move |(cell, _)| (plan, cell)).collect::<Vec<_>>()
+        };
+        self.stage_of.iter().enumerate().flat_map(of_plan).collect()
+    }
+}
+
+/// The stage of each cell: one after that of what it needs.
+fn stages(plans: &[Plan]) -> Vec<Vec<usize>> {
+    let place: HashMap<(&str, &str), (usize, usize)> = plans
+        .iter()
+        .enumerate()
+        .flat_map(|(at, plan)| {
+            let study = plan.definition.study.as_str();
+            let cells = plan.cells.iter().enumerate();
+            cells.map(move |(cell, of)| ((study, of.key.as_str()), (at, cell)))
+        })
+        .collect();
+    let needs = |(plan, cell): (usize, usize)| {
+        let needs = plans[plan].cells[cell].needs()?;
+        place.get(&(needs.study.as_str(), needs.cell.as_str())).copied()
+    };
+    let stage = |of: (usize, usize)| {
+        // A definition whose runs need each other in a circle is refused when it is read; here none is followed for ever.
+        std::iter::successors(needs(of), |&of| needs(of)).take(plans.len() + 1).count()
+    };
+    let of_plan =
+        |(at, plan): (usize, &Plan)| (0..plan.cells.len()).map(|cell| stage((at, cell))).collect();
+    plans.iter().enumerate().map(of_plan).collect()
+}
