@@ -51,6 +51,8 @@ enum Command {
     Figure(cli::analysis::FigureArgs),
     Report(cli::analysis::ReportArgs),
     Reproduce(cli::reproduce::ReproduceArgs),
+    Merge(cli::merge::MergeArgs),
+    Slurm(cli::slurm::SlurmArgs),
     Verify(cli::verify::VerifyArgs),
     List(cli::list::ListArgs),
 }
@@ -86,6 +88,8 @@ fn main() -> ExitCode {
         Command::Figure(args) => cli::analysis::figure(&args),
         Command::Report(args) => cli::analysis::report(&args),
         Command::Reproduce(args) => cli::reproduce::run(&args),
+        Command::Merge(args) => cli::merge::run(&args),
+        Command::Slurm(args) => cli::slurm::run(&args),
         Command::Verify(args) => cli::verify::run(&args),
         Command::List(args) => cli::list::run(&args),
     };

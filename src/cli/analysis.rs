@@ -11,7 +11,7 @@ use rank_study::study::{Observer, Preset, View, Work, stored_lines, time_of};
 use rank_study::system::write_whole;
 use rank_study::table::{Cell, Column, Table};
 
-use super::places::{SHOWN, data, figures, measured, measured_studies, note};
+use super::places::{SHOWN, data, figures, measured, measured_studies, note, studies_in_parts};
 
 /// Tabulate a study, or the rows of several together: CSV, Parquet, Markdown and LaTeX files
 #[derive(Args, Debug)]
@@ -169,8 +169,16 @@ pub fn figure(args: &FigureArgs) -> Result<()> {
 /// # Errors
 /// As `table`.
 pub fn report(args: &ReportArgs) -> Result<()> {
-    let studies =
-        if args.studies.is_empty() { measured_studies(args.preset)? } else { args.studies.clone() };
+    let studies = if args.studies.is_empty() {
+        let mut all = measured_studies(args.preset)?;
+        // They are told of, and left out.
+        all.extend(studies_in_parts(args.preset)?);
+        all.sort_unstable();
+        all.dedup();
+        all
+    } else {
+        args.studies.clone()
+    };
     if studies.is_empty() {
         bail!(
             "no study has rows in {}/; run `rank-study reproduce --preset {}` first",

@@ -13,8 +13,8 @@ use rank_study::system::write_whole;
 use rank_study::table::significant;
 
 use super::duration::duration;
+use super::measuring::{describe, fail_if_unfinished};
 use super::predictions::{Asked, Predicted, print_json, rows_of};
-use super::sweep::{describe, fail_if_unfinished};
 use super::threads::ThreadsFlag;
 use super::trained::Part;
 

@@ -10,6 +10,7 @@ use rank_study::study::{Kind, Plan, Preset, StudyDefinition, StudyError, stored_
 
 use super::analysis::fail_if_missing;
 use super::duration::duration;
+use super::parts;
 use super::places::{data, definitions, fail_if_broken};
 
 /// List the studies in analysis/, their cells, and how many are done
@@ -37,6 +38,9 @@ pub struct ListArgs {
     /// concentration, lattice, surgery
     #[arg(long, value_name = "KIND", conflicts_with = "preset")]
     columns: Option<Kind>,
+    /// List how far the parts of studies are that are measured with --shard, from their files alone
+    #[arg(long, conflicts_with = "columns")]
+    shards: bool,
     /// Nothing on standard error but errors
     #[arg(long)]
     quiet: bool,
@@ -49,6 +53,9 @@ pub struct ListArgs {
 pub fn run(args: &ListArgs) -> Result<()> {
     if let Some(kind) = args.columns {
         return list_columns(&kind.columns(), args.json);
+    }
+    if args.shards {
+        return parts::list(args.preset, args.json);
     }
     let found = definitions(args.preset)?;
     let data = data(args.preset);

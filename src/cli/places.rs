@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use rank_study::run::Manifest;
-use rank_study::study::{Preset, StudyDefinition, StudyError};
+use rank_study::study::{Preset, StudyDefinition, StudyError, check_merged, unmerged_parts};
 use rank_study::table::plural;
 
 /// Definitions: one TOML file a study.
@@ -53,6 +53,18 @@ pub fn measured_studies(preset: Preset) -> Result<Vec<String>> {
     Ok(names)
 }
 
+/// The studies that have rows of parts beside their own, by name.
+pub fn studies_in_parts(preset: Preset) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for folder in std::fs::read_dir(data(preset)).into_iter().flatten().flatten() {
+        if unmerged_parts(&folder.path())? > 0 {
+            names.push(folder.file_name().to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
 /// Whether rows are a study's. Those of other measurements have a manifest with keys of its own, and other columns.
 fn is_of_study(manifest: &Path) -> Result<bool> {
     let read = |path: &Path| {
@@ -79,7 +91,9 @@ pub fn studies_there(preset: Preset) -> Result<Vec<String>> {
             names.extend(folder.file_name().map(|name| name.to_string_lossy().into_owned()));
         }
     }
+    names.extend(studies_in_parts(preset)?);
     names.sort();
+    names.dedup();
     Ok(names)
 }
 
@@ -107,6 +121,7 @@ pub fn finishing(study: &str, preset: Preset) -> String {
 pub fn measured(study: &str, preset: Preset) -> Result<(PathBuf, Manifest)> {
     let data = data(preset);
     let folder = data.join(study);
+    check_merged(&folder)?;
     if !folder.join("rows.csv").is_file() {
         let known = measured_studies(preset)?;
         let there = match known.is_empty() {

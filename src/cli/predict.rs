@@ -8,8 +8,8 @@ use rank_study::row::{HeadFound, Row};
 use rank_study::study::Plan;
 use rank_study::table::significant;
 
+use super::measuring::{describe, fail_if_unfinished};
 use super::predictions::{Asked, Predicted, print_json, rows_of};
-use super::sweep::{describe, fail_if_unfinished};
 use super::threads::ThreadsFlag;
 use super::trained::Part;
 

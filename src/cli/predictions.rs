@@ -10,8 +10,8 @@ use toml::{Table, Value};
 
 use super::cells::CellsProgress;
 use super::duration::span;
+use super::measuring::measure;
 use super::stop::{AFTER_CELLS, stop_at_signal};
-use super::sweep::measure;
 use super::trained::Part;
 
 /// What is asked of trained heads.

@@ -1,23 +1,25 @@
 //! `rank-study reproduce`: everything, from definitions to the report.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
 use rank_study::lm::Device;
-use rank_study::study::{Plan, Preset, StudyDefinition, StudyError, StudyWork, Work};
+use rank_study::study::{Plan, Preset, Stages, StudyDefinition, StudyError, StudyWork, Work};
 
 use super::analysis::{fail_if_missing, report_work, write_report};
 use super::cells::CellsProgress;
+use super::device::DeviceName;
 use super::duration::duration;
 use super::error_line::error_line;
+use super::measuring::{announce, describe, fail_if_unfinished, measure};
 use super::places::{
     ANALYSIS, Definitions, data, definitions, fail_if_broken, figures, measured_studies,
 };
+use super::shards::{Asked, ShardFlags, show};
 use super::stop::{AFTER_CELLS, Stopped, stop_at_signal};
-use super::sweep::{announce, describe, fail_if_unfinished, measure};
 use super::threads::ThreadsFlag;
 
 /// Measure every study of a preset, then write the tables, figures and report
@@ -45,6 +47,11 @@ pub struct ReproduceArgs {
     valid_text: Option<PathBuf>,
     #[command(flatten)]
     threads: ThreadsFlag,
+    /// Where models are trained; cuda in a build with that feature
+    #[arg(long, value_enum, default_value_t)]
+    device: DeviceName,
+    #[command(flatten)]
+    shards: ShardFlags,
     /// Nothing on standard error but errors
     #[arg(long)]
     quiet: bool,
@@ -56,16 +63,33 @@ pub struct ReproduceArgs {
 /// A preset or study that there is not, and whatever stops a sweep or a report.
 pub fn run(args: &ReproduceArgs) -> Result<()> {
     let started = Instant::now();
-    let threads = args.threads.count(None)?;
+    let device = Device::from(args.device);
+    device.check()?;
+    // A GPU gains nothing from several models at a time.
+    let threads = args.threads.count((device == Device::Cuda).then_some(1))?;
     let (text, valid_text) = (args.text.as_deref(), args.valid_text.as_deref());
     let data_root = data(args.preset);
+    let stages = || staged(&args.only, args.preset, text, valid_text);
+    match args.shards.asked()? {
+        Asked::All => {}
+        Asked::Part(part) => {
+            let (stages, missing) = stages()?;
+            let ran = part.run(stages, threads, device, args.quiet);
+            return ran.and(fail_if_missing(&missing));
+        }
+        Asked::Plan(parts) => {
+            let (stages, missing) = stages()?;
+            show(&stages, parts);
+            return fail_if_missing(&missing);
+        }
+    }
+    let Chosen { definitions, broken: broken_definitions } = chosen(&args.only, args.preset)?;
     // What a study needs of others, and the study itself.
     let plan = |definition: &StudyDefinition| {
         let own = Plan::new(definition, &data_root, None, text, valid_text)?;
         let needed = own.prerequisites(&data_root, text, valid_text)?;
         Ok((needed, own))
     };
-    let Chosen { definitions, broken: broken_definitions } = chosen(args)?;
     // A study that cannot be planned is told of at its turn, unless that is all there is to tell.
     let planned: Vec<Result<(Vec<Plan>, Plan), StudyError>> =
         definitions.iter().map(plan).collect();
@@ -112,7 +136,7 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
         for plan in plans {
             let name = plan.name().to_owned();
             // Rows that cannot be read or written stop their own study and no other.
-            match measure(plan, threads, Device::Cpu, stop, &progress) {
+            match measure(plan, threads, device, stop, &progress) {
                 Ok(summary) => {
                     progress.say(&format!("{name}: {}", describe(&summary)));
                     summaries.push((name, summary));
@@ -154,6 +178,35 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
         .and(fail_if_broken(broken_definitions))
 }
 
+/// The stages of the studies of a preset, or of those named, and of what they need, and the studies that cannot be planned, with
+/// why.
+///
+/// # Errors
+/// Studies that there are not, or none that can be planned.
+pub fn staged(
+    only: &[String],
+    preset: Preset,
+    text: Option<&Path>,
+    valid_text: Option<&Path>,
+) -> Result<(Stages, Vec<(String, String)>)> {
+    let Chosen { definitions, broken } = chosen(only, preset)?;
+    fail_if_broken(broken)?;
+    let data = data(preset);
+    let (mut plans, mut missing) = (Vec::new(), Vec::new());
+    for definition in &definitions {
+        let planned = Plan::new(definition, &data, None, text, valid_text)
+            .and_then(|plan| Ok((plan.needed(&data, text, valid_text)?, plan)));
+        match planned {
+            Ok((needed, own)) => plans.extend(needed.into_iter().chain([own])),
+            Err(error) => missing.push((definition.study.clone(), error.to_string())),
+        }
+    }
+    if plans.is_empty() {
+        fail_if_missing(&missing)?;
+    }
+    Ok((Stages::of(plans)?, missing))
+}
+
 /// What is to be measured.
 struct Chosen {
     definitions: Vec<StudyDefinition>,
@@ -161,9 +214,9 @@ struct Chosen {
     broken: usize,
 }
 
-fn chosen(args: &ReproduceArgs) -> Result<Chosen> {
-    let all = definitions(args.preset)?;
-    for only in &args.only {
+fn chosen(names: &[String], preset: Preset) -> Result<Chosen> {
+    let all = definitions(preset)?;
+    for only in names {
         let Definitions { studies, without_size, broken } = &all;
         let is_there = studies.iter().any(|definition| definition.study == *only)
             || broken.iter().any(|definition| definition.is_of(only));
@@ -174,23 +227,20 @@ fn chosen(args: &ReproduceArgs) -> Result<Chosen> {
         }
     }
     all.tell_broken();
-    let broken = match args.only.is_empty() {
+    let broken = match names.is_empty() {
         true => all.broken.len(),
         // What nobody asked for costs a line.
-        false => all.broken.iter().filter(|b| args.only.iter().any(|only| b.is_of(only))).count(),
+        false => all.broken.iter().filter(|b| names.iter().any(|only| b.is_of(only))).count(),
     };
-    let is_chosen = |definition: &StudyDefinition| match args.only.is_empty() {
-        true => definition.presets.contains(&args.preset),
-        false => args.only.contains(&definition.study),
+    let is_chosen = |definition: &StudyDefinition| match names.is_empty() {
+        true => definition.presets.contains(&preset),
+        false => names.contains(&definition.study),
     };
     let mut definitions = all.studies;
     definitions.retain(is_chosen);
     if definitions.is_empty() {
         fail_if_broken(broken)?;
-        bail!(
-            "no study in {ANALYSIS}/ is in the preset {}; name it in its key presets",
-            args.preset
-        );
+        bail!("no study in {ANALYSIS}/ is in the preset {}; name it in its key presets", preset);
     }
     // What is trained comes before what is found in it.
     definitions.sort_by_key(|d| {

@@ -1,6 +1,7 @@
 //! Ctrl-C, SIGTERM and SIGHUP: what is under way is kept, and the command can be run again.
 
 use std::io::Write as _;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -32,7 +33,16 @@ pub fn stop_at_signal(what: &'static str) -> Result<&'static AtomicBool> {
         None => {
             first = Some(Instant::now());
             STOP.store(true, Ordering::Relaxed);
-            tell(&format!("{what}; press Ctrl-C again to stop at once"));
+            match GRACE.get() {
+                None => tell(&format!("{what}; press Ctrl-C again to stop at once")),
+                Some(&grace) => {
+                    tell(&format!("{what}, or in {} s", grace.as_secs()));
+                    std::thread::spawn(move || {
+                        std::thread::sleep(grace);
+                        end_at_once()
+                    });
+                }
+            }
         }
         Some(first) if first.elapsed() < SAME_STOP => {}
         Some(_) => end_at_once(),
@@ -42,6 +52,14 @@ pub fn stop_at_signal(what: &'static str) -> Result<&'static AtomicBool> {
         hangup::ignore();
     }
     Ok(&STOP)
+}
+
+/// How long after the first signal the process ends, whatever is under way.
+static GRACE: OnceLock<Duration> = OnceLock::new();
+
+/// Has the process end so soon after the first signal to stop: a scheduler kills it soon after.
+pub fn end_after(grace: Duration) {
+    let _ = GRACE.set(grace);
 }
 
 /// Prints a line on standard error. Where that cannot be written, as to a terminal that hung up, what

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use clap::Args;
 use rank_study::run::Manifest;
-use rank_study::study::{Preset, StudyDefinition, Verification, verify};
+use rank_study::study::{Preset, StudyDefinition, Verification, check_merged, verify};
 use rank_study::table::plural;
 
 use super::analysis::verdicts_of;
@@ -97,6 +97,7 @@ pub fn run(args: &VerifyArgs) -> Result<()> {
 /// What comes of holding one study's rows to their definition.
 fn held(study: &str, preset: Preset) -> Result<Verification> {
     let folder = data(preset).join(study);
+    check_merged(&folder)?;
     if ["rows.csv", "manifest.toml"].iter().all(|file| !folder.join(file).is_file()) {
         measured(study, preset)?;
     }

@@ -3,8 +3,10 @@
 mod attention;
 mod decode;
 mod fit;
+mod merge;
 mod model;
 mod run;
+mod shards;
 mod step;
 mod timing;
 

@@ -1,0 +1,102 @@
+//! `rank-study bench merge`: how long the rows of many parts take to be joined.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use rank_study::study::{MOST_SHARDS, merge};
+use rank_study::system::write_whole;
+
+use super::timing::{at_least_one, held};
+use crate::cli::places::measured;
+
+/// Joining the rows of parts: as many as there are to be, made from a study's own
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Example:
+  rank-study bench merge logit-growth --parts 1000 --rows 1000000
+
+Rows are the study's over and over, each under a cell of its own, in a temporary folder.")]
+pub(super) struct MergeBench {
+    /// The study whose rows they are like
+    #[arg(default_value = "logit-growth")]
+    study: String,
+    /// Parts
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    parts: usize,
+    /// Rows in all
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    rows: usize,
+    /// Where the temporary folder is made [default: the system's]
+    #[arg(long, value_name = "DIR")]
+    within: Option<std::path::PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// A study without rows, a folder that cannot be written.
+pub(super) fn run(args: &MergeBench, quiet: bool) -> Result<()> {
+    at_least_one("--parts", args.parts)?;
+    if args.parts > MOST_SHARDS || args.rows < args.parts {
+        bail!("--parts {}: there are {MOST_SHARDS} at most, and a row of each", args.parts);
+    }
+    let (folder, _) = measured(&args.study, Default::default())?;
+    let within = args.within.clone().unwrap_or_else(std::env::temp_dir);
+    let temporary = tempfile::tempdir_in(&within)
+        .with_context(|| format!("cannot write {}", within.display()))?;
+    let study = temporary.path().join(&args.study);
+    let bytes = write_parts(args, &folder, &study)?;
+    if !quiet {
+        eprintln!("joining {} rows of {} parts, {} MB", args.rows, args.parts, bytes / 1_000_000);
+    }
+    let started = Instant::now();
+    let merged = merge(&study)?.context("no parts were written")?;
+    let seconds = started.elapsed().as_secs_f64();
+    if merged.rows != args.rows {
+        bail!("{} rows came of {}", merged.rows, args.rows);
+    }
+    if args.json {
+        let peak = rank_study::system::peak_rss_bytes();
+        let object = serde_json::json!({
+            "parts": args.parts, "rows": args.rows, "bytes": bytes, "merge_s": seconds, "peak_rss_bytes": peak,
+        });
+        println!("{object}");
+    } else {
+        println!("{seconds:.2} s{}", held());
+    }
+    Ok(())
+}
+
+/// Writes the parts, and says how many bytes their rows have.
+fn write_parts(args: &MergeBench, like: &Path, study: &Path) -> Result<usize> {
+    let text = std::fs::read_to_string(like.join("rows.csv"))?;
+    let (header, rows) = text.split_once('\n').context("no rows")?;
+    // Study and cell are the first fields, and neither is quoted in the rows of fits.
+    let rest = |line: &str| line.splitn(3, ',').nth(2).map(str::to_owned);
+    let rows: Vec<String> = rows.lines().filter_map(rest).collect();
+    if rows.is_empty() {
+        bail!("{} has no rows", like.display());
+    }
+    let manifest = std::fs::read(like.join("manifest.toml"))?;
+    let (mut written, mut bytes, mut order) = (0, 0, String::new());
+    for part in 0..args.parts {
+        let folder = study.join("shards").join(format!("{}-of-{}", part + 1, args.parts));
+        let mut text = format!("{header}\n");
+        for _ in 0..(args.rows * (part + 1) / args.parts - written) {
+            writeln!(text, "{},cell-{written},{}", args.study, rows[written % rows.len()])?;
+            writeln!(order, "cell-{written}")?;
+            written += 1;
+        }
+        bytes += text.len();
+        write_whole(&folder.join("rows.csv"), text.as_bytes())?;
+        write_whole(&folder.join("manifest.toml"), &manifest)?;
+    }
+    write_whole(&study.join("shards").join("cells.txt"), order.as_bytes())?;
+    Ok(bytes)
+}

@@ -1,0 +1,105 @@
+//! `rank-study bench shards`: how evenly the work is dealt to many tasks.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use rank_study::study::{Preset, Simulated, StudyDefinition, stored_lines};
+
+use super::timing::at_least_one;
+use crate::cli::analysis::fail_if_missing;
+use crate::cli::duration::duration;
+use crate::cli::places::data;
+use crate::cli::reproduce::staged;
+
+/// The studies of a preset dealt to so many tasks, simulated with the times that their committed rows took
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Example:
+  rank-study bench shards --preset paper --tasks 10 100 1000
+
+Nothing is measured: a cell takes as long as its rows in data/ say, on whatever text, and what it is
+estimated to take, corrected as the others of its kind, where it has none. The ideal is an equal share
+of all, or the longest cell of each stage, one after another, where that is longer.")]
+pub(super) struct ShardsBench {
+    /// Which studies, and their size
+    #[arg(long, value_name = "NAME", default_value_t)]
+    preset: Preset,
+    /// Numbers of tasks
+    #[arg(long, value_name = "N", num_args = 1.., default_values_t = [10, 100, 1000])]
+    tasks: Vec<usize>,
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Studies that cannot be planned, rows that cannot be read.
+pub(super) fn run(args: &ShardsBench) -> Result<()> {
+    args.tasks.iter().try_for_each(|&tasks| at_least_one("--tasks", tasks))?;
+    let (stages, missing) = staged(&[], args.preset, None, None)?;
+    let mut times: HashMap<String, HashMap<String, f64>> = HashMap::new();
+    for plan in stages.plans() {
+        let of_study = times_of(plan.definition(), args.preset)?;
+        times.insert(plan.definition().study.clone(), of_study);
+    }
+    let seconds = |of: &StudyDefinition, cell: &str| {
+        times.get(&of.study).and_then(|of| of.get(cell)).copied()
+    };
+    for &tasks in &args.tasks {
+        let found = stages.simulate(tasks, &seconds);
+        let Simulated { cells, told, makespan_s, total_s, longest_s, .. } = found;
+        let over = makespan_s / found.ideal_s();
+        if args.json {
+            let object = serde_json::json!({
+                "tasks": tasks, "cells": cells, "told": told, "makespan_s": makespan_s,
+                "total_s": total_s, "longest_s": longest_s, "ideal_s": found.ideal_s(), "over_ideal": over,
+            });
+            println!("{object}");
+        } else {
+            println!(
+                "{tasks} tasks: {} in all, {over:.3} times the ideal ({} of work in {cells} cells, {told} of them timed; \
+                 the longest {})",
+                duration(makespan_s),
+                duration(total_s),
+                duration(longest_s)
+            );
+        }
+    }
+    fail_if_missing(&missing)
+}
+
+/// How long the rows of each cell of a study took, on whatever text they are.
+fn times_of(definition: &StudyDefinition, preset: Preset) -> Result<HashMap<String, f64>> {
+    let data = data(preset);
+    let on_texts = format!("{}-", definition.study);
+    let mut folders: Vec<PathBuf> = std::fs::read_dir(&data)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            name == definition.study || name.starts_with(&on_texts)
+        })
+        .map(|entry| entry.path())
+        .collect();
+    folders.sort();
+    let mut times = HashMap::new();
+    for folder in folders {
+        // The folder of a study whose name begins with this one's has rows of another kind, or of cells of other names.
+        let Ok((columns, lines)) = stored_lines(definition.work.kind(), &folder) else { continue };
+        let mut here: HashMap<String, f64> = HashMap::new();
+        for line in &lines {
+            if let Some(seconds) = line.wall_time_s(&columns) {
+                *here.entry(line.cell().to_owned()).or_default() += seconds;
+            }
+        }
+        here.into_iter().for_each(|(cell, seconds)| {
+            times.entry(cell).or_insert(seconds);
+        });
+    }
+    Ok(times)
+}

@@ -1,0 +1,105 @@
+//! Measuring a plan under a progress bar, and telling what came of it.
+
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Result, bail};
+use rank_study::lm::Device;
+use rank_study::study::{Plan, Span, Sweep, SweepSummary};
+use rank_study::table::plural;
+
+use super::analysis::plural_studies;
+use super::cells::CellsProgress;
+use super::duration::span;
+use super::slow_blas;
+use super::stop::{Stopped, tell};
+
+/// Runs a plan under a progress bar, after a warning for every damaged line, and for rows that are set aside.
+pub fn measure(
+    plan: Plan,
+    threads: usize,
+    device: Device,
+    stop: &AtomicBool,
+    progress: &CellsProgress,
+) -> Result<SweepSummary> {
+    let rows = plan.rows();
+    for line in plan.damaged() {
+        let shown: String = line.chars().take(50).collect();
+        progress.say(&format!(
+            "warning: {}: a line is cut off or has the wrong number of fields ({shown}…); every whole \
+             row is kept, the line goes to rows-set-aside.csv, and its cell is measured again",
+            rows.display()
+        ));
+    }
+    for (count, why) in plan.to_set_aside() {
+        progress.say(&format!(
+            "warning: {} has {} {why}; what is there goes to {}",
+            rows.display(),
+            plural(count, "row"),
+            rows.with_file_name("rows-set-aside.csv").display()
+        ));
+    }
+    if plan.decomposes() {
+        slow_blas::warn(|line| progress.say(line));
+    }
+    progress.begin(plan.work(threads));
+    Ok(plan.run(&Sweep { threads, stop, device, observer: progress })?)
+}
+
+/// A summary in words: `3 cells measured, 105 there before`.
+pub fn describe(summary: &SweepSummary) -> String {
+    let mut parts = vec![format!("{} cells measured", summary.measured)];
+    if summary.skipped > 0 {
+        parts.push(format!("{} there before", summary.skipped));
+    }
+    if !summary.failed.is_empty() {
+        parts.push(format!("{} failed", summary.failed.len()));
+    }
+    if summary.left > 0 {
+        parts.push(format!("{} left", summary.left));
+    }
+    if summary.waiting > 0 {
+        parts.push(format!("{} waiting for runs of other parts", summary.waiting));
+    }
+    parts.join(", ")
+}
+
+/// An error that names what failed, or how to go on after a stop.
+pub fn fail_if_unfinished(summaries: &[(String, SweepSummary)]) -> Result<()> {
+    for (name, summary) in summaries {
+        for (cell, why) in &summary.failed {
+            tell(&format!("failed: {name}/{cell}: {why}"));
+        }
+    }
+    let failed: usize = summaries.iter().map(|(_, summary)| summary.failed.len()).sum();
+    let left: usize = summaries.iter().map(|(_, summary)| summary.left).sum();
+    let waiting: usize = summaries.iter().map(|(_, summary)| summary.waiting).sum();
+    match (failed, left) {
+        (0, 0) if waiting > 0 => {
+            let why = format!(
+                "{waiting} cells wait for runs of other parts; run the same command when those have ended"
+            );
+            Err(Stopped(why).into())
+        }
+        (0, 0) => Ok(()),
+        (failed, 0) => {
+            bail!("{failed} cells failed; their rows say why, and the next run tries them again")
+        }
+        (failed, left) => {
+            let failed = if failed > 0 { format!(" and {failed} failed") } else { String::new() };
+            let why =
+                format!("stopped with {left} cells left{failed}; run the same command to go on");
+            Err(Stopped(why).into())
+        }
+    }
+}
+
+/// What plans are about to do, in one line.
+pub fn announce(plans: &[Plan], left: Span, threads: usize) -> String {
+    let total: usize = plans.iter().map(|plan| plan.cells().count()).sum();
+    let done: usize = plans.iter().flat_map(Plan::cells).filter(|(_, done)| *done).count();
+    format!(
+        "{}, {total} cells, {done} already there; {} to go on {threads} threads",
+        plural_studies(plans.len()),
+        span(left)
+    )
+}

@@ -1,0 +1,78 @@
+//! `rank-study merge`: the rows of a study's parts joined to its own.
+
+use anyhow::Result;
+use clap::Args;
+use rank_study::study::{Merged, Preset, merge};
+use rank_study::table::plural;
+
+use super::analysis::fail_if_missing;
+use super::places::{data, studies_in_parts};
+
+/// Join the rows of studies that were measured in parts, by sweep or reproduce with --shard
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  rank-study merge
+  rank-study merge logit-growth phase
+
+The rows of data/STUDY/shards/I-of-N/ become those of data/STUDY/rows.csv, in the definition's order
+and digit by digit as they were written, and rows.parquet is written anew. A cell that two parts
+measured has to have the same numbers in both, but for times; else nothing is changed, and the cells
+are named. It can be run while parts are at work, and again.")]
+pub struct MergeArgs {
+    /// Studies that were measured in parts [default: all]
+    studies: Vec<String>,
+    /// The size whose rows are joined
+    #[arg(long, value_name = "NAME", default_value_t)]
+    preset: Preset,
+    /// Nothing on standard output
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Studies that cannot be joined, after all others.
+pub fn run(args: &MergeArgs) -> Result<()> {
+    let data = data(args.preset);
+    let studies = match args.studies.is_empty() {
+        true => studies_in_parts(args.preset)?,
+        false => args.studies.clone(),
+    };
+    let say = |line: String| {
+        if !args.quiet {
+            println!("{line}");
+        }
+    };
+    if studies.is_empty() {
+        say(format!("no study in {}/ has rows of parts", data.display()));
+    }
+    let mut missing: Vec<(String, String)> = Vec::new();
+    for study in studies {
+        match merge(&data.join(&study)) {
+            Ok(Some(merged)) => say(format!("{study}: {}", describe(&merged))),
+            Ok(None) => say(format!("{study}: no rows of parts")),
+            Err(error) => missing.push((study, error.to_string())),
+        }
+    }
+    fail_if_missing(&missing)
+}
+
+/// What came of it, in words.
+fn describe(merged: &Merged) -> String {
+    let Merged { parts, cells, rows, twice, at_work } = merged;
+    let mut line = format!(
+        "{} of {}; {} in all",
+        plural(*cells, "cell"),
+        plural(*parts, "part"),
+        plural(*rows, "row")
+    );
+    if *twice > 0 {
+        line.push_str(&format!("; {} measured twice, alike", plural(*twice, "cell")));
+    }
+    if !at_work.is_empty() {
+        line.push_str(&format!("; still at work: {}", at_work.join(", ")));
+    }
+    line
+}

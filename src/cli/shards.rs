@@ -1,0 +1,152 @@
+//! `--shard`: one of several parts of what `sweep` and `reproduce` measure, each on a machine of its own.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use rank_study::lm::Device;
+use rank_study::study::{Shard, Stages, SweepSummary};
+use rank_study::table::plural;
+
+use super::analysis::plural_studies;
+use super::cells::CellsProgress;
+use super::duration::duration;
+use super::measuring::{describe, fail_if_unfinished, measure};
+use super::stop::{AFTER_CELLS, end_after, stop_at_signal};
+
+/// The flags of a command whose cells can be dealt to several machines.
+#[derive(Args, Debug)]
+pub struct ShardFlags {
+    /// Only one of N parts, each for a machine of its own: 3/8 is the third of eight; rank-study merge joins their rows
+    /// [default: the array task's of Slurm or Grid Engine, else all]
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
+    /// Only the cells of this stage, from 1, of those that --plan shows
+    #[arg(long, value_name = "K")]
+    stage: Option<usize>,
+    /// Show the stages of the work, what others need before them, and how long its parts may take; run nothing
+    #[arg(long)]
+    plan: bool,
+    /// After a signal to stop, end so soon whatever is under way: its cells are begun anew by the next run
+    #[arg(long, value_name = "SECONDS")]
+    grace: Option<u64>,
+}
+
+impl ShardFlags {
+    /// What the command is asked to do with parts.
+    ///
+    /// # Errors
+    /// A scheduler's variables that do not say which part this is; a stage without a part.
+    pub fn asked(&self) -> Result<Asked> {
+        if let Some(seconds) = self.grace {
+            end_after(Duration::from_secs(seconds));
+        }
+        let of_task = || {
+            let found =
+                Shard::of_task(|name| std::env::var(name).ok()).map_err(anyhow::Error::msg)?;
+            Ok::<_, anyhow::Error>(found.map(|(shard, variable)| {
+                if shard != Shard::WHOLE {
+                    eprintln!("part {shard}, by {variable}");
+                }
+                shard
+            }))
+        };
+        let shard = match self.shard {
+            Some(shard) => shard,
+            None => of_task()?.unwrap_or(Shard::WHOLE),
+        };
+        Ok(match (self.plan, shard) {
+            (true, _) => Asked::Plan(shard.count()),
+            (false, Shard::WHOLE) if self.stage.is_some() => {
+                bail!("--stage is of a part; say which: --shard I/N")
+            }
+            (false, Shard::WHOLE) => Asked::All,
+            (false, _) => Asked::Part(Part { shard, stage: self.stage }),
+        })
+    }
+}
+
+/// What is asked for.
+pub enum Asked {
+    /// All cells, here.
+    All,
+    /// One part of them.
+    Part(Part),
+    /// How so many parts would be.
+    Plan(usize),
+}
+
+/// One part of the cells, or of those of one stage.
+#[derive(Clone, Copy)]
+pub struct Part {
+    shard: Shard,
+    stage: Option<usize>,
+}
+
+impl Part {
+    /// Measures the part's cells, stage by stage.
+    ///
+    /// # Errors
+    /// A stage that there is not, rows that cannot be read or written, cells that failed, were left or wait for other parts.
+    pub fn run(self, stages: Stages, threads: usize, device: Device, quiet: bool) -> Result<()> {
+        let Self { shard, stage } = self;
+        let count = stages.count();
+        if let Some(stage) = stage.filter(|stage| !(1..=count).contains(stage)) {
+            bail!("--stage {stage}: there are {}; --plan shows them", plural(count, "stage"));
+        }
+        let mut plans = stages.into_part(shard)?;
+        if let Some(stage) = stage {
+            plans = vec![plans.swap_remove(stage - 1)];
+        }
+        let works = plans.iter().flatten().map(|plan| plan.work(threads)).collect();
+        let progress = CellsProgress::new(works, quiet);
+        let stop = stop_at_signal(AFTER_CELLS)?;
+        let mut summaries: Vec<(String, SweepSummary)> = Vec::new();
+        for plan in plans.into_iter().flatten() {
+            if stop.load(Ordering::Relaxed) {
+                let summary = SweepSummary { left: plan.left(), ..SweepSummary::default() };
+                summaries.push((plan.name().to_owned(), summary));
+                continue;
+            }
+            let (name, rows) = (plan.name().to_owned(), plan.rows());
+            let summary = measure(plan, threads, device, stop, &progress)?;
+            progress.say(&format!("{name}: {}; rows in {}", describe(&summary), rows.display()));
+            summaries.push((name, summary));
+        }
+        progress.finish();
+        let cells: usize = summaries.iter().map(|(_, of)| of.measured + of.skipped).sum();
+        println!(
+            "part {shard}: {} of {} there; rank-study merge joins the parts' rows",
+            plural(cells, "cell"),
+            plural_studies(summaries.len())
+        );
+        fail_if_unfinished(&summaries)
+    }
+}
+
+/// Prints the stages, dealt to so many parts, a few lines each.
+pub fn show(stages: &Stages, parts: usize) {
+    for at in 0..stages.count() {
+        let stage = stages.stage(at, parts);
+        let left: usize = stage.left.iter().sum();
+        println!("stage {}: {}, {left} left", at + 1, plural(stage.costs.len(), "cell"));
+        let loads = stage.loads(parts);
+        let (least, most) = loads
+            .iter()
+            .fold((f64::INFINITY, 0.0), |(least, most), &load| (load.min(least), load.max(most)));
+        if parts > 1 {
+            println!(
+                "  {parts} parts of {} to {} of one core each, as estimated",
+                duration(least),
+                duration(most)
+            );
+        } else {
+            println!("  {} of one core, as estimated", duration(most));
+        }
+        let width = stage.studies.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        for (name, cells) in &stage.studies {
+            println!("  {name:<width$}  {}", plural(*cells, "cell"));
+        }
+    }
+}

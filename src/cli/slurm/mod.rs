@@ -1,0 +1,292 @@
+//! `rank-study slurm`: the batch script that measures studies in parts on a cluster.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use rank_study::study::{MOST_SHARDS, Preset, Stage, Stages};
+use rank_study::system::write_whole;
+use rank_study::table::plural;
+
+use super::analysis::fail_if_missing;
+use super::duration::duration;
+use super::reproduce::staged;
+
+/// Write a Slurm batch script that measures studies as an array of jobs, joins their rows and reports
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  rank-study slurm --preset paper --tasks 100 --at-a-time 20 --partition cpu
+  rank-study slurm logit-growth phase --tasks 8 --cpus 4 --submit
+
+Each stage of the work is an array of as many tasks, of which those with nothing left to do are left
+out: write and submit it again, and only what is missing is measured. A task that is preempted,
+requeued or stopped for its time goes on where it was.")]
+pub struct SlurmArgs {
+    /// The studies [default: all of the preset]
+    #[arg(value_name = "STUDY")]
+    studies: Vec<String>,
+    /// Which studies, and their size
+    #[arg(long, value_name = "NAME", default_value_t)]
+    preset: Preset,
+    /// Parts that the work is dealt to [default: as many as have an hour of work each]
+    #[arg(long, value_name = "N")]
+    tasks: Option<usize>,
+    /// Tasks at a time [default: all]
+    #[arg(long, value_name = "N")]
+    at_a_time: Option<usize>,
+    /// Processors of a task
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    cpus: usize,
+    /// Slurm's limit for a task [default: three times what the longest part may take, an hour at least]
+    #[arg(long, value_name = "TIME")]
+    time: Option<String>,
+    /// Slurm's partition
+    #[arg(long, value_name = "NAME")]
+    partition: Option<String>,
+    /// GPUs of a task, as Slurm has them (1, a100:1): models are trained there; in a build with the feature cuda
+    #[arg(long, value_name = "GPUS")]
+    gpus: Option<String>,
+    /// Memory of a task, as Slurm has it (8G)
+    #[arg(long, value_name = "SIZE")]
+    mem: Option<String>,
+    /// A text for training runs to read in place of the synthetic corpus
+    #[arg(long, value_name = "FILE")]
+    text: Option<PathBuf>,
+    /// A text to evaluate them on, in place of a part of --text
+    #[arg(long, value_name = "FILE", requires = "text")]
+    valid_text: Option<PathBuf>,
+    /// The script
+    #[arg(long, value_name = "FILE", default_value = "rank-study.sbatch")]
+    out: PathBuf,
+    /// Hand it to Slurm
+    #[arg(long)]
+    submit: bool,
+    /// Do not print what was written
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// What a task has by default, in seconds of one core.
+const WORK_OF_A_TASK_S: f64 = 3600.0;
+/// What sites ask a task to have at least.
+const SHORT_S: f64 = 1800.0;
+/// An array has a thousand tasks where a site did not set another limit (`MaxArraySize`, which counts 0 too).
+const LONGEST_ARRAY: usize = 1000;
+/// How long before its end a task is signalled, in seconds, and how much of that the program may take.
+const LEAD_S: u64 = 120;
+const GRACE_S: u64 = 90;
+/// Where tasks write what they print.
+const LOGS: &str = "slurm-logs";
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Studies that cannot be planned, a script that cannot be written, a Slurm that is not there or does not take it.
+pub fn run(args: &SlurmArgs) -> Result<()> {
+    if args.cpus == 0 || args.tasks == Some(0) || args.at_a_time == Some(0) {
+        bail!("--cpus, --tasks and --at-a-time are at least 1");
+    }
+    let (stages, missing) =
+        staged(&args.studies, args.preset, args.text.as_deref(), args.valid_text.as_deref())?;
+    let tasks = args.tasks.unwrap_or_else(|| tasks_of(&stages));
+    if tasks > MOST_SHARDS {
+        bail!("--tasks {tasks}; there may be {MOST_SHARDS}");
+    }
+    let dealt: Vec<Stage> = (0..stages.count()).map(|at| stages.stage(at, tasks)).collect();
+    if dealt.iter().all(|stage| stage.left.iter().all(|&left| left == 0)) {
+        bail!("nothing is left to measure");
+    }
+    let script = script(args, &dealt, tasks)?;
+    write_whole(&args.out, script.as_bytes())
+        .with_context(|| format!("cannot write {}", args.out.display()))?;
+    if !args.quiet {
+        tell(args, &dealt, tasks);
+    }
+    if args.submit {
+        let submitted = Command::new("bash").arg(&args.out).arg("submit").status();
+        let status = submitted.context("cannot run bash")?;
+        if !status.success() {
+            bail!("{} was not submitted ({status}); the lines above say why", args.out.display());
+        }
+    }
+    fail_if_missing(&missing)
+}
+
+/// As many as have an hour of work each in the stage with the most.
+fn tasks_of(stages: &Stages) -> usize {
+    let of_stage = |at| {
+        let costs = stages.stage(at, 1).costs;
+        let tasks = (costs.iter().sum::<f64>() / WORK_OF_A_TASK_S).ceil() as usize;
+        tasks.min(costs.len())
+    };
+    (0..stages.count()).map(of_stage).max().unwrap_or(1).clamp(1, LONGEST_ARRAY)
+}
+
+/// What the longest part of any stage takes on the processors of a task, as estimated, and what the shortest does.
+fn spread(dealt: &[Stage], tasks: usize, cpus: usize) -> [f64; 2] {
+    let times = |stage: &Stage| -> Vec<f64> {
+        // A cell is not divided.
+        let dearest = |part| {
+            let own = stage.costs.iter().zip(&stage.parts).filter(move |(_, p)| **p == part);
+            own.map(|(cost, _)| *cost).fold(0.0, f64::max)
+        };
+        let loads = stage.loads(tasks);
+        loads
+            .iter()
+            .enumerate()
+            .map(|(part, load)| (load / cpus as f64).max(dearest(part)))
+            .collect()
+    };
+    let all: Vec<f64> = dealt.iter().flat_map(times).filter(|&time| time > 0.0).collect();
+    [all.iter().copied().fold(f64::INFINITY, f64::min), all.iter().copied().fold(0.0, f64::max)]
+}
+
+fn tell(args: &SlurmArgs, dealt: &[Stage], tasks: usize) {
+    let [shortest, longest] = spread(dealt, tasks, args.cpus);
+    println!(
+        "{}: {} in {}, {tasks} tasks each of {} to {} on {}, as estimated",
+        args.out.display(),
+        plural(dealt.iter().map(|stage| stage.costs.len()).sum(), "cell"),
+        plural(dealt.len(), "stage"),
+        duration(shortest),
+        duration(longest),
+        plural(args.cpus, "processor"),
+    );
+    if longest < SHORT_S {
+        println!(
+            "sites ask for half an hour of work a task at least: fewer --tasks, or --cpus, have more each"
+        );
+    }
+    if tasks > LONGEST_ARRAY {
+        println!(
+            "arrays of more than {LONGEST_ARRAY} tasks are refused where a site did not raise MaxArraySize: \
+             scontrol show config tells it"
+        );
+    }
+    if !args.submit {
+        println!("read it, then: bash {} submit", args.out.display());
+    }
+}
+
+fn script(args: &SlurmArgs, dealt: &[Stage], tasks: usize) -> Result<String> {
+    let [_, longest] = spread(dealt, tasks, args.cpus);
+    let time = args.time.clone().unwrap_or_else(|| limit(longest));
+    let size = match args.preset {
+        Preset::Paper => String::new(),
+        other => format!(" --preset {other}"),
+    };
+    let mut flags = format!("--preset {}", args.preset);
+    if !args.studies.is_empty() {
+        write!(flags, " --only {}", args.studies.join(" "))?;
+    }
+    for (flag, path) in [("--text", &args.text), ("--valid-text", &args.valid_text)] {
+        if let Some(path) = path {
+            write!(flags, " {flag} {}", quoted(path))?;
+        }
+    }
+    let mut options = String::new();
+    for (option, value) in
+        [("partition", &args.partition), ("gpus", &args.gpus), ("mem", &args.mem)]
+    {
+        if let Some(value) = value {
+            writeln!(options, "#SBATCH --{option}={value}")?;
+        }
+    }
+    let program = std::env::current_exe().context("where this program is cannot be told")?;
+    let command =
+        std::env::args().skip(1).fold("rank-study".to_owned(), |all, word| all + " " + &word);
+    let title = match args.studies.as_slice() {
+        [] => format!("The studies of the preset {}, dealt to {tasks} tasks.", args.preset),
+        some => format!("{}, dealt to {tasks} tasks.", some.join(", ")),
+    };
+    let words = [
+        ("@TITLE@", title),
+        ("@FILE@", args.out.display().to_string()),
+        ("@STAGES@", plural(dealt.len(), "array")),
+        ("@COMMAND@", command),
+        ("@CPUS@", args.cpus.to_string()),
+        ("@TIME@", time),
+        ("@OPTIONS@", options),
+        ("@LEAD@", LEAD_S.to_string()),
+        ("@GRACE@", GRACE_S.to_string()),
+        ("@PROGRAM@", quoted(&program)),
+        ("@SUBMIT@", submits(args, dealt)?),
+        ("@FLAGS@", flags),
+        ("@DEVICE@", args.gpus.as_ref().map_or("", |_| " --device cuda").to_owned()),
+        ("@TASKS@", tasks.to_string()),
+        ("@SIZE@", size),
+        ("@LOGS@", LOGS.to_owned()),
+    ];
+    let filled = |text: String, (name, value): &(&str, String)| text.replace(name, value);
+    Ok(words.iter().fold(include_str!("job.sh").to_owned(), filled))
+}
+
+/// The lines that hand the stages to Slurm, each after the one before has ended, however it did, and what joins the rows.
+fn submits(args: &SlurmArgs, dealt: &[Stage]) -> Result<String> {
+    let mut lines = String::new();
+    let mut after = "";
+    for (at, stage) in dealt.iter().enumerate() {
+        let left = stage.left.iter().enumerate().filter(|(_, left)| **left > 0);
+        let tasks: Vec<usize> = left.map(|(part, _)| part + 1).collect();
+        if tasks.is_empty() {
+            continue;
+        }
+        let limit = args.at_a_time.map_or_else(String::new, |limit| format!("%{limit}"));
+        writeln!(
+            lines,
+            "    job=$(sbatch --parsable --array={}{limit}{after} \"$0\" {})",
+            ranges(&tasks),
+            at + 1
+        )?;
+        after = " --dependency=afterany:\"${job%%;*}\"";
+    }
+    write!(lines, "    sbatch --cpus-per-task=1 --output={LOGS}/%x-%j.out{after} \"$0\" merge")?;
+    Ok(lines)
+}
+
+/// Numbers as Slurm has them: `1-4,7`.
+fn ranges(numbers: &[usize]) -> String {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for &number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => ranges.push((number, number)),
+        }
+    }
+    let written = |&(first, last): &(usize, usize)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    ranges.iter().map(written).collect::<Vec<_>>().join(",")
+}
+
+/// Three times so many seconds in whole hours, as Slurm has them.
+fn limit(seconds: f64) -> String {
+    let hours = (3.0 * seconds / 3600.0).ceil().max(1.0) as u64;
+    match hours {
+        0..24 => format!("{hours:02}:00:00"),
+        _ => format!("{}-{:02}:00:00", hours / 24, hours % 24),
+    }
+}
+
+/// A path as a word of the shell.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_and_limits_are_written_as_slurm_has_them() {
+        assert_eq!(ranges(&[1, 2, 3, 7, 9, 10]), "1-3,7,9-10");
+        for (seconds, text) in [(0.0, "01:00:00"), (4000.0, "04:00:00"), (90_000.0, "3-03:00:00")] {
+            assert_eq!(limit(seconds), text);
+        }
+        assert_eq!(quoted(Path::new("it's")), r"'it'\''s'");
+    }
+}
