@@ -8,7 +8,7 @@ PRESET ?= quick
 EXAMPLES := fit_one_matrix bracket probe_heads
 PEERS := benches/peers/.venv
 
-.PHONY: reproduce verify test test-levels test-reproduce check check-cuda setup setup-browser test-readers test-data test-export data-books data-digits data-smollm2 data-minilm test-smollm2 \
+.PHONY: reproduce verify test test-levels test-reproduce check check-cuda setup setup-browser test-readers test-data test-export data-books data-digits data-smollm2 data-minilm test-smollm2 test-slurm \
 	data-colour data-speech bench-peers bench-peers-fit bench-peers-step
 
 reproduce: setup
@@ -42,6 +42,15 @@ test-levels: setup
 # The main job from no rows at all, and once more.
 test-reproduce: setup
 	tests/main_job.sh
+
+# The quick preset as an array of jobs on a Slurm of one node, whose tasks are killed, stopped and requeued. As root: it starts
+# that Slurm's daemons, after installing them.
+test-slurm: setup
+	@if ! command -v slurmctld >/dev/null || ! command -v slurmd >/dev/null || ! command -v munged >/dev/null; then \
+		echo "installing slurm-wlm and munge"; \
+		apt-get update -qq && apt-get install -y -qq --no-install-recommends slurm-wlm munge; \
+	fi
+	tests/slurm/test.sh
 
 # Formatting, lints and documentation, as CI holds them; the lints of the light builds too.
 check: setup
