@@ -22,7 +22,8 @@ Exit codes:
   1  failed
   2  wrong usage
   3  a check of verify did not hold
-  4  stopped by Ctrl-C, SIGTERM or SIGHUP: what was done is kept, and the command can be run again"
+  4  stopped by Ctrl-C, SIGTERM or SIGHUP, or a part that waits for others' runs: what was done is kept,
+     and the command can be run again"
 )]
 struct Cli {
     /// Print version

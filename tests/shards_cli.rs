@@ -95,6 +95,8 @@ fn parts_come_to_the_rows_of_one_run() {
         let again = folder.run(&sweep(part));
         assert!(again.stderr.contains("0 cells measured"), "{}", again.stderr);
     }
+    let listed = folder.done(&["list"]);
+    assert!(listed.contains("rows of 3 parts not joined: rank-study merge"), "{listed}");
     let listed = folder.done(&["list", "--shards"]);
     assert!(listed.starts_with("tiny: 8 of 8 cells done\n"), "{listed}");
     assert!(listed.contains("  3/3: ") && listed.contains("nobody at work"), "{listed}");
@@ -237,6 +239,45 @@ fn a_task_of_an_array_finds_its_part() {
     assert!(error.contains("--shard I/N"), "{error}");
     let error = folder.refused(&["sweep", "analysis/tiny.toml", "--stage", "2", "--shard", "1/2"]);
     assert!(error.contains("there are 1 stage"), "{error}");
+}
+
+/// A script for Slurm has an array a stage, of the parts that have something left to do.
+#[test]
+fn a_batch_script_asks_for_what_is_missing() {
+    let folder = tiny();
+    let slurm = |more: &[&str]| {
+        let told = folder.done(&[&["slurm", "tiny", "--tasks", "3", "--cpus", "2"], more].concat());
+        (told, folder.read("rank-study.sbatch"))
+    };
+    let (told, script) = slurm(&["--partition", "short", "--mem", "2G", "--at-a-time", "2"]);
+    assert!(
+        told.contains("8 cells in 1 stage, 3 tasks") && told.contains("half an hour"),
+        "{told}"
+    );
+    for line in [
+        "#SBATCH --cpus-per-task=2",
+        "#SBATCH --partition=short",
+        "#SBATCH --mem=2G",
+        "#SBATCH --requeue",
+        "#SBATCH --signal=B:TERM@120",
+        "--array=1-3%2 \"$0\" 1",
+        "reproduce --preset paper --only tiny --shard \"$SLURM_ARRAY_TASK_ID/3\" --stage",
+    ] {
+        assert!(script.contains(line), "{line} is not in {script}");
+    }
+    assert!(!script.replace("TERM@120", "").contains('@'), "a word is not filled in: {script}");
+    let checked =
+        std::process::Command::new("bash").arg("-n").arg(folder.path("rank-study.sbatch")).status();
+    assert!(checked.unwrap().success());
+    folder.done(&sweep("2/3"));
+    assert!(slurm(&[]).1.contains("--array=1,3 "));
+    for part in ["1/3", "3/3"] {
+        folder.done(&sweep(part));
+    }
+    let error = folder.refused(&["slurm", "tiny", "--tasks", "3", "--out", "other"]);
+    assert!(error.contains("nothing is left"), "{error}");
+    let error = folder.refused(&["slurm", "tinny"]);
+    assert!(error.contains("tinny: no such study"), "{error}");
 }
 
 /// What a part needs of another's waits for it, is told of, and is not failed.

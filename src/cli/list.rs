@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::Args;
 use rank_study::row::{Column, ColumnKind};
-use rank_study::study::{Kind, Plan, Preset, StudyDefinition, StudyError, stored_lines, time_of};
+use rank_study::study::{
+    Kind, Plan, Preset, StudyDefinition, StudyError, stored_lines, time_of, unmerged_parts,
+};
+use rank_study::table::plural;
 
 use super::analysis::fail_if_missing;
 use super::duration::duration;
@@ -174,6 +177,8 @@ struct Line<'d> {
     by_name: bool,
     /// Why its cells are not known but for those with rows: the model or the text that they need is not here.
     not_here: Option<String>,
+    /// How many parts have rows that are not joined to the study's, and not counted here.
+    parts: usize,
 }
 
 /// A line for each text that the study has rows on, and one for none where it has rows on none, or on nothing.
@@ -230,6 +235,7 @@ impl<'d> Line<'d> {
             wall_time_s,
             by_name: false,
             not_here: None,
+            parts: unmerged_parts(plan.folder())?,
         })
     }
 
@@ -247,6 +253,7 @@ impl<'d> Line<'d> {
             wall_time_s,
             by_name: true,
             not_here: None,
+            parts: unmerged_parts(folder)?,
         })
     }
 
@@ -264,6 +271,7 @@ impl<'d> Line<'d> {
             wall_time_s,
             by_name: true,
             not_here: Some(why.to_string()),
+            parts: unmerged_parts(folder)?,
         })
     }
 
@@ -297,6 +305,12 @@ impl<'d> Line<'d> {
         if self.of_other_settings > 0 {
             notes.push(format!("{} have rows of other settings", self.of_other_settings));
         }
+        if self.parts > 0 {
+            notes.push(format!(
+                "rows of {} not joined: rank-study merge",
+                plural(self.parts, "part")
+            ));
+        }
         let notes = match notes.is_empty() {
             true => String::new(),
             false => format!(" ({})", notes.join("; ")),
@@ -320,7 +334,7 @@ impl<'d> Line<'d> {
             "text_name": self.text_name(),
             "cells": self.cells, "done": self.done, "stopped": self.stopped,
             "of_other_settings": self.of_other_settings,
-            "by_name": self.by_name, "wall_time_s": self.wall_time_s,
+            "by_name": self.by_name, "wall_time_s": self.wall_time_s, "parts": self.parts,
         })
     }
 }

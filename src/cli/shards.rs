@@ -9,7 +9,7 @@ use rank_study::lm::Device;
 use rank_study::study::{Shard, Stages, SweepSummary};
 use rank_study::table::plural;
 
-use super::analysis::plural_studies;
+use super::analysis::{fail_if_missing, plural_studies};
 use super::cells::CellsProgress;
 use super::duration::duration;
 use super::measuring::{describe, fail_if_unfinished, measure};
@@ -103,6 +103,7 @@ impl Part {
         let progress = CellsProgress::new(works, quiet);
         let stop = stop_at_signal(AFTER_CELLS)?;
         let mut summaries: Vec<(String, SweepSummary)> = Vec::new();
+        let mut broken = Vec::new();
         for plan in plans.into_iter().flatten() {
             if stop.load(Ordering::Relaxed) {
                 let summary = SweepSummary { left: plan.left(), ..SweepSummary::default() };
@@ -110,9 +111,15 @@ impl Part {
                 continue;
             }
             let (name, rows) = (plan.name().to_owned(), plan.rows());
-            let summary = measure(plan, threads, device, stop, &progress)?;
-            progress.say(&format!("{name}: {}; rows in {}", describe(&summary), rows.display()));
-            summaries.push((name, summary));
+            // Rows that cannot be read or written stop their own study and no other.
+            match measure(plan, threads, device, stop, &progress) {
+                Ok(summary) => {
+                    let told = describe(&summary);
+                    progress.say(&format!("{name}: {told}; rows in {}", rows.display()));
+                    summaries.push((name, summary));
+                }
+                Err(error) => broken.push((name, format!("{error:#}"))),
+            }
         }
         progress.finish();
         let cells: usize = summaries.iter().map(|(_, of)| of.measured + of.skipped).sum();
@@ -121,7 +128,7 @@ impl Part {
             plural(cells, "cell"),
             plural_studies(summaries.len())
         );
-        fail_if_unfinished(&summaries)
+        fail_if_unfinished(&summaries).and(fail_if_missing(&broken))
     }
 }
 

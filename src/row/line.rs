@@ -4,8 +4,6 @@ use polars::prelude::{
     Column as FrameColumn, DataFrame, IntoColumn, NamedFrom, PolarsResult, Series,
 };
 
-use rayon::prelude::*;
-
 use super::column::{Column, ColumnKind};
 use super::fields::Header;
 use super::part::{Part, columns_of_record};
@@ -155,12 +153,12 @@ pub fn records_to_csv<P: Part>(records: &[P]) -> std::io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// Two columns of one name.
-pub fn to_frame<L: AsRef<Line> + Sync>(columns: &[Column], lines: &[L]) -> PolarsResult<DataFrame> {
+pub fn to_frame<L: AsRef<Line>>(columns: &[Column], lines: &[L]) -> PolarsResult<DataFrame> {
     let column = |(at, column): (usize, &Column)| {
         let fields = lines.iter().map(|line| line.as_ref().at(at));
         typed(column, fields)
     };
-    DataFrame::new(lines.len(), columns.par_iter().enumerate().map(column).collect())
+    DataFrame::new(lines.len(), columns.iter().enumerate().map(column).collect())
 }
 
 fn typed<'f>(column: &Column, fields: impl Iterator<Item = &'f str>) -> FrameColumn {

@@ -18,7 +18,7 @@ const GROUP: usize = 1 << 15;
 ///
 /// # Errors
 /// A file that cannot be written.
-pub(super) fn write<L: AsRef<Line> + Sync>(
+pub(super) fn write<L: AsRef<Line>>(
     folder: &Path,
     columns: &[Column],
     mut rows: impl Iterator<Item = L>,

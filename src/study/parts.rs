@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::StudyError;
 use super::shard::Shard;
 use crate::run::manifest::{MANIFEST, Manifest};
-use crate::system::{FileError, sha256_of_file, write_whole};
+use crate::system::{Claim, FileError, sha256_of_file, write_whole};
 
 /// The folder of all parts.
 const SHARDS: &str = "shards";
@@ -134,6 +134,7 @@ impl Parts {
         for path in [rows, part.folder.join(MANIFEST)] {
             std::fs::remove_file(&path).map_err(|e| FileError::write(&path, e))?;
         }
+        Claim::clear(&part.folder)?;
         // It stays where somebody has come to work in it meanwhile.
         let _ = std::fs::remove_dir(&part.folder);
         Ok(())

@@ -77,8 +77,19 @@ impl Claim {
     /// Who holds a folder, in words, and how long ago they said so; none where nobody does or they are gone.
     pub fn holder_of(folder: &Path) -> Option<String> {
         let (holder, age, _) = look(&folder.join(CLAIM)).ok()??;
-        let here = Holder { job: String::new(), ..Holder::here() };
-        (age <= SILENCE && !holder.is_gone(&here)).then(|| holder.describe())
+        (!holder.is_gone_for(age)).then(|| holder.describe())
+    }
+
+    /// Takes away the claim of a holder who is gone, where there is one.
+    ///
+    /// # Errors
+    /// A file that cannot be read or taken away.
+    pub fn clear(folder: &Path) -> Result<(), FileError> {
+        let path = folder.join(CLAIM);
+        match look(&path)? {
+            Some((holder, age, _)) if holder.is_gone_for(age) => release(&path, &holder),
+            _ => Ok(()),
+        }
     }
 
     /// One of several who try makes the file. Until its words are written it is nobody's in particular, who was there just now.
@@ -217,6 +228,11 @@ impl Holder {
         (self.host == here.host && !self.is_alive()) || (was_this_job && self.host != here.host)
     }
 
+    /// Whether it cannot be at work any more, by its silence or by what any process of this machine knows of it.
+    fn is_gone_for(&self, age: Duration) -> bool {
+        age > SILENCE || self.is_gone(&Self { job: String::new(), ..Self::here() })
+    }
+
     /// Whether it is a process of this machine that is at work.
     fn is_alive(&self) -> bool {
         self.host == Self::here().host && machine::runs(self.pid)
@@ -298,6 +314,9 @@ mod tests {
         ] {
             write(folder.path(), words, age);
             assert_eq!(Claim::holder_of(folder.path()), None, "{words}");
+            Claim::clear(folder.path()).unwrap();
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{words}");
+            write(folder.path(), words, age);
             let taken = Claim::take(folder.path()).unwrap();
             taken.check().unwrap();
         }

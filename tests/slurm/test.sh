@@ -36,7 +36,7 @@ cd "$work/study"
 "$here/tests/slurm/cluster.sh" start "$work/cluster"
 submit() { "$rank_study" slurm --preset quick --tasks 4 --cpus 1 --time 60 --submit --quiet; }
 # The job that is at work on a part.
-job_of() { squeue --noheader --states=running --format '%K %A' | awk -v part="$1" '$1 == part { print $2 }'; }
+job_of() { squeue --noheader --states=running --format '%K %i' | awk -v part="$1" '$1 == part { print $2 }'; }
 is_running() { [[ $(squeue --noheader --job "$1" --format %T 2>/dev/null) = RUNNING ]]; }
 wait_for() {
     local what=$1
