@@ -237,6 +237,8 @@ fn a_task_of_an_array_finds_its_part() {
     assert!(ended.code == Some(1) && ended.stderr.contains("--shard 1/N"), "{}", ended.stderr);
     let error = folder.refused(&["sweep", "analysis/tiny.toml", "--stage", "1"]);
     assert!(error.contains("--shard I/N"), "{error}");
+    folder.done(&["sweep", "analysis/tiny.toml", "--stage", "1", "--shard", "1/1"]);
+    assert!(folder.path("data/tiny/shards/1-of-1/rows.csv").exists());
     let error = folder.refused(&["sweep", "analysis/tiny.toml", "--stage", "2", "--shard", "1/2"]);
     assert!(error.contains("there are 1 stage"), "{error}");
 }

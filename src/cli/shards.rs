@@ -58,11 +58,12 @@ impl ShardFlags {
         };
         Ok(match (self.plan, shard) {
             (true, _) => Asked::Plan(shard.count()),
-            (false, Shard::WHOLE) if self.stage.is_some() => {
-                bail!("--stage is of a part; say which: --shard I/N")
+            (false, Shard::WHOLE) if self.stage.is_none() => Asked::All,
+            // The one task of a job has stages too.
+            _ if self.shard.is_none() && shard == Shard::WHOLE => {
+                bail!("--stage is of a part; say which: --shard I/N, or --shard 1/1 for all")
             }
-            (false, Shard::WHOLE) => Asked::All,
-            (false, _) => Asked::Part(Part { shard, stage: self.stage }),
+            _ => Asked::Part(Part { shard, stage: self.stage }),
         })
     }
 }
