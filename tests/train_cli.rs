@@ -378,7 +378,7 @@ fn rows_on_a_text_are_listed_with_it() {
         let text_name = text.as_str().map(|_| "words");
         serde_json::json!({
             "study": "lm", "title": "", "presets": [], "folder": folder, "text": text, "cells": 2, "done": done,
-            "stopped": 0, "of_other_settings": 0, "by_name": by_name, "text_name": text_name,
+            "stopped": 0, "parts": 0, "of_other_settings": 0, "by_name": by_name, "text_name": text_name,
         })
     };
     let no_text = serde_json::Value::Null;
