@@ -34,7 +34,7 @@
 //!
 //! # What is where
 //!
-//! In the order in which one meets them. Each knows only modules above it, and the last two.
+//! In the order in which one meets them. Each knows only modules above it, and the last three.
 //!
 //! | module | one finds there | feature |
 //! |---|---|---|
@@ -49,6 +49,7 @@
 //! | [`figure`] | tables into pictures | `study` |
 //! | [`judge`] | tables into verdicts on claims | `study` |
 //! | [`report`] | all of it on a page | `study` |
+//! | [`collective`] | processes that train one model together | `lm` |
 //! | [`numerics`], [`system`] | beneath them: the vector instructions in use, BLAS, process, files | |
 //!
 //! # Features
@@ -63,6 +64,8 @@
 
 #![warn(missing_docs, unnameable_types)]
 
+#[cfg(feature = "lm")]
+pub mod collective;
 #[cfg(feature = "study")]
 pub mod figure;
 pub mod fit;

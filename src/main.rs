@@ -96,6 +96,7 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<cli::processes::ToldElsewhere>() => ExitCode::FAILURE,
         Err(error) => {
             cli::stop::tell(&format!("error: {}", cli::error_line::error_line(error.as_ref())));
             if error.is::<cli::verify::Breach>() {

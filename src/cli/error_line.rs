@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use rank_study::collective::CollectiveError;
 use rank_study::lm::LmError;
 use rank_study::pattern::TargetError;
 use rank_study::report::ReportError;
@@ -60,6 +61,8 @@ fn of_lm(error: &LmError) -> Option<String> {
     match error {
         LmError::NoText => Some("--text FILE".to_owned()),
         LmError::TextTooShort { .. } => Some("--set context=…".to_owned()),
+        LmError::Collective(CollectiveError::Gone { .. }) => Some("--resume".to_owned()),
+        LmError::Collective(CollectiveError::Silent { .. }) => Some("--patience".to_owned()),
         _ => None,
     }
 }

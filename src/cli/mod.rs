@@ -18,6 +18,7 @@ mod parts;
 mod places;
 pub mod predict;
 mod predictions;
+pub mod processes;
 mod progress;
 mod progress_bar;
 pub mod reproduce;

@@ -22,7 +22,7 @@ pub struct Stopped(pub String);
 const SAME_STOP: Duration = Duration::from_secs(1);
 
 /// A flag that Ctrl-C, SIGTERM and SIGHUP set; another of them, later, ends the process at once.
-/// `what` tells what the first one leads to.
+/// `what` tells what the first one leads to; where it is empty, another process tells.
 ///
 /// A SIGHUP that was ignored when the process began, as `nohup` has it, stays ignored.
 pub fn stop_at_signal(what: &'static str) -> Result<&'static AtomicBool> {
@@ -34,6 +34,7 @@ pub fn stop_at_signal(what: &'static str) -> Result<&'static AtomicBool> {
             first = Some(Instant::now());
             STOP.store(true, Ordering::Relaxed);
             match GRACE.get() {
+                _ if what.is_empty() => {}
                 None => tell(&format!("{what}; press Ctrl-C again to stop at once")),
                 Some(&grace) => {
                     tell(&format!("{what}, or in {} s", grace.as_secs()));

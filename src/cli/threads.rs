@@ -20,7 +20,12 @@ impl ThreadsFlag {
 
     /// A pool of as many as were asked for, or else one a core.
     pub fn pool(&self) -> Result<ThreadPool> {
-        Ok(pool(self.threads)?.1)
+        self.pool_or(None)
+    }
+
+    /// A pool of as many as were asked for, or else `default`, or else one a core.
+    pub fn pool_or(&self, default: Option<usize>) -> Result<ThreadPool> {
+        Ok(pool(self.threads.or(default))?.1)
     }
 }
 

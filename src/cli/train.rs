@@ -11,6 +11,7 @@ use rank_study::run::{Begin, Extension, RunObserver, TrainResult, TrainedRun, Tr
 use rank_study::study::{Preset, StudyDefinition, StudyWork};
 
 use super::device::DeviceName;
+use super::processes::{ProcessesFlags, ToldElsewhere};
 use super::progress::Progress;
 use super::stop::{Stopped, stop_at_signal};
 use super::threads::ThreadsFlag;
@@ -30,6 +31,9 @@ Examples:
   rank-study train analysis/paper-2048.toml --run ls --text books/ --set steps=100 \\
       --out runs/ls-2048
   rank-study train analysis/nanogpt-small.toml --text digits.bin --records 784 --out runs/digits
+  rank-study train analysis/nanogpt-small.toml --text books/ --out runs/two --processes 2
+  srun --ntasks 8 --gpus-per-task 1 rank-study train analysis/nanogpt-small.toml --text books/ \
+      --device cuda --out runs/eight
 
 Local heads see the last W tokens (--set window=W), or of data in raster order the tokens near in
 rows and columns: --set 'patch={columns=28,rows=3,reach=3}'.
@@ -71,6 +75,8 @@ pub struct TrainArgs {
     teacher_weight: f64,
     #[command(flatten)]
     threads: ThreadsFlag,
+    #[command(flatten)]
+    processes: ProcessesFlags,
     /// Where it runs; cuda in a build with that feature
     #[arg(long, value_enum, default_value_t)]
     device: DeviceName,
@@ -95,7 +101,7 @@ pub struct TrainArgs {
 /// A definition, key or text that is wrong; a folder that holds another run or cannot be written;
 /// [`Stopped`] by a signal, after a checkpoint.
 pub fn run(args: &TrainArgs) -> Result<()> {
-    args.threads.pool()?.install(|| train(args))
+    args.threads.pool_or(args.processes.threads()?)?.install(|| train(args))
 }
 
 fn train(args: &TrainArgs) -> Result<()> {
@@ -110,32 +116,42 @@ fn train(args: &TrainArgs) -> Result<()> {
         }
     };
     let begin = if args.resume { Begin::Resume } else { Begin::Anew };
-    if begin == Begin::Anew && args.out.join("steps.csv").exists() {
+    let tells = args.processes.tells()?;
+    if tells && begin == Begin::Anew && args.out.join("steps.csv").exists() {
         bail!(
             "--out {} already holds a run; name another folder, or go on with it by --resume",
             args.out.display()
         );
     }
-    let progress = Progress::new(definition.steps as f64, args.quiet);
+    let progress = Progress::new(definition.steps as f64, args.quiet || !tells);
     progress.name(&args.out.display().to_string());
-    let stop = stop_at_signal("stopping after this step")?;
+    let is_heard = !ProcessesFlags::was_started_by_another();
+    let stop = stop_at_signal(if is_heard { "stopping after this step" } else { "" })?;
     let device = args.device.into();
     let teacher = teacher(args, &definition)?;
     let taught = teacher.as_ref().map(|(teacher, name)| (teacher, name.as_str()));
-    let training = Training {
-        definition: &definition,
-        corpus: &corpus,
-        source: &source,
-        device,
-        teacher: taught,
-        start: None,
-    };
-    let result = rank_study::run::train(&training, &args.out, begin, stop, &progress);
+    let result = args.processes.run(&args.out, args.device, |ranks| {
+        let training = Training {
+            definition: &definition,
+            corpus: &corpus,
+            source: &source,
+            device,
+            teacher: taught,
+            start: None,
+            ranks,
+        };
+        rank_study::run::train(&training, &args.out, begin, stop, &progress)
+    });
     progress.finish();
-    let result = result.context("--out")?;
-    print(&result, definition.steps, args);
+    let result = result?;
+    if tells {
+        print(&result, definition.steps, args);
+    }
     let TrainSummary { outcome, steps, .. } = result.summary;
     if outcome == TrainOutcome::Stopped {
+        if !is_heard {
+            return Err(ToldElsewhere.into());
+        }
         let again = if args.resume { "" } else { " with --resume" };
         let of = definition.steps;
         let why = format!("stopped at step {steps} of {of}; run the same command{again} to go on");

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::collective::CollectiveError;
 use crate::pattern::TargetError;
 
 /// Why a training run could not be defined, started or saved. Each message says what was found
@@ -202,6 +203,20 @@ pub enum LmError {
     /// A recorder that could not keep a record, as on a full disk.
     #[error("a record of the run could not be written: {0}")]
     Recorder(#[from] io::Error),
+    /// Processes that cannot go on together.
+    #[error(transparent)]
+    Collective(#[from] CollectiveError),
+    /// Processes whose models came to differ: a defect of this program or of a machine.
+    #[error(
+        "process {rank} has other weights than process 0 after step {step}, and nothing of it is kept; \
+         check the machines' memory and processors, and report it"
+    )]
+    OtherWeights {
+        /// The rank of the process.
+        rank: usize,
+        /// The steps that were taken.
+        step: usize,
+    },
     /// An error of the tensor library: a shape or a device, never a value that a user gave.
     #[error("tensor operation: {0}")]
     Tensor(#[from] candle_core::Error),

@@ -4,6 +4,7 @@ use candle_core::{Device, Tensor};
 
 use super::objective::Batch;
 use super::{LmError, Model, Tokens, Vocabulary};
+use crate::collective::{Alone, Collective};
 
 /// The loss of a model on windows of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -74,6 +75,22 @@ pub fn evaluate(
     batches: usize,
     batch_size: usize,
 ) -> Result<Evaluation, LmError> {
+    evaluate_over(model, vocabulary, text, batches, batch_size, &Alone)
+}
+
+/// [`evaluate`] by several processes that have the same model: the batches are dealt to them in turn, and the losses
+/// added in the batches' order, so that the result is the same however many there are.
+///
+/// # Errors
+/// As [`evaluate`], and a process that is lost.
+pub(super) fn evaluate_over(
+    model: &Model,
+    vocabulary: &Vocabulary,
+    text: Tokens<'_>,
+    batches: usize,
+    batch_size: usize,
+    ranks: &dyn Collective,
+) -> Result<Evaluation, LmError> {
     let context = model.shape().context;
     let needed = context + 1;
     if text.len() < needed {
@@ -85,11 +102,24 @@ pub fn evaluate(
     let gaps = (windows - 1).max(1);
     let starts: Vec<usize> =
         (0..windows).map(|i| places.start(i * (places.count - 1) / gaps)).collect();
-    let mut sum = Sum::default();
-    for starts in starts.chunks(batch_size) {
-        sum.add(model, vocabulary, text, starts, context)?;
+    let (mut losses, mut sum) = (Vec::new(), Sum::default());
+    for (at, starts) in starts.chunks(batch_size).enumerate() {
+        if at % ranks.world() == ranks.rank() {
+            let before = (at * batch_size) as u64;
+            let of_batch = Sum::of(model, vocabulary, text, starts, context, before)?;
+            losses.push(of_batch.loss_nats);
+            sum.add(of_batch);
+        }
     }
-    Ok(sum.mean())
+    // Whole numbers, which double precision adds exactly.
+    losses.extend([sum.tokens as f64, sum.bytes as f64]);
+    let all = ranks.gather_numbers(&losses)?;
+    let total = |from_end: usize| -> u64 {
+        all.iter().map(|of_rank| of_rank[of_rank.len() - from_end] as u64).sum()
+    };
+    let (tokens, bytes) = (total(2), total(1));
+    let loss_nats = (0..batches).map(|at| all[at % ranks.world()][at / ranks.world()]).sum();
+    Ok(Sum { windows: windows as u64, tokens, bytes, loss_nats }.mean())
 }
 
 /// The mean loss of `model` over all of `documents`: each is read in windows of a context, one
@@ -125,11 +155,11 @@ pub fn evaluate_whole(
             ),
         };
         for starts in whole.chunks(batch_size.max(1)) {
-            sum.add(model, vocabulary, text, starts, context)?;
+            sum.add_windows(model, vocabulary, text, starts, context)?;
             advanced(sum.bytes);
         }
         if left > 0 {
-            sum.add(model, vocabulary, text, &[predicted - left], left)?;
+            sum.add_windows(model, vocabulary, text, &[predicted - left], left)?;
             advanced(sum.bytes);
         }
     }
@@ -152,8 +182,34 @@ struct Sum {
 }
 
 impl Sum {
-    /// Adds the windows of `length` tokens at `starts`.
-    fn add(
+    /// The windows of `length` tokens at `starts`, of which the first is number `before` of all.
+    fn of(
+        model: &Model,
+        vocabulary: &Vocabulary,
+        text: Tokens<'_>,
+        starts: &[usize],
+        length: usize,
+        before: u64,
+    ) -> Result<Self, LmError> {
+        let (inputs, targets) = batch(text, starts, length, model.device())?;
+        let batch = match model.shape().masking() {
+            None => Batch::next(inputs, &targets)?,
+            Some(masking) => {
+                Batch::masked(&targets, inputs.dims2()?, masking, EVALUATION_SEED, before)?
+            }
+        };
+        let loss = model.predict(&batch.inputs)?.loss_of(&batch)?;
+        let predicted = batch.targets.to_vec1::<u32>()?;
+        Ok(Self {
+            windows: starts.len() as u64,
+            tokens: predicted.len() as u64,
+            bytes: predicted.iter().map(|&t| u64::from(vocabulary.bytes_of(t))).sum(),
+            loss_nats: loss * predicted.len() as f64,
+        })
+    }
+
+    /// Adds the windows of `length` tokens at `starts`, which follow those added before.
+    fn add_windows(
         &mut self,
         model: &Model,
         vocabulary: &Vocabulary,
@@ -161,20 +217,15 @@ impl Sum {
         starts: &[usize],
         length: usize,
     ) -> Result<(), LmError> {
-        let (inputs, targets) = batch(text, starts, length, model.device())?;
-        let batch = match model.shape().masking() {
-            None => Batch::next(inputs, &targets)?,
-            Some(masking) => {
-                Batch::masked(&targets, inputs.dims2()?, masking, EVALUATION_SEED, self.windows)?
-            }
-        };
-        self.windows += starts.len() as u64;
-        let loss = model.predict(&batch.inputs)?.loss_of(&batch)?;
-        let predicted = batch.targets.to_vec1::<u32>()?;
-        self.loss_nats += loss * predicted.len() as f64;
-        self.tokens += predicted.len() as u64;
-        self.bytes += predicted.iter().map(|&t| u64::from(vocabulary.bytes_of(t))).sum::<u64>();
+        self.add(Self::of(model, vocabulary, text, starts, length, self.windows)?);
         Ok(())
+    }
+
+    fn add(&mut self, other: Self) {
+        self.windows += other.windows;
+        self.tokens += other.tokens;
+        self.bytes += other.bytes;
+        self.loss_nats += other.loss_nats;
     }
 
     fn mean(&self) -> Evaluation {

@@ -42,6 +42,20 @@ pub enum RunError {
         /// What is wrong and what to do.
         why: String,
     },
+    /// A process that is to train another run than process 0.
+    #[error(
+        "process {rank} has {key} = {of_rank} and process 0 {of_first}; start all of them with the same command and text"
+    )]
+    OtherProcess {
+        /// The rank of the process.
+        rank: usize,
+        /// The first key whose values differ, with the keys of inner tables after a dot.
+        key: String,
+        /// Its value of process 0.
+        of_first: String,
+        /// Its value of the other.
+        of_rank: String,
+    },
     /// A run to be gone on with that is another.
     #[error(
         "{}: the run there has {key} = {there}, this one {here}; resume it as it was, or name another folder",

@@ -7,7 +7,7 @@ use toml::{Table, Value};
 use super::error::RunError;
 use super::manifest::Manifest;
 use super::training::{Extension, TrainResult, Training};
-use crate::lm::{Corpus, Outcome, Split, Symbols, TrainDefinition, TrainSummary};
+use crate::lm::{Corpus, LmError, Outcome, Split, Symbols, TrainDefinition, TrainSummary};
 use crate::row::{Kind as _, STOPPED, TrainingFound};
 
 pub(crate) const DEFINITION: &str = "definition";
@@ -16,7 +16,10 @@ pub(crate) const CORPUS: &str = "corpus";
 pub(crate) const CHARACTERS: &str = "characters";
 pub(crate) const END_OF_DOCUMENT: &str = "end_of_document";
 pub(crate) const VOCABULARY_SIZE: &str = "vocabulary_size";
+const SOURCE: &str = "source";
 const DEVICE: &str = "device";
+/// How many processes train, or did last.
+const PROCESSES: &str = "processes";
 const TEACHER: &str = "teacher";
 const START: &str = "start";
 const PATTERN_KL: &str = "pattern_kl_nats";
@@ -33,9 +36,22 @@ const EXTENDED: &str = "extended";
 
 /// The manifest of a run that begins.
 pub(crate) fn begin(training: &Training<'_>, parameters: usize) -> Result<Manifest, RunError> {
-    let Training { definition, corpus, source, device, teacher, start } = *training;
-    let mut manifest = Manifest::begin(rayon::current_num_threads(), definition.dtype.name());
+    let dtype = training.definition.dtype.name();
+    let mut manifest = Manifest::begin(rayon::current_num_threads(), dtype);
+    manifest.more = what_is_trained(training)?;
+    by_processes(&mut manifest, training.ranks.world());
     let mut insert = |key: &str, value: Value| manifest.more.insert(key.to_owned(), value);
+    insert(PARAMETERS, (parameters as i64).into());
+    insert(OUTCOME, "running".into());
+    insert(MEASUREMENT, i64::from(TrainingFound::VERSION).into());
+    Ok(manifest)
+}
+
+/// What a run is: the same for all processes that train it.
+fn what_is_trained(training: &Training<'_>) -> Result<Table, RunError> {
+    let Training { definition, corpus, source, device, teacher, start, .. } = *training;
+    let mut all = Table::new();
+    let mut insert = |key: &str, value: Value| all.insert(key.to_owned(), value);
     insert(DEVICE, device.name().into());
     if let Some((_, name)) = teacher {
         insert(TEACHER, name.into());
@@ -45,10 +61,39 @@ pub(crate) fn begin(training: &Training<'_>, parameters: usize) -> Result<Manife
     }
     insert(DEFINITION, definition.to_table()?.into());
     insert(CORPUS, about(corpus, source).into());
-    insert(PARAMETERS, (parameters as i64).into());
-    insert(OUTCOME, "running".into());
-    insert(MEASUREMENT, i64::from(TrainingFound::VERSION).into());
-    Ok(manifest)
+    Ok(all)
+}
+
+/// Holds what all processes are about to train to what process 0 is.
+///
+/// # Errors
+/// A process with another definition, text, device, teacher or start; one that is lost.
+pub(crate) fn check_same_of_all(training: &Training<'_>) -> Result<(), RunError> {
+    let ranks = training.ranks;
+    let mine = what_is_trained(training)?.to_string();
+    let all = ranks.gather(mine.as_bytes()).map_err(LmError::from)?;
+    let read = |text: &Vec<u8>| {
+        let mut table: Table = String::from_utf8_lossy(text).parse().unwrap_or_default();
+        // The same text may lie elsewhere on another machine.
+        if let Some(Value::Table(corpus)) = table.get_mut(CORPUS) {
+            corpus.remove(SOURCE);
+        }
+        table
+    };
+    let first = read(&all[0]);
+    for (rank, text) in all.iter().enumerate().skip(1) {
+        if let Some((key, of_first, of_rank)) = difference(&first, &read(text), "") {
+            return Err(RunError::OtherProcess { rank, key, of_first, of_rank });
+        }
+    }
+    Ok(())
+}
+
+/// Notes how many processes train, where one does not or did not do it alone.
+fn by_processes(manifest: &mut Manifest, world: usize) {
+    if world > 1 || manifest.more.contains_key(PROCESSES) {
+        manifest.more.insert(PROCESSES.to_owned(), (world as i64).into());
+    }
 }
 
 /// Whether a run was begun by a version that measures as this one does.
@@ -126,7 +171,7 @@ fn whole(value: &Value) -> Option<usize> {
 fn about(corpus: &Corpus, source: &str) -> Table {
     let mut about = Table::new();
     let mut insert = |key: &str, value: Value| about.insert(key.to_owned(), value);
-    insert("source", source.into());
+    insert(SOURCE, source.into());
     insert("sha256", corpus.sha256.clone().into());
     if let Some(sha256) = &corpus.valid_sha256 {
         insert("valid_sha256", sha256.clone().into());
@@ -146,8 +191,9 @@ fn about(corpus: &Corpus, source: &str) -> Table {
     about
 }
 
-/// Notes that the run goes on from the checkpoint of a step.
-pub(crate) fn resumed(manifest: &mut Manifest, step: usize) {
+/// Notes that the run goes on from the checkpoint of a step, trained by so many processes.
+pub(crate) fn resumed(manifest: &mut Manifest, step: usize, world: usize) {
+    by_processes(manifest, world);
     let steps = manifest.more.entry(RESUMED).or_insert_with(|| Value::Array(Vec::new()));
     if let Value::Array(steps) = steps {
         steps.push((step as i64).into());

@@ -10,7 +10,7 @@ use super::files::{
 use super::manifest::{MANIFEST, Manifest};
 use super::run_manifest;
 use super::training::{RunObserver, TrainResult, Training};
-use crate::lm::{LmError, Outcome, StepRecord, Symbols, Teacher, Trainer};
+use crate::lm::{LmError, Outcome, StepRecord, Symbols, Trainer};
 use crate::system::{FileError, lock, write_whole};
 
 /// What to do with what a run's folder holds.
@@ -26,6 +26,11 @@ pub enum Begin {
     Continue,
 }
 
+// What process 0 tells the others of the run in the folder.
+const STARTS: u8 = b'S';
+const GOES_ON: u8 = b'G';
+const HAS_ENDED: u8 = b'E';
+
 /// Trains one model and keeps its files in `folder`: steps, evaluations and heads as they come, the
 /// last checkpoint, the weights of the steps of `keep_checkpoints`, an event file for TensorBoard,
 /// the manifest at the start and at the end.
@@ -36,9 +41,12 @@ pub enum Begin {
 /// it is, and its result is told again. Where the definition's number of steps alone is another, above the step that
 /// the run is at, the run is extended to it, and the manifest says so.
 ///
+/// Of several processes each calls this; process 0 alone decides how to begin, tells the observer and writes, the others
+/// read the folder. They may be more or fewer than before a stop.
+///
 /// # Errors
 /// A device that is not there, a file that cannot be written, another process at work in the folder, a
-/// run there of another definition, corpus or device to be resumed, or an error of the tensor library. Divergence is an outcome.
+/// run there of another definition, corpus or device to be resumed, processes that cannot go on together, or an error of the tensor library. Divergence is an outcome.
 pub fn train(
     training: &Training<'_>,
     folder: &Path,
@@ -46,11 +54,14 @@ pub fn train(
     stop: &AtomicBool,
     observer: &dyn RunObserver,
 ) -> Result<TrainResult, RunError> {
-    let Training { definition, corpus, device, teacher, start, .. } = *training;
-    device.check()?;
+    training.device.check()?;
+    run_manifest::check_same_of_all(training)?;
+    if training.ranks.rank() > 0 {
+        return follow(training, folder, stop);
+    }
+    let Training { definition, corpus, .. } = *training;
     let _lock = lock(folder)?;
     let path = folder.join(MANIFEST);
-    let checkpoint = folder.join(CHECKPOINT);
     let on_step = |record: &StepRecord| observer.step(record);
     let (mut trainer, mut files, mut manifest);
     let begin = match begin {
@@ -58,7 +69,7 @@ pub fn train(
         Begin::Continue => Begin::Anew,
         asked => asked,
     };
-    if begin == Begin::Resume && checkpoint.exists() {
+    if begin == Begin::Resume && folder.join(CHECKPOINT).exists() {
         manifest = Manifest::read(&path)?;
         let begun = run_manifest::with_steps_of(&manifest, definition);
         run_manifest::check_same(&manifest, &path, &Training { definition: &begun, ..*training })?;
@@ -66,9 +77,10 @@ pub fn train(
             && let Some(result) = run_manifest::result(&manifest)
         {
             remove_heads_log(folder)?;
+            tell(training, &[HAS_ENDED])?;
             return Ok(result);
         }
-        trainer = taught(Trainer::resume(definition, corpus, device, &checkpoint)?, teacher)?;
+        trainer = gone_on(training, folder)?;
         if begun.steps != definition.steps {
             let at = trainer.steps();
             let extension = run_manifest::extend(&mut manifest, &path, definition.steps, at)?;
@@ -76,13 +88,11 @@ pub fn train(
             observer.extended(extension);
         }
         files = RunFiles::go_on(folder, definition, trainer.steps(), &on_step)?;
-        run_manifest::resumed(&mut manifest, trainer.steps());
+        run_manifest::resumed(&mut manifest, trainer.steps(), training.ranks.world());
         manifest.write(&path)?;
+        tell(training, &[GOES_ON])?;
     } else {
-        trainer = taught(Trainer::new(definition, corpus, device)?, teacher)?;
-        if let Some((start, _)) = start {
-            trainer = trainer.started_from(start)?;
-        }
+        trainer = begun(training)?;
         files = RunFiles::create(folder, definition, &on_step)?;
         let parameters = trainer.model().parameters();
         manifest = run_manifest::begin(training, parameters)?;
@@ -91,6 +101,7 @@ pub fn train(
             let path = folder.join(TOKENIZER);
             write_whole(&path, bpe.json().as_bytes()).map_err(|e| FileError::write(&path, e))?;
         }
+        tell(training, &[STARTS])?;
     }
     let mut summary = trainer.run(&mut files, stop)?;
     files.save(&trainer)?;
@@ -110,14 +121,59 @@ pub fn train(
     if summary.outcome != Outcome::Stopped {
         remove_heads_log(folder)?;
     }
+    tell(training, &[])?;
     Ok(result)
 }
 
-fn taught<'a>(
-    trainer: Trainer<'a>,
-    teacher: Option<(&'a Teacher, &str)>,
-) -> Result<Trainer<'a>, LmError> {
-    match teacher {
+/// A process that helps process 0 to train: it takes every step with it and writes nothing. What it returns is what the
+/// steps came to, without what only the files tell.
+fn follow(
+    training: &Training<'_>,
+    folder: &Path,
+    stop: &AtomicBool,
+) -> Result<TrainResult, RunError> {
+    let mut trainer = match tell(training, &[])?[..] {
+        [HAS_ENDED] => {
+            let path = folder.join(MANIFEST);
+            let why = "process 0 says that the run has ended, and the manifest does not; name a folder that all \
+                       processes see";
+            let ended = run_manifest::result(&Manifest::read(&path)?);
+            return ended.ok_or(RunError::Unusable { path, why: why.to_owned() });
+        }
+        [GOES_ON] => gone_on(training, folder)?,
+        _ => begun(training)?,
+    };
+    let summary = trainer.run(&mut (), stop)?;
+    // Process 0 keeps what was found; until it has, the run has not ended well.
+    tell(training, &[])?;
+    Ok(TrainResult { summary, train_loss_nats: None, pattern_kl_nats: trainer.pattern_kl_nats() })
+}
+
+/// Tells all processes something, and returns what process 0 tells.
+fn tell(training: &Training<'_>, message: &[u8]) -> Result<Vec<u8>, LmError> {
+    Ok(training.ranks.gather(message)?.swap_remove(0))
+}
+
+/// A trainer at its run's start.
+fn begun<'a>(training: &Training<'a>) -> Result<Trainer<'a>, LmError> {
+    let Training { definition, corpus, device, start, .. } = *training;
+    let trainer = complete(Trainer::new(definition, corpus, device)?, training)?;
+    match start {
+        Some((start, _)) => trainer.started_from(start),
+        None => Ok(trainer),
+    }
+}
+
+/// A trainer at the last checkpoint of the run in `folder`.
+fn gone_on<'a>(training: &Training<'a>, folder: &Path) -> Result<Trainer<'a>, LmError> {
+    let Training { definition, corpus, device, .. } = *training;
+    let trainer = Trainer::resume(definition, corpus, device, &folder.join(CHECKPOINT))?;
+    complete(trainer, training)
+}
+
+fn complete<'a>(trainer: Trainer<'a>, training: &Training<'a>) -> Result<Trainer<'a>, LmError> {
+    let trainer = trainer.together(training.ranks)?;
+    match training.teacher {
         Some((teacher, _)) => trainer.taught_by(teacher),
         None => Ok(trainer),
     }

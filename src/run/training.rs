@@ -1,5 +1,6 @@
 //! What is to be trained, and what came of it.
 
+use crate::collective::Collective;
 use crate::lm::{
     Corpus, Device, Model, Outcome, StepRecord, Teacher, TrainDefinition, TrainSummary,
 };
@@ -20,6 +21,9 @@ pub struct Training<'a> {
     pub teacher: Option<(&'a Teacher, &'a str)>,
     /// Whose weights it begins with, where not with those drawn from its seed, and what the manifest says of them.
     pub start: Option<(&'a Model, &'a str)>,
+    /// The processes that train it: [`Alone`](crate::collective::Alone), or several, of which each calls
+    /// [`train`](super::train) with the same.
+    pub ranks: &'a dyn Collective,
 }
 
 /// Sees a run go on. A function of a step sees its steps alone.

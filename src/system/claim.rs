@@ -12,6 +12,7 @@ use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, SystemTime};
 
 use super::error::FileError;
+use super::machine;
 
 /// How often the holder says that it is there, ...
 const BEAT: Duration = Duration::from_secs(10);
@@ -244,34 +245,6 @@ impl Holder {
             (host, "") => format!("process {} on {host}", self.pid),
             (host, job) => format!("job {job}, process {} on {host}", self.pid),
         }
-    }
-}
-
-#[cfg(unix)]
-mod machine {
-    use rustix::io::Errno;
-    use rustix::process::{Pid, test_kill_process};
-
-    pub fn name() -> String {
-        rustix::system::uname().nodename().to_string_lossy().into_owned()
-    }
-
-    /// Whether there is a process of this number, another user's too.
-    pub fn runs(pid: u32) -> bool {
-        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        pid.is_some_and(|pid| !matches!(test_kill_process(pid), Err(Errno::SRCH)))
-    }
-}
-
-#[cfg(not(unix))]
-mod machine {
-    pub fn name() -> String {
-        std::env::var("COMPUTERNAME").unwrap_or_default()
-    }
-
-    /// Not known: whoever is gone is found out by its silence.
-    pub fn runs(_pid: u32) -> bool {
-        true
     }
 }
 

@@ -8,6 +8,8 @@ mod error;
 mod files;
 #[cfg(feature = "study")]
 mod lock;
+#[cfg(feature = "lm")]
+pub(crate) mod machine;
 mod memory;
 
 #[cfg(feature = "study")]

@@ -5,6 +5,7 @@ mod decode;
 mod fit;
 mod merge;
 mod model;
+mod processes;
 mod run;
 mod shards;
 mod step;

@@ -7,6 +7,8 @@ use super::language_model::Model;
 use super::lesson::Lesson;
 use super::parameters::Gradients;
 use super::weights::Weight;
+use crate::collective::Collective;
+use crate::lm::LmError;
 use crate::lm::attention::HeadStatistics;
 use crate::lm::objective::Batch;
 use crate::lm::operators::{OutputLoss, output_loss};
@@ -103,20 +105,79 @@ impl BatchGradients {
     /// Adds another batch: its loss and gradients; of the heads the extremes of both, and entropies
     /// added.
     pub(in crate::lm) fn add(&mut self, other: Self) -> Result<()> {
-        self.loss_nats += other.loss_nats;
-        self.pattern_kl_nats = self.pattern_kl_nats.zip(other.pattern_kl_nats).map(|(a, b)| a + b);
-        self.gradients = match (self.gradients.take(), other.gradients) {
+        self.gradients = match (self.gradients.take(), &other.gradients) {
             (Some(mine), Some(others)) => {
-                Some(mine.iter().zip(&others).map(|(a, b)| a + b).collect::<Result<_>>()?)
+                Some(mine.iter().zip(others).map(|(a, b)| a + b).collect::<Result<_>>()?)
             }
             _ => None,
         };
+        self.add_found(&other);
+        Ok(())
+    }
+
+    /// Adds what was found beside the gradients.
+    fn add_found(&mut self, other: &Self) {
+        self.loss_nats += other.loss_nats;
+        self.pattern_kl_nats = self.pattern_kl_nats.zip(other.pattern_kl_nats).map(|(a, b)| a + b);
         for (head, other) in self.heads.iter_mut().flatten().zip(other.heads.iter().flatten()) {
             head.max_logit = head.max_logit.max(other.max_logit);
             head.min_logit = head.min_logit.min(other.min_logit);
             head.entropy_nats += other.entropy_nats;
         }
+    }
+
+    /// Adds what all ranks found, in their order, so that each has the same: gradients where every rank has them.
+    pub(in crate::lm) fn add_over(
+        &mut self,
+        ranks: &dyn Collective,
+    ) -> std::result::Result<(), LmError> {
+        if ranks.world() == 1 {
+            return Ok(());
+        }
+        let all = ranks.gather_numbers(&self.numbers())?;
+        let mine = self.gradients.take();
+        let mut of_ranks = all.iter().map(|numbers| self.of_numbers(numbers));
+        let first = of_ranks.next().unwrap_or_else(|| self.of_numbers(&self.numbers()));
+        let sum = of_ranks.fold(first, |mut sum, other| {
+            sum.add_found(&other);
+            sum
+        });
+        let all_finite = all.iter().all(|numbers| numbers[0].is_finite());
+        *self = Self { gradients: None, ..sum };
+        if let Some(gradients) = mine
+            && all_finite
+        {
+            self.gradients = Some(sum_over(ranks, &gradients)?);
+        }
         Ok(())
+    }
+
+    /// All but the gradients, as numbers: the loss, the distance from a teacher, and three of every head.
+    fn numbers(&self) -> Vec<f64> {
+        let of_head = |head: &HeadStatistics| {
+            [head.max_logit, head.min_logit, head.entropy_nats].map(f64::from)
+        };
+        let heads = self.heads.iter().flatten().flat_map(of_head);
+        [self.loss_nats, self.pattern_kl_nats.unwrap_or(f64::NAN)]
+            .into_iter()
+            .chain(heads)
+            .collect()
+    }
+
+    /// What [`Self::numbers`] were made from, of a model like this one's.
+    fn of_numbers(&self, numbers: &[f64]) -> Self {
+        let mut of_heads = numbers[2..].chunks_exact(3).map(|of| HeadStatistics {
+            max_logit: of[0] as f32,
+            min_logit: of[1] as f32,
+            entropy_nats: of[2] as f32,
+        });
+        let layer = |heads: &Vec<_>| of_heads.by_ref().take(heads.len()).collect();
+        Self {
+            loss_nats: numbers[0],
+            heads: self.heads.iter().map(layer).collect(),
+            pattern_kl_nats: self.pattern_kl_nats.map(|_| numbers[1]),
+            gradients: None,
+        }
     }
 
     /// Makes sums over `batches` batches their means.
@@ -132,4 +193,23 @@ impl BatchGradients {
         }
         Ok(())
     }
+}
+
+/// The sums of gradients over all ranks: one operation for all of them.
+fn sum_over(
+    ranks: &dyn Collective,
+    gradients: &[Tensor],
+) -> std::result::Result<Vec<Tensor>, LmError> {
+    let flat = gradients.iter().map(Tensor::flatten_all).collect::<Result<Vec<_>>>()?;
+    let flat = Tensor::cat(&flat, 0)?;
+    let mut numbers = flat.to_vec1::<f32>()?;
+    ranks.sum(&mut numbers)?;
+    let summed = Tensor::from_vec(numbers, flat.shape(), flat.device())?;
+    let mut from = 0;
+    let of = |gradient: &Tensor| {
+        let found = summed.narrow(0, from, gradient.elem_count())?.reshape(gradient.shape())?;
+        from += gradient.elem_count();
+        Ok(found)
+    };
+    Ok(gradients.iter().map(of).collect::<Result<_>>()?)
 }

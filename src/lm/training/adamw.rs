@@ -124,8 +124,8 @@ impl AdamW {
         Ok(Self::with(definition, i32::try_from(steps).unwrap_or(i32::MAX), moments))
     }
 
-    /// Moves the weights by one step along their gradients and returns the gradient's norm before
-    /// clipping. Where that norm is not finite, nothing moves.
+    /// Moves the weights by one step along their gradients, whose [norm](gradient_norm) is `norm`. Where that is not
+    /// finite, nothing moves.
     ///
     /// # Errors
     /// Of the tensor library only.
@@ -133,11 +133,11 @@ impl AdamW {
         &mut self,
         weights: &[Weight],
         gradients: &[Tensor],
+        norm: f64,
         learning_rate: f64,
-    ) -> Result<f64> {
-        let norm = squared_norm(gradients)?.sqrt();
+    ) -> Result<()> {
         if !norm.is_finite() {
-            return Ok(norm);
+            return Ok(());
         }
         self.steps = self.steps.saturating_add(1);
         let scale = if norm > self.clip { self.clip / norm } else { 1.0 };
@@ -153,9 +153,16 @@ impl AdamW {
                 second_scale: (1.0 / correction[1]) as f32,
             };
             InPlace { moments, update }.apply(&weight.variable, gradient)
-        })?;
-        Ok(norm)
+        })
     }
+}
+
+/// ‖g‖ over all gradients.
+///
+/// # Errors
+/// Of the tensor library only.
+pub(super) fn gradient_norm(gradients: &[Tensor]) -> Result<f64> {
+    Ok(squared_norm(gradients)?.sqrt())
 }
 
 /// Σ g² over all gradients, runs of them in float32 lanes, these in double precision and in order.
@@ -236,6 +243,13 @@ mod tests {
         weights.iter().map(|weight| store.get(&weight.variable).unwrap().clone()).collect()
     }
 
+    /// One step, and the gradients' norm.
+    fn step(optimiser: &mut AdamW, weights: &[Weight], gradients: &[Tensor], rate: f64) -> f64 {
+        let norm = gradient_norm(gradients).unwrap();
+        optimiser.step(weights, gradients, norm, rate).unwrap();
+        norm
+    }
+
     fn definition() -> TrainDefinition {
         TrainDefinition {
             betas: [0.9, 0.99],
@@ -256,7 +270,7 @@ mod tests {
             let total = weights.iter().map(|w| w.variable.sum_all().unwrap());
             let loss: Tensor = total.reduce(|a, b| (a + b).unwrap()).unwrap();
             let gradients = gradients(&weights, &(loss * 3.0).unwrap());
-            let norm = optimiser.step(&weights, &gradients, 0.1).unwrap();
+            let norm = step(&mut optimiser, &weights, &gradients, 0.1);
             assert!((norm - 18f64.sqrt()).abs() < 1e-6, "{norm}");
             matrix = matrix * 0.95 - 0.1;
             gain -= 0.1;
@@ -277,7 +291,7 @@ mod tests {
         for t in 1..=20 {
             let variable = &weights[0].variable;
             let loss = (variable.sqr().unwrap() * 0.5).unwrap().sum_all().unwrap();
-            optimiser.step(&weights, &gradients(&weights, &loss), 0.2).unwrap();
+            step(&mut optimiser, &weights, &gradients(&weights, &loss), 0.2);
             m = 0.9 * m + 0.1 * x;
             v = 0.99 * v + 0.01 * x * x;
             let (m_hat, v_hat) = (m / (1.0 - 0.9f64.powi(t)), v / (1.0 - 0.99f64.powi(t)));
@@ -295,7 +309,7 @@ mod tests {
             AdamW::new(&TrainDefinition { clip: 1.0, ..definition() }, &weights).unwrap();
         let slope = Tensor::new(&[30.0f32, 40.0], &Device::Cpu).unwrap();
         let loss = (weights[0].variable.as_tensor() * slope).unwrap().sum_all().unwrap();
-        let norm = optimiser.step(&weights, &gradients(&weights, &loss), 0.1).unwrap();
+        let norm = step(&mut optimiser, &weights, &gradients(&weights, &loss), 0.1);
         assert!((norm - 50.0).abs() < 1e-4, "{norm}");
         let [_, second] = optimiser.moments[0].lock().unwrap().to_host().unwrap();
         for (found, expected) in second.iter().zip([0.01 * 0.36, 0.01 * 0.64]) {
@@ -308,7 +322,7 @@ mod tests {
         let weights = [weight("gain", &[1.0], &[1])];
         let mut optimiser = AdamW::new(&definition(), &weights).unwrap();
         let loss = (weights[0].variable.as_tensor() * f64::NAN).unwrap().sum_all().unwrap();
-        let norm = optimiser.step(&weights, &gradients(&weights, &loss), 0.1).unwrap();
+        let norm = step(&mut optimiser, &weights, &gradients(&weights, &loss), 0.1);
         assert!(norm.is_nan());
         assert_eq!(weights[0].variable.to_vec1::<f32>().unwrap(), [1.0]);
     }

@@ -5,6 +5,7 @@ mod recorder;
 mod records;
 mod run;
 mod schedule;
+mod share;
 #[cfg(test)]
 mod tests;
 mod trainer;

@@ -11,10 +11,11 @@ impl Trainer<'_> {
     /// Steps until the definition's number of them, until it diverges, or until `stop`; tells
     /// `recorder` of every step, of an evaluation on the validation split every `eval_every` steps
     /// and after the last, of the steps of `keep_checkpoints`, and of every `checkpoint_every` steps.
-    /// A run that has ended already takes no step.
+    /// A run that has ended already takes no step. Of several processes all stop after the same step, whichever is
+    /// told to, and nothing is saved of ranks whose weights came to differ.
     ///
     /// # Errors
-    /// A record that could not be kept.
+    /// A record that could not be kept; processes that cannot go on together.
     pub fn run(
         &mut self,
         recorder: &mut dyn Recorder,
@@ -22,8 +23,9 @@ impl Trainer<'_> {
     ) -> Result<TrainSummary, LmError> {
         let mut outcome = Outcome::Completed;
         let mut valid_loss_nats = None;
+        self.check_same_weights()?;
         while !self.diverged && self.steps() < self.definition.steps {
-            if stop.load(Ordering::Relaxed) {
+            if self.ranks.any(stop.load(Ordering::Relaxed))? {
                 outcome = Outcome::Stopped;
                 break;
             }
@@ -43,10 +45,15 @@ impl Trainer<'_> {
                 recorder.eval(&record)?;
                 valid_loss_nats = Some(record.evaluation.loss_nats);
             }
-            if self.definition.keep_checkpoints.contains(&self.steps()) {
+            let saves = self.steps().is_multiple_of(self.definition.checkpoint_every);
+            let keeps = self.definition.keep_checkpoints.contains(&self.steps());
+            if last || saves || keeps {
+                self.check_same_weights()?;
+            }
+            if keeps {
                 recorder.keep(self)?;
             }
-            if self.steps().is_multiple_of(self.definition.checkpoint_every) {
+            if saves {
                 recorder.checkpoint(self)?;
             }
         }

@@ -1,6 +1,8 @@
 //! One training run: its steps, its evaluations, and how it is saved and resumed.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hasher as _};
+use std::ops::Range;
 use std::path::Path;
 use std::time::Instant;
 
@@ -8,10 +10,12 @@ use candle_core::Tensor;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::adamw::AdamW;
+use super::adamw::{AdamW, gradient_norm};
 use super::records::{EvalRecord, StepRecord};
 use super::schedule::learning_rate;
-use crate::lm::evaluation::{Windows, batch, evaluate};
+use super::share::Share;
+use crate::collective::{Alone, Collective};
+use crate::lm::evaluation::{Windows, batch, evaluate_over};
 use crate::lm::model::BatchGradients;
 use crate::lm::objective::Batch;
 use crate::lm::tensor_file::{self, TensorFile};
@@ -56,6 +60,9 @@ pub struct Trainer<'a> {
     optimiser: AdamW,
     windows: ChaCha8Rng,
     heads: Vec<Vec<HeadStatistics>>,
+    /// The processes that train the model, and this one's share of a step's windows.
+    pub(super) ranks: &'a dyn Collective,
+    share: Share,
     steps: usize,
     /// Whether the last step ended the run.
     pub(super) diverged: bool,
@@ -89,6 +96,8 @@ impl<'a> Trainer<'a> {
             optimiser,
             windows,
             heads: Vec::new(),
+            ranks: &Alone,
+            share: Share::of(definition, &Alone)?,
             steps: 0,
             diverged: false,
             start: Instant::now(),
@@ -141,6 +150,18 @@ impl<'a> Trainer<'a> {
         Ok(self)
     }
 
+    /// Has several processes train the model, each of them with the same definition, corpus and weights: data
+    /// parallelism. The windows of a step, all of its `accumulation` batches, are dealt to the ranks in order, gradients
+    /// and what was seen of the heads are put together, and each rank moves its weights alike.
+    ///
+    /// # Errors
+    /// A step whose windows cannot be dealt evenly.
+    pub fn together(mut self, ranks: &'a dyn Collective) -> Result<Self, LmError> {
+        self.share = Share::of(self.definition, ranks)?;
+        self.ranks = ranks;
+        Ok(self)
+    }
+
     /// Σ over layers and heads of the mean over rows of KL(teacher ‖ student) in the last step, in nats, where there
     /// is a teacher.
     pub fn pattern_kl_nats(&self) -> Option<f64> {
@@ -181,6 +202,25 @@ impl<'a> Trainer<'a> {
         &self.model
     }
 
+    /// Holds the weights of all ranks to those of rank 0, bit for bit.
+    ///
+    /// # Errors
+    /// A rank whose weights are others.
+    pub(super) fn check_same_weights(&self) -> Result<(), LmError> {
+        if self.ranks.world() == 1 {
+            return Ok(());
+        }
+        let mut hash = DefaultHasher::new();
+        for tensor in self.model.named()? {
+            hash.write(bytemuck::cast_slice(&tensor.data));
+        }
+        let all = self.ranks.gather(&hash.finish().to_le_bytes())?;
+        match all.iter().position(|hash| *hash != all[0]) {
+            Some(rank) => Err(LmError::OtherWeights { rank, step: self.steps }),
+            None => Ok(()),
+        }
+    }
+
     /// Each layer's heads in the last step; empty before the first.
     pub fn heads(&self) -> &[Vec<HeadStatistics>] {
         &self.heads
@@ -211,33 +251,41 @@ impl<'a> Trainer<'a> {
         })
     }
 
-    /// The mean gradients of `accumulation` batches of random windows.
+    /// The mean gradients of a step's random windows: of `accumulation` batches, or where several processes train,
+    /// of the share that each has of them.
     fn batches(&mut self) -> Result<BatchGradients, LmError> {
-        let mut sum = self.batch(0)?;
-        for part in 1..self.definition.accumulation {
-            let more = self.batch(part)?;
+        let TrainDefinition { batch, accumulation, context, .. } = *self.definition;
+        let text = self.corpus.split(Split::Train);
+        let windows = Windows::of(&self.corpus.vocabulary, text, context);
+        let mut start = || windows.start(self.windows.random_range(0..windows.count));
+        // All ranks draw all of them, so which windows a step has does not hang on how many ranks there are.
+        let starts: Vec<usize> = (0..batch * accumulation).map(|_| start()).collect();
+        let share = self.share;
+        let mut parts = share.parts();
+        let first = parts.next().unwrap_or_default();
+        let mut sum = self.batch(&starts, first)?;
+        for part in parts {
+            let more = self.batch(&starts, part)?;
             sum.add(more)?;
         }
-        if self.definition.accumulation > 1 {
-            sum.divide(self.definition.accumulation)?;
+        sum.add_over(self.ranks)?;
+        if share.all_parts() > 1 {
+            sum.divide(share.all_parts())?;
         }
         Ok(sum)
     }
 
-    /// Batch `part` of a step.
-    fn batch(&mut self, part: usize) -> Result<BatchGradients, LmError> {
-        let TrainDefinition { batch: size, context, recompute, .. } = *self.definition;
+    /// The gradients of some of a step's windows, which begin at `starts`.
+    fn batch(&self, starts: &[usize], part: Range<usize>) -> Result<BatchGradients, LmError> {
+        let TrainDefinition { context, recompute, .. } = *self.definition;
         let text = self.corpus.split(Split::Train);
-        let windows = Windows::of(&self.corpus.vocabulary, text, context);
-        let mut start = || windows.start(self.windows.random_range(0..windows.count));
-        let starts: Vec<usize> = (0..size).map(|_| start()).collect();
-        let (inputs, targets) = batch(text, &starts, context, self.model.device())?;
+        let (inputs, targets) = batch(text, &starts[part.clone()], context, self.model.device())?;
         let z_loss =
             if self.definition.has(Stabiliser::ZLoss) { self.definition.z_loss } else { 0.0 };
         let batch = match self.model.shape().masking() {
             None => Batch::next(inputs, &targets)?,
             Some(masking) => {
-                let before = (self.steps * self.definition.accumulation + part) * size;
+                let before = self.steps * starts.len() + part.start;
                 let seed = self.definition.seed;
                 Batch::masked(&targets, inputs.dims2()?, masking, seed, before as u64)?
             }
@@ -253,14 +301,16 @@ impl<'a> Trainer<'a> {
         heads: &[Vec<HeadStatistics>],
         learning_rate: f64,
     ) -> Result<f64, LmError> {
-        let grad_norm = self.optimiser.step(self.model.weights(), gradients, learning_rate)?;
-        if grad_norm.is_finite() {
+        // Of process 0: on a GPU sums are not added in a fixed order, and all must move alike.
+        let norm = self.ranks.gather_numbers(&[gradient_norm(gradients)?])?[0][0];
+        self.optimiser.step(self.model.weights(), gradients, norm, learning_rate)?;
+        if norm.is_finite() {
             if self.definition.has(Stabiliser::QkClip) {
                 self.model.clip_queries_and_keys(heads, self.definition.qk_clip)?;
             }
             self.model.track_spectral_norms()?;
         }
-        Ok(grad_norm)
+        Ok(norm)
     }
 
     /// The mean loss over `eval_batches` batches of windows spread evenly over a split: the same
@@ -271,7 +321,8 @@ impl<'a> Trainer<'a> {
     pub fn evaluate(&self, split: Split) -> Result<EvalRecord, LmError> {
         let TrainDefinition { eval_batches, batch, .. } = *self.definition;
         let (vocabulary, text) = (&self.corpus.vocabulary, self.corpus.split(split));
-        let evaluation = evaluate(&self.model, vocabulary, text, eval_batches, batch)?;
+        let evaluation =
+            evaluate_over(&self.model, vocabulary, text, eval_batches, batch, self.ranks)?;
         Ok(EvalRecord { step: self.steps, split, evaluation })
     }
 }
