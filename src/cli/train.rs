@@ -32,7 +32,7 @@ Examples:
       --out runs/ls-2048
   rank-study train analysis/nanogpt-small.toml --text digits.bin --records 784 --out runs/digits
   rank-study train analysis/nanogpt-small.toml --text books/ --out runs/two --processes 2
-  srun --ntasks 8 --gpus-per-task 1 rank-study train analysis/nanogpt-small.toml --text books/ \
+  srun --ntasks 8 --gpus-per-task 1 rank-study train analysis/nanogpt-small.toml --text books/ \\
       --device cuda --out runs/eight
 
 Local heads see the last W tokens (--set window=W), or of data in raster order the tokens near in
