@@ -4,9 +4,10 @@ use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use rank_study::pattern::{Bounds, LeadingSpectrum, Spectrum, Statistics, Target};
+use rank_study::system::{available_bytes, gibibytes};
 use serde::Serialize;
 
 use super::family::FamilyFlags;
@@ -69,6 +70,9 @@ struct Summary {
 /// A family, parameter or file that is wrong; standard output or the file that cannot be written.
 pub fn run(args: &TargetArgs) -> Result<()> {
     let target = args.family.target()?;
+    if args.out.is_some() {
+        check_room(target.n())?;
+    }
     let mut summary = Summary {
         target: args.family.label()?,
         n: target.n(),
@@ -101,6 +105,20 @@ pub fn run(args: &TargetArgs) -> Result<()> {
         }
     }
     io::stdout().write_all(text.as_bytes()).context("standard output")
+}
+
+/// Refuses a matrix that is written dense and cannot be held so.
+fn check_room(n: usize) -> Result<()> {
+    let needed = (n as f64).powi(2) * size_of::<f64>() as f64;
+    match available_bytes() {
+        Some(free) if needed > free as f64 => {
+            let (needed, free) = (gibibytes(needed), gibibytes(free as f64));
+            bail!(
+                "--out: {n} x {n} numbers take {needed} of memory, and {free} can be had; set --n lower"
+            );
+        }
+        _ => Ok(()),
+    }
 }
 
 fn leading_spectrum(args: &TargetArgs, target: &Target) -> Result<LeadingSpectrum> {

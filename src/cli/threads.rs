@@ -4,6 +4,9 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use rayon::ThreadPool;
 
+/// More than any machine has cores: a system that runs out of threads would end the process.
+const MOST: usize = 4096;
+
 /// The flag, alike in every command that computes for long.
 #[derive(Args, Debug)]
 pub struct ThreadsFlag {
@@ -39,6 +42,10 @@ pub fn pool(asked: Option<usize>) -> Result<(usize, ThreadPool)> {
 fn count(asked: Option<usize>) -> Result<usize> {
     match asked {
         Some(0) => bail!("--threads is 0; give at least 1"),
+        Some(threads) if threads > MOST => {
+            let cores = rayon::current_num_threads();
+            bail!("--threads is {threads}; give at most {MOST}, or {cores}, one a core")
+        }
         Some(threads) => Ok(threads),
         None => Ok(rayon::current_num_threads()),
     }

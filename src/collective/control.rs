@@ -94,7 +94,13 @@ impl Control {
 
     /// Tells the others that this process has ended, and why where it failed: what it was told by them, or of itself.
     pub fn leave(&self, failure: Option<&str>) {
-        let heard = self.cause.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut cause = self.cause.lock().unwrap_or_else(PoisonError::into_inner);
+        let heard = cause.clone();
+        if let (Some(why), None) = (failure, &heard) {
+            // Those who end because of it have nothing new to say.
+            *cause = Some(CollectiveError::Ended { rank: self.rank, why: why.to_owned() });
+        }
+        drop(cause);
         for (_, peer) in &self.peers {
             let said = match (failure, &heard) {
                 (None, _) => io::Write::write_all(&mut &*peer, &[DONE]),
@@ -108,11 +114,13 @@ impl Control {
             drop(said);
         }
     }
-}
 
-impl Control {
     /// Closes everything, so that the listeners end.
     pub fn close(&self) {
+        // What the others do once the first of them notices is not to be passed on.
+        let mut cause = self.cause.lock().unwrap_or_else(PoisonError::into_inner);
+        cause.get_or_insert(CollectiveError::Gone { rank: self.rank });
+        drop(cause);
         for socket in self.peers.iter().map(|(_, peer)| peer).chain(&self.ring) {
             let _ = socket.shutdown(Shutdown::Both);
         }

@@ -37,6 +37,18 @@ pub enum LmError {
         /// What is missing.
         why: String,
     },
+    /// A run that the machine's memory cannot hold.
+    #[error(
+        "{what} at least {needed} of memory, and {free} can be had: set layers, d_model, batch or context lower"
+    )]
+    TooLarge {
+        /// What takes so much.
+        what: &'static str,
+        /// How much, in words.
+        needed: String,
+        /// What there is, in words.
+        free: String,
+    },
     /// A model that cannot teach another.
     #[error("the teacher: {0}; name a run of the same layers, heads and vocabulary")]
     Teacher(String),

@@ -7,9 +7,13 @@ use std::str::FromStr;
 use half::{bf16, f16};
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
+use sha2::{Digest, Sha256};
 
 use super::LmError;
-use crate::system::write_whole;
+use crate::system::{hexadecimal, write_whole};
+
+/// The note with the [`digest`] of all else in a file that [`write`] wrote.
+const SHA256: &str = "sha256";
 
 /// A tensor to be written.
 pub(super) struct Named {
@@ -18,12 +22,38 @@ pub(super) struct Named {
     pub(super) data: Vec<f32>,
 }
 
+/// The SHA-256 of names, dimensions, contents and notes, each in the order of their names: one bit changed on the disk
+/// would go unnoticed in a weight, and in a moment of an optimiser for good.
+fn digest<'a>(
+    mut tensors: Vec<(&'a str, &'a [usize], &'a [u8])>,
+    notes: &'a HashMap<String, String>,
+) -> String {
+    let mut hash = Sha256::new();
+    let mut add = |bytes: &[u8]| {
+        hash.update((bytes.len() as u64).to_le_bytes());
+        hash.update(bytes);
+    };
+    tensors.sort_by_key(|(name, ..)| *name);
+    for (name, dimensions, bytes) in tensors {
+        add(name.as_bytes());
+        add(format!("{dimensions:?}").as_bytes());
+        add(bytes);
+    }
+    let mut notes: Vec<_> = notes.iter().filter(|(key, _)| *key != SHA256).collect();
+    notes.sort();
+    for (key, note) in notes {
+        add(key.as_bytes());
+        add(note.as_bytes());
+    }
+    hexadecimal(&hash.finalize())
+}
+
 /// Writes tensors and notes beside `path` first and then renames the file onto it, so that a file
 /// of that name is always whole.
 pub(super) fn write(
     path: &Path,
     tensors: &[Named],
-    notes: HashMap<String, String>,
+    mut notes: HashMap<String, String>,
 ) -> Result<(), LmError> {
     let wrong = |e: safetensors::SafeTensorError| LmError::File {
         path: path.to_owned(),
@@ -33,6 +63,9 @@ pub(super) fn write(
         .iter()
         .map(|tensor| tensor.data.iter().flat_map(|x| x.to_le_bytes()).collect())
         .collect();
+    let parts = tensors.iter().zip(&bytes);
+    let parts = parts.map(|(t, bytes)| (t.name.as_str(), &t.dimensions[..], &bytes[..])).collect();
+    notes.insert(SHA256.to_owned(), digest(parts, &notes));
     let views = tensors
         .iter()
         .zip(&bytes)
@@ -55,6 +88,9 @@ pub(super) struct TensorFile {
 
 impl TensorFile {
     /// Reads every tensor of a file that is float32, float16 or bfloat16, as float32.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or that [`write`] wrote and that is another now.
     pub(super) fn read(path: &Path) -> Result<Self, LmError> {
         let path = path.to_owned();
         let wrong = |e: safetensors::SafeTensorError| LmError::File {
@@ -66,7 +102,18 @@ impl TensorFile {
         let (_, header) = SafeTensors::read_metadata(&bytes).map_err(wrong)?;
         let notes = header.metadata().clone().unwrap_or_default();
         let file = SafeTensors::deserialize(&bytes).map_err(wrong)?;
-        let floats = file.tensors().into_iter().filter_map(|(name, view)| {
+        let tensors = file.tensors();
+        // A file of another program, or of an earlier version of this one, has no such note.
+        if let Some(written) = notes.get(SHA256) {
+            let parts =
+                tensors.iter().map(|(name, view)| (name.as_str(), view.shape(), view.data()));
+            if *written != digest(parts.collect(), &notes) {
+                let why = "is not as it was written: a bit of it has changed; take another checkpoint, \
+                           and check the disk";
+                return Err(LmError::File { path, why: why.to_owned() });
+            }
+        }
+        let floats = tensors.into_iter().filter_map(|(name, view)| {
             let data = float32(view.dtype(), view.data())?;
             Some((name, (view.shape().to_vec(), data)))
         });

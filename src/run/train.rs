@@ -45,7 +45,7 @@ const HAS_ENDED: u8 = b'E';
 /// read the folder. They may be more or fewer than before a stop.
 ///
 /// # Errors
-/// A device that is not there, a file that cannot be written, another process at work in the folder, a
+/// A device that is not there, a run that the machine's memory cannot hold, a file that cannot be written, another process at work in the folder, a
 /// run there of another definition, corpus or device to be resumed, processes that cannot go on together, or an error of the tensor library. Divergence is an outcome.
 pub fn train(
     training: &Training<'_>,
@@ -54,12 +54,13 @@ pub fn train(
     stop: &AtomicBool,
     observer: &dyn RunObserver,
 ) -> Result<TrainResult, RunError> {
-    training.device.check()?;
+    let Training { definition, corpus, device, ranks, .. } = *training;
+    device.check()?;
     run_manifest::check_same_of_all(training)?;
-    if training.ranks.rank() > 0 {
+    Trainer::check_room(definition, corpus, device, ranks)?;
+    if ranks.rank() > 0 {
         return follow(training, folder, stop);
     }
-    let Training { definition, corpus, .. } = *training;
     let _lock = lock(folder)?;
     let path = folder.join(MANIFEST);
     let on_step = |record: &StepRecord| observer.step(record);

@@ -24,3 +24,5 @@ pub(crate) use files::write_whole_with;
 #[cfg(feature = "study")]
 pub(crate) use lock::lock;
 pub use memory::peak_rss_bytes;
+#[cfg(feature = "lm")]
+pub use memory::{available_bytes, gibibytes};

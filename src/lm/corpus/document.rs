@@ -1,5 +1,6 @@
 //! Documents: where a text lies, what it holds, and how it is read without holding it.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -43,6 +44,11 @@ impl Document {
     pub fn of_file(path: &Path) -> Result<Self, LmError> {
         let mut document =
             Self { place: Place::File(path.to_owned()), bytes: 0, sha256: String::new() };
+        // To open a pipe waits for who writes to it.
+        if !std::fs::metadata(path).map_err(|e| document.failed(e))?.is_file() {
+            let why = "is no ordinary file, and a text is read more than once; copy it into one";
+            return Err(LmError::File { path: path.to_owned(), why: why.to_owned() });
+        }
         let (mut hash, mut bytes) = (Sha256::new(), 0);
         let mut reader = document.open()?;
         let mut buffer = vec![0; 1 << 16];
@@ -98,12 +104,15 @@ impl Document {
 }
 
 /// The texts of a folder and of the folders in it, in the order of their hashes: so the order does
-/// not depend on names, and copies of a text stand side by side.
+/// not depend on names, and copies of a text stand side by side. A folder that is reached again by a link is read once.
 pub(super) fn of_folder(folder: &Path) -> Result<Vec<Document>, LmError> {
     let mut found = Vec::new();
-    let mut folders = vec![folder.to_owned()];
+    let (mut folders, mut seen) = (vec![folder.to_owned()], HashSet::new());
     while let Some(folder) = folders.pop() {
         let failed = |source| LmError::Io { path: folder.clone(), source };
+        if !seen.insert(folder.canonicalize().map_err(failed)?) {
+            continue;
+        }
         for entry in std::fs::read_dir(&folder).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
             let name = path.to_string_lossy();

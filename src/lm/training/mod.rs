@@ -3,6 +3,7 @@
 mod adamw;
 mod recorder;
 mod records;
+mod room;
 mod run;
 mod schedule;
 mod share;

@@ -46,6 +46,11 @@ impl Share {
         })
     }
 
+    /// The windows of one part.
+    pub fn at_once(self) -> usize {
+        self.part
+    }
+
     /// The parts of all ranks together.
     pub fn all_parts(self) -> usize {
         self.parts * self.world

@@ -12,6 +12,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::adamw::{AdamW, gradient_norm};
 use super::records::{EvalRecord, StepRecord};
+use super::room;
 use super::schedule::learning_rate;
 use super::share::Share;
 use crate::collective::{Alone, Collective};
@@ -103,6 +104,26 @@ impl<'a> Trainer<'a> {
             start: Instant::now(),
             earlier_s: 0.0,
         })
+    }
+
+    /// Holds a run to the memory that the machine has: what its weights take at least, and on the CPU the activations of
+    /// one process's share of a step.
+    ///
+    /// # Errors
+    /// A value that its key cannot take, a step that cannot be dealt evenly, or a run that is too large.
+    pub(crate) fn check_room(
+        definition: &TrainDefinition,
+        corpus: &Corpus,
+        device: Device,
+        ranks: &dyn Collective,
+    ) -> Result<(), LmError> {
+        definition.check()?;
+        let share = Share::of(definition, ranks)?;
+        room::check_weights(definition, corpus.vocabulary.size())?;
+        match device {
+            Device::Cpu => room::check_activations(definition, share.at_once()),
+            Device::Cuda => Ok(()),
+        }
     }
 
     /// A run that goes on where [`Self::save`] left it, as if it had never stopped: on one machine

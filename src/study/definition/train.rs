@@ -84,7 +84,8 @@ pub(super) fn runs(
         let mut table = table.clone();
         let name = keys::take_text(&mut table, "name")?.ok_or("a [[run]] needs a name")?;
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if name.is_empty() || !name.chars().all(plain) {
+        // Of dots alone it would be another folder than its own.
+        if name.chars().all(|c| c == '.') || !name.chars().all(plain) {
             return Err(format!("run {name:?}: use letters, digits, - and _ in its name"));
         }
         if names.contains(&name) {
