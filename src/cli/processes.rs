@@ -93,14 +93,13 @@ impl ProcessesFlags {
             Ok(_) => ranks.leave(None),
             Err(error) => ranks.leave(Some(&error_line(error))),
         }
+        let process_0_is_gone = matches!(
+            result,
+            Err(RunError::Model(LmError::Collective(CollectiveError::Gone { rank: 0 })))
+        );
         match result {
-            Err(RunError::Model(LmError::Collective(
-                CollectiveError::Gone { rank } | CollectiveError::Ended { rank, .. },
-            ))) if rank != 0 && Self::was_started_by_another() => Err(ToldElsewhere.into()),
-            // What process 0 said itself.
-            Err(RunError::Model(LmError::Collective(CollectiveError::Ended { .. })))
-                if Self::was_started_by_another() =>
-            {
+            // Process 0 knows by now why this one ends, or ends for the same reason.
+            Err(_) if Self::was_started_by_another() && !process_0_is_gone => {
                 Err(ToldElsewhere.into())
             }
             result => result.context("--out"),

@@ -111,7 +111,7 @@ impl<'a> Trainer<'a> {
     ///
     /// # Errors
     /// A value that its key cannot take, a step that cannot be dealt evenly, or a run that is too large.
-    pub(crate) fn check_room(
+    pub fn check_room(
         definition: &TrainDefinition,
         corpus: &Corpus,
         device: Device,
