@@ -1,0 +1,106 @@
+//! The commands of the program: parses, dispatches, and turns a result into an exit code.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// How large must attention logits grow when queries and keys are low-rank?
+#[derive(Parser)]
+#[command(
+    disable_version_flag = true,
+    arg_required_else_help = true,
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Environment:
+  RANK_STUDY_INSTRUCTIONS=portable|avx2|avx512
+          Vector instructions to use, in place of the widest that the processor has
+
+Exit codes:
+  0  done
+  1  failed
+  2  wrong usage
+  3  a check of verify did not hold
+  4  stopped by Ctrl-C, SIGTERM or SIGHUP, or a part that waits for others' runs: what was done is kept,
+     and the command can be run again"
+)]
+struct Cli {
+    /// Print version
+    #[arg(short = 'V', long)]
+    version: bool,
+    /// With --version: also the processor, its instructions, BLAS and threads
+    #[arg(short, long, requires = "version")]
+    verbose: bool,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Target(Box<super::target::TargetArgs>),
+    Fit(Box<super::fit::FitArgs>),
+    Sweep(super::sweep::SweepArgs),
+    Train(super::train::TrainArgs),
+    Evaluate(super::evaluate::EvaluateArgs),
+    Dump(super::dump::DumpArgs),
+    Predict(super::predict::PredictArgs),
+    Diagnose(super::diagnose::DiagnoseArgs),
+    Show(super::show::ShowArgs),
+    Bench(super::bench::BenchArgs),
+    Table(super::analysis::TableArgs),
+    Figure(super::analysis::FigureArgs),
+    Report(super::analysis::ReportArgs),
+    Reproduce(super::reproduce::ReproduceArgs),
+    Merge(super::merge::MergeArgs),
+    Slurm(super::slurm::SlurmArgs),
+    Verify(super::verify::VerifyArgs),
+    List(super::list::ListArgs),
+}
+
+/// Runs the command that the arguments, after the program's name, are: 0 done, 1 failed, 2 wrong usage, with which clap itself exits too, 3 a check did not hold, 4 stopped.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let Cli { verbose, command, .. } = Cli::parse_from(arguments);
+    if let Err(error) = rank_study::numerics::check_instructions() {
+        eprintln!("error: {error}");
+        return ExitCode::from(2);
+    }
+    // Without a command clap lets `--version` alone pass.
+    let Some(command) = command else {
+        super::version::print(verbose);
+        return ExitCode::SUCCESS;
+    };
+    let result = match command {
+        Command::Target(args) => super::target::run(&args),
+        Command::Fit(args) => super::fit::run(&args),
+        Command::Sweep(args) => super::sweep::run(&args),
+        Command::Train(args) => super::train::run(&args),
+        Command::Evaluate(args) => super::evaluate::run(&args),
+        Command::Dump(args) => super::dump::run(&args),
+        Command::Predict(args) => super::predict::run(&args),
+        Command::Diagnose(args) => super::diagnose::run(&args),
+        Command::Show(args) => super::show::run(&args),
+        Command::Bench(args) => super::bench::run(&args),
+        Command::Table(args) => super::analysis::table(&args),
+        Command::Figure(args) => super::analysis::figure(&args),
+        Command::Report(args) => super::analysis::report(&args),
+        Command::Reproduce(args) => super::reproduce::run(&args),
+        Command::Merge(args) => super::merge::run(&args),
+        Command::Slurm(args) => super::slurm::run(&args),
+        Command::Verify(args) => super::verify::run(&args),
+        Command::List(args) => super::list::run(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<super::processes::ToldElsewhere>() => ExitCode::FAILURE,
+        Err(error) => {
+            super::stop::tell(&format!("error: {}", super::error_line::error_line(error.as_ref())));
+            if error.is::<super::verify::Breach>() {
+                ExitCode::from(3)
+            } else if error.is::<super::stop::Stopped>() {
+                ExitCode::from(super::stop::STOPPED)
+            } else {
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
