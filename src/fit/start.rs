@@ -1,20 +1,18 @@
 //! Where a fit begins.
 
 use ndarray::{Array1, Array2, Array3, s};
-use ndarray_linalg::{JobSvd, SVDDC};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::factors::{Factors, FactorsError};
 use super::problem::Problem;
-use crate::numerics::blas::on_one_thread;
-use crate::numerics::product;
+use crate::numerics::{leading, product};
 use crate::pattern::HeadKind;
 
 /// Rounds of filling what a row does not see from the low-rank approximation itself.
 const IMPUTATIONS: usize = 8;
-/// A whole SVD is cheap up to here (tenths of a second); beyond it starts are random.
+/// What takes n² memory is cheap up to here (tenths of a second); beyond it starts are random.
 pub(super) const LARGEST_SPECTRAL: usize = 512;
 
 /// Normal queries and keys whose logits have a standard deviation of min(1, cap/4), and even
@@ -51,7 +49,7 @@ pub(super) enum Division {
 /// whole target end in minima where none of them specialises.
 ///
 /// # Errors
-/// Those of `Factors`; a decomposition that fails falls back to `random`.
+/// Those of `Factors`.
 pub(super) fn spectral(
     problem: &Problem,
     cap: f64,
@@ -59,15 +57,13 @@ pub(super) fn spectral(
     division: Division,
 ) -> Result<Factors, FactorsError> {
     let (heads, n, d) = (problem.heads(), problem.n(), problem.rank());
-    let fallback = random(problem, cap, seed)?;
-    let mut queries = fallback.queries() * 0.1;
-    let mut keys = fallback.keys() * 0.1;
+    let drawn = random(problem, cap, seed)?;
+    let mut queries = drawn.queries() * 0.1;
+    let mut keys = drawn.keys() * 0.1;
     let owners = divide(problem, division);
     for (head, &kind) in problem.layout().heads().iter().enumerate() {
         let logits = capped_logits(problem, kind, cap, |entry| owners[entry] == head);
-        let Some((q, k)) = spectral_head(&logits, problem, kind) else {
-            return Ok(fallback);
-        };
+        let (q, k) = spectral_head(&logits, problem, kind);
         let used = d.min(n);
         queries.slice_mut(s![head, .., ..used]).assign(&q);
         keys.slice_mut(s![head, .., ..used]).assign(&k);
@@ -158,24 +154,26 @@ fn spectral_head(
     logits: &Array2<f64>,
     problem: &Problem,
     kind: HeadKind,
-) -> Option<(Array2<f64>, Array2<f64>)> {
+) -> (Array2<f64>, Array2<f64>) {
     let n = problem.n();
     let used = problem.rank().min(n);
     let mut filled = logits.clone();
-    let mut parts = None;
-    for _ in 0..IMPUTATIONS {
-        let (u, sigma, vt) = on_one_thread(|| filled.svddc(JobSvd::Some)).ok()?;
-        let root = sigma.slice(s![..used]).mapv(f64::sqrt);
-        let q = u?.slice(s![.., ..used]).to_owned() * &root;
-        let k = vt?.slice(s![..used, ..]).t().to_owned() * &root;
+    let mut carried = None;
+    let mut round = 0;
+    loop {
+        let found = leading(filled.view(), used, carried);
+        let root = Array1::from(found.values).mapv(f64::sqrt);
+        let (q, k) = (found.left * &root, found.right * &root);
+        round += 1;
+        if round == IMPUTATIONS {
+            let scale = (problem.rank() as f64).powf(0.25);
+            return (q * scale, k * scale);
+        }
         filled = product(q.view(), k.t());
         for row in 0..n {
             let seen = problem.columns(kind, row);
             filled.slice_mut(s![row, seen.clone()]).assign(&logits.slice(s![row, seen]));
         }
-        parts = Some((q, k));
+        carried = Some(found.carried);
     }
-    let (q, k) = parts?;
-    let scale = (problem.rank() as f64).powf(0.25);
-    Some((q * scale, k * scale))
 }

@@ -8,6 +8,7 @@ pub(crate) mod blas;
 mod buffer;
 mod extension;
 mod gemm;
+mod leading;
 mod machine;
 mod number;
 mod pool;
@@ -32,6 +33,7 @@ pub use gemm::multiply;
 #[cfg(feature = "lm")]
 pub(crate) use gemm::times_vector;
 pub(crate) use gemm::{gemm, product};
+pub(crate) use leading::leading;
 pub use machine::Machine;
 pub(crate) use number::Number;
 pub(crate) use pool::Pool;
