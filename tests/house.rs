@@ -1,4 +1,4 @@
-//! The house that `src` is: no circle of files, rooms that know only those beneath them, no long file.
+//! The house that `src` is: no circle of files, rooms that know only those beneath them, no long file, one layer that writes.
 
 mod uses;
 
@@ -85,9 +85,9 @@ fn room(file: &str) -> Option<(&'static str, &'static str)> {
     ROOMS.into_iter().filter(|(room, _)| is_in(room)).max_by_key(|(room, _)| room.len())
 }
 
-#[test]
-fn no_file_is_long() {
-    let mut long = Vec::new();
+/// The source files and what they hold, sorted.
+fn files() -> Vec<(String, String)> {
+    let mut found = Vec::new();
     let mut folders = vec![src()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
@@ -95,16 +95,99 @@ fn no_file_is_long() {
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|ending| ending == "rs") {
-                let lines = fs::read_to_string(&path).unwrap().lines().count();
-                if lines > LONGEST_FILE {
-                    let file = path.strip_prefix(src()).unwrap().display();
-                    long.push(format!("{file}: {lines} lines"));
-                }
+                let file = path.strip_prefix(src()).unwrap().display().to_string();
+                found.push((file, fs::read_to_string(&path).unwrap()));
             }
         }
     }
-    long.sort();
+    found.sort();
+    found
+}
+
+#[test]
+fn no_file_is_long() {
+    let lines = |(file, text): (String, String)| (file, text.lines().count());
+    let long: Vec<String> = files()
+        .into_iter()
+        .map(lines)
+        .filter(|(_, lines)| *lines > LONGEST_FILE)
+        .map(|(file, lines)| format!("{file}: {lines} lines"))
+        .collect();
     assert!(long.is_empty(), "{}", told(&long));
+}
+
+/// What writes to the disk past `system::disk`, as it is written in code.
+const WRITES: [&str; 19] = [
+    "fs::write",
+    "fs::rename",
+    "fs::remove_file",
+    "fs::remove_dir",
+    "fs::create_dir",
+    "fs::DirBuilder",
+    "fs::copy",
+    "fs::hard_link",
+    "fs::set_permissions",
+    "os::unix::fs::symlink",
+    "fs::{",
+    "fs::*",
+    "OpenOptions",
+    "File::create",
+    "File::options",
+    ".set_len(",
+    ".sync_all(",
+    ".sync_data(",
+    "tempfile",
+];
+/// Files that are for tests alone.
+const TESTS: [&str; 2] = ["tests.rs", "fixture.rs"];
+
+/// Lines of code that write to the disk past `system::disk`: code of tests stands at a file's end, or in files of its own.
+fn writes_past_the_layer(file: &str, text: &str) -> Vec<String> {
+    let is_of_tests = TESTS.iter().any(|ending| file.ends_with(ending));
+    // `bench` measures in folders that it throws away, and `system` is the layer.
+    let may = |what: &str| {
+        file.starts_with("system/") || (file.starts_with("cli/bench/") && what == "tempfile")
+    };
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    // A `File` of the layer's own, by its name alone.
+    let is_the_layers = text.contains("disk::File;") || text.contains("disk::{File,");
+    let mut found = Vec::new();
+    for (at, line) in code.lines().enumerate().filter(|_| !is_of_tests) {
+        let line = line.split("//").next().unwrap_or_default();
+        for what in WRITES {
+            let its_own =
+                is_the_layers && what.starts_with("File::create") && !line.contains("fs::File");
+            if line.contains(what) && !may(what) && !its_own {
+                found.push(format!("{file}:{}: {what}", at + 1));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn all_that_is_written_goes_through_one_layer() {
+    let past: Vec<String> =
+        files().iter().flat_map(|(file, text)| writes_past_the_layer(file, text)).collect();
+    assert!(past.is_empty(), "{}", told(&past));
+}
+
+#[test]
+fn what_goes_past_the_layer_is_found() {
+    let past = "use std::fs::File;\nfn f() {\n    let file = File::create(path)?;\n    file.sync_all()\n}\n";
+    let of = |text: &str| writes_past_the_layer("run/log.rs", text);
+    assert_eq!(of(past), ["run/log.rs:3: File::create", "run/log.rs:4: .sync_all("]);
+    assert_eq!(of("fn f() { std::fs::write(a, b) }"), ["run/log.rs:1: fs::write"]);
+    let by_it = "use crate::system::disk::File;\n";
+    assert_eq!(of(&format!("{by_it}fn f() {{ File::create(path) }}")), [""; 0]);
+    assert_eq!(of(&format!("{by_it}fn f() {{ fs::File::create(path) }}")).len(), 1);
+    assert_eq!(
+        of("// fs::write is wrong\n#[cfg(test)]\nmod t { fn f() { fs::write(a, b) } }"),
+        [""; 0]
+    );
+    assert_eq!(writes_past_the_layer("system/files.rs", past), [""; 0]);
+    let bench = "fn f() { tempfile::tempdir(); fs::write(a, b) }";
+    assert_eq!(writes_past_the_layer("cli/bench/a.rs", bench), ["cli/bench/a.rs:1: fs::write"]);
 }
 
 /// Writes files into a folder as a crate's `src`.

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use rank_study::lm::{HeadProbe, LmError, Probed as _};
 use rank_study::pattern::write_matrix;
+use rank_study::system::disk::make_folders;
 
 use super::threads::ThreadsFlag;
 use super::trained::TrainedArgs;
@@ -93,7 +94,7 @@ fn dump(args: &DumpArgs) -> Result<()> {
         }
     }
     let is_chosen = |chosen: &[usize], index| chosen.is_empty() || chosen.contains(&index);
-    std::fs::create_dir_all(&args.out)
+    make_folders(&args.out)
         .with_context(|| format!("--out {}: cannot be made", args.out.display()))?;
     for probe in probes {
         if is_chosen(&args.layer, probe.layer) && is_chosen(&args.head, probe.head) {

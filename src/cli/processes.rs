@@ -11,6 +11,7 @@ use rank_study::collective::{Alone, Collective, CollectiveError, Meeting, Tcp};
 use rank_study::lm::LmError;
 use rank_study::numerics::instructions_there;
 use rank_study::run::RunError;
+use rank_study::system::disk::make_folders;
 
 use super::device::DeviceName;
 use super::error_line::error_line;
@@ -84,7 +85,7 @@ impl ProcessesFlags {
         let Some(place) = self.place()? else {
             return work(&Alone).context("--out");
         };
-        std::fs::create_dir_all(folder).with_context(|| format!("--out {}", folder.display()))?;
+        make_folders(folder).with_context(|| format!("--out {}", folder.display()))?;
         let starts = place.on_this_machine && place.rank == 0;
         let others = Others::start(if starts { place.world } else { 1 }, &place.launch, device)?;
         let ranks = self.meet(&place, folder, &others)?;

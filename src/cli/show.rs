@@ -51,8 +51,7 @@ pub fn run(args: &ShowArgs) -> Result<()> {
     let generator = format!("rank-study {}", env!("CARGO_PKG_VERSION"));
     let page = out.join("index.html");
     let text = shown_page(&shown, &generator)?;
-    std::fs::create_dir_all(&out)
-        .and_then(|()| write_whole(&page, text.as_bytes()))
+    write_whole(&page, text.as_bytes())
         .with_context(|| format!("--out: cannot write {}", page.display()))?;
     for (at, one) in shown.iter().enumerate() {
         // Several things may have figures of the same names.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::place::{Place, listen, number};
 use super::{CollectiveError, Tcp};
-use crate::system::machine;
+use crate::system::{disk, machine, write_whole_private};
 
 /// The file by which they find process 0; it is there until all have come.
 const FILE: &str = ".meeting.toml";
@@ -327,11 +327,8 @@ impl Posted {
     fn new(path: PathBuf, notice: &Notice) -> Result<Self, CollectiveError> {
         let written = || -> io::Result<()> {
             let text = toml::to_string(notice).map_err(io::Error::other)?;
-            // A temporary file is its owner's alone, and this one stays so: who reads it could take part.
-            let mut aside =
-                tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
-            aside.write_all(text.as_bytes())?;
-            aside.persist(&path).map(drop).map_err(|error| error.error)
+            // Who reads it could take part.
+            write_whole_private(&path, text.as_bytes())
         };
         written().map_err(|error| CollectiveError::file("write", &path, &error))?;
         Ok(Self(path))
@@ -341,7 +338,7 @@ impl Posted {
 impl Drop for Posted {
     fn drop(&mut self) {
         // One that stays leads to nobody.
-        let _ = std::fs::remove_file(&self.0);
+        let _ = disk::remove_file(&self.0);
     }
 }
 

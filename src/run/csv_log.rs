@@ -1,6 +1,5 @@
 //! A CSV file that grows by a row a step, and can be gone on with after a crash.
 
-use std::fs::File;
 use std::io::{self, BufRead as _};
 use std::marker::PhantomData;
 use std::path::Path;
@@ -9,6 +8,7 @@ use super::error::RunError;
 use super::torn_end::cut_after;
 use crate::row::{Header, Line, Part, columns_of_record};
 use crate::system::FileError;
+use crate::system::disk::File;
 
 /// Rows whose first field is the step that they belong to, in the order of the steps; each is handed
 /// to the system as it is written.
@@ -83,7 +83,7 @@ impl<P: Part> CsvLog<P> {
     /// # Errors
     /// Those of the file system.
     pub fn sync(&mut self) -> io::Result<()> {
-        self.writer.get_ref().sync_data()
+        self.writer.get_ref().sync()
     }
 }
 

@@ -6,13 +6,13 @@
 //! `step` 2 int64, `file_version` 3 string, `summary` 5, whose `value`s 1 have a `tag` 1 and a
 //! `simple_value` 2 float (tensorflow/core/framework/summary.proto).
 
-use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::torn_end::cut_after;
 use crate::system::FileError;
+use crate::system::disk::File;
 
 /// What the first record of a file has to say.
 const FILE_VERSION: &str = "brain.Event:2";

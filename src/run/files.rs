@@ -10,7 +10,7 @@ use super::events::Events;
 use super::heads_log::{HEADS, HEADS_LOG, HeadsLog, restore_log, write_heads};
 use crate::lm::{EvalRecord, HeadRecord, LmError, Recorder, StepRecord, TrainDefinition, Trainer};
 use crate::row::{EvaluationRow, StepRow};
-use crate::system::FileError;
+use crate::system::{FileError, disk};
 
 /// How many of the last steps the final training loss is the mean of.
 const LAST_STEPS: usize = 100;
@@ -53,7 +53,7 @@ impl<'a> RunFiles<'a> {
         definition: &TrainDefinition,
         on_step: &'a (dyn Fn(&StepRecord) + Sync),
     ) -> Result<Self, FileError> {
-        std::fs::create_dir_all(folder).map_err(|e| FileError::write(folder, e))?;
+        disk::make_folders(folder).map_err(|e| FileError::write(folder, e))?;
         remove(&folder.join(CHECKPOINT))?;
         for step in kept_steps(folder) {
             remove(&folder.join(kept_checkpoint(step)))?;
@@ -225,7 +225,7 @@ pub(crate) fn restore_heads_log(folder: &Path) -> Result<(), FileError> {
 }
 
 fn remove(path: &Path) -> Result<(), FileError> {
-    match std::fs::remove_file(path) {
+    match disk::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::write(path, error)),
         _ => Ok(()),
     }

@@ -1,6 +1,6 @@
 //! Every head's logits at every step: a log while the run goes on, Parquet when it ends.
 
-use std::fs::File;
+use std::fs;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
@@ -13,6 +13,7 @@ use super::error::RunError;
 use super::torn_end::cut_after;
 use crate::lm::HeadRecord;
 use crate::pattern::HeadKind;
+use crate::system::disk::File;
 use crate::system::{FileError, write_whole_with};
 
 /// The log, in a run's folder.
@@ -76,7 +77,7 @@ impl HeadsLog {
     /// Those of the file system.
     pub fn sync(&mut self) -> io::Result<()> {
         self.file.flush()?;
-        self.file.get_ref().sync_data()
+        self.file.get_ref().sync()
     }
 }
 
@@ -127,7 +128,7 @@ fn read(from: &mut impl Read) -> io::Result<Option<HeadRecord>> {
 /// # Errors
 /// A log that cannot be read, or a file that cannot be written.
 pub(crate) fn write_heads(from: &Path, to: &Path) -> Result<(), FileError> {
-    let log = File::open(from).map_err(|e| FileError::read(from, e))?;
+    let log = fs::File::open(from).map_err(|e| FileError::read(from, e))?;
     let mut records = BufReader::new(log);
     let written = write_whole_with(to, |file| {
         let empty = frame(&[]).map_err(io::Error::other)?;
@@ -166,7 +167,7 @@ pub(crate) fn each_head(folder: &Path, mut seen: impl FnMut(&HeadRecord)) -> Res
         return Ok(());
     }
     if log.exists() {
-        let file = File::open(&log).map_err(|e| FileError::read(&log, e))?;
+        let file = fs::File::open(&log).map_err(|e| FileError::read(&log, e))?;
         let mut records = BufReader::new(file);
         while let Some(record) = read(&mut records).map_err(|e| FileError::read(&log, e))? {
             seen(&record);
@@ -190,7 +191,7 @@ pub(crate) fn restore_log(from: &Path, to: &Path) -> Result<(), FileError> {
 }
 
 fn read_parquet(path: &Path) -> PolarsResult<Vec<HeadRecord>> {
-    records(&ParquetReader::new(File::open(path)?).finish()?)
+    records(&ParquetReader::new(fs::File::open(path)?).finish()?)
 }
 
 /// The records of the columns that [`frame`] makes.

@@ -11,7 +11,7 @@ use super::manifest::{MANIFEST, Manifest};
 use super::run_manifest;
 use super::training::{RunObserver, TrainResult, Training};
 use crate::lm::{LmError, Outcome, StepRecord, Symbols, Trainer};
-use crate::system::{FileError, lock, write_whole};
+use crate::system::{FileError, disk, lock, write_whole};
 
 /// What to do with what a run's folder holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,6 +212,8 @@ pub(crate) fn set_aside_another(
         count += 1;
         aside = folder.with_file_name(format!("{name}-set-aside-{count}"));
     }
-    std::fs::rename(folder, &aside).map_err(|e| FileError::write(&aside, e))?;
+    disk::rename(folder, &aside)
+        .and_then(|()| disk::sync_folder(folder.parent().unwrap_or(folder)))
+        .map_err(|e| FileError::write(&aside, e))?;
     Ok(Some(aside))
 }

@@ -11,7 +11,7 @@ use crate::fit::{
     Factors, FitName, FitState, Kept, Multipliers, Outcome, Problem, SearchOptions, Solution,
 };
 use crate::row::{FitFound, Kind as _};
-use crate::system::{FileError, sha256, write_whole};
+use crate::system::{FileError, disk, sha256, write_whole};
 
 /// All that a search's fits depend on: two searches with equal settings make the same fits.
 pub fn search_settings(
@@ -190,7 +190,11 @@ impl FitLedger {
     /// # Errors
     /// Files that cannot be removed.
     pub fn remove(self) -> Result<(), FileError> {
-        std::fs::remove_dir_all(&self.folder).map_err(|e| FileError::write(&self.folder, e))
+        // The settings go last: fits without them would be taken for those of the next search.
+        let fits = self.folder.join(FITS);
+        let gone = if fits.exists() { disk::remove_all(&fits) } else { Ok(()) };
+        gone.and_then(|()| disk::remove_all(&self.folder))
+            .map_err(|e| FileError::write(&self.folder, e))
     }
 }
 

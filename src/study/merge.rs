@@ -19,7 +19,7 @@ use super::study_manifest::StudyManifest;
 use super::{StudyError, header, parquet};
 use crate::row::{Column, to_csv};
 use crate::run::manifest::{MANIFEST, Manifest};
-use crate::system::{Claim, FileError, lock, sha256_of, write_whole_with};
+use crate::system::{Claim, FileError, disk, lock, sha256_of, write_whole_with};
 
 /// What a merge came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -132,7 +132,7 @@ fn set_aside_of_parts(folder: &Path, parts: &[Part], columns: &[Column]) -> Resu
             .map_err(|why| StudyError::Rows { path: path.clone(), why })?;
         let lines = text.split_once('\n').map_or("", |(_, lines)| lines);
         set_aside(folder, columns, lines.as_bytes())?;
-        std::fs::remove_file(&path).map_err(|e| FileError::write(&path, e))?;
+        disk::remove_file(&path).map_err(|e| FileError::write(&path, e))?;
     }
     Ok(())
 }

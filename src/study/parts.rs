@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::StudyError;
 use super::shard::Shard;
 use crate::run::manifest::{MANIFEST, Manifest};
-use crate::system::{Claim, FileError, sha256_of_file, write_whole};
+use crate::system::{Claim, FileError, disk, sha256_of_file, write_whole};
 
 /// The folder of all parts.
 const SHARDS: &str = "shards";
@@ -132,11 +132,11 @@ impl Parts {
             return Ok(());
         }
         for path in [rows, part.folder.join(MANIFEST)] {
-            std::fs::remove_file(&path).map_err(|e| FileError::write(&path, e))?;
+            disk::remove_file(&path).map_err(|e| FileError::write(&path, e))?;
         }
         Claim::clear(&part.folder)?;
         // It stays where somebody has come to work in it meanwhile.
-        let _ = std::fs::remove_dir(&part.folder);
+        let _ = disk::remove_folder(&part.folder);
         Ok(())
     }
 
@@ -148,8 +148,8 @@ impl Parts {
         let order = self.folder.join(CELLS);
         let mut others = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
         if others.all(|entry| entry.path() == order) && order.exists() {
-            std::fs::remove_file(&order).map_err(|e| FileError::write(&order, e))?;
-            let _ = std::fs::remove_dir(&self.folder);
+            disk::remove_file(&order).map_err(|e| FileError::write(&order, e))?;
+            let _ = disk::remove_folder(&self.folder);
         }
         Ok(())
     }

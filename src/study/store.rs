@@ -1,7 +1,6 @@
 //! A study's rows on disk: `rows.csv`, rewritten whole after every cell, and `rows.parquet`.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::StudyError;
@@ -9,6 +8,7 @@ use super::set_aside::set_aside;
 use super::study_manifest::StudyManifest;
 use super::{header, parquet};
 use crate::row::{Column, Line, to_csv};
+use crate::system::disk::File;
 use crate::system::{Claim, FileError, lock, sha256, write_whole};
 
 /// The rows of one study.

@@ -3,7 +3,7 @@
 //! NFS keeps what this rests on: that a file is created by one of several who try (`O_EXCL`), that a rename is whole, and one
 //! clock, the server's, which dates what any of them writes. It does not keep `flock` everywhere, so that is not asked.
 
-use std::fs::{File, OpenOptions};
+use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,9 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, SystemTime};
 
+use super::disk::{self, File};
 use super::error::FileError;
+use super::files::now_in;
 use super::machine;
 
 /// How often the holder says that it is there, ...
@@ -51,7 +53,7 @@ impl Claim {
     /// # Errors
     /// A folder that cannot be made or written, or a holder who is there.
     pub fn take(folder: &Path) -> Result<Self, FileError> {
-        std::fs::create_dir_all(folder).map_err(|e| FileError::write(folder, e))?;
+        disk::make_folders(folder).map_err(|e| FileError::write(folder, e))?;
         let path = folder.join(CLAIM);
         let here = Holder::here();
         let mut seen: Option<SystemTime> = None;
@@ -95,9 +97,9 @@ impl Claim {
 
     /// One of several who try makes the file. Until its words are written it is nobody's in particular, who was there just now.
     fn create(path: &Path, holder: &Holder) -> std::io::Result<()> {
-        let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        let mut file = File::create_new(path)?;
         file.write_all(holder.written().as_bytes())?;
-        file.sync_all()
+        file.sync()
     }
 
     fn beating(path: PathBuf, holder: Holder) -> Self {
@@ -107,9 +109,9 @@ impl Claim {
             while receiver.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
                 // A beat that cannot be written is one that is missing: whoever waits finds out by its silence.
                 if holds(&place, &words) {
-                    let _ = File::options().write(true).open(&place).and_then(|mut file| {
+                    let _ = File::open(&place).and_then(|mut file| {
                         file.write_all(words.written().as_bytes())?;
-                        file.sync_all()
+                        file.sync()
                     });
                 }
             }
@@ -141,7 +143,7 @@ impl Drop for Claim {
             let _ = beats.join();
         }
         if holds(&self.path, &self.holder) {
-            let _ = std::fs::remove_file(&self.path);
+            let _ = disk::remove_file(&self.path);
         }
     }
 }
@@ -149,7 +151,7 @@ impl Drop for Claim {
 /// Who holds a claim, how long ago they said so, and when by the file system's clock; none where it was given up meanwhile.
 fn look(path: &Path) -> Result<Option<(Holder, Duration, SystemTime)>, FileError> {
     let read = |path: &Path| -> std::io::Result<(String, SystemTime)> {
-        let mut file = File::open(path)?;
+        let mut file = fs::File::open(path)?;
         let mut words = String::new();
         file.read_to_string(&mut words)?;
         Ok((words, file.metadata()?.modified()?))
@@ -161,19 +163,13 @@ fn look(path: &Path) -> Result<Option<(Holder, Duration, SystemTime)>, FileError
     };
     let folder = path.parent().unwrap_or(path);
     // What it is now, by the clock that dated the claim.
-    let now = tempfile::tempfile_in(folder)
-        .and_then(|mut file| {
-            file.write_all(b"now")?;
-            file.sync_all()?;
-            file.metadata()?.modified()
-        })
-        .map_err(|e| FileError::write(folder, e))?;
+    let now = now_in(folder).map_err(|e| FileError::write(folder, e))?;
     let age = now.duration_since(at).unwrap_or_default();
     Ok(Some((Holder::read(&words), age, at)))
 }
 
 fn holds(path: &Path, holder: &Holder) -> bool {
-    std::fs::read_to_string(path).is_ok_and(|words| Holder::read(&words) == *holder)
+    fs::read_to_string(path).is_ok_and(|words| Holder::read(&words) == *holder)
 }
 
 /// Takes away the claim of someone who is gone. Of several who try, one renames it; whoever finds that it renamed another's, as
@@ -181,14 +177,14 @@ fn holds(path: &Path, holder: &Holder) -> bool {
 fn release(path: &Path, gone: &Holder) -> Result<(), FileError> {
     let Holder { host, pid, number, .. } = Holder::here();
     let aside = path.with_extension(format!("{host}-{pid}-{number}"));
-    match std::fs::rename(path, &aside) {
+    match disk::rename(path, &aside) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
         renamed => renamed.map_err(|e| FileError::write(path, e))?,
     }
     if !holds(&aside, gone) && !path.exists() {
-        return std::fs::rename(&aside, path).map_err(|e| FileError::write(path, e));
+        return disk::rename(&aside, path).map_err(|e| FileError::write(path, e));
     }
-    std::fs::remove_file(&aside).map_err(|e| FileError::write(&aside, e))
+    disk::remove_file(&aside).map_err(|e| FileError::write(&aside, e))
 }
 
 impl Holder {
@@ -254,8 +250,8 @@ mod tests {
 
     fn write(folder: &Path, words: &str, age: Duration) {
         let path = folder.join(CLAIM);
-        std::fs::write(&path, words).unwrap();
-        let file = File::options().write(true).open(&path).unwrap();
+        fs::write(&path, words).unwrap();
+        let file = fs::File::options().write(true).open(&path).unwrap();
         file.set_modified(SystemTime::now() - age).unwrap();
     }
 
@@ -268,7 +264,7 @@ mod tests {
         let error = Claim::take(folder.path()).unwrap_err().to_string();
         assert!(error.contains(&format!("process {}", std::process::id())), "{error}");
         drop(held);
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         assert_eq!(Claim::holder_of(folder.path()), None);
     }
 
@@ -288,7 +284,7 @@ mod tests {
             write(folder.path(), words, age);
             assert_eq!(Claim::holder_of(folder.path()), None, "{words}");
             Claim::clear(folder.path()).unwrap();
-            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{words}");
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{words}");
             write(folder.path(), words, age);
             let taken = Claim::take(folder.path()).unwrap();
             taken.check().unwrap();

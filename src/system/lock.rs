@@ -1,10 +1,11 @@
 //! Folders that one process at a time writes to.
 
-use std::fs::{File, TryLockError};
+use std::fs::TryLockError;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use super::disk::{File, make_folders};
 use super::error::FileError;
 
 /// How long a lock that is held is waited for: a program that is being started holds the locks of whoever starts it until
@@ -18,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// # Errors
 /// A folder that cannot be made or written, or another process at work in it.
 pub(crate) fn lock(folder: &Path) -> Result<File, FileError> {
-    std::fs::create_dir_all(folder).map_err(|e| FileError::write(folder, e))?;
+    make_folders(folder).map_err(|e| FileError::write(folder, e))?;
     let path = folder.join(".lock");
     let lock = File::create(&path).map_err(|e| FileError::write(&path, e))?;
     let began = Instant::now();

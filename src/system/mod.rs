@@ -1,14 +1,15 @@
 //! Files, their digests, the folders and the memory that the process holds.
 
+mod aside;
 #[cfg(feature = "study")]
 mod claim;
 #[cfg(feature = "lm")]
 mod digest;
+pub mod disk;
 mod error;
 mod files;
 #[cfg(feature = "study")]
 mod lock;
-#[cfg(feature = "lm")]
 pub(crate) mod machine;
 mod memory;
 
@@ -19,8 +20,10 @@ pub(crate) use digest::sha256_of;
 #[cfg(feature = "lm")]
 pub(crate) use digest::{hexadecimal, sha256, sha256_of_file};
 pub use error::FileError;
-pub use files::write_whole;
+#[cfg(feature = "lm")]
+pub(crate) use files::write_whole_private;
 pub(crate) use files::write_whole_with;
+pub use files::{check_writable, write_whole};
 #[cfg(feature = "study")]
 pub(crate) use lock::lock;
 pub use memory::peak_rss_bytes;

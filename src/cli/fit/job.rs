@@ -16,7 +16,7 @@ use rank_study::pattern::write_matrix;
 use rank_study::row::{FitAsked, FitFound, FitTerms, FrontierRow, records_to_csv};
 use rank_study::run::Manifest;
 use rank_study::study::{FitLedger, StudyError, search_settings};
-use rank_study::system::{FileError, write_whole};
+use rank_study::system::{FileError, check_writable, write_whole};
 use rank_study::table::TARGET;
 
 use crate::cli::progress::Progress;
@@ -62,9 +62,7 @@ pub fn run(
     if out.join("frontier.csv").exists() && !unfinished.exists() {
         bail!("--out {} already holds a frontier.csv; name another folder", out.display());
     }
-    std::fs::create_dir_all(out)
-        .and_then(|()| tempfile::tempfile_in(out))
-        .with_context(|| format!("--out {} cannot be written", out.display()))?;
+    check_writable(out).with_context(|| format!("--out {} cannot be written", out.display()))?;
     let ledger = FitLedger::open(&unfinished, &search_settings(problem, caps, tolerance, &options))
         .context("--out")?;
     let target = out.join(TARGET);

@@ -1,6 +1,5 @@
 //! A corpus as tokens: of texts, or of the synthetic source.
 
-use std::fs::File;
 use std::path::Path;
 
 use super::split::Split;
@@ -9,6 +8,7 @@ use super::tokens::{Store, Tokens, Width};
 use super::vocabulary::{Symbols, Vocabulary};
 use super::{cache, encode};
 use crate::lm::{LmError, TrainDefinition};
+use crate::system::disk::{File, make_folders};
 use crate::system::sha256;
 
 /// Texts of fewer bytes are encoded anew each time, which takes less than a second.
@@ -58,9 +58,9 @@ impl Corpus {
             return Self::of_texts(definition, texts, vocabulary, store);
         }
         let failed = |source| LmError::Io { path: kept.to_owned(), source };
-        std::fs::create_dir_all(kept).map_err(failed)?;
+        make_folders(kept).map_err(failed)?;
         // Runs side by side on one text make its tokens once.
-        let lock = File::create(kept.join(".lock")).map_err(failed)?;
+        let lock = File::create(&kept.join(".lock")).map_err(failed)?;
         lock.lock().map_err(failed)?;
         let found = match cache::read(&path, &key)? {
             Some(found) => found,
