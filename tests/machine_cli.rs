@@ -198,3 +198,33 @@ k = 3
         assert_eq!(said.matches(better).count(), times, "{more:?}: {said}");
     }
 }
+
+/// OpenBLAS's kernels differ in their last digits, and a search that began at those would end elsewhere.
+#[test]
+fn fits_are_the_same_whichever_kernels_openblas_has() {
+    let folder = Folder::new();
+    // Those of a processor before AVX run on any.
+    let kernels: &[&str] = match levels(&folder).len() {
+        1 => &["Prescott", "Nehalem"],
+        _ => &["Prescott", "Nehalem", "Haswell"],
+    };
+    for (name, target) in [
+        ("band", "--family dirichlet-band --window 16 --n 48 --rank 4"),
+        ("sparse", "--family random-sparse --k 6 --n 40 --rank 4"),
+        ("split", "--family dirichlet-band --window 6 --n 40 --rank 2 --layout local:8+global"),
+    ] {
+        let mut found: Vec<(String, String)> = Vec::new();
+        for kernel in kernels {
+            let out = format!("{name}-{kernel}");
+            let fit =
+                format!("fit {target} --caps 4 --seeds 1 --iterations 300 --quiet --out {out}");
+            let fit: Vec<&str> = fit.split(' ').collect();
+            let mut command = folder.command(&fit);
+            let ended = Ended::of(&command.env("OPENBLAS_CORETYPE", kernel).output().unwrap());
+            assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+            let (_, rows) = folder.csv(&format!("{out}/frontier.csv"));
+            found.push((kernel.to_string(), rows[0]["kl_nats"].clone()));
+        }
+        assert!(found.windows(2).all(|pair| pair[0].1 == pair[1].1), "{name}: {found:?}");
+    }
+}
