@@ -5,8 +5,6 @@ mod cli;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // A closed pipe, as by `| head`, ends the process quietly, as it does other tools.
-    sigpipe::reset();
     // SAFETY: nothing has started a thread yet.
     unsafe { rank_study::numerics::prepare_process() };
     cli::command::run(std::env::args_os())

@@ -12,6 +12,7 @@ use rank_study::system::write_whole;
 use rank_study::table::{Cell, Column, Table};
 
 use super::places::{SHOWN, data, figures, measured, measured_studies, note, studies_in_parts};
+use super::streams::{say, tell};
 
 /// Tabulate a study, or the rows of several together: CSV, Parquet, Markdown and LaTeX files
 #[derive(Args, Debug)]
@@ -124,10 +125,10 @@ fn table_of_own(args: &TableArgs, folders: &[PathBuf]) -> Result<()> {
 
 fn print_tables(tables: &[Table], written: &[PathBuf], quiet: bool) {
     for table in tables {
-        println!("{}", table.to_markdown());
+        say!("{}", table.to_markdown());
     }
     if !quiet {
-        written.iter().for_each(|path| eprintln!("wrote {}", path.display()));
+        written.iter().for_each(|path| tell(&format!("wrote {}", path.display())));
     }
 }
 
@@ -159,7 +160,7 @@ pub fn figure(args: &FigureArgs) -> Result<()> {
         }
     };
     if !args.quiet {
-        paths.iter().for_each(|path| println!("{}", path.display()));
+        paths.iter().for_each(|path| say!("{}", path.display()));
     }
     Ok(())
 }
@@ -189,7 +190,7 @@ pub fn report(args: &ReportArgs) -> Result<()> {
     let out = args.out.clone().unwrap_or_else(|| figures(args.preset).join("report.html"));
     let written = write_report(&studies, &out, args.preset, &())?;
     if !args.quiet {
-        println!("{}", written.page.display());
+        say!("{}", written.page.display());
     }
     fail_if_missing(&written.missing)
 }
@@ -279,7 +280,7 @@ pub fn plural_studies(count: usize) -> String {
 /// An error that names the studies that could not be measured, reported or listed.
 pub fn fail_if_missing(missing: &[(String, String)]) -> Result<()> {
     for (study, why) in missing {
-        eprintln!("left out: {study}: {why}");
+        tell(&format!("left out: {study}: {why}"));
     }
     match missing {
         [] => Ok(()),

@@ -8,7 +8,7 @@ use rank_study::study::{Observer, Span, TimeLeft, Work};
 use super::analysis::plural_studies;
 use super::duration::{duration, span};
 use super::progress_bar::{Show, WIDTH, terminal_width, with};
-use super::stop::tell;
+use super::streams::tell;
 
 /// The progress of all cells that a command measures.
 pub struct CellsProgress {

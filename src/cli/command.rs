@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use super::streams::{print_of_clap, tell};
+
 /// How large must attention logits grow when queries and keys are low-rank?
 #[derive(Parser)]
 #[command(
@@ -59,9 +61,12 @@ enum Command {
 
 /// Runs the command that the arguments, after the program's name, are: 0 done, 1 failed, 2 wrong usage, with which clap itself exits too, 3 a check did not hold, 4 stopped.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let Cli { verbose, command, .. } = Cli::parse_from(arguments);
+    let Cli { verbose, command, .. } = match Cli::try_parse_from(arguments) {
+        Ok(parsed) => parsed,
+        Err(said) => return print_of_clap(&said),
+    };
     if let Err(error) = rank_study::numerics::check_instructions() {
-        eprintln!("error: {error}");
+        tell(&format!("error: {error}"));
         return ExitCode::from(2);
     }
     // Without a command clap lets `--version` alone pass.
@@ -93,7 +98,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is::<super::processes::ToldElsewhere>() => ExitCode::FAILURE,
         Err(error) => {
-            super::stop::tell(&format!("error: {}", super::error_line::error_line(error.as_ref())));
+            tell(&format!("error: {}", super::error_line::error_line(error.as_ref())));
             if error.is::<super::verify::Breach>() {
                 ExitCode::from(3)
             } else if error.is::<super::stop::Stopped>() {

@@ -15,6 +15,7 @@ use rank_study::table::significant;
 use super::duration::duration;
 use super::measuring::{describe, fail_if_unfinished};
 use super::predictions::{Asked, Predicted, print_json, rows_of};
+use super::streams::say;
 use super::threads::ThreadsFlag;
 use super::trained::Part;
 
@@ -134,12 +135,8 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
     if args.json {
         print_json(&definition, &args.out, &keys)?;
     } else {
-        diagnosis
-            .conclusion()
-            .iter()
-            .chain(&diagnosis.worries())
-            .for_each(|line| println!("{line}"));
-        println!("{name}: {described}; page in {}", page.display());
+        diagnosis.conclusion().iter().chain(&diagnosis.worries()).for_each(|line| say!("{line}"));
+        say!("{name}: {described}; page in {}", page.display());
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use rank_study::lm::{HeadProbe, LmError, Probed as _};
 use rank_study::pattern::write_matrix;
 use rank_study::system::disk::make_folders;
 
+use super::streams::tell;
 use super::threads::ThreadsFlag;
 use super::trained::TrainedArgs;
 
@@ -100,7 +101,7 @@ fn dump(args: &DumpArgs) -> Result<()> {
         if is_chosen(&args.layer, probe.layer) && is_chosen(&args.head, probe.head) {
             let path = write(&probe, args)?;
             if !args.quiet {
-                eprintln!("{}: {}", path.display(), probe.kind);
+                tell(&format!("{}: {}", path.display(), probe.kind));
             }
         }
     }

@@ -4,6 +4,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use super::progress::Progress;
+use super::streams::say;
 use super::threads::ThreadsFlag;
 use super::trained::TrainedArgs;
 
@@ -61,16 +62,16 @@ fn evaluate(args: &EvaluateArgs) -> Result<()> {
             "bits_per_byte": found.bits_per_byte(),
             "text_sha256": texts.sha256(),
         });
-        println!("{object}");
+        say!("{object}");
         return Ok(());
     }
     let shown = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.4}"));
-    println!("tokens               {}", found.tokens);
-    println!("bytes                {}", found.bytes);
-    println!("loss_nats            {:.4}", found.loss_nats);
-    println!("perplexity           {:.4}", found.perplexity());
-    println!("loss_nats_per_byte   {}", shown(found.loss_nats_per_byte()));
-    println!("perplexity_per_byte  {}", shown(found.perplexity_per_byte()));
-    println!("bits_per_byte        {}", shown(found.bits_per_byte()));
+    say!("tokens               {}", found.tokens);
+    say!("bytes                {}", found.bytes);
+    say!("loss_nats            {:.4}", found.loss_nats);
+    say!("perplexity           {:.4}", found.perplexity());
+    say!("loss_nats_per_byte   {}", shown(found.loss_nats_per_byte()));
+    say!("perplexity_per_byte  {}", shown(found.perplexity_per_byte()));
+    say!("bits_per_byte        {}", shown(found.bits_per_byte()));
     Ok(())
 }

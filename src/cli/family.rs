@@ -7,7 +7,7 @@ use clap::Args;
 use rank_study::pattern::{Family, Parameters, Target, TargetFile, TargetRead, Visibility};
 use rank_study::table::significant;
 
-use super::stop::tell;
+use super::streams::tell;
 
 /// A target by its family, or from a file.
 #[derive(Args, Clone, Debug)]

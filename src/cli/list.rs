@@ -15,6 +15,7 @@ use super::analysis::fail_if_missing;
 use super::duration::duration;
 use super::parts;
 use super::places::{data, definitions, fail_if_broken};
+use super::streams::say;
 
 /// List the studies in analysis/, their cells, and how many are done
 #[derive(Args, Debug)]
@@ -72,14 +73,14 @@ pub fn run(args: &ListArgs) -> Result<()> {
     }
     if args.json {
         let objects: Vec<serde_json::Value> = lines.iter().map(Line::to_json).collect();
-        println!("{}", serde_json::Value::from(objects));
+        say!("{}", serde_json::Value::from(objects));
     } else {
         let longest = |of: &dyn Fn(&Line<'_>) -> usize| lines.iter().map(of).max().unwrap_or(0);
         let widths = [
             longest(&|line| line.definition.study.chars().count()),
             longest(&|line| line.on().chars().count()),
         ];
-        lines.iter().for_each(|line| println!("{}", line.to_text(widths)));
+        lines.iter().for_each(|line| say!("{}", line.to_text(widths)));
     }
     found.tell_broken();
     fail_if_missing(&missing).and(fail_if_broken(found.broken.len()))
@@ -99,13 +100,13 @@ fn list_columns(columns: &[Column], json: bool) -> Result<()> {
                 "about": column.about.trim(), "may_be_empty": !column.needed,
             })
         };
-        println!("{}", serde_json::Value::from_iter(columns.iter().map(object)));
+        say!("{}", serde_json::Value::from_iter(columns.iter().map(object)));
         return Ok(());
     }
     let width = columns.iter().map(|column| column.name.len()).max().unwrap_or(0);
     for column in columns {
         let unit = column.unit.map_or_else(String::new, |unit| format!(", {unit}"));
-        println!("{:<width$}  {:<7}  {}{unit}", column.name, kind(column), column.about.trim());
+        say!("{:<width$}  {:<7}  {}{unit}", column.name, kind(column), column.about.trim());
     }
     Ok(())
 }

@@ -11,7 +11,8 @@ use super::analysis::plural_studies;
 use super::cells::CellsProgress;
 use super::duration::span;
 use super::slow_blas;
-use super::stop::{Stopped, tell};
+use super::stop::Stopped;
+use super::streams::tell;
 
 /// Runs a plan under a progress bar, after a warning for every damaged line, and for rows that are set aside.
 pub fn measure(

@@ -7,6 +7,7 @@ use rank_study::table::plural;
 
 use super::analysis::fail_if_missing;
 use super::places::{data, studies_in_parts};
+use super::streams::say;
 
 /// Join the rows of studies that were measured in parts, by sweep or reproduce with --shard
 #[derive(Args, Debug)]
@@ -42,7 +43,7 @@ pub fn run(args: &MergeArgs) -> Result<()> {
     };
     let say = |line: String| {
         if !args.quiet {
-            println!("{line}");
+            say!("{line}");
         }
     };
     if studies.is_empty() {

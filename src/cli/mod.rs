@@ -28,6 +28,7 @@ mod show;
 mod slow_blas;
 mod slurm;
 mod stop;
+mod streams;
 mod sweep;
 mod target;
 mod threads;

@@ -5,6 +5,7 @@ use rank_study::study::{PartState, PartsState, Preset};
 
 use super::analysis::fail_if_missing;
 use super::places::data;
+use super::streams::say;
 
 /// Prints how far the parts of every study are.
 ///
@@ -28,17 +29,17 @@ pub fn list(preset: Preset, json: bool) -> Result<()> {
     }
     if json {
         let all: Vec<_> = found.iter().map(|(study, state)| to_json(study, state)).collect();
-        println!("{}", serde_json::Value::from(all));
+        say!("{}", serde_json::Value::from(all));
         return fail_if_missing(&missing);
     }
     if found.is_empty() && missing.is_empty() {
-        println!("no study in {}/ has parts that are not joined", data.display());
+        say!("no study in {}/ has parts that are not joined", data.display());
     }
     for (study, PartsState { cells, done, parts }) in &found {
-        println!("{study}: {done} of {cells} cells done");
-        parts.iter().for_each(|part| println!("  {}", describe(part)));
+        say!("{study}: {done} of {cells} cells done");
+        parts.iter().for_each(|part| say!("  {}", describe(part)));
         let failed = parts.iter().flat_map(|part| &part.failed);
-        failed.for_each(|(cell, why)| println!("  failed: {cell}: {why}"));
+        failed.for_each(|(cell, why)| say!("  failed: {cell}: {why}"));
         for count in counts(parts) {
             let begun = |index: &usize| {
                 parts.iter().any(|p| p.shard.count() == count && p.shard.index() == *index)
@@ -46,7 +47,7 @@ pub fn list(preset: Preset, json: bool) -> Result<()> {
             let not: Vec<String> =
                 (0..count).filter(|i| !begun(i)).map(|i| (i + 1).to_string()).collect();
             if !not.is_empty() {
-                println!("  of {count}: not begun, or joined: {}", not.join(", "));
+                say!("  of {count}: not begun, or joined: {}", not.join(", "));
             }
         }
     }

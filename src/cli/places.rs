@@ -7,6 +7,8 @@ use rank_study::run::Manifest;
 use rank_study::study::{Preset, StudyDefinition, StudyError, check_merged, unmerged_parts};
 use rank_study::table::plural;
 
+use super::streams::tell;
+
 /// Definitions: one TOML file a study.
 pub const ANALYSIS: &str = "analysis";
 
@@ -220,7 +222,7 @@ impl Definitions {
     /// Says what is wrong with each file that cannot be read, a line each.
     pub fn tell_broken(&self) {
         for BrokenDefinition { error, .. } in &self.broken {
-            eprintln!("left out: {error}");
+            tell(&format!("left out: {error}"));
         }
     }
 }

@@ -10,6 +10,7 @@ use rank_study::table::significant;
 
 use super::measuring::{describe, fail_if_unfinished};
 use super::predictions::{Asked, Predicted, print_json, rows_of};
+use super::streams::say;
 use super::threads::ThreadsFlag;
 use super::trained::Part;
 
@@ -121,7 +122,7 @@ pub fn run(args: &PredictArgs) -> Result<()> {
     let plan = Plan::new(&definition, data, args.filter.as_deref(), args.text.as_deref(), None)?;
     if args.list {
         for (cell, done) in plan.cells() {
-            println!("{}  {cell}", if done { "done" } else { "    " });
+            say!("{}  {cell}", if done { "done" } else { "    " });
         }
         return Ok(());
     }
@@ -131,12 +132,7 @@ pub fn run(args: &PredictArgs) -> Result<()> {
         print_json(&definition, &args.out, &keys)?;
     } else {
         print_largest(&rows_of(&args.out, &keys)?);
-        println!(
-            "{}: {}; rows in {}",
-            name,
-            describe(&summary),
-            args.out.join("rows.csv").display()
-        );
+        say!("{}: {}; rows in {}", name, describe(&summary), args.out.join("rows.csv").display());
     }
     fail_if_unfinished(&[(name, summary)])
 }
@@ -154,7 +150,7 @@ fn print_largest(rows: &[Row<HeadFound>]) {
             None => largest.push(row),
         }
     }
-    println!(
+    say!(
         "{:<16} {:>6} {:>4} {:>7} {:>5} {:>8} {:>7} {:>9} {:>6} {:>6} {:>6}",
         "run",
         "step",
@@ -170,7 +166,7 @@ fn print_largest(rows: &[Row<HeadFound>]) {
     );
     let shown = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |v| significant(v, 3));
     for Row { of, found, .. } in largest {
-        println!(
+        say!(
             "{:<16} {:>6} {:>4} {:>7} {:>5} {:>8} {:>7} {:>9} {:>6} {:>6} {:>6}",
             of.model.run,
             of.model.step.map_or_else(String::new, |step| step.to_string()),

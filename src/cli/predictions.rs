@@ -12,6 +12,7 @@ use super::cells::CellsProgress;
 use super::duration::span;
 use super::measuring::measure;
 use super::stop::{AFTER_CELLS, stop_at_signal};
+use super::streams::say;
 use super::trained::Part;
 
 /// What is asked of trained heads.
@@ -117,6 +118,6 @@ pub fn print_json(definition: &StudyDefinition, folder: &Path, keys: &[String]) 
     let (columns, lines) = stored_lines(definition.work.kind(), folder)?;
     let asked = lines.iter().filter(|line| keys.iter().any(|key| key == line.cell()));
     let all: Vec<serde_json::Value> = asked.map(|line| line.to_json(&columns)).collect();
-    println!("{}", serde_json::Value::from(all));
+    say!("{}", serde_json::Value::from(all));
     Ok(())
 }

@@ -7,7 +7,7 @@ use rank_study::study::Span;
 
 use super::duration::{duration, span};
 use super::progress_bar::{Show, WIDTH, terminal_width, with};
-use super::stop::tell;
+use super::streams::tell;
 
 /// Before this share of the work is done its pace is not known.
 const KNOWN_FROM: f64 = 0.01;

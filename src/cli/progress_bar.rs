@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::stop::tell;
+use super::streams::tell;
 
 /// How often a plain line is printed at most.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);

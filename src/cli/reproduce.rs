@@ -20,6 +20,7 @@ use super::places::{
 };
 use super::shards::{Asked, ShardFlags, show};
 use super::stop::{AFTER_CELLS, Stopped, stop_at_signal};
+use super::streams::say;
 use super::threads::ThreadsFlag;
 
 /// Measure every study of a preset, then write the tables, figures and report
@@ -163,15 +164,15 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     progress.finish();
     let written = written?;
     let measured_now = |study: &str| summaries.iter().any(|(name, _)| name == study);
-    println!("\nWhat was found\n");
+    say!("\nWhat was found\n");
     for (study, verdict) in written.verdicts.iter().filter(|(study, _)| measured_now(study)) {
-        println!("  {:<17} {}", verdict.word.to_string(), verdict.claim);
-        println!("  {:<17} {study}: {}\n", "", verdict.measured);
+        say!("  {:<17} {}", verdict.word.to_string(), verdict.claim);
+        say!("  {:<17} {study}: {}\n", "", verdict.measured);
     }
-    println!("tables   {}/STUDY/tables/", data(args.preset).display());
-    println!("figures  {}/STUDY/", figures(args.preset).display());
-    println!("report   {}", written.page.display());
-    println!("time     {}", duration(started.elapsed().as_secs_f64()));
+    say!("tables   {}/STUDY/tables/", data(args.preset).display());
+    say!("figures  {}/STUDY/", figures(args.preset).display());
+    say!("report   {}", written.page.display());
+    say!("time     {}", duration(started.elapsed().as_secs_f64()));
     broken.extend(written.missing);
     fail_if_unfinished(&summaries)
         .and(fail_if_missing(&broken))

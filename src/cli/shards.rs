@@ -14,6 +14,7 @@ use super::cells::CellsProgress;
 use super::duration::duration;
 use super::measuring::{describe, fail_if_unfinished, measure};
 use super::stop::{AFTER_CELLS, end_after, stop_at_signal};
+use super::streams::{say, tell};
 
 /// The flags of a command whose cells can be dealt to several machines.
 #[derive(Args, Debug)]
@@ -47,7 +48,7 @@ impl ShardFlags {
                 Shard::of_task(|name| std::env::var(name).ok()).map_err(anyhow::Error::msg)?;
             Ok::<_, anyhow::Error>(found.map(|(shard, variable)| {
                 if shard != Shard::WHOLE {
-                    eprintln!("part {shard}, by {variable}");
+                    tell(&format!("part {shard}, by {variable}"));
                 }
                 shard
             }))
@@ -124,7 +125,7 @@ impl Part {
         }
         progress.finish();
         let cells: usize = summaries.iter().map(|(_, of)| of.measured + of.skipped).sum();
-        println!(
+        say!(
             "part {shard}: {} of {} there; rank-study merge joins the parts' rows",
             plural(cells, "cell"),
             plural_studies(summaries.len())
@@ -138,23 +139,23 @@ pub fn show(stages: &Stages, parts: usize) {
     for at in 0..stages.count() {
         let stage = stages.stage(at, parts);
         let left: usize = stage.left.iter().sum();
-        println!("stage {}: {}, {left} left", at + 1, plural(stage.costs.len(), "cell"));
+        say!("stage {}: {}, {left} left", at + 1, plural(stage.costs.len(), "cell"));
         let loads = stage.loads(parts);
         let (least, most) = loads
             .iter()
             .fold((f64::INFINITY, 0.0), |(least, most), &load| (load.min(least), load.max(most)));
         if parts > 1 {
-            println!(
+            say!(
                 "  {parts} parts of {} to {} of one core each, as estimated",
                 duration(least),
                 duration(most)
             );
         } else {
-            println!("  {} of one core, as estimated", duration(most));
+            say!("  {} of one core, as estimated", duration(most));
         }
         let width = stage.studies.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         for (name, cells) in &stage.studies {
-            println!("  {name:<width$}  {}", plural(*cells, "cell"));
+            say!("  {name:<width$}  {}", plural(*cells, "cell"));
         }
     }
 }

@@ -8,6 +8,7 @@ use rank_study::report::{Shown, show, shown_page};
 use rank_study::system::write_whole;
 
 use super::places::SHOWN;
+use super::streams::{say, tell};
 
 /// Show what the program made: a page to look into, and each of its pictures as SVG and PNG
 #[derive(Args, Debug)]
@@ -61,13 +62,13 @@ pub fn run(args: &ShowArgs) -> Result<()> {
     }
     shown.iter().for_each(print);
     if !args.quiet {
-        eprintln!("wrote {}", page.display());
+        tell(&format!("wrote {}", page.display()));
     }
     Ok(())
 }
 
 fn print(shown: &Shown) {
-    println!("{}", shown.title);
-    shown.conclusion.iter().for_each(|sentence| println!("{sentence}"));
-    shown.notes.iter().for_each(|note| println!("note: {note}"));
+    say!("{}", shown.title);
+    shown.conclusion.iter().for_each(|sentence| say!("{sentence}"));
+    shown.notes.iter().for_each(|note| say!("note: {note}"));
 }

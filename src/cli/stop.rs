@@ -1,11 +1,12 @@
 //! Ctrl-C, SIGTERM and SIGHUP: what is under way is kept, and the command can be run again.
 
-use std::io::Write as _;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+
+use super::streams::tell;
 
 /// The exit code of a command that was stopped, whichever signal did it.
 pub const STOPPED: u8 = 4;
@@ -61,12 +62,6 @@ static GRACE: OnceLock<Duration> = OnceLock::new();
 /// Has the process end so soon after the first signal to stop: a scheduler kills it soon after.
 pub fn end_after(grace: Duration) {
     let _ = GRACE.set(grace);
-}
-
-/// Prints a line on standard error. Where that cannot be written, as to a terminal that hung up, what
-/// is under way matters more than the line.
-pub fn tell(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// Ends the process without running what is registered for its end: other threads are still inside

@@ -13,6 +13,7 @@ use super::measuring::{describe, fail_if_unfinished, measure};
 use super::places::data;
 use super::shards::{Asked, ShardFlags, show};
 use super::stop::{AFTER_CELLS, stop_at_signal};
+use super::streams::say;
 use super::threads::ThreadsFlag;
 
 /// Run a study: every cell that has no row yet, each saved as it ends
@@ -72,7 +73,7 @@ pub fn run(args: &SweepArgs) -> Result<()> {
     let asked = args.shards.asked()?;
     if args.list {
         for (cell, done) in plan.cells() {
-            println!("{}  {cell}", if done { "done" } else { "    " });
+            say!("{}  {cell}", if done { "done" } else { "    " });
         }
         return Ok(());
     }
@@ -105,6 +106,6 @@ pub fn run(args: &SweepArgs) -> Result<()> {
     let summary = measure(plan, threads, device, stop, &progress);
     progress.finish();
     let summary = summary?;
-    println!("{name}: {}; rows in {}", describe(&summary), rows.display());
+    say!("{name}: {}; rows in {}", describe(&summary), rows.display());
     fail_if_unfinished(&[(name, summary)])
 }

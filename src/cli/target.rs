@@ -1,6 +1,5 @@
 //! `rank-study target`: builds a target attention matrix, or inspects one.
 
-use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -12,6 +11,7 @@ use serde::Serialize;
 
 use super::family::FamilyFlags;
 use super::slow_blas;
+use super::streams::{print, tell};
 
 /// How many singular values the text shows where no number is given; `--json` has them all.
 const SINGULAR_VALUES_SHOWN: usize = 8;
@@ -84,7 +84,7 @@ pub fn run(args: &TargetArgs) -> Result<()> {
     };
     if args.stats {
         if !args.quiet {
-            slow_blas::warn(|line| eprintln!("{line}"));
+            slow_blas::warn(|line| tell(line));
         }
         summary.statistics = Some(Statistics::of(&target));
         if target.n() <= Spectrum::LARGEST_N {
@@ -101,10 +101,11 @@ pub fn run(args: &TargetArgs) -> Result<()> {
     if let Some(path) = &args.out {
         target.write(path).context("--out")?;
         if !args.quiet {
-            eprintln!("wrote {}", path.display());
+            tell(&format!("wrote {}", path.display()));
         }
     }
-    io::stdout().write_all(text.as_bytes()).context("standard output")
+    print(format_args!("{text}"));
+    Ok(())
 }
 
 /// Refuses a matrix that is written dense and cannot be held so.
@@ -125,7 +126,7 @@ fn leading_spectrum(args: &TargetArgs, target: &Target) -> Result<LeadingSpectru
     let count = args.singular_values.unwrap_or(LEADING);
     if !args.quiet {
         let (n, most) = (target.n(), Spectrum::LARGEST_N);
-        eprintln!("{count} singular values of n = {n}: all of them only up to n = {most}");
+        tell(&format!("{count} singular values of n = {n}: all of them only up to n = {most}"));
     }
     LeadingSpectrum::of(target, count, args.family.seed()).context("--singular-values")
 }

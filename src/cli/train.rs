@@ -14,6 +14,7 @@ use super::device::DeviceName;
 use super::processes::{ProcessesFlags, ToldElsewhere};
 use super::progress::Progress;
 use super::stop::{Stopped, stop_at_signal};
+use super::streams::say;
 use super::threads::ThreadsFlag;
 
 /// Train one language model, with every head's logits watched
@@ -172,18 +173,18 @@ fn print(result: &TrainResult, steps: usize, args: &TrainArgs) {
             "max_abs_logit": summary.max_abs_logit,
             "wall_time_s": summary.wall_time_s,
         });
-        println!("{object}");
+        say!("{object}");
         return;
     }
     let shown = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.4}"));
-    println!("outcome           {}", result.outcome());
-    println!("steps             {} of {steps}", summary.steps);
-    println!("parameters        {}", summary.parameters);
-    println!("train_loss_nats   {}", shown(result.train_loss_nats));
-    println!("valid_loss_nats   {}", shown(summary.valid_loss_nats));
-    println!("max_abs_logit     {}", shown(summary.max_abs_logit));
-    println!("wall_time_s       {:.1}", summary.wall_time_s);
-    println!("files             {}", args.out.display());
+    say!("outcome           {}", result.outcome());
+    say!("steps             {} of {steps}", summary.steps);
+    say!("parameters        {}", summary.parameters);
+    say!("train_loss_nats   {}", shown(result.train_loss_nats));
+    say!("valid_loss_nats   {}", shown(summary.valid_loss_nats));
+    say!("max_abs_logit     {}", shown(summary.max_abs_logit));
+    say!("wall_time_s       {:.1}", summary.wall_time_s);
+    say!("files             {}", args.out.display());
 }
 
 impl RunObserver for Progress {

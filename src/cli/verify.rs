@@ -10,6 +10,7 @@ use rank_study::table::plural;
 
 use super::analysis::verdicts_of;
 use super::places::{data, definition_named, finishing, measured, studies_there};
+use super::streams::{say, tell};
 
 /// Hold rows to their definitions: whole, unaltered, lawful, and within the bounds expected
 #[derive(Args, Debug)]
@@ -53,26 +54,26 @@ pub fn run(args: &VerifyArgs) -> Result<()> {
             }
         };
         for breach in &found.laws.breaches {
-            println!("{study}: {breach}");
+            say!("{study}: {breach}");
         }
         broken += found.laws.breaches.len();
         if !args.quiet {
             let held = found.laws.checks - found.laws.breaches.len();
-            println!(
+            say!(
                 "{study}: {}, {held} of {} hold",
                 plural(found.rows, "row"),
                 plural(found.laws.checks, "check")
             );
-            found.notes.iter().for_each(|note| println!("{study}: not known: {note}"));
+            found.notes.iter().for_each(|note| say!("{study}: not known: {note}"));
         }
     }
     if all && !studies.is_empty() {
         let path = data(args.preset).join("verdicts.csv");
         match wrong_with_verdicts(&path, &studies, args.preset) {
             Ok(None) if args.quiet => {}
-            Ok(None) => println!("{}: what the rows say", path.display()),
+            Ok(None) => say!("{}: what the rows say", path.display()),
             Ok(Some(wrong)) => {
-                println!("{}: {wrong}", path.display());
+                say!("{}: {wrong}", path.display());
                 broken += 1;
             }
             Err(error) => unchecked.push(error),
@@ -83,7 +84,7 @@ pub fn run(args: &VerifyArgs) -> Result<()> {
         return Err(unchecked.remove(0));
     }
     for error in &unchecked {
-        eprintln!("left out: {error:#}");
+        tell(&format!("left out: {error:#}"));
     }
     match (broken, unchecked.len()) {
         (0, 0) => Ok(()),

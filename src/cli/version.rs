@@ -3,9 +3,11 @@
 use rank_study::numerics::{Machine, instructions_there};
 use rank_study::run::revision;
 
+use super::streams::say;
+
 /// Prints the version; where `verbose`, also what the program was made of and computes with.
 pub fn print(verbose: bool) {
-    println!("rank-study {}", env!("CARGO_PKG_VERSION"));
+    say!("rank-study {}", env!("CARGO_PKG_VERSION"));
     if !verbose {
         return;
     }
@@ -20,10 +22,10 @@ pub fn print(verbose: bool) {
         "" => "none: not in a git repository".to_owned(),
         revision => format!("{revision}, of the repository here"),
     };
-    println!("revision      {revision}");
-    println!("processor     {cpu}");
-    println!("instructions  {instructions}, {of}");
-    println!("blas          {blas}");
-    println!("blas_core     {blas_core}");
-    println!("threads       {}", rayon::current_num_threads());
+    say!("revision      {revision}");
+    say!("processor     {cpu}");
+    say!("instructions  {instructions}, {of}");
+    say!("blas          {blas}");
+    say!("blas_core     {blas_core}");
+    say!("threads       {}", rayon::current_num_threads());
 }

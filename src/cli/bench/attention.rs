@@ -1,6 +1,5 @@
 //! `rank-study bench attention`: the attention operator alone.
 
-use std::io::Write as _;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -11,6 +10,7 @@ use rank_study::system::peak_rss_bytes;
 
 use super::super::device::{DeviceName, DtypeName};
 use super::timing::{at_least_one, held, median};
+use crate::cli::streams::{say, tell};
 use crate::cli::threads::pool;
 
 /// The attention operator alone: one layer forward and backward, with every head's logits watched
@@ -77,11 +77,10 @@ pub(super) fn run(args: &AttentionBench, quiet: bool) -> Result<()> {
     let evaluator = evaluator.on(args.device.into(), args.dtype.into())?;
     let (threads, pool) = pool(args.threads)?;
     if !quiet {
-        eprintln!("timing {} evaluations after {WARM_UP}, threads: {threads}", args.repeats);
+        tell(&format!("timing {} evaluations after {WARM_UP}, threads: {threads}", args.repeats));
     }
     let (forward_s, backward_s) = pool.install(|| time(&evaluator, args.repeats))?;
     let attention_s = forward_s + backward_s;
-    let mut out = std::io::stdout().lock();
     if args.json {
         let object = serde_json::json!({
             "attention_s": attention_s, "forward_s": forward_s, "backward_s": backward_s,
@@ -90,10 +89,10 @@ pub(super) fn run(args: &AttentionBench, quiet: bool) -> Result<()> {
             "device": Device::from(args.device).name(), "dtype": Dtype::from(args.dtype).name(),
             "threads": threads, "repeats": args.repeats, "version": env!("CARGO_PKG_VERSION"),
         });
-        writeln!(out, "{object}")?;
+        say!("{object}");
     } else {
         let [forward, backward] = [forward_s, backward_s].map(|s| 1e3 * s);
-        writeln!(out, "forward {forward:.2} ms, backward {backward:.2} ms{}", held())?;
+        say!("forward {forward:.2} ms, backward {backward:.2} ms{}", held());
     }
     Ok(())
 }

@@ -1,13 +1,12 @@
 //! `rank-study bench decode`: prefill, and one token more.
 
-use std::io::Write as _;
-
 use anyhow::Result;
 use clap::Args;
 use rank_study::lm::Latency;
 
 use super::model::ModelArgs;
 use super::timing::at_least_one;
+use crate::cli::streams::{say, tell};
 use crate::cli::threads::pool;
 
 /// Inference: reading a text of a given length, and then one token more with its keys and values kept
@@ -47,11 +46,10 @@ pub(super) fn run(args: &DecodeBench, quiet: bool) -> Result<()> {
     let (threads, pool) = pool(args.threads)?;
     if !quiet {
         let cache = args.cache;
-        eprintln!("timing {} tokens after {cache}, threads: {threads}", args.repeats);
+        tell(&format!("timing {} tokens after {cache}, threads: {threads}", args.repeats));
     }
     let found =
         pool.install(|| Latency::measure(&definition, args.model.vocab, args.cache, args.repeats))?;
-    let mut out = std::io::stdout().lock();
     if args.json {
         let object = serde_json::json!({
             "decode_s": found.decode_s, "prefill_s": found.prefill_s,
@@ -61,16 +59,15 @@ pub(super) fn run(args: &DecodeBench, quiet: bool) -> Result<()> {
             "vocab": args.model.vocab, "window": args.model.window, "threads": threads,
             "repeats": args.repeats, "version": env!("CARGO_PKG_VERSION"),
         });
-        writeln!(out, "{object}")?;
+        say!("{object}");
     } else {
-        writeln!(
-            out,
+        say!(
             "{:.2} ms a token after {} tokens read in {:.0} ms, {:.2} MiB of keys and values",
             1e3 * found.decode_s,
             args.cache,
             1e3 * found.prefill_s,
             found.cache_bytes as f64 / f64::from(1 << 20),
-        )?;
+        );
     }
     Ok(())
 }

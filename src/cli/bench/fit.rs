@@ -1,6 +1,5 @@
 //! `rank-study bench fit`: one evaluation of the fit's objective and gradient.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
@@ -10,6 +9,7 @@ use rank_study::pattern::{Family, Layout, Parameters, Target, Visibility};
 use rank_study::system::peak_rss_bytes;
 
 use super::timing::{at_least_one, held, median_seconds};
+use crate::cli::streams::{say, tell};
 use crate::cli::threads::pool;
 
 /// The cap of the logits in nats, and the slope of its penalty.
@@ -81,10 +81,10 @@ pub(super) fn run(args: &FitBench, quiet: bool) -> Result<()> {
         args.factors.as_deref().map(read_factors).transpose().context("--factors")?;
     let (threads, pool) = pool(args.threads)?;
     if !quiet {
-        eprintln!(
+        tell(&format!(
             "timing {} evaluations after one that is not timed, threads: {threads}",
             args.repeats
-        );
+        ));
     }
     let (eval_s, value, gradient) =
         pool.install(|| time(&problem, precision, factors.as_ref(), args.repeats))?;
@@ -97,7 +97,6 @@ pub(super) fn run(args: &FitBench, quiet: bool) -> Result<()> {
             .sum::<f64>()
             .sqrt()
     };
-    let mut out = std::io::stdout().lock();
     if args.json {
         let object = serde_json::json!({
             "eval_s": eval_s, "value": value, "gradient_q_norm": norm(0), "gradient_k_norm": norm(1),
@@ -105,9 +104,9 @@ pub(super) fn run(args: &FitBench, quiet: bool) -> Result<()> {
             "window": args.window, "layout": args.layout, "dtype": args.dtype,
             "threads": threads, "repeats": args.repeats, "version": env!("CARGO_PKG_VERSION"),
         });
-        writeln!(out, "{object}")?;
+        say!("{object}");
     } else {
-        writeln!(out, "{:.3} ms an evaluation{}", 1e3 * eval_s, held())?;
+        say!("{:.3} ms an evaluation{}", 1e3 * eval_s, held());
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use rank_study::system::write_whole;
 
 use super::timing::{at_least_one, held};
 use crate::cli::places::measured;
+use crate::cli::streams::{say, tell};
 
 /// Joining the rows of parts: as many as there are to be, made from a study's own
 #[derive(Args, Debug)]
@@ -53,7 +54,12 @@ pub(super) fn run(args: &MergeBench, quiet: bool) -> Result<()> {
     let study = temporary.path().join(&args.study);
     let bytes = write_parts(args, &folder, &study)?;
     if !quiet {
-        eprintln!("joining {} rows of {} parts, {} MB", args.rows, args.parts, bytes / 1_000_000);
+        tell(&format!(
+            "joining {} rows of {} parts, {} MB",
+            args.rows,
+            args.parts,
+            bytes / 1_000_000
+        ));
     }
     let started = Instant::now();
     let merged = merge(&study)?.context("no parts were written")?;
@@ -66,9 +72,9 @@ pub(super) fn run(args: &MergeBench, quiet: bool) -> Result<()> {
         let object = serde_json::json!({
             "parts": args.parts, "rows": args.rows, "bytes": bytes, "merge_s": seconds, "peak_rss_bytes": peak,
         });
-        println!("{object}");
+        say!("{object}");
     } else {
-        println!("{seconds:.2} s{}", held());
+        say!("{seconds:.2} s{}", held());
     }
     Ok(())
 }

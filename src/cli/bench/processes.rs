@@ -1,6 +1,5 @@
 //! `rank-study bench processes`: what it costs to train by several processes.
 
-use std::io::Write as _;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -13,6 +12,7 @@ use rank_study::lm::{Corpus, Device, TrainDefinition, Trainer};
 
 use super::model::ModelArgs;
 use super::timing::{at_least_one, median};
+use crate::cli::streams::{say, tell};
 use crate::cli::threads::pool;
 
 /// Training by one process of P threads, and by P processes of one thread each, in turns
@@ -59,7 +59,9 @@ pub(super) fn run(args: &ProcessesBench, quiet: bool) -> Result<()> {
     let corpus = Corpus::synthetic(&definition)?;
     if !quiet {
         let (rounds, steps) = (args.rounds, args.steps);
-        eprintln!("timing {rounds} turns of {steps} steps of each, after one that is not timed");
+        tell(&format!(
+            "timing {rounds} turns of {steps} steps of each, after one that is not timed"
+        ));
     }
     let folder = tempfile::tempdir().context("a folder to meet in")?;
     let (mut alone, mut together, mut ratios, mut talks) = (vec![], vec![], vec![], vec![]);
@@ -107,17 +109,15 @@ pub(super) fn run(args: &ProcessesBench, quiet: bool) -> Result<()> {
         Ok(())
     })?;
     let [one_s, all_s, speed, talk] = [alone, together, ratios, talks].map(median);
-    let mut out = std::io::stdout().lock();
     if args.json {
         let object = serde_json::json!({
             "processes": args.processes, "one_process_step_s": one_s, "step_s": all_s, "speed_over_one_process": speed,
             "collective_share": talk, "parameters": parameters(&definition, &corpus)?, "batch": args.batch,
             "context": args.context, "steps": args.steps, "rounds": args.rounds, "version": env!("CARGO_PKG_VERSION"),
         });
-        writeln!(out, "{object}")?;
+        say!("{object}");
     } else {
-        writeln!(
-            out,
+        say!(
             "one process of {} threads {:.1} ms a step, {} of one thread {:.1} ms: {speed:.2} times as fast; at most {:.1} % \
              of it adding up and waiting for each other",
             args.processes,
@@ -125,7 +125,7 @@ pub(super) fn run(args: &ProcessesBench, quiet: bool) -> Result<()> {
             args.processes,
             1e3 * all_s,
             1e2 * talk
-        )?;
+        );
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use crate::cli::analysis::fail_if_missing;
 use crate::cli::duration::duration;
 use crate::cli::places::data;
 use crate::cli::reproduce::staged;
+use crate::cli::streams::say;
 
 /// The studies of a preset dealt to so many tasks, simulated with the times that their committed rows took
 #[derive(Args, Debug)]
@@ -58,9 +59,9 @@ pub(super) fn run(args: &ShardsBench) -> Result<()> {
                 "tasks": tasks, "cells": cells, "told": told, "makespan_s": makespan_s,
                 "total_s": total_s, "longest_s": longest_s, "ideal_s": found.ideal_s(), "over_ideal": over,
             });
-            println!("{object}");
+            say!("{object}");
         } else {
-            println!(
+            say!(
                 "{tasks} tasks: {} in all, {over:.3} times the ideal ({} of work in {cells} cells, {told} of them timed; \
                  the longest {})",
                 duration(makespan_s),

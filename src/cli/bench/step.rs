@@ -1,7 +1,5 @@
 //! `rank-study bench step`: one training step.
 
-use std::io::Write as _;
-
 use anyhow::{Result, bail};
 use clap::Args;
 use rank_study::lm::{Corpus, Device, Dtype, TrainDefinition, Trainer};
@@ -10,6 +8,7 @@ use rank_study::system::peak_rss_bytes;
 use super::super::device::{DeviceName, DtypeName};
 use super::model::ModelArgs;
 use super::timing::{at_least_one, held, median_seconds};
+use crate::cli::streams::{say, tell};
 use crate::cli::threads::pool;
 
 /// One training step, forward, backward, clip and update, as the trainer runs it
@@ -59,7 +58,7 @@ pub(super) fn run(args: &StepBench, quiet: bool) -> Result<()> {
     let mut trainer = Trainer::new(&definition, &corpus, args.device.into())?;
     let (threads, pool) = pool(args.threads)?;
     if !quiet {
-        eprintln!("timing {} steps after {WARM_UP}, threads: {threads}", args.repeats);
+        tell(&format!("timing {} steps after {WARM_UP}, threads: {threads}", args.repeats));
     }
     let mut loss_nats = f64::NAN;
     let step_s = pool.install(|| {
@@ -78,7 +77,6 @@ pub(super) fn run(args: &StepBench, quiet: bool) -> Result<()> {
         );
     }
     let tokens_per_s = (args.batch * args.context) as f64 / step_s;
-    let mut out = std::io::stdout().lock();
     if args.json {
         let object = serde_json::json!({
             "step_s": step_s, "tokens_per_s": tokens_per_s, "peak_rss_bytes": peak_rss_bytes(),
@@ -89,10 +87,10 @@ pub(super) fn run(args: &StepBench, quiet: bool) -> Result<()> {
             "dtype": Dtype::from(args.dtype).name(),
             "threads": threads, "repeats": args.repeats, "version": env!("CARGO_PKG_VERSION"),
         });
-        writeln!(out, "{object}")?;
+        say!("{object}");
     } else {
         let ms = 1e3 * step_s;
-        writeln!(out, "{ms:.1} ms a step, {tokens_per_s:.0} tokens a second{}", held())?;
+        say!("{ms:.1} ms a step, {tokens_per_s:.0} tokens a second{}", held());
     }
     Ok(())
 }

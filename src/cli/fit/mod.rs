@@ -3,7 +3,6 @@
 mod conclusion;
 mod job;
 
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
@@ -16,6 +15,7 @@ use rank_study::row::{FrontierRow, Line, columns_of_record};
 use self::conclusion::conclusion;
 use self::job::{Goal, Place};
 use super::family::FamilyFlags;
+use super::streams::say;
 use super::threads::ThreadsFlag;
 
 /// Fit low-rank logits to a target: the least error within each cap, or the least logit for an error
@@ -135,8 +135,8 @@ fn fit(args: &FitArgs) -> Result<()> {
     let rows = job::run(&problem, &goal, options, &place)?;
     print(&rows, args.json)?;
     if !args.json {
-        println!();
-        conclusion(&rows, args.iterations, &args.out).iter().for_each(|line| println!("{line}"));
+        say!("");
+        conclusion(&rows, args.iterations, &args.out).iter().for_each(|line| say!("{line}"));
     }
     Ok(())
 }
@@ -145,10 +145,9 @@ fn fit(args: &FitArgs) -> Result<()> {
 fn print(rows: &[FrontierRow], json: bool) -> Result<()> {
     let columns = columns_of_record::<FrontierRow>();
     let lines = rows.iter().map(Line::from);
-    let mut out = std::io::stdout().lock();
     if json {
         let objects: Vec<_> = lines.map(|line| line.to_json(&columns)).collect();
-        writeln!(out, "{}", serde_json::to_string(&objects)?)?;
+        say!("{}", serde_json::to_string(&objects)?);
         return Ok(());
     }
     let shown = [
@@ -160,7 +159,7 @@ fn print(rows: &[FrontierRow], json: bool) -> Result<()> {
         "inflation",
         "outcome",
     ];
-    writeln!(out, "{}", shown.map(|name| format!("{name:>20}")).join(""))?;
+    say!("{}", shown.map(|name| format!("{name:>20}")).join(""));
     for (row, line) in rows.iter().zip(lines) {
         let cell = |name: &str| match line.get(&columns, name) {
             "" => format!("{:>20}", "-"),
@@ -172,7 +171,7 @@ fn print(rows: &[FrontierRow], json: bool) -> Result<()> {
                 Err(_) => format!("{text:>20}"),
             },
         };
-        writeln!(out, "{}", shown.map(cell).join(""))?;
+        say!("{}", shown.map(cell).join(""));
     }
     Ok(())
 }

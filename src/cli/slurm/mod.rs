@@ -13,6 +13,7 @@ use rank_study::table::plural;
 use super::analysis::fail_if_missing;
 use super::duration::duration;
 use super::reproduce::staged;
+use super::streams::say;
 
 /// Write a Slurm batch script that measures studies as an array of jobs, joins their rows and reports
 #[derive(Args, Debug)]
@@ -146,7 +147,7 @@ fn spread(dealt: &[Stage], tasks: usize, cpus: usize) -> [f64; 2] {
 
 fn tell(args: &SlurmArgs, dealt: &[Stage], tasks: usize) {
     let [shortest, longest] = spread(dealt, tasks, args.cpus);
-    println!(
+    say!(
         "{}: {} in {}, {tasks} tasks each of {} to {} on {}, as estimated",
         args.out.display(),
         plural(dealt.iter().map(|stage| stage.costs.len()).sum(), "cell"),
@@ -156,18 +157,18 @@ fn tell(args: &SlurmArgs, dealt: &[Stage], tasks: usize) {
         plural(args.cpus, "processor"),
     );
     if longest < SHORT_S {
-        println!(
+        say!(
             "sites ask for half an hour of work a task at least: fewer --tasks, or --cpus, have more each"
         );
     }
     if tasks > LONGEST_ARRAY {
-        println!(
+        say!(
             "arrays of more than {LONGEST_ARRAY} tasks are refused where a site did not raise MaxArraySize: \
              scontrol show config tells it"
         );
     }
     if !args.submit {
-        println!("read it, then: bash {} submit", args.out.display());
+        say!("read it, then: bash {} submit", args.out.display());
     }
 }
 
