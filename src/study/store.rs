@@ -8,8 +8,7 @@ use super::set_aside::set_aside;
 use super::study_manifest::StudyManifest;
 use super::{header, parquet};
 use crate::row::{Column, Line, to_csv};
-use crate::system::disk::File;
-use crate::system::{Claim, FileError, lock, sha256, write_whole};
+use crate::system::{Claim, FileError, Lock, lock, sha256, write_whole};
 
 /// The rows of one study.
 #[derive(Debug)]
@@ -30,7 +29,7 @@ pub(super) struct Store {
 #[derive(Debug)]
 enum Hold {
     /// Of a study's rows, which one machine at a time writes.
-    Lock { _file: File },
+    Lock { _held: Lock },
     /// Of a part's, which any of several may.
     Claim(Claim),
 }
@@ -70,7 +69,7 @@ impl Store {
     /// A folder that cannot be made or written, another process at work in it, or as
     /// [`Store::read`].
     pub fn lock(&mut self) -> Result<(), StudyError> {
-        let hold = Hold::Lock { _file: lock(&self.folder)? };
+        let hold = Hold::Lock { _held: lock(&self.folder)? };
         *self = Self { hold: Some(hold), ..Self::read(&self.folder, &self.columns)? };
         Ok(())
     }

@@ -6,15 +6,14 @@
 use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{JoinHandle, sleep};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::disk::{self, File};
 use super::error::FileError;
 use super::files::now_in;
-use super::machine;
+use super::holder::Holder;
 
 /// How often the holder says that it is there, ...
 const BEAT: Duration = Duration::from_secs(10);
@@ -34,17 +33,6 @@ pub(crate) struct Claim {
     beats: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
-/// Who holds a claim.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Holder {
-    host: String,
-    pid: u32,
-    /// The job of a scheduler, which it starts anew under the same number after it has ended; empty where there is none.
-    job: String,
-    /// What tells this claim from another of the process.
-    number: String,
-}
-
 impl Claim {
     /// Takes a folder, which is made where it is missing. One that is held is waited for until its holder is gone: at once where
     /// that was this job, begun anew, or a process of this machine that is there no more, and after a minute's silence of any
@@ -53,34 +41,43 @@ impl Claim {
     /// # Errors
     /// A folder that cannot be made or written, or a holder who is there.
     pub fn take(folder: &Path) -> Result<Self, FileError> {
+        Self::take_after(folder, SILENCE)
+    }
+
+    /// [`take`](Self::take) after another silence.
+    fn take_after(folder: &Path, silence: Duration) -> Result<Self, FileError> {
         disk::make_folders(folder).map_err(|e| FileError::write(folder, e))?;
         let path = folder.join(CLAIM);
         let here = Holder::here();
-        let mut seen: Option<SystemTime> = None;
+        // What the claim said first, and since when by this process's own clock, which does not jump.
+        let mut seen: Option<(SystemTime, Instant)> = None;
         loop {
             match Self::create(&path, &here) {
                 Ok(()) => return Ok(Self::beating(path, here)),
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(FileError::write(&path, e)),
             }
-            let Some((holder, age, at)) = look(&path)? else { continue };
-            if age > SILENCE || holder.is_gone(&here) {
+            let Some(Look { holder, age, at }) = look(&path)? else { continue };
+            let (first, since) = *seen.get_or_insert_with(|| (at, Instant::now()));
+            // A claim of tomorrow is no fresher than one of now.
+            let silent = age.unwrap_or_default().max(since.elapsed());
+            if (first == at && silent > silence) || holder.is_gone(&here) {
                 release(&path, &holder)?;
+                seen = None;
                 continue;
             }
             // It has said something since it was looked at first.
-            if seen.is_some_and(|first| first != at) || holder.is_alive() {
+            if first != at || holder.is_alive() {
                 return Err(FileError::Held { folder: folder.to_owned(), by: holder.describe() });
             }
-            seen = Some(at);
             sleep(PAUSE);
         }
     }
 
-    /// Who holds a folder, in words, and how long ago they said so; none where nobody does or they are gone.
+    /// Who holds a folder, in words; none where nobody does or they are gone.
     pub fn holder_of(folder: &Path) -> Option<String> {
-        let (holder, age, _) = look(&folder.join(CLAIM)).ok()??;
-        (!holder.is_gone_for(age)).then(|| holder.describe())
+        let look = look(&folder.join(CLAIM)).ok()??;
+        (!look.is_of_nobody()).then(|| look.holder.describe())
     }
 
     /// Takes away the claim of a holder who is gone, where there is one.
@@ -90,7 +87,7 @@ impl Claim {
     pub fn clear(folder: &Path) -> Result<(), FileError> {
         let path = folder.join(CLAIM);
         match look(&path)? {
-            Some((holder, age, _)) if holder.is_gone_for(age) => release(&path, &holder),
+            Some(look) if look.is_of_nobody() => release(&path, &look.holder),
             _ => Ok(()),
         }
     }
@@ -129,7 +126,7 @@ impl Claim {
         }
         let folder = self.path.parent().unwrap_or(&self.path).to_owned();
         let by = match look(&self.path) {
-            Ok(Some((holder, ..))) => holder.describe(),
+            Ok(Some(look)) => look.holder.describe(),
             _ => "another process, which has ended".to_owned(),
         };
         Err(FileError::Held { folder, by })
@@ -148,8 +145,25 @@ impl Drop for Claim {
     }
 }
 
-/// Who holds a claim, how long ago they said so, and when by the file system's clock; none where it was given up meanwhile.
-fn look(path: &Path) -> Result<Option<(Holder, Duration, SystemTime)>, FileError> {
+/// What a claim says when it is looked at.
+struct Look {
+    holder: Holder,
+    /// How long ago the holder said so; none where the claim is dated ahead of now, as a clock leaves it that was put back.
+    age: Option<Duration>,
+    /// When, by the file system's clock.
+    at: SystemTime,
+}
+
+impl Look {
+    /// Whether the holder cannot be at work any more, by what one look tells. Who is there dates the claim anew by any clock,
+    /// so one that is dated far ahead is an old one.
+    fn is_of_nobody(&self) -> bool {
+        self.age.is_none_or(|age| age > SILENCE) || self.holder.is_gone_for_all()
+    }
+}
+
+/// Looks at a claim; none where it was given up meanwhile.
+fn look(path: &Path) -> Result<Option<Look>, FileError> {
     let read = |path: &Path| -> std::io::Result<(String, SystemTime)> {
         let mut file = fs::File::open(path)?;
         let mut words = String::new();
@@ -164,8 +178,9 @@ fn look(path: &Path) -> Result<Option<(Holder, Duration, SystemTime)>, FileError
     let folder = path.parent().unwrap_or(path);
     // What it is now, by the clock that dated the claim.
     let now = now_in(folder).map_err(|e| FileError::write(folder, e))?;
-    let age = now.duration_since(at).unwrap_or_default();
-    Ok(Some((Holder::read(&words), age, at)))
+    let ahead = at.duration_since(now).unwrap_or_default();
+    let age = (ahead <= SILENCE).then(|| now.duration_since(at).unwrap_or_default());
+    Ok(Some(Look { holder: Holder::read(&words), age, at }))
 }
 
 fn holds(path: &Path, holder: &Holder) -> bool {
@@ -175,8 +190,7 @@ fn holds(path: &Path, holder: &Holder) -> bool {
 /// Takes away the claim of someone who is gone. Of several who try, one renames it; whoever finds that it renamed another's, as
 /// one was faster and has it by now, gives that back.
 fn release(path: &Path, gone: &Holder) -> Result<(), FileError> {
-    let Holder { host, pid, number, .. } = Holder::here();
-    let aside = path.with_extension(format!("{host}-{pid}-{number}"));
+    let aside = path.with_extension(Holder::here().word());
     match disk::rename(path, &aside) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
         renamed => renamed.map_err(|e| FileError::write(path, e))?,
@@ -187,66 +201,10 @@ fn release(path: &Path, gone: &Holder) -> Result<(), FileError> {
     disk::remove_file(&aside).map_err(|e| FileError::write(&aside, e))
 }
 
-impl Holder {
-    fn here() -> Self {
-        static CLAIMS: AtomicUsize = AtomicUsize::new(0);
-        Self {
-            host: machine::name().split_whitespace().collect(),
-            pid: std::process::id(),
-            job: std::env::var("SLURM_JOB_ID").unwrap_or_default().split_whitespace().collect(),
-            number: CLAIMS.fetch_add(1, Ordering::Relaxed).to_string(),
-        }
-    }
-
-    fn written(&self) -> String {
-        let Self { host, pid, job, number } = self;
-        format!("host={host} pid={pid} job={job} number={number}\n")
-    }
-
-    /// Words that are none, as of a file that is only just made, are of nobody in particular.
-    fn read(words: &str) -> Self {
-        let of = |key: &str| {
-            let found =
-                words.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
-            found.unwrap_or_default().to_owned()
-        };
-        Self {
-            host: of("host"),
-            pid: of("pid").parse().unwrap_or(0),
-            job: of("job"),
-            number: of("number"),
-        }
-    }
-
-    /// Whether it cannot be at work any more, by what `here` knows of it: its process is not, or was of this job, which a
-    /// scheduler runs once at a time, on another machine.
-    fn is_gone(&self, here: &Self) -> bool {
-        let was_this_job = !self.job.is_empty() && self.job == here.job;
-        (self.host == here.host && !self.is_alive()) || (was_this_job && self.host != here.host)
-    }
-
-    /// Whether it cannot be at work any more, by its silence or by what any process of this machine knows of it.
-    fn is_gone_for(&self, age: Duration) -> bool {
-        age > SILENCE || self.is_gone(&Self { job: String::new(), ..Self::here() })
-    }
-
-    /// Whether it is a process of this machine that is at work.
-    fn is_alive(&self) -> bool {
-        self.host == Self::here().host && machine::runs(self.pid)
-    }
-
-    fn describe(&self) -> String {
-        match (self.host.as_str(), self.job.as_str()) {
-            ("", _) => "another process".to_owned(),
-            (host, "") => format!("process {} on {host}", self.pid),
-            (host, job) => format!("job {job}, process {} on {host}", self.pid),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::system::machine;
 
     fn write(folder: &Path, words: &str, age: Duration) {
         let path = folder.join(CLAIM);
@@ -274,7 +232,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut child = std::process::Command::new("true").spawn().unwrap();
         child.wait().unwrap();
-        let Holder { host, .. } = Holder::here();
+        let host: String = machine::name().split_whitespace().collect();
         let ended = format!("host={host} pid={} job= number=0\n", child.id());
         for (words, age) in [
             (ended.as_str(), Duration::ZERO),
@@ -303,12 +261,41 @@ mod tests {
         assert!(folder.path().join(CLAIM).exists(), "it is the other's");
     }
 
+    /// A clock that was put back leaves claims of tomorrow.
     #[test]
-    fn a_job_that_is_begun_anew_on_another_machine_goes_on() {
+    fn a_claim_of_tomorrow_is_no_fresher_than_one_of_now() {
+        let folder = tempfile::tempdir().unwrap();
+        let tomorrow = SystemTime::now() + Duration::from_secs(24 * 60 * 60);
+        let write = || {
+            let path = folder.path().join(CLAIM);
+            std::fs::write(&path, "host=elsewhere pid=1 job=7 number=0\n").unwrap();
+            File::options().write(true).open(&path).unwrap().set_modified(tomorrow).unwrap();
+        };
+        write();
+        assert_eq!(Claim::holder_of(folder.path()), None);
+        Claim::clear(folder.path()).unwrap();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        write();
+        let taken = Claim::take_after(folder.path(), Duration::from_millis(1)).unwrap();
+        taken.check().unwrap();
+    }
+
+    /// Who is there goes on saying so, by whatever clock.
+    #[test]
+    fn who_says_something_is_there() {
+        let folder = tempfile::tempdir().unwrap();
         let words = "host=elsewhere pid=1 job=7 number=0\n";
-        let of_job = |job: &str| Holder { job: job.to_owned(), ..Holder::here() };
-        assert!(Holder::read(words).is_gone(&of_job("7")));
-        assert!(!Holder::read(words).is_gone(&of_job("8")));
-        assert!(!Holder::read("").is_gone(&of_job("")));
+        write(folder.path(), words, Duration::ZERO);
+        std::thread::scope(|scope| {
+            let taker = scope.spawn(|| Claim::take(folder.path()));
+            let mut age = Duration::from_secs(1);
+            while !taker.is_finished() {
+                write(folder.path(), words, age);
+                age += Duration::from_secs(1);
+                sleep(PAUSE / 4);
+            }
+            let error = taker.join().unwrap().unwrap_err().to_string();
+            assert!(error.contains("job 7, process 1 on elsewhere"), "{error}");
+        });
     }
 }

@@ -9,6 +9,8 @@ pub mod disk;
 mod error;
 mod files;
 #[cfg(feature = "study")]
+mod holder;
+#[cfg(feature = "study")]
 mod lock;
 pub(crate) mod machine;
 mod memory;
@@ -25,7 +27,9 @@ pub(crate) use files::write_whole_private;
 pub(crate) use files::write_whole_with;
 pub use files::{check_writable, write_whole};
 #[cfg(feature = "study")]
-pub(crate) use lock::lock;
+pub use lock::{Lock, lock};
+#[cfg(feature = "lm")]
+pub(crate) use machine::has_no_locks;
 pub use memory::peak_rss_bytes;
 #[cfg(feature = "lm")]
 pub use memory::{available_bytes, gibibytes};

@@ -59,10 +59,15 @@ pub fn run(
     };
     let out = place.out;
     let unfinished = out.join("unfinished");
-    if out.join("frontier.csv").exists() && !unfinished.exists() {
-        bail!("--out {} already holds a frontier.csv; name another folder", out.display());
-    }
+    let refuse_another = || match out.join("frontier.csv").exists() && !unfinished.exists() {
+        true => bail!("--out {} already holds a frontier.csv; name another folder", out.display()),
+        false => Ok(()),
+    };
+    refuse_another()?;
     check_writable(out).with_context(|| format!("--out {} cannot be written", out.display()))?;
+    let _lock = rank_study::system::lock(out).context("--out")?;
+    // Whoever held the folder until now may have ended it.
+    refuse_another()?;
     let ledger = FitLedger::open(&unfinished, &search_settings(problem, caps, tolerance, &options))
         .context("--out")?;
     let target = out.join(TARGET);
