@@ -315,3 +315,37 @@ fn a_study_out_of_disk_at_any_write_is_made_whole() {
         assert!(full > 5, "the disk was full {full} times only");
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn a_signal_stops_everything_and_the_same_command_goes_on() {
+    let seeds: Vec<String> = (0..50).map(|seed| seed.to_string()).collect();
+    let study = STUDY.replace("seed = [0, 1]", &format!("seed = [{}]", seeds.join(", ")));
+    let reproduce = ["reproduce", "--preset", "paper", "--threads", "1"];
+    for signal in binary::SIGNALS {
+        let folder = Folder::new();
+        folder.write("analysis/tiny.toml", &study);
+        let mut command = folder.command(&reproduce);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        while !folder.path(ROWS).exists() {
+            assert!(child.try_wait().unwrap().is_none(), "ended before it could be stopped");
+            sleep(std::time::Duration::from_millis(1));
+        }
+        binary::send(signal, &child);
+        let Ended { code, stdout, stderr } = Ended::of(&child.wait_with_output().unwrap());
+        assert_eq!(code, binary::STOPPED, "{signal}: {stdout}{stderr}");
+        assert!(stderr.contains("stopping after the cells in hand"), "{signal}: {stderr}");
+        let last = stderr.lines().last().unwrap_or_default();
+        assert!(
+            last.starts_with("error: stopped; ") && last.contains("to go on"),
+            "{signal}: {last}"
+        );
+        assert!(!folder.path("figures").exists(), "{signal}: a report of what is not there");
+        let before = folder.csv(ROWS).1;
+        folder.done(&reproduce);
+        let after = folder.csv(ROWS).1;
+        assert!(before.len() < after.len(), "{signal}: it was all there");
+        assert!(before.iter().all(|row| after.contains(row)), "{signal}: a finished row was lost");
+        assert_eq!(folder.run(&["verify", "tiny"]).code, Some(0), "{signal}");
+    }
+}

@@ -123,24 +123,28 @@ fn heads_are_screened_and_only_large_ones_fitted() {
 #[cfg(unix)]
 fn a_signal_stops_after_the_cells_in_hand_and_the_same_command_goes_on() {
     let folder = trained();
-    let mut arguments = vec!["predict", "runs/mhsa", "runs/ls", "--epsilon", "0.1,0.001"];
-    arguments.extend(["--passages", "1", "--threads", "1", "--out", "predicted/stopped"]);
-    let mut command = folder.command(&arguments);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    while !folder.path("predicted/stopped/rows.csv").exists() {
-        assert!(child.try_wait().unwrap().is_none(), "ended before it could be stopped");
-        std::thread::sleep(std::time::Duration::from_millis(2));
+    for signal in binary::SIGNALS {
+        let out = format!("predicted/stopped{signal}");
+        let mut arguments = vec!["predict", "runs/mhsa", "runs/ls", "--epsilon", "0.1,0.001"];
+        arguments.extend(["--passages", "1", "--threads", "1", "--out", &out]);
+        let mut command = folder.command(&arguments);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let rows = format!("{out}/rows.csv");
+        while !folder.path(&rows).exists() {
+            assert!(child.try_wait().unwrap().is_none(), "ended before it could be stopped");
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        binary::send(signal, &child);
+        let ended = Ended::of(&child.wait_with_output().unwrap());
+        assert_eq!(ended.code, binary::STOPPED, "{signal}: {}", ended.stderr);
+        assert!(ended.stderr.contains("run the same command to go on"), "{}", ended.stderr);
+        let before = folder.csv(&rows).1;
+        let said = folder.done(&arguments);
+        assert!(said.contains(" there before"), "{said}");
+        let after = folder.csv(&rows).1;
+        assert!(before.len() < after.len(), "{} rows of {}", before.len(), after.len());
+        assert!(before.iter().all(|row| after.contains(row)), "a finished row was lost");
     }
-    binary::send("-TERM", &child);
-    let ended = Ended::of(&child.wait_with_output().unwrap());
-    assert_eq!(ended.code, binary::STOPPED, "{}", ended.stderr);
-    assert!(ended.stderr.contains("run the same command to go on"), "{}", ended.stderr);
-    let before = folder.csv("predicted/stopped/rows.csv").1;
-    let said = folder.done(&arguments);
-    assert!(said.contains(" there before"), "{said}");
-    let after = folder.csv("predicted/stopped/rows.csv").1;
-    assert!(before.len() < after.len(), "{} rows of {}", before.len(), after.len());
-    assert!(before.iter().all(|row| after.contains(row)), "a finished row was lost");
 }
 
 #[test]
