@@ -207,10 +207,13 @@ mod tests {
     use crate::system::machine;
 
     fn write(folder: &Path, words: &str, age: Duration) {
+        write_at(folder, words, SystemTime::now() - age);
+    }
+
+    fn write_at(folder: &Path, words: &str, at: SystemTime) {
         let path = folder.join(CLAIM);
         fs::write(&path, words).unwrap();
-        let file = fs::File::options().write(true).open(&path).unwrap();
-        file.set_modified(SystemTime::now() - age).unwrap();
+        fs::File::options().write(true).open(&path).unwrap().set_modified(at).unwrap();
     }
 
     #[test]
@@ -266,15 +269,11 @@ mod tests {
     fn a_claim_of_tomorrow_is_no_fresher_than_one_of_now() {
         let folder = tempfile::tempdir().unwrap();
         let tomorrow = SystemTime::now() + Duration::from_secs(24 * 60 * 60);
-        let write = || {
-            let path = folder.path().join(CLAIM);
-            std::fs::write(&path, "host=elsewhere pid=1 job=7 number=0\n").unwrap();
-            File::options().write(true).open(&path).unwrap().set_modified(tomorrow).unwrap();
-        };
+        let write = || write_at(folder.path(), "host=elsewhere pid=1 job=7 number=0\n", tomorrow);
         write();
         assert_eq!(Claim::holder_of(folder.path()), None);
         Claim::clear(folder.path()).unwrap();
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         write();
         let taken = Claim::take_after(folder.path(), Duration::from_millis(1)).unwrap();
         taken.check().unwrap();
