@@ -103,6 +103,7 @@ pub fn table(args: &TableArgs) -> Result<()> {
     });
     let analysis = analyse(&studies.collect::<Result<Vec<_>>>()?, view)?;
     let paths = analysis.save_tables(&out)?;
+    warn(&analysis, &Teller { quiet: args.quiet });
     print_tables(&analysis.tables, &paths, args.quiet);
     Ok(())
 }
@@ -156,6 +157,7 @@ pub fn figure(args: &FigureArgs) -> Result<()> {
         }
         None => {
             let Analysed { analysis, .. } = analysed(&args.study, args.preset)?;
+            warn(&analysis, &Teller { quiet: args.quiet });
             analysis.save_figures(&figures(args.preset).join(&args.study))?
         }
     };
@@ -188,11 +190,29 @@ pub fn report(args: &ReportArgs) -> Result<()> {
         );
     }
     let out = args.out.clone().unwrap_or_else(|| figures(args.preset).join("report.html"));
-    let written = write_report(&studies, &out, args.preset, &())?;
+    let written = write_report(&studies, &out, args.preset, &Teller { quiet: args.quiet })?;
     if !args.quiet {
         say!("{}", written.page.display());
     }
     fail_if_missing(&written.missing)
+}
+
+/// Tells what nobody knows of the rows that something is made from, and nothing else.
+struct Teller {
+    quiet: bool,
+}
+
+impl Observer for Teller {
+    fn warned(&self, of_what: &str) {
+        if !self.quiet {
+            tell(of_what);
+        }
+    }
+}
+
+fn warn(analysis: &Analysis, observer: &dyn Observer) {
+    let warnings = analysis.not_known.iter().map(|unknown| format!("warning: {unknown}"));
+    warnings.for_each(|warning| observer.warned(&warning));
 }
 
 /// A report as it was written.
@@ -231,6 +251,7 @@ pub fn write_report(
             }
             Err(error) => return Err(error),
         };
+        warn(&analysis, observer);
         analysis.save_tables(&folder.join("tables"))?;
         analysis.save_figures(&figures(preset).join(study))?;
         verdicts.extend(analysis.verdicts.iter().map(|v| (study.clone(), v.clone())));

@@ -13,4 +13,6 @@ pub struct Analysis {
     pub figures: Vec<Figure>,
     /// The verdicts on the claims that such a study bears on.
     pub verdicts: Vec<Verdict>,
+    /// What nobody knows of the rows, a line each.
+    pub not_known: Vec<String>,
 }

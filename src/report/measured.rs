@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::error::ReportError;
 use crate::run::Manifest;
-use crate::study::{PredictedExponent, StudyDefinition, StudyError, View, on_the_same_text};
+use crate::study::{
+    PredictedExponent, StudyDefinition, StudyError, View, check_measured, on_the_same_text,
+};
 
 /// A study's folder of rows, and what they are held against.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -52,5 +54,16 @@ impl MeasuredStudy {
         let folder = folder.to_owned();
         let predicted = definition.predicted;
         Ok((Self { folder, predicted, baselines, folder_of_baselines }, view))
+    }
+
+    /// Holds its rows, and those that they are held against, to the hashes in the manifests beside them. Returns what
+    /// cannot be known of them, a line each.
+    ///
+    /// # Errors
+    /// Rows that are not those that were measured.
+    pub(super) fn check(&self) -> Result<Vec<String>, ReportError> {
+        let folders = std::iter::once(&self.folder).chain(&self.folder_of_baselines);
+        let unknown = folders.filter_map(|folder| check_measured(folder).transpose());
+        Ok(unknown.collect::<Result<_, _>>()?)
     }
 }

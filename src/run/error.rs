@@ -26,6 +26,12 @@ pub enum RunError {
         /// What is wrong.
         why: String,
     },
+    /// A file of a run that is not what it was when the run ended.
+    #[error(
+        "{}: not the file that the run wrote: its SHA-256 is not what files_sha256 in the manifest beside it tells; put \
+         it back from where it was kept, or train the run again", .0.display()
+    )]
+    Altered(PathBuf),
     /// A manifest or a vocabulary that does not say what it must.
     #[error("{}: {why}", path.display())]
     Unusable {

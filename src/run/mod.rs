@@ -5,6 +5,7 @@ mod error;
 mod events;
 pub(crate) mod files;
 pub(crate) mod heads_log;
+pub(crate) mod kept_files;
 pub(crate) mod manifest;
 pub(crate) mod run_manifest;
 pub(crate) mod series;

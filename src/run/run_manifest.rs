@@ -5,6 +5,7 @@ use std::path::Path;
 use toml::{Table, Value};
 
 use super::error::RunError;
+use super::kept_files;
 use super::manifest::Manifest;
 use super::training::{Extension, TrainResult, Training};
 use crate::lm::{Corpus, LmError, Outcome, Split, Symbols, TrainDefinition, TrainSummary};
@@ -199,6 +200,7 @@ pub(crate) fn resumed(manifest: &mut Manifest, step: usize, world: usize) {
         steps.push((step as i64).into());
     }
     manifest.more.insert(OUTCOME.to_owned(), "running".into());
+    kept_files::forget(manifest);
     manifest.ended.clear();
     manifest.go_on(rayon::current_num_threads());
 }

@@ -5,8 +5,9 @@ use std::sync::atomic::AtomicBool;
 
 use super::error::RunError;
 use super::files::{
-    CHECKPOINT, RunFiles, TOKENIZER, kept_steps, remove_heads_log, restore_heads_log,
+    CHECKPOINT, EVALUATIONS, RunFiles, TOKENIZER, kept_steps, remove_heads_log, restore_heads_log,
 };
+use super::kept_files;
 use super::manifest::{MANIFEST, Manifest};
 use super::run_manifest;
 use super::training::{RunObserver, TrainResult, Training};
@@ -81,6 +82,8 @@ pub fn train(
             tell(training, &[HAS_ENDED])?;
             return Ok(result);
         }
+        // What is gone on with is told of as the run's own again.
+        kept_files::check(&manifest, folder)?;
         trainer = gone_on(training, folder)?;
         if begun.steps != definition.steps {
             let at = trainer.steps();
@@ -118,6 +121,7 @@ pub fn train(
         pattern_kl_nats: trainer.pattern_kl_nats(),
     };
     run_manifest::end(&mut manifest, &result);
+    kept_files::note(&mut manifest, folder, EVALUATIONS)?;
     manifest.write(&path)?;
     if summary.outcome != Outcome::Stopped {
         remove_heads_log(folder)?;

@@ -26,6 +26,22 @@ pub enum StudyError {
         /// What is wrong.
         why: String,
     },
+    /// Rows that are not those that were measured.
+    #[error(
+        "{}: not the rows that were measured: their SHA-256 is {found} and {told} in the manifest beside them; put the \
+         measured file back, or let `{take_in}` take these rows as they stand, which the manifest then notes",
+        path.display()
+    )]
+    Altered {
+        /// The file.
+        path: PathBuf,
+        /// The first digits of what it hashes to.
+        found: String,
+        /// Those of what the manifest tells.
+        told: String,
+        /// The command that takes them as they stand.
+        take_in: String,
+    },
     /// A study's folder that has come to hold rows of another text since it was chosen.
     #[error("{} has come to hold rows of another text of this name; run the same command again", .0.display())]
     Taken(PathBuf),

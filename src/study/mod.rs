@@ -12,6 +12,7 @@ mod fit_ledger;
 mod header;
 mod latency_cell;
 mod lattice_cell;
+mod measured_rows;
 mod merge;
 mod parquet;
 mod parts;
@@ -44,6 +45,7 @@ pub use definition::{
 };
 pub use error::StudyError;
 pub use fit_ledger::{FitLedger, search_settings};
+pub use measured_rows::check_measured;
 pub use merge::{Merged, merge};
 pub use parts::{check_merged, unmerged_parts};
 pub use parts_state::{PartState, PartsState};

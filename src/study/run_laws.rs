@@ -6,6 +6,7 @@ use crate::row::{
     CurveRow, EvaluationRow, Laws, Row, TrainingFound, read_records, to_microseconds,
 };
 use crate::run::files::EVALUATIONS;
+use crate::run::kept_files::{KEPT, is_as_told, told};
 use crate::run::manifest::{MANIFEST, Manifest};
 use crate::run::run_manifest;
 use crate::run::series::CURVE;
@@ -15,8 +16,9 @@ const OF_CURVE: f64 = 1e-5;
 /// What a run's file that cannot be read needs.
 const ADVICE: &str = "sweep the run's study again, or take the file from where it was kept";
 
-/// Holds a row to its run's curve, evaluations and manifest, which are in `study`'s folder.
-pub(super) fn run_laws(row: &Row<TrainingFound>, study: &Path, laws: &mut Laws) {
+/// Holds a row to its run's curve, evaluations and manifest, which are in `study`'s folder. Returns whether the manifest
+/// tells what the others hash to.
+pub(super) fn run_laws(row: &Row<TrainingFound>, study: &Path, laws: &mut Laws) -> bool {
     let run = study.join(&row.cell);
     laws.at(&*row.cell);
     match read_records::<CurveRow>(&run.join(CURVE), ADVICE) {
@@ -28,9 +30,25 @@ pub(super) fn run_laws(row: &Row<TrainingFound>, study: &Path, laws: &mut Laws) 
         Err(error) => laws.holds(false, || error.to_string()),
     }
     match Manifest::read(&run.join(MANIFEST)) {
-        Ok(manifest) => of_manifest(row, &manifest, laws),
+        Ok(manifest) => {
+            of_manifest(row, &manifest, laws);
+            return of_files(&run, &manifest, laws);
+        }
         Err(error) => laws.holds(false, || error.to_string()),
     }
+    true
+}
+
+/// Whether the manifest tells the hashes of the run's files, which hold.
+fn of_files(run: &Path, manifest: &Manifest, laws: &mut Laws) -> bool {
+    for file in KEPT {
+        // One that cannot be read has broken a check already.
+        let as_told = is_as_told(manifest, run, file).unwrap_or(true);
+        laws.holds(as_told, || {
+            format!("{file} is not the file that the run wrote: its SHA-256 differs from the run's manifest's; put it back")
+        });
+    }
+    KEPT.into_iter().all(|file| told(manifest, file).is_some())
 }
 
 fn of_curve(row: &Row<TrainingFound>, curve: &[CurveRow], laws: &mut Laws) {

@@ -26,7 +26,7 @@ use crate::run::RunError;
 use crate::run::manifest::{MANIFEST, Manifest};
 
 /// The SHA-256 of `rows.csv`.
-const ROWS_HASH: &str = "rows_sha256";
+pub(super) const ROWS_HASH: &str = "rows_sha256";
 /// That of `rows.csv` as it was before the write that was begun last; there is none once a sweep has ended.
 const ROWS_HASH_BEFORE: &str = "rows_sha256_before";
 /// The texts' paths and hashes, where models read some.

@@ -15,9 +15,10 @@ use crate::pattern::Visibility;
 use crate::predict::Passages;
 use crate::row::{SYNTHETIC, TrainingFound, TrainingOf, to_microseconds};
 use crate::run::files::{CHECKPOINT, kept_checkpoint};
+use crate::run::kept_files;
 use crate::run::manifest::{MANIFEST, Manifest};
 use crate::run::run_manifest;
-use crate::run::series::RunSeries;
+use crate::run::series::{CURVE, RunSeries};
 use crate::run::train::set_aside_another;
 use crate::run::{Begin, TrainedRun, Training, train};
 
@@ -159,6 +160,7 @@ impl TrainCell {
         }
         let series = RunSeries::read(within.folder)?;
         series.write_curve(within.folder)?;
+        kept_files::note_there(within.folder, CURVE)?;
         Ok(Some(vec![TrainingFound {
             parameters: result.summary.parameters,
             train_loss_nats: result.train_loss_nats,

@@ -12,6 +12,7 @@ use crate::row::{CurveRow, EvaluationRow, StepRow, read_records};
 use crate::run::Manifest;
 use crate::run::files::{EVALUATIONS, STEPS};
 use crate::run::heads_log::each_head;
+use crate::run::kept_files;
 use crate::run::manifest::MANIFEST;
 use crate::run::run_manifest::{CORPUS, DEFINITION, so_far};
 use crate::run::series::CURVE;
@@ -80,9 +81,10 @@ impl RunCourse {
     /// Reads a run's folder: all that `train` wrote, or the curve and evaluations that a study keeps.
     ///
     /// # Errors
-    /// A file that is missing or damaged, with what to do.
+    /// A file that is missing or damaged, or not what the run's manifest tells of it, with what to do.
     pub fn read(folder: &Path) -> Result<Self, TableError> {
         let manifest = Manifest::read(&folder.join(MANIFEST))?;
+        kept_files::check(&manifest, folder)?;
         let evaluations: Vec<EvaluationRow> = read_records(&folder.join(EVALUATIONS), ADVICE)?;
         let valid = evaluations.iter().filter(|evaluation| evaluation.split == Split::Valid);
         let run = Self {

@@ -5,7 +5,10 @@ use std::path::Path;
 use super::TableError;
 use crate::lm::Split;
 use crate::row::{CurveRow, EvaluationRow, read_records};
+use crate::run::Manifest;
 use crate::run::files::EVALUATIONS;
+use crate::run::kept_files;
+use crate::run::manifest::MANIFEST;
 use crate::run::series::CURVE;
 
 /// (x, value), in the order of the steps.
@@ -35,8 +38,13 @@ impl RunLog {
     /// Reads `curve.csv` and `eval.csv` in the folder `run`.
     ///
     /// # Errors
-    /// A missing or torn file, or a missing column, with file and line.
+    /// A missing or torn file, a missing column, with file and line, or a file that is not what the run's manifest
+    /// tells of it.
     pub fn of(run: &Path) -> Result<Self, TableError> {
+        let manifest = run.join(MANIFEST);
+        if manifest.is_file() {
+            kept_files::check(&Manifest::read(&manifest)?, run)?;
+        }
         let curve: Vec<CurveRow> = read_records(&run.join(CURVE), ADVICE)?;
         let evaluations: Vec<EvaluationRow> = read_records(&run.join(EVALUATIONS), ADVICE)?;
         let valid = evaluations.iter().filter(|evaluation| evaluation.split == Split::Valid);

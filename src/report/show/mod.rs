@@ -78,6 +78,7 @@ fn study(folder: &Path) -> Result<Shown, ReportError> {
         conclusion: verdicts.map(|v| format!("{}: {}. {}", v.word, v.claim, v.measured)).collect(),
         figures: analysis.figures,
         tables: analysis.tables,
+        notes: analysis.not_known.iter().map(|unknown| format!("{unknown}.")).collect(),
         ..Shown::default()
     };
     if view.kind() == Kind::Predict {

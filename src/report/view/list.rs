@@ -10,7 +10,8 @@ use crate::study::View;
 /// Analyses studies of the view's kind, whose folders lie side by side.
 ///
 /// # Errors
-/// Rows that are missing, torn or of another kind of study, with file, line and what to do.
+/// Rows that are missing, torn or of another kind of study, with file, line and what to do; rows, a run's curve or its
+/// evaluations that are not what the manifest beside them tells of.
 pub fn analyse(studies: &[MeasuredStudy], view: View) -> Result<Analysis, ReportError> {
     let view: &dyn Analyse = match view {
         View::Spectra => &spectra::SPECTRA,

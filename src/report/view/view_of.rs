@@ -37,6 +37,10 @@ pub(super) trait Analyse: Sync {
 impl<T> Analyse for ViewOf<T> {
     fn analyse(&self, studies: &[MeasuredStudy]) -> Result<Analysis, ReportError> {
         let rows = (self.rows)(studies)?;
+        let mut not_known = Vec::new();
+        for study in studies {
+            not_known.extend(study.check()?);
+        }
         let against = Against {
             predicted: studies.iter().flat_map(|study| study.predicted.clone()).collect(),
             baselines: studies.iter().flat_map(|study| study.baselines.clone()).collect(),
@@ -45,6 +49,7 @@ impl<T> Analyse for ViewOf<T> {
             tables: (self.tables)(&rows),
             figures: (self.figures)(&rows, &against),
             verdicts: (self.verdicts)(&rows, &against),
+            not_known,
         })
     }
 }
