@@ -9,6 +9,7 @@ mod findings;
 mod marked;
 mod measured;
 mod page;
+mod policy;
 mod save;
 mod scheme;
 mod script;

@@ -27,7 +27,7 @@ pub fn page(header: &Header, sections: &[Section]) -> String {
         }
         footer { (about(header)) }
     };
-    document(&header.title, &[&dark_rules(svgs)], &body)
+    document(&header.title, &[&dark_rules(svgs)], &[], body)
 }
 
 /// What made the page, and where its rows were measured.

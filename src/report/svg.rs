@@ -21,6 +21,8 @@ pub(super) fn inline(svg: &str, prefix: &str) -> String {
         text = without(&text, " aria-label=\"", "\"");
         text = text.replacen("<svg", &format!("<svg aria-labelledby=\"{prefix}-caption\""), 1);
     }
+    // The page allows no style beside its own, and this is an attribute too.
+    text = text.replace(" style=\"image-rendering:pixelated\"", " image-rendering=\"pixelated\"");
     for opening in [" id=\"", "url(#", "href=\"#"] {
         text = text.replace(opening, &format!("{opening}{prefix}-"));
     }

@@ -1,4 +1,4 @@
-//! Files, their digests, the folders and the memory that the process holds.
+//! Files, their digests, the folders and the memory that the process holds, and text that may be shown.
 
 mod aside;
 #[cfg(feature = "study")]
@@ -14,6 +14,8 @@ mod holder;
 mod lock;
 pub(crate) mod machine;
 mod memory;
+mod name;
+mod text;
 
 #[cfg(feature = "study")]
 pub(crate) use claim::Claim;
@@ -33,3 +35,7 @@ pub(crate) use machine::has_no_locks;
 pub use memory::peak_rss_bytes;
 #[cfg(feature = "lm")]
 pub use memory::{available_bytes, gibibytes};
+#[cfg(feature = "study")]
+pub(crate) use name::below;
+pub use name::{NameError, check_folder_name, check_name};
+pub use text::{printable, printable_lines};

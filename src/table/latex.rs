@@ -3,13 +3,14 @@
 use std::fmt::Write as _;
 
 use super::grid::{Align, Table};
+use crate::system::printable;
 
 impl Table {
     /// The table as a LaTeX `tabular` with rules of `booktabs`, its title and notes as comments.
     pub fn to_latex(&self) -> String {
-        let mut text = format!("% {}\n% Needs \\usepackage{{booktabs}}.\n", self.title);
+        let mut text = format!("% {}\n% Needs \\usepackage{{booktabs}}.\n", one_line(&self.title));
         for note in &self.notes {
-            let _ = writeln!(text, "% {}", note.replace('\n', " "));
+            let _ = writeln!(text, "% {}", one_line(note));
         }
         let align = |align| match align {
             Align::Left => 'l',
@@ -28,14 +29,22 @@ impl Table {
     }
 }
 
+/// What a comment can hold.
+fn one_line(text: &str) -> String {
+    printable(&text.replace('\n', " ")).into_owned()
+}
+
 fn line(cells: impl Iterator<Item = String>) -> String {
     let cells: Vec<String> = cells.collect();
-    format!("{} \\\\\n", cells.join(" & "))
+    // After the end of a row or a rule these would be its argument.
+    let guard = if cells[0].starts_with(['[', '*']) { "{}" } else { "" };
+    format!("{guard}{} \\\\\n", cells.join(" & "))
 }
 
 /// The text with what LaTeX would take for commands made plain, symbols in mathematics, and `1.2e-7` as a
 /// power of ten.
 fn escape(text: &str) -> String {
+    let text = &printable(text);
     let mut written = String::new();
     for word in text.split_inclusive([' ', '–']) {
         let (word, after) = word.split_at(word.trim_end_matches([' ', '–']).len());
@@ -79,6 +88,8 @@ fn push(text: &mut String, c: char) {
         '×' => "$\\times$",
         '−' => "$-$",
         '|' => "$|$",
+        '<' => "$<$",
+        '>' => "$>$",
         '‖' => "$\\|$",
         '–' => "--",
         '&' | '%' | '$' | '#' | '_' | '{' | '}' => {
@@ -99,6 +110,35 @@ mod tests {
     use super::super::grid::{Cell, Column};
     use super::super::spread::Spread;
     use super::*;
+
+    #[test]
+    fn no_name_is_a_command() {
+        let mut table = Table::new("t", "A title\n\\input{x}", vec![Column::words("name", "name")]);
+        for name in
+            ["\\input{/etc/passwd}", "[2cm]", "*", "a\n\nb", "$x$ ^~ <b> #1 {", "\u{1b}[2J", "=1+1"]
+        {
+            table.push(vec![Cell::text(name)]);
+        }
+        table.notes.push("One.\n\\input{y}".to_owned());
+        insta::assert_snapshot!(table.to_latex(), @r"
+        % A title \input{x}
+        % Needs \usepackage{booktabs}.
+        % One. \input{y}
+        \begin{tabular}{l}
+        \toprule
+        name \\
+        \midrule
+        \textbackslash{}input\{/etc/passwd\} \\
+        {}[2cm] \\
+        {}* \\
+        a\textbackslash{}u000a\textbackslash{}u000ab \\
+        \$x\$ \textasciicircum{}\textasciitilde{} $<$b$>$ \#1 \{ \\
+        \textbackslash{}u001b[2J \\
+        =1+1 \\
+        \bottomrule
+        \end{tabular}
+        ");
+    }
 
     #[test]
     fn a_paper_can_take_it() {

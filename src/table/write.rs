@@ -6,6 +6,7 @@ use polars::prelude::{DataFrame, IntoColumn, NamedFrom, ParquetWriter, Series};
 
 use super::TableError;
 use super::grid::{Align, Cell, Table};
+use crate::system::printable;
 
 impl Table {
     /// The table as CSV: every number in full, a missing value empty, and a column of spreads over
@@ -116,8 +117,20 @@ fn markdown_line(cells: impl Iterator<Item = String>) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
+/// A cell as no mark of Markdown's: of its own line and column, no element of HTML, no link and no picture.
 fn escape(text: &str) -> String {
-    text.replace('|', "\\|").replace('\n', " ")
+    let text =
+        text.replace('\\', "\\\\").replace('|', "\\|").replace('\n', " ").replace("](", "]\\(");
+    let mut written = String::with_capacity(text.len());
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        let begins = |next: &char| next.is_ascii_alphabetic() || matches!(next, '/' | '!' | '?');
+        if c == '<' && characters.peek().is_some_and(begins) {
+            written.push('\\');
+        }
+        written.push(c);
+    }
+    printable(&written).into_owned()
 }
 
 #[cfg(test)]
@@ -162,6 +175,47 @@ mod tests {
         assert_eq!(&rows[0][0], "a, \"b\" | c");
         assert_eq!(&rows[0][2], "0.123456");
         assert_eq!(rows[1], vec!["d", "", "", "", ""]);
+    }
+
+    /// What a spreadsheet would take for a formula stays data, as does every number: CSV is read by programs.
+    #[test]
+    fn no_name_is_a_mark_and_csv_has_it_as_it_is() {
+        let columns = vec![Column::words("name", "name"), Column::numbers("nats", "nats", None)];
+        let names = [
+            "=1+1",
+            "+a",
+            "-a",
+            "@a",
+            "a\r\nb",
+            "<img src=x>",
+            "[a](javascript:b)",
+            "a\\|b",
+            "x < 3",
+        ];
+        let mut table = Table::new("t", "T", columns);
+        for name in names {
+            table.push(vec![Cell::text(name), Cell::number(Some(-1.5e-7))]);
+        }
+        let text = table.to_csv();
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        for (row, name) in reader.records().zip(names) {
+            assert_eq!(row.unwrap(), vec![name, "-0.00000015"]);
+        }
+        let text = table.to_markdown();
+        let shown: Vec<&str> =
+            text.lines().skip(4).map(|line| line[2..].split_once(" | ").unwrap().0).collect();
+        let expected = [
+            "=1+1",
+            "+a",
+            "-a",
+            "@a",
+            r"a\u000d b",
+            r"\<img src=x>",
+            r"[a]\(javascript:b)",
+            r"a\\\|b",
+            "x < 3",
+        ];
+        assert_eq!(shown, expected);
     }
 
     #[test]

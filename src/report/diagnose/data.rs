@@ -33,19 +33,23 @@ impl Shown {
         QUANTITIES.iter().filter_map(shown).collect()
     }
 
-    /// The colour of a value.
-    pub fn colour(&self, value: f64) -> Rgb {
-        heat(self.quantity.share(value, self.ends))
+    /// The number of a value's colour among [`all_shades`].
+    pub fn shade(&self, value: f64) -> usize {
+        (self.quantity.share(value, self.ends) * (SHADES - 1) as f64).round() as usize
     }
+}
+
+/// The colours of the grid's scale.
+pub(super) fn all_shades() -> Vec<Rgb> {
+    (0..SHADES).map(|at| heat(at as f64 / (SHADES - 1) as f64)).collect()
 }
 
 /// The numbers of all heads, as JSON that may stand in a script.
 pub(super) fn numbers(models: &[DiagnosedModel], shown: &[Shown]) -> String {
     let [attention, logits] = colours().map(|colours| joined(&colours));
-    let shades: Vec<Rgb> = (0..SHADES).map(|at| heat(at as f64 / (SHADES - 1) as f64)).collect();
     in_script(&json!({
         "quantities": shown.iter().map(of_quantity).collect::<Vec<_>>(),
-        "colours": { "heat": joined(&shades), "attention": attention, "logits": logits },
+        "colours": { "heat": joined(&all_shades()), "attention": attention, "logits": logits },
         "models": models.iter().map(|model| of_model(model, shown)).collect::<Vec<_>>(),
     }))
 }

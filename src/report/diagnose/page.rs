@@ -2,7 +2,7 @@
 
 use maud::{Markup, PreEscaped, html};
 
-use super::data::{Shown, numbers};
+use super::data::{Shown, all_shades, numbers};
 use super::model::{DiagnosedHead, DiagnosedModel};
 use super::worry::{Worry, worries};
 use crate::figure::Rgb;
@@ -61,10 +61,9 @@ impl Diagnosis {
             footer { p.about { (generator) } }
             script type="application/json" id="numbers" { (PreEscaped(numbers(&self.models, &shown))) }
             @for (id, bytes) in &looks { script type="text/plain" id=(id) { (bytes) } }
-            script { (PreEscaped(SHARED)) }
-            @for script in SCRIPTS { script { (PreEscaped(script)) } }
         };
-        Ok(document(&title, &[STYLE], &body))
+        let [picture, head, all] = SCRIPTS;
+        Ok(document(&title, &[STYLE, &shades()], &[SHARED, picture, head, all], body))
     }
 
     /// What it comes to, a sentence a model.
@@ -241,11 +240,18 @@ fn cell(head: &DiagnosedHead, number: usize, at: usize, shown: &Shown) -> Markup
     match (shown.quantity.of)(&head.found) {
         None => html! { td id=(id) data-head=(number) { "–" } },
         Some(value) => {
-            let colour = shown.colour(value);
-            let style = format!("background:{};color:{}", hex(colour), ink_on(colour));
-            html! { td id=(id) data-head=(number) style=(style) { (significant(value, 3)) } }
+            let shade = format!("shade-{}", shown.shade(value));
+            html! { td.(shade) id=(id) data-head=(number) { (significant(value, 3)) } }
         }
     }
+}
+
+/// A rule for each shade of the grids: the page allows no style beside its own.
+fn shades() -> String {
+    let rule = |(at, colour): (usize, Rgb)| {
+        format!(".shade-{at}{{background:{};color:{}}}\n", hex(colour), ink_on(colour))
+    };
+    all_shades().into_iter().enumerate().map(rule).collect()
 }
 
 /// Black or white, whichever is read on a colour.
@@ -354,8 +360,11 @@ mod tests {
         let (diagnosis, _) = diagnosis();
         let page = diagnosis.page("rank-study").unwrap();
         // 4 · 1.5 · 1.25 · 2 · 1.5
-        assert!(page.contains("<td id=\"layer-0-head-0\" data-head=\"0\" style=\"background:#"));
-        assert!(page.contains("<td id=\"layer-0-head-0-of-2\""));
+        assert!(page.contains(" id=\"layer-0-head-0\" data-head=\"0\">"));
+        assert!(page.contains(" id=\"layer-0-head-0-of-2\""));
+        let shade = page.split_once("<td class=\"shade-").unwrap().1.split_once('"').unwrap().0;
+        assert!(page.contains(&format!(".shade-{shade}{{background:#")), "{shade} has no rule");
+        assert!(!page.contains(" style=\""));
         assert!(page.contains(">22.5</td>"));
         let list = page.split_once("<ol class=\"worries\">").unwrap().1;
         let list = list.split_once("</ol>").unwrap().0;

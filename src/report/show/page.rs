@@ -45,11 +45,9 @@ pub fn shown_page(shown: &[Shown], generator: &str) -> Result<String, ReportErro
             }
         }
         footer { p.about { (generator) } }
-        script { (PreEscaped(format!("/*!\n{PLOT_LICENCE}*/\n{PLOT_SCRIPT}"))) }
-        script { (PreEscaped(SHARED)) }
-        script { (PreEscaped(SCRIPT)) }
     };
-    Ok(document(&title, &[PLOT_STYLE, STYLE, &dark], &body))
+    let plot = format!("/*!\n{PLOT_LICENCE}*/\n{PLOT_SCRIPT}");
+    Ok(document(&title, &[PLOT_STYLE, STYLE, &dark], &[&plot, SHARED, SCRIPT], body))
 }
 
 /// What is shown as number `at`, whose files lie beside the page.
