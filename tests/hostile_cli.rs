@@ -175,6 +175,6 @@ fn a_run_s_name_is_no_other_folder() {
         );
         folder.write("analysis/s.toml", study);
         let why = folder.refused(&["sweep", "analysis/s.toml", "--quiet"]);
-        assert!(why.contains("use letters, digits, - and _ in its name"), "{name}: {why}");
+        assert!(why.contains("names a folder, and "), "{name}: {why}");
     }
 }

@@ -11,7 +11,9 @@ use rank_study::study::{Observer, Preset, View, Work, stored_lines, time_of};
 use rank_study::system::write_whole;
 use rank_study::table::{Cell, Column, Table};
 
-use super::places::{SHOWN, data, figures, measured, measured_studies, note, studies_in_parts};
+use super::places::{
+    SHOWN, data, figures, folder_of, measured, measured_studies, note, studies_in_parts,
+};
 use super::streams::{say, tell};
 
 /// Tabulate a study, or the rows of several together: CSV, Parquet, Markdown and LaTeX files
@@ -135,7 +137,9 @@ fn print_tables(tables: &[Table], written: &[PathBuf], quiet: bool) {
 
 /// The folders of these names; none where one of them is a study with rows, or no folder.
 fn folders_of_own(names: &[String], preset: Preset) -> Option<Vec<PathBuf>> {
-    let is_study = |name: &String| data(preset).join(name).join("rows.csv").is_file();
+    let is_study = |name: &String| {
+        folder_of(name, preset).is_ok_and(|folder| folder.join("rows.csv").is_file())
+    };
     let is_own = |name: &&String| !is_study(name) && Path::new(name).is_dir();
     let folders: Vec<PathBuf> = names.iter().filter(is_own).map(PathBuf::from).collect();
     (folders.len() == names.len()).then_some(folders)

@@ -6,7 +6,7 @@ use rank_study::study::{Merged, Preset, merge};
 use rank_study::table::plural;
 
 use super::analysis::fail_if_missing;
-use super::places::{data, studies_in_parts};
+use super::places::{data, folder_of, studies_in_parts};
 use super::streams::say;
 
 /// Join the rows of studies that were measured in parts, by sweep or reproduce with --shard
@@ -51,7 +51,8 @@ pub fn run(args: &MergeArgs) -> Result<()> {
     }
     let mut missing: Vec<(String, String)> = Vec::new();
     for study in studies {
-        match merge(&data.join(&study)) {
+        let merged = folder_of(&study, args.preset).and_then(|folder| Ok(merge(&folder)?));
+        match merged {
             Ok(Some(merged)) => say(format!("{study}: {}", describe(&merged))),
             Ok(None) => say(format!("{study}: no rows of parts")),
             Err(error) => missing.push((study, error.to_string())),

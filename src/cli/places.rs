@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use rank_study::run::Manifest;
 use rank_study::study::{Preset, StudyDefinition, StudyError, check_merged, unmerged_parts};
+use rank_study::system::check_folder_name;
 use rank_study::table::plural;
 
 use super::streams::tell;
@@ -119,10 +120,25 @@ pub fn finishing(study: &str, preset: Preset) -> String {
     format!("`rank-study sweep {}{size}{text}`", definition.path.display())
 }
 
+/// The folder of a study's rows.
+///
+/// # Errors
+/// A name that is no single folder's.
+pub fn folder_of(study: &str, preset: Preset) -> Result<PathBuf> {
+    let data = data(preset);
+    check_folder_name(study).map_err(|why| {
+        anyhow!(
+            "the study {study:?} {why}; it is to be the name of a folder in {}/",
+            data.display()
+        )
+    })?;
+    Ok(data.join(study))
+}
+
 /// The folder and manifest of a study that has rows.
 pub fn measured(study: &str, preset: Preset) -> Result<(PathBuf, Manifest)> {
     let data = data(preset);
-    let folder = data.join(study);
+    let folder = folder_of(study, preset)?;
     check_merged(&folder)?;
     if !folder.join("rows.csv").is_file() {
         let known = measured_studies(preset)?;

@@ -9,7 +9,7 @@ use rank_study::study::{Preset, StudyDefinition, Verification, check_merged, ver
 use rank_study::table::plural;
 
 use super::analysis::verdicts_of;
-use super::places::{data, definition_named, finishing, measured, studies_there};
+use super::places::{data, definition_named, finishing, folder_of, measured, studies_there};
 use super::streams::{say, tell};
 
 /// Hold rows to their definitions: whole, unaltered, lawful, and within the bounds expected
@@ -97,7 +97,7 @@ pub fn run(args: &VerifyArgs) -> Result<()> {
 
 /// What comes of holding one study's rows to their definition.
 fn held(study: &str, preset: Preset) -> Result<Verification> {
-    let folder = data(preset).join(study);
+    let folder = folder_of(study, preset)?;
     check_merged(&folder)?;
     if ["rows.csv", "manifest.toml"].iter().all(|file| !folder.join(file).is_file()) {
         measured(study, preset)?;

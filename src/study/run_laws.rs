@@ -10,6 +10,7 @@ use crate::run::kept_files::{KEPT, is_as_told, told};
 use crate::run::manifest::{MANIFEST, Manifest};
 use crate::run::run_manifest;
 use crate::run::series::CURVE;
+use crate::system::below;
 
 /// The curve has seven digits.
 const OF_CURVE: f64 = 1e-5;
@@ -19,8 +20,14 @@ const ADVICE: &str = "sweep the run's study again, or take the file from where i
 /// Holds a row to its run's curve, evaluations and manifest, which are in `study`'s folder. Returns whether the manifest
 /// tells what the others hash to.
 pub(super) fn run_laws(row: &Row<TrainingFound>, study: &Path, laws: &mut Laws) -> bool {
-    let run = study.join(&row.cell);
     laws.at(&*row.cell);
+    let run = match below(study, Path::new(&row.cell)) {
+        Ok(run) => run,
+        Err(why) => {
+            laws.holds(false, || format!("{why}, and is no run"));
+            return true;
+        }
+    };
     match read_records::<CurveRow>(&run.join(CURVE), ADVICE) {
         Ok(curve) => of_curve(row, &curve, laws),
         Err(error) => laws.holds(false, || error.to_string()),

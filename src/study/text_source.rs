@@ -11,6 +11,9 @@ use crate::run::manifest::{MANIFEST, Manifest};
 use crate::run::run_manifest::CORPUS;
 use crate::system::sha256;
 
+/// The longest name of a text: with a study's before it, and digits of its hash behind, a folder can have it.
+const LONGEST_NAME: usize = 80;
+
 /// Texts to train on.
 #[derive(Clone, Debug)]
 pub(super) struct TextSource {
@@ -50,7 +53,10 @@ impl TextSource {
             }
         };
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' };
-        stem.chars().map(plain).collect()
+        match stem {
+            "" => "text".to_owned(),
+            stem => stem.chars().map(plain).take(LONGEST_NAME).collect(),
+        }
     }
 
     /// The texts that the rows in `folder`, of the study `own`, are of, as their manifest tells; none where it

@@ -7,7 +7,7 @@ use toml::{Table, Value};
 
 use super::StudyError;
 use super::cell::{Measure as _, Needs, Within};
-use super::definition::{RunSource, TrainedModels, kept_steps};
+use super::definition::{RunSource, TrainedModels, kept_steps, names};
 use super::settings;
 use super::text_source::TextSource;
 use super::train_cell::TrainCell;
@@ -360,6 +360,8 @@ fn models(
                     .map_or("run".into(), |name| name.to_string_lossy())
                     .into_owned(),
             };
+            names::model(&name)
+                .map_err(|why| StudyError::Definition { path: folder.clone(), why })?;
             Ok(vec![(name.clone(), Model { name, source, of: None }, steps)])
         }
     }

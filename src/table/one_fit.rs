@@ -10,6 +10,8 @@ use super::grid::{Cell, Column, Table};
 use crate::fit::{Floor, Outcome, Problem, read_factors};
 use crate::pattern::Target;
 use crate::row::{FrontierRow, read_records};
+use crate::run::RunError;
+use crate::system::below;
 
 /// The file of a fit's target, in its folder.
 pub const TARGET: &str = "target.npy";
@@ -75,8 +77,15 @@ impl OneFit {
             return Ok(Self { label, rank, rows, floor, lost: 0, target: None, found });
         }
         let problem = Problem::new(Target::read(&path, terms.visibility)?, layout, rank)?;
-        let with =
-            rows.iter().filter_map(|row| Some((row, folder.join(row.found.factors.as_ref()?))));
+        let named = rows.iter().filter_map(|row| Some((row, row.found.factors.as_ref()?)));
+        let with = named.map(|(row, factors)| match below(folder, Path::new(factors)) {
+            Ok(factors) => Ok((row, factors)),
+            Err(why) => Err(RunError::Unusable {
+                path: folder.join(FRONTIER),
+                why: format!("the factors {factors:?}: the path {why}; {advice}"),
+            }),
+        });
+        let with = with.collect::<Result<Vec<_>, _>>()?.into_iter();
         let (with, lost): (Vec<_>, Vec<_>) = with.partition(|(_, factors)| factors.is_dir());
         let places: Vec<usize> = (0..with.len()).collect();
         let found = spread_out(&places).into_iter().map(|at| {

@@ -8,6 +8,8 @@ use super::groups::sorted;
 use super::run_log::RunLog;
 use super::spread::Spread;
 use crate::row::{Row, Rows, STOPPED, TrainingFound};
+use crate::run::RunError;
+use crate::system::below;
 
 /// One training: one run of the study at one seed.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -146,7 +148,16 @@ impl Trainings {
     /// # Errors
     /// [`TableError::NoRows`] where no training has finished; any fault of a log, with its file.
     pub fn of(data: &Path, rows: &Rows<TrainingFound>) -> Result<Self, TableError> {
-        Self::gathered(rows, |cell| RunLog::of(&data.join(cell)))
+        Self::gathered(rows, |cell| {
+            let folder = below(data, cell).map_err(|why| RunError::Unusable {
+                path: rows.path.clone(),
+                why: format!(
+                    "the cell {} {why}: it is no run; measure the study again",
+                    cell.display()
+                ),
+            })?;
+            RunLog::of(&folder)
+        })
     }
 
     /// Gathers the rows alone.

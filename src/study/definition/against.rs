@@ -4,6 +4,7 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::keys;
+use super::names;
 use super::train::TrainStudy;
 use crate::pattern::nearest::nearest;
 
@@ -64,6 +65,7 @@ pub(super) fn predicted(
 /// The table `[baseline]`.
 pub(super) fn baseline(table: &Table) -> Result<Baseline, String> {
     let baseline: Baseline = keys::read(table, "baseline")?;
+    names::study("baseline.of", &baseline.of)?;
     match baseline.runs.is_empty() {
         true => Err("baseline.runs is empty; name at least one run".to_owned()),
         false => Ok(baseline),

@@ -8,6 +8,7 @@ mod keys;
 mod kind;
 mod latency;
 mod lattice;
+pub(super) mod names;
 mod others;
 mod predict;
 mod preset;

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::keys;
+use super::names;
 use super::preset::Preset;
 use crate::pattern::nearest::nearest;
 use crate::predict::{Edit, PredictError};
@@ -75,6 +76,8 @@ pub(super) fn take(
         }
     };
     let Keys { study, run, step, .. } = keys;
+    names::study("start.study", &study)?;
+    names::run(&run).map_err(|why| format!("start: {why}"))?;
     Ok(Some(StartsFrom { study, run, step, edit, path: path.to_owned(), preset }))
 }
 

@@ -8,6 +8,7 @@ use super::against::{Baseline, PredictedExponent};
 use super::expected::Expected;
 use super::keys;
 use super::kind::Kind;
+use super::names;
 use super::preset::{Preset, lay_over};
 use super::size::{Size, Top};
 use super::view::View;
@@ -90,14 +91,7 @@ impl StudyDefinition {
         let table: Table =
             text.parse().map_err(|e: toml::de::Error| wrong(keys::syntax(&e, &text)))?;
         let top = Top::read(&table).map_err(wrong)?;
-        let name_is_plain = !top.study.is_empty()
-            && top.study.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
-        if !name_is_plain {
-            return Err(wrong(format!(
-                "study is {:?}; it names a folder: use letters, digits, - and _",
-                top.study
-            )));
-        }
+        names::study("study", &top.study).map_err(wrong)?;
         let kind: Kind = top.kind.parse().map_err(wrong)?;
         let view = top.view.as_deref().map(|name| View::named(name, kind));
         let view = view.transpose().map_err(wrong)?;

@@ -3,6 +3,7 @@
 use toml::{Table, Value};
 
 use super::keys;
+use super::names;
 use crate::pattern::{Family, Parameters, UnknownName, Visibility};
 
 /// One target of a study.
@@ -30,16 +31,13 @@ pub(super) fn targets(
     let parse = |name: &str| name.parse().map_err(|e: UnknownName| e.to_string());
     let of_grid = visibility.map_or(Ok(Visibility::Causal), parse);
     let of_grid = of_grid.map_err(|why| format!("grid.visibility: {why}"))?;
-    let mut names: Vec<String> = Vec::new();
+    let mut there: Vec<String> = Vec::new();
     keys::each(tables, "target", |table| {
         let target = target(table, of_grid)?;
-        if names.contains(&target.name) {
-            return Err(format!(
-                "two targets are called {:?}; give one of them a name = \"…\"",
-                target.name
-            ));
-        }
-        names.push(target.name.clone());
+        names::target(&target.name)?;
+        names::differs("target", &target.name, &there)
+            .map_err(|why| format!("{why}; give one of them a name = \"…\""))?;
+        there.push(target.name.clone());
         Ok(target)
     })
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use toml::{Table, Value};
 
 use super::keys;
+use super::names;
 use super::preset::Preset;
 use super::start::{self, StartsFrom};
 use crate::lm::TrainDefinition;
@@ -78,20 +79,14 @@ pub(super) fn runs(
     let shared = TrainDefinition::from_table(&train).map_err(|e| format!("train: {e}"))?;
     let mut valid = keys::of::<TrainDefinition>().to_vec();
     valid.extend(OWN_KEYS);
-    let mut names: Vec<String> = Vec::new();
+    let mut there: Vec<String> = Vec::new();
     keys::each(run, "run", |table| {
         keys::check(table, &valid, "")?;
         let mut table = table.clone();
         let name = keys::take_text(&mut table, "name")?.ok_or("a [[run]] needs a name")?;
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        // Of dots alone it would be another folder than its own.
-        if name.chars().all(|c| c == '.') || !name.chars().all(plain) {
-            return Err(format!("run {name:?}: use letters, digits, - and _ in its name"));
-        }
-        if names.contains(&name) {
-            return Err(format!("two runs are called {name:?}"));
-        }
-        names.push(name.clone());
+        names::run(&name)?;
+        names::differs("run", &name, &there)?;
+        there.push(name.clone());
         let of_run = |why: String| format!("run {name}: {why}");
         let own_start = start::take(&mut table, path, preset).map_err(of_run)?;
         one(name, table, &shared, own_start.or(shared_start.clone()))
@@ -130,11 +125,12 @@ fn teacher(table: &mut Table) -> Result<Option<TaughtBy>, String> {
         };
     };
     match teacher.as_str().and_then(|text| text.split_once('/')) {
-        Some((study, run)) => Ok(Some(TaughtBy {
-            study: study.to_owned(),
-            run: run.to_owned(),
-            weight: weight.unwrap_or(1.0),
-        })),
+        Some((study, run)) => {
+            names::study("the teacher's study", study)?;
+            names::run(run).map_err(|why| format!("teacher: {why}"))?;
+            let (study, run) = (study.to_owned(), run.to_owned());
+            Ok(Some(TaughtBy { study, run, weight: weight.unwrap_or(1.0) }))
+        }
         None => Err(format!("teacher is {teacher}; write \"STUDY/RUN\"")),
     }
 }

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use toml::Table;
 
 use super::keys;
+use super::names;
 use super::preset::Preset;
 use crate::lm::Split;
 
@@ -88,6 +89,7 @@ pub(super) fn read<T: DeserializeOwned>(
     if keys.of.is_empty() && keys.folders.is_empty() {
         return Err(format!("{place} needs of, the studies of its runs, or folders of runs"));
     }
+    keys.of.iter().try_for_each(|study| names::study(&format!("{place}.of"), study))?;
     if [keys.passages, Some(keys.groups), keys.tokens].contains(&Some(0)) {
         return Err(format!("{place}.passages, groups and tokens must be at least 1"));
     }
