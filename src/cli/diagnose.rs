@@ -9,7 +9,7 @@ use rank_study::predict::{Passages, fitted_above, largest_logits};
 use rank_study::report::{DiagnosedModel, Diagnosis, MOST_TOKENS};
 use rank_study::run::{Manifest, ModelSource};
 use rank_study::study::Plan;
-use rank_study::system::write_whole;
+use rank_study::system::{printable, write_whole};
 use rank_study::table::significant;
 
 use super::duration::duration;
@@ -135,7 +135,11 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
     if args.json {
         print_json(&definition, &args.out, &keys)?;
     } else {
-        diagnosis.conclusion().iter().chain(&diagnosis.worries()).for_each(|line| say!("{line}"));
+        diagnosis
+            .conclusion()
+            .iter()
+            .chain(&diagnosis.worries())
+            .for_each(|line| say!("{}", printable(line)));
         say!("{name}: {described}; page in {}", page.display());
     }
     Ok(())

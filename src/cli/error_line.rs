@@ -9,6 +9,7 @@ use rank_study::report::ReportError;
 use rank_study::row::RowsError;
 use rank_study::run::RunError;
 use rank_study::study::StudyError;
+use rank_study::system::printable;
 use rank_study::table::TableError;
 
 /// The error and its causes on one line, but for a cause that the message before it already tells, and what on the
@@ -26,7 +27,7 @@ pub fn error_line(error: &(dyn Error + 'static)) -> String {
         mend = mend.or_else(|| mend_of(cause));
     }
     let mend = mend.map(|mend| format!(" ({mend})")).unwrap_or_default();
-    format!("{line}{mend}").replace('\n', " ")
+    printable(&format!("{line}{mend}").replace('\n', " ")).into_owned()
 }
 
 /// The flags or the command that mend an error of the library, which knows of none.

@@ -9,6 +9,7 @@ use rank_study::row::{Column, ColumnKind};
 use rank_study::study::{
     Kind, Plan, Preset, StudyDefinition, StudyError, stored_lines, time_of, unmerged_parts,
 };
+use rank_study::system::printable;
 use rank_study::table::plural;
 
 use super::analysis::fail_if_missing;
@@ -80,7 +81,7 @@ pub fn run(args: &ListArgs) -> Result<()> {
             longest(&|line| line.definition.study.chars().count()),
             longest(&|line| line.on().chars().count()),
         ];
-        lines.iter().for_each(|line| say!("{}", line.to_text(widths)));
+        lines.iter().for_each(|line| say!("{}", printable(&line.to_text(widths))));
     }
     found.tell_broken();
     fail_if_missing(&missing).and(fail_if_broken(found.broken.len()))

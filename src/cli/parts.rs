@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use rank_study::study::{PartState, PartsState, Preset};
+use rank_study::system::printable;
 
 use super::analysis::fail_if_missing;
 use super::places::data;
@@ -39,7 +40,7 @@ pub fn list(preset: Preset, json: bool) -> Result<()> {
         say!("{study}: {done} of {cells} cells done");
         parts.iter().for_each(|part| say!("  {}", describe(part)));
         let failed = parts.iter().flat_map(|part| &part.failed);
-        failed.for_each(|(cell, why)| say!("  failed: {cell}: {why}"));
+        failed.for_each(|(cell, why)| say!("  failed: {cell}: {}", printable(why)));
         for count in counts(parts) {
             let begun = |index: &usize| {
                 parts.iter().any(|p| p.shard.count() == count && p.shard.index() == *index)

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use rank_study::system::printable;
 
 use super::streams::tell;
 
@@ -50,7 +51,7 @@ impl Show {
     pub fn say(&self, line: &str) {
         match self {
             Self::Nothing => {}
-            Self::Bar(bar) => bar.println(line),
+            Self::Bar(bar) => bar.println(printable(line)),
             Self::Lines => tell(line),
         }
     }
@@ -97,6 +98,6 @@ fn written(
 ) -> impl Fn(&indicatif::ProgressState, &mut dyn std::fmt::Write) + Clone + Send + Sync + 'static {
     move |_, out| {
         // A text that cannot be shown is shown a quarter of a second later.
-        let _ = out.write_str(&text());
+        let _ = out.write_str(&printable(&text()));
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use rank_study::report::{Shown, show, shown_page};
-use rank_study::system::write_whole;
+use rank_study::system::{printable, write_whole};
 
 use super::places::SHOWN;
 use super::streams::{say, tell};
@@ -68,7 +68,7 @@ pub fn run(args: &ShowArgs) -> Result<()> {
 }
 
 fn print(shown: &Shown) {
-    say!("{}", shown.title);
-    shown.conclusion.iter().for_each(|sentence| say!("{sentence}"));
-    shown.notes.iter().for_each(|note| say!("note: {note}"));
+    say!("{}", printable(&shown.title));
+    shown.conclusion.iter().for_each(|sentence| say!("{}", printable(sentence)));
+    shown.notes.iter().for_each(|note| say!("note: {}", printable(note)));
 }

@@ -3,10 +3,15 @@
 //! A stream whose reader is gone sends no signal here, since that would end a sweep whose progress nobody reads any
 //! more. What cannot be said on standard error is left unsaid. Standard output that cannot be written ends the process:
 //! what it prints is what was asked for, and is on the disk by then, where it goes there.
+//!
+//! Much of what is said was read from files: names, errors in rows, tokens, what manifests tell. Nothing of it is a command
+//! to the terminal: what one would obey is written out, here, for all that is printed.
 
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
+
+use rank_study::system::{printable, printable_lines};
 
 /// Prints a line of the result, as `println!` does.
 macro_rules! say {
@@ -23,8 +28,10 @@ pub fn say_line(line: Arguments<'_>) {
 
 /// Prints a part of the result.
 pub fn print(text: Arguments<'_>) {
+    let text = text.to_string();
     let mut out = io::stdout().lock();
-    if let Err(error) = out.write_fmt(text).and_then(|()| out.flush()) {
+    let written = out.write_all(printable_lines(&text).as_bytes());
+    if let Err(error) = written.and_then(|()| out.flush()) {
         drop(out);
         std::process::exit(not_printed(&error).into());
     }
@@ -33,7 +40,7 @@ pub fn print(text: Arguments<'_>) {
 /// Prints a line on standard error. Where that cannot be written, as to a terminal that hung up, what
 /// is under way matters more than the line.
 pub fn tell(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", printable(line));
 }
 
 /// Prints what clap has to say: the help, or what is wrong with the arguments.

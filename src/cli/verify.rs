@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use rank_study::run::Manifest;
 use rank_study::study::{Preset, StudyDefinition, Verification, check_merged, verify};
+use rank_study::system::printable;
 use rank_study::table::plural;
 
 use super::analysis::verdicts_of;
@@ -54,7 +55,7 @@ pub fn run(args: &VerifyArgs) -> Result<()> {
             }
         };
         for breach in &found.laws.breaches {
-            say!("{study}: {breach}");
+            say!("{study}: {}", printable(breach));
         }
         broken += found.laws.breaches.len();
         if !args.quiet {
@@ -64,7 +65,7 @@ pub fn run(args: &VerifyArgs) -> Result<()> {
                 plural(found.rows, "row"),
                 plural(found.laws.checks, "check")
             );
-            found.notes.iter().for_each(|note| say!("{study}: not known: {note}"));
+            found.notes.iter().for_each(|note| say!("{study}: not known: {}", printable(note)));
         }
     }
     if all && !studies.is_empty() {
