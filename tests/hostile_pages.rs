@@ -57,10 +57,10 @@ fn report(root: &Path) -> PathBuf {
         preset: TEXT.to_owned(),
         machine: TEXT.to_owned(),
     };
-    let training: fn(&Path) = plausible::lm_quick;
-    let sections = [
-        (View::Training, NAMES[0], training),
+    let sections: [(View, &str, fn(&Path)); 3] = [
+        (View::Training, NAMES[0], plausible::lm_quick),
         (View::LogitGrowth, NAMES[1], plausible::logit_growth),
+        (View::Layouts, NAMES[2], plausible::layouts),
     ];
     let sections = sections.map(|(view, name, write)| {
         let folder = root.join("data").join(name);

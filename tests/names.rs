@@ -107,7 +107,7 @@ const TRAIN: &str = "kind = \"train\"\n[train]\nlayers = 1\nd_model = 8\nheads =
 fn definitions(name: &str) -> [(String, bool); 6] {
     let quoted = toml::Value::from(name).to_string();
     let target = format!(
-        "kind = \"spectrum\"\n[grid]\nn = [8]\n[[target]]\nfamily = \"landmark\"\nm = 2\nname = {quoted}\n"
+        "kind = \"spectrum\"\n[grid]\nn = [8]\ntolerance = [0.3]\n[[target]]\nfamily = \"landmark\"\nm = 2\nname = {quoted}\n"
     );
     let run = |more: &str| format!("study = \"s\"\n{TRAIN}[[run]]\nname = \"a\"\n{more}");
     let teacher = |study: &str, run: &str| toml::Value::from(format!("{study}/{run}")).to_string();
@@ -173,6 +173,18 @@ fn names_that_differ_by_capitals_alone_are_one_to_some_systems() {
         let error = StudyDefinition::parse(Path::new("s.toml"), text, Preset::Paper).unwrap_err();
         assert!(error.to_string().contains(says), "{error}");
     }
+}
+
+/// A study is not put beside another that some systems would take for it.
+#[test]
+fn a_study_is_no_other_in_capitals() {
+    let folder = Folder::new();
+    let study = |name: &str| format!("study = \"{name}\"\n{TRAIN}[[run]]\nname = \"a\"\n");
+    folder.write("one.toml", study("lm").replace("[train]", "[train]\neval_every = 2"));
+    folder.write("two.toml", study("LM"));
+    folder.done(&["sweep", "one.toml", "--quiet"]);
+    let error = folder.refused(&["sweep", "two.toml", "--quiet"]);
+    assert!(error.contains("two.toml") && error.contains("differ by capitals alone"), "{error}");
 }
 
 /// Texts of any name: what is written lies where it should, under names of letters, digits and marks.
@@ -244,7 +256,7 @@ fn no_path_in_rows_or_commands_leads_out_of_the_data() {
     folder.write("data/s/rows.csv", &rows);
     folder.done(&["figure", "s", "--quiet"]);
     for study in ["../data/s", "../s", "..", "", ".", "s/..", absolute, "s\u{1b}[2J"] {
-        for command in ["report", "figure", "verify", "merge"] {
+        for command in ["report", "verify", "merge"] {
             let before = folder.tree();
             let said = folder.run(&[command, study]);
             assert_eq!(said.code, Some(1), "{command} {study:?}: {}{}", said.stdout, said.stderr);

@@ -7,6 +7,7 @@
 //! Much of what is said was read from files: names, errors in rows, tokens, what manifests tell. Nothing of it is a command
 //! to the terminal: what one would obey is written out, here, for all that is printed.
 
+use std::borrow::Cow;
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
@@ -45,7 +46,12 @@ pub fn tell(line: &str) {
 
 /// Prints what clap has to say: the help, or what is wrong with the arguments.
 pub fn print_of_clap(said: &clap::Error) -> ExitCode {
-    match said.print() {
+    let printed = match printable_lines(&said.render().to_string()) {
+        // An argument may be a file's name.
+        Cow::Owned(shown) if said.use_stderr() => io::stderr().write_all(shown.as_bytes()),
+        _ => said.print(),
+    };
+    match printed {
         Err(error) if !said.use_stderr() => ExitCode::from(not_printed(&error)),
         _ => ExitCode::from(u8::try_from(said.exit_code()).unwrap_or(1)),
     }

@@ -6,7 +6,7 @@ use super::document::document;
 use super::marked::marked;
 use super::scheme::dark_rules;
 use super::section::{Header, Picture, Section};
-use super::svg::inline;
+use super::svg::{anchor, inline};
 use super::table_markup::{folded, rows_link};
 use crate::judge::{Claim, OF_ALL_RULES, Rule, Verdict, Word, multiplicity};
 use crate::table::{plural, significant};
@@ -259,7 +259,7 @@ fn study(section: &Section) -> Markup {
 }
 
 fn figure(section: &Section, picture: &Picture) -> Markup {
-    let name = format!("{}-{}", section.study, picture.name);
+    let name = anchor(&format!("{}-{}", section.study, picture.name));
     html! {
         figure id=(name) {
             div.picture tabindex="0" role="region" aria-label={ "Figure " (picture.name) } {

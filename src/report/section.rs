@@ -84,11 +84,16 @@ impl Section {
         Path::new(&self.rows_link).file_name().and_then(|name| name.to_str()).unwrap_or("rows")
     }
 
-    /// Where the table `name` is as CSV, relative to the page: beside the rows.
+    /// The address of the rows.
+    pub(super) fn rows_address(&self) -> String {
+        address(&self.rows_link)
+    }
+
+    /// The address of the table `name` as CSV, relative to the page: beside the rows.
     pub(super) fn table_link(&self, name: &str) -> String {
         let folder = self.rows_link.rsplit_once('/').map_or("", |(folder, _)| folder);
         let slash = if folder.is_empty() { "" } else { "/" };
-        format!("{folder}{slash}tables/{name}.csv")
+        address(&format!("{folder}{slash}tables/{name}.csv"))
     }
 
     /// The paragraphs of the text.
@@ -106,6 +111,19 @@ impl Section {
         paragraphs.retain(|paragraph| !paragraph.is_empty());
         paragraphs
     }
+}
+
+/// A path as an address: a name in it is no scheme, no query and no part of a page.
+fn address(path: &str) -> String {
+    let mut address = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        match byte {
+            b'/' | b'-' | b'.' | b'_' | b'~' => address.push(char::from(byte)),
+            byte if byte.is_ascii_alphanumeric() => address.push(char::from(byte)),
+            other => address.push_str(&format!("%{other:02X}")),
+        }
+    }
+    address
 }
 
 #[cfg(test)]
@@ -127,5 +145,7 @@ mod tests {
         };
         assert_eq!(link("../data/growth/rows.csv"), "../data/growth/tables/cells.csv");
         assert_eq!(link("rows.csv"), "tables/cells.csv");
+        assert_eq!(link("javascript:x/rows.csv"), "javascript%3Ax/tables/cells.csv");
+        assert_eq!(link("../a b#?%é/rows.csv"), "../a%20b%23%3F%25%C3%A9/tables/cells.csv");
     }
 }

@@ -12,6 +12,7 @@ const DEFAULTS: [&str; 3] = [
 /// several can stand in one page. It looks the same with fewer words, and is named by what has the id `prefix-caption`
 /// in place of its own title and label.
 pub(super) fn inline(svg: &str, prefix: &str) -> String {
+    let prefix = anchor(prefix);
     let body = svg.find("<svg").map_or(svg, |start| &svg[start..]);
     let mut text = without(body, "<title>", "</title>\n");
     for default in DEFAULTS {
@@ -27,6 +28,19 @@ pub(super) fn inline(svg: &str, prefix: &str) -> String {
         text = text.replace(opening, &format!("{opening}{prefix}-"));
     }
     joined(&text)
+}
+
+/// A name as what ids begin with: what would end an attribute, or part two ids, is told by its bytes.
+pub(super) fn anchor(name: &str) -> String {
+    let mut anchor = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match byte {
+            b'-' | b'_' | b'.' => anchor.push(char::from(byte)),
+            byte if byte.is_ascii_alphanumeric() => anchor.push(char::from(byte)),
+            other => anchor.push_str(&format!("_{other:02x}")),
+        }
+    }
+    anchor
 }
 
 /// `text` without the first part that begins with `opening`, up to the `closing` after it.
@@ -107,6 +121,17 @@ mod tests {
             inline(svg, "growth"),
             "<svg><clipPath id=\"growth-a\"/><g clip-path=\"url(#growth-a)\"/>\
              <use href=\"#growth-a\"/></svg>\n"
+        );
+    }
+
+    #[test]
+    fn no_name_ends_an_attribute() {
+        let svg = "<svg role=\"img\" aria-label=\"Much\"><use href=\"#a\"/></svg>";
+        let shown = inline(svg, "\"><img src=x>");
+        assert_eq!(
+            shown,
+            "<svg aria-labelledby=\"_22_3e_3cimg_20src_3dx_3e-caption\" role=\"img\">\
+             <use href=\"#_22_3e_3cimg_20src_3dx_3e-a\"/></svg>\n"
         );
     }
 

@@ -30,7 +30,7 @@ pub(super) fn folded(section: &Section, table: &Table, at: usize) -> Markup {
 
 /// A link to the rows of a study.
 pub(super) fn rows_link(section: &Section) -> Markup {
-    html! { a href=(section.rows_link) { (section.rows_name()) } }
+    html! { a href=(section.rows_address()) { (section.rows_name()) } }
 }
 
 /// The table's cells and notes, and where its numbers are.

@@ -48,7 +48,7 @@ impl Plan {
     ///
     /// # Errors
     /// A filter that is no regular expression or matches nothing, rows that cannot be read, a folder
-    /// that cannot be written, a text that cannot be read.
+    /// that cannot be written, a text that cannot be read, a name that is another's in other capitals.
     pub fn new(
         definition: &StudyDefinition,
         data: &Path,
@@ -63,6 +63,7 @@ impl Plan {
         let source = text.as_ref().map(|(source, _)| source);
         let read = source.filter(|_| definition.work.is_of_text());
         let name = TextSource::name_of_study(data, &definition.study, read);
+        check_capitals(data, &name, definition)?;
         let mut cells = cells_of(&definition.work, source, data)?;
         let columns = definition.work.kind().columns();
         let order: Vec<String> = cells.iter().map(|cell| cell.key.clone()).collect();
@@ -352,6 +353,24 @@ pub fn stored_lines(kind: Kind, folder: &Path) -> Result<(Vec<Column>, Vec<Line>
 /// How long the rows took, one after another, in seconds; none where their kind is not timed.
 pub fn time_of(columns: &[Column], lines: &[Line]) -> Option<f64> {
     lines.iter().filter_map(|line| line.wall_time_s(columns)).reduce(|sum, row| sum + row)
+}
+
+/// Refuses a study that some systems would take for another, in `data` already.
+fn check_capitals(data: &Path, name: &str, definition: &StudyDefinition) -> Result<(), StudyError> {
+    let there = std::fs::read_dir(data).into_iter().flatten().flatten();
+    let names = there.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let other = names.filter(|other| other != name).find(|other| other.eq_ignore_ascii_case(name));
+    match other {
+        None => Ok(()),
+        Some(other) => Err(StudyError::Definition {
+            path: definition.path.clone(),
+            why: format!(
+                "the study {name:?} and {other:?}, which is in {}/, differ by capitals alone, which some systems take for \
+                 one; rename it",
+                data.display()
+            ),
+        }),
+    }
 }
 
 /// What the last line of a regular expression's error says, below the drawing of where it is.
