@@ -14,6 +14,13 @@ pub enum Scale {
     Log,
 }
 
+/// The largest magnitude that an axis reaches, and one over the least of a logarithmic one: beyond, nothing that was
+/// measured lies, and what is computed of an axis' ends would be infinite.
+const REACH: f64 = 1e100;
+
+/// How many lengths of an axis a value may be drawn beyond its ends: of a line that leaves a panel each pixel costs.
+const BEYOND: f64 = 10.0;
+
 /// One axis of a panel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
@@ -30,7 +37,8 @@ pub struct Axis {
 impl Axis {
     /// A logarithmic axis that holds all of `values` with a little room, ticks at round numbers.
     pub(super) fn log(label: &str, values: impl Iterator<Item = f64>) -> Self {
-        let (low, high) = bounds(values.filter(|value| *value > 0.0)).unwrap_or((0.1, 10.0));
+        let values = values.filter(|value| *value > 0.0).map(|value| value.max(1.0 / REACH));
+        let (low, high) = bounds(values).unwrap_or((0.1, 10.0));
         let room = (high / low).powf(0.06).max(1.06);
         let range = (low / room, high * room);
         Self {
@@ -55,7 +63,9 @@ impl Axis {
         from: Option<f64>,
     ) -> Self {
         let (low, high) = bounds(values).unwrap_or((0.0, 1.0));
-        let room = 0.05 * (high - from.unwrap_or(low)).abs().max(1e-9);
+        // A range that rounding leaves nothing of could not be divided by.
+        let least = 1e-9_f64.max(1e-14 * low.abs().max(high.abs()));
+        let room = 0.05 * (high - from.unwrap_or(low)).abs().max(least);
         let range = (from.unwrap_or(low - room), high + room);
         let ticks = linear_ticks(range.0, range.1);
         Self { label: label.to_owned(), scale: Scale::Linear, range, ticks }
@@ -64,7 +74,7 @@ impl Axis {
     /// A linear axis from zero that ends where the values do.
     pub(super) fn from_zero(label: &str, values: impl Iterator<Item = f64>) -> Self {
         let last = values.filter(|value| value.is_finite()).fold(0.0, f64::max);
-        let last = if last > 0.0 { last } else { 1.0 };
+        let last = if last > 0.0 { last.clamp(1.0 / REACH, REACH) } else { 1.0 };
         let mut axis = Self::linear(label, [0.0, last].into_iter(), Some(0.0));
         axis.range.1 = last;
         axis.ticks.retain(|tick| tick.value <= last);
@@ -79,18 +89,23 @@ impl Axis {
         Self { label: label.to_owned(), scale: Scale::Linear, range, ticks }
     }
 
-    /// Where `value` lies: 0 at the axis' start, 1 at its end.
+    /// Where `value` lies: 0 at the axis' start, 1 at its end, and at most ten lengths of the axis beyond either.
     pub fn fraction(&self, value: f64) -> f64 {
         let (low, high) = self.range;
-        match self.scale {
+        let fraction = match self.scale {
             Scale::Linear => (value - low) / (high - low),
             Scale::Log => (value / low).ln() / (high / low).ln(),
+        };
+        match fraction.is_finite() {
+            true => fraction.clamp(-BEYOND, 1.0 + BEYOND),
+            false => fraction,
         }
     }
 }
 
 fn bounds(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
-    values.filter(|value| value.is_finite()).fold(None, |bounds, value| match bounds {
+    let values = values.filter(|value| value.is_finite()).map(|value| value.clamp(-REACH, REACH));
+    values.fold(None, |bounds, value| match bounds {
         None => Some((value, value)),
         Some((low, high)) => Some((f64::min(low, value), f64::max(high, value))),
     })

@@ -21,7 +21,7 @@ const MOST: usize = 7;
 /// Ticks of a linear axis: round numbers, three to seven of them.
 pub(super) fn linear_ticks(low: f64, high: f64) -> Vec<Tick> {
     let span = high - low;
-    if !(span.is_finite() && span > 0.0) {
+    if !(span.is_normal() && span > 0.0) {
         return vec![Tick::at(low)];
     }
     let decade = 10f64.powf((span / 6.0).log10().floor());
@@ -29,7 +29,7 @@ pub(super) fn linear_ticks(low: f64, high: f64) -> Vec<Tick> {
     let step = steps.into_iter().find(|step| span / step <= 6.0).unwrap_or(10.0 * decade);
     let first = (low / step - 1e-9).ceil() as i64;
     let last = (high / step + 1e-9).floor() as i64;
-    (first..=last).map(|at| Tick::at(at as f64 * step)).collect()
+    (first..=last).take(MOST).map(|at| Tick::at(at as f64 * step)).collect()
 }
 
 /// Ticks of a logarithmic axis: powers of ten, or 1–3, 1–2–5 or 1–2–3–5 in every decade, whichever is
@@ -37,7 +37,8 @@ pub(super) fn linear_ticks(low: f64, high: f64) -> Vec<Tick> {
 /// ticks.
 pub(super) fn log_ticks(low: f64, high: f64) -> Vec<Tick> {
     const MARKS: [&[f64]; 4] = [&[1.0], &[1.0, 3.0], &[1.0, 2.0, 5.0], &[1.0, 2.0, 3.0, 5.0]];
-    for least in [4, 3] {
+    let has_decades = low.is_normal() && low > 0.0 && high.is_finite();
+    for least in [4, 3].into_iter().filter(|_| has_decades) {
         for marks in MARKS {
             let ticks = log_ticks_at(low, high, marks);
             if ticks.len() >= least {
@@ -164,6 +165,31 @@ mod tests {
             ["0", "250", "500", "750", "1,000", "1,250", "1,500"]
         );
         assert_eq!(labels(&linear_ticks(0.0, 61.0)), ["0", "20", "40", "60"]);
+    }
+
+    #[test]
+    fn whatever_the_ends_of_an_axis_are_its_ticks_are_few() {
+        let odd = [
+            f64::NAN,
+            f64::NEG_INFINITY,
+            f64::MIN,
+            -1.0,
+            0.0,
+            5e-324,
+            1e-320,
+            f64::MIN_POSITIVE,
+            1.0,
+            1e300,
+            f64::MAX,
+            f64::INFINITY,
+        ];
+        for low in odd {
+            for high in odd {
+                for ticks in [linear_ticks(low, high), log_ticks(low, high)] {
+                    assert!(ticks.len() <= MOST, "{low:e} {high:e}: {ticks:?}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -22,10 +22,13 @@ record! {
         /// which group of passages
         passage: usize,
         /// how many are in it
+        #[range = Counted]
         passages: usize,
         /// tokens of one
+        #[range = Counted]
         n: usize,
         /// the head dimension d
+        #[range = Counted]
         rank: usize,
         /// columns that a row sees
         columns: f64,

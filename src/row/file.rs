@@ -70,12 +70,14 @@ impl<K: Kind> Rows<K> {
         for study in studies {
             let name = study.file_name();
             let name = name.map_or_else(|| "STUDY".into(), |name| name.to_string_lossy());
-            let advice = format!("measure the study {name} again, which keeps the whole rows");
+            let again = format!("measure the study {name} again, which keeps the whole rows");
+            let without = format!("take the line out and {again}");
+            let advice = Advice { of_file: &again, of_value: &without };
             let read = |from: &Fields<'_>| match from.get("err").is_empty() {
                 true => Row::read(from).map(Some),
                 false => Ok(None),
             };
-            for row in each_line(&study.join(ROWS), &columns::<K>(), &advice, read)? {
+            for row in each_line(&study.join(ROWS), &columns::<K>(), advice, read)? {
                 match row {
                     Some(row) => all.rows.push(row),
                     None => all.failed += 1,
@@ -95,13 +97,23 @@ const ROWS: &str = "rows.csv";
 /// # Errors
 /// As [`Rows::read`].
 pub fn read_records<P: Part>(path: &Path, advice: &str) -> Result<Vec<P>, RowsError> {
+    let advice = Advice { of_file: advice, of_value: advice };
     each_line(path, &columns_of_record::<P>(), advice, |from| P::read("", from))
+}
+
+/// What to do about a file.
+#[derive(Clone, Copy)]
+struct Advice<'a> {
+    /// Where it is missing, torn or another's, ...
+    of_file: &'a str,
+    /// ... and where a value of a whole line is wrong, which measuring again takes for finished.
+    of_value: &'a str,
 }
 
 fn each_line<R>(
     path: &Path,
     columns: &[Column],
-    advice: &str,
+    Advice { of_file: advice, of_value }: Advice<'_>,
     read: impl Fn(&Fields<'_>) -> Result<R, String>,
 ) -> Result<Vec<R>, RowsError> {
     let bytes = std::fs::read(path).map_err(|error| RowsError::Unreadable {
@@ -128,6 +140,7 @@ fn each_line<R>(
         });
     }
     let (mut last, mut found) = (1, Vec::new());
+    let mend = format!("put that right, or {of_value}");
     for record in reader.records() {
         let record = record.map_err(|error| {
             bad(error.position().map_or(last + 1, csv::Position::line), error.to_string())
@@ -137,7 +150,13 @@ fn each_line<R>(
             let why = format!("{} fields where the header has {}", record.len(), names.len());
             return Err(bad(last, why));
         }
-        found.push(read(&header.fields(&record)).map_err(|why| bad(last, why))?);
+        let wrong = |why| RowsError::BadLine {
+            path: path.to_owned(),
+            line: last,
+            why,
+            advice: mend.clone(),
+        };
+        found.push(read(&header.fields(&record)).map_err(wrong)?);
     }
     if !bytes.ends_with(b"\n") {
         return Err(bad(last, "the last line is torn: it has no end of line".to_owned()));

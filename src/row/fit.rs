@@ -20,8 +20,10 @@ record! {
         /// the target's short text
         target: String,
         /// the sequence length
+        #[range = Counted]
         n: usize,
         /// d, the rank of each head's QKᵀ
+        #[range = Counted]
         rank: usize,
         /// the heads
         layout: Layout,
@@ -35,6 +37,7 @@ record! {
     pub struct FitTerms {
         /// ε, where the least logit that reaches it was asked for
         #[unit = "nats"]
+        #[range = Positive]
         tolerance: Option<f64>,
         /// the pairs that may have weight
         visibility: Visibility,

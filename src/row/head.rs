@@ -61,15 +61,20 @@ record! {
         /// which group of passages
         passage: usize,
         /// how many are in it
+        #[range = Counted]
         passages: usize,
         /// tokens of one
+        #[range = Counted]
         n: usize,
         /// rows of one that were fitted
+        #[range = Counted]
         rows: usize,
         /// the head dimension d, or the larger rank that was asked for
+        #[range = Counted]
         rank: usize,
         /// ε
         #[unit = "nats"]
+        #[range = Positive]
         epsilon: f64,
         /// max |z|
         #[unit = "nats"]

@@ -12,6 +12,7 @@ record! {
         /// the model
         model: ModelColumns,
         /// tokens read
+        #[range = Counted]
         n: usize,
         /// which time the model was measured
         round: u64,
@@ -22,6 +23,7 @@ record! {
     /// What inference took.
     pub struct LatencyFound {
         /// of the process
+        #[range = Counted]
         threads: usize,
         /// trained numbers
         parameters: usize,

@@ -24,12 +24,16 @@ record! {
         /// which group of passages
         passage: usize,
         /// how many are in it
+        #[range = Counted]
         passages: usize,
         /// tokens of one
+        #[range = Counted]
         n: usize,
         /// rows of one that were fitted
+        #[range = Counted]
         rows: usize,
         /// the head dimension d
+        #[range = Counted]
         own_rank: usize,
         /// max |z|
         #[unit = "nats"]
@@ -44,6 +48,7 @@ record! {
         mass_within_16: f64,
         /// ε
         #[unit = "nats"]
+        #[range = Positive]
         epsilon: f64,
         /// what queries and keys may be made of: `own`, `bias`, `line`, `pair`, `pairs4`, `positions`, `free`
         inputs: InputSet,

@@ -13,10 +13,12 @@ record! {
         tokens: u64,
         /// the batch's mean cross-entropy before the update
         #[unit = "nats a token"]
+        #[range = Diverging]
         loss_nats: f64,
         /// of the update
         learning_rate: f64,
         /// the gradient's global norm before clipping
+        #[range = Any]
         grad_norm: f64,
         /// since the start
         #[unit = "s"]
@@ -43,15 +45,19 @@ record! {
         tokens: u64,
         /// mean cross-entropy
         #[unit = "nats a token"]
+        #[range = Diverging]
         loss_nats: f64,
         /// exp of it
+        #[range = Any]
         perplexity: f64,
         /// of text that the tokens are
         bytes: Option<u64>,
         /// the same a byte
         #[unit = "nats a byte"]
+        #[range = Diverging]
         loss_nats_per_byte: Option<f64>,
         /// exp of it
+        #[range = Any]
         perplexity_per_byte: Option<f64>,
     }
 }
@@ -84,17 +90,22 @@ record! {
         wall_time_s: f64,
         /// mean over it
         #[unit = "nats a token"]
+        #[range = Diverging]
         loss_nats: f64,
         /// mean over it
+        #[range = Any]
         grad_norm: f64,
         /// the largest |logit| in it
         #[unit = "nats"]
+        #[range = Diverging]
         max_abs_logit: Option<f64>,
         /// the same over the heads that see everything
         #[unit = "nats"]
+        #[range = Diverging]
         max_abs_logit_global: Option<f64>,
         /// the same over the heads with a window
         #[unit = "nats"]
+        #[range = Diverging]
         max_abs_logit_local: Option<f64>,
     }
 }

@@ -11,14 +11,18 @@ record! {
         /// which heads are global and which local, and what holds the logits down
         arm: String,
         /// blocks
+        #[range = Counted]
         layers: usize,
         /// the width of the residual stream
+        #[range = Counted]
         d_model: usize,
         /// attention heads a layer
+        #[range = Counted]
         heads: usize,
         /// heads that see everything, in the layer that has most of them
         global_heads: usize,
         /// how many tokens at and before its own a local head sees
+        #[range = Counted]
         window: usize,
         /// how the model knows where a token stands: `learned`, `rope`, `sinusoidal` or `none`
         positions: String,

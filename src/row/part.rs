@@ -2,6 +2,7 @@
 
 use super::column::Column;
 use super::fields::Fields;
+use super::range::Range;
 
 /// One or more neighbouring columns of a row: a value, or a struct of such.
 ///
@@ -19,6 +20,15 @@ pub trait Part: Sized {
     /// # Errors
     /// In words, a value that is missing or none of its kind, with its column.
     fn read(field: &'static str, from: &Fields<'_>) -> Result<Self, String>;
+
+    /// Holds itself to what the column `field` can have, where it is a number; the fields of a struct were held to theirs as
+    /// they were read.
+    ///
+    /// # Errors
+    /// In words, with the column.
+    fn check(&self, _field: &'static str, _range: Range) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// The columns of a `record!` struct, in order.
@@ -57,15 +67,20 @@ impl<P: Part> Part for Option<P> {
             false => P::read(field, from).map(Some),
         }
     }
+
+    fn check(&self, field: &'static str, range: Range) -> Result<(), String> {
+        self.as_ref().map_or(Ok(()), |part| part.check(field, range))
+    }
 }
 
 /// A struct whose fields are columns, in their order, under their names: their docs say what a column is, and
-/// `#[unit = "nats"]` after the docs what its unit is.
+/// `#[unit = "nats"]` after the docs what its unit is, and `#[range = Counted]` which [`Range`] its values are of.
 macro_rules! record {
     (
         $(#[$of_struct:meta])*
         pub struct $Record:ident {
-            $( $(#[doc = $about:literal])+ $(#[unit = $unit:literal])? $field:ident: $Type:ty, )+
+            $( $(#[doc = $about:literal])+ $(#[unit = $unit:literal])? $(#[range = $range:ident])?
+                $field:ident: $Type:ty, )+
         }
     ) => {
         $(#[$of_struct])*
@@ -92,7 +107,12 @@ macro_rules! record {
             }
 
             fn read(_: &'static str, from: &$crate::row::Fields<'_>) -> Result<Self, String> {
-                Ok(Self { $( $field: $crate::row::Part::read(stringify!($field), from)?, )+ })
+                $(
+                    let $field = <$Type as $crate::row::Part>::read(stringify!($field), from)?;
+                    let range = [$($crate::row::Range::$range,)?].first().copied().unwrap_or_default();
+                    $crate::row::Part::check(&$field, stringify!($field), range)?;
+                )+
+                Ok(Self { $($field),+ })
             }
         }
     };

@@ -37,12 +37,16 @@ record! {
         /// which group of passages
         passage: usize,
         /// how many are in it
+        #[range = Counted]
         passages: usize,
         /// tokens of one
+        #[range = Counted]
         n: usize,
         /// rows of one that are held
+        #[range = Counted]
         rows: usize,
         /// the head dimension d
+        #[range = Counted]
         rank: usize,
         /// m of what is added to the logits, m (j − i), where the head has a slope beside them
         #[unit = "nats a token"]

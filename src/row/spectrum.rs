@@ -14,6 +14,7 @@ record! {
         /// the target's short text
         target: String,
         /// the sequence length
+        #[range = Counted]
         n: usize,
         /// of the target
         seed: u64,
@@ -21,6 +22,7 @@ record! {
         visibility: Visibility,
         /// the error that the logits reach
         #[unit = "nats"]
+        #[range = Positive]
         tolerance: f64,
     }
 }
@@ -43,6 +45,7 @@ record! {
         /// how many singular values are above what rounding leaves
         numerical_rank: usize,
         /// which singular value, the largest 1
+        #[range = Counted]
         index: usize,
         /// σ
         singular_value: f64,

@@ -15,8 +15,10 @@ record! {
         edit: String,
         /// of a fit: ε
         #[unit = "nats"]
+        #[range = Positive]
         epsilon: Option<f64>,
         /// of a fit: its rank
+        #[range = Counted]
         rank: Option<usize>,
         /// of `top-k`, `far-top-k` and `window`: columns that are left; of `rank-r` and `far-rank-r`: the rank; of edits of keys:
         /// powers of the position
@@ -24,8 +26,10 @@ record! {
         /// which group of passages
         group: usize,
         /// how many are in it
+        #[range = Counted]
         passages: usize,
         /// tokens of one
+        #[range = Counted]
         n: usize,
         /// mean cross-entropy of their tokens after the first
         #[unit = "nats"]

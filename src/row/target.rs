@@ -9,21 +9,28 @@ record! {
         /// the family of targets
         family: String,
         /// w, the number of lags of a band
+        #[range = Counted]
         window: Option<usize>,
         /// τ, the lag over which a decaying band falls by e
+        #[range = Positive]
         tau: Option<f64>,
         /// α, the concentration of a Dirichlet band
+        #[range = Positive]
         alpha: Option<f64>,
         /// σ, the spread of a lognormal band
         #[unit = "nats"]
         sigma: Option<f64>,
         /// k, the lag of `previous-token`, or the columns in a row of `random-sparse`
+        #[range = Counted]
         k: Option<usize>,
         /// m, the columns that every row of `landmark` shares
+        #[range = Counted]
         m: Option<usize>,
         /// c, the clusters of `clustered`
+        #[range = Counted]
         c: Option<usize>,
         /// how many different tokens `induction` draws from
+        #[range = Counted]
         vocabulary: Option<usize>,
         /// λ, the weight of a mixture's local part
         lambda: Option<f64>,

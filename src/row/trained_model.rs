@@ -17,18 +17,24 @@ record! {
         /// the text's name, or `synthetic`
         corpus: Option<String>,
         /// blocks
+        #[range = Counted]
         layers: usize,
         /// the width of the residual stream
+        #[range = Counted]
         d_model: Option<usize>,
         /// attention heads a layer
+        #[range = Counted]
         heads: usize,
         /// heads that see everything, in the layer that has most of them
         global_heads: Option<usize>,
         /// how many tokens at and before its own a local head sees
+        #[range = Counted]
         window: Option<usize>,
         /// the most tokens that the model reads
+        #[range = Counted]
         context: usize,
         /// sequences a step of its training
+        #[range = Counted]
         batch: Option<usize>,
         /// optimiser steps of it
         steps: Option<usize>,

@@ -17,8 +17,10 @@ record! {
         /// the text's name, or `synthetic`
         corpus: String,
         /// n, the tokens of a sequence
+        #[range = Counted]
         context: usize,
         /// sequences a step
+        #[range = Counted]
         batch: usize,
         /// optimiser steps
         steps: usize,
@@ -55,6 +57,7 @@ record! {
         tokens: Option<u64>,
         /// the largest |logit| over heads in any step
         #[unit = "nats"]
+        #[range = Diverging]
         peak_max_abs_logit: Option<f64>,
         /// share of the steps whose loss is 7 standard deviations or more from the mean of the 1,000 before (OLMo 2)
         loss_spike_score: f64,
@@ -64,6 +67,7 @@ record! {
         loss_spikes: usize,
         /// mean |change| of max |logit| from step to step
         #[unit = "nats"]
+        #[range = Diverging]
         logit_change_per_step: Option<f64>,
     }
 }
@@ -75,12 +79,15 @@ record! {
         parameters: usize,
         /// mean of the last 100 steps
         #[unit = "nats a token"]
+        #[range = Diverging]
         train_loss_nats: Option<f64>,
         /// the last evaluation's
         #[unit = "nats a token"]
+        #[range = Diverging]
         valid_loss_nats: Option<f64>,
         /// the largest |logit| over heads in the last step
         #[unit = "nats"]
+        #[range = Diverging]
         max_abs_logit: Option<f64>,
         /// `completed`, `diverged`, or `stopped` of a run that has come so far and goes on when its study is swept again
         outcome: String,
@@ -94,6 +101,7 @@ record! {
         corpus_entropy_nats: Option<f64>,
         /// of a run with a teacher: mean KL of its heads' attention from the teacher's
         #[unit = "nats"]
+        #[range = Diverging]
         pattern_kl_nats: Option<f64>,
     }
 }

@@ -4,6 +4,7 @@ use super::column::{Column, ColumnKind};
 use super::fields::Fields;
 use super::head::HeadOutcome;
 use super::part::Part;
+use super::range::Range;
 use crate::fit::{BoundKind, Outcome};
 use crate::lm::Split;
 use crate::pattern::{HeadKind, Layout, Visibility};
@@ -11,8 +12,7 @@ use crate::predict::{EditedHeads, InputSet, RankLimit};
 
 /// A [`Part`] of one column.
 macro_rules! value {
-    ($kind:ident, $what:literal, $write:expr, $read:expr, $($Type:ty),+) => {
-        $(
+    ($kind:ident, $what:literal, $write:expr, $read:expr, $Type:ty $(, $check:ident as $As:ty)?) => {
             impl Part for $Type {
                 fn columns(field: Column, into: &mut Vec<Column>) {
                     into.push(Column { kind: ColumnKind::$kind, needed: true, ..field });
@@ -31,14 +31,34 @@ macro_rules! value {
                     let read: fn(&str) -> Option<$Type> = $read;
                     read(text).ok_or_else(|| format!("{text:?} in column {field} is not {}", $what))
                 }
+
+                $(
+                    fn check(&self, field: &'static str, range: Range) -> Result<(), String> {
+                        range.$check(field, *self as $As)
+                    }
+                )?
             }
-        )+
     };
 }
 
 value!(Text, "a word", Clone::clone, |text| Some(text.to_owned()), String);
-value!(Integer, "a whole number", ToString::to_string, |text| text.parse().ok(), usize, u64);
-value!(Number, "a number", ToString::to_string, |text| text.parse().ok(), f64);
+value!(
+    Integer,
+    "a whole number",
+    ToString::to_string,
+    |text| text.parse().ok(),
+    usize,
+    check_whole as u64
+);
+value!(
+    Integer,
+    "a whole number",
+    ToString::to_string,
+    |text| text.parse().ok(),
+    u64,
+    check_whole as u64
+);
+value!(Number, "a number", ToString::to_string, |text| text.parse().ok(), f64, check_number as f64);
 value!(Text, "a layout of heads", ToString::to_string, |text| text.parse().ok(), Layout);
 value!(Text, "a kind of head", ToString::to_string, head_kind, HeadKind);
 value!(Text, "a visibility", ToString::to_string, |text| text.parse().ok(), Visibility);

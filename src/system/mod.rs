@@ -15,6 +15,8 @@ mod lock;
 pub(crate) mod machine;
 mod memory;
 mod name;
+#[cfg(any(feature = "lm", feature = "parquet"))]
+mod panics;
 mod text;
 
 #[cfg(feature = "study")]
@@ -39,3 +41,5 @@ pub use memory::{available_bytes, gibibytes};
 pub(crate) use name::below;
 pub use name::{NameError, check_folder_name, check_name};
 pub use text::{printable, printable_lines};
+#[cfg(any(feature = "lm", feature = "parquet"))]
+pub(crate) use panics::caught;

@@ -36,10 +36,17 @@ const LEAST_DEVIATION: f64 = 1e-6;
 impl Line {
     /// Expectation–maximisation of the censored normal likelihood (Tobin 1958, *Econometrica* 26; Dempster,
     /// Laird and Rubin 1977). Intervals are Wald's from the observed information, with Student's quantile on
-    /// as many degrees of freedom as known values leave. None where these are too few or the regressors do
-    /// not tell the coefficients apart.
+    /// as many degrees of freedom as known values leave. None where these are too few, something is not
+    /// finite or the regressors do not tell the coefficients apart.
     pub fn through(points: &[Point]) -> Option<Self> {
         let columns = points.first()?.regressors.len();
+        let is_finite = |point: &Point| {
+            let (Value::Known(value) | Value::Above(value)) = point.value;
+            value.is_finite() && point.regressors.iter().all(|x| x.is_finite())
+        };
+        if !points.iter().all(is_finite) {
+            return None;
+        }
         let known = points.iter().filter(|p| matches!(p.value, Value::Known(_))).count();
         let freedom = known.checked_sub(columns + 1).filter(|&freedom| freedom > 0)?;
         let x = DMatrix::from_fn(points.len(), columns, |row, at| points[row].regressors[at]);

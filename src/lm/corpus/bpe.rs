@@ -12,6 +12,7 @@ use tokenizers::utils::SysRegex;
 use tokenizers::{AddedToken, Model as _, Tokenizer, Trainer as _};
 
 use crate::lm::LmError;
+use crate::system::caught;
 
 /// Words as GPT-2 cuts them (github.com/openai/gpt-2, src/encoder.py), which is what the
 /// `ByteLevel` pre-tokenizer of a `tokenizer.json` stands for.
@@ -68,6 +69,11 @@ impl Bpe {
     /// # Errors
     /// Text that is not such a `tokenizer.json`.
     pub fn from_json(json: &str) -> Result<Self, LmError> {
+        // The library panics at some that are damaged.
+        caught(|| Self::heard(json)).unwrap_or_else(|why| Err(failed(why)))
+    }
+
+    fn heard(json: &str) -> Result<Self, LmError> {
         let tokenizer = Tokenizer::from_bytes(json).map_err(failed)?;
         let has_end = tokenizer.token_to_id(END).is_some();
         let ModelWrapper::BPE(model) = tokenizer.get_model() else {

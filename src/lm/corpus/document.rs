@@ -14,6 +14,12 @@ use crate::system::hexadecimal;
 /// The endings of files in a folder that are documents.
 const ENDINGS: [&str; 4] = [".txt", ".txt.zst", ".bin", ".bin.zst"];
 
+/// A packed text is let grow to so many bytes ...
+const FREE: u64 = 1 << 26;
+/// ... and beyond to so many times its own: the best of packers makes a tenth of a text, and a file of a few kilobytes that
+/// unpacks to gigabytes is a mistake or a trap.
+const MOST_TIMES: u64 = 100;
+
 /// One text: a file, or the part of memory that a caller gave.
 #[derive(Clone, Debug)]
 pub(super) struct Document {
@@ -45,7 +51,8 @@ impl Document {
         let mut document =
             Self { place: Place::File(path.to_owned()), bytes: 0, sha256: String::new() };
         // To open a pipe waits for who writes to it.
-        if !std::fs::metadata(path).map_err(|e| document.failed(e))?.is_file() {
+        let metadata = std::fs::metadata(path).map_err(|e| document.failed(e))?;
+        if !metadata.is_file() {
             let why = "is no ordinary file, and a text is read more than once; copy it into one";
             return Err(LmError::File { path: path.to_owned(), why: why.to_owned() });
         }
@@ -58,6 +65,17 @@ impl Document {
                 break;
             }
             bytes += count as u64;
+            if bytes > FREE.max(metadata.len().saturating_mul(MOST_TIMES)) {
+                return Err(LmError::File {
+                    path: path.to_owned(),
+                    why: format!(
+                        "unpacks to more than {} MiB, over {MOST_TIMES} times its own {} bytes, as no text does; if it is \
+                         one, unpack it yourself and name the file without .zst",
+                        bytes >> 20,
+                        metadata.len()
+                    ),
+                });
+            }
             hash.update(&buffer[..count]);
         }
         drop(reader);

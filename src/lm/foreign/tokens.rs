@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use tokenizers::Tokenizer;
 
 use crate::lm::LmError;
+use crate::system::caught;
 
 /// A model's tokenizer, where it has one.
 pub(super) struct Tokens {
@@ -30,12 +31,16 @@ impl Tokens {
             Err(source) => return Err(LmError::Io { path, source }),
         };
         let Some(bytes) = bytes else { return Ok(Self { path, tokenizer: None }) };
-        let mut tokenizer = Tokenizer::from_bytes(bytes).map_err(|e| unusable(&path, e))?;
-        // Sentence encoders cut texts to a length and fill them up to it.
-        tokenizer.with_truncation(None).map_err(|e| unusable(&path, e))?;
-        tokenizer.with_padding(None);
-        tokenizer.set_encode_special_tokens(true);
-        let most = tokenizer.get_vocab(true).into_values().max();
+        let read = || -> tokenizers::Result<(Tokenizer, Option<u32>)> {
+            let mut tokenizer = Tokenizer::from_bytes(bytes)?;
+            // Sentence encoders cut texts to a length and fill them up to it.
+            tokenizer.with_truncation(None)?;
+            tokenizer.with_padding(None);
+            tokenizer.set_encode_special_tokens(true);
+            let most = tokenizer.get_vocab(true).into_values().max();
+            Ok((tokenizer, most))
+        };
+        let (tokenizer, most) = heard(&path, read)?;
         if let Some(most) = most.filter(|&most| most as usize >= vocabulary) {
             let why = format!("has a token {most}, and the model embeddings of {vocabulary}");
             return Err(unusable(&path, why));
@@ -55,15 +60,15 @@ impl Tokens {
             why: "is not there: save the model's tokenizer in that form beside its weights"
                 .to_owned(),
         })?;
-        let encoding = tokenizer.encode(text, false).map_err(|e| unusable(path, e))?;
-        Ok(encoding.get_ids().to_vec())
+        heard(path, || Ok(tokenizer.encode(text, false)?.get_ids().to_vec()))
     }
 
-    /// The special tokens that the tokenizer puts before a text.
+    /// The special tokens that the tokenizer puts before a text; none where it cannot encode one.
     pub(super) fn before_texts(&self) -> Vec<u32> {
         let Some(tokenizer) = &self.tokenizer else { return Vec::new() };
         let ids = |special: bool| {
-            tokenizer.encode("a", special).map_or_else(|_| Vec::new(), |e| e.get_ids().to_vec())
+            let encode = || Ok(tokenizer.encode("a", special)?.get_ids().to_vec());
+            heard(&self.path, encode).unwrap_or_default()
         };
         let (with, without) = (ids(true), ids(false));
         let first = with.windows(without.len().max(1)).position(|ids| ids == without);
@@ -73,8 +78,20 @@ impl Tokens {
     /// What each token of a passage stands for, where there is a tokenizer. A character whose bytes are of several
     /// tokens is the last one's.
     pub(super) fn texts_of(&self, passage: &[u32]) -> Option<Vec<String>> {
-        let mut stream = self.tokenizer.as_ref()?.decode_stream(false);
-        passage.iter().map(|&token| Some(stream.step(token).ok()?.unwrap_or_default())).collect()
+        let tokenizer = self.tokenizer.as_ref()?;
+        let decode = || {
+            let mut stream = tokenizer.decode_stream(false);
+            passage.iter().map(|&token| Ok(stream.step(token)?.unwrap_or_default())).collect()
+        };
+        heard(&self.path, decode).ok()
+    }
+}
+
+/// What the library makes of a file's tokenizer; it panics at some that are damaged.
+fn heard<T>(path: &Path, work: impl FnOnce() -> tokenizers::Result<T>) -> Result<T, LmError> {
+    match caught(work) {
+        Ok(done) => done.map_err(|e| unusable(path, e)),
+        Err(why) => Err(unusable(path, format!("is damaged: {why}"))),
     }
 }
 

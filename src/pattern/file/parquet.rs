@@ -3,14 +3,30 @@
 use std::io::{Cursor, Write};
 
 use ndarray::Array2;
-use polars::prelude::{Column, DataFrame, DataType, ParquetReader, ParquetWriter, SerReader};
+use polars::prelude::{
+    Column, DataFrame, DataType, ParallelStrategy, ParquetReader, ParquetWriter, PolarsResult,
+    SerReader,
+};
 
 use super::problem::{Problem, square};
+use crate::system::caught;
 
+/// The library panics at some files that are damaged, so it is heard alone, on this thread.
 pub(super) fn read(bytes: Vec<u8>) -> Result<Array2<f64>, Problem> {
-    let frame =
-        ParquetReader::new(Cursor::new(bytes)).finish().map_err(|error| one_line(&error))?;
-    let n = square(frame.height(), frame.width())?;
+    let read = move || dense_of(ParquetReader::new(Cursor::new(bytes)));
+    caught(read).unwrap_or_else(|why| Err(format!("damaged: {why}; write it anew").into()))
+}
+
+fn dense_of(mut reader: ParquetReader<Cursor<Vec<u8>>>) -> Result<Array2<f64>, Problem> {
+    let (rows, columns) = shape_of(&mut reader).map_err(|error| one_line(&error))?;
+    // Before anything is unpacked: a few bytes can stand for any number of rows.
+    let n = square(rows, columns)?;
+    let frame = reader.read_parallel(ParallelStrategy::None).finish();
+    let frame = frame.map_err(|error| one_line(&error))?;
+    if frame.shape() != (n, n) {
+        let (rows, columns) = frame.shape();
+        return Err(format!("damaged: {rows} × {columns} where it says {n} × {n}").into());
+    }
     let mut dense = Array2::zeros((n, n));
     for (column, mut entries) in frame.columns().iter().zip(dense.columns_mut()) {
         let name = column.name();
@@ -26,6 +42,15 @@ pub(super) fn read(bytes: Vec<u8>) -> Result<Array2<f64>, Problem> {
         }
     }
     Ok(dense)
+}
+
+/// Rows and columns, as the description at the file's end has them; the rows of the groups that they lie in, should those
+/// be more.
+fn shape_of(reader: &mut ParquetReader<Cursor<Vec<u8>>>) -> PolarsResult<(usize, usize)> {
+    let described = reader.get_metadata()?;
+    let groups = described.row_groups.iter().map(|group| group.num_rows());
+    let rows = groups.fold(0, usize::saturating_add).max(described.num_rows);
+    Ok((rows, reader.schema()?.len()))
 }
 
 /// Columns are named by their number, from 0.

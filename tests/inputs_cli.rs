@@ -1,0 +1,138 @@
+//! Files that were altered by hand, by a disk or with intent, through the binary: one line says what is wrong with them,
+//! where, and what to do, and what it advises mends it.
+
+#![cfg(feature = "cli")]
+
+mod binary;
+
+use binary::Folder;
+
+const STUDY: &str = r#"
+study = "fits"
+kind = "fit"
+view = "logit-growth"
+presets = ["quick", "paper"]
+title = "Growth in miniature"
+[grid]
+n = [12, 16, 24]
+rank = [2, 4]
+seed = [0, 1]
+tolerance = [0.4]
+[search]
+starts = 1
+polished = 1
+rough_iterations = 50
+iterations = 100
+relative_decrease = 1e-2
+[[target]]
+family = "dirichlet-band"
+window = 4
+"#;
+
+const SWEEP: [&str; 3] = ["sweep", "analysis/fits.toml", "--quiet"];
+const ROWS: &str = "data/fits/rows.csv";
+
+fn measured() -> Folder {
+    let folder = Folder::new();
+    folder.write("analysis/fits.toml", STUDY);
+    folder.done(&SWEEP);
+    folder
+}
+
+/// `rows.csv` with another value in a column of its first row.
+fn with(rows: &str, column: &str, value: &str) -> Vec<u8> {
+    let mut reader = csv::Reader::from_reader(rows.as_bytes());
+    let header = reader.headers().unwrap().clone();
+    let place = header.iter().position(|name| name == column).unwrap();
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(&header).unwrap();
+    for (at, record) in reader.records().enumerate() {
+        let record = record.unwrap();
+        let fields = record.iter().enumerate();
+        writer
+            .write_record(fields.map(|(of, old)| if (at, of) == (0, place) { value } else { old }))
+            .unwrap();
+    }
+    writer.into_inner().unwrap()
+}
+
+#[test]
+fn a_value_that_no_row_has_is_told_with_its_place_and_drawn_by_nothing() {
+    let folder = measured();
+    let rows = folder.read(ROWS);
+    for (column, value, what) in [
+        ("n", "0", "0 in column n is not a whole number from 1 to"),
+        ("rank", "0", "0 in column rank is not a whole number from 1 to"),
+        ("window", "0", "0 in column window is not a whole number from 1 to"),
+        ("n", "99999999999999999999", "is not a whole number"),
+        ("n", "nan", "\"nan\" in column n is not a whole number"),
+        ("tolerance", "0", "0.0 in column tolerance is not a number above 0"),
+        ("max_abs_logit", "1e300", "1e300 in column max_abs_logit is not a number of magnitude"),
+        ("kl_nats", "NaN", "NaN in column kl_nats is not a number of magnitude"),
+        ("inflation", "inf", "inf in column inflation is not a number of magnitude"),
+    ] {
+        folder.write(ROWS, with(&rows, column, value));
+        for command in ["table", "figure", "report"] {
+            let why = folder.refused(&[command, "fits"]);
+            assert!(why.contains(what), "{column} = {value}: {why}");
+            assert!(why.contains("rows.csv, line 2: "), "{column} = {value}: {why}");
+            assert!(why.contains("put that right, or take the line out and measure"), "{why}");
+        }
+    }
+    // What it advises: the line goes, and its cell alone is measured again.
+    folder.write(ROWS, with(&rows, "rank", "0"));
+    folder.refused(&["table", "fits"]);
+    let kept: Vec<&str> =
+        rows.lines().enumerate().filter(|(at, _)| *at != 1).map(|l| l.1).collect();
+    folder.write(ROWS, kept.join("\n") + "\n");
+    folder.done(&SWEEP);
+    assert!(folder.done(&["table", "fits"]).contains("| 12"));
+}
+
+#[test]
+fn a_number_next_to_nothing_is_drawn_like_any_other() {
+    let folder = measured();
+    let rows = folder.read(ROWS);
+    for (column, value) in
+        [("max_abs_logit", "1e-320"), ("inflation", "3e38"), ("floor_max_abs_logit", "5e-324")]
+    {
+        folder.write(ROWS, with(&rows, column, value));
+        for command in ["table", "figure", "report"] {
+            folder.done(&[command, "fits"]);
+        }
+    }
+}
+
+#[test]
+fn a_definition_s_wrong_number_is_told_with_its_key() {
+    let folder = Folder::new();
+    for (to, what) in [
+        ("n = nan", "floating point `NaN`, expected a sequence in `grid.n`"),
+        ("n = [nan]", "floating point `NaN`, expected usize in `grid.n`"),
+        ("n = [-1]", "integer `-1`, expected usize in `grid.n`"),
+    ] {
+        folder.write("analysis/fits.toml", STUDY.replace("n = [12, 16, 24]", to));
+        let why = folder.refused(&SWEEP);
+        assert!(why.contains("analysis/fits.toml: ") && why.contains(what), "{to}: {why}");
+    }
+}
+
+#[test]
+fn a_packed_text_that_unpacks_to_a_thousand_times_its_size_is_refused() {
+    let folder = Folder::new();
+    let text = vec![b'a'; 1 << 27];
+    folder.write("trap.txt.zst", zstd::encode_all(&text[..], 3).unwrap());
+    folder.write(
+        "run.toml",
+        "arm = \"ls\"\nlayers = 1\nd_model = 8\nheads = 2\nwindow = 3\ncontext = 8\nsteps = 2\n",
+    );
+    let train = |text| {
+        ["train", "run.toml", "--text", text, "--set", "vocabulary=byte", "--quiet", "--out", "r"]
+    };
+    let why = folder.refused(&train("trap.txt.zst"));
+    assert!(why.contains("trap.txt.zst: unpacks to more than 64 MiB"), "{why}");
+    assert!(why.contains("unpack it yourself and name the file without .zst"), "{why}");
+    // What is small may be as regular as it likes.
+    folder.write("small.txt.zst", zstd::encode_all(&text[..1 << 20], 3).unwrap());
+    folder.done(&train("small.txt.zst"));
+}
