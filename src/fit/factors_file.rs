@@ -4,9 +4,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use ndarray::{Array, Array1, Array3, Dimension};
-use ndarray_npy::{WriteNpyExt as _, read_npy};
+use ndarray_npy::WriteNpyExt as _;
 
 use super::factors::{Factors, FactorsError};
+use crate::pattern::read_npy;
 use crate::system::{FileError, write_whole};
 
 /// Why factors could not be read or written.
@@ -26,7 +27,9 @@ pub enum FactorsFileError {
 /// Files that cannot be read, or hold no factors.
 pub fn read_factors(folder: &Path) -> Result<Factors, FactorsFileError> {
     fn npy<D: Dimension>(path: PathBuf) -> Result<Array<f64, D>, FactorsFileError> {
-        Ok(read_npy(&path).map_err(|e| FileError::read(&path, io::Error::other(e)))?)
+        let array = read_npy(&path).map_err(|e| FileError::read(&path, e))?;
+        let array = array.into_dimensionality();
+        Ok(array.map_err(|e| FileError::read(&path, io::Error::other(e)))?)
     }
     let queries: Array3<f64> = npy(folder.join("q.npy"))?;
     let keys = npy(folder.join("k.npy"))?;

@@ -24,6 +24,7 @@ mod visibility;
 
 pub use error::TargetError;
 pub use family::Family;
+pub(crate) use file::read_npy;
 pub use file::{TargetFile, TargetRead, write_matrix};
 pub use layout::{HeadKind, Layout};
 pub use matrix::Target;

@@ -14,8 +14,10 @@ record! {
     /// tokens a mean over rows, ranks one over passages.
     pub struct ConcentrationFound {
         /// the layer, the first 0
+        #[range = Placed]
         layer: usize,
         /// the head, the first 0
+        #[range = Placed]
         head: usize,
         /// `global`, or `local:W`
         kind: HeadKind,

@@ -47,6 +47,7 @@ record! {
         /// the model
         model: ModelOf,
         /// the layer, the first 0
+        #[range = Placed]
         layer: usize,
     }
 }
@@ -55,6 +56,7 @@ record! {
     /// A trained head's logits on a group of passages, and what its attention needed of them at one ε.
     pub struct HeadFound {
         /// the head, the first 0
+        #[range = Placed]
         head: usize,
         /// `global`, or `local:W`
         kind: HeadKind,
@@ -121,6 +123,7 @@ record! {
         /// on the last 64
         mass_within_64: f64,
         /// which of the layer's heads of keys it reads, the first 0
+        #[range = Placed]
         key_head: Option<usize>,
         /// s, what q·k is multiplied by
         scale: Option<f64>,

@@ -16,8 +16,10 @@ record! {
     /// What the attention of a trained head on a group of passages needs at one corner of its lattice, at one ε.
     pub struct LatticeFound {
         /// the layer, the first 0
+        #[range = Placed]
         layer: usize,
         /// the head, the first 0
+        #[range = Placed]
         head: usize,
         /// `global`, or `local:W`
         kind: HeadKind,

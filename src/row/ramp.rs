@@ -29,8 +29,10 @@ record! {
     /// A trained head's logits and attention on a group of passages, against those of a ramp over positions.
     pub struct RampFound {
         /// the layer, the first 0
+        #[range = Placed]
         layer: usize,
         /// the head, the first 0
+        #[range = Placed]
         head: usize,
         /// `global`, or `local:W`
         kind: HeadKind,

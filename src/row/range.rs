@@ -8,6 +8,8 @@ pub enum Range {
     Measured,
     /// A number of things of which there is at least one.
     Counted,
+    /// The place of a layer or a head in its model, of which pictures have a field each.
+    Placed,
     /// A number above 0.
     Positive,
     /// A number of a run that may have diverged: the same, or NaN or infinite.
@@ -19,17 +21,24 @@ pub enum Range {
 /// The largest whole number that a float64 holds as it is, with all before it.
 const MOST: u64 = 1 << f64::MANTISSA_DIGITS;
 
+/// More layers, or heads of one, than any model has.
+const LAST_PLACE: u64 = 9_999;
+
 impl Range {
     /// Holds a whole number to what its column can have.
     ///
     /// # Errors
     /// In words, with the column.
     pub fn check_whole(self, column: &str, value: u64) -> Result<(), String> {
-        let least = u64::from(self == Self::Counted);
-        match (least..=MOST).contains(&value) {
+        let (least, most) = match self {
+            Self::Counted => (1, MOST),
+            Self::Placed => (0, LAST_PLACE),
+            _ => (0, MOST),
+        };
+        match (least..=most).contains(&value) {
             true => Ok(()),
             false => Err(format!(
-                "{value} in column {column} is not a whole number from {least} to {MOST}"
+                "{value} in column {column} is not a whole number from {least} to {most}"
             )),
         }
     }
@@ -43,7 +52,9 @@ impl Range {
         let (is_in, what) = match self {
             Self::Any => (true, ""),
             Self::Positive => (value > 0.0 && value <= most, "above 0 and at most"),
-            Self::Measured | Self::Counted => (value.abs() <= most, "of magnitude at most"),
+            Self::Measured | Self::Counted | Self::Placed => {
+                (value.abs() <= most, "of magnitude at most")
+            }
             Self::Diverging => (!value.is_finite() || value.abs() <= most, "of magnitude at most"),
         };
         match is_in {
@@ -55,7 +66,7 @@ impl Range {
 
 #[cfg(test)]
 mod tests {
-    use super::Range::{Any, Counted, Diverging, Measured, Positive};
+    use super::Range::{Any, Counted, Diverging, Measured, Placed, Positive};
 
     #[test]
     fn what_cannot_be_is_told_with_its_column() {
@@ -63,6 +74,9 @@ mod tests {
         let why = Counted.check_whole("rank", 0).unwrap_err();
         assert_eq!(why, "0 in column rank is not a whole number from 1 to 9007199254740992");
         assert!(Measured.check_whole("seed", u64::MAX).is_err());
+        assert!(
+            Placed.check_whole("layer", 0).is_ok() && Placed.check_whole("layer", 10_000).is_err()
+        );
         for (range, value, holds) in [
             (Measured, -3e38, true),
             (Measured, 1e-320, true),

@@ -4,7 +4,7 @@ use super::TableError;
 use super::grid::{Cell, Column, Table};
 use super::groups::{groups, sorted};
 use super::spread::Spread;
-use crate::pattern::{HeadKind, Layout, Visibility};
+use crate::pattern::{HeadKind, Layout};
 use crate::row::{FitFound, Row, Rows};
 
 /// One fit: a seed's error under one cap.
@@ -48,16 +48,21 @@ impl LayoutCell {
 
     /// heads · 2 · n · rank, the numbers in the factors.
     pub fn parameters(&self) -> Option<usize> {
-        Some(self.heads()?.heads().len() * 2 * self.n * self.rank)
+        let of_one = 2_usize.saturating_mul(self.n).saturating_mul(self.rank);
+        Some(self.heads()?.heads().len().saturating_mul(of_one))
     }
 
     /// The multiply–adds of QKᵀ and PV: twice the rank for each pair that a head sees, causal.
     pub fn cost(&self) -> Option<usize> {
         let layout = self.heads()?;
+        // Row i sees i + 1 columns, or the window where that is less.
         let pairs = |head: &HeadKind| -> usize {
-            (0..self.n).map(|row| head.columns(row, self.n, Visibility::Causal).len()).sum()
+            let most = head.window().map_or(self.n, |window| window.min(self.n));
+            let growing = most.saturating_mul(most.saturating_add(1)) / 2;
+            growing.saturating_add(most.saturating_mul(self.n - most))
         };
-        Some(2 * self.rank * layout.heads().iter().map(pairs).sum::<usize>())
+        let all = layout.heads().iter().map(pairs).fold(0, usize::saturating_add);
+        Some(2_usize.saturating_mul(self.rank).saturating_mul(all))
     }
 
     /// Whether local and global heads stand side by side.

@@ -29,6 +29,8 @@ pub(super) const NAMES: [&str; 8] =
 
 const FULL: &str = "full_attention";
 const SLIDING: &str = "sliding_attention";
+/// More layers than any model has.
+const MOST_LAYERS: usize = 10_000;
 
 /// How a file's weights differ from those that `transformers` saves.
 pub(super) struct Form {
@@ -261,6 +263,11 @@ impl Kind<'_> {
     fn windows(&self, layers: usize) -> Result<Vec<Option<usize>>, LmError> {
         const KEY: &str = "sliding_window";
         let config = self.config;
+        if layers > MOST_LAYERS {
+            return Err(
+                config.wrong(format!("says {layers} layers; at most {MOST_LAYERS} can be read"))
+            );
+        }
         let asked = match self.name {
             "llama" | "olmo2" => false,
             "qwen2" | "qwen3" => config.flag("use_sliding_window", false)?,

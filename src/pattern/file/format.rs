@@ -55,7 +55,7 @@ pub(super) fn read_matrix(path: &Path, head: Option<usize>) -> Result<Array2<f64
         Format::Npy => npy::read(&bytes(&file)?)?,
         Format::Csv => csv::read(&bytes(&file)?)?.into_dyn(),
         #[cfg(feature = "parquet")]
-        Format::Parquet => parquet::read(bytes(&file)?)?.into_dyn(),
+        Format::Parquet => parquet::read(&bytes(&file)?)?.into_dyn(),
         Format::Safetensors => safetensors::read(&bytes(&file)?, tensor.as_deref())?,
     };
     matrix_of(array, head)

@@ -5,10 +5,13 @@ mod format;
 mod npy;
 #[cfg(feature = "parquet")]
 mod parquet;
+#[cfg(feature = "parquet")]
+mod parquet_pages;
 mod problem;
 mod safetensors;
 mod stack;
 mod target_file;
 
 pub use format::write_matrix;
+pub(crate) use npy::read_npy;
 pub use target_file::{TargetFile, TargetRead};

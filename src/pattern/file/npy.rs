@@ -1,6 +1,7 @@
 //! NumPy's .npy.
 
-use std::io::{Cursor, Read as _, Write};
+use std::io::{self, Cursor, Read as _, Write};
+use std::path::Path;
 
 use half::{bf16, f16};
 use ndarray::{Array2, ArrayD, IxDyn, ShapeBuilder as _};
@@ -9,7 +10,38 @@ use ndarray_npy::{ReadNpyExt, ReadableElement, WriteNpyExt};
 
 use super::problem::Problem;
 
+/// How deep brackets may stand in a header, which nest twice in one of a matrix and four times in one of records: the time
+/// that the reader takes doubles with each.
+const DEEPEST: usize = 8;
+
+/// Holds the header of a .npy file to nest no deeper than any that NumPy writes.
+///
+/// # Errors
+/// In words, one that does.
+fn check_header(bytes: &[u8]) -> Result<(), String> {
+    // Of the first version it is as long as two bytes say, of later ones as four do.
+    let (start, width) = if bytes.get(6) == Some(&1) { (10, 2) } else { (12, 4) };
+    let mut length = [0; 4];
+    if let Some(told) = bytes.get(8..8 + width) {
+        length[..width].copy_from_slice(told);
+    }
+    let header = bytes.get(start..).unwrap_or_default();
+    let mut depth = 0_usize;
+    for byte in &header[..header.len().min(u32::from_le_bytes(length) as usize)] {
+        match byte {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEEPEST {
+            return Err("its header nests brackets as no array's does".to_owned());
+        }
+    }
+    Ok(())
+}
+
 pub(super) fn read(bytes: &[u8]) -> Result<ArrayD<f64>, Problem> {
+    check_header(bytes).map_err(|why| format!("not a whole .npy file: {why}"))?;
     let mut reader = Cursor::new(bytes);
     let header = Header::from_reader(&mut reader)
         .map_err(|error| format!("not a whole .npy file: {error}"))?;
@@ -67,6 +99,17 @@ fn halves(
         rest.as_chunks::<2>().0.iter().map(|&bytes| number(from_bytes(bytes))).collect();
     let shape = IxDyn(&header.shape).set_f(header.layout.is_fortran());
     ArrayD::from_shape_vec(shape, values).map_err(|error| error.to_string().into())
+}
+
+/// An array of any shape, as [`read`] reads it.
+///
+/// # Errors
+/// A file that cannot be read or is no array.
+pub(crate) fn read_npy(path: &Path) -> io::Result<ArrayD<f64>> {
+    read(&std::fs::read(path)?).map_err(|problem| match problem {
+        Problem::Unreadable(why) => io::Error::other(why),
+        Problem::Unfit(problem) => io::Error::other(problem),
+    })
 }
 
 pub(super) fn write(dense: &Array2<f64>, file: &mut impl Write) -> Result<(), String> {

@@ -8,19 +8,24 @@ use polars::prelude::{
     SerReader,
 };
 
+use super::parquet_pages;
 use super::problem::{Problem, square};
 use crate::system::caught;
 
+type Reader<'b> = ParquetReader<Cursor<&'b [u8]>>;
+
 /// The library panics at some files that are damaged, so it is heard alone, on this thread.
-pub(super) fn read(bytes: Vec<u8>) -> Result<Array2<f64>, Problem> {
-    let read = move || dense_of(ParquetReader::new(Cursor::new(bytes)));
+pub(super) fn read(bytes: &[u8]) -> Result<Array2<f64>, Problem> {
+    let read = || dense_of(&bytes);
     caught(read).unwrap_or_else(|why| Err(format!("damaged: {why}; write it anew").into()))
 }
 
-fn dense_of(mut reader: ParquetReader<Cursor<Vec<u8>>>) -> Result<Array2<f64>, Problem> {
+fn dense_of(bytes: &[u8]) -> Result<Array2<f64>, Problem> {
+    let mut reader = ParquetReader::new(Cursor::new(bytes));
     let (rows, columns) = shape_of(&mut reader).map_err(|error| one_line(&error))?;
     // Before anything is unpacked: a few bytes can stand for any number of rows.
     let n = square(rows, columns)?;
+    check_pages(bytes, &mut reader)?;
     let frame = reader.read_parallel(ParallelStrategy::None).finish();
     let frame = frame.map_err(|error| one_line(&error))?;
     if frame.shape() != (n, n) {
@@ -46,11 +51,23 @@ fn dense_of(mut reader: ParquetReader<Cursor<Vec<u8>>>) -> Result<Array2<f64>, P
 
 /// Rows and columns, as the description at the file's end has them; the rows of the groups that they lie in, should those
 /// be more.
-fn shape_of(reader: &mut ParquetReader<Cursor<Vec<u8>>>) -> PolarsResult<(usize, usize)> {
+fn shape_of(reader: &mut Reader<'_>) -> PolarsResult<(usize, usize)> {
     let described = reader.get_metadata()?;
     let groups = described.row_groups.iter().map(|group| group.num_rows());
     let rows = groups.fold(0, usize::saturating_add).max(described.num_rows);
     Ok((rows, reader.schema()?.len()))
+}
+
+/// Holds every page to the rows that its group is said to have.
+fn check_pages(bytes: &[u8], reader: &mut Reader<'_>) -> Result<(), Problem> {
+    let described = reader.get_metadata().map_err(|error| one_line(&error))?;
+    for group in &described.row_groups {
+        for column in group.parquet_columns() {
+            parquet_pages::check(bytes, column.byte_range(), group.num_rows())
+                .map_err(|why| format!("damaged: {why}; write it anew"))?;
+        }
+    }
+    Ok(())
 }
 
 /// Columns are named by their number, from 0.

@@ -1,5 +1,7 @@
 //! The page of what is shown: everything in it, nothing fetched.
 
+use std::collections::BTreeSet;
+
 use maud::{Markup, PreEscaped, html};
 
 use super::head_grid::HeadGrid;
@@ -102,8 +104,8 @@ fn picture(figure: &Figure, svg: &str, id: &str, within: &str) -> Markup {
 
 /// Layers down and heads across, at the last step; the script lets the step be chosen and a head be opened.
 fn heads(grid: &HeadGrid, id: &str) -> Markup {
-    let across = grid.heads.iter().map(|head| head.head + 1).max().unwrap_or(0);
-    let down = grid.heads.iter().map(|head| head.layer + 1).max().unwrap_or(0);
+    let across: BTreeSet<usize> = grid.heads.iter().map(|head| head.head).collect();
+    let down: BTreeSet<usize> = grid.heads.iter().map(|head| head.layer).collect();
     let at = |layer: usize, head: usize| {
         grid.heads.iter().position(|other| (other.layer, other.head) == (layer, head))
     };
@@ -120,13 +122,13 @@ fn heads(grid: &HeadGrid, id: &str) -> Markup {
                 table {
                     thead { tr {
                         th scope="col" { "layer" }
-                        @for head in 0..across { th scope="col" { (head) } }
+                        @for head in &across { th scope="col" { (head) } }
                     } }
                     tbody {
-                        @for layer in 0..down {
+                        @for &layer in &down {
                             tr {
                                 th scope="row" { (layer) }
-                                @for head in 0..across {
+                                @for &head in &across {
                                     @match at(layer, head) {
                                         Some(at) => td data-head=(at) { (last(grid, at)) },
                                         None => td { "–" },

@@ -1,0 +1,53 @@
+//! The pages of a Parquet file, held to what its description says before they are unpacked: the library takes the numbers in
+//! their headers on trust, and a damaged one has it ask for any amount of memory.
+
+use std::io::{Cursor, Read as _};
+use std::ops::Range;
+
+use polars_parquet_format::PageHeader;
+use polars_parquet_format::thrift::protocol::TCompactInputProtocol;
+
+/// Bytes that a number takes at most, with what says whether it is there ...
+const OF_A_VALUE: usize = 32;
+/// ... and that a page takes beside its numbers.
+const OF_A_PAGE: usize = 4096;
+
+/// Holds the pages of one column, in these bytes of the file, to `rows` rows of numbers.
+///
+/// # Errors
+/// In words, the first header that cannot be.
+pub(super) fn check(file: &[u8], column: Range<u64>, rows: usize) -> Result<(), String> {
+    let [start, end] =
+        [column.start, column.end].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
+    let bytes = file.get(start..end).ok_or("a column lies outside of the file")?;
+    let mut reader = Cursor::new(bytes);
+    let mut seen = 0;
+    while seen < rows {
+        let mut protocol = TCompactInputProtocol::new(&mut reader, bytes.len());
+        let header = PageHeader::read_from_in_protocol(&mut protocol)
+            .map_err(|error| format!("the header of a page cannot be read: {error}"))?;
+        let values = header.data_page_header.as_ref().map(|page| page.num_values);
+        let values = values.or(header.data_page_header_v2.as_ref().map(|page| page.num_values));
+        let of_dictionary = header.dictionary_page_header.as_ref().map(|page| page.num_values);
+        let within =
+            |count: i32, most: usize| usize::try_from(count).is_ok_and(|count| count <= most);
+        let most = OF_A_PAGE + OF_A_VALUE * rows;
+        let holds = within(values.unwrap_or(0), rows - seen)
+            && within(of_dictionary.unwrap_or(0), rows)
+            && within(header.uncompressed_page_size, most);
+        if !holds {
+            let size = header.uncompressed_page_size;
+            let count = values.or(of_dictionary).unwrap_or(0);
+            return Err(format!(
+                "a page says {count} values in {size} bytes of a column of {rows}"
+            ));
+        }
+        seen += values.unwrap_or(0) as usize;
+        let length = u64::try_from(header.compressed_page_size).unwrap_or(u64::MAX);
+        let skipped = std::io::copy(&mut reader.by_ref().take(length), &mut std::io::sink());
+        if skipped.ok() != Some(length) {
+            return Err("a page goes beyond its column".to_owned());
+        }
+    }
+    Ok(())
+}

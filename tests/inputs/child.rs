@@ -1,0 +1,160 @@
+//! The process that reads inputs, one after another.
+
+use std::alloc::System;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::fs::FileExt as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+use cap::Cap;
+use rand::SeedableRng as _;
+use rand_chacha::ChaCha8Rng;
+
+use super::alter::altered;
+use super::forms::Form;
+
+/// Gives no more than reading an input may take: what asks for more ends the process.
+#[global_allocator]
+static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
+
+/// Memory that reading any input may take: pictures are drawn and models computed ...
+const ROOM: usize = 256 << 20;
+/// ... and so many times its length.
+const TIMES: usize = 64;
+
+/// What is told of failures, a line each, ...
+pub const FAILURES: &str = "failures";
+/// ... of inputs that were read, ...
+pub const ACCEPTED: &str = "accepted";
+/// ... and of the input in hand, as eight bytes.
+const AT: &str = "at";
+/// That there is none yet.
+pub const PREPARING: u64 = u64::MAX;
+
+const TARGET: &str = "RANK_STUDY_INPUTS";
+const FIRST: &str = "RANK_STUDY_INPUTS_FIRST";
+const COUNT: &str = "RANK_STUDY_INPUTS_COUNT";
+const FOLDER: &str = "RANK_STUDY_INPUTS_FOLDER";
+
+/// What the process is asked to do: to read the inputs from number `first` to before `count`, at work in `folder`. Where
+/// both are the same, to write that input to the file `folder`.
+pub struct Asked {
+    pub target: String,
+    pub first: u64,
+    pub count: u64,
+    pub folder: PathBuf,
+}
+
+impl Asked {
+    pub fn to(&self, command: &mut Command) {
+        command.env(TARGET, &self.target).env(FOLDER, &self.folder);
+        command.env(FIRST, self.first.to_string()).env(COUNT, self.count.to_string());
+    }
+
+    fn of_environment() -> Option<Self> {
+        let number = |name| std::env::var(name).unwrap().parse().unwrap();
+        let target = std::env::var(TARGET).ok()?;
+        let folder = std::env::var_os(FOLDER).unwrap().into();
+        Some(Self { target, first: number(FIRST), count: number(COUNT), folder })
+    }
+}
+
+/// A whole file.
+#[derive(Clone)]
+pub struct Whole {
+    pub bytes: Vec<u8>,
+    /// What it looks like.
+    pub form: Form,
+}
+
+/// What is read, and by what.
+pub struct Target {
+    /// What is altered.
+    pub files: Vec<Whole>,
+    /// Does what the program does with such a file, the number of the whole one that it was made of, and says whether it was
+    /// one.
+    pub read: Box<dyn FnMut(usize, &[u8]) -> bool>,
+}
+
+/// The number of the input that a process has in hand.
+pub fn at(folder: &Path) -> u64 {
+    let bytes = fs::read(folder.join(AT)).ok();
+    bytes.and_then(|bytes| bytes.try_into().ok()).map_or(PREPARING, u64::from_le_bytes)
+}
+
+/// Where inputs that did harm are kept, a file each.
+fn found(target: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/inputs/found").join(target);
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+/// Input number `number`, and the whole file that it was made of: those that were found come first.
+fn input(target: &Target, found: &[PathBuf], number: u64) -> (usize, Vec<u8>) {
+    if let Some(file) = found.get(number as usize) {
+        // `3-name` was made of the whole file 3.
+        let name = file.file_name().unwrap().to_str().unwrap();
+        let of = name.split('-').next().and_then(|of| of.parse().ok()).unwrap_or(0);
+        return (of, fs::read(file).unwrap());
+    }
+    let mut generator = ChaCha8Rng::seed_from_u64(number);
+    let of = number as usize % target.files.len();
+    (of, altered(&target.files, of, &mut generator))
+}
+
+/// Does what this process is asked to by its environment; nothing where that is nothing.
+pub fn work(targets: &[(&str, fn(&Path) -> Target)]) {
+    let Some(asked) = Asked::of_environment() else { return };
+    let (_, prepare) = targets.iter().find(|(name, _)| *name == asked.target).unwrap();
+    if asked.first == asked.count {
+        let folder = tempfile::tempdir().unwrap();
+        let (of, bytes) = input(&prepare(folder.path()), &found(&asked.target), asked.first);
+        let name = format!("{of}-{}", asked.folder.file_name().unwrap().to_string_lossy());
+        fs::write(asked.folder.with_file_name(name), bytes).unwrap();
+        return;
+    }
+    // Before any reader has been at work, since some hear the panics of libraries themselves.
+    hear_panics();
+    let at = File::create(asked.folder.join(AT)).unwrap();
+    at.write_all_at(&PREPARING.to_le_bytes(), 0).unwrap();
+    let place = asked.folder.join("work");
+    let _ = fs::remove_dir_all(&place);
+    fs::create_dir_all(&place).unwrap();
+    let mut target = prepare(&place);
+    let found = found(&asked.target);
+    let open = |name: &str| {
+        File::options().create(true).append(true).open(asked.folder.join(name)).unwrap()
+    };
+    let (mut failures, mut accepted) = (open(FAILURES), open(ACCEPTED));
+    for number in asked.first..asked.count {
+        at.write_all_at(&number.to_le_bytes(), 0).unwrap();
+        let (of, bytes) = input(&target, &found, number);
+        let room = ALLOCATOR.allocated() + ROOM + TIMES * bytes.len();
+        ALLOCATOR.set_limit(room).unwrap();
+        let read = catch_unwind(AssertUnwindSafe(|| (target.read)(of, &bytes)));
+        ALLOCATOR.set_limit(usize::MAX).unwrap();
+        // Also one that somebody caught.
+        if let Some(panic) = PANIC.lock().unwrap().take() {
+            writeln!(failures, "{number}\t{panic}").unwrap();
+        }
+        if read.unwrap_or(false) {
+            accepted.write_all(b"\n").unwrap();
+        }
+    }
+}
+
+/// The panic that was heard since last asked.
+static PANIC: Mutex<Option<String>> = Mutex::new(None);
+
+fn hear_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let told = panic.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        eprintln!("{told}");
+        *PANIC.lock().unwrap() = Some(told);
+    }));
+}

@@ -1,0 +1,63 @@
+//! A million inputs: files that the program made, altered, and read by it as it reads any. Whatever is in them, it neither
+//! panics nor aborts, takes no more memory than a small multiple of their length, and comes to an end.
+//!
+//! Each target runs in a process of its own, which is this one begun again, so that one that dies is seen, and by which
+//! input. Inputs are made from the numbers 0, 1, … alone; those that were found to do harm are kept in `found`, and come first.
+
+#![cfg(all(feature = "cli", unix))]
+
+mod alter;
+mod child;
+mod forms;
+mod promise;
+mod targets;
+#[path = "../tries/mod.rs"]
+mod tries;
+mod words;
+
+use child::Target;
+use promise::keeps;
+
+/// A test a target, with how many inputs the README tells of.
+macro_rules! promises {
+    ($($name:ident, $key:literal, $whole:literal;)+) => {
+        /// Every target by its key.
+        const TARGETS: &[(&str, fn(&std::path::Path) -> Target)] =
+            &[$(($key, targets::$name)),+];
+
+        $(
+            #[test]
+            fn $name() {
+                keeps(concat!("inputs-", $key), $key, $whole);
+            }
+        )+
+    };
+}
+
+promises! {
+    npy, "npy", 200_000;
+    csv, "csv", 150_000;
+    parquet, "parquet", 40_000;
+    safetensors, "safetensors", 150_000;
+    definitions, "definitions", 100_000;
+    training_definitions, "training-definitions", 100_000;
+    manifests, "manifests", 80_000;
+    rows, "rows", 20_000;
+    model_configurations, "config", 40_000;
+    tokenizers, "tokenizer", 40_000;
+    model_weights, "model-weights", 20_000;
+    gguf, "gguf", 40_000;
+    exported_heads, "exported", 30_000;
+    checkpoints, "checkpoints", 30_000;
+    run_logs, "run-logs", 10_000;
+    shown_runs, "shown-runs", 10_000;
+    texts, "texts", 40_000;
+    token_files, "token-files", 2_000;
+    parts, "parts", 10_000;
+}
+
+/// The work of the processes that [`keeps`] starts; nothing in any other.
+#[test]
+fn child() {
+    child::work(TARGETS);
+}

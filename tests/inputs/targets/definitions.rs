@@ -1,0 +1,103 @@
+//! Definitions of studies and of trainings, and manifests.
+
+use std::fs;
+use std::path::Path;
+
+use rank_study::lm::{Corpus, TrainDefinition};
+use rank_study::report::MeasuredStudy;
+use rank_study::run::{Manifest, ModelSource, TrainedRun};
+use rank_study::study::{Plan, Preset, StudyDefinition};
+
+use super::super::child::Target;
+use super::super::forms::Form;
+use super::{all, here};
+
+/// Every file of this name under `folder`, or with this ending, in order.
+fn files(folder: &str, ending: &str) -> Vec<Vec<u8>> {
+    let (mut found, mut folders) = (Vec::new(), vec![here(folder)]);
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.to_string_lossy().ends_with(ending) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found.iter().map(|path| fs::read(path).unwrap()).collect()
+}
+
+/// As a file that is no text is read.
+fn text(bytes: &[u8]) -> Option<String> {
+    String::from_utf8(bytes.to_vec()).ok()
+}
+
+pub fn definitions(place: &Path) -> Target {
+    let data = place.to_owned();
+    let read = move |_, bytes: &[u8]| {
+        let Some(text) = text(bytes) else { return false };
+        let mut is_one = false;
+        for preset in [Preset::Paper, Preset::Quick] {
+            let parsed = StudyDefinition::parse(Path::new("a.toml"), text.clone(), preset);
+            match parsed {
+                Ok(definition) => {
+                    is_one = true;
+                    if let Ok(plan) = Plan::new(&definition, &data, None, None, None) {
+                        assert!(plan.left() > 0);
+                        plan.work(2);
+                    }
+                }
+                Err(_) => {}
+            }
+        }
+        is_one
+    };
+    Target { files: all(Form::Text, files("analysis", ".toml")), read: Box::new(read) }
+}
+
+/// Whether a corpus as small is made at once.
+fn is_small(definition: &TrainDefinition) -> bool {
+    let corpus = &definition.corpus;
+    corpus.tokens <= 5000 && corpus.vocabulary_size() <= 5000 && definition.layers <= 100
+}
+
+pub fn training_definitions(_: &Path) -> Target {
+    let mut written = files("analysis", "paper-2048.toml");
+    written.extend(files("analysis", "nanogpt-small.toml"));
+    let small = TrainDefinition::from_toml("steps = 3\ncorpus = { tokens = 4000 }\n").unwrap();
+    written.push(small.to_table().unwrap().to_string().into_bytes());
+    let read = |_, bytes: &[u8]| {
+        let Some(text) = text(bytes) else { return false };
+        match TrainDefinition::from_toml(&text) {
+            Ok(definition) => {
+                let table = definition.to_table().unwrap();
+                TrainDefinition::from_table(&table).unwrap();
+                if is_small(&definition) {
+                    definition.head_kinds();
+                    let _ = Corpus::synthetic(&definition);
+                }
+                true
+            }
+            Err(_) => false,
+        }
+    };
+    Target { files: all(Form::Text, written), read: Box::new(read) }
+}
+
+pub fn manifests(place: &Path) -> Target {
+    let folder = place.join("study");
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("manifest.toml");
+    let read = move |_, bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        let Ok(manifest) = Manifest::read(&path) else { return false };
+        (manifest.notes(), manifest.sweep_command(), manifest.about_machine());
+        let _ = MeasuredStudy::of(&folder, &manifest);
+        let _ = TrainedRun::definition_in(&folder);
+        let _ = ModelSource::in_folder(&folder);
+        true
+    };
+    Target { files: all(Form::Text, files("data", "manifest.toml")), read: Box::new(read) }
+}

@@ -1,0 +1,94 @@
+//! Files with a matrix, as `fit`, `target` and `show` read them.
+
+use std::fs;
+use std::path::Path;
+
+use ::safetensors::tensor::{Dtype, TensorView, serialize};
+use ndarray::{Array2, Array3, ShapeBuilder as _};
+use ndarray_npy::WriteNpyExt as _;
+use rank_study::fit::{Problem, lower_bound};
+use rank_study::pattern::{Family, Layout, Target as Matrix, TargetFile, Visibility, write_matrix};
+
+use super::super::child::{Target, Whole};
+use super::super::forms::{Form, Headed};
+use super::all;
+
+/// Attention of so many tokens.
+fn attention(n: usize) -> Matrix {
+    let band = Family::DirichletBand { window: 3, alpha: 1.0 };
+    band.build(n, 7, Visibility::Causal).unwrap()
+}
+
+/// Attention and logits as the program writes them.
+fn written(place: &Path, ending: &str) -> Vec<Vec<u8>> {
+    let path = place.join(format!("whole.{ending}"));
+    let logits = Array2::from_shape_fn((4, 4), |(row, column)| 0.3 * row as f64 - column as f64);
+    let matrices = [attention(1).dense(), attention(4).dense(), attention(12).dense(), logits];
+    let write = |matrix: &Array2<f64>| {
+        write_matrix(matrix, &path).unwrap();
+        fs::read(&path).unwrap()
+    };
+    matrices.iter().map(write).collect()
+}
+
+fn target(place: &Path, ending: &str, files: Vec<Whole>) -> Target {
+    let path = place.join(format!("matrix.{ending}"));
+    let read = move |_, bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        let file = |logits| TargetFile { path: path.clone(), head: None, logits };
+        let used = [false, true].map(|logits| match file(logits).read(Visibility::Causal) {
+            Ok(read) => is_used(read.target),
+            Err(_) => false,
+        });
+        let head = TargetFile { head: Some(1), ..file(false) };
+        let _ = head.read(Visibility::Bidirectional);
+        used.contains(&true)
+    };
+    Target { files, read: Box::new(read) }
+}
+
+fn is_used(matrix: Matrix) -> bool {
+    assert!(matrix.mean_log_likelihood_of_itself().is_finite());
+    if matrix.n() > 1 && matrix.n() <= 16 {
+        let problem = Problem::new(matrix, Layout::global(), 1).unwrap();
+        lower_bound(&problem, 0.3);
+    }
+    true
+}
+
+pub fn npy(place: &Path) -> Target {
+    let mut files = written(place, "npy");
+    let ones = Array2::<f64>::eye(3);
+    let mut add = |write: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = Vec::new();
+        write(&mut bytes);
+        files.push(bytes);
+    };
+    add(&|to| ones.mapv(|x| x as f32).write_npy(to).unwrap());
+    add(&|to| ones.mapv(|x| x as i32).write_npy(to).unwrap());
+    add(&|to| ones.mapv(|x| x as u8).write_npy(to).unwrap());
+    add(&|to| Array2::<f64>::zeros((3, 3).f()).write_npy(to).unwrap());
+    add(&|to| Array3::<f64>::ones((2, 3, 3)).write_npy(to).unwrap());
+    target(place, "npy", all(Form::Headed(Headed::Npy), files))
+}
+
+pub fn csv(place: &Path) -> Target {
+    let mut files = written(place, "csv");
+    files.push(b"a,b\n1,0\n 0.5 , 0.5\n".to_vec());
+    target(place, "csv", all(Form::Text, files))
+}
+
+pub fn parquet(place: &Path) -> Target {
+    let files = written(place, "parquet");
+    target(place, "parquet", all(Form::Bytes, files))
+}
+
+pub fn safetensors(place: &Path) -> Target {
+    let mut files = written(place, "safetensors");
+    for (dtype, width) in [(Dtype::F32, 4), (Dtype::BF16, 2), (Dtype::I64, 8)] {
+        let zeros = vec![0; 9 * width];
+        let view = TensorView::new(dtype, vec![3, 3], &zeros).unwrap();
+        files.push(serialize([("z", view)], None).unwrap());
+    }
+    target(place, "safetensors", all(Form::Headed(Headed::Safetensors), files))
+}

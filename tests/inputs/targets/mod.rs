@@ -1,0 +1,78 @@
+//! What is read: a target each, which makes its whole files, and does with an altered one what the program does.
+
+mod definitions;
+mod matrices;
+mod models;
+mod rows;
+mod runs;
+mod texts;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+pub use definitions::{definitions, manifests, training_definitions};
+pub use matrices::{csv, npy, parquet, safetensors};
+pub use models::{exported_heads, gguf, model_configurations, model_weights, tokenizers};
+pub use rows::{parts, rows};
+pub use runs::{checkpoints, run_logs, shown_runs};
+pub use texts::{texts, token_files};
+
+use super::child::Whole;
+use super::forms::Form;
+
+/// A path of this repository.
+fn here(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// Whole files of one form.
+fn all(form: Form, files: impl IntoIterator<Item = Vec<u8>>) -> Vec<Whole> {
+    files.into_iter().map(|bytes| Whole { bytes, form }).collect()
+}
+
+/// The program, which must do what it is asked to, at work in a folder.
+fn program(folder: &Path, arguments: &[&str]) {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("rank-study"));
+    let output = command.args(arguments).current_dir(folder).stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {said}");
+}
+
+/// Files and folders as they were, to be put back before every input.
+struct Kept {
+    folder: PathBuf,
+    files: Vec<(PathBuf, Vec<u8>)>,
+}
+
+impl Kept {
+    fn of(folder: &Path) -> Self {
+        let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+        while let Some(next) = folders.pop() {
+            for entry in fs::read_dir(next).unwrap() {
+                let path = entry.unwrap().path();
+                match path.is_dir() {
+                    true => folders.push(path),
+                    false => files.push((path.clone(), fs::read(path).unwrap())),
+                }
+            }
+        }
+        files.sort();
+        Self { folder: folder.to_owned(), files }
+    }
+
+    /// The file whose path ends so.
+    fn place(&self, name: &str) -> usize {
+        let found = self.files.iter().position(|(path, _)| path.ends_with(name));
+        found.unwrap_or_else(|| panic!("no {name}"))
+    }
+
+    /// Everything as it was, but one file.
+    fn put_back(&self, altered: usize, bytes: &[u8]) {
+        fs::remove_dir_all(&self.folder).unwrap();
+        for (at, (path, whole)) in self.files.iter().enumerate() {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, if at == altered { bytes } else { whole }).unwrap();
+        }
+    }
+}
