@@ -5,6 +5,8 @@
 
 mod binary;
 
+use std::path::Path;
+
 use binary::Folder;
 
 const STUDY: &str = r#"
@@ -135,4 +137,52 @@ fn a_packed_text_that_unpacks_to_a_thousand_times_its_size_is_refused() {
     // What is small may be as regular as it likes.
     folder.write("small.txt.zst", zstd::encode_all(&text[..1 << 20], 3).unwrap());
     folder.done(&train("small.txt.zst"));
+}
+
+/// A file that did harm, as tests/inputs keeps it.
+fn found(name: &str) -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/inputs/found");
+    std::fs::read(folder.join(name)).unwrap()
+}
+
+#[test]
+fn matrices_that_libraries_panic_abort_or_hang_at_are_refused_in_a_line() {
+    let folder = Folder::new();
+    for (name, ending, what) in [
+        ("parquet/1-range-before-its-start", "parquet", "damaged: "),
+        ("parquet/1-long-list", "parquet", "damaged: "),
+        ("parquet/3-count-below-zero", "parquet", "damaged: a page says -"),
+        ("npy/0-nested-header", "npy", "its header nests brackets as no array's does"),
+    ] {
+        let file = format!("matrix.{ending}");
+        folder.write(&file, found(name));
+        let fit = ["fit", "--target", &file, "--rank", "1", "--caps", "1", "--out", "o"];
+        let why = folder.refused(&fit);
+        assert!(why.contains(&file) && why.contains(what), "{name}: {why}");
+    }
+}
+
+#[test]
+fn models_that_libraries_panic_at_are_refused_in_a_line() {
+    let folder = Folder::new();
+    folder.write("text.txt", "the cat sat on the hat\n".repeat(20));
+    for (model, file, name, what) in [
+        ("gpt2", "tokenizer.json", "tokenizer/3-long-prefix", "tokenizer.json: is damaged: "),
+        (
+            "qwen3",
+            "config.json",
+            "config/14-layers-without-end",
+            "4294967296 layers; at most 10000",
+        ),
+    ] {
+        let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/published");
+        for entry in std::fs::read_dir(whole.join(model)).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            folder.write(&format!("{model}/{name}"), std::fs::read(&path).unwrap());
+        }
+        folder.write(&format!("{model}/{file}"), found(name));
+        let why = folder.refused(&["predict", model, "--text", "text.txt", "--out", "o"]);
+        assert!(why.contains(what), "{name}: {why}");
+    }
 }
