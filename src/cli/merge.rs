@@ -6,7 +6,7 @@ use rank_study::study::{Merged, Preset, merge};
 use rank_study::table::plural;
 
 use super::analysis::fail_if_missing;
-use super::places::{data, folder_of, studies_in_parts};
+use super::places::{data, folder_of, studies_with_parts};
 use super::streams::say;
 
 /// Join the rows of studies that were measured in parts, by sweep or reproduce with --shard
@@ -38,7 +38,7 @@ pub struct MergeArgs {
 pub fn run(args: &MergeArgs) -> Result<()> {
     let data = data(args.preset);
     let studies = match args.studies.is_empty() {
-        true => studies_in_parts(args.preset)?,
+        true => studies_with_parts(args.preset),
         false => args.studies.clone(),
     };
     let say = |line: String| {

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use rank_study::run::Manifest;
-use rank_study::study::{Preset, StudyDefinition, StudyError, check_merged, unmerged_parts};
+use rank_study::study::{
+    Preset, StudyDefinition, StudyError, check_merged, has_parts, unmerged_parts,
+};
 use rank_study::system::check_folder_name;
 use rank_study::table::plural;
 
@@ -54,6 +56,16 @@ pub fn measured_studies(preset: Preset) -> Result<Vec<String>> {
     }
     names.sort();
     Ok(names)
+}
+
+/// The studies that have a folder of parts, by name.
+pub fn studies_with_parts(preset: Preset) -> Vec<String> {
+    let folders = std::fs::read_dir(data(preset)).into_iter().flatten().flatten();
+    let with_parts = folders.filter(|folder| has_parts(&folder.path()));
+    let mut names: Vec<String> =
+        with_parts.map(|folder| folder.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
 }
 
 /// The studies that have rows of parts beside their own, by name.

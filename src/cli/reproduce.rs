@@ -143,8 +143,9 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
                     summaries.push((name, summary));
                 }
                 Err(error) => {
-                    progress.say(&format!("{name}: {error:#}"));
-                    broken.push((name, format!("{error:#}")));
+                    let error = error_line(error.as_ref());
+                    progress.say(&format!("{name}: {error}"));
+                    broken.push((name, error));
                 }
             }
             if stop.load(Ordering::Relaxed) {

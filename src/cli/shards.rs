@@ -12,6 +12,7 @@ use rank_study::table::plural;
 use super::analysis::{fail_if_missing, plural_studies};
 use super::cells::CellsProgress;
 use super::duration::duration;
+use super::error_line::error_line;
 use super::measuring::{describe, fail_if_unfinished, measure};
 use super::stop::{AFTER_CELLS, end_after, stop_at_signal};
 use super::streams::{say, tell};
@@ -120,7 +121,7 @@ impl Part {
                     progress.say(&format!("{name}: {told}; rows in {}", rows.display()));
                     summaries.push((name, summary));
                 }
-                Err(error) => broken.push((name, format!("{error:#}"))),
+                Err(error) => broken.push((name, error_line(error.as_ref()))),
             }
         }
         progress.finish();

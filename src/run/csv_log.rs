@@ -32,7 +32,7 @@ impl<P: Part> CsvLog<P> {
         start().map_err(|e| FileError::write(path, e))
     }
 
-    /// Goes on with a file after step `last`: later rows, and a row that is cut off, are taken away.
+    /// Goes on with a file after step `last`: later rows, and a row that is cut off or was never written, are taken away.
     /// `kept` is told of each row that stays.
     ///
     /// # Errors
@@ -46,7 +46,8 @@ impl<P: Part> CsvLog<P> {
         let (file, _) = cut_after(path, |lines| {
             line.clear();
             lines.read_line(&mut line).map_err(|e| FileError::read(path, e))?;
-            let Some(row) = line.strip_suffix('\n') else {
+            // Lost power may leave zeros where a row was never written.
+            let Some(row) = line.strip_suffix('\n').filter(|row| !row.contains('\0')) else {
                 return if is_header { Err(wrong("has no header")) } else { Ok(None) };
             };
             let fields: csv::StringRecord = row.split(',').collect();

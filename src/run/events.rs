@@ -85,6 +85,15 @@ impl Events {
         write_record(&mut self.file, &event)
     }
 
+    /// Returns once what was added is on the disk itself.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn sync(&mut self) -> io::Result<()> {
+        self.file.flush()?;
+        self.file.get_ref().sync()
+    }
+
     /// Hands what was added to the system, for TensorBoard to see.
     ///
     /// # Errors

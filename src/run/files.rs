@@ -17,6 +17,8 @@ const LAST_STEPS: usize = 100;
 /// The heads' logits are in the event file for about so many steps of a run; `heads.parquet` has all.
 const EVENT_STEPS: usize = 1000;
 
+/// The folder of the checkpoints, in a run's.
+const CHECKPOINTS: &str = "checkpoint";
 /// The last checkpoint, in a run's folder: weights, optimiser moments, and where the run stands.
 pub(crate) const CHECKPOINT: &str = "checkpoint/training.safetensors";
 /// The vocabulary of byte pairs, where the run has one.
@@ -58,8 +60,13 @@ impl<'a> RunFiles<'a> {
         for step in kept_steps(folder) {
             remove(&folder.join(kept_checkpoint(step)))?;
         }
+        // For good, before there is anything of the new run: lost power must not bring them back beside it.
+        let checkpoints = folder.join(CHECKPOINTS);
+        if checkpoints.exists() {
+            disk::sync_folder(&checkpoints).map_err(|e| FileError::write(&checkpoints, e))?;
+        }
         remove(&folder.join(HEADS))?;
-        Ok(Self {
+        let files = Self {
             steps: CsvLog::create(&folder.join(STEPS))?,
             evals: CsvLog::create(&folder.join(EVALUATIONS))?,
             heads: HeadsLog::create(&folder.join(HEADS_LOG))?,
@@ -70,7 +77,10 @@ impl<'a> RunFiles<'a> {
             last_logit: (0, None),
             folder: folder.to_owned(),
             on_step,
-        })
+        };
+        // Their names, too, before a checkpoint rests on them.
+        disk::sync_folder(folder).map_err(|e| FileError::write(folder, e))?;
+        Ok(files)
     }
 
     /// Goes on with the files of a run that is at step `last`.
@@ -138,7 +148,7 @@ impl<'a> RunFiles<'a> {
         self.steps.sync()?;
         self.evals.sync()?;
         self.heads.sync()?;
-        self.events.flush()?;
+        self.events.sync()?;
         trainer.save(&self.folder.join(CHECKPOINT))
     }
 
@@ -196,7 +206,7 @@ pub(crate) fn kept_checkpoint(step: usize) -> String {
 
 /// The steps whose weights are kept in a run's folder.
 pub(crate) fn kept_steps(folder: &Path) -> Vec<usize> {
-    let Ok(entries) = std::fs::read_dir(folder.join("checkpoint")) else { return Vec::new() };
+    let Ok(entries) = std::fs::read_dir(folder.join(CHECKPOINTS)) else { return Vec::new() };
     let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
     let step = |name: String| {
         name.strip_prefix("step-")?.strip_suffix(".safetensors")?.parse::<usize>().ok()

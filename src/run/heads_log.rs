@@ -101,7 +101,8 @@ fn kind_of(tokens: usize) -> HeadKind {
     }
 }
 
-/// The next record; none at the end, or where what is left is less than one.
+/// The next record; none at the end, or where what is left is less than one or was never written: lost power may leave
+/// zeros, and steps count from 1.
 fn read(from: &mut impl Read) -> io::Result<Option<HeadRecord>> {
     let mut bytes = Vec::with_capacity(RECORD);
     from.take(RECORD as u64).read_to_end(&mut bytes)?;
@@ -109,6 +110,9 @@ fn read(from: &mut impl Read) -> io::Result<Option<HeadRecord>> {
         return Ok(None);
     }
     let words: Vec<u64> = bytes.as_chunks().0.iter().map(|w| u64::from_le_bytes(*w)).collect();
+    if words[0] == 0 {
+        return Ok(None);
+    }
     let whole = |at: usize| words[at] as usize;
     let number = |at: usize| f64::from_bits(words[at]);
     Ok(Some(HeadRecord {

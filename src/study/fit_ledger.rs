@@ -68,6 +68,11 @@ pub struct FitLedger {
 }
 
 impl FitLedger {
+    /// Whether a folder holds one: of a search that has not come to its end.
+    pub fn is_begun(folder: &Path) -> bool {
+        folder.join(SETTINGS).exists()
+    }
+
     /// The ledger in `folder`, begun with these settings where there is none yet.
     ///
     /// # Errors

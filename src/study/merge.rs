@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 
 use super::definition::{Kind, StudyDefinition};
-use super::parts::{Part, Parts, SHARD};
+use super::parts::{Part, Parts, SHARD, has_parts};
 use super::rows_file::{CellRows, Ending, RowsFile, rows_of_lines};
 use super::set_aside::{SET_ASIDE, set_aside};
 use super::study_manifest::StudyManifest;
@@ -49,12 +49,16 @@ const NAMED: usize = 3;
 /// written; another process at work on the study.
 pub fn merge(folder: &Path) -> Result<Option<Merged>, StudyError> {
     let parts = Parts::of(folder);
-    if parts.with_rows()?.is_empty() {
+    if !has_parts(folder) {
         return Ok(None);
     }
     let _lock = lock(folder)?;
     let there = parts.with_rows()?;
-    let Some(first) = there.first() else { return Ok(None) };
+    let Some(first) = there.first() else {
+        // What a merge left that was ended after the rows were the study's.
+        parts.tidy()?;
+        return Ok(None);
+    };
     let columns = kind_of(&first.folder)?.columns();
     let own = folder.join("rows.csv");
     let has_own = own.exists();

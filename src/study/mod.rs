@@ -47,7 +47,7 @@ pub use error::StudyError;
 pub use fit_ledger::{FitLedger, search_settings};
 pub use measured_rows::check_measured;
 pub use merge::{Merged, merge};
-pub use parts::{check_merged, unmerged_parts};
+pub use parts::{check_merged, has_parts, unmerged_parts};
 pub use parts_state::{PartState, PartsState};
 pub use plan::{Plan, stored_lines, time_of};
 pub use shard::{MOST_SHARDS, Shard, deal};

@@ -28,6 +28,11 @@ pub fn unmerged_parts(study: &Path) -> Result<usize, StudyError> {
     Ok(Parts::of(study).with_rows()?.len())
 }
 
+/// Whether a study has a folder of parts: also where none of them has rows, as what a merge that was killed left.
+pub fn has_parts(study: &Path) -> bool {
+    study.join(SHARDS).is_dir()
+}
+
 /// Refuses a study whose parts have rows that are not joined to its own.
 ///
 /// # Errors
@@ -140,15 +145,30 @@ impl Parts {
         Ok(())
     }
 
-    /// Takes away what is there beside parts, where there are none any more.
+    /// Takes away what is there of parts without rows, where nobody is at work, and what is beside parts, where there are
+    /// none any more.
     ///
     /// # Errors
     /// Files that cannot be taken away.
     pub fn tidy(&self) -> Result<(), StudyError> {
+        for Part { folder, .. } in self.all()?.into_iter().filter(|part| !part.has_rows()) {
+            if Claim::holder_of(&folder).is_some() {
+                continue;
+            }
+            let manifest = folder.join(MANIFEST);
+            if manifest.exists() {
+                disk::remove_file(&manifest).map_err(|e| FileError::write(&manifest, e))?;
+            }
+            Claim::clear(&folder)?;
+            // It stays where there is more in it, or somebody has come to work in it meanwhile.
+            let _ = disk::remove_folder(&folder);
+        }
         let order = self.folder.join(CELLS);
         let mut others = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        if others.all(|entry| entry.path() == order) && order.exists() {
-            disk::remove_file(&order).map_err(|e| FileError::write(&order, e))?;
+        if others.all(|entry| entry.path() == order) {
+            if order.exists() {
+                disk::remove_file(&order).map_err(|e| FileError::write(&order, e))?;
+            }
             let _ = disk::remove_folder(&self.folder);
         }
         Ok(())

@@ -46,14 +46,16 @@ impl Claim {
 
     /// [`take`](Self::take) after another silence.
     fn take_after(folder: &Path, silence: Duration) -> Result<Self, FileError> {
-        disk::make_folders(folder).map_err(|e| FileError::write(folder, e))?;
         let path = folder.join(CLAIM);
         let here = Holder::here();
         // What the claim said first, and since when by this process's own clock, which does not jump.
         let mut seen: Option<(SystemTime, Instant)> = None;
         loop {
+            disk::make_folders(folder).map_err(|e| FileError::write(folder, e))?;
             match Self::create(&path, &here) {
                 Ok(()) => return Ok(Self::beating(path, here)),
+                // Whoever tidies up took the folder away just now.
+                Err(e) if e.kind() == ErrorKind::NotFound && !folder.is_dir() => continue,
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(FileError::write(&path, e)),
             }

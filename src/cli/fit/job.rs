@@ -59,7 +59,8 @@ pub fn run(
     };
     let out = place.out;
     let unfinished = out.join("unfinished");
-    let refuse_another = || match out.join("frontier.csv").exists() && !unfinished.exists() {
+    let had_ended = || out.join("frontier.csv").exists() && !FitLedger::is_begun(&unfinished);
+    let refuse_another = || match had_ended() {
         true => bail!("--out {} already holds a frontier.csv; name another folder", out.display()),
         false => Ok(()),
     };

@@ -1,0 +1,55 @@
+//! What becomes of a command's files where the disk fails or the power is lost at any single operation on the disk: the
+//! next run makes up for it, nothing that was finished is lost or there twice, and nothing torn is taken for whole.
+
+#![cfg(all(feature = "cli", unix))]
+
+mod binary;
+#[path = "../src/cli/mod.rs"]
+mod cli;
+mod crash {
+    pub mod double;
+    pub mod failing;
+    pub mod lost;
+    pub mod model;
+    pub mod scenario;
+}
+mod tries;
+
+use crash::scenario::{FIT, MERGE, REPRODUCE, SWEEP, TRAIN, TRAIN_OVER};
+use crash::{double, failing, lost};
+
+/// The program under a double, where it is started as such.
+#[test]
+fn child() {
+    double::child(cli::command::run);
+}
+
+#[test]
+fn a_sweep_that_lost_its_power() {
+    lost::at_each_operation("crash-sweep", &[SWEEP]);
+}
+
+#[test]
+fn a_training_that_lost_its_power() {
+    lost::at_each_operation("crash-train", &[TRAIN, TRAIN_OVER]);
+}
+
+#[test]
+fn a_fit_that_lost_its_power() {
+    lost::at_each_operation("crash-fit", &[FIT]);
+}
+
+#[test]
+fn a_reproduction_that_lost_its_power() {
+    lost::at_each_operation("crash-reproduce", &[REPRODUCE]);
+}
+
+#[test]
+fn a_merge_that_lost_its_power() {
+    lost::at_each_operation("crash-merge", &[MERGE]);
+}
+
+#[test]
+fn a_disk_that_fails_or_is_full() {
+    failing::at_each_operation(&[SWEEP, TRAIN, FIT, REPRODUCE, MERGE]);
+}

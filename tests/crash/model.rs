@@ -1,0 +1,240 @@
+//! A disk in memory, which knows of each file and folder what is on the disk itself and what only the system has.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::double::Done;
+
+/// Files with their bytes, and folders, by path.
+pub type View = BTreeMap<PathBuf, Option<Vec<u8>>>;
+
+/// What may be found after the power was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// Nothing is lost, but the last write is torn.
+    Torn,
+    /// All that was not put on the disk is lost: bytes and names.
+    All,
+    /// Bytes that were not put on the disk are lost, and no name.
+    Bytes,
+    /// The same, and there are zeros in their place.
+    Zeros,
+    /// There are zeros in the place of the first half of them, and the second half is there.
+    Holes,
+    /// Names that were not put on the disk are lost, and no byte.
+    Names,
+    /// Of each file and folder, one or the other.
+    Some { seed: u64 },
+}
+
+type Names = BTreeMap<OsString, usize>;
+
+#[derive(Clone, Debug)]
+enum Node {
+    File { now: Vec<u8>, kept: Vec<u8> },
+    Folder { now: Names, kept: Names },
+}
+
+/// What is in a folder, and below it.
+#[derive(Clone, Debug)]
+pub struct Disk {
+    nodes: Vec<Node>,
+    /// Of the last operation, where it was a write: the file, and where the write began.
+    last_write: Option<(usize, usize)>,
+}
+
+impl Disk {
+    /// What is there now, all of it on the disk.
+    pub fn of(folder: &Path) -> Self {
+        let root = Node::Folder { now: Names::new(), kept: Names::new() };
+        let mut disk = Self { nodes: vec![root], last_write: None };
+        disk.load(folder, Path::new(""));
+        disk
+    }
+
+    fn load(&mut self, root: &Path, below: &Path) {
+        for entry in fs::read_dir(root.join(below)).unwrap() {
+            let entry = entry.unwrap();
+            let path = below.join(entry.file_name());
+            if entry.path().is_dir() {
+                let node = self.add(Node::Folder { now: Names::new(), kept: Names::new() });
+                self.name(&path, node);
+                self.load(root, &path);
+            } else {
+                let bytes = fs::read(entry.path()).unwrap();
+                let node = self.add(Node::File { now: bytes.clone(), kept: bytes });
+                self.name(&path, node);
+            }
+        }
+        self.sync_folder(below);
+    }
+
+    fn add(&mut self, node: Node) -> usize {
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+
+    /// The node at a path, as the system has it.
+    fn find(&self, path: &Path) -> Option<usize> {
+        let mut at = 0;
+        for part in path.components().filter(|part| *part != Component::CurDir) {
+            let Node::Folder { now, .. } = &self.nodes[at] else { return None };
+            at = *now.get(part.as_os_str())?;
+        }
+        Some(at)
+    }
+
+    fn names(&mut self, folder: &Path) -> &mut Names {
+        let at = self.find(folder).unwrap_or_else(|| panic!("no folder {}", folder.display()));
+        match &mut self.nodes[at] {
+            Node::Folder { now, .. } => now,
+            Node::File { .. } => panic!("{} is a file", folder.display()),
+        }
+    }
+
+    fn name(&mut self, path: &Path, node: usize) {
+        let name = path.file_name().unwrap().to_owned();
+        self.names(path.parent().unwrap()).insert(name, node);
+    }
+
+    fn unname(&mut self, path: &Path) -> usize {
+        let gone = self.names(path.parent().unwrap()).remove(path.file_name().unwrap());
+        gone.unwrap_or_else(|| panic!("no {}", path.display()))
+    }
+
+    fn bytes(&mut self, path: &Path) -> (usize, &mut Vec<u8>) {
+        let at = self.find(path).unwrap_or_else(|| panic!("no file {}", path.display()));
+        match &mut self.nodes[at] {
+            Node::File { now, .. } => (at, now),
+            Node::Folder { .. } => panic!("{} is a folder", path.display()),
+        }
+    }
+
+    fn sync_folder(&mut self, folder: &Path) {
+        let at = self.find(folder).unwrap();
+        if let Node::Folder { now, kept } = &mut self.nodes[at] {
+            kept.clone_from(now);
+        }
+    }
+
+    /// Does an operation.
+    pub fn apply(&mut self, done: &Done) {
+        self.last_write = None;
+        match done {
+            Done::Create(path) if self.find(path).is_some() => self.bytes(path).1.clear(),
+            Done::Create(path) => {
+                let node = self.add(Node::File { now: Vec::new(), kept: Vec::new() });
+                self.name(path, node);
+            }
+            Done::Write { path, offset, bytes } => {
+                let (at, now) = self.bytes(path);
+                now.resize(now.len().max(offset + bytes.len()), 0);
+                now[*offset..offset + bytes.len()].copy_from_slice(bytes);
+                self.last_write = Some((at, offset + bytes.len() / 2));
+            }
+            Done::SetLength { path, length } => self.bytes(path).1.resize(*length, 0),
+            Done::Sync(path) => {
+                let at = self.find(path).unwrap();
+                if let Node::File { now, kept } = &mut self.nodes[at] {
+                    kept.clone_from(now);
+                }
+            }
+            Done::Rename { from, to } => {
+                let node = self.unname(from);
+                self.name(to, node);
+            }
+            Done::Remove(path) => drop(self.unname(path)),
+            Done::MakeFolder(path) => {
+                let node = self.add(Node::Folder { now: Names::new(), kept: Names::new() });
+                self.name(path, node);
+            }
+            Done::SyncFolder(path) => self.sync_folder(path),
+        }
+    }
+
+    /// What is there as the system has it.
+    pub fn now(&self) -> View {
+        self.walked(&mut |_| true, &mut |_, now, _| now.to_vec())
+    }
+
+    /// What is there after the power was lost now.
+    pub fn after(&self, loss: Loss) -> View {
+        let random = |seed| ChaCha8Rng::seed_from_u64(seed);
+        match loss {
+            Loss::Torn => self.walked(&mut |_| true, &mut |at, now, _| match self.last_write {
+                Some((torn, end)) if torn == at => now[..end].to_vec(),
+                _ => now.to_vec(),
+            }),
+            Loss::All => self.walked(&mut |_| false, &mut |_, _, kept| kept.to_vec()),
+            Loss::Bytes => self.walked(&mut |_| true, &mut |_, _, kept| kept.to_vec()),
+            Loss::Zeros => {
+                self.walked(&mut |_| true, &mut |_, now, kept| zeros(now, kept, now.len()))
+            }
+            Loss::Holes => self.walked(&mut |_| true, &mut |_, now, kept| {
+                zeros(now, kept, usize::midpoint(now.len(), kept.len().min(now.len())))
+            }),
+            Loss::Names => self.walked(&mut |_| false, &mut |_, now, _| now.to_vec()),
+            Loss::Some { seed } => {
+                let (mut of_names, mut of_bytes) = (random(seed), random(seed + (1 << 32)));
+                self.walked(&mut |_| of_names.random(), &mut |_, now, kept| {
+                    if of_bytes.random() { now.to_vec() } else { kept.to_vec() }
+                })
+            }
+        }
+    }
+
+    /// The files and folders that names lead to: today's of those folders that `is_now` says, and else those on the disk.
+    fn walked(
+        &self,
+        is_now: &mut dyn FnMut(usize) -> bool,
+        bytes: &mut dyn FnMut(usize, &[u8], &[u8]) -> Vec<u8>,
+    ) -> View {
+        let mut view = View::new();
+        let mut folders = vec![(0, PathBuf::new())];
+        while let Some((at, path)) = folders.pop() {
+            let Node::Folder { now, kept } = &self.nodes[at] else { continue };
+            for (name, &node) in if is_now(at) { now } else { kept } {
+                let path = path.join(name);
+                match &self.nodes[node] {
+                    Node::File { now, kept } => {
+                        view.insert(path, Some(bytes(node, now, kept)));
+                    }
+                    Node::Folder { .. } => {
+                        view.insert(path.clone(), None);
+                        folders.push((node, path));
+                    }
+                }
+            }
+        }
+        view
+    }
+}
+
+/// What is on the disk of a file, and zeros in the place of what is not, up to a byte from which all is there.
+fn zeros(now: &[u8], kept: &[u8], end: usize) -> Vec<u8> {
+    let mut found = kept[..kept.len().min(now.len())].to_vec();
+    found.resize(end, 0);
+    found.extend_from_slice(&now[end..]);
+    found
+}
+
+/// Makes what a view tells, in an empty folder. It is an hour old: a machine whose power was lost takes its time.
+pub fn make(view: &View, folder: &Path) {
+    let then = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    for (path, bytes) in view {
+        let path = folder.join(path);
+        match bytes {
+            None => fs::create_dir_all(path).unwrap(),
+            Some(bytes) => {
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(&path, bytes).unwrap();
+                fs::File::options().write(true).open(&path).unwrap().set_modified(then).unwrap();
+            }
+        }
+    }
+}
