@@ -9,7 +9,7 @@ EXAMPLES := fit_one_matrix bracket probe_heads
 PEERS := benches/peers/.venv
 
 .PHONY: reproduce verify test test-levels test-reproduce check check-cuda setup setup-browser test-readers test-data test-export data-books data-digits data-smollm2 data-minilm test-smollm2 test-slurm \
-	data-colour data-speech bench-peers bench-peers-fit bench-peers-step
+	test-unsafe deny data-colour data-speech bench-peers bench-peers-fit bench-peers-step
 
 reproduce: setup
 	$(CARGO) run --release --locked -- reproduce --preset $(PRESET)
@@ -59,6 +59,18 @@ check: setup
 	$(CARGO) clippy --release --locked --no-default-features --lib -- -D warnings
 	$(CARGO) clippy --release --locked --no-default-features --features lm --lib -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --locked --no-deps
+
+# The unsafe code under Miri and the sanitizers of a nightly toolchain, or under valgrind: tests/unsafe/test.sh.
+test-unsafe: setup
+	tests/unsafe/test.sh
+
+# What is depended upon against deny.toml: licences, sources, what is banned, versions; and known defects and weaknesses,
+# where the list of them can be fetched.
+deny:
+	@command -v cargo-deny >/dev/null || { echo "installing cargo-deny"; $(CARGO) install --locked --quiet cargo-deny; }
+	$(CARGO) deny --locked check licenses bans sources
+	@if $(CARGO) deny --locked fetch db >/dev/null 2>&1; then $(CARGO) deny --locked check --disable-fetch advisories; \
+	else echo "the list of advisories cannot be fetched here: advisories were NOT checked"; fi
 
 # The same for the build that runs on a GPU, linked too; needs nvcc and the CUDA libraries.
 check-cuda: setup

@@ -3,13 +3,15 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use anyhow::Result;
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use super::streams::{print_of_clap, tell};
 
 /// How large must attention logits grow when queries and keys are low-rank?
 #[derive(Parser)]
 #[command(
+    name = "rank-study",
     disable_version_flag = true,
     arg_required_else_help = true,
     args_conflicts_with_subcommands = true,
@@ -57,6 +59,8 @@ enum Command {
     Slurm(super::slurm::SlurmArgs),
     Verify(super::verify::VerifyArgs),
     List(super::list::ListArgs),
+    Completions(super::completions::CompletionsArgs),
+    Man(super::man::ManArgs),
 }
 
 /// Runs the command that the arguments, after the program's name, are: 0 done, 1 failed, 2 wrong usage, with which clap itself exits too, 3 a check did not hold, 4 stopped.
@@ -69,12 +73,33 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         tell(&format!("error: {error}"));
         return ExitCode::from(2);
     }
-    // Without a command clap lets `--version` alone pass.
-    let Some(command) = command else {
-        super::version::print(verbose);
-        return ExitCode::SUCCESS;
-    };
     let result = match command {
+        Some(command) => super::threads::start().and_then(|()| dispatch(command)),
+        // Without a command clap lets `--version` alone pass.
+        None if verbose => super::threads::start().map(|()| super::version::print(true)),
+        None => {
+            super::version::print(false);
+            Ok(())
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<super::processes::ToldElsewhere>() => ExitCode::FAILURE,
+        Err(error) => {
+            tell(&format!("error: {}", super::error_line::error_line(error.as_ref())));
+            if error.is::<super::verify::Breach>() {
+                ExitCode::from(3)
+            } else if error.is::<super::stop::Stopped>() {
+                ExitCode::from(super::stop::STOPPED)
+            } else {
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+fn dispatch(command: Command) -> Result<()> {
+    match command {
         Command::Target(args) => super::target::run(&args),
         Command::Fit(args) => super::fit::run(&args),
         Command::Sweep(args) => super::sweep::run(&args),
@@ -93,19 +118,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Slurm(args) => super::slurm::run(&args),
         Command::Verify(args) => super::verify::run(&args),
         Command::List(args) => super::list::run(&args),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) if error.is::<super::processes::ToldElsewhere>() => ExitCode::FAILURE,
-        Err(error) => {
-            tell(&format!("error: {}", super::error_line::error_line(error.as_ref())));
-            if error.is::<super::verify::Breach>() {
-                ExitCode::from(3)
-            } else if error.is::<super::stop::Stopped>() {
-                ExitCode::from(super::stop::STOPPED)
-            } else {
-                ExitCode::FAILURE
-            }
-        }
+        Command::Completions(args) => super::completions::run(&args, Cli::command()),
+        Command::Man(args) => super::man::run(&args, Cli::command()),
     }
 }

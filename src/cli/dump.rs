@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use rank_study::lm::{HeadProbe, LmError, Probed as _};
 use rank_study::pattern::write_matrix;
+use rank_study::run::TrainedRun;
 use rank_study::system::disk::make_folders;
+use rank_study::system::{check_disk, check_memory};
 
 use super::streams::tell;
 use super::threads::ThreadsFlag;
@@ -79,12 +81,13 @@ fn dump(args: &DumpArgs) -> Result<()> {
     if let Some(record) = run.record().filter(|&record| !args.first.is_multiple_of(record)) {
         bail!("--first is {}; records of this model begin at multiples of {record}", args.first);
     }
-    let (first, needed) = (args.first, args.first + tokens);
+    let (first, needed) = (args.first, args.first.saturating_add(tokens));
     let read = run.tokens(Some(&texts), args.of.split(), needed).with_context(|| args.of.flag())?;
     let Some(passage) = read.get(first..needed) else {
         return Err(LmError::ShortText { found: read.len(), needed })
             .with_context(|| args.of.flag());
     };
+    check_room(args, &run, tokens)?;
     let probes = run.probe(passage).with_context(|| args.of.flag())?;
     for (flag, chosen, most) in [
         ("--layer", &args.layer, probes.iter().map(|p| p.layer).max()),
@@ -106,6 +109,22 @@ fn dump(args: &DumpArgs) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Refuses matrices that cannot be held, one at a time, or kept where their files have every number.
+fn check_room(args: &DumpArgs, run: &TrainedRun, tokens: usize) -> Result<()> {
+    let chosen = |some: &[usize], all: usize| match some {
+        [] => all,
+        some => some.iter().filter(|&&index| index < all).count(),
+    };
+    let heads = chosen(&args.layer, run.layers()) * chosen(&args.head, run.heads());
+    let of_one = (tokens as f64).powi(2) * size_of::<f64>() as f64;
+    check_memory(of_one).map_err(|room| anyhow!("--tokens {tokens}: a matrix takes {room}"))?;
+    let is_packed = ["csv", "parquet"].contains(&args.format.as_str());
+    let all = if is_packed { 0.0 } else { heads as f64 * of_one };
+    check_disk(&args.out, all).map_err(|room| {
+        anyhow!("--out: the matrices of {heads} heads take {room}; choose by --layer and --head, or set --tokens lower")
+    })
 }
 
 fn write(probe: &HeadProbe, args: &DumpArgs) -> Result<PathBuf> {

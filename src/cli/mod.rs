@@ -2,8 +2,10 @@
 
 mod analysis;
 mod bench;
+mod blas_threads;
 mod cells;
 pub mod command;
+mod completions;
 mod device;
 mod diagnose;
 mod dump;
@@ -13,7 +15,9 @@ mod evaluate;
 mod family;
 mod fit;
 mod list;
+mod man;
 mod measuring;
+mod memory;
 mod merge;
 mod parts;
 mod places;

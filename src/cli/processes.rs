@@ -21,6 +21,10 @@ const LAUNCH: &str = "RANK_STUDY_LAUNCH";
 /// How long those that were started here may take to end.
 const END: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(10);
+/// More than train one model anywhere; each is a whole process of its own.
+pub const MOST_PROCESSES: usize = 4096;
+/// The most seconds of `--patience`: a year.
+const MOST_PATIENCE: u64 = 31_536_000;
 
 /// The flags by which several processes train one model.
 #[derive(Args, Debug)]
@@ -126,7 +130,7 @@ impl ProcessesFlags {
             on_this_machine: place.on_this_machine,
             address: self.address.as_deref(),
             kind: &kind,
-            patience: Duration::from_secs(self.patience.max(1)),
+            patience: Duration::from_secs(self.patience.clamp(1, MOST_PATIENCE)),
             meanwhile: &meanwhile,
         };
         meeting.hold().map_err(|error| match error {
@@ -151,6 +155,9 @@ impl ProcessesFlags {
         };
         let place = match (self.processes, self.process, of_step) {
             (Some(0), ..) => bail!("--processes 0: give at least 1"),
+            (Some(world), ..) if world > MOST_PROCESSES => {
+                bail!("--processes {world}: give at most {MOST_PROCESSES}")
+            }
             (Some(world), Some(rank), _) => {
                 if rank >= world {
                     bail!("--process {rank}: of --processes {world} they are 0 to {}", world - 1);

@@ -41,13 +41,13 @@ pub fn stop_at_signal(what: &'static str) -> Result<&'static AtomicBool> {
                     tell(&format!("{what}, or in {} s", grace.as_secs()));
                     std::thread::spawn(move || {
                         std::thread::sleep(grace);
-                        end_at_once()
+                        end_at_once(STOPPED)
                     });
                 }
             }
         }
         Some(first) if first.elapsed() < SAME_STOP => {}
-        Some(_) => end_at_once(),
+        Some(_) => end_at_once(STOPPED),
     })
     .context("cannot listen for signals")?;
     if hangups_ignored {
@@ -66,14 +66,14 @@ pub fn end_after(grace: Duration) {
 
 /// Ends the process without running what is registered for its end: other threads are still inside
 /// of the libraries that would be taken down.
-fn end_at_once() -> ! {
+pub fn end_at_once(code: u8) -> ! {
     #[cfg(unix)]
     // SAFETY: this ends the process and may be called at any time.
     unsafe {
-        libc::_exit(STOPPED.into())
+        libc::_exit(code.into())
     }
     #[cfg(not(unix))]
-    std::process::exit(STOPPED.into())
+    std::process::exit(code.into())
 }
 
 #[cfg(unix)]

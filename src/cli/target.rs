@@ -1,12 +1,12 @@
 //! `rank-study target`: builds a target attention matrix, or inspects one.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use rank_study::pattern::{Bounds, LeadingSpectrum, Spectrum, Statistics, Target};
-use rank_study::system::{available_bytes, gibibytes};
+use rank_study::system::{check_disk, check_memory};
 use serde::Serialize;
 
 use super::family::FamilyFlags;
@@ -70,8 +70,8 @@ struct Summary {
 /// A family, parameter or file that is wrong; standard output or the file that cannot be written.
 pub fn run(args: &TargetArgs) -> Result<()> {
     let target = args.family.target()?;
-    if args.out.is_some() {
-        check_room(target.n())?;
+    if let Some(path) = &args.out {
+        check_room(target.n(), path)?;
     }
     let mut summary = Summary {
         target: args.family.label()?,
@@ -108,18 +108,16 @@ pub fn run(args: &TargetArgs) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a matrix that is written dense and cannot be held so.
-fn check_room(n: usize) -> Result<()> {
+/// Refuses a matrix that is written dense and cannot be held so, or kept where its file has every number.
+fn check_room(n: usize, path: &Path) -> Result<()> {
     let needed = (n as f64).powi(2) * size_of::<f64>() as f64;
-    match available_bytes() {
-        Some(free) if needed > free as f64 => {
-            let (needed, free) = (gibibytes(needed), gibibytes(free as f64));
-            bail!(
-                "--out: {n} x {n} numbers take {needed} of memory, and {free} can be had; set --n lower"
-            );
-        }
-        _ => Ok(()),
-    }
+    let why = |room: &dyn std::fmt::Display| {
+        anyhow!("--out: {n} x {n} numbers take {room}; set --n lower")
+    };
+    check_memory(needed).map_err(|room| why(&room))?;
+    let is_packed = path.extension().is_some_and(|ending| ending == "csv" || ending == "parquet");
+    let folder = path.parent().unwrap_or(Path::new(""));
+    check_disk(folder, if is_packed { 0.0 } else { needed }).map_err(|room| why(&room))
 }
 
 fn leading_spectrum(args: &TargetArgs, target: &Target) -> Result<LeadingSpectrum> {

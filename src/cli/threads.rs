@@ -1,11 +1,19 @@
 //! `--threads`: how many threads a command computes on.
 
+use std::thread::Builder;
+
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use rank_study::system::available_bytes;
 use rayon::ThreadPool;
 
 /// More than any machine has cores: a system that runs out of threads would end the process.
 const MOST: usize = 4096;
+
+/// What of memory is so little that there may be no room for threads, 2 MiB each.
+const LITTLE: u64 = 1 << 30;
+const NO_THREADS: &str =
+    "cannot start threads; allow the process more memory or processes, or set RAYON_NUM_THREADS=1";
 
 /// The flag, alike in every command that computes for long.
 #[derive(Args, Debug)]
@@ -37,6 +45,23 @@ pub fn pool(asked: Option<usize>) -> Result<(usize, ThreadPool)> {
     let threads = count(asked)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     Ok((threads, pool.with_context(|| format!("--threads {threads}"))?))
+}
+
+/// Starts the threads that commands without the flag, and libraries, compute on: one a core.
+///
+/// # Errors
+/// A system that has none to give, as under a small `ulimit -v` or `ulimit -u`.
+pub fn start() -> Result<()> {
+    rayon::ThreadPoolBuilder::new().build_global().context(NO_THREADS)?;
+    if available_bytes().is_some_and(|bytes| bytes < LITTLE) {
+        // Libraries have threads of their own, and panic where they cannot start them.
+        std::thread::scope(|scope| -> std::io::Result<()> {
+            let spare = 2 * rayon::current_num_threads() + 2;
+            (0..spare).try_for_each(|_| Builder::new().spawn_scoped(scope, || ()).map(drop))
+        })
+        .context(NO_THREADS)?;
+    }
+    Ok(())
 }
 
 fn count(asked: Option<usize>) -> Result<usize> {

@@ -30,7 +30,7 @@ use super::watch::Watch;
 /// ```
 ///
 /// # Errors
-/// `NoCaps`, `Cap`, `NoStarts`.
+/// `NoCaps`, `Cap`, `NoStarts`, `SearchTooLarge`.
 pub fn frontier(
     problem: &Problem,
     caps: &[f64],
@@ -47,7 +47,7 @@ pub fn frontier(
     if options.starts == 0 {
         return Err(FitError::NoStarts);
     }
-    let search = Search::new(problem, options, watch);
+    let search = Search::new(problem, options, caps.len(), watch)?;
     if !problem.covers_target() {
         return Ok(caps.iter().map(|&cap| FrontierPoint { cap, best: None }).collect());
     }

@@ -83,7 +83,7 @@ pub fn needed_logit_from(
     if given.is_empty() && options.starts == 0 {
         return Err(FitError::NoStarts);
     }
-    let search = Search::new(problem, options, watch);
+    let search = Search::new(problem, options, 1, watch)?;
     let Some(floor) = Floor::new(problem).max_abs_logit(tolerance) else {
         return Ok(Needed::NOTHING);
     };
@@ -196,7 +196,7 @@ pub(super) fn needed_logit_varying(
     let Some(floor) = Floor::new(problem).max_abs_logit(tolerance) else {
         return Ok(Needed::NOTHING);
     };
-    let search = Search::new(problem, options, watch);
+    let search = Search::new(problem, options, 1, watch)?;
     let numbered: Vec<(usize, &Vec<f64>)> = starts.iter().enumerate().collect();
     let from = |&(start, point): &(usize, &Vec<f64>)| {
         let objective = Objective::varying(problem, options.precision, varied);

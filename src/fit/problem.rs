@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::factors::Factors;
 use crate::pattern::{HeadKind, Layout, Target};
+use crate::system::{NoMemory, check_memory};
 
 /// The largest cap that a search from nothing tries, in nats. Logits of ±128 are e^{256} between two probabilities, far
 /// past what a float32 softmax tells apart, so a target that needs more cannot be held at all. Trained heads may have
@@ -36,6 +37,28 @@ pub enum FitError {
     /// An arithmetic that there is not.
     #[error("{0:?} is no arithmetic of the fit; give f32 or f64")]
     Precision(String),
+    /// A rank whose factors the machine's memory cannot hold.
+    #[error(
+        "queries and keys of rank {rank} take {room}; give a lower rank, fewer heads or a smaller n"
+    )]
+    RankTooLarge {
+        /// The rank.
+        rank: usize,
+        /// How much they take, and what there is.
+        room: NoMemory,
+    },
+    /// More factors at once than the machine's memory can hold.
+    #[error(
+        "{starts} starts at {caps} caps or tolerances take at least {room}; give fewer of them, a lower rank or fewer threads"
+    )]
+    SearchTooLarge {
+        /// Starts.
+        starts: usize,
+        /// Caps, or the one tolerance.
+        caps: usize,
+        /// How much they take, and what there is.
+        room: NoMemory,
+    },
     /// Inputs that no factors can be tied to.
     #[error("the inputs of queries and keys: {0}")]
     Inputs(String),
@@ -76,7 +99,7 @@ impl Problem {
     /// ```
     ///
     /// # Errors
-    /// `RankZero`, `NotContiguous`.
+    /// `RankZero`, `NotContiguous`, `RankTooLarge`.
     pub fn new(target: Target, layout: Layout, rank: usize) -> Result<Self, FitError> {
         if rank == 0 {
             return Err(FitError::RankZero);
@@ -84,7 +107,15 @@ impl Problem {
         if layout.heads().iter().any(|kind| matches!(kind, HeadKind::Patch(_))) {
             return Err(FitError::NotContiguous(layout));
         }
-        Ok(Self { target, layout, rank, floors: Arc::default() })
+        let problem = Self { target, layout, rank, floors: Arc::default() };
+        check_memory(problem.bytes_of_factors())
+            .map_err(|room| FitError::RankTooLarge { rank, room })?;
+        Ok(problem)
+    }
+
+    /// What queries and keys take of memory, in float64.
+    pub(super) fn bytes_of_factors(&self) -> f64 {
+        2.0 * self.heads() as f64 * self.n() as f64 * self.rank as f64 * size_of::<f64>() as f64
     }
 
     /// The target A.

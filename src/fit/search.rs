@@ -20,6 +20,7 @@ use super::problem::{FitError, Problem};
 use super::solution::{Candidate, Solution};
 use super::start::{self, Division};
 use super::watch::{Attendance, FitName, FitState, Kept, Watch};
+use crate::system::check_memory;
 
 /// How widely and how hard to look for the best factors.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -81,14 +82,14 @@ impl SearchOptions {
     /// every fit of it took as many as it may.
     pub fn most_iterations(&self, caps: usize) -> usize {
         let goals = caps.max(1);
-        let rough = self.starts * goals * self.rough.iterations;
+        let rough = self.starts.saturating_mul(goals).saturating_mul(self.rough.iterations);
         let others = match caps {
             // To another cap on both sides, and back.
-            0 => 4 * self.passes,
-            _ => 2 * (caps - 1) * (1 + self.passes),
+            0 => self.passes.saturating_mul(4),
+            _ => (2 * (caps - 1)).saturating_mul(self.passes.saturating_add(1)),
         };
-        let fine = self.polished.min(self.starts) * goals + others;
-        rough + fine * self.fine.iterations
+        let fine = self.polished.min(self.starts).saturating_mul(goals).saturating_add(others);
+        rough.saturating_add(fine.saturating_mul(self.fine.iterations))
     }
 }
 
@@ -108,14 +109,30 @@ pub(super) struct Search<'p> {
 const ONE_AT_A_TIME: usize = 4096;
 
 impl<'p> Search<'p> {
-    pub fn new(problem: &'p Problem, options: SearchOptions, watch: &'p dyn Watch) -> Self {
-        Self {
+    /// A search for so many caps, or for one tolerance. Kept are the factors of every start at each cap, and, of each
+    /// fit at a time, at least its point, gradient, direction and next point.
+    ///
+    /// # Errors
+    /// `SearchTooLarge`.
+    pub fn new(
+        problem: &'p Problem,
+        options: SearchOptions,
+        caps: usize,
+        watch: &'p dyn Watch,
+    ) -> Result<Self, FitError> {
+        let starts = options.starts;
+        let threads = rayon::current_num_threads();
+        let at_once = if problem.n() >= ONE_AT_A_TIME { 1 } else { starts.min(threads) };
+        let factors = starts as f64 * caps as f64 + 4.0 * at_once as f64;
+        check_memory(factors * problem.bytes_of_factors())
+            .map_err(|room| FitError::SearchTooLarge { starts, caps, room })?;
+        Ok(Self {
             problem,
             options,
             watch,
             ended: AtomicBool::new(false),
             constructed: OnceLock::new(),
-        }
+        })
     }
 
     /// Whether it was ended early.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::collective::CollectiveError;
 use crate::pattern::TargetError;
+use crate::system::NoMemory;
 
 /// Why a training run could not be defined, started or saved. Each message says what was found
 /// and what to do. A run that diverges is not an error but an [`Outcome`](crate::lm::Outcome).
@@ -38,16 +39,14 @@ pub enum LmError {
         why: String,
     },
     /// A run that the machine's memory cannot hold.
-    #[error(
-        "{what} at least {needed} of memory, and {free} can be had: set layers, d_model, batch or context lower"
-    )]
+    #[error("{what} at least {room}: set {lower} lower")]
     TooLarge {
         /// What takes so much.
         what: &'static str,
-        /// How much, in words.
-        needed: String,
-        /// What there is, in words.
-        free: String,
+        /// How much, and what there is.
+        room: NoMemory,
+        /// What makes it less.
+        lower: &'static str,
     },
     /// A model that cannot teach another.
     #[error("the teacher: {0}; name a run of the same layers, heads and vocabulary")]

@@ -5,6 +5,7 @@ use std::time::Instant;
 use super::definition::TrainDefinition;
 use super::error::LmError;
 use super::model::{Model, ModelShape};
+use super::room::{self, Kept};
 
 /// Tokens before the clock starts.
 const WARM_UP: usize = 2;
@@ -26,15 +27,21 @@ impl Latency {
     /// more, then `repeats` singly.
     ///
     /// # Errors
-    /// Sizes that are wrong.
+    /// Sizes that are wrong, or more than the machine's memory holds.
     pub fn measure(
         definition: &TrainDefinition,
         symbols: usize,
         read: usize,
         repeats: usize,
     ) -> Result<Self, LmError> {
-        let definition =
-            TrainDefinition { context: read + WARM_UP + repeats, ..definition.clone() };
+        let definition = TrainDefinition {
+            context: read.saturating_add(WARM_UP).saturating_add(repeats),
+            ..definition.clone()
+        };
+        definition.check()?;
+        room::check_weights(&definition, symbols, Kept::Weight)?;
+        let tokens = definition.context as f64 * size_of::<u32>() as f64;
+        room::check("the tokens take", tokens, "the tokens to read")?;
         let shape = ModelShape::new(&definition, symbols);
         let model = Model::new(shape, definition.initial_deviation, definition.seed)?;
         let tokens: Vec<u32> =

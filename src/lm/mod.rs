@@ -20,6 +20,7 @@ mod model;
 mod objective;
 mod operators;
 mod probe;
+mod room;
 mod simd;
 mod tensor_file;
 mod training;

@@ -18,9 +18,15 @@ struct Holders {
     count: usize,
     /// The setting that the first of them found, and the last puts back.
     before: c_int,
+    /// How many threads have decomposed at once: for each, OpenBLAS has and keeps a buffer.
+    buffers: usize,
 }
 
-static HOLDERS: Mutex<Holders> = Mutex::new(Holders { count: 0, before: 1 });
+/// What OpenBLAS maps for each thread that computes at once, and as much again as decompositions take beside it. Where it
+/// cannot have that, it asks again and again, without end.
+const BUFFER: usize = 160 << 20;
+
+static HOLDERS: Mutex<Holders> = Mutex::new(Holders { count: 0, before: 1, buffers: 0 });
 
 fn holders() -> MutexGuard<'static, Holders> {
     HOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -42,11 +48,15 @@ fn set_threads(threads: c_int) {
 /// nested inside those would oversubscribe the cores, and would make a decomposition's rounding, so
 /// also a row, depend on how many there are. Where several run at once, the last to end puts back
 /// what the first found.
+///
+/// # Panics
+/// Where the memory that OpenBLAS takes is not to be had.
 pub(crate) fn on_one_thread<R>(decompose: impl FnOnce() -> R) -> R {
     struct Hold;
     impl Drop for Hold {
         fn drop(&mut self) {
             let mut holders = holders();
+            holders.buffers = holders.buffers.max(holders.count);
             holders.count -= 1;
             if holders.count == 0 {
                 set_threads(holders.before);
@@ -55,6 +65,8 @@ pub(crate) fn on_one_thread<R>(decompose: impl FnOnce() -> R) -> R {
     }
     {
         let mut holders = holders();
+        let new = (holders.count + 1).saturating_sub(holders.buffers);
+        check_memory(new * BUFFER);
         if holders.count == 0 {
             holders.before = threads();
             set_threads(1);
@@ -63,6 +75,18 @@ pub(crate) fn on_one_thread<R>(decompose: impl FnOnce() -> R) -> R {
     }
     let _hold = Hold;
     decompose()
+}
+
+/// Sees that so much memory is to be had.
+///
+/// # Panics
+/// Where it is not: a program's allocator may have ended it before.
+fn check_memory(bytes: usize) {
+    let mut room = Vec::<u8>::new();
+    let had = room.try_reserve_exact(bytes);
+    // Or the compiler would take it for granted.
+    std::hint::black_box(room.as_ptr());
+    assert!(had.is_ok(), "out of memory: OpenBLAS takes {bytes} bytes more; run fewer threads");
 }
 
 /// Makes every later call into OpenBLAS run on the thread that calls it: for programs.
@@ -99,6 +123,12 @@ mod tests {
         let found = threads();
         set_threads(wanted);
         found
+    }
+
+    #[test]
+    #[should_panic(expected = "out of memory: OpenBLAS takes")]
+    fn memory_that_is_not_there_is_not_waited_for() {
+        check_memory(isize::MAX as usize);
     }
 
     #[test]

@@ -46,3 +46,32 @@ impl<T> DerefMut for Buffer<T> {
         unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.length) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holds<T: Copy + Default + PartialEq + From<u8>>() {
+        for length in [0, 1, 15, 16, 17, 100] {
+            let mut buffer = Buffer::<T>::zeros(length);
+            assert_eq!(buffer.len(), length);
+            assert!(buffer.as_ptr().addr().is_multiple_of(64));
+            assert!(buffer.iter().all(|&x| x == T::default()));
+            for (at, x) in buffer.iter_mut().enumerate() {
+                *x = T::from(at as u8);
+            }
+            let copy = buffer.clone();
+            buffer.reserve(length / 2);
+            assert!(buffer.iter().zip(copy.iter()).all(|(a, b)| a == b));
+            assert!(copy.iter().enumerate().all(|(at, &x)| x == T::from(at as u8)));
+            buffer.reserve(length + 1);
+            assert_eq!(buffer.len(), length + 1);
+        }
+    }
+
+    #[test]
+    fn numbers_are_those_that_were_put_in_and_lie_on_a_line() {
+        holds::<f32>();
+        holds::<f64>();
+    }
+}

@@ -64,6 +64,9 @@ mod tests {
         }
     }
 
+    /// Miri, which interprets, tries a few of the numbers.
+    const EVERY: usize = if cfg!(miri) { 1009 } else { 1 };
+
     /// The exponentials of `x` by each extension that this machine has.
     fn by_extension<T: Real>(x: &[T]) -> Vec<(Extension, Vec<T>)> {
         let of = |extension| {
@@ -86,7 +89,8 @@ mod tests {
 
     #[test]
     fn float32_exponentials_are_within_2_ulp() {
-        let x: Vec<f32> = (0..2_000_003).map(|i| -87.0 * (i as f32 / 2e6).powi(2)).collect();
+        let x: Vec<f32> =
+            (0..2_000_003).step_by(EVERY).map(|i| -87.0 * (i as f32 / 2e6).powi(2)).collect();
         for (extension, out) in by_extension(&x) {
             for (&x, &e) in x.iter().zip(&out) {
                 let exact = f64::from(x).exp();
@@ -101,7 +105,8 @@ mod tests {
     fn float64_exponentials_are_within_2_ulp() {
         // The reference is libm's, itself within 1 ulp: a difference of at most 1 ulp keeps ours
         // within 2.
-        let x: Vec<f64> = (0..1_000_003).map(|i| -708.0 * (i as f64 / 1e6).powi(2)).collect();
+        let x: Vec<f64> =
+            (0..1_000_003).step_by(EVERY).map(|i| -708.0 * (i as f64 / 1e6).powi(2)).collect();
         for (extension, out) in by_extension(&x) {
             for (&x, &e) in x.iter().zip(&out) {
                 let off = (e.to_bits() as i64 - x.max(-708.0).exp().to_bits() as i64).abs();

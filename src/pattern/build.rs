@@ -8,9 +8,13 @@ use super::check::Check;
 use super::draws::{self, Purpose, generator};
 use super::entries::Row;
 use super::{Family, Target, TargetError, Visibility, band, tokens};
+use crate::system::check_memory;
 
 /// The most entries that a target is built with: above this, memory would run out instead.
 const MOST_ENTRIES: u128 = 1 << 29;
+/// Bytes of a row, and of an entry: of the row that it is in and of the target that rows become. The first rows of a
+/// causal target have fewer entries, down to half of them in all.
+const BYTES: (f64, f64) = (24.0, 0.5 * (16.0 + 12.0));
 
 impl Family {
     /// The n × n target of this family at `seed`, to be read under `visibility`.
@@ -29,7 +33,7 @@ impl Family {
     /// ```
     ///
     /// # Errors
-    /// `Empty` for n = 0; `TooLarge`; `NotCausal` for `permuted` under causal visibility; `Parameter` for
+    /// `Empty` for n = 0; `TooLarge`; `NoMemory`; `NotCausal` for `permuted` under causal visibility; `Parameter` for
     /// a value out of bounds, for more landmarks than columns, and for a file whose matrix is not n × n;
     /// whatever [`Target::read`] finds wrong with a file.
     pub fn build(
@@ -134,7 +138,8 @@ impl Family {
         if entries > MOST_ENTRIES {
             return Err(TargetError::TooLarge { n, entries, most: MOST_ENTRIES });
         }
-        Ok(())
+        check_memory(n as f64 * BYTES.0 + entries as f64 * BYTES.1)
+            .map_err(|room| TargetError::NoMemory { n, room })
     }
 
     /// No row has more entries than this, but for a cluster that is larger than the mean one.
@@ -151,7 +156,7 @@ impl Family {
             Self::Clustered { c } => n.div_ceil(*c),
             Self::Prefix => n,
             Self::Mixture { local, global, .. } => {
-                n.min(local.longest_row(n) + global.longest_row(n))
+                n.min(local.longest_row(n).saturating_add(global.longest_row(n)))
             }
             Self::Permuted { family } => family.longest_row(n),
         }

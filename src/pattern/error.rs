@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::nearest::UnknownName;
 use super::visibility::Visibility;
+use crate::system::NoMemory;
 
 /// Why a target could not be built or read. Each message says what was found and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +49,14 @@ pub enum TargetError {
         entries: u128,
         /// The most that are built.
         most: u128,
+    },
+    /// A target that the machine's memory cannot hold.
+    #[error("n = {n} takes at least {room}; lower n, the window, k or m, or raise c")]
+    NoMemory {
+        /// The size asked for.
+        n: usize,
+        /// How much it takes, and what there is.
+        room: NoMemory,
     },
     /// Sequences that cannot be packed together.
     #[error(

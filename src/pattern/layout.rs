@@ -6,6 +6,9 @@ use std::str::FromStr;
 
 use super::{Patch, TargetError, Visibility};
 
+/// More heads than any model's layer has.
+const MOST_HEADS: usize = 1 << 16;
+
 /// What one attention head may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum HeadKind {
@@ -154,6 +157,9 @@ impl FromStr for Layout {
             };
             if repeats == 0 {
                 return Err(wrong("a head repeated 0 times"));
+            }
+            if repeats > MOST_HEADS - heads.len() {
+                return Err(wrong(&format!("there may be {MOST_HEADS} heads")));
             }
             heads.extend(std::iter::repeat_n(kind, repeats));
         }

@@ -29,7 +29,7 @@ impl Passages {
         texts: Option<&Texts>,
     ) -> Result<Vec<Vec<Vec<u32>>>, LmError> {
         let Self { groups, passages, tokens, split } = *self;
-        let wanted = passages * groups;
+        let wanted = passages.saturating_mul(groups);
         if let Some(own) = model.own_passages() {
             let found = own.len();
             let own = own.get(..wanted).ok_or(LmError::FewPassages { found, needed: wanted })?;
@@ -41,12 +41,13 @@ impl Passages {
         let tokens = tokens.saturating_sub(beginning.len()).max(1);
         let unit = model.record().unwrap_or(1);
         let [near, far] = [tokens, STRIDE * tokens].map(|stride| stride.next_multiple_of(unit));
-        let read = model.tokens(texts, split, wanted * far)?;
-        if read.len() < wanted * near {
-            return Err(LmError::ShortText { found: read.len(), needed: wanted * near });
+        let (least, most) = (wanted.saturating_mul(near), wanted.saturating_mul(far));
+        let read = model.tokens(texts, split, most)?;
+        if read.len() < least {
+            return Err(LmError::ShortText { found: read.len(), needed: least });
         }
         // A short text's passages follow one another.
-        let stride = if read.len() == wanted * far { far } else { near };
+        let stride = if read.len() == most { far } else { near };
         let passage = |at: usize| [&beginning, &read[at * stride..][..tokens]].concat();
         let group =
             |group: usize| (group * passages..(group + 1) * passages).map(passage).collect();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::lm::LmError;
 use crate::row::RowsError;
-use crate::system::FileError;
+use crate::system::{FileError, NoDisk};
 
 /// Why a training run could not be made, gone on with or read. Each message says what was found and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +18,14 @@ pub enum RunError {
     /// The definition, the text or the model.
     #[error(transparent)]
     Model(#[from] LmError),
+    /// Checkpoints that their disk has no room for.
+    #[error("{}: the checkpoints take at least {room}; free some, keep fewer checkpoints or set the model smaller", folder.display())]
+    NoDisk {
+        /// The run's folder.
+        folder: PathBuf,
+        /// How much they take, and what there is.
+        room: NoDisk,
+    },
     /// A log that is not what a run writes.
     #[error("{}: {why}; move the file away to measure afresh", path.display())]
     Log {

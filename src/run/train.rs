@@ -1,5 +1,6 @@
 //! One training run in its folder: begun, gone on with, ended.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -12,7 +13,7 @@ use super::manifest::{MANIFEST, Manifest};
 use super::run_manifest;
 use super::training::{RunObserver, TrainResult, Training};
 use crate::lm::{LmError, Outcome, StepRecord, Symbols, Trainer};
-use crate::system::{FileError, disk, lock, write_whole};
+use crate::system::{FileError, check_disk, disk, lock, write_whole};
 
 /// What to do with what a run's folder holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +47,7 @@ const HAS_ENDED: u8 = b'E';
 /// read the folder. They may be more or fewer than before a stop.
 ///
 /// # Errors
-/// A device that is not there, a run that the machine's memory cannot hold, a file that cannot be written, another process at work in the folder, a
+/// A device that is not there, a run that the machine's memory or the folder's disk cannot hold, a file that cannot be written, another process at work in the folder, a
 /// run there of another definition, corpus or device to be resumed, processes that cannot go on together, or an error of the tensor library. Divergence is an outcome.
 pub fn train(
     training: &Training<'_>,
@@ -62,6 +63,7 @@ pub fn train(
     if ranks.rank() > 0 {
         return follow(training, folder, stop);
     }
+    check_room_of_files(training, folder)?;
     let _lock = lock(folder)?;
     let path = folder.join(MANIFEST);
     let on_step = |record: &StepRecord| observer.step(record);
@@ -128,6 +130,18 @@ pub fn train(
     }
     tell(training, &[])?;
     Ok(result)
+}
+
+/// Refuses a run whose checkpoints the disk of its folder cannot hold, beside those that are there.
+fn check_room_of_files(training: &Training<'_>, folder: &Path) -> Result<(), RunError> {
+    let Training { definition, corpus, .. } = *training;
+    if folder.join(CHECKPOINT).exists() {
+        return Ok(());
+    }
+    let steps: BTreeSet<usize> = definition.keep_checkpoints.iter().copied().collect();
+    let kept = steps.range(..=definition.steps).count();
+    check_disk(folder, Trainer::bytes_on_disk(definition, corpus, kept))
+        .map_err(|room| RunError::NoDisk { folder: folder.to_owned(), room })
 }
 
 /// A process that helps process 0 to train: it takes every step with it and writes nothing. What it returns is what the

@@ -126,7 +126,7 @@ impl Measure for FitCell {
             FitGoal::Tolerances(_) => 0,
         };
         let search = SearchOptions { passes: 0, ..self.search };
-        let pairs = (self.n * self.n) as f64 / 2.0;
+        let pairs = (self.n as f64).powi(2) / 2.0;
         let heads = self.layout.heads().len() as f64;
         let iteration = pairs.powf(0.8) * self.rank as f64 * heads * heads * SECONDS_PER_PAIR;
         search.most_iterations(caps) as f64 * iteration

@@ -202,7 +202,7 @@ impl Measure for TrainCell {
 
     fn cost_s(&self) -> f64 {
         let d = &self.definition;
-        let tokens = (d.steps * d.tokens_per_step()) as f64;
+        let tokens = d.steps as f64 * d.tokens_per_step() as f64;
         let dense = 12.0 * (d.layers * d.d_model * d.d_model) as f64;
         let seen: usize = d
             .head_kinds()

@@ -1,6 +1,7 @@
-//! Files, their digests, the folders and the memory that the process holds, and text that may be shown.
+//! Files, their digests, the folders that the process holds, what there is of memory and disk, and text that may be shown.
 
 mod aside;
+mod cgroup;
 #[cfg(feature = "study")]
 mod claim;
 #[cfg(feature = "lm")]
@@ -8,6 +9,8 @@ mod digest;
 pub mod disk;
 mod error;
 mod files;
+#[cfg(feature = "lm")]
+mod free;
 #[cfg(feature = "study")]
 mod holder;
 #[cfg(feature = "study")]
@@ -30,16 +33,16 @@ pub use error::FileError;
 pub(crate) use files::write_whole_private;
 pub(crate) use files::write_whole_with;
 pub use files::{check_writable, write_whole};
+#[cfg(feature = "lm")]
+pub use free::{NoDisk, check_disk};
 #[cfg(feature = "study")]
 pub use lock::{Lock, lock};
 #[cfg(feature = "lm")]
 pub(crate) use machine::has_no_locks;
-pub use memory::peak_rss_bytes;
-#[cfg(feature = "lm")]
-pub use memory::{available_bytes, gibibytes};
+pub use memory::{NoMemory, available_bytes, check_memory, peak_rss_bytes};
 #[cfg(feature = "study")]
 pub(crate) use name::below;
 pub use name::{NameError, check_folder_name, check_name};
-pub use text::{printable, printable_lines};
 #[cfg(any(feature = "lm", feature = "parquet"))]
 pub(crate) use panics::caught;
+pub use text::{printable, printable_lines};

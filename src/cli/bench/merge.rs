@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use rank_study::study::{MOST_SHARDS, merge};
-use rank_study::system::write_whole;
+use rank_study::system::{check_disk, write_whole};
 
 use super::timing::{at_least_one, held};
 use crate::cli::places::measured;
@@ -52,6 +52,7 @@ pub(super) fn run(args: &MergeBench, quiet: bool) -> Result<()> {
     let temporary = tempfile::tempdir_in(&within)
         .with_context(|| format!("cannot write {}", within.display()))?;
     let study = temporary.path().join(&args.study);
+    check_room(args, &folder, &within)?;
     let bytes = write_parts(args, &folder, &study)?;
     if !quiet {
         tell(&format!(
@@ -77,6 +78,14 @@ pub(super) fn run(args: &MergeBench, quiet: bool) -> Result<()> {
         say!("{seconds:.2} s{}", held());
     }
     Ok(())
+}
+
+/// Refuses rows that the disk cannot hold, once in parts and once joined.
+fn check_room(args: &MergeBench, like: &Path, within: &Path) -> Result<()> {
+    let text = std::fs::read_to_string(like.join("rows.csv"))?;
+    let of_a_row = text.len() as f64 / text.lines().count().max(1) as f64;
+    check_disk(within, 2.0 * of_a_row * args.rows as f64)
+        .map_err(|room| anyhow!("--rows {}: the files take {room}; give fewer", args.rows))
 }
 
 /// Writes the parts, and says how many bytes their rows have.

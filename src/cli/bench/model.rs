@@ -48,7 +48,7 @@ impl ModelArgs {
         // A corpus of nothing but look-ups has uniform tokens and no table to draw.
         let keys = (self.vocab - 4) / 2;
         let corpus = SyntheticCorpus {
-            tokens: 20 * (context + 1),
+            tokens: context.saturating_add(1).saturating_mul(20),
             alphabet: 2,
             recall: 1.0,
             keys,

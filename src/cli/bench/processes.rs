@@ -12,6 +12,7 @@ use rank_study::lm::{Corpus, Device, TrainDefinition, Trainer};
 
 use super::model::ModelArgs;
 use super::timing::{at_least_one, median};
+use crate::cli::processes::MOST_PROCESSES;
 use crate::cli::streams::{say, tell};
 use crate::cli::threads::pool;
 
@@ -52,8 +53,8 @@ pub(super) struct ProcessesBench {
 pub(super) fn run(args: &ProcessesBench, quiet: bool) -> Result<()> {
     at_least_one("--rounds", args.rounds)?;
     at_least_one("--steps", args.steps)?;
-    if args.processes < 2 {
-        bail!("--processes is {}; give at least 2", args.processes);
+    if !(2..=MOST_PROCESSES).contains(&args.processes) {
+        bail!("--processes is {}; give 2 to {MOST_PROCESSES}", args.processes);
     }
     let definition = TrainDefinition { batch: args.batch, ..args.model.definition(args.context)? };
     let corpus = Corpus::synthetic(&definition)?;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use rank_study::study::{Preset, Simulated, StudyDefinition, stored_lines};
 
@@ -13,6 +13,9 @@ use crate::cli::duration::duration;
 use crate::cli::places::data;
 use crate::cli::reproduce::staged;
 use crate::cli::streams::say;
+
+/// More than any cluster runs at once.
+const MOST_TASKS: usize = 1_000_000;
 
 /// The studies of a preset dealt to so many tasks, simulated with the times that their committed rows took
 #[derive(Args, Debug)]
@@ -41,6 +44,9 @@ pub(super) struct ShardsBench {
 /// Studies that cannot be planned, rows that cannot be read.
 pub(super) fn run(args: &ShardsBench) -> Result<()> {
     args.tasks.iter().try_for_each(|&tasks| at_least_one("--tasks", tasks))?;
+    if let Some(tasks) = args.tasks.iter().find(|&&tasks| tasks > MOST_TASKS) {
+        bail!("--tasks {tasks}: give at most {MOST_TASKS}");
+    }
     let (stages, missing) = staged(&[], args.preset, None, None)?;
     let mut times: HashMap<String, HashMap<String, f64>> = HashMap::new();
     for plan in stages.plans() {

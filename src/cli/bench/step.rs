@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::Args;
+use rank_study::collective::Alone;
 use rank_study::lm::{Corpus, Device, Dtype, TrainDefinition, Trainer};
 use rank_study::system::peak_rss_bytes;
 
@@ -55,6 +56,7 @@ const WARM_UP: usize = 2;
 pub(super) fn run(args: &StepBench, quiet: bool) -> Result<()> {
     let definition = definition(args)?;
     let corpus = Corpus::synthetic(&definition)?;
+    Trainer::check_room(&definition, &corpus, args.device.into(), &Alone)?;
     let mut trainer = Trainer::new(&definition, &corpus, args.device.into())?;
     let (threads, pool) = pool(args.threads)?;
     if !quiet {

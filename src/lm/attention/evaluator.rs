@@ -8,6 +8,7 @@ use rand_distr::{Distribution, StandardNormal};
 use super::heads::{Attended, AttentionPullback, Heads};
 use super::operator::attention;
 use crate::lm::error::require;
+use crate::lm::room;
 use crate::lm::{Device, Dtype, LmError};
 use crate::pattern::{Layout, Visibility};
 
@@ -32,7 +33,7 @@ impl AttentionEvaluator {
     /// `seed`. With a softcap c the logits are c tanh(z/c).
     ///
     /// # Errors
-    /// A softcap that is not above 0.
+    /// A softcap that is not above 0; inputs that the machine's memory cannot hold.
     pub fn new(
         layout: &Layout,
         (batch, time, d_head): (usize, usize, usize),
@@ -43,6 +44,14 @@ impl AttentionEvaluator {
             require(cap.is_finite() && cap > 0.0, "softcap", cap, "must be above 0")?;
         }
         let shape = (batch, time, layout.heads().len(), d_head);
+        let all = [batch, time, layout.heads().len(), d_head].map(|size| size as f64);
+        // Of each a gradient, too.
+        let bytes = 2.0 * 4.0 * size_of::<f32>() as f64 * all.iter().product::<f64>();
+        room::check(
+            "queries, keys, values and the output take",
+            bytes,
+            "batch, context or d_head",
+        )?;
         let count = batch * time * layout.heads().len() * d_head;
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut normal = || {

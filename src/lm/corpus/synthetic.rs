@@ -6,6 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::local::LocalSource;
+use crate::lm::room;
 use crate::lm::{LmError, SyntheticCorpus};
 
 /// A key and the value that was stored with it.
@@ -21,6 +22,7 @@ impl SyntheticCorpus {
     /// mean conditional entropy in nats of a symbol of a record.
     pub(super) fn generate_records(&self, length: usize) -> Result<(Vec<u32>, f64), LmError> {
         self.check()?;
+        self.check_room()?;
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         let mut local = LocalSource::new(self, &mut rng)?;
         let records = self.tokens / (length + 1);
@@ -38,9 +40,17 @@ impl SyntheticCorpus {
         Ok((tokens, entropy / (records * length) as f64))
     }
 
+    /// Refuses tokens, a segment past the last of them, and votes that cannot be held.
+    fn check_room(&self) -> Result<(), LmError> {
+        let numbers = [self.tokens, self.segment, self.window].map(|size| size as f64);
+        let bytes = 8.0 * numbers.iter().sum::<f64>();
+        room::check("the synthetic corpus takes", bytes, "corpus.tokens, segment or window")
+    }
+
     /// The tokens, and their mean conditional entropy in nats.
     pub(super) fn generate(&self) -> Result<(Vec<u32>, f64), LmError> {
         self.check()?;
+        self.check_room()?;
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         let mut local = LocalSource::new(self, &mut rng)?;
         let mut held: VecDeque<Held> = VecDeque::new();

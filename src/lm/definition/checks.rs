@@ -7,6 +7,11 @@ use crate::lm::LmError;
 use crate::lm::error::require;
 use crate::pattern::{Patch, Visibility};
 
+/// What no size can be above: products of sizes are told apart from what can be had, and must not wrap before that.
+const MOST: usize = 1 << 40;
+/// The most sequences of a step, or of an evaluation, which are drawn before it.
+const MOST_SEQUENCES: u128 = 1 << 32;
+
 impl TrainDefinition {
     /// Holds every value against what its key may be.
     pub(in crate::lm) fn check(&self) -> Result<(), LmError> {
@@ -24,7 +29,9 @@ impl TrainDefinition {
             ("eval_batches", self.eval_batches),
         ] {
             require(found >= 1, key, found, "must be at least 1")?;
+            require(found <= MOST, key, found, "must be at most 2^40")?;
         }
+        self.check_tokens()?;
         require(
             self.d_model.is_multiple_of(self.heads),
             "d_model",
@@ -59,6 +66,22 @@ impl TrainDefinition {
         require(test >= 0.0 && valid + test < 1.0, "test_fraction", test, &why)?;
         self.check_records()?;
         self.corpus.check()
+    }
+
+    /// Holds what is read, in a step, in an evaluation and in all, against what can be counted.
+    fn check_tokens(&self) -> Result<(), LmError> {
+        let Self { batch, accumulation, eval_batches, context, steps, .. } = *self;
+        let product = |sizes: [usize; 2]| sizes.into_iter().map(|size| size as u128).product();
+        let of_step: u128 = product([batch, accumulation]);
+        for (key, found, sequences) in [
+            ("batch", batch, of_step),
+            ("eval_batches", eval_batches, product([batch, eval_batches])),
+        ] {
+            let why = "gives above 2^32 sequences at once";
+            require(sequences <= MOST_SEQUENCES, key, found, why)?;
+        }
+        let all = of_step.saturating_mul(product([context, steps]));
+        require(all < 1 << 63, "steps", steps, "gives above 2^63 tokens in all: lower it")
     }
 
     /// Holds what belongs to records against their length.

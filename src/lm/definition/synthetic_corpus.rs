@@ -8,6 +8,8 @@ use crate::lm::error::require;
 
 /// The largest table of the local source, in numbers.
 const MAX_TABLE: usize = 1 << 24;
+/// The largest number of anything: symbols are held in 32 bits.
+const MOST: usize = 1 << 30;
 
 /// The synthetic corpus: a stream of segments, each local or recall.
 ///
@@ -115,6 +117,19 @@ impl SyntheticCorpus {
         ] {
             require(found >= 1, key, found, "must be at least 1")?;
         }
+        for (key, found) in [
+            ("corpus.tokens", self.tokens),
+            ("corpus.order", self.order),
+            ("corpus.window", self.window),
+            ("corpus.columns", self.columns),
+            ("corpus.segment", self.segment),
+            ("corpus.keys", self.keys),
+            ("corpus.values", self.values),
+            ("corpus.pairs", self.pairs),
+            ("corpus.beyond", self.beyond),
+        ] {
+            require(found <= MOST, key, found, "must be at most 2^30")?;
+        }
         let alphabet = self.alphabet;
         require(alphabet >= 2, "corpus.alphabet", alphabet, "must be at least 2")?;
         let table = u32::try_from(self.order + 1)
@@ -123,7 +138,6 @@ impl SyntheticCorpus {
             .is_some_and(|size| size <= MAX_TABLE);
         let why = format!("{alphabet}^(order + 1) numbers are above {MAX_TABLE}: lower either");
         require(table, "corpus.order", self.order, &why)?;
-        require(self.tokens <= 1 << 30, "corpus.tokens", self.tokens, "must be at most 2^30")?;
         let positive = self.concentration.is_finite() && self.concentration > 0.0;
         require(positive, "corpus.concentration", self.concentration, "must be above 0")?;
         let vote = self.vote.is_finite() && self.vote >= 0.0;

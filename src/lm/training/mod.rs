@@ -3,7 +3,6 @@
 mod adamw;
 mod recorder;
 mod records;
-mod room;
 mod run;
 mod schedule;
 mod share;

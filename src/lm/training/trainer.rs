@@ -12,13 +12,13 @@ use rand_chacha::ChaCha8Rng;
 
 use super::adamw::{AdamW, gradient_norm};
 use super::records::{EvalRecord, StepRecord};
-use super::room;
 use super::schedule::learning_rate;
 use super::share::Share;
 use crate::collective::{Alone, Collective};
 use crate::lm::evaluation::{Windows, batch, evaluate_over};
 use crate::lm::model::BatchGradients;
 use crate::lm::objective::Batch;
+use crate::lm::room::{self, Kept};
 use crate::lm::tensor_file::{self, TensorFile};
 use crate::lm::{
     Corpus, Device, HeadStatistics, LmError, Model, ModelShape, Split, Stabiliser, Teacher,
@@ -119,11 +119,22 @@ impl<'a> Trainer<'a> {
     ) -> Result<(), LmError> {
         definition.check()?;
         let share = Share::of(definition, ranks)?;
-        room::check_weights(definition, corpus.vocabulary.size())?;
+        let TrainDefinition { batch, accumulation, eval_batches, .. } = *definition;
+        let sequences = batch as f64 * accumulation.max(eval_batches) as f64;
+        let bytes = size_of::<usize>() as f64 * sequences;
+        let lower = "batch, accumulation or eval_batches";
+        room::check("the places of a step's sequences take", bytes, lower)?;
+        room::check_weights(definition, corpus.vocabulary.size(), Kept::Training)?;
         match device {
             Device::Cpu => room::check_activations(definition, share.at_once()),
             Device::Cuda => Ok(()),
         }
+    }
+
+    /// What the files of a run take on a disk, at least: its last checkpoint, with AdamW's moments, and the weights of as
+    /// many `kept` steps, in bytes.
+    pub fn bytes_on_disk(definition: &TrainDefinition, corpus: &Corpus, kept: usize) -> f64 {
+        (3 + kept) as f64 * room::bytes_of_weights(definition, corpus.vocabulary.size())
     }
 
     /// A run that goes on where [`Self::save`] left it, as if it had never stopped: on one machine

@@ -69,8 +69,10 @@ fn products_of_every_shape_and_layout_are_exact_to_rounding() {
         [265, 30, 20],
         [540, 5, 3],
     ];
+    // Miri, which interprets, takes the small ones.
+    let is_tried = |shape: &[usize; 3]| !cfg!(miri) || shape.iter().product::<usize>() < 4096;
     for extension in Extension::available() {
-        for shape in shapes {
+        for shape in shapes.into_iter().filter(is_tried) {
             for of_a in LIES {
                 for of_b in LIES {
                     for of_c in LIES {

@@ -1,0 +1,34 @@
+//! `rank-study completions`: what a shell needs to complete the program's commands and flags.
+
+use std::io::Write as _;
+
+use anyhow::{Context, Result};
+use clap::{Args, Command};
+use clap_complete::{Shell, generate};
+
+/// Print a shell's completions of the commands and flags
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  rank-study completions bash > ~/.local/share/bash-completion/completions/rank-study
+  rank-study completions zsh > ~/.zfunc/_rank-study
+  rank-study completions fish > ~/.config/fish/completions/rank-study.fish")]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+    /// Nothing on standard error but errors
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Prints them; `program` is all that there is to complete.
+///
+/// # Errors
+/// Standard output that cannot be written.
+pub fn run(args: &CompletionsArgs, mut program: Command) -> Result<()> {
+    let name = program.get_name().to_owned();
+    let mut script = Vec::new();
+    generate(args.shell, &mut program, name, &mut script);
+    std::io::stdout().write_all(&script).context("standard output")
+}
