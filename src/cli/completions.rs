@@ -1,10 +1,10 @@
 //! `rank-study completions`: what a shell needs to complete the program's commands and flags.
 
-use std::io::Write as _;
-
 use anyhow::{Context, Result};
 use clap::{Args, Command};
 use clap_complete::{Shell, generate};
+
+use super::streams::print;
 
 /// Print a shell's completions of the commands and flags
 #[derive(Args, Debug)]
@@ -25,10 +25,11 @@ pub struct CompletionsArgs {
 /// Prints them; `program` is all that there is to complete.
 ///
 /// # Errors
-/// Standard output that cannot be written.
+/// None that is known.
 pub fn run(args: &CompletionsArgs, mut program: Command) -> Result<()> {
     let name = program.get_name().to_owned();
     let mut script = Vec::new();
     generate(args.shell, &mut program, name, &mut script);
-    std::io::stdout().write_all(&script).context("standard output")
+    print(format_args!("{}", String::from_utf8(script).context("a script that is no text")?));
+    Ok(())
 }

@@ -6,6 +6,8 @@ use anyhow::{Context, Result};
 use clap::{Args, Command};
 use rank_study::system::write_whole;
 
+use super::streams::tell;
+
 /// Write manual pages, one a command
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -41,7 +43,7 @@ pub fn run(args: &ManArgs, program: Command) -> Result<()> {
         pages += 1;
     }
     if !args.quiet {
-        eprintln!("{pages} pages in {out}");
+        tell(&format!("{pages} pages in {out}"));
     }
     Ok(())
 }
