@@ -74,7 +74,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         return ExitCode::from(2);
     }
     let result = match command {
-        Some(command) => super::threads::start().and_then(|()| dispatch(command)),
+        Some(command) => super::panics::told(|| {
+            super::threads::start()?;
+            dispatch(command)
+        }),
         // Without a command clap lets `--version` alone pass.
         None if verbose => super::threads::start().map(|()| super::version::print(true)),
         None => {

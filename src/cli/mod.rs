@@ -19,6 +19,7 @@ mod man;
 mod measuring;
 mod memory;
 mod merge;
+mod panics;
 mod parts;
 mod places;
 mod predict;

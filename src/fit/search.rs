@@ -78,6 +78,20 @@ impl SearchOptions {
         (PAIRS_OF_STARTS / (pairs * problem.rank()).max(1)).clamp(STARTS.0, STARTS.1)
     }
 
+    /// Refuses a search of `caps` caps, or of one tolerance, that takes more memory than can be had. Kept are the factors of
+    /// every start at each cap, and, of each fit at a time, at least its point, gradient, direction and next point.
+    ///
+    /// # Errors
+    /// `SearchTooLarge`.
+    pub fn check_room(&self, problem: &Problem, caps: usize) -> Result<(), FitError> {
+        let starts = self.starts;
+        let threads = rayon::current_num_threads();
+        let at_once = if problem.n() >= ONE_AT_A_TIME { 1 } else { starts.min(threads) };
+        let factors = starts as f64 * caps as f64 + 4.0 * at_once as f64;
+        check_memory(factors * problem.bytes_of_factors())
+            .map_err(|room| FitError::SearchTooLarge { starts, caps, room })
+    }
+
     /// The L-BFGS iterations of a search of `caps` caps, or of one tolerance where there are none, if
     /// every fit of it took as many as it may.
     pub fn most_iterations(&self, caps: usize) -> usize {
@@ -109,8 +123,7 @@ pub(super) struct Search<'p> {
 const ONE_AT_A_TIME: usize = 4096;
 
 impl<'p> Search<'p> {
-    /// A search for so many caps, or for one tolerance. Kept are the factors of every start at each cap, and, of each
-    /// fit at a time, at least its point, gradient, direction and next point.
+    /// A search for so many caps, or for one tolerance.
     ///
     /// # Errors
     /// `SearchTooLarge`.
@@ -120,12 +133,7 @@ impl<'p> Search<'p> {
         caps: usize,
         watch: &'p dyn Watch,
     ) -> Result<Self, FitError> {
-        let starts = options.starts;
-        let threads = rayon::current_num_threads();
-        let at_once = if problem.n() >= ONE_AT_A_TIME { 1 } else { starts.min(threads) };
-        let factors = starts as f64 * caps as f64 + 4.0 * at_once as f64;
-        check_memory(factors * problem.bytes_of_factors())
-            .map_err(|room| FitError::SearchTooLarge { starts, caps, room })?;
+        options.check_room(problem, caps)?;
         Ok(Self {
             problem,
             options,

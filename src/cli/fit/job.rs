@@ -57,6 +57,7 @@ pub fn run(
         Goal::Caps(caps) => (caps.as_slice(), None),
         Goal::Tolerance(tolerance) => (&[][..], Some(*tolerance)),
     };
+    options.check_room(problem, caps.len().max(1)).context("--seeds")?;
     let out = place.out;
     let unfinished = out.join("unfinished");
     let had_ended = || out.join("frontier.csv").exists() && !FitLedger::is_begun(&unfinished);
