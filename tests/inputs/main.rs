@@ -42,7 +42,7 @@ promises! {
     definitions, "definitions", 100_000;
     training_definitions, "training-definitions", 100_000;
     manifests, "manifests", 80_000;
-    rows, "rows", 20_000;
+    rows, "rows", 10_000;
     model_configurations, "config", 40_000;
     tokenizers, "tokenizer", 40_000;
     model_weights, "model-weights", 20_000;
@@ -51,8 +51,8 @@ promises! {
     checkpoints, "checkpoints", 30_000;
     run_logs, "run-logs", 10_000;
     shown_runs, "shown-runs", 10_000;
-    texts, "texts", 40_000;
-    token_files, "token-files", 2_000;
+    texts, "texts", 30_000;
+    token_files, "token-files", 1_000;
     parts, "parts", 10_000;
 }
 
