@@ -24,6 +24,8 @@ mod visibility;
 
 pub use error::TargetError;
 pub use family::Family;
+#[cfg(feature = "study")]
+pub(crate) use file::read_frame;
 pub(crate) use file::read_npy;
 pub use file::{TargetFile, TargetRead, write_matrix};
 pub use layout::{HeadKind, Layout};

@@ -5,14 +5,14 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
 use polars::prelude::{
-    Column, DataFrame, Float64Chunked, Int64Chunked, IntoColumn, NamedFrom, ParquetReader,
-    ParquetWriter, PolarsResult, SerReader, Series,
+    Column, DataFrame, Float64Chunked, Int64Chunked, IntoColumn, NamedFrom, ParquetWriter,
+    PolarsResult, Series,
 };
 
 use super::error::RunError;
 use super::torn_end::cut_after;
 use crate::lm::HeadRecord;
-use crate::pattern::HeadKind;
+use crate::pattern::{HeadKind, read_frame};
 use crate::system::disk::File;
 use crate::system::{FileError, write_whole_with};
 
@@ -194,8 +194,8 @@ pub(crate) fn restore_log(from: &Path, to: &Path) -> Result<(), FileError> {
     written.map_err(|e| FileError::write(to, e))
 }
 
-fn read_parquet(path: &Path) -> PolarsResult<Vec<HeadRecord>> {
-    records(&ParquetReader::new(fs::File::open(path)?).finish()?)
+fn read_parquet(path: &Path) -> Result<Vec<HeadRecord>, String> {
+    records(&read_frame(path)?).map_err(|error| error.to_string())
 }
 
 /// The records of the columns that [`frame`] makes.

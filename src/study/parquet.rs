@@ -3,9 +3,10 @@
 use std::fs::File;
 use std::path::Path;
 
-use polars::prelude::{DataFrame, ParquetReader, ParquetWriter, PolarsError, SerReader};
+use polars::prelude::{DataFrame, ParquetWriter, PolarsError};
 
 use super::StudyError;
+use crate::pattern::read_frame;
 use crate::row::{Column, Line, to_frame};
 use crate::system::{FileError, write_whole_with};
 
@@ -48,10 +49,11 @@ pub(super) fn wrong_with(
     columns: &[Column],
     rows: &[&Line],
 ) -> Option<&'static str> {
-    let Ok(file) = File::open(folder.join(PARQUET)) else {
+    let path = folder.join(PARQUET);
+    if File::open(&path).is_err() {
         return Some("is missing or cannot be read");
-    };
-    let Ok(there) = ParquetReader::new(file).finish() else {
+    }
+    let Ok(there) = read_frame(&path) else {
         return Some("is no Parquet file");
     };
     let names = there.get_column_names();

@@ -7,6 +7,9 @@ use serde_json::{Map, Value};
 use super::arithmetic::Activation;
 use crate::lm::LmError;
 
+/// More of anything than a model has: what is made of a size is made before the weights are held to it.
+const MOST: usize = 1 << 24;
+
 /// The keys and values of one `config.json`, or of a part of it.
 #[derive(Clone)]
 pub(super) struct Config {
@@ -76,6 +79,9 @@ impl Config {
         let Some(found) = self.value(key) else { return Ok(None) };
         let count = found.as_u64().and_then(|count| usize::try_from(count).ok());
         match count {
+            Some(count) if count > MOST => {
+                Err(self.wrong(format!("{key} is {count}; at most {MOST} can be read")))
+            }
             Some(count) if count > 0 => Ok(Some(count)),
             _ => Err(self.wrong(format!("{key} is {found}; it must be a whole number from 1 on"))),
         }

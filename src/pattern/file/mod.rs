@@ -14,4 +14,6 @@ mod target_file;
 
 pub use format::write_matrix;
 pub(crate) use npy::read_npy;
+#[cfg(feature = "study")]
+pub(crate) use parquet::read_frame;
 pub use target_file::{TargetFile, TargetRead};

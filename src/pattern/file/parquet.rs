@@ -1,6 +1,8 @@
 //! Parquet, one numeric column a matrix column. The only use of polars in this room.
 
 use std::io::{Cursor, Write};
+#[cfg(feature = "study")]
+use std::path::Path;
 
 use ndarray::Array2;
 use polars::prelude::{
@@ -11,6 +13,12 @@ use polars::prelude::{
 use super::parquet_pages;
 use super::problem::{Problem, square};
 use crate::system::caught;
+
+/// Bytes that a number takes at most, with what says whether it is there, ...
+const OF_A_NUMBER: usize = 32;
+/// ... and that words of a row do.
+#[cfg(feature = "study")]
+const OF_A_WORD: usize = 1 << 16;
 
 type Reader<'b> = ParquetReader<Cursor<&'b [u8]>>;
 
@@ -25,7 +33,8 @@ fn dense_of(bytes: &[u8]) -> Result<Array2<f64>, Problem> {
     let (rows, columns) = shape_of(&mut reader).map_err(|error| one_line(&error))?;
     // Before anything is unpacked: a few bytes can stand for any number of rows.
     let n = square(rows, columns)?;
-    check_pages(bytes, &mut reader)?;
+    check_pages(bytes, &mut reader, OF_A_NUMBER)
+        .map_err(|why| format!("damaged: {why}; write it anew"))?;
     let frame = reader.read_parallel(ParallelStrategy::None).finish();
     let frame = frame.map_err(|error| one_line(&error))?;
     if frame.shape() != (n, n) {
@@ -58,16 +67,31 @@ fn shape_of(reader: &mut Reader<'_>) -> PolarsResult<(usize, usize)> {
     Ok((rows, reader.schema()?.len()))
 }
 
-/// Holds every page to the rows that its group is said to have.
-fn check_pages(bytes: &[u8], reader: &mut Reader<'_>) -> Result<(), Problem> {
+/// Holds every page to the rows that its group is said to have, of so many bytes each at most.
+fn check_pages(bytes: &[u8], reader: &mut Reader<'_>, of_a_row: usize) -> Result<(), String> {
     let described = reader.get_metadata().map_err(|error| one_line(&error))?;
     for group in &described.row_groups {
         for column in group.parquet_columns() {
-            parquet_pages::check(bytes, column.byte_range(), group.num_rows())
-                .map_err(|why| format!("damaged: {why}; write it anew"))?;
+            parquet_pages::check(bytes, column.byte_range(), group.num_rows(), of_a_row)?;
         }
     }
     Ok(())
+}
+
+/// The table in a Parquet file that the program wrote, of numbers and short words.
+///
+/// # Errors
+/// In words, a file that cannot be read, or that is damaged.
+#[cfg(feature = "study")]
+pub(crate) fn read_frame(path: &Path) -> Result<DataFrame, String> {
+    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+    let read = || {
+        let mut reader = ParquetReader::new(Cursor::new(&bytes[..]));
+        check_pages(&bytes, &mut reader, OF_A_WORD)?;
+        let frame = reader.read_parallel(ParallelStrategy::None).finish();
+        frame.map_err(|error| one_line(&error))
+    };
+    caught(read).unwrap_or_else(Err)
 }
 
 /// Columns are named by their number, from 0.

@@ -7,16 +7,19 @@ use std::ops::Range;
 use polars_parquet_format::PageHeader;
 use polars_parquet_format::thrift::protocol::TCompactInputProtocol;
 
-/// Bytes that a number takes at most, with what says whether it is there ...
-const OF_A_VALUE: usize = 32;
-/// ... and that a page takes beside its numbers.
+/// Bytes that a page takes beside its values.
 const OF_A_PAGE: usize = 4096;
 
-/// Holds the pages of one column, in these bytes of the file, to `rows` rows of numbers.
+/// Holds the pages of one column, in these bytes of the file, to `rows` rows of `of_a_row` bytes each at most.
 ///
 /// # Errors
 /// In words, the first header that cannot be.
-pub(super) fn check(file: &[u8], column: Range<u64>, rows: usize) -> Result<(), String> {
+pub(super) fn check(
+    file: &[u8],
+    column: Range<u64>,
+    rows: usize,
+    of_a_row: usize,
+) -> Result<(), String> {
     let [start, end] =
         [column.start, column.end].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
     let bytes = file.get(start..end).ok_or("a column lies outside of the file")?;
@@ -31,7 +34,7 @@ pub(super) fn check(file: &[u8], column: Range<u64>, rows: usize) -> Result<(), 
         let of_dictionary = header.dictionary_page_header.as_ref().map(|page| page.num_values);
         let within =
             |count: i32, most: usize| usize::try_from(count).is_ok_and(|count| count <= most);
-        let most = OF_A_PAGE + OF_A_VALUE * rows;
+        let most = OF_A_PAGE.saturating_add(of_a_row.saturating_mul(rows));
         let holds = within(values.unwrap_or(0), rows - seen)
             && within(of_dictionary.unwrap_or(0), rows)
             && within(header.uncompressed_page_size, most);
