@@ -20,30 +20,28 @@ fn losses(at: usize) -> [Loss; 8] {
     [Loss::Torn, Loss::All, Loss::Bytes, Loss::Zeros, Loss::Holes, Loss::Names, one, other]
 }
 
-/// Runs commands once and lets the power go after each of their operations, in several ways: the program itself then goes
+/// Runs a command once and lets the power go after each of its operations, in several ways: the program itself then goes
 /// on with what is left.
-pub fn at_each_operation(promise: &'static str, scenarios: &[Scenario]) {
+pub fn at_each_operation(promise: &'static str, scenario: &Scenario) {
     let mut tries = Tries::of(promise);
-    for scenario in scenarios {
-        let whole = scenario.folder();
-        let mut disk = Disk::of(&whole.path(""));
-        let done = journal(&whole, scenario.command);
-        let states = states(scenario, &mut disk, &done, &mut tries);
-        for (path, bytes) in disk.now() {
-            let there = std::fs::read(whole.path("").join(&path)).ok();
-            assert!(bytes == there, "{} is not what was noted", path.display());
-        }
-        println!("{promise}: {} operations, {} states", done.len(), states.len());
-        let finished = std::fs::read(whole.path(scenario.rows)).unwrap();
-        let step = states.len() / share_of(states.len());
-        // Another tenth of each command.
-        let chosen: Vec<_> = states.into_iter().skip(promise.len() % step).step_by(step).collect();
-        let failures = on_two_threads(&chosen, |(at, loss, view)| {
-            let wrong = after(scenario, view, &whole, &finished).err()?;
-            Some(format!("{loss:?} after {at}, {}: {wrong}", described(&done[*at])))
-        });
-        tries.add(chosen.len(), failures);
+    let whole = scenario.folder();
+    let mut disk = Disk::of(&whole.path(""));
+    let done = journal(&whole, scenario.command);
+    let states = states(scenario, &mut disk, &done, &mut tries);
+    for (path, bytes) in disk.now() {
+        let there = std::fs::read(whole.path("").join(&path)).ok();
+        assert!(bytes == there, "{} is not what was noted", path.display());
     }
+    println!("{promise}: {} operations, {} states", done.len(), states.len());
+    let finished = std::fs::read(whole.path(scenario.rows)).unwrap();
+    let step = states.len() / share_of(states.len());
+    // Another tenth of each command.
+    let chosen: Vec<_> = states.into_iter().skip(promise.len() % step).step_by(step).collect();
+    let failures = on_two_threads(&chosen, |(at, loss, view)| {
+        let wrong = after(scenario, view, &whole, &finished).err()?;
+        Some(format!("{loss:?} after {at}, {}: {wrong}", described(&done[*at])))
+    });
+    tries.add(chosen.len(), failures);
     tries.end();
 }
 

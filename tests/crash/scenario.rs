@@ -118,18 +118,6 @@ corpus = { tokens = 2000 }
 
 const TRAINED: &[&str] = &["train", "run.toml", "--out", "r", "--threads", "1", "--quiet"];
 
-/// The same over a run of another seed that is there.
-pub const TRAIN_OVER: Scenario = Scenario {
-    name: "train-over",
-    prepare: |folder| {
-        folder.write("run.toml", RUN);
-        folder.done(&[TRAINED, &["--set", "seed=7"]].concat());
-    },
-    // Where the other run is there as it was.
-    refused: Some(("seed", TRAINED)),
-    ..TRAIN
-};
-
 /// Ten steps, with a checkpoint every three and the weights of three steps kept.
 pub const TRAIN: Scenario = Scenario {
     name: "train",
