@@ -46,8 +46,8 @@ fn told() -> Counts {
         let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
         let [.., how, tries, failures] = cells[..] else { panic!("{row}") };
         let (_, key) = how.rsplit_once("(`").unwrap_or_else(|| panic!("no key in {row}"));
-        let before = counts
-            .insert(key.trim_end_matches("`)").to_owned(), (number(tries), number(failures)));
+        let before =
+            counts.insert(key.trim_end_matches("`)").to_owned(), (number(tries), number(failures)));
         assert!(before.is_none(), "{key} is told twice");
     }
     counts
