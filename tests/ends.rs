@@ -319,7 +319,7 @@ fn a_study_out_of_disk_at_any_write_is_made_whole() {
 #[cfg(unix)]
 #[test]
 fn a_signal_stops_everything_and_the_same_command_goes_on() {
-    let seeds: Vec<String> = (0..50).map(|seed| seed.to_string()).collect();
+    let seeds: Vec<String> = (0..10).map(|seed| seed.to_string()).collect();
     let study = STUDY.replace("seed = [0, 1]", &format!("seed = [{}]", seeds.join(", ")));
     let reproduce = ["reproduce", "--preset", "paper", "--threads", "1"];
     for signal in binary::SIGNALS {

@@ -125,7 +125,7 @@ fn a_signal_stops_after_the_cells_in_hand_and_the_same_command_goes_on() {
     let folder = trained();
     for signal in binary::SIGNALS {
         let out = format!("predicted/stopped{signal}");
-        let mut arguments = vec!["predict", "runs/mhsa", "runs/ls", "--epsilon", "0.1,0.001"];
+        let mut arguments = vec!["predict", "runs/mhsa", "--epsilon", "0.1"];
         arguments.extend(["--passages", "1", "--threads", "1", "--out", &out]);
         let mut command = folder.command(&arguments);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
