@@ -107,7 +107,7 @@ fn altered_rows_are_neither_drawn_nor_tabulated() {
     let path = "data/fits/rows.csv";
     let whole = folder.read(path);
     let mut rng = ChaCha8Rng::seed_from_u64(23);
-    let mut tries = Tries::of("alterations");
+    let mut tries = Tries::of("altered-rows");
     let commands = [
         &["report", "fits", "--quiet"][..],
         &["table", "fits", "--quiet"],
@@ -137,7 +137,7 @@ fn altered_curves_and_evaluations_are_found() {
     let folder = measured("runs", RUNS);
     folder.done(&["verify", "runs"]);
     let mut rng = ChaCha8Rng::seed_from_u64(24);
-    let mut tries = Tries::of("alterations");
+    let mut tries = Tries::of("altered-runs");
     let manifest = folder.read("data/runs/ls/s0/manifest.toml");
     assert!(manifest.contains("[files_sha256]"), "{manifest}");
     for file in ["curve.csv", "eval.csv"] {

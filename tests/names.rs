@@ -191,7 +191,7 @@ fn a_study_is_no_other_in_capitals() {
 #[test]
 fn a_texts_name_leads_nowhere() {
     let mut rng = ChaCha8Rng::seed_from_u64(232);
-    let mut tries = Tries::of("names");
+    let mut tries = Tries::of("names-of-texts");
     for _ in 0..share_of(100) {
         let folder = Folder::new();
         folder.write(
