@@ -313,7 +313,7 @@ fn what_one_asks_for_by_mistake_is_told_what_would_fit() {
     }
     // Passages that the text does not have are what is wrong with each cell.
     let predict =
-        ["predict", "r", "--text", "text.txt", "--passages", "18446744073709551615", "--quiet"];
+        ["predict", "r", "--text", "text.txt", "--passages", "9223372036854775807", "--quiet"];
     let ended = within(&folder, HELD, &[&predict[..], &["--groups", "3", "--out", "p"]].concat());
     let Ended { code, stderr, .. } = ended.unwrap();
     let lines: Vec<&str> = stderr.lines().filter(|line| line.contains("ask for fewer")).collect();

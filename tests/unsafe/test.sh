@@ -17,7 +17,7 @@ export CARGO_PROFILE_RELEASE_DEBUG=line-tables-only
 core=(numerics:: fit::kernel fit::objective fit::attention fit::factors pattern::spectrum)
 models=(lm::simd lm::attention lm::operators lm::corpus)
 tests() { cargo +nightly test --release --locked --no-default-features --lib "$@"; }
-has() { rustup component list --toolchain nightly 2>/dev/null | grep -q "^$1.*(installed)"; }
+has() { rustup component list --toolchain nightly 2>/dev/null | grep "^$1.*(installed)" >/dev/null; }
 is_asked() { [[ -z "$part" || "$part" == "$1" ]]; }
 levels() {
     local each
@@ -32,7 +32,7 @@ levels() {
     done
 }
 
-if ! rustup toolchain list 2>/dev/null | grep -q nightly; then
+if ! rustup toolchain list 2>/dev/null | grep nightly >/dev/null; then
     if ! command -v valgrind >/dev/null; then
         echo "neither a nightly toolchain nor valgrind is here: rustup toolchain install nightly, or apt-get install valgrind"
         exit 1
