@@ -84,7 +84,7 @@ pub fn run(args: &TargetArgs) -> Result<()> {
     };
     if args.stats {
         if !args.quiet {
-            slow_blas::warn(|line| tell(line));
+            slow_blas::warn(tell);
         }
         summary.statistics = Some(Statistics::of(&target));
         if target.n() <= Spectrum::LARGEST_N {

@@ -32,6 +32,8 @@ pub enum Loss {
     Some { seed: u64 },
 }
 
+/// What a file of a number holds then, of what the system has and what is on the disk.
+type BytesOf<'a> = dyn FnMut(usize, &[u8], &[u8]) -> Vec<u8> + 'a;
 type Names = BTreeMap<OsString, usize>;
 
 #[derive(Clone, Debug)]
@@ -189,11 +191,7 @@ impl Disk {
     }
 
     /// The files and folders that names lead to: today's of those folders that `is_now` says, and else those on the disk.
-    fn walked(
-        &self,
-        is_now: &mut dyn FnMut(usize) -> bool,
-        bytes: &mut dyn FnMut(usize, &[u8], &[u8]) -> Vec<u8>,
-    ) -> View {
+    fn walked(&self, is_now: &mut dyn FnMut(usize) -> bool, bytes: &mut BytesOf<'_>) -> View {
         let mut view = View::new();
         let mut folders = vec![(0, PathBuf::new())];
         while let Some((at, path)) = folders.pop() {
