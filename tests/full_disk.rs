@@ -181,7 +181,12 @@ fn with_room(
     let ended = place.folder.run(arguments);
     let was_full = ended.code != Some(0);
     if was_full {
-        check_line(&ended, "No space left on device")?;
+        // Or before it begins, where what it takes is known.
+        let cause = match ended.stderr.contains(" KiB are free there") {
+            true => "the checkpoints take at least ",
+            false => "No space left on device",
+        };
+        check_line(&ended, cause)?;
     }
     place.disk.remount("size=64m");
     let Ended { code, stdout, stderr } = place.folder.run(arguments);

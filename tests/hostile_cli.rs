@@ -101,7 +101,7 @@ fn what_no_machine_can_hold_is_refused_before_it_begins() {
     for (set, what) in [
         ("layers=2000000000", "the weights with their gradients and moments take"),
         ("d_model=100000000", "the weights with their gradients and moments take"),
-        ("batch=100000000000", "what a step keeps for its backward pass takes"),
+        ("batch=1000000000", "what a step keeps for its backward pass takes"),
     ] {
         let why = folder.refused(&["train", "run.toml", "--out", "r", "--quiet", "--set", set]);
         assert!(why.contains(what) && why.contains("GiB of memory, and"), "{set}: {why}");

@@ -30,6 +30,9 @@ const ATTACK: &str = "<script>window.attacked = 1</script><img src=x onerror=\"w
     <style>body { display: none }</style><base href=\"https://example.invalid/\">\
     <form action=\"https://example.invalid/\"><button>x</button></form>";
 
+/// Makes a folder.
+type Make = fn(&Path);
+
 /// Sets a column of every row of a file to what `value` gives for its number.
 fn set(path: &Path, column: &str, value: impl Fn(usize) -> String) {
     let mut reader = csv::Reader::from_path(path).unwrap();
@@ -57,7 +60,7 @@ fn report(root: &Path) -> PathBuf {
         preset: TEXT.to_owned(),
         machine: TEXT.to_owned(),
     };
-    let sections: [(View, &str, fn(&Path)); 3] = [
+    let sections: [(View, &str, Make); 3] = [
         (View::Training, NAMES[0], plausible::lm_quick),
         (View::LogitGrowth, NAMES[1], plausible::logit_growth),
         (View::Layouts, NAMES[2], plausible::layouts),

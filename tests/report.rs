@@ -90,7 +90,9 @@ fn the_page_is_whole_and_holds_every_figure() {
     let said = "<p class=\"findings\">As large as &lt;they&gt; must.</p><p class=\"findings\">No larger.</p>";
     assert_eq!(html.matches(said).count(), 3);
     assert!(html.contains("href=\"../data/logit-growth/tables/cells.csv\""), "no link to a table");
-    let fetched = ["<script ", "<link rel=\"stylesheet", "http-equiv", "src=", "@import", "url("];
+    assert_eq!(html.matches("http-equiv=").count(), 1);
+    assert!(html.contains("http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'"));
+    let fetched = ["<script ", "<link rel=\"stylesheet", "src=", "@import", "url("];
     assert!(fetched.iter().all(|what| !html.contains(what)), "nothing is fetched");
     let mut ids: Vec<&str> =
         html.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();

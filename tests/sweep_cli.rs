@@ -332,10 +332,10 @@ fn rows_of_before_a_column_was_added_are_kept() {
     let folder = measured();
     let (header, before) = folder.csv(ROWS);
     folder.write(ROWS, without_columns(&folder, &["c", "vocabulary"]));
-    let table = folder.done(&["table", "tiny"]);
-    assert!(table.contains("dirichlet-band"), "{table}");
     let printed = folder.done(&["sweep", "tiny.toml"]);
     assert!(printed.contains("0 cells measured, 16 there before"), "{printed}");
+    let table = folder.done(&["table", "tiny"]);
+    assert!(table.contains("dirichlet-band"), "{table}");
 
     // Rows set aside, too, get the columns that were added since: once those that were there, and
     // once those that this sweep sets aside.

@@ -166,7 +166,7 @@ fn one(folder: &Folder, at: usize, rng: &mut ChaCha8Rng) -> Option<String> {
         0 | 1 => {
             let (rows, manifest) =
                 (folder.read("data/fits/rows.csv"), folder.read("data/fits/manifest.toml"));
-            if at % 6 == 0 {
+            if at.is_multiple_of(6) {
                 in_rows(folder, &rows, &manifest, rng);
             } else {
                 folder.write("data/fits/manifest.toml", in_manifest(&manifest, rng));

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::{Args, Command};
-use rank_study::system::write_whole;
+use clap_mangen::Man;
+use rank_study::system::{FileError, write_whole};
 
 use super::streams::tell;
 
@@ -29,21 +30,23 @@ pub struct ManArgs {
 /// # Errors
 /// A folder that cannot be written.
 pub fn run(args: &ManArgs, program: Command) -> Result<()> {
-    let out = args.out.display();
     // The pages of `help` and of its copies of all commands say nothing of their own.
-    let program = program.disable_help_subcommand(true);
-    let aside = tempfile::tempdir().context("a folder to write aside in")?;
-    clap_mangen::generate_to(program, &aside).context("manual pages")?;
+    let mut program = program.disable_help_subcommand(true);
+    // Commands learn their whole names, as `rank-study-bench-fit`.
+    program.build();
+    let mut commands = vec![&program];
     let mut pages = 0;
-    for page in std::fs::read_dir(&aside)? {
-        let page = page?;
-        let path = args.out.join(page.file_name());
-        let text = std::fs::read(page.path())?;
-        write_whole(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
+    while let Some(command) = commands.pop() {
+        commands.extend(command.get_subcommands().filter(|command| !command.is_hide_set()));
+        let page = Man::new(command.clone());
+        let path = args.out.join(page.get_filename());
+        let mut text = Vec::new();
+        page.render(&mut text).context("a manual page")?;
+        write_whole(&path, &text).map_err(|source| FileError::Write { path, source })?;
         pages += 1;
     }
     if !args.quiet {
-        tell(&format!("{pages} pages in {out}"));
+        tell(&format!("{pages} pages in {}", args.out.display()));
     }
     Ok(())
 }

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use super::StudyError;
 use super::study_manifest::{ROWS_HASH, tells_of};
-use crate::run::RunError;
 use crate::run::manifest::{MANIFEST, Manifest};
 use crate::system::{FileError, sha256_of_file};
 
@@ -25,7 +24,7 @@ pub fn check_measured(folder: &Path) -> Result<Option<String>, StudyError> {
     }
     let mut found = hash()?;
     loop {
-        let manifest = Manifest::read(&folder.join(MANIFEST)).map_err(RunError::from)?;
+        let manifest = Manifest::read(&folder.join(MANIFEST))?;
         let told = manifest.text(ROWS_HASH);
         if told.is_empty() {
             return Ok(Some(format!(

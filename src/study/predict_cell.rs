@@ -174,13 +174,15 @@ mod tests {
     fn published_models_are_held_against_what_they_needed_too() {
         for (published, visible) in [(Published::gpt2(), "gpt2"), (Published::bert(), "bert")] {
             let folder = tempfile::tempdir().unwrap();
-            published.write_with_tokenizer(folder.path());
+            let model = folder.path().join("model");
+            std::fs::create_dir(&model).unwrap();
+            published.write_with_tokenizer(&model);
             let text = folder.path().join("text.txt");
             std::fs::write(&text, "the cat sat dog cat the sat ".repeat(40)).unwrap();
             let definition = format!(
                 "study = \"published\"\nkind = \"predict\"\n[predict]\nfolders = [{:?}]\nepsilon = [0.1]\n\
                  passages = 2\ntokens = 6\nsplit = \"all\"\n",
-                folder.path().display().to_string()
+                model.display().to_string()
             );
             let path = Path::new("published.toml");
             let definition = StudyDefinition::parse(path, definition, Preset::Paper).unwrap();

@@ -23,6 +23,7 @@ pub(super) enum Access {
     /// As of any file.
     Ordinary,
     /// Its owner alone.
+    #[cfg(feature = "lm")]
     Owner,
 }
 
@@ -48,6 +49,7 @@ impl Aside {
             let path = folder.join(name);
             let file = match access {
                 Access::Ordinary => File::create_new(&path),
+                #[cfg(feature = "lm")]
                 Access::Owner => File::create_private(&path),
             };
             let file = match file {

@@ -76,8 +76,12 @@ pub struct Target {
     pub files: Vec<Whole>,
     /// Does what the program does with such a file, the number of the whole one that it was made of, and says whether it was
     /// one.
-    pub read: Box<dyn FnMut(usize, &[u8]) -> bool>,
+    pub read: Box<Read>,
 }
+
+type Read = dyn FnMut(usize, &[u8]) -> bool;
+/// Makes a target whose files lie in a folder.
+pub type Prepare = fn(&Path) -> Target;
 
 /// The number of the input that a process has in hand.
 pub fn at(folder: &Path) -> u64 {
@@ -108,7 +112,7 @@ fn input(target: &Target, found: &[PathBuf], number: u64) -> (usize, Vec<u8>) {
 }
 
 /// Does what this process is asked to by its environment; nothing where that is nothing.
-pub fn work(targets: &[(&str, fn(&Path) -> Target)]) {
+pub fn work(targets: &[(&str, Prepare)]) {
     let Some(asked) = Asked::of_environment() else { return };
     let (_, prepare) = targets.iter().find(|(name, _)| *name == asked.target).unwrap();
     if asked.first == asked.count {

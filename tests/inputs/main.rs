@@ -15,15 +15,14 @@ mod targets;
 mod tries;
 mod words;
 
-use child::Target;
+use child::Prepare;
 use promise::keeps;
 
 /// A test a target, with how many inputs the README tells of.
 macro_rules! promises {
     ($($name:ident, $key:literal, $whole:literal;)+) => {
         /// Every target by its key.
-        const TARGETS: &[(&str, fn(&std::path::Path) -> Target)] =
-            &[$(($key, targets::$name)),+];
+        const TARGETS: &[(&str, Prepare)] = &[$(($key, targets::$name)),+];
 
         $(
             #[test]

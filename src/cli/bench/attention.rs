@@ -73,7 +73,7 @@ pub(super) fn run(args: &AttentionBench, quiet: bool) -> Result<()> {
     let layout: Layout = args.layout.parse().context("--layout")?;
     let sizes = (args.batch, args.context, args.d_head);
     let evaluator =
-        AttentionEvaluator::new(&layout, sizes, args.softcap, 0).context("bench attention")?;
+        AttentionEvaluator::new(&layout, sizes, args.softcap, 0).context("--softcap, --batch")?;
     let evaluator = evaluator.on(args.device.into(), args.dtype.into())?;
     let (threads, pool) = pool(args.threads)?;
     if !quiet {

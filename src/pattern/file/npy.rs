@@ -14,10 +14,11 @@ use super::problem::Problem;
 /// that the reader takes doubles with each.
 const DEEPEST: usize = 8;
 
-/// Holds the header of a .npy file to nest no deeper than any that NumPy writes.
+/// Holds the header of a .npy file to be there, since the reader makes room for all that it is said to be, and to nest no
+/// deeper than any that NumPy writes.
 ///
 /// # Errors
-/// In words, one that does.
+/// In words, one that is not, or does.
 fn check_header(bytes: &[u8]) -> Result<(), String> {
     // Of the first version it is as long as two bytes say, of later ones as four do.
     let (start, width) = if bytes.get(6) == Some(&1) { (10, 2) } else { (12, 4) };
@@ -25,9 +26,12 @@ fn check_header(bytes: &[u8]) -> Result<(), String> {
     if let Some(told) = bytes.get(8..8 + width) {
         length[..width].copy_from_slice(told);
     }
-    let header = bytes.get(start..).unwrap_or_default();
+    let (rest, length) = (bytes.get(start..).unwrap_or_default(), u32::from_le_bytes(length));
+    let Some(header) = rest.get(..length as usize) else {
+        return Err(format!("its header takes {length} bytes, and {} are there", rest.len()));
+    };
     let mut depth = 0_usize;
-    for byte in &header[..header.len().min(u32::from_le_bytes(length) as usize)] {
+    for byte in header {
         match byte {
             b'(' | b'[' | b'{' => depth += 1,
             b')' | b']' | b'}' => depth = depth.saturating_sub(1),

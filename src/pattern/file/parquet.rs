@@ -24,7 +24,7 @@ type Reader<'b> = ParquetReader<Cursor<&'b [u8]>>;
 
 /// The library panics at some files that are damaged, so it is heard alone, on this thread.
 pub(super) fn read(bytes: &[u8]) -> Result<Array2<f64>, Problem> {
-    let read = || dense_of(&bytes);
+    let read = || dense_of(bytes);
     caught(read).unwrap_or_else(|why| Err(format!("damaged: {why}; write it anew").into()))
 }
 

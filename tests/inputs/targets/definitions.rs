@@ -1,6 +1,7 @@
 //! Definitions of studies and of trainings, and manifests.
 
 use std::fs;
+use std::hint::black_box;
 use std::path::Path;
 
 use rank_study::lm::{Corpus, TrainDefinition};
@@ -41,15 +42,11 @@ pub fn definitions(place: &Path) -> Target {
         let mut is_one = false;
         for preset in [Preset::Paper, Preset::Quick] {
             let parsed = StudyDefinition::parse(Path::new("a.toml"), text.clone(), preset);
-            match parsed {
-                Ok(definition) => {
-                    is_one = true;
-                    if let Ok(plan) = Plan::new(&definition, &data, None, None, None) {
-                        assert!(plan.left() > 0);
-                        plan.work(2);
-                    }
-                }
-                Err(_) => {}
+            let Ok(definition) = parsed else { continue };
+            is_one = true;
+            if let Ok(plan) = Plan::new(&definition, &data, None, None, None) {
+                assert!(plan.left() > 0);
+                plan.work(2);
             }
         }
         is_one
@@ -93,7 +90,7 @@ pub fn manifests(place: &Path) -> Target {
     let read = move |_, bytes: &[u8]| {
         fs::write(&path, bytes).unwrap();
         let Ok(manifest) = Manifest::read(&path) else { return false };
-        (manifest.notes(), manifest.sweep_command(), manifest.about_machine());
+        black_box((manifest.notes(), manifest.sweep_command(), manifest.about_machine()));
         let _ = MeasuredStudy::of(&folder, &manifest);
         let _ = TrainedRun::definition_in(&folder);
         let _ = ModelSource::in_folder(&folder);

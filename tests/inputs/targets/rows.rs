@@ -1,6 +1,7 @@
 //! Rows of studies, as `table`, `figure`, `report`, `sweep` and `verify` read them, and those of parts, as `merge` does.
 
 use std::fs;
+use std::hint::black_box;
 use std::path::{Path, PathBuf};
 
 use rank_study::report::{Header, MeasuredStudy, Section, analyse, page};
@@ -58,7 +59,7 @@ impl Study {
             Err(_) => return false,
         };
         for table in &analysis.tables {
-            (table.to_csv(), table.to_markdown(), table.to_latex());
+            black_box((table.to_csv(), table.to_markdown(), table.to_latex()));
         }
         for figure in analysis.figures.iter().filter(|_| with_pixels) {
             figure.png().unwrap();
@@ -72,7 +73,7 @@ impl Study {
     fn is_planned(&self, data: &Path) {
         let folder = &self.measured.folder;
         if let Ok(plan) = Plan::new(&self.definition, data, None, None, None) {
-            (plan.left(), plan.damaged().len(), plan.to_set_aside(), plan.work(2));
+            black_box((plan.left(), plan.damaged().len(), plan.to_set_aside(), plan.work(2)));
         }
         let _ = stored_lines(self.definition.work.kind(), folder);
         verify(&self.definition, folder);

@@ -143,8 +143,8 @@ pub fn shown_runs(place: &Path) -> Target {
     let read = move |of: usize, bytes: &[u8]| {
         let (folder, at) = places[of];
         kept[folder].put_back(at, bytes);
-        let drawn = show(std::slice::from_ref(&kept[folder].folder));
-        drawn.and_then(|shown| shown_page(&shown, "rank-study")).is_ok()
+        let Ok(shown) = show(std::slice::from_ref(&kept[folder].folder)) else { return false };
+        shown_page(&shown, "rank-study").is_ok()
     };
     Target { files, read: Box::new(read) }
 }
