@@ -194,7 +194,7 @@ mod tests {
                 device: crate::lm::Device::Cpu,
                 observer: &(),
             };
-            let model = ForeignModel::read(folder.path()).unwrap();
+            let model = ForeignModel::read(&model).unwrap();
             let summary = plan.run(&sweep).unwrap();
             assert!(summary.failed.is_empty(), "{:?}", summary.failed);
             let rows = Rows::<HeadFound>::read(&[data.join("published")]).unwrap().rows;

@@ -11,7 +11,7 @@ use super::settings;
 use super::text_source::{TextHashes, TextSource};
 use crate::collective::Alone;
 use crate::lm::{Corpus, Model, Outcome, Split, StepRecord, TrainDefinition, Vocabulary};
-use crate::pattern::Visibility;
+use crate::pattern::{HeadKind, Visibility};
 use crate::predict::Passages;
 use crate::row::{SYNTHETIC, TrainingFound, TrainingOf, to_microseconds};
 use crate::run::files::{CHECKPOINT, kept_checkpoint};
@@ -203,18 +203,21 @@ impl Measure for TrainCell {
     fn cost_s(&self) -> f64 {
         let d = &self.definition;
         let tokens = d.steps as f64 * d.tokens_per_step() as f64;
-        let dense = 12.0 * (d.layers * d.d_model * d.d_model) as f64;
-        let seen: usize = d
-            .head_kinds()
+        let [layers, d_model] = [d.layers, d.d_model].map(|size| size as f64);
+        let dense = 12.0 * layers * d_model * d_model;
+        let tokens_of = |kind: &HeadKind| match kind.window() {
+            None => d.context / 2,
+            Some(window) => window.min(d.context),
+        };
+        let seen: f64 = d
+            .layers_by_kinds()
             .iter()
-            .flatten()
-            .map(|kind| match kind.window() {
-                None => d.context / 2,
-                Some(window) => window.min(d.context),
+            .map(|(layers, kinds)| {
+                *layers as f64 * kinds.iter().map(tokens_of).sum::<usize>() as f64
             })
             .sum();
         let sides = if d.visibility == Visibility::Causal { 1.0 } else { 2.0 };
-        let attention = sides * 2.0 * (seen * d.d_model / d.heads) as f64;
+        let attention = sides * 2.0 * seen * d_model / d.heads as f64;
         SECONDS_OF_A_START + tokens * 6.0 * (dense + attention) / SUSTAINED_FLOPS
     }
 

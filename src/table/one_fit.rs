@@ -165,7 +165,8 @@ fn help(outcome: Outcome) -> &'static str {
 fn floor_of(problem: &Problem, rows: &[FrontierRow]) -> Vec<(f64, f64)> {
     let caps = || rows.iter().filter_map(|row| row.found.cap);
     let (least, most) = (caps().fold(f64::INFINITY, f64::min), caps().fold(0.0, f64::max));
-    if !problem.covers_target() || least >= most {
+    // A cap of 0 or less is none, and has no place on such an axis.
+    if !problem.covers_target() || least <= 0.0 || least >= most {
         return Vec::new();
     }
     let floor = Floor::new(problem);

@@ -12,9 +12,18 @@ impl TrainDefinition {
 
     /// The heads that see everything, in the layer that has most of them: the column `global_heads`.
     pub fn most_global_heads(&self) -> usize {
+        let there = self.layers_by_kinds().into_iter().filter(|(layers, _)| *layers > 0);
         let global =
-            |kinds: &Vec<HeadKind>| kinds.iter().filter(|kind| **kind == HeadKind::Global).count();
-        self.head_kinds().iter().map(global).max().unwrap_or(0)
+            |kinds: Vec<HeadKind>| kinds.iter().filter(|kind| **kind == HeadKind::Global).count();
+        there.map(|(_, kinds)| global(kinds)).max().unwrap_or(0)
+    }
+
+    /// What each head of a layer sees, and of how many layers: a definition may have more than there is room for, until that
+    /// is refused.
+    pub(crate) fn layers_by_kinds(&self) -> [(usize, Vec<HeadKind>); 2] {
+        // They differ by turns at most.
+        let odd = self.layers / 2;
+        [(self.layers - odd, self.layer_kinds(0)), (odd, self.layer_kinds(1))]
     }
 
     /// What a local head sees.

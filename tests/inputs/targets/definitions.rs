@@ -57,7 +57,8 @@ pub fn definitions(place: &Path) -> Target {
 /// Whether a corpus as small is made at once.
 fn is_small(definition: &TrainDefinition) -> bool {
     let corpus = &definition.corpus;
-    corpus.tokens <= 5000 && corpus.vocabulary_size() <= 5000 && definition.layers <= 100
+    let sizes = [corpus.tokens, corpus.vocabulary_size(), corpus.window, corpus.segment];
+    sizes.iter().all(|size| *size <= 5000) && definition.layers <= 100
 }
 
 pub fn training_definitions(_: &Path) -> Target {
