@@ -42,7 +42,8 @@ pub(super) fn read(
         return Err(format!("run {}: {why}", run.name));
     }
     for run in &runs {
-        if !run.definition.head_kinds().iter().flatten().all(|kind| kind.is_contiguous()) {
+        let kinds = run.definition.layers_by_kinds();
+        if !kinds.iter().flat_map(|(_, kinds)| kinds).all(|kind| kind.is_contiguous()) {
             let why =
                 "patch: its cache is of another length than the column window tells; leave it out";
             return Err(format!("run {}: {why}", run.name));
