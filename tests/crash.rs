@@ -15,7 +15,7 @@ mod crash {
 }
 mod tries;
 
-use crash::scenario::{FIT, MERGE, REPRODUCE, SWEEP, TRAIN};
+use crash::scenario::{FIT, MERGE, PART, REPRODUCE, SWEEP, TOKENS, TRAIN, TRAININGS};
 use crash::{double, failing, lost};
 
 /// The program under a double, where it is started as such.
@@ -50,6 +50,21 @@ fn a_merge_that_lost_its_power() {
 }
 
 #[test]
+fn a_part_that_lost_its_power() {
+    lost::at_each_operation("crash-part", &PART);
+}
+
+#[test]
+fn a_study_of_trainings_that_lost_its_power() {
+    lost::at_each_operation("crash-trainings", &TRAININGS);
+}
+
+#[test]
+fn tokens_that_lost_their_power() {
+    lost::at_each_operation("crash-tokens", &TOKENS);
+}
+
+#[test]
 fn a_disk_that_fails_or_is_full() {
-    failing::at_each_operation(&[SWEEP, TRAIN, FIT, REPRODUCE, MERGE]);
+    failing::at_each_operation(&[SWEEP, TRAIN, FIT, REPRODUCE, MERGE, PART, TRAININGS, TOKENS]);
 }

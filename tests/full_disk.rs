@@ -245,3 +245,21 @@ fn a_disk_that_nobody_may_write_to_is_told_of_in_a_line() {
         }
     }
 }
+
+#[test]
+fn tokens_that_a_disk_has_no_room_for_are_not_begun() {
+    if !may_mount() {
+        return;
+    }
+    let place = Place::new(&[]).unwrap();
+    place.folder.write("text.txt", "the quick brown fox jumps over the lazy dog\n".repeat(30_000));
+    place.disk.remount(&format!("size={}", place.used() + MEBIBYTE));
+    let arguments = ["train", "run.toml", "--text", "text.txt", "--out", "run", "--quiet"];
+    let of_bytes = [&arguments[..], &["--set", "vocabulary=byte"]].concat();
+    let ended = place.folder.run(&of_bytes);
+    check_line(&ended, "the tokens of the text take at least 3 MiB of disk, and").unwrap();
+    let is_left = |name: &String| name.ends_with(".tokens") || name.ends_with(".tmp");
+    assert!(!place.folder.tree().iter().any(is_left), "{:?}", place.folder.tree());
+    place.disk.remount("size=64m");
+    place.folder.done(&of_bytes);
+}

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::collective::CollectiveError;
 use crate::pattern::TargetError;
-use crate::system::NoMemory;
+use crate::system::{NoDisk, NoMemory};
 
 /// Why a training run could not be defined, started or saved. Each message says what was found
 /// and what to do. A run that diverges is not an error but an [`Outcome`](crate::lm::Outcome).
@@ -127,6 +127,14 @@ pub enum LmError {
     /// Tokens that could not be written.
     #[error("the tokens of the text could not be written: {0}; check that the disk has room")]
     Tokens(#[source] io::Error),
+    /// Tokens that their disk has no room for.
+    #[error("{}: the tokens of the text take at least {room}; free some, or keep tokens on another disk", folder.display())]
+    NoDisk {
+        /// The folder that keeps them.
+        folder: PathBuf,
+        /// How much they take, and what there is.
+        room: NoDisk,
+    },
     /// A file of tokens that was written and could not be read back.
     #[error("{}: not as it was written; check the disk", path.display())]
     Unkept {

@@ -5,6 +5,7 @@
 //! data/STUDY/shards/cells.txt                          the study's cells in order, a line each
 //! ```
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::StudyError;
@@ -140,9 +141,7 @@ impl Parts {
             disk::remove_file(&path).map_err(|e| FileError::write(&path, e))?;
         }
         Claim::clear(&part.folder)?;
-        // It stays where somebody has come to work in it meanwhile.
-        let _ = disk::remove_folder(&part.folder);
-        Ok(())
+        remove_empty(&part.folder)
     }
 
     /// Takes away what is there of parts without rows, where nobody is at work, and what is beside parts, where there are
@@ -160,8 +159,7 @@ impl Parts {
                 disk::remove_file(&manifest).map_err(|e| FileError::write(&manifest, e))?;
             }
             Claim::clear(&folder)?;
-            // It stays where there is more in it, or somebody has come to work in it meanwhile.
-            let _ = disk::remove_folder(&folder);
+            remove_empty(&folder)?;
         }
         let order = self.folder.join(CELLS);
         let mut others = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
@@ -169,7 +167,7 @@ impl Parts {
             if order.exists() {
                 disk::remove_file(&order).map_err(|e| FileError::write(&order, e))?;
             }
-            let _ = disk::remove_folder(&self.folder);
+            remove_empty(&self.folder)?;
         }
         Ok(())
     }
@@ -191,5 +189,15 @@ impl Parts {
     pub fn order(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.folder.join(CELLS)).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
+    }
+}
+
+/// Takes a folder away that is there. It stays where there is more in it, or somebody has come to work in it meanwhile.
+fn remove_empty(folder: &Path) -> Result<(), StudyError> {
+    match disk::remove_folder(folder) {
+        Err(e) if !matches!(e.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::NotFound) => {
+            Err(FileError::write(folder, e).into())
+        }
+        _ => Ok(()),
     }
 }

@@ -42,7 +42,7 @@ impl Aside {
     /// Those of the file system.
     pub fn new(folder: &Path, access: Access) -> io::Result<Self> {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
-        take_away_left_ones(folder);
+        clear_once(folder);
         loop {
             let number = COUNT.fetch_add(1, Ordering::Relaxed);
             let name = format!("{}{}-{number}{ENDING}", of_this_machine(), std::process::id());
@@ -95,14 +95,18 @@ fn of_this_machine() -> String {
     format!("{BEGINNING}{}-", host.chars().map(of_a_name).collect::<String>())
 }
 
-/// Takes away the files that killed processes left in a folder, once in the life of a process. Whoever is alive holds a
-/// lock on theirs. What cannot be taken away does no harm.
-fn take_away_left_ones(folder: &Path) {
+/// [`clear`], once in the life of a process.
+fn clear_once(folder: &Path) {
     static SEEN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     // What a panicking thread left is whole.
-    if !SEEN.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned()) {
-        return;
+    if SEEN.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned()) {
+        clear(folder);
     }
+}
+
+/// Takes away the files that killed processes left in a folder. Whoever is alive holds a lock on theirs. What cannot be
+/// taken away does no harm.
+pub(super) fn clear(folder: &Path) {
     let here = of_this_machine();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -159,6 +163,24 @@ mod tests {
         let mut left = [".rank-study-notes", ".tmpAbCdEf", &held, &folder, &elsewhere, "rows.csv"];
         left.sort_unstable();
         assert_eq!(names(place.path()), left);
+    }
+
+    /// Also what was left after this process wrote there first.
+    #[cfg(feature = "study")]
+    #[test]
+    fn what_was_left_goes_when_a_folder_is_taken() {
+        let place = tempfile::tempdir().unwrap();
+        drop(Aside::new(place.path(), Access::Ordinary).unwrap());
+        let left = place.path().join(format!("{}1-0.tmp", of_this_machine()));
+        let takes: [fn(&Path); 2] = [
+            |folder| drop(crate::system::lock(folder).unwrap()),
+            |folder| drop(crate::system::Claim::take(folder).unwrap()),
+        ];
+        for take in takes {
+            std::fs::write(&left, "half of it").unwrap();
+            take(place.path());
+            assert!(!left.exists());
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant, SystemTime};
 
+use super::aside;
 use super::disk::{self, File};
 use super::error::FileError;
 use super::files::now_in;
@@ -53,7 +54,11 @@ impl Claim {
         loop {
             disk::make_folders(folder).map_err(|e| FileError::write(folder, e))?;
             match Self::create(&path, &here) {
-                Ok(()) => return Ok(Self::beating(path, here)),
+                Ok(()) => {
+                    // Whoever had it before may have been killed after this process looked at the claim.
+                    aside::clear(folder);
+                    return Ok(Self::beating(path, here));
+                }
                 // Whoever tidies up took the folder away just now.
                 Err(e) if e.kind() == ErrorKind::NotFound && !folder.is_dir() => continue,
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
@@ -94,11 +99,12 @@ impl Claim {
         }
     }
 
-    /// One of several who try makes the file. Until its words are written it is nobody's in particular, who was there just now.
+    /// One of several who try makes the file. Until its words are written it is nobody's in particular, who was there just now:
+    /// so one that got none goes again, or whoever comes next would wait for nobody.
     fn create(path: &Path, holder: &Holder) -> std::io::Result<()> {
         let mut file = File::create_new(path)?;
-        file.write_all(holder.written().as_bytes())?;
-        file.sync()
+        let written = file.write_all(holder.written().as_bytes()).and_then(|()| file.sync());
+        written.inspect_err(|_| drop(disk::remove_file(path)))
     }
 
     fn beating(path: PathBuf, holder: Holder) -> Self {

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use super::aside;
 use super::claim::Claim;
 use super::disk::{File, make_folders};
 use super::error::FileError;
@@ -80,6 +81,8 @@ fn lock_by(
     }
     // Who holds it is told for whoever waits; a full disk keeps nobody from work that fits.
     let _ = file.set_length(0).and_then(|()| file.write_all(Holder::here().written().as_bytes()));
+    // Whoever had it before may have been killed after this process wrote here first.
+    aside::clear(folder);
     Ok(Lock { _held: Held::Locked { _file: file } })
 }
 

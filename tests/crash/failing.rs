@@ -48,9 +48,12 @@ fn after(
     let ended = failing(&folder, scenario.command, at, fault);
     let line = &ended.stderr;
     let mut lines = line.lines().rev();
-    // What a command of several studies could not do with one of them stands above.
-    let is_one_line = lines.next().is_some_and(|last| last.starts_with("error: "))
-        && lines.all(|above| above.starts_with("left out: "));
+    // What a command of several studies could not do with one of them stands above, or a study with one of its cells.
+    let is_of_one = |above: &str| {
+        above.is_empty() || ["left out: ", "failed: "].iter().any(|word| above.starts_with(word))
+    };
+    let is_one_line =
+        lines.next().is_some_and(|last| last.starts_with("error: ")) && lines.all(is_of_one);
     if line.lines().any(|line| line.matches("(os error").count() > 1) {
         return Err(format!("a cause told twice: {line}"));
     }

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::double::{Done, journal};
-use super::model::{Disk, Loss, View, make};
+use super::model::{Clock, Disk, Loss, View, make};
 use super::scenario::{Scenario, rows};
 use crate::binary::{Folder, Record};
 use crate::tries::{Tries, share_of};
@@ -38,8 +38,10 @@ pub fn at_each_operation(promise: &'static str, scenario: &Scenario) {
     // Another tenth of each command.
     let chosen: Vec<_> = states.into_iter().skip(promise.len() % step).step_by(step).collect();
     let failures = on_two_threads(&chosen, |(at, loss, view)| {
-        let wrong = after(scenario, view, &whole, &finished).err()?;
-        Some(format!("{loss:?} after {at}, {}: {wrong}", described(&done[*at])))
+        // After every other operation the clock is put back too.
+        let clock = if at % 2 == 0 { Clock::GoesOn } else { Clock::JumpsBack };
+        let wrong = after(scenario, (view, clock), &whole, &finished).err()?;
+        Some(format!("{loss:?} after {at}, {}, {clock:?}: {wrong}", described(&done[*at])))
     });
     tries.add(chosen.len(), failures);
     tries.end();
@@ -72,9 +74,14 @@ fn states(
 }
 
 /// What is wrong where the program goes on with what was left.
-fn after(scenario: &Scenario, view: &View, whole: &Folder, finished: &[u8]) -> Result<(), String> {
+fn after(
+    scenario: &Scenario,
+    (view, clock): (&View, Clock),
+    whole: &Folder,
+    finished: &[u8],
+) -> Result<(), String> {
     let folder = Folder::new();
-    make(view, &folder.path(""));
+    make(view, &folder.path(""), clock);
     scenario.go_on(&folder, whole)?;
     // A row that was there whole is there still, down to its times: it was not made again.
     let of = |bytes: &[u8]| rows(&String::from_utf8_lossy(bytes));

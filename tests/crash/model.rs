@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -221,9 +222,22 @@ fn zeros(now: &[u8], kept: &[u8], end: usize) -> Vec<u8> {
     found
 }
 
-/// Makes what a view tells, in an empty folder. It is an hour old: a machine whose power was lost takes its time.
-pub fn make(view: &View, folder: &Path) {
-    let then = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+/// What the clock shows of the files that a machine finds whose power was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// They are an hour old: it takes its time.
+    GoesOn,
+    /// They are of tomorrow: it was put back.
+    JumpsBack,
+}
+
+/// Makes what a view tells, in an empty folder.
+pub fn make(view: &View, folder: &Path, clock: Clock) {
+    let (now, hour) = (SystemTime::now(), Duration::from_secs(3600));
+    let then = match clock {
+        Clock::GoesOn => now - hour,
+        Clock::JumpsBack => now + 24 * hour,
+    };
     for (path, bytes) in view {
         let path = folder.join(path);
         match bytes {

@@ -15,7 +15,7 @@ pub struct Scenario {
     pub again: &'static [&'static str],
     /// Part of what that may be refused with, since the command had come to its end.
     pub refused: Option<&'static str>,
-    /// Whether a try takes a second and not a tenth of one.
+    /// Whether a try takes long, or tries are many.
     pub is_slow: bool,
     /// Files, by how their paths begin, that are on the disk for good as soon as the next file is begun.
     pub kept: &'static [&'static str],
@@ -230,6 +230,132 @@ pub const MERGE: Scenario = Scenario {
         (code == Some(0)).then_some(()).ok_or(format!("does not hold: {stdout}{stderr}"))
     },
 };
+
+/// One of two parts: the first, with a claim and the order of the cells beside it.
+pub const PART: Scenario = Scenario {
+    name: "part",
+    prepare: with_study,
+    command: &["sweep", "analysis/tiny.toml", "--shard", "1/2", "--threads", "1", "--quiet"],
+    again: &["sweep", "analysis/tiny.toml", "--shard", "1/2", "--threads", "1", "--quiet"],
+    refused: None,
+    is_slow: false,
+    kept: &["data/tiny/"],
+    rows: "data/tiny/shards/1-of-2/rows.csv",
+    sure: |_, _| None,
+    wrong: |folder, whole| {
+        same_rows(folder, whole, "data/tiny/shards/1-of-2/rows.csv")?;
+        // The claim of who ended with all done stays until the parts are joined.
+        same_files(folder, whole, "data/tiny/", &["manifest.toml", "rows.csv", "/claim"])?;
+        let copied = Folder::new();
+        copy(&folder.path(""), &copied.path(""));
+        copied.done(&["sweep", "analysis/tiny.toml", "--shard", "2/2", "--threads", "1"]);
+        let joins = [&["merge", "--quiet"][..], &["verify", "tiny"]];
+        joins.iter().try_for_each(|arguments| match copied.run(arguments) {
+            Ended { code: Some(0), .. } => Ok(()),
+            Ended { stdout, stderr, .. } => Err(format!("{arguments:?}: {stdout}{stderr}")),
+        })?;
+        match copied.path("data/tiny/shards").exists() {
+            true => Err(format!("joined, and left {:?}", copied.tree())),
+            false => Ok(()),
+        }
+    },
+};
+
+const RUNS: &str = r#"
+study = "runs"
+kind = "train"
+view = "training"
+[train]
+layers = 1
+d_model = 8
+heads = 2
+context = 8
+batch = 2
+steps = 4
+warmup_steps = 2
+eval_every = 2
+eval_batches = 2
+checkpoint_every = 3
+corpus = { tokens = 2000 }
+[[run]]
+name = "ls"
+arm = "ls"
+window = 3
+seed = 0
+[[run]]
+name = "mhsa"
+arm = "mhsa"
+seed = 0
+"#;
+
+/// Two trainings, one after another.
+pub const TRAININGS: Scenario = Scenario {
+    name: "trainings",
+    prepare: |folder| folder.write("analysis/runs.toml", RUNS),
+    command: &["sweep", "analysis/runs.toml", "--threads", "1", "--quiet"],
+    again: &["sweep", "analysis/runs.toml", "--threads", "1", "--quiet"],
+    refused: None,
+    is_slow: true,
+    kept: &["data/runs/rows.csv", "data/runs/rows.parquet", "data/runs/manifest.toml"],
+    rows: "data/runs/rows.csv",
+    sure: |_, _| None,
+    wrong: |folder, whole| {
+        same_rows(folder, whole, "data/runs/rows.csv")?;
+        same_files(folder, whole, "data/runs/", &["events", "manifest.toml", ".csv", ".parquet"])?;
+        let Ended { code, stdout, stderr } = folder.run(&["verify", "runs"]);
+        (code == Some(0)).then_some(()).ok_or(format!("does not hold: {stdout}{stderr}"))
+    },
+};
+
+const READING: &str = r#"
+layers = 1
+d_model = 8
+heads = 2
+context = 8
+batch = 2
+steps = 2
+warmup_steps = 2
+eval_every = 2
+eval_batches = 2
+vocabulary = "byte"
+"#;
+/// What repeats takes little room, packed: long enough for its tokens to be kept.
+const LINE: &str = "the quick brown fox jumps over the lazy dog\n";
+
+/// A training on a text whose tokens are kept.
+pub const TOKENS: Scenario = Scenario {
+    name: "tokens",
+    prepare: |folder| {
+        folder.write("run.toml", READING);
+        let text = LINE.repeat((1 << 20) / LINE.len() + 1);
+        folder.write("text.txt.zst", zstd::encode_all(text.as_bytes(), 3).unwrap());
+    },
+    command: READ,
+    again: READ,
+    refused: None,
+    is_slow: true,
+    kept: &["data/tokens/", "r/manifest.toml"],
+    rows: "r/steps.csv",
+    // Those of a run without a checkpoint are made again.
+    sure: |_, _| Some(0),
+    wrong: |folder, whole| {
+        same_files(folder, whole, "data/tokens/", &[])?;
+        same_rows(folder, whole, "r/steps.csv")
+    },
+};
+
+const READ: &[&str] = &[
+    "train",
+    "run.toml",
+    "--text",
+    "text.txt.zst",
+    "--out",
+    "r",
+    "--threads",
+    "1",
+    "--quiet",
+    "--resume",
+];
 
 fn same_rows(folder: &Folder, whole: &Folder, name: &str) -> Result<(), String> {
     let [found, expected] = [folder, whole].map(|folder| match folder.path(name).exists() {

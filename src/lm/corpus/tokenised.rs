@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use super::split::Split;
-use super::texts::{Division, Texts};
+use super::texts::{Division, Span, Texts};
 use super::tokens::{Store, Tokens, Width};
 use super::vocabulary::{Symbols, Vocabulary};
 use super::{cache, encode};
 use crate::lm::{LmError, TrainDefinition};
 use crate::system::disk::{File, make_folders};
-use crate::system::{has_no_locks, sha256};
+use crate::system::{check_disk, has_no_locks, sha256};
 
 /// Texts of fewer bytes are encoded anew each time, which takes less than a second.
 const KEPT_FROM: u64 = 1 << 20;
@@ -66,6 +66,8 @@ impl Corpus {
             Some(found) => found,
             None => {
                 let vocabulary = encode::vocabulary(definition, texts, &division)?;
+                check_disk(kept, least_bytes(&vocabulary, &division))
+                    .map_err(|room| LmError::NoDisk { folder: kept.to_owned(), room })?;
                 cache::write(&path, &key, &vocabulary, |to| {
                     encode_splits(&vocabulary, texts, &division, to)
                 })?;
@@ -181,6 +183,14 @@ fn encode_splits(
     Ok(counts)
 }
 
+/// The fewest bytes that the tokens of texts take: were each of them the longest of the vocabulary.
+fn least_bytes(vocabulary: &Vocabulary, division: &Division) -> f64 {
+    let bytes: u64 = division.iter().flatten().map(Span::bytes).sum();
+    let longest = (0..vocabulary.size()).map(|token| vocabulary.bytes_of(token as u32)).max();
+    let tokens = bytes as f64 / f64::from(longest.unwrap_or(1).max(1));
+    tokens * Width::of(vocabulary.size()).bytes() as f64
+}
+
 /// Everything that the tokens of texts depend on, hashed.
 fn key(definition: &TrainDefinition, texts: &Texts) -> String {
     let TrainDefinition { vocabulary, records, valid_fraction, test_fraction, .. } = definition;
@@ -194,4 +204,32 @@ fn key(definition: &TrainDefinition, texts: &Texts) -> String {
         all += &format!(" records of {records}");
     }
     sha256(all.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_take_at_least_what_the_longest_would() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = folder.path().join("text.txt");
+        std::fs::write(&text, "snö\n".repeat(KEPT_FROM as usize / 4)).unwrap();
+        let texts = Texts::find(&text, None).unwrap();
+        for (vocabulary, least) in [("byte", 1.0), ("characters", 0.5), ("bpe:259", 0.0)] {
+            let mut definition = TrainDefinition::default();
+            definition.set("vocabulary", vocabulary).unwrap();
+            let division = texts.divide(&definition).unwrap();
+            let encoded = encode::vocabulary(&definition, &texts, &division).unwrap();
+            let found = least_bytes(&encoded, &division);
+            let kept = folder.path().join(vocabulary.replace(':', "-"));
+            Corpus::from_texts(&definition, &texts, &kept).unwrap();
+            let files = std::fs::read_dir(&kept).unwrap().map(|entry| entry.unwrap().path());
+            let tokens = files.filter(|path| path.extension().is_some_and(|e| e == "tokens"));
+            let written: u64 = tokens.map(|path| path.metadata().unwrap().len()).sum();
+            assert!(found <= written as f64, "{vocabulary}: {found} of {written}");
+            assert!(found >= least * texts.bytes() as f64, "{vocabulary}: {found}");
+            assert!(found > 0.2 * written as f64, "{vocabulary}: {found} of {written}");
+        }
+    }
 }
