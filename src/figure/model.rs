@@ -243,6 +243,9 @@ impl Key {
     }
 }
 
+/// The most panels of one picture: each costs the same number of pixels, however many rows asked for it.
+const MOST_PANELS: usize = 48;
+
 /// A picture of one or more panels, with what is said about it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
@@ -256,4 +259,45 @@ pub struct Figure {
     pub keys: Vec<Key>,
     /// The panels, from left to right, row by row.
     pub panels: Vec<Panel>,
+}
+
+impl Figure {
+    /// The figure itself, or, where it has more panels than a picture can hold, as many figures as it takes: `name-1`, ….
+    pub(crate) fn in_parts(self) -> Vec<Self> {
+        let parts = self.panels.len().div_ceil(MOST_PANELS);
+        if parts <= 1 {
+            return vec![self];
+        }
+        let Self { name, caption, alt, keys, panels } = self;
+        let part = |(at, panels): (usize, &[Panel])| Self {
+            name: format!("{name}-{}", at + 1),
+            caption: format!("{caption} Part {} of {parts}.", at + 1),
+            alt: format!("{alt} Part {} of {parts}.", at + 1),
+            keys: keys.clone(),
+            panels: panels.to_vec(),
+        };
+        panels.chunks(MOST_PANELS).enumerate().map(part).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_panels_than_a_picture_holds_make_several() {
+        let of = |count: usize| {
+            let axis = || Axis::linear("x", std::iter::empty(), None);
+            let panel = |at| Panel::new(&format!("panel {at}"), axis(), axis(), Vec::new());
+            let [name, caption, alt] = ["many", "What is seen.", "In words."].map(str::to_owned);
+            Figure { name, caption, alt, keys: Vec::new(), panels: (0..count).map(panel).collect() }
+        };
+        assert_eq!(of(MOST_PANELS).in_parts(), [of(MOST_PANELS)]);
+        let parts = of(2 * MOST_PANELS + 1).in_parts();
+        let told: Vec<_> = parts.iter().map(|part| (&*part.name, part.panels.len())).collect();
+        assert_eq!(told, [("many-1", MOST_PANELS), ("many-2", MOST_PANELS), ("many-3", 1)]);
+        assert_eq!(parts[2].caption, "What is seen. Part 3 of 3.");
+        let titles = parts.iter().flat_map(|part| &part.panels).map(|panel| panel.title.clone());
+        assert!(titles.eq((0..=2 * MOST_PANELS).map(|at| format!("panel {at}"))));
+    }
 }

@@ -238,7 +238,7 @@ pub const PART: Scenario = Scenario {
     command: &["sweep", "analysis/tiny.toml", "--shard", "1/2", "--threads", "1", "--quiet"],
     again: &["sweep", "analysis/tiny.toml", "--shard", "1/2", "--threads", "1", "--quiet"],
     refused: None,
-    is_slow: false,
+    is_slow: true,
     kept: &["data/tiny/"],
     rows: "data/tiny/shards/1-of-2/rows.csv",
     sure: |_, _| None,

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use super::error::ReportError;
 use super::measured::MeasuredStudy;
 use super::view::analyse;
+use crate::figure::Figure;
 use crate::row::{HeadFound, Rows};
 use crate::run::{Manifest, RunError};
 use crate::study::{Kind, StudyError, View};
@@ -29,10 +30,15 @@ pub use shown::Shown;
 /// # Errors
 /// A path that holds none of these, or files that are damaged.
 pub fn show(paths: &[PathBuf]) -> Result<Vec<Shown>, ReportError> {
-    if paths.iter().all(|path| RunCourse::is_in(path)) {
-        return Ok(vec![runs::show(paths)?]);
+    let mut shown = match paths.iter().all(|path| RunCourse::is_in(path)) {
+        true => vec![runs::show(paths)?],
+        false => paths.iter().map(|path| one(path)).collect::<Result<_, _>>()?,
+    };
+    for one in &mut shown {
+        one.figures =
+            std::mem::take(&mut one.figures).into_iter().flat_map(Figure::in_parts).collect();
     }
-    paths.iter().map(|path| one(path)).collect()
+    Ok(shown)
 }
 
 fn one(path: &Path) -> Result<Shown, ReportError> {

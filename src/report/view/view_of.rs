@@ -47,7 +47,10 @@ impl<T> Analyse for ViewOf<T> {
         };
         Ok(Analysis {
             tables: (self.tables)(&rows),
-            figures: (self.figures)(&rows, &against),
+            figures: (self.figures)(&rows, &against)
+                .into_iter()
+                .flat_map(Figure::in_parts)
+                .collect(),
             verdicts: (self.verdicts)(&rows, &against),
             not_known,
         })
