@@ -191,6 +191,30 @@ fn torn_files_are_mended_and_foreign_ones_refused() {
     assert_same(&folder, "whole", "r");
 }
 
+/// A line of too few fields, among those before the checkpoint.
+#[test]
+fn a_short_line_in_a_log_is_told_in_a_line_and_costs_nothing() {
+    let folder = Folder::new();
+    folder.write("run.toml", RUN.replace("eval_every = 50", "eval_every = 5"));
+    let mut child = with_a_checkpoint(&folder, "r", folder.command(&resume("r")));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    for name in ["r/steps.csv", "r/eval.csv"] {
+        let whole = folder.read(name);
+        let line = whole.lines().nth(2).unwrap();
+        let fields: Vec<&str> = line.split(',').collect();
+        for kept in 1..fields.len() {
+            let short = fields[..kept].join(",");
+            folder.write(name, whole.replacen(&format!("\n{line}\n"), &format!("\n{short}\n"), 1));
+            let error = folder.refused(&resume("r"));
+            assert!(error.contains(name) && error.contains("move the file away"), "{error}");
+        }
+        folder.write(name, whole);
+    }
+    folder.done(&resume("r"));
+    assert_eq!(steps(&folder, "r").len(), 400);
+}
+
 #[test]
 fn an_ended_run_tells_its_result_again_and_one_without_a_checkpoint_starts() {
     let folder = Folder::new();

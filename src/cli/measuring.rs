@@ -83,12 +83,17 @@ pub fn fail_if_unfinished(summaries: &[(String, SweepSummary)]) -> Result<()> {
         }
         (0, 0) => Ok(()),
         (failed, 0) => {
-            bail!("{failed} cells failed; their rows say why, and the next run tries them again")
+            let cells = plural(failed, "cell");
+            let (rows, them) =
+                if failed == 1 { ("its row says", "it") } else { ("their rows say", "them") };
+            bail!("{cells} failed; {rows} why, and the next run tries {them} again")
         }
         (failed, left) => {
             let failed = if failed > 0 { format!(" and {failed} failed") } else { String::new() };
-            let why =
-                format!("stopped with {left} cells left{failed}; run the same command to go on");
+            let why = format!(
+                "stopped with {} left{failed}; run the same command to go on",
+                plural(left, "cell")
+            );
             Err(Stopped(why).into())
         }
     }

@@ -41,16 +41,17 @@ impl Asked<'_> {
         };
         let mut predict = Table::new();
         let mut set = |key: &str, value: Value| predict.insert(key.to_owned(), value);
-        let whole = |values: &[usize]| -> Vec<Value> {
-            values.iter().map(|&v| (v as i64).into()).collect()
-        };
+        // What no number of a definition reaches is refused as the largest is.
+        let number = |value: usize| Value::from(i64::try_from(value).unwrap_or(i64::MAX));
+        let whole =
+            |values: &[usize]| -> Vec<Value> { values.iter().copied().map(number).collect() };
         let folders: Vec<Value> =
             self.folders.iter().map(|run| run.display().to_string().into()).collect();
         set("folders", folders.into());
         set("steps", whole(self.steps).into());
         set("epsilon", self.epsilons.to_vec().into());
         set("ranks", whole(self.ranks).into());
-        set("groups", (self.groups as i64).into());
+        set("groups", number(self.groups));
         set("split", self.split.name().into());
         set("layers", whole(self.layers).into());
         set("factors", self.factors.into());
@@ -61,7 +62,7 @@ impl Asked<'_> {
             [("tokens", self.tokens), ("rows", self.rows), ("passages", self.passages)]
         {
             if let Some(value) = value {
-                set(key, (value as i64).into());
+                set(key, number(value));
             }
         }
         let mut top = Table::new();

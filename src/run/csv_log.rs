@@ -62,6 +62,10 @@ impl<P: Part> CsvLog<P> {
                 if step > last {
                     return Ok(None);
                 }
+                if fields.len() != names.len() {
+                    let (found, all) = (fields.len(), names.len());
+                    return Err(wrong(&format!("{row:?} has {found} fields, of {all}")));
+                }
                 kept(P::read("", &header.fields(&fields)).map_err(|why| wrong(&why))?);
             }
             Ok(Some(line.len() as u64))
@@ -121,7 +125,12 @@ mod tests {
             assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{left}9,1\n"));
             assert_eq!(kept.len(), left.lines().count() - 1);
         }
-        for (found, part) in [("", "no header"), ("step,nats\n", "other columns")] {
+        for (found, part) in [
+            ("", "no header"),
+            ("step,nats\n", "other columns"),
+            ("step,loss\n1\n2,4.25\n", "\"1\" has 1 fields, of 2"),
+            ("step,loss\n1,4.5,7\n", "\"1,4.5,7\" has 3 fields, of 2"),
+        ] {
             std::fs::write(&path, found).unwrap();
             let Err(error) = CsvLog::<Logged>::go_on(&path, 3, |_| {}) else {
                 panic!("{found:?} was gone on with")
