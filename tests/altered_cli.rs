@@ -3,6 +3,7 @@
 #![cfg(feature = "cli")]
 
 mod binary;
+mod tiny;
 mod tries;
 
 use std::fs;
@@ -13,25 +14,7 @@ use rand_chacha::ChaCha8Rng;
 use binary::{Ended, Folder};
 use tries::{Tries, share_of};
 
-const FITS: &str = r#"
-study = "fits"
-kind = "fit"
-view = "logit-growth"
-[grid]
-n = [16]
-rank = [2, 4]
-seed = [0, 1]
-tolerance = [0.3]
-[search]
-starts = 2
-polished = 1
-rough_iterations = 60
-iterations = 120
-relative_decrease = 1e-3
-[[target]]
-family = "dirichlet-band"
-window = 4
-"#;
+const FITS: &str = tiny::fits!(r#"study = "fits""#, "n = [16]\nrank = [2, 4]\nseed = [0, 1]");
 
 const RUNS: &str = r#"
 study = "runs"

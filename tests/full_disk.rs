@@ -6,6 +6,7 @@
 #![cfg(all(feature = "cli", target_os = "linux"))]
 
 mod binary;
+mod tiny;
 mod tries;
 mod whole;
 
@@ -21,40 +22,10 @@ const SIZES: usize = 14;
 /// What a disk in memory deals in.
 const PAGE: u64 = 4096;
 
-const STUDY: &str = r#"
-study = "tiny"
-kind = "fit"
-view = "logit-growth"
-[grid]
-n = [16]
-rank = [2, 4]
-seed = [0, 1]
-tolerance = [0.3]
-[search]
-starts = 2
-polished = 1
-rough_iterations = 60
-iterations = 120
-relative_decrease = 1e-3
-[[target]]
-family = "dirichlet-band"
-window = 4
-"#;
+const STUDY: &str = tiny::fits!(r#"study = "tiny""#, "n = [16]\nrank = [2, 4]\nseed = [0, 1]");
 
-const RUN: &str = r#"
-layers = 1
-d_model = 8
-heads = 2
-context = 8
-batch = 2
-steps = 60
-warmup_steps = 2
-eval_every = 20
-eval_batches = 2
-checkpoint_every = 10
-keep_checkpoints = [20, 40]
-corpus = { tokens = 4000 }
-"#;
+const RUN: &str =
+    tiny::run!("steps = 60\neval_every = 20\ncheckpoint_every = 10\nkeep_checkpoints = [20, 40]");
 
 const SWEEP: &[&str] = &["sweep", "analysis/tiny.toml", "--quiet"];
 const TRAIN: &[&str] = &["train", "run.toml", "--out", "run", "--resume", "--quiet"];

@@ -4,6 +4,7 @@
 #![cfg(all(feature = "cli", unix))]
 
 mod binary;
+mod tiny;
 mod tries;
 mod whole;
 
@@ -29,26 +30,11 @@ const MOST_IN_A_FOLDER: usize = 5;
 /// One kill in so many comes soon after a signal that asks to stop, as from a scheduler.
 const AFTER_A_STOP: usize = 3;
 
-const STUDY: &str = r#"
-study = "tiny"
-kind = "fit"
-view = "logit-growth"
-presets = ["quick"]
-[grid]
-n = [16, 24]
-rank = [2, 4]
-seed = [0, 1, 2]
-tolerance = [0.3]
-[search]
-starts = 2
-polished = 1
-rough_iterations = 60
-iterations = 120
-relative_decrease = 1e-3
-[[target]]
-family = "dirichlet-band"
-window = 4
-"#;
+const STUDY: &str = tiny::fits!(
+    r#"study = "tiny"
+presets = ["quick"]"#,
+    "n = [16, 24]\nrank = [2, 4]\nseed = [0, 1, 2]"
+);
 
 const RUN: &str = r#"
 arm = "ls"

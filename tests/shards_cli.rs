@@ -4,6 +4,7 @@
 #![cfg(feature = "cli")]
 
 mod binary;
+mod tiny;
 
 use std::fs;
 use std::process::Stdio;
@@ -11,26 +12,11 @@ use std::time::{Duration, Instant};
 
 use binary::{Ended, Folder, Record, STOPPED};
 
-const TINY: &str = r#"
-study = "tiny"
-kind = "fit"
-view = "logit-growth"
-presets = ["paper"]
-[grid]
-n = [16, 24]
-rank = [2, 4]
-seed = [0, 1]
-tolerance = [0.3]
-[search]
-starts = 2
-polished = 1
-rough_iterations = 60
-iterations = 120
-relative_decrease = 1e-3
-[[target]]
-family = "dirichlet-band"
-window = 4
-"#;
+const TINY: &str = tiny::fits!(
+    r#"study = "tiny"
+presets = ["paper"]"#,
+    "n = [16, 24]\nrank = [2, 4]\nseed = [0, 1]"
+);
 
 /// Runs, one that learns from another, and what is looked at in both.
 const RUNS: &str = r#"

@@ -4,6 +4,7 @@
 #![cfg(all(feature = "cli", unix))]
 
 mod binary;
+mod tiny;
 
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt as _;
@@ -11,40 +12,13 @@ use std::process::{ExitStatus, Output, Stdio};
 
 use binary::Folder;
 
-const STUDY: &str = r#"
-study = "tiny"
-kind = "fit"
-view = "logit-growth"
-presets = ["paper", "quick"]
-[grid]
-n = [16]
-rank = [2]
-seed = [0, 1]
-tolerance = [0.3]
-[search]
-starts = 2
-polished = 1
-rough_iterations = 60
-iterations = 120
-relative_decrease = 1e-3
-[[target]]
-family = "dirichlet-band"
-window = 4
-"#;
+const STUDY: &str = tiny::fits!(
+    r#"study = "tiny"
+presets = ["paper", "quick"]"#,
+    "n = [16]\nrank = [2]\nseed = [0, 1]"
+);
 
-const RUN: &str = r#"
-layers = 1
-d_model = 8
-heads = 2
-context = 8
-batch = 2
-steps = 10
-warmup_steps = 2
-eval_every = 5
-eval_batches = 2
-keep_checkpoints = [10]
-corpus = { tokens = 4000 }
-"#;
+const RUN: &str = tiny::run!("steps = 10\neval_every = 5\nkeep_checkpoints = [10]");
 
 const SWEEP: &[&str] = &["sweep", "analysis/tiny.toml"];
 const TRAIN: &[&str] = &["train", "run.toml", "--out", "run"];

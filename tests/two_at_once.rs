@@ -4,6 +4,7 @@
 #![cfg(all(feature = "cli", unix))]
 
 mod binary;
+mod tiny;
 mod tries;
 mod whole;
 
@@ -21,39 +22,9 @@ use whole::Whole;
 /// How often each pair is begun, as the README tells it.
 const PAIRS: usize = 25;
 
-const STUDY: &str = r#"
-study = "tiny"
-kind = "fit"
-view = "logit-growth"
-[grid]
-n = [16, 24]
-rank = [2, 4]
-seed = [0]
-tolerance = [0.3]
-[search]
-starts = 2
-polished = 1
-rough_iterations = 60
-iterations = 120
-relative_decrease = 1e-3
-[[target]]
-family = "dirichlet-band"
-window = 4
-"#;
+const STUDY: &str = tiny::fits!(r#"study = "tiny""#, "n = [16, 24]\nrank = [2, 4]\nseed = [0]");
 
-const RUN: &str = r#"
-layers = 1
-d_model = 8
-heads = 2
-context = 8
-batch = 2
-steps = 60
-warmup_steps = 2
-eval_every = 20
-eval_batches = 2
-checkpoint_every = 10
-corpus = { tokens = 4000 }
-"#;
+const RUN: &str = tiny::run!("steps = 60\neval_every = 20\ncheckpoint_every = 10");
 
 const SWEEP: &[&str] = &["sweep", "analysis/tiny.toml"];
 const FIRST_PART: &[&str] = &["sweep", "analysis/tiny.toml", "--shard", "1/2"];

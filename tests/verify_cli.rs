@@ -3,28 +3,14 @@
 #![cfg(feature = "cli")]
 
 mod binary;
+mod tiny;
 
 use binary::{Ended, Folder};
 
-const STUDY: &str = r#"
-study = "tiny"
-kind = "fit"
-view = "logit-growth"
-[grid]
-n = [16]
-rank = [2, 4]
-seed = [0, 1]
-tolerance = [0.3]
-[search]
-starts = 2
-polished = 1
-rough_iterations = 60
-iterations = 120
-relative_decrease = 1e-3
-[[target]]
-family = "dirichlet-band"
-window = 4
-[[expected]]
+const STUDY: &str = tiny::fits!(
+    r#"study = "tiny""#,
+    "n = [16]\nrank = [2, 4]\nseed = [0, 1]",
+    r#"[[expected]]
 what = "rank 4 costs next to nothing"
 rows = { rank = 4 }
 column = "inflation"
@@ -37,7 +23,8 @@ over = { rank = 4 }
 column = "max_abs_logit"
 of = "median"
 least = 1.0
-"#;
+"#
+);
 
 fn measured(text: &str) -> Folder {
     let folder = Folder::new();
