@@ -16,7 +16,7 @@ use crate::lm::{Device, Texts};
 use crate::row::STOPPED;
 use crate::run::RunError;
 use crate::run::manifest::{MANIFEST, Manifest};
-use crate::system::FileError;
+use crate::system::{Claim, FileError};
 
 /// Sees a sweep's progress; every method does nothing unless it is written. `()` sees nothing.
 pub trait Observer: Sync {
@@ -123,6 +123,10 @@ impl Plan {
     /// Brings what tells of rows that are all there up to them and to the definition's words; writes nothing where it
     /// is.
     fn finish(&mut self) -> Result<(), StudyError> {
+        if self.shard.is_some() {
+            // Of who was killed when all was done.
+            Claim::clear(&self.folder_of_rows())?;
+        }
         let lacks_parquet =
             |plan: &Self| plan.shard.is_none() && plan.store.wrong_with_parquet().is_some();
         if self.unfinished()?.is_none() && !lacks_parquet(self) {
