@@ -167,17 +167,24 @@ proptest! {
 }
 
 /// Ranks of one to five vectors and more of 2, 4, 8 and 16 lanes, whole and ragged, each with rows and
-/// columns that end at other places of a group and of a panel.
+/// columns that end at other places of a group and of a panel. Miri, which interprets, takes two of them, small ones.
 #[test]
 fn every_width_agrees_with_dense_matrices() {
-    let ranks = [
-        1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16, 17, 20, 24, 25, 31, 32, 33, 40, 48, 49, 63, 64,
-        65, 80, 96, 97, 112, 127, 128, 129, 130,
-    ];
-    for (seed, rank) in (0..).zip(ranks) {
-        for layout in ["global", "local:11", "2xglobal", "local:40+global"] {
+    const RANKS: &[usize] = match cfg!(miri) {
+        true => &[1, 9],
+        false => &[
+            1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16, 17, 20, 24, 25, 31, 32, 33, 40, 48, 49, 63,
+            64, 65, 80, 96, 97, 112, 127, 128, 129, 130,
+        ],
+    };
+    let layouts = match cfg!(miri) {
+        true => &["global", "local:7+global"][..],
+        false => &["global", "local:11", "2xglobal", "local:40+global"],
+    };
+    for (seed, &rank) in (0..).zip(RANKS) {
+        for layout in layouts {
             for visibility in [Visibility::Causal, Visibility::Bidirectional] {
-                let n = 31 + 29 * (seed as usize) % 80;
+                let n = if cfg!(miri) { 9 } else { 31 + 29 * (seed as usize) % 80 };
                 let problem = problem(layout, visibility, n, rank, seed);
                 let case = format!("{layout}, {visibility:?}, n = {n}, d = {rank}");
                 assert_close_on_every_extension(&problem, &vector(&problem, seed), &case);
