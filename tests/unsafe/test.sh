@@ -1,16 +1,22 @@
 #!/usr/bin/env bash
 # The unsafe code under what watches every access to memory: Miri for what is no library in C and no mapped file,
-# AddressSanitizer for those and for the vectors of every level that the processor has, ThreadSanitizer for threads. Without a
-# nightly toolchain valgrind takes their place.
+# AddressSanitizer for those and for the vectors of every level that the processor has, ThreadSanitizer for threads, valgrind for
+# what only the program has. Without a nightly toolchain valgrind takes the place of them all.
 #
-# The arguments, as in `tests/unsafe/test.sh address portable`, name a part (miri, address, thread or valgrind) and a level that run
-# alone. At the end it tells how many tests ran and failed, as it does the file that RANK_STUDY_TRIES_TO names.
+# The arguments, as in `tests/unsafe/test.sh address portable`, name a part (miri, address, thread, program or valgrind) and a level
+# that run alone. At the end it tells how many tests ran and failed, as it does the file that RANK_STUDY_TRIES_TO names.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 only_part="${1:-}"
 only_level="${2:-}"
 host=$(rustc -vV | sed -n 's/^host: //p')
+# The program as it is built everywhere else, or another.
+program=${RANK_STUDY:-}
+if [[ -z "$program" && ( -z "$only_part" || "$only_part" == program ) ]]; then
+    cargo build --release --locked
+    program=${CARGO_TARGET_DIR:-target}/release/rank-study
+fi
 export LC_ALL=C
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/unsafe"
 # Slices taken without a check are checked, and so is arithmetic.
@@ -32,7 +38,11 @@ is_asked() {
     if [[ -n "$only_part" ]]; then [[ "$only_part" == "$1" ]]; return; fi
     local is_nightly=0
     if rustup toolchain list 2>/dev/null | grep nightly >/dev/null; then is_nightly=1; fi
-    if [[ "$1" == valgrind ]]; then ((!is_nightly)); else ((is_nightly)); fi
+    case "$1" in
+        program) ;;
+        valgrind) ((!is_nightly)) ;;
+        *) ((is_nightly)) ;;
+    esac
 }
 
 needs() {
@@ -134,17 +144,23 @@ if is_asked thread; then
     sanitized core -Zbuild-std "${core[@]}"
     end
 fi
+if { is_asked program || is_asked valgrind; } && ! command -v valgrind >/dev/null; then
+    echo "valgrind is not here: apt-get install valgrind"
+    exit 1
+fi
+# It knows no AVX-512, and runs one thread at a time.
+if is_asked program; then
+    begin "unsafe-program"
+    at_levels "portable avx2" program tests/unsafe/program.sh "$program"
+    end
+fi
 if is_asked valgrind; then
-    if ! command -v valgrind >/dev/null; then
-        echo "neither a nightly toolchain nor valgrind is here: rustup toolchain install nightly, or apt-get install valgrind"
-        exit 1
-    fi
-    program=$(cargo test --release --locked --no-default-features --lib --no-run --message-format json |
+    unset RUSTFLAGS
+    tests_of_core=$(cargo test --release --locked --no-default-features --lib --no-run --message-format json |
         sed -n 's/.*"executable":"\([^"]*\)".*/\1/p')
     begin "unsafe-valgrind"
-    # It runs one thread at a time, and knows no AVX-512.
-    at_levels "portable avx2" core valgrind --quiet --error-exitcode=1 --leak-check=no \
-        "$program" --test-threads 1 "${core[@]}"
+    at_levels "portable avx2" core valgrind --quiet --error-exitcode=99 --leak-check=no \
+        "$tests_of_core" --test-threads 1 "${core[@]}"
     end
 fi
 
