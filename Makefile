@@ -9,7 +9,7 @@ EXAMPLES := fit_one_matrix bracket probe_heads
 PEERS := benches/peers/.venv
 
 .PHONY: reproduce verify test promises test-levels test-reproduce check check-cuda setup setup-browser test-readers test-data test-export data-books data-digits data-smollm2 data-minilm test-smollm2 test-slurm \
-	test-unsafe deny data-colour data-speech bench-peers bench-peers-fit bench-peers-step
+	test-unsafe fuzz deny data-colour data-speech bench-peers bench-peers-fit bench-peers-step
 
 reproduce: setup
 	$(CARGO) run --release --locked -- reproduce --preset $(PRESET)
@@ -74,6 +74,14 @@ promises: setup
 # The unsafe code under Miri and the sanitizers of a nightly toolchain, or under valgrind: tests/unsafe/test.sh.
 test-unsafe: setup
 	tests/unsafe/test.sh
+
+# Files of one kind altered by libFuzzer, for so many seconds: fuzz/README.md. Needs a nightly toolchain.
+TARGET ?= npy
+SECONDS ?= 60
+fuzz: setup
+	@command -v cargo-fuzz >/dev/null || { echo "installing cargo-fuzz"; $(CARGO) install --locked --quiet cargo-fuzz; }
+	mkdir -p fuzz/corpus/$(TARGET)
+	RANK_STUDY_INPUTS=$(TARGET) $(CARGO) +nightly fuzz run inputs fuzz/corpus/$(TARGET) -- -max_total_time=$(SECONDS)
 
 # What is depended upon against deny.toml: licences, sources, what is banned, versions; and known defects and weaknesses,
 # where the list of them can be fetched.

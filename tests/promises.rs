@@ -70,7 +70,7 @@ fn each_promise_is_tried_by_a_test() {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|ending| ending == "rs") {
+            } else if path.extension().is_some_and(|ending| ending == "rs" || ending == "sh") {
                 tests += &fs::read_to_string(&path).unwrap();
             }
         }

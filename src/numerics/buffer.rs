@@ -19,6 +19,7 @@ pub(crate) struct Buffer<T> {
 impl<T: Copy + Default> Buffer<T> {
     /// `length` zeros.
     pub fn zeros(length: usize) -> Self {
+        const { assert!(size_of::<Line<T>>() == size_of::<[T; LINE]>(), "lines without gaps") };
         Self { lines: vec![Line([T::default(); LINE]); length.div_ceil(LINE)], length }
     }
 
@@ -34,8 +35,8 @@ impl<T> Deref for Buffer<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: `Line` is `repr(C)` around an array whose size is a multiple of its alignment, so
-        // the lines are `LINE * lines.len()` ≥ `length` numbers in a row, all initialised.
+        // SAFETY: `Line` is `repr(C)` around an array and no larger than that, which `zeros` checks, so the lines are
+        // `LINE * lines.len()` ≥ `length` numbers in a row, all initialised.
         unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.length) }
     }
 }

@@ -3,8 +3,8 @@
 use rand::RngExt as _;
 use rand_chacha::ChaCha8Rng;
 
-use super::child::Whole;
 use super::forms::Form;
+use super::target::Whole;
 use super::words;
 
 /// Bytes that `mutatis` is given at a time: it looks at each.
@@ -33,9 +33,9 @@ const EXTREMES: [u64; 16] = [
     u64::MAX,
 ];
 
-/// The file `files[of]`, altered in one to six ways.
-pub fn altered(files: &[Whole], of: usize, generator: &mut ChaCha8Rng) -> Vec<u8> {
-    let Whole { mut bytes, form } = files[of].clone();
+/// A file, altered in one to six ways, also by what stands in other `files`.
+pub fn altered(file: Whole, files: &[Whole], generator: &mut ChaCha8Rng) -> Vec<u8> {
+    let Whole { mut bytes, form } = file;
     let other = &files[generator.random_range(0..files.len())].bytes;
     let longest = LONGEST.max(2 * bytes.len());
     // A few alterations leave most of a file whole, many reach what is read late.

@@ -14,7 +14,7 @@ use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 
 use super::alter::altered;
-use super::forms::Form;
+use super::target::{Prepare, Target};
 
 /// Gives no more than reading an input may take: what asks for more ends the process.
 #[global_allocator]
@@ -62,27 +62,6 @@ impl Asked {
     }
 }
 
-/// A whole file.
-#[derive(Clone)]
-pub struct Whole {
-    pub bytes: Vec<u8>,
-    /// What it looks like.
-    pub form: Form,
-}
-
-/// What is read, and by what.
-pub struct Target {
-    /// What is altered.
-    pub files: Vec<Whole>,
-    /// Does what the program does with such a file, the number of the whole one that it was made of, and says whether it was
-    /// one.
-    pub read: Box<Read>,
-}
-
-type Read = dyn FnMut(usize, &[u8]) -> bool;
-/// Makes a target whose files lie in a folder.
-pub type Prepare = fn(&Path) -> Target;
-
 /// The number of the input that a process has in hand.
 pub fn at(folder: &Path) -> u64 {
     let bytes = fs::read(folder.join(AT)).ok();
@@ -91,7 +70,7 @@ pub fn at(folder: &Path) -> u64 {
 
 /// Where inputs that did harm are kept, a file each.
 fn found(target: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/inputs/found").join(target);
+    let folder = Path::new(super::ROOT).join("tests/inputs/found").join(target);
     let entries = fs::read_dir(folder).into_iter().flatten();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     files.sort();
@@ -108,7 +87,7 @@ fn input(target: &Target, found: &[PathBuf], number: u64) -> (usize, Vec<u8>) {
     }
     let mut generator = ChaCha8Rng::seed_from_u64(number);
     let of = number as usize % target.files.len();
-    (of, altered(&target.files, of, &mut generator))
+    (of, altered(target.files[of].clone(), &target.files, &mut generator))
 }
 
 /// Does what this process is asked to by its environment; nothing where that is nothing.

@@ -10,20 +10,27 @@ mod alter;
 mod child;
 mod forms;
 mod promise;
+mod target;
 mod targets;
 #[path = "../tries/mod.rs"]
 mod tries;
 mod words;
 
-use child::Prepare;
+use std::path::PathBuf;
+
 use promise::keeps;
+
+/// This repository.
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// The program.
+fn binary() -> PathBuf {
+    assert_cmd::cargo::cargo_bin!("rank-study").into()
+}
 
 /// A test a target, with how many inputs the README tells of.
 macro_rules! promises {
     ($($name:ident, $key:literal, $whole:literal;)+) => {
-        /// Every target by its key.
-        const TARGETS: &[(&str, Prepare)] = &[$(($key, targets::$name)),+];
-
         $(
             #[test]
             fn $name() {
@@ -58,5 +65,5 @@ promises! {
 /// The work of the processes that [`keeps`] starts; nothing in any other.
 #[test]
 fn child() {
-    child::work(TARGETS);
+    child::work(targets::TARGETS);
 }

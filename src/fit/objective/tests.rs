@@ -128,6 +128,17 @@ fn largest_gradient_error(
     worst
 }
 
+/// Small enough for Miri, which interprets: groups of rows, panels and vectors that are whole and that are not.
+#[test]
+fn a_small_problem_agrees_with_dense_matrices() {
+    let row = |i: usize| (i.saturating_sub(3)..=i).map(move |j| (j, 1.0 / (i + 1).min(4) as f64));
+    let rows = (0..7).map(|i| row(i).collect()).collect();
+    let target = Target::from_rows(rows, Visibility::Causal).unwrap();
+    let problem = Problem::new(target, "local:4+global".parse().unwrap(), 5).unwrap();
+    let x: Vec<f64> = (0..2 * 2 * 7 * 5 + 2).map(|i| (0.7 * i as f64).sin()).collect();
+    assert_close_on_every_extension(&problem, &x, "seven rows");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 

@@ -130,7 +130,7 @@ fn a_packed_text_is_the_text() {
 /// A text of more than a mebibyte, and the one file of tokens in a folder.
 fn kept_text() -> (tempfile::TempDir, Texts) {
     let files = tempfile::tempdir().unwrap();
-    let text: String = (0..200_000).map(|i| format!("{} ", i * i % 7919)).collect();
+    let text: String = (0..250_000_u64).map(|i| format!("{} ", i * i % 7919)).collect();
     fs::write(files.path().join("long.txt"), text).unwrap();
     let texts = Texts::find(&files.path().join("long.txt"), None).unwrap();
     (files, texts)

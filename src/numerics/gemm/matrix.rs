@@ -40,9 +40,9 @@ impl<'a, T: Copy> Matrix<'a, T> {
     /// Columns of a row of a matrix that has contiguous rows.
     #[inline(always)]
     pub(super) fn row(self, row: usize, columns: Range<usize>) -> &'a [T] {
-        debug_assert!(self.has_contiguous_rows());
+        assert!(self.has_contiguous_rows(), "rows that are slices");
         assert!(row < self.rows && columns.start <= columns.end && columns.end <= self.columns);
-        // SAFETY: the view that this is of borrows these elements, which are contiguous and initialised.
+        // SAFETY: the view that this is of borrows these elements, which are contiguous and initialised: checked above.
         unsafe {
             let start = self.start.offset(row as isize * self.strides[0]).add(columns.start);
             std::slice::from_raw_parts(start, columns.len())
@@ -64,9 +64,9 @@ impl<'a, T: Copy> Matrix<'a, T> {
 
     #[inline(always)]
     pub(super) fn at(self, row: usize, column: usize) -> T {
-        debug_assert!(row < self.rows && column < self.columns);
+        assert!(row < self.rows && column < self.columns, "an element that is there");
         let [of_row, of_column] = self.strides;
-        // SAFETY: callers keep within the rows and columns, whose elements the view borrows.
+        // SAFETY: one of the rows and columns, whose elements the view borrows: checked above.
         unsafe { *self.start.offset(row as isize * of_row + column as isize * of_column) }
     }
 }
@@ -83,7 +83,7 @@ pub(super) struct Output<'a, T> {
 impl<'a, T> Output<'a, T> {
     pub(super) fn of(view: &'a mut ArrayViewMut2<'_, T>) -> Self {
         let ((rows, columns), stride) = (view.dim(), view.strides()[0]);
-        debug_assert_eq!(view.strides()[1], 1);
+        assert_eq!(view.strides()[1], 1, "contiguous rows");
         let start = view.as_mut_ptr();
         Self { start, rows, columns, stride, lifetime: PhantomData }
     }

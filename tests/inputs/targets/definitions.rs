@@ -9,8 +9,8 @@ use rank_study::report::MeasuredStudy;
 use rank_study::run::{Manifest, ModelSource, TrainedRun};
 use rank_study::study::{Plan, Preset, StudyDefinition};
 
-use super::super::child::Target;
 use super::super::forms::Form;
+use super::super::target::Target;
 use super::{all, here};
 
 /// Every file of this name under `folder`, or with this ending, in order.

@@ -9,8 +9,8 @@ use ndarray_npy::WriteNpyExt as _;
 use rank_study::fit::{Problem, lower_bound};
 use rank_study::pattern::{Family, Layout, Target as Matrix, TargetFile, Visibility, write_matrix};
 
-use super::super::child::{Target, Whole};
 use super::super::forms::{Form, Headed};
+use super::super::target::{Target, Whole};
 use super::all;
 
 /// Attention of so many tokens.

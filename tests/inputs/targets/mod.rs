@@ -11,19 +11,42 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-pub use definitions::{definitions, manifests, training_definitions};
-pub use matrices::{csv, npy, parquet, safetensors};
-pub use models::{exported_heads, gguf, model_configurations, model_weights, tokenizers};
-pub use rows::{parts, rows};
-pub use runs::{checkpoints, run_logs, shown_runs};
-pub use texts::{texts, token_files};
+use definitions::{definitions, manifests, training_definitions};
+use matrices::{csv, npy, parquet, safetensors};
+use models::{exported_heads, gguf, model_configurations, model_weights, tokenizers};
+use rows::{parts, rows};
+use runs::{checkpoints, run_logs, shown_runs};
+use texts::{texts, token_files};
 
-use super::child::Whole;
 use super::forms::Form;
+use super::target::{Prepare, Whole};
+
+/// Every target by its key.
+pub const TARGETS: &[(&str, Prepare)] = &[
+    ("npy", npy),
+    ("csv", csv),
+    ("parquet", parquet),
+    ("safetensors", safetensors),
+    ("definitions", definitions),
+    ("training-definitions", training_definitions),
+    ("manifests", manifests),
+    ("rows", rows),
+    ("config", model_configurations),
+    ("tokenizer", tokenizers),
+    ("model-weights", model_weights),
+    ("gguf", gguf),
+    ("exported", exported_heads),
+    ("checkpoints", checkpoints),
+    ("run-logs", run_logs),
+    ("shown-runs", shown_runs),
+    ("texts", texts),
+    ("token-files", token_files),
+    ("parts", parts),
+];
 
 /// A path of this repository.
 fn here(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+    Path::new(super::ROOT).join(path)
 }
 
 /// Whole files of one form.
@@ -33,7 +56,7 @@ fn all(form: Form, files: impl IntoIterator<Item = Vec<u8>>) -> Vec<Whole> {
 
 /// The program, which must do what it is asked to, at work in a folder.
 fn program(folder: &Path, arguments: &[&str]) {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("rank-study"));
+    let mut command = Command::new(super::binary());
     let output = command.args(arguments).current_dir(folder).stdin(Stdio::null()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{arguments:?}: {said}");

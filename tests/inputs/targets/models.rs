@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use rank_study::lm::{ExportedHeads, ForeignModel, LmError, Probed};
 use rank_study::run::ModelSource;
 
-use super::super::child::{Target, Whole};
 use super::super::forms::{Form, Headed};
+use super::super::target::{Target, Whole};
 use super::here;
 
 const PUBLISHED: &str = "tests/reference/published";

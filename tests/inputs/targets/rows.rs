@@ -10,8 +10,8 @@ use rank_study::study::{
     Plan, Preset, StudyDefinition, View, check_merged, merge, stored_lines, unmerged_parts, verify,
 };
 
-use super::super::child::{Target, Whole};
 use super::super::forms::Form;
+use super::super::target::{Target, Whole};
 use super::{Kept, here, program};
 
 /// Rows of a study that are taken, evenly from all.

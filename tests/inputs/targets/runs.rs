@@ -12,8 +12,8 @@ use safetensors::SafeTensors;
 use safetensors::tensor::serialize;
 use sha2::{Digest as _, Sha256};
 
-use super::super::child::{Target, Whole};
 use super::super::forms::{Form, Headed};
+use super::super::target::{Target, Whole};
 use super::{Kept, program};
 
 const RUN: &str = r#"

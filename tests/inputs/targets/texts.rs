@@ -5,8 +5,8 @@ use std::path::Path;
 
 use rank_study::lm::{Corpus, Split, Texts, TrainDefinition};
 
-use super::super::child::Target;
 use super::super::forms::Form;
+use super::super::target::Target;
 use super::{Kept, all};
 
 const TEXT: &str = "the quick brown fox, the lazy dog\nand the quick quail 's end: don't, naïve 3.14  \n\n déjà 你好 😀\t\t<|endoftext|> ";
