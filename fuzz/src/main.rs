@@ -60,7 +60,8 @@ fn prepare() -> Prepared {
 
 /// Puts the whole files where libFuzzer looks for inputs to begin with: in the first folder that it was given.
 fn put_seeds() {
-    let Some(folder) = std::env::args().skip(1).map(PathBuf::from).find(|path| path.is_dir()) else {
+    let Some(folder) = std::env::args().skip(1).map(PathBuf::from).find(|path| path.is_dir())
+    else {
         return;
     };
     PREPARED.with_borrow(|prepared| {
