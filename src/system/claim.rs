@@ -219,9 +219,14 @@ mod tests {
     }
 
     fn write_at(folder: &Path, words: &str, at: SystemTime) {
-        let path = folder.join(CLAIM);
-        fs::write(&path, words).unwrap();
-        fs::File::options().write(true).open(&path).unwrap().set_modified(at).unwrap();
+        fs::write(folder.join(CLAIM), words).unwrap();
+        date(folder, at);
+    }
+
+    /// As a beat does, which leaves the words there all the time.
+    fn date(folder: &Path, at: SystemTime) {
+        let file = fs::File::options().write(true).open(folder.join(CLAIM)).unwrap();
+        file.set_modified(at).unwrap();
     }
 
     #[test]
@@ -297,7 +302,7 @@ mod tests {
             let taker = scope.spawn(|| Claim::take(folder.path()));
             let mut age = Duration::from_secs(1);
             while !taker.is_finished() {
-                write(folder.path(), words, age);
+                date(folder.path(), SystemTime::now() - age);
                 age += Duration::from_secs(1);
                 sleep(PAUSE / 4);
             }
