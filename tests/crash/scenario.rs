@@ -88,8 +88,7 @@ pub const SWEEP: Scenario = Scenario {
     sure: |_, _| None,
     wrong: |folder, whole| {
         same_rows(folder, whole, "data/tiny/rows.csv")?;
-        let Ended { code, stdout, stderr } = folder.run(&["verify", "tiny"]);
-        (code == Some(0)).then_some(()).ok_or(format!("does not hold: {stdout}{stderr}"))
+        succeeds(folder, &["verify", "tiny"])
     },
 };
 
@@ -226,8 +225,7 @@ pub const MERGE: Scenario = Scenario {
     sure: |_, _| None,
     wrong: |folder, whole| {
         same_files(folder, whole, "data/tiny/", &["manifest.toml"])?;
-        let Ended { code, stdout, stderr } = folder.run(&["verify", "tiny"]);
-        (code == Some(0)).then_some(()).ok_or(format!("does not hold: {stdout}{stderr}"))
+        succeeds(folder, &["verify", "tiny"])
     },
 };
 
@@ -248,11 +246,8 @@ pub const PART: Scenario = Scenario {
         let copied = Folder::new();
         copy(&folder.path(""), &copied.path(""));
         copied.done(&["sweep", "analysis/tiny.toml", "--shard", "2/2", "--threads", "1"]);
-        let joins = [&["merge", "--quiet"][..], &["verify", "tiny"]];
-        joins.iter().try_for_each(|arguments| match copied.run(arguments) {
-            Ended { code: Some(0), .. } => Ok(()),
-            Ended { stdout, stderr, .. } => Err(format!("{arguments:?}: {stdout}{stderr}")),
-        })?;
+        succeeds(&copied, &["merge", "--quiet"])?;
+        succeeds(&copied, &["verify", "tiny"])?;
         match copied.path("data/tiny/shards").exists() {
             true => Err(format!("joined, and left {:?}", copied.tree())),
             false => Ok(()),
@@ -301,8 +296,7 @@ pub const TRAININGS: Scenario = Scenario {
     wrong: |folder, whole| {
         same_rows(folder, whole, "data/runs/rows.csv")?;
         same_files(folder, whole, "data/runs/", &["events", "manifest.toml", ".csv", ".parquet"])?;
-        let Ended { code, stdout, stderr } = folder.run(&["verify", "runs"]);
-        (code == Some(0)).then_some(()).ok_or(format!("does not hold: {stdout}{stderr}"))
+        succeeds(folder, &["verify", "runs"])
     },
 };
 
@@ -355,6 +349,15 @@ const READ: &[&str] = &[
     "--quiet",
     "--resume",
 ];
+
+fn succeeds(folder: &Folder, arguments: &[&str]) -> Result<(), String> {
+    match folder.run(arguments) {
+        Ended { code: Some(0), .. } => Ok(()),
+        Ended { code, stdout, stderr } => {
+            Err(format!("{arguments:?} ended with {code:?}: {stdout}{stderr}"))
+        }
+    }
+}
 
 fn same_rows(folder: &Folder, whole: &Folder, name: &str) -> Result<(), String> {
     let [found, expected] = [folder, whole].map(|folder| match folder.path(name).exists() {
