@@ -389,7 +389,7 @@ fn section(
 
 /// The command that measures a study again and draws it.
 fn command(study: &str, manifest: &Manifest) -> String {
-    let size = if manifest.text("preset") == "quick" { " --preset quick" } else { "" };
+    let size = manifest.preset_flag();
     format!("{} && rank-study figure {study}{size}", manifest.sweep_command())
 }
 
