@@ -5,6 +5,8 @@
 //! max(kl_nats; target ~ dirichlet and cap >= 8)  over rows; min and median likewise
 //! count(seed by seed; run = a)                   how many seeds; without `by`, how many rows
 //! min(loss[run = a] - loss[run = b] by seed)     within each seed, of one row of either run
+//! mean(loss[run = a] - loss[run = b] by seed)    mean_low and mean_high are its 95 % interval by Student's t
+//! ratio(loss[run = a] / loss[run = b] by seed)   geometric mean; ratio_low and ratio_high likewise
 //! max(tying; largest actual by run seed)         of the row of each run and seed whose `actual` is largest
 //! 100 * number(1, dirichlet:; claim ~ grows)     the second number after these words in a verdict's `measured`
 //! ```
@@ -17,6 +19,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use regex::Regex;
+use statrs::distribution::{ContinuousCDF, StudentsT};
 
 pub type Row = HashMap<String, String>;
 
@@ -271,9 +274,28 @@ impl<'t, 'r> Parser<'t, 'r> {
             "min" => Ok(values[0]),
             "max" => Ok(values[last]),
             "median" => Ok(f64::midpoint(values[last / 2], values[last - last / 2])),
+            "mean" | "mean_low" | "mean_high" => mean(name, &values),
+            "ratio" | "ratio_low" | "ratio_high" => {
+                let logarithms: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+                Ok(mean(name, &logarithms)?.exp())
+            }
             _ => Err(format!("no function {name:?}")),
         }
     }
+}
+
+/// The mean of `values`, or the end of its 95 % interval that `name` ends in.
+fn mean(name: &str, values: &[f64]) -> Result<f64, String> {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let sign = match name.rsplit_once('_') {
+        None => return Ok(mean),
+        Some((_, "low")) => -1.0,
+        Some(_) => 1.0,
+    };
+    let student = StudentsT::new(0.0, 1.0, count - 1.0).map_err(|_| "an interval of one value")?;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    Ok(mean + sign * student.inverse_cdf(0.975) * (squares / (count - 1.0) / count).sqrt())
 }
 
 /// "K, words": the number that follows K others after these words in `measured`.
