@@ -50,7 +50,7 @@ pub struct DiagnoseArgs {
     step: Vec<usize>,
     /// The error ε, in nats, within which attention is asked for
     #[arg(long, value_name = "E", default_value_t = 0.01)]
-    epsilon: f64,
+    tolerance: f64,
     /// Passages that a head is fitted to at once
     #[arg(long, value_name = "N", default_value_t = 2)]
     passages: usize,
@@ -101,7 +101,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
     let asked = Asked {
         folders: &folders,
         steps: &args.step,
-        epsilons: &[args.epsilon],
+        epsilons: &[args.tolerance],
         ranks: &[],
         passages: Some(args.passages),
         groups: 1,
@@ -258,7 +258,7 @@ fn measured(
             "Error ε",
             format!(
                 "{} nats: mean over rows of KL(attention ‖ that of the logits found)",
-                args.epsilon
+                args.tolerance
             ),
         ),
         (

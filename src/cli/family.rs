@@ -64,7 +64,7 @@ pub struct FamilyFlags {
     seed: Option<u64>,
     /// Pairs that may have weight: causal or bidirectional
     #[arg(long, default_value = "causal", value_name = "NAME")]
-    visibility: String,
+    mask: String,
     /// A matrix from a .npy, .csv, .parquet or .safetensors file, in place of a family
     #[arg(
         long,
@@ -130,7 +130,7 @@ impl FamilyFlags {
     /// # Errors
     /// A name that is neither `causal` nor `bidirectional`.
     pub fn visibility(&self) -> Result<Visibility> {
-        self.visibility.parse().context("--visibility")
+        self.mask.parse().context("--mask")
     }
 
     fn family(&self) -> Result<Family> {

@@ -19,7 +19,7 @@ use super::trained::Part;
 #[command(after_help = "\
 Examples:
   rank-study predict runs/book --text another.txt --out predicted/book
-  rank-study predict runs/mhsa runs/ls --text book.txt --split valid --epsilon 0.1,0.01,0.001 \\
+  rank-study predict runs/mhsa runs/ls --text book.txt --split valid --tolerance 0.1,0.01,0.001 \\
       --step 2000 --step 6000 --layer 2 --out predicted/both
   rank-study predict runs/book --text book.txt --filter 'step-6000/layer-0' --out predicted/book
   rank-study predict runs/book --text book.txt --above 20 --out predicted/large
@@ -47,7 +47,7 @@ pub struct PredictArgs {
     step: Vec<usize>,
     /// Errors ε in nats
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = [0.01])]
-    epsilon: Vec<f64>,
+    tolerance: Vec<f64>,
     /// Ranks above a head's own d that its attention is fitted at too: what wider heads would have needed with the same
     /// inputs
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -106,7 +106,7 @@ pub fn run(args: &PredictArgs) -> Result<()> {
     let asked = Asked {
         folders: &args.runs,
         steps: &args.step,
-        epsilons: &args.epsilon,
+        epsilons: &args.tolerance,
         ranks: &args.rank,
         passages: args.passages,
         groups: args.groups,

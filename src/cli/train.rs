@@ -63,7 +63,7 @@ pub struct TrainArgs {
     valid_text: Option<PathBuf>,
     /// Where the tokens of a long text are kept for the next run
     #[arg(long, value_name = "DIR", default_value = "data/tokens")]
-    tokens: PathBuf,
+    token_cache: PathBuf,
     /// A key of the definition with another value; may be given more than once
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
@@ -111,7 +111,7 @@ fn train(args: &TrainArgs) -> Result<()> {
         None => (Corpus::synthetic(&definition)?, "synthetic".to_owned()),
         Some(path) => {
             let corpus = Texts::find(path, args.valid_text.as_deref())
-                .and_then(|texts| Corpus::from_texts(&definition, &texts, &args.tokens))
+                .and_then(|texts| Corpus::from_texts(&definition, &texts, &args.token_cache))
                 .with_context(|| format!("--text {}", path.display()))?;
             (corpus, path.display().to_string())
         }

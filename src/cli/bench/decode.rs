@@ -13,8 +13,8 @@ use crate::cli::threads::pool;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  rank-study bench decode --arm mhsa --cache 8192 --threads 2
-  rank-study bench decode --arm ls --window 100 --cache 8192 --json
+  rank-study bench decode --variant mhsa --cache 8192 --threads 2
+  rank-study bench decode --variant ls --window 100 --cache 8192 --json
 
 The weights are those of a model at its start and the tokens are arbitrary; times do not depend on
 either. A global head keeps the keys and values of every token, a local one of its window.")]
@@ -54,7 +54,7 @@ pub(super) fn run(args: &DecodeBench, quiet: bool) -> Result<()> {
         let object = serde_json::json!({
             "decode_s": found.decode_s, "prefill_s": found.prefill_s,
             "cache_bytes": found.cache_bytes,
-            "parameters": found.parameters, "arm": args.model.arm, "cache": args.cache,
+            "parameters": found.parameters, "arm": args.model.variant, "cache": args.cache,
             "layers": args.model.layers, "d_model": args.model.d_model, "heads": args.model.heads,
             "vocab": args.model.vocab, "window": args.model.window, "threads": threads,
             "repeats": args.repeats, "version": env!("CARGO_PKG_VERSION"),

@@ -8,9 +8,9 @@ use super::timing::at_least_one;
 
 #[derive(Args, Debug)]
 pub(super) struct ModelArgs {
-    /// The arm: mhsa, ls, local-only, layer-alternating, or a stabiliser's name
-    #[arg(long, default_value = "mhsa", value_name = "ARM")]
-    pub arm: String,
+    /// Attention variant: mhsa, ls, local-only, layer-alternating, or a stabiliser's name
+    #[arg(long, default_value = "mhsa", value_name = "NAME")]
+    pub variant: String,
     /// Decoder blocks
     #[arg(long, default_value_t = 6, value_name = "L")]
     pub layers: usize,
@@ -64,7 +64,7 @@ impl ModelArgs {
             corpus,
             ..TrainDefinition::default()
         };
-        definition.set("arm", &self.arm).context("--arm")?;
+        definition.set("arm", &self.variant).context("--variant")?;
         for set in &self.sets {
             let (key, value) =
                 set.split_once('=').with_context(|| format!("--set {set}: write KEY=VALUE"))?;

@@ -20,7 +20,7 @@ use crate::cli::threads::pool;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Example:
-  rank-study bench processes --arm ls --layers 4 --d-model 256 --heads 4 --batch 8 --context 256
+  rank-study bench processes --variant ls --layers 4 --d-model 256 --heads 4 --batch 8 --context 256
 
 The processes are threads that meet over the sockets of this machine, as processes do. The text is random tokens.")]
 pub(super) struct ProcessesBench {

@@ -10,9 +10,9 @@ use super::{attention, decode, fit, merge, processes, shards, step};
 #[command(after_help = "\
 Examples:
   rank-study bench fit --n 2048 --rank 64 --dtype f32 --threads 2
-  rank-study bench step --arm ls --batch 1 --context 2048 --threads 2
+  rank-study bench step --variant ls --batch 1 --context 2048 --threads 2
   rank-study bench attention --layout 5xlocal:50+global --context 4096
-  rank-study bench decode --arm ls --cache 8192")]
+  rank-study bench decode --variant ls --cache 8192")]
 pub struct BenchArgs {
     #[command(subcommand)]
     what: What,

@@ -16,8 +16,8 @@ use crate::cli::threads::pool;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  rank-study bench step --arm mhsa --batch 4 --context 512 --threads 2
-  rank-study bench step --arm ls --batch 1 --context 4096 --set positions=rope --json
+  rank-study bench step --variant mhsa --batch 4 --context 512 --threads 2
+  rank-study bench step --variant ls --batch 1 --context 4096 --set positions=rope --json
 
 The text is random tokens; the time of a step does not depend on them.")]
 pub(super) struct StepBench {
@@ -83,7 +83,7 @@ pub(super) fn run(args: &StepBench, quiet: bool) -> Result<()> {
         let object = serde_json::json!({
             "step_s": step_s, "tokens_per_s": tokens_per_s, "peak_rss_bytes": peak_rss_bytes(),
             "loss_nats": loss_nats, "parameters": trainer.model().parameters(),
-            "arm": args.model.arm, "batch": args.batch, "context": args.context,
+            "arm": args.model.variant, "batch": args.batch, "context": args.context,
             "layers": args.model.layers, "d_model": args.model.d_model, "heads": args.model.heads,
             "vocab": args.model.vocab, "window": args.model.window, "device": Device::from(args.device).name(),
             "dtype": Dtype::from(args.dtype).name(),

@@ -22,9 +22,9 @@ use super::threads::ThreadsFlag;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  rank-study fit --family dirichlet-band --window 32 --n 128 --rank 8 --caps 4,8,16 --out fits/band
+  rank-study fit --family dirichlet-band --window 32 --n 128 --rank 8 --max-logit 4,8,16 --out fits/band
   rank-study fit --target attention.npy --rank 16 --tolerance 0.05 --out fits/mine
-  rank-study fit --target attention.npy --rank 8 --layout local:24+global --caps 4,8 \\
+  rank-study fit --target attention.npy --rank 8 --layout local:24+global --max-logit 4,8 \\
       --out fits/split
 
 DIR/frontier.csv has one row a cap, DIR/target.npy the target (up to n = 2048); DIR/factors/ holds
@@ -36,7 +36,7 @@ pub struct FitArgs {
     /// Head dimension d: the rank of Q·Kᵀ
     #[arg(long, value_name = "D")]
     rank: usize,
-    /// Bounds on |logit|, in nats, separated by commas: the least kl_nats within each
+    /// Find the least error within each of these logit bounds
     #[arg(
         long,
         value_name = "L,…",
@@ -44,10 +44,7 @@ pub struct FitArgs {
         allow_negative_numbers = true,
         group = "goal"
     )]
-    caps: Vec<f64>,
-    /// One bound on |logit|, in nats
-    #[arg(long, value_name = "L", allow_negative_numbers = true, group = "goal")]
-    max_logit: Option<f64>,
+    max_logit: Vec<f64>,
     /// An error in kl_nats: the least max |logit| that reaches it
     #[arg(long, value_name = "EPS", allow_negative_numbers = true, group = "goal")]
     tolerance: Option<f64>,
@@ -56,7 +53,7 @@ pub struct FitArgs {
     layout: String,
     /// Independent starts; the best of them is the row [default: 12, up to 48 for small problems]
     #[arg(long, value_name = "N")]
-    seeds: Option<usize>,
+    starts: Option<usize>,
     /// Iterations of a fit at most; one that they end has the outcome step-limit
     #[arg(long, value_name = "N", default_value_t = SearchOptions::default().fine.iterations)]
     iterations: usize,
@@ -92,23 +89,22 @@ pub fn run(args: &FitArgs) -> Result<()> {
 }
 
 fn fit(args: &FitArgs) -> Result<()> {
-    let caps: Vec<f64> = args.caps.iter().copied().chain(args.max_logit).collect();
+    let caps = args.max_logit.clone();
     if caps.is_empty() && args.tolerance.is_none() {
-        bail!("say what to fit: --caps 4,8,16 or --max-logit 8 or --tolerance 0.05");
+        bail!("the goal is missing; give --max-logit 4,8,16 or --tolerance 0.05");
     }
-    let flag = if args.max_logit.is_some() { "--max-logit" } else { "--caps" };
-    caps.iter().try_for_each(|&cap| check_cap(cap)).context(flag)?;
+    caps.iter().try_for_each(|&cap| check_cap(cap)).context("--max-logit")?;
     args.tolerance.map_or(Ok(()), check_tolerance).context("--tolerance")?;
-    if args.seeds == Some(0) {
-        bail!("--seeds is 0; give at least 1");
+    if args.starts == Some(0) {
+        bail!("--starts must be at least 1");
     }
     if args.iterations == 0 {
-        bail!("--iterations is 0; give at least 1");
+        bail!("--iterations must be at least 1");
     }
     if let Some(kl_nats) = args.stop_at {
         check_tolerance(kl_nats).context("--stop-at")?;
         if caps.len() != 1 {
-            bail!("--stop-at {kl_nats} with {} caps: give one cap to reach it within", caps.len());
+            bail!("--stop-at needs one logit bound ({} found); give one --max-logit", caps.len());
         }
     }
     let layout: Layout = args.layout.parse().context("--layout")?;
@@ -116,7 +112,7 @@ fn fit(args: &FitArgs) -> Result<()> {
     let problem = Problem::new(args.family.target()?, layout, args.rank).context("--rank")?;
     let standard = SearchOptions::default();
     let options = SearchOptions {
-        starts: args.seeds.unwrap_or_else(|| SearchOptions::starts_for(&problem)),
+        starts: args.starts.unwrap_or_else(|| SearchOptions::starts_for(&problem)),
         seed: args.family.seed(),
         precision,
         enough: args.stop_at,
