@@ -23,37 +23,36 @@ use super::stop::{AFTER_CELLS, Stopped, stop_at_signal};
 use super::streams::say;
 use super::threads::ThreadsFlag;
 
-/// Measure every study of a preset, then write the tables, figures and report
+/// Measure every study of a preset and write the report
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  rank-study reproduce --preset quick
+  rank-study reproduce
   rank-study reproduce --only layouts
   rank-study reproduce --only lm-logits --text shakespeare.txt
 
-Stop it at any time: the next run does only what is missing. N threads measure N cells at a time.")]
+Stop it at any time: the same command continues. Guide: docs/own-study.md")]
 pub struct ReproduceArgs {
-    /// Which studies: those whose definition names this preset
+    /// Use the studies and sizes of this preset
     #[arg(long, value_name = "NAME", default_value = "quick")]
     preset: Preset,
-    /// Only these studies
+    /// Measure only these studies
     #[arg(long, value_name = "STUDY", num_args = 1..)]
     only: Vec<String>,
-    /// A text for training runs to read in place of the synthetic corpus: a .txt, a .txt.zst, or a
-    /// folder of them
+    /// Read this text: a .txt, .bin, .zst or folder of them [default: synthetic corpus]
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
-    /// A text to evaluate them on, in place of a part of --text
+    /// Evaluate on this text instead of a part of --text
     #[arg(long, value_name = "FILE", requires = "text")]
     valid_text: Option<PathBuf>,
     #[command(flatten)]
     threads: ThreadsFlag,
-    /// Where models are trained; cuda in a build with that feature
+    /// Compute on this device; cuda needs a build with that feature
     #[arg(long, value_enum, default_value_t)]
     device: DeviceName,
     #[command(flatten)]
     shards: ShardFlags,
-    /// Nothing on standard error but errors
+    /// Print only results and errors
     #[arg(long)]
     quiet: bool,
 }

@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 
 use super::{attention, decode, fit, merge, processes, shards, step};
 
-/// Time what the program spends its time on
+/// Time the parts of the program
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -16,7 +16,7 @@ Examples:
 pub struct BenchArgs {
     #[command(subcommand)]
     what: What,
-    /// Nothing on standard error but errors
+    /// Print only results and errors
     #[arg(long, global = true)]
     quiet: bool,
 }

@@ -18,22 +18,19 @@ use super::family::FamilyFlags;
 use super::streams::say;
 use super::threads::ThreadsFlag;
 
-/// Fit low-rank logits to a target: the least error within each cap, or the least logit for an error
+/// Fit low-rank logits to a target matrix
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  rank-study fit --family dirichlet-band --window 32 --n 128 --rank 8 --max-logit 4,8,16 --out fits/band
+  rank-study fit --family dirichlet-band --window 32 --n 128 --rank 8 --max-logit 4,8,16 \\
+      --out fits/band
   rank-study fit --target attention.npy --rank 16 --tolerance 0.05 --out fits/mine
   rank-study fit --target attention.npy --rank 8 --layout local:24+global --max-logit 4,8 \\
       --out fits/split
 
-DIR/frontier.csv has one row a cap, DIR/target.npy the target (up to n = 2048); DIR/factors/ holds
-the queries, keys and head weights of each row as .npy, from which anyone can compute kl_nats and
-max_abs_logit again. An inflation that is no more than its cap over the floor is printed with ≤: a
-smaller cap may reach that error too. Stop it at any time: the rows hold the best so far, and the
-same command goes on from there. To look at it: rank-study show DIR.")]
+Writes DIR/frontier.csv and the queries and keys of each row. Guide: docs/fit.md")]
 pub struct FitArgs {
-    /// Head dimension d: the rank of Q·Kᵀ
+    /// Fit logits of this rank: the head dimension d
     #[arg(long, value_name = "D")]
     rank: usize,
     /// Find the least error within each of these logit bounds
@@ -45,33 +42,33 @@ pub struct FitArgs {
         group = "goal"
     )]
     max_logit: Vec<f64>,
-    /// An error in kl_nats: the least max |logit| that reaches it
+    /// Find the least max |logit| within this error (KL, nats)
     #[arg(long, value_name = "EPS", allow_negative_numbers = true, group = "goal")]
     tolerance: Option<f64>,
-    /// Heads joined by +, each global or local:W, with Nx for repeats
+    /// Heads joined by +: global or local:W, with Nx for repeats
     #[arg(long, default_value = "global")]
     layout: String,
-    /// Independent starts; the best of them is the row [default: 12, up to 48 for small problems]
+    /// Search from this many starts [default: 12, up to 48 for small problems]
     #[arg(long, value_name = "N")]
     starts: Option<usize>,
-    /// Iterations of a fit at most; one that they end has the outcome step-limit
+    /// Stop each search after this many iterations
     #[arg(long, value_name = "N", default_value_t = SearchOptions::default().fine.iterations)]
     iterations: usize,
-    /// Arithmetic of the search: f32 or f64; rows are computed in f64 from the factors in either case
-    #[arg(long, default_value = "f64", value_name = "NAME")]
+    /// Precision of the computation
+    #[arg(long, default_value = "f64", value_name = "NAME", value_parser = ["f32", "f64"])]
     dtype: String,
-    /// With one cap, end as soon as some fit has this kl_nats within it
+    /// Stop once the error within one bound is this (KL, nats)
     #[arg(long, value_name = "KL", allow_negative_numbers = true, conflicts_with = "tolerance")]
     stop_at: Option<f64>,
-    /// Folder for frontier.csv, the factors and the manifest
+    /// Write to this folder
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     #[command(flatten)]
     threads: ThreadsFlag,
-    /// Print the rows as one JSON array instead of a table
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// Nothing on standard error but errors
+    /// Print only results and errors
     #[arg(long)]
     quiet: bool,
     // Last, because its help heading holds for all that follows.
