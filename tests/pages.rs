@@ -8,7 +8,14 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 
 /// Made by running the program, or by the reader as the page says.
-const MADE_LATER: [&str; 4] = ["data/quick", "figures/quick", "data/tokens", "analysis/mine.toml"];
+const MADE_LATER: [&str; 6] = [
+    "data/quick",
+    "figures/quick",
+    "data/smoke",
+    "figures/smoke",
+    "data/tokens",
+    "analysis/mine.toml",
+];
 /// Dated entries, which name what was there on their day.
 const LOG: &str = "analysis/LOG.md";
 /// In capitals, and no page.

@@ -32,7 +32,7 @@ pub struct TableArgs {
     /// Write to this folder [default: data/STUDY/tables]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Use the studies and sizes of this preset
+    /// Size of the studies: quick, smoke or paper
     #[arg(long, value_name = "NAME", default_value_t)]
     preset: Preset,
     /// Print only results and errors
@@ -51,7 +51,7 @@ Writes figures/STUDY/, or FOLDER/shown/figures/. Guide: docs/own-study.md")]
 pub struct FigureArgs {
     /// Study with rows in data/, or a folder that show accepts
     study: String,
-    /// Use the studies and sizes of this preset
+    /// Size of the studies: quick, smoke or paper
     #[arg(long, value_name = "NAME", default_value_t)]
     preset: Preset,
     /// Print only results and errors
@@ -70,7 +70,7 @@ Writes figures/report.html and data/verdicts.csv. Guide: docs/own-study.md")]
 pub struct ReportArgs {
     /// Studies with rows in data/ [default: all]
     studies: Vec<String>,
-    /// Use the studies and sizes of this preset
+    /// Size of the studies: quick, smoke or paper
     #[arg(long, value_name = "NAME", default_value_t)]
     preset: Preset,
     /// Write to this file [default: figures/report.html]
@@ -338,9 +338,10 @@ pub fn verdicts_of(studies: &[String], preset: Preset) -> Result<String> {
 
 /// One row for each claim and study that measures it, and one for each claim that none does.
 fn verdict_table(verdicts: &[(String, Verdict)]) -> Table {
-    let mut columns: Vec<Column> = ["claim", "place", "verdict", "measured", "study"]
-        .map(|name| Column::words(name, name))
-        .to_vec();
+    let mut columns: Vec<Column> =
+        ["claim", "group", "place", "paper_says", "verdict", "headline", "measured", "study"]
+            .map(|name| Column::words(name, name))
+            .to_vec();
     columns.push(Column::numbers("seeds", "seeds", None));
     let mut table = Table::new("verdicts", "Verdicts", columns);
     for claim in Claim::ALL {
@@ -348,8 +349,11 @@ fn verdict_table(verdicts: &[(String, Verdict)]) -> Table {
         for (study, verdict) in of_claim {
             table.push(vec![
                 Cell::text(claim.to_string()),
+                Cell::text(claim.group().title()),
                 Cell::text(claim.place()),
+                Cell::text(claim.paper_says().unwrap_or_default()),
                 Cell::text(verdict.word.to_string()),
+                Cell::text(&verdict.headline),
                 Cell::text(&verdict.measured),
                 Cell::text(study),
                 Cell::count(verdict.seeds),
@@ -385,7 +389,7 @@ fn section(
 
 /// The command that measures a study again and draws it.
 fn command(study: &str, manifest: &Manifest) -> String {
-    let size = if manifest.text("preset") == "quick" { " --preset quick" } else { "" };
+    let size = manifest.preset_flag();
     format!("{} && rank-study figure {study}{size}", manifest.sweep_command())
 }
 

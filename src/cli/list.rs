@@ -28,7 +28,7 @@ Examples:
 
 Guide: docs/own-study.md")]
 pub struct ListArgs {
-    /// Use the studies and sizes of this preset
+    /// Size of the studies: quick, smoke or paper
     #[arg(long, value_name = "NAME", default_value_t)]
     preset: Preset,
     /// Print the result as JSON
@@ -192,8 +192,11 @@ fn lines_of<'d>(
         }
         Err(other) => return Err(other.into()),
     };
-    let mut lines = vec![Line::of(definition, &plain)?];
-    for on_text in texts.iter().filter(|on_text| on_text.study == definition.study) {
+    let own_text = definition.own_text.as_deref().and_then(Path::to_str);
+    let mut lines = vec![Line { text: own_text, ..Line::of(definition, &plain)? }];
+    let of_study =
+        |on_text: &&OnText| on_text.study == definition.study && on_text.folder != plain.folder();
+    for on_text in texts.iter().filter(of_study) {
         let OnText { folder, text, valid_text, .. } = on_text;
         let paths = [Some(text), valid_text.as_ref()].map(|path| path.map(Path::new));
         let is_there = paths.iter().flatten().all(|path| path.exists());

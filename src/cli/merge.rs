@@ -20,7 +20,7 @@ Joins data/STUDY/shards/I-of-N/ into data/STUDY/rows.csv. Guide: docs/cluster.md
 pub struct MergeArgs {
     /// Studies measured in shards [default: all]
     studies: Vec<String>,
-    /// Use the studies and sizes of this preset
+    /// Size of the studies: quick, smoke or paper
     #[arg(long, value_name = "NAME", default_value_t)]
     preset: Preset,
     /// Print only results and errors

@@ -29,7 +29,7 @@ Guide: docs/own-study.md")]
 pub struct SweepArgs {
     /// Definition of the study
     definition: PathBuf,
-    /// Use the studies and sizes of this preset
+    /// Size of the studies: quick, smoke or paper
     #[arg(long, value_name = "NAME", default_value_t)]
     preset: Preset,
     /// Use only configurations whose name matches

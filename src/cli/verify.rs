@@ -24,7 +24,7 @@ Exits with 3 if a check fails, with 1 if a study cannot be checked. Guide: docs/
 pub struct VerifyArgs {
     /// Studies with rows [default: all, and data/verdicts.csv]
     studies: Vec<String>,
-    /// Use the studies and sizes of this preset
+    /// Size of the studies: quick, smoke or paper
     #[arg(long, value_name = "NAME", default_value_t)]
     preset: Preset,
     /// Print only results and errors

@@ -42,7 +42,7 @@ pub struct Plan {
 
 impl Plan {
     /// The cells of `definition`, of which those matching `filter` are kept, against the rows in
-    /// `data/STUDY/`. With a `text`, training runs read it in place of the synthetic corpus, and the
+    /// `data/STUDY/`. With a `text`, or one that the definition names, training runs read it in place of the synthetic corpus, and the
     /// study's name and folder carry the text's name, and its hash where another text of that name was
     /// first; with a `valid_text`, that is what they are evaluated on.
     ///
@@ -58,7 +58,7 @@ impl Plan {
     ) -> Result<Self, StudyError> {
         let work = &definition.work;
         let reads = matches!(work, StudyWork::Train(_)) || work.trained_models().is_some();
-        let text = text.filter(|_| reads);
+        let text = text.or(definition.own_text.as_deref()).filter(|_| reads);
         let text = text.map(|text| TextSource::read(text, valid_text)).transpose()?;
         let source = text.as_ref().map(|(source, _)| source);
         let read = source.filter(|_| definition.work.is_of_text());

@@ -23,7 +23,7 @@ const MOST_TASKS: usize = 1_000_000;
 Example:
   rank-study bench shards --preset paper --tasks 10 100 1000")]
 pub(super) struct ShardsBench {
-    /// Use the studies and sizes of this preset
+    /// Size of the studies: quick, smoke or paper
     #[arg(long, value_name = "NAME", default_value_t)]
     preset: Preset,
     /// Split the work into this many tasks

@@ -27,7 +27,7 @@ pub struct SlurmArgs {
     /// Studies to measure [default: all of the preset]
     #[arg(value_name = "STUDY")]
     studies: Vec<String>,
-    /// Use the studies and sizes of this preset
+    /// Size of the studies: quick, smoke or paper
     #[arg(long, value_name = "NAME", default_value_t)]
     preset: Preset,
     /// Split the work into this many tasks [default: an hour of work each]

@@ -38,7 +38,11 @@ pub(super) struct Top {
     expected: Vec<Table>,
     predicted: Option<Table>,
     baseline: Option<Table>,
-    pub quick: Option<Table>,
+    pub text: Option<String>,
+    #[expect(dead_code, reason = "read by its name")]
+    quick: Option<Table>,
+    #[expect(dead_code, reason = "read by its name")]
+    smoke: Option<Table>,
 }
 
 /// What of a definition may differ between sizes.
