@@ -280,7 +280,7 @@ fn no_factors_are_read_from_elsewhere() {
         "12",
         "--rank",
         "2",
-        "--caps",
+        "--max-logit",
         "2",
         "--iterations",
         "20",

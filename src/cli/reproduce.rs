@@ -38,7 +38,7 @@ Presets:
   smoke  every study as small as it goes, for tests
   paper  every study at full size, hours
 
-Stop it at any time: the next run measures only what is missing.")]
+Stop it at any time: the same command continues. Guide: docs/own-study.md")]
 pub struct ReproduceArgs {
     /// Size of the studies: quick, smoke or paper
     #[arg(long, value_name = "NAME", default_value = "quick")]
@@ -46,20 +46,20 @@ pub struct ReproduceArgs {
     /// Measure only these studies
     #[arg(long, value_name = "STUDY", num_args = 1..)]
     only: Vec<String>,
-    /// Text to train on: a .txt, a .txt.zst, or a folder of them
+    /// Read this text: a .txt, .bin, .zst or folder of them [default: synthetic corpus]
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
-    /// Text to evaluate on, in place of a part of --text
+    /// Evaluate on this text instead of a part of --text
     #[arg(long, value_name = "FILE", requires = "text")]
     valid_text: Option<PathBuf>,
     #[command(flatten)]
     threads: ThreadsFlag,
-    /// Device to train on
+    /// Compute on this device; cuda needs a build with that feature
     #[arg(long, value_enum, default_value_t)]
     device: DeviceName,
     #[command(flatten)]
     shards: ShardFlags,
-    /// Print errors only
+    /// Print only results and errors
     #[arg(long)]
     quiet: bool,
 }

@@ -134,7 +134,7 @@ impl Top {
         match given.iter().find(|(name, is_given)| *is_given && !taken.contains(name)) {
             None => Ok(()),
             Some((name, _)) => Err(format!(
-                "{name}: a study of kind {kind} takes none, only {}; leave it out",
+                "{name} is not used by a study of kind {kind}, which takes only {}; leave it out",
                 taken.join(", ")
             )),
         }

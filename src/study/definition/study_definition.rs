@@ -153,15 +153,16 @@ fn smaller_size(mut table: Table, kind: Kind, path: &Path, size: Preset) -> Resu
 fn check_view(view: Option<View>, size: &Size) -> Result<(), String> {
     let is_beside = |view: &View| matches!(view, View::Interventions | View::Variants | View::Bits);
     match (view, &size.baseline) {
-        (Some(view), None) if is_beside(&view) => {
-            Err(format!("view {:?} needs a [baseline]: of, a study, and runs of it", view.name()))
-        }
+        (Some(view), None) if is_beside(&view) => Err(format!(
+            "view {:?} needs a [baseline] with of, a study, and runs of it",
+            view.name()
+        )),
         (Some(view), Some(_)) if !is_beside(&view) => Err(format!(
-            "baseline: the view {:?} holds runs against none; leave it out",
+            "baseline: the view {:?} compares with no baseline; leave it out",
             view.name()
         )),
         (Some(view), _) if view != View::Training && !size.predicted.is_empty() => Err(format!(
-            "predicted: the view {:?} holds runs against no exponent; leave it out",
+            "predicted: the view {:?} compares with no predicted exponent; leave it out",
             view.name()
         )),
         _ => Ok(()),
