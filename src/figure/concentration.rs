@@ -96,7 +96,7 @@ pub fn concentration(study: &Concentrations) -> Figure {
         .map(|(which, name)| Key::new(name, which.ink(), Shape::Points))
         .collect();
     let grey = Ink { marker: Marker::Circle, ..Ink::grey(Stroke::Solid) };
-    keys.push(Key::new("the same, each row shuffled", grey, Shape::OpenPoints));
+    keys.push(Key::new("first panel, each row shuffled", grey, Shape::OpenPoints));
     keys.push(Key::new("uniform attention", uniform_ink(), Shape::Points));
     let alt = Which::ALL.iter().filter_map(|(which, name)| {
         let heads = || study.heads.iter().filter(|head| Which::of(head) == *which);

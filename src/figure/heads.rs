@@ -4,8 +4,7 @@ use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{DARK, Ink, Stroke};
 use super::ticks::length;
 use super::variant::Variant;
-use crate::predict::PARTS;
-use crate::table::{HeadParts, Spread, TrainedHeads, significant};
+use crate::table::{FACTOR_NAMES, HeadParts, Spread, TrainedHeads, significant};
 
 /// A level of a logit, from the smallest that is needed to the actual one.
 type Level = (&'static str, LevelOf);
@@ -122,7 +121,7 @@ fn ink(level: usize) -> Ink {
 fn parts_alt(largest: &[&HeadParts]) -> String {
     let lines = largest.iter().filter_map(|head| {
         let parts = head.parts()?;
-        let shown: Vec<String> = PARTS
+        let shown: Vec<String> = FACTOR_NAMES
             .iter()
             .zip(parts)
             .map(|(name, part)| format!("{name} {}", significant(part, 3)))

@@ -107,7 +107,7 @@ impl Axis {
 }
 
 /// The share of its length by which a logarithmic axis may grow to end at a tick.
-const MORE: f64 = 0.12;
+const MORE: f64 = 0.09;
 
 fn log_range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let values = values.filter(|value| *value > 0.0).map(|value| value.max(1.0 / REACH));

@@ -76,7 +76,7 @@ pub fn overview(study: &Trainings) -> Option<Figure> {
     let values = |of: Value| shown.iter().flat_map(move |seeds| seeds.iter().filter_map(of));
     let left_out = match runs.len() - shown.len() {
         0 => String::new(),
-        count => format!(" {count} of {} variants are left out.", runs.len()),
+        count => format!(" {count} of {} variants are only in the next figure.", runs.len()),
     };
     let grey = Ink { colour: DARK, ..Ink::grey(Stroke::Solid) };
     Some(Figure {
@@ -84,7 +84,7 @@ pub fn overview(study: &Trainings) -> Option<Figure> {
         caption: format!(
             "Largest |logit| of QKᵀ in training (left) and final validation loss (right), at one learning rate. Each point is one \
              seed; strokes and numbers are medians. Variants are sorted by their logits; compare \
-             the order of their losses. A position bias beside QKᵀ is not counted.{left_out}"
+             the order of their losses. A position bias is added to QKᵀ and not counted.{left_out}"
         ),
         alt: alt(study),
         keys: vec![
@@ -94,7 +94,7 @@ pub fn overview(study: &Trainings) -> Option<Figure> {
         panels: vec![
             panel(
                 "Largest attention logit",
-                Axis::log("peak max |logit| of QKᵀ (logarithmic)", values(peak)),
+                Axis::log("peak max |logit| of QKᵀ (log scale)", values(peak)),
                 names(true),
                 peak,
                 2,

@@ -36,7 +36,7 @@ pub fn prediction(study: &TrainedHeads) -> Vec<Figure> {
                     .iter()
                     .filter(|h| h.arm == arm && is_local(h) == (kind == "local"))
                     .filter_map(point);
-                let name = name_of(&arm, kind);
+                let name = name_of(study, &arm, kind);
                 series.push(Series::new(&name, ink, Shape::Points, points.collect()));
             }
             Panel::new(
@@ -48,7 +48,7 @@ pub fn prediction(study: &TrainedHeads) -> Vec<Figure> {
         });
         let mut keys: Vec<Key> = kinds_of(study)
             .into_iter()
-            .map(|(arm, kind, ink)| Key::new(&name_of(&arm, kind), ink, Shape::Points))
+            .map(|(arm, kind, ink)| Key::new(&name_of(study, &arm, kind), ink, Shape::Points))
             .collect();
         keys.push(Key::grey("needed = actual", Stroke::Dashed));
         Figure {
@@ -81,9 +81,12 @@ fn is_local(head: &HeadParts) -> bool {
     head.kind.starts_with("local")
 }
 
-/// `LS-attention, local heads`.
-fn name_of(arm: &str, kind: &str) -> String {
-    format!("{}, {kind} heads", arm_name(arm))
+/// `LS-attention, local heads`; `multi-head` where all heads are global.
+fn name_of(study: &TrainedHeads, arm: &str, kind: &str) -> String {
+    match study.heads.iter().any(|head| head.arm == arm && is_local(head)) {
+        true => format!("{}, {kind} heads", arm_name(arm)),
+        false => arm_name(arm).to_owned(),
+    }
 }
 
 /// The variants with the kinds of heads that they have, and their inks.

@@ -5,7 +5,7 @@ use super::style::{Ink, Marker, Stroke, dark, pale};
 use super::ticks::length;
 use super::variant::Variant;
 use crate::pattern::HeadKind;
-use crate::table::{LOCAL_MASS, RampHead, Ramps, Spread, significant};
+use crate::table::{RampHead, Ramps, Spread, significant};
 
 /// The kinds of heads by what can make them local, in the order in which figures show them.
 const WAYS: [(Way, &str); 12] = [
@@ -19,7 +19,7 @@ const WAYS: [(Way, &str); 12] = [
     (Way::BesideWindows, "LS-attention, global heads"),
     (Way::Rotary, "multi-head, RoPE"),
     (Way::Alibi, "multi-head, ALiBi bias"),
-    (Way::LearnedSlope, "multi-head, learned bias"),
+    (Way::LearnedSlope, "multi-head, learned position bias"),
     (Way::Other, "other models"),
 ];
 
@@ -156,8 +156,8 @@ pub fn ramp(study: &Ramps) -> Figure {
     Figure {
         name: "ramp".to_owned(),
         caption: format!(
-            "Half-range of each head's QKᵀ logits against the prediction (m − 1)/2 · ln(1 + 1/τ) for a ramp as local. Filled: \
-             local heads, {LOCAL_MASS} of attention within 16 tokens.{}{}",
+            "Half-range of each head's QKᵀ against (m − 1)/2 · ln(1 + 1/τ), that of a linear ramp with the same mean relative \
+             distance τ (m: n or the window). Filled: local heads.{}{}",
             exponent_in_words(study),
             confounding(study)
         ),
@@ -174,7 +174,8 @@ const EQUAL: &str = "measured = predicted";
 fn exponent_in_words(study: &Ramps) -> String {
     let Some(regression) = study.exponents() else { return String::new() };
     regression.coefficients.get(1).map_or_else(String::new, |c| {
-        let [value, low, high] = [c.value, c.low, c.high].map(|v| significant(v, 2));
+        let [value, low, high] =
+            [c.value, c.low, c.high].map(|v| significant(v, 2).replace('-', "−"));
         format!(" Not a law: the exponent of ln(1 + 1/τ) is {value} [{low}, {high}], predicted 1.")
     })
 }
@@ -189,7 +190,7 @@ fn confounding(study: &Ramps) -> &'static str {
     let steps: Vec<(Option<usize>, Option<usize>)> =
         lengths.iter().map(|&n| (of(n).min(), of(n).max())).collect();
     match steps.len() > 1 && steps.windows(2).all(|pair| pair[0].1 < pair[1].0) {
-        true => " Longer n also trained longer, so n and steps are confounded.",
+        true => " Length and training steps are confounded.",
         false => "",
     }
 }

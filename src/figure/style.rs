@@ -120,6 +120,12 @@ impl Ink {
         Self { colour: (mix(red), mix(green), mix(blue)), marker: Marker::Diamond, ..self }
     }
 
+    /// The ink of the `nth` run of a variant, from 0: the same colour, another marker and stroke.
+    pub(super) fn other(self, nth: usize) -> Self {
+        let at = MARKERS.iter().position(|marker| *marker == self.marker).unwrap_or(0);
+        Self { marker: MARKERS[(at + nth) % MARKERS.len()], ..self.nth(nth) }
+    }
+
     /// The same ink for the `nth` thing of its kind, from 0: later ones are dashed, then dotted.
     pub(super) fn nth(self, nth: usize) -> Self {
         let stroke = [Stroke::Solid, Stroke::Dashed, Stroke::Dotted][nth % 3];

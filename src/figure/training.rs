@@ -14,7 +14,8 @@ pub fn training(study: &Trainings) -> Figure {
         name: "training".to_owned(),
         caption: format!(
             "Training loss (left, lines), validation loss (left, points) and the largest |logit| over all heads (right) at each \
-             step, one line per seed. Lines are means of the loss and maxima of the logit over short stretches of steps. {START_LEFT_OUT}"
+             step, one line per seed. Lines are means of the loss and maxima of the logit over short stretches of steps. {START_LEFT_OUT}{}",
+            unfinished(study)
         ),
         alt: alt(study),
         keys: vec![
@@ -22,6 +23,14 @@ pub fn training(study: &Trainings) -> Figure {
             Key::new("validation", Ink::grey(Stroke::Solid), Shape::Points),
         ],
         panels: vec![loss_panel(study, &looks), logit_panel(study, &looks)],
+    }
+}
+
+/// Says that runs were stopped, where all of them were.
+fn unfinished(study: &Trainings) -> &'static str {
+    match study.runs.iter().all(TrainingRun::is_so_far) {
+        true => " The runs were stopped before their last step.",
+        false => "",
     }
 }
 
@@ -129,7 +138,7 @@ pub fn interventions(study: &Trainings, baselines: &[String]) -> Figure {
                   of large logits keeps the coloured lines low."
             .to_owned(),
         alt: alt(study),
-        keys: vec![Key::grey("unchanged run", Stroke::Solid)],
+        keys: vec![Key::grey("unchanged runs; in colour, the runs of the title", Stroke::Solid)],
         panels: panels.collect(),
     }
 }
@@ -158,10 +167,11 @@ pub fn head_kinds(study: &Trainings) -> Option<Figure> {
     let y = Axis::linear("max |logit| over heads of a kind", logits, Some(0.0));
     Some(Figure {
         name: "head-kinds".to_owned(),
-        caption:
+        caption: format!(
             "The largest |logit| over the global heads (solid lines) and over the local heads (dashed lines) at each step, over \
-             short stretches of steps. Each line is one seed."
-                .to_owned(),
+             short stretches of steps. Each line is one seed.{}",
+            unfinished(study)
+        ),
         alt: ends(&series),
         keys: Vec::new(),
         panels: vec![Panel::new("Largest logit by kind of head", steps(study), y, series)],

@@ -69,7 +69,7 @@ impl<'a> Variant<'a> {
             ("none", "none") => format!("{arm}, no positions"),
             ("learned", "alibi") => format!("{arm}, ALiBi bias"),
             ("none", "alibi") => format!("{arm}, ALiBi alone"),
-            ("learned", "learned") => format!("{arm}, learned bias"),
+            ("learned", "learned") => format!("{arm}, learned position bias"),
             (positions, "none") => format!("{arm}, {positions} positions"),
             (positions, bias) => format!("{arm}, {positions} positions, {bias} bias"),
         }
@@ -108,7 +108,7 @@ const OTHER: Rgb = (85, 85, 85);
 
 /// Okabe and Ito's colours for the variants that most figures compare, Tol's muted ones for the others; markers differ
 /// too, so that colour is never the only cue.
-const INKS: [(Variant<'static>, Rgb, Marker); 15] = [
+const INKS: [(Variant<'static>, Rgb, Marker); 16] = [
     (Variant::plain("mhsa"), (213, 94, 0), Marker::Circle),
     (Variant::plain("ls"), (0, 114, 178), Marker::Triangle),
     (Variant::of("mhsa", "rope", "none"), (230, 159, 0), Marker::Inverted),
@@ -117,13 +117,14 @@ const INKS: [(Variant<'static>, Rgb, Marker); 15] = [
     (Variant::of("mhsa", "none", "alibi"), (51, 34, 136), Marker::Square),
     (Variant::of("mhsa", "sinusoidal", "none"), (153, 153, 51), Marker::Triangle),
     (Variant::of("mhsa", "none", "none"), (0, 0, 0), Marker::Circle),
+    (Variant::of("ls", "rope", "none"), (0, 51, 102), Marker::Square),
     (Variant::plain("local-only"), (0, 158, 115), Marker::Diamond),
     (Variant::plain("layer-alternating"), (204, 121, 167), Marker::Square),
     (Variant::plain("qk-norm"), (170, 68, 153), Marker::Inverted),
-    (Variant::plain("sigma-reparam"), (102, 153, 204), Marker::Square),
+    (Variant::plain("sigma-reparam"), (136, 85, 34), Marker::Square),
     (Variant::plain("softcap"), (68, 68, 68), Marker::Triangle),
     (Variant::plain("qk-clip"), (68, 170, 153), Marker::Diamond),
-    (Variant::plain("z-loss"), (153, 112, 171), Marker::Circle),
+    (Variant::plain("z-loss"), (187, 153, 204), Marker::Circle),
 ];
 
 /// What the figures of a study of trainings call a run, and its ink.
@@ -151,7 +152,7 @@ impl Looks {
             if (0..firsts.len()).any(same) && !own.is_empty() {
                 name = format!("{name}, {own}");
             }
-            if run.is_so_far() {
+            if run.is_so_far() && firsts.iter().any(|run| !run.is_so_far()) {
                 name.push_str(" (unfinished)");
             }
             let variant = Variant::of_training(run);
@@ -161,7 +162,7 @@ impl Looks {
             let before: BTreeSet<&String> =
                 (0..at).filter(|&other| is_before(other)).map(|other| &labels[other]).collect();
             let again = (0..at).filter(|&other| same(other)).count();
-            (run.run.clone(), Look { label: name, ink: variant.ink().nth(before.len() + again) })
+            (run.run.clone(), Look { label: name, ink: variant.ink().other(before.len() + again) })
         };
         Self(firsts.iter().enumerate().map(look).collect())
     }
@@ -295,7 +296,7 @@ mod tests {
         let pair = |name: &str, rest: &str| (name.to_owned(), rest.to_owned());
         assert_eq!(of("mhsa", "mhsa-256"), pair("multi-head", ""));
         assert_eq!(of("mhsa", "mhsa-rotary-d4"), pair("multi-head, RoPE", ""));
-        assert_eq!(of("mhsa", "mhsa-learned-slope"), pair("multi-head, learned bias", ""));
+        assert_eq!(of("mhsa", "mhsa-learned-slope"), pair("multi-head, learned position bias", ""));
         assert_eq!(of("ls", "ls-window-64"), pair("LS-attention", "window 64"));
         assert_eq!(of("mhsa", "mhsa-distilled"), pair("multi-head", "distilled"));
         assert_eq!(of("llama", "SmolLM2-135M"), pair("llama", "SmolLM2 135M"));

@@ -90,7 +90,13 @@ impl TrainedHeads {
             Column::numbers("actual", "max |logit|", None),
         ];
         columns.push(Column::numbers("floor", "floor", None));
-        columns.extend(PARTS.iter().zip(FACTOR_NAMES).skip(1).map(|(part, name)| Column::numbers(part, name, None)));
+        columns.extend(
+            PARTS
+                .iter()
+                .zip(FACTOR_NAMES)
+                .skip(1)
+                .map(|(part, name)| Column::numbers(part, name, None)),
+        );
         columns.extend([
             Column::numbers("other_inflation", "rank penalty, all heads", None),
             Column::numbers("other_tying", "input factor, all heads", None),
@@ -207,9 +213,12 @@ fn growth_table(growth: &[PartsOfGrowth]) -> Table {
         Column::numbers("last_step", "to step", None),
         Column::numbers("growth", "growth of log max |logit|", None),
     ];
-    columns.extend(PARTS.iter().zip(FACTOR_NAMES).map(|(part, name)| {
-        Column::numbers(part, &format!("from the {name}"), None)
-    }));
+    columns.extend(
+        PARTS
+            .iter()
+            .zip(FACTOR_NAMES)
+            .map(|(part, name)| Column::numbers(part, &format!("from the {name}"), None)),
+    );
     columns.push(Column::numbers("seeds", "seeds", None));
     let mut table =
         Table::new("growth", "Growth of the largest logit in training, by factor", columns);

@@ -174,7 +174,9 @@ pub(super) fn model_table(fits: &[ModelFit]) -> Table {
     ).replace("  ", " "));
     let few = fits.iter().filter(|fit| fit.cells.0 < 8).count();
     if few > 0 {
-        table.notes.push(format!("{} on fewer than 8 configurations that reached ε.", plural(few, "fit")));
+        table
+            .notes
+            .push(format!("{} on fewer than 8 configurations that reached ε.", plural(few, "fit")));
     }
     table
 }

@@ -143,7 +143,7 @@ impl PublishedModel<'_> {
         let rank = heads.first().map_or(0, |head| head.rank);
         let n = heads.first().map_or(0, |head| head.n);
         let mut said = format!(
-            "{run} (d = {rank}, n = {n}): {} of {} above {LARGE_NATS} nats",
+            "{run} (d = {rank}, n = {n}): {} of {} above {LARGE_NATS}",
             large.len(),
             plural(heads.len(), "head")
         );
@@ -152,12 +152,12 @@ impl PublishedModel<'_> {
             ("their logits", |head| Some(head.actual)),
             ("needed", |head| head.needed),
             ("needed over theirs", |head| Some(head.needed? / head.actual)),
-            ("inflation", |head| head.inflation),
-            ("tying", |head| head.tying),
-            ("drift", |head| head.drift),
-            ("gauge", |head| head.gauge),
-            ("share of a ramp", |head| head.share_ramp),
-            ("mass of the first token", |head| head.first_mass),
+            ("rank penalty", |head| head.inflation),
+            ("input factor", |head| head.tying),
+            ("excess factor", |head| head.drift),
+            ("shift factor", |head| head.gauge),
+            ("R² of a ramp", |head| head.share_ramp),
+            ("attention on the first token", |head| head.first_mass),
         ];
         let parts: Vec<String> = parts
             .iter()
