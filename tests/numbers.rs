@@ -216,7 +216,9 @@ fn every_study_has_a_note_that_names_its_rows() {
 fn tables_that_numbers_are_from_are_those_that_the_rows_give() {
     let names =
         notes().into_iter().map(|path| path.file_stem().unwrap().to_string_lossy().into_owned());
-    let files = names.chain(["README".to_owned(), "findings".to_owned()]).flat_map(|name| sources(&name).numbers);
+    let files = names
+        .chain(["README".to_owned(), "findings".to_owned()])
+        .flat_map(|name| sources(&name).numbers);
     let files: BTreeSet<PathBuf> = files.flat_map(|measured| measured.files).collect();
     let tables: Vec<&PathBuf> =
         files.iter().filter(|file| file.parent().unwrap().ends_with("tables")).collect();
