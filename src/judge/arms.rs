@@ -76,17 +76,17 @@ fn global_head(study: &Trainings) -> Verdict {
     );
     let best = gain.filter(|_| !needs_far).map_or_else(String::new, |gain| {
         format!(
-            " The best variant with global heads is {} times better than local-only, under {PERPLEXITIES_ALIKE}: this \
-             setting shows no need of far context.",
+            " The best variant with global heads is only {} times better than local-only.",
             significant(gain, 3)
         )
     });
     let measured = format!(
-        "Perplexity {} with one global head per layer; without: {} ({}). {}.{best}",
+        "Perplexity {} with one global head per layer; without: {} ({}). {}.{}{best}",
         perplexity(pairs.theirs()),
         perplexity(pairs.ours()),
         each.join(", "),
-        of_runs(study.arm("ls").chain(study.arm("local-only")))
+        of_runs(study.arm("ls").chain(study.arm("local-only"))),
+        tuned.note(is_compared)
     );
     Verdict::over(Claim::GlobalHead, [headline, measured], word, pairs.seeds_each())
 }
@@ -188,9 +188,10 @@ pub(crate) fn dial(study: &Trainings) -> Verdict {
     };
     let measured = format!(
         "With {} % look-up segments, loss minus multi-head attention's: ls {ls}, local-only {local} nats. Higher in \
-         {worse} of {pairs} pairs. {}.{learned}",
+         {worse} of {pairs} pairs. {}.{}{learned}",
         significant(100.0 * most, 2),
-        of_runs(&study.runs)
+        of_runs(&study.runs),
+        tuned.note(|run| ["mhsa", "ls", "local-only"].contains(&&*run.arm))
     );
     Verdict::over(Claim::LongRangeLimit, [headline, measured], word, each_seeds)
 }

@@ -45,11 +45,10 @@ fn sparse(study: &Concentrations) -> Verdict {
         plural(seeds(&models), "seed")
     );
     let measured = format!(
-        "Share of the columns beyond the window that hold 0.9 of a row's mass there, median global head: {}; uniform \
-         attention 0.9; heads of mhsa {}. exp(entropy) is {} of them. {}.",
+        "Share of the columns beyond the window that hold 0.9 of a row's mass there: {}; uniform attention 0.9; heads of \
+         mhsa {}. Medians over global heads; {}.",
         listed_by_run(&models),
         over(&of_mhsa(study), ConcentratedHead::far_tokens),
-        over(&of_ls(study), effective),
         scale(study, &models),
     );
     Verdict::new(claim, [headline, measured], word, seeds(&models))
@@ -88,8 +87,8 @@ fn low_rank(study: &Concentrations) -> Verdict {
         plural(seeds(&models), "seed")
     );
     let measured = format!(
-        "Rank that holds 0.9 of ‖·‖_F² beyond the window, median global head: {}; entries in random order {}. Uniform \
-         attention has rank 2 whatever a model learns, and exp(entropy) here is {uniform} of the columns (1: uniform). {}.",
+        "Rank that holds 0.9 of ‖·‖_F² beyond the window: {}; shuffled entries {}. But uniform attention has rank 2, and \
+         exp(entropy) here is {uniform} of the columns. {}.",
         listed_by_run(&models),
         over(&of_ls(study), |head| head.far().map(|far| far.shuffled_rank_90)),
         scale(study, &models),

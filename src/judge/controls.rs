@@ -59,8 +59,8 @@ pub(crate) fn controls(study: &Growth) -> Verdict {
         plural(seeds, "seed")
     );
     let measured = format!(
-        "A local band needs more logits than random columns of the same number in {larger} of {} configurations, no \
-         more in {not_larger}, {}. At n = {}, d = {} its rank penalty is {}, theirs {}{}.",
+        "A local band needs more logits than as many random columns in {larger} of {} configurations, no more in \
+         {not_larger}; {}. Rank penalty at n = {}, d = {}: {} against {}{}.",
         fought.len(),
         of_cells(fought.iter().copied()),
         local.n,

@@ -2,7 +2,7 @@
 
 use super::claims::Claim;
 use super::scale::of_runs;
-use super::tuning::ONE_RATE;
+use super::tuning::Tuned;
 use super::verdict::{Verdict, Word};
 use crate::study::PredictedExponent;
 use crate::table::{Slope, Spread, Trainings, plural, significant};
@@ -57,10 +57,10 @@ pub(crate) fn exponent(study: &Trainings, predicted: &[PredictedExponent]) -> Op
     };
     let arms = study.runs.iter().filter(|run| predicted.iter().any(|p| p.arm == run.arm));
     let measured = format!(
-        "Exponent of n/d in peak max |logit|: {}. Equal steps and tokens at every length, {}, {}. {ONE_RATE}",
+        "Exponent of n/d in peak max |logit|: {}. {}.{}",
         told.join("; "),
         of_runs(arms),
-        plural(seeds, "seed")
+        Tuned::of(study, &[]).note(|_| true)
     );
     headline.push_str(&format!(", {}", plural(seeds, "seed")));
     Some(Verdict::new(Claim::PredictedExponent, [headline, measured], word, seeds))

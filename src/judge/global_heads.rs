@@ -58,11 +58,11 @@ fn sizes_do(study: &Surgeries, claim: Claim, name: &str, cut: &dyn Fn(Edit) -> b
         format!("loss rises by {lost} nats; window alone {near}; {}", plural(seeds, "seed"));
     let need = match needs_far {
         true => "",
-        false => ", so far context is hardly needed here",
+        false => ": far context is hardly needed",
     };
     let measured = format!(
-        "After {name} of {SIZE} in its global heads, the loss of ls rises by {lost} nats per token, by {} at most within \
-         intervals. With the window's tokens alone it rises by {near}{need}. {}; {}.",
+        "With {name} of {SIZE} in global heads, the loss of ls rises by {lost} nats per token (intervals end at {} or lower); \
+         with the window alone by {near}{need}. {}; {}.",
         significant(
             found.iter().map(|interval| interval.high).fold(f64::NEG_INFINITY, f64::max),
             2

@@ -45,22 +45,17 @@ fn dense_local(study: &Growth) -> Verdict {
         exponent(slope),
         plural(family.seeds, "seed")
     );
-    let of_controls: Vec<String> = controls
-        .iter()
-        .map(|(control, slope)| format!("{} {}", control.family, exponent(*slope)))
-        .collect();
-    let mut measured =
-        format!("Exponent of n/d in the rank penalty: dense band {}", exponent(slope));
-    if !of_controls.is_empty() {
-        measured.push_str(&format!("; sparse controls: {}", of_controls.join(", ")));
-    }
+    let all = [("dense band", slope)]
+        .into_iter()
+        .chain(controls.iter().map(|(control, slope)| (control.family.as_str(), *slope)));
+    let all: Vec<String> =
+        all.map(|(family, slope)| format!("{family} {}", exponent(slope))).collect();
     let of_band = study.cells.iter().filter(|cell| cell.family == "dirichlet-band");
-    measured.push_str(&format!(". KL {}; {}.", family.tolerance, of_cells(of_band)));
+    let mut measured =
+        format!("Exponent of n/d in the rank penalty: {}; {}.", all.join(", "), of_cells(of_band));
     if family.unreached > 0 {
-        measured.push_str(&format!(
-            " {} of the band reached no bound tried, which lowers its exponent.",
-            plural(family.unreached, "fit")
-        ));
+        let fits = plural(family.unreached, "band fit");
+        measured.push_str(&format!(" {fits} reached no bound."));
     }
     measured.push_str(&best_model(study));
     if word == Word::NotYetMeasured {
@@ -75,8 +70,8 @@ fn best_model(study: &Growth) -> String {
     let Some(best) = fits.next() else { return String::new() };
     let behind = fits
         .find(|fit| fit.model == Model::Ratio)
-        .map(|fit| format!(" by {:.0} AICc than {}", fit.aicc_above_best, law(fit.model)));
-    behind.map_or_else(String::new, |behind| format!(" {} fits better{behind}.", law(best.model)))
+        .map(|fit| format!(" {:.0} AICc better than {}", fit.aicc_above_best, law(fit.model)));
+    behind.map_or_else(String::new, |behind| format!(" {} fits{behind}.", law(best.model)))
 }
 
 /// Its formula without its letter.
@@ -143,7 +138,7 @@ fn sparse_global(study: &Growth) -> Verdict {
         plural(seeds, "seed")
     );
     let measured = format!(
-        "Largest rank penalty: {}; {}. Easy means up to {EASY} in every configuration. {}.",
+        "Largest rank penalty: {}; {}. {}.",
         worst_text(&landmark),
         worst_text(&sparse),
         of_cells(cells())
@@ -198,7 +193,7 @@ fn worst_text(cells: &[&GrowthCell]) -> String {
         None => format!("{} unbounded", cells[0].family),
     };
     if unreached > 0 {
-        text.push_str(&format!(", {} reached no bound tried", plural(unreached, "fit")));
+        text.push_str(&format!(", {} reached no bound", plural(unreached, "fit")));
     }
     text
 }

@@ -47,7 +47,10 @@ pub(crate) fn growth(study: &TrainedHeads) -> Verdict {
     let word = word(inflation, settings.values());
     let over = |part: usize| {
         let shares = grown.iter().map(|growth| 100.0 * share(growth, part));
-        Spread::of(shares).map_or_else(|| "–".to_owned(), |spread| spread.shown(2))
+        Spread::of(shares).map_or_else(
+            || "–".to_owned(),
+            |spread| if part == 1 { spread.shown(2) } else { significant(spread.median, 2) },
+        )
     };
     let shares: Vec<String> =
         FACTORS.iter().enumerate().map(|(part, name)| format!("{name} {} %", over(part))).collect();
@@ -55,19 +58,13 @@ pub(crate) fn growth(study: &TrainedHeads) -> Verdict {
         .values()
         .filter_map(|shares| Some(100.0 * Interval::of(shares.iter().copied())?.high));
     let highest = ends.reduce(f64::max).map_or_else(String::new, |high| {
-        format!(" Intervals of the rank penalty end at {} % or lower.", significant(high, 2))
+        format!(" Intervals of the penalty end at {} % or lower.", significant(high, 2))
     });
-    let seeds = settings.values().map(Vec::len).min().unwrap_or(0);
     let headline =
         format!("rank penalty carries {} % of the growth, {}", over(1), plural(grown.len(), "run"));
     let measured = format!(
-        "Shares of the growth of log max |logit| in {} of mhsa, from step {} to {}, KL {epsilon}: {}.{highest} Needed \
-         logits are upper bounds; {} in the smallest setting.",
-        plural(grown.len(), "run"),
-        grown[0].steps.0,
-        grown[0].steps.1,
-        shares.join(", "),
-        plural(seeds, "seed")
+        "Median shares of the growth of log max |logit|, KL {epsilon}: {}.{highest}",
+        shares.join(", ")
     );
     let seeds = settings.values().map(Vec::len);
     Verdict::over(Claim::RankCarriesGrowth, [headline, measured], word, seeds)
@@ -123,11 +120,10 @@ pub(crate) fn given_inputs(study: &TrainedHeads) -> Verdict {
     let headline =
         format!("rank is {percent} % of the log input factor, {}", plural(seeds, "seed"));
     let measured = format!(
-        "Without a limit on rank {percent} % of the log input factor goes{mean} (seeds). Needed: {} at rank {}, {} at any, \
-         at least {} (proven); {} without inputs; actual {}. KL {epsilon}. By the rule committed before the rows: \
-         {as_predicted}.",
-        over(&|one| one.own.needed_tied),
+        "Without a limit on rank {percent} % of the log input factor goes{mean}. Needed at rank {}: {}; at any rank {} \
+         (proven: {}); without inputs {}; actual {}. KL {epsilon}. Rule committed before: {as_predicted}.",
         models[0].0.own.rank,
+        over(&|one| one.own.needed_tied),
         over(&|one| one.own.needed_any_rank),
         over(&|one| one.own.lower_bound_tied),
         over(&|one| one.own.needed),
@@ -180,14 +176,12 @@ pub(crate) fn ordering(study: &TrainedHeads) -> Verdict {
     );
     let measured = format!(
         "Spearman's ρ with max |logit| within a model: needed {}, given entropy {}, floor {}, rank penalty {}, low entropy \
-         {}. KL {epsilon}{collinear}. By the rule committed before the rows: {as_predicted}. {} of {}.",
+         {}. KL {epsilon}{collinear}. Rule committed before: {as_predicted}.",
         shown("needed"),
         shown("needed, given entropy"),
         shown("floor"),
         shown("inflation"),
         shown("low entropy"),
-        plural(rho.points, "head"),
-        plural(rho.groups, "model"),
     );
     Verdict::new(Claim::NeededTellsActual, [headline, measured], word, partial.groups)
 }

@@ -4,7 +4,7 @@ use super::claims::Claim;
 use super::phrases::{apart, times};
 use super::scale::of_runs;
 use super::training::LOGITS_ALIKE;
-use super::tuning::{ONE_RATE, Tuned};
+use super::tuning::Tuned;
 use super::verdict::{Verdict, Word};
 use crate::table::{Interval, Spread, TrainingRun, Trainings, plural, significant};
 
@@ -58,11 +58,12 @@ pub(crate) fn interventions(study: &Trainings, baselines: &[String]) -> Verdict 
     let losses = against(|run| run.valid_loss_nats);
     let loss = Interval::of(losses.iter().map(|(new, old)| new - old));
     let loss = loss
-        .map_or_else(String::new, |loss| format!(" Validation loss {}.", apart(loss, 2, "nats")));
+        .map_or_else(String::new, |loss| format!(" Validation loss {}.", apart(loss, 2, " nats")));
     let measured = format!(
-        "Peak max |logit| of {MORE_RANK} over the unchanged run's: {ratio}, from {} over seeds.{loss} {}. {ONE_RATE}",
+        "Peak max |logit| of {MORE_RANK} over the unchanged run's: {ratio}, {} over seeds.{loss} {}.{}",
         spread.range(2),
-        of_runs(changed)
+        of_runs(changed),
+        tuned.note(|run| run.arm == "mhsa")
     );
     Verdict::new(Claim::MoreRankHelps, [headline, measured], word, ratios.len())
 }

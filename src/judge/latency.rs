@@ -56,7 +56,6 @@ pub(crate) fn latency(study: &Latencies) -> Verdict {
         of_kind.map(|(_, n, ratio)| (*n, *ratio)).collect()
     };
     let range = |name: &str| from_to(of_kind(name).iter().map(|(_, ratio)| ratio.median), 2);
-    let lengths = from_to(ratios.iter().map(|(_, n, _)| *n as f64), 4);
     let headline = format!(
         "{} {}×, {} {}×; own CPU kernels, {}",
         kinds[0].0,
@@ -74,8 +73,7 @@ pub(crate) fn latency(study: &Latencies) -> Verdict {
     };
     let all: Vec<String> = kinds.iter().map(text).collect();
     let measured = format!(
-        "Time of LS-attention over multi-head attention, both this project's CPU kernels, n = {lengths}: {}. Ranges over \
-         rounds. CPU times of own kernels decide nothing about GPUs.",
+        "Time over multi-head attention's, this project's CPU kernels: {}. CPU times decide nothing about GPUs.",
         all.join("; ")
     );
     Verdict::new(Claim::Latency, [headline, measured], word, rounds)

@@ -84,9 +84,8 @@ pub(crate) fn positions(study: &Lattices) -> Verdict {
         plural(seeds, "seed")
     );
     let text = format!(
-        "Share of log(needed/floor) removed by columns added to the layer input, beyond a column of ones: line {} %, one \
-         Fourier pair {} %, four {} %. With a column per position {} % of needed stays. Largest local head, any rank, KL \
-         {epsilon}.{left_out}",
+        "Share of log(needed/floor) that columns added to the layer input remove, beyond ones: line {} %, Fourier pair {} \
+         %, four {} %. With a column per position {} % of needed stays. KL {epsilon}.{left_out}",
         beyond(InputSet::Line),
         beyond(InputSet::Pair),
         beyond(InputSet::Pairs4),
@@ -162,7 +161,7 @@ pub(crate) fn rank(study: &Lattices) -> Verdict {
     let seeds = runs.iter().map(|(_, run)| seeds_of(run)).min().unwrap_or(0);
     let each = ranks.iter().map(|&d| {
         let (free, own) = (over(d, &|one| Some(one.free)), over(d, &|one| one.own));
-        format!("d = {d}: {free} free, {own} from the layer input")
+        format!("d = {d}: {free} / {own}")
     });
     let medians = |value: &dyn Fn(&Ranked<'_>) -> Option<f64>| {
         let of_rank = |d: usize| {
@@ -179,7 +178,7 @@ pub(crate) fn rank(study: &Lattices) -> Verdict {
         plural(seeds, "seed")
     );
     let text = format!(
-        "Needed logits at rank d over any rank, largest head of each model: {}. KL {epsilon}; {}. Upper bounds.",
+        "Needed at rank d over any rank, free / from the layer input: {}. {}.",
         each.collect::<Vec<_>>().join("; "),
         plural(costs.len(), "model"),
     );

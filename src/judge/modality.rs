@@ -5,7 +5,7 @@ use super::pairs::{Pairs, PairsOfSetting, difference, log_ratio};
 use super::phrases::{apart, times};
 use super::scale::of_runs;
 use super::training::{LOGITS_ALIKE, NO_WORSE_NATS};
-use super::tuning::{ONE_RATE, Tuned};
+use super::tuning::Tuned;
 use super::verdict::{Verdict, Word};
 use crate::table::{TrainingRun, Trainings, plural, significant};
 
@@ -48,7 +48,7 @@ pub(crate) fn other_data(study: &Trainings) -> Option<Verdict> {
     let word = tuned.decided(word, is_compared);
     let seeds = best.seeds.len().min(peaks.seeds.len());
     let loss = match lower {
-        Some(lower) => apart(lower, 2, "nats"),
+        Some(lower) => apart(lower, 2, " nats"),
         None => {
             let mean = best.mean(difference);
             let side = if mean < 0.0 { "lower" } else { "higher" };
@@ -59,14 +59,19 @@ pub(crate) fn other_data(study: &Trainings) -> Option<Verdict> {
         Some(ratio) => times(ratio.exp(), 2),
         None => format!("{}×", significant(peaks.mean(log_ratio).exp(), 2)),
     };
+    let ours = tuned.study.runs.iter().find(|run| run.run == best.ours)?;
+    let is_alike = |run: &TrainingRun| {
+        (&run.positions, &run.slopes, &run.corpus) == (&ours.positions, &ours.slopes, &ours.corpus)
+    };
     let compared: Vec<&TrainingRun> =
-        tuned.study.runs.iter().filter(|run| is_compared(run) && is_real(run)).collect();
-    let corpus = &compared.first()?.corpus;
+        tuned.study.runs.iter().filter(|run| is_compared(run) && is_alike(run)).collect();
+    let corpus = &ours.corpus;
     let headline = format!("{corpus}: loss {loss}, peak {peak}, {}", plural(seeds, "seed"));
     let measured = format!(
-        "On {corpus} as bytes, {} against multi-head attention: validation loss {loss}, peak max |logit| {peak}. {}. {ONE_RATE}",
+        "On {corpus} as bytes, {} against multi-head attention: validation loss {loss}, peak max |logit| {peak}. {}.{}",
         best.ours,
-        of_runs(compared.iter().copied())
+        of_runs(compared.iter().copied()),
+        tuned.note(is_compared)
     );
     Some(Verdict::new(Claim::OtherModalities, [headline, measured], word, seeds))
 }

@@ -70,16 +70,20 @@ fn of_models(
         let spread = |value: &dyn Fn(&HeadFound) -> Option<f64>| {
             Spread::of(large().filter_map(value)).map_or_else(|| "–".to_owned(), |s| s.shown(2))
         };
+        let median = |value: &dyn Fn(&HeadFound) -> Option<f64>| {
+            let spread = Spread::of(large().filter_map(value));
+            spread.map_or_else(|| "–".to_owned(), |spread| significant(spread.median, 2))
+        };
+        let factors: [fn(&HeadFound) -> Option<f64>; 4] =
+            [|head| head.inflation, |head| head.tying, |head| head.drift, |head| head.gauge];
+        let [rank, input, excess, shift] = factors.map(|value| median(&value));
         format!(
-            "{} In heads above by max |logit|: needed/actual {}, rank penalty {}, input factor {}, excess factor {}, \
-             shift factor {}, ramp share {}.",
+            "{} In those {}: needed/actual {}, rank penalty {rank}, input factor {input}, excess factor {excess}, shift factor \
+             {shift}, ramp share {}.",
             counts(model),
+            model.large.len(),
             spread(&|head| Some(head.needed? / head.actual)),
-            spread(&|head| head.inflation),
-            spread(&|head| head.tying),
-            spread(&|head| head.drift),
-            spread(&|head| head.gauge),
-            spread(&|head| head.share_ramp),
+            median(&|head| head.share_ramp),
         )
     };
     let measured: Vec<String> = models.iter().map(of).collect();

@@ -77,10 +77,9 @@ pub(crate) fn law(study: &Ramps) -> Verdict {
     );
     let confounded = match is_confounded {
         true => {
-            let steps = of_steps(&heads).map_or_else(String::new, |exponent| {
-                format!(", which fits as well as {} of steps", significant(exponent.value, 2))
-            });
-            format!("; n rises with training steps{steps}")
+            let steps = of_steps(&heads)
+                .map_or_else(|| "–".to_owned(), |exponent| significant(exponent.value, 2));
+            format!(", or {steps} of training steps, which rise with n")
         }
         false => String::new(),
     };
@@ -88,8 +87,8 @@ pub(crate) fn law(study: &Ramps) -> Verdict {
         .iter()
         .filter_map(|&threshold| Some(exponents_at(study, threshold)?.coefficients[0].value));
     let measured = format!(
-        "Half-range of {} ({}): exponent {} of n{confounded}; {} of ln(1 + 1/τ); both predicted 1. Locality \
-         thresholds 0.6–0.9 give {} of n. A line explains {} % of the median head's logits.",
+        "Half-range of {}, {}: exponent {} of n{confounded}; {} of ln(1 + 1/τ). Locality thresholds 0.6–0.9: {} of n. A \
+         line explains {} % of the median head's logits.",
         plural(heads.len(), "local head"),
         plural(regression.clusters, "model"),
         shown(of_n),

@@ -19,13 +19,13 @@ pub(super) fn of_runs<'r>(runs: impl IntoIterator<Item = &'r TrainingRun>) -> St
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-/// Of fits: `n = 48 to 384, d = 4 to 32`.
+/// Of fits: `n = 48–384, d = 4–32`.
 pub(super) fn of_cells<'c>(cells: impl IntoIterator<Item = &'c GrowthCell>) -> String {
     let cells: Vec<&GrowthCell> = cells.into_iter().collect();
     let range = |value: fn(&GrowthCell) -> usize| {
         let values = || cells.iter().map(|cell| value(cell));
         match (values().min(), values().max()) {
-            (Some(least), Some(most)) if least < most => format!("{least} to {most}"),
+            (Some(least), Some(most)) if least < most => format!("{least}–{most}"),
             (Some(one), _) => one.to_string(),
             _ => "–".to_owned(),
         }

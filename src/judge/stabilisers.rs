@@ -57,9 +57,9 @@ fn is_compared(run: &TrainingRun) -> bool {
 }
 
 /// The end of both sentences.
-fn ending(study: &Trainings, seeds: &str) -> String {
-    let compared = study.runs.iter().filter(|run| is_compared(run));
-    format!("{}. {seeds}.", of_runs(compared))
+fn ending(tuned: &Tuned) -> String {
+    let compared = tuned.study.runs.iter().filter(|run| is_compared(run));
+    format!("{}.{}", of_runs(compared), tuned.note(is_compared))
 }
 
 /// How many seeds the variants share with ls: `3 seeds`, or `1–3 seeds`; none where there is no variant.
@@ -110,7 +110,7 @@ fn two_fifths(study: &Trainings) -> Verdict {
         .collect();
     let why = match (room, word) {
         (Some(least), _) => {
-            format!(" The entropy of this corpus allows no ratio under {}.", significant(least, 2))
+            format!(" The corpus allows {} at least.", significant(least, 2))
         }
         (None, Word::NotYetMeasured) => UNDECIDED.to_owned(),
         _ => String::new(),
@@ -123,7 +123,7 @@ fn two_fifths(study: &Trainings) -> Verdict {
         if room.is_some() { "; corpus leaves no room" } else { "" }
     );
     let measured =
-        format!("LS-attention's perplexity is {}. {}{why}", each.join(", "), ending(study, &seeds));
+        format!("LS-attention's perplexity is {}. {}{why}", each.join(", "), ending(&tuned));
     Verdict::over(
         Claim::TwoFifths,
         [headline, measured],
@@ -174,12 +174,10 @@ fn twentieth(study: &Trainings) -> Verdict {
             };
             let [low, high] = [ends.0, ends.1].map(|share| significant(share, 2));
             each.push(if reached == seeds {
-                format!("[{low}, {high}] of {arm}'s")
+                format!("[{low}, {high}] ({arm})")
             } else {
-                format!(
-                    "[{low}, {high}] of {arm}'s ({reached} of {} reach it)",
-                    plural(seeds, "seed")
-                )
+                let seeds = plural(seeds, "seed");
+                format!("[{low}, {high}] ({arm}, {reached} of {seeds} reach it)")
             });
             all.extend([ends.0, ends.1]);
         }
@@ -195,7 +193,7 @@ fn twentieth(study: &Trainings) -> Verdict {
     let word = word.undecided();
     let coarse = match (is_coarse, spacing) {
         (true, Some(spacing)) => {
-            format!(" Evaluations lie {} of a run apart, more than 1/20.", significant(spacing, 2))
+            format!(" Evaluations are {} of a run apart.", significant(spacing, 2))
         }
         _ if word == Word::NotYetMeasured => UNDECIDED.to_owned(),
         _ => String::new(),
@@ -206,9 +204,9 @@ fn twentieth(study: &Trainings) -> Verdict {
         if is_coarse { "; evaluations too coarse" } else { "" }
     );
     let measured = format!(
-        "LS-attention reaches the others' final perplexity in a share of their CPU time: {}. {}{coarse}",
+        "CPU time of LS-attention to others' final perplexity, over theirs: {}. {}{coarse}",
         each.join(", "),
-        ending(study, &seeds)
+        ending(&tuned)
     );
     Verdict::over(
         Claim::Twentieth,

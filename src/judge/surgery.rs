@@ -49,8 +49,7 @@ fn small_error(study: &Surgeries) -> Verdict {
         plural(seeds_of(&fits), "seed")
     );
     let measured = format!(
-        "With every head's attention replaced by a free fit at a KL of {EPSILON}, the loss changes by, in nats per token: {}. \
-         {}.",
+        "Loss added by free fits at a KL of {EPSILON} in place of all attention, nats per token: {}. {}.",
         by_run(&fits),
         groups(&fits)
     );
@@ -99,11 +98,9 @@ fn slope(study: &Surgeries) -> Verdict {
     let others = [("without the bias", flat), ("with only the trend removed", alone)];
     let others = others.into_iter().filter_map(|(how, lost)| Some(format!("; {how} {}", lost?)));
     let measured = format!(
-        "With the positions' linear trend taken out of the keys and a linear bias added, the loss rises by, in nats per \
-         token: {}{}. Of max |QKᵀ/√d| {left} is left. {}.",
+        "Loss added by a linear bias in place of the keys' trend, nats per token: {}{}. Of max |QKᵀ/√d| {left} is left.",
         by_run(&sloped),
-        others.collect::<String>(),
-        groups(&sloped)
+        others.collect::<String>()
     );
     Verdict::new(claim, [headline, measured], word, seeds_of(&sloped))
 }
@@ -135,7 +132,7 @@ pub(super) fn by_run(models: &[&OperatedModel]) -> String {
 /// Over what intervals are.
 pub(super) fn groups(models: &[&OperatedModel]) -> String {
     let groups = models.iter().map(|model| model.deltas.len()).min().unwrap_or(0);
-    format!("Intervals are over {} of passages", plural(groups, "group"))
+    format!("Intervals over {} of passages", plural(groups, "group"))
 }
 
 /// The fewest seeds of any run and step.

@@ -4,9 +4,9 @@ use statrs::distribution::{Beta, ContinuousCDF};
 
 use super::claims::Claim;
 use super::pairs::{Pairs, PairsOfSetting, difference, log_ratio};
-use super::phrases::{apart, from_to, times};
+use super::phrases::{all_apart, apart, from_to, times};
 use super::scale::{listed, of_runs};
-use super::tuning::{ONE_RATE, Tuned};
+use super::tuning::Tuned;
 use super::verdict::{Verdict, Word};
 use crate::table::{Spread, TrainingRun, Trainings, plural, significant};
 
@@ -110,7 +110,7 @@ fn logits(study: &Trainings) -> Verdict {
     let (word, rate) = at_rates(&tuned, word);
     let ratio = |setting: &PairsOfSetting| match setting.interval(log_ratio) {
         Some(interval) => times(interval.exp(), 2),
-        None => setting.shown(log_ratio, f64::exp, 2),
+        None => format!("{}×", significant(setting.mean(log_ratio).exp(), 2)),
     };
     let headline = format!(
         "mhsa {}, LS-attention {}; ratio {}, {}",
@@ -128,22 +128,18 @@ fn logits(study: &Trainings) -> Verdict {
         false => String::new(),
     };
     let measured = format!(
-        "Peak max |logit|, LS-attention over multi-head attention: {}. Lower in {lower} of {}. {}.{rate}{none_large}",
+        "Ratio of peak max |logit|: {}. Lower in {lower} of {}. {}.{rate}{none_large}",
         each.collect::<Vec<_>>().join(", "),
         plural(pairs.len(), "pair"),
-        scale(study)
+        scale(&tuned.study)
     );
     Verdict::over(Claim::LogitsInTraining, [headline, measured], word, pairs.seeds_each())
 }
 
 /// The word on a comparison of `ls` with `mhsa`, and what to say of their learning rates.
-fn at_rates(tuned: &Tuned, word: Word) -> (Word, String) {
+fn at_rates(tuned: &Tuned, word: Word) -> (Word, &'static str) {
     let is_compared = |run: &TrainingRun| ["ls", "mhsa"].contains(&&*run.arm);
-    let rate = match tuned.is_tuned(is_compared) {
-        true => String::new(),
-        false => format!(" {ONE_RATE}"),
-    };
-    (tuned.decided(word, is_compared), rate)
+    (tuned.decided(word, is_compared), tuned.note(is_compared))
 }
 
 /// The ratio over all settings; of one setting, its own.
@@ -232,15 +228,16 @@ pub(super) fn no_worse(study: &Trainings) -> Verdict {
         Word::Qualified
     };
     let (word, rate) = at_rates(&tuned, word);
-    let difference_of = |setting: &PairsOfSetting| match setting.interval(difference) {
-        Some(interval) => apart(interval, 2, "nats"),
-        None => format!("{} nats", significant(setting.mean(difference), 2)),
+    let difference_of = |setting: &PairsOfSetting, unit: &str| match setting.interval(difference) {
+        Some(interval) => apart(interval, 2, unit),
+        None => all_apart(&[setting.mean(difference)], 2, unit),
     };
     let overall = match (&pairs.settings[..], pairs.overall(difference)) {
-        ([one], _) => difference_of(one),
-        (_, Some(overall)) => apart(overall, 2, "nats"),
+        ([one], _) => difference_of(one, " nats"),
+        (_, Some(overall)) => apart(overall, 2, " nats"),
         (settings, None) => {
-            format!("{} nats", from_to(settings.iter().map(|s| s.mean(difference)), 2))
+            let means: Vec<f64> = settings.iter().map(|s| s.mean(difference)).collect();
+            all_apart(&means, 2, " nats")
         }
     };
     let headline = format!(
@@ -249,14 +246,14 @@ pub(super) fn no_worse(study: &Trainings) -> Verdict {
         plural(pairs.seeds(), "seed")
     );
     let each = pairs.settings.iter().map(|setting| match setting.context {
-        Some(n) => format!("{} at n = {n}", difference_of(setting)),
-        None => difference_of(setting),
+        Some(n) => format!("{} at n = {n}", difference_of(setting, "")),
+        None => difference_of(setting, ""),
     });
     let measured = format!(
-        "LS-attention's validation loss against multi-head attention's: {}. No higher in {no_worse} of {}. {}.{rate}",
+        "Validation loss against multi-head attention's, nats: {}. No higher in {no_worse} of {}. {}.{rate}",
         each.collect::<Vec<_>>().join(", "),
         plural(pairs.len(), "pair"),
-        scale(study)
+        scale(&tuned.study)
     );
     Verdict::over(Claim::NoWorse, [headline, measured], word, pairs.seeds_each())
 }
@@ -270,8 +267,11 @@ fn shown(spread: Option<Spread>, digits: usize) -> String {
     spread.map_or_else(String::new, |spread| spread.shown(digits))
 }
 
+/// The scale without the lengths, which stand with the numbers.
 fn scale(study: &Trainings) -> String {
-    of_runs(study.arm("ls").chain(study.arm("mhsa")))
+    let runs = study.arm("ls").chain(study.arm("mhsa")).cloned();
+    let runs: Vec<TrainingRun> = runs.map(|run| TrainingRun { context: None, ..run }).collect();
+    of_runs(&runs)
 }
 
 #[cfg(test)]

@@ -9,9 +9,6 @@ use crate::table::{TrainingRun, Trainings};
 /// greatest of them.
 pub(super) const RATES: usize = 3;
 
-/// What every comparison of variants that are not tuned says.
-pub(super) const ONE_RATE: &str = "One shared learning rate, untuned.";
-
 /// Runs of which each tuned variant has those of its best learning rate alone.
 pub(super) struct Tuned {
     /// The runs; those of tuned variants have no learning rate, since it is no longer a part of the setting.
@@ -60,6 +57,11 @@ impl Tuned {
     pub fn is_tuned(&self, is_compared: impl Fn(&TrainingRun) -> bool) -> bool {
         let mut compared = self.study.runs.iter().filter(|run| is_compared(run));
         compared.all(|run| self.tuned.contains(&configuration(run)))
+    }
+
+    /// The end of a sentence on these runs: that they are untuned, where they are.
+    pub fn note(&self, is_compared: impl Fn(&TrainingRun) -> bool) -> &'static str {
+        if self.is_tuned(is_compared) { "" } else { " One learning rate." }
     }
 
     /// The word on a comparison of these runs: undecided where a variant is not tuned.

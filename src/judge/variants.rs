@@ -4,7 +4,7 @@ use super::claims::Claim;
 use super::interventions::of_more_rank;
 use super::phrases::{apart, times};
 use super::scale::of_runs;
-use super::tuning::{ONE_RATE, Tuned};
+use super::tuning::Tuned;
 use super::verdict::{Verdict, Word};
 use crate::table::{Interval, Spread, TrainingRun, Trainings, plural, significant};
 
@@ -36,7 +36,8 @@ pub(crate) fn slopes(study: &Trainings, baselines: &[String]) -> Option<Verdict>
         _ => Word::Qualified,
     };
     let name = &sloped.seeds[0].run;
-    let word = tuned.decided(word, |run| run.run == *name || baselines.contains(&run.run));
+    let is_compared = |run: &TrainingRun| run.run == *name || baselines.contains(&run.run);
+    let word = tuned.decided(word, is_compared);
     let bias = half_range_of_alibi(&sloped.seeds[0]);
     let bias = bias.map_or_else(
         || "is not counted".to_owned(),
@@ -49,13 +50,18 @@ pub(crate) fn slopes(study: &Trainings, baselines: &[String]) -> Option<Verdict>
     );
     let peaks = Spread::of(sloped.seeds.iter().filter_map(|run| run.peak_max_abs_logit));
     let loss = loss.map_or_else(String::new, |loss| {
-        format!(" Loss {} than LS-attention's ({}).", apart(loss, 2, "nats"), plural(seeds, "seed"))
+        format!(
+            " Loss {} than LS-attention's ({}).",
+            apart(loss, 2, " nats"),
+            plural(seeds, "seed")
+        )
     });
     let measured = format!(
-        "With ALiBi, max |QKᵀ/√d| peaks at {}, {ratio} of that without, but the bias beside it {bias}: what softmax \
-         receives does not fall.{loss} {}. {ONE_RATE}",
+        "With ALiBi, max |QKᵀ/√d| peaks at {}, {ratio}, but the bias itself {bias}: what softmax \
+         receives does not fall.{loss} {}.{}",
         peaks.map_or_else(|| "–".to_owned(), |peaks| peaks.shown(3)),
         of_runs(sloped.seeds),
+        tuned.note(is_compared)
     );
     Some(Verdict::new(Claim::SlopesFreeLogits, [headline, measured], word, seeds))
 }
@@ -124,9 +130,9 @@ pub(crate) fn head_dimension(study: &Trainings, baselines: &[String]) -> Option<
     let shown = shown.collect::<Vec<_>>().join("; ");
     let headline = format!("d_head {shown}, {}", plural(seeds, "seed"));
     let measured = format!(
-        "Peak max |logit| by head dimension at equal parameters, d_head {shown}. The number of heads varies with it. {}. \
-         {ONE_RATE}",
+        "Peak max |logit| by head dimension at equal parameters, d_head {shown}. The number of heads varies with it. {}.{}",
         of_runs(compared),
+        tuned.note(|run| run.arm == "mhsa")
     );
     Some(Verdict::over(
         Claim::MoreRankHelps,
