@@ -338,9 +338,10 @@ pub fn verdicts_of(studies: &[String], preset: Preset) -> Result<String> {
 
 /// One row for each claim and study that measures it, and one for each claim that none does.
 fn verdict_table(verdicts: &[(String, Verdict)]) -> Table {
-    let mut columns: Vec<Column> = ["claim", "place", "verdict", "measured", "study"]
-        .map(|name| Column::words(name, name))
-        .to_vec();
+    let mut columns: Vec<Column> =
+        ["claim", "group", "place", "paper_says", "verdict", "headline", "measured", "study"]
+            .map(|name| Column::words(name, name))
+            .to_vec();
     columns.push(Column::numbers("seeds", "seeds", None));
     let mut table = Table::new("verdicts", "Verdicts", columns);
     for claim in Claim::ALL {
@@ -348,8 +349,11 @@ fn verdict_table(verdicts: &[(String, Verdict)]) -> Table {
         for (study, verdict) in of_claim {
             table.push(vec![
                 Cell::text(claim.to_string()),
+                Cell::text(claim.group().title()),
                 Cell::text(claim.place()),
+                Cell::text(claim.paper_says().unwrap_or_default()),
                 Cell::text(verdict.word.to_string()),
+                Cell::text(&verdict.headline),
                 Cell::text(&verdict.measured),
                 Cell::text(study),
                 Cell::count(verdict.seeds),

@@ -66,6 +66,43 @@ pub enum Claim {
     PublishedRamp,
 }
 
+/// The part of the work that a claim belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// Fits of low-rank logits to made attention matrices.
+    SyntheticTargets,
+    /// Training runs: logits, losses, divergence.
+    Training,
+    /// Heads of models that were trained here.
+    TrainedHeads,
+    /// Heads of published models.
+    PublishedModels,
+    /// Time and memory.
+    Cost,
+}
+
+impl Group {
+    /// Every group, in the order of the report.
+    pub const ALL: [Self; 5] = [
+        Self::SyntheticTargets,
+        Self::Training,
+        Self::TrainedHeads,
+        Self::PublishedModels,
+        Self::Cost,
+    ];
+
+    /// The heading of the group.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::SyntheticTargets => "Synthetic targets",
+            Self::Training => "Training",
+            Self::TrainedHeads => "Trained heads",
+            Self::PublishedModels => "Published models",
+            Self::Cost => "Cost",
+        }
+    }
+}
+
 impl Claim {
     /// Every claim, in the order of the report.
     pub const ALL: [Self; 29] = [
@@ -109,6 +146,52 @@ impl Claim {
         Self::SplitHelps,
         Self::RankMakesLogits,
     ];
+
+    /// The part of the work that it belongs to.
+    pub fn group(self) -> Group {
+        match self {
+            Self::DenseLocalGrows
+            | Self::SparseIsEasy
+            | Self::LocalityIsHard
+            | Self::SplitHelps => Group::SyntheticTargets,
+            Self::LogitsInTraining
+            | Self::Diverges
+            | Self::NoWorse
+            | Self::TwoFifths
+            | Self::GlobalHead
+            | Self::LongRangeLimit
+            | Self::PredictedExponent
+            | Self::MoreRankHelps
+            | Self::SlopesFreeLogits => Group::Training,
+            Self::RankCarriesGrowth
+            | Self::RankGivenInputs
+            | Self::NeededTellsActual
+            | Self::RampCostsLength
+            | Self::PositionsMakeLogits
+            | Self::RankMakesLogits
+            | Self::SmallErrorIsHarmless
+            | Self::RampIsASlope
+            | Self::GlobalIsSparse
+            | Self::GlobalIsLowRank
+            | Self::FewFarTokensDo
+            | Self::LowFarRankDoes => Group::TrainedHeads,
+            Self::PublishedNeed | Self::PublishedRamp => Group::PublishedModels,
+            Self::Twentieth | Self::Latency => Group::Cost,
+        }
+    }
+
+    /// The paper's number, where the paper gives one.
+    pub fn paper_says(self) -> Option<&'static str> {
+        match self {
+            Self::LogitsInTraining => Some("200–400 against < 50"),
+            Self::Diverges => Some("mhsa diverges after 20–30 thousand steps"),
+            Self::TwoFifths => Some("2/5 of the perplexity"),
+            Self::Twentieth => Some("1/20 of the GPU hours"),
+            Self::GlobalHead => Some("perplexity 36 → 42"),
+            Self::Latency => Some("up to 36 % less"),
+            _ => None,
+        }
+    }
 
     /// Where the paper makes it.
     pub fn place(self) -> &'static str {

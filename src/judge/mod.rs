@@ -23,6 +23,6 @@ pub(crate) mod training;
 pub(crate) mod variants;
 mod verdict;
 
-pub use claims::Claim;
+pub use claims::{Claim, Group};
 pub use rules::{OF_ALL_RULES, Rule};
-pub use verdict::{SEEDS_TO_DECIDE, Verdict, Word, multiplicity};
+pub use verdict::{HEADLINE_WORDS, SEEDS_TO_DECIDE, Verdict, Word, multiplicity};

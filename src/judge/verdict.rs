@@ -27,10 +27,20 @@ impl fmt::Display for Word {
             Self::Confirmed => "confirmed",
             Self::Qualified => "qualified",
             Self::Refuted => "refuted",
-            Self::SeenOnce => "seen once",
-            Self::NotYetMeasured => "not yet measured",
+            Self::SeenOnce => "single seed",
+            Self::NotYetMeasured => "not measured",
         })
     }
+}
+
+/// A headline has at most so many words.
+pub const HEADLINE_WORDS: usize = 15;
+
+/// The first clause, cut to [`HEADLINE_WORDS`] words.
+fn first_words(text: &str) -> String {
+    let end = [". ", "; "].iter().filter_map(|end| text.find(end)).min().unwrap_or(text.len());
+    let words: Vec<&str> = text[..end].split_whitespace().take(HEADLINE_WORDS).collect();
+    words.join(" ").trim_end_matches(['.', ',', ':']).to_owned()
 }
 
 /// Fewer seeds than this neither confirm nor refute a claim.
@@ -68,6 +78,8 @@ impl Word {
 pub struct Verdict {
     /// The claim.
     pub claim: Claim,
+    /// The result in at most [`HEADLINE_WORDS`] words, with no trailing dot.
+    pub headline: String,
     /// What the rows show: the numbers, over how many seeds, and what they do not show.
     pub measured: String,
     /// The word.
@@ -94,7 +106,8 @@ impl Verdict {
             Some((fewest.min(seeds), most.max(seeds)))
         });
         let (fewest, most) = range.unwrap_or((0, 0));
-        Self { claim, measured, word: word.with_seeds(fewest, most), seeds: fewest }
+        let headline = first_words(&measured);
+        Self { claim, headline, measured, word: word.with_seeds(fewest, most), seeds: fewest }
     }
 
     /// What there is to say of a claim that no study here bears on.
