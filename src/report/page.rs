@@ -55,14 +55,14 @@ fn in_short(rows: &[ClaimRow<'_>], studies: usize) -> Markup {
         .collect();
     html! {
         p.question {
-            "This page compares the claims of "
+            "This page tests the claims of "
             a href="https://arxiv.org/abs/2505.15548" { "Hajra 2025" }
-            " (low-rank queries and keys force attention logits to grow; LS-attention, which splits heads into local and \
-             global ones, prevents it) with the results of " (plural_studies(studies)) ". "
-            "Of " (rows.len()) " claims, "
+            ": low-rank queries and keys make attention logits grow, and LS-attention, which combines local and global \
+             heads, prevents it. "
+            (rows.len()) " claims, tested in " (plural_studies(studies)) ": "
             @for (at, (word, count)) in counts.iter().enumerate() {
                 @if at > 0 { ", " }
-                (count) " " (badge(*word))
+                span.count { (count) " " (badge(*word)) }
             }
             "."
         }
@@ -127,7 +127,7 @@ fn claims(rows: &[ClaimRow<'_>]) -> Markup {
                 table.claims.unsorted {
                     thead { tr {
                         th scope="col" { "Claim" }
-                        th scope="col" { "The paper's number" }
+                        th scope="col" { "Paper" }
                         th scope="col" { "Measured here" }
                         th scope="col" { "Verdict" }
                         th scope="col" { "Study" }
@@ -175,7 +175,7 @@ fn claim_row(row: &ClaimRow<'_>) -> Markup {
     html! {
         tr id=(claim_id(*claim)) {
             th scope="row" { (claim) }
-            td data-label="The paper's number" { (claim.paper_says().unwrap_or("–")) }
+            td data-label="Paper" { (claim.paper_says().unwrap_or("–")) }
             td data-label="Measured here" {
                 @match first { Some(first) => (first.verdict.headline), None => "–" }
             }
