@@ -154,10 +154,10 @@ fn name(row: &FrontierRow) -> String {
 
 fn help(outcome: Outcome) -> &'static str {
     match outcome {
-        Outcome::Converged => "more starts (--seeds)",
+        Outcome::Converged => "more starts (--starts)",
         Outcome::StepLimit => "more iterations (--iterations)",
         Outcome::Infeasible => "a larger error, cap or rank, or heads that see more",
-        _ => "another start (--seeds)",
+        _ => "another start (--starts)",
     }
 }
 

@@ -59,8 +59,13 @@ pub(super) const VARIANTS: ViewOf<(Trainings, Vec<String>)> = ViewOf {
     },
     verdicts: |(trainings, baselines), _| {
         let ended = trainings.ended();
-        let slopes = judge::variants::slopes(&ended, baselines);
-        slopes.into_iter().chain(judge::variants::head_dimension(&ended, baselines)).collect()
+        let mut verdicts = Vec::new();
+        if ["ls", "mhsa"].iter().all(|arm| ended.arm(arm).next().is_some()) {
+            verdicts.extend(judge::training::training(trainings));
+        }
+        verdicts.extend(judge::variants::slopes(&ended, baselines));
+        verdicts.extend(judge::variants::head_dimension(&ended, baselines));
+        verdicts
     },
 };
 
