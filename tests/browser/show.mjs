@@ -133,7 +133,7 @@ await check("a head of predictions opens into its levels", async () => {
   await tab.run(() => document.querySelector(".heads td button").click());
   const names = await tab.run(() => [...document.querySelectorAll(".opened th[scope=row]")]
     .map((name) => name.textContent));
-  assert.deepEqual(names.slice(0, 5), ["actual max |logit|", "½ spread", "needed, tied", "needed", "floor"]);
+  assert.deepEqual(names.slice(0, 5), ["max |logit|", "half the logit range", "needed with its inputs", "needed at its rank", "floor"]);
 });
 
 for (const [what, page] of [["fit", fit], ["run", run], ["predictions", predictions]]) {

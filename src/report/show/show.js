@@ -137,12 +137,12 @@
     const entries = rasters.map(({ values }) => floats(values));
     const at = { panel: 0, row: 0, column: 0 };
     const tell = () => {
-      const { title, rows, columns, block, unit } = rasters[at.panel];
+      const { title, rows, columns, block } = rasters[at.panel];
       at.row = Math.min(rows - 1, Math.max(0, at.row));
       at.column = Math.min(columns - 1, Math.max(0, at.column));
       const span = (place) => (block === 1 ? place : `${place * block} to ${(place + 1) * block - 1}`);
       const entry = entries[at.panel][at.row * columns + at.column];
-      const said = Number.isNaN(entry) ? "masked" : `${shown(entry, 3)}${unit}`;
+      const said = Number.isNaN(entry) ? "masked" : shown(entry, 3);
       value.textContent = `${title}: query ${span(at.row)}, key ${span(at.column)}: ${said}`;
     };
     picture.addEventListener("pointermove", (event) => {
