@@ -37,7 +37,8 @@ impl<'s> ClaimRow<'s> {
         }
         studies.sort_by(|a, b| {
             let seconds = |one: &Measured<'_>| one.section.wall_time_s.unwrap_or(0.0);
-            let rank = |one: &Measured<'_>| (one.verdict.word.certainty(), Reverse(one.verdict.seeds));
+            let rank =
+                |one: &Measured<'_>| (one.verdict.word.certainty(), Reverse(one.verdict.seeds));
             rank(a).cmp(&rank(b)).then(seconds(b).total_cmp(&seconds(a)))
         });
         Self { claim, studies }
@@ -89,8 +90,7 @@ mod tests {
 
     #[test]
     fn studies_that_contradict_each_other_qualify() {
-        let sections =
-            [section("a", Word::Refuted, 3, 1.0), section("b", Word::Confirmed, 3, 1.0)];
+        let sections = [section("a", Word::Refuted, 3, 1.0), section("b", Word::Confirmed, 3, 1.0)];
         assert_eq!(row(&sections).1, Word::Qualified);
     }
 }

@@ -79,7 +79,9 @@ fn beginning(head: &HeadFound) -> String {
     let times = |needed: f64| number(head.actual / needed);
     match (head.needed, head.floor) {
         (Some(0.0), _) => {
-            format!("{actual}; its attention needs no logits, as it is uniform within the tolerance")
+            format!(
+                "{actual}; its attention needs no logits, as it is uniform within the tolerance"
+            )
         }
         (Some(needed), _) if head.actual >= LARGE_FACTOR * needed => format!(
             "{actual}, {} × the {} that its attention needs at rank {rank}{uncapped}",
@@ -117,7 +119,11 @@ fn factors(head: &HeadFound) -> Vec<String> {
     if let (Some(penalty), Some(floor)) = (head.inflation, head.floor)
         && penalty >= LARGE_FACTOR
     {
-        parts.push(format!("rank penalty {} × over the floor of {}", number(penalty), number(floor)));
+        parts.push(format!(
+            "rank penalty {} × over the floor of {}",
+            number(penalty),
+            number(floor)
+        ));
     }
     if let Some(share) = head.share_ramp.filter(|&share| share >= RAMP) {
         // Softmax of c·j equals that of −c(i − j): rows differ by a shift.

@@ -118,8 +118,7 @@ fn add(shown: &mut Shown, name: &str, what: &str, all: &[Dumped], colouring: Col
 }
 
 fn of_attention(all: &[Dumped]) -> Option<String> {
-    let by_distance =
-        |a: &&Dumped, b: &&Dumped| a.mean_distance().total_cmp(&b.mean_distance());
+    let by_distance = |a: &&Dumped, b: &&Dumped| a.mean_distance().total_cmp(&b.mean_distance());
     let (nearest, furthest) = (all.iter().min_by(by_distance)?, all.iter().max_by(by_distance)?);
     let distance = |one: &Dumped| significant(one.mean_distance(), 3);
     Some(match all.len() {
