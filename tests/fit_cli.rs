@@ -376,7 +376,7 @@ fn a_frontier_ends_with_what_it_came_to_and_marks_bounds() {
     let (_, rows) = folder.csv("f/frontier.csv");
     let [least, most] = [&rows[0], &rows[1]];
     let came_to = format!(
-        "Within 2 nats rank 3 comes to kl {}, within 8 to {}, where any rank has {}.",
+        "Rank 3 reaches KL {} nats with max |logit| ≤ 2 and {} nats with max |logit| ≤ 8, where full rank reaches {} nats.",
         said(least, "kl_nats"),
         said(most, "kl_nats"),
         said(most, "floor_kl_nats")
@@ -403,7 +403,7 @@ fn a_tolerance_ends_with_what_it_needs() {
     let printed = folder.done(&[&BAND[..], &["--tolerance", "0.2", "--out", "f"]].concat());
     let (_, rows) = folder.csv("f/frontier.csv");
     let needs = [
-        "For kl 0.200 rank 3 needs logits of ".to_owned(),
+        "Rank 3 needs max |logit| ".to_owned(),
         said(&rows[0], "max_abs_logit"),
         said(&rows[0], "inflation"),
         said(&rows[0], "floor_max_abs_logit"),
@@ -414,9 +414,9 @@ fn a_tolerance_ends_with_what_it_needs() {
         .done(&[&tight[..], &["--starts", "1", "--tolerance", "0.001", "--out", "g"]].concat());
     let (_, rows) = folder.csv("g/frontier.csv");
     assert_eq!(rows[0]["outcome"], "infeasible");
-    let found = format!("the least error found is {}, within", said(&rows[0], "kl_nats"));
+    let found = format!("The smallest KL found is {} nats", said(&rows[0], "kl_nats"));
     assert!(
-        printed.contains("No logits up to 128 nats were found") && printed.contains(&found),
+        printed.contains("did not reach KL 0.00100 nats") && printed.contains(&found),
         "{printed}"
     );
 }
