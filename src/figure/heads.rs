@@ -99,7 +99,11 @@ fn panel(heads: &[&HeadParts], y: &Axis) -> Panel {
 /// `multi-head, RoPE: n = 512, d_head = 8`.
 pub(super) fn title_of(arm: &str, run: &str, n: usize, rank: usize) -> String {
     let (variant, rest) = Variant::of_name(arm, run);
-    let rest = if rest.is_empty() { rest } else { format!(", {rest}") };
+    // The head dimension says that heads are wide.
+    let rest = match rest.as_str() {
+        "" | "wide heads" => String::new(),
+        rest => format!(", {rest}"),
+    };
     format!("{}{rest}: {}, d_head = {rank}", variant.name(), length(n))
 }
 
