@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use super::streams::{print_of_clap, tell};
 
@@ -17,22 +17,20 @@ use super::streams::{print_of_clap, tell};
     args_conflicts_with_subcommands = true,
     after_help = "\
 Environment:
-  RANK_STUDY_INSTRUCTIONS=portable|avx2|avx512
-          Vector instructions to use, in place of the widest that the processor has
+  RANK_STUDY_INSTRUCTIONS  Vector instructions: portable, avx2 or avx512 [default: the widest]
 
 Exit codes:
   0  done
   1  failed
   2  wrong usage
-  3  a check of verify did not hold
-  4  stopped by Ctrl-C, SIGTERM or SIGHUP, or a part that waits for others' runs: what was done is kept,
-     and the command can be run again"
+  3  a check of verify failed
+  4  stopped, or waiting for another shard; the same command continues"
 )]
 struct Cli {
     /// Print version
     #[arg(short = 'V', long)]
     version: bool,
-    /// With --version: also the processor, its instructions, BLAS and threads
+    /// Print processor, instructions, BLAS and threads too
     #[arg(short, long, requires = "version")]
     verbose: bool,
     #[command(subcommand)]
@@ -63,9 +61,38 @@ enum Command {
     Man(super::man::ManArgs),
 }
 
+/// The commands by task, in the order of `--help`.
+pub const GROUPS: [(&str, &[&str]); 6] = [
+    ("Measure", &["target", "fit"]),
+    ("Train", &["train", "evaluate", "dump"]),
+    ("Look", &["predict", "diagnose", "show"]),
+    ("Studies", &["reproduce", "sweep", "table", "figure", "report", "verify", "list"]),
+    ("Cluster", &["merge", "slurm"]),
+    ("Tools", &["bench", "completions", "man"]),
+];
+
+/// The program, with its commands listed by task.
+fn program() -> clap::Command {
+    let program = Cli::command();
+    let mut list = String::new();
+    for (task, names) in GROUPS {
+        list.push_str(&format!("{task}:\n"));
+        for name in names {
+            let about = program.find_subcommand(name).and_then(clap::Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            list.push_str(&format!("  {name:<12} {about}\n"));
+        }
+        list.push('\n');
+    }
+    let template = format!(
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{list}Options:\n{{options}}{{after-help}}"
+    );
+    program.help_template(template)
+}
+
 /// Runs the command that the arguments, after the program's name, are: 0 done, 1 failed, 2 wrong usage, with which clap itself exits too, 3 a check did not hold, 4 stopped.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let Cli { verbose, command, .. } = match Cli::try_parse_from(arguments) {
+    let Cli { verbose, command, .. } = match parsed(arguments) {
         Ok(parsed) => parsed,
         Err(said) => return print_of_clap(&said),
     };
@@ -99,6 +126,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             }
         }
     }
+}
+
+fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    Cli::from_arg_matches(&program().try_get_matches_from(arguments)?)
 }
 
 fn dispatch(command: Command) -> Result<()> {
