@@ -4,8 +4,10 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use super::places::near;
 use super::streams::{print_of_clap, tell};
 
 /// How large must attention logits grow when queries and keys are low-rank?
@@ -94,7 +96,7 @@ fn program() -> clap::Command {
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let Cli { verbose, command, .. } = match parsed(arguments) {
         Ok(parsed) => parsed,
-        Err(said) => return print_of_clap(&said),
+        Err(said) => return refused(&said),
     };
     if let Err(error) = rank_study::numerics::check_instructions() {
         tell(&format!("error: {error}"));
@@ -128,6 +130,22 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// Prints what clap says. A misspelt command is one line, with the names that are near it.
+fn refused(said: &clap::Error) -> ExitCode {
+    let unknown = said.get(ContextKind::InvalidSubcommand).map(ToString::to_string);
+    match unknown.filter(|_| said.kind() == ErrorKind::InvalidSubcommand) {
+        Some(name) => {
+            let program = Cli::command();
+            let kinds = program.get_subcommands().flat_map(clap::Command::get_subcommands);
+            let all = program.get_subcommands().chain(kinds).map(clap::Command::get_name);
+            let near = near(&name, all, "see rank-study --help");
+            tell(&format!("error: unknown command {name:?}; {near}"));
+            ExitCode::from(2)
+        }
+        None => print_of_clap(said),
+    }
+}
+
 fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&program().try_get_matches_from(arguments)?)
 }
@@ -154,5 +172,25 @@ fn dispatch(command: Command) -> Result<()> {
         Command::List(args) => super::list::run(&args),
         Command::Completions(args) => super::completions::run(&args, Cli::command()),
         Command::Man(args) => super::man::run(&args, Cli::command()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{GROUPS, program};
+
+    #[test]
+    fn help_lists_every_command_once() {
+        let mut listed: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        listed.sort_unstable();
+        let program = program();
+        let mut all: Vec<&str> = program.get_subcommands().map(clap::Command::get_name).collect();
+        all.sort_unstable();
+        assert_eq!(listed, all);
+    }
+
+    #[test]
+    fn the_definitions_of_all_commands_are_consistent() {
+        program().debug_assert();
     }
 }

@@ -157,7 +157,7 @@ pub fn measured(study: &str, preset: Preset) -> Result<(PathBuf, Manifest)> {
         let defined = definitions(preset).map(|found| found.names().any(|name| name == study));
         match defined {
             Ok(false) => {
-                let near = near(study, known.iter().map(String::as_str));
+                let near = near(study, known.iter().map(String::as_str), "see rank-study list");
                 bail!("study {study:?} has no rows in {}/; {near}", data.display())
             }
             _ => bail!(
@@ -201,6 +201,31 @@ impl BrokenDefinition {
     }
 }
 
+/// Refuses a definition that is not there, and names those that read most like it.
+pub fn check_definition(path: &Path) -> Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let files = std::fs::read_dir(folder.unwrap_or(Path::new(ANALYSIS)));
+    let paths = files.into_iter().flatten().flatten().map(|file| file.path());
+    let is_toml = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "toml");
+    let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let known: Vec<(String, PathBuf)> =
+        paths.filter(is_toml).filter_map(|path| Some((stem(&path)?, path))).collect();
+    let names = known.iter().map(|(name, _)| name.as_str());
+    let near = near(&stem(path).unwrap_or_default(), names, "see rank-study list");
+    let place = match folder {
+        _ if known.is_empty() => String::new(),
+        folder => format!(" in {}/", folder.unwrap_or(Path::new(ANALYSIS)).display()),
+    };
+    bail!(
+        "no definition {}; {near}{}",
+        path.display(),
+        if near.ends_with('?') { place } else { String::new() }
+    )
+}
+
 /// Every study definition in the folder of definitions, at the size of a preset. Definitions of single training runs,
 /// which have neither `study` nor `kind`, are passed over.
 pub fn definitions(preset: Preset) -> Result<Definitions> {
@@ -240,16 +265,17 @@ pub fn definitions(preset: Preset) -> Result<Definitions> {
 }
 
 /// The names that read most like one that there is not, for the end of an error.
-pub fn near<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> String {
+pub fn near<'n>(name: &str, names: impl Iterator<Item = &'n str>, or: &str) -> String {
+    let most = (name.chars().count() / 3).clamp(1, 3);
     let mut near: Vec<(usize, &str)> =
         names.map(|other| (strsim::damerau_levenshtein(name, other), other)).collect();
     near.sort_unstable();
     near.dedup();
-    near.retain(|(slips, other)| *slips <= 3 || other.contains(name));
+    near.retain(|(slips, other)| *slips <= most || (name.len() > 2 && other.contains(name)));
     near.truncate(3);
     let near: Vec<&str> = near.into_iter().map(|(_, other)| other).collect();
     match near.is_empty() {
-        true => "see rank-study list".to_owned(),
+        true => or.to_owned(),
         false => format!("did you mean {}?", near.join(" or ")),
     }
 }

@@ -258,7 +258,10 @@ fn chosen(names: &[String], preset: Preset) -> Result<Chosen> {
             _ if is_there => {}
             Some((_, error)) => bail!("--only {only}: {}", error_line(error)),
             None => {
-                bail!("--only {only}: no such study in {ANALYSIS}/; {}", near(only, all.names()))
+                bail!(
+                    "--only {only}: no such study in {ANALYSIS}/; {}",
+                    near(only, all.names(), "see rank-study list")
+                )
             }
         }
     }

@@ -11,6 +11,7 @@ use rank_study::run::{Begin, Extension, RunObserver, TrainResult, TrainedRun, Tr
 use rank_study::study::{Preset, StudyDefinition, StudyWork};
 
 use super::device::DeviceName;
+use super::places::check_definition;
 use super::processes::{ProcessesFlags, ToldElsewhere};
 use super::progress::Progress;
 use super::stop::{Stopped, stop_at_signal};
@@ -193,6 +194,7 @@ fn teacher(args: &TrainArgs, student: &TrainDefinition) -> Result<Option<(Teache
 }
 
 fn definition(args: &TrainArgs) -> Result<TrainDefinition> {
+    check_definition(&args.definition)?;
     let path = args.definition.display();
     let mut definition = match &args.run {
         Some(name) => of_study(&StudyDefinition::read(&args.definition, Preset::Paper)?, name)?,
