@@ -160,7 +160,7 @@ corpus = { tokens = 4000 }
         ],
     ] {
         let error = folder.refused(&[refused, vec!["--threads", "0"]].concat());
-        assert_eq!(error, "error: --threads is 0; give at least 1\n");
+        assert_eq!(error, "error: --threads must be at least 1\n");
     }
 }
 

@@ -129,7 +129,7 @@ mod tests {
             "RANK_STUDY_INSTRUCTIONS=avx2: this processor lacks these instructions; set one that this processor \
              has (portable), or none for the widest"
         );
-        assert!(message("AVX2").contains("no such level of instructions; set one that"));
+        assert!(message("AVX2").contains("unknown instruction set; set one of"));
     }
 
     /// What the suites of a level rely on: the level that they are held to is the one that runs.

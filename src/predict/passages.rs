@@ -113,7 +113,10 @@ mod tests {
         assert_eq!(firsts(48), [0, 12, 24, 36]);
         assert_eq!(firsts(47), [0, 3, 6, 9]);
         let error = wanted.of(&Counting(11, None), None).unwrap_err().to_string();
-        assert!(error.starts_with("11 tokens, the passage ends at 12"), "{error}");
+        assert!(
+            error.starts_with("the text has 11 tokens, but the passage ends at token 12"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -49,7 +49,7 @@ wait_for() {
     exit 1
 }
 has_rows() { compgen -G "data/smoke/*/shards/$1-of-4/rows.csv" >/dev/null; }
-was_stopped() { grep --quiet --no-messages 'stopping after the cells in hand' slurm-logs/*.out; }
+was_stopped() { grep --quiet --no-messages 'stopping after the configurations' slurm-logs/*.out; }
 no_jobs() { [[ -z $(squeue --noheader --format %i) ]]; }
 say() { echo "slurm: $*"; }
 
