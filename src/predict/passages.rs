@@ -129,6 +129,6 @@ mod tests {
         assert_eq!(firsts(1000), [0, 15, 30]);
         assert_eq!(firsts(15), [0, 5, 10]);
         let error = wanted.of(&Counting(14, Some(5)), None).unwrap_err().to_string();
-        assert!(error.starts_with("14 tokens"), "{error}");
+        assert!(error.starts_with("the text has 14 tokens"), "{error}");
     }
 }

@@ -440,5 +440,5 @@ fn passages_and_texts_that_cannot_be_read_are_refused() {
     fs::write(folder.path().join("tokenizer.json"), "{}").unwrap();
     let unusable = said(folder.path());
     assert!(unusable.starts_with("tokenizer.json: "), "{unusable}");
-    assert!(unusable.ends_with("; take the one published with the model"), "{unusable}");
+    assert!(unusable.ends_with("; use the tokenizer.json published with the model"), "{unusable}");
 }
