@@ -136,9 +136,9 @@ fn what_is_wrong_with_a_step_or_an_attention_is_said() {
     let folder = Folder::new();
     for (arguments, said) in [
         (&["step", "--variant", "mha"][..], "--variant: "),
-        (&["step", "--vocab", "3"], "--vocab is 3"),
+        (&["step", "--vocab", "3"], "--vocab must be at least"),
         (&["step", "--heads", "0"], "--heads is 0"),
-        (&["step", "--set", "window"], "--set window: write KEY=VALUE"),
+        (&["step", "--set", "window"], "--set window is not KEY=VALUE"),
         (&["attention", "--layout", "globe"], "--layout"),
         (&["attention", "--softcap", "0"], "--softcap"),
         (&["attention", "--d-head", "0"], "--d-head is 0"),

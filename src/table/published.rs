@@ -1,17 +1,10 @@
 //! The heads of models from elsewhere: those of large logits, and what they needed.
 
-use super::digits::plural;
 use super::{Cell, Column, Spread, Table, TableError, TrainedHeads, epsilons};
 use crate::row::{HeadFound, Row, Rows};
 
 /// Logits from here on are large, in nats: one token has e²⁰ times the attention of another of logit 0.
 pub const LARGE_NATS: f64 = 20.0;
-/// The share of attention from which on the first token is said to hold it.
-const MOST: f64 = 0.5;
-
-/// What is told of one head, where it is there.
-type Value = fn(&HeadFound) -> Option<f64>;
-
 /// A study of models from elsewhere.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedHeads {
@@ -133,52 +126,5 @@ impl PublishedHeads {
         );
         table.note_failed(self.failed);
         table
-    }
-}
-
-impl PublishedModel<'_> {
-    /// What is told of it, in a sentence.
-    pub fn told(&self) -> String {
-        let Self { run, heads, large, .. } = self;
-        let rank = heads.first().map_or(0, |head| head.rank);
-        let n = heads.first().map_or(0, |head| head.n);
-        let mut said = format!(
-            "{run} (d = {rank}, n = {n}): {} of {} above {LARGE_NATS}",
-            large.len(),
-            plural(heads.len(), "head")
-        );
-        let over = |value: Value| Spread::of(large.iter().filter_map(|head| value(head)));
-        let parts: [(&str, Value); 9] = [
-            ("their logits", |head| Some(head.actual)),
-            ("needed", |head| head.needed),
-            ("needed over theirs", |head| Some(head.needed? / head.actual)),
-            ("rank penalty", |head| head.inflation),
-            ("input factor", |head| head.tying),
-            ("excess factor", |head| head.drift),
-            ("shift factor", |head| head.gauge),
-            ("R² of a ramp", |head| head.share_ramp),
-            ("attention on the first token", |head| head.first_mass),
-        ];
-        let parts: Vec<String> = parts
-            .iter()
-            .filter_map(|(name, value)| Some(format!("{name} {}", over(*value)?.shown(2))))
-            .collect();
-        let fitted = large.iter().filter(|head| head.is_fitted()).count();
-        if fitted < large.len() {
-            said.push_str(&format!(", the largest {fitted} of them fitted"));
-        }
-        if !parts.is_empty() {
-            said.push_str(&format!("; {}", parts.join(", ")));
-        }
-        let held = heads.iter().filter(|head| head.first_mass.is_some_and(|mass| mass >= MOST));
-        let held_large = large.iter().filter(|head| head.first_mass.is_some_and(|m| m >= MOST));
-        if !large.is_empty() && heads.iter().any(|head| head.first_mass.is_some()) {
-            said.push_str(&format!(
-                "; the first token holds half of the attention or more in {} of all and {} of those",
-                held.count(),
-                held_large.count()
-            ));
-        }
-        said
     }
 }

@@ -76,7 +76,9 @@ pub(super) const BITS: ViewOf<(Trainings, Vec<String>)> = ViewOf {
         tables
     },
     figures: |(trainings, _), _| vec![figure::variants(trainings)],
-    verdicts: |_, _| vec![],
+    verdicts: |(trainings, _), _| {
+        judge::modality::other_data(&trainings.ended()).into_iter().collect()
+    },
 };
 
 /// Curves of several lengths in one panel would lie over each other.
