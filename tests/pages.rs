@@ -17,7 +17,7 @@ const MADE_LATER: [&str; 6] = [
     "analysis/mine.toml",
 ];
 /// Dated entries, which name what was there on their day.
-const LOG: &str = "analysis/LOG.md";
+const LOG: &str = "docs/log.md";
 /// In capitals, and no page.
 const NAMES: [&str; 2] = ["LAPACK", "NVIDIA"];
 
@@ -30,7 +30,7 @@ fn pages() -> Vec<PathBuf> {
     let mut found = Vec::new();
     for folder in [
         "",
-        "analysis",
+        "docs",
         "analysis/data",
         "analysis/notes",
         "analysis/readers",

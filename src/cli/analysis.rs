@@ -396,8 +396,8 @@ fn section(
     let note = std::fs::read_to_string(note(study)).unwrap_or_default();
     Ok(Section {
         study: study.to_owned(),
-        title: manifest.text("title").to_owned(),
-        question: manifest.text("question").to_owned(),
+        title: wording("title", study, manifest),
+        question: wording("question", study, manifest),
         findings: findings(&note, manifest.text("rows_sha256")).unwrap_or_default().to_owned(),
         command: command(study, manifest),
         wall_time_s: time_of(&columns, &lines),
@@ -405,6 +405,15 @@ fn section(
         rows_link: relative(&rows, out.parent().unwrap_or(Path::new("")))?,
         ..Section::default()
     })
+}
+
+/// A study's title or question as its definition words it now, or, where that file is gone, as it did when the rows were measured.
+fn wording(key: &str, study: &str, manifest: &Manifest) -> String {
+    let text = std::fs::read_to_string(manifest.text("definition_file")).unwrap_or_default();
+    let definition: toml::Table = text.parse().unwrap_or_default();
+    let now = |key: &str| definition.get(key).and_then(toml::Value::as_str);
+    let is_of_study = now("study").is_some_and(|name| study.starts_with(name));
+    now(key).filter(|_| is_of_study).unwrap_or_else(|| manifest.text(key)).to_owned()
 }
 
 /// The command that measures a study again and draws it.

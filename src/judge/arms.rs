@@ -1,19 +1,21 @@
-//! Verdicts on arms side by side: the global head, and the dial between local and long-range.
+//! Verdicts on variants side by side: the global head, and tasks from local to long-range.
 
 use super::claims::Claim;
-use super::pairs::{Pairs, difference};
+use super::pairs::{Pairs, PairsOfSetting, difference};
+use super::phrases::times;
 use super::scale::of_runs;
 use super::stabilisers::stabilisers;
 use super::training::{NO_WORSE_NATS, no_worse};
+use super::tuning::Tuned;
 use super::verdict::{Verdict, Word};
 use crate::table::{Interval, Spread, TrainingRun, Trainings, plural, significant};
 
 /// 42/36, the paper's: perplexity without the global head over that with it.
 pub(super) const WITHOUT_GLOBAL: f64 = 1.17;
-/// Perplexities within this ratio of each other are alike: less than a fifth of what the paper tells of.
+/// Perplexities within this ratio of each other are alike: less than a fifth of the effect that the paper reports.
 pub(super) const PERPLEXITIES_ALIKE: f64 = 1.03;
 
-/// The verdicts of a study of arms.
+/// The verdicts of a study of variants.
 pub(crate) fn arms(study: &Trainings) -> Vec<Verdict> {
     let mut verdicts = vec![no_worse(study)];
     verdicts.extend(stabilisers(study));
@@ -22,24 +24,29 @@ pub(crate) fn arms(study: &Trainings) -> Vec<Verdict> {
 }
 
 fn missing(claim: Claim) -> Verdict {
-    let why =
-        "Needs finished runs of ls and of the arms that it is held against, of the same seeds.";
-    Verdict::new(claim, why.to_owned(), Word::NotYetMeasured, 0)
+    let needs = "Needs finished runs of ls, mhsa and local-only with the same seeds.";
+    Verdict::lacking(claim, "no finished runs of every variant", needs)
 }
 
 /// `local-only` against `ls`, by the ratio of perplexities: e to the difference in loss, seed by seed, with Student's
 /// interval over seeds.
 ///
-/// *Not yet measured*: one of the two is missing.
+/// *Not measured*: one of the two is missing; or no variant with a global head has a perplexity lower than `local-only`'s
+/// by more than [`PERPLEXITIES_ALIKE`], so that nothing shows a need of context beyond the windows.
 fn global_head(study: &Trainings) -> Verdict {
-    let pairs = Pairs::of(study, ["local-only", "ls"], |run| run.valid_loss_nats);
+    let tuned = Tuned::of(study, &[]);
+    let pairs = Pairs::of(&tuned.study, ["local-only", "ls"], |run| run.valid_loss_nats);
     let Some(pairs) = pairs else { return missing(Claim::GlobalHead) };
     let ratios: Vec<Option<Interval>> =
         pairs.settings.iter().map(|s| s.interval(difference).map(Interval::exp)).collect();
     let every =
         |holds: &dyn Fn(&Interval) -> bool| ratios.iter().all(|r| r.as_ref().is_some_and(holds));
     let worse = pairs.count(|without, with| without > with);
-    let word = if every(&|ratio| ratio.is_at_most(PERPLEXITIES_ALIKE)) {
+    let gain = gain_of_far_context(&tuned.study);
+    let needs_far = gain.is_some_and(|gain| gain > PERPLEXITIES_ALIKE);
+    let word = if !needs_far {
+        Word::NotYetMeasured
+    } else if every(&|ratio| ratio.is_at_most(PERPLEXITIES_ALIKE)) {
         Word::Refuted
     } else if worse == pairs.len()
         && every(&|r| r.mean >= WITHOUT_GLOBAL && r.is_at_least(PERPLEXITIES_ALIKE))
@@ -48,28 +55,69 @@ fn global_head(study: &Trainings) -> Verdict {
     } else {
         Word::Qualified
     };
+    let is_compared = |run: &TrainingRun| ["ls", "local-only"].contains(&&*run.arm);
+    let word = tuned.decided(word, is_compared);
     let perplexity = |spread: Option<Spread>| {
-        let Some(Spread { median, low, high }) = spread else { return String::new() };
-        Spread { median: median.exp(), low: low.exp(), high: high.exp() }.shown(3)
+        spread.map_or_else(String::new, |spread| significant(spread.median.exp(), 3))
     };
-    let each: Vec<String> =
-        pairs.settings.iter().map(|s| s.shown(difference, f64::exp, 3)).collect();
+    let ratio = |setting: &PairsOfSetting| match setting.interval(difference) {
+        Some(interval) => times(interval.exp(), 3),
+        None => format!("{}×", significant(setting.mean(difference).exp(), 3)),
+    };
+    let each: Vec<String> = pairs.settings.iter().map(ratio).collect();
+    let need = match needs_far {
+        true => "",
+        false => "; nothing here needs far context",
+    };
+    let headline = format!(
+        "perplexity {} without a global head{need}, {}",
+        each.join(", "),
+        plural(pairs.seeds(), "seed")
+    );
+    let best = gain.filter(|_| !needs_far).map_or_else(String::new, |gain| {
+        format!(
+            " The best variant with global heads is only {} times better than local-only.",
+            significant(gain, 3)
+        )
+    });
     let measured = format!(
-        "Perplexity {} with one global head a layer, {} without: {} times (the paper's: 1.17). {} each, 95 % interval, {}.",
+        "Perplexity {} with one global head per layer; without: {} ({}). {}.{}{best}",
         perplexity(pairs.theirs()),
         perplexity(pairs.ours()),
         each.join(", "),
-        plural(pairs.seeds(), "seed"),
-        of_runs(study.arm("ls").chain(study.arm("local-only")))
+        of_runs(study.arm("ls").chain(study.arm("local-only"))),
+        tuned.note(is_compared)
     );
-    Verdict::over(Claim::GlobalHead, measured, word, pairs.seeds_each())
+    Verdict::over(Claim::GlobalHead, [headline, measured], word, pairs.seeds_each())
 }
 
-/// How much more the loss may exceed the entropy where keys are asked for, if they are looked up; and how much less an arm
-/// that looks them up loses than one that does not.
+/// The perplexity of `local-only` over the lowest one of a variant with global heads, of medians over the seeds of a run;
+/// the greatest over settings.
+fn gain_of_far_context(study: &Trainings) -> Option<f64> {
+    let median = |runs: &[TrainingRun]| {
+        Some(Spread::of(runs.iter().filter_map(|run| run.valid_loss_nats))?.median)
+    };
+    let locals = study.by_run().filter(|runs| runs[0].arm == "local-only");
+    let gains = locals.filter_map(|local| {
+        let is_alike = |run: &TrainingRun| {
+            let first = &local[0];
+            (run.context, run.steps, run.recall) == (first.context, first.steps, first.recall)
+                && run.corpus == first.corpus
+        };
+        let others =
+            study.by_run().filter(|runs| runs[0].arm != "local-only" && is_alike(&runs[0]));
+        let best = others.filter_map(median).reduce(f64::min)?;
+        Some((median(local)? - best).exp())
+    });
+    gains.reduce(f64::max)
+}
+
+/// How far the loss may exceed the entropy on look-ups where they are learned; and how much lower the loss of a variant that
+/// learned them is than that of one that did not.
 const LEARNED_NATS: f64 = 0.05;
 
-/// How far the median losses of the arms lie above the corpus's entropy, at one share of recall: the least and the greatest.
+/// How far the median losses of the variants lie above the corpus's entropy, at one share of recall: the least and the
+/// greatest.
 fn excess(study: &Trainings, recall: f64) -> Option<(f64, f64)> {
     let of_arm = |arm: &str| {
         let here = study.arm(arm).filter(|run| run.recall == Some(recall));
@@ -80,13 +128,15 @@ fn excess(study: &Trainings, recall: f64) -> Option<(f64, f64)> {
     Some((arms.low, arms.high))
 }
 
-/// The dial: the loss of `local-only` and of `ls` less that of `mhsa`, seed by seed, at the largest share of recall, with
+/// Long-range tasks: the loss of `local-only` and of `ls` less that of `mhsa`, seed by seed, at the largest share of recall, with
 /// Student's intervals over seeds.
 ///
-/// *Not yet measured*: an arm is missing there, or no arm has learned to look up: the least excess over the
-/// corpus's entropy there is more than [`LEARNED_NATS`] above that at the least share, and the arms lie no further
-/// apart than they do at the least share and [`LEARNED_NATS`].
+/// *Not measured*: a variant is missing there, or none has learned to look up: the least excess over the corpus's entropy
+/// there is more than [`LEARNED_NATS`] above that at the least share, and the variants lie no further apart than at the
+/// least share and [`LEARNED_NATS`].
 pub(crate) fn dial(study: &Trainings) -> Verdict {
+    let tuned = Tuned::of(study, &[]);
+    let study = &tuned.study;
     let recalls = || study.runs.iter().filter_map(|run| run.recall);
     let most = recalls().fold(f64::NEG_INFINITY, f64::max);
     let least = recalls().fold(f64::INFINITY, f64::min);
@@ -118,34 +168,38 @@ pub(crate) fn dial(study: &Trainings) -> Verdict {
     } else {
         Word::Qualified
     };
+    let word = tuned.decided(word, |run| ["mhsa", "ls", "local-only"].contains(&&*run.arm));
     let learned = unlearned.map_or_else(String::new, |nats| {
         format!(
-            " But no arm has learned to look keys up: the least loss above the possible is {nats:.2} nats more there than \
-             where nothing is asked for, and all arms lose as much."
+            " No variant learned to look keys up: the least excess over the entropy grows by {} nats with look-ups.",
+            significant(nats, 2)
         )
     });
-    let texts = arms.each_ref().map(|(arm, pairs)| {
-        let each: Vec<String> = pairs
-            .settings
-            .iter()
-            .map(|setting| setting.shown(difference, |nats| nats, 2))
-            .collect();
-        format!("{} nats with {arm}", each.join(", "))
-    });
+    let shown = |pairs: &Pairs| {
+        let each = pairs.settings.iter().map(|s| s.shown(difference, |nats| nats, 2));
+        each.collect::<Vec<_>>().join(", ")
+    };
+    let [ls, local] = arms.each_ref().map(|(_, pairs)| shown(pairs));
+    let headline = match unlearned {
+        Some(_) => "no variant learned to look keys up".to_owned(),
+        None => {
+            format!("loss − mhsa's: ls {ls}, local-only {local} nats, {}", plural(seeds, "seed"))
+        }
+    };
     let measured = format!(
-        "Where {} % of the segments ask for a stored key: loss less mhsa's, seed by seed, {}; worse in {worse} of {pairs} \
-         pairs. {} each, 95 % intervals, {}.{learned}",
+        "With {} % look-up segments, loss minus multi-head attention's: ls {ls}, local-only {local} nats. Higher in \
+         {worse} of {pairs} pairs. {}.{}{learned}",
         significant(100.0 * most, 2),
-        texts.join(" and "),
-        plural(seeds, "seed"),
-        of_runs(&study.runs)
+        of_runs(&study.runs),
+        tuned.note(|run| ["mhsa", "ls", "local-only"].contains(&&*run.arm))
     );
-    Verdict::over(Claim::LongRangeLimit, measured, word, each_seeds)
+    Verdict::over(Claim::LongRangeLimit, [headline, measured], word, each_seeds)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::tuning::at_three_rates;
 
     fn runs(arm: &str, losses: &[f64]) -> Vec<TrainingRun> {
         let one = |(seed, loss): (usize, &f64)| TrainingRun {
@@ -165,10 +219,20 @@ mod tests {
         Trainings { runs, failed: 0 }
     }
 
+    /// The runs of `arms` at three learning rates.
+    fn tuned(arms: &[(&str, &[f64])]) -> Trainings {
+        at_three_rates(&study(arms))
+    }
+
     #[test]
-    fn the_global_head_and_the_dial_have_every_word() {
-        let head =
-            |local: &[f64]| global_head(&study(&[("ls", &[1.0; 3]), ("local-only", local)])).word;
+    fn the_global_head_has_every_word() {
+        // Multi-head attention shows that far context is worth a fifth of a nat.
+        let word = |local: &[f64], mhsa: f64| {
+            let arms: [(&str, &[f64]); 3] =
+                [("ls", &[1.0; 3]), ("local-only", local), ("mhsa", &[mhsa; 3])];
+            global_head(&tuned(&arms)).word
+        };
+        let head = |local: &[f64]| word(local, 0.7);
         assert_eq!(head(&[1.2; 3]), Word::Confirmed);
         assert_eq!(head(&[1.2; 2]), Word::Qualified, "two seeds");
         assert_eq!(head(&[1.05; 3]), Word::Qualified, "worse, not by so much");
@@ -178,8 +242,15 @@ mod tests {
         assert_eq!(head(&[0.9; 3]), Word::Refuted);
         assert_eq!(head(&[0.9; 2]), Word::Qualified, "two seeds");
         assert_eq!(head(&[]), Word::NotYetMeasured);
+        assert_eq!(word(&[1.0; 3], 1.0), Word::NotYetMeasured, "nothing needs far context");
+        let untuned = study(&[("ls", &[1.0; 3]), ("local-only", &[1.2; 3])]);
+        assert_eq!(global_head(&untuned).word, Word::Qualified, "one learning rate");
+    }
+
+    #[test]
+    fn long_range_tasks_have_every_word() {
         let of = |ls: &[f64], local: &[f64]| {
-            dial(&study(&[("mhsa", &[1.0; 3]), ("ls", ls), ("local-only", local)])).word
+            dial(&tuned(&[("mhsa", &[1.0; 3]), ("ls", ls), ("local-only", local)])).word
         };
         assert_eq!(of(&[1.1; 3], &[1.2; 3]), Word::Confirmed);
         assert_eq!(of(&[0.9; 3], &[1.2; 3]), Word::Qualified);
@@ -200,11 +271,11 @@ mod tests {
                 ..run
             });
             study.runs.extend(easy.collect::<Vec<_>>());
-            dial(&study)
+            dial(&at_three_rates(&study))
         };
         let unlearned = beside_easy([1.0, 1.02, 1.04]);
         assert_eq!(unlearned.word, Word::NotYetMeasured, "0.2 against 0.1 nats, and all alike");
-        assert!(unlearned.measured.contains(" is 0.10 nats more there"), "{}", unlearned.measured);
+        assert!(unlearned.measured.contains("0.10 nats"), "{}", unlearned.measured);
         assert_eq!(beside_easy([1.0, 1.1, 1.2]).word, Word::Confirmed, "one has learned something");
         assert_eq!(beside_easy([0.93, 0.95, 0.97]).word, Word::Confirmed, "near to the entropy");
     }

@@ -1,75 +1,84 @@
-//! What the paper says, claim by claim, and what was predicted here from its argument: Hajra 2025, *Short-Range Dependency Effects on Transformer Instability
-//! and a Decomposed Attention Solution*, arXiv 2505.15548.
+//! The claims under test: those of the paper (Hajra 2025, *Short-Range Dependency Effects on Transformer Instability and a
+//! Decomposed Attention Solution*, arXiv 2505.15548), and predictions made by this project before its rows.
 
 use std::fmt;
 
-/// A claim of the paper that can be measured, or a prediction from its argument (analysis/PREDICTIONS.md).
+/// A claim of the paper that can be measured, or a prediction made by this project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
     /// Dense local attention needs logits that grow with n/d.
     DenseLocalGrows,
-    /// Long-range attention, being sparse, fits low rank.
+    /// Sparse long-range attention fits low rank.
     SparseIsEasy,
-    /// What low rank cannot hold is short-range attention.
+    /// Low rank is a problem for short-range attention in particular.
     LocalityIsHard,
-    /// Splitting heads removes the pressure.
+    /// Splitting heads removes the pressure on logits.
     SplitHelps,
-    /// In training mhsa's logits grow, those of LS-attention do not.
+    /// Logits of mhsa grow in training, those of LS-attention do not.
     LogitsInTraining,
     /// mhsa diverges.
     Diverges,
-    /// LS-attention's perplexity is no worse.
+    /// LS-attention's loss is no higher.
     NoWorse,
     /// Two fifths of another method's perplexity.
     TwoFifths,
-    /// A twentieth of another method's time.
-    Twentieth,
-    /// What the global head is worth.
+    /// Fewer steps to the same loss.
+    StepsToConverge,
+    /// What the global head contributes.
     GlobalHead,
-    /// Inference is faster.
-    Latency,
-    /// Where long-range structure prevails, local heads cost.
+    /// Long-range tasks suffer from local heads.
     LongRangeLimit,
-    /// The rank bottleneck carries the growth of trained logits.
+    /// A short window is enough.
+    WindowRule,
+    /// Data other than text.
+    OtherModalities,
+    /// The rank penalty drives the growth of trained logits.
     RankCarriesGrowth,
-    /// Rank is the cause once the layer's input is given.
+    /// Rank is the cause for a given layer input.
     RankGivenInputs,
     /// The exponent predicted from fits alone.
     PredictedExponent,
-    /// Needed logits tell which heads have large ones.
+    /// Needed logits order heads as their actual logits do.
     NeededTellsActual,
     /// More rank at equal parameters makes logits smaller.
     MoreRankHelps,
-    /// A slope over the lag takes large logits away.
+    /// A linear position bias makes QKᵀ smaller.
     SlopesFreeLogits,
-    /// The law of the ramp.
+    /// The ramp law.
     RampCostsLength,
-    /// Telling positions apart is what makes logits large.
+    /// Positions make logits large.
     PositionsMakeLogits,
-    /// The rank of queries and keys is what makes logits large.
+    /// Rank makes logits large.
     RankMakesLogits,
-    /// The error that parts are told at does not harm the model.
+    /// The error at which logits are decomposed does not harm the model.
     SmallErrorIsHarmless,
-    /// What a ramp does, a slope over the lag does for nothing.
+    /// A linear position bias can replace the ramp.
     RampIsASlope,
     /// Global heads attend to few tokens.
     GlobalIsSparse,
-    /// Global heads' attention has few dimensions.
+    /// The attention of global heads has low rank.
     GlobalIsLowRank,
-    /// The model needs few of the far tokens.
+    /// Few far tokens are enough for the model.
     FewFarTokensDo,
-    /// The model needs few dimensions of the far part.
+    /// A far part of low rank is enough for the model.
     LowFarRankDoes,
-    /// Published models' large logits are needed.
+    /// Published models need their large logits.
     PublishedNeed,
-    /// They are ramps.
+    /// The large logits of published models are ramps.
     PublishedRamp,
+    /// A twentieth of another method's time.
+    Twentieth,
+    /// Inference is faster.
+    Latency,
+    /// Inference is faster than FlashAttention-2.
+    FlashAttention,
 }
 
 /// The part of the work that a claim belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
     /// Fits of low-rank logits to made attention matrices.
+    #[default]
     SyntheticTargets,
     /// Training runs: logits, losses, divergence.
     Training,
@@ -105,7 +114,7 @@ impl Group {
 
 impl Claim {
     /// Every claim, in the order of the report.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 33] = [
         Self::DenseLocalGrows,
         Self::SparseIsEasy,
         Self::LocalityIsHard,
@@ -114,10 +123,11 @@ impl Claim {
         Self::Diverges,
         Self::NoWorse,
         Self::TwoFifths,
-        Self::Twentieth,
+        Self::StepsToConverge,
         Self::GlobalHead,
-        Self::Latency,
         Self::LongRangeLimit,
+        Self::WindowRule,
+        Self::OtherModalities,
         Self::RankCarriesGrowth,
         Self::RankGivenInputs,
         Self::PredictedExponent,
@@ -135,9 +145,12 @@ impl Claim {
         Self::LowFarRankDoes,
         Self::PublishedNeed,
         Self::PublishedRamp,
+        Self::Twentieth,
+        Self::Latency,
+        Self::FlashAttention,
     ];
 
-    /// Those that a reader wants to know of first: what the paper is about, and what was found in its place.
+    /// The claims that matter most: the paper's main ones, and what was found instead.
     pub const LEADING: [Self; 6] = [
         Self::LogitsInTraining,
         Self::SlopesFreeLogits,
@@ -158,8 +171,11 @@ impl Claim {
             | Self::Diverges
             | Self::NoWorse
             | Self::TwoFifths
+            | Self::StepsToConverge
             | Self::GlobalHead
             | Self::LongRangeLimit
+            | Self::WindowRule
+            | Self::OtherModalities
             | Self::PredictedExponent
             | Self::MoreRankHelps
             | Self::SlopesFreeLogits => Group::Training,
@@ -176,7 +192,7 @@ impl Claim {
             | Self::FewFarTokensDo
             | Self::LowFarRankDoes => Group::TrainedHeads,
             Self::PublishedNeed | Self::PublishedRamp => Group::PublishedModels,
-            Self::Twentieth | Self::Latency => Group::Cost,
+            Self::Twentieth | Self::Latency | Self::FlashAttention => Group::Cost,
         }
     }
 
@@ -189,6 +205,7 @@ impl Claim {
             Self::Twentieth => Some("1/20 of the GPU hours"),
             Self::GlobalHead => Some("perplexity 36 → 42"),
             Self::Latency => Some("up to 36 % less"),
+            Self::WindowRule => Some("window 50 at n = 2,048"),
             _ => None,
         }
     }
@@ -206,12 +223,14 @@ impl Claim {
             Self::SplitHelps | Self::NoWorse => "abstract",
             Self::LogitsInTraining | Self::Diverges => "Figure 1",
             Self::TwoFifths | Self::Twentieth | Self::Latency => "abstract, figures",
+            Self::FlashAttention => "abstract",
+            Self::StepsToConverge | Self::WindowRule | Self::OtherModalities => "text",
             Self::GlobalHead => "ablation",
             Self::LongRangeLimit => "limitations",
             Self::RankCarriesGrowth => "the rank argument, in training",
             Self::RankGivenInputs => "the rank argument, with the layer's input given",
-            Self::PublishedNeed => "the rank argument, in models from elsewhere",
-            Self::PublishedRamp => "found here in models without a slope, in models from elsewhere",
+            Self::PublishedNeed => "the rank argument, published models",
+            Self::PublishedRamp => "found here, published models",
             Self::PredictedExponent => "predicted here, (a)",
             Self::NeededTellsActual => "predicted here, (b)",
             Self::MoreRankHelps => "the rank argument, an intervention",
@@ -229,82 +248,113 @@ impl Claim {
             Self::DenseLocalGrows => {
                 "Dense local attention at n ≫ d needs logits that grow with n/d"
             }
-            Self::SparseIsEasy => "Sparse global (long-range) attention is easy for low rank",
-            Self::LocalityIsHard => "It is short-range attention that low rank cannot hold",
+            Self::SparseIsEasy => "Sparse long-range attention fits low rank without large logits",
+            Self::LocalityIsHard => "Low rank is a problem for short-range attention in particular",
             Self::SplitHelps => {
-                "Splitting the heads into local and global ones removes the pressure on logits"
+                "Splitting heads into local and global removes the pressure on logits (synthetic targets of one \
+                 local and one global part)"
             }
             Self::LogitsInTraining => {
-                "In training, multi-head attention's logits grow to 200 to 400, those of LS-attention stay \
-                 under 50"
+                "In training, max |logit| grows to 200–400 with multi-head attention and stays below 50 with \
+                 LS-attention"
             }
             Self::Diverges => {
-                "Multi-head attention at n = 2,048 diverges after 20 to 30 thousand steps, LS-attention does \
-                 not"
+                "Multi-head attention at n = 2,048 diverges after 20–30 thousand steps; LS-attention does not"
             }
-            Self::NoWorse => "LS-attention's loss is no worse than multi-head attention's",
+            Self::NoWorse => "LS-attention's loss is no higher than multi-head attention's",
             Self::TwoFifths => {
-                "LS-attention's validation perplexity is 2/5 of that of another stabiliser"
+                "LS-attention's validation perplexity is 2/5 of another stabiliser's"
             }
-            Self::Twentieth => {
-                "LS-attention reaches another stabiliser's perplexity in 1/20 of its GPU hours"
+            Self::StepsToConverge => {
+                "LS-attention converges in fewer steps than multi-head attention"
             }
-            Self::GlobalHead => "Without the global head perplexity rises from 36 to 42",
-            Self::Latency => "LS-attention's inference latency is up to 36 % less",
-            Self::LongRangeLimit => "Where a task is mostly long-range, local heads cost accuracy",
+            Self::GlobalHead => {
+                "Without the global head, validation perplexity rises from 36 to 42"
+            }
+            Self::LongRangeLimit => "On long-range tasks, local heads cost accuracy",
+            Self::WindowRule => "A local window far shorter than the sequence is enough",
+            Self::OtherModalities => {
+                "LS-attention's lower loss and logits are not specific to text"
+            }
             Self::RankCarriesGrowth => {
-                "In training it is the rank bottleneck (inflation) that makes multi-head attention's logits grow"
+                "In training, the rank penalty drives the growth of multi-head attention's logits"
             }
             Self::RankGivenInputs => {
-                "With its layer's input given, it is the rank of a head's W_q·W_kᵀ that makes its logits large"
+                "For a given layer input, the rank of W_q·W_kᵀ makes a head's logits large"
             }
             Self::PredictedExponent => {
-                "Max |logit| of trained models grows with n/d as fits of targets like their attention say"
+                "Predicted here: max |logit| of trained models grows with n/d as fits of similar targets do"
             }
             Self::NeededTellsActual => {
-                "The logits that a head's attention needs at its rank tell which heads have large ones, beyond what \
-                 its entropy tells"
+                "Predicted here: needed logits order a model's heads by max |logit| beyond what entropy does"
             }
             Self::MoreRankHelps => {
                 "Multi-head attention with twice the rank and half the heads has smaller logits"
             }
             Self::SlopesFreeLogits => {
-                "Given a slope over the lag, multi-head attention of the same rank needs less than half of its logits, at \
-                 LS-attention's loss or a better one"
+                "Predicted here: with a linear position bias, QKᵀ has less than half the max |logit|, at \
+                 LS-attention's loss or lower"
             }
             Self::RampCostsLength => {
-                "Locality bought by a ramp over positions costs logits in proportion to n·ln(1 + 1/τ)/2"
+                "Predicted here: local attention made by a ramp over positions costs logits in proportion to \
+                 n/2 · ln(1 + 1/τ)"
             }
             Self::PositionsMakeLogits => {
-                "What makes trained logits large is that the stream must tell positions apart"
+                "Predicted here: logits are large because the layer input does not separate positions"
             }
             Self::RankMakesLogits => {
-                "What makes trained logits large is that queries and keys of d channels are short of rank"
+                "Logits are large because queries and keys of d channels lack rank"
             }
             Self::SmallErrorIsHarmless => {
-                "An error of ε = 0.01 nats in every head's attention is harmless to the model"
+                "Predicted here: a KL of 0.01 nats in every head's attention does not harm the model"
             }
             Self::RampIsASlope => {
-                "The ramp in QKᵀ can be replaced by a slope over the lag that costs no logits"
-            }
-            Self::PublishedNeed => {
-                "Heads of published models that have logits above 20 nats need them at their rank"
-            }
-            Self::PublishedRamp => {
-                "The logits above 20 nats of published models are ramps over positions"
+                "Predicted here: a linear position bias outside QKᵀ can replace the ramp in QKᵀ"
             }
             Self::GlobalIsSparse => {
-                "What LS-attention's global heads attend to beyond the window is sparse"
+                "Beyond the window, LS-attention's global heads attend to few tokens"
             }
             Self::GlobalIsLowRank => {
-                "What LS-attention's global heads attend to beyond the window is low-rank"
+                "Beyond the window, the attention of LS-attention's global heads has low rank"
             }
             Self::FewFarTokensDo => {
-                "LS-attention loses nothing where its global heads attend to 16 tokens a row beyond the window"
+                "LS-attention loses nothing when global heads keep 16 tokens per query beyond the window"
             }
             Self::LowFarRankDoes => {
-                "LS-attention loses nothing where its global heads attend beyond the window with a matrix of rank 16"
+                "LS-attention loses nothing when global attention beyond the window is truncated to rank 16"
             }
+            Self::PublishedNeed => {
+                "Heads of published models with max |logit| above 20 need such logits at their rank"
+            }
+            Self::PublishedRamp => "Logits above 20 in published models are ramps over positions",
+            Self::Twentieth => {
+                "LS-attention reaches another stabiliser's perplexity in 1/20 of its GPU hours"
+            }
+            Self::Latency => "LS-attention's inference latency is up to 36 % lower",
+            Self::FlashAttention => {
+                "LS-attention is faster than FlashAttention-2 on a GPU at equal size"
+            }
+        }
+    }
+
+    /// A headline and a sentence for a claim without rows: what exists instead, and why it is not enough.
+    pub(super) fn why_not_measured(self) -> [&'static str; 2] {
+        match self {
+            Self::StepsToConverge => [
+                "no run was trained until its loss stopped falling",
+                "Not measured as claimed: runs end after a fixed number of steps. lm-stabilisers has the validation \
+                 loss over steps.",
+            ],
+            Self::WindowRule => [
+                "no comparison of windows at n = 2,048",
+                "Not measured as claimed: lm-windows compares windows at n up to 1,024 early in training, window-rule \
+                 on synthetic targets.",
+            ],
+            Self::FlashAttention => [
+                "no GPU and no FlashAttention-2 here",
+                "Not measured: all times here are of this project's own CPU kernels (study latency).",
+            ],
+            _ => ["no study measures it", "No study here measures it."],
         }
     }
 }

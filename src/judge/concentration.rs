@@ -3,15 +3,20 @@
 use std::collections::BTreeSet;
 
 use super::claims::Claim;
+use super::phrases::from_to;
 use super::scale::listed;
 use super::verdict::{Verdict, Word};
-use crate::row::FarFound;
 use crate::table::{ConcentratedHead, Concentrations, FAR_MASS, Spread, plural, significant};
 
 /// The share of its far columns on which 0.9 of a row's far mass may lie where it is sparse, and from which on it is not.
 pub(super) const TOKENS: [f64; 2] = [0.1, 0.25];
 /// The share of the rank of shuffled entries from which on a far part has no structure to speak of.
 pub(super) const OF_SHUFFLED: f64 = 0.5;
+/// Where exp(entropy) of a far part is a larger share of its columns than this, it is near to uniform attention. That has a
+/// rank of 2 by this measure whatever a model learns, so a low rank is no evidence there.
+pub(super) const NEAR_UNIFORM: f64 = 0.5;
+/// The headline without rows.
+const LACKING: &str = "no global heads with mass beyond the window";
 
 /// The verdicts of such a study.
 pub(crate) fn concentration(study: &Concentrations) -> Vec<Verdict> {
@@ -21,11 +26,11 @@ pub(crate) fn concentration(study: &Concentrations) -> Vec<Verdict> {
 /// On how many tokens 0.9 of a row's far mass lies, as a share of the far columns: the median of a model's global heads that have
 /// 0.1 of their mass there, by model of LS-attention.
 ///
-/// *Not yet measured*: no model, or one without such a head.
+/// *Not measured*: no model, or one without such a head.
 fn sparse(study: &Concentrations) -> Verdict {
     let claim = Claim::GlobalIsSparse;
     let Some(models) = Model::all(study, ConcentratedHead::far_tokens) else {
-        return Verdict::new(claim, needs(), Word::NotYetMeasured, 0);
+        return Verdict::lacking(claim, LACKING, needs());
     };
     let word = if models.iter().all(|model| model.median <= TOKENS[0]) {
         Word::Confirmed
@@ -34,60 +39,61 @@ fn sparse(study: &Concentrations) -> Verdict {
     } else {
         Word::Qualified
     };
-    let effective =
-        |head: &ConcentratedHead| Some(head.far()?.far_effective_tokens / head.found.far_columns);
+    let headline = format!(
+        "0.9 of far mass on {} of the columns (uniform: 0.9), {}",
+        from_to(models.iter().map(|model| model.median), 2),
+        plural(seeds(&models), "seed")
+    );
     let measured = format!(
-        "Global heads of ls spread 0.9 of a row's mass beyond the window over so much of the columns there: {} (the median head of each \
-         model; evenly spread mass takes 0.9). exp(H) of it is {} of them, the 16 largest tokens hold {}. In heads of mhsa 0.9 takes {}. \
-         Of the mass of global heads of ls {} lies there, {} on the first token. {}.",
-        told(&models),
-        over(&of_ls(study), effective),
-        over(&of_ls(study), |head| head.far().map(|far| far.far_top_16)),
+        "Share of the columns beyond the window that hold 0.9 of a row's mass there: {}; uniform attention 0.9; heads of \
+         mhsa {}. Medians over global heads; {}.",
+        listed_by_run(&models),
         over(&of_mhsa(study), ConcentratedHead::far_tokens),
-        over(&of_ls(study), |head| Some(head.found.far_mass)),
-        over(&of_ls(study), |head| Some(head.found.sink_mass)),
         scale(study, &models),
     );
-    Verdict::new(claim, measured, word, seeds(&models))
+    Verdict::new(claim, [headline, measured], word, seeds(&models))
+}
+
+/// exp(entropy) of the far mass over the number of far columns: 1 where it is uniform.
+fn effective(head: &ConcentratedHead) -> Option<f64> {
+    Some(head.far()?.far_effective_tokens / head.found.far_columns)
 }
 
 /// The rank r at which the far part F of a head's attention has ‖F − F_r‖_F² ≤ 0.1 ‖F‖_F²: the median of a model's global heads that
 /// have 0.1 of their mass there, by model of LS-attention.
 ///
-/// *Not yet measured*: no model, or one without such a head.
+/// *Not measured*: no model, or one without such a head.
 fn low_rank(study: &Concentrations) -> Verdict {
     let claim = Claim::GlobalIsLowRank;
     let rank = |head: &ConcentratedHead| head.far().map(|far| far.far_rank_90);
     let models = Model::all(study, rank);
     let shares = Model::all(study, ConcentratedHead::far_rank_of_shuffled);
-    let (Some(models), Some(shares)) = (models, shares) else {
-        return Verdict::new(claim, needs(), Word::NotYetMeasured, 0);
+    let uniform = Model::all(study, effective);
+    let (Some(models), Some(shares), Some(uniform)) = (models, shares, uniform) else {
+        return Verdict::lacking(claim, LACKING, needs());
     };
+    let is_near_uniform = uniform.iter().any(|model| model.median > NEAR_UNIFORM);
     let word = if models.iter().all(|model| model.median <= model.d_head as f64) {
-        Word::Confirmed
+        if is_near_uniform { Word::Qualified } else { Word::Confirmed }
     } else if shares.iter().all(|model| model.median >= OF_SHUFFLED) {
         Word::Refuted
     } else {
         Word::Qualified
     };
-    let of_far =
-        |value: fn(&FarFound) -> f64| over(&of_ls(study), move |head| head.far().map(value));
-    let whole = |heads: &[&ConcentratedHead]| over(heads, |head| Some(head.found.rank_90));
+    let uniform = from_to(uniform.iter().map(|model| model.median), 2);
+    let headline = format!(
+        "rank {} holds 0.9 of far ‖·‖²; uniform attention: 2; {}",
+        from_to(models.iter().map(|model| model.median), 2),
+        plural(seeds(&models), "seed")
+    );
     let measured = format!(
-        "0.9 of ‖·‖_F² of what global heads of ls attend to beyond the window is held at rank {} (the median head of each model), 0.99 at {}. With \
-         each row's entries in random order 0.9 takes {}, so the heads take {} of that. In heads of mhsa 0.9 takes {}. Of whole rows it \
-         takes {} in global heads of ls, {} in its local ones, {} in heads of mhsa. {}.",
-        told(&models),
-        of_far(|far| far.far_rank_99),
-        of_far(|far| far.shuffled_rank_90),
-        told(&shares),
-        over(&of_mhsa(study), rank),
-        whole(&of_ls(study)),
-        whole(&heads_of(study, |head| head.arm == "ls" && !head.is_global())),
-        whole(&of_mhsa(study)),
+        "Rank that holds 0.9 of ‖·‖_F² beyond the window: {}; shuffled entries {}. But uniform attention has rank 2, and \
+         exp(entropy) here is {uniform} of the columns. {}.",
+        listed_by_run(&models),
+        over(&of_ls(study), |head| head.far().map(|far| far.shuffled_rank_90)),
         scale(study, &models),
     );
-    Verdict::new(claim, measured, word, seeds(&models))
+    Verdict::new(claim, [headline, measured], word, seeds(&models))
 }
 
 /// The median of a model's global heads.
@@ -116,7 +122,7 @@ impl Model {
 }
 
 /// `ls 0.41, 0.38, 0.40; ls-window-64 0.5`.
-fn told(models: &[Model]) -> String {
+fn listed_by_run(models: &[Model]) -> String {
     let runs = models.chunk_by(|a, b| a.run == b.run);
     let run = |models: &[Model]| {
         let each: Vec<String> = models.iter().map(|model| significant(model.median, 2)).collect();
@@ -153,12 +159,7 @@ fn over(heads: &[&ConcentratedHead], value: impl Fn(&ConcentratedHead) -> Option
 fn scale(study: &Concentrations, models: &[Model]) -> String {
     let of_ls = heads_of(study, |head| head.arm == "ls");
     let lengths = listed(of_ls.iter().map(|head| head.found.n)).unwrap_or_default();
-    format!(
-        "{} of ls, {}; n = {}; heads with {FAR_MASS} or more of their mass there; medians with (least–greatest) over heads",
-        plural(models.len(), "model"),
-        plural(seeds(models), "seed"),
-        lengths
-    )
+    format!("{} of ls, n = {lengths}", plural(models.len(), "model"))
 }
 
 fn needs() -> String {
@@ -190,8 +191,8 @@ mod tests {
         let mut near = concentrated_heads("ls", 3, 0.4, 20.0);
         near.heads.iter_mut().for_each(|head| head.found.far_mass = 0.05);
         assert_eq!(sparse(&near).word, Word::NotYetMeasured, "nothing far");
-        let told = sparse(&concentrated_heads("ls", 3, 0.4, 20.0)).measured;
-        assert!(told.contains("columns there: ls 0.40, 0.40, 0.40 (the"), "{told}");
+        let measured = sparse(&concentrated_heads("ls", 3, 0.4, 20.0)).measured;
+        assert!(measured.contains("0.40"), "{measured}");
     }
 
     #[test]
@@ -202,7 +203,7 @@ mod tests {
         assert_eq!(word("ls", 3, 17.0), Word::Qualified);
         assert_eq!(word("ls", 3, 50.0), Word::Refuted, "half of 100");
         assert_eq!(word("mhsa", 3, 16.0), Word::NotYetMeasured);
-        let told = low_rank(&concentrated_heads("ls", 3, 0.3, 20.0)).measured;
-        assert!(told.contains("so the heads take ls 0.20, 0.20, 0.20 of that"), "{told}");
+        let uniform = low_rank(&concentrated_heads("ls", 3, 0.9, 16.0));
+        assert_eq!(uniform.word, Word::Qualified, "near to uniform attention, whose rank is low");
     }
 }

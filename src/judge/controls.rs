@@ -41,29 +41,35 @@ pub(crate) fn controls(study: &Growth) -> Verdict {
         }
     }
     let Some((local, rival)) = worst else {
-        let why = "Needs dirichlet-band and random-sparse of one width, at one length and rank.";
-        return Verdict::new(Claim::LocalityIsHard, why.to_owned(), Word::NotYetMeasured, 0);
+        let needs = "Needs dirichlet-band and random-sparse of one width, at one length and rank.";
+        return Verdict::lacking(
+            Claim::LocalityIsHard,
+            "the band or its control is missing",
+            needs,
+        );
     };
     let word = match fought.len() {
         all if all == not_larger => Word::Refuted,
         all if all == larger => Word::Confirmed,
         _ => Word::Qualified,
     };
+    let headline = format!(
+        "band needs more than random columns in {larger} of {} configurations, {}",
+        fought.len(),
+        plural(seeds, "seed")
+    );
     let measured = format!(
-        "{} needs more logits than {} in {larger} of {} cells (n, d) where low rank costs either anything, and no more in \
-         {not_larger}, by 95 % intervals, {}. At n = {}, d = {}: inflation {} against {}{}. {} a cell.",
-        local.label,
-        rival.label,
+        "A local band needs more logits than as many random columns in {larger} of {} configurations, no more in \
+         {not_larger}; {}. Rank penalty at n = {}, d = {}: {} against {}{}.",
         fought.len(),
         of_cells(fought.iter().copied()),
         local.n,
         local.rank,
         shown(local),
         shown(rival),
-        permuted(study, local),
-        plural(seeds, "seed")
+        permuted(study, local)
     );
-    Verdict::new(Claim::LocalityIsHard, measured, word, seeds)
+    Verdict::new(Claim::LocalityIsHard, [headline, measured], word, seeds)
 }
 
 /// Inflations within this ratio of each other are alike: searches on different machines differ by up to 4 per cent
@@ -114,7 +120,7 @@ fn inflation(cell: &GrowthCell) -> f64 {
 fn shown(cell: &GrowthCell) -> String {
     match inflation(cell) {
         value if value.is_finite() => format!("{value:.2}"),
-        _ => "none found up to 128".to_owned(),
+        _ => "above 128".to_owned(),
     }
 }
 
@@ -128,11 +134,9 @@ fn permuted(study: &Growth, like: &GrowthCell) -> String {
         })
     };
     match (at("dirichlet-band"), at("permuted")) {
-        (Some(band), Some(shuffled)) => format!(
-            "; without a mask {}, and {} with rows and columns shuffled",
-            shown(band),
-            shown(shuffled)
-        ),
+        (Some(band), Some(shuffled)) => {
+            format!("; without a mask {}, shuffled {}", shown(band), shown(shuffled))
+        }
         _ => String::new(),
     }
 }

@@ -2,11 +2,12 @@
 
 use super::claims::Claim;
 use super::scale::of_runs;
+use super::tuning::Tuned;
 use super::verdict::{Verdict, Word};
 use crate::study::PredictedExponent;
-use crate::table::{Slope, Spread, Trainings, plural};
+use crate::table::{Slope, Spread, Trainings, plural, significant};
 
-/// An interval wider than this tells nothing.
+/// An interval wider than this decides nothing.
 pub(super) const TOO_WIDE: f64 = 0.5;
 
 /// The slope of log peak max |logit| on log n, which at one head dimension is that on log(n/d), over the runs of an
@@ -17,7 +18,7 @@ pub(crate) fn exponent(study: &Trainings, predicted: &[PredictedExponent]) -> Op
     if predicted.is_empty() {
         return None;
     }
-    let mut told = Vec::new();
+    let (mut told, mut headline) = (Vec::new(), String::new());
     let (mut confirmed, mut refuted, mut seeds) = (true, false, usize::MAX);
     for expected in predicted {
         let points: Vec<(f64, f64)> = study
@@ -25,9 +26,9 @@ pub(crate) fn exponent(study: &Trainings, predicted: &[PredictedExponent]) -> Op
             .filter_map(|run| Some(((run.context? as f64).ln(), run.peak_max_abs_logit?.ln())))
             .collect();
         let Some(slope) = Slope::through(&points) else {
-            let why = format!("Needs finished runs of {} at several lengths.", expected.arm);
-            let word = Word::NotYetMeasured;
-            return Some(Verdict::new(Claim::PredictedExponent, why, word, 0));
+            let needs = format!("Needs finished runs of {} at several lengths.", expected.arm);
+            let lacking = "too few lengths for an exponent";
+            return Some(Verdict::lacking(Claim::PredictedExponent, lacking, needs));
         };
         let within = slope.low >= expected.low && slope.high <= expected.high;
         let holds = (slope.low..=slope.high).contains(&expected.exponent)
@@ -43,6 +44,11 @@ pub(crate) fn exponent(study: &Trainings, predicted: &[PredictedExponent]) -> Op
             Spread { median: expected.exponent, low: expected.low, high: expected.high };
         let (measured, predicted) = (slope.shown(2), predicted.shown(2));
         told.push(format!("{}: {measured}, predicted {predicted}", expected.arm));
+        if expected.arm == "mhsa" || headline.is_empty() {
+            let predicted = significant(expected.exponent, 2);
+            headline =
+                format!("{} exponent {measured} of n/d, predicted {predicted}", expected.arm);
+        }
     }
     let word = match (confirmed, refuted) {
         (true, _) => Word::Confirmed,
@@ -51,12 +57,13 @@ pub(crate) fn exponent(study: &Trainings, predicted: &[PredictedExponent]) -> Op
     };
     let arms = study.runs.iter().filter(|run| predicted.iter().any(|p| p.arm == run.arm));
     let measured = format!(
-        "Exponent of peak max |logit| in n/d, with its 95 % interval. {}. {} a length, equal steps and tokens, {}.",
+        "Exponent of n/d in peak max |logit|: {}. {}.{}",
         told.join("; "),
-        plural(seeds, "seed"),
-        of_runs(arms)
+        of_runs(arms),
+        Tuned::of(study, &[]).note(|_| true)
     );
-    Some(Verdict::new(Claim::PredictedExponent, measured, word, seeds))
+    headline.push_str(&format!(", {}", plural(seeds, "seed")));
+    Some(Verdict::new(Claim::PredictedExponent, [headline, measured], word, seeds))
 }
 
 #[cfg(test)]

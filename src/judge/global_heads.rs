@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::claims::Claim;
-use super::surgery::{by_run, intervals, seeds_told};
+use super::surgery::{groups, intervals, of_means};
 use super::verdict::{Verdict, Word};
 use crate::predict::{Edit, EditedHeads};
-use crate::table::{HARMLESS_NATS, Interval, OperatedModel, Surgeries};
+use crate::table::{HARMLESS_NATS, Interval, OperatedModel, Surgeries, plural, significant};
 
-/// The tokens a row, and the dimensions, that are to do.
+/// The tokens per query, and the rank, that are to be enough.
 const SIZE: usize = 16;
 
 /// The verdicts of a study whose edits are of global heads alone.
@@ -24,7 +24,7 @@ pub(crate) fn global_heads(study: &Surgeries) -> Vec<Verdict> {
 /// What LS-attention loses after `cut` of its global heads to 16 tokens a row, or dimensions, by model, in 95 % intervals over groups of
 /// passages.
 ///
-/// *Not yet measured*: no such models, or one without an interval.
+/// *Not measured*: no such models, or one without an interval.
 fn sizes_do(study: &Surgeries, claim: Claim, name: &str, cut: &dyn Fn(Edit) -> bool) -> Verdict {
     let of_ls = |is_it: &dyn Fn(&OperatedModel) -> bool| -> Vec<&OperatedModel> {
         let models = study.models.iter().filter(|model| {
@@ -36,11 +36,11 @@ fn sizes_do(study: &Surgeries, claim: Claim, name: &str, cut: &dyn Fn(Edit) -> b
     let near =
         of_ls(&|model| model.window.is_some_and(|window| model.edit == Edit::Last { window }));
     let (Some(found), Some(without)) = (intervals(&cuts), intervals(&near)) else {
-        let why = format!(
-            "Needs global heads of ls after {name} of {SIZE}, and with the last tokens of the window alone, on two groups of \
-             passages or more."
+        let needs = format!(
+            "Needs ls after {name} of {SIZE} in its global heads, and with the last tokens of the window alone, on two groups \
+             of passages or more."
         );
-        return Verdict::new(claim, why, Word::NotYetMeasured, 0);
+        return Verdict::lacking(claim, "no such attention replacement", needs);
     };
     let needs_far = without.iter().all(|interval| interval.low > HARMLESS_NATS);
     let is_harmless = |interval: &Interval| interval.high < HARMLESS_NATS;
@@ -51,38 +51,26 @@ fn sizes_do(study: &Surgeries, claim: Claim, name: &str, cut: &dyn Fn(Edit) -> b
     } else {
         Word::Qualified
     };
-    let others = of_other_sizes(&of_ls(&|model| model.edit.name() == name));
-    let rest = [
-        ("spread evenly there", of_ls(&|m| matches!(m.edit, Edit::FarUniform { .. }))),
-        ("as in the mean of other passages", of_ls(&|m| matches!(m.edit, Edit::FarMean { .. }))),
-    ];
-    let rest: Vec<String> = rest
-        .iter()
-        .filter(|(_, models)| !models.is_empty())
-        .map(|(what, models)| format!("{what} {}", by_run(models)))
-        .collect();
-    let rest = match rest.is_empty() {
-        true => String::new(),
-        false => format!(" With the mass beyond the window {}.", rest.join("; ")),
+    let seeds: BTreeSet<usize> = cuts.iter().map(|model| model.seed).collect();
+    let seeds = seeds.len();
+    let (lost, near) = (of_means(&found), of_means(&without));
+    let headline =
+        format!("loss rises by {lost} nats; window alone {near}; {}", plural(seeds, "seed"));
+    let need = match needs_far {
+        true => "",
+        false => ": far context is hardly needed",
     };
     let measured = format!(
-        "After {name} of {SIZE} of its global heads ls loses, in nats per token: {}; where these keep the last tokens of the window alone, {}.{others}{rest} {}.",
-        by_run(&cuts),
-        by_run(&near),
-        seeds_told(&cuts)
+        "With {name} of {SIZE} in global heads, the loss of ls rises by {lost} nats per token (intervals end at {} or lower); \
+         with the window alone by {near}{need}. {}; {}.",
+        significant(
+            found.iter().map(|interval| interval.high).fold(f64::NEG_INFINITY, f64::max),
+            2
+        ),
+        plural(found.len(), "model"),
+        groups(&cuts).replacen("Intervals", "intervals", 1)
     );
-    let seeds: BTreeSet<usize> = cuts.iter().map(|model| model.seed).collect();
-    Verdict::new(claim, measured, word, seeds.len())
-}
-
-/// What is lost at the other sizes of one edit, by size.
-fn of_other_sizes(models: &[&OperatedModel]) -> String {
-    let sizes: BTreeSet<usize> = models.iter().filter_map(|model| model.edit.size()).collect();
-    let told = sizes.into_iter().filter(|&size| size != SIZE).map(|size| {
-        let of_size = models.iter().copied().filter(|model| model.edit.size() == Some(size));
-        format!(" Of {size}: {}.", by_run(&of_size.collect::<Vec<_>>()))
-    });
-    told.collect()
+    Verdict::new(claim, [headline, measured], word, seeds)
 }
 
 #[cfg(test)]
@@ -132,8 +120,8 @@ mod tests {
         assert_eq!(word("ls", 3, 0.0099, 0.2), Word::Qualified, "an interval across the bound");
         assert_eq!(word("ls", 3, 0.05, 0.2), Word::Refuted);
         assert_eq!(word("mhsa", 3, 0.05, 0.2), Word::NotYetMeasured);
-        let told = verdict("ls", 3, 0.05, 0.2).measured;
-        assert!(told.contains(" Of 4: ls 0.10 ["), "{told}");
+        let measured = verdict("ls", 3, 0.05, 0.2).measured;
+        assert!(measured.contains("0.050") && measured.contains("0.20"), "{measured}");
     }
 
     #[test]

@@ -22,7 +22,8 @@ pub(crate) fn growth(study: &Growth) -> Vec<Verdict> {
 /// *Not yet measured*: no slope, or an interval that holds both.
 fn dense_local(study: &Growth) -> Verdict {
     let Some((family, slope)) = slope_of(study, "dirichlet-band") else {
-        return Verdict::new(Claim::DenseLocalGrows, why_no_slope(study), Word::NotYetMeasured, 0);
+        let lacking = "too few fits for an exponent";
+        return Verdict::lacking(Claim::DenseLocalGrows, lacking, why_no_slope(study));
     };
     let controls: Vec<(&GrowthSlope, Slope)> =
         ["landmark", "random-sparse"].iter().filter_map(|name| slope_of(study, name)).collect();
@@ -34,48 +35,57 @@ fn dense_local(study: &Growth) -> Verdict {
     } else {
         Word::NotYetMeasured
     };
-    let mut measured = format!("Inflation grows as (n/d)^b: {}", slope_text(family, slope));
-    for (control, slope) in &controls {
-        measured.push_str(&format!("; {}", slope_text(control, *slope)));
-    }
+    let exponent = |slope: Slope| shown(slope.slope, slope.low, slope.high);
+    let steepest = controls.iter().max_by(|a, b| a.1.slope.total_cmp(&b.1.slope));
+    let beside = steepest.map_or_else(String::new, |(control, slope)| {
+        format!("; {} {}", control.family, exponent(*slope))
+    });
+    let headline = format!(
+        "rank penalty: exponent of n/d {}{beside}, {}",
+        exponent(slope),
+        plural(family.seeds, "seed")
+    );
+    let all = [("dense band", slope)]
+        .into_iter()
+        .chain(controls.iter().map(|(control, slope)| (control.family.as_str(), *slope)));
+    let all: Vec<String> =
+        all.map(|(family, slope)| format!("{family} {}", exponent(slope))).collect();
     let of_band = study.cells.iter().filter(|cell| cell.family == "dirichlet-band");
-    measured.push_str(&format!(". {}, {}.", seeds_text(family), of_cells(of_band)));
+    let mut measured =
+        format!("Exponent of n/d in the rank penalty: {}; {}.", all.join(", "), of_cells(of_band));
     if family.unreached > 0 {
-        measured.push_str(&format!(
-            " {} of {} reached ε at no cap tried, which biases the slope low; that large \
-             L*(ε) are upper bounds biases it high.",
-            plural(family.unreached, "fit"),
-            family.label
-        ));
+        let fits = plural(family.unreached, "band fit");
+        measured.push_str(&format!(" {fits} reached no bound."));
     }
     measured.push_str(&best_model(study));
     if word == Word::NotYetMeasured {
-        measured.push_str(" The interval does not decide.");
+        measured.push_str(" The interval decides nothing.");
     }
-    Verdict::new(Claim::DenseLocalGrows, measured, word, family.seeds)
+    Verdict::new(Claim::DenseLocalGrows, [headline, measured], word, family.seeds)
 }
 
 /// Which law the logits themselves follow best, all widths together, and how far the paper's is behind.
 fn best_model(study: &Growth) -> String {
     let mut fits = study.models.iter().filter(|fit| fit.family == "dirichlet-band");
     let Some(best) = fits.next() else { return String::new() };
-    let exponent = best
-        .exponent
-        .map(|(value, low, high)| format!(" (exponent {value:.2} [{low:.2}, {high:.2}])"))
-        .unwrap_or_default();
-    let ratio = fits.find(|fit| fit.model == Model::Ratio);
-    let behind = ratio
-        .map(|fit| format!(", {} is {:.0} AICc behind", fit.model.formula(), fit.aicc_above_best))
-        .unwrap_or_default();
-    format!(" Of five laws for L*(ε) the best is {}{exponent}{behind}.", best.model.formula())
+    let behind = fits
+        .find(|fit| fit.model == Model::Ratio)
+        .map(|fit| format!(" {:.0} AICc better than {}", fit.aicc_above_best, law(fit.model)));
+    behind.map_or_else(String::new, |behind| format!(" {} fits{behind}.", law(best.model)))
+}
+
+/// Its formula without its letter.
+fn law(model: Model) -> &'static str {
+    let formula = model.formula();
+    formula.split_once(") ").map_or(formula, |(_, law)| law)
 }
 
 /// Why there is no slope of `dirichlet-band`.
 fn why_no_slope(study: &Growth) -> String {
     match study.slopes.iter().find(|family| family.family == "dirichlet-band") {
-        None => "No rows of dirichlet-band.".to_owned(),
+        None => "Needs rows of dirichlet-band.".to_owned(),
         Some(family) => format!(
-            "No slope: {} of dirichlet-band reached ε, {} did not, and a line needs three cells.",
+            "An exponent needs three configurations; {} of dirichlet-band reached the KL, {} did not.",
             plural(family.reached, "fit"),
             family.unreached
         ),
@@ -88,19 +98,8 @@ fn slope_of<'a>(study: &'a Growth, name: &str) -> Option<(&'a GrowthSlope, Slope
     of_family.filter_map(|f| Some((f, f.slope?))).max_by_key(|(family, _)| family.support)
 }
 
-fn slope_text(family: &GrowthSlope, slope: Slope) -> String {
-    format!(
-        "b = {:.2} [{:.2}, {:.2}] for {} ({})",
-        slope.slope,
-        slope.low,
-        slope.high,
-        family.label,
-        plural(slope.points, "cell")
-    )
-}
-
-fn seeds_text(family: &GrowthSlope) -> String {
-    format!("95 % intervals at ε = {}, {} a cell", family.tolerance, plural(family.seeds, "seed"))
+fn shown(value: f64, low: f64, high: f64) -> String {
+    format!("{value:.2} [{low:.2}, {high:.2}]")
 }
 
 /// What low rank costs a sparse global family, over the cells whose rank is at least the number of
@@ -122,8 +121,8 @@ enum Cost {
 fn sparse_global(study: &Growth) -> Verdict {
     let (landmark, sparse) = (eligible(study, "landmark"), eligible(study, "random-sparse"));
     if landmark.is_empty() || sparse.is_empty() {
-        let why = "Needs rows of both landmark and random-sparse at ranks of m and k or more.";
-        return Verdict::new(Claim::SparseIsEasy, why.to_owned(), Word::NotYetMeasured, 0);
+        let needs = "Needs rows of landmark and of random-sparse at ranks of m and k or more.";
+        return Verdict::lacking(Claim::SparseIsEasy, "a sparse family is missing", needs);
     }
     let word = match (cost(&landmark), cost(&sparse)) {
         (Cost::Easy, Cost::Easy) => Word::Confirmed,
@@ -131,20 +130,34 @@ fn sparse_global(study: &Growth) -> Verdict {
         _ => Word::Qualified,
     };
     let seeds = landmark.iter().chain(&sparse).map(|cell| cell.seeds.len()).min().unwrap_or(0);
+    let cells = || landmark.iter().chain(&sparse).copied();
+    let headline = format!(
+        "rank penalty {} (landmark), {} (random sparse), {}",
+        at_most(&landmark),
+        at_most(&sparse),
+        plural(seeds, "seed")
+    );
     let measured = format!(
-        "{}; {}. Easy means up to {EASY} in every cell, hard more in one, by the whole 95 % interval; cells of rank \
-         under m or k are left out; {}, {} a cell.",
+        "Largest rank penalty: {}; {}. {}.",
         worst_text(&landmark),
         worst_text(&sparse),
-        of_cells(landmark.iter().chain(&sparse).copied()),
-        plural(seeds, "seed")
+        of_cells(cells())
     );
     Verdict::over(
         Claim::SparseIsEasy,
-        measured,
+        [headline, measured],
         word,
-        landmark.iter().chain(&sparse).map(|cell| cell.seeds.len()),
+        cells().map(|cell| cell.seeds.len()),
     )
+}
+
+/// `up to 1.2×`.
+fn at_most(cells: &[&GrowthCell]) -> String {
+    let medians = cells.iter().filter_map(|cell| Some(cell.inflation()?.median));
+    match medians.reduce(f64::max) {
+        Some(most) => format!("up to {most:.2}×"),
+        None => "unbounded".to_owned(),
+    }
 }
 
 fn eligible<'a>(study: &'a Growth, family: &str) -> Vec<&'a GrowthCell> {
@@ -168,19 +181,19 @@ fn cost(cells: &[&GrowthCell]) -> Cost {
     }
 }
 
-/// The worst cell of a family: `landmark, m = 8: at most 1.15 (n = 256, d = 8)`.
+/// The worst cell of a family: `landmark 1.15 (n = 256, d = 8)`.
 fn worst_text(cells: &[&GrowthCell]) -> String {
     let unreached: usize = cells.iter().map(|cell| cell.unreached()).sum();
     let known = cells.iter().filter_map(|cell| Some((cell, cell.inflation()?.median)));
     let mut text = match known.max_by(|a, b| a.1.total_cmp(&b.1)) {
         Some((cell, inflation)) => {
-            let GrowthCell { label, n, rank, .. } = cell;
-            format!("{label}: inflation up to {inflation:.2} (n = {n}, d = {rank})")
+            let GrowthCell { family, n, rank, .. } = cell;
+            format!("{family} {inflation:.2} (n = {n}, d = {rank})")
         }
-        None => format!("{}: no cell reached ε", cells[0].family),
+        None => format!("{} unbounded", cells[0].family),
     };
     if unreached > 0 {
-        text.push_str(&format!(", and {} reached ε at no cap tried", plural(unreached, "fit")));
+        text.push_str(&format!(", {} reached no bound", plural(unreached, "fit")));
     }
     text
 }

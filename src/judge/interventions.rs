@@ -1,8 +1,10 @@
-//! The verdict on interventions: runs that differ from a baseline in one thing.
+//! The verdict on interventions: runs that differ from a baseline in one setting.
 
 use super::claims::Claim;
+use super::phrases::{apart, times};
 use super::scale::of_runs;
 use super::training::LOGITS_ALIKE;
+use super::tuning::Tuned;
 use super::verdict::{Verdict, Word};
 use crate::table::{Interval, Spread, TrainingRun, Trainings, plural, significant};
 
@@ -21,12 +23,14 @@ pub(super) fn of_more_rank(spread: Spread, interval: Option<Interval>) -> Word {
     }
 }
 
-/// Peak max |logit| of every intervention over its baseline's, seed by seed; the word is on more rank. Intervals are
-/// Student's over seeds, of the logarithm. *Not yet measured* where there is no such run beside an `mhsa` of its seed;
-/// the other words are those of [`of_more_rank`].
+/// Peak max |logit| of the run with twice the rank over its baseline's, seed by seed. Intervals are Student's over seeds, of
+/// the logarithm. *Not measured* where there is no such run beside an `mhsa` of its seed; the other words are those of
+/// [`of_more_rank`], undecided at one learning rate.
 pub(crate) fn interventions(study: &Trainings, baselines: &[String]) -> Verdict {
-    let against = |run: &str, value: fn(&TrainingRun) -> Option<f64>| -> Vec<(f64, f64)> {
-        let runs = study.runs.iter().filter(|other| other.run == run);
+    let tuned = Tuned::of(study, baselines);
+    let study = &tuned.study;
+    let against = |value: fn(&TrainingRun) -> Option<f64>| -> Vec<(f64, f64)> {
+        let runs = study.runs.iter().filter(|other| other.run == MORE_RANK);
         runs.filter_map(|changed| {
             let base = study.runs.iter().find(|base| {
                 baselines.contains(&base.run)
@@ -37,45 +41,37 @@ pub(crate) fn interventions(study: &Trainings, baselines: &[String]) -> Verdict 
         })
         .collect()
     };
-    let ratios = |run: &str| -> Vec<f64> {
-        against(run, |run| run.peak_max_abs_logit).iter().map(|(new, old)| new / old).collect()
+    let ratios: Vec<f64> =
+        against(|run| run.peak_max_abs_logit).iter().map(|(new, old)| new / old).collect();
+    let Some(spread) = Spread::of(ratios.iter().copied()) else {
+        let needs = format!("Needs runs {MORE_RANK} beside mhsa with their seeds and length.");
+        return Verdict::lacking(Claim::MoreRankHelps, "no runs with twice the rank", needs);
     };
-    let within = |run: &str| Interval::of(ratios(run).iter().map(|r| r.ln())).map(Interval::exp);
-    let more_rank = ratios(MORE_RANK);
-    let Some(spread) = Spread::of(more_rank.iter().copied()) else {
-        let why = format!("Needs runs {MORE_RANK} beside the mhsa of their seeds and length.");
-        return Verdict::new(Claim::MoreRankHelps, why, Word::NotYetMeasured, 0);
+    let within = Interval::of(ratios.iter().map(|ratio| ratio.ln())).map(Interval::exp);
+    let changed: Vec<&TrainingRun> = study.runs.iter().filter(|run| run.run == MORE_RANK).collect();
+    let word = tuned.decided(of_more_rank(spread, within), |run| run.arm == "mhsa");
+    let ratio = match within {
+        Some(within) => times(within, 2),
+        None => format!("{}×", significant(spread.median, 2)),
     };
-    let word = of_more_rank(spread, within(MORE_RANK));
-    let changed: Vec<&str> = study
-        .by_run()
-        .map(|seeds| &*seeds[0].run)
-        .filter(|run| !baselines.iter().any(|base| base == run))
-        .collect();
-    let peaks = changed.iter().filter_map(|run| {
-        let (mean, range) = (within(run)?.shown(2), Spread::of(ratios(run))?.range(2));
-        Some(format!("{run} {mean} ({range})"))
-    });
-    let gains = changed.iter().filter_map(|run| {
-        let both = against(run, |run| run.valid_loss_nats);
-        let gain = Interval::of(both.iter().map(|(new, old)| new - old))?.shown(2);
-        let median = Spread::of(both.iter().map(|(new, _)| *new))?.median;
-        Some(format!("{run} {gain} at {}", significant(median, 4)))
-    });
+    let headline = format!("peak {ratio} with twice the rank, {}", plural(ratios.len(), "seed"));
+    let losses = against(|run| run.valid_loss_nats);
+    let loss = Interval::of(losses.iter().map(|(new, old)| new - old));
+    let loss = loss
+        .map_or_else(String::new, |loss| format!(" Validation loss {}.", apart(loss, 2, " nats")));
     let measured = format!(
-        "Peak max |logit| over that of the same arm unchanged, seed by seed, geometric mean with its 95 % interval (least–greatest): \
-         {}. Validation loss less that of the same arm unchanged, in nats, at a median of: {}. {}, {}.",
-        peaks.collect::<Vec<_>>().join(", "),
-        gains.collect::<Vec<_>>().join(", "),
-        plural(more_rank.len(), "seed"),
-        of_runs(&study.runs)
+        "Peak max |logit| of {MORE_RANK} over the unchanged run's: {ratio}, {} over seeds.{loss} {}.{}",
+        spread.range(2),
+        of_runs(changed),
+        tuned.note(|run| run.arm == "mhsa")
     );
-    Verdict::new(Claim::MoreRankHelps, measured, word, more_rank.len())
+    Verdict::new(Claim::MoreRankHelps, [headline, measured], word, ratios.len())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::tuning::at_three_rates;
 
     fn judged(ratio: f64, seeds: usize) -> Word {
         judged_seeds(&vec![ratio; seeds])
@@ -85,6 +81,8 @@ mod tests {
         let run = |name: &str, seed: usize, peak: f64| TrainingRun {
             run: name.to_owned(),
             arm: "mhsa".to_owned(),
+            heads: Some(if name == MORE_RANK { 2 } else { 4 }),
+            valid_loss_nats: Some(2.0),
             seed,
             context: Some(256),
             peak_max_abs_logit: Some(peak),
@@ -94,7 +92,7 @@ mod tests {
             [run("mhsa-256", seed, 100.0), run(MORE_RANK, seed, 100.0 * ratio)]
         });
         let study = Trainings { runs: runs.collect(), failed: 0 };
-        interventions(&study, &["mhsa-256".to_owned()]).word
+        interventions(&at_three_rates(&study), &["mhsa-256".to_owned()]).word
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Verdicts on what makes trained heads' logits large: positions, or the rank of queries and keys.
 
 use super::claims::Claim;
+use super::phrases::from_to;
 use super::verdict::{Verdict, Word};
 use crate::predict::InputSet;
-use crate::table::{LatticeOfHead, Lattices, Spread, plural, significant};
+use crate::table::{LatticeOfHead, Lattices, Spread, plural};
 
 /// A share of log(needed / floor) from here on makes logits large.
 pub(super) const MAKES: f64 = 0.5;
@@ -23,7 +24,7 @@ const MANY: [InputSet; 3] = [InputSet::Line, InputSet::Pair, InputSet::Pairs4];
 /// any rank, that goes where positions are given for nothing, in the largest local head of every `mhsa` model at its
 /// last step. Counted is what goes beyond what a column of ones takes away, which tells no positions apart.
 ///
-/// *Not yet measured*: no `mhsa` model with a local head and these sets of inputs.
+/// *Not measured*: no `mhsa` model with a local head and these sets of inputs.
 ///
 /// A column for every position confirms nothing: with so many W_q·W_kᵀ has more entries than two passages have visible
 /// pairs, and reaches nearly any attention.
@@ -46,8 +47,8 @@ pub(crate) fn positions(study: &Lattices) -> Verdict {
     let over =
         |value: &dyn Fn(&Given<'_>) -> Option<f64>| Spread::of(heads.iter().filter_map(value));
     let (Some(few), Some(many)) = (over(&|one| Some(one.few)), over(&|one| Some(one.many))) else {
-        let why = "Needs models of mhsa with a local head, fitted with ones, a line, one pair and four given.";
-        return Verdict::new(Claim::PositionsMakeLogits, why.to_owned(), Word::NotYetMeasured, 0);
+        let needs = "Needs models of mhsa with a local head, fitted with ones, a line, one Fourier pair and four given.";
+        return Verdict::lacking(Claim::PositionsMakeLogits, "no local head was fitted so", needs);
     };
     let stays = over(&|one| Some(1.0 / one.head.saved_by(InputSet::Positions)?));
     let word = if few.low >= MAKES {
@@ -72,31 +73,25 @@ pub(crate) fn positions(study: &Lattices) -> Verdict {
         shown(over(&|one| Some(100.0 * share(one.head)?)), 2)
     };
     let beyond = |set: InputSet| percent(&move |head| head.share_saved_beyond_bias(set));
-    let proven = |set: InputSet| shown(over(&|one| one.head.saved_by_proven(set)), 3);
     let left_out = match models - heads.len() {
         0 => String::new(),
-        some => {
-            format!(" {} without a local head among those fitted left out.", plural(some, "model"))
-        }
+        some => format!(" {} without a local head left out.", plural(some, "model")),
     };
+    let headline = format!(
+        "position columns remove {} % (line), {} % (one Fourier pair), {}",
+        beyond(InputSet::Line),
+        beyond(InputSet::Pair),
+        plural(seeds, "seed")
+    );
     let text = format!(
-        "Of log(needed / floor) of the largest local head (mass {} or more on the last 16) at any rank, ε = {epsilon}, a column of ones \
-         takes away {} %; beyond it positions for nothing take {} % as a line, {} % as one Fourier pair, {} % as four. Together with the \
-         ones {} times less is proven with a line, {} with one pair, {} with four. With a column for every position {} % of what the inputs need stay. {} of {}, {} a setting.{left_out} Needed logits are upper bounds.",
-        significant(LOCAL, 1),
-        percent(&|head| head.share_saved_by(InputSet::Bias)),
+        "Share of log(needed/floor) that columns added to the layer input remove, beyond ones: line {} %, Fourier pair {} \
+         %, four {} %. With a column per position {} % of needed stays. KL {epsilon}.{left_out}",
         beyond(InputSet::Line),
         beyond(InputSet::Pair),
         beyond(InputSet::Pairs4),
-        proven(InputSet::Line),
-        proven(InputSet::Pair),
-        proven(InputSet::Pairs4),
         percent(&|head| Some(1.0 / head.saved_by(InputSet::Positions)?)),
-        plural(heads.len(), "model"),
-        runs.join(", "),
-        plural(seeds, "seed"),
     );
-    Verdict::new(Claim::PositionsMakeLogits, text, word, seeds)
+    Verdict::new(Claim::PositionsMakeLogits, [headline, text], word, seeds)
 }
 
 /// A head, and what its rank costs it over any: free, and with its own inputs.
@@ -123,7 +118,7 @@ pub(super) const ENOUGH: f64 = 1.1;
 /// Whether it is the rank of queries and keys, d, that makes logits large: what rank d costs over any rank, for free
 /// queries and keys and for the head's own inputs, in the largest head of every model at its last step.
 ///
-/// *Not yet measured*: no model whose heads were fitted freely.
+/// *Not measured*: no model whose heads were fitted freely.
 ///
 /// Rotated queries and keys have no own inputs of any rank; there the free ones alone tell.
 pub(crate) fn rank(study: &Lattices) -> Verdict {
@@ -138,9 +133,8 @@ pub(crate) fn rank(study: &Lattices) -> Verdict {
         })
         .collect();
     if costs.is_empty() {
-        let why =
-            "Needs heads that free queries and keys were fitted to, at their rank and at any.";
-        return Verdict::new(Claim::RankMakesLogits, why.to_owned(), Word::NotYetMeasured, 0);
+        let needs = "Needs heads fitted with free queries and keys, at their rank and at any.";
+        return Verdict::lacking(Claim::RankMakesLogits, "no heads were fitted so", needs);
     }
     let is_short =
         |one: &Ranked<'_>| one.free >= SHORT_FREE || one.own.is_some_and(|own| own >= SHORT_OWN);
@@ -158,28 +152,38 @@ pub(crate) fn rank(study: &Lattices) -> Verdict {
     runs.sort_unstable();
     runs.dedup();
     let seeds_of = |run: &str| costs.iter().filter(|one| one.head.run == run).count();
-    let told = runs.iter().map(|(d, run)| {
-        let over = |value: &dyn Fn(&Ranked<'_>) -> Option<f64>| {
-            let of_run = costs.iter().filter(|one| one.head.run == *run);
-            let spread = Spread::of(of_run.filter_map(value));
-            spread.map_or_else(|| "–".to_owned(), |spread| spread.shown(3))
-        };
-        format!(
-            "{run} (d = {d}) {} free and {} with its inputs, where its half-spread is {} times what rank d needs",
-            over(&|one| Some(one.free)),
-            over(&|one| one.own),
-            over(&|one| one.head.over_needed()),
-        )
-    });
+    let over = |d: usize, value: &dyn Fn(&Ranked<'_>) -> Option<f64>| {
+        let of_rank = costs.iter().filter(|one| one.head.own_rank == d);
+        Spread::of(of_rank.filter_map(value)).map_or_else(|| "–".to_owned(), |s| s.shown(3))
+    };
+    let mut ranks: Vec<usize> = runs.iter().map(|(d, _)| *d).collect();
+    ranks.dedup();
     let seeds = runs.iter().map(|(_, run)| seeds_of(run)).min().unwrap_or(0);
-    let text = format!(
-        "What rank d needs over any rank, ε = {epsilon}, the largest head of each model: {}. {}, {} a setting. Needed logits are upper \
-         bounds.",
-        told.collect::<Vec<_>>().join("; "),
-        plural(costs.len(), "model"),
-        plural(seeds, "seed"),
+    let each = ranks.iter().map(|&d| {
+        let (free, own) = (over(d, &|one| Some(one.free)), over(d, &|one| one.own));
+        format!("d = {d}: {free} / {own}")
+    });
+    let medians = |value: &dyn Fn(&Ranked<'_>) -> Option<f64>| {
+        let of_rank = |d: usize| {
+            let of_rank = costs.iter().filter(|one| one.head.own_rank == d);
+            Some(Spread::of(of_rank.filter_map(value))?.median)
+        };
+        from_to(ranks.iter().filter_map(|&d| of_rank(d)), 2)
+    };
+    let headline = format!(
+        "rank d costs {}× free, {}× from inputs, d = {}, {}",
+        medians(&|one| Some(one.free)),
+        medians(&|one| one.own),
+        from_to(ranks.iter().map(|&d| d as f64), 2).replace(".0", ""),
+        plural(seeds, "seed")
     );
-    Verdict::over(Claim::RankMakesLogits, text, word, runs.iter().map(|(_, run)| seeds_of(run)))
+    let text = format!(
+        "Needed at rank d over any rank, free / from the layer input: {}. {}.",
+        each.collect::<Vec<_>>().join("; "),
+        plural(costs.len(), "model"),
+    );
+    let seeds = runs.iter().map(|(_, run)| seeds_of(run));
+    Verdict::over(Claim::RankMakesLogits, [headline, text], word, seeds)
 }
 
 #[cfg(test)]
@@ -235,14 +239,9 @@ mod tests {
         global.heads.iter_mut().for_each(|head| head.mass_within_16 = 0.3);
         assert_eq!(positions(&global).word, Word::NotYetMeasured);
         global.heads[0].mass_within_16 = 0.9;
-        let said = positions(&global).measured;
-        assert!(said.contains("2 models without a local head"), "{said}");
-        let said = positions(&study([40.0, 10.0, 20.0, 8.0], 3)).measured;
-        assert!(said.contains("take 60 % as a line, 30 % as one Fourier pair"), "{said}");
-        assert!(
-            said.contains("3.60 times less is proven with a line, 1.80 with one pair"),
-            "{said}"
-        );
+        assert_ne!(positions(&global).word, Word::NotYetMeasured);
+        let measured = positions(&study([40.0, 10.0, 20.0, 8.0], 3)).measured;
+        assert!(measured.contains("60 %") && measured.contains("30 %"), "{measured}");
     }
 
     /// Heads that need 4 at any rank and 5 at their own, and with their inputs 40 and so much.
@@ -267,8 +266,7 @@ mod tests {
             one.corners.iter_mut().filter(free).for_each(|corner| corner.needed = Some(4.2));
         }
         assert_eq!(rank(&enough).word, Word::Refuted);
-        let said = rank(&enough).measured;
-        assert!(said.contains("mhsa-256 (d = 16) 1.05 free and 1.02 with its inputs"), "{said}");
-        assert!(said.contains("where its half-spread is 0.976 times what rank d needs"), "{said}");
+        let measured = rank(&enough).measured;
+        assert!(measured.contains("1.05") && measured.contains("1.02"), "{measured}");
     }
 }

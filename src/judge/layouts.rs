@@ -1,8 +1,10 @@
 //! The verdict on layouts: whether splitting heads into local and global removes the pressure.
 
 use super::claims::Claim;
+use super::phrases::times;
+use super::scale::listed;
 use super::verdict::{Verdict, Word};
-use crate::table::{Interval, LayoutCell, Layouts, plural, significant};
+use crate::table::{Interval, LayoutCell, Layouts, plural};
 
 /// Errors within this ratio of each other are alike: searches on different machines differ by up to 3 per cent
 /// (analysis/METHODS.md, Machines).
@@ -28,9 +30,9 @@ pub(crate) fn layouts(study: &Layouts) -> Verdict {
         .filter(|seeds| !seeds.is_empty())
         .collect();
     let Some(seeds) = contests.iter().map(Vec::len).min() else {
-        let why = "No layout with local and global heads has an all-global rival of the same number \
-                   of parameters, cap and seed.";
-        return Verdict::new(Claim::SplitHelps, why.to_owned(), Word::NotYetMeasured, 0);
+        let needs = "Needs a layout with local and global heads, and an all-global one with as many parameters, at \
+                     one bound and seed.";
+        return Verdict::lacking(Claim::SplitHelps, "no layouts of equal parameters", needs);
     };
     let fought: usize = contests.iter().map(Vec::len).sum();
     let won = contests.iter().flatten().filter(|(_, log)| *log < 0.0).count();
@@ -45,25 +47,17 @@ pub(crate) fn layouts(study: &Layouts) -> Verdict {
     } else {
         Word::Qualified
     };
-    let overall = overall.map_or_else(String::new, |overall| {
-        format!(
-            " Its error is {} times the rival's, 95 %, the geometric mean over all.",
-            overall.exp().shown(2)
-        )
-    });
-    let mut lengths: Vec<usize> = pairs.iter().map(|(split, _)| split.n).collect();
-    lengths.sort_unstable();
-    lengths.dedup();
-    let lengths: Vec<String> = lengths.iter().map(ToString::to_string).collect();
+    let ratio = |digits| overall.map_or_else(|| "–".to_owned(), |i| times(i.exp(), digits));
+    let headline =
+        format!("split has {} the KL of global heads, {}", ratio(2), plural(seeds, "seed"));
+    let lengths = listed(pairs.iter().map(|(split, _)| split.n)).unwrap_or_default();
     let measured = format!(
-        "{} At equal parameters the split has the smaller error in {won} of {fought} comparisons \
-         (target × cap × rival × seed, {} each, {} settings but for the seed; n = {}).{overall}",
-        sentences(&pairs),
-        plural(seeds, "seed"),
-        contests.len(),
-        lengths.join(", ")
+        "Targets of one local and one global part, n = {lengths}. At equal parameters and logit bound the split has the \
+         smaller error in {won} of {fought} comparisons; its KL is {} (geometric mean over {}).",
+        ratio(2),
+        plural(contests.len(), "setting")
     );
-    Verdict::new(Claim::SplitHelps, measured, word, seeds)
+    Verdict::new(Claim::SplitHelps, [headline, measured], word, seeds)
 }
 
 /// The all-global layouts for the same target, cap and number of parameters.
@@ -95,38 +89,6 @@ fn overall(contests: &[Vec<(usize, f64)>]) -> Option<Interval> {
         all.map(|all| all.iter().sum::<f64>() / all.len() as f64)
     };
     Interval::of(contests.first()?.iter().filter_map(of_seed))
-}
-
-/// One sentence for the least and one for the greatest cap; of several targets, for the middle one.
-fn sentences(pairs: &[(&LayoutCell, &LayoutCell)]) -> String {
-    let mut targets: Vec<&str> = pairs.iter().map(|(split, _)| split.target.as_str()).collect();
-    targets.dedup();
-    let target = targets[targets.len() / 2];
-    let named = if targets.len() > 1 { format!("{target}: ") } else { String::new() };
-    let pairs: Vec<_> = pairs.iter().filter(|(split, _)| split.target == target).collect();
-    let caps = pairs.iter().map(|(split, _)| split.cap);
-    let (least, greatest) =
-        (caps.clone().fold(f64::INFINITY, f64::min), caps.fold(f64::NEG_INFINITY, f64::max));
-    let mut ends = vec![least];
-    if greatest > least {
-        ends.push(greatest);
-    }
-    let sentence = |cap: f64| {
-        let mut cells: Vec<&LayoutCell> = Vec::new();
-        for (split, rival) in pairs.iter().filter(|(split, _)| split.cap == cap) {
-            for cell in [*split, *rival] {
-                if !cells.iter().any(|known| std::ptr::eq(*known, cell)) {
-                    cells.push(cell);
-                }
-            }
-        }
-        let each = cells.iter().filter_map(|cell| {
-            Some(format!("{} ({})", significant(cell.kl_nats()?.median, 2), cell.label()))
-        });
-        format!("At cap {cap} the median KL in nats is {}.", each.collect::<Vec<_>>().join(", "))
-    };
-    let sentences: Vec<String> = ends.into_iter().map(sentence).collect();
-    named + &sentences.join(" ")
 }
 
 #[cfg(test)]
@@ -161,7 +123,6 @@ mod tests {
         assert_eq!(judged(0.03, 2).word, Word::Qualified, "two seeds are too few");
         let mixed = judged(0.002, 3);
         assert_eq!(mixed.word, Word::Qualified, "one rival is better");
-        assert!(mixed.measured.contains("3 of 6 comparisons"), "{}", mixed.measured);
         let cells = vec![cell("global", 16, 0.001, 3), cell("local:24+global", 8, 0.02, 3)];
         assert_eq!(layouts(&Layouts { cells, failed: 0 }).word, Word::Refuted);
         let cells = vec![cell("global", 16, 0.001, 2), cell("local:24+global", 8, 0.02, 2)];

@@ -1,4 +1,4 @@
-//! Tables into verdicts: what each of the paper's claims comes to on the rows.
+//! Verdicts: what the rows say of each claim.
 
 pub(crate) mod arms;
 mod claims;
@@ -12,7 +12,9 @@ pub(crate) mod interventions;
 pub(crate) mod latency;
 pub(crate) mod lattice;
 pub(crate) mod layouts;
+pub(crate) mod modality;
 mod pairs;
+mod phrases;
 pub(crate) mod published;
 pub(crate) mod ramp;
 mod rules;
@@ -20,6 +22,7 @@ mod scale;
 pub(crate) mod stabilisers;
 pub(crate) mod surgery;
 pub(crate) mod training;
+mod tuning;
 pub(crate) mod variants;
 mod verdict;
 

@@ -1,9 +1,9 @@
-//! Verdicts on the heads of models from elsewhere.
+//! Verdicts on the heads of published models.
 
 use super::claims::Claim;
 use super::verdict::{Verdict, Word};
 use crate::row::HeadFound;
-use crate::table::{PublishedHeads, PublishedModel, Spread};
+use crate::table::{LARGE_NATS, PublishedHeads, PublishedModel, Spread, plural, significant};
 
 /// A head that needs this share of its logits or more at its rank has them because it needs them.
 pub(super) const NEEDED: f64 = 0.5;
@@ -15,11 +15,12 @@ pub(super) const NO_RAMP: f64 = 0.1;
 /// Whether heads of large logits need them at their rank: the share needed / actual in the median head above
 /// [`LARGE_NATS`](crate::table::LARGE_NATS) of each model.
 ///
-/// *Not yet measured*: no fitted head of so large logits.
+/// *Not measured*: no fitted head of so large logits.
 pub(crate) fn needed(study: &PublishedHeads) -> Verdict {
     of_models(
         study,
         Claim::PublishedNeed,
+        "needed/actual logits",
         |head| Some(head.needed? / head.actual),
         |medians| match medians {
             _ if medians.iter().all(|&share| share >= NEEDED) => Word::Confirmed,
@@ -32,11 +33,12 @@ pub(crate) fn needed(study: &PublishedHeads) -> Verdict {
 /// Whether their logits are a ramp over positions: the share of the variance that c·j explains in the median such head
 /// of each model that sees what is before a token alone.
 ///
-/// *Not yet measured*: no such head.
+/// *Not measured*: no such head.
 pub(crate) fn ramp(study: &PublishedHeads) -> Verdict {
     of_models(
         study,
         Claim::PublishedRamp,
+        "ramp explains a share of",
         |head| head.share_ramp,
         |medians| match medians {
             _ if medians.iter().all(|&share| share >= IS_A_RAMP) => Word::Confirmed,
@@ -46,22 +48,66 @@ pub(crate) fn ramp(study: &PublishedHeads) -> Verdict {
     )
 }
 
-/// The verdict on the medians over the large heads of each model of what `value` says of one.
+/// The verdict on the median of `value`, which is `what`, over the large heads of each model.
 fn of_models(
     study: &PublishedHeads,
     claim: Claim,
+    what: &str,
     value: fn(&HeadFound) -> Option<f64>,
     word: fn(&[f64]) -> Word,
 ) -> Verdict {
     let models = study.models();
-    let told: Vec<String> = models.iter().map(PublishedModel::told).collect();
-    let told = format!("{}.", told.join(". "));
     let median = |model: &PublishedModel<'_>| {
         Some(Spread::of(model.large.iter().filter_map(|head| value(head)))?.median)
     };
     let medians: Vec<f64> = models.iter().filter_map(median).collect();
-    match medians.is_empty() {
-        true => Verdict::new(claim, told, Word::NotYetMeasured, 0),
-        false => Verdict::new(claim, told, word(&medians), medians.len()),
+    if medians.is_empty() {
+        let lacking = "no fitted heads of that kind";
+        return Verdict::lacking(claim, lacking, models.iter().map(counts).collect::<String>());
     }
+    let of = |model: &PublishedModel<'_>| {
+        let large = || model.large.iter().copied();
+        let spread = |value: &dyn Fn(&HeadFound) -> Option<f64>| {
+            Spread::of(large().filter_map(value)).map_or_else(|| "–".to_owned(), |s| s.shown(2))
+        };
+        let median = |value: &dyn Fn(&HeadFound) -> Option<f64>| {
+            let spread = Spread::of(large().filter_map(value));
+            spread.map_or_else(|| "–".to_owned(), |spread| significant(spread.median, 2))
+        };
+        let factors: [fn(&HeadFound) -> Option<f64>; 4] =
+            [|head| head.inflation, |head| head.tying, |head| head.drift, |head| head.gauge];
+        let [rank, input, excess, shift] = factors.map(|value| median(&value));
+        format!(
+            "{} In those {}: needed/actual {}, rank penalty {rank}, input factor {input}, excess factor {excess}, shift factor \
+             {shift}, ramp share {}.",
+            counts(model),
+            model.large.len(),
+            spread(&|head| Some(head.needed? / head.actual)),
+            median(&|head| head.share_ramp),
+        )
+    };
+    let measured: Vec<String> = models.iter().map(of).collect();
+    let each: Vec<String> = medians.iter().map(|share| significant(*share, 2)).collect();
+    let headline = format!(
+        "{what} {} in the median large head, {}",
+        each.join(", "),
+        plural(medians.len(), "model")
+    );
+    Verdict::new(claim, [headline, measured.join(" ")], word(&medians), medians.len())
+}
+
+/// How many heads are large: by max |logit|, by half the range, which is what softmax sees, and by the signed maximum,
+/// which most tools log.
+fn counts(model: &PublishedModel<'_>) -> String {
+    let PublishedModel { run, heads, large, .. } = model;
+    let count = |value: fn(&HeadFound) -> Option<f64>| {
+        heads.iter().filter(|head| value(head).is_some_and(|v| v >= LARGE_NATS)).count()
+    };
+    format!(
+        "{run}: of {}, {} are above {LARGE_NATS} by max |logit|, {} by half-range, {} by signed maximum.",
+        plural(heads.len(), "head"),
+        large.len(),
+        count(|head| Some(0.5 * head.spread)),
+        count(|head| head.max_logit)
+    )
 }

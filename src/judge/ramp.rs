@@ -1,23 +1,32 @@
-//! The verdict on the law of the ramp.
+//! The verdict on the ramp law.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::claims::Claim;
+use super::phrases::from_to;
 use super::verdict::{Verdict, Word};
-use crate::table::{LOCAL_MASS, RampHead, Ramps, Spread, plural, significant};
+use crate::table::{
+    Coefficient, Interval, RampHead, Ramps, Regression, Spread, plural, significant,
+};
 
-/// Where the exponent of n is to lie, predicted 1.
+/// Where the exponents of n and of ln(1 + 1/τ) are to lie; both are predicted to be 1.
 pub(super) const EXPONENT: [f64; 2] = [0.75, 1.25];
-/// The share of a line in j that bears the claim out, in the median local head, and the one that speaks against it.
+/// The share of a line in j that supports the law, in the median local head, and the one that contradicts it.
 pub(super) const SHARES: [f64; 2] = [0.8, 0.5];
-/// Lengths and seeds that it takes.
+/// The lengths and seeds that it takes.
 pub(super) const LENGTHS: usize = 3;
 pub(super) const SEEDS: usize = 5;
+/// Thresholds of locality beside the one of the law, at which its exponent is given too.
+const THRESHOLDS: [f64; 4] = [0.6, 0.7, 0.8, 0.9];
 
-/// The law of the ramp over local heads that nothing but their logits can make local: log half-spread on log(n − 1) at equal
-/// ln(1 + 1/τ), clustered by model, and the share of the variance of row-centred logits that a line in j explains.
+/// The ramp law over local heads that only their logits can make local: log half-range on log(n − 1) and on
+/// log ln(1 + 1/τ), clustered by model, and the share of the variance of row-centred logits that a line in j explains. The
+/// law has both exponents at 1.
 ///
-/// *Not yet measured*: local heads at fewer than three lengths.
+/// Where longer contexts were trained for more steps, the exponent of n may be one of steps: then it neither confirms nor
+/// refutes.
+///
+/// *Not measured*: local heads at fewer than three lengths.
 pub(crate) fn law(study: &Ramps) -> Verdict {
     let heads = study.bought();
     let lengths: BTreeSet<usize> = heads.iter().map(|head| head.found.n).collect();
@@ -32,20 +41,25 @@ pub(crate) fn law(study: &Ramps) -> Verdict {
     let (Some(regression), Some(share), true) =
         (study.exponents(), share, lengths.len() >= LENGTHS)
     else {
-        let why = format!(
+        let needs = format!(
             "Needs local heads of mhsa with learned positions at {LENGTHS} lengths or more; there are {} at {}.",
             plural(heads.len(), "such head"),
             plural(lengths.len(), "length"),
         );
-        return Verdict::new(Claim::RampCostsLength, why, Word::NotYetMeasured, 0);
+        return Verdict::lacking(Claim::RampCostsLength, "too few local heads", needs);
     };
-    let exponent = regression.coefficients[0];
+    let is_confounded = with_steps(&heads);
+    let [of_n, of_lag] = [0, 1].map(|k| regression.coefficients[k]);
     let under = |n: &usize| median(&mut at_length(*n)).is_some_and(|share| share < SHARES[1]);
-    let outside = exponent.high < EXPONENT[0] || exponent.low > EXPONENT[1];
-    let word = if outside || lengths.iter().all(under) {
+    let is_outside = |c: Coefficient| c.high < EXPONENT[0] || c.low > EXPONENT[1];
+    let is_inside = |c: Coefficient| c.low >= EXPONENT[0] && c.high <= EXPONENT[1];
+    let is_refuted =
+        (is_outside(of_n) && !is_confounded) || is_outside(of_lag) || lengths.iter().all(under);
+    let word = if is_refuted {
         Word::Refuted
-    } else if exponent.low >= EXPONENT[0]
-        && exponent.high <= EXPONENT[1]
+    } else if is_inside(of_n)
+        && is_inside(of_lag)
+        && !is_confounded
         && share >= SHARES[0]
         && seeds.len() >= SEEDS
     {
@@ -53,51 +67,73 @@ pub(crate) fn law(study: &Ramps) -> Verdict {
     } else {
         Word::Qualified
     };
-    let shown = |value: f64| significant(value, 2);
-    let each = lengths.iter().filter_map(|&n| {
-        let ratio = Spread::of(at_length(n).filter_map(RampHead::ratio))?;
-        let spread = Spread::of(at_length(n).map(|head| head.found.half_spread))?;
-        let formula = Spread::of(at_length(n).filter_map(|head| head.found.formula))?;
-        Some(format!(
-            "n = {n}: {} of half-spread {} nats, formula {}, {} times",
-            plural(at_length(n).count(), "head"),
-            spread.shown(3),
-            formula.shown(3),
-            ratio.shown(2)
-        ))
-    });
-    let other_shapes = of_other_shapes(study, heads[0].shape());
+    let shown =
+        |c: Coefficient| Interval { mean: c.value, low: c.low, high: c.high, count: 0 }.shown(2);
+    let headline = format!(
+        "exponents {} of n, {} of ln(1+1/τ), predicted 1; {}",
+        shown(of_n),
+        shown(of_lag),
+        plural(fewest, "seed")
+    );
+    let confounded = match is_confounded {
+        true => {
+            let steps = of_steps(&heads)
+                .map_or_else(|| "–".to_owned(), |exponent| significant(exponent.value, 2));
+            format!(", or {steps} of training steps, which rise with n")
+        }
+        false => String::new(),
+    };
+    let thresholds = THRESHOLDS
+        .iter()
+        .filter_map(|&threshold| Some(exponents_at(study, threshold)?.coefficients[0].value));
     let measured = format!(
-        "Heads of mhsa with learned positions that keep {LOCAL_MASS} of their mass on the last 16 tokens (median, least–greatest): {}. \
-         Exponent of n − 1 in the half-spread at equal ln(1 + 1/τ): {} [{}, {}], 95 % by clusters of {}; predicted 1. A line in j \
-         explains {} % of row-centred logits in the median head.{other_shapes}",
-        each.collect::<Vec<_>>().join("; "),
-        shown(exponent.value),
-        shown(exponent.low),
-        shown(exponent.high),
+        "Half-range of {}, {}: exponent {} of n{confounded}; {} of ln(1 + 1/τ). Locality thresholds 0.6–0.9: {} of n. A \
+         line explains {} % of the median head's logits.",
+        plural(heads.len(), "local head"),
         plural(regression.clusters, "model"),
+        shown(of_n),
+        shown(of_lag),
+        from_to(thresholds, 2),
         significant(100.0 * share, 2),
     );
-    Verdict::new(Claim::RampCostsLength, measured, word, fewest)
+    Verdict::new(Claim::RampCostsLength, [headline, measured], word, fewest)
 }
 
-/// What heads of other dimensions, or of streams of another width, have of the formula.
-fn of_other_shapes(study: &Ramps, shape: (usize, Option<usize>)) -> String {
-    let shapes: BTreeSet<(usize, Option<usize>)> =
-        study.all_bought().map(RampHead::shape).filter(|other| *other != shape).collect();
-    let told = shapes.iter().filter_map(|other| {
-        let ratios =
-            study.all_bought().filter(|head| head.shape() == *other).filter_map(RampHead::ratio);
-        let ratios: Vec<f64> = ratios.collect();
-        let of = match (other.0 == shape.0, other.1) {
-            (true, Some(width)) => format!("d_model {width}"),
-            _ => format!("d {}", other.0),
-        };
-        let times = Spread::of(ratios.iter().copied())?.shown(2);
-        Some(format!("{of}: {times} times, {}", plural(ratios.len(), "head")))
+/// Whether every length was trained for its own number of steps, longer ones for more, or for fewer.
+fn with_steps(heads: &[&RampHead]) -> bool {
+    let mut steps: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    for head in heads {
+        steps.entry(head.found.n).or_default().insert(head.step);
+    }
+    if steps.len() < 2 || steps.values().any(|of_length| of_length.len() != 1) {
+        return false;
+    }
+    let steps: Vec<usize> = steps.into_values().flatten().collect();
+    steps.is_sorted_by(|a, b| a < b) || steps.is_sorted_by(|a, b| a > b)
+}
+
+/// The exponent of the steps in the place of n's.
+fn of_steps(heads: &[&RampHead]) -> Option<Coefficient> {
+    let points: Vec<_> = heads.iter().filter_map(|head| point(head, head.step as f64)).collect();
+    Some(Regression::of(&points)?.coefficients[0])
+}
+
+/// The exponents over heads that are local by another threshold.
+fn exponents_at(study: &Ramps, threshold: f64) -> Option<Regression> {
+    let shape = study.shape_of_the_law()?;
+    let heads = study.heads.iter().filter(|head| {
+        head.buys_its_locality() && head.shape() == shape && head.found.mass_within_16 >= threshold
     });
-    let told: Vec<String> = told.collect();
-    if told.is_empty() { String::new() } else { format!(" Of other shapes, {}.", told.join("; ")) }
+    let points: Vec<_> = heads.filter_map(|head| point(head, head.found.n as f64 - 1.0)).collect();
+    Regression::of(&points)
+}
+
+/// A head as a point of the regression: its model; log `size` and log ln(1 + 1/τ); log half-range.
+fn point(head: &RampHead, size: f64) -> Option<((String, String, u64), Vec<f64>, f64)> {
+    let found = &head.found;
+    let steepness = (1.0 / found.mean_lag).ln_1p();
+    let is_positive = found.half_spread > 0.0 && found.mean_lag > 0.0 && size > 0.0;
+    is_positive.then(|| (head.model(), vec![size.ln(), steepness.ln()], found.half_spread.ln()))
 }
 
 #[cfg(test)]
@@ -120,18 +156,37 @@ mod tests {
         assert_eq!(word(&lengths, 5, 1.0, 0.4), Word::Refuted, "no line at any length");
         assert_eq!(word(&lengths[..2], 5, 1.0, 0.9), Word::NotYetMeasured, "two lengths");
         let measured = law(&ramp_heads(&lengths, 5, 1.0, 0.9)).measured;
-        assert!(measured.contains("predicted 1. A line in j explains 90 %"), "{measured}");
-        assert!(measured.contains("n = 1024: 15 heads"), "{measured}");
-        let mut with_small = ramp_heads(&lengths, 5, 1.0, 0.9);
-        let mut small = ramp_heads(&[512], 1, 1.0, 0.9);
-        small.heads.iter_mut().for_each(|head| {
-            head.found.rank = 8;
-            head.found.half_spread *= 3.0;
-        });
-        with_small.heads.extend(small.heads);
-        let said = law(&with_small).measured;
-        let of_small = said.strip_prefix(measured.as_str()).unwrap();
-        assert!(of_small.starts_with(" Of other shapes, d 8: 3.9"), "{said}");
+        assert!(measured.contains("90 %") && measured.contains("45 local heads"), "{measured}");
+    }
+
+    /// The law holds in n and not in the lag.
+    #[test]
+    fn both_exponents_have_to_be_one() {
+        let study = |power: f64| {
+            let mut study = ramp_heads(&[256, 512, 1024], 5, 1.0, 0.9);
+            for head in &mut study.heads {
+                head.found.half_spread *= (1.0 / head.found.mean_lag).ln_1p().powf(power - 1.0);
+            }
+            study
+        };
+        assert_eq!(law(&study(1.0)).word, Word::Confirmed);
+        assert_eq!(law(&study(0.3)).word, Word::Refuted);
+        assert_eq!(law(&study(1.6)).word, Word::Refuted);
+        assert_eq!(law(&study(0.75)).word, Word::Qualified, "an interval across the end");
+    }
+
+    #[test]
+    fn an_exponent_of_n_that_may_be_one_of_steps_decides_nothing() {
+        let study = |exponent: f64| {
+            let mut study = ramp_heads(&[256, 512, 1024], 5, exponent, 0.9);
+            study.heads.iter_mut().for_each(|head| head.step = 10 * head.found.n);
+            study
+        };
+        assert_eq!(law(&study(1.0)).word, Word::Qualified);
+        assert_eq!(law(&study(0.3)).word, Word::Qualified);
+        let mut equal = study(1.0);
+        equal.heads.iter_mut().for_each(|head| head.step = 100);
+        assert_eq!(law(&equal).word, Word::Confirmed);
     }
 
     /// A line that fails at one length alone does not refute.

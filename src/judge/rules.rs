@@ -1,14 +1,14 @@
-//! What it takes to confirm a claim and to refute it: the rules of the words, claim by claim. Every one also takes
-//! [`SEEDS_TO_DECIDE`](super::SEEDS_TO_DECIDE) seeds, in every setting that it is told of.
+//! The rule of each claim: what confirms it and what refutes it. Every rule also needs
+//! [`SEEDS_TO_DECIDE`](super::SEEDS_TO_DECIDE) seeds in every setting.
 
 use super::claims::Claim;
 use super::{
     arms, concentration, controls, exponent, growth, heads, latency, lattice, layouts, published,
-    ramp, stabilisers, surgery, training, variants,
+    ramp, stabilisers, surgery, training, tuning, variants,
 };
 use crate::table::{HARMLESS_NATS, LARGE_NATS, LOCAL_MASS};
 
-/// The rule of a claim. Intervals are 95 % intervals, over seeds where nothing else is said.
+/// The rule of a claim. Intervals are 95 % intervals over seeds where nothing else is said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// Confirmed where this holds.
@@ -17,208 +17,229 @@ pub struct Rule {
     pub refuted: String,
 }
 
-/// What every rule has in common, in sentences.
-pub const OF_ALL_RULES: &str = "A word is about the rows at their scale. Confirmed and refuted take three seeds or more in every setting; what \
-     lies between them, or has two seeds, is qualified; one seed is seen once, whatever it says. Not yet measured is what \
-     has no rows, or rows in which the claim could not have shown itself; the sentence says which.";
+/// What all rules share, in sentences.
+pub const OF_ALL_RULES: &str = "A verdict holds at the scale of its rows. Confirmed and refuted need three seeds or more in \
+     every setting. Results in between, or of two seeds, are qualified. One seed is always \"single seed\". \"Not measured\" \
+     means no rows, or rows in which the claim could not have shown itself. Variants that were compared at one shared \
+     learning rate are qualified at most.";
+
+/// What a comparison of variants needs besides.
+fn tuned(rule: String) -> String {
+    format!(
+        "{rule} Each variant was tried at {} learning rates or more, its best one not at an end.",
+        tuning::RATES
+    )
+}
 
 impl Claim {
-    /// What it takes to confirm the claim, and to refute it.
+    /// What confirms the claim, and what refutes it.
     pub fn rule(self) -> Rule {
         let (confirmed, refuted) = match self {
             Self::DenseLocalGrows => (
                 format!(
-                    "The interval of the exponent of inflation in n/d lies above 0 and reaches past {} for dense local \
-                     targets, and those of the sparse controls lie wholly below it.",
+                    "The exponent of n/d in the rank penalty has an interval above 0 that reaches past {} for dense local \
+                     targets; those of both sparse controls lie below it.",
                     growth::NO_GROWTH
                 ),
                 format!(
-                    "All of the interval lies under {} and every fit reached its error: fits that reached it at no cap bias \
-                     slopes low, so with them a slope cannot refute.",
+                    "The whole interval lies below {}, and every fit reached its KL.",
                     growth::NO_GROWTH
                 ),
             ),
             Self::SparseIsEasy => (
                 format!(
-                    "Both sparse families are easy: in every cell whose rank is at least the columns that a row is spread \
-                     over, the whole interval of inflation lies up to {}.",
+                    "For both sparse families the whole interval of the rank penalty is at most {} in every configuration \
+                     whose rank is at least the number of columns per row.",
                     growth::EASY
                 ),
-                format!("Both are hard: in some cell the whole interval lies above {}.", growth::EASY),
+                format!(
+                    "For both families the whole interval lies above {} in some configuration.",
+                    growth::EASY
+                ),
             ),
             Self::LocalityIsHard => (
                 format!(
-                    "In every cell (n, d) where low rank costs anything, a local band needs more logits than as many random \
-                     columns, by the whole interval of the ratio and more than a factor of {}; an error reached at no cap \
-                     counts as more than any.",
+                    "In every configuration (n, d) where low rank costs anything, a local band needs more than {} times the \
+                     logits of as many random columns, by the whole interval.",
                     controls::ALIKE
                 ),
-                "In every such cell it needs no more.".to_owned(),
+                "In no such configuration does it need more.".to_owned(),
             ),
             Self::SplitHelps => (
                 format!(
-                    "In every seed, at every cap, the split heads have a smaller error than global heads of as many \
-                     parameters, and the whole interval of the mean ratio is smaller by more than a factor of {}.",
+                    "At every seed and logit bound the split heads have a smaller error than global heads of equal \
+                     parameters, and the whole interval of the mean ratio lies below 1/{}.",
                     layouts::ALIKE
                 ),
-                "In every such setting the whole interval is not smaller by as much.".to_owned(),
+                format!("At every setting the whole interval lies above 1/{}.", layouts::ALIKE),
             ),
             Self::LogitsInTraining => (
-                format!(
-                    "Every run of ls peaks under {} nats and every one of mhsa at {} or more, and at every setting the \
-                     whole interval of the ratio, seed by seed, lies under 1/{}.",
+                tuned(format!(
+                    "Every run of ls peaks below {} and every run of mhsa at {} or more; at every setting the whole \
+                     interval of the ratio lies below 1/{}.",
                     training::LS_AT_MOST,
                     training::MHSA_AT_LEAST,
                     training::LOGITS_ALIKE
-                ),
-                format!(
-                    "At every setting in which ls or mhsa comes to {} nats, the whole interval of the ratio lies above 1/{}. \
-                     Settings in which both stay under that have no large logits that ls could avoid, and refute nothing.",
+                )),
+                tuned(format!(
+                    "At every setting in which ls or mhsa reaches {}, the whole interval of the ratio lies above 1/{}.",
                     training::LS_AT_MOST,
                     training::LOGITS_ALIKE
-                ),
+                )),
             ),
             Self::Diverges => (
                 format!(
-                    "Every run of mhsa diverges and none of ls, at n of {} and {} steps or more.",
+                    "Every run of mhsa diverges and no run of ls, at n ≥ {} and {} steps or more.",
                     training::PAPER_CONTEXT,
                     training::PAPER_STEPS
                 ),
-                "The whole interval (Clopper and Pearson's) of the share of mhsa's runs that diverge lies under a half, or \
-                 that of ls's above."
+                "The whole Clopper–Pearson interval of the share of diverged runs lies below one half for mhsa, or above it \
+                 for ls."
                     .to_owned(),
             ),
             Self::NoWorse => (
-                format!(
-                    "In every pair of runs of one seed ls is no worse by more than {} nats, and at every setting the \
-                     whole interval says so.",
+                tuned(format!(
+                    "In every pair of runs, and by every whole interval, the loss of ls is at most {} nats above mhsa's.",
                     training::NO_WORSE_NATS
-                ),
-                format!(
-                    "At every setting the whole interval says that it is worse by more than {} nats.",
+                )),
+                tuned(format!(
+                    "At every setting the whole interval lies above {} nats.",
                     training::NO_WORSE_NATS
-                ),
+                )),
             ),
             Self::TwoFifths => (
-                format!(
+                tuned(format!(
                     "Against every stabiliser the whole interval of the ratio of perplexities is at most {}.",
                     stabilisers::TWO_FIFTHS
-                ),
-                format!(
-                    "Against every one the whole interval is above {}. On a corpus of known entropy that is told only where \
-                     the entropy leaves room for such a ratio.",
+                )),
+                tuned(format!(
+                    "Against every stabiliser the whole interval lies above {}, and the corpus's entropy allows a lower \
+                     ratio.",
                     stabilisers::TWO_FIFTHS
-                ),
+                )),
             ),
             Self::Twentieth => (
                 format!(
-                    "Against every stabiliser the whole interval of the ratio of processor times is at most {}.",
+                    "Not by CPU time, which is what is measured here. It is qualified where the claim could be seen: \
+                     evaluations at most 1/20 of a run apart, or a time that misses {} against every stabiliser.",
                     stabilisers::TWENTIETH
                 ),
-                format!("Against every one the whole interval is above {}.", stabilisers::TWENTIETH),
+                "Not by CPU time; the paper counts GPU hours.".to_owned(),
+            ),
+            Self::StepsToConverge => (
+                "No rule yet: it needs runs that end when their loss stops falling, and fewer steps of ls in all of them."
+                    .to_owned(),
+                "No rule yet: such runs, and no fewer steps of ls in any of them.".to_owned(),
             ),
             Self::GlobalHead => (
-                format!(
-                    "The mean ratio of perplexities is {} (the paper's 42/36) or more, every run without is worse than its \
-                     run with a global head, and the whole interval lies above {}.",
+                tuned(format!(
+                    "Without the global head perplexity is {} times or more (the paper's 42/36) in the mean, higher in every \
+                     run, and the whole interval lies above {}.",
                     arms::WITHOUT_GLOBAL,
                     arms::PERPLEXITIES_ALIKE
-                ),
-                format!("The whole interval lies under {}.", arms::PERPLEXITIES_ALIKE),
-            ),
-            Self::Latency => (
-                format!(
-                    "At some length ls's greatest time over the rounds is at most {} of mhsa's least.",
-                    1.0 - latency::LESS
-                ),
-                format!(
-                    "At no length does ls's least time come under {} of mhsa's greatest.",
-                    latency::ALIKE
-                ),
+                )),
+                tuned(format!(
+                    "The whole interval lies below {0}, while some variant with global heads is better than local-only by \
+                     more than {0} times: far context helps in this setting.",
+                    arms::PERPLEXITIES_ALIKE
+                )),
             ),
             Self::LongRangeLimit => (
-                format!(
-                    "ls and local-only are worse than mhsa in every pair at the largest share of look-ups, each by more than \
-                     {} nats with its whole interval.",
+                tuned(format!(
+                    "At the largest share of look-ups ls and local-only are both worse than mhsa in every pair, by more than \
+                     {} nats with the whole interval.",
                     training::NO_WORSE_NATS
-                ),
-                format!(
-                    "No run is worse by more than {} nats, nor is the whole interval of either.",
+                )),
+                tuned(format!(
+                    "No run is worse by more than {} nats, and no interval reaches above that.",
                     training::NO_WORSE_NATS
-                ),
+                )),
+            ),
+            Self::WindowRule => (
+                "No rule yet: it needs several windows at n = 2,048 with every other setting equal.".to_owned(),
+                "No rule yet: such runs, in which a wide window has the lower loss.".to_owned(),
+            ),
+            Self::OtherModalities => (
+                tuned(format!(
+                    "The whole interval of the loss of ls less mhsa's is at most {} nats, and that of the ratio of peaks \
+                     lies below 1/{}.",
+                    training::NO_WORSE_NATS,
+                    training::LOGITS_ALIKE
+                )),
+                tuned("One of the two intervals lies wholly above.".to_owned()),
             ),
             Self::RankCarriesGrowth => (
                 format!(
-                    "Inflation is {} or more of the growth of the logarithm of the largest logit, in every run of mhsa whose \
-                     largest logit at least doubles, and by the whole interval of every setting.",
+                    "The rank penalty is {} or more of the growth of log max |logit| in every run of mhsa whose largest logit \
+                     doubles, and by the whole interval of every setting.",
                     heads::CARRIES
                 ),
-                format!("It is {} or less in every one, and by every interval.", heads::NEXT_TO_NOTHING),
+                format!("It is {} or less in every run and by every interval.", heads::NEXT_TO_NOTHING),
             ),
             Self::RankGivenInputs => (
                 format!(
-                    "In the largest head of every model of mhsa {} or more of the logarithm of tying goes where the rank of \
-                     W_q·W_kᵀ is free, and by the whole interval of every run.",
+                    "In the largest head of every model of mhsa, {} or more of the log input factor goes where the rank of \
+                     W_q·W_kᵀ is free, and by every whole interval.",
                     heads::CARRIES
                 ),
                 format!("{} or less goes in every one, and by every interval.", heads::NEXT_TO_NOTHING),
             ),
             Self::PredictedExponent => (
                 format!(
-                    "Every arm's interval of the exponent lies within the predicted one, or holds the predicted exponent and \
-                     is no wider than {}.",
+                    "The interval of every variant's exponent lies within the predicted one, or contains the predicted \
+                     exponent and is at most {} wide.",
                     exponent::TOO_WIDE
                 ),
-                "That of mhsa lies wholly outside of the predicted one.".to_owned(),
+                "The interval of mhsa lies wholly outside the predicted one.".to_owned(),
             ),
             Self::NeededTellsActual => (
                 format!(
-                    "Within models, Spearman's ρ of needed against actual logits is 0.5 or more, the partial one given entropy \
-                     has its whole interval above 0, and needed and entropy can be told apart: a variance inflation under {}.",
+                    "Within models Spearman's ρ of needed and actual logits is 0.5 or more, the partial ρ given entropy has \
+                     its whole interval above 0, and the variance inflation is below {}.",
                     heads::COLLINEAR
                 ),
-                format!("The partial one's whole interval lies at or under {}.", heads::NO_ORDER),
+                format!("The whole interval of the partial ρ is at most {}.", heads::NO_ORDER),
             ),
             Self::PublishedNeed => (
                 format!(
-                    "In every model the median head above {LARGE_NATS} nats needs {} or more of its largest logit, queries and \
-                     keys free at its rank.",
+                    "In every model the median head above {LARGE_NATS} needs {} or more of its largest logit, with free \
+                     queries and keys at its rank.",
                     published::NEEDED
                 ),
                 "It needs less in every model.".to_owned(),
             ),
             Self::PublishedRamp => (
                 format!(
-                    "In every causal model a ramp c·j explains {} or more of the logits, less their rows' means, of the \
-                     median head above {LARGE_NATS} nats.",
+                    "In every causal model a ramp c·j explains {} or more of the row-centred logits of the median head above \
+                     {LARGE_NATS}.",
                     published::IS_A_RAMP
                 ),
-                format!("It explains {} or less in every one.", published::NO_RAMP),
+                format!("It explains {} or less in every model.", published::NO_RAMP),
             ),
             Self::MoreRankHelps => (
-                format!(
-                    "The peak with half the heads is at most two thirds of that with all, in every seed, and the whole \
-                     interval of the ratio lies under 1/{}.",
+                tuned(format!(
+                    "With twice the rank the peak is at most two thirds in every seed, and the whole interval of the ratio \
+                     lies below 1/{}.",
                     training::LOGITS_ALIKE
-                ),
-                format!(
-                    "It is as large or larger in every seed, and the whole interval lies above 1/{}.",
+                )),
+                tuned(format!(
+                    "The peak is no smaller in every seed, and the whole interval lies above 1/{}.",
                     training::LOGITS_ALIKE
-                ),
+                )),
             ),
             Self::SlopesFreeLogits => (
-                format!(
-                    "The whole interval of the ratio of the peaks, with ALiBi's slopes over without, lies under {}, and that \
-                     of the loss less ls's under {} nats.",
+                tuned(format!(
+                    "The whole interval of the ratio of peaks of QKᵀ, with ALiBi over without, lies below {}, and that of \
+                     the loss less ls's below {} nats.",
                     variants::OF_PEAK,
                     variants::ABOVE_LS_NATS
-                ),
-                "The whole interval of the one or of the other lies above.".to_owned(),
+                )),
+                tuned("The whole interval of one of the two lies above.".to_owned()),
             ),
             Self::RampCostsLength => (
                 format!(
-                    "The interval of the exponent of the half-spread in n − 1 lies within {} to {}, and a line in j explains \
-                     {} or more of the median local head's logits; {} lengths and {} seeds.",
+                    "Both exponents of the half-range, of n and of ln(1 + 1/τ), have intervals within {} to {}; a line \
+                     explains {} or more of the median local head; {} lengths, {} seeds, and steps that do not rise with n.",
                     ramp::EXPONENT[0],
                     ramp::EXPONENT[1],
                     ramp::SHARES[0],
@@ -226,27 +247,28 @@ impl Claim {
                     ramp::SEEDS
                 ),
                 format!(
-                    "The interval lies wholly outside, or the line explains less than {} at every length.",
+                    "The whole interval of an exponent lies outside (that of n only where steps do not rise with n), or the \
+                     line explains less than {} at every length.",
                     ramp::SHARES[1]
                 ),
             ),
             Self::PositionsMakeLogits => (
                 format!(
-                    "In the largest local head (mass {LOCAL_MASS} on the last 16) of every model of mhsa a line or one Fourier \
-                     pair for nothing takes away {} or more of log(needed / floor), beyond what a column of ones takes.",
+                    "In the largest local head (mass {LOCAL_MASS} on the last 16 tokens) of every model of mhsa, a line or one \
+                     Fourier pair removes {} or more of log(needed/floor), beyond a column of ones.",
                     lattice::MAKES
                 ),
                 format!(
-                    "The best of a line, one pair and four takes {} or less in every one; or with a column for every position {} \
-                     or more of what is needed stays.",
+                    "The best of a line, one pair and four removes {} or less in every one; or with a column per position {} \
+                     or more of needed stays.",
                     lattice::NEXT_TO_NOTHING,
                     lattice::STAYS
                 ),
             ),
             Self::RankMakesLogits => (
                 format!(
-                    "In the largest head of every model free queries and keys of rank d need {} times the floor or more, or \
-                     those of its inputs {} times what any rank needs.",
+                    "In the largest head of every model, free queries and keys of rank d need {} times the floor or more, or \
+                     those of the layer input {} times what any rank needs.",
                     lattice::SHORT_FREE,
                     lattice::SHORT_OWN
                 ),
@@ -254,44 +276,58 @@ impl Claim {
             ),
             Self::SmallErrorIsHarmless => (
                 format!(
-                    "In every model the interval over passages of what free fits at ε = {} cost lies under {HARMLESS_NATS} nats \
-                     a token.",
+                    "In every model the interval over passages of the loss that free fits at a KL of {} add lies below \
+                     {HARMLESS_NATS} nats per token.",
                     surgery::EPSILON
                 ),
-                "It lies above in every one.".to_owned(),
+                "It lies above in every model.".to_owned(),
             ),
             Self::RampIsASlope => (
                 format!(
-                    "In every model the interval over passages of what the slope in the ramp's place costs lies under {} nats \
-                     a token, and the largest |logit| falls to {} times or less.",
+                    "In every model the added loss is at most {} nats per token by its interval over passages, and max \
+                     |QKᵀ| falls to {} times or less.",
                     surgery::SLOPE_LOSES_LITTLE,
                     surgery::FALLS_TO
                 ),
-                format!("The interval lies above {} nats in every one.", surgery::SLOPE_LOSES_MUCH),
+                format!("The interval lies above {} nats in every model.", surgery::SLOPE_LOSES_MUCH),
             ),
             Self::GlobalIsSparse => (
                 format!(
-                    "In the median global head of every model 0.9 of what lies beyond the window is on {} of the columns \
-                     there or fewer.",
+                    "In the median global head of every model, {} of the columns beyond the window or fewer hold 0.9 of the \
+                     mass there.",
                     concentration::TOKENS[0]
                 ),
-                format!("It takes {} or more in every one.", concentration::TOKENS[1]),
+                format!("{} or more hold it in every model.", concentration::TOKENS[1]),
             ),
             Self::GlobalIsLowRank => (
-                "In the median global head of every model 0.9 of ‖·‖_F² of what lies beyond the window has a rank of at most \
-                 the head dimension."
-                    .to_owned(),
                 format!(
-                    "It takes {} or more of the rank of the same entries in random order, in every one.",
+                    "In the median global head of every model, 0.9 of ‖·‖_F² beyond the window has a rank of at most d_head, \
+                     and exp(entropy) there is at most {} of the columns: uniform attention has rank 2.",
+                    concentration::NEAR_UNIFORM
+                ),
+                format!(
+                    "It takes {} or more of the rank of the same entries in random order, in every model.",
                     concentration::OF_SHUFFLED
                 ),
             ),
             Self::FewFarTokensDo | Self::LowFarRankDoes => (
                 format!(
-                    "In every model the interval over passages of what the cut costs lies under {HARMLESS_NATS} nats a token, \
-                     and that of the last tokens alone above: something far is needed."
+                    "In every model the interval over passages of the added loss lies below {HARMLESS_NATS} nats per token, \
+                     and that of the window alone above: far context is needed."
                 ),
-                format!("It lies above {HARMLESS_NATS} nats in every one."),
+                format!("It lies above {HARMLESS_NATS} nats in every model."),
+            ),
+            Self::Latency => (
+                format!(
+                    "Not by this project's CPU kernels, which are what is measured here; a length where ls takes at most {} of \
+                     mhsa's time is qualified.",
+                    1.0 - latency::LESS
+                ),
+                "Not by CPU times; the paper's are of a GPU.".to_owned(),
+            ),
+            Self::FlashAttention => (
+                "No rule yet: it needs a GPU and FlashAttention-2, and less time of ls at every length.".to_owned(),
+                "No rule yet: such times, and no less time of ls at any length.".to_owned(),
             ),
         };
         Rule { confirmed, refuted }

@@ -2,36 +2,30 @@
 
 use std::collections::BTreeSet;
 
-use crate::table::{GrowthCell, Spread, TrainingRun, significant};
+use crate::table::{GrowthCell, Spread, TrainingRun};
 
-/// Of trainings: `n = 256, 512; 230000 to 279000 parameters; 6000 steps; text: synthetic`, as far as the runs tell.
+/// Of trainings: `n = 256, 512; 0.23–0.28 M parameters; 6000 steps`, as far as the runs have it.
 pub(super) fn of_runs<'r>(runs: impl IntoIterator<Item = &'r TrainingRun>) -> String {
     let runs: Vec<&TrainingRun> = runs.into_iter().collect();
-    let parameters = Spread::of(runs.iter().filter_map(|run| run.parameters).map(|p| p as f64));
-    let parameters = parameters.map(|Spread { low, high, .. }| {
-        let [low, high] = [low, high].map(|count| significant(count, 3));
-        if low == high { low } else { format!("{low} to {high}") }
-    });
+    let millions = runs.iter().filter_map(|run| run.parameters).map(|p| p as f64 / 1e6);
+    let parameters = Spread::of(millions).map(|spread| spread.range(2));
     let contexts = listed(runs.iter().filter_map(|run| run.context));
     let steps = listed(runs.iter().filter_map(|run| run.steps));
-    let texts = listed(runs.iter().map(|run| &*run.corpus).filter(|text| !text.is_empty()));
-    let text = texts.map(|texts| format!("text: {texts}"));
     let parts = [
         contexts.map(|contexts| format!("n = {contexts}")),
-        parameters.map(|parameters| format!("{parameters} parameters")),
+        parameters.map(|parameters| format!("{parameters} M parameters")),
         steps.map(|steps| format!("{steps} steps")),
-        text,
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-/// Of fits: `n = 48 to 384, d = 4 to 32`.
+/// Of fits: `n = 48–384, d = 4–32`.
 pub(super) fn of_cells<'c>(cells: impl IntoIterator<Item = &'c GrowthCell>) -> String {
     let cells: Vec<&GrowthCell> = cells.into_iter().collect();
     let range = |value: fn(&GrowthCell) -> usize| {
         let values = || cells.iter().map(|cell| value(cell));
         match (values().min(), values().max()) {
-            (Some(least), Some(most)) if least < most => format!("{least} to {most}"),
+            (Some(least), Some(most)) if least < most => format!("{least}–{most}"),
             (Some(one), _) => one.to_string(),
             _ => "–".to_owned(),
         }
@@ -60,7 +54,7 @@ mod tests {
             ..TrainingRun::default()
         };
         let told = of_runs(&[run(512, 279_400), run(256, 230_300), run(256, 230_300)]);
-        assert_eq!(told, "n = 256, 512; 230000 to 279000 parameters; 100 steps; text: books");
+        assert_eq!(told, "n = 256, 512; 0.23–0.28 M parameters; 100 steps");
         assert_eq!(of_runs(&[TrainingRun::default()]), "");
     }
 }

@@ -1,13 +1,14 @@
-//! Verdicts on trained models whose heads attend otherwise.
+//! Verdicts on trained models whose attention is replaced.
 
 use super::claims::Claim;
+use super::phrases::from_to;
 use super::verdict::{Verdict, Word};
 use crate::predict::Edit;
 use crate::table::{
     HARMLESS_NATS, Interval, OperatedModel, Spread, Surgeries, plural, significant,
 };
 
-/// The error that the parts of a trained head's logits are told at.
+/// The KL at which the logits of trained heads are decomposed.
 pub(super) const EPSILON: f64 = 0.01;
 /// A slope in the place of the ramp loses at most this, in nats per token.
 pub(super) const SLOPE_LOSES_LITTLE: f64 = 0.02;
@@ -23,7 +24,7 @@ pub(crate) fn surgery(study: &Surgeries) -> Vec<Verdict> {
 
 /// What fits at ε = 0.01 of the heads' own rank cost, by model, in 95 % intervals over groups of passages.
 ///
-/// *Not yet measured*: no such fits, or a model without an interval.
+/// *Not measured*: no such fits, or a model without an interval.
 fn small_error(study: &Surgeries) -> Verdict {
     let claim = Claim::SmallErrorIsHarmless;
     let fits: Vec<&OperatedModel> = study
@@ -32,8 +33,8 @@ fn small_error(study: &Surgeries) -> Verdict {
         .filter(|m| m.edit.fit().is_some_and(|(e, rank)| e == EPSILON && Some(rank) == m.d_head))
         .collect();
     let Some(intervals) = intervals(&fits) else {
-        let why = format!("Needs fits at ε = {EPSILON} on two groups of passages or more.");
-        return Verdict::new(claim, why, Word::NotYetMeasured, 0);
+        let needs = format!("Needs fits at a KL of {EPSILON} on two groups of passages or more.");
+        return Verdict::lacking(claim, "no such fits", needs);
     };
     let word = if intervals.iter().all(|interval| interval.high < HARMLESS_NATS) {
         Word::Confirmed
@@ -42,32 +43,23 @@ fn small_error(study: &Surgeries) -> Verdict {
     } else {
         Word::Qualified
     };
-    let harmless = study.harmless();
-    let own = harmless.iter().filter(|one| Some(one.rank) == one.model.d_head);
-    let from: Vec<Option<f64>> = own.map(|one| one.epsilon_surely).collect();
-    let least = from.iter().flatten().copied().reduce(f64::min);
-    let told = match least {
-        Some(least) if from.iter().all(Option::is_some) => {
-            format!(
-                "In every model it lies under {HARMLESS_NATS} nats at ε = {least} and at each smaller error tried."
-            )
-        }
-        _ => format!(
-            "Not in every model is there an error tried under which it lies below {HARMLESS_NATS} nats."
-        ),
-    };
-    let measured = format!(
-        "With every head's attention its free fit at ε = {EPSILON}, models lose, in nats per token: {}. {told} {}.",
-        by_run(&fits),
-        seeds_told(&fits)
+    let headline = format!(
+        "loss rises by {} nats per token, {}",
+        of_means(&intervals),
+        plural(seeds_of(&fits), "seed")
     );
-    Verdict::new(claim, measured, word, seeds_of(&fits))
+    let measured = format!(
+        "Loss added by free fits at a KL of {EPSILON} in place of all attention, nats per token: {}. {}.",
+        by_run(&fits),
+        groups(&fits)
+    );
+    Verdict::new(claim, [headline, measured], word, seeds_of(&fits))
 }
 
 /// What mhsa loses where the direction of the position's linear trend is taken out of the keys' input and each head gets a slope over
 /// the lag, and what is left of its largest logit.
 ///
-/// *Not yet measured*: no such model, or one without an interval.
+/// *Not measured*: no such model, or one without an interval.
 fn slope(study: &Surgeries) -> Verdict {
     let claim = Claim::RampIsASlope;
     let after = |edit: Edit| -> Vec<&OperatedModel> {
@@ -75,8 +67,8 @@ fn slope(study: &Surgeries) -> Verdict {
     };
     let sloped = after(Edit::FlatSlope { degree: 1 });
     let Some(intervals) = intervals(&sloped) else {
-        let why = "Needs mhsa after flat+slope of degree 1 on two groups of passages or more.";
-        return Verdict::new(claim, why.to_owned(), Word::NotYetMeasured, 0);
+        let needs = "Needs mhsa after flat+slope of degree 1 on two groups of passages or more.";
+        return Verdict::lacking(claim, "no such attention replacement", needs);
     };
     let left = |model: &OperatedModel| model.after.map(|after| after / model.before);
     let falls = sloped.iter().all(|model| left(model).is_some_and(|left| left < FALLS_TO));
@@ -90,30 +82,32 @@ fn slope(study: &Surgeries) -> Verdict {
     let shown = |values: Vec<f64>, digits| {
         Spread::of(values).map_or_else(|| "–".to_owned(), |spread| spread.shown(digits))
     };
-    let flat = after(Edit::Flat { degree: 1 });
-    let without = match flat.is_empty() {
-        true => String::new(),
-        false => format!("; without the slope {}", by_run(&flat)),
-    };
-    let alone = after(Edit::DetrendedSlope { degree: 1 });
-    let alone = match alone.is_empty() {
-        true => String::new(),
-        false => format!(
-            " With the trend alone out of the keys, and the slope, it loses {}, and {} of the largest logit is left.",
-            by_run(&alone),
-            shown(alone.iter().filter_map(|model| left(model)).collect(), 2)
-        ),
-    };
-    let measured = format!(
-        "With the direction of the position's linear trend out of the keys' input and a slope over the lag added, mhsa loses, in \
-         nats per token: {}{without}. Of its largest |QKᵀ/√d| {} is left, {} nats of {}.{alone} {}.",
-        by_run(&sloped),
-        shown(sloped.iter().filter_map(|model| left(model)).collect(), 2),
-        shown(sloped.iter().filter_map(|model| model.after).collect(), 3),
-        shown(sloped.iter().map(|model| model.before).collect(), 3),
-        seeds_told(&sloped)
+    let left = shown(sloped.iter().filter_map(|model| left(model)).collect(), 2);
+    let headline = format!(
+        "loss rises by {} nats, {left} of max |QKᵀ| is left, {}",
+        of_means(&intervals),
+        plural(seeds_of(&sloped), "seed")
     );
-    Verdict::new(claim, measured, word, seeds_of(&sloped))
+    let lost = |edit: Edit| {
+        let models = after(edit);
+        let means = models.iter().map(|model| model.delta());
+        (!models.is_empty()).then(|| from_to(means, 2))
+    };
+    let flat = lost(Edit::Flat { degree: 1 });
+    let alone = lost(Edit::DetrendedSlope { degree: 1 });
+    let others = [("without the bias", flat), ("with only the trend removed", alone)];
+    let others = others.into_iter().filter_map(|(how, lost)| Some(format!("; {how} {}", lost?)));
+    let measured = format!(
+        "Loss added by a linear bias in place of the keys' trend, nats per token: {}{}. Of max |QKᵀ/√d| {left} is left.",
+        by_run(&sloped),
+        others.collect::<String>()
+    );
+    Verdict::new(claim, [headline, measured], word, seeds_of(&sloped))
+}
+
+/// The means of intervals, from the least to the greatest.
+pub(super) fn of_means(intervals: &[Interval]) -> String {
+    from_to(intervals.iter().map(|interval| interval.mean), 2)
 }
 
 /// The interval of each model; none where there is no model, or one of them has none.
@@ -135,10 +129,10 @@ pub(super) fn by_run(models: &[&OperatedModel]) -> String {
     runs.map(run).collect::<Vec<_>>().join("; ")
 }
 
-pub(super) fn seeds_told(models: &[&OperatedModel]) -> String {
+/// Over what intervals are.
+pub(super) fn groups(models: &[&OperatedModel]) -> String {
     let groups = models.iter().map(|model| model.deltas.len()).min().unwrap_or(0);
-    let seeds = plural(seeds_of(models), "seed");
-    format!("{seeds}, a number each, 95 % intervals over {} of passages", plural(groups, "group"))
+    format!("Intervals over {} of passages", plural(groups, "group"))
 }
 
 /// The fewest seeds of any run and step.
@@ -196,8 +190,6 @@ mod tests {
         assert_eq!(small_error(&study(lower, 3, 0.005, 50.0)).word, Word::NotYetMeasured);
         mixed.models[1].deltas = vec![0.001];
         assert_eq!(small_error(&mixed).word, Word::NotYetMeasured, "one group");
-        let told = small_error(&study(fit, 3, 0.005, 50.0)).measured;
-        assert!(told.contains("under 0.01 nats at ε = 0.01 and"), "{told}");
     }
 
     #[test]
@@ -212,7 +204,7 @@ mod tests {
         let mut local = study(edit, 3, 0.01, 20.0);
         local.models.iter_mut().for_each(|model| model.arm = "ls".to_owned());
         assert_eq!(slope(&local).word, Word::NotYetMeasured);
-        let told = slope(&study(edit, 3, 0.01, 20.0)).measured;
-        assert!(told.contains("0.20 is left, 20.0 nats of 100."), "{told}");
+        let measured = slope(&study(edit, 3, 0.01, 20.0)).measured;
+        assert!(measured.contains("0.20"), "{measured}");
     }
 }

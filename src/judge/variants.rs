@@ -1,26 +1,30 @@
-//! Verdicts on runs that differ in positions or heads: what slopes over the lag do, and what wider heads.
+//! Verdicts on runs that differ in positions or heads: linear position biases, and wider heads.
 
 use super::claims::Claim;
 use super::interventions::of_more_rank;
+use super::phrases::{apart, times};
 use super::scale::of_runs;
+use super::tuning::Tuned;
 use super::verdict::{Verdict, Word};
-use crate::table::{Interval, Spread, TrainingRun, Trainings, Variant, plural};
+use crate::table::{Interval, Spread, TrainingRun, Trainings, plural, significant};
 
-/// The peak of heads that are given a slope is to be under this share of the peak without (PREDICTIONS.md).
+/// The peak with the bias is to be under this share of the peak without it, as predicted.
 pub(super) const OF_PEAK: f64 = 0.5;
-/// Their loss may be this much above LS-attention's, in nats (PREDICTIONS.md).
+/// The loss may be this much above LS-attention's, in nats, as predicted.
 pub(super) const ABOVE_LS_NATS: f64 = 0.05;
 
-/// Multi-head attention with learned positions and ALiBi's slopes beside the same without, seed by seed; none where
-/// there is no such run. Intervals are Student's over seeds.
+/// Multi-head attention with learned positions and ALiBi against the same without ALiBi, seed by seed; none where there is
+/// no such run. Intervals are Student's over seeds. The peak is of QKᵀ/√d alone: the bias is not counted in it.
 pub(crate) fn slopes(study: &Trainings, baselines: &[String]) -> Option<Verdict> {
-    let variants = study.variants(baselines);
+    let tuned = Tuned::of(study, baselines);
+    let variants = tuned.study.variants(baselines);
     let sloped = variants.iter().find(|variant| {
         let run = &variant.seeds[0];
         run.arm == "mhsa" && (&*run.positions, &*run.slopes) == ("learned", "alibi")
     })?;
     let seeds = sloped.log_peaks.len().min(sloped.losses.len());
-    let word = match (sloped.peak_ratio(), sloped.loss_difference()) {
+    let (peak, loss) = (sloped.peak_ratio(), sloped.loss_difference());
+    let word = match (peak, loss) {
         (Some(peak), Some(loss)) if peak.is_at_most(OF_PEAK) && loss.is_at_most(ABOVE_LS_NATS) => {
             Word::Confirmed
         }
@@ -31,43 +35,49 @@ pub(crate) fn slopes(study: &Trainings, baselines: &[String]) -> Option<Verdict>
         }
         _ => Word::Qualified,
     };
-    let peaks = |variant: &Variant<'_>| {
-        let peaks = variant.seeds.iter().filter_map(|run| run.peak_max_abs_logit);
-        Some(format!("{} {}", variant.seeds[0].run, Spread::of(peaks)?.shown(3)))
-    };
-    let beside = |variant: &Variant<'_>| {
-        let ratio = variant
-            .peak_ratio()
-            .map(|ratio| format!("{} times {}'s", ratio.shown(2), variant.seeds[0].arm));
-        let loss = variant.loss_difference().map(|loss| format!("loss {}", loss.shown(2)));
-        let parts: Vec<String> = [ratio, loss].into_iter().flatten().collect();
-        let told = peaks(variant)?;
-        Some(if parts.is_empty() { told } else { format!("{told} ({})", parts.join(", ")) })
-    };
-    let unchanged_loss = |variant: &Variant<'_>| {
-        let loss = variant.loss_difference().filter(|_| variant.seeds[0].arm != "ls");
-        let told = peaks(variant)?;
-        Some(loss.map_or(told.clone(), |loss| format!("{told} (loss {})", loss.shown(2))))
-    };
-    let is_unchanged = |variant: &&Variant<'_>| baselines.contains(&variant.seeds[0].run);
-    let unchanged: Vec<String> =
-        variants.iter().filter(is_unchanged).filter_map(unchanged_loss).collect();
-    let changed = variants.iter().filter(|variant| !is_unchanged(variant));
-    let measured = format!(
-        "Peak max |QKᵀ/√d| in nats, what a slope adds not counted, and validation loss less ls's: {}; unchanged {}. {}, \
-         95 % intervals, {}.",
-        changed.filter_map(beside).collect::<Vec<_>>().join("; "),
-        unchanged.join("; "),
-        plural(seeds, "seed"),
-        of_runs(sloped.seeds),
+    let name = &sloped.seeds[0].run;
+    let is_compared = |run: &TrainingRun| run.run == *name || baselines.contains(&run.run);
+    let word = tuned.decided(word, is_compared);
+    let bias = half_range_of_alibi(&sloped.seeds[0]);
+    let bias = bias.map_or_else(
+        || "is not counted".to_owned(),
+        |half_range| format!("has half-range {}", significant(half_range, 2)),
     );
-    Some(Verdict::new(Claim::SlopesFreeLogits, measured, word, seeds))
+    let ratio = peak.map_or_else(|| "–".to_owned(), |peak| times(peak, 2));
+    let headline = format!(
+        "QKᵀ peaks at {ratio}; the bias itself {bias}, {}",
+        plural(sloped.log_peaks.len(), "seed")
+    );
+    let peaks = Spread::of(sloped.seeds.iter().filter_map(|run| run.peak_max_abs_logit));
+    let loss = loss.map_or_else(String::new, |loss| {
+        format!(
+            " Loss {} than LS-attention's ({}).",
+            apart(loss, 2, " nats"),
+            plural(seeds, "seed")
+        )
+    });
+    let measured = format!(
+        "With ALiBi, max |QKᵀ/√d| peaks at {}, {ratio}, but the bias itself {bias}: what softmax \
+         receives does not fall.{loss} {}.{}",
+        peaks.map_or_else(|| "–".to_owned(), |peaks| peaks.shown(3)),
+        of_runs(sloped.seeds),
+        tuned.note(is_compared)
+    );
+    Some(Verdict::new(Claim::SlopesFreeLogits, [headline, measured], word, seeds))
+}
+
+/// Half the range of the steepest of ALiBi's biases over a full context: slopes are 2^(−8h/H), h from 1 to H.
+fn half_range_of_alibi(run: &TrainingRun) -> Option<f64> {
+    let steepest = (-8.0 / run.heads? as f64).exp2();
+    Some(0.5 * steepest * (run.context? as f64 - 1.0))
 }
 
 /// Peak max |logit| of multi-head attention over that of the same with heads of half as many channels, twice as many of
 /// them, seed by seed, wherever one of the two is unchanged; none where there is no such pair. Confirmed and refuted
 /// where every such pair of runs is, and qualified where they are not alike.
 pub(crate) fn head_dimension(study: &Trainings, baselines: &[String]) -> Option<Verdict> {
+    let tuned = Tuned::of(study, baselines);
+    let study = &tuned.study;
     let setting = |run: &TrainingRun| {
         (run.seed, run.context, run.steps, run.d_model, run.positions.clone(), run.slopes.clone())
     };
@@ -87,13 +97,13 @@ pub(crate) fn head_dimension(study: &Trainings, baselines: &[String]) -> Option<
     };
     let dimension = |run: &TrainingRun| run.d_model.zip(run.heads).map(|(width, h)| width / h);
     let mut pairs: Vec<(usize, Vec<f64>)> = Vec::new();
-    let mut told_of: Vec<&TrainingRun> = Vec::new();
+    let mut compared: Vec<&TrainingRun> = Vec::new();
     for seeds in study.by_run().filter(|seeds| seeds[0].arm == "mhsa") {
         let ratios: Vec<f64> = seeds.iter().filter_map(ratio).collect();
         let base = unchanged(&seeds[0]).and_then(dimension);
         if let (false, Some(one), Some(other)) = (ratios.is_empty(), dimension(&seeds[0]), base) {
             pairs.push((one.max(other), ratios));
-            told_of.extend(seeds.iter().chain(seeds.iter().filter_map(unchanged)));
+            compared.extend(seeds.iter().chain(seeds.iter().filter_map(unchanged)));
         }
     }
     pairs.sort_by_key(|(wide, _)| *wide);
@@ -109,19 +119,24 @@ pub(crate) fn head_dimension(study: &Trainings, baselines: &[String]) -> Option<
         all.iter().map(|(_, spread, interval)| of_more_rank(*spread, *interval)).collect();
     let alike = words.windows(2).all(|two| two[0] == two[1]);
     let word = if alike { words[0] } else { Word::Qualified };
+    let word = tuned.decided(word, |run| run.arm == "mhsa");
     let shown = all.iter().map(|(wide, spread, interval)| {
-        let mean = interval.map_or_else(|| "–".to_owned(), |interval| interval.shown(2));
-        format!("{wide} over {}: {mean} ({})", wide / 2, spread.range(2))
+        let mean = interval.map_or_else(
+            || format!("{}×", significant(spread.median, 2)),
+            |interval| times(interval, 2),
+        );
+        format!("{wide} over {}: {mean}", wide / 2)
     });
+    let shown = shown.collect::<Vec<_>>().join("; ");
+    let headline = format!("d_head {shown}, {}", plural(seeds, "seed"));
     let measured = format!(
-        "Peak max |logit| by head dimension at equal parameters, seed by seed, geometric mean with its 95 % interval (least–greatest): {}. {}, {}.",
-        shown.collect::<Vec<_>>().join("; "),
-        plural(seeds, "seed"),
-        of_runs(told_of),
+        "Peak max |logit| by head dimension at equal parameters, d_head {shown}. The number of heads varies with it. {}.{}",
+        of_runs(compared),
+        tuned.note(|run| run.arm == "mhsa")
     );
     Some(Verdict::over(
         Claim::MoreRankHelps,
-        measured,
+        [headline, measured],
         word,
         pairs.iter().map(|(_, ratios)| ratios.len()),
     ))
@@ -130,7 +145,7 @@ pub(crate) fn head_dimension(study: &Trainings, baselines: &[String]) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::TrainingRun;
+    use crate::judge::tuning::at_three_rates;
 
     fn judged(peak: f64, loss: f64, seeds: usize) -> Option<Word> {
         let run = |name: &str, arm: &str, seed: usize, peak: f64, loss: f64| TrainingRun {
@@ -154,7 +169,19 @@ mod tests {
             of("sloped", "mhsa", peak, loss),
         ];
         let study = Trainings { runs: runs.concat(), failed: 0 };
-        slopes(&study, &["mhsa".to_owned(), "ls".to_owned()]).map(|verdict| verdict.word)
+        let baselines = ["mhsa".to_owned(), "ls".to_owned()];
+        // At one learning rate nothing is decided.
+        let word = |study: &Trainings| slopes(study, &baselines).map(|verdict| verdict.word);
+        let at_one = word(&study);
+        assert!(!matches!(at_one, Some(Word::Confirmed | Word::Refuted)), "{at_one:?}");
+        word(&at_three_rates(&study))
+    }
+
+    #[test]
+    fn the_half_range_of_alibi_is_that_of_its_steepest_slope() {
+        let run = TrainingRun { heads: Some(4), context: Some(513), ..TrainingRun::default() };
+        assert_eq!(half_range_of_alibi(&run), Some(64.0));
+        assert_eq!(half_range_of_alibi(&TrainingRun::default()), None);
     }
 
     #[test]
@@ -175,6 +202,7 @@ mod tests {
             d_model: Some(64),
             heads: Some(heads),
             peak_max_abs_logit: Some(peak),
+            valid_loss_nats: Some(2.0),
             ..TrainingRun::default()
         };
         let of = |name: &str, heads: usize, peak: f64| -> Vec<TrainingRun> {
@@ -186,7 +214,7 @@ mod tests {
             of("wide", 8, 1.0).into_iter().map(|run| TrainingRun { d_model: Some(128), ..run });
         let runs = runs.concat().into_iter().chain(wider).collect();
         let study = Trainings { runs, failed: 0 };
-        head_dimension(&study, &["16".to_owned()]).map(|verdict| verdict.word)
+        head_dimension(&at_three_rates(&study), &["16".to_owned()]).map(|verdict| verdict.word)
     }
 
     #[test]

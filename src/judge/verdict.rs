@@ -1,23 +1,23 @@
-//! What the rows say of a claim, in one word and one sentence.
+//! A verdict: what the rows say of one claim, as a status, a headline and a sentence.
 
 use std::fmt;
 
 use super::claims::Claim;
 use crate::table::{plural, significant};
 
-/// The word for a claim.
+/// The status of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// The rows bear the claim out as it stands.
+    /// The rows support the claim as it stands.
     Confirmed,
-    /// The rows bear out a part of it, or are too few or too far apart to bear it out or to speak against it.
+    /// The rows support a part of it, or are too few or too scattered to decide.
     Qualified,
-    /// The rows speak against it, at their scale: the whole of the interval of what it tells of is too small to matter,
-    /// or on the other side.
+    /// The rows contradict it at their scale: the whole interval of the effect is too small to matter, or has the other
+    /// sign.
     Refuted,
-    /// The rows are of one seed, whatever they say.
+    /// The rows have one seed, whatever they show.
     SeenOnce,
-    /// The rows cannot tell.
+    /// There are no rows, or the claim could not have shown itself in them.
     NotYetMeasured,
 }
 
@@ -35,13 +35,9 @@ impl fmt::Display for Word {
 
 /// A headline has at most so many words.
 pub const HEADLINE_WORDS: usize = 15;
-
-/// The first clause, cut to [`HEADLINE_WORDS`] words.
-fn first_words(text: &str) -> String {
-    let end = [". ", "; "].iter().filter_map(|end| text.find(end)).min().unwrap_or(text.len());
-    let words: Vec<&str> = text[..end].split_whitespace().take(HEADLINE_WORDS).collect();
-    words.join(" ").trim_end_matches(['.', ',', ':']).to_owned()
-}
+/// A sentence that says what was measured has at most so many.
+#[cfg(test)]
+const MEASURED_WORDS: usize = 45;
 
 /// Fewer seeds than this neither confirm nor refute a claim.
 pub const SEEDS_TO_DECIDE: usize = 3;
@@ -51,7 +47,7 @@ impl Word {
     pub const ALL: [Self; 5] =
         [Self::Confirmed, Self::Refuted, Self::Qualified, Self::SeenOnce, Self::NotYetMeasured];
 
-    /// Its place among words from the most to the least certain; what confirms and what refutes are alike.
+    /// Its place among words from the most to the least certain; confirmed and refuted share the first place.
     pub fn certainty(self) -> usize {
         match self {
             Self::Confirmed | Self::Refuted => 0,
@@ -62,12 +58,20 @@ impl Word {
     }
 
     /// The word where settings have from `fewest` to `most` seeds: fewer than [`SEEDS_TO_DECIDE`] qualify at most, and
-    /// of one alone nothing can be told but that it was seen.
+    /// one seed is always [`SeenOnce`](Self::SeenOnce).
     fn with_seeds(self, fewest: usize, most: usize) -> Self {
         match self {
             Self::NotYetMeasured => self,
             _ if most <= 1 => Self::SeenOnce,
             Self::Confirmed | Self::Refuted if fewest < SEEDS_TO_DECIDE => Self::Qualified,
+            word => word,
+        }
+    }
+
+    /// The word where the measurement can support a claim or speak against it, but not decide it.
+    pub(super) fn undecided(self) -> Self {
+        match self {
+            Self::Confirmed | Self::Refuted => Self::Qualified,
             word => word,
         }
     }
@@ -80,7 +84,7 @@ pub struct Verdict {
     pub claim: Claim,
     /// The result in at most [`HEADLINE_WORDS`] words, with no trailing dot.
     pub headline: String,
-    /// What the rows show: the numbers, over how many seeds, and what they do not show.
+    /// What the rows show: numbers, seeds, scale, and what they cannot show.
     pub measured: String,
     /// The word.
     pub word: Word,
@@ -89,15 +93,15 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// The verdict after `seeds` seeds: too few of them decide nothing.
-    pub(crate) fn new(claim: Claim, measured: String, word: Word, seeds: usize) -> Self {
-        Self::over(claim, measured, word, [seeds])
+    /// The verdict after `seeds` seeds, of a headline and a sentence: too few seeds decide nothing.
+    pub(crate) fn new(claim: Claim, said: [String; 2], word: Word, seeds: usize) -> Self {
+        Self::over(claim, said, word, [seeds])
     }
 
     /// The verdict over settings with so many seeds each.
     pub(crate) fn over(
         claim: Claim,
-        measured: String,
+        [headline, measured]: [String; 2],
         word: Word,
         seeds: impl IntoIterator<Item = usize>,
     ) -> Self {
@@ -106,48 +110,55 @@ impl Verdict {
             Some((fewest.min(seeds), most.max(seeds)))
         });
         let (fewest, most) = range.unwrap_or((0, 0));
-        let headline = first_words(&measured);
         Self { claim, headline, measured, word: word.with_seeds(fewest, most), seeds: fewest }
     }
 
-    /// What there is to say of a claim that no study here bears on.
+    /// The verdict where rows are missing: `lacking` is the headline, `needs` says which rows would be needed.
+    pub(crate) fn lacking(claim: Claim, lacking: &str, needs: impl Into<String>) -> Self {
+        Self::new(claim, [lacking.to_owned(), needs.into()], Word::NotYetMeasured, 0)
+    }
+
+    /// The verdict on a claim that no study here measures.
     pub fn not_measured(claim: Claim) -> Self {
-        let why = "No study here measures it.";
-        Self::new(claim, why.to_owned(), Word::NotYetMeasured, 0)
+        let [headline, why] = claim.why_not_measured();
+        Self::lacking(claim, headline, why)
     }
 }
 
-/// The share of intervals that miss what they are of.
+/// The share of 95 % intervals that miss their true value.
 const MISSED: f64 = 0.05;
 
-/// What to make of so many words at once: how many decide, and how many of those chance alone would bring.
+/// How many claims are decided, and how many of those chance alone would decide. `words` has one word for each
+/// claim.
 pub fn multiplicity(words: &[Word]) -> String {
     let measured = words.iter().filter(|word| **word != Word::NotYetMeasured).count();
     let decided =
         words.iter().filter(|word| matches!(word, Word::Confirmed | Word::Refuted)).count();
     if decided == 0 {
-        return "None of them decides (confirmed or refuted).".to_owned();
+        return format!("None of {} is confirmed or refuted.", plural(words.len(), "claim"));
     }
     format!(
-        "Of {} that rest on rows {decided} decide (confirmed or refuted). Each does so by 95 % intervals of its own, \
-         with no correction for how many there are: where chance alone were at work, {} of the {measured} would be expected to \
-         decide all the same.",
-        plural(measured, "verdict"),
+        "Of {}, {measured} are measured and {decided} decided (confirmed or refuted). Each uses its own 95 % intervals, \
+         without correction for their number: by chance alone, {} of {measured} would be decided.",
+        plural(words.len(), "claim"),
         significant(MISSED * measured as f64, 2)
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Word, multiplicity};
+    use super::{HEADLINE_WORDS, MEASURED_WORDS, Word, multiplicity};
 
     #[test]
-    fn chance_is_told_for_those_that_decide() {
+    fn multiplicity_counts_measured_and_decided_claims() {
         let words = [Word::Confirmed, Word::Refuted, Word::Qualified, Word::NotYetMeasured];
-        let told = multiplicity(&words);
-        assert!(told.starts_with("Of 3 verdicts that rest on rows 2 decide"), "{told}");
-        assert!(told.contains("0.15 of the 3"), "{told}");
-        assert_eq!(multiplicity(&words[2..]), "None of them decides (confirmed or refuted).");
+        let said = multiplicity(&words);
+        let numbers: Vec<&str> = said
+            .split(|c: char| !c.is_ascii_digit() && c != '.')
+            .filter(|n| !n.is_empty())
+            .collect();
+        assert_eq!(numbers[..3], ["4", "3", "2"], "{said}");
+        assert!(numbers.contains(&"0.15"), "{said}");
     }
 
     #[test]
@@ -161,6 +172,23 @@ mod tests {
         assert_eq!(Word::Qualified.with_seeds(1, 1), Word::SeenOnce);
         for seeds in 0..4 {
             assert_eq!(Word::NotYetMeasured.with_seeds(seeds, seeds), Word::NotYetMeasured);
+        }
+    }
+
+    #[test]
+    fn committed_headlines_and_sentences_are_short() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/data/verdicts.csv");
+        let mut table = csv::Reader::from_path(path).unwrap();
+        let header = table.headers().unwrap().clone();
+        let at = |name| header.iter().position(|column| column == name).unwrap();
+        for row in table.records() {
+            let row = row.unwrap();
+            for (column, most) in [("headline", HEADLINE_WORDS), ("measured", MEASURED_WORDS)] {
+                let text = &row[at(column)];
+                let words = text.split_whitespace().count();
+                assert!(words <= most && words > 0, "{words} words: {text}");
+            }
+            assert!(!row[at("headline")].ends_with('.'), "{}", &row[at("headline")]);
         }
     }
 }

@@ -44,7 +44,7 @@ pub struct OneFit {
 /// The attention that the factors of one row make.
 #[derive(Clone, Debug)]
 pub struct FoundAttention {
-    /// The row's terms and error: `within 8 nats, kl 0.05`.
+    /// The row's logit bound and KL: `max |logit| ≤ 8: KL 0.05`.
     pub name: String,
     /// P, n × n.
     pub attention: Array2<f64>,
@@ -101,24 +101,24 @@ impl OneFit {
         Ok(Self { label, rank, rows, floor, lost, target, found })
     }
 
-    /// What each fit reached, how it ended, and what would help it.
+    /// The result of each fit, its outcome and what would improve it.
     pub fn table(&self) -> Table {
         let nats = Some("nats");
         let of_tolerance = self.rows.iter().any(|row| row.terms.tolerance.is_some());
         let (name, heading) =
-            if of_tolerance { ("tolerance", "kl asked for") } else { ("cap", "cap") };
+            if of_tolerance { ("tolerance", "tolerance") } else { ("cap", "logit bound") };
         let columns = vec![
-            Column::numbers(name, heading, nats),
-            Column::numbers("kl_nats", "kl", nats),
-            Column::numbers("floor_kl_nats", "kl of any rank", nats),
-            Column::numbers("max_abs_logit", "max |logit|", nats),
-            Column::numbers("lower_bound_max_abs_logit", "proven to need", nats),
-            Column::numbers("floor_max_abs_logit", "any rank needs", nats),
-            Column::numbers("inflation", "inflation", None),
-            Column::words("outcome", "how it ended"),
+            Column::numbers(name, heading, nats.filter(|_| of_tolerance)),
+            Column::numbers("kl_nats", "KL", nats),
+            Column::numbers("floor_kl_nats", "KL at full rank", nats),
+            Column::numbers("max_abs_logit", "max |logit|", None),
+            Column::numbers("lower_bound_max_abs_logit", "proven minimum", None),
+            Column::numbers("floor_max_abs_logit", "floor", None),
+            Column::numbers("inflation", "rank penalty (×)", None),
+            Column::words("outcome", "outcome"),
             Column::words("helps", "what would help"),
         ];
-        let mut table = Table::new("frontier", "What was found", columns);
+        let mut table = Table::new("frontier", "Fits", columns);
         for FrontierRow { found, terms, .. } in &self.rows {
             let proven = found.proven.as_ref().map(|proven| proven.lower_bound_max_abs_logit);
             table.push(vec![
@@ -134,8 +134,8 @@ impl OneFit {
             ]);
         }
         table.notes.push(
-            "Inflation is max |logit| over what any rank needs for the same kl; what was found is an upper bound of what is \
-             needed. Where max |logit| is the cap, a smaller cap may reach that kl too, and inflation is at most what is told."
+            "The floor is the smallest max |logit| with which full rank reaches the same KL. The rank penalty is max |logit| \
+             over the floor. Both max |logit| and the rank penalty are upper bounds: a longer search may find smaller ones."
                 .to_owned(),
         );
         table
@@ -144,10 +144,10 @@ impl OneFit {
 
 fn name(row: &FrontierRow) -> String {
     let shown = |value: f64| significant(value, 3);
-    let kl = row.found.kl_nats().map_or_else(String::new, |kl| format!("kl {}", shown(kl)));
+    let kl = row.found.kl_nats().map_or_else(String::new, |kl| format!("KL {}", shown(kl)));
     match (row.terms.tolerance, row.found.cap) {
-        (None, Some(cap)) => format!("within {cap} nats, {kl}"),
-        (Some(_), Some(cap)) => format!("{kl} with {} nats", shown(cap)),
+        (None, Some(cap)) => format!("max |logit| ≤ {cap}: {kl}"),
+        (Some(_), Some(cap)) => format!("{kl}, max |logit| {}", shown(cap)),
         (_, None) => kl,
     }
 }
@@ -156,7 +156,7 @@ fn help(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Converged => "more starts (--starts)",
         Outcome::StepLimit => "more iterations (--iterations)",
-        Outcome::Infeasible => "a larger error, cap or rank, or heads that see more",
+        Outcome::Infeasible => "a larger tolerance, logit bound or rank, or wider heads",
         _ => "another start (--starts)",
     }
 }

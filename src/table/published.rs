@@ -1,17 +1,10 @@
 //! The heads of models from elsewhere: those of large logits, and what they needed.
 
-use super::digits::plural;
 use super::{Cell, Column, Spread, Table, TableError, TrainedHeads, epsilons};
 use crate::row::{HeadFound, Row, Rows};
 
 /// Logits from here on are large, in nats: one token has e²⁰ times the attention of another of logit 0.
 pub const LARGE_NATS: f64 = 20.0;
-/// The share of attention from which on the first token is said to hold it.
-const MOST: f64 = 0.5;
-
-/// What is told of one head, where it is there.
-type Value = fn(&HeadFound) -> Option<f64>;
-
 /// A study of models from elsewhere.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedHeads {
@@ -87,18 +80,18 @@ impl PublishedHeads {
             Column::words("which", "heads"),
             Column::numbers("heads", "count", None),
             Column::numbers("fitted", "fitted", None),
-            Column::numbers("actual", "actual", Some("nats")),
-            Column::numbers("needed", "needed", Some("nats")),
+            Column::numbers("actual", "max |logit|", None),
+            Column::numbers("needed", "needed", None),
             Column::numbers("floor", "floor", None),
-            Column::numbers("inflation", "inflation", None),
-            Column::numbers("tying", "tying", None),
-            Column::numbers("drift", "drift", None),
-            Column::numbers("gauge", "gauge", None),
-            Column::numbers("ramp", "share of a ramp", None),
-            Column::numbers("first", "mass of the first token", None),
+            Column::numbers("inflation", "rank penalty", None),
+            Column::numbers("tying", "input factor", None),
+            Column::numbers("drift", "excess factor", None),
+            Column::numbers("gauge", "shift factor", None),
+            Column::numbers("ramp", "R² of a ramp", None),
+            Column::numbers("first", "attention on the first token", None),
             Column::numbers("rank", "effective rank", None),
         ];
-        let title = "Heads of published models: large logits, and what they are made of";
+        let title = "Heads of published models: large logits and their factors";
         let mut table = Table::new("published", title, columns);
         for model in self.models() {
             let above = format!("above {LARGE_NATS} nats");
@@ -127,58 +120,11 @@ impl PublishedHeads {
             }
         }
         table.notes.push(
-            "Medians over heads with (least–greatest); needed and the parts after the floor are of heads that were fitted. The share of a \
-             ramp is R² of c·j in the logits less their rows' means, of causal heads alone."
+            "Medians over heads with (least–greatest). Needed logits and factors are those of fitted heads. R² of a ramp: of c·j in the \
+             logits less their row means, causal heads only."
                 .to_owned(),
         );
         table.note_failed(self.failed);
         table
-    }
-}
-
-impl PublishedModel<'_> {
-    /// What is told of it, in a sentence.
-    pub fn told(&self) -> String {
-        let Self { run, heads, large, .. } = self;
-        let rank = heads.first().map_or(0, |head| head.rank);
-        let n = heads.first().map_or(0, |head| head.n);
-        let mut said = format!(
-            "{run} (d = {rank}, n = {n}): {} of {} above {LARGE_NATS} nats",
-            large.len(),
-            plural(heads.len(), "head")
-        );
-        let over = |value: Value| Spread::of(large.iter().filter_map(|head| value(head)));
-        let parts: [(&str, Value); 9] = [
-            ("their logits", |head| Some(head.actual)),
-            ("needed", |head| head.needed),
-            ("needed over theirs", |head| Some(head.needed? / head.actual)),
-            ("inflation", |head| head.inflation),
-            ("tying", |head| head.tying),
-            ("drift", |head| head.drift),
-            ("gauge", |head| head.gauge),
-            ("share of a ramp", |head| head.share_ramp),
-            ("mass of the first token", |head| head.first_mass),
-        ];
-        let parts: Vec<String> = parts
-            .iter()
-            .filter_map(|(name, value)| Some(format!("{name} {}", over(*value)?.shown(2))))
-            .collect();
-        let fitted = large.iter().filter(|head| head.is_fitted()).count();
-        if fitted < large.len() {
-            said.push_str(&format!(", the largest {fitted} of them fitted"));
-        }
-        if !parts.is_empty() {
-            said.push_str(&format!("; {}", parts.join(", ")));
-        }
-        let held = heads.iter().filter(|head| head.first_mass.is_some_and(|mass| mass >= MOST));
-        let held_large = large.iter().filter(|head| head.first_mass.is_some_and(|m| m >= MOST));
-        if !large.is_empty() && heads.iter().any(|head| head.first_mass.is_some()) {
-            said.push_str(&format!(
-                "; the first token holds half of the attention or more in {} of all and {} of those",
-                held.count(),
-                held_large.count()
-            ));
-        }
-        said
     }
 }

@@ -62,6 +62,7 @@ fn curves(rows: &[CurveRow]) -> RunLog {
     };
     let mut paces: Vec<f64> = rows.windows(2).map(pace).collect();
     paces.sort_by(f64::total_cmp);
+    let rows = &without_partial_stretch(rows);
     RunLog {
         train_loss: series(rows, |row| Some(row.loss_nats)),
         valid_loss: Curve::new(),
@@ -73,8 +74,64 @@ fn curves(rows: &[CurveRow]) -> RunLog {
     }
 }
 
+/// The rows, the last one joined to the one before it where its stretch is shorter: the mean of a few steps, or the largest of
+/// a few, would stand out as a spike.
+fn without_partial_stretch(rows: &[CurveRow]) -> Vec<CurveRow> {
+    let mut rows = rows.to_vec();
+    let [.., first, before, last] = &rows[..] else { return rows };
+    let (whole, part) = (before.step - first.step, last.step - before.step);
+    if part >= whole {
+        return rows;
+    }
+    let steps = (whole + part) as f64;
+    let mean = |a: f64, b: f64| (a * whole as f64 + b * part as f64) / steps;
+    let most = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).reduce(f64::max);
+    let joined = CurveRow {
+        loss_nats: mean(before.loss_nats, last.loss_nats),
+        grad_norm: mean(before.grad_norm, last.grad_norm),
+        max_abs_logit: most(before.max_abs_logit, last.max_abs_logit),
+        max_abs_logit_global: most(before.max_abs_logit_global, last.max_abs_logit_global),
+        max_abs_logit_local: most(before.max_abs_logit_local, last.max_abs_logit_local),
+        ..last.clone()
+    };
+    rows.truncate(rows.len() - 2);
+    rows.push(joined);
+    rows
+}
+
 /// (step, value) wherever it is there and finite, in the order of the file.
 fn series(rows: &[CurveRow], of: fn(&CurveRow) -> Option<f64>) -> Curve {
     let points = rows.iter().filter_map(|row| Some((row.step as f64, of(row)?)));
     points.filter(|(_, value)| value.is_finite()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(step: usize, loss_nats: f64, logit: f64) -> CurveRow {
+        CurveRow {
+            step,
+            tokens: step as u64,
+            wall_time_s: step as f64,
+            loss_nats,
+            grad_norm: 1.0,
+            max_abs_logit: Some(logit),
+            max_abs_logit_global: None,
+            max_abs_logit_local: None,
+        }
+    }
+
+    #[test]
+    fn a_partial_last_stretch_joins_the_one_before_it() {
+        let rows = [row(6, 4.0, 2.0), row(12, 3.0, 5.0), row(14, 7.0, 3.0)];
+        let log = curves(&rows);
+        assert_eq!(log.train_loss, [(6.0, 4.0), (14.0, 4.0)], "(6 · 3 + 2 · 7) / 8");
+        assert_eq!(log.max_logit, [(6.0, 2.0), (14.0, 5.0)]);
+        assert_eq!(
+            curves(&rows[..2]).train_loss,
+            [(6.0, 4.0), (12.0, 3.0)],
+            "no stretch is partial"
+        );
+    }
 }

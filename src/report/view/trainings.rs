@@ -51,11 +51,9 @@ pub(super) const VARIANTS: ViewOf<(Trainings, Vec<String>)> = ViewOf {
         tables.extend(trainings.tables());
         tables
     },
-    figures: |(trainings, baselines), _| {
-        [figure::variants(trainings, baselines)]
-            .into_iter()
-            .chain(figure::by_context(trainings))
-            .collect()
+    figures: |(trainings, _), _| {
+        let overview = figure::overview(trainings).into_iter();
+        overview.chain([figure::variants(trainings)]).chain(figure::by_context(trainings)).collect()
     },
     verdicts: |(trainings, baselines), _| {
         let ended = trainings.ended();
@@ -77,8 +75,10 @@ pub(super) const BITS: ViewOf<(Trainings, Vec<String>)> = ViewOf {
         tables.extend(trainings.tables());
         tables
     },
-    figures: |(trainings, baselines), _| vec![figure::variants(trainings, baselines)],
-    verdicts: |_, _| vec![],
+    figures: |(trainings, _), _| vec![figure::variants(trainings)],
+    verdicts: |(trainings, _), _| {
+        judge::modality::other_data(&trainings.ended()).into_iter().collect()
+    },
 };
 
 /// Curves of several lengths in one panel would lie over each other.

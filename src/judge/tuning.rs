@@ -1,0 +1,140 @@
+//! Learning rates: runs at one shared rate do not decide which variant has smaller logits or a lower loss.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::verdict::Word;
+use crate::table::{TrainingRun, Trainings};
+
+/// A variant is tuned where it was trained at so many learning rates or more, and the best is neither the least nor the
+/// greatest of them.
+pub(super) const RATES: usize = 3;
+
+/// Runs of which each tuned variant has those of its best learning rate alone.
+pub(super) struct Tuned {
+    /// The runs; those of tuned variants have no learning rate, since it is no longer a part of the setting.
+    pub study: Trainings,
+    tuned: BTreeSet<Configuration>,
+}
+
+/// What tells configurations apart, but for the learning rate and the seed.
+type Configuration = (String, String, String, [Option<usize>; 5], String, Option<u64>);
+
+fn configuration(run: &TrainingRun) -> Configuration {
+    let sizes = [run.context, run.steps, run.heads, run.global_heads, run.window];
+    let recall = run.recall.map(f64::to_bits);
+    let words = [&run.arm, &run.positions, &run.slopes].map(Clone::clone);
+    let [arm, positions, slopes] = words;
+    (arm, positions, slopes, sizes, run.corpus.clone(), recall)
+}
+
+impl Tuned {
+    /// Keeps the best learning rate of every tuned variant, under the name of its run among `baselines` or its first one.
+    pub fn of(study: &Trainings, baselines: &[String]) -> Self {
+        let mut all: BTreeMap<Configuration, Vec<&TrainingRun>> = BTreeMap::new();
+        for run in &study.runs {
+            all.entry(configuration(run)).or_default().push(run);
+        }
+        let best: BTreeMap<Configuration, (f64, String)> = all
+            .into_iter()
+            .filter_map(|(key, runs)| {
+                let rate = best_rate(&runs)?;
+                let unchanged = runs.iter().find(|run| baselines.contains(&run.run));
+                Some((key, (rate, unchanged.unwrap_or(&runs[0]).run.clone())))
+            })
+            .collect();
+        let kept = study.runs.iter().filter_map(|run| match best.get(&configuration(run)) {
+            None => Some(run.clone()),
+            Some((rate, name)) if run.learning_rate == Some(*rate) => {
+                Some(TrainingRun { learning_rate: None, run: name.clone(), ..run.clone() })
+            }
+            Some(_) => None,
+        });
+        let study = Trainings { runs: kept.collect(), failed: study.failed };
+        Self { study, tuned: best.into_keys().collect() }
+    }
+
+    /// Whether all runs that `is_compared` picks are of tuned variants.
+    pub fn is_tuned(&self, is_compared: impl Fn(&TrainingRun) -> bool) -> bool {
+        let mut compared = self.study.runs.iter().filter(|run| is_compared(run));
+        compared.all(|run| self.tuned.contains(&configuration(run)))
+    }
+
+    /// The end of a sentence on these runs: that they are untuned, where they are.
+    pub fn note(&self, is_compared: impl Fn(&TrainingRun) -> bool) -> &'static str {
+        if self.is_tuned(is_compared) { "" } else { " One learning rate." }
+    }
+
+    /// The word on a comparison of these runs: undecided where a variant is not tuned.
+    pub fn decided(&self, word: Word, is_compared: impl Fn(&TrainingRun) -> bool) -> Word {
+        if self.is_tuned(is_compared) { word } else { word.undecided() }
+    }
+}
+
+/// The learning rate of the lowest mean validation loss; none where fewer than [`RATES`] were tried, or the best is at an end.
+fn best_rate(runs: &[&TrainingRun]) -> Option<f64> {
+    let mut losses: Vec<(f64, Vec<f64>)> = Vec::new();
+    for run in runs {
+        let (Some(rate), Some(loss)) = (run.learning_rate, run.valid_loss_nats) else { continue };
+        match losses.iter_mut().find(|(other, _)| *other == rate) {
+            Some((_, of_rate)) => of_rate.push(loss),
+            None => losses.push((rate, vec![loss])),
+        }
+    }
+    losses.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let means = losses.iter().map(|(_, of)| of.iter().sum::<f64>() / of.len() as f64);
+    let (best, _) = means.enumerate().min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let is_inside = best > 0 && best + 1 < losses.len();
+    (losses.len() >= RATES && is_inside).then(|| losses[best].0)
+}
+
+/// The same runs at three learning rates, the middle one the best by a nat.
+#[cfg(test)]
+pub(super) fn at_three_rates(study: &Trainings) -> Trainings {
+    let rates = [(1e-3, 1.0), (3e-3, 0.0), (1e-2, 1.0)];
+    let runs = study.runs.iter().flat_map(|run| {
+        rates.map(|(rate, worse)| TrainingRun {
+            learning_rate: Some(rate),
+            valid_loss_nats: run.valid_loss_nats.map(|loss| loss + worse),
+            peak_max_abs_logit: run.peak_max_abs_logit.map(|peak| peak * (1.0 + worse)),
+            ..run.clone()
+        })
+    });
+    Trainings { runs: runs.collect(), failed: study.failed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(arm: &str, rate: f64, loss: f64) -> TrainingRun {
+        TrainingRun {
+            run: format!("{arm}-{rate}"),
+            arm: arm.to_owned(),
+            learning_rate: Some(rate),
+            valid_loss_nats: Some(loss),
+            ..TrainingRun::default()
+        }
+    }
+
+    #[test]
+    fn the_best_of_three_rates_is_kept() {
+        let runs = vec![run("ls", 1e-3, 2.0), run("ls", 3e-3, 1.0), run("ls", 1e-2, 1.5)];
+        let tuned = Tuned::of(&Trainings { runs, failed: 0 }, &[]);
+        let [one] = &tuned.study.runs[..] else { panic!("{:?}", tuned.study) };
+        assert_eq!((one.valid_loss_nats, &*one.run), (Some(1.0), "ls-0.001"));
+        assert_eq!(tuned.decided(Word::Confirmed, |_| true), Word::Confirmed);
+    }
+
+    #[test]
+    fn a_best_rate_at_an_end_or_of_two_is_not_tuned() {
+        for rates in
+            [[(1e-3, 1.0), (3e-3, 2.0), (1e-2, 3.0)], [(1e-3, 2.0), (3e-3, 1.0), (3e-3, 1.0)]]
+        {
+            let runs = rates.map(|(rate, loss)| run("ls", rate, loss)).to_vec();
+            let tuned = Tuned::of(&Trainings { runs, failed: 0 }, &[]);
+            assert_eq!(tuned.study.runs.len(), 3);
+            assert_eq!(tuned.decided(Word::Refuted, |_| true), Word::Qualified);
+            assert_eq!(tuned.decided(Word::Refuted, |run| run.arm == "mhsa"), Word::Refuted);
+        }
+    }
+}
