@@ -1,6 +1,5 @@
-# `make reproduce` measures everything of the quick preset and writes the report, `make verify` holds the
-# committed rows to their definitions, `make test` runs every test and example. They install what the system lacks
-# first, and show what cargo compiles.
+# `make reproduce` measures the studies of the quick preset and writes the report. `make verify` checks the committed rows
+# against their definitions. `make test` runs every test and example. Each installs missing system packages first.
 
 CARGO ?= cargo
 PRESET ?= quick
@@ -14,7 +13,7 @@ PEERS := benches/peers/.venv
 reproduce: setup
 	$(CARGO) run --release --locked -- reproduce --preset $(PRESET)
 
-# Holds the committed rows to their definitions.
+# Checks the committed rows against their definitions.
 verify: setup
 	$(CARGO) run --release --locked -- verify
 
@@ -39,12 +38,13 @@ test-levels: setup
 		OPENBLAS_CORETYPE=$$core $(CARGO) test --release --locked --no-fail-fast $(COMPUTING) || exit; \
 	done
 
-# The main job from no rows at all, and once more.
+# The main job without any rows, then a second run, which must change nothing; then every study as small as it goes.
 test-reproduce: setup
-	tests/main_job.sh
+	tests/main_job.sh quick
+	tests/main_job.sh smoke
 
-# The quick preset as an array of jobs on a Slurm of one node, whose tasks are killed, stopped and requeued. As root: it starts
-# that Slurm's daemons, after installing them.
+# The preset smoke as an array of jobs on a Slurm of one node, whose tasks are killed, stopped and requeued. Needs root: it
+# installs and starts the daemons of Slurm.
 test-slurm: setup
 	@if ! command -v slurmctld >/dev/null || ! command -v slurmd >/dev/null || ! command -v munged >/dev/null; then \
 		echo "installing slurm-wlm and munge"; \

@@ -1,20 +1,10 @@
-//! How large must attention logits grow when queries and keys are low-rank, and does that explain what happens in
-//! the training of language models?
-//!
-//! Attention A of n tokens is to be had from logits Z = QKᵀ/√d of rank d. This library says, for any A, how large
-//! they must be: L\*(ε; A, d) is the least max |z| with which the mean over rows of KL(Aᵢ ‖ softmax(Z)ᵢ) is at
-//! most ε nats. It is bracketed: [`fit::needed_logit`] finds queries and keys that reach ε, [`fit::lower_bound`]
-//! proves that none do with less. What logits of *any* rank need, L⁰(ε; A), is exact ([`fit::Floor`]); L\*/L⁰ is the
-//! *inflation*, the price of the rank. The same is asked of the heads of trained models ([`predict`]).
-//!
-//! # A first example
-//!
-//! Dense local attention of 24 tokens, at rank 2 and an error of 0.3 nats:
+//! The smallest attention logits that a rank allows.
 //!
 //! ```
 //! use rank_study::fit::{Problem, SearchOptions, lower_bound, needed_logit};
 //! use rank_study::pattern::{Family, Layout, Visibility};
 //!
+//! // Dense local attention of 24 tokens, at rank 2 and an error of 0.3 nats per row.
 //! let band = Family::DirichletBand { window: 8, alpha: 1.0 };
 //! let target = band.build(24, 0, Visibility::Causal)?;
 //! let problem = Problem::new(target, Layout::global(), 2)?;
@@ -29,38 +19,46 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The folder `examples` has more: `fit_one_matrix` for a matrix of one's own, `bracket` for several ranks,
-//! `probe_heads` for a model that it trains.
+//! Attention A of n tokens is the row-wise softmax of logits Z = QKᵀ/√d, where Q and K have shape (n, d). For any A,
+//! this library measures L\*(ε; A, d): the smallest max |z| for which the mean over rows of KL(Aᵢ ‖ softmax(Z)ᵢ) is at
+//! most ε nats.
 //!
-//! # What is where
+//! - [`fit::needed_logit`] finds queries and keys that reach ε: an upper bound.
+//! - [`fit::lower_bound`] proves that no queries and keys reach ε with less.
+//! - [`fit::Floor`] is the exact minimum L⁰(ε; A) over logits of *any* rank. L\*/L⁰ is the *rank penalty*.
 //!
-//! In the order in which one meets them. Each knows only modules above it, and the last three.
+//! [`predict`] measures the same for the heads of trained models. The folder `examples` has three programs:
+//! `fit_one_matrix` fits your own matrix, `bracket` compares ranks, `probe_heads` trains a model and measures its heads.
 //!
-//! | module | one finds there | feature |
+//! # Modules
+//!
+//! Each module uses only modules above it, and the last three.
+//!
+//! | module | contents | feature |
 //! |---|---|---|
-//! | [`pattern`] | attention as it is wanted: families of targets, matrices from files, what heads see, spectra | |
-//! | [`fit`] | what a rank allows: the least error within a cap, the least logit for an error, floor and lower bounds | |
-//! | [`lm`] | language models: corpora, training with every head's logits watched, published models, probes | `lm` |
-//! | [`predict`] | a trained head's largest logit, split into what its attention needed and what it did not | `lm` |
-//! | [`row`] | what was measured, as types: columns with units, CSV, Parquet, the laws that hold | `study` |
-//! | [`run`] | a training run's folder: logs, checkpoints, manifest | `study` |
-//! | [`study`] | definitions into cells into rows, kept as they are measured; what holds rows to their definitions | `study` |
-//! | [`table`] | rows into tables, over seeds | `study` |
-//! | [`figure`] | tables into pictures | `study` |
-//! | [`judge`] | tables into verdicts on claims | `study` |
-//! | [`report`] | all of it on a page | `study` |
-//! | [`collective`] | processes that train one model together | `lm` |
-//! | [`numerics`], [`system`] | beneath them: the vector instructions in use, BLAS, process, files | |
+//! | [`pattern`] | target attention: families, matrices from files, masks, spectra | |
+//! | [`fit`] | the solver: least error within a logit bound, least logit for an error, floor, lower bounds | |
+//! | [`lm`] | language models: corpora, training with logits logged, published models | `lm` |
+//! | [`predict`] | factors of a trained head's largest logit | `lm` |
+//! | [`row`] | measured rows as types: columns with units, CSV, Parquet, invariants | `study` |
+//! | [`run`] | the folder of a training run: logs, checkpoints, manifest | `study` |
+//! | [`study`] | from definitions to cells to rows; checks of rows against definitions | `study` |
+//! | [`table`] | tables of rows, over seeds | `study` |
+//! | [`figure`] | figures of tables | `study` |
+//! | [`judge`] | verdicts on claims | `study` |
+//! | [`report`] | the HTML pages | `study` |
+//! | [`collective`] | data-parallel training by several processes | `lm` |
+//! | [`numerics`], [`system`] | vector instructions, BLAS, files, processes | |
 //!
 //! # Features
 //!
-//! `cli`, the default, is the program `rank-study`. With `default-features = false` there are [`pattern`], [`fit`],
-//! [`numerics`] and [`system`], and neither a tensor library nor a data-frame library is compiled; `parquet` lets
-//! [`pattern`] read and write that format, `lm` and `study` add the modules named above, and `cuda` trains on a GPU.
-//! OpenBLAS is linked in any case, for decompositions.
+//! `cli`, the default, builds the program `rank-study`. Without default features you get [`pattern`], [`fit`],
+//! [`numerics`] and [`system`], and no tensor or data-frame library is compiled. `parquet` adds that format to
+//! [`pattern`]. `lm` and `study` add the modules named above. `cuda` trains on a GPU. OpenBLAS is always linked, for
+//! decompositions.
 //!
-//! Errors are one enum a module, and say what was found and what to do. That a fit does not converge, or a training
-//! run diverges, is no error but an outcome ([`fit::Outcome`]).
+//! Each module has one error enum, whose messages say what was found and what to do. A fit that does not converge or a
+//! training that diverges is an outcome in the result ([`fit::Outcome`]), not an error.
 
 #![warn(missing_docs, unnameable_types)]
 

@@ -91,7 +91,7 @@ fn a_step_of_every_arm_is_timed_and_is_the_same_on_any_number_of_threads() {
         "z-loss",
     ] {
         let step = |threads: &str| {
-            json(&[&TINY[..], &["--arm", arm, "--window", "8", "--threads", threads]].concat())
+            json(&[&TINY[..], &["--variant", arm, "--window", "8", "--threads", threads]].concat())
         };
         let one = step("1");
         let seconds = one["step_s"].as_f64().unwrap();
@@ -118,7 +118,7 @@ fn a_local_head_keeps_its_window_while_it_decodes() {
     let sizes =
         ["--cache", "60", "--layers", "2", "--d-model", "24", "--heads", "3", "--vocab", "30"];
     let decode = |arm: &str| {
-        let arm = ["decode", "--arm", arm, "--window", "7", "--repeats", "3"];
+        let arm = ["decode", "--variant", arm, "--window", "7", "--repeats", "3"];
         json(&[&arm[..], &sizes].concat())
     };
     for (arm, kept) in [("mhsa", 3 * 60), ("ls", 60 + 2 * 7)] {
@@ -135,7 +135,7 @@ fn a_local_head_keeps_its_window_while_it_decodes() {
 fn what_is_wrong_with_a_step_or_an_attention_is_said() {
     let folder = Folder::new();
     for (arguments, said) in [
-        (&["step", "--arm", "mha"][..], "--arm: "),
+        (&["step", "--variant", "mha"][..], "--variant: "),
         (&["step", "--vocab", "3"], "--vocab is 3"),
         (&["step", "--heads", "0"], "--heads is 0"),
         (&["step", "--set", "window"], "--set window: write KEY=VALUE"),
@@ -143,7 +143,7 @@ fn what_is_wrong_with_a_step_or_an_attention_is_said() {
         (&["attention", "--softcap", "0"], "--softcap"),
         (&["attention", "--d-head", "0"], "--d-head is 0"),
         (&["decode", "--cache", "0"], "--cache is 0"),
-        (&["decode", "--arm", "mha"], "--arm: "),
+        (&["decode", "--variant", "mha"], "--variant: "),
     ] {
         let output = folder.command(&["bench"]).args(arguments).arg("--quiet").output().unwrap();
         let error = String::from_utf8(output.stderr).unwrap();

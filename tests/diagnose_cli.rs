@@ -33,7 +33,7 @@ fn train(folder: &Folder, name: &str, set: &[&str]) {
 
 /// At larger errors the attention of so young a model is uniform, and needs no logits.
 const FLAGS: [&str; 8] =
-    ["--text", "text.txt", "--passages", "1", "--epsilon", "0.0001", "--quiet", "--out"];
+    ["--text", "text.txt", "--passages", "1", "--tolerance", "0.0001", "--quiet", "--out"];
 
 /// The JSON in the script called `id`.
 fn script(page: &str, id: &str) -> Value {

@@ -73,7 +73,7 @@ fn an_encoder_with_patches_is_trained_evaluated_and_dumped() {
             assert_eq!(*p > 0.0, (i % 4).abs_diff(j % 4) <= 1, "{i}, {j}: {p}");
         }
     }
-    let predict = ["predict", "whole", "--text", "text.txt", "--epsilon", "0.1", "--out", "p"];
+    let predict = ["predict", "whole", "--text", "text.txt", "--tolerance", "0.1", "--out", "p"];
     let error = folder.refused(&[&predict[..], &["--quiet"]].concat());
     assert!(error.contains("two-dimensional window"), "{error}");
     for (sets, said) in [

@@ -108,7 +108,7 @@ fn files_of_several_steps_are_steps_of_one_run() {
         });
     }
     let files = ["heads/step-100.safetensors", "heads/step-200.safetensors"];
-    let arguments = [&["predict"][..], &files, &["--epsilon", "0.1", "--out", "found"]].concat();
+    let arguments = [&["predict"][..], &files, &["--tolerance", "0.1", "--out", "found"]].concat();
     let listed = folder.done(&[&arguments[..], &["--list"]].concat());
     let cells: Vec<&str> = listed.split_whitespace().collect();
     assert_eq!(cells, ["small-one/step-100/layer-1", "small-one/step-200/layer-1"]);
@@ -158,7 +158,7 @@ fn what_an_exported_file_does_not_have_is_said_in_one_line() {
     let said = folder.refused(&["predict", &weights, "--out", "found"]);
     assert!(said.contains("name a model's folder for its weights"), "{said}");
     // A group a passage, and the beginnings of passages.
-    let some = ["--groups", "2", "--tokens", "12", "--layer", "0", "--epsilon", "0.1"];
+    let some = ["--groups", "2", "--tokens", "12", "--layer", "0", "--tolerance", "0.1"];
     folder.done(&[&["predict", &gpt2, "--out", "some"][..], &some].concat());
     let rows = folder.csv("some/rows.csv").1;
     assert!(rows.iter().all(|row| row["passages"] == "1" && row["n"] == "12"));

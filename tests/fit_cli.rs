@@ -42,7 +42,7 @@ const BAND: [&str; 11] = [
     "14",
     "--rank",
     "3",
-    "--seeds",
+    "--starts",
     "2",
 ];
 const LANDMARK: [&str; 7] = ["fit", "--family", "landmark", "--m", "3", "--n", "12"];
@@ -107,7 +107,7 @@ fn check(folder: &Folder, out: &str, row: &Record, target: &Target) {
 #[test]
 fn a_frontier_has_one_certified_row_a_cap() {
     let folder = Folder::new();
-    folder.done(&[&BAND[..], &["--caps", "4,2", "--out", "f"]].concat());
+    folder.done(&[&BAND[..], &["--max-logit", "4,2", "--out", "f"]].concat());
     let (header, rows) = folder.csv("f/frontier.csv");
     assert!(header.len() >= COLUMNS.len(), "{header:?}");
     assert_eq!(header[..COLUMNS.len()], COLUMNS);
@@ -127,8 +127,8 @@ fn a_frontier_has_one_certified_row_a_cap() {
     }
     assert!(number(&rows[1], "kl_nats") < number(&rows[0], "kl_nats"), "{rows:?}");
     let manifest: toml::Table = folder.read("f/manifest.toml").parse().unwrap();
-    let command = "rank-study fit --family dirichlet-band --window 5 --n 14 --rank 3 --seeds 2 \
-                   --caps 4,2 --out f";
+    let command = "rank-study fit --family dirichlet-band --window 5 --n 14 --rank 3 --starts 2 \
+                   --max-logit 4,2 --out f";
     assert_eq!(manifest["command"].as_str(), Some(command));
 }
 
@@ -168,7 +168,7 @@ fn several_heads_and_both_visibilities_are_certified_too() {
     for (visibility, name) in
         [(Visibility::Causal, "causal"), (Visibility::Bidirectional, "bidirectional")]
     {
-        let goal = ["--layout", "local:4+global", "--caps", "3", "--visibility", name];
+        let goal = ["--layout", "local:4+global", "--max-logit", "3", "--mask", name];
         folder.done(&[&BAND[..], &goal, &["--out", name]].concat());
         let (_, rows) = folder.csv(&format!("{name}/frontier.csv"));
         assert_eq!(rows[0]["layout"], "local:4+global");
@@ -180,7 +180,7 @@ fn several_heads_and_both_visibilities_are_certified_too() {
 fn a_target_from_a_file_is_fitted() {
     let folder = Folder::new();
     folder.write("a.csv", "1,0,0\n0.25,0.75,0\n0.5,0.25,0.25\n");
-    let goal = ["--rank", "3", "--caps", "6", "--seeds", "2", "--out", "f", "--quiet"];
+    let goal = ["--rank", "3", "--max-logit", "6", "--starts", "2", "--out", "f", "--quiet"];
     let ended = folder.run(&[&["fit", "--target", "a.csv"][..], &goal].concat());
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
     let (_, rows) = folder.csv("f/frontier.csv");
@@ -191,12 +191,12 @@ fn a_target_from_a_file_is_fitted() {
 
 #[test]
 fn heads_that_cannot_see_the_target_are_an_outcome() {
-    for goal in [["--caps", "2,4"], ["--tolerance", "0.1"]] {
+    for goal in [["--max-logit", "2,4"], ["--tolerance", "0.1"]] {
         let folder = Folder::new();
         let heads = ["--rank", "2", "--layout", "local:4", "--out", "f"];
         folder.done(&[&LANDMARK[..], &heads, &goal].concat());
         let (_, rows) = folder.csv("f/frontier.csv");
-        assert_eq!(rows.len(), if goal[0] == "--caps" { 2 } else { 1 });
+        assert_eq!(rows.len(), if goal[0] == "--max-logit" { 2 } else { 1 });
         for row in rows {
             assert_eq!(row["outcome"], "infeasible");
             assert_eq!((row["kl_nats"].as_str(), row["factors"].as_str()), ("", ""), "{row:?}");
@@ -210,26 +210,32 @@ fn bad_input_is_one_line_and_leaves_nothing() {
     folder.write("file", "");
     let out = ["--out", "x"];
     for (arguments, part) in [
-        (&["--rank", "0", "--caps", "4"][..], "--rank: rank is 0"),
-        (&["--rank", "2", "--caps", "0"], "--caps: cap 0"),
-        (&["--rank", "2", "--caps=-1"], "--caps: cap -1"),
-        (&["--rank", "2", "--caps", "4,nan"], "--caps: cap NaN"),
-        (&["--rank", "2", "--caps", "inf"], "--caps: cap inf"),
-        (&["--rank", "2", "--max-logit", "0"], "--max-logit: cap 0"),
+        (&["--rank", "0", "--max-logit", "4"][..], "--rank: rank is 0"),
+        (&["--rank", "2", "--max-logit", "0"], "--max-logit"),
+        (&["--rank", "2", "--max-logit=-1"], "--max-logit"),
+        (&["--rank", "2", "--max-logit", "4,nan"], "--max-logit"),
+        (&["--rank", "2", "--max-logit", "inf"], "--max-logit"),
+        (&["--rank", "2", "--max-logit", "0"], "--max-logit"),
         (&["--rank", "2", "--tolerance", "0"], "--tolerance: tolerance 0"),
         (&["--rank", "2", "--tolerance=-0.1"], "--tolerance: tolerance -0.1"),
-        (&["--rank", "2", "--caps", "4", "--seeds", "0"], "--seeds is 0"),
-        (&["--rank", "2", "--caps", "4", "--layout", "globl"], "\"globl\" is neither global nor"),
-        (&["--rank", "2", "--caps", "4", "--visibility", "casual"], "\"causal\""),
+        (&["--rank", "2", "--max-logit", "4", "--starts", "0"], "--starts"),
+        (
+            &["--rank", "2", "--max-logit", "4", "--layout", "globl"],
+            "\"globl\" is neither global nor",
+        ),
+        (&["--rank", "2", "--max-logit", "4", "--mask", "casual"], "\"causal\""),
         (&["--rank", "2"], "--tolerance 0.05"),
-        (&["--rank", "2", "--caps", "4", "--dtype", "f16"], "--dtype: \"f16\" is no arithmetic"),
-        (&["--rank", "2", "--caps", "4", "--stop-at", "0"], "--stop-at: tolerance 0"),
-        (&["--rank", "2", "--caps", "4,8", "--stop-at", "0.1"], "--stop-at 0.1 with 2 caps"),
+        (
+            &["--rank", "2", "--max-logit", "4", "--dtype", "f16"],
+            "--dtype: \"f16\" is no arithmetic",
+        ),
+        (&["--rank", "2", "--max-logit", "4", "--stop-at", "0"], "--stop-at: tolerance 0"),
+        (&["--rank", "2", "--max-logit", "4,8", "--stop-at", "0.1"], "--stop-at"),
     ] {
         let error = folder.refused(&[&LANDMARK[..], arguments, &out].concat());
         assert!(error.contains(part), "{arguments:?}: {error}");
     }
-    let goal = ["--rank", "2", "--caps", "4"];
+    let goal = ["--rank", "2", "--max-logit", "4"];
     let family = ["fit", "--family", "landmrk", "--m", "3", "--n", "12"];
     let error = folder.refused(&[&family[..], &goal, &out].concat());
     assert!(error.contains("--family") && error.contains("\"landmark\""), "{error}");
@@ -244,8 +250,8 @@ fn bad_input_is_one_line_and_leaves_nothing() {
 #[test]
 fn float32_finds_rows_that_hold_in_float64() {
     let folder = Folder::new();
-    folder.done(&[&BAND[..], &["--caps", "2,4", "--dtype", "f32", "--out", "f32"]].concat());
-    folder.done(&[&BAND[..], &["--caps", "2,4", "--out", "f64"]].concat());
+    folder.done(&[&BAND[..], &["--max-logit", "2,4", "--dtype", "f32", "--out", "f32"]].concat());
+    folder.done(&[&BAND[..], &["--max-logit", "2,4", "--out", "f64"]].concat());
     let ((_, single), (_, double)) =
         (folder.csv("f32/frontier.csv"), folder.csv("f64/frontier.csv"));
     for (single, double) in single.iter().zip(&double) {
@@ -258,10 +264,10 @@ fn float32_finds_rows_that_hold_in_float64() {
 #[test]
 fn a_search_that_has_found_enough_ends() {
     let folder = Folder::new();
-    folder.done(&[&BAND[..], &["--caps", "4", "--out", "whole"]].concat());
+    folder.done(&[&BAND[..], &["--max-logit", "4", "--out", "whole"]].concat());
     let (_, whole) = folder.csv("whole/frontier.csv");
     let asked = (1.5 * number(&whole[0], "kl_nats")).to_string();
-    folder.done(&[&BAND[..], &["--caps", "4", "--stop-at", &asked, "--out", "part"]].concat());
+    folder.done(&[&BAND[..], &["--max-logit", "4", "--stop-at", &asked, "--out", "part"]].concat());
     let (_, part) = folder.csv("part/frontier.csv");
     check(&folder, "part", &part[0], &band(Visibility::Causal));
     assert!(number(&part[0], "kl_nats") <= asked.parse().unwrap(), "{part:?}");
@@ -281,7 +287,7 @@ const LONG: [&str; 13] = [
     "128",
     "--rank",
     "6",
-    "--seeds",
+    "--starts",
     "2",
     "--out",
     "f",
@@ -292,9 +298,9 @@ const LONG: [&str; 13] = [
 fn a_search_interrupted_keeps_what_it_had_and_goes_on() {
     let [interrupt, terminate, hang_up] = binary::SIGNALS;
     for (goal, signal) in [
-        (["--caps", "4,16"], interrupt),
+        (["--max-logit", "4,16"], interrupt),
         (["--tolerance", "0.2"], terminate),
-        (["--caps", "4,16"], hang_up),
+        (["--max-logit", "4,16"], hang_up),
     ] {
         let folder = Folder::new();
         let arguments = [&LONG[..], &goal].concat();
@@ -317,7 +323,7 @@ fn a_search_interrupted_keeps_what_it_had_and_goes_on() {
         }
         let kept = std::fs::read_dir(folder.path("f/unfinished/fits")).unwrap().count();
         assert!(kept > 0, "no fit was kept");
-        let another = [&LONG[..], &["--caps", "4,17"]].concat();
+        let another = [&LONG[..], &["--max-logit", "4,17"]].concat();
         let error = folder.refused(&another);
         assert!(error.contains("unfinished search with"), "{error}");
         folder.done(&arguments);
@@ -334,7 +340,7 @@ fn a_search_interrupted_keeps_what_it_had_and_goes_on() {
 fn a_folder_that_holds_a_frontier_is_left_as_it_is() {
     let folder = Folder::new();
     folder.write("f/frontier.csv", "measured before\n");
-    let rest = ["--rank", "2", "--caps", "4", "--out", "f"];
+    let rest = ["--rank", "2", "--max-logit", "4", "--out", "f"];
     let error = folder.refused(&[&LANDMARK[..], &rest].concat());
     assert!(error.contains("--out f already holds a frontier.csv"), "{error}");
     assert_eq!(folder.read("f/frontier.csv"), "measured before\n");
@@ -344,11 +350,11 @@ fn a_folder_that_holds_a_frontier_is_left_as_it_is() {
 fn wrong_usage_exits_with_2() {
     let folder = Folder::new();
     for rest in [
-        &["--rank", "2", "--caps", "4"][..],
-        &["--caps", "4", "--out", "x"],
-        &["--rank", "2", "--caps", "four", "--out", "x"],
-        &["--rank", "2", "--caps", "4", "--tolerance", "0.1", "--out", "x"],
-        &["--rank", "-2", "--caps", "4", "--out", "x"],
+        &["--rank", "2", "--max-logit", "4"][..],
+        &["--max-logit", "4", "--out", "x"],
+        &["--rank", "2", "--max-logit", "four", "--out", "x"],
+        &["--rank", "2", "--max-logit", "4", "--tolerance", "0.1", "--out", "x"],
+        &["--rank", "-2", "--max-logit", "4", "--out", "x"],
     ] {
         let ended = folder.run(&[&LANDMARK[..], rest].concat());
         assert_eq!(ended.code, Some(2), "{rest:?}: {}", ended.stderr);
@@ -365,8 +371,8 @@ fn said(row: &Record, column: &str) -> String {
 #[test]
 fn a_frontier_ends_with_what_it_came_to_and_marks_bounds() {
     let folder = Folder::new();
-    let printed =
-        folder.done(&[&BAND[..], &["--caps", "2,8", "--iterations", "20", "--out", "f"]].concat());
+    let printed = folder
+        .done(&[&BAND[..], &["--max-logit", "2,8", "--iterations", "20", "--out", "f"]].concat());
     let (_, rows) = folder.csv("f/frontier.csv");
     let [least, most] = [&rows[0], &rows[1]];
     let came_to = format!(
@@ -387,7 +393,7 @@ fn a_frontier_ends_with_what_it_came_to_and_marks_bounds() {
         let marked = printed.contains(&format!("≤{:.6}", number(row, "inflation")));
         assert_eq!(marked, at_cap, "{row:?}\n{printed}");
     }
-    let json = folder.done(&[&BAND[..], &["--caps", "2", "--json", "--out", "j"]].concat());
+    let json = folder.done(&[&BAND[..], &["--max-logit", "2", "--json", "--out", "j"]].concat());
     assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok(), "no JSON");
 }
 
@@ -405,7 +411,7 @@ fn a_tolerance_ends_with_what_it_needs() {
     assert!(needs.iter().all(|part| printed.contains(part)), "{needs:?}\n{printed}");
     let tight = ["fit", "--family", "random-sparse", "--k", "6", "--n", "24", "--rank", "1"];
     let printed = folder
-        .done(&[&tight[..], &["--seeds", "1", "--tolerance", "0.001", "--out", "g"]].concat());
+        .done(&[&tight[..], &["--starts", "1", "--tolerance", "0.001", "--out", "g"]].concat());
     let (_, rows) = folder.csv("g/frontier.csv");
     assert_eq!(rows[0]["outcome"], "infeasible");
     let found = format!("the least error found is {}, within", said(&rows[0], "kl_nats"));
@@ -420,7 +426,8 @@ fn a_head_of_a_stack_of_logits_is_fitted_as_its_softmax() {
     let folder = Folder::new();
     let logits = Array3::from_shape_fn((2, 10, 10), |(h, i, j)| ((h + 2 * i + 3 * j) % 5) as f64);
     ndarray_npy::write_npy(folder.path("heads.npy"), &logits).unwrap();
-    let flags = ["fit", "--target", "heads.npy", "--rank", "9", "--seeds", "2", "--caps", "8"];
+    let flags =
+        ["fit", "--target", "heads.npy", "--rank", "9", "--starts", "2", "--max-logit", "8"];
     let said = folder.refused(&[&flags[..], &["--out", "f"]].concat());
     assert!(said.contains("--head 0 to --head 1"), "{said}");
     let said = folder.refused(&[&flags[..], &["--head", "1", "--out", "f"]].concat());

@@ -139,7 +139,7 @@ fn nothing_in_a_name_runs() {
         "text.txt",
         "--passages",
         "1",
-        "--epsilon",
+        "--tolerance",
         "0.0001",
         "--quiet",
         "--out",

@@ -158,7 +158,7 @@ fn matrices_that_libraries_panic_abort_or_hang_at_are_refused_in_a_line() {
     ] {
         let file = format!("matrix.{ending}");
         folder.write(&file, found(name));
-        let fit = ["fit", "--target", &file, "--rank", "1", "--caps", "1", "--out", "o"];
+        let fit = ["fit", "--target", &file, "--rank", "1", "--max-logit", "1", "--out", "o"];
         let why = folder.refused(&fit);
         assert!(why.contains(&file) && why.contains(what), "{name}: {why}");
     }

@@ -153,15 +153,15 @@ fn too_much() -> Vec<Vec<String>> {
             "induction --vocabulary 5",
             "prefix",
             "mixture --local previous-token --global prefix --k 1",
-            "permuted --of prefix --visibility bidirectional",
+            "permuted --of prefix --mask bidirectional",
         ] {
             all.push(format!("target --family {family} --n {n} --stats"));
         }
-        all.push(format!("fit {band} --n {n} --rank 4 --caps 4 --out f"));
-        all.push(format!("fit {band} --n 64 --rank {n} --caps 4 --out f"));
-        all.push(format!("fit {band} --n 64 --rank 4 --caps 4 --layout {n}xglobal --out f"));
-        all.push(format!("fit {band} --n 64 --rank 4 --caps 4 --seeds {n} --out f"));
-        all.push(format!("fit {band} --n 64 --rank 4 --caps 4 --threads {n} --out f"));
+        all.push(format!("fit {band} --n {n} --rank 4 --max-logit 4 --out f"));
+        all.push(format!("fit {band} --n 64 --rank {n} --max-logit 4 --out f"));
+        all.push(format!("fit {band} --n 64 --rank 4 --max-logit 4 --layout {n}xglobal --out f"));
+        all.push(format!("fit {band} --n 64 --rank 4 --max-logit 4 --starts {n} --out f"));
+        all.push(format!("fit {band} --n 64 --rank 4 --max-logit 4 --threads {n} --out f"));
         all.push(format!("bench fit --n {n} --rank 4"));
         all.push(format!("bench fit --n 64 --rank {n}"));
         all.push(format!("bench fit --n 64 --rank 4 --threads {n}"));
@@ -202,8 +202,8 @@ fn too_much() -> Vec<Vec<String>> {
         format!("target {band} --n 200000 --out x.npy"),
         "target --family prefix --n 32000 --stats".to_owned(),
         "target --family landmark --m 30000 --n 30000".to_owned(),
-        format!("fit {band} --n 100000 --rank 4096 --caps 4 --out f"),
-        format!("fit {band} --n 20000 --rank 64 --seeds 48 --caps 2,4,8,16,32,64 --out f"),
+        format!("fit {band} --n 100000 --rank 4096 --max-logit 4 --out f"),
+        format!("fit {band} --n 20000 --rank 64 --starts 48 --max-logit 2,4,8,16,32,64 --out f"),
         "bench fit --n 100000 --rank 8192".to_owned(),
         "bench attention --batch 64 --context 65536 --d-head 128".to_owned(),
         "bench step --layers 1000 --d-model 4096 --heads 8 --context 64".to_owned(),
@@ -229,7 +229,7 @@ const COMMANDS: [&str; 19] = [
     "--version --verbose",
     "target --family dirichlet-band --window 8 --n 64 --stats --out OUT.npy",
     "target --family prefix --n 300 --stats",
-    "fit --family dirichlet-band --window 4 --n 24 --rank 2 --caps 4 --seeds 2 --out OUT",
+    "fit --family dirichlet-band --window 4 --n 24 --rank 2 --max-logit 4 --starts 2 --out OUT",
     "train run.toml --out OUT",
     "train run.toml --text text.txt --set vocabulary=bpe:260 --out OUT",
     "evaluate r --text text.txt",
@@ -298,11 +298,11 @@ fn what_one_asks_for_by_mistake_is_told_what_would_fit() {
             "--out: 200000 x 200000 numbers take 298.0 GiB of memory, and",
         ),
         (
-            "fit --family dirichlet-band --window 8 --n 64 --rank 1000000000 --caps 4 --out f",
+            "fit --family dirichlet-band --window 8 --n 64 --rank 1000000000 --max-logit 4 --out f",
             "queries and keys of rank 1000000000 take 953.7 GiB of memory, and",
         ),
         (
-            "fit --family previous-token --k 1 --n 4096 --rank 64 --seeds 1000 --caps 4 --out f",
+            "fit --family previous-token --k 1 --n 4096 --rank 64 --starts 1000 --max-logit 4 --out f",
             "1000 starts at 1 caps or tolerances take at least 3.9 GiB of memory, and",
         ),
         ("bench step --context 1000000000", "corpus.tokens = 20000000020: must be at most 2^30"),

@@ -26,7 +26,7 @@ fn a_level_of_instructions_that_is_not_there_is_refused_before_any_work() {
     let folder = Folder::new();
     let there = levels(&folder);
     assert_eq!(there.last().map(String::as_str), Some("portable"), "{there:?}");
-    let fit = "fit --family dirichlet-band --window 3 --n 12 --rank 2 --caps 4 --seeds 1 --quiet --out fits/a";
+    let fit = "fit --family dirichlet-band --window 3 --n 12 --rank 2 --max-logit 4 --starts 1 --quiet --out fits/a";
     let fit: Vec<&str> = fit.split(' ').collect();
     for level in ["avx512", "avx2", "portable", "sse", "AVX2"] {
         let ended = held_to(level, &folder, &fit);
@@ -92,7 +92,8 @@ fn a_manifest_says_what_the_machine_was_used_for() {
         let out = format!("fits/{level}");
         let fit =
             ["fit", "--family", "dirichlet-band", "--window", "3", "--n", "12", "--rank", "2"];
-        let rest = ["--caps", "4", "--seeds", "1", "--threads", "3", "--quiet", "--out", &out];
+        let rest =
+            ["--max-logit", "4", "--starts", "1", "--threads", "3", "--quiet", "--out", &out];
         let ended = held_to(&level, &folder, &[&fit[..], &rest].concat());
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         let text = folder.read(&format!("{out}/manifest.toml"));
@@ -143,8 +144,19 @@ corpus = { tokens = 4000 }
         vec!["dump", "1", "--text", "text.txt", "--out", "none"],
         vec!["predict", "1", "--text", "text.txt", "--out", "none"],
         vec![
-            "fit", "--family", "landmark", "--m", "3", "--n", "8", "--rank", "2", "--caps", "4",
-            "--out", "none",
+            "fit",
+            "--family",
+            "landmark",
+            "--m",
+            "3",
+            "--n",
+            "8",
+            "--rank",
+            "2",
+            "--max-logit",
+            "4",
+            "--out",
+            "none",
         ],
     ] {
         let error = folder.refused(&[refused, vec!["--threads", "0"]].concat());
@@ -216,8 +228,9 @@ fn fits_are_the_same_whichever_kernels_openblas_has() {
         let mut found: Vec<(String, String)> = Vec::new();
         for kernel in kernels {
             let out = format!("{name}-{kernel}");
-            let fit =
-                format!("fit {target} --caps 4 --seeds 1 --iterations 300 --quiet --out {out}");
+            let fit = format!(
+                "fit {target} --max-logit 4 --starts 1 --iterations 300 --quiet --out {out}"
+            );
             let fit: Vec<&str> = fit.split(' ').collect();
             let mut command = folder.command(&fit);
             let ended = Ended::of(&command.env("OPENBLAS_CORETYPE", kernel).output().unwrap());

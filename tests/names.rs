@@ -90,7 +90,7 @@ fn may_be(name: &str, dots: bool, taken: &[&str]) -> bool {
     plain.is_match(name) && !device.is_match(name) && !is_taken && (dots || !name.contains('.'))
 }
 
-const OF_DATA: [&str; 2] = ["tokens", "quick"];
+const OF_DATA: [&str; 3] = ["tokens", "quick", "smoke"];
 const OF_STUDY: [&str; 7] = [
     "tables",
     "shards",
@@ -280,7 +280,7 @@ fn no_factors_are_read_from_elsewhere() {
         "12",
         "--rank",
         "2",
-        "--caps",
+        "--max-logit",
         "2",
         "--iterations",
         "20",

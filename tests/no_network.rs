@@ -57,7 +57,7 @@ window = 4
 /// Every kind of work, in an order in which each finds what it needs.
 const COMMANDS: [&str; 18] = [
     "target --family dirichlet-band --window 4 --n 16 --stats --out a.npy",
-    "fit --target a.npy --rank 2 --caps 4 --seeds 2 --out f",
+    "fit --target a.npy --rank 2 --max-logit 4 --starts 2 --out f",
     "show f",
     "train run.toml --out r",
     "train run.toml --text text.txt --set vocabulary=bpe:260 --out t",

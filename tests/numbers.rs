@@ -1,4 +1,4 @@
-//! Every number in the findings, those of README.md and of `analysis/notes/`, is that of the committed rows.
+//! Every number in README.md, docs/findings.md and `analysis/notes/` is that of the committed rows.
 //!
 //! `analysis/notes/PAGE.toml` says where the numbers of a page are from. `[[numbers]]` quotes the page with numbers
 //! in braces, `{1.5}`, and says of each, in `are`, which quantity of which `file` it is, rounded to the digits
@@ -161,8 +161,16 @@ fn notes() -> Vec<PathBuf> {
 #[test]
 fn numbers_of_the_readme_are_those_of_the_rows() {
     let page = fs::read_to_string(root().join("README.md")).unwrap();
-    let (findings, _) = page.split_once("\n## Run it").unwrap();
-    let wrong = wrong(findings, &sources("README"), root());
+    // Printed output is of a run, not of the committed rows.
+    let text: String = page.split("```").step_by(2).collect();
+    let wrong = wrong(&text, &sources("README"), root());
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn numbers_of_the_findings_are_those_of_the_rows() {
+    let page = fs::read_to_string(root().join("docs/findings.md")).unwrap();
+    let wrong = wrong(&page, &sources("findings"), root());
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
@@ -209,7 +217,9 @@ fn every_study_has_a_note_that_names_its_rows() {
 fn tables_that_numbers_are_from_are_those_that_the_rows_give() {
     let names =
         notes().into_iter().map(|path| path.file_stem().unwrap().to_string_lossy().into_owned());
-    let files = names.chain(["README".to_owned()]).flat_map(|name| sources(&name).numbers);
+    let files = names
+        .chain(["README".to_owned(), "findings".to_owned()])
+        .flat_map(|name| sources(&name).numbers);
     let files: BTreeSet<PathBuf> = files.flat_map(|measured| measured.files).collect();
     let tables: Vec<&PathBuf> =
         files.iter().filter(|file| file.parent().unwrap().ends_with("tables")).collect();
@@ -290,6 +300,10 @@ fn a_number_must_be_what_the_rows_have_to_the_digits_written() {
         ("2.1", "< max(loss; loss > 0)"),
         ("1.2", "> min(loss; rank / 2 = 2 and loss > 0)"),
         ("9", "<< max(loss; loss > 0)"),
+        ("2.00", "mean(loss; run = a)"),
+        ("1.9996", "exp(mean(log(loss); run = a))"),
+        ("−0.455", "low(loss[run = a] - loss[run = b] by seed; seed <= 2)"),
+        ("1.705", "high(loss[run = a] - loss[run = b] by seed; seed <= 2)"),
     ] {
         assert_eq!(entry(text, is), "", "{text} is {is}");
     }
@@ -306,6 +320,8 @@ fn a_number_must_be_what_the_rows_have_to_the_digits_written() {
         ("2.0", "max(loss[seed = 1] by rank", "a ( is not closed"),
         ("2.0", "max(loss; run is a)", "no condition"),
         ("2.0", "largest(seed)", "no function"),
+        ("2.0", "low(loss; run = a and seed = 1)", "no interval of 1 values"),
+        ("2.0", "log 2", "no parenthesis"),
         ("2.0", "max(loss; run = a) 2", "not understood"),
     ] {
         let told = entry(text, is);

@@ -8,9 +8,16 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 
 /// Made by running the program, or by the reader as the page says.
-const MADE_LATER: [&str; 4] = ["data/quick", "figures/quick", "data/tokens", "analysis/mine.toml"];
+const MADE_LATER: [&str; 6] = [
+    "data/quick",
+    "figures/quick",
+    "data/smoke",
+    "figures/smoke",
+    "data/tokens",
+    "analysis/mine.toml",
+];
 /// Dated entries, which name what was there on their day.
-const LOG: &str = "analysis/LOG.md";
+const LOG: &str = "docs/log.md";
 /// In capitals, and no page.
 const NAMES: [&str; 2] = ["LAPACK", "NVIDIA"];
 
@@ -23,7 +30,7 @@ fn pages() -> Vec<PathBuf> {
     let mut found = Vec::new();
     for folder in [
         "",
-        "analysis",
+        "docs",
         "analysis/data",
         "analysis/notes",
         "analysis/readers",

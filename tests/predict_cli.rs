@@ -40,7 +40,7 @@ fn trained() -> Folder {
 fn a_row_a_head_with_its_parts_in_order_and_nothing_is_fitted_twice() {
     let folder = trained();
     let predict = |more: &[&str]| {
-        let mut arguments = vec!["predict", "runs/mhsa", "runs/ls", "--epsilon", "0.1,0.001"];
+        let mut arguments = vec!["predict", "runs/mhsa", "runs/ls", "--tolerance", "0.1,0.001"];
         arguments.extend(["--passages", "2", "--out", "predicted/both"]);
         arguments.extend(more);
         folder.done(&arguments)
@@ -78,7 +78,7 @@ fn heads_are_screened_and_only_large_ones_fitted() {
     let folder = trained();
     let predict = |more: &[&str], out: &str| {
         let mut arguments = vec!["predict", "runs/mhsa", "--step", "40", "--passages", "1"];
-        arguments.extend(["--epsilon", "0.1,0.001", "--quiet", "--out", out]);
+        arguments.extend(["--tolerance", "0.1,0.001", "--quiet", "--out", out]);
         arguments.extend(more);
         folder.done(&arguments);
         folder.csv(&format!("{out}/rows.csv")).1
@@ -125,7 +125,7 @@ fn a_signal_stops_after_the_cells_in_hand_and_the_same_command_goes_on() {
     let folder = trained();
     for signal in binary::SIGNALS {
         let out = format!("predicted/stopped{signal}");
-        let mut arguments = vec!["predict", "runs/mhsa", "--epsilon", "0.1"];
+        let mut arguments = vec!["predict", "runs/mhsa", "--tolerance", "0.1"];
         arguments.extend(["--passages", "1", "--threads", "1", "--out", &out]);
         let mut command = folder.command(&arguments);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -151,7 +151,7 @@ fn a_signal_stops_after_the_cells_in_hand_and_the_same_command_goes_on() {
 fn certificates_are_kept_and_reach_what_their_row_says() {
     let folder = trained();
     let mut arguments =
-        vec!["predict", "runs/mhsa", "--step", "40", "--layer", "1", "--epsilon", "0.001"];
+        vec!["predict", "runs/mhsa", "--step", "40", "--layer", "1", "--tolerance", "0.001"];
     arguments.extend(["--factors", "--passages", "1", "--out", "predicted/kept", "--json"]);
     // At the head's own rank, and at that of the stream.
     arguments.extend(["--rank", "16"]);
@@ -476,7 +476,7 @@ fn what_is_wrong_is_said_in_one_line() {
         assert!(said.contains(part), "{arguments:?}: {said}");
     };
     refused(&["runs/none", "--out", "p/a"], "runs/none");
-    refused(&["runs/mhsa", "--epsilon", "0", "--out", "p/a"], "above 0");
+    refused(&["runs/mhsa", "--tolerance", "0", "--out", "p/a"], "above 0");
     refused(&["runs/mhsa", "--layer", "9", "--out", "p/a"], "layers 0 to 1, not 9");
     refused(&["runs/mhsa", "--filter", "x", "--out", "p/a"], "matches none");
     refused(&["runs/mhsa", "--step", "11", "--out", "p/a"], "steps [10, 40], not of 11");

@@ -1,10 +1,10 @@
-//! What the README says of how its promises were tried is what came of the tries, and each is still made.
+//! The tables of docs/reliability.md hold the numbers of data/promises.csv, and a test makes each trial.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Tries and failures by promise.
+/// Trials and failures by promise.
 type Counts = BTreeMap<String, (usize, usize)>;
 
 fn root() -> &'static Path {
@@ -15,7 +15,7 @@ fn read(name: &str) -> String {
     fs::read_to_string(root().join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
-/// 1,000 as one reads it.
+/// A number written with thousands separators, as 1,000.
 fn number(text: &str) -> usize {
     text.replace(',', "").trim().parse().unwrap_or_else(|e| panic!("{text:?}: {e}"))
 }
@@ -35,32 +35,32 @@ fn measured() -> Counts {
     counts
 }
 
-/// Lines of the table in the README, `| … (`promise`) | tries | failures |`.
-fn told() -> Counts {
-    let text = read("README.md");
-    let (_, section) = text.split_once("\n## What it promises\n").expect("a section of that name");
-    let section = section.split("\n## ").next().unwrap_or(section);
-    let rows = section.lines().filter(|line| line.starts_with('|')).skip(2);
+/// The rows of the tables in docs/reliability.md, `| … (`promise`) | trials | failures |`.
+fn documented() -> Counts {
+    let text = read("docs/reliability.md");
+    let is_row = |line: &&str| {
+        line.starts_with('|') && !line.starts_with("| guarantee") && !line.starts_with("|---")
+    };
     let mut counts = Counts::new();
-    for row in rows {
+    for row in text.lines().filter(is_row) {
         let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
-        let [.., how, tries, failures] = cells[..] else { panic!("{row}") };
-        let (_, key) = how.rsplit_once("(`").unwrap_or_else(|| panic!("no key in {row}"));
-        let before =
-            counts.insert(key.trim_end_matches("`)").to_owned(), (number(tries), number(failures)));
-        assert!(before.is_none(), "{key} is told twice");
+        let [.., test, trials, failures] = cells[..] else { panic!("{row}") };
+        let (_, key) = test.rsplit_once("(`").unwrap_or_else(|| panic!("no key in {row}"));
+        let count = (number(trials), number(failures));
+        let before = counts.insert(key.trim_end_matches("`)").to_owned(), count);
+        assert!(before.is_none(), "{key} is there twice");
     }
     counts
 }
 
 #[test]
-fn the_readme_tells_what_came_of_the_tries() {
-    let (told, measured) = (told(), measured());
-    assert_eq!(told, measured);
+fn reliability_page_has_the_measured_trials() {
+    let (documented, measured) = (documented(), measured());
+    assert_eq!(documented, measured);
     assert!(measured.values().all(|&(tries, failures)| tries > 0 && failures == 0), "{measured:?}");
 }
 
-/// Some test makes the tries of each, and no other promise is tried.
+/// Every key of `data/promises.csv` stands in some test.
 #[test]
 fn each_promise_is_tried_by_a_test() {
     let mut tests = String::new();

@@ -24,7 +24,8 @@ keep_checkpoints = [20, 40]
 
 fn fit(folder: &Folder) {
     let flags = ["--family", "dirichlet-band", "--window", "6", "--n", "24", "--rank", "3"];
-    let search = ["--caps", "2,6", "--seeds", "2", "--iterations", "300", "--out", "fits/band"];
+    let search =
+        ["--max-logit", "2,6", "--starts", "2", "--iterations", "300", "--out", "fits/band"];
     folder.done(&[&["fit"][..], &flags, &search].concat());
 }
 
@@ -36,7 +37,7 @@ fn train(folder: &Folder, name: &str, set: &[&str]) {
 
 fn predict(folder: &Folder) {
     // At larger errors the attention of so young a model is uniform, and needs no logits.
-    let flags = ["--passages", "1", "--epsilon", "0.0001", "--out", "predicted"];
+    let flags = ["--passages", "1", "--tolerance", "0.0001", "--out", "predicted"];
     folder.done(&[&["predict", "runs/a"][..], &flags].concat());
 }
 

@@ -32,14 +32,14 @@ const FIT: &[&str] = &[
     "16",
     "--rank",
     "2",
-    "--caps",
+    "--max-logit",
     "2,4",
-    "--seeds",
+    "--starts",
     "2",
     "--out",
     "fit",
 ];
-const PREDICT: &[&str] = &["predict", "run", "--epsilon", "0.1", "--out", "predicted"];
+const PREDICT: &[&str] = &["predict", "run", "--tolerance", "0.1", "--out", "predicted"];
 const REPRODUCE: &[&str] = &["reproduce", "--preset", "quick", "--only", "tiny"];
 
 /// Commands that work for a while, in an order in which each finds what it needs, and a file that each leaves.

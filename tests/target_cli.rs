@@ -152,11 +152,11 @@ fn wrong_families_and_parameters_are_one_line() {
         (&["--family", "file", "--path", "none.npy", "--n", "8"], "none.npy"),
         (&[prefix[0], prefix[1], "--n", "0"], "no rows"),
         (&[prefix[0], prefix[1], "--n", "10000000"], "lower n"),
-        (&[prefix[0], prefix[1], "--n", "8", "--visibility", "casual"], "\"causal\""),
+        (&[prefix[0], prefix[1], "--n", "8", "--mask", "casual"], "\"causal\""),
     ] {
         let error = refusal(arguments);
         assert!(error.contains(part), "{arguments:?}: {error}");
-        assert!(error.contains("--family") || error.contains("--visibility"), "{error}");
+        assert!(error.contains("--family") || error.contains("--mask"), "{error}");
     }
 }
 

@@ -189,7 +189,7 @@ fn one(folder: &Folder, at: usize, rng: &mut ChaCha8Rng) -> Option<String> {
             folder.write(&matrix, "no matrix");
             run(&[
                 &["show", &matrix, "--out", "out"],
-                &["fit", "--target", &matrix, "--rank", "2", "--caps", "2", "--out", "f"],
+                &["fit", "--target", &matrix, "--rank", "2", "--max-logit", "2", "--out", "f"],
                 &["train", &name, "--out", "t"],
                 &["sweep", &name],
                 &["show", &name, "--out", "out"],

@@ -75,7 +75,7 @@ def measure(row, repeats):
     bench = "decode" if row.what == "decode" else "step"
     command = [sides.PROGRAM, "bench", bench] if row.side == sides.OURS else [sys.executable, sides.HERE / "torch_step.py"]
     try:
-        found = sides.result([*command, "--arm", row.arm, *flags, "--json"])
+        found = sides.result([*command, "--variant", row.arm, *flags, "--json"])
     except sides.Failed as error:
         row.err = str(error)
         return

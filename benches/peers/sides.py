@@ -102,7 +102,7 @@ def our_fit(case, rank, layout, cap, kl_nats, threads):
     """Seconds until rank-study reaches kl_nats within the cap as its users run it, start-up counted, and its kl_nats."""
     with tempfile.TemporaryDirectory() as folder:
         command = [PROGRAM, "fit", "--target", ROOT / f"tests/reference/{case}.npy", "--rank", rank,
-                   "--layout", layout, "--caps", cap, "--out", folder, "--stop-at", kl_nats,
+                   "--layout", layout, "--max-logit", cap, "--out", folder, "--stop-at", kl_nats,
                    "--json", "--quiet"]  # fmt: skip
         begun = time.perf_counter()
         row = result(command, {"RAYON_NUM_THREADS": str(threads)})[0]

@@ -85,7 +85,7 @@ class Model(torch.nn.Module):
 
 def flags():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--arm", choices=ARMS, default="mhsa")
+    parser.add_argument("--variant", dest="arm", choices=ARMS, default="mhsa")
     sizes = {"batch": 1, "context": 2048, "layers": 6, "d-model": 192, "heads": 6, "vocab": 8192, "window": 50}
     for name, value in (sizes | {"threads": 2, "repeats": 10}).items():
         parser.add_argument(f"--{name}", type=int, default=value)

@@ -16,7 +16,7 @@ use super::places::{
 };
 use super::streams::{say, tell};
 
-/// Tabulate a study, or the rows of several together: CSV, Parquet, Markdown and LaTeX files
+/// Write the tables of one or more studies
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -24,59 +24,59 @@ Examples:
   rank-study table logit-growth phase controls --out tables/fits
   rank-study table runs/mhsa runs/ls --out tables/runs
 
-Prints the Markdown. Tables go to data/STUDY/tables/ unless --out says where; several studies must
-be of one kind, and the first one's view is taken. Folders that rank-study show knows are tabulated
-too, to FOLDER/shown/tables.")]
+Prints Markdown; writes CSV, Parquet, Markdown and LaTeX files. Guide: docs/own-study.md")]
 pub struct TableArgs {
-    /// Studies that have rows in data/, or folders of one's own
+    /// Studies with rows in data/, or folders that show accepts
     #[arg(required = true, value_name = "STUDY")]
     studies: Vec<String>,
-    /// The folder of the tables [default: data/STUDY/tables]
+    /// Write to this folder [default: data/STUDY/tables]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// The size whose rows are read
+    /// Size of the studies: quick, smoke or paper
     #[arg(long, value_name = "NAME", default_value_t)]
     preset: Preset,
-    /// Nothing on standard error but errors
+    /// Print only results and errors
     #[arg(long)]
     quiet: bool,
 }
 
-/// Draw a study: SVG and PNG files
+/// Draw the figures of a study as SVG and PNG
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Example:
+Examples:
   rank-study figure logit-growth
+  rank-study figure runs/mhsa
 
-Figures go to figures/STUDY/, those of a folder that rank-study show knows to
-FOLDER/shown/figures/.")]
+Writes figures/STUDY/, or FOLDER/shown/figures/. Guide: docs/own-study.md")]
 pub struct FigureArgs {
-    /// A study that has rows in data/, or a folder of one's own
+    /// Study with rows in data/, or a folder that show accepts
     study: String,
-    /// The size whose rows are read
+    /// Size of the studies: quick, smoke or paper
     #[arg(long, value_name = "NAME", default_value_t)]
     preset: Preset,
-    /// Do not print the files' names
+    /// Print only results and errors
     #[arg(long)]
     quiet: bool,
 }
 
-/// Write the report: one HTML page with verdicts, figures and tables
+/// Write the report: one HTML page of verdicts and figures
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   rank-study report
-  rank-study report logit-growth layouts --out report.html")]
+  rank-study report logit-growth layouts --out report.html
+
+Writes figures/report.html and data/verdicts.csv. Guide: docs/own-study.md")]
 pub struct ReportArgs {
-    /// Studies that have rows in data/ [default: all]
+    /// Studies with rows in data/ [default: all]
     studies: Vec<String>,
-    /// The size whose rows are read
+    /// Size of the studies: quick, smoke or paper
     #[arg(long, value_name = "NAME", default_value_t)]
     preset: Preset,
-    /// The page [default: figures/report.html]
+    /// Write to this file [default: figures/report.html]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Do not print the page's name
+    /// Print only results and errors
     #[arg(long)]
     quiet: bool,
 }
@@ -376,8 +376,8 @@ fn section(
     let note = std::fs::read_to_string(note(study)).unwrap_or_default();
     Ok(Section {
         study: study.to_owned(),
-        title: manifest.text("title").to_owned(),
-        question: manifest.text("question").to_owned(),
+        title: wording("title", study, manifest),
+        question: wording("question", study, manifest),
         findings: findings(&note, manifest.text("rows_sha256")).unwrap_or_default().to_owned(),
         command: command(study, manifest),
         wall_time_s: time_of(&columns, &lines),
@@ -387,9 +387,18 @@ fn section(
     })
 }
 
+/// A study's title or question as its definition words it now, or, where that file is gone, as it did when the rows were measured.
+fn wording(key: &str, study: &str, manifest: &Manifest) -> String {
+    let text = std::fs::read_to_string(manifest.text("definition_file")).unwrap_or_default();
+    let definition: toml::Table = text.parse().unwrap_or_default();
+    let now = |key: &str| definition.get(key).and_then(toml::Value::as_str);
+    let is_of_study = now("study").is_some_and(|name| study.starts_with(name));
+    now(key).filter(|_| is_of_study).unwrap_or_else(|| manifest.text(key)).to_owned()
+}
+
 /// The command that measures a study again and draws it.
 fn command(study: &str, manifest: &Manifest) -> String {
-    let size = if manifest.text("preset") == "quick" { " --preset quick" } else { "" };
+    let size = manifest.preset_flag();
     format!("{} && rank-study figure {study}{size}", manifest.sweep_command())
 }
 

@@ -6,7 +6,7 @@ use clap_complete::{Shell, generate};
 
 use super::streams::print;
 
-/// Print a shell's completions of the commands and flags
+/// Print the completion script of a shell
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -14,10 +14,10 @@ Examples:
   rank-study completions zsh > ~/.zfunc/_rank-study
   rank-study completions fish > ~/.config/fish/completions/rank-study.fish")]
 pub struct CompletionsArgs {
-    /// The shell
+    /// Shell to complete in
     #[arg(value_enum)]
     shell: Shell,
-    /// Nothing on standard error but errors
+    /// Print only results and errors
     #[arg(long)]
     quiet: bool,
 }

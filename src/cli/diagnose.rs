@@ -22,63 +22,57 @@ use super::trained::Part;
 /// Tokens of a passage where none are named and the model reads so many.
 const TOKENS: usize = 1024;
 
-/// Look at a model's heads: a page of all of them, and the ones most worth worrying about
+/// Show a model's heads on a page and list suspicious ones
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   rank-study diagnose models/all-MiniLM-L6-v2 --text book.txt --tokens 128 --out looked/minilm
   rank-study diagnose runs/book --text book.txt --step 500 --step 6000 --out looked/book
   rank-study diagnose runs/mhsa --compare runs/ls --text book.txt --out looked/both
-  rank-study diagnose models/llama --text book.txt --most 64 --out looked/llama
 
-DIR gets index.html, a page that needs no network: a grid of layers and heads, each of which opens
-into its attention, its logits, what its largest logit is made of and what it attends to. The rows
-behind it are those of predict, in DIR/rows.csv and rows.parquet. Stop it at any time: the next run
-does only what is missing. What the page says of heads is printed.")]
+Writes DIR/index.html (works offline) and DIR/rows.csv. Guide: docs/diagnose.md")]
 pub struct DiagnoseArgs {
-    /// The folder of a model from elsewhere, or of a run that train made
+    /// Folder of a model or run, a .gguf file, or exported heads
     model: PathBuf,
-    /// The text that passages are of: a .txt, a .txt.zst, or a folder of them; none is needed for runs on the
-    /// synthetic corpus
+    /// Read this text: a .txt, .bin, .zst or folder of them [default: the run's corpus]
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
-    /// Another model, beside it on the page; may be given more than once
+    /// Show this model too (repeatable)
     #[arg(long, value_name = "OTHER")]
     compare: Vec<PathBuf>,
-    /// A step whose weights keep_checkpoints kept; may be given more than once, all that are there where none is
+    /// Use the weights kept at this step (repeatable) [default: all]
     #[arg(long, value_name = "N")]
     step: Vec<usize>,
-    /// The error ε, in nats, within which attention is asked for
-    #[arg(long, value_name = "E", default_value_t = 0.01)]
-    epsilon: f64,
-    /// Passages that a head is fitted to at once
+    /// Find the least max |logit| within this error (KL, nats)
+    #[arg(long, value_name = "EPS", default_value_t = 0.01)]
+    tolerance: f64,
+    /// Fit each head to this many passages at once
     #[arg(long, value_name = "N", default_value_t = 2)]
     passages: usize,
-    /// Tokens of a passage [default: the least context of the models, and 1024 at most]
+    /// Use this many tokens per passage [default: the shortest context, at most 1024]
     #[arg(long, value_name = "N")]
     tokens: Option<usize>,
-    /// A layer, from 0; may be given more than once, all where none is
+    /// Use only this layer, from 0 (repeatable) [default: all]
     #[arg(long, value_name = "L")]
     layer: Vec<usize>,
-    /// Fit only heads whose largest logit is above so many nats: of the others it is said what they are, and what logits
-    /// of any rank need
-    #[arg(long, value_name = "NATS", default_value_t = 20.0, conflicts_with = "all")]
+    /// Fit only heads whose max |logit| is above this
+    #[arg(long, value_name = "L", default_value_t = 20.0, conflicts_with = "all")]
     above: f64,
-    /// Fit no more than so many heads, of all models together: those of the largest logits
+    /// Fit at most this many heads, those with the largest logits
     #[arg(long, value_name = "N", default_value_t = 16, conflicts_with = "all")]
     most: usize,
-    /// Fit all heads
+    /// Fit every head
     #[arg(long)]
     all: bool,
     #[command(flatten)]
     threads: ThreadsFlag,
-    /// Folder for the page and the rows
+    /// Write to this folder
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Print all rows as one JSON array
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// Nothing on standard error but errors
+    /// Print only results and errors
     #[arg(long)]
     quiet: bool,
 }
@@ -101,7 +95,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
     let asked = Asked {
         folders: &folders,
         steps: &args.step,
-        epsilons: &[args.epsilon],
+        epsilons: &[args.tolerance],
         ranks: &[],
         passages: Some(args.passages),
         groups: 1,
@@ -258,7 +252,7 @@ fn measured(
             "Error ε",
             format!(
                 "{} nats: mean over rows of KL(attention ‖ that of the logits found)",
-                args.epsilon
+                args.tolerance
             ),
         ),
         (

@@ -14,7 +14,7 @@ use super::streams::tell;
 use super::threads::ThreadsFlag;
 use super::trained::TrainedArgs;
 
-/// Attention or logits of a trained model's heads on a text, as matrices that fit --target reads
+/// Write the attention matrices of a trained model
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -23,42 +23,41 @@ Examples:
       --format safetensors --out matrices
   rank-study fit --target matrices/layer-0-head-3.npy --rank 16 --tolerance 0.01 --out fits/0-3
 
-One file a head, n × n and float64. Attention is row-stochastic; logits are QKᵀ/√D in nats, before
-any softcap, and −inf where a row does not see a column.")]
+Writes one n × n float64 matrix per head. Guide: docs/train.md")]
 pub struct DumpArgs {
     #[command(flatten)]
     of: TrainedArgs,
-    /// Tokens of the passage: n; the model's context where none are given
+    /// Use this many tokens per passage [default: the context]
     #[arg(long, value_name = "N")]
     tokens: Option<usize>,
-    /// Where the passage begins, in tokens; of records where one does
+    /// Start the passage at this token
     #[arg(long, default_value_t = 0, value_name = "N")]
     first: usize,
-    /// A decoder block, from 0; may be given more than once, all where none is
+    /// Use only this layer, from 0 (repeatable) [default: all]
     #[arg(long, value_name = "L")]
     layer: Vec<usize>,
-    /// A head within its block, from 0; may be given more than once, all where none is
+    /// Use only this head, from 0 (repeatable) [default: all]
     #[arg(long, value_name = "H")]
     head: Vec<usize>,
-    /// What is written
+    /// Write attention P or logits QKᵀ/√d
     #[arg(long, value_name = "WHAT", default_value = "attention")]
     what: What,
-    /// Kind of file: npy, csv, parquet or safetensors
+    /// Write files of this format
     #[arg(long, value_name = "NAME", default_value = "npy")]
     format: String,
-    /// Folder for layer-L-head-H.FORMAT
+    /// Write to this folder
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     #[command(flatten)]
     threads: ThreadsFlag,
-    /// Nothing on standard error but errors
+    /// Print only results and errors
     #[arg(long)]
     quiet: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum What {
-    /// P, row-stochastic
+    /// P, whose rows sum to 1
     Attention,
     /// QKᵀ/√D
     Logits,

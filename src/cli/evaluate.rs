@@ -8,26 +8,23 @@ use super::streams::say;
 use super::threads::ThreadsFlag;
 use super::trained::TrainedArgs;
 
-/// Loss and perplexity of a trained model on a text or records, per token and per byte
+/// Print loss and perplexity of a trained model
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   rank-study evaluate runs/book --text another.txt
   rank-study evaluate runs/book --text book.txt --split valid --json
-  rank-study evaluate runs/digits --text digits-valid.bin
 
-Every token but a document's first is predicted once, in windows of a context without overlap.
-Of records every byte is. Bits a byte are nats a byte / ln 2: of images, bits per dimension.
-A model of masked tokens predicts those that are masked in each window, the same ones every time.")]
+Guide: docs/train.md")]
 pub struct EvaluateArgs {
     #[command(flatten)]
     of: TrainedArgs,
     #[command(flatten)]
     threads: ThreadsFlag,
-    /// Print one JSON object
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// Nothing on standard error but errors
+    /// Print only results and errors
     #[arg(long)]
     quiet: bool,
 }

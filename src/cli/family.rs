@@ -13,59 +13,60 @@ use super::streams::tell;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Target")]
 pub struct FamilyFlags {
-    /// The family: uniform-band, decay-band, dirichlet-band, lognormal-band, previous-token,
-    /// landmark, random-sparse, clustered, induction, prefix, mixture, permuted or file
+    /// Build a matrix of this family [names: uniform-band, decay-band, dirichlet-band,
+    /// lognormal-band, previous-token, landmark, random-sparse, clustered, induction, prefix,
+    /// mixture, permuted, file]
     #[arg(long, value_name = "NAME", required_unless_present = "target")]
     family: Option<String>,
-    /// Lags of a band
+    /// Width of a band or a local head, in tokens
     #[arg(long, value_name = "W")]
     window: Option<usize>,
-    /// Lag over which decay-band falls by e [default: a quarter of the window]
+    /// Decay length of decay-band, in tokens [default: window / 4]
     #[arg(long, allow_negative_numbers = true)]
     tau: Option<f64>,
     /// Concentration of dirichlet-band [default: 1]
     #[arg(long, allow_negative_numbers = true)]
     alpha: Option<f64>,
-    /// Spread of lognormal-band, in nats [default: 1]
+    /// Standard deviation of lognormal-band, in nats [default: 1]
     #[arg(long, allow_negative_numbers = true)]
     sigma: Option<f64>,
-    /// Lag of previous-token, or columns in a row of random-sparse
+    /// Relative distance (previous-token) or columns per row (random-sparse)
     #[arg(long)]
     k: Option<usize>,
-    /// Columns that the rows of landmark share
+    /// Columns that all rows of landmark share
     #[arg(long)]
     m: Option<usize>,
-    /// Clusters that clustered draws its tokens into
+    /// Number of clusters of clustered
     #[arg(long)]
     c: Option<usize>,
-    /// Different tokens that induction draws from
+    /// Number of distinct tokens of induction
     #[arg(long, value_name = "TOKENS")]
     vocabulary: Option<usize>,
-    /// Weight of a mixture's local part [default: 0.5]
+    /// Weight of the local part of mixture [default: 0.5]
     #[arg(long, allow_negative_numbers = true)]
     lambda: Option<f64>,
-    /// Family of a mixture's local part
+    /// Family of the local part of mixture
     #[arg(long, value_name = "NAME")]
     local: Option<String>,
-    /// Family of a mixture's global part
+    /// Family of the global part of mixture
     #[arg(long, value_name = "NAME")]
     global: Option<String>,
     /// Family that permuted shuffles
     #[arg(long, value_name = "NAME")]
     of: Option<String>,
-    /// File of the family file, where it is a part of a mixture or permuted
+    /// File of the family file, inside mixture or permuted
     #[arg(long, value_name = "FILE")]
     path: Option<PathBuf>,
-    /// Rows, and columns
+    /// Number of rows and columns
     #[arg(long, required_unless_present = "target")]
     n: Option<usize>,
-    /// Seed of the random families [default: 0]
+    /// Seed of the random families and of the search [default: 0]
     #[arg(long)]
     seed: Option<u64>,
-    /// Pairs that may have weight: causal or bidirectional
+    /// Allow these pairs: causal or bidirectional
     #[arg(long, default_value = "causal", value_name = "NAME")]
-    visibility: String,
-    /// A matrix from a .npy, .csv, .parquet or .safetensors file, in place of a family
+    mask: String,
+    /// Read the matrix from this file
     #[arg(
         long,
         value_name = "FILE",
@@ -73,10 +74,10 @@ pub struct FamilyFlags {
             "vocabulary", "lambda", "local", "global", "of", "path", "n", "seed"]
     )]
     target: Option<PathBuf>,
-    /// Which matrix of a --target that holds a stack of shape (heads, n, n), from 0
+    /// Use only this head, from 0 [default: the only one]
     #[arg(long, value_name = "H", requires = "target")]
     head: Option<usize>,
-    /// --target holds logits: its target is the softmax of each row over what it sees
+    /// Treat --target as logits: apply a softmax to each row
     #[arg(long, requires = "target")]
     softmax: bool,
 }
@@ -130,7 +131,7 @@ impl FamilyFlags {
     /// # Errors
     /// A name that is neither `causal` nor `bidirectional`.
     pub fn visibility(&self) -> Result<Visibility> {
-        self.visibility.parse().context("--visibility")
+        self.mask.parse().context("--mask")
     }
 
     fn family(&self) -> Result<Family> {

@@ -18,7 +18,7 @@ use super::parts;
 use super::places::{data, definitions, fail_if_broken};
 use super::streams::say;
 
-/// List the studies in analysis/, their cells, and how many are done
+/// List the studies and how much of each is done
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -26,27 +26,22 @@ Examples:
   rank-study list --preset quick --json
   rank-study list --columns fit
 
-A cell is done that has rows measured as its definition says. Rows on a text have a line of their
-own, as 18 of 18 cells done on pg-books; where that text is gone or changed, or a model is not here,
-settings cannot be compared, and cells with any rows count (by_name in --json, whose text and
-text_name are null where there is none). The time is that which the rows took, one after another
-(wall_time_s in --json, null where rows are not timed). Studies without such a size are not listed.
-A definition that is wrong is told of on standard error, and the exit code is then 1.")]
+Guide: docs/own-study.md")]
 pub struct ListArgs {
-    /// The size whose cells are listed
+    /// Size of the studies: quick, smoke or paper
     #[arg(long, value_name = "NAME", default_value_t)]
     preset: Preset,
-    /// Print one JSON array, an object a line
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// List the columns of rows.csv of a kind of study instead: fit, train, spectrum, latency, predict, ramp,
-    /// concentration, lattice, surgery
+    /// List the columns of a kind of study instead [kinds: fit, train, spectrum, latency, predict,
+    /// ramp, concentration, lattice, surgery]
     #[arg(long, value_name = "KIND", conflicts_with = "preset")]
     columns: Option<Kind>,
-    /// List how far the parts of studies are that are measured with --shard, from their files alone
+    /// List the progress of each shard instead
     #[arg(long, conflicts_with = "columns")]
     shards: bool,
-    /// Nothing on standard error but errors
+    /// Print only results and errors
     #[arg(long)]
     quiet: bool,
 }
@@ -197,8 +192,11 @@ fn lines_of<'d>(
         }
         Err(other) => return Err(other.into()),
     };
-    let mut lines = vec![Line::of(definition, &plain)?];
-    for on_text in texts.iter().filter(|on_text| on_text.study == definition.study) {
+    let own_text = definition.own_text.as_deref().and_then(Path::to_str);
+    let mut lines = vec![Line { text: own_text, ..Line::of(definition, &plain)? }];
+    let of_study =
+        |on_text: &&OnText| on_text.study == definition.study && on_text.folder != plain.folder();
+    for on_text in texts.iter().filter(of_study) {
         let OnText { folder, text, valid_text, .. } = on_text;
         let paths = [Some(text), valid_text.as_ref()].map(|path| path.map(Path::new));
         let is_there = paths.iter().flatten().all(|path| path.exists());

@@ -9,18 +9,16 @@ use rank_study::system::{FileError, write_whole};
 
 use super::streams::tell;
 
-/// Write manual pages, one a command
+/// Write manual pages
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Example:
-  rank-study man ~/.local/share/man/man1
-
-Afterwards: man rank-study, man rank-study-fit.")]
+  rank-study man ~/.local/share/man/man1")]
 pub struct ManArgs {
-    /// Folder for the pages
+    /// Write to this folder
     #[arg(value_name = "DIR")]
     out: PathBuf,
-    /// Nothing on standard error but errors
+    /// Print only results and errors
     #[arg(long)]
     quiet: bool,
 }

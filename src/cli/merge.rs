@@ -9,24 +9,21 @@ use super::analysis::fail_if_missing;
 use super::places::{data, folder_of, studies_with_parts};
 use super::streams::say;
 
-/// Join the rows of studies that were measured in parts, by sweep or reproduce with --shard
+/// Merge the rows of shards
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   rank-study merge
   rank-study merge logit-growth phase
 
-The rows of data/STUDY/shards/I-of-N/ become those of data/STUDY/rows.csv, in the definition's order
-and digit by digit as they were written, and rows.parquet is written anew. A cell that two parts
-measured has to have the same numbers in both, but for times; else nothing is changed, and the cells
-are named. It can be run while parts are at work, and again.")]
+Joins data/STUDY/shards/I-of-N/ into data/STUDY/rows.csv. Guide: docs/cluster.md")]
 pub struct MergeArgs {
-    /// Studies that were measured in parts [default: all]
+    /// Studies measured in shards [default: all]
     studies: Vec<String>,
-    /// The size whose rows are joined
+    /// Size of the studies: quick, smoke or paper
     #[arg(long, value_name = "NAME", default_value_t)]
     preset: Preset,
-    /// Nothing on standard output
+    /// Print only results and errors
     #[arg(long)]
     quiet: bool,
 }

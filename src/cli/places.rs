@@ -127,7 +127,10 @@ pub fn finishing(study: &str, preset: Preset) -> String {
     let Some(definition) = definition_named(study, preset) else {
         return "`rank-study sweep` with its definition".to_owned();
     };
-    let size = if preset == Preset::Quick { " --preset quick" } else { "" };
+    let size = match preset {
+        Preset::Paper => String::new(),
+        smaller => format!(" --preset {smaller}"),
+    };
     let text = if definition.study == study { "" } else { " --text FILE" };
     format!("`rank-study sweep {}{size}{text}`", definition.path.display())
 }

@@ -14,85 +14,74 @@ use super::streams::say;
 use super::threads::ThreadsFlag;
 use super::trained::Part;
 
-/// Hold the logits of trained heads against those that their attention needed
+/// Compare the logits of trained heads with what they need
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   rank-study predict runs/book --text another.txt --out predicted/book
-  rank-study predict runs/mhsa runs/ls --text book.txt --split valid --epsilon 0.1,0.01,0.001 \\
+  rank-study predict runs/mhsa runs/ls --text book.txt --split valid --tolerance 0.1,0.01,0.001 \\
       --step 2000 --step 6000 --layer 2 --out predicted/both
-  rank-study predict runs/book --text book.txt --filter 'step-6000/layer-0' --out predicted/book
   rank-study predict runs/book --text book.txt --above 20 --out predicted/large
 
-Rows go to DIR/rows.csv and rows.parquet, a row a head and ε:
-  actual = floor × inflation × tying × drift × gauge
-floor is what logits of any rank need, inflation the price of the head's rank, tying that of one
-W_q and W_k for all passages, drift what softmax sees and nothing needed, gauge row shifts, which
-softmax does not see. With --rank, also what wider heads would have needed, and what no W_q and W_k
-of any width can be without.
-Stop it at any time: the next run does only what is missing. N threads measure N cells at a time.")]
+Writes DIR/rows.csv and rows.parquet, one row per head and error. Guide: docs/diagnose.md")]
 pub struct PredictArgs {
-    /// Folders of runs that train made or of models from elsewhere, .gguf files, files of exported heads
+    /// Folders of runs or models, .gguf files, or files of exported heads
     #[arg(required = true)]
     runs: Vec<PathBuf>,
-    /// The text that passages are of: a .txt, a .txt.zst, or a folder of them; none is needed for runs on the
-    /// synthetic corpus, and exported heads have passages of their own
+    /// Read this text: a .txt, .bin, .zst or folder of them [default: the run's corpus]
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
-    /// Only this part of the text, divided as a run's definition says
+    /// Use only this split of the text
     #[arg(long, value_name = "NAME", default_value = "all")]
     split: Part,
-    /// A step whose weights keep_checkpoints kept; may be given more than once, all that are there where none is
+    /// Use the weights kept at this step (repeatable) [default: all]
     #[arg(long, value_name = "N")]
     step: Vec<usize>,
-    /// Errors ε in nats
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = [0.01])]
-    epsilon: Vec<f64>,
-    /// Ranks above a head's own d that its attention is fitted at too: what wider heads would have needed with the same
-    /// inputs
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    /// Find the least max |logit| within this error (KL, nats)
+    #[arg(long, value_name = "EPS,…", value_delimiter = ',', default_values_t = [0.01])]
+    tolerance: Vec<f64>,
+    /// Fit logits of these larger ranks too
+    #[arg(long, value_name = "D,…", value_delimiter = ',')]
     rank: Vec<usize>,
-    /// Passages that a head is fitted to at once [default: 2, or all that a file of exported heads has]
+    /// Fit each head to this many passages at once [default: 2]
     #[arg(long, value_name = "N")]
     passages: Option<usize>,
-    /// How many times so many passages, at other places of the text, a row each
+    /// Repeat with this many groups of other passages
     #[arg(long, value_name = "N", default_value_t = 1)]
     groups: usize,
-    /// Tokens of a passage [default: the model's context, or all of an exported one]
+    /// Use this many tokens per passage [default: the context]
     #[arg(long, value_name = "N")]
     tokens: Option<usize>,
-    /// Rows of a passage that are fitted at most, evenly apart: needed logits of some rows are no more than those of
-    /// all [default: 1024]
+    /// Fit at most this many rows per passage [default: 1024]
     #[arg(long, value_name = "N")]
     rows: Option<usize>,
-    /// A layer, from 0; may be given more than once, all where none is
+    /// Use only this layer, from 0 (repeatable) [default: all]
     #[arg(long, value_name = "L")]
     layer: Vec<usize>,
-    /// Fit only heads whose max |logit| is above so many nats; the others get rows of what they are, without what they
-    /// needed [default: all are fitted]
-    #[arg(long, value_name = "NATS", conflicts_with = "screen")]
+    /// Fit only heads whose max |logit| is above this [default: all]
+    #[arg(long, value_name = "L", conflicts_with = "screen")]
     above: Option<f64>,
-    /// Fit no head: what each is, and its floor, in seconds
+    /// Fit no head; write logits and floors only
     #[arg(long)]
     screen: bool,
-    /// Keep the queries and keys found, as certificates: DIR/CELL/head-H-…/q.npy and k.npy
+    /// Write the queries and keys that the fits find
     #[arg(long)]
     factors: bool,
-    /// Only the cells whose name matches: RUN/step-N/layer-L
+    /// Use only configurations whose name matches
     #[arg(long, value_name = "REGEX")]
     filter: Option<String>,
-    /// List the cells and whether they are done; fit nothing
+    /// List the configurations and whether they are done; run nothing
     #[arg(long)]
     list: bool,
     #[command(flatten)]
     threads: ThreadsFlag,
-    /// Folder for the rows
+    /// Write to this folder
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Print all rows as one JSON array
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// Nothing on standard error but errors
+    /// Print only results and errors
     #[arg(long)]
     quiet: bool,
 }
@@ -106,7 +95,7 @@ pub fn run(args: &PredictArgs) -> Result<()> {
     let asked = Asked {
         folders: &args.runs,
         steps: &args.step,
-        epsilons: &args.epsilon,
+        epsilons: &args.tolerance,
         ranks: &args.rank,
         passages: args.passages,
         groups: args.groups,

@@ -29,18 +29,16 @@ const MOST_PATIENCE: u64 = 31_536_000;
 /// The flags by which several processes train one model.
 #[derive(Args, Debug)]
 pub struct ProcessesFlags {
-    /// Processes that train the model together, each with an equal share of a step's sequences; this one starts the
-    /// others here [default: 1, or as many as srun started]
+    /// Train with this many processes [default: 1, or srun's number]
     #[arg(long, value_name = "N")]
     processes: Option<usize>,
-    /// Start no other, be number P of them, from 0: start each with the same command, on any machine that sees DIR
-    /// [default: srun's]
+    /// Be this process, from 0, and start no other [default: srun's]
     #[arg(long, value_name = "P", requires = "processes")]
     process: Option<usize>,
-    /// By what the others reach this machine, if not by its name
+    /// Let other processes reach this machine by this address
     #[arg(long, value_name = "HOST")]
     address: Option<String>,
-    /// How long processes wait for each other, in seconds
+    /// Wait this many seconds for other processes
     #[arg(long, value_name = "S", default_value_t = 600)]
     patience: u64,
 }

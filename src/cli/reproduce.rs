@@ -6,8 +6,10 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use rank_study::judge::{Claim, Verdict, Word};
 use rank_study::lm::Device;
 use rank_study::study::{Plan, Preset, Stages, StudyDefinition, StudyError, StudyWork, Work};
+use rank_study::table::plural;
 
 use super::analysis::{fail_if_missing, report_work, write_report};
 use super::cells::CellsProgress;
@@ -23,37 +25,41 @@ use super::stop::{AFTER_CELLS, Stopped, stop_at_signal};
 use super::streams::say;
 use super::threads::ThreadsFlag;
 
-/// Measure every study of a preset, then write the tables, figures and report
+/// Measure every study of a preset and write the report
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  rank-study reproduce --preset quick
+  rank-study reproduce
   rank-study reproduce --only layouts
-  rank-study reproduce --only lm-logits --text shakespeare.txt
+  rank-study reproduce --preset paper --only lm-logits --text book.txt
 
-Stop it at any time: the next run does only what is missing. N threads measure N cells at a time.")]
+Presets:
+  quick  the four studies that carry the question, about 10 minutes on two cores
+  smoke  every study as small as it goes, for tests
+  paper  every study at full size, hours
+
+Stop it at any time: the same command continues. Guide: docs/own-study.md")]
 pub struct ReproduceArgs {
-    /// Which studies: those whose definition names this preset
+    /// Size of the studies: quick, smoke or paper
     #[arg(long, value_name = "NAME", default_value = "quick")]
     preset: Preset,
-    /// Only these studies
+    /// Measure only these studies
     #[arg(long, value_name = "STUDY", num_args = 1..)]
     only: Vec<String>,
-    /// A text for training runs to read in place of the synthetic corpus: a .txt, a .txt.zst, or a
-    /// folder of them
+    /// Read this text: a .txt, .bin, .zst or folder of them [default: synthetic corpus]
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
-    /// A text to evaluate them on, in place of a part of --text
+    /// Evaluate on this text instead of a part of --text
     #[arg(long, value_name = "FILE", requires = "text")]
     valid_text: Option<PathBuf>,
     #[command(flatten)]
     threads: ThreadsFlag,
-    /// Where models are trained; cuda in a build with that feature
+    /// Compute on this device; cuda needs a build with that feature
     #[arg(long, value_enum, default_value_t)]
     device: DeviceName,
     #[command(flatten)]
     shards: ShardFlags,
-    /// Nothing on standard error but errors
+    /// Print only results and errors
     #[arg(long)]
     quiet: bool,
 }
@@ -165,19 +171,45 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     progress.finish();
     let written = written?;
     let measured_now = |study: &str| summaries.iter().any(|(name, _)| name == study);
-    say!("\nWhat was found\n");
-    for (study, verdict) in written.verdicts.iter().filter(|(study, _)| measured_now(study)) {
-        say!("  {:<17} {}", verdict.word.to_string(), verdict.claim);
-        say!("  {:<17} {study}: {}\n", "", verdict.measured);
-    }
-    say!("tables   {}/STUDY/tables/", data(args.preset).display());
-    say!("figures  {}/STUDY/", figures(args.preset).display());
+    print_found(written.verdicts.iter().filter(|(study, _)| measured_now(study)), args.preset);
     say!("report   {}", written.page.display());
+    say!("tables   {}/STUDY/tables/", data(args.preset).display());
+    say!("rows     {}/STUDY/rows.csv", data(args.preset).display());
     say!("time     {}", duration(started.elapsed().as_secs_f64()));
     broken.extend(written.missing);
     fail_if_unfinished(&summaries)
         .and(fail_if_missing(&broken))
         .and(fail_if_broken(broken_definitions))
+}
+
+/// How many claims are printed: with two lines each and the files, they fit a screen.
+const MOST_CLAIMS: usize = 8;
+
+/// Prints the verdict on each claim with its number, the leading claims first, and of each claim the most certain one.
+fn print_found<'v>(of_now: impl Iterator<Item = &'v (String, Verdict)>, preset: Preset) {
+    let mut verdicts: Vec<&(String, Verdict)> = of_now.collect();
+    let place = |claim: &Claim| {
+        let leading = Claim::LEADING.iter().position(|other| other == claim);
+        let all = Claim::ALL.iter().position(|other| other == claim);
+        (leading.unwrap_or(usize::MAX), all)
+    };
+    verdicts.sort_by_key(|(_, verdict)| (place(&verdict.claim), verdict.word.certainty()));
+    verdicts.dedup_by_key(|(_, verdict)| verdict.claim);
+    let (measured, not): (Vec<_>, Vec<_>) =
+        verdicts.into_iter().partition(|(_, verdict)| verdict.word != Word::NotYetMeasured);
+    say!("\nWhat was found (preset {preset})\n");
+    for (study, verdict) in measured.iter().take(MOST_CLAIMS) {
+        say!("{:<12} {}", verdict.word.to_string(), verdict.claim);
+        say!("{:<12} {} ({study})", "", verdict.headline);
+    }
+    let more = measured.len().saturating_sub(MOST_CLAIMS);
+    if more > 0 {
+        say!("{more} more measured claims are in the report.");
+    }
+    if !not.is_empty() {
+        say!("{} not decided by these sizes; the report says why.", plural(not.len(), "claim"));
+    }
+    say!("");
 }
 
 /// The stages of the studies of a preset, or of those named, and of what they need, and the studies that cannot be planned, with

@@ -20,17 +20,16 @@ use super::streams::{say, tell};
 /// The flags of a command whose cells can be dealt to several machines.
 #[derive(Args, Debug)]
 pub struct ShardFlags {
-    /// Only one of N parts, each for a machine of its own: 3/8 is the third of eight; rank-study merge joins their rows
-    /// [default: the array task's of Slurm or Grid Engine, else all]
+    /// Measure only shard I of N, such as 3/8 [default: all, or the array task's]
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
-    /// Only the cells of this stage, from 1, of those that --plan shows
+    /// Measure only this stage, from 1, as --plan numbers them
     #[arg(long, value_name = "K")]
     stage: Option<usize>,
-    /// Show the stages of the work, what others need before them, and how long its parts may take; run nothing
+    /// Print the stages and their estimated time; run nothing
     #[arg(long)]
     plan: bool,
-    /// After a signal to stop, end so soon whatever is under way: its cells are begun anew by the next run
+    /// End this many seconds after a stop signal
     #[arg(long, value_name = "SECONDS")]
     grace: Option<u64>,
 }

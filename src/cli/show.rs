@@ -10,7 +10,7 @@ use rank_study::system::{printable, write_whole};
 use super::places::SHOWN;
 use super::streams::{say, tell};
 
-/// Show what the program made: a page to look into, and each of its pictures as SVG and PNG
+/// Make a page of fits, runs, predictions or matrices
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -19,18 +19,15 @@ Examples:
   rank-study show predicted/book
   rank-study show matrices
 
-A path is the folder of a fit, a training run, predictions, a study or dumped matrices, or a file
-with a matrix. Runs are shown together: their curves over each other, the settings in which they
-differ, and differences by seed. DIR gets index.html, which needs no network, figures/ and tables/.
-What it all comes to is printed.")]
+Writes DIR/index.html (works offline), figures/ and tables/. Guide: docs/train.md")]
 pub struct ShowArgs {
-    /// What to show
+    /// Folders of fits, runs, predictions or matrices, or matrix files
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// The folder of the page [default: PATH/shown, where there is one PATH and it is a folder]
+    /// Write to this folder [default: PATH/shown]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Nothing on standard error but errors
+    /// Print only results and errors
     #[arg(long)]
     quiet: bool,
 }

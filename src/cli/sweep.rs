@@ -16,7 +16,7 @@ use super::stop::{AFTER_CELLS, stop_at_signal};
 use super::streams::say;
 use super::threads::ThreadsFlag;
 
-/// Run a study: every cell that has no row yet, each saved as it ends
+/// Measure every missing configuration of a study
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -24,37 +24,34 @@ Examples:
   rank-study sweep analysis/logit-growth.toml --filter 'landmark/n64' --list
   rank-study sweep analysis/lm-logits.toml --preset quick --text shakespeare.txt
 
-Rows go to data/STUDY/rows.csv and rows.parquet. Stop it at any time: the next run does only what
-is missing. N threads measure N cells at a time. With --text, STUDY carries the text's name, and the
-text's hash where another text of that name was there first. Rows that an edited definition measures
-again are kept in data/STUDY/rows-set-aside.csv.")]
+Writes data/STUDY/rows.csv and rows.parquet. Stop it at any time: the same command continues.
+Guide: docs/own-study.md")]
 pub struct SweepArgs {
-    /// The study's definition
+    /// Definition of the study
     definition: PathBuf,
-    /// The size: the definition as it stands, or what its table [quick] makes of it
+    /// Size of the studies: quick, smoke or paper
     #[arg(long, value_name = "NAME", default_value_t)]
     preset: Preset,
-    /// Only the cells whose name matches
+    /// Use only configurations whose name matches
     #[arg(long, value_name = "REGEX")]
     filter: Option<String>,
     #[command(flatten)]
     threads: ThreadsFlag,
-    /// List the cells and whether they are done; run nothing
+    /// List the configurations and whether they are done; run nothing
     #[arg(long)]
     list: bool,
-    /// A text, or records, for training runs to read in place of the synthetic corpus: a .txt or .bin, packed as
-    /// .zst or not, or a folder of them
+    /// Read this text: a .txt, .bin, .zst or folder of them [default: synthetic corpus]
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
-    /// A text to evaluate them on, in place of a part of --text
+    /// Evaluate on this text instead of a part of --text
     #[arg(long, value_name = "FILE", requires = "text")]
     valid_text: Option<PathBuf>,
-    /// Where models are trained; cuda in a build with that feature
+    /// Compute on this device; cuda needs a build with that feature
     #[arg(long, value_enum, default_value_t)]
     device: DeviceName,
     #[command(flatten)]
     shards: ShardFlags,
-    /// Nothing on standard error but errors
+    /// Print only results and errors
     #[arg(long)]
     quiet: bool,
 }

@@ -18,7 +18,7 @@ const SINGULAR_VALUES_SHOWN: usize = 8;
 /// How many are computed where not all are and no number is given.
 const LEADING: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
-/// Build a target attention matrix, or inspect one
+/// Build or inspect a target attention matrix
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -26,22 +26,23 @@ Examples:
   rank-study target --family mixture --local dirichlet-band --global landmark --window 24 --m 8 \\
       --n 160 --seed 3 --out mixture.npy
   rank-study target --target mixture.npy --stats --json
-  rank-study target --family clustered --c 512 --n 65536 --stats --singular-values 128")]
+
+Families and file formats: docs/fit.md")]
 pub struct TargetArgs {
-    /// Write the matrix, dense and in float64, to a .npy, .csv, .parquet or .safetensors file
+    /// Write to this file: .npy, .csv, .parquet or .safetensors
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Entropy, density, bandwidth, degrees of freedom, singular values and effective rank
+    /// Print entropy, density, singular values and effective rank
     #[arg(long)]
     stats: bool,
-    /// Singular values to show, and to compute where n is above 4096: the leading ones, by a
-    /// randomised decomposition, in place of all [default: 64 computed, 8 shown]
+    /// Compute and print this many singular values [default: 64 above n = 4096, else all; 8
+    /// printed]
     #[arg(long, value_name = "K", requires = "stats")]
     singular_values: Option<NonZeroUsize>,
-    /// Print one JSON object
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// Nothing on standard error but errors
+    /// Print only results and errors
     #[arg(long)]
     quiet: bool,
     // Last, because its help heading holds for all that follows.

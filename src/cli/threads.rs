@@ -18,7 +18,7 @@ const NO_THREADS: &str =
 /// The flag, alike in every command that computes for long.
 #[derive(Args, Debug)]
 pub struct ThreadsFlag {
-    /// Threads to compute on [default: one a core]
+    /// Compute on this many threads [default: one per core]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
 }

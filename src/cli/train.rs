@@ -17,81 +17,60 @@ use super::stop::{Stopped, stop_at_signal};
 use super::streams::say;
 use super::threads::ThreadsFlag;
 
-/// Train one language model, with every head's logits watched
+/// Train a language model and log every head's logits
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   rank-study train analysis/nanogpt-small.toml --text shakespeare.txt --out runs/small
   rank-study train analysis/nanogpt-small.toml --set arm=ls --set window=16 --out runs/ls
-  rank-study train analysis/nanogpt-small.toml --set objective=masked \\
-      --set visibility=bidirectional --out runs/encoder
-  rank-study train analysis/nanogpt-small.toml --text books/ --set vocabulary=bpe:8192 \\
-      --out runs/bpe
-  rank-study train analysis/nanogpt-small.toml --text books/ --set vocabulary=bpe:8192 \\
-      --out runs/bpe --resume
-  rank-study train analysis/paper-2048.toml --run ls --text books/ --set steps=100 \\
-      --out runs/ls-2048
-  rank-study train analysis/nanogpt-small.toml --text digits.bin --records 784 --out runs/digits
+  rank-study train analysis/paper-2048.toml --run ls --text books/ --out runs/ls-2048
   rank-study train analysis/nanogpt-small.toml --text books/ --out runs/two --processes 2
-  srun --ntasks 8 --gpus-per-task 1 rank-study train analysis/nanogpt-small.toml --text books/ \\
-      --device cuda --out runs/eight
 
-Local heads see the last W tokens (--set window=W), or of data in raster order the tokens near in
-rows and columns: --set 'patch={columns=28,rows=3,reach=3}'.
-
-Without --text, the model reads a seeded synthetic corpus of known entropy. DIR gets steps.csv,
-heads.parquet, eval.csv, manifest.toml, checkpoint/training.safetensors, tokenizer.json of a BPE
-vocabulary, and an event file that tensorboard --logdir DIR shows. Stop it at any time: --resume
-goes on. --resume --set steps=N extends a run, a finished one too: from there on its learning rate
-follows the schedule of N steps, and the manifest tells both numbers.")]
+Writes DIR/steps.csv, eval.csv, heads.parquet and checkpoint/. Guide: docs/train.md")]
 pub struct TrainArgs {
-    /// The run's definition, or a study of training runs
+    /// Definition of the run, or a study of training runs
     definition: PathBuf,
-    /// Of a study, the run of this name
+    /// Train this run of a study
     #[arg(long, value_name = "NAME")]
     run: Option<String>,
-    /// The text to learn: a .txt, a .txt.zst, or a folder of them, each a document; with vocabulary=byte any bytes,
-    /// as .bin or .bin.zst
+    /// Read this text: a .txt, .bin, .zst or folder of them [default: synthetic corpus]
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
-    /// What --text holds is records of so many bytes each, as images are: every sequence is one of them, whole. Sets
-    /// the keys records, context and vocabulary
+    /// Read --text as records of this many bytes, such as images
     #[arg(long, value_name = "BYTES", requires = "text")]
     records: Option<usize>,
-    /// A text to evaluate on, in place of a part of --text
+    /// Evaluate on this text instead of a part of --text
     #[arg(long, value_name = "FILE", requires = "text")]
     valid_text: Option<PathBuf>,
-    /// Where the tokens of a long text are kept for the next run
+    /// Keep the tokens of long texts in this folder
     #[arg(long, value_name = "DIR", default_value = "data/tokens")]
-    tokens: PathBuf,
-    /// A key of the definition with another value; may be given more than once
+    token_cache: PathBuf,
+    /// Set a key of the definition (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
-    /// The folder of a run whose attention patterns are distilled into this one's heads: its layers, heads and
-    /// vocabulary
+    /// Distil the attention of the run in this folder
     #[arg(long, value_name = "DIR")]
     teacher: Option<PathBuf>,
-    /// Weight of KL(teacher ‖ student), summed over layers and heads, beside the loss
+    /// Weight of the distillation loss beside the training loss
     #[arg(long, value_name = "W", default_value_t = 1.0, requires = "teacher")]
     teacher_weight: f64,
     #[command(flatten)]
     threads: ThreadsFlag,
     #[command(flatten)]
     processes: ProcessesFlags,
-    /// Where it runs; cuda in a build with that feature
+    /// Compute on this device; cuda needs a build with that feature
     #[arg(long, value_enum, default_value_t)]
     device: DeviceName,
-    /// Folder for the run's files
+    /// Write to this folder
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Go on with the run in DIR from its last checkpoint, as if it had never stopped, or to another number of steps by
-    /// --set steps=N; start where there is none
+    /// Continue from the last checkpoint in --out
     #[arg(long)]
     resume: bool,
-    /// Print the result as one JSON object
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// Nothing on standard error but errors
+    /// Print only results and errors
     #[arg(long)]
     quiet: bool,
 }
@@ -111,7 +90,7 @@ fn train(args: &TrainArgs) -> Result<()> {
         None => (Corpus::synthetic(&definition)?, "synthetic".to_owned()),
         Some(path) => {
             let corpus = Texts::find(path, args.valid_text.as_deref())
-                .and_then(|texts| Corpus::from_texts(&definition, &texts, &args.tokens))
+                .and_then(|texts| Corpus::from_texts(&definition, &texts, &args.token_cache))
                 .with_context(|| format!("--text {}", path.display()))?;
             (corpus, path.display().to_string())
         }

@@ -9,15 +9,15 @@ use rank_study::run::TrainedRun;
 
 #[derive(Args, Debug)]
 pub struct TrainedArgs {
-    /// The folder of a run that train made
+    /// Folder of a trained run
     pub run: PathBuf,
-    /// The text, or records: a .txt or .bin, packed as .zst or not, or a folder of them, each a document
+    /// Read this text: a .txt, .bin, .zst or folder of them
     #[arg(long, value_name = "FILE")]
     text: PathBuf,
-    /// Only this part of the text, divided as the run's definition says
+    /// Use only this split of the text
     #[arg(long, value_name = "NAME", default_value = "all")]
     split: Part,
-    /// The weights that keep_checkpoints kept of this step, in place of the last ones
+    /// Use the weights kept at this step [default: the last]
     #[arg(long, value_name = "N")]
     step: Option<usize>,
 }

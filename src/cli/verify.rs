@@ -13,22 +13,21 @@ use super::analysis::verdicts_of;
 use super::places::{data, definition_named, finishing, folder_of, measured, studies_there};
 use super::streams::{say, tell};
 
-/// Hold rows to their definitions: whole, unaltered, lawful, and within the bounds expected
+/// Check rows against their definitions and hashes
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   rank-study verify
   rank-study verify logit-growth phase
 
-Exits with 3 where a check does not hold; else with 1 where a study could not be checked, as by a
-definition that is wrong: the others are checked nevertheless.")]
+Exits with 3 if a check fails, with 1 if a study cannot be checked. Guide: docs/own-study.md")]
 pub struct VerifyArgs {
-    /// Studies that have rows [default: all, and data/verdicts.csv]
+    /// Studies with rows [default: all, and data/verdicts.csv]
     studies: Vec<String>,
-    /// The size whose rows are held
+    /// Size of the studies: quick, smoke or paper
     #[arg(long, value_name = "NAME", default_value_t)]
     preset: Preset,
-    /// Print what does not hold and nothing else
+    /// Print only results and errors
     #[arg(long)]
     quiet: bool,
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 pub enum CollectiveError {
     /// Processes that did not come.
     #[error(
-        "of {world} processes {missing} did not come within {seconds} s; start all of them, or wait longer"
+        "{missing} of {world} processes did not start within {seconds} s; start all of them, or wait longer"
     )]
     NotCome {
         /// The ranks that are missing, in words.
@@ -39,7 +39,8 @@ pub enum CollectiveError {
     },
     /// A process that ended without a word.
     #[error(
-        "process {rank} is gone: it was killed, or its machine cannot be reached; the run goes on from its last checkpoint"
+        "process {rank} is gone: it was killed, or its machine cannot be reached; resume the run from its \
+         last checkpoint"
     )]
     Gone {
         /// Its rank.
@@ -55,7 +56,8 @@ pub enum CollectiveError {
     },
     /// A process that says nothing.
     #[error(
-        "nothing came from process {rank}, or one that it waits for, for {seconds} s; see what they do, or wait longer"
+        "no message from process {rank}, or one it waits for, in {seconds} s; check those processes, or \
+         wait longer"
     )]
     Silent {
         /// Its rank.
@@ -64,7 +66,7 @@ pub enum CollectiveError {
         seconds: u64,
     },
     /// Processes that do different things: a defect of this program.
-    #[error("process {rank} is at another operation than this one; please report it")]
+    #[error("process {rank} is at another operation than this process; please report this")]
     OutOfStep {
         /// The other's rank.
         rank: usize,

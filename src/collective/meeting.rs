@@ -180,10 +180,14 @@ impl Meeting<'_> {
                     self.world
                 )
             } else if kind != self.kind {
-                format!("process {rank} is {kind}, process 0 {}; have all be the same", self.kind)
+                format!(
+                    "process {rank} is {kind}, but process 0 is {}; use the same program and \
+                         instructions everywhere",
+                    self.kind
+                )
             } else {
                 if callers[rank - 1].is_some() {
-                    let why = format!("process {rank} is there already; start each once");
+                    let why = format!("process {rank} was started twice; start each once");
                     let _ = send(&stream, &Answer::Refused(why));
                     continue;
                 }
@@ -203,7 +207,7 @@ impl Meeting<'_> {
         listener: &TcpListener,
         until: Instant,
     ) -> Result<Option<(TcpStream, Option<String>)>, CollectiveError> {
-        let failed = |error| CollectiveError::io("cannot take a call of another process", &error);
+        let failed = |error| CollectiveError::io("cannot accept another process", &error);
         loop {
             self.ask()?;
             match listener.accept() {
@@ -228,7 +232,7 @@ impl Meeting<'_> {
     /// Every other process: looks for process 0 until it is found.
     fn attend(&self, until: Instant) -> Result<Tcp, CollectiveError> {
         let path = self.path();
-        let mut why = format!("there is no {}; start it too", path.display());
+        let mut why = format!("{} does not exist; start process 0 too", path.display());
         loop {
             self.ask()?;
             if Instant::now() >= until {
@@ -252,9 +256,9 @@ impl Meeting<'_> {
     ) -> Result<Result<Tcp, CollectiveError>, Option<String>> {
         let text = std::fs::read_to_string(path).map_err(|_| None)?;
         let notice: Notice =
-            toml::from_str(&text).map_err(|_| Some(format!("{} is torn", path.display())))?;
+            toml::from_str(&text).map_err(|_| Some(format!("{} is cut off", path.display())))?;
         if notice.launch != self.launch {
-            return Err(Some(format!("{} is of another launch", path.display())));
+            return Err(Some(format!("{} belongs to another launch", path.display())));
         }
         let (listener, place) = match self.listen(notice.on_this_machine) {
             Ok(found) => found,
@@ -286,7 +290,7 @@ impl Meeting<'_> {
                 Ok(self.join_ring(&listener, &notice.word, &places, control, until))
             }
             Ok(Answer::Refused(why)) => Ok(Err(CollectiveError::Refused(why))),
-            Ok(_) => Err(Some(format!("{} is of another meeting", path.display()))),
+            Ok(_) => Err(Some(format!("{} belongs to another training", path.display()))),
             Err(error) => Err(Some(format!("process 0 does not answer: {error}"))),
         }
     }

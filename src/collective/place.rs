@@ -26,7 +26,7 @@ impl Place {
     /// Connects to the first address that answers; one of this machine at once.
     pub fn connect(&self) -> io::Result<TcpStream> {
         let local = (self.machine == machine::name()).then(|| Ipv4Addr::LOCALHOST.to_string());
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "no address is known");
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "no address found");
         for address in local.iter().chain(&self.addresses) {
             let found = match (address.as_str(), self.port).to_socket_addrs() {
                 Ok(found) => found,

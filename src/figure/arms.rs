@@ -5,21 +5,22 @@ use std::collections::BTreeSet;
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
 use super::ticks::length;
-use super::training::{LOGITS, alt, ink_of_run, steps};
+use super::training::{LOGITS, alt, steps};
+use super::variant::{Looks, Variant, arm_name};
 use crate::table::{Curve, Spread, TrainingRun, Trainings, plural};
 
 /// Arms without a stabiliser, which differ in what their heads see; the others are `mhsa` with one.
 const LAYOUTS: [&str; 4] = ["mhsa", "ls", "local-only", "layer-alternating"];
 
-/// Validation perplexity against tokens and against time, and max |logit| against step: a line an arm, medians over
+/// Validation perplexity against tokens and against time, and max |logit| against step: a line per variant, medians over
 /// seeds.
 pub fn arms(study: &Trainings) -> Vec<Figure> {
+    let looks = Looks::of(study);
     let panel = |title: &str, label: &str, x: &dyn Fn(&TrainingRun, f64) -> f64| {
         let mut series = Vec::new();
         for seeds in study.by_run() {
-            let ink = ink_of_run(study, &seeds[0]);
-            let points = medians(seeds, x);
-            series.push(Series::new(&seeds[0].run, ink, Shape::LineMarkers, points));
+            let (label, ink) = (looks.label(&seeds[0]), looks.ink(&seeds[0]));
+            series.push(Series::new(label, ink, Shape::LineMarkers, medians(seeds, x)));
         }
         let across = series.iter().flat_map(|line| &line.points).map(|&(x, _)| x);
         let x = Axis::from_zero(label, across.collect::<Vec<_>>().into_iter());
@@ -27,26 +28,23 @@ pub fn arms(study: &Trainings) -> Vec<Figure> {
         let y = Axis::log("validation perplexity", values);
         Panel::new(title, x, y, series)
     };
-    let keys: Vec<Key> = study
-        .by_run()
-        .map(|seeds| Key::new(&seeds[0].run, ink_of_run(study, &seeds[0]), Shape::LineMarkers))
-        .collect();
+    let keys = looks.keys(study.runs.iter(), Shape::LineMarkers);
     vec![
         Figure {
             name: "perplexity".to_owned(),
-            caption: "Validation perplexity of each arm, medians over seeds: left, against tokens read; right, \
-                      against time, each arm at the pace of its fastest run."
+            caption: "Validation perplexity of each variant, medians over seeds, against tokens read (left) and against time (right). \
+                      Lower is better. Time is that of the fastest run of each variant on this machine."
                 .to_owned(),
             alt: alt(study),
             keys,
             panels: vec![
-                panel("By tokens", "tokens, millions", &|run, step| {
+                panel("By tokens read", "tokens (millions)", &|run, step| {
                     step * run.log.tokens_per_step / 1e6
                 }),
-                panel("By time", "seconds", &|run, step| step * study.seconds_per_step(&run.run)),
+                panel("By time", "time (s)", &|run, step| step * study.seconds_per_step(&run.run)),
             ],
         },
-        logits(study),
+        logits(study, &looks),
     ]
 }
 
@@ -54,18 +52,18 @@ pub fn arms(study: &Trainings) -> Vec<Figure> {
 type OverSeeds<'r> = (&'r TrainingRun, Vec<(f64, Spread)>);
 
 /// Max |logit| against step: medians over seeds in bands from the least to the greatest. Stabilisers have a panel of
-/// their own, beside plain `mhsa`.
-fn logits(study: &Trainings) -> Figure {
+/// their own, beside plain multi-head attention.
+fn logits(study: &Trainings, looks: &Looks) -> Figure {
     let lines: Vec<OverSeeds> =
         study.by_run().map(|seeds| (&seeds[0], logits_over_seeds(seeds))).collect();
     let ends = lines.iter().flat_map(|(_, line)| line).flat_map(|(_, s)| [s.low, s.high]);
     let y = Axis::log(LOGITS, ends.collect::<Vec<_>>().into_iter());
     let panel = |title: &str, is_here: &dyn Fn(&TrainingRun) -> bool| {
         let here = || lines.iter().filter(|(run, _)| is_here(run));
-        let band = |(run, line): &OverSeeds| Series::band(&run.run, ink_of_run(study, run), line);
+        let band = |(run, line): &OverSeeds| Series::band(looks.label(run), looks.ink(run), line);
         let median = |(run, line): &OverSeeds| {
             let points = line.iter().map(|(step, spread)| (*step, spread.median)).collect();
-            Series::new(&run.run, ink_of_run(study, run), Shape::Line, points)
+            Series::new(looks.label(run), looks.ink(run), Shape::Line, points)
         };
         let series = here().map(band).chain(here().map(median)).collect();
         Panel::new(title, steps(study), y.clone(), series)
@@ -73,24 +71,23 @@ fn logits(study: &Trainings) -> Figure {
     let is_layout = |run: &TrainingRun| LAYOUTS.contains(&run.arm.as_str());
     let beside = |run: &TrainingRun| !is_layout(run) || run.run == "mhsa";
     let (panels, which) = if lines.iter().all(|(run, _)| is_layout(run)) {
-        (vec![panel("Logits", &is_layout)], "")
+        (vec![panel("Largest logit", &is_layout)], "")
     } else {
         (
             vec![
                 panel("Without a stabiliser", &is_layout),
-                panel("mhsa and its stabilisers", &beside),
+                panel("Multi-head with a stabiliser", &beside),
             ],
-            " Left, arms without a stabiliser; right, mhsa without and with one.",
+            " Left: variants without a stabiliser. Right: multi-head attention without and with one.",
         )
     };
-    let key = |(run, _): &OverSeeds| Key::new(&run.run, ink_of_run(study, run), Shape::Line);
-    let mut keys: Vec<Key> = lines.iter().map(key).collect();
-    keys.push(Key::new("least to greatest seed", Ink::grey(Stroke::Solid), Shape::Band));
+    let mut keys = looks.keys(study.runs.iter(), Shape::Line);
+    keys.push(Key::new("range over seeds", Ink::grey(Stroke::Solid), Shape::Band));
     Figure {
         name: "logits".to_owned(),
         caption: format!(
-            "The greatest |logit| over all layers and heads and over short stretches. Lines are medians over seeds, \
-             bands go from the least to the greatest; a line without a band is of one seed.{which}"
+            "The largest |logit| over all heads at each step. Lines are medians over seeds, bands the range over seeds; a line \
+             without a band is a single seed.{which}"
         ),
         alt: alt(study),
         keys,
@@ -118,7 +115,7 @@ fn medians(seeds: &[TrainingRun], x: &dyn Fn(&TrainingRun, f64) -> f64) -> Curve
     (0..evaluations).filter_map(at).collect()
 }
 
-/// Validation perplexity against the window, a line a number of global heads; all global heads is a level. A panel a
+/// Validation perplexity against the window, a line per number of global heads; all global heads is a level. A panel per
 /// length of context and head dimension.
 pub fn ablation(study: &Trainings) -> Figure {
     let setting = |run: &TrainingRun| {
@@ -135,10 +132,10 @@ pub fn ablation(study: &Trainings) -> Figure {
         Key::new(&name, ink, Shape::LineMarkers)
     };
     let mut keys: Vec<Key> = counts.iter().map(key).collect();
-    keys.push(Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds));
-    keys.push(Key::grey("every head global", Stroke::Dashed));
+    keys.push(Key::seed());
+    keys.push(Key::grey("multi-head: every head global", Stroke::Dashed));
     let windows = split().filter_map(|run| run.window);
-    let x = Axis::log_at("window of the local heads", windows.map(|window| window as f64));
+    let x = Axis::log_at("window of the local heads (tokens)", windows.map(|window| window as f64));
     // One scale for all panels, so that they can be read against each other.
     let values = study.runs.iter().filter_map(TrainingRun::perplexity);
     let y = Axis::linear("validation perplexity", values, None);
@@ -153,8 +150,8 @@ pub fn ablation(study: &Trainings) -> Figure {
             series.extend(seeds_and_medians(&name, ink, line));
         }
         let title = match (settings.len(), at) {
-            (2.., (Some(n), Some(d))) => format!("{}, d = {d}", length(n)),
-            _ => "Perplexity by window and number of global heads".to_owned(),
+            (2.., (Some(n), Some(d))) => format!("{}, d_head = {d}", length(n)),
+            _ => "Perplexity by window".to_owned(),
         };
         let all_global = of_setting(at).filter(|run| run.arm == "mhsa");
         let level = Spread::of(all_global.filter_map(TrainingRun::perplexity));
@@ -166,9 +163,9 @@ pub fn ablation(study: &Trainings) -> Figure {
     };
     Figure {
         name: "ablation".to_owned(),
-        caption: "Validation perplexity at the end of training against the window of the local heads, for each \
-                  number of heads a layer that see everything. Strokes are seeds, lines medians; dashed, every \
-                  head global. The y axis is cut: it does not begin at zero."
+        caption: "Final validation perplexity against the window of the local heads, one line per number of global heads in each \
+                  layer. Lower is better. Lines are medians over seeds, level strokes single seeds; the dashed line is the median \
+                  with every head global. The vertical axis does not start at zero."
             .to_owned(),
         alt: alt(study),
         keys,
@@ -176,7 +173,7 @@ pub fn ablation(study: &Trainings) -> Figure {
     }
 }
 
-/// Loss above the corpus's entropy against the share of recall, a line an arm.
+/// Loss above the corpus's entropy against the share of recall, a line per variant.
 pub fn dial(study: &Trainings) -> Figure {
     let mut arms: Vec<&str> = study.runs.iter().map(|run| run.arm.as_str()).collect();
     arms.sort_unstable();
@@ -187,26 +184,27 @@ pub fn dial(study: &Trainings) -> Figure {
             Some((run.recall?, run.valid_loss_nats? - run.corpus_entropy_nats?))
         };
         let line = by_x(study.arm(arm).filter_map(point).collect());
-        series.extend(seeds_and_medians(arm, Ink::of_arm(arm), line));
+        series.extend(seeds_and_medians(arm_name(arm), Variant::plain(arm).ink(), line));
     }
     for line in series.iter_mut().filter(|line| line.shape == Shape::LineMarkers) {
         line.label = Some(line.name.clone());
     }
     let shares = study.runs.iter().filter_map(|run| run.recall);
-    let x = Axis::linear("share of segments that ask for a stored key", shares, Some(0.0));
+    let x = Axis::linear("share of segments that need a stored key", shares, Some(0.0));
     let values = series.iter().flat_map(|line| &line.points).map(|&(_, y)| y);
-    let y = Axis::linear("loss above the least possible (nats a token)", values, Some(0.0));
+    let y = Axis::linear("loss above the minimum (nats per token)", values, Some(0.0));
     Figure {
         name: "dial".to_owned(),
-        caption: "Validation loss above the corpus's entropy, the least that any model can expect, as more of \
-                  the text can only be told by a key stored far back. Strokes are seeds, lines medians."
+        caption: "Validation loss above the corpus's entropy, which is the lowest expected loss of any model, against the share of \
+                  text that can only be predicted from a key stored far back. Markers are medians, level strokes single seeds. A \
+                  higher marker means that the variant uses far keys less well."
             .to_owned(),
         alt: alt(study),
         keys: vec![
-            Key::grey("median", Stroke::Solid),
-            Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds),
+            Key::new("median", Ink::grey(Stroke::Solid), Shape::Points),
+            Key::seed(),
         ],
-        panels: vec![Panel::new("From local to long-range", x, y, series)],
+        panels: vec![Panel::new("From local to long-range text", x, y, series)],
     }
 }
 

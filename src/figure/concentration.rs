@@ -1,10 +1,11 @@
-//! The figure of a study of concentration: how many dimensions heads take against how many tokens.
+//! The figure of a study of concentration: the rank of heads' attention against the tokens that hold it.
 
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
-use super::style::{Ink, Marker, Stroke};
+use super::style::{DARK, Ink, Marker, Stroke};
+use super::variant::Variant;
 use crate::table::{ConcentratedHead, Concentrations, FAR_MASS, Spread, significant};
 
-/// The heads that are told apart, in the order in which figures show them.
+/// The kinds of heads, in the order in which figures show them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Which {
     Global,
@@ -15,9 +16,9 @@ enum Which {
 
 impl Which {
     const ALL: [(Self, &'static str); 4] = [
-        (Self::Mhsa, "heads of mhsa"),
-        (Self::Local, "local heads of ls"),
-        (Self::Global, "global heads of ls"),
+        (Self::Mhsa, "multi-head"),
+        (Self::Local, "LS-attention, local heads"),
+        (Self::Global, "LS-attention, global heads"),
         (Self::Other, "other heads"),
     ];
 
@@ -31,12 +32,12 @@ impl Which {
     }
 
     fn ink(self) -> Ink {
-        Ink::of_arm(match self {
-            Self::Global => "ls",
-            Self::Local => "local-only",
-            Self::Mhsa => "mhsa",
-            Self::Other => return Ink::grey(Stroke::Solid),
-        })
+        match self {
+            Self::Global => Variant::plain("ls").ink(),
+            Self::Local => Variant::plain("ls").ink().of_local_heads(),
+            Self::Mhsa => Variant::plain("mhsa").ink(),
+            Self::Other => Ink::grey(Stroke::Solid),
+        }
     }
 }
 
@@ -59,20 +60,24 @@ fn whole(head: &ConcentratedHead) -> Option<(f64, f64)> {
     Some((head.found.tokens_90 / head.found.columns, head.found.rank_90 / rows(head)))
 }
 
-/// The rank that holds 0.9 of a matrix against the tokens that hold 0.9 of its rows, a point a head: of far parts, and of whole rows.
+/// The rank that holds 0.9 of a matrix against the tokens that hold 0.9 of its rows, a point per head: of far parts, and of
+/// whole rows.
 pub fn concentration(study: &Concentrations) -> Figure {
     let uniform = study.uniform();
-    let panel = |title: &str, of_columns: &str, place: Place, out_of_order: Option<Place>| {
-        let all = || study.heads.iter().chain(&uniform).filter_map(place);
-        let more = || study.heads.iter().filter_map(move |head| out_of_order?(head));
-        let x = Axis::log(of_columns, all().map(|point| point.0));
-        let y =
-            Axis::log("rank that holds 0.9 of ‖P‖², of the rows", all().chain(more()).map(|p| p.1));
+    let places: [Place; 3] = [far, shuffled, whole];
+    let all = || {
+        let heads = study.heads.iter().chain(&uniform);
+        heads.flat_map(|head| places.iter().filter_map(|place| place(head)))
+    };
+    // One pair of axes, so that the panels can be compared.
+    let x = Axis::log("share of tokens that hold 90 % of the attention", all().map(|p| p.0));
+    let y = Axis::log("rank for 90 % / rows", all().map(|p| p.1));
+    let panel = |title: &str, place: Place, out_of_order: Option<Place>| {
         let mut series = Vec::new();
         if let Some(place) = out_of_order {
             let points = study.heads.iter().filter_map(place).collect();
             let ink = Ink { marker: Marker::Circle, ..Ink::grey(Stroke::Solid) };
-            series.push(Series::new("in random order", ink, Shape::OpenPoints, points));
+            series.push(Series::new("shuffled", ink, Shape::OpenPoints, points));
         }
         for (which, name) in Which::ALL {
             let heads = study.heads.iter().filter(|head| Which::of(head) == which);
@@ -83,7 +88,7 @@ pub fn concentration(study: &Concentrations) -> Figure {
         }
         let points = uniform.iter().filter_map(place).collect();
         series.push(Series::new("uniform attention", uniform_ink(), Shape::Points, points));
-        Panel::new(title, x, y, series)
+        Panel::new(title, x.clone(), y.clone(), series)
     };
     let mut keys: Vec<Key> = Which::ALL
         .iter()
@@ -91,7 +96,7 @@ pub fn concentration(study: &Concentrations) -> Figure {
         .map(|(which, name)| Key::new(name, which.ink(), Shape::Points))
         .collect();
     let grey = Ink { marker: Marker::Circle, ..Ink::grey(Stroke::Solid) };
-    keys.push(Key::new("far part, each row in random order", grey, Shape::OpenPoints));
+    keys.push(Key::new("first panel, each row shuffled", grey, Shape::OpenPoints));
     keys.push(Key::new("uniform attention", uniform_ink(), Shape::Points));
     let alt = Which::ALL.iter().filter_map(|(which, name)| {
         let heads = || study.heads.iter().filter(|head| Which::of(head) == *which);
@@ -100,10 +105,10 @@ pub fn concentration(study: &Concentrations) -> Figure {
         });
         let far = Spread::of(heads().filter_map(ConcentratedHead::far_tokens));
         let far = far.map_or_else(String::new, |far| {
-            format!(" Beyond the window 0.9 takes {} of the columns.", significant(far.median, 2))
+            format!(" Beyond the window, {} of the columns hold 90 %.", significant(far.median, 2))
         });
         Some(format!(
-            "{name}: 0.9 of a row on {} of its columns, 0.9 of the matrix at a rank of {} of its rows, in the median.{far}",
+            "{name}: in the median, 90 % of a row is on {} of its columns, and a rank of {} of the rows holds 90 % of the matrix.{far}",
             significant(tokens?.median, 2),
             significant(rank?.median, 2)
         ))
@@ -111,26 +116,21 @@ pub fn concentration(study: &Concentrations) -> Figure {
     Figure {
         name: "concentration".to_owned(),
         caption: format!(
-            "Sparse is left, low-rank is below: the least rank that holds 0.9 of ‖·‖_F² of a head's attention, as a share of its rows, against the least number \
-             of tokens that hold 0.9 of a row, as a share of the columns that it sees, mean over rows; a point a head and group of passages. Left, what lies beyond the \
-             window, of heads with {FAR_MASS} or more of their mass there; open, the same with each row's entries in random order. Right, whole rows."
+            "Smallest rank that holds 90 % of a head's squared attention, divided by its rows, against the smallest share of tokens \
+             that hold 90 % of a row. Each point is one head. Left is sparse, low is low-rank. First panel: attention beyond the \
+             window, where its mass is {FAR_MASS} or more."
         ),
         alt: alt.collect::<Vec<_>>().join(" "),
         keys,
         panels: vec![
-            panel(
-                "Beyond the window",
-                "tokens that hold 0.9, of the far columns",
-                far,
-                Some(shuffled),
-            ),
-            panel("Whole rows", "tokens that hold 0.9, of the columns seen", whole, None),
+            panel("Attention beyond the window", far, Some(shuffled)),
+            panel("All attention", whole, None),
         ],
     }
 }
 
 fn uniform_ink() -> Ink {
-    Ink { marker: Marker::Diamond, ..Ink::of_arm("softcap") }
+    Ink { marker: Marker::Diamond, colour: DARK, stroke: Stroke::Solid }
 }
 
 #[cfg(test)]
@@ -153,24 +153,30 @@ mod tests {
         assert_eq!(
             series(0),
             [
-                ("in random order", 8),
-                ("heads of mhsa", 3),
-                ("global heads of ls", 5),
+                ("shuffled", 8),
+                ("multi-head", 3),
+                ("LS-attention, global heads", 5),
                 ("uniform attention", 1)
             ]
         );
         assert_eq!(
             series(1),
             [
-                ("heads of mhsa", 3),
-                ("local heads of ls", 1),
-                ("global heads of ls", 5),
+                ("multi-head", 3),
+                ("LS-attention, local heads", 1),
+                ("LS-attention, global heads", 5),
                 ("uniform attention", 1)
             ]
         );
         let (share, rank) = figure.panels[0].series[2].points[3];
         assert!((share - 0.4).abs() < 1e-12 && (rank - 0.1).abs() < 1e-12, "{share}, {rank}");
-        assert!(figure.alt.contains("global heads of ls: 0.9 of a row on 0.39"), "{}", figure.alt);
+        assert!(
+            figure
+                .alt
+                .contains("LS-attention, global heads: in the median, 90 % of a row is on 0.39"),
+            "{}",
+            figure.alt
+        );
         assert!(figure.svg().unwrap().contains("<svg"));
     }
 }

@@ -4,8 +4,8 @@ use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
 use crate::table::{Curve, HeadCourse, RunCourse, RunCourses, significant};
 
-const LOGITS: &str = "max |logit| (nats)";
-const LOSS: &str = "loss (nats a token)";
+const LOGITS: &str = "max |logit|";
+const LOSS: &str = "loss (nats per token)";
 
 /// Loss, logits and entropy head by head, schedule of one run.
 pub fn course(run: &RunCourse) -> Vec<Figure> {
@@ -17,14 +17,14 @@ pub fn course(run: &RunCourse) -> Vec<Figure> {
                 run,
                 "logits-by-head",
                 LOGITS,
-                "The largest |logit| of each head over short stretches of steps: a panel a layer.",
+                "The largest |logit| of each head at each step, over short stretches of steps. Each panel is one layer.",
                 |head| &head.max_logit,
             ),
             by_head(
                 run,
                 "entropy-by-head",
-                "entropy of a row of attention (nats)",
-                "The mean entropy of a row of each head's attention: near 0 it sees one token.",
+                "entropy of attention (nats)",
+                "The mean entropy of each head's attention per query. Near 0, a query attends to one token.",
                 |head| &head.entropy_nats,
             ),
         ]),
@@ -34,8 +34,8 @@ pub fn course(run: &RunCourse) -> Vec<Figure> {
 }
 
 fn loss(run: &RunCourse) -> Figure {
-    let ink = Ink::of_rank(8);
-    let valid_ink = Ink::of_arm("mhsa");
+    let ink = Ink::numbered(0);
+    let valid_ink = Ink::numbered(1);
     let spike_ink = Ink::grey(Stroke::Solid);
     let mut series = vec![
         Series::new("training", ink, Shape::Line, run.loss.clone()),
@@ -46,11 +46,10 @@ fn loss(run: &RunCourse) -> Figure {
         Key::new("validation", valid_ink, Shape::LineMarkers),
     ];
     let mut caption =
-        "Training loss, means over short stretches of steps, and the loss on the validation split."
-            .to_owned();
+        "Training loss, as means over short stretches of steps, and validation loss.".to_owned();
     if !run.spikes.is_empty() {
         caption.push_str(
-            " Spikes are single steps more than 7 standard deviations above the median around them.",
+            " Circles mark spikes: single steps more than 7 standard deviations above the median around them.",
         );
         series.push(Series::new("spike", spike_ink, Shape::OpenPoints, run.spikes.clone()));
         keys.push(Key::new("spike", spike_ink, Shape::OpenPoints));
@@ -71,17 +70,18 @@ fn loss(run: &RunCourse) -> Figure {
 
 fn logits_of_all(run: &RunCourse) -> Option<Figure> {
     let (_, peak) = run.peak()?;
-    let line = Series::new("all heads", Ink::of_arm("mhsa"), Shape::Line, run.max_logit.clone());
+    let line = Series::new("all heads", Ink::numbered(1), Shape::Line, run.max_logit.clone());
     Some(Figure {
         name: "logits".to_owned(),
-        caption: "The largest |logit| over all heads and over short stretches of steps.".to_owned(),
-        alt: format!("They peak at {} nats.", significant(peak, 3)),
+        caption: "The largest |logit| over all heads at each step, over short stretches of steps."
+            .to_owned(),
+        alt: format!("The peak max |logit| is {}.", significant(peak, 3)),
         keys: Vec::new(),
         panels: vec![panel(&run.name, LOGITS, Some(0.0), vec![line])],
     })
 }
 
-/// A panel a layer, a line a head.
+/// A panel per layer, a line per head.
 fn by_head(
     run: &RunCourse,
     name: &str,
@@ -89,7 +89,7 @@ fn by_head(
     caption: &str,
     of: fn(&HeadCourse) -> &Curve,
 ) -> Figure {
-    let ink = |head: usize| Ink::of_variant(head).nth(head / 5);
+    let ink = |head: usize| Ink::numbered(head);
     let values = run.heads.iter().flat_map(|head| of(head).iter().map(|point| point.1));
     let y = Axis::linear(label, values, Some(0.0));
     let steps = || run.heads.iter().flat_map(|head| of(head).iter().map(|point| point.0));
@@ -120,7 +120,7 @@ fn by_head(
 }
 
 fn schedule(run: &RunCourse) -> Figure {
-    let ink = Ink::of_rank(8);
+    let ink = Ink::numbered(0);
     let line = |name: &str, curve: &Curve| Series::new(name, ink, Shape::Line, curve.clone());
     let norms = line("gradient norm", &run.grad_norm);
     let mut panels = vec![panel("Gradient", "norm before clipping", Some(0.0), vec![norms])];
@@ -130,7 +130,7 @@ fn schedule(run: &RunCourse) -> Figure {
     }
     Figure {
         name: "schedule".to_owned(),
-        caption: "The gradient's norm, means over short stretches of steps, and the learning rate."
+        caption: "The norm of the gradient, as means over short stretches of steps, and the learning rate."
             .to_owned(),
         alt: "Gradient norm and learning rate against step.".to_owned(),
         keys: Vec::new(),
@@ -148,7 +148,7 @@ fn panel(title: &str, label: &str, from: Option<f64>, series: Vec<Series>) -> Pa
 /// A series of a run.
 type OfRun = fn(&RunCourse) -> &Curve;
 
-/// Loss and logits of several runs: a colour a setting, a dash a seed.
+/// Loss and logits of several runs: a colour per setting, a dash per seed.
 pub fn courses(of: &RunCourses) -> Vec<Figure> {
     let mut labels: Vec<String> = Vec::new();
     let mut inks: Vec<Ink> = Vec::new();
@@ -160,7 +160,7 @@ pub fn courses(of: &RunCourses) -> Vec<Figure> {
             labels.push(label);
             labels.len() - 1
         });
-        inks.push(Ink::of_variant(at).nth(nth));
+        inks.push(Ink::numbered(at).nth(nth));
     }
     let figure = |(name, title): (&str, &str), label: &str, caption: &str, from, curve: OfRun| {
         let line = |(run, ink): (&RunCourse, &Ink)| {
@@ -180,23 +180,23 @@ pub fn courses(of: &RunCourses) -> Vec<Figure> {
     };
     vec![
         figure(
-            ("logits", "Logits"),
+            ("logits", "Largest logit"),
             LOGITS,
-            "The largest |logit| over all heads and over short stretches of steps: a line a run.",
+            "The largest |logit| over all heads at each step, over short stretches of steps. Each line is one run.",
             Some(0.0),
             |run| &run.max_logit,
         ),
         figure(
             ("training-loss", "Training loss"),
             LOSS,
-            "Training loss, means over short stretches of steps: a line a run.",
+            "Training loss, as means over short stretches of steps. Each line is one run.",
             None,
             |run| &run.loss,
         ),
         figure(
             ("validation-loss", "Validation loss"),
             LOSS,
-            "The loss on the validation split: a line a run.",
+            "The loss on the validation split. Each line is one run.",
             None,
             |run| &run.valid,
         ),

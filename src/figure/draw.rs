@@ -41,7 +41,7 @@ fn legend<DB: DrawingBackend>(pen: &Pen<DB>, key: &Key, (x, y): (f64, f64)) -> D
         }
         Shape::Points => pen.marker(middle, size::SEED + 0.4, ink, false)?,
         Shape::OpenPoints => pen.marker(middle, size::SEED + 0.4, ink, true)?,
-        Shape::Seeds => seeds(pen, &[(middle.0, y - 3.0), middle, (middle.0, y + 3.5)], ink)?,
+        Shape::Seeds => seeds(pen, &[middle], ink)?,
         Shape::Above => pen.marker(middle, size::MARKER, ink, true)?,
         Shape::Bars => {
             pen.rectangle((from.0, y - size::SWATCH), (to.0, y + size::SWATCH), ink.colour)?;
@@ -140,7 +140,10 @@ fn draw_series<DB: DrawingBackend>(
     match series.shape {
         Shape::Line => pen.line(&points, ink.colour, size::LINE, ink.stroke),
         Shape::LineMarkers => {
-            pen.line(&points, ink.colour, size::LINE, ink.stroke)?;
+            // A line through two points would look like a trend.
+            if points.len() > 2 {
+                pen.line(&points, ink.colour, size::LINE, ink.stroke)?;
+            }
             markers(pen, &points, size::MARKER, ink, false)
         }
         Shape::Points => markers(pen, &points, size::SEED, ink, false),

@@ -56,7 +56,8 @@ impl Frame {
         let most = if labelled { COLUMNS_LABELLED } else { COLUMNS };
         let columns = columns(figure.panels.len(), most);
         let lane_height = if lane { size::LANE } else { 0.0 };
-        let shared = figure.panels.windows(2).all(|pair| pair[0].y == pair[1].y);
+        let y = |panel: &Panel| (panel.y.label.clone(), panel.y.scale, panel.y.range);
+        let shared = figure.panels.windows(2).all(|pair| y(&pair[0]) == y(&pair[1]));
         let cell = (whole - 2.0 * EDGE) / columns as f64;
         // A matrix is as high as it is broad.
         let matrix = figure.panels.iter().find(|panel| panel.raster.is_some());

@@ -1,4 +1,4 @@
-//! The least error under a cap on the logits, family by family.
+//! The smallest error within a logit bound, family by family.
 
 use super::layouts::{cut_below, floor_line, readable_errors};
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
@@ -6,7 +6,7 @@ use super::style::{Ink, Stroke};
 use super::ticks::length;
 use crate::table::{LayoutCell, Layouts};
 
-/// E*(L) against L, a panel a target, a line a rank, with the floor E⁰(L) dashed.
+/// E*(L) against L, a panel per target, a line per rank, with the floor E⁰(L) dashed.
 pub fn frontiers(study: &Layouts) -> Figure {
     let y = readable_errors(study);
     let drawn = |cells: &&[LayoutCell]| {
@@ -15,25 +15,27 @@ pub fn frontiers(study: &Layouts) -> Figure {
     let targets = || study.cells.chunk_by(|a, b| a.target == b.target && a.n == b.n);
     let free: Vec<&str> =
         targets().filter(|cells| !drawn(cells)).map(|cells| cells[0].target.as_str()).collect();
-    let mut caption = "The least error found under a cap on the logits, for each family of targets and each rank. \
-                       Strokes are seeds, lines medians; dashed, the least error with no rank limit. Where a line \
-                       lies on the dashed one, low rank costs nothing; where it levels off above it, larger logits were not found to help. \
-                       Errors under the panels' edge are left out."
+    let mut caption = "The smallest error found within a logit bound, by target and rank. Lines are medians, level strokes single \
+                       seeds. On the dashed floor, which has no rank limit, low rank costs nothing. Where a line levels off \
+                       above it, larger logits did not help."
         .to_owned();
     if !free.is_empty() {
-        caption.push_str(&format!(" Not drawn: {}, met under every cap.", free.join(", ")));
+        caption.push_str(&format!(
+            " Not drawn, because no bound leaves an error: {}.",
+            free.join(", ")
+        ));
     }
     let panels = targets().filter(drawn).map(|cells| {
         Panel::new(
             &format!("{}, {}", cells[0].target, length(cells[0].n)),
-            Axis::log_at("cap on max |logit|, L (nats)", cells.iter().map(|cell| cell.cap)),
+            Axis::log_at("logit bound L", cells.iter().map(|cell| cell.cap)),
             y.clone(),
             series(cells, &y),
         )
     });
     let mut keys = Key::of_ranks(study.cells.iter().map(|cell| cell.rank));
-    keys.push(Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds));
-    keys.push(Key::grey("floor E⁰(L), no rank limit", Stroke::Dashed));
+    keys.push(Key::seed());
+    keys.push(Key::grey("floor: no rank limit", Stroke::Dashed));
     Figure {
         name: "frontiers".to_owned(),
         caption,
@@ -66,7 +68,7 @@ fn alt(study: &Layouts) -> String {
     let lines = study.cells.chunk_by(same).filter_map(|same| {
         let (first, last) = (same.first()?, same.last()?);
         Some(format!(
-            "{}, rank {}: error {:.2e} at cap {}, {:.2e} at cap {}, floor {:.2e} there.",
+            "{}, rank {}: error {:.2e} at logit bound {}, {:.2e} at {}, where the floor is {:.2e}.",
             first.target,
             first.rank,
             first.kl_nats()?.median,

@@ -4,18 +4,18 @@ use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
 use crate::table::{Growth, GrowthCell};
 
-/// Inflation L*(ε) / L⁰(ε) against n/d, a panel a family, a line a rank.
+/// The rank penalty L*(ε) / L⁰(ε) against n/d, a panel per family, a line per rank.
 pub fn inflation(growth: &Growth) -> Figure {
     let x = |cells: &[GrowthCell]| {
-        Axis::log_at("sequence length / rank, n/d", cells.iter().map(GrowthCell::ratio))
+        Axis::log_at("sequence length / rank (n/d)", cells.iter().map(GrowthCell::ratio))
     };
     let seeds = growth.cells.iter().flat_map(|cell| &cell.seeds);
     let label = match one_tolerance(growth) {
-        Some(epsilon) => format!("inflation, L*/L⁰ at ε = {epsilon} nats"),
-        None => "inflation, L*(ε) / L⁰(ε)".to_owned(),
+        Some(epsilon) => format!("rank penalty (×) at ε = {epsilon} nats"),
+        None => "rank penalty (×)".to_owned(),
     };
     let y = Axis::log(&label, seeds.filter_map(|seed| seed.inflation).chain([1.0]));
-    // What needs no logits at all, as the uniform prefix, has no price.
+    // A target that needs no logits at all, as the uniform prefix, has no penalty.
     let priced = |cells: &&[GrowthCell]| {
         cells.iter().any(|cell| cell.inflation().is_some() || cell.unreached() > 0)
     };
@@ -38,33 +38,33 @@ pub fn inflation(growth: &Growth) -> Figure {
         Panel::new(&title(growth, cells), x(cells), y.clone(), series).with_guide(1.0)
     });
     let mut keys = Key::of_ranks(growth.cells.iter().map(|cell| cell.rank));
-    keys.push(Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds));
-    keys.push(Key::grey("1: low rank costs nothing", Stroke::Dashed));
+    keys.push(Key::seed());
+    keys.push(Key::grey("1: no penalty", Stroke::Dashed));
     keys.extend(unreached_key(growth));
     let mut caption = format!(
-        "The price of low rank: the least max |logit| that reaches an error of {} nats at rank d, \
-         divided by the least with no rank limit, against n/d. Strokes are seeds, lines medians; fits that \
-         reached the error at no cap tried stand above the panels and have no value.",
+        "The rank penalty: the smallest max |logit| that reaches error {} nats at rank d, divided by the smallest at any \
+         rank. Lines are medians, level strokes single seeds. On the dashed line low rank costs nothing. Open markers above \
+         a panel: no logit bound tried reached the error.",
         tolerances(growth)
     );
     if !free.is_empty() {
-        caption.push_str(&format!(" Not drawn: {}, which needs no logits.", free.join(", ")));
+        caption.push_str(&format!(" Not drawn, because it needs no logits: {}.", free.join(", ")));
     }
     Figure {
         name: "inflation".to_owned(),
         caption,
-        alt: alt(growth, "inflation", |cell| cell.inflation().map(|spread| spread.median)),
+        alt: alt(growth, "rank penalty", |cell| cell.inflation().map(|spread| spread.median)),
         keys,
         panels: panels.collect(),
     }
 }
 
-/// L*(ε) against n, a line a rank, with the floor L⁰(ε) dashed; a panel a family.
+/// L*(ε) against n, a line per rank, with the floor L⁰(ε) dashed; a panel per family.
 pub fn logits_needed(growth: &Growth) -> Figure {
     let seeds = || growth.cells.iter().flat_map(|cell| &cell.seeds);
     let label = match one_tolerance(growth) {
-        Some(epsilon) => format!("max |logit| needed at ε = {epsilon} (nats)"),
-        None => "max |logit| needed, L*(ε) (nats)".to_owned(),
+        Some(epsilon) => format!("max |logit| needed at ε = {epsilon}"),
+        None => "max |logit| needed".to_owned(),
     };
     let y = Axis::log(&label, seeds().flat_map(|seed| [seed.needed, seed.floor]).flatten());
     let panels = families(growth).map(|cells| {
@@ -80,19 +80,19 @@ pub fn logits_needed(growth: &Growth) -> Figure {
         }
         Panel::new(
             &title(growth, cells),
-            Axis::log_at("sequence length, n", lengths),
+            Axis::log_at("sequence length n", lengths),
             y.clone(),
             series,
         )
     });
     let mut keys: Vec<Key> = Key::of_ranks(growth.cells.iter().map(|cell| cell.rank));
-    keys.push(Key::grey("floor L⁰(ε), no rank limit", Stroke::Dashed));
+    keys.push(Key::grey("floor: no rank limit", Stroke::Dashed));
     keys.extend(unreached_key(growth));
     Figure {
         name: "logits-needed".to_owned(),
         caption: format!(
-            "The least max |logit| that reaches an error of {} nats, medians over seeds, against \
-             sequence length. Dashed: the floor with no rank limit, which grows with n by itself.",
+            "The smallest max |logit| that reaches error {} nats, against sequence length, as medians over seeds. The dashed \
+             floor has no rank limit and grows with n by itself. The gap between a line and the floor is the rank penalty.",
             tolerances(growth)
         ),
         alt: alt(growth, "max |logit| needed", |cell| cell.needed().map(|spread| spread.median)),
@@ -137,7 +137,7 @@ fn tolerances(growth: &Growth) -> String {
 
 fn unreached_key(growth: &Growth) -> Option<Key> {
     let any = growth.cells.iter().any(|cell| cell.unreached() > 0);
-    any.then(|| Key::new("no cap tried reached ε", Ink::grey(Stroke::Solid), Shape::Above))
+    any.then(|| Key::new("no logit bound tried reached ε", Ink::grey(Stroke::Solid), Shape::Above))
 }
 
 /// The cells of one rank where a seed did not reach ε.

@@ -1,29 +1,29 @@
-//! The figures of what trained heads' logits are made of.
+//! The figures of the factors of trained heads' logits.
 
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
-use super::style::{Ink, Stroke};
+use super::style::{DARK, Ink, Stroke};
 use super::ticks::length;
-use crate::predict::PARTS;
-use crate::table::{HeadParts, Spread, TrainedHeads, significant};
+use super::variant::Variant;
+use crate::table::{FACTOR_NAMES, HeadParts, Spread, TrainedHeads, significant};
 
-/// A level of a logit, from the least that is needed to what is.
+/// A level of a logit, from the smallest that is needed to the actual one.
 type Level = (&'static str, LevelOf);
 
 type LevelOf = fn(&HeadParts) -> Option<f64>;
 
-/// What lies between two of them is a part: inflation, tying, drift, gauge.
+/// The step between two of them is a factor: rank penalty, input factor, excess factor, shift factor.
 const LEVELS: [Level; 5] = [
-    ("floor, any rank", |h| h.floor),
-    ("needed at rank d", |h| h.needed),
-    ("needed, tied to the inputs", |h| h.needed_tied),
-    ("½ spread, what softmax sees", |h| Some(0.5 * h.spread)),
-    ("actual", |h| Some(h.actual)),
+    ("floor: needed at any rank", |h| h.floor),
+    ("needed at rank d_head", |h| h.needed),
+    ("needed from the layer inputs", |h| h.needed_tied),
+    ("half-range, what softmax receives", |h| Some(0.5 * h.spread)),
+    ("max |logit|", |h| Some(h.actual)),
 ];
 
 /// How many runs lead: a row of panels.
 const LEADING: usize = 3;
 
-/// The levels that the largest logit of each model is made of, against step: a panel a run. The first run of each arm of
+/// The levels of the largest logit of each model, against step: a panel per run. The first run of each arm of
 /// each study leads; more than a row of panels, and the other runs, stand in a figure of their own.
 pub fn decomposition(study: &TrainedHeads) -> Vec<Figure> {
     let epsilon = study.epsilon_told();
@@ -48,20 +48,20 @@ pub fn decomposition(study: &TrainedHeads) -> Vec<Figure> {
         leads
     });
     let values = largest.iter().flat_map(|h| LEVELS.iter().filter_map(|(_, of)| of(h)));
-    let y = Axis::log(&format!("max |logit| (nats); needed at ε = {epsilon}"), values);
+    let y = Axis::log(&format!("max |logit|, needed at ε = {epsilon}"), values);
     let mut keys: Vec<Key> = LEVELS
         .iter()
         .enumerate()
         .rev()
         .map(|(at, (name, _))| Key::new(name, ink(at), Shape::LineMarkers))
         .collect();
-    keys.push(Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds));
+    keys.push(Key::seed());
     let figure = |name: &str, which: &str, runs: &[Vec<&HeadParts>]| Figure {
         name: name.to_owned(),
         caption: format!(
-            "The largest logit of each model, and what its attention needed of it at ε = {epsilon} nats, against \
-             step. The way from one line up to the next is a part: floor to needed inflation (the price of rank), \
-             to tied tying, to ½ spread drift, to actual gauge. Lines are medians over seeds, strokes seeds.{which}"
+            "The largest logit of each model during training, and the logits that its attention needs at ε = {epsilon} nats. Each \
+             step up is a factor: rank penalty, input factor, excess factor, shift factor. Lines are medians over seeds, level \
+             strokes single seeds.{which}"
         ),
         alt: parts_alt(&runs.concat()),
         keys: keys.clone(),
@@ -74,12 +74,8 @@ pub fn decomposition(study: &TrainedHeads) -> Vec<Figure> {
         return vec![figure("decomposition", "", &leading)];
     }
     vec![
-        figure(
-            "decomposition",
-            " The first run of an arm in each study that was trained; the others are in the next figure.",
-            &leading,
-        ),
-        figure("decomposition-others", " The other runs, on the same axis.", &others),
+        figure("decomposition", " Other runs are in the next figure.", &leading),
+        figure("decomposition-others", "", &others),
     ]
 }
 
@@ -95,9 +91,16 @@ fn panel(heads: &[&HeadParts], y: &Axis) -> Panel {
         series.push(Series::new(name, ink(at), Shape::LineMarkers, medians.collect()));
     }
     let first = heads[0];
-    let title = format!("{}: {}, d = {}", first.run, length(first.n), first.rank);
+    let title = title_of(&first.arm, &first.run, first.n, first.rank);
     let all_steps = heads.iter().map(|h| h.step as f64);
     Panel::new(&title, Axis::log_at("step", all_steps), y.clone(), series)
+}
+
+/// `multi-head, RoPE: n = 512, d_head = 8`.
+pub(super) fn title_of(arm: &str, run: &str, n: usize, rank: usize) -> String {
+    let (variant, rest) = Variant::of_name(arm, run);
+    let rest = if rest.is_empty() { rest } else { format!(", {rest}") };
+    format!("{}{rest}: {}, d_head = {rank}", variant.name(), length(n))
 }
 
 fn steps(heads: &[&HeadParts]) -> Vec<usize> {
@@ -110,7 +113,7 @@ fn steps(heads: &[&HeadParts]) -> Vec<usize> {
 fn ink(level: usize) -> Ink {
     match level {
         0 => Ink::grey(Stroke::Dashed),
-        4 => Ink::of_arm("mhsa"),
+        4 => Ink { stroke: Stroke::Solid, colour: DARK, ..Ink::numbered(0) },
         level => Ink::of_rank([4, 8, 32][level - 1]),
     }
 }
@@ -118,7 +121,7 @@ fn ink(level: usize) -> Ink {
 fn parts_alt(largest: &[&HeadParts]) -> String {
     let lines = largest.iter().filter_map(|head| {
         let parts = head.parts()?;
-        let shown: Vec<String> = PARTS
+        let shown: Vec<String> = FACTOR_NAMES
             .iter()
             .zip(parts)
             .map(|(name, part)| format!("{name} {}", significant(part, 3)))

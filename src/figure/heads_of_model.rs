@@ -1,4 +1,4 @@
-//! The heads of trained models: the parts of each as bars, and the largest logits by layer.
+//! The heads of trained models: the factors of each as bars, and the largest logits by layer.
 
 use super::model::{Axis, Figure, Key, Panel, Shape, Tile};
 use super::style::{Ink, Marker, Rgb, Stroke, heat};
@@ -9,10 +9,10 @@ const MOST_BARS: usize = 16;
 /// What a bar is made of, from below, and its colour.
 const PARTS: [(&str, Rgb); 5] = [
     ("floor", (150, 150, 150)),
-    ("inflation", (59, 10, 143)),
-    ("tying", (216, 87, 107)),
-    ("drift", (240, 150, 50)),
-    ("gauge", (86, 180, 233)),
+    ("rank penalty", (59, 10, 143)),
+    ("input factor", (216, 87, 107)),
+    ("excess factor", (240, 150, 50)),
+    ("shift factor", (86, 180, 233)),
 ];
 
 /// The heads of one model at the last step, at the ε that is told.
@@ -34,7 +34,7 @@ fn models(study: &TrainedHeads) -> Vec<(String, Vec<&HeadParts>)> {
     models
 }
 
-/// floor × inflation × tying × drift × gauge of each head, one upon the other on a logarithmic axis; none where no head
+/// The factors of each head's logit, one upon the other on a logarithmic axis; none where no head
 /// has all of them.
 pub fn parts(study: &TrainedHeads) -> Option<Figure> {
     let mut models = models(study);
@@ -51,7 +51,7 @@ pub fn parts(study: &TrainedHeads) -> Option<Figure> {
     let levels = all().flat_map(|head| [head.actual, head.floor.unwrap_or(head.actual)]);
     // A bar begins below the least floor, which has no height of its own on such an axis.
     let least = levels.clone().fold(f64::INFINITY, f64::min);
-    let y = Axis::log("max |logit| (nats)", levels.chain([0.5 * least]));
+    let y = Axis::log("max |logit|", levels.chain([0.5 * least]));
     let panels = models.iter().map(|(name, heads)| {
         let mut x =
             Axis::linear("layer.head, largest first", [0.0, heads.len() as f64].into_iter(), None);
@@ -70,7 +70,7 @@ pub fn parts(study: &TrainedHeads) -> Option<Figure> {
             let mut product = 1.0;
             for ((_, colour), part) in PARTS.iter().zip(head.parts().into_iter().flatten()) {
                 product *= part;
-                // Drift and gauge may be under 1 by what a fit of passages leaves over: such a part takes away.
+                // The excess and the shift factor may be under 1: such a factor lowers the bar.
                 let (low, high) = (from.min(product), from.max(product));
                 panel.tiles.push(Tile {
                     x: (at as f64 + 0.15, at as f64 + 0.85),
@@ -103,8 +103,8 @@ pub fn parts(study: &TrainedHeads) -> Option<Figure> {
     Some(Figure {
         name: "parts".to_owned(),
         caption: format!(
-            "What each head's largest logit is made of at ε = {} nats, the heads of the largest first: heights are \
-             factors, on a logarithmic axis, and the top is what the head has.",
+            "The factors of each head's largest logit at ε = {} nats, largest logit first. Heights are factors on a logarithmic axis; \
+             the top of a bar is the head's max |logit|. A tall segment is a large factor.",
             study.epsilon_told()
         ),
         alt: alt.collect::<Vec<_>>().join(" "),
@@ -113,7 +113,7 @@ pub fn parts(study: &TrainedHeads) -> Option<Figure> {
     })
 }
 
-/// Max |logit| of each head, a field a head; a panel a model.
+/// Max |logit| of each head, a field per head; a panel per model.
 pub fn by_layer(study: &TrainedHeads) -> Figure {
     let models = models(study);
     let most = study.heads.iter().map(|head| head.actual).fold(f64::MIN_POSITIVE, f64::max);
@@ -144,7 +144,7 @@ pub fn by_layer(study: &TrainedHeads) -> Figure {
     let told = models.iter().flat_map(|(name, heads)| {
         let largest = heads.iter().max_by(|a, b| a.actual.total_cmp(&b.actual))?;
         Some(format!(
-            "{name}: the largest is {} nats in layer {}, head {}.",
+            "{name}: the largest is {} in layer {}, head {}.",
             significant(largest.actual, 3),
             largest.layer,
             largest.head
@@ -152,7 +152,9 @@ pub fn by_layer(study: &TrainedHeads) -> Figure {
     });
     Figure {
         name: "by-layer".to_owned(),
-        caption: "Max |logit| of each head in nats: a panel a model.".to_owned(),
+        caption:
+            "Max |logit| of each head. Each panel is one model; darker fields are larger logits."
+                .to_owned(),
         alt: told.collect::<Vec<_>>().join(" "),
         keys: Vec::new(),
         panels: panels.collect(),

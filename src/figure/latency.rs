@@ -3,15 +3,16 @@
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
 use super::ticks::length;
+use super::variant::{Variant, arm_name};
 use crate::table::{Latencies, LatencyCell, LatencyRound, Spread};
 
-/// Prefill, one token more, and bytes kept, against n: a line a model through the medians, and every round.
+/// Prefill, one token more, and bytes kept, against n: a line per model through the medians, and every round.
 pub fn latency(study: &Latencies) -> Figure {
     let panel = |title: &str, label: &str, of: Quantity| {
         let lengths = study.cells.iter().map(|cell| cell.n as f64);
         let mut series = Vec::new();
         for same in study.cells.chunk_by(|a, b| a.run == b.run) {
-            let (run, ink) = (&same[0].run, Ink::of_arm(&same[0].arm));
+            let (run, ink) = (arm_name(&same[0].arm), Variant::plain(&same[0].arm).ink());
             let at = |cell: &LatencyCell| cell.n as f64;
             let rounds = same
                 .iter()
@@ -23,26 +24,27 @@ pub fn latency(study: &Latencies) -> Figure {
         }
         let values = series.iter().flat_map(|line| &line.points).map(|&(_, y)| y);
         let y = Axis::log(label, values);
-        Panel::new(title, Axis::log_at("tokens read, n", lengths), y, series)
+        Panel::new(title, Axis::log_at("tokens read n", lengths), y, series)
     };
     let mut keys: Vec<Key> = Vec::new();
     for cell in &study.cells {
-        if keys.iter().all(|key| key.label != cell.run) {
-            keys.push(Key::new(&cell.run, Ink::of_arm(&cell.arm), Shape::LineMarkers));
+        let name = arm_name(&cell.arm);
+        if keys.iter().all(|key| key.label != name) {
+            keys.push(Key::new(name, Variant::plain(&cell.arm).ink(), Shape::LineMarkers));
         }
     }
-    keys.push(Key::new("round", Ink::grey(Stroke::Solid), Shape::Seeds));
+    keys.push(Key::new("one round", Ink::grey(Stroke::Solid), Shape::Seeds));
     Figure {
         name: "latency".to_owned(),
-        caption: "Inference with the paper's model: reading n tokens at once, one token more, and the keys and \
-                  values kept for it. Strokes are rounds, lines medians."
+        caption: "Inference with the paper's model on this machine: time to read n tokens at once, time of one more token, and the \
+                  size of the cached keys and values. Lines are medians, level strokes single rounds. Lower is better."
             .to_owned(),
         alt: alt(study),
         keys,
         panels: vec![
-            panel("Reading n tokens", "seconds", |round| round.prefill_s),
-            panel("One token more", "milliseconds", |round| 1e3 * round.decode_s),
-            panel("Keys and values", "MiB", mebibytes),
+            panel("Reading n tokens", "time (s)", |round| round.prefill_s),
+            panel("One more token", "time (ms)", |round| 1e3 * round.decode_s),
+            panel("Cached keys and values", "size (MiB)", mebibytes),
         ],
     }
 }
@@ -60,8 +62,8 @@ fn alt(study: &Latencies) -> String {
             Some(format!("{median:.digits$} ({low:.digits$}–{high:.digits$})"))
         };
         Some(format!(
-            "{}, {}: {} s, {} ms a token, {:.2} MiB.",
-            cell.run,
+            "{}, {}: {} s, {} ms per token, {:.2} MiB.",
+            arm_name(&cell.arm),
             length(cell.n),
             seconds(|round| round.prefill_s, 3)?,
             seconds(|round| 1e3 * round.decode_s, 2)?,

@@ -1,12 +1,12 @@
 //! The figure of a study of lattices.
 
+use super::heads::title_of;
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
-use super::ticks::length;
 use crate::predict::{InputSet, RankLimit};
 use crate::table::{LatticeOfHead, Lattices, Spread};
 
-/// What the attention of each run's largest head needs against rank, a line a set of inputs: a panel a run and ε.
+/// What the attention of each run's largest head needs against rank, a line per set of inputs: a panel per run and ε.
 pub fn lattice(study: &Lattices) -> Option<Figure> {
     let last = study.last_step();
     let largest = study.largest(|head| head.step == last);
@@ -23,11 +23,13 @@ pub fn lattice(study: &Lattices) -> Option<Figure> {
     }
     panels_of.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then(b.2.total_cmp(&a.2)));
     let needed = largest.iter().flat_map(|head| head.corners.iter().filter_map(|c| c.needed));
-    let y = Axis::log("max |logit| (nats)", needed.chain(largest.iter().map(|head| head.actual)));
+    let y = Axis::log("max |logit|", needed.chain(largest.iter().map(|head| head.actual)));
     let mut x = Axis::log_at("rank of queries and keys", study.ranks().into_iter().map(at));
     for tick in x.ticks.iter_mut().filter(|tick| tick.value == any as f64) {
         tick.label = "any".to_owned();
     }
+    let several = panels_of.iter().any(|panel| panel.2 != panels_of[0].2);
+    let epsilons: Vec<String> = study.epsilons().iter().map(f64::to_string).collect();
     let ends = [at(study.ranks()[0]), any as f64];
     let panels = panels_of.iter().map(|&(of, run, epsilon)| {
         let here: Vec<&LatticeOfHead> = largest
@@ -57,7 +59,8 @@ pub fn lattice(study: &Lattices) -> Option<Figure> {
             let medians = study.ranks().into_iter().filter_map(median).collect();
             series.push(Series::new(inputs.name(), ink(inputs), Shape::LineMarkers, medians));
         }
-        let title = format!("{run}: {}, ε = {epsilon}", length(here[0].n));
+        let own = title_of(&here[0].arm, run, here[0].n, here[0].own_rank);
+        let title = if several { format!("{own}, ε = {epsilon}") } else { own };
         Panel::new(&title, x.clone(), y.clone(), series)
     });
     let panels = panels.collect();
@@ -67,13 +70,15 @@ pub fn lattice(study: &Lattices) -> Option<Figure> {
         .map(|inputs| Key::new(explained(inputs), ink(inputs), Shape::LineMarkers))
         .collect();
     keys.extend(LEVELS.map(|(name, ink, _)| Key::new(name, ink, Shape::Line)));
-    keys.push(Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds));
+    keys.push(Key::seed());
     Some(Figure {
         name: "lattice".to_owned(),
-        caption: "What the attention of each model's largest head needs of its logits, against the rank that queries and keys may \
-                  have, by what they may be made of: the head's inputs, those with columns of positions beside them, anything. Lines are medians over \
-                  seeds, where all of them reached ε, strokes seeds; across, the head's own logits and the floor."
-            .to_owned(),
+        caption: format!(
+            "The max |logit| that reproduces the attention of each model's largest head within ε = {} nats, against the rank of \
+             queries and keys, by what these are computed from. Markers are medians where every seed reached ε; level strokes \
+             are single seeds. A gap between two lines is the cost of an input restriction.",
+            epsilons.join(", ")
+        ),
         alt: study.in_words(),
         keys,
         panels,
@@ -91,31 +96,33 @@ fn number(rank: RankLimit) -> Option<usize> {
 type Level = (&'static str, Ink, fn(&LatticeOfHead) -> Option<f64>);
 
 const LEVELS: [Level; 2] = [
-    ("actual", Ink::grey(Stroke::Solid), |head| Some(head.actual)),
-    ("floor", Ink::grey(Stroke::Dashed), |head| head.floor().filter(|floor| *floor > 0.0)),
+    ("max |logit| of the head", Ink::grey(Stroke::Solid), |head| Some(head.actual)),
+    ("floor: any rank and inputs", Ink::grey(Stroke::Dashed), |head| {
+        head.floor().filter(|floor| *floor > 0.0)
+    }),
 ];
 
 fn ink(inputs: InputSet) -> Ink {
-    match inputs {
-        InputSet::Own => Ink::of_arm("mhsa"),
-        InputSet::Bias => Ink::of_arm("qk-norm"),
-        InputSet::Line => Ink::of_arm("ls"),
-        InputSet::Pair => Ink::of_arm("local-only"),
-        InputSet::Pairs4 => Ink::of_arm("qk-clip"),
-        InputSet::Positions => Ink::of_arm("layer-alternating"),
-        InputSet::Free => Ink::of_arm("softcap"),
-    }
+    Ink::numbered(match inputs {
+        InputSet::Own => 1,
+        InputSet::Free => 0,
+        InputSet::Bias => 3,
+        InputSet::Line => 5,
+        InputSet::Pair => 2,
+        InputSet::Pairs4 => 8,
+        InputSet::Positions => 4,
+    })
 }
 
 fn explained(inputs: InputSet) -> &'static str {
     match inputs {
-        InputSet::Own => "own inputs",
-        InputSet::Bias => "and ones",
-        InputSet::Line => "and a line",
-        InputSet::Pair => "and a pair",
-        InputSet::Pairs4 => "and four pairs",
-        InputSet::Positions => "and every position",
-        InputSet::Free => "free",
+        InputSet::Own => "layer inputs",
+        InputSet::Bias => "+ a constant",
+        InputSet::Line => "+ the position",
+        InputSet::Pair => "+ 1 sine–cosine pair",
+        InputSet::Pairs4 => "+ 4 pairs",
+        InputSet::Positions => "+ one-hot positions",
+        InputSet::Free => "unrestricted",
     }
 }
 
@@ -129,7 +136,7 @@ mod tests {
         let heads = (1..4).map(|seed| head(seed, [20.0, 32.0], 8.0)).collect();
         let figure = lattice(&Lattices { heads, failed: 0 }).unwrap();
         let [panel] = &figure.panels[..] else { panic!("one run and one ε") };
-        assert_eq!(panel.title, "mhsa-256: n = 256, ε = 0.01");
+        assert_eq!(panel.title, "multi-head: n = 256, d_head = 16");
         let line = |name: &str| {
             let mut found = panel.series.iter();
             found.find(|s| s.name == name && s.shape == Shape::LineMarkers).unwrap().points.clone()

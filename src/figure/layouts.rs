@@ -1,11 +1,12 @@
 //! The figure of a study of layouts.
 
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
-use super::style::{Ink, Stroke};
+use super::style::{DARK, Ink, Stroke};
 use super::ticks::length;
-use crate::table::{LayoutCell, Layouts};
+use super::variant::Variant;
+use crate::table::{LayoutCell, Layouts, plural};
 
-/// Error against cap, a line a layout, with the floor dashed; a panel a target.
+/// Error against logit bound, a line per layout, with the floor dashed; a panel per target.
 pub fn layouts(study: &Layouts) -> Figure {
     let y = readable_errors(study);
     let panels: Vec<Panel> = study
@@ -14,27 +15,26 @@ pub fn layouts(study: &Layouts) -> Figure {
         .map(|cells| {
             Panel::new(
                 &title(study, &cells[0]),
-                Axis::log_at("cap on max |logit| (nats)", cells.iter().map(|cell| cell.cap)),
+                Axis::log_at("logit bound", cells.iter().map(|cell| cell.cap)),
                 y.clone(),
                 series(cells, &y),
             )
         })
         .collect();
-    // Lines leave the panels at the bottom as well as at the right: there is no room for names at all their ends.
+    // Lines leave the panels at the bottom as well as at the right, so there is no room for names beside them.
     let mut keys: Vec<Key> = Vec::new();
     for line in panels.iter().flat_map(|panel| &panel.series) {
         if line.shape == Shape::Points && keys.iter().all(|key| key.label != line.name) {
             keys.push(Key::new(&line.name, line.ink, Shape::LineMarkers));
         }
     }
-    keys.push(Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds));
-    keys.push(Key::grey("floor, no rank limit", Stroke::Dashed));
+    keys.push(Key::seed());
+    keys.push(Key::grey("floor: one head, no rank limit", Stroke::Dashed));
     Figure {
         name: "layouts".to_owned(),
         caption: format!(
-            "The error that each layout of heads reaches under a cap on its logits, for {} at {}. Strokes are \
-             seeds, lines medians. The dashed grey floor is that of one head with no rank limit that sees everything; \
-             a local head, which sees less, can be under it.",
+            "The error that each layout of heads reaches within a logit bound, for {} at {}; λ is the weight of the local part. Lines \
+             are medians, level strokes single seeds. Lower is better. Layouts with a local head can be below the floor.",
             shared(study),
             length(study.cells.first().map_or(0, |cell| cell.n)),
         ),
@@ -74,7 +74,7 @@ pub(super) fn readable_errors(study: &Layouts) -> Axis {
     let floors = study.cells.iter().filter_map(|cell| Some(cell.floor?.median));
     let least = seeds.clone().filter(shown).fold(f64::INFINITY, f64::min);
     Axis::log(
-        "error, KL(target ‖ attention) (nats)",
+        "error: KL(target ‖ attention) (nats)",
         seeds.filter(shown).chain(floors.filter(|floor| *floor > 0.3 * least)),
     )
 }
@@ -98,7 +98,7 @@ fn series(cells: &[LayoutCell], y: &Axis) -> Vec<Series> {
         let base = ink(&same[0]);
         let ink = base.nth(inks.iter().filter(|used| **used == base).count());
         inks.push(base);
-        let label = same[0].label();
+        let label = name(&same[0]);
         let inside = |&(_, kl): &(f64, f64)| kl >= y.range.0;
         let points =
             same.iter().flat_map(|cell| cell.seeds.iter().map(|seed| (cell.cap, seed.kl_nats)));
@@ -126,15 +126,28 @@ pub(super) fn cut_below(points: &[(f64, f64)], least: f64) -> Vec<(f64, f64)> {
     kept
 }
 
-/// The ink of the arm of training whose heads these are.
+/// The ink of the variant of training that has such heads; one global head is none.
 fn ink(cell: &LayoutCell) -> Ink {
     let heads = cell.heads().map_or(0, |layout| layout.heads().len());
     match (cell.is_split(), cell.is_global(), heads) {
-        (true, _, _) => Ink::of_arm("ls"),
-        (_, true, 0 | 1) => Ink::of_arm("mhsa"),
-        (_, true, _) => Ink::of_several_global_heads(),
-        _ => Ink::of_arm("local-only"),
+        (true, _, _) => Variant::plain("ls").ink(),
+        (_, true, 0 | 1) => Ink { colour: DARK, ..Ink::numbered(1) },
+        (_, true, _) => Variant::plain("mhsa").ink(),
+        _ => Variant::plain("local-only").ink(),
     }
+}
+
+/// `2 global heads of rank 8`, `1 local head (window 24) + 1 global head of rank 8`.
+fn name(cell: &LayoutCell) -> String {
+    let Some(layout) = cell.heads() else { return cell.label() };
+    let mut parts: Vec<String> = Vec::new();
+    for alike in layout.heads().chunk_by(|a, b| a == b) {
+        parts.push(match alike[0].window() {
+            None => plural(alike.len(), "global head"),
+            Some(window) => format!("{} (window {window})", plural(alike.len(), "local head")),
+        });
+    }
+    format!("{} of rank {}", parts.join(" + "), cell.rank)
 }
 
 fn alt(study: &Layouts) -> String {
@@ -145,7 +158,7 @@ fn alt(study: &Layouts) -> String {
     let lines = groups.filter_map(|same| {
         let last = same.last()?;
         let kl = last.kl_nats()?.median;
-        Some(format!("{}: error {kl:.2e} nats at cap {}.", last.label(), last.cap))
+        Some(format!("{}: error {kl:.2e} nats at logit bound {}.", name(last), last.cap))
     });
     lines.collect::<Vec<_>>().join(" ")
 }

@@ -6,7 +6,8 @@ use super::model::{Axis, Series, Shape};
 const START: f64 = 0.1;
 
 /// What captions say of a panel with this axis.
-pub(super) const START_LEFT_OUT: &str = "The axis of losses holds what comes after each run's first tenth; what lies above it before is left out.";
+pub(super) const START_LEFT_OUT: &str =
+    "Losses above the axis in the first tenth of a run are cut off.";
 
 /// A linear axis that holds the losses after the start of each run.
 pub(super) fn loss_axis(series: &[Series]) -> Axis {
@@ -15,7 +16,7 @@ pub(super) fn loss_axis(series: &[Series]) -> Axis {
         let after = move |point: &&(f64, f64)| point.0 >= START * last;
         line.points.iter().filter(after).map(|point| point.1).collect::<Vec<_>>()
     };
-    Axis::linear("loss (nats a token)", series.iter().flat_map(later), None)
+    Axis::linear("loss (nats per token)", series.iter().flat_map(later), None)
 }
 
 /// `series` without what lies above `axis` at its start: a line from where it comes down into the panel for good.

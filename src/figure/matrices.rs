@@ -1,4 +1,4 @@
-//! Matrices as heat maps, a panel each.
+//! Matrices as heat maps, one panel each.
 
 use ndarray::ArrayView2;
 
@@ -31,14 +31,12 @@ pub fn matrices(name: &str, what: &str, of: &[Matrix<'_>], colouring: Colouring)
     });
     let panels: Vec<Panel> = panels.collect();
     let scale = match colouring {
-        Colouring::Attention => "Colours are of the logarithm; white is 0.",
-        Colouring::Logits { .. } => {
-            "Red is above 0, blue below; what is not seen is white, and so is 0."
-        }
+        Colouring::Attention => "Colours show the logarithm; white is 0.",
+        Colouring::Logits { .. } => "Red is above 0, blue below. White is 0 or masked.",
     };
     let blocks = match block {
         1 => String::new(),
-        block => format!(" Each field is the mean over {block} × {block} entries that are there."),
+        block => format!(" Each field is the mean of {block} × {block} entries."),
     };
     let key = |(label, colour): &(String, _)| {
         let ink = Ink { colour: *colour, marker: Marker::Square, stroke: Stroke::Solid };
@@ -47,7 +45,7 @@ pub fn matrices(name: &str, what: &str, of: &[Matrix<'_>], colouring: Colouring)
     let titles: Vec<&str> = of.iter().map(|matrix| matrix.title.as_str()).collect();
     Figure {
         name: name.to_owned(),
-        caption: format!("{what} Queries go down, keys across. {scale}{blocks}"),
+        caption: format!("{what} Queries run down, keys across. {scale}{blocks}"),
         alt: format!("Heat maps: {}.", titles.join("; ")),
         keys: colouring.legend().iter().map(key).collect(),
         panels,

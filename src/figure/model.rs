@@ -35,25 +35,28 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// A logarithmic axis that holds all of `values` with a little room, ticks at round numbers.
+    /// A logarithmic axis that holds all of `values` with a little room, ticks at round numbers. It ends at ticks where
+    /// they are near, so that values at its ends can be read.
     pub(super) fn log(label: &str, values: impl Iterator<Item = f64>) -> Self {
-        let values = values.filter(|value| *value > 0.0).map(|value| value.max(1.0 / REACH));
-        let (low, high) = bounds(values).unwrap_or((0.1, 10.0));
-        let room = (high / low).powf(0.06).max(1.06);
-        let range = (low / room, high * room);
-        Self {
-            label: label.to_owned(),
-            scale: Scale::Log,
-            range,
-            ticks: log_ticks(range.0, range.1),
+        let mut range = log_range(values);
+        let more = (range.1 / range.0).powf(MORE);
+        let near = log_ticks(range.0 / more, range.1 * more);
+        if let Some(tick) = near.iter().rev().find(|tick| tick.value < range.0) {
+            range.0 = tick.value;
         }
+        if let Some(tick) = near.iter().find(|tick| tick.value > range.1) {
+            range.1 = tick.value;
+        }
+        let ticks = log_ticks(range.0, range.1);
+        Self { label: label.to_owned(), scale: Scale::Log, range, ticks }
     }
 
     /// A logarithmic axis with its ticks at the values themselves.
     pub(super) fn log_at(label: &str, values: impl Iterator<Item = f64>) -> Self {
         let values: Vec<f64> = values.filter(|value| *value > 0.0).collect();
         let ticks = ticks_at_values(&values);
-        Self { ticks, ..Self::log(label, values.into_iter()) }
+        let range = log_range(values.into_iter());
+        Self { label: label.to_owned(), scale: Scale::Log, range, ticks }
     }
 
     /// A linear axis from `from`, or from the least value where none is given.
@@ -103,6 +106,16 @@ impl Axis {
     }
 }
 
+/// The share of its length by which a logarithmic axis may grow to end at a tick.
+const MORE: f64 = 0.09;
+
+fn log_range(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let values = values.filter(|value| *value > 0.0).map(|value| value.max(1.0 / REACH));
+    let (low, high) = bounds(values).unwrap_or((0.1, 10.0));
+    let room = (high / low).powf(0.06).max(1.06);
+    (low / room, high * room)
+}
+
 fn bounds(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let values = values.filter(|value| value.is_finite()).map(|value| value.clamp(-REACH, REACH));
     values.fold(None, |bounds, value| match bounds {
@@ -116,7 +129,7 @@ fn bounds(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
 pub enum Shape {
     /// A line through the points.
     Line,
-    /// A line, with a marker at every point.
+    /// A line, with a marker at every point; markers alone where there are two points or fewer.
     LineMarkers,
     /// Small markers alone.
     Points,
@@ -179,7 +192,7 @@ pub struct Panel {
     pub y: Axis,
     /// What is drawn, the first lowest.
     pub series: Vec<Series>,
-    /// A level across the panel that values are held against.
+    /// A reference level across the panel.
     pub guide: Option<f64>,
     /// Fields of a heat map, drawn under the series.
     pub tiles: Vec<Tile>,
@@ -192,7 +205,7 @@ impl Panel {
         Self { title: title.to_owned(), x, y, series, guide: None, tiles: Vec::new(), raster: None }
     }
 
-    /// The same with a level that values are held against.
+    /// The same with a reference level.
     pub(super) fn with_guide(self, level: f64) -> Self {
         Self { guide: Some(level), ..self }
     }
@@ -237,6 +250,11 @@ impl Key {
         ranks.into_iter().map(of_rank).collect()
     }
 
+    /// The entry of the level strokes, one per seed.
+    pub(super) fn seed() -> Self {
+        Self::new("one seed", Ink::grey(Stroke::Solid), Shape::Seeds)
+    }
+
     /// A grey line that stands for no series in particular.
     pub(super) fn grey(label: &str, stroke: Stroke) -> Self {
         Self::new(label, Ink::grey(stroke), Shape::Line)
@@ -251,7 +269,7 @@ const MOST_PANELS: usize = 48;
 pub struct Figure {
     /// A short name, fit for a file: `inflation`.
     pub name: String,
-    /// What one sees, and how to read it.
+    /// What one sees, then how to read it: at most 60 words.
     pub caption: String,
     /// The figure in words, for those who do not see it.
     pub alt: String,

@@ -5,10 +5,10 @@ use super::style::{Ink, Stroke};
 use super::ticks::ticks_at_values;
 use crate::table::{OneFit, significant};
 
-/// A floor under this share of the least error is left out.
+/// A floor under this share of the smallest error is left out.
 const FAR_UNDER: f64 = 1e-3;
 
-/// E*(L) with its floor and what is proven; none of a fit with fewer than two caps.
+/// E*(L) with its floor and the proven bounds; none of a fit with fewer than two logit bounds.
 pub fn frontier_of_fit(fit: &OneFit) -> Option<Figure> {
     let by_cap = |of: fn(&crate::row::FitFound) -> Option<f64>| {
         let points = fit.rows.iter().filter_map(|row| Some((row.found.cap?, of(&row.found)?)));
@@ -35,19 +35,19 @@ pub fn frontier_of_fit(fit: &OneFit) -> Option<Figure> {
     proven.sort_by(|a, b| a.0.total_cmp(&b.0));
     let ink = Ink::of_rank(fit.rank);
     let bound_ink = Ink { stroke: Stroke::Dotted, ..ink };
-    let alt = found
-        .iter()
-        .map(|(cap, kl)| format!("Within {cap} nats an error of {}.", significant(*kl, 3)));
+    let alt = found.iter().map(|(cap, kl)| {
+        format!("Within a logit bound of {cap}, an error of {}.", significant(*kl, 3))
+    });
     let alt = alt.collect::<Vec<_>>().join(" ");
     let names = [
         format!("found at rank {}", fit.rank),
-        "floor E⁰(L), any rank".to_owned(),
-        "proven: none of this rank to the left".to_owned(),
+        "floor: any rank".to_owned(),
+        "proven lower bound at this rank".to_owned(),
     ];
     let all = || found.iter().chain(&floor).chain(&proven);
-    let mut x = Axis::log("cap on max |logit|, L (nats)", all().map(|point| point.0));
+    let mut x = Axis::log("logit bound L", all().map(|point| point.0));
     x.ticks = ticks_at_values(&found.iter().map(|point| point.0).collect::<Vec<_>>());
-    let y = Axis::log("error, kl (nats)", all().map(|point| point.1));
+    let y = Axis::log("error kl (nats)", all().map(|point| point.1));
     let [found_name, floor_name, bound_name] = &names;
     let series = vec![
         Series::new(floor_name, Ink::grey(Stroke::Dashed), Shape::Line, floor),
@@ -56,9 +56,9 @@ pub fn frontier_of_fit(fit: &OneFit) -> Option<Figure> {
     ];
     Some(Figure {
         name: "frontier".to_owned(),
-        caption: "The least error found within each cap on the logits, the least of any rank within it, and the \
-                  logits that each error is proven to need at this rank. Floors under a thousandth of the least error are \
-                  left out."
+        caption: "The smallest error found within each logit bound, the floor at any rank, and the logit bound that each error \
+                  provably needs at this rank. The gap to the floor is the cost of low rank. Floors below a thousandth of the \
+                  smallest error are left out."
             .to_owned(),
         alt,
         keys: vec![
@@ -70,12 +70,12 @@ pub fn frontier_of_fit(fit: &OneFit) -> Option<Figure> {
     })
 }
 
-/// KL(A_i ‖ P_i) row by row, a line a fit; none where no fit can be held against its target.
+/// KL(A_i ‖ P_i) row by row, a line per fit; none where no fit can be held against its target.
 pub fn errors_by_row(fit: &OneFit) -> Option<Figure> {
     let line = |(at, found): (usize, &crate::table::FoundAttention)| {
         // Rounding leaves some rows a hair under 0.
         let points = found.kl_by_row.iter().enumerate().map(|(row, kl)| (row as f64, kl.max(0.0)));
-        let ink = Ink::of_variant(at);
+        let ink = Ink::numbered(at);
         Series::new(&found.name, ink, Shape::Line, points.collect())
     };
     let series: Vec<Series> = fit.found.iter().enumerate().map(line).collect();
@@ -89,7 +89,7 @@ pub fn errors_by_row(fit: &OneFit) -> Option<Figure> {
     });
     Some(Figure {
         name: "errors-by-row".to_owned(),
-        caption: "Where the error sits: that of each row, whose mean is kl.".to_owned(),
+        caption: "The error of each row of the matrix. Their mean is kl; a peak marks the rows that fit worst.".to_owned(),
         alt: worst.collect::<Vec<_>>().join(" "),
         keys: series.iter().map(|s| Key::new(&s.name, s.ink, Shape::Line)).collect(),
         panels: vec![Panel::new("Error by row", x, y, series)],

@@ -1,32 +1,53 @@
-//! The heat map of inflation over w/d and n/d.
+//! The heat map of the rank penalty over w/d and n/d.
 
 use super::model::{Axis, Figure, Key, Panel, Shape, Tile};
 use super::style::{BEYOND, Ink, Marker, Rgb, Stroke, heat};
 use crate::table::{Growth, GrowthCell, Spread};
 
-/// The inflation at which the scale ends.
+/// The rank penalty at which the scale ends.
 const MOST: f64 = 10.0;
 
-/// Inflation over w/d (or k/d, m/d) and n/d: a field for each pair of ratios, the median over the cells that
-/// have it; dark where most of them found no logit that reaches ε.
+/// Rank penalty over w/d (or k/d, m/d) and n/d: a field for each pair of ratios, the median over its cells; dark where most of
+/// them found no logit that reaches ε, grey where the study has no cell.
 pub fn phase(growth: &Growth) -> Figure {
     let fields = fields(growth);
-    let x = Axis::log_at("sequence length / rank, n/d", fields.iter().map(|f| f.n_over_d));
-    let y = Axis::log_at("window / rank, w/d", fields.iter().map(|f| f.w_over_d));
+    let x = Axis::log_at("sequence length / rank (n/d)", fields.iter().map(|f| f.n_over_d));
+    let y = Axis::log_at("window / rank (w/d)", fields.iter().map(|f| f.w_over_d));
     // Ratios are powers of two: a field reaches half-way to its neighbours.
     let half = std::f64::consts::SQRT_2;
-    let tiles = fields.iter().map(|field| Tile {
-        x: (field.n_over_d / half, field.n_over_d * half),
-        y: (field.w_over_d / half, field.w_over_d * half),
-        colour: field.inflation.map_or(BEYOND, colour),
-        text: match field.inflation {
-            Some(value) if value < 9.95 => format!("{value:.1}"),
-            Some(value) => format!("{value:.0}"),
-            None => "none".to_owned(),
-        },
+    let place = |n_over_d: f64, w_over_d: f64| {
+        ((n_over_d / half, n_over_d * half), (w_over_d / half, w_over_d * half))
+    };
+    let tile = |at: ((f64, f64), (f64, f64)), colour, text| Tile { x: at.0, y: at.1, colour, text };
+    let measured = fields.iter().map(|field| {
+        tile(
+            place(field.n_over_d, field.w_over_d),
+            field.inflation.map_or(BEYOND, colour),
+            match field.inflation {
+                Some(value) if value < 9.95 => format!("{value:.1}"),
+                Some(value) => format!("{value:.0}"),
+                None => "none".to_owned(),
+            },
+        )
     });
+    let is_measured = |n_over_d: f64, w_over_d: f64| {
+        fields.iter().any(|field| (field.n_over_d, field.w_over_d) == (n_over_d, w_over_d))
+    };
+    let ratios = |of: fn(&Field) -> f64| {
+        let mut all: Vec<f64> = fields.iter().map(of).collect();
+        all.sort_by(f64::total_cmp);
+        all.dedup();
+        all
+    };
+    let (across, up) = (ratios(|field| field.n_over_d), ratios(|field| field.w_over_d));
+    let all =
+        across.iter().flat_map(|&n_over_d| up.iter().map(move |&w_over_d| (n_over_d, w_over_d)));
+    let blank = all
+        .filter(|&(n_over_d, w_over_d)| !is_measured(n_over_d, w_over_d))
+        .map(|(n_over_d, w_over_d)| tile(place(n_over_d, w_over_d), NOT_MEASURED, String::new()));
+    let tiles = measured.chain(blank);
     let epsilon = growth.cells.first().map_or(0.0, |cell| cell.tolerance);
-    let title = format!("Median inflation, L*/L⁰ at ε = {epsilon} nats");
+    let title = format!("Median rank penalty (×) at ε = {epsilon} nats");
     let mut panel = Panel::new(&title, x, y, Vec::new());
     panel.tiles = tiles.collect();
     for (axis, values) in [
@@ -45,26 +66,28 @@ pub fn phase(growth: &Growth) -> Figure {
     Figure {
         name: "phase".to_owned(),
         caption: format!(
-            "The price of low rank for dense local attention, by how far the window and the sequence exceed the \
-             rank: median inflation L*(ε)/L⁰(ε) at ε = {epsilon}, over all lengths, ranks and seeds (at least \
-             {seeds}) of a field. 1 means that low rank costs nothing. None: most fits found no logit up to 128 \
-             nats that reaches ε. Where no field stands, no fit has such ratios. Fields hide what differs between \
-             ranks at the same ratios."
+            "The rank penalty of dense local attention by window/rank and sequence length/rank, median over lengths, ranks and \
+             seeds (at least {seeds}). 1 means that low rank costs nothing. Dark fields: most fits reached error {epsilon} at no logit \
+             bound up to 128. Light grey fields were not measured."
         ),
         alt: alt(&fields),
         keys: vec![
-            key("inflation 1", colour(1.0)),
+            key("rank penalty 1", colour(1.0)),
             key("2", colour(2.0)),
             key("3", colour(3.0)),
             key("5", colour(5.0)),
             key("10 and more", colour(MOST)),
-            key("none up to 128 nats", BEYOND),
+            key("most fits did not reach ε", BEYOND),
+            key("not measured", NOT_MEASURED),
         ],
         panels: vec![panel],
     }
 }
 
-/// The colour of an inflation, by its logarithm.
+/// A field for which the study has no cell.
+const NOT_MEASURED: Rgb = (236, 236, 236);
+
+/// The colour of a rank penalty, by its logarithm.
 fn colour(inflation: f64) -> Rgb {
     heat(inflation.ln() / MOST.ln())
 }

@@ -1,24 +1,25 @@
-//! The figure of a study of ramps: measured heads against the law.
+//! The figure of a study of ramps: measured half-ranges against predicted ones.
 
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
-use super::style::{Ink, Marker, Stroke};
+use super::style::{Ink, Marker, Stroke, dark, pale};
 use super::ticks::length;
+use super::variant::Variant;
 use crate::pattern::HeadKind;
-use crate::table::{LOCAL_MASS, RampHead, Ramps, Spread, significant};
+use crate::table::{RampHead, Ramps, Spread, significant};
 
-/// What can make a head local, in the order in which figures show it, and its name.
+/// The kinds of heads by what can make them local, in the order in which figures show them.
 const WAYS: [(Way, &str); 12] = [
-    (Way::Learned, "learned positions"),
-    (Way::LearnedSmaller, "the same, smaller heads"),
-    (Way::LearnedLarger, "the same, larger heads"),
-    (Way::LearnedWidth, "the same, another d_model"),
-    (Way::Sinusoidal, "sinusoidal positions"),
-    (Way::Nothing, "no positions"),
-    (Way::Windowed, "windowed heads of ls"),
-    (Way::BesideWindows, "its global heads"),
-    (Way::Rotary, "rotary positions"),
-    (Way::Alibi, "ALiBi's slopes"),
-    (Way::LearnedSlope, "learned slopes"),
+    (Way::Learned, "multi-head"),
+    (Way::LearnedSmaller, "multi-head, smaller d_head"),
+    (Way::LearnedLarger, "multi-head, larger d_head"),
+    (Way::LearnedWidth, "multi-head, larger d_model"),
+    (Way::Sinusoidal, "multi-head, sinusoidal positions"),
+    (Way::Nothing, "multi-head, no positions"),
+    (Way::Windowed, "LS-attention, local heads"),
+    (Way::BesideWindows, "LS-attention, global heads"),
+    (Way::Rotary, "multi-head, RoPE"),
+    (Way::Alibi, "multi-head, ALiBi bias"),
+    (Way::LearnedSlope, "multi-head, learned position bias"),
     (Way::Other, "other models"),
 ];
 
@@ -61,32 +62,35 @@ impl Way {
         }
     }
 
+    /// The ink of the variant; other shapes of its heads have shades of its colour.
     fn ink(self) -> Ink {
-        Ink::of_arm(match self {
-            Self::Learned => "mhsa",
-            Self::Windowed => "ls",
-            Self::BesideWindows => "layer-alternating",
-            Self::Sinusoidal => "softcap",
-            Self::Nothing => return Ink::of_rank(64),
-            Self::LearnedSmaller => return Ink::of_rank(4),
-            Self::LearnedLarger => return Ink::of_rank(8),
-            Self::LearnedWidth => return Ink::of_rank(32),
-            Self::Rotary => "qk-norm",
-            Self::LearnedSlope => "sigma-reparam",
-            Self::Alibi => "local-only",
-            Self::Other => return Ink::grey(Stroke::Solid),
-        })
+        let of = |positions, bias| Variant::of("mhsa", positions, bias).ink();
+        let learned = Variant::plain("mhsa").ink();
+        match self {
+            Self::Learned => learned,
+            Self::LearnedSmaller => Ink { colour: dark(dark(learned.colour)), ..learned },
+            Self::LearnedLarger => Ink { colour: pale(learned.colour), ..learned },
+            Self::LearnedWidth => Ink { colour: (166, 118, 90), ..learned },
+            Self::Windowed => Variant::plain("ls").ink().of_local_heads(),
+            Self::BesideWindows => Variant::plain("ls").ink(),
+            Self::Sinusoidal => of("sinusoidal", "none"),
+            Self::Nothing => of("none", "none"),
+            Self::Rotary => of("rope", "none"),
+            Self::LearnedSlope => of("learned", "learned"),
+            Self::Alibi => of("learned", "alibi"),
+            Self::Other => Ink::grey(Stroke::Solid),
+        }
     }
 
-    /// Whether the model knows lags without the logits' being a ramp.
-    fn is_given_the_lag(self) -> bool {
+    /// Whether the model gets relative distances from something other than QKᵀ of its positions.
+    fn is_given_the_distance(self) -> bool {
         matches!(self, Self::Rotary | Self::Alibi | Self::LearnedSlope)
     }
 }
 
-/// The half-spread of each head against that of a ramp of its lag, at the last step: a panel of models that know only
-/// positions, and one of those that are given the lag.
-pub fn law(study: &Ramps) -> Figure {
+/// The half-range of each head's logits against that of a ramp of the same mean relative distance, at the last step: a panel
+/// of models that have only positions, and one of those with RoPE or a position bias.
+pub fn ramp(study: &Ramps) -> Figure {
     let shape = study.shape_of_the_law();
     let way_of = |head: &RampHead| Way::of(head, shape);
     let point = |head: &RampHead| {
@@ -97,12 +101,12 @@ pub fn law(study: &Ramps) -> Figure {
     lengths.sort_unstable();
     lengths.dedup();
     let shown = || study.heads.iter().filter_map(point);
-    let x = Axis::log("a ramp's half-spread, (m − 1)/2 · ln(1 + 1/τ) (nats)", shown().map(|p| p.0));
-    let y = Axis::log("half-spread of QKᵀ/√d (nats)", shown().map(|p| p.1));
+    let x = Axis::log("predicted half-range of a linear ramp", shown().map(|p| p.0));
+    let y = Axis::log("measured half-range of QKᵀ", shown().map(|p| p.1));
     let ends = (x.range.0.max(y.range.0), x.range.1.min(y.range.1));
     let panel = |title: &str, is_here: &dyn Fn(Way) -> bool| {
         let mut series = vec![Series::new(
-            "the law",
+            EQUAL,
             Ink::grey(Stroke::Dashed),
             Shape::Line,
             vec![(ends.0, ends.0), (ends.1, ends.1)],
@@ -127,8 +131,8 @@ pub fn law(study: &Ramps) -> Figure {
         (series.len() > 1).then(|| Panel::new(title, x.clone(), y.clone(), series))
     };
     let panels = [
-        panel("Locality has to be bought", &|way| !way.is_given_the_lag()),
-        panel("The lag is given", &|way| way.is_given_the_lag()),
+        panel("Positions only", &|way| !way.is_given_the_distance()),
+        panel("With RoPE or a position bias", &|way| way.is_given_the_distance()),
     ];
     let is_there = |way: Way| study.heads.iter().any(|head| way_of(head) == way);
     let mut keys: Vec<Key> = WAYS
@@ -139,25 +143,55 @@ pub fn law(study: &Ramps) -> Figure {
         })
         .collect();
     let grey = |marker: Marker| Ink { marker, ..Ink::grey(Stroke::Solid) };
-    keys.extend(
-        lengths
-            .iter()
-            .enumerate()
-            .map(|(at, &n)| Key::new(&length(n), grey(marker(at)), Shape::Points)),
-    );
+    if lengths.len() > 1 {
+        keys.extend(
+            lengths
+                .iter()
+                .enumerate()
+                .map(|(at, &n)| Key::new(&length(n), grey(marker(at)), Shape::Points)),
+        );
+    }
     keys.push(Key::new("not local", grey(Marker::Circle), Shape::OpenPoints));
-    keys.push(Key::grey("logits = the ramp's", Stroke::Dashed));
+    keys.push(Key::grey(EQUAL, Stroke::Dashed));
     Figure {
-        name: "law".to_owned(),
+        name: "ramp".to_owned(),
         caption: format!(
-            "How large a head's logits are (half the largest max − min of a row) against what a straight ramp over positions \
-             costs to be as local: τ is the head's mean lag, m the length n or the head's window. Filled: local heads, with \
-             {LOCAL_MASS} or more of their mass on the last 16 tokens. On the dashed line logits are the ramp's; below it \
-             something else makes the head local."
+            "Half-range of each head's QKᵀ against (m − 1)/2 · ln(1 + 1/τ), that of a linear ramp with the same mean relative \
+             distance τ (m: n or the window). Filled: local heads.{}{}",
+            exponent_in_words(study),
+            confounding(study)
         ),
         alt: alt(study),
         keys,
         panels: panels.into_iter().flatten().collect(),
+    }
+}
+
+/// The dashed line.
+const EQUAL: &str = "measured = predicted";
+
+/// The exponent of the prediction's second factor, which the prediction sets to 1.
+fn exponent_in_words(study: &Ramps) -> String {
+    let Some(regression) = study.exponents() else { return String::new() };
+    regression.coefficients.get(1).map_or_else(String::new, |c| {
+        let [value, low, high] =
+            [c.value, c.low, c.high].map(|v| significant(v, 2).replace('-', "−"));
+        format!(" Not a law: the exponent of ln(1 + 1/τ) is {value} [{low}, {high}], predicted 1.")
+    })
+}
+
+/// Says where every length was trained for its own number of steps, so that the two cannot be told apart.
+fn confounding(study: &Ramps) -> &'static str {
+    let heads = study.bought();
+    let of = |n: usize| heads.iter().filter(move |head| head.found.n == n).map(|head| head.step);
+    let mut lengths: Vec<usize> = heads.iter().map(|head| head.found.n).collect();
+    lengths.sort_unstable();
+    lengths.dedup();
+    let steps: Vec<(Option<usize>, Option<usize>)> =
+        lengths.iter().map(|&n| (of(n).min(), of(n).max())).collect();
+    match steps.len() > 1 && steps.windows(2).all(|pair| pair[0].1 < pair[1].0) {
+        true => " Length and training steps are confounded.",
+        false => "",
     }
 }
 
@@ -172,7 +206,7 @@ fn alt(study: &Ramps) -> String {
             || study.heads.iter().filter(|head| head.is_local() && Way::of(head, shape) == way);
         let ratio = Spread::of(local().filter_map(RampHead::ratio))?;
         Some(format!(
-            "{name}: {} local heads, half-spread {} times the ramp's in the median.",
+            "{name}: {} local heads, half-range {} times the predicted one in the median.",
             local().count(),
             significant(ratio.median, 2)
         ))
@@ -191,9 +225,9 @@ mod tests {
         study.heads[0].found.mass_within_16 = 0.1;
         study.heads[1].slopes = Some("alibi".to_owned());
         study.heads[2].found.formula = None;
-        let figure = law(&study);
+        let figure = ramp(&study);
         let titles: Vec<&str> = figure.panels.iter().map(|panel| panel.title.as_str()).collect();
-        assert_eq!(titles, ["Locality has to be bought", "The lag is given"]);
+        assert_eq!(titles, ["Positions only", "With RoPE or a position bias"]);
         let series: Vec<(&str, usize)> = figure
             .panels
             .iter()
@@ -201,18 +235,18 @@ mod tests {
             .map(|series| (series.name.as_str(), series.points.len()))
             .collect();
         let expected = [
-            ("the law", 2),
-            ("learned positions, n = 256, not local", 1),
-            ("learned positions, n = 256, local", 3),
-            ("learned positions, n = 512, local", 6),
-            ("the law", 2),
-            ("ALiBi's slopes, n = 256, local", 1),
+            (EQUAL, 2),
+            ("multi-head, n = 256, not local", 1),
+            ("multi-head, n = 256, local", 3),
+            ("multi-head, n = 512, local", 6),
+            (EQUAL, 2),
+            ("multi-head, ALiBi bias, n = 256, local", 1),
         ];
         assert_eq!(series, expected);
         assert_eq!(figure.panels[0].series[1].shape, Shape::OpenPoints);
         let [one, other] = [2, 3].map(|at| figure.panels[0].series[at].ink.marker);
         assert_ne!(one, other, "a marker a length");
-        assert!(figure.alt.contains("learned positions: 10 local heads"), "{}", figure.alt);
+        assert!(figure.alt.contains("multi-head: 10 local heads"), "{}", figure.alt);
         assert!(figure.svg().unwrap().contains("<svg"));
     }
 }

@@ -1,8 +1,8 @@
-//! The figure of what trained heads would need at other ranks.
+//! The figure of the logits that trained heads need at other ranks.
 
+use super::heads::title_of;
 use super::model::{Axis, BAR, Figure, Key, Panel, Series, Shape};
-use super::style::{Ink, Stroke, pale};
-use super::ticks::length;
+use super::style::{DARK, Ink, Stroke, pale};
 use crate::table::{HeadParts, Spread, TrainedHeads, significant};
 
 type ValueOf = fn(&HeadParts) -> Option<f64>;
@@ -18,13 +18,13 @@ struct Made {
 
 const MADE: [Made; 2] = [
     Made {
-        of: "needed, free queries and keys",
+        of: "needed, unrestricted inputs",
         from: 4,
         at_rank: |head| head.needed,
         at_any: |head| head.floor,
     },
     Made {
-        of: "needed, tied to the inputs",
+        of: "needed from the layer inputs",
         from: 8,
         at_rank: |head| head.needed_tied,
         at_any: |head| head.needed_any_rank,
@@ -42,7 +42,7 @@ impl Made {
     }
 }
 
-const PROVEN: &str = "proven: no less";
+const PROVEN: &str = "proven lower bound";
 
 /// What the attention of each model's largest head would have needed at its own and larger ranks, and at any: bars of
 /// free and of tied queries and keys, under the logits that it has. A panel a run.
@@ -64,17 +64,17 @@ pub fn ranks(study: &TrainedHeads) -> Option<Figure> {
     let of_run = |&run: &(&str, &str)| -> Vec<&HeadParts> {
         largest.iter().copied().filter(|h| (h.of.as_str(), h.run.as_str()) == run).collect()
     };
-    let actual = Ink::of_arm("mhsa");
+    let actual = Ink { colour: DARK, ..Ink::numbered(0) };
     let mut keys: Vec<Key> =
         MADE.iter().map(|made| Key::new(made.of, made.bars(), Shape::Bars)).collect();
-    keys.push(Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds));
+    keys.push(Key::seed());
     keys.push(Key::new(PROVEN, proven(), Shape::Line));
-    keys.push(Key::new("actual", actual, Shape::Line));
-    keys.push(Key::new("its seeds", actual, Shape::Band));
+    keys.push(Key::new("max |logit| of the head", actual, Shape::Line));
+    keys.push(Key::new("its range over seeds", actual, Shape::Band));
     let alt = study.wider().into_iter().filter_map(|wider| {
         let tied = |head: &HeadParts| head.needed_tied.map(|v| significant(v, 3));
         Some(format!(
-            "{}, seed {}: tied needs {} at rank {}, {} at {}, {} at any.",
+            "{}, seed {}: from the layer inputs, needed {} at rank {}, {} at {}, {} at any.",
             wider.own.run,
             wider.own.seed,
             tied(wider.own)?,
@@ -87,10 +87,8 @@ pub fn ranks(study: &TrainedHeads) -> Option<Figure> {
     Some(Figure {
         name: "ranks".to_owned(),
         caption: format!(
-            "The largest logit of each model, and what its attention would have needed of it at ε = {epsilon} nats in a wider \
-             head with the same inputs, and with W_q·W_kᵀ of any rank. Bars and the line of actual logits are medians over \
-             seeds, strokes seeds; the band goes from the least to the greatest actual one. Dotted: what tied ones are proven to need \
-             at any rank, the median. Each panel has an axis of its own."
+            "The largest logit of each model, and the logits that its attention needs at ε = {epsilon} nats in a head of larger or any \
+             rank. Bars and lines are medians over seeds, level strokes single seeds. Each panel has its own vertical axis."
         ),
         alt: alt.collect::<Vec<_>>().join(" "),
         keys,
@@ -109,7 +107,7 @@ fn panel(run: &str, heads: &[&HeadParts], epsilon: f64) -> Panel {
     let any = ranks.len() as f64;
     let x = Axis::of_names("rank r of queries and keys", names);
     let mut series = Vec::new();
-    let actual = Ink::of_arm("mhsa");
+    let actual = Ink { colour: DARK, ..Ink::numbered(0) };
     if let Some(level) = Spread::of(once().map(|head| head.actual)) {
         let across = [x.range.0, x.range.1];
         series.push(Series::band("actual", actual, &across.map(|at| (at, level))));
@@ -137,15 +135,15 @@ fn panel(run: &str, heads: &[&HeadParts], epsilon: f64) -> Panel {
         series.push(Series::new(PROVEN, proven(), Shape::Line, line));
     }
     let values = series.iter().flat_map(|series| &series.points).map(|&(_, y)| y);
-    let label = format!("max |logit| (nats); bars: at ε = {epsilon}");
+    let label = format!("max |logit|, needed at ε = {epsilon}");
     let y = Axis::linear(&label, values, Some(0.0));
-    let title = format!("{run}: {}, d = {}", length(heads[0].n), ranks[0]);
+    let title = title_of(&heads[0].arm, run, heads[0].n, ranks[0]);
     Panel::new(&title, x, y, series)
 }
 
 /// The ink of what is proven of tied logits.
 fn proven() -> Ink {
-    Ink { stroke: Stroke::Dotted, ..Ink::of_arm("softcap") }
+    Ink { stroke: Stroke::Dotted, colour: DARK, ..Ink::numbered(0) }
 }
 
 #[cfg(test)]
@@ -167,16 +165,20 @@ mod tests {
             .flat_map(|seed| [at(seed, 8, 4.0 + seed as f64), at(seed, 16, 3.0)]);
         let figure = ranks(&TrainedHeads { heads: heads.collect(), failed: 0 }).unwrap();
         let [panel] = &figure.panels[..] else { panic!("one run") };
-        assert_eq!(panel.title, "mhsa-64: n = 64, d = 8");
+        assert_eq!(panel.title, "multi-head: n = 64, d_head = 8");
         let ticks: Vec<&str> = panel.x.ticks.iter().map(|tick| tick.label.as_str()).collect();
         assert_eq!(ticks, ["8", "16", "any"]);
         let heights = |name: &str, shape: Shape| -> Vec<f64> {
             let found = panel.series.iter().find(|s| s.name == name && s.shape == shape).unwrap();
             found.points.iter().map(|point| point.1).collect()
         };
-        assert_eq!(heights("needed, free queries and keys", Shape::Bars), [3.0, 3.0, 2.0]);
-        assert_eq!(heights("needed, tied to the inputs", Shape::Bars), [15.0, 9.0, 6.0], "medians");
-        assert_eq!(heights("needed, tied to the inputs", Shape::Seeds).len(), 9);
+        assert_eq!(heights("needed, unrestricted inputs", Shape::Bars), [3.0, 3.0, 2.0]);
+        assert_eq!(
+            heights("needed from the layer inputs", Shape::Bars),
+            [15.0, 9.0, 6.0],
+            "medians"
+        );
+        assert_eq!(heights("needed from the layer inputs", Shape::Seeds).len(), 9);
         assert_eq!(heights(PROVEN, Shape::Line), [5.0, 5.0]);
         assert_eq!(heights("actual", Shape::Band), [20.0, 20.0, 22.0, 22.0]);
         assert_eq!(panel.y.range.0, 0.0, "bars begin at zero");

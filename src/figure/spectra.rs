@@ -8,8 +8,8 @@ use crate::table::{Spectra, SpectrumCell};
 /// Smaller ratios are left out.
 const LEAST: f64 = 1e-4;
 
-/// σ/σ₁ against index/n at the longest sequence, attention solid and logits dashed; and effective rank
-/// against n: a panel a target each.
+/// σ/σ₁ against the index at the longest sequence, attention solid and logits dashed; and effective rank against n: a panel
+/// per target each.
 pub fn spectra(study: &Spectra) -> Vec<Figure> {
     let longest = study.cells.iter().map(|cell| cell.n).max().unwrap_or(0);
     vec![values(study, longest), ranks(study)]
@@ -19,12 +19,12 @@ const MATRICES: [(&str, Stroke); 2] = [("attention", Stroke::Solid), ("logits", 
 
 fn ink(matrix: &str) -> Ink {
     let stroke = MATRICES.iter().find(|(name, _)| *name == matrix).map(|(_, stroke)| *stroke);
-    let arm = if matrix == "logits" { "ls" } else { "mhsa" };
-    Ink { stroke: stroke.unwrap_or(Stroke::Dotted), ..Ink::of_arm(arm) }
+    let nth = usize::from(matrix != "logits");
+    Ink { stroke: stroke.unwrap_or(Stroke::Dotted), ..Ink::numbered(nth) }
 }
 
 fn keys(shape: Shape) -> Vec<Key> {
-    MATRICES.iter().map(|(name, _)| Key::new(name, ink(name), shape)).collect()
+    MATRICES.iter().map(|(name, _)| Key::new(&format!("{name} matrix"), ink(name), shape)).collect()
 }
 
 fn labels(study: &Spectra) -> Vec<&str> {
@@ -42,15 +42,14 @@ fn values(study: &Spectra, n: usize) -> Figure {
         };
         let series: Vec<Series> = here.map(line).collect();
         let x = Axis::log("index of the singular value", [1.0, n as f64].into_iter());
-        let y = Axis::log("σ / σ₁", [LEAST, 1.0].into_iter());
+        let y = Axis::log("singular value / largest", [LEAST, 1.0].into_iter());
         Panel::new(label, x, y, series)
     });
     Figure {
         name: "singular-values".to_owned(),
         caption: format!(
-            "Singular values at {}, medians over seeds, divided by the largest: of each family's attention \
-             matrix, and of the logits that reach it to within the study's error with no rank limit. A line that \
-             falls early is low rank.",
+            "Singular values at {}, divided by the largest, medians over seeds: of each target's attention matrix and of logits of \
+             any rank that reach it within the study's error. A line that falls early is low-rank.",
             length(n)
         ),
         alt: alt(study, n),
@@ -73,12 +72,12 @@ fn ranks(study: &Spectra) -> Figure {
         };
         let lengths = study.cells.iter().map(|cell| cell.n as f64);
         let series = MATRICES.iter().map(|(matrix, _)| of(matrix)).collect();
-        Panel::new(label, Axis::log_at("sequence length, n", lengths), y.clone(), series)
+        Panel::new(label, Axis::log_at("sequence length n", lengths), y.clone(), series)
     });
     Figure {
         name: "effective-rank".to_owned(),
-        caption: "Effective rank, exp of the entropy of the normalised singular values, against sequence length: \
-                  attention, and the logits that reach it with no rank limit."
+        caption: "Effective rank (exp of the entropy of the normalised singular values) against sequence length, of the attention matrix \
+                  and of logits of any rank that reach it. A line that rises with n has no fixed rank."
             .to_owned(),
         alt: alt(study, study.cells.iter().map(|cell| cell.n).max().unwrap_or(0)),
         keys: keys(Shape::LineMarkers),

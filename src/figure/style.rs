@@ -3,17 +3,9 @@
 /// A colour, red, green and blue.
 pub type Rgb = (u8, u8, u8);
 
-// Okabe and Ito's colours, told apart by colour-blind readers.
-const BLACK: Rgb = (0, 0, 0);
-const ORANGE: Rgb = (230, 159, 0);
-const SKY: Rgb = (86, 180, 233);
-const GREEN: Rgb = (0, 158, 115);
-const BLUE: Rgb = (0, 114, 178);
-const VERMILION: Rgb = (213, 94, 0);
-const PURPLE: Rgb = (204, 121, 167);
 /// Text and axes.
 pub(super) const DARK: Rgb = (51, 51, 51);
-/// The floor and other things that all series are held against.
+/// The floor and other references.
 pub(super) const GREY: Rgb = (110, 110, 110);
 /// Lines behind the data.
 pub(super) const GRID: Rgb = (228, 228, 228);
@@ -22,7 +14,7 @@ pub(super) const LANE: Rgb = (243, 243, 243);
 
 /// Ranks 2, 4, 8, … in order: dark to light, so that the order shows without colour too.
 const RANKS: [Rgb; 7] = [
-    BLACK,
+    (0, 0, 0),
     (59, 10, 143),
     (156, 23, 158),
     (216, 87, 107),
@@ -95,7 +87,7 @@ impl Ink {
         Self { colour, marker, stroke: Stroke::Solid }
     }
 
-    /// What all series are held against.
+    /// The ink of a reference.
     pub(super) const fn grey(stroke: Stroke) -> Self {
         Self { colour: GREY, marker: Marker::Circle, stroke }
     }
@@ -106,33 +98,32 @@ impl Ink {
         Self::solid(RANKS[at.min(RANKS.len() - 1)], MARKERS[(at + 4) % MARKERS.len()])
     }
 
-    /// The ink of an arm of training; a layout of heads alike shares it.
-    pub(super) fn of_arm(arm: &str) -> Self {
-        match arm {
-            "mhsa" => Self::solid(VERMILION, Marker::Circle),
-            "ls" => Self::solid(BLUE, Marker::Triangle),
-            "local-only" => Self::solid(GREEN, Marker::Diamond),
-            "layer-alternating" => Self::solid(PURPLE, Marker::Square),
-            "qk-norm" => Self::solid(ORANGE, Marker::Inverted),
-            "sigma-reparam" => Self::solid(SKY, Marker::Square),
-            "softcap" => Self { stroke: Stroke::Dashed, ..Self::solid(BLACK, Marker::Circle) },
-            "qk-clip" => Self { stroke: Stroke::Dashed, ..Self::solid(GREEN, Marker::Triangle) },
-            "z-loss" => Self { stroke: Stroke::Dashed, ..Self::solid(PURPLE, Marker::Diamond) },
-            _ => Self { stroke: Stroke::Dotted, ..Self::solid(BLACK, Marker::Square) },
-        }
+    /// The ink of the `nth` of several series that are no variants and have no order, from 0. The colours are Tol's
+    /// bright ones, which colour-blind readers can tell apart.
+    pub(super) fn numbered(nth: usize) -> Self {
+        const COLOURS: [Rgb; 6] = [
+            (68, 119, 170),
+            (238, 102, 119),
+            (34, 136, 51),
+            (204, 187, 68),
+            (170, 51, 119),
+            (102, 204, 238),
+        ];
+        let colour = COLOURS[nth % COLOURS.len()];
+        Self::solid(colour, MARKERS[nth % MARKERS.len()]).nth(nth / COLOURS.len())
     }
 
-    /// The ink of the `nth` of several variants that have no order, from 0.
-    pub(super) fn of_variant(nth: usize) -> Self {
-        const COLOURS: [Rgb; 5] = [GREEN, ORANGE, PURPLE, SKY, BLACK];
-        const MARKERS: [Marker; 4] =
-            [Marker::Diamond, Marker::Square, Marker::Inverted, Marker::Circle];
-        Self::solid(COLOURS[nth % COLOURS.len()], MARKERS[nth % MARKERS.len()])
+    /// The ink of the local heads of a variant that has global ones too: its colour lighter, another marker.
+    pub(super) fn of_local_heads(self) -> Self {
+        let mix = |c: u8| (0.55 * f64::from(c) + 0.45 * 255.0).round() as u8;
+        let (red, green, blue) = self.colour;
+        Self { colour: (mix(red), mix(green), mix(blue)), marker: Marker::Diamond, ..self }
     }
 
-    /// The ink of heads that see everything, several of them.
-    pub(super) const fn of_several_global_heads() -> Self {
-        Self::solid(ORANGE, Marker::Square)
+    /// The ink of the `nth` run of a variant, from 0: the same colour, another marker and stroke.
+    pub(super) fn other(self, nth: usize) -> Self {
+        let at = MARKERS.iter().position(|marker| *marker == self.marker).unwrap_or(0);
+        Self { marker: MARKERS[(at + nth) % MARKERS.len()], ..self.nth(nth) }
     }
 
     /// The same ink for the `nth` thing of its kind, from 0: later ones are dashed, then dotted.

@@ -1,22 +1,23 @@
-//! The figure of trained models whose heads attend otherwise.
+//! The figures of trained models whose attention was replaced.
 
+use super::heads::title_of;
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
-use super::style::{Ink, Marker, Stroke};
-use super::ticks::length;
+use super::style::{Ink, Marker, Stroke, dark, pale};
+use super::variant::Variant;
 use crate::predict::EditedHeads;
 use crate::table::{HARMLESS_NATS, OperatedModel, Spread, Surgeries, significant};
 
-/// What fits at error ε cost, against ε: a panel a run, a line a rank.
+/// The loss that fits at error ε add, against ε: a panel per run, a line per rank.
 pub fn loss_against_epsilon(study: &Surgeries) -> Option<Figure> {
     let fits: Vec<&OperatedModel> = study.fits().concat();
     let point = |model: &OperatedModel| Some((model.edit.fit()?.0, model.delta()));
     let points = || fits.iter().filter_map(|model| point(model));
     let y = Axis::log(
-        "Δloss (nats per token)",
+        "added loss (nats per token)",
         points().map(|(_, delta)| delta).chain([HARMLESS_NATS]),
     );
     let x =
-        Axis::log("ε, the error in every head's attention (nats)", points().map(|point| point.0));
+        Axis::log("error ε in the attention of every head (nats)", points().map(|point| point.0));
     let mut runs: Vec<(&str, &str)> = Vec::new();
     for model in &fits {
         let run = (model.of.as_str(), model.run.as_str());
@@ -56,12 +57,12 @@ pub fn loss_against_epsilon(study: &Surgeries) -> Option<Figure> {
             let medians = epsilons.into_iter().filter_map(median).collect();
             series.push(Series::new(&name, ink, Shape::LineMarkers, medians));
         }
-        let title = format!("{}: {}", run.1, length(here[0].n));
+        let title = title_of(&here[0].arm, run.1, here[0].n, here[0].d_head.unwrap_or(0));
         Panel::new(&title, x.clone(), y.clone(), series).with_guide(HARMLESS_NATS)
     });
     let mut keys = Key::of_ranks(fits.iter().map(|model| rank_of(model)));
-    keys.push(Key::grey(&format!("{HARMLESS_NATS} nats"), Stroke::Dashed));
-    keys.push(Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds));
+    keys.push(Key::grey(&format!("harmless: {HARMLESS_NATS} nats"), Stroke::Dashed));
+    keys.push(Key::seed());
     let alt = study.harmless().into_iter().map(|one| {
         format!(
             "{}, seed {}, rank {}: {}.",
@@ -70,17 +71,17 @@ pub fn loss_against_epsilon(study: &Surgeries) -> Option<Figure> {
             one.rank,
             match one.epsilon {
                 Some(epsilon) =>
-                    format!("under {HARMLESS_NATS} nats from ε = {} on", significant(epsilon, 1)),
-                None => "at no ε under it".to_owned(),
+                    format!("below {HARMLESS_NATS} nats up to ε = {}", significant(epsilon, 1)),
+                None => format!("below {HARMLESS_NATS} nats at no ε"),
             }
         )
     });
     Some(Figure {
         name: "loss-against-epsilon".to_owned(),
         caption: format!(
-            "What a model loses where every head's attention is its free fit at error ε, with queries and keys of rank r, against \
-             ε. Only fits whose ε every head reached, and losses above 0, are shown. Lines are medians over seeds, strokes seeds; \
-             the dashed level is {HARMLESS_NATS} nats per token."
+            "Loss added to a model when the attention of every head is replaced by its low-rank fit at error ε. Lines are medians \
+             over seeds, level strokes single seeds. Fits below the dashed level of {HARMLESS_NATS} nats per token are \
+             harmless. Only fits that every head reached are shown."
         ),
         alt: alt.collect::<Vec<_>>().join(" "),
         keys,
@@ -91,41 +92,44 @@ pub fn loss_against_epsilon(study: &Surgeries) -> Option<Figure> {
 /// Losses under this are of rounding, in nats per token.
 const LEAST_SHOWN: f64 = 1e-4;
 
-/// The edits whose size a figure goes over, in its order, each with its name there.
+/// The edits with a size, each with its name and stroke.
 const SIZED: [(&str, &str, Stroke); 4] = [
-    ("far-top-k", "far part on k tokens a row", Stroke::Solid),
+    ("far-top-k", "far part on k tokens per row", Stroke::Solid),
     ("far-rank-r", "far part of rank r", Stroke::Dashed),
     ("top-k", "rows on k tokens", Stroke::Solid),
-    ("rank-r", "P of rank r", Stroke::Dashed),
+    ("rank-r", "rows of rank r", Stroke::Dashed),
 ];
 
-/// What heads cut to k tokens a row or to rank r cost, against k and r: a panel for the far parts of global heads, one for whole rows.
+/// The loss that heads cut to k tokens per row or to rank r add, against k and r: panels for the far parts of global heads
+/// and for whole rows of global and of local heads.
 pub fn loss_against_size(study: &Surgeries) -> Option<Figure> {
-    let is_shown = |model: &&OperatedModel| {
-        model.edit.size().is_some() && SIZED.iter().any(|(name, ..)| *name == model.edit.name())
-    };
-    let shown: Vec<&OperatedModel> = study.models.iter().filter(is_shown).collect();
+    let edit_of = |model: &OperatedModel| SIZED.iter().find(|edit| edit.0 == model.edit.name());
+    let shown: Vec<&OperatedModel> = study
+        .models
+        .iter()
+        .filter(|model| model.edit.size().is_some() && edit_of(model).is_some())
+        .collect();
     let point = |model: &OperatedModel| Some((model.edit.size()? as f64, model.delta()));
     let points =
         || shown.iter().filter_map(|model| point(model)).filter(|point| point.1 > LEAST_SHOWN);
     points().next()?;
-    let x = Axis::log_at("k, r", points().map(|point| point.0));
+    let x = Axis::log_at("tokens k per row, or rank r", points().map(|point| point.0));
     let deltas = points().map(|point| point.1).chain([HARMLESS_NATS]);
-    let y = Axis::log("Δloss (nats per token)", deltas);
-    let mut runs: Vec<(&str, EditedHeads)> = Vec::new();
+    let y = Axis::log("added loss (nats per token)", deltas);
+    let mut runs: Vec<(&str, &str)> = Vec::new();
     for model in &shown {
-        let run = (model.run.as_str(), model.edited_heads);
+        let run = (model.arm.as_str(), model.run.as_str());
         if !runs.contains(&run) {
             runs.push(run);
         }
     }
-    let panel = |title: &str, names: &[(&str, &str, Stroke)]| {
+    let panel = |title: &str, heads: EditedHeads, edits: &[(&str, &str, Stroke)]| {
         let mut series = Vec::new();
-        for (run, heads) in &runs {
-            for (name, what, stroke) in names {
+        for &(arm, run) in &runs {
+            for (edit, what, stroke) in edits {
                 let here: Vec<(f64, f64)> = shown
                     .iter()
-                    .filter(|m| m.run == *run && m.edited_heads == *heads && m.edit.name() == *name)
+                    .filter(|m| m.run == run && m.edited_heads == heads && m.edit.name() == *edit)
                     .filter_map(|model| point(model))
                     .collect();
                 let mut sizes: Vec<f64> = here.iter().map(|point| point.0).collect();
@@ -136,9 +140,10 @@ pub fn loss_against_size(study: &Surgeries) -> Option<Figure> {
                     Some((size, Spread::of(at)?.median)).filter(|(_, delta)| *delta > LEAST_SHOWN)
                 };
                 let medians: Vec<(f64, f64)> = sizes.into_iter().filter_map(median).collect();
-                let ink = Ink { stroke: *stroke, ..ink_of(run, *heads) };
                 if !medians.is_empty() {
-                    let name = format!("{run}, {} heads, {what}", heads.name());
+                    let ink =
+                        Ink { stroke: *stroke, marker: marker_of(*stroke), ..ink_of(arm, run) };
+                    let name = format!("{}, {what}", name_of(arm, run));
                     let seeds =
                         here.iter().copied().filter(|point| point.1 > LEAST_SHOWN).collect();
                     series.push(Series::new(&name, ink, Shape::Seeds, seeds));
@@ -146,61 +151,75 @@ pub fn loss_against_size(study: &Surgeries) -> Option<Figure> {
                 }
             }
         }
-        Panel::new(title, x.clone(), y.clone(), series).with_guide(HARMLESS_NATS)
+        let panel = Panel::new(title, x.clone(), y.clone(), series).with_guide(HARMLESS_NATS);
+        (!panel.series.is_empty()).then_some(panel)
     };
     let mut keys: Vec<Key> = runs
         .iter()
-        .map(|(run, heads)| {
-            Key::new(
-                &format!("{run}, {} heads", heads.name()),
-                ink_of(run, *heads),
-                Shape::LineMarkers,
-            )
-        })
+        .map(|(arm, run)| Key::new(&name_of(arm, run), ink_of(arm, run), Shape::Bars))
         .collect();
-    keys.push(Key::grey("k tokens a row", Stroke::Solid));
-    keys.push(Key::grey("rank r", Stroke::Dashed));
-    let all = &shown;
-    let alt = runs.iter().flat_map(|&(run, heads)| {
-        SIZED.iter().filter_map(move |(name, what, _)| {
-            let sixteen = all.iter().filter(|m| {
-                m.run == run
-                    && m.edited_heads == heads
-                    && m.edit.name() == *name
-                    && m.edit.size() == Some(16)
-            });
-            let delta = Spread::of(sixteen.map(|model| model.delta()))?;
-            Some(format!(
-                "{run}, {} heads, {what}: {} nats at 16.",
-                heads.name(),
-                significant(delta.median, 2)
-            ))
+    for (name, stroke) in [("k tokens per row", Stroke::Solid), ("rank r", Stroke::Dashed)] {
+        let ink = Ink { marker: marker_of(stroke), ..Ink::grey(stroke) };
+        keys.push(Key::new(name, ink, Shape::LineMarkers));
+    }
+    keys.push(Key::grey(&format!("harmless: {HARMLESS_NATS} nats"), Stroke::Dotted));
+    keys.push(Key::seed());
+    let alt = runs.iter().flat_map(|&(arm, run)| {
+        let shown = &shown;
+        [EditedHeads::Global, EditedHeads::Local].into_iter().flat_map(move |heads| {
+            SIZED.iter().filter_map(move |(edit, what, _)| {
+                let sixteen = shown.iter().filter(|m| {
+                    (m.run == run && m.edited_heads == heads && m.edit.name() == *edit)
+                        && m.edit.size() == Some(16)
+                });
+                let delta = Spread::of(sixteen.map(|model| model.delta()))?;
+                Some(format!(
+                    "{}, {} heads, {what}: {} nats at 16.",
+                    name_of(arm, run),
+                    heads.name(),
+                    significant(delta.median, 2)
+                ))
+            })
         })
     });
+    let panels = [
+        panel("Global heads, beyond the window", EditedHeads::Global, &SIZED[..2]),
+        panel("Global heads, whole rows", EditedHeads::Global, &SIZED[2..]),
+        panel("Local heads, whole rows", EditedHeads::Local, &SIZED[2..]),
+    ];
     Some(Figure {
         name: "loss-against-size".to_owned(),
         caption: format!(
-            "What models lose where the heads of one kind are cut to their k largest tokens a row, or to their best approximation of rank r, against k and r. Left, \
-             what lies beyond the window alone, its mass kept; right, whole rows. Lines are medians over seeds, strokes seeds; losses under {LEAST_SHOWN} are not shown; \
-             the level is {HARMLESS_NATS} nats per token."
+            "Loss added when heads of one kind keep only their k largest tokens per row, or their best approximation of rank r. \
+             Markers are medians over seeds, level strokes single seeds. Below {HARMLESS_NATS} nats an edit is harmless. \
+             Losses below {LEAST_SHOWN} are not drawn."
         ),
         alt: alt.collect::<Vec<_>>().join(" "),
         keys,
-        panels: vec![panel("Beyond the window", &SIZED[..2]), panel("Whole rows", &SIZED[2..])],
+        panels: panels.into_iter().flatten().collect(),
     })
 }
 
-/// The ink of a run; its local heads have another marker.
-fn ink_of(run: &str, heads: EditedHeads) -> Ink {
-    let ink = Ink::of_arm(match run {
-        "ls-window-64" => "sigma-reparam",
-        "ls-window-256" => "layer-alternating",
-        run => run,
-    });
-    match heads {
-        EditedHeads::Local => Ink { marker: Marker::Diamond, ..ink },
-        _ => ink,
+/// `LS-attention, window 64`.
+fn name_of(arm: &str, run: &str) -> String {
+    let (variant, rest) = Variant::of_name(arm, run);
+    if rest.is_empty() { variant.name() } else { format!("{}, {rest}", variant.name()) }
+}
+
+/// The ink of a run: the shade of its variant's colour tells runs of one variant apart.
+fn ink_of(arm: &str, run: &str) -> Ink {
+    let (variant, rest) = Variant::of_name(arm, run);
+    let ink = variant.ink();
+    match rest.as_str() {
+        "" => ink,
+        "window 64" => Ink { colour: pale(ink.colour), ..ink },
+        _ => Ink { colour: dark(dark(ink.colour)), ..ink },
     }
+}
+
+/// The marker of an edit: lines through two points are not drawn.
+fn marker_of(stroke: Stroke) -> Marker {
+    if stroke == Stroke::Dashed { Marker::Square } else { Marker::Circle }
 }
 
 #[cfg(test)]
@@ -249,11 +268,19 @@ mod tests {
             let lines = series.filter(|series| series.shape == Shape::LineMarkers);
             lines.map(|series| (series.name.clone(), series.points.clone())).collect()
         };
-        let of_far = "ls, global heads, far part on k tokens a row".to_owned();
+        let of_far = "LS-attention, far part on k tokens per row".to_owned();
         assert_eq!(lines(0), [(of_far, vec![(4.0, 0.04), (16.0, 0.02)])]);
-        let of_rank = "ls, local heads, P of rank r".to_owned();
-        assert_eq!(lines(1), [(of_rank, vec![(16.0, 0.3)])], "a loss under 0 is not shown");
-        assert!(figure.alt.contains("ls, global heads, P of rank r: -0.10 nats"), "{}", figure.alt);
+        let of_rank = "LS-attention, rows of rank r".to_owned();
+        assert_eq!(
+            figure.panels[1].title, "Local heads, whole rows",
+            "no loss of global ones is above 0"
+        );
+        assert_eq!(lines(1), [(of_rank, vec![(16.0, 0.3)])]);
+        assert!(
+            figure.alt.contains("LS-attention, global heads, rows of rank r: -0.10 nats"),
+            "{}",
+            figure.alt
+        );
         let none = model(Global, 1, Edit::Uniform, 1.0);
         assert!(loss_against_size(&Surgeries { models: vec![none], failed: 0 }).is_none());
     }

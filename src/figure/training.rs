@@ -4,106 +4,77 @@ use super::losses::{START_LEFT_OUT, entered, loss_axis};
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
 use super::ticks::length;
+use super::variant::{Looks, Variant};
 use crate::table::{TrainingRun, Trainings};
 
-/// Loss and max |logit| against step, a line a training.
+/// Loss and max |logit| against step, a line per training.
 pub fn training(study: &Trainings) -> Figure {
+    let looks = Looks::of(study);
     Figure {
         name: "training".to_owned(),
         caption: format!(
-            "Training of each arm. Left: loss, means over short stretches, and on the validation split; \
-             right: the greatest |logit| over all layers and heads, and over each stretch. {START_LEFT_OUT}"
+            "Training loss (left, lines), validation loss (left, points) and the largest |logit| over all heads (right) at each \
+             step, one line per seed. Lines are means of the loss and maxima of the logit over short stretches of steps. {START_LEFT_OUT}{}",
+            unfinished(study)
         ),
         alt: alt(study),
         keys: vec![
             Key::grey("training", Stroke::Solid),
             Key::new("validation", Ink::grey(Stroke::Solid), Shape::Points),
         ],
-        panels: vec![loss_panel(study), logit_panel(study)],
+        panels: vec![loss_panel(study, &looks), logit_panel(study, &looks)],
     }
 }
 
-fn loss_panel(study: &Trainings) -> Panel {
+/// Says that runs were stopped, where all of them were.
+fn unfinished(study: &Trainings) -> &'static str {
+    match study.runs.iter().all(TrainingRun::is_so_far) {
+        true => " The runs were stopped before their last step.",
+        false => "",
+    }
+}
+
+fn loss_panel(study: &Trainings, looks: &Looks) -> Panel {
     let mut series = Vec::new();
     for run in &study.runs {
-        let ink = ink_of_run(study, run);
-        let line = Series::new(&run.run, ink, Shape::Line, run.log.train_loss.clone());
+        let (label, ink) = (looks.label(run), looks.ink(run));
+        let line = Series::new(label, ink, Shape::Line, run.log.train_loss.clone());
         series.push(label_first(line, study, run));
-        series.push(Series::new(&run.run, ink, Shape::Points, run.log.valid_loss.clone()));
+        series.push(Series::new(label, ink, Shape::Points, run.log.valid_loss.clone()));
     }
     let y = loss_axis(&series);
     let series = series.into_iter().map(|series| entered(series, &y)).collect();
     Panel::new("Loss", steps(study), y, series)
 }
 
-/// The ink of a run's arm, dashed or dotted where other runs of that arm come before it.
-pub(super) fn ink_of_run(study: &Trainings, run: &TrainingRun) -> Ink {
-    let before = study.by_run().take_while(|seeds| seeds[0].run != run.run);
-    Ink::of_arm(&run.arm).nth(before.filter(|seeds| seeds[0].arm == run.arm).count())
-}
-
-/// Max |logit| against step, a line a training.
-fn logit_panel(study: &Trainings) -> Panel {
+/// Max |logit| against step, a line per training.
+fn logit_panel(study: &Trainings, looks: &Looks) -> Panel {
     let mut series = Vec::new();
     for run in &study.runs {
         let points = run.log.max_logit.clone();
-        let line = Series::new(&run.run, ink_of_run(study, run), Shape::Line, points);
+        let line = Series::new(looks.label(run), looks.ink(run), Shape::Line, points);
         series.push(label_first(line, study, run));
     }
     let y = logit_axis(&series);
-    Panel::new("Logits", steps(study), y, series)
+    Panel::new("Largest logit", steps(study), y, series)
 }
 
 /// What the axes of logits over all heads measure.
-pub(super) const LOGITS: &str = "max |logit| over heads (nats)";
+pub(super) const LOGITS: &str = "max |logit| over all heads";
 
 fn logit_axis(series: &[Series]) -> Axis {
     let logits = series.iter().flat_map(|series| &series.points).map(|&(_, logit)| logit);
     Axis::linear(LOGITS, logits, Some(0.0))
 }
 
-/// Loss and max |logit| against step in trainings at several lengths of context: a figure of each, a panel a
-/// length.
+/// Loss and max |logit| against step in trainings at several lengths of context: a figure of each, a panel per length.
 pub fn by_context(study: &Trainings) -> Vec<Figure> {
-    let rates: Vec<f64> = study.runs.iter().filter_map(|run| run.learning_rate).collect();
-    let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
-    let several = rates.iter().any(|rate| *rate > least);
-    let mut names: Vec<&str> = Vec::new();
-    for seeds in study.by_run() {
-        names.push(&seeds[0].run);
-    }
-    // Runs of one arm at one length and rate differ in something else: then each has a colour of its own.
-    let alike = |a: &TrainingRun, b: &TrainingRun| {
-        (&a.arm, a.context, a.learning_rate.map(f64::to_bits))
-            == (&b.arm, b.context, b.learning_rate.map(f64::to_bits))
-    };
-    let by_run =
-        study.runs.iter().any(|a| study.runs.iter().any(|b| alike(a, b) && a.run != b.run));
-    let ink = |run: &TrainingRun| {
-        if by_run {
-            let nth = names.iter().position(|name| *name == run.run).unwrap_or(0);
-            return Ink::of_variant(nth).nth(nth / 5);
-        }
-        let faster = run.learning_rate.is_some_and(|rate| rate > least);
-        let stroke = if faster { Stroke::Dashed } else { Stroke::Solid };
-        Ink { stroke, ..Ink::of_arm(&run.arm) }
-    };
-    let mut keys: Vec<Key> = Vec::new();
-    for run in &study.runs {
-        let rate = run.learning_rate.filter(|_| several);
-        let name = match rate {
-            _ if by_run => run.run.clone(),
-            Some(rate) => format!("{}, rate {rate}", run.arm),
-            None => run.arm.clone(),
-        };
-        if keys.iter().all(|key| key.label != name) {
-            keys.push(Key::new(&name, ink(run), Shape::Line));
-        }
-    }
+    let looks = Looks::of(study);
+    let keys = looks.keys(study.runs.iter(), Shape::Line);
     let figure = |name: &str, caption: String, axis: fn(&[Series]) -> Axis, curve: Curve| {
         let line = |run: &TrainingRun| {
-            let name = format!("{}, seed {}", run.run, run.seed);
-            Series::new(&name, ink(run), Shape::Line, curve(run).to_vec())
+            let name = format!("{}, seed {}", looks.label(run), run.seed);
+            Series::new(&name, looks.ink(run), Shape::Line, curve(run).to_vec())
         };
         let lines: Vec<Series> = study.runs.iter().map(line).collect();
         let y = axis(&lines);
@@ -121,11 +92,11 @@ pub fn by_context(study: &Trainings) -> Vec<Figure> {
             panels: study.contexts().iter().map(panel).collect(),
         }
     };
-    let which = "over short stretches: a panel a length of context, a line a seed.";
+    let which = "at each step, over short stretches of steps. Each line is one seed; each panel is one context length n.";
     vec![
         figure(
             "logits-by-length",
-            format!("The greatest |logit| over all layers and heads and {which}"),
+            format!("The largest |logit| of QKᵀ over all layers and heads {which}"),
             logit_axis,
             |run| &run.log.max_logit,
         ),
@@ -138,12 +109,13 @@ pub fn by_context(study: &Trainings) -> Vec<Figure> {
     ]
 }
 
-/// Max |logit| against step of runs that differ from a baseline in one thing each: a panel a run, its seeds before
+/// Max |logit| against step of runs that differ from a baseline in one setting each: a panel per run, its seeds before
 /// those of the baseline of its arm and length, in grey.
 pub fn interventions(study: &Trainings, baselines: &[String]) -> Figure {
+    let looks = Looks::of(study);
     let is_baseline = |run: &TrainingRun| baselines.contains(&run.run);
     let line = |run: &TrainingRun, ink: Ink| {
-        let name = format!("{}, seed {}", run.run, run.seed);
+        let name = format!("{}, seed {}", looks.label(run), run.seed);
         Series::new(&name, ink, Shape::Line, run.log.max_logit.clone())
     };
     let logits = study.runs.iter().flat_map(|run| run.log.max_logit.iter().map(|point| point.1));
@@ -154,24 +126,19 @@ pub fn interventions(study: &Trainings, baselines: &[String]) -> Figure {
             is_baseline(run) && (&run.arm, run.context) == (&seeds[0].arm, seeds[0].context)
         };
         let before = study.runs.iter().filter(same).map(|run| line(run, Ink::grey(Stroke::Solid)));
-        let after = seeds.iter().map(|run| line(run, Ink::of_arm(&run.arm)));
-        Panel::new(&seeds[0].run, steps(study), y.clone(), before.chain(after).collect())
+        let ink = Variant::of_training(&seeds[0]).ink();
+        let after = seeds.iter().map(|run| line(run, ink));
+        let title = looks.label(&seeds[0]);
+        Panel::new(title, steps(study), y.clone(), before.chain(after).collect())
     });
-    let mut keys: Vec<Key> = Vec::new();
-    for run in study.runs.iter().filter(|run| !is_baseline(run)) {
-        let name = format!("{}, changed", run.arm);
-        if keys.iter().all(|key| key.label != name) {
-            keys.push(Key::new(&name, Ink::of_arm(&run.arm), Shape::Line));
-        }
-    }
-    keys.push(Key::grey("the same arm unchanged", Stroke::Solid));
     Figure {
         name: "interventions".to_owned(),
-        caption: "The greatest |logit| over all layers and heads and over short stretches, of runs that differ from \
-                  their arm's in one thing: a panel a change, a line a seed."
+        caption: "The largest |logit| over all heads at each step. Each panel changes one setting, named in its title; coloured \
+                  lines are the changed runs, grey lines the unchanged ones, one line per seed. A change that removes the cause \
+                  of large logits keeps the coloured lines low."
             .to_owned(),
         alt: alt(study),
-        keys,
+        keys: vec![Key::grey("unchanged runs; in colour, the runs of the title", Stroke::Solid)],
         panels: panels.collect(),
     }
 }
@@ -179,10 +146,10 @@ pub fn interventions(study: &Trainings, baselines: &[String]) -> Figure {
 /// What a run logged at each step.
 type Curve = fn(&TrainingRun) -> &[(f64, f64)];
 
-/// Max |logit| of the heads that see everything and of those with a window, apart; none where no
-/// run has heads with a window.
+/// Max |logit| of global and of local heads, apart; none where no run has local heads.
 pub fn head_kinds(study: &Trainings) -> Option<Figure> {
     study.runs.iter().find(|run| !run.log.max_logit_local.is_empty())?;
+    let looks = Looks::of(study);
     let mut series = Vec::new();
     for run in &study.runs {
         let kinds = [
@@ -190,23 +157,24 @@ pub fn head_kinds(study: &Trainings) -> Option<Figure> {
             ("local", &run.log.max_logit_local, Stroke::Dashed),
         ];
         for (kind, logits, stroke) in kinds.into_iter().filter(|kind| !kind.1.is_empty()) {
-            let ink = Ink { stroke, ..Ink::of_arm(&run.arm) };
-            let name = format!("{}, {kind} heads", run.run);
+            let ink = Ink { stroke, ..looks.ink(run) };
+            let name = format!("{}, {kind} heads", looks.label(run));
             let line = Series::new(&name, ink, Shape::Line, logits.clone());
             series.push(if is_first(study, run) { line.labelled(&name) } else { line });
         }
     }
     let logits = series.iter().flat_map(|series| &series.points).map(|&(_, logit)| logit);
-    let y = Axis::linear("max |logit| over heads of a kind (nats)", logits, Some(0.0));
+    let y = Axis::linear("max |logit| over heads of a kind", logits, Some(0.0));
     Some(Figure {
         name: "head-kinds".to_owned(),
-        caption:
-            "The greatest |logit| over the heads that see everything (solid) and over those with a \
-                  window (dashed), and over short stretches."
-                .to_owned(),
+        caption: format!(
+            "The largest |logit| over the global heads (solid lines) and over the local heads (dashed lines) at each step, over \
+             short stretches of steps. Each line is one seed.{}",
+            unfinished(study)
+        ),
         alt: ends(&series),
         keys: Vec::new(),
-        panels: vec![Panel::new("Logits by kind of head", steps(study), y, series)],
+        panels: vec![Panel::new("Largest logit by kind of head", steps(study), y, series)],
     })
 }
 
@@ -220,7 +188,8 @@ fn ends(series: &[Series]) -> String {
 
 /// Labels the line of a run's first seed; the others share its colour.
 fn label_first(series: Series, study: &Trainings, run: &TrainingRun) -> Series {
-    if is_first(study, run) { series.labelled(&run.run) } else { series }
+    let name = series.name.clone();
+    if is_first(study, run) { series.labelled(&name) } else { series }
 }
 
 /// Whether this is the first seed of its run.
@@ -234,13 +203,13 @@ pub(super) fn steps(study: &Trainings) -> Axis {
 }
 
 pub(super) fn alt(study: &Trainings) -> String {
+    let looks = Looks::of(study);
     let lines = study.runs.iter().map(|run| {
         let shown =
             |value: Option<f64>| value.map_or("none".to_owned(), |value| format!("{value:.2}"));
         format!(
-            "{}, seed {}: last validation loss {} nats, max |logit| {} at the end and {} at its \
-             greatest.",
-            run.run,
+            "{}, seed {}: final validation loss {} nats per token, max |logit| {} at the end, peak {}.",
+            looks.label(run),
             run.seed,
             shown(run.valid_loss_nats),
             shown(run.max_abs_logit),

@@ -2,19 +2,19 @@
 
 use super::layouts::cut_below;
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
-use super::style::{Ink, Stroke};
+use super::style::Ink;
 use super::ticks::{length, tick_label};
 use crate::table::{LayoutCell, Layouts};
 
-/// Smaller errors, of smooth targets that are met to rounding, are as good as none.
+/// Smaller errors, of smooth targets that are met to rounding, count as none.
 const LEAST: f64 = 1e-6;
 
-/// Error against the local head's window, a panel a target and length, a line a rank.
+/// Error against the local head's window, a panel per target and length, a line per rank.
 pub fn window_rule(study: &Layouts) -> Vec<Figure> {
     let is_shown = |kl: f64| kl >= LEAST;
     let errors = study.cells.iter().flat_map(|cell| &cell.seeds).map(|seed| seed.kl_nats);
     let mut y = Axis::log(
-        "error, KL(target ‖ attention) (nats)",
+        "error: KL(target ‖ attention) (nats)",
         errors.filter(|kl| is_shown(*kl)).chain([LEAST]),
     );
     y.range.0 = LEAST;
@@ -51,23 +51,22 @@ pub fn window_rule(study: &Layouts) -> Vec<Figure> {
         let windows = here.iter().filter_map(|cell| Some(cell.window()? as f64));
         Panel::new(
             &title(here),
-            Axis::log_at("window of the local head, W", windows),
+            Axis::log_at("window W of the local head (tokens)", windows),
             y.clone(),
             series,
         )
     });
     let mut keys = Key::of_ranks(cells.iter().map(|cell| cell.rank));
-    keys.push(Key::new("seed", Ink::grey(Stroke::Solid), Shape::Seeds));
+    keys.push(Key::seed());
     let cap = cells.first().map_or(0.0, |cell| cell.cap);
     let mut caption = format!(
-        "The error of a local head of window W beside a global head, logits up to {cap}, for targets that \
-         reach back as their titles say. Strokes are seeds, lines medians. Errors under {} nats are as good as \
-         none, and left out.",
+        "The error of one local head of window W beside one global head at logit bound {cap}. Titles give the window w of the \
+         target. Lines are medians, level strokes single seeds. Lower is better; errors under {} nats are left out.",
         tick_label(LEAST)
     );
     if !met.is_empty() {
         let met = met.join("; ");
-        caption.push_str(&format!(" Not drawn: {met}, where every error is under it."));
+        caption.push_str(&format!(" Not drawn, because every error is smaller: {met}."));
     }
     vec![Figure {
         name: "windows".to_owned(),
@@ -82,7 +81,7 @@ fn alt(study: &Layouts) -> String {
     let lines = study.least_windows().into_iter().map(|one| {
         let window = one.window.map_or("none".to_owned(), |window| window.to_string());
         format!(
-            "{}, {}, rank {}: least window for an error of {}: {window}.",
+            "{}, {}, rank {}: smallest window for an error of {}: {window}.",
             one.target,
             length(one.n),
             one.rank,

@@ -9,7 +9,8 @@ use crate::numerics::product;
 pub enum FactorsError {
     /// Shapes that do not belong together.
     #[error(
-        "factors: queries {queries:?}, keys {keys:?}, weights {weights}; they must be (heads, n, rank) twice and (heads)"
+        "factors have shapes {queries:?} (queries), {keys:?} (keys) and {weights} (weights); they must be \
+         (heads, n, rank) twice and (heads)"
     )]
     Shape {
         /// Shape of the queries.

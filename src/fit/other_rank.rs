@@ -27,7 +27,7 @@ impl Factors {
     pub fn at_rank(&self, rank: usize, blocks: usize) -> Result<Self, FitError> {
         let (heads, n, own) = (self.heads(), self.n(), self.rank());
         if blocks == 0 || !n.is_multiple_of(blocks) {
-            let why = "its rows and columns do not divide into such blocks";
+            let why = "the matrix does not divide into blocks of this rank";
             return Err(FactorsError::Value(why).into());
         }
         let mut queries = Array3::zeros((heads, n, rank));

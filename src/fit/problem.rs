@@ -17,29 +17,31 @@ pub const LARGEST_CAP: f64 = 128.0;
 #[derive(Debug, thiserror::Error)]
 pub enum FitError {
     /// A rank of zero.
-    #[error("rank is 0; give a head dimension of at least 1")]
+    #[error("rank must be at least 1")]
     RankZero,
     /// A head whose rows see no contiguous range of columns.
-    #[error("heads of {0}: a fit knows contiguous windows alone; give global or local:W")]
+    #[error(
+        "layout {0} has a two-dimensional window, which a fit cannot use; give global or local:W"
+    )]
     NotContiguous(Layout),
     /// A cap that bounds nothing or everything.
-    #[error("cap {0} is not a bound on logits; give a finite number above 0 (nats)")]
+    #[error("logit bound {0} must be a finite number above 0")]
     Cap(f64),
     /// A tolerance that no distribution or every one meets.
-    #[error("tolerance {0} is not an error to reach; give a finite kl_nats above 0")]
+    #[error("tolerance {0} must be a finite number above 0")]
     Tolerance(f64),
     /// No caps given.
-    #[error("no caps given; give at least one bound on logits, such as 8 nats")]
+    #[error("no logit bound given; give at least one, such as 8")]
     NoCaps,
     /// No starts given.
-    #[error("0 starts asked for; give at least 1 seed")]
+    #[error("starts must be at least 1")]
     NoStarts,
     /// An arithmetic that there is not.
-    #[error("{0:?} is no arithmetic of the fit; give f32 or f64")]
+    #[error("unknown precision {0:?}; give f32 or f64")]
     Precision(String),
     /// A rank whose factors the machine's memory cannot hold.
     #[error(
-        "queries and keys of rank {rank} take {room}; give a lower rank, fewer heads or a smaller n"
+        "queries and keys of rank {rank} need {room}; lower the rank, the number of heads or n"
     )]
     RankTooLarge {
         /// The rank.
@@ -49,7 +51,8 @@ pub enum FitError {
     },
     /// More factors at once than the machine's memory can hold.
     #[error(
-        "{starts} starts at {caps} caps or tolerances take at least {room}; give fewer of them, a lower rank or fewer threads"
+        "{starts} starts for each of {caps} goals need at least {room}; lower the starts, goals, rank or \
+         threads"
     )]
     SearchTooLarge {
         /// Starts.
@@ -63,7 +66,7 @@ pub enum FitError {
     #[error("the inputs of queries and keys: {0}")]
     Inputs(String),
     /// Factors of another problem.
-    #[error("factors have shape {found:?} (heads, n, rank); this problem's have {wanted:?}")]
+    #[error("factors have shape {found:?} (heads, n, rank); this problem needs {wanted:?}")]
     OtherFactors {
         /// Their shape.
         found: (usize, usize, usize),

@@ -68,7 +68,8 @@ impl Claim {
             Self::SplitHelps => (
                 format!(
                     "At every seed and logit bound the split heads have a smaller error than global heads of equal \
-                     parameters, and the whole interval of the mean ratio lies below 1/{}.",
+                     parameters, and the whole interval of the mean ratio lies below 1/{}; some target is not a mixture of a \
+                     local and a global part.",
                     layouts::ALIKE
                 ),
                 format!("At every setting the whole interval lies above 1/{}.", layouts::ALIKE),

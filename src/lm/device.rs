@@ -41,8 +41,7 @@ impl Device {
             Self::Cuda => super::cuda::device(),
             #[cfg(not(feature = "cuda"))]
             Self::Cuda => Err(LmError::NoDevice {
-                why: "this build runs on the CPU alone; `cargo build --release --features cuda` makes \
-                      one that does not"
+                why: "this build has no GPU support; build one with `cargo build --release --features cuda`"
                     .to_owned(),
             }),
         }

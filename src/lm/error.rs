@@ -39,7 +39,7 @@ pub enum LmError {
         why: String,
     },
     /// A run that the machine's memory cannot hold.
-    #[error("{what} at least {room}: set {lower} lower")]
+    #[error("{what} at least {room}; lower {lower}")]
     TooLarge {
         /// What takes so much.
         what: &'static str,
@@ -49,13 +49,18 @@ pub enum LmError {
         lower: &'static str,
     },
     /// A model that cannot teach another.
-    #[error("the teacher: {0}; name a run of the same layers, heads and vocabulary")]
+    #[error(
+        "the teacher cannot be used: {0}; name a run with the same layers, heads and vocabulary"
+    )]
     Teacher(String),
     /// No text where one is needed.
-    #[error("the run was trained on a text; name one")]
+    #[error("the run was trained on a text, and none is given; name one")]
     NoText,
     /// A text with fewer tokens than a passage needs.
-    #[error("{found} tokens, the passage ends at {needed}: give a longer text or ask for fewer")]
+    #[error(
+        "the text has {found} tokens, but the passage ends at token {needed}; give a longer text, or \
+             fewer tokens"
+    )]
     ShortText {
         /// Tokens of the text.
         found: usize,
@@ -64,7 +69,7 @@ pub enum LmError {
     },
     /// A file of exported heads with fewer passages than are asked for.
     #[error(
-        "{found} passages are in the file, and groups times passages are {needed}: ask for fewer, or export more"
+        "the file has {found} passages, but groups × passages is {needed}; ask for fewer, or export more"
     )]
     FewPassages {
         /// Passages of the file.
@@ -74,7 +79,8 @@ pub enum LmError {
     },
     /// A corpus too short for the context.
     #[error(
-        "{part} has {tokens} tokens, one context needs {needed}: give a longer text or a smaller context"
+        "{part} has {tokens} tokens, but one context needs {needed}; give a longer text or a smaller \
+         context"
     )]
     TextTooShort {
         /// Which part of the text, or all of it.
@@ -85,14 +91,15 @@ pub enum LmError {
         needed: usize,
     },
     /// A folder without a text.
-    #[error("{} has no file that ends in .txt, .txt.zst, .bin or .bin.zst", folder.display())]
+    #[error("{} has no .txt, .txt.zst, .bin or .bin.zst file; name a folder of texts", folder.display())]
     NoTexts {
         /// The folder.
         folder: PathBuf,
     },
     /// A document of which the last record is not whole.
     #[error(
-        "{}: {bytes} bytes are not a whole number of records of {record} bytes ({whole} of them and {} bytes): set records to the bytes of one",
+        "{}: {bytes} bytes are not a whole number of records of {record} bytes ({whole} records and {} \
+         bytes); set records to the bytes of one record",
         path.display(), bytes % record
     )]
     BrokenRecord {
@@ -107,28 +114,29 @@ pub enum LmError {
     },
     /// A synthetic corpus of records without rows.
     #[error(
-        "the synthetic corpus has records of rows of corpus.columns symbols, and that is 0: set it, or give the records to read"
+        "corpus.columns is 0, but a synthetic corpus of records needs it; set it, or give records to read"
     )]
     NoColumns,
     /// Fewer documents than splits.
     #[error(
-        "{documents} documents are too few to divide by valid_fraction and test_fraction: add some, set a fraction lower, or give one file, which is split by position"
+        "{documents} documents are too few for valid_fraction and test_fraction; add some, lower a \
+         fraction, or give one file, which is split by position"
     )]
     TooFewDocuments {
         /// How many there are.
         documents: usize,
     },
     /// A byte-pair vocabulary that could not be trained, used or read.
-    #[error("byte-pair vocabulary: {why}")]
+    #[error("BPE vocabulary: {why}")]
     Bpe {
         /// What went wrong.
         why: String,
     },
     /// Tokens that could not be written.
-    #[error("the tokens of the text could not be written: {0}; check that the disk has room")]
+    #[error("cannot write the tokens of the text: {0}; check the free disk space")]
     Tokens(#[source] io::Error),
     /// Tokens that their disk has no room for.
-    #[error("{}: the tokens of the text take at least {room}; free some, or keep tokens on another disk", folder.display())]
+    #[error("{}: the tokens of the text need at least {room}; free some, or name another --token-cache", folder.display())]
     NoDisk {
         /// The folder that keeps them.
         folder: PathBuf,
@@ -136,36 +144,35 @@ pub enum LmError {
         room: NoDisk,
     },
     /// A file of tokens that was written and could not be read back.
-    #[error("{}: not as it was written; check the disk", path.display())]
+    #[error("{}: the file changed after it was written; check the disk", path.display())]
     Unkept {
         /// The file.
         path: PathBuf,
     },
     /// A text that cannot be made into characters.
-    #[error("the text is not UTF-8 at byte {byte}: convert it, or set vocabulary=byte")]
+    #[error("the text is not UTF-8 at byte {byte}; convert it, or set vocabulary=byte")]
     NotUtf8 {
         /// The first byte that is not part of a character.
         byte: usize,
     },
     /// A symbol that the vocabulary lacks.
-    #[error("{found:?} is not in the vocabulary that the model was trained with")]
+    #[error("the vocabulary of the model has no {found:?}; train a model on text that has it")]
     NotInVocabulary {
         /// The character as found.
         found: char,
     },
     /// A text for a model of the synthetic corpus.
-    #[error("the model was trained on the synthetic corpus, whose symbols no text is written in")]
+    #[error(
+        "the model was trained on the synthetic corpus and cannot read a text; leave --text out"
+    )]
     NoWrittenForm,
     /// Weights that are not what activations are multiplied by.
     #[error(
-        "the model's matrices are divided by their spectral norm, so its weights are neither edited nor started from; \
-         take a run without sigma-reparam"
+        "the model uses sigma-reparam, so its weights cannot be edited or reused; take a run without it"
     )]
     Reparametrised,
     /// Weights of a model of another shape than the one that is to begin with them.
-    #[error(
-        "{key} is {here}, but {there} in the weights that the run starts from; give the run theirs"
-    )]
+    #[error("{key} is {here}, but the starting weights have {there}; set the same value")]
     OtherShape {
         /// The first key that differs.
         key: &'static str,
@@ -176,14 +183,14 @@ pub enum LmError {
     },
     /// A model that was not trained to predict the next token.
     #[error(
-        "the model predicts masked tokens and no next one; take a run of objective = next-token"
+        "the model predicts masked tokens, not the next one; take a run with objective = next-token"
     )]
     NotNextToken,
     /// A passage without a token after the first.
     #[error("a passage of under two tokens has no next token; give a longer one")]
     NoNextToken,
     /// A passage that is empty or longer than a published model reads.
-    #[error("a passage of {found} tokens; give one of 1 to {context}, the model's context")]
+    #[error("the passage has {found} tokens; it must have 1 to {context}, the model's context")]
     PassageLength {
         /// Tokens of the passage.
         found: usize,
@@ -192,7 +199,8 @@ pub enum LmError {
     },
     /// A token that a published model has no embedding of.
     #[error(
-        "token {found} is not in the model's vocabulary of {size}; take the tokenizer.json published with the model"
+        "token {found} is outside the model's vocabulary of {size}; use the tokenizer.json published with \
+         the model"
     )]
     UnknownToken {
         /// The token as given.
@@ -220,15 +228,15 @@ pub enum LmError {
     #[error(transparent)]
     Attention(#[from] TargetError),
     /// A recorder that could not keep a record, as on a full disk.
-    #[error("a record of the run could not be written: {0}")]
+    #[error("cannot write a record of the run: {0}")]
     Recorder(#[from] io::Error),
     /// Processes that cannot go on together.
     #[error(transparent)]
     Collective(#[from] CollectiveError),
     /// Processes whose models came to differ: a defect of this program or of a machine.
     #[error(
-        "process {rank} has other weights than process 0 after step {step}, and nothing of it is kept; \
-         check the machines' memory and processors, and report it"
+        "process {rank} has other weights than process 0 after step {step}; nothing of it is kept. Check \
+         the machines' memory, and please report this"
     )]
     OtherWeights {
         /// The rank of the process.

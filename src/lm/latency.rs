@@ -41,7 +41,7 @@ impl Latency {
         definition.check()?;
         room::check_weights(&definition, symbols, Kept::Weight)?;
         let tokens = definition.context as f64 * size_of::<u32>() as f64;
-        room::check("the tokens take", tokens, "the tokens to read")?;
+        room::check("the tokens need", tokens, "the tokens to read")?;
         let shape = ModelShape::new(&definition, symbols);
         let model = Model::new(shape, definition.initial_deviation, definition.seed)?;
         let tokens: Vec<u32> =

@@ -31,8 +31,8 @@ pub(super) fn check_weights(
     kept: Kept,
 ) -> Result<(), LmError> {
     let (what, numbers) = match kept {
-        Kept::Weight => ("the weights take", 1.0),
-        Kept::Training => ("the weights with their gradients and moments take", 4.0),
+        Kept::Weight => ("the weights need", 1.0),
+        Kept::Training => ("weights, gradients and moments need", 4.0),
     };
     let blocks = definition.layers as f64 * TENSORS;
     check(what, numbers * FLOAT32 * weights(definition, vocabulary) + blocks, MODEL)
@@ -65,7 +65,7 @@ pub(super) fn check_activations(
     let kept = if recompute { 1.0 } else { 8.0 };
     let bytes = if dtype == Dtype::Bfloat16 { 0.5 * FLOAT32 } else { FLOAT32 };
     let all = layers * channels * tokens * sequences as f64 * kept * bytes;
-    check("what a step keeps for its backward pass takes", all, MODEL)
+    check("one step's activations need", all, MODEL)
 }
 
 /// Refuses what takes more memory than there is, and says what to set `lower`.

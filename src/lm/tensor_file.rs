@@ -108,8 +108,8 @@ impl TensorFile {
             let parts =
                 tensors.iter().map(|(name, view)| (name.as_str(), view.shape(), view.data()));
             if *written != digest(parts.collect(), &notes) {
-                let why = "is not as it was written: a bit of it has changed; take another checkpoint, \
-                           and check the disk";
+                let why = "is damaged: a bit has changed since it was written; use another checkpoint, and \
+                         check the disk";
                 return Err(LmError::File { path, why: why.to_owned() });
             }
         }
@@ -126,7 +126,7 @@ impl TensorFile {
         match self.tensors.remove(name) {
             Some((found, data)) if found == dimensions => Ok(data),
             Some((found, _)) => {
-                Err(self.wrong(format!("{name} is {found:?}, the model's is {dimensions:?}")))
+                Err(self.wrong(format!("{name} is {found:?}, but the model needs {dimensions:?}")))
             }
             None => {
                 Err(self.wrong(format!("has no tensor {name} of float32, float16 or bfloat16")))
@@ -139,7 +139,7 @@ impl TensorFile {
         self.notes
             .get(key)
             .and_then(|text| text.parse().ok())
-            .ok_or_else(|| self.wrong(format!("has no valid {key}; it is not a checkpoint")))
+            .ok_or_else(|| self.wrong(format!("has no valid {key}, so it is not a checkpoint")))
     }
 
     fn wrong(&self, why: String) -> LmError {

@@ -86,7 +86,7 @@ fn check_memory(bytes: usize) {
     let had = room.try_reserve_exact(bytes);
     // Or the compiler would take it for granted.
     std::hint::black_box(room.as_ptr());
-    assert!(had.is_ok(), "out of memory: OpenBLAS takes {bytes} bytes more; run fewer threads");
+    assert!(had.is_ok(), "out of memory: OpenBLAS needs {bytes} more bytes; use fewer threads");
 }
 
 /// Makes every later call into OpenBLAS run on the thread that calls it: for programs.

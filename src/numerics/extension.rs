@@ -23,9 +23,7 @@ pub(crate) enum Extension {
 
 /// A level of instructions that was asked for and that there is not.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{VARIABLE}={asked}: {why}; set one that this processor has ({levels}), or none for the widest"
-)]
+#[error("{VARIABLE}={asked}: {why}; set one of {levels}, or leave it unset for the widest")]
 pub struct InstructionsError {
     asked: String,
     why: &'static str,
@@ -47,7 +45,7 @@ fn choose(asked: &str, available: &[Extension]) -> Result<Extension, Instruction
         asked: asked.to_owned(),
         why: match LEVELS.contains(&asked) {
             true => "this processor lacks these instructions",
-            false => "there is no such level of instructions",
+            false => "unknown instruction set",
         },
         levels: available.iter().map(|extension| extension.name()).collect::<Vec<_>>().join(", "),
     })

@@ -86,7 +86,9 @@ impl Family {
 
     fn landmark(&self, n: usize, m: usize, seed: u64) -> Result<Vec<Row>, TargetError> {
         if m > n {
-            return Err(self.wrong(format!("m is {m}, more than the {n} columns that there are")));
+            return Err(
+                self.wrong(format!("m is {m}; it must be at most the number of columns, {n}"))
+            );
         }
         let mut shared = generator(seed, Purpose::Landmark, None);
         let mut columns = vec![0];

@@ -12,19 +12,19 @@ pub(super) struct Check<'a> {
 
 impl<'a> Check<'a> {
     pub(super) fn window(&self) -> Result<usize, TargetError> {
-        self.count("window", self.parameters.window, "the number of lags of the band")
+        self.count("window", self.parameters.window, "the number of relative distances in the band")
     }
 
     pub(super) fn k(&self) -> Result<usize, TargetError> {
         let meaning = match self.family {
-            "previous-token" => "the lag (for lag 0, uniform-band with window 1)",
-            _ => "the number of columns in a row",
+            "previous-token" => "the relative distance (for 0, use uniform-band with window 1)",
+            _ => "the number of columns per row",
         };
         self.count("k", self.parameters.k, meaning)
     }
 
     pub(super) fn m(&self) -> Result<usize, TargetError> {
-        self.count("m", self.parameters.m, "the number of columns shared by every row")
+        self.count("m", self.parameters.m, "the number of columns that all rows share")
     }
 
     pub(super) fn c(&self) -> Result<usize, TargetError> {
@@ -32,7 +32,7 @@ impl<'a> Check<'a> {
     }
 
     pub(super) fn vocabulary(&self) -> Result<usize, TargetError> {
-        self.count("vocabulary", self.parameters.vocabulary, "the number of different tokens")
+        self.count("vocabulary", self.parameters.vocabulary, "the number of distinct tokens")
     }
 
     /// τ, a quarter of the window where none is given.
@@ -75,7 +75,7 @@ impl<'a> Check<'a> {
         };
         let mixture_inside = self.family == "mixture" && name == "mixture";
         if name == "permuted" || mixture_inside {
-            return Err(self.wrong(format!("{parameter} cannot be {name}; name a plain family")));
+            return Err(self.wrong(format!("{parameter} cannot be {name}; name another family")));
         }
         Ok(name)
     }
@@ -92,7 +92,7 @@ impl<'a> Check<'a> {
     ) -> Result<usize, TargetError> {
         match value {
             None => Err(self.wrong(format!("needs {parameter}: {meaning}"))),
-            Some(0) => Err(self.wrong(format!("{parameter} is 0; {meaning} is at least 1"))),
+            Some(0) => Err(self.wrong(format!("{parameter} is 0; {meaning} must be at least 1"))),
             Some(value) => Ok(value),
         }
     }

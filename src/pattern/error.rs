@@ -14,7 +14,8 @@ pub enum TargetError {
     UnknownName(#[from] UnknownName),
     /// A layout that cannot be read.
     #[error(
-        "layout {found:?}: {why}; write heads joined by +, each global or local:W, as in 2xglobal or local:24+global"
+        "layout {found:?}: {why}; join heads with +, each global or local:W, such as 2xglobal or \
+         local:24+global"
     )]
     Layout {
         /// The layout as given.
@@ -31,16 +32,15 @@ pub enum TargetError {
         why: String,
     },
     /// A family that is never causal, under causal visibility.
-    #[error(
-        "family {family}: rows and columns shuffled alike are not causal; build it under bidirectional visibility"
-    )]
+    #[error("family {family}: a permuted matrix is not causal; use the bidirectional mask")]
     NotCausal {
         /// The family.
         family: &'static str,
     },
     /// A size whose entries would not fit in memory.
     #[error(
-        "n = {n} needs about {entries} entries, more than the {most} that fit; lower n, the window, k or m, or raise c"
+        "n = {n} needs about {entries} nonzero entries (at most {most}); lower n, window, k or m, or raise \
+         c"
     )]
     TooLarge {
         /// The size asked for.
@@ -51,7 +51,7 @@ pub enum TargetError {
         most: u128,
     },
     /// A target that the machine's memory cannot hold.
-    #[error("n = {n} takes at least {room}; lower n, the window, k or m, or raise c")]
+    #[error("n = {n} needs at least {room}; lower n, window, k or m, or raise c")]
     NoMemory {
         /// The size asked for.
         n: usize,
@@ -60,7 +60,7 @@ pub enum TargetError {
     },
     /// Sequences that cannot be packed together.
     #[error(
-        "sequences of {} and {} rows, or of different visibility, cannot be packed; give sequences alike",
+        "sequences of {} and {} rows, or with different masks, cannot be packed; make them alike",
         lengths.0,
         lengths.1
     )]
@@ -69,11 +69,11 @@ pub enum TargetError {
         lengths: (usize, usize),
     },
     /// A matrix with no rows.
-    #[error("the target has no rows; give a matrix of at least 1 × 1")]
+    #[error("the target has no rows; give at least a 1 × 1 matrix")]
     Empty,
     /// A matrix that is not square.
     #[error(
-        "the target is {rows} × {columns}; an attention matrix is square, one row a query and one column a key"
+        "the target is {rows} × {columns}; it must be square, with one row per query and one column per key"
     )]
     NotSquare {
         /// Rows found.
@@ -83,7 +83,8 @@ pub enum TargetError {
     },
     /// A probability below zero, or NaN, or infinite.
     #[error(
-        "row {row}, column {column} (counted from 0) of the target is {value}; every entry must be a finite probability ≥ 0"
+        "target row {row}, column {column} (from 0) is {value}; every entry must be a finite probability ≥ \
+         0"
     )]
     NotAProbability {
         /// Row, from 0.
@@ -95,7 +96,8 @@ pub enum TargetError {
     },
     /// A matrix of logits where attention was to be.
     #[error(
-        "its entries go from {least} to {greatest} and its rows sum to anything, as those of logits do; give --softmax to fit the softmax of each row over what it sees, or save that"
+        "entries range from {least} to {greatest} and rows do not sum to 1, so these look like logits; \
+         give --softmax to apply a softmax to each row"
     )]
     Logits {
         /// The least finite entry that is seen.
@@ -105,7 +107,8 @@ pub enum TargetError {
     },
     /// An entry that no logit can be, or a row that sees nothing.
     #[error(
-        "row {row}, column {column} (counted from 0) of the logits is {value}; every row needs finite ones, and −inf only where nothing is seen"
+        "logits row {row}, column {column} (from 0) is {value}; each row needs finite values, and −inf \
+         only where masked"
     )]
     NoLogits {
         /// Row, from 0.
@@ -116,7 +119,7 @@ pub enum TargetError {
         value: f64,
     },
     /// A sparse row with two entries for one column.
-    #[error("row {row} of the target has column {column} (counted from 0) twice; add the two up")]
+    #[error("target row {row} lists column {column} (from 0) twice; add the two entries")]
     RepeatedColumn {
         /// Row, from 0.
         row: usize,
@@ -125,7 +128,8 @@ pub enum TargetError {
     },
     /// A row that does not sum to one.
     #[error(
-        "row {row} (counted from 0) of the target sums to {sum}; every row must sum to 1 within 1e-5: divide it by its sum"
+        "target row {row} (from 0) sums to {sum}; every row must sum to 1 within 1e-5, so divide it by its \
+         sum"
     )]
     RowSum {
         /// Row, from 0.
@@ -135,7 +139,8 @@ pub enum TargetError {
     },
     /// Weight on a pair that the visibility hides.
     #[error(
-        "row {row} of the target has weight {value} on column {column} (counted from 0), which {visibility} visibility hides; mask the matrix, or read it under bidirectional visibility"
+        "target row {row}, column {column} (from 0) is {value}, which the {visibility} mask forbids; zero \
+         it, or use the bidirectional mask"
     )]
     OutsideVisibility {
         /// Row, from 0.
@@ -173,7 +178,7 @@ pub enum TargetError {
     },
     /// A matrix whose singular values would take too long.
     #[error(
-        "the whole spectrum of a target of n = {n} takes too long; it is computed up to n = {most}: ask for the leading singular values"
+        "a full spectrum is limited to n = {most} (n is {n}); ask for the leading singular values"
     )]
     SpectrumTooLarge {
         /// The target's size.
@@ -183,7 +188,7 @@ pub enum TargetError {
     },
     /// More leading singular values than fit in memory.
     #[error(
-        "{count} leading singular values of a target of n = {n} need too much memory; ask for at most {most}"
+        "{count} leading singular values at n = {n} need too much memory; ask for at most {most}"
     )]
     TooManySingularValues {
         /// How many were asked for.

@@ -126,8 +126,13 @@ impl Family {
             Some(stray) => Err(TargetError::Parameter {
                 family: family.name(),
                 why: match taken.as_slice() {
-                    [] => format!("takes no {stray}, nor any other parameter; leave it out"),
-                    taken => format!("takes no {stray}, only {}; leave it out", taken.join(", ")),
+                    [] => format!(
+                        "{stray} is not a parameter of this family, which has none; leave it out"
+                    ),
+                    taken => format!(
+                        "{stray} is not a parameter of this family, which takes {}; leave it out",
+                        taken.join(", ")
+                    ),
                 },
             }),
         }
@@ -170,9 +175,8 @@ impl Family {
         let local = Self::read(check.part("local", &parameters.local)?, parameters)?;
         let global = Self::read(check.part("global", &parameters.global)?, parameters)?;
         if local == global {
-            return Err(check.wrong(format!(
-                "local and global are both {local}, so that mixing them changes nothing; name two families"
-            )));
+            return Err(check
+                .wrong(format!("local and global are both {local}; name two different families")));
         }
         Ok(Self::Mixture {
             lambda: check.lambda()?,

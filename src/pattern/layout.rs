@@ -156,10 +156,10 @@ impl FromStr for Layout {
                 _ => return Err(wrong(&format!("{part:?} is neither global nor local:W"))),
             };
             if repeats == 0 {
-                return Err(wrong("a head repeated 0 times"));
+                return Err(wrong("a head cannot be repeated 0 times"));
             }
             if repeats > MOST_HEADS - heads.len() {
-                return Err(wrong(&format!("there may be {MOST_HEADS} heads")));
+                return Err(wrong(&format!("at most {MOST_HEADS} heads are allowed")));
             }
             heads.extend(std::iter::repeat_n(kind, repeats));
         }

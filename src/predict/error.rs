@@ -9,8 +9,8 @@ use crate::pattern::TargetError;
 pub enum PredictError {
     /// Logits that are more than queries and keys give.
     #[error(
-        "layer {layer}, head {head} has a slope over the lag beside its queries and keys: its attention is no softmax \
-         of QKᵀ/√d, so what these needed is not defined; take a run without"
+        "layer {layer}, head {head} has a linear position bias, so its attention is not the softmax of \
+         QKᵀ/√d and its needed logit is undefined; take a run without one"
     )]
     Slope {
         /// The layer.
@@ -20,8 +20,8 @@ pub enum PredictError {
     },
     /// Rows whose columns are no contiguous range.
     #[error(
-        "layer {layer}, head {head} sees a two-dimensional window, which fits do not know; name layers or a run \
-         without"
+        "layer {layer}, head {head} has a two-dimensional window, which fits do not support; choose other \
+         layers or another run"
     )]
     Patch {
         /// The layer.
@@ -31,8 +31,7 @@ pub enum PredictError {
     },
     /// Rows that see what comes after them.
     #[error(
-        "layer {layer}, head {head} sees what comes after a token: what is asked is of attention behind a causal mask; \
-         take a causal model"
+        "layer {layer}, head {head} is not causal, which this measurement needs; take a causal model"
     )]
     NotCausal {
         /// The layer.
@@ -42,8 +41,8 @@ pub enum PredictError {
     },
     /// Rows that have no far part.
     #[error(
-        "a window of {window} leaves no row of {tokens} tokens a quarter of them beyond it; take longer passages, or a \
-         model of smaller windows"
+        "no row of {tokens} tokens has a quarter of its columns beyond a window of {window}; use longer \
+         passages, or a model with smaller windows"
     )]
     NoFarPart {
         /// Tokens of a passage.
@@ -53,7 +52,7 @@ pub enum PredictError {
     },
     /// An edit that no weights of the model come to.
     #[error(
-        "the edit {edit:?} is done to what heads compute, and no weights of the model give that; take \"flat\" or \
+        "the edit {edit:?} changes what heads compute, so no weights reproduce it; use \"flat\" or \
          \"flat+slope\""
     )]
     NotOfWeights {
@@ -61,13 +60,13 @@ pub enum PredictError {
         edit: &'static str,
     },
     /// An edit of some heads that is one of all.
-    #[error("the edit {edit:?} is not one of each head's attention by itself; do it to all heads")]
+    #[error("the edit {edit:?} does not treat heads one by one; apply it to all heads")]
     OfAllHeads {
         /// The edit's name.
         edit: &'static str,
     },
     /// No passage.
-    #[error("a head on no passage; give at least one")]
+    #[error("no passage given; give at least one")]
     NoPassage,
     /// Queries or keys of NaN, which a run that diverged ends with.
     #[error("layer {layer}, head {head} has logits that are NaN or infinite; take an earlier step")]
@@ -78,7 +77,9 @@ pub enum PredictError {
         head: usize,
     },
     /// A rank not above the head's own.
-    #[error("layer {layer}, head {head} has rank {own}; name ranks above it, not {rank}")]
+    #[error(
+        "rank {rank} is not above the rank of layer {layer}, head {head} ({own}); name larger ranks"
+    )]
     Rank {
         /// The layer.
         layer: usize,
@@ -91,8 +92,8 @@ pub enum PredictError {
     },
     /// Queries and keys that more channels would make in another way.
     #[error(
-        "layer {layer}, head {head} normalises its queries and keys or turns them by their positions, which more \
-         channels would do in another way; name no ranks for it"
+        "layer {layer}, head {head} normalises or rotates its queries and keys, so a larger rank is \
+         undefined; name no ranks for it"
     )]
     NoOtherRank {
         /// The layer.

@@ -141,7 +141,7 @@ impl FromStr for RankLimit {
         match text.parse() {
             Ok(rank) if rank > 0 => Ok(Self::Of(rank)),
             _ if text == "any" => Ok(Self::Any),
-            _ => Err(format!("{text:?} is no rank; give a number above 0, or any")),
+            _ => Err(format!("{text:?} is not a rank; give a number above 0, or any")),
         }
     }
 }

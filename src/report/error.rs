@@ -25,7 +25,8 @@ pub enum ReportError {
     Study(#[from] StudyError),
     /// A manifest whose definition cannot be read any more, or has no view.
     #[error(
-        "{}: the definition that the rows of {study} were measured by: {why}; `{command}` takes it as it stands now",
+        "{}: the definition recorded for the rows of {study} cannot be used: {why}; `{command}` records \
+         the present one",
         manifest.display()
     )]
     Definition {
@@ -43,8 +44,8 @@ pub enum ReportError {
     Target(#[from] TargetError),
     /// A path that holds nothing that can be shown.
     #[error(
-        "{} {there} nothing to show; name the folder of a fit (frontier.csv), a training run (steps.csv), predictions or a \
-         study (rows.csv) or dumped heads (layer-L-head-H.npy), or a file with a matrix",
+        "{} {there} nothing to show; name a folder of a fit (frontier.csv), a training run (steps.csv), \
+         predictions or a study (rows.csv), dumped heads (layer-L-head-H.npy), or a file with a matrix",
         path.display()
     )]
     NothingToShow {
@@ -54,7 +55,7 @@ pub enum ReportError {
         there: &'static str,
     },
     /// A file that cannot be written.
-    #[error("cannot write {}: {source}; nothing was left half-written", path.display())]
+    #[error("cannot write {}: {source}; no partial file is left", path.display())]
     Write {
         /// The file.
         path: PathBuf,

@@ -15,7 +15,7 @@ impl Header {
         let mut places = HashMap::new();
         for (place, name) in record.iter().enumerate() {
             if places.insert(name.to_owned(), place).is_some() {
-                return Err(format!("its header names {name} twice"));
+                return Err(format!("the header names {name} twice"));
             }
         }
         Ok(Self(places))

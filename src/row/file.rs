@@ -70,8 +70,8 @@ impl<K: Kind> Rows<K> {
         for study in studies {
             let name = study.file_name();
             let name = name.map_or_else(|| "STUDY".into(), |name| name.to_string_lossy());
-            let again = format!("measure the study {name} again, which keeps the whole rows");
-            let without = format!("take the line out and {again}");
+            let again = format!("measure the study {name} again; whole rows are kept");
+            let without = format!("delete the line and {again}");
             let advice = Advice { of_file: &again, of_value: &without };
             let read = |from: &Fields<'_>| match from.get("err").is_empty() {
                 true => Row::read(from).map(Some),
@@ -140,14 +140,14 @@ fn each_line<R>(
         });
     }
     let (mut last, mut found) = (1, Vec::new());
-    let mend = format!("put that right, or {of_value}");
+    let mend = format!("correct it, or {of_value}");
     for record in reader.records() {
         let record = record.map_err(|error| {
             bad(error.position().map_or(last + 1, csv::Position::line), error.to_string())
         })?;
         last = record.position().map_or(last + 1, csv::Position::line);
         if record.len() != names.len() {
-            let why = format!("{} fields where the header has {}", record.len(), names.len());
+            let why = format!("{} fields, but the header has {}", record.len(), names.len());
             return Err(bad(last, why));
         }
         let wrong = |why| RowsError::BadLine {
@@ -159,7 +159,7 @@ fn each_line<R>(
         found.push(read(&header.fields(&record)).map_err(wrong)?);
     }
     if !bytes.ends_with(b"\n") {
-        return Err(bad(last, "the last line is torn: it has no end of line".to_owned()));
+        return Err(bad(last, "the last line is cut off: it has no line ending".to_owned()));
     }
     Ok(found)
 }

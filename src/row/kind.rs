@@ -76,11 +76,12 @@ pub fn rows_of<'l, K: Kind>(
 }
 
 const STUDY: Column =
-    Column { about: "the study, with its text's name where it has one", ..named("study") };
+    Column { about: "the study, with the text's name if it used one", ..named("study") };
 const CELL: Column = Column { about: "the row's key", ..named("cell") };
 const SETTINGS: Column =
-    Column { about: "a hash of all that the cell was measured with", ..named("settings") };
-const ERR: Column = Column { about: "why a cell failed; empty otherwise", ..named("err") };
+    Column { about: "a hash of every setting of the configuration", ..named("settings") };
+const ERR: Column =
+    Column { about: "why the configuration failed; empty if it did not", ..named("err") };
 
 const fn named(name: &'static str) -> Column {
     Column { name, kind: ColumnKind::Text, unit: None, about: "", needed: true }

@@ -64,7 +64,7 @@ impl<P: Part> CsvLog<P> {
                 }
                 if fields.len() != names.len() {
                     let (found, all) = (fields.len(), names.len());
-                    return Err(wrong(&format!("{row:?} has {found} fields, of {all}")));
+                    return Err(wrong(&format!("{row:?} has {found} of {all} fields")));
                 }
                 kept(P::read("", &header.fields(&fields)).map_err(|why| wrong(&why))?);
             }

@@ -19,7 +19,7 @@ pub enum RunError {
     #[error(transparent)]
     Model(#[from] LmError),
     /// Checkpoints that their disk has no room for.
-    #[error("{}: the checkpoints take at least {room}; free some, keep fewer checkpoints or set the model smaller", folder.display())]
+    #[error("{}: checkpoints need at least {room}; free some, keep fewer checkpoints or shrink the model", folder.display())]
     NoDisk {
         /// The run's folder.
         folder: PathBuf,
@@ -27,7 +27,7 @@ pub enum RunError {
         room: NoDisk,
     },
     /// A log that is not what a run writes.
-    #[error("{}: {why}; move the file away to measure afresh", path.display())]
+    #[error("{}: {why}; move the file away to measure again", path.display())]
     Log {
         /// The file.
         path: PathBuf,
@@ -36,8 +36,8 @@ pub enum RunError {
     },
     /// A file of a run that is not what it was when the run ended.
     #[error(
-        "{}: not the file that the run wrote: its SHA-256 is not what files_sha256 in the manifest beside it tells; put \
-         it back from where it was kept, or train the run again", .0.display()
+        "{}: the file has changed since the run wrote it (its SHA-256 differs from files_sha256 in \
+         manifest.toml); restore it, or train the run again", .0.display()
     )]
     Altered(PathBuf),
     /// A manifest or a vocabulary that does not say what it must.
@@ -49,7 +49,7 @@ pub enum RunError {
         why: String,
     },
     /// A run to be extended that cannot be.
-    #[error("{}: the run there {why}", path.display())]
+    #[error("{}: the run {why}", path.display())]
     NoExtension {
         /// The manifest of the run that is there.
         path: PathBuf,
@@ -58,7 +58,8 @@ pub enum RunError {
     },
     /// A process that is to train another run than process 0.
     #[error(
-        "process {rank} has {key} = {of_rank} and process 0 {of_first}; start all of them with the same command and text"
+        "process {rank} has {key} = {of_rank}, but process 0 has {of_first}; start all processes with the \
+         same command and text"
     )]
     OtherProcess {
         /// The rank of the process.
@@ -72,7 +73,8 @@ pub enum RunError {
     },
     /// A run to be gone on with that is another.
     #[error(
-        "{}: the run there has {key} = {there}, this one {here}; resume it as it was, or name another folder",
+        "{}: {key} is {there} in this run, but {here} was asked for; resume it unchanged, or name another \
+         folder",
         path.display()
     )]
     Another {

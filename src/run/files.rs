@@ -101,7 +101,7 @@ impl<'a> RunFiles<'a> {
             remember(&mut last_losses, row.loss_nats);
         })?;
         if rows != last {
-            let why = format!("has {rows} whole rows and the checkpoint is of step {last}");
+            let why = format!("has {rows} whole rows, but the checkpoint is at step {last}");
             return Err(RunError::Log { path, why });
         }
         let path = folder.join(EVALUATIONS);

@@ -146,6 +146,14 @@ impl Manifest {
         self.more.get(key).and_then(toml::Value::as_str).unwrap_or("")
     }
 
+    /// The flag that a command on these rows needs, such as ` --preset quick`; empty at the definitions' own size.
+    pub fn preset_flag(&self) -> String {
+        match self.text("preset") {
+            "" | "paper" => String::new(),
+            smaller => format!(" --preset {smaller}"),
+        }
+    }
+
     /// The command that measures a study again, whatever command measured it.
     pub fn sweep_command(&self) -> String {
         let quoted = |path: &str| match path.contains(' ') {
@@ -153,9 +161,7 @@ impl Manifest {
             false => path.to_owned(),
         };
         let mut command = format!("rank-study sweep {}", quoted(self.text("definition_file")));
-        if self.text("preset") == "quick" {
-            command.push_str(" --preset quick");
-        }
+        command.push_str(&self.preset_flag());
         for (flag, key) in [("--text", "text"), ("--valid-text", "valid_text")] {
             if !self.text(key).is_empty() {
                 command.push_str(&format!(" {flag} {}", quoted(self.text(key))));

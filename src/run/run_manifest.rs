@@ -144,10 +144,10 @@ pub(crate) fn extend(
     let refuse = |why| Err(RunError::NoExtension { path: path.to_owned(), why });
     if let Some(Outcome::Diverged { step }) = so_far(manifest).map(|so_far| so_far.summary.outcome)
     {
-        return refuse(format!("diverged at step {step}: more steps do not mend it"));
+        return refuse(format!("diverged at step {step}, so more steps cannot help"));
     }
     if to <= at {
-        return refuse(format!("is at step {at} already: steps = {to} must be above that"));
+        return refuse(format!("is at step {at}; steps = {to} must be above that"));
     }
     let mut from = to;
     if let Some(Value::Table(definition)) = manifest.more.get_mut(DEFINITION) {

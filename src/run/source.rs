@@ -71,8 +71,8 @@ impl ModelSource {
             steps.push(definition.steps);
         } else if steps.is_empty() {
             let why = format!(
-                "the run there has not come to its step {}, and keeps the weights of none before; go on with it by \
-                 train --resume, or name steps in keep_checkpoints",
+                "the run has no weights yet: it is before step {} and kept no checkpoint; continue it with \
+                 train --resume",
                 definition.steps
             );
             return Err(RunError::Unusable { path, why });

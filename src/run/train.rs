@@ -154,8 +154,8 @@ fn follow(
     let mut trainer = match tell(training, &[])?[..] {
         [HAS_ENDED] => {
             let path = folder.join(MANIFEST);
-            let why = "process 0 says that the run has ended, and the manifest does not; name a folder that all \
-                       processes see";
+            let why = "process 0 reports that the run ended, but the manifest does not; name a folder that \
+                       all processes share";
             let ended = run_manifest::result(&Manifest::read(&path)?);
             return ended.ok_or(RunError::Unusable { path, why: why.to_owned() });
         }

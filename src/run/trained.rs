@@ -72,7 +72,7 @@ impl TrainedRun {
         if vocabulary.size() != size {
             return Err(RunError::Unusable {
                 path,
-                why: format!("says {size} symbols, its vocabulary has {}", vocabulary.size()),
+                why: format!("says {size} symbols, but its vocabulary has {}", vocabulary.size()),
             });
         }
         let weights = match step {

@@ -7,7 +7,7 @@ use crate::row::{Column, Laws, Line};
 pub(super) fn hold(expected: &Expected, columns: &[Column], rows: &[&Line], laws: &mut Laws) {
     let chosen = select(columns, rows, &expected.rows);
     if chosen.is_empty() {
-        laws.holds(false, || "no row is meant by it".to_owned());
+        laws.holds(false, || "no row matches it".to_owned());
         return;
     }
     let values = |rows: &[&Line]| -> Vec<f64> {
@@ -24,7 +24,7 @@ pub(super) fn hold(expected: &Expected, columns: &[Column], rows: &[&Line], laws
         Statistic::Every => {
             for (row, value) in chosen.iter().zip(values(&chosen)) {
                 laws.holds(expected.bound.holds(value), || {
-                    format!("{column} is {value}, not {limits}, in {}", row.cell())
+                    format!("{column} is {value}, expected {limits}, in {}", row.cell())
                 });
             }
         }
@@ -34,13 +34,13 @@ pub(super) fn hold(expected: &Expected, columns: &[Column], rows: &[&Line], laws
                 value /= median(values(&select(columns, rows, over)));
             }
             laws.holds(expected.bound.holds(value), || {
-                format!("the median of {column} is {value}, not {limits}")
+                format!("the median of {column} is {value}, expected {limits}")
             });
         }
         Statistic::Count => {
             let count = chosen.iter().filter(|row| !row.get(columns, column).is_empty()).count();
             laws.holds(expected.bound.holds(count as f64), || {
-                format!("{count} rows have a {column}, not {limits}")
+                format!("{count} rows have {column}, expected {limits}")
             });
         }
     }

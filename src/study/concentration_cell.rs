@@ -40,7 +40,7 @@ impl ConcentrationCell {
             let window = match model.source() {
                 ModelSource::Run { definition, .. } => definition.window,
                 ModelSource::Published { .. } | ModelSource::Exported { .. } => {
-                    let why = "is a model from elsewhere, of no window; name training runs";
+                    let why = "is a published model without a window; name training runs";
                     return Err(StudyError::Definition { path: name.into(), why: why.to_owned() });
                 }
             };

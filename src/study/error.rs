@@ -19,7 +19,7 @@ pub enum StudyError {
     #[error(transparent)]
     Run(#[from] RunError),
     /// Rows that are not what the study writes.
-    #[error("{}: {why}; move the file away to measure afresh", path.display())]
+    #[error("{}: {why}; move the file away to measure again", path.display())]
     Rows {
         /// The file.
         path: PathBuf,
@@ -28,8 +28,8 @@ pub enum StudyError {
     },
     /// Rows that are not those that were measured.
     #[error(
-        "{}: not the rows that were measured: their SHA-256 is {found} and {told} in the manifest beside them; put the \
-         measured file back, or let `{take_in}` take these rows as they stand, which the manifest then notes",
+        "{}: the rows have changed since they were measured (SHA-256 {found}, manifest {told}); restore \
+         the file, or accept it with `{take_in}`, which the manifest then notes",
         path.display()
     )]
     Altered {
@@ -43,7 +43,7 @@ pub enum StudyError {
         take_in: String,
     },
     /// A study's folder that has come to hold rows of another text since it was chosen.
-    #[error("{} has come to hold rows of another text of this name; run the same command again", .0.display())]
+    #[error("{}: another text of this name has written rows here meanwhile; run the same command again", .0.display())]
     Taken(PathBuf),
     /// A definition that cannot be understood.
     #[error("{}: {why}", path.display())]
@@ -54,7 +54,7 @@ pub enum StudyError {
         why: String,
     },
     /// A model that is not where the definition says, and the command that fetches it there.
-    #[error("{}: there is no such folder or file; {fetch} fetches it", path.display())]
+    #[error("{}: no such folder or file; {fetch} downloads it", path.display())]
     NotFetched {
         /// Where it would be.
         path: PathBuf,
@@ -62,14 +62,15 @@ pub enum StudyError {
         fetch: String,
     },
     /// A model that reads a text, where none is given.
-    #[error("{model}: reads a text, and none is given; add --text FILE")]
+    #[error("{model} needs a text, and none is given; add --text FILE")]
     NoText {
         /// The model.
         model: String,
     },
     /// A size that a study does not have.
     #[error(
-        "{}: {study} has no {preset} size: no table [{preset}], nor is {preset} among its presets; ask for the size {}",
+        "{}: study {study} has no {preset} size: no table [{preset}], and no {preset} among its presets; \
+         use the size {}",
         path.display(),
         Preset::Paper
     )]
@@ -98,7 +99,7 @@ pub enum StudyError {
     Edit(#[from] PredictError),
     /// Rows of parts of a study that are not joined yet.
     #[error(
-        "{} has rows of {parts} parts that are not joined to its own; `{command}` joins them", study.display()
+        "{} has rows of {parts} shards that are not merged; merge them with `{command}`", study.display()
     )]
     Unmerged {
         /// The study's folder.
@@ -110,8 +111,8 @@ pub enum StudyError {
     },
     /// Cells that two parts measured, with other numbers.
     #[error(
-        "{}: {count} of the cells have other numbers in {} than in {} ({cells}); take away the folder of those that are \
-         wrong, and merge again",
+        "{}: {count} configurations have other numbers in {} than in {} ({cells}); remove the folder that \
+         is wrong, and merge again",
         study.display(), files[1].display(), files[0].display()
     )]
     Conflict {
@@ -125,7 +126,7 @@ pub enum StudyError {
         files: [PathBuf; 2],
     },
     /// A filter that is no regular expression.
-    #[error("the filter {pattern:?}: {why}")]
+    #[error("cannot read the filter {pattern:?}: {why}")]
     Filter {
         /// The pattern.
         pattern: String,

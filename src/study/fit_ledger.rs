@@ -90,7 +90,7 @@ impl FitLedger {
                     table.get(key).map_or_else(|| "nothing".to_owned(), ToString::to_string)
                 };
                 let why = format!(
-                    "an unfinished search with {key} = {}, not {}",
+                    "an unfinished search with {key} = {}, but {} was asked for",
                     shown(&before),
                     shown(settings)
                 );
@@ -116,7 +116,7 @@ impl FitLedger {
         match std::fs::read(&path) {
             Ok(bytes) => match kept(&bytes) {
                 Some(kept) => Ok(Some(kept)),
-                None => Err(StudyError::Rows { path, why: "holds no fit".to_owned() }),
+                None => Err(StudyError::Rows { path, why: "does not hold a fit".to_owned() }),
             },
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(FileError::read(&path, e).into()),

@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn rows_count_the_global_heads_of_every_arm() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("analysis/latency.toml");
-        let definition = StudyDefinition::read(&path, Preset::Quick).unwrap();
+        let definition = StudyDefinition::read(&path, Preset::Smoke).unwrap();
         let StudyWork::Latency(study) = definition.work else { panic!("no study of latency") };
         let mut found: Vec<(String, usize, usize)> = LatencyCell::all(&study)
             .into_iter()

@@ -28,7 +28,7 @@ pub fn check_measured(folder: &Path) -> Result<Option<String>, StudyError> {
         let told = manifest.text(ROWS_HASH);
         if told.is_empty() {
             return Ok(Some(format!(
-                "{}: tells no {ROWS_HASH}: whether the rows beside it are those that were measured is not known",
+                "{}: no {ROWS_HASH}, so changes of the rows cannot be detected",
                 folder.join(MANIFEST).display()
             )));
         }

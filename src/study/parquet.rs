@@ -54,7 +54,7 @@ pub(super) fn wrong_with(
         return Some("is missing or cannot be read");
     }
     let Ok(there) = read_frame(&path) else {
-        return Some("is no Parquet file");
+        return Some("is not a Parquet file");
     };
     let names = there.get_column_names();
     let same = to_frame(columns, rows).and_then(|here| {
@@ -65,5 +65,5 @@ pub(super) fn wrong_with(
         let there = there.select(here.get_column_names_owned())?;
         Ok(names.len() == here.width() && there.equals_missing(&here))
     });
-    (!same.unwrap_or(false)).then_some("does not hold the rows of rows.csv")
+    (!same.unwrap_or(false)).then_some("differs from rows.csv")
 }

@@ -117,11 +117,10 @@ impl Parts {
             parts => {
                 let study = self.folder.parent().unwrap_or(&self.folder).to_owned();
                 let name = study.file_name().unwrap_or_default().to_string_lossy();
-                let quick = self.with_rows()?.first().is_some_and(|part| {
-                    let manifest = Manifest::read(&part.folder.join(MANIFEST));
-                    manifest.is_ok_and(|manifest| manifest.text("preset") == "quick")
-                });
-                let size = if quick { " --preset quick" } else { "" };
+                let first = self.with_rows()?.into_iter().next();
+                let manifest =
+                    first.and_then(|part| Manifest::read(&part.folder.join(MANIFEST)).ok());
+                let size = manifest.map_or_else(String::new, |manifest| manifest.preset_flag());
                 let command = format!("rank-study merge {name}{size}");
                 Err(StudyError::Unmerged { study, parts, command })
             }

@@ -42,7 +42,7 @@ pub struct Plan {
 
 impl Plan {
     /// The cells of `definition`, of which those matching `filter` are kept, against the rows in
-    /// `data/STUDY/`. With a `text`, training runs read it in place of the synthetic corpus, and the
+    /// `data/STUDY/`. With a `text`, or one that the definition names, training runs read it in place of the synthetic corpus, and the
     /// study's name and folder carry the text's name, and its hash where another text of that name was
     /// first; with a `valid_text`, that is what they are evaluated on.
     ///
@@ -58,7 +58,7 @@ impl Plan {
     ) -> Result<Self, StudyError> {
         let work = &definition.work;
         let reads = matches!(work, StudyWork::Train(_)) || work.trained_models().is_some();
-        let text = text.filter(|_| reads);
+        let text = text.or(definition.own_text.as_deref()).filter(|_| reads);
         let text = text.map(|text| TextSource::read(text, valid_text)).transpose()?;
         let source = text.as_ref().map(|(source, _)| source);
         let read = source.filter(|_| definition.work.is_of_text());
@@ -79,7 +79,7 @@ impl Plan {
             if cells.is_empty() {
                 return Err(StudyError::Filter {
                     pattern: pattern.to_owned(),
-                    why: format!("matches none of the {} cells", order.len()),
+                    why: format!("matches none of the {} configurations", order.len()),
                 });
             }
         }
@@ -312,9 +312,9 @@ impl Plan {
             }
         }
         let reasons = [
-            (others, "of other settings, to be measured again"),
-            (again, "of runs whose files are needed and not there"),
-            (self.store.others(&self.order), "of cells that the definition does not have"),
+            (others, "measured with other settings, to be measured again"),
+            (again, "of runs whose files are missing, but needed"),
+            (self.store.others(&self.order), "of configurations that the definition no longer has"),
         ];
         reasons.into_iter().filter(|(rows, _)| *rows > 0).collect()
     }
@@ -365,8 +365,8 @@ fn check_capitals(data: &Path, name: &str, definition: &StudyDefinition) -> Resu
         Some(other) => Err(StudyError::Definition {
             path: definition.path.clone(),
             why: format!(
-                "the study {name:?} and {other:?}, which is in {}/, differ by capitals alone, which some systems take for \
-                 one; rename it",
+                "the study {name:?} and {other:?} in {}/ differ only in case, which some file systems \
+                 ignore; rename one",
                 data.display()
             ),
         }),

@@ -15,7 +15,7 @@ use crate::system::below;
 /// The curve has seven digits.
 const OF_CURVE: f64 = 1e-5;
 /// What a run's file that cannot be read needs.
-const ADVICE: &str = "sweep the run's study again, or take the file from where it was kept";
+const ADVICE: &str = "sweep the run's study again, or restore the file";
 
 /// Holds a row to its run's curve, evaluations and manifest, which are in `study`'s folder. Returns whether the manifest
 /// tells what the others hash to.
@@ -24,7 +24,7 @@ pub(super) fn run_laws(row: &Row<TrainingFound>, study: &Path, laws: &mut Laws) 
     let run = match below(study, Path::new(&row.cell)) {
         Ok(run) => run,
         Err(why) => {
-            laws.holds(false, || format!("{why}, and is no run"));
+            laws.holds(false, || format!("{why}, and is not a run"));
             return true;
         }
     };
@@ -52,7 +52,10 @@ fn of_files(run: &Path, manifest: &Manifest, laws: &mut Laws) -> bool {
         // One that cannot be read has broken a check already.
         let as_told = is_as_told(manifest, run, file).unwrap_or(true);
         laws.holds(as_told, || {
-            format!("{file} is not the file that the run wrote: its SHA-256 differs from the run's manifest's; put it back")
+            format!(
+                "{file} has changed since the run wrote it (its SHA-256 differs from the run's \
+                     manifest); restore it"
+            )
         });
     }
     KEPT.into_iter().all(|file| told(manifest, file).is_some())
@@ -63,7 +66,7 @@ fn of_curve(row: &Row<TrainingFound>, curve: &[CurveRow], laws: &mut Laws) {
     let highest = |of: fn(&CurveRow) -> Option<f64>| curve.iter().filter_map(of).reduce(f64::max);
     let all = highest(|point| point.max_abs_logit);
     laws.equal(
-        "the curve's largest logit is not the row's",
+        "the curve's max |logit| differs from the row's",
         all,
         course.peak_max_abs_logit,
         OF_CURVE,
@@ -73,17 +76,17 @@ fn of_curve(row: &Row<TrainingFound>, curve: &[CurveRow], laws: &mut Laws) {
         let larger = kinds.into_iter().flatten().reduce(f64::max);
         let all = point.max_abs_logit;
         laws.holds(larger == all, || {
-            format!("at step {} no kind of head has the curve's largest logit", point.step)
+            format!("at step {} no kind of head has the curve's max |logit|", point.step)
         });
     }
     let rising = curve.windows(2).all(|pair| {
         let [one, next] = [&pair[0], &pair[1]];
         one.step < next.step && one.tokens < next.tokens && one.wall_time_s <= next.wall_time_s
     });
-    laws.holds(rising, || "the curve goes back in steps, tokens or time".to_owned());
+    laws.holds(rising, || "steps, tokens or time of the curve decrease".to_owned());
     let last = curve.last();
     laws.holds(last.map(|point| point.tokens) == course.tokens, || {
-        "the curve ends at other tokens than the row's".to_owned()
+        "the curve ends at other tokens than the row".to_owned()
     });
     let ended_s = last.map(|point| point.wall_time_s);
     laws.at_most("the curve ends after the run", ended_s, row.found.wall_time_s, OF_CURVE);
@@ -93,7 +96,7 @@ fn of_evaluations(row: &Row<TrainingFound>, evaluations: &[EvaluationRow], laws:
     let last = evaluations.last().map(|evaluation| evaluation.loss_nats);
     let told = row.found.valid_loss_nats;
     laws.holds(last == told, || {
-        format!("the last evaluation is {last:?}, the row's valid_loss_nats {told:?}")
+        format!("the last evaluation is {last:?}, but the row's valid_loss_nats is {told:?}")
     });
     for evaluation in evaluations {
         let perplexity = evaluation.loss_nats.exp();
@@ -103,7 +106,7 @@ fn of_evaluations(row: &Row<TrainingFound>, evaluations: &[EvaluationRow], laws:
 
 fn of_manifest(row: &Row<TrainingFound>, manifest: &Manifest, laws: &mut Laws) {
     let Some(result) = run_manifest::so_far(manifest) else {
-        return laws.holds(false, || "its manifest tells of no end".to_owned());
+        return laws.holds(false, || "its manifest says nothing of an end".to_owned());
     };
     let (found, summary) = (&row.found, &result.summary);
     let entropy = run_manifest::corpus_entropy_nats(manifest);
@@ -115,15 +118,18 @@ fn of_manifest(row: &Row<TrainingFound>, manifest: &Manifest, laws: &mut Laws) {
         ("corpus_entropy_nats", found.corpus_entropy_nats, entropy),
     ] {
         laws.holds(there == told, || {
-            format!("{column} is {there:?}, in the run's manifest {told:?}")
+            format!("{column} is {there:?}, but {told:?} in the run's manifest")
         });
     }
     laws.holds(found.parameters == summary.parameters, || {
-        format!("parameters are {}, in the run's manifest {}", found.parameters, summary.parameters)
+        format!(
+            "parameters are {}, but {} in the run's manifest",
+            found.parameters, summary.parameters
+        )
     });
     let told = to_microseconds(summary.wall_time_s);
-    laws.equal("wall_time_s is not the run's manifest's", found.wall_time_s, told, 0.0);
+    laws.equal("wall_time_s differs from the run's manifest", found.wall_time_s, told, 0.0);
     laws.holds(found.outcome == result.outcome(), || {
-        format!("outcome is {}, in the run's manifest {}", found.outcome, result.outcome())
+        format!("outcome is {}, but {} in the run's manifest", found.outcome, result.outcome())
     });
 }

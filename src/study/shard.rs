@@ -58,10 +58,13 @@ impl Shard {
     /// More parts than there may be, or no part of them.
     pub fn new(index: usize, count: usize) -> Result<Self, String> {
         if count == 0 || count > MOST_SHARDS {
-            return Err(format!("{count} parts; there may be 1 to {MOST_SHARDS}"));
+            return Err(format!("{count} shards; use 1 to {MOST_SHARDS}"));
         }
         if index >= count {
-            return Err(format!("part {} of {count}; parts are 1 to {count}", index + 1));
+            return Err(format!(
+                "shard {} of {count} does not exist; shards are 1 to {count}",
+                index + 1
+            ));
         }
         Ok(Self { index, count })
     }
@@ -80,9 +83,7 @@ impl Shard {
         for Scheduler { name, task, range, begins_at } in &SCHEDULERS {
             let Some(value) = set(task) else { continue };
             let number = |name: &str, value: &str| {
-                value
-                    .parse::<usize>()
-                    .map_err(|_| format!("{name} is {value:?}, which is no number"))
+                value.parse::<usize>().map_err(|_| format!("{name} is {value:?}, not a number"))
             };
             let number_of = number(task, &value)?;
             let read = |name: &&str| set(name).map(|value| number(name, &value)).transpose();
@@ -96,7 +97,8 @@ impl Shard {
                     continue;
                 }
                 return Err(format!(
-                    "{task} is {number_of}, but {name} does not say of how many; say so: --shard {}/N, or --shard 1/1 for all",
+                    "{task} is {number_of}, but {name} does not give the number of tasks; give --shard \
+                     {}/N, or --shard 1/1 for all",
                     number_of - begins_at + 1
                 ));
             };
@@ -107,7 +109,8 @@ impl Shard {
                 && counted.is_none_or(|counted| counted == count.to_string());
             if !is_even {
                 return Err(format!(
-                    "{task} is {number_of} of an array that is not evenly spaced; say which part this is: --shard I/N"
+                    "{task} is {number_of} of an array that is not evenly spaced; name the shard: --shard \
+                     I/N"
                 ));
             }
             return Self::new((number_of - first) / step, count).map(|shard| Some((shard, *task)));
@@ -179,9 +182,11 @@ impl FromStr for Shard {
         let parts =
             text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
         match parts {
-            Some((0, _)) => Err("parts are counted from 1: 1/8 is the first of eight".to_owned()),
+            Some((0, _)) => Err("shards are numbered from 1: 1/8 is the first of eight".to_owned()),
             Some((index, count)) => Self::new(index - 1, count),
-            None => Err(format!("{text:?} is no part; write I/N, as 3/8 for the third of eight")),
+            None => Err(format!(
+                "{text:?} is not a shard; write I/N, such as 3/8 for the third of eight"
+            )),
         }
     }
 }

@@ -168,7 +168,7 @@ impl Measure for SurgeryCell {
     }
 }
 
-const NO_RUN: &str = "is a model from elsewhere, whose loss is not computed; name training runs";
+const NO_RUN: &str = "is a published model, whose loss cannot be computed; name training runs";
 /// Seconds of one core that a pass takes, by entry of attention.
 const SECONDS_PER_ENTRY: f64 = 5e-8;
 /// Seconds of one core that a decomposition takes, by n³.

@@ -282,7 +282,7 @@ impl OfStudy<'_> {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .build()
-            .map_err(|e| format!("no threads: {e}"))?;
+            .map_err(|e| format!("cannot start threads: {e}"))?;
         let advanced = |share: f64| sweep.observer.advanced(&cell.key, share);
         let within = Within {
             folder: &self.folder.join(&cell.key),

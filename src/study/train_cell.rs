@@ -147,7 +147,7 @@ impl TrainCell {
         };
         if let Some(aside) = set_aside_another(&training, within.folder)? {
             (within.warned)(&format!(
-                "warning: {} held a run of other settings; it is in {} now",
+                "warning: {} held a run with other settings, now in {}",
                 within.folder.display(),
                 aside.display()
             ));

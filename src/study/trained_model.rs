@@ -78,7 +78,7 @@ impl TrainedModel {
                 return Err(match among.fetch.clone() {
                     Some(fetch) => StudyError::NotFetched { path, fetch },
                     None => {
-                        let why = "there is no such folder or file; name another".to_owned();
+                        let why = "no such folder or file; name another".to_owned();
                         StudyError::Definition { path, why }
                     }
                 });
@@ -97,7 +97,7 @@ impl TrainedModel {
                         if let (None, Some(step)) = (&model.of, missing) {
                             let kept: Vec<usize> = steps.into_iter().flatten().collect();
                             return Err(wrong(format!(
-                                "keeps the weights of steps {kept:?}, not of {step}"
+                                "has the weights of steps {kept:?}, not of step {step}"
                             )));
                         }
                         among.steps.iter().map(|&step| Some(step)).collect()
@@ -113,19 +113,22 @@ impl TrainedModel {
                 };
                 if let Some(layer) = looked_at(among, there).into_iter().find(is_unknown) {
                     return Err(wrong(format!(
-                        "layer {layer} has heads of a two-dimensional window, which fits do not know; name other layers"
+                        "layer {layer} has two-dimensional windows, which fits do not support; choose \
+                         other layers"
                     )));
                 }
                 let context = model.source.context();
                 if let Some(tokens) = among.tokens.filter(|&tokens| tokens > context) {
-                    return Err(wrong(format!("reads {context} tokens at most, not {tokens}")));
+                    return Err(wrong(format!(
+                        "reads at most {context} tokens ({tokens} asked for)"
+                    )));
                 }
                 for step in steps {
                     let at = step.map_or_else(String::new, |step| format!("/step-{step}"));
                     let key = format!("{name}{at}");
                     if all.iter().any(|(other, _)| *other == key) {
                         return Err(wrong(format!(
-                            "two of the models have the cells {key}; give one another name"
+                            "two of the models share the configurations {key}; rename one of them"
                         )));
                     }
                     let (model, text) = (model.clone(), text.cloned());
@@ -289,10 +292,10 @@ fn check_exported(
     text: Option<&TextSource>,
 ) -> Result<(), String> {
     if text.is_some() {
-        return Err("has passages of its own and reads no text; leave --text out".to_owned());
+        return Err("has its own passages; leave --text out".to_owned());
     }
     if !among.steps.is_empty() && !heads.step().is_some_and(|step| among.steps.contains(&step)) {
-        return Err("is of another step; name the files of those steps alone".to_owned());
+        return Err("is of another step; name only files of those steps".to_owned());
     }
     let (found, needed) = (heads.passages(), among.groups * among.passages.unwrap_or(1));
     match needed > found {

@@ -45,7 +45,7 @@ pub fn verify(definition: &StudyDefinition, folder: &Path) -> Verification {
     laws.holds(store.sha256().is_some(), || "is missing".to_owned());
     let damaged = store.damaged().len();
     laws.holds(damaged == 0, || {
-        format!("{damaged} lines are cut off or have fields too many or too few")
+        format!("{damaged} lines are cut off or have too many or too few fields")
     });
     laws.at(MANIFEST);
     let manifest = readable(Manifest::read(&folder.join(MANIFEST)), laws);
@@ -54,8 +54,8 @@ pub fn verify(definition: &StudyDefinition, folder: &Path) -> Verification {
         laws.at("rows.csv");
         laws.holds(store.sha256().is_some_and(|rows| tells_of(manifest, rows)), || {
             format!(
-                "is not the file that was measured: its SHA-256 differs from the manifest's rows_sha256; where the \
-                 manifest is older than the rows, `{}` takes them as they stand and notes it",
+                "has changed since it was measured (its SHA-256 differs from rows_sha256 in the manifest); \
+                 if only the manifest is old, `{}` accepts the rows and notes it",
                 manifest.sweep_command()
             )
         });
@@ -83,13 +83,14 @@ pub fn verify(definition: &StudyDefinition, folder: &Path) -> Verification {
             let untold = rows.filter(|row| !run_laws(row, folder, laws)).count();
             if untold > 0 {
                 found.notes.push(format!(
-                    "the manifests of {untold} runs tell no hash of their curve.csv and eval.csv: a digit changed there may go unseen"
+                    "the manifests of {untold} runs have no hash of curve.csv and eval.csv, so changes \
+                     there cannot be detected"
                 ));
             }
         }
     }
     for row in store.rows().filter(|row| row.was_stopped(&columns)) {
-        found.notes.push(format!("{} was stopped: its row tells how far it came", row.cell()));
+        found.notes.push(format!("{} was stopped; its row says at which step", row.cell()));
     }
     let rows: Vec<&Line> = store.rows().filter(|row| !row.was_stopped(&columns)).collect();
     for expected in &definition.expected {
@@ -125,7 +126,7 @@ fn planned(
     laws.at("the definition");
     let cells = cells_of(&definition.work, text.as_ref(), data);
     if let Err(why @ StudyError::NotFetched { .. }) = &cells {
-        found.notes.push(format!("{why}; without it rows are held to their own laws alone"));
+        found.notes.push(format!("{why}; without it only the rows' own invariants are checked"));
         return;
     }
     let Some(cells) = readable(cells, laws) else { return };
@@ -136,13 +137,13 @@ fn planned(
         laws.at(key);
         laws.holds(line.at(0) == name, || format!("study is {:?}, not {name:?}", line.at(0)));
         let Some(cell) = by_key.get(key) else {
-            laws.holds(false, || "is no cell of the definition".to_owned());
+            laws.holds(false, || "is not a configuration of the definition".to_owned());
             continue;
         };
         for ((column, told), there) in columns[2..].iter().zip(cell.of()).zip(line.fields().skip(2))
         {
             laws.holds(told == *there, || {
-                format!("{} is {there:?}; the definition has {told:?}", column.name)
+                format!("{} is {there:?}, but {told:?} in the definition", column.name)
             });
         }
     }
@@ -150,7 +151,9 @@ fn planned(
         laws.at(&*cell.key);
         let there = store.finished(&cell.key, &cell.settings).is_some()
             || store.stopped(&cell.key, &cell.settings).is_some();
-        laws.holds(there, || "no rows measured as the definition says; sweep it again".to_owned());
+        laws.holds(there, || {
+            "no rows measured with the present definition; sweep it again".to_owned()
+        });
     }
 }
 

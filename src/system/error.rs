@@ -15,7 +15,7 @@ pub enum FileError {
         source: io::Error,
     },
     /// A file or folder that cannot be written.
-    #[error("cannot write {}: {source}; check that the folder exists, is yours to write and has room", path.display())]
+    #[error("cannot write {}: {source}; check the folder, its permissions and free space", path.display())]
     Write {
         /// The file or folder.
         path: PathBuf,
@@ -23,10 +23,10 @@ pub enum FileError {
         source: io::Error,
     },
     /// A folder that another process is writing to.
-    #[error("another process is at work in {}; wait for it, or stop it", .0.display())]
+    #[error("another process is writing to {}; wait for it, or stop it", .0.display())]
     Busy(PathBuf),
     /// A folder that a process of some machine is writing to.
-    #[error("{by} is at work in {}; wait for it, or stop it", folder.display())]
+    #[error("{by} is writing to {}; wait for it, or stop it", folder.display())]
     Held {
         /// The folder.
         folder: PathBuf,

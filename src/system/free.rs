@@ -6,7 +6,7 @@ use super::memory::in_words;
 
 /// Files that take more room than their disk has. Its message says how much, and what there is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{needed} of disk, and {free} are free there")]
+#[error("{needed} of disk ({free} free)")]
 pub struct NoDisk {
     needed: String,
     free: String,
@@ -48,7 +48,7 @@ mod tests {
         for place in [folder.path().to_owned(), folder.path().join("not/there/yet")] {
             assert_eq!(check_disk(&place, 1.0), Ok(()));
             let error = check_disk(&place, 1e18).unwrap_err().to_string();
-            assert!(error.starts_with("931322574.6 GiB of disk, and"), "{error}");
+            assert!(error.starts_with("931322574.6 GiB of disk ("), "{error}");
         }
     }
 }

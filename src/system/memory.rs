@@ -24,7 +24,7 @@ const ADDRESSES: u64 = 1 << 47;
 
 /// A request that takes more memory than there is. Its message says how much, and what there is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{needed} of memory, and {free} can be had")]
+#[error("{needed} of memory ({free} available)")]
 pub struct NoMemory {
     needed: String,
     free: String,

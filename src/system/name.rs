@@ -30,22 +30,22 @@ pub enum NameError {
         most: usize,
     },
     /// A character that some system or shell takes for more than itself.
-    #[error("has {0:?} in it; use letters, digits, -, _ and dots")]
+    #[error("contains {0:?}; use letters, digits, -, _ and dots")]
     Character(char),
     /// A separator of folders, or a character that is obeyed rather than shown.
-    #[error("has {0:?} in it, which no name of a folder may")]
+    #[error("contains {0:?}, which a folder name cannot")]
     Unfit(char),
     /// A name that is hidden, or taken for an option.
     #[error("begins with {0:?}; begin it with a letter or a digit")]
     Start(char),
     /// Windows drops the dot.
-    #[error("ends with a dot; leave it out")]
+    #[error("ends with a dot; remove it")]
     End,
     /// A name of a device.
-    #[error("is a device's name on Windows; choose another")]
+    #[error("is a device name on Windows; choose another")]
     Device,
     /// A path that is not below the folder that it was found in.
-    #[error("leads out of its folder")]
+    #[error("points outside its folder")]
     Outside,
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
 
 fn one_line(panic: &(dyn Any + Send)) -> String {
     let words = panic.downcast_ref::<String>().map(String::as_str);
-    let words = words.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no reason is given");
+    let words = words.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given");
     words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -27,18 +27,18 @@ impl Trainings {
     pub fn bits_table(&self, baselines: &[String]) -> Table {
         let mut table = Table::new(
             "bits",
-            "Loss in bits and peak logits of each run beside the baseline",
+            "Loss in bits and peak logits of each run, compared with the baseline",
             vec![
                 Column::words("run", "run"),
-                Column::words("arm", "arm"),
+                Column::words("arm", "variant"),
                 Column::numbers("window", "window", None),
                 Column::words("positions", "positions"),
-                Column::words("slopes", "slope over the lag"),
+                Column::words("slopes", "position bias"),
                 Column::numbers("context", "n", None),
                 Column::numbers("bits_per_token", "validation loss", Some("bits")),
-                Column::words("bits_less_baseline", "less the baseline's (bits)"),
-                Column::numbers("peak_max_abs_logit", "max |QKᵀ/√d| of the run", Some("nats")),
-                Column::words("peak_over_baseline", "over the baseline's"),
+                Column::words("bits_less_baseline", "difference from the baseline (bits)"),
+                Column::numbers("peak_max_abs_logit", "peak max |logit| of QKᵀ", None),
+                Column::words("peak_over_baseline", "ratio to the baseline"),
                 Column::numbers("seeds", "seeds", None),
             ],
         );
@@ -66,9 +66,9 @@ impl Trainings {
             ]);
         }
         table.notes.push(format!(
-            "Bits are nats a token / ln 2: of bytes bits a byte, of images bits per dimension. Each run is held against the \
-             one called {} of its length, steps and seed: mean difference and geometric mean ratio over seeds, with 95 % \
-             intervals by Student's t from two seeds on.",
+            "Bits are nats per token / ln 2: bits per byte of bytes, bits per dimension of images. Each run is compared with the run \
+             {} of the same length, steps and seed: mean difference and geometric mean ratio over seeds, with 95 % Student's t \
+             intervals from two seeds on.",
             baselines.join(" or ")
         ));
         table.note_failed(self.failed);

@@ -1,4 +1,4 @@
-//! On how few tokens, and in how few dimensions, trained heads attend.
+//! How few tokens, and how small a rank, hold the attention of trained heads.
 
 use super::TableError;
 use super::grid::{Cell, Column, Table};
@@ -138,21 +138,21 @@ impl Concentrations {
         let mut columns = of_which().to_vec();
         columns.extend([
             Column::numbers("heads", "heads", None),
-            Column::numbers("far_heads", "with a far part", None),
+            Column::numbers("far_heads", "heads with a far part", None),
             Column::numbers("far_mass", "far mass", None),
             Column::numbers("far_columns", "far columns", None),
-            Column::numbers("effective", "exp(H) / far columns", None),
-            Column::numbers("tokens_90", "that hold 0.9 / far columns", None),
-            Column::numbers("top_4", "on the 4 largest", None),
-            Column::numbers("top_16", "on 16", None),
-            Column::numbers("top_64", "on 64", None),
+            Column::numbers("effective", "effective tokens / far columns", None),
+            Column::numbers("tokens_90", "tokens for 90 % / far columns", None),
+            Column::numbers("top_4", "mass on the 4 largest", None),
+            Column::numbers("top_16", "mass on 16", None),
+            Column::numbers("top_64", "mass on 64", None),
             Column::numbers("rows", "rows", None),
-            Column::numbers("rank_90", "rank of 0.9", None),
-            Column::numbers("rank_99", "rank of 0.99", None),
-            Column::numbers("shuffled_90", "of 0.9, shuffled", None),
-            Column::numbers("shuffled_99", "of 0.99, shuffled", None),
+            Column::numbers("rank_90", "rank for 90 %", None),
+            Column::numbers("rank_99", "rank for 99 %", None),
+            Column::numbers("shuffled_90", "rank for 90 %, shuffled", None),
+            Column::numbers("shuffled_99", "rank for 99 %, shuffled", None),
         ]);
-        let title = "The far part of heads: on how few tokens, and in how few dimensions";
+        let title = "Attention beyond the window: tokens and rank that hold it";
         let mut table = Table::new("far", title, columns);
         for alike in alike(all).into_iter().filter(|alike| alike[0].is_global()) {
             let far: Vec<&ConcentratedHead> =
@@ -181,9 +181,10 @@ impl Concentrations {
             table.push(row);
         }
         table.notes.push(format!(
-            "Far: a lag of W or more, but for the first column; the model's last step. Medians over heads and groups of passages of all seeds with \
-             (least–greatest), from the far mass on of heads with {FAR_MASS} or more of it. Means over rows from max(n/2, W + n/4) on. Ranks are the least \
-             that hold so much of ‖·‖_F²; shuffled, with each row's entries in random order. A line that says uniform is attention to all columns alike."
+            "Far: relative distance W or more, without the first column, at the last step. Medians over heads and groups of passages of \
+             all seeds with (least–greatest); after the far mass, only heads with {FAR_MASS} or more of it. Means over rows from \
+             max(n/2, W + n/4) on. Ranks are the smallest that hold the share of ‖·‖_F². Shuffled: each row in random order. \
+             Uniform: equal attention to all columns."
         ));
         table.note_failed(self.failed);
         table
@@ -193,20 +194,20 @@ impl Concentrations {
         let mut columns = of_which().to_vec();
         columns.extend([
             Column::numbers("heads", "heads", None),
-            Column::numbers("sink_mass", "mass of the first column", None),
+            Column::numbers("sink_mass", "attention on the first token", None),
             Column::numbers("far_mass", "far mass", None),
             Column::numbers("columns", "columns", None),
-            Column::numbers("effective", "exp(H) / columns", None),
-            Column::numbers("tokens_90", "that hold 0.9 / columns", None),
-            Column::numbers("top_4", "on the 4 largest", None),
-            Column::numbers("top_16", "on 16", None),
-            Column::numbers("top_64", "on 64", None),
+            Column::numbers("effective", "effective tokens / columns", None),
+            Column::numbers("tokens_90", "tokens for 90 % / columns", None),
+            Column::numbers("top_4", "mass on the 4 largest", None),
+            Column::numbers("top_16", "mass on 16", None),
+            Column::numbers("top_64", "mass on 64", None),
             Column::numbers("rows", "rows", None),
-            Column::numbers("rank_90", "rank of 0.9", None),
-            Column::numbers("rank_99", "rank of 0.99", None),
+            Column::numbers("rank_90", "rank for 90 %", None),
+            Column::numbers("rank_99", "rank for 99 %", None),
             Column::numbers("stable_rank", "stable rank", None),
         ]);
-        let title = "Whole rows of heads: on how few tokens, and in how few dimensions";
+        let title = "All attention: tokens and rank that hold it";
         let mut table = Table::new("whole", title, columns);
         for alike in alike(all) {
             let over = |value: fn(&ConcentrationFound) -> f64| {
@@ -231,7 +232,7 @@ impl Concentrations {
             table.push(row);
         }
         table.notes.push(
-            "Of the same rows and heads, those without a far part among them; columns are those that a row sees.".to_owned(),
+            "The same rows, and all heads. Columns are the unmasked ones of a row.".to_owned(),
         );
         table.note_failed(self.failed);
         table
@@ -248,8 +249,8 @@ fn of_which() -> [Column; 5] {
         Column::words("run", "run"),
         Column::words("kind", "kind"),
         Column::numbers("n", "n", None),
-        Column::numbers("window", "W", None),
-        Column::numbers("d", "d", None),
+        Column::numbers("window", "window W", None),
+        Column::numbers("d", "d_head", None),
     ]
 }
 

@@ -14,16 +14,16 @@ impl Growth {
     fn slope_table(&self) -> Table {
         let mut table = Table::new(
             "slopes",
-            "How inflation grows with n/d: slope of log inflation on log(n/d)",
+            "Growth of the rank penalty with n/d: slope of log rank penalty on log(n/d)",
             vec![
                 Column::words("target", "target"),
                 Column::numbers("tolerance", "ε", Some("nats")),
                 Column::numbers("slope", "slope", None),
-                Column::numbers("slope_low", "95 % from", None),
-                Column::numbers("slope_high", "to", None),
-                Column::numbers("points", "cells (n, d)", None),
+                Column::numbers("slope_low", "95 % CI, low", None),
+                Column::numbers("slope_high", "95 % CI, high", None),
+                Column::numbers("points", "configurations (n, d)", None),
                 Column::numbers("reached", "fits that reached ε", None),
-                Column::numbers("not_reached", "fits that did not", None),
+                Column::numbers("not_reached", "fits that did not reach ε", None),
             ],
         );
         for family in &self.slopes {
@@ -40,8 +40,7 @@ impl Growth {
             ]);
         }
         table.notes.push(
-            "Ordinary least squares through the medians over seeds, one point a cell (n, d); \
-             the interval is Student's."
+            "Ordinary least squares through the medians over seeds, one point per (n, d); Student's t interval."
                 .to_owned(),
         );
         self.note_censored(&mut table);
@@ -51,19 +50,19 @@ impl Growth {
     fn cell_table(&self) -> Table {
         let mut table = Table::new(
             "cells",
-            "Logits needed at equal error, and the price of low rank",
+            "Logits needed at equal error, and the rank penalty",
             vec![
                 Column::words("target", "target"),
                 Column::numbers("tolerance", "ε", Some("nats")),
                 Column::numbers("n", "n", None),
                 Column::numbers("rank", "rank d", None),
                 Column::numbers("n_over_d", "n/d", None),
-                Column::numbers("max_abs_logit", "L*(ε)", Some("nats")),
-                Column::numbers("floor_max_abs_logit", "floor L⁰(ε)", Some("nats")),
-                Column::numbers("inflation", "inflation", None),
+                Column::numbers("max_abs_logit", "needed L*(ε)", None),
+                Column::numbers("floor_max_abs_logit", "floor L⁰(ε)", None),
+                Column::numbers("inflation", "rank penalty", None),
                 Column::numbers("reached", "seeds that reached ε", None),
-                Column::numbers("not_reached", "seeds that did not", None),
-                Column::numbers("step_limited", "of the reached, at the step limit", None),
+                Column::numbers("not_reached", "seeds that did not reach ε", None),
+                Column::numbers("step_limited", "reached at the step limit", None),
             ],
         );
         for cell in &self.cells {
@@ -95,9 +94,8 @@ impl Growth {
         let unreached: usize = self.slopes.iter().map(|family| family.unreached).sum();
         if unreached > 0 {
             table.notes.push(format!(
-                "{} reached ε at no cap tried and so have no L*(ε). They are left out of \
-                 the medians and slopes, which biases them low: the cells that need \
-                 the largest logits are the ones missing.",
+                "{} reached ε at no logit bound tried and so have no L*(ε). Medians and slopes leave them out. This biases both low: the \
+                 configurations that need the largest logits are missing.",
                 plural(unreached, "fit")
             ));
         }

@@ -6,6 +6,10 @@ use crate::row::{HeadFound, Row};
 /// Inputs that cost a head less than this factor leave nothing to take a share of.
 const LEAST_TYING: f64 = 1.1;
 
+/// The name that people read of each of [`PARTS`](crate::predict::PARTS).
+pub const FACTOR_NAMES: [&str; 5] =
+    ["floor", "rank penalty", "input factor", "excess factor", "shift factor"];
+
 /// One head at one step and ε.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HeadParts {

@@ -1,7 +1,7 @@
 //! The tables of a study of trained heads.
 
 use super::grid::{Cell, Column, Table};
-use super::head_parts::{HeadParts, WiderHead};
+use super::head_parts::{FACTOR_NAMES, HeadParts, WiderHead};
 use super::heads::{Ordering, PartsOfGrowth, TrainedHeads};
 use super::spread::Spread;
 use crate::predict::PARTS;
@@ -22,21 +22,21 @@ impl TrainedHeads {
     pub fn ranks_table(&self) -> Table {
         let mut table = Table::new(
             "ranks",
-            "What a wider head would have needed for the attention of the largest one, with the same inputs",
+            "Logits that a wider head with the same inputs needs for the attention of the largest head",
             vec![
                 Column::words("run", "run"),
                 Column::numbers("n", "n", None),
                 Column::numbers("epsilon", "ε", Some("nats")),
                 Column::numbers("step", "step", None),
-                Column::numbers("own_rank", "its rank d", None),
+                Column::numbers("own_rank", "d_head", None),
                 Column::numbers("rank", "rank r", None),
-                Column::numbers("actual", "actual max |logit|", Some("nats")),
-                Column::numbers("needed", "needed at r", Some("nats")),
-                Column::numbers("needed_tied", "needed at r, tied", Some("nats")),
-                Column::numbers("any_rank", "tied, any rank", Some("nats")),
-                Column::numbers("lower_bound", "no less at any rank", Some("nats")),
-                Column::numbers("share", "share of log tying that goes at r", None),
-                Column::numbers("share_any_rank", "at any rank", None),
+                Column::numbers("actual", "max |logit|", None),
+                Column::numbers("needed", "needed at rank r", None),
+                Column::numbers("needed_tied", "needed from the layer inputs at rank r", None),
+                Column::numbers("any_rank", "needed from the layer inputs at any rank", None),
+                Column::numbers("lower_bound", "proven lower bound at any rank", None),
+                Column::numbers("share", "share of the log input factor removed at rank r", None),
+                Column::numbers("share_any_rank", "share removed at any rank", None),
                 Column::numbers("seeds", "seeds", None),
             ],
         );
@@ -71,8 +71,8 @@ impl TrainedHeads {
             ]);
         }
         table.notes.push(
-            "Of the head with the largest logit of each model, medians over seeds with (least–greatest). At any \
-             rank, W_q·W_kᵀ is any matrix: what is needed then is known from both sides, \"no less\" is proven (METHODS.md)."
+            "The head with the largest logit of each model. Medians over seeds with (least–greatest). At any rank, W_q·W_kᵀ may be \
+             any matrix; the lower bound is proven (see the methods)."
                 .to_owned(),
         );
         table
@@ -82,24 +82,30 @@ impl TrainedHeads {
     pub fn parts_table(&self) -> Table {
         let mut columns = vec![
             Column::words("run", "run"),
-            Column::words("arm", "arm"),
+            Column::words("arm", "variant"),
             Column::numbers("n", "n", None),
-            Column::numbers("rank", "rank d", None),
+            Column::numbers("rank", "d_head", None),
             Column::numbers("epsilon", "ε", Some("nats")),
             Column::numbers("step", "step", None),
-            Column::numbers("actual", "actual max |logit|", Some("nats")),
+            Column::numbers("actual", "max |logit|", None),
         ];
-        columns.push(Column::numbers("floor", "floor L⁰", Some("nats")));
-        columns.extend(PARTS[1..].iter().map(|part| Column::numbers(part, part, None)));
+        columns.push(Column::numbers("floor", "floor", None));
+        columns.extend(
+            PARTS
+                .iter()
+                .zip(FACTOR_NAMES)
+                .skip(1)
+                .map(|(part, name)| Column::numbers(part, name, None)),
+        );
         columns.extend([
-            Column::numbers("other_inflation", "inflation, all heads", None),
-            Column::numbers("other_tying", "tying, all heads", None),
-            Column::numbers("other_drift", "drift, all heads", None),
+            Column::numbers("other_inflation", "rank penalty, all heads", None),
+            Column::numbers("other_tying", "input factor, all heads", None),
+            Column::numbers("other_drift", "excess factor, all heads", None),
             Column::numbers("seeds", "seeds", None),
         ]);
         let mut table = Table::new(
             "parts",
-            "The largest logit of each model and its five parts: actual = floor · inflation · tying · drift · gauge",
+            "Factors of the largest logit of each model: max |logit| = floor · rank penalty · input factor · excess factor · shift factor",
             columns,
         );
         let largest = self.largest();
@@ -135,8 +141,8 @@ impl TrainedHeads {
             table.push(row);
         }
         table.notes.push(
-            "Of the head with the largest logit of each model, medians over seeds with (least–greatest); \
-             \"all heads\" over every head of every seed. Needed logits are upper bounds."
+            "The head with the largest logit of each model. Medians over seeds with (least–greatest). Columns with \"all heads\" are \
+             medians over every head of every seed. Needed logits are upper bounds."
                 .to_owned(),
         );
         table.note_failed(self.failed);
@@ -146,22 +152,22 @@ impl TrainedHeads {
     fn orderings_table(&self) -> Table {
         let mut table = Table::new(
             "orderings",
-            "What orders the heads of a model by their largest logits? Spearman's ρ at the last step",
+            "Rank correlation (Spearman's ρ) of the max |logit| of heads with other measures, at the last step",
             vec![
-                Column::words("arm", "arm"),
+                Column::words("arm", "variant"),
                 Column::numbers("epsilon", "ε", Some("nats")),
-                Column::words("by", "ordered by"),
+                Column::words("by", "correlated with"),
                 Column::numbers("rho", "ρ, median over models", None),
-                Column::numbers("low", "95 % from", None),
-                Column::numbers("high", "to", None),
+                Column::numbers("low", "95 % CI, low", None),
+                Column::numbers("high", "95 % CI, high", None),
                 Column::numbers("mean_rho", "ρ, mean over models", None),
-                Column::numbers("by_chance", "|ρ| by chance", None),
+                Column::numbers("by_chance", "|ρ| by chance (95 %)", None),
                 Column::numbers("with_entropy", "its ρ with low entropy", None),
                 Column::numbers("variance_inflation", "variance inflation", None),
                 Column::numbers("models", "models", None),
                 Column::numbers("heads", "heads", None),
                 Column::numbers("left_out", "models left out", None),
-                Column::numbers("collinear", "of these, ordered as entropy does", None),
+                Column::numbers("collinear", "of these, collinear with entropy", None),
             ],
         );
         for one in self.orderings() {
@@ -184,13 +190,12 @@ impl TrainedHeads {
             ]);
         }
         table.notes.push(
-            "ρ within each model, its median over models, as was predicted of; a bootstrap over models and heads gives \
-             the median's interval. By chance: what |ρ| exceeds in 5 % of draws where the heads of each model are \
-             shuffled. \"Given entropy\" is the partial correlation of ranks with the mean entropy of the rows taken \
-             out; variance inflation is 1/(1 − ρ²) of the median ρ with low entropy: from 10 on the two can hardly be \
-             told apart. A model is left out where the correlation is not defined in it: fewer than three heads, heads \
-             that are alike, or, of a partial one, heads that entropy orders exactly as the other does; a head where it has \
-             no such value: no inflation where its attention is within ε of uniform, nothing tied where no such fit \
+            "ρ is computed within each model; the table gives its median over models with a bootstrap interval over models and heads. \
+             By chance: |ρ| exceeds this value in 5 % of random shuffles of the heads of each model. \"Given entropy\" is the \
+             partial rank correlation given the mean entropy of the rows. Variance inflation is 1/(1 − ρ²) of the median ρ with \
+             low entropy; from 10 on, the two measures cannot be separated. A model is left out where the correlation is \
+             undefined: fewer than three heads, equal values, or a measure that orders the heads as entropy does. A head is left \
+             out where it has no value: no rank penalty where its attention is within ε of uniform, no needed logit where no fit \
              reached ε."
                 .to_owned(),
         );
@@ -201,17 +206,22 @@ impl TrainedHeads {
 fn growth_table(growth: &[PartsOfGrowth]) -> Table {
     let mut columns = vec![
         Column::words("run", "run"),
-        Column::words("arm", "arm"),
+        Column::words("arm", "variant"),
         Column::numbers("n", "n", None),
         Column::numbers("epsilon", "ε", Some("nats")),
         Column::numbers("first_step", "from step", None),
         Column::numbers("last_step", "to step", None),
-        Column::numbers("growth", "growth of log actual", None),
+        Column::numbers("growth", "growth of log max |logit|", None),
     ];
-    columns.extend(PARTS.map(|part| Column::numbers(part, &format!("by {part}"), None)));
+    columns.extend(
+        PARTS
+            .iter()
+            .zip(FACTOR_NAMES)
+            .map(|(part, name)| Column::numbers(part, &format!("from the {name}"), None)),
+    );
     columns.push(Column::numbers("seeds", "seeds", None));
     let mut table =
-        Table::new("growth", "What carries the growth of the largest logit in training", columns);
+        Table::new("growth", "Growth of the largest logit in training, by factor", columns);
     let setting = |g: &PartsOfGrowth| (g.run.clone(), g.n, g.epsilon.to_bits());
     let mut settings = Vec::new();
     for one in growth {
@@ -239,8 +249,8 @@ fn growth_table(growth: &[PartsOfGrowth]) -> Table {
         table.push(row);
     }
     table.notes.push(
-        "Logarithms: the parts add up to the growth, 0.69 is a doubling. Each step's largest head, which need \
-         not be the same; medians over seeds with (least–greatest)."
+        "Natural logarithms: the factors add up to the growth, and 0.69 is a doubling. Each step has its own largest head. Medians \
+         over seeds with (least–greatest)."
             .to_owned(),
     );
     table

@@ -70,16 +70,16 @@ impl Latencies {
     pub fn tables(&self) -> Vec<Table> {
         let mut table = Table::new(
             "latency",
-            "Reading n tokens, one token more, and what is kept for it",
+            "Time to read n tokens, time of one more token, and size of the cached keys and values",
             vec![
                 Column::words("run", "model"),
                 Column::numbers("n", "n", None),
-                Column::numbers("prefill_s", "prefill", Some("s")),
-                Column::numbers("decode_s", "one token more", Some("s")),
-                Column::numbers("cache_bytes", "keys and values", Some("bytes")),
-                Column::numbers("prefill_over_mhsa", "prefill / mhsa's", None),
-                Column::numbers("decode_over_mhsa", "one token / mhsa's", None),
-                Column::numbers("cache_over_mhsa", "bytes / mhsa's", None),
+                Column::numbers("prefill_s", "reading n tokens", Some("s")),
+                Column::numbers("decode_s", "one more token", Some("s")),
+                Column::numbers("cache_bytes", "cached keys and values", Some("bytes")),
+                Column::numbers("prefill_over_mhsa", "reading / multi-head", None),
+                Column::numbers("decode_over_mhsa", "one token / multi-head", None),
+                Column::numbers("cache_over_mhsa", "cache / multi-head", None),
                 Column::numbers("rounds", "rounds", None),
             ],
         );
@@ -103,8 +103,8 @@ impl Latencies {
             ]);
         }
         table.notes.push(
-            "Medians over rounds, with (least–greatest) where they differ. Times are of this machine; compare \
-             them within a table."
+            "Medians over rounds, with (least–greatest) where they differ. Times are those of one machine; compare them only within a \
+             table."
                 .to_owned(),
         );
         vec![table]

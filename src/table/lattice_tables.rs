@@ -7,7 +7,7 @@ use super::spread::Spread;
 use crate::predict::{InputSet, RankLimit};
 
 const OF_LARGEST: &str =
-    "Of the head with the largest logit of each model, medians over seeds with (least–greatest).";
+    "The head with the largest logit of each model. Medians over seeds with (least–greatest).";
 
 impl Lattices {
     /// The tables: needed by inputs and rank, what each constraint adds, what positions save, realised ranks.
@@ -43,15 +43,14 @@ impl Lattices {
     pub fn corners_table(&self) -> Table {
         let ranks = self.ranks();
         let mut columns = of_setting();
-        columns.push(Column::words("inputs", "made of"));
+        columns.push(Column::words("inputs", "inputs"));
         columns.extend(ranks.iter().map(|rank| {
             let heading = format!("needed, rank {rank}");
-            Column::numbers(&format!("rank_{rank}"), &heading, Some("nats"))
+            Column::numbers(&format!("rank_{rank}"), &heading, None)
         }));
-        columns.push(Column::numbers("lower_bound", "no less at any rank", Some("nats")));
+        columns.push(Column::numbers("lower_bound", "proven lower bound at any rank", None));
         columns.push(Column::numbers("seeds", "seeds", None));
-        let title = "What the attention of the largest head needs, by what its queries and keys may be made of and by \
-                     their rank";
+        let title = "Logits that the attention of the largest head needs, by the inputs and the rank of queries and keys";
         let mut table = Table::new("lattice", title, columns);
         for heads in self.settings() {
             for inputs in self.inputs() {
@@ -64,8 +63,8 @@ impl Lattices {
             }
         }
         table.notes.push(format!(
-            "{OF_LARGEST} An en dash where no logit reached ε, or where the corner is not defined. Needed logits are upper bounds; \
-             what free ones of any rank need is exact, and \"no less\" is proven (METHODS.md)."
+            "{OF_LARGEST} An en dash: no logit reached ε, or the combination is undefined. Needed logits are upper bounds; that of free inputs at \
+             any rank is exact, and the lower bound is proven (see the methods)."
         ));
         table
     }
@@ -74,12 +73,12 @@ impl Lattices {
     pub fn shares_table(&self) -> Table {
         let mut columns = of_setting();
         columns.extend([
-            Column::numbers("actual", "actual max |logit|", Some("nats")),
-            Column::numbers("half_spread", "½ spread", Some("nats")),
-            Column::numbers("floor", "floor", Some("nats")),
+            Column::numbers("actual", "max |logit|", None),
+            Column::numbers("half_spread", "half-range", None),
+            Column::numbers("floor", "floor", None),
             Column::numbers("rank", "rank: Shapley share", None),
             Column::numbers("inputs", "inputs: Shapley share", None),
-            Column::numbers("rest", "neither", None),
+            Column::numbers("rest", "remainder", None),
             Column::numbers("rank_first", "rank, taken first", None),
             Column::numbers("rank_last", "rank, taken last", None),
             Column::numbers("inputs_first", "inputs, taken first", None),
@@ -87,8 +86,8 @@ impl Lattices {
             Column::numbers("interaction", "interaction", None),
             Column::numbers("seeds", "seeds", None),
         ]);
-        let title = "What the two constraints of a head add to log(½ spread / floor): rank ≤ d, and inputs that are its \
-                     own; shares of it";
+        let title = "Shares of log(half-range / floor) due to two constraints of a head: rank ≤ d_head, and its own layer \
+                     inputs";
         let mut table = Table::new("shares", title, columns);
         for heads in self.settings() {
             let share = |of: fn(&Shares) -> f64| {
@@ -115,9 +114,9 @@ impl Lattices {
             table.push(row);
         }
         table.notes.push(format!(
-            "{OF_LARGEST} A Shapley share is the mean over both orders of what a constraint adds to the logarithm of the logits \
-             needed; with \"neither\", what the head has beyond what both need, shares of a head sum to 1. Rank first is \
-             inflation, inputs last tying."
+            "{OF_LARGEST} A Shapley share is the mean over both orders of what a constraint adds to the logarithm of the needed logits. With the \
+             remainder, which neither constraint explains, the shares sum to 1. Rank taken first is the rank penalty, inputs \
+             taken last the input factor."
         ));
         table
     }
@@ -131,18 +130,17 @@ impl Lattices {
             .collect();
         let mut columns = of_setting();
         columns.extend([
-            Column::words("given", "given"),
-            Column::numbers("own", "needed, own inputs", Some("nats")),
-            Column::numbers("with", "with these", Some("nats")),
-            Column::numbers("floor", "floor", Some("nats")),
-            Column::numbers("saved", "times less", None),
-            Column::numbers("proven", "of it proven", None),
+            Column::words("given", "added inputs"),
+            Column::numbers("own", "needed, own inputs", None),
+            Column::numbers("with", "needed, with added inputs", None),
+            Column::numbers("floor", "floor", None),
+            Column::numbers("saved", "reduction (×)", None),
+            Column::numbers("proven", "proven reduction (×)", None),
             Column::numbers("share", "share of log(own / floor)", None),
-            Column::numbers("beyond_bias", "of it beyond ones", None),
+            Column::numbers("beyond_bias", "share beyond a constant", None),
             Column::numbers("seeds", "seeds", None),
         ]);
-        let title = "What columns of positions beside a head's inputs would save of the logits that its attention needs, at \
-                     any rank";
+        let title = "Reduction of the needed logits by position columns added to a head's inputs, at any rank";
         let mut table = Table::new("positions", title, columns);
         for heads in self.settings() {
             for &set in &given {
@@ -162,8 +160,8 @@ impl Lattices {
             }
         }
         table.notes.push(format!(
-            "{OF_LARGEST} Every set but bias has columns of positions, and all have one of ones. \"Proven\" is the lower bound of the \
-             own inputs over what was found with the columns: at least so many times less."
+            "{OF_LARGEST} Every set has a constant column, and every set but bias has position columns. The proven reduction is the lower bound \
+             with the own inputs over the needed logit with the added ones."
         ));
         table
     }
@@ -176,19 +174,19 @@ impl Lattices {
         columns.extend([
             Column::numbers("seed", "seed", None),
             Column::words("head", "layer.head"),
-            Column::numbers("mass_within_16", "mass on the last 16", None),
-            Column::numbers("actual", "actual max |logit|", Some("nats")),
-            Column::numbers("half_spread", "½ spread", Some("nats")),
+            Column::numbers("mass_within_16", "attention on the last 16 tokens", None),
+            Column::numbers("actual", "max |logit|", None),
+            Column::numbers("half_spread", "half-range", None),
         ]);
         columns.extend(ranks.iter().map(|rank| {
             let heading = format!("needed, rank {rank}");
-            Column::numbers(&format!("rank_{rank}"), &heading, Some("nats"))
+            Column::numbers(&format!("rank_{rank}"), &heading, None)
         }));
         columns.extend([
-            Column::numbers("realised", "rank within ½ spread", None),
+            Column::numbers("realised", "rank within half-range", None),
             Column::numbers("realised_actual", "rank within max |logit|", None),
         ]);
-        let title = "Realised rank: the least rank of free queries and keys that give a head's attention within ε with its own \
+        let title = "Realised rank: the smallest rank of free queries and keys that reaches a head's attention within ε at its own \
                      logits";
         let mut table = Table::new("realised-rank", title, columns);
         for head in &self.heads {
@@ -208,8 +206,7 @@ impl Lattices {
         }
         let shown: Vec<String> = ranks.iter().map(ToString::to_string).collect();
         table.notes.push(format!(
-            "Every head of the study. Fitted at ranks {}; an en dash where none of them reached ε. Searches from other starts may find a \
-             smaller one.",
+            "Every head of the study, fitted at ranks {}. An en dash: no rank reached ε. Other starts may find a smaller rank.",
             shown.join(", ")
         ));
         table
@@ -227,7 +224,7 @@ impl Lattices {
             let each: Vec<String> = self.inputs().iter().filter_map(needed).collect();
             let actual = significant(head.actual, 3);
             format!(
-                "{}, seed {}: actual {actual}; needed at any rank: {}.",
+                "{}, seed {}: max |logit| {actual}; needed at any rank: {}.",
                 head.run,
                 head.seed,
                 each.join(", ")
@@ -241,7 +238,7 @@ fn of_setting() -> Vec<Column> {
     vec![
         Column::words("run", "run"),
         Column::numbers("n", "n", None),
-        Column::numbers("own_rank", "rank d", None),
+        Column::numbers("own_rank", "d_head", None),
         Column::numbers("step", "step", None),
         Column::numbers("epsilon", "ε", Some("nats")),
     ]
@@ -303,7 +300,7 @@ mod tests {
         let said = study().in_words();
         assert!(
             said.contains(
-                "seed 2: actual 50.0; needed at any rank: own 20.0, line 8.00, free 4.00."
+                "seed 2: max |logit| 50.0; needed at any rank: own 20.0, line 8.00, free 4.00."
             ),
             "{said}"
         );

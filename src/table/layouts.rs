@@ -115,15 +115,15 @@ impl Layouts {
     pub fn tables(&self) -> Vec<Table> {
         let mut table = Table::new(
             "layouts",
-            "Error reached by each layout of heads under each cap on the logits",
+            "Error of each layout of heads within each logit bound",
             vec![
                 Column::words("target", "target"),
                 Column::words("layout", "layout"),
                 Column::numbers("n", "n", None),
-                Column::numbers("rank", "rank a head", None),
+                Column::numbers("rank", "rank per head", None),
                 Column::numbers("parameters", "parameters", None),
                 Column::numbers("cost", "cost", Some("multiply–adds")),
-                Column::numbers("cap", "cap", Some("nats")),
+                Column::numbers("cap", "logit bound", None),
                 Column::numbers("kl_nats", "KL", Some("nats")),
                 Column::numbers("floor_kl_nats", "floor, no rank limit", Some("nats")),
                 Column::numbers("seeds", "seeds", None),
@@ -144,8 +144,8 @@ impl Layouts {
             ]);
         }
         table.notes.push(
-            "Medians over seeds, with (least–greatest) where they differ; parameters = heads · 2 \
-             · n · rank; cost = 2 · rank for each pair that a head sees."
+            "Medians over seeds, with (least–greatest) where they differ. Parameters: heads · 2 · n · rank. Cost: 2 · rank per unmasked \
+             pair of each head."
                 .to_owned(),
         );
         table.note_failed(self.failed);

@@ -53,7 +53,7 @@ pub use error::TableError;
 pub use grid::{Align, Cell, Column, Table};
 pub use growth::{Growth, GrowthSlope};
 pub use growth_cell::{GrowthCell, GrowthSeed};
-pub use head_parts::{HeadParts, WiderHead};
+pub use head_parts::{FACTOR_NAMES, HeadParts, WiderHead};
 pub use heads::{Ordering as HeadOrdering, PartsOfGrowth, TrainedHeads};
 #[cfg(test)]
 pub(crate) use heads_tests::head as head_of_parts;

@@ -139,17 +139,17 @@ fn fit(model: Model, cells: &[&GrowthCell]) -> Option<ModelFit> {
 pub(super) fn model_table(fits: &[ModelFit]) -> Table {
     let mut table = Table::new(
         "models",
-        "Which law do the logits needed follow? Five models of L*(ε), the best of each family first",
+        "Five models of the needed logit L*(ε), best of each family first",
         vec![
             Column::words("family", "family"),
             Column::numbers("tolerance", "ε", Some("nats")),
             Column::words("model", "model of L*(ε)"),
             Column::numbers("aicc_above_best", "AICc above the best", None),
             Column::numbers("exponent", "exponent", None),
-            Column::numbers("exponent_low", "95 % from", None),
-            Column::numbers("exponent_high", "to", None),
-            Column::numbers("cells", "cells", None),
-            Column::numbers("censored", "of them not reached", None),
+            Column::numbers("exponent_low", "95 % CI, low", None),
+            Column::numbers("exponent_high", "95 % CI, high", None),
+            Column::numbers("cells", "configurations", None),
+            Column::numbers("censored", "not reached", None),
         ],
     );
     for fit in fits {
@@ -166,15 +166,17 @@ pub(super) fn model_table(fits: &[ModelFit]) -> Table {
         ]);
     }
     table.notes.push(format!(
-        "Maximum likelihood of log L*(ε), medians over seeds, all widths of a family together; a cell in which \
-         {} most seeds found no logit up to {LARGEST_CAP} counts as above it. A model 2 below another is \
-         better, one 10 below far better. k: the columns that a row is spread over (the w of a band). Where a family has \
-         one width, (D) has nothing to go by; where it has none, neither has (E).",
+        "Maximum likelihood of log L*(ε), medians over seeds, all widths of a family together. A configuration in which \
+         {} most seeds found no logit up to {LARGEST_CAP} counts as above it. A model whose AICc is 2 lower is \
+         better, one 10 lower far better. k is the number of columns that a row spreads over (w of a band). Model (D) needs \
+         several widths, model (E) one.",
         if fits.iter().any(|fit| fit.cells.1 > 0) { "(as in some here)" } else { "" }
     ).replace("  ", " "));
     let few = fits.iter().filter(|fit| fit.cells.0 < 8).count();
     if few > 0 {
-        table.notes.push(format!("{} on fewer than 8 known cells.", plural(few, "fit")));
+        table
+            .notes
+            .push(format!("{} on fewer than 8 configurations that reached ε.", plural(few, "fit")));
     }
     table
 }

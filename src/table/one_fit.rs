@@ -106,19 +106,19 @@ impl OneFit {
         let nats = Some("nats");
         let of_tolerance = self.rows.iter().any(|row| row.terms.tolerance.is_some());
         let (name, heading) =
-            if of_tolerance { ("tolerance", "kl asked for") } else { ("cap", "cap") };
+            if of_tolerance { ("tolerance", "tolerance on kl") } else { ("cap", "logit bound") };
         let columns = vec![
-            Column::numbers(name, heading, nats),
+            Column::numbers(name, heading, nats.filter(|_| of_tolerance)),
             Column::numbers("kl_nats", "kl", nats),
-            Column::numbers("floor_kl_nats", "kl of any rank", nats),
-            Column::numbers("max_abs_logit", "max |logit|", nats),
-            Column::numbers("lower_bound_max_abs_logit", "proven to need", nats),
-            Column::numbers("floor_max_abs_logit", "any rank needs", nats),
-            Column::numbers("inflation", "inflation", None),
-            Column::words("outcome", "how it ended"),
-            Column::words("helps", "what would help"),
+            Column::numbers("floor_kl_nats", "kl of the floor (any rank)", nats),
+            Column::numbers("max_abs_logit", "max |logit|", None),
+            Column::numbers("lower_bound_max_abs_logit", "proven lower bound", None),
+            Column::numbers("floor_max_abs_logit", "floor (any rank)", None),
+            Column::numbers("inflation", "rank penalty", None),
+            Column::words("outcome", "outcome"),
+            Column::words("helps", "what to change"),
         ];
-        let mut table = Table::new("frontier", "What was found", columns);
+        let mut table = Table::new("frontier", "Fits", columns);
         for FrontierRow { found, terms, .. } in &self.rows {
             let proven = found.proven.as_ref().map(|proven| proven.lower_bound_max_abs_logit);
             table.push(vec![
@@ -134,8 +134,8 @@ impl OneFit {
             ]);
         }
         table.notes.push(
-            "Inflation is max |logit| over what any rank needs for the same kl; what was found is an upper bound of what is \
-             needed. Where max |logit| is the cap, a smaller cap may reach that kl too, and inflation is at most what is told."
+            "The rank penalty is max |logit| divided by the floor, which any rank needs for the same kl. Both max |logit| and the \
+             penalty are upper bounds. Where max |logit| equals the logit bound, a smaller bound may reach the same kl."
                 .to_owned(),
         );
         table
@@ -146,18 +146,18 @@ fn name(row: &FrontierRow) -> String {
     let shown = |value: f64| significant(value, 3);
     let kl = row.found.kl_nats().map_or_else(String::new, |kl| format!("kl {}", shown(kl)));
     match (row.terms.tolerance, row.found.cap) {
-        (None, Some(cap)) => format!("within {cap} nats, {kl}"),
-        (Some(_), Some(cap)) => format!("{kl} with {} nats", shown(cap)),
+        (None, Some(cap)) => format!("logit bound {cap}, {kl}"),
+        (Some(_), Some(cap)) => format!("{kl} at max |logit| {}", shown(cap)),
         (_, None) => kl,
     }
 }
 
 fn help(outcome: Outcome) -> &'static str {
     match outcome {
-        Outcome::Converged => "more starts (--seeds)",
+        Outcome::Converged => "more starts (--starts)",
         Outcome::StepLimit => "more iterations (--iterations)",
-        Outcome::Infeasible => "a larger error, cap or rank, or heads that see more",
-        _ => "another start (--seeds)",
+        Outcome::Infeasible => "a larger tolerance, logit bound, rank or window",
+        _ => "another start (--starts)",
     }
 }
 

@@ -80,18 +80,18 @@ impl PublishedHeads {
             Column::words("which", "heads"),
             Column::numbers("heads", "count", None),
             Column::numbers("fitted", "fitted", None),
-            Column::numbers("actual", "actual", Some("nats")),
-            Column::numbers("needed", "needed", Some("nats")),
+            Column::numbers("actual", "max |logit|", None),
+            Column::numbers("needed", "needed", None),
             Column::numbers("floor", "floor", None),
-            Column::numbers("inflation", "inflation", None),
-            Column::numbers("tying", "tying", None),
-            Column::numbers("drift", "drift", None),
-            Column::numbers("gauge", "gauge", None),
-            Column::numbers("ramp", "share of a ramp", None),
-            Column::numbers("first", "mass of the first token", None),
+            Column::numbers("inflation", "rank penalty", None),
+            Column::numbers("tying", "input factor", None),
+            Column::numbers("drift", "excess factor", None),
+            Column::numbers("gauge", "shift factor", None),
+            Column::numbers("ramp", "R² of a ramp", None),
+            Column::numbers("first", "attention on the first token", None),
             Column::numbers("rank", "effective rank", None),
         ];
-        let title = "Heads of published models: large logits, and what they are made of";
+        let title = "Heads of published models: large logits and their factors";
         let mut table = Table::new("published", title, columns);
         for model in self.models() {
             let above = format!("above {LARGE_NATS} nats");
@@ -120,8 +120,8 @@ impl PublishedHeads {
             }
         }
         table.notes.push(
-            "Medians over heads with (least–greatest); needed and the parts after the floor are of heads that were fitted. The share of a \
-             ramp is R² of c·j in the logits less their rows' means, of causal heads alone."
+            "Medians over heads with (least–greatest). Needed logits and factors are those of fitted heads. R² of a ramp: of c·j in the \
+             logits less their row means, causal heads only."
                 .to_owned(),
         );
         table.note_failed(self.failed);

@@ -154,29 +154,29 @@ impl Ramps {
     fn runs_table(&self) -> Table {
         let columns = vec![
             Column::words("run", "run"),
-            Column::words("kind", "heads"),
+            Column::words("kind", "kind of heads"),
             Column::numbers("n", "n", None),
-            Column::numbers("d", "d", None),
+            Column::numbers("d", "d_head", None),
             Column::numbers("step", "step", None),
-            Column::numbers("local", "local", None),
-            Column::numbers("heads", "of", None),
+            Column::numbers("local", "local heads", None),
+            Column::numbers("heads", "all heads", None),
             Column::numbers("models", "models", None),
-            Column::numbers("mean_lag", "τ", Some("tokens")),
-            Column::numbers("half_spread", "half-spread", Some("nats")),
-            Column::numbers("formula", "formula", Some("nats")),
-            Column::numbers("ratio", "half-spread / formula", None),
-            Column::numbers("share_ramp", "R² of c·j", None),
-            Column::numbers("share_position", "of f(j)", None),
-            Column::numbers("share_lag", "of g(i − j)", None),
+            Column::numbers("mean_lag", "mean relative distance τ", Some("tokens")),
+            Column::numbers("half_spread", "half-range", None),
+            Column::numbers("formula", "predicted half-range", None),
+            Column::numbers("ratio", "measured / predicted", None),
+            Column::numbers("share_ramp", "R² of a ramp c·j", None),
+            Column::numbers("share_position", "R² of f(j)", None),
+            Column::numbers("share_lag", "R² of g(i − j)", None),
             Column::numbers("kl_uniform", "KL of uniform", Some("nats")),
-            Column::numbers("kl_ramp", "of the ramp", Some("nats")),
-            Column::numbers("kl_position", "of f(j)", Some("nats")),
-            Column::numbers("kl_lag", "of g(i − j)", Some("nats")),
+            Column::numbers("kl_ramp", "KL of the ramp", Some("nats")),
+            Column::numbers("kl_position", "KL of f(j)", Some("nats")),
+            Column::numbers("kl_lag", "KL of g(i − j)", Some("nats")),
             Column::numbers("effective_rank", "effective rank, centred", None),
         ];
         let mut table = Table::new(
             "ramps",
-            "Local heads against the ramp of their lag, (m − 1)/2 · ln(1 + 1/τ), at the last step",
+            "Half-range of local heads against the prediction (m − 1)/2 · ln(1 + 1/τ), at the last step",
             columns,
         );
         let key = |head: &RampHead| {
@@ -215,8 +215,8 @@ impl Ramps {
             ]);
         }
         table.notes.push(format!(
-            "Local: {LOCAL_MASS} or more of a head's mass on the last 16 tokens. Medians over local heads of all seeds \
-             with (least–greatest); m is n, or the window of a head that has one. Logits are QKᵀ/√d, without any slope."
+            "Local: {LOCAL_MASS} or more of a head's attention on the last 16 tokens. Medians over the local heads of all seeds with \
+             (least–greatest). m is n, or the window of a local head. Logits are QKᵀ/√d, without a position bias."
         ));
         table.note_failed(self.failed);
         table
@@ -226,13 +226,13 @@ impl Ramps {
         let columns = vec![
             Column::words("of", "exponent of"),
             Column::numbers("exponent", "exponent", None),
-            Column::numbers("low", "95 % from", None),
-            Column::numbers("high", "to", None),
-            Column::numbers("by_formula", "by the formula", None),
+            Column::numbers("low", "95 % CI, low", None),
+            Column::numbers("high", "95 % CI, high", None),
+            Column::numbers("by_formula", "predicted", None),
             Column::numbers("heads", "heads", None),
             Column::numbers("models", "models", None),
         ];
-        let title = "log half-spread of local heads on log(n − 1) and log ln(1 + 1/τ)";
+        let title = "Regression of log half-range of local heads on log(n − 1) and log ln(1 + 1/τ)";
         let mut table = Table::new("exponents", title, columns);
         if let Some(regression) = self.exponents() {
             for (name, c) in ["n − 1", "ln(1 + 1/τ)"].into_iter().zip(&regression.coefficients) {
@@ -248,8 +248,8 @@ impl Ramps {
             }
         }
         table.notes.push(
-            "Of local heads that see everything, of multi-head attention with learned positions and no slopes, at the d and d_model that have most lengths. Intervals take \
-             the heads of a model for dependent."
+            "Local heads of multi-head attention with learned positions and no position bias, at the d_head and d_model with the most \
+             lengths. Intervals are clustered by model."
                 .to_owned(),
         );
         table

@@ -104,9 +104,9 @@ impl RunCourse {
     }
 
     fn with_steps(self, rows: &[StepRow]) -> Self {
-        let stretches = || rows.chunks(stretch(rows.len()));
+        let stretches = stretches_of(rows);
         let series = |of: fn(&[StepRow]) -> f64| {
-            let points = stretches().map(|s| (s[s.len() - 1].step as f64, of(s)));
+            let points = stretches.iter().map(|s| (s[s.len() - 1].step as f64, of(s)));
             points.filter(|(_, value)| value.is_finite()).collect::<Curve>()
         };
         let losses: Vec<f64> = rows.iter().map(|row| row.loss_nats).collect();
@@ -150,7 +150,8 @@ impl RunCourse {
             if record.step == 0 || record.step > last {
                 return;
             }
-            let end = (record.step.div_ceil(each) * each).min(last);
+            let nth = (record.step - 1) / each;
+            let end = if nth + 1 >= last / each { last } else { (nth + 1) * each };
             let of_head = heads.entry((record.layer, record.head)).or_default();
             of_head.kind = record.kind.to_string();
             let (largest, sum, count) = of_head.by_end.entry(end).or_insert((0.0, 0.0, 0));
@@ -206,6 +207,15 @@ impl RunCourse {
 struct Stretches {
     kind: String,
     by_end: BTreeMap<usize, (f64, f64, usize)>,
+}
+
+/// The stretches of `rows`, the rest joined to the last one: a few steps alone would stand out as a spike.
+fn stretches_of(rows: &[StepRow]) -> Vec<&[StepRow]> {
+    let each = stretch(rows.len());
+    let whole = rows.len() / each;
+    let of =
+        |at: usize| &rows[at * each..if at + 1 == whole { rows.len() } else { (at + 1) * each }];
+    (0..whole).map(of).collect()
 }
 
 /// How many steps become one point.

@@ -95,12 +95,12 @@ impl RunCourses {
             Column::numbers("train_loss_nats", "training loss, last 100 steps", nats),
             Column::numbers("valid_loss_nats", "validation loss", nats),
             Column::numbers("perplexity", "perplexity", None),
-            Column::numbers("peak_max_abs_logit", "peak max |logit|", nats),
-            Column::numbers("max_abs_logit", "last max |logit|", nats),
-            Column::numbers("loss_spikes", "spikes of the loss", None),
+            Column::numbers("peak_max_abs_logit", "peak max |logit|", None),
+            Column::numbers("max_abs_logit", "max |logit| at the end", None),
+            Column::numbers("loss_spikes", "loss spikes", None),
             Column::words("outcome", "outcome"),
         ]);
-        let mut table = Table::new("runs", "The runs", columns);
+        let mut table = Table::new("runs", "Training runs", columns);
         for run in &self.runs {
             let mut row = vec![Cell::text(&run.name)];
             let value = |key: &&str| run.settings.get(*key).map_or(Cell::Missing, Cell::text);
@@ -113,7 +113,7 @@ impl RunCourses {
                 Cell::number(run.valid_loss_nats().map(f64::exp)),
                 Cell::number(run.peak().map(|peak| peak.1)),
                 Cell::number(last(&run.max_logit)),
-                // The curve alone does not tell them.
+                // The curve alone does not have them.
                 match run.learning_rate.is_empty() {
                     true => Cell::Missing,
                     false => Cell::count(run.spikes.len()),
@@ -123,8 +123,8 @@ impl RunCourses {
             table.push(row);
         }
         table.notes.push(
-            "The last max |logit| is of the last stretch, a two-hundredth of the steps or one; training losses are there of \
-             runs that ended or were stopped; a spike is a loss more than 7 standard deviations above the median around it."
+            "Max |logit| at the end is that of the last stretch of steps, 1/200 of the run. Training losses exist for runs that ended \
+             or were stopped. A spike is a loss more than 7 standard deviations above the median around it."
                 .to_owned(),
         );
         table
@@ -138,12 +138,12 @@ impl RunCourses {
         }
         let columns = vec![
             Column::words("one", "runs with"),
-            Column::words("other", "against those with"),
+            Column::words("other", "compared with runs with"),
             Column::numbers("seeds", "shared seeds", None),
-            Column::numbers("loss_nats", "validation loss less theirs", Some("nats")),
-            Column::numbers("logits", "peak max |logit| over theirs", None),
+            Column::numbers("loss_nats", "difference of validation loss", Some("nats")),
+            Column::numbers("logits", "ratio of peak max |logit|", None),
         ];
-        let mut table = Table::new("pairs", "Paired by seed", columns);
+        let mut table = Table::new("pairs", "Comparison by seed", columns);
         for pair in pairs {
             table.push(vec![
                 Cell::text(pair.one),
@@ -153,7 +153,7 @@ impl RunCourses {
                 Cell::over(pair.logits),
             ]);
         }
-        table.notes.push("Medians, with the least and the greatest over seeds.".to_owned());
+        table.notes.push("Medians over seeds, with (least–greatest).".to_owned());
         Some(table)
     }
 }

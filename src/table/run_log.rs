@@ -62,6 +62,7 @@ fn curves(rows: &[CurveRow]) -> RunLog {
     };
     let mut paces: Vec<f64> = rows.windows(2).map(pace).collect();
     paces.sort_by(f64::total_cmp);
+    let rows = &without_partial_stretch(rows);
     RunLog {
         train_loss: series(rows, |row| Some(row.loss_nats)),
         valid_loss: Curve::new(),
@@ -71,6 +72,31 @@ fn curves(rows: &[CurveRow]) -> RunLog {
         tokens_per_step: rows.last().map_or(0.0, |last| last.tokens as f64 / last.step as f64),
         seconds_per_step: paces.get(paces.len() / 2).copied().unwrap_or(0.0),
     }
+}
+
+/// The rows, the last one joined to the one before it where its stretch is shorter: the mean of a few steps, or the largest of
+/// a few, would stand out as a spike.
+fn without_partial_stretch(rows: &[CurveRow]) -> Vec<CurveRow> {
+    let mut rows = rows.to_vec();
+    let [.., first, before, last] = &rows[..] else { return rows };
+    let (whole, part) = (before.step - first.step, last.step - before.step);
+    if part >= whole {
+        return rows;
+    }
+    let steps = (whole + part) as f64;
+    let mean = |a: f64, b: f64| (a * whole as f64 + b * part as f64) / steps;
+    let most = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).reduce(f64::max);
+    let joined = CurveRow {
+        loss_nats: mean(before.loss_nats, last.loss_nats),
+        grad_norm: mean(before.grad_norm, last.grad_norm),
+        max_abs_logit: most(before.max_abs_logit, last.max_abs_logit),
+        max_abs_logit_global: most(before.max_abs_logit_global, last.max_abs_logit_global),
+        max_abs_logit_local: most(before.max_abs_logit_local, last.max_abs_logit_local),
+        ..last.clone()
+    };
+    rows.truncate(rows.len() - 2);
+    rows.push(joined);
+    rows
 }
 
 /// (step, value) wherever it is there and finite, in the order of the file.

@@ -57,14 +57,14 @@ impl Spectra {
     pub fn tables(&self) -> Vec<Table> {
         let mut table = Table::new(
             "ranks",
-            "Effective rank of each target's attention and of its logits",
+            "Effective rank of each target's attention matrix and of its logits",
             vec![
                 Column::words("target", "target"),
                 Column::words("matrix", "matrix"),
                 Column::numbers("n", "n", None),
                 Column::numbers("effective_rank", "effective rank", None),
-                Column::numbers("effective_rank_over_n", "of n", None),
-                Column::numbers("numerical_rank", "rank to rounding", None),
+                Column::numbers("effective_rank_over_n", "effective rank / n", None),
+                Column::numbers("numerical_rank", "numerical rank", None),
                 Column::numbers("seeds", "seeds", None),
             ],
         );
@@ -81,10 +81,9 @@ impl Spectra {
             ]);
         }
         table.notes.push(
-            "Effective rank: exp of the entropy of σ/Σσ (Roy and Vetterli 2007). Logits: those with no rank \
-             limit that reach the study's error with the least max |logit|, each row shifted so that its least \
-             is 0; hidden pairs, which are nobody's business, count as 0, so a factorisation that chooses \
-             them may need a lower rank."
+            "Effective rank: exp of the entropy of σ/Σσ (Roy and Vetterli 2007). Logits: the smallest of any rank that reach the \
+             study's error, each row shifted so that its minimum is 0. Masked pairs count as 0; a factorisation that chooses them \
+             may need a lower rank."
                 .to_owned(),
         );
         table.note_failed(self.failed);

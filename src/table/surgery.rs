@@ -172,25 +172,25 @@ impl Surgeries {
     fn edits_table(&self) -> Table {
         let mut table = Table::new(
             "surgery",
-            "What models lose where their heads attend otherwise",
+            "Loss added by replacing the attention of heads",
             vec![
                 Column::words("run", "run"),
                 Column::numbers("n", "n", None),
-                Column::words("edit", "edit"),
-                Column::words("heads", "of heads"),
+                Column::words("edit", "replacement"),
+                Column::words("heads", "heads"),
                 Column::numbers("epsilon", "ε", Some("nats")),
                 Column::numbers("rank", "rank r", None),
-                Column::numbers("size", "k, W, r or degree", None),
-                Column::numbers("delta_loss", "Δloss", Some("nats")),
-                Column::numbers("delta_loss_low", "least lower end", Some("nats")),
-                Column::numbers("delta_loss_high", "greatest upper end", Some("nats")),
-                Column::numbers("before", "max |logit| before", Some("nats")),
-                Column::numbers("after", "after", Some("nats")),
-                Column::numbers("of_largest", "of the head largest before", Some("nats")),
-                Column::numbers("kl", "KL from P", Some("nats")),
+                Column::numbers("size", "size (k, W, r or degree)", None),
+                Column::numbers("delta_loss", "added loss", Some("nats")),
+                Column::numbers("delta_loss_low", "95 % CI, lowest", Some("nats")),
+                Column::numbers("delta_loss_high", "95 % CI, highest", Some("nats")),
+                Column::numbers("before", "max |logit| before", None),
+                Column::numbers("after", "max |logit| after", None),
+                Column::numbers("of_largest", "after, of the largest head before", None),
+                Column::numbers("kl", "KL from the original attention", Some("nats")),
                 Column::numbers("total_variation", "total variation", None),
                 Column::numbers("reached", "heads within ε", None),
-                Column::numbers("groups", "groups", None),
+                Column::numbers("groups", "groups of passages", None),
                 Column::numbers("seeds", "seeds", None),
             ],
         );
@@ -230,9 +230,9 @@ impl Surgeries {
             ]);
         }
         table.notes.push(
-            "Δloss in nats per token of held-out passages, mean over groups of them; medians over seeds with (least–greatest). \
-             Ends are those of the seeds' 95 % intervals over groups. KL and total variation are means over heads and rows. \
-             Heads within ε are the fewest of any group and seed."
+            "Added loss per token of held-out passages, mean over groups; medians over seeds with (least–greatest). Intervals are over \
+             groups, the lowest and the highest end of any seed. KL and total variation are means over heads and rows. Heads \
+             within ε: the fewest of any group and seed."
                 .to_owned(),
         );
         table.note_failed(self.failed);
@@ -243,14 +243,14 @@ impl Surgeries {
 fn harmless_table(harmless: &[HarmlessError<'_>]) -> Table {
     let mut table = Table::new(
         "harmless",
-        "The largest error ε in every head's attention that costs a model less than 0.01 nats per token",
+        "Largest error ε in the attention of every head that adds less than 0.01 nats per token",
         vec![
             Column::words("run", "run"),
             Column::numbers("n", "n", None),
             Column::numbers("seed", "seed", None),
             Column::numbers("rank", "rank r", None),
-            Column::numbers("epsilon", "ε, mean Δloss", Some("nats")),
-            Column::numbers("epsilon_surely", "ε, whole interval", Some("nats")),
+            Column::numbers("epsilon", "ε by the mean added loss", Some("nats")),
+            Column::numbers("epsilon_surely", "ε by the whole interval", Some("nats")),
         ],
     );
     for one in harmless {
@@ -265,8 +265,8 @@ fn harmless_table(harmless: &[HarmlessError<'_>]) -> Table {
         ]);
     }
     table.notes.push(
-        "Of the errors that were tried, one for which this holds at each smaller one too; an en dash where it holds at none, \
-         or a head did not reach ε at this rank. Intervals are over groups of passages."
+        "The largest error tried for which this holds, also at every smaller one. An en dash: it holds at none, or a head did not \
+         reach ε at this rank. Intervals are over groups of passages."
             .to_owned(),
     );
     table

@@ -246,17 +246,17 @@ impl Trainings {
             "Loss and logits of each run",
             vec![
                 Column::words("run", "run"),
-                Column::words("arm", "arm"),
+                Column::words("arm", "variant"),
                 Column::numbers("parameters", "parameters", None),
                 Column::numbers("steps", "steps", None),
-                Column::numbers("train_loss_nats", "train loss", Some("nats")),
+                Column::numbers("train_loss_nats", "training loss", Some("nats")),
                 Column::numbers("valid_loss_nats", "validation loss", Some("nats")),
                 Column::numbers("perplexity", "perplexity", None),
                 Column::numbers("max_abs_logit", "max |logit| at the end", None),
-                Column::numbers("peak_max_abs_logit", "max |logit| of the run", None),
-                Column::numbers("loss_spike_score", "loss spikes, share of steps", None),
-                Column::numbers("grad_spike_score", "gradient spikes, share of steps", None),
-                Column::numbers("loss_spikes", "rises of the loss", None),
+                Column::numbers("peak_max_abs_logit", "peak max |logit|", None),
+                Column::numbers("loss_spike_score", "loss spikes (share of steps)", None),
+                Column::numbers("grad_spike_score", "gradient spikes (share of steps)", None),
+                Column::numbers("loss_spikes", "loss rises", None),
                 Column::words("outcome", "outcome"),
                 Column::numbers("wall_time_s", "time", Some("s")),
                 Column::numbers("seeds", "seeds", None),
@@ -266,16 +266,15 @@ impl Trainings {
             table.push(row(seeds));
         }
         table.notes.push(
-            "Training loss is the mean of the last 100 steps, validation loss that of the last \
-             evaluation; medians over seeds, with (least–greatest) where they differ. Spikes: values 7 \
-             standard deviations or more from the mean of the 1,000 before (OLMo 2's score); rises: runs of \
-             losses as far above the median of the 201 around, by its median absolute deviation."
+            "Training loss: mean of the last 100 steps. Validation loss: last evaluation. Medians over seeds, with (least–greatest) \
+             where they differ. Spikes: values at least 7 standard deviations from the mean of the 1,000 before (OLMo 2's \
+             score). Rises: stretches of losses as far above the median of the 201 around, by its median absolute deviation."
                 .to_owned(),
         );
         if self.runs.iter().any(TrainingRun::is_so_far) {
             table.notes.push(
-                "So far: runs that were stopped and go on when the study is swept again; steps are those that they took. \
-                 No verdict takes them for ended ones."
+                "So far: runs that were stopped; a new sweep of the study resumes them. Steps are those taken. No verdict counts them as \
+                 ended."
                     .to_owned(),
             );
         }

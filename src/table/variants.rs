@@ -62,21 +62,21 @@ impl Trainings {
     pub fn variants_table(&self, baselines: &[String]) -> Table {
         let mut table = Table::new(
             "variants",
-            "Peak logits and loss of each run beside the unchanged ones",
+            "Peak logits and loss of each run, compared with the unchanged runs",
             vec![
                 Column::words("run", "run"),
-                Column::words("arm", "arm"),
+                Column::words("arm", "variant"),
                 Column::words("positions", "positions"),
-                Column::words("slopes", "slope over the lag"),
+                Column::words("slopes", "position bias"),
                 Column::numbers("context", "n", None),
                 Column::numbers("heads", "heads", None),
-                Column::numbers("d_head", "d", None),
+                Column::numbers("d_head", "d_head", None),
                 Column::numbers("window", "window", None),
                 Column::numbers("steps", "steps", None),
-                Column::numbers("peak_max_abs_logit", "max |QKᵀ/√d| of the run", Some("nats")),
-                Column::words("peak_ratio", "over the unchanged arm's"),
+                Column::numbers("peak_max_abs_logit", "peak max |logit| of QKᵀ", None),
+                Column::words("peak_ratio", "ratio to the unchanged run"),
                 Column::numbers("valid_loss_nats", "validation loss", Some("nats")),
-                Column::words("loss_difference", "less the unchanged ls's (nats)"),
+                Column::words("loss_difference", "difference from LS-attention (nats)"),
                 Column::numbers("seeds", "seeds", None),
             ],
         );
@@ -109,9 +109,9 @@ impl Trainings {
             ]);
         }
         table.notes.push(
-            "The peak is of QKᵀ/√d, without what a slope over the lag adds. It is held against that of the unchanged run of \
-             its arm, and the loss against that of the unchanged ls, at the same length, steps and seed: geometric mean and \
-             mean over seeds, with 95 % intervals by Student's t."
+            "The peak is of QKᵀ/√d, without a position bias. Peaks are compared with the unchanged run of the same variant, losses with \
+             unchanged LS-attention, at the same length, steps and seed: geometric mean ratio and mean difference over seeds, with \
+             95 % Student's t intervals."
                 .to_owned(),
         );
         table.note_failed(self.failed);

@@ -83,13 +83,13 @@ impl Layouts {
     pub fn window_tables(&self) -> Vec<Table> {
         let mut table = Table::new(
             "windows",
-            "The least window that reaches an error, for a local head beside a global one",
+            "Smallest window that reaches an error, for one local head beside one global head",
             vec![
                 Column::words("target", "target"),
                 Column::numbers("error_nats", "error", Some("nats")),
                 Column::numbers("n", "n", None),
-                Column::numbers("rank", "rank a head", None),
-                Column::numbers("window", "least window", None),
+                Column::numbers("rank", "rank per head", None),
+                Column::numbers("window", "smallest window", None),
                 Column::numbers("cost", "cost", Some("multiply–adds")),
                 Column::words("cheapest", "cheapest at this n"),
             ],
@@ -108,8 +108,8 @@ impl Layouts {
         }
         let missing = found.iter().filter(|one| one.window.is_none()).count();
         table.notes.push(format!(
-            "Of the windows tried, by the median error over seeds. Cost: multiply–adds of QKᵀ and PV over the \
-             visible pairs of both heads. {} reached by no window tried.",
+            "Of the windows tried, by the median error over seeds. Cost: multiply–adds of QKᵀ and PV over the unmasked pairs of both \
+             heads. {} reached by no window tried.",
             plural(missing, "case")
         ));
         let mut tables = vec![table];

@@ -7,6 +7,9 @@
 //! min(loss[run = a] - loss[run = b] by seed)     within each seed, of one row of either run
 //! max(tying; largest actual by run seed)         of the row of each run and seed whose `actual` is largest
 //! 100 * number(1, dirichlet:; claim ~ grows)     the second number after these words in a verdict's `measured`
+//! low(loss[run = a] - loss[run = b] by seed)     the lower end of Student's 95 % interval of the mean; `mean` and
+//!                                                `high` are the others
+//! exp(mean(log(loss[run = a] / loss[run = b]) by seed))   a geometric mean; `log` and `exp` go around any value
 //! ```
 //!
 //! Conditions: `=` (`a | b` is either), `!=`, `~` (contains), `<`, `<=`, `>`, `>=`, of a column or what is computed of
@@ -203,6 +206,17 @@ impl<'t, 'r> Parser<'t, 'r> {
         if let Ok(number) = word.parse() {
             return Ok(number);
         }
+        let function: Option<fn(f64) -> f64> = match word {
+            "log" => Some(f64::ln),
+            "exp" => Some(f64::exp),
+            _ => None,
+        };
+        if let Some(function) = function {
+            if !self.rest.starts_with('(') {
+                return Err(format!("{word} has no parenthesis"));
+            }
+            return Ok(function(self.atom()?));
+        }
         match self.group {
             Some(group) => self.column(word, group),
             None => self.aggregate(word),
@@ -271,9 +285,31 @@ impl<'t, 'r> Parser<'t, 'r> {
             "min" => Ok(values[0]),
             "max" => Ok(values[last]),
             "median" => Ok(f64::midpoint(values[last / 2], values[last - last / 2])),
+            "mean" => Ok(mean(&values)),
+            "low" => Ok(mean(&values) - half_interval(&values)?),
+            "high" => Ok(mean(&values) + half_interval(&values)?),
             _ => Err(format!("no function {name:?}")),
         }
     }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Half of Student's 95 % interval of a mean.
+fn half_interval(values: &[f64]) -> Result<f64, String> {
+    /// t₀.₉₇₅ on 1, 2, … degrees of freedom.
+    const QUANTILES: [f64; 9] = [
+        12.706_205, 4.302_653, 3.182_446, 2.776_445, 2.570_582, 2.446_912, 2.364_624, 2.306_004,
+        2.262_157,
+    ];
+    let count = values.len();
+    let quantile = count.checked_sub(2).and_then(|at| QUANTILES.get(at));
+    let quantile = quantile.ok_or_else(|| format!("no interval of {count} values"))?;
+    let mean = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    Ok(quantile * (squares / ((count - 1) * count) as f64).sqrt())
 }
 
 /// "K, words": the number that follows K others after these words in `measured`.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The quick preset on a real Slurm, as an array of four tasks, while tasks are killed, stopped and requeued and the controller is
-# restarted: in the end the rows are those of `make reproduce`, but for times, and none is lost or measured twice.
+# The preset smoke on a real Slurm, as an array of four tasks, while tasks are killed, stopped and requeued and the controller is
+# restarted: in the end the rows are those of `make reproduce PRESET=smoke`, but for times, and none is lost or measured twice.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -22,9 +22,9 @@ target=$("${CARGO:-cargo}" metadata --format-version 1 --no-deps --offline |
 rank_study=$target/release/rank-study
 
 # What the rows are to be: those of `make test-reproduce`, or of a run of their own.
-rows=$here/data/quick
-if ! "$rank_study" verify --preset quick --quiet >/dev/null 2>&1; then
-    make reproduce
+rows=$here/data/smoke
+if ! "$rank_study" verify --preset smoke --quiet >/dev/null 2>&1; then
+    make reproduce PRESET=smoke
 fi
 
 # The same definitions, without rows.
@@ -34,7 +34,7 @@ git ls-files -z --cached --others --exclude-standard -- . ':!data' ':!figures' |
 cd "$work/study"
 
 "$here/tests/slurm/cluster.sh" start "$work/cluster"
-submit() { "$rank_study" slurm --preset quick --tasks 4 --cpus 1 --time 60 --submit --quiet; }
+submit() { "$rank_study" slurm --preset smoke --tasks 4 --cpus 1 --time 60 --submit --quiet; }
 # The job that is at work on a part.
 job_of() { squeue --noheader --states=running --format '%K %i' | awk -v part="$1" '$1 == part { print $2 }'; }
 is_running() { [[ $(squeue --noheader --job "$1" --format %T 2>/dev/null) = RUNNING ]]; }
@@ -48,7 +48,7 @@ wait_for() {
     echo "waited ten minutes for $what" >&2
     exit 1
 }
-has_rows() { compgen -G "data/quick/*/shards/$1-of-4/rows.csv" >/dev/null; }
+has_rows() { compgen -G "data/smoke/*/shards/$1-of-4/rows.csv" >/dev/null; }
 was_stopped() { grep --quiet --no-messages 'stopping after the cells in hand' slurm-logs/*.out; }
 no_jobs() { [[ -z $(squeue --noheader --format %i) ]]; }
 say() { echo "slurm: $*"; }
@@ -80,7 +80,7 @@ done
 wait_for "the end of all jobs" no_jobs
 say "what is missing is submitted again: $(submit)"
 wait_for "the end of all jobs" no_jobs
-if "$rank_study" list --preset quick --shards | grep -v 'has parts that are not joined'; then
+if "$rank_study" list --preset smoke --shards | grep -v 'has parts that are not joined'; then
     echo "parts are left" >&2
     exit 1
 fi
@@ -88,8 +88,8 @@ if grep 'measured twice' slurm-logs/*.out; then
     echo "a cell was measured twice" >&2
     exit 1
 fi
-"$rank_study" verify --preset quick --quiet
-python3 "$here/tests/slurm/same_rows.py" "$rows" data/quick
+"$rank_study" verify --preset smoke --quiet
+python3 "$here/tests/slurm/same_rows.py" "$rows" data/smoke
 
 say "one model by the two processes of a step"
 model=(train "$here/analysis/nanogpt-small.toml" --set steps=20 --set corpus.tokens=20000 --quiet)

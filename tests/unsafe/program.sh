@@ -27,7 +27,7 @@ ends() {
 
 # By the signal of a pipe that nobody reads: 128 + SIGPIPE.
 unread() { "${watched[@]}" --help | true; return "${PIPESTATUS[0]}"; }
-ignoring_hangups() { (trap '' HUP && exec "${watched[@]}" "${fit[@]}" --n 6 --caps 1 --out "$folder/ignoring"); }
+ignoring_hangups() { (trap '' HUP && exec "${watched[@]}" "${fit[@]}" --n 6 --max-logit 1 --out "$folder/ignoring"); }
 ends "tells what it computes with" 0 "${watched[@]}" --version --verbose
 ends "fits with hangups ignored" 0 ignoring_hangups
 ends "is not read" 141 unread

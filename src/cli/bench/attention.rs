@@ -13,43 +13,41 @@ use super::timing::{at_least_one, held, median};
 use crate::cli::streams::{say, tell};
 use crate::cli::threads::pool;
 
-/// The attention operator alone: one layer forward and backward, with every head's logits watched
+/// Time the attention operator, forward and backward
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   rank-study bench attention --layout 6xglobal --context 2048 --threads 2
-  rank-study bench attention --layout global+5xlocal:50 --context 8192 --json
-
-Queries, keys, values and the output's gradient are normal.")]
+  rank-study bench attention --layout global+5xlocal:50 --context 8192 --json")]
 pub(super) struct AttentionBench {
-    /// The heads
+    /// Heads joined by +: global or local:W, with Nx for repeats
     #[arg(long, default_value = "6xglobal")]
     layout: String,
-    /// Sequences
+    /// Sequences per step
     #[arg(long, default_value_t = 1, value_name = "B")]
     batch: usize,
-    /// Tokens in a sequence
+    /// Tokens per sequence
     #[arg(long, default_value_t = 2048, value_name = "T")]
     context: usize,
-    /// Channels of a head
+    /// Head dimension d
     #[arg(long, default_value_t = 32, value_name = "D")]
     d_head: usize,
-    /// Bound c of logits c tanh(z/c); no bound where none is given
+    /// Bound logits z by c·tanh(z/c) [default: no bound]
     #[arg(long, value_name = "C")]
     softcap: Option<f32>,
-    /// Where it runs; cuda in a build with that feature
+    /// Compute on this device; cuda needs a build with that feature
     #[arg(long, value_enum, default_value_t)]
     device: DeviceName,
-    /// Its arithmetic
+    /// Precision of the computation
     #[arg(long, value_enum, default_value = "f32")]
     dtype: DtypeName,
-    /// Threads; all cores where none are given
+    /// Compute on this many threads [default: one per core]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Evaluations timed, after two that are not
+    /// Time this many repetitions, after a warm-up
     #[arg(long, default_value_t = 20, value_name = "R")]
     repeats: usize,
-    /// Print one JSON object
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }

@@ -9,28 +9,25 @@ use super::timing::at_least_one;
 use crate::cli::streams::{say, tell};
 use crate::cli::threads::pool;
 
-/// Inference: reading a text of a given length, and then one token more with its keys and values kept
+/// Time the decoding of one token after a prefill
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  rank-study bench decode --arm mhsa --cache 8192 --threads 2
-  rank-study bench decode --arm ls --window 100 --cache 8192 --json
-
-The weights are those of a model at its start and the tokens are arbitrary; times do not depend on
-either. A global head keeps the keys and values of every token, a local one of its window.")]
+  rank-study bench decode --variant mhsa --cache 8192 --threads 2
+  rank-study bench decode --variant ls --window 100 --cache 8192 --json")]
 pub(super) struct DecodeBench {
     #[command(flatten)]
     model: ModelArgs,
-    /// Tokens read before the clock starts
+    /// Read this many tokens before timing
     #[arg(long, default_value_t = 2048, value_name = "N")]
     cache: usize,
-    /// Threads; all cores where none are given
+    /// Compute on this many threads [default: one per core]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Tokens timed, after two that are not
+    /// Time this many repetitions, after a warm-up
     #[arg(long, default_value_t = 50, value_name = "R")]
     repeats: usize,
-    /// Print one JSON object
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -54,7 +51,7 @@ pub(super) fn run(args: &DecodeBench, quiet: bool) -> Result<()> {
         let object = serde_json::json!({
             "decode_s": found.decode_s, "prefill_s": found.prefill_s,
             "cache_bytes": found.cache_bytes,
-            "parameters": found.parameters, "arm": args.model.arm, "cache": args.cache,
+            "parameters": found.parameters, "arm": args.model.variant, "cache": args.cache,
             "layers": args.model.layers, "d_model": args.model.d_model, "heads": args.model.heads,
             "vocab": args.model.vocab, "window": args.model.window, "threads": threads,
             "repeats": args.repeats, "version": env!("CARGO_PKG_VERSION"),

@@ -15,44 +15,41 @@ use crate::cli::threads::pool;
 /// The cap of the logits in nats, and the slope of its penalty.
 const PENALTY: (f64, f64) = (4.0, 0.1);
 
-/// One evaluation of the fit's objective and gradient, as the solver runs it
+/// Time one evaluation of the fit's objective and gradient
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   rank-study bench fit --n 2048 --rank 64 --dtype f32 --threads 2
-  rank-study bench fit --n 65536 --rank 64 --layout local:50 --json
-
-The target is a dirichlet-band of the window, the objective kl_nats plus the penalty of logits
-over 4 nats with slope 0.1.")]
+  rank-study bench fit --n 65536 --rank 64 --layout local:50 --json")]
 pub(super) struct FitBench {
-    /// Sequence length
+    /// Number of rows and columns
     #[arg(long)]
     n: usize,
-    /// Head dimension
+    /// Fit logits of this rank: the head dimension d
     #[arg(long, value_name = "D")]
     rank: usize,
-    /// Lags of the target's band
+    /// Width of a band or a local head, in tokens
     #[arg(long, default_value_t = 50, value_name = "W")]
     window: usize,
-    /// The heads
+    /// Heads joined by +: global or local:W, with Nx for repeats
     #[arg(long, default_value = "global")]
     layout: String,
-    /// Arithmetic: f32 or f64
-    #[arg(long, default_value = "f64", value_name = "NAME")]
+    /// Precision of the computation
+    #[arg(long, default_value = "f64", value_name = "NAME", value_parser = ["f32", "f64"])]
     dtype: String,
-    /// Threads; all cores where none are given
-    #[arg(long, value_name = "T")]
+    /// Compute on this many threads [default: one per core]
+    #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Evaluations timed, after one that is not
+    /// Time this many repetitions, after a warm-up
     #[arg(long, default_value_t = 20, value_name = "R")]
     repeats: usize,
-    /// A target from a file, in place of the band
+    /// Read the matrix from this file
     #[arg(long, value_name = "FILE")]
     target: Option<PathBuf>,
-    /// Factors from a folder with q.npy and k.npy, (heads, n, rank), in place of random ones
+    /// Start from q.npy and k.npy in this folder
     #[arg(long, value_name = "DIR")]
     factors: Option<PathBuf>,
-    /// Print one JSON object
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }

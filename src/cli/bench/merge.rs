@@ -13,27 +13,25 @@ use super::timing::{at_least_one, held};
 use crate::cli::places::measured;
 use crate::cli::streams::{say, tell};
 
-/// Joining the rows of parts: as many as there are to be, made from a study's own
+/// Time the merge of many shards
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Example:
-  rank-study bench merge logit-growth --parts 1000 --rows 1000000
-
-Rows are the study's over and over, each under a cell of its own, in a temporary folder.")]
+  rank-study bench merge logit-growth --shards 1000 --rows 1000000")]
 pub(super) struct MergeBench {
-    /// The study whose rows they are like
+    /// Study whose rows are copied
     #[arg(default_value = "logit-growth")]
     study: String,
-    /// Parts
+    /// Number of shards
     #[arg(long, value_name = "N", default_value_t = 1000)]
-    parts: usize,
-    /// Rows in all
+    shards: usize,
+    /// Number of rows in total
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     rows: usize,
-    /// Where the temporary folder is made [default: the system's]
+    /// Make the temporary folder in this folder [default: the system's]
     #[arg(long, value_name = "DIR")]
     within: Option<std::path::PathBuf>,
-    /// Print one JSON object
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -43,9 +41,12 @@ pub(super) struct MergeBench {
 /// # Errors
 /// A study without rows, a folder that cannot be written.
 pub(super) fn run(args: &MergeBench, quiet: bool) -> Result<()> {
-    at_least_one("--parts", args.parts)?;
-    if args.parts > MOST_SHARDS || args.rows < args.parts {
-        bail!("--parts {}: there are {MOST_SHARDS} at most, and a row of each", args.parts);
+    at_least_one("--shards", args.shards)?;
+    if args.shards > MOST_SHARDS || args.rows < args.shards {
+        bail!(
+            "--shards is {}; give at most {MOST_SHARDS}, and at least one row for each",
+            args.shards
+        );
     }
     let (folder, _) = measured(&args.study, Default::default())?;
     let within = args.within.clone().unwrap_or_else(std::env::temp_dir);
@@ -56,22 +57,22 @@ pub(super) fn run(args: &MergeBench, quiet: bool) -> Result<()> {
     let bytes = write_parts(args, &folder, &study)?;
     if !quiet {
         tell(&format!(
-            "joining {} rows of {} parts, {} MB",
+            "merging {} rows of {} shards, {} MB",
             args.rows,
-            args.parts,
+            args.shards,
             bytes / 1_000_000
         ));
     }
     let started = Instant::now();
-    let merged = merge(&study)?.context("no parts were written")?;
+    let merged = merge(&study)?.context("no shards were written")?;
     let seconds = started.elapsed().as_secs_f64();
     if merged.rows != args.rows {
-        bail!("{} rows came of {}", merged.rows, args.rows);
+        bail!("internal error: {} of {} rows merged", merged.rows, args.rows);
     }
     if args.json {
         let peak = rank_study::system::peak_rss_bytes();
         let object = serde_json::json!({
-            "parts": args.parts, "rows": args.rows, "bytes": bytes, "merge_s": seconds, "peak_rss_bytes": peak,
+            "shards": args.shards, "rows": args.rows, "bytes": bytes, "merge_s": seconds, "peak_rss_bytes": peak,
         });
         say!("{object}");
     } else {
@@ -85,7 +86,7 @@ fn check_room(args: &MergeBench, like: &Path, within: &Path) -> Result<()> {
     let text = std::fs::read_to_string(like.join("rows.csv"))?;
     let of_a_row = text.len() as f64 / text.lines().count().max(1) as f64;
     check_disk(within, 2.0 * of_a_row * args.rows as f64)
-        .map_err(|room| anyhow!("--rows {}: the files take {room}; give fewer", args.rows))
+        .map_err(|room| anyhow!("--rows {}: the files need {room}; give fewer", args.rows))
 }
 
 /// Writes the parts, and says how many bytes their rows have.
@@ -100,10 +101,10 @@ fn write_parts(args: &MergeBench, like: &Path, study: &Path) -> Result<usize> {
     }
     let manifest = std::fs::read(like.join("manifest.toml"))?;
     let (mut written, mut bytes, mut order) = (0, 0, String::new());
-    for part in 0..args.parts {
-        let folder = study.join("shards").join(format!("{}-of-{}", part + 1, args.parts));
+    for part in 0..args.shards {
+        let folder = study.join("shards").join(format!("{}-of-{}", part + 1, args.shards));
         let mut text = format!("{header}\n");
-        for _ in 0..(args.rows * (part + 1) / args.parts - written) {
+        for _ in 0..(args.rows * (part + 1) / args.shards - written) {
             writeln!(text, "{},cell-{written},{}", args.study, rows[written % rows.len()])?;
             writeln!(order, "cell-{written}")?;
             written += 1;

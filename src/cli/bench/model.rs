@@ -8,25 +8,25 @@ use super::timing::at_least_one;
 
 #[derive(Args, Debug)]
 pub(super) struct ModelArgs {
-    /// The arm: mhsa, ls, local-only, layer-alternating, or a stabiliser's name
-    #[arg(long, default_value = "mhsa", value_name = "ARM")]
-    pub arm: String,
-    /// Decoder blocks
+    /// Attention variant, such as mhsa, ls, local-only or qk-norm
+    #[arg(long, default_value = "mhsa", value_name = "NAME")]
+    pub variant: String,
+    /// Number of layers
     #[arg(long, default_value_t = 6, value_name = "L")]
     pub layers: usize,
     /// Width of the residual stream
     #[arg(long, default_value_t = 192, value_name = "D")]
     pub d_model: usize,
-    /// Attention heads in a layer
+    /// Attention heads per layer
     #[arg(long, default_value_t = 6, value_name = "H")]
     pub heads: usize,
-    /// Symbols of the vocabulary
+    /// Size of the vocabulary
     #[arg(long, default_value_t = 8192, value_name = "V")]
     pub vocab: usize,
-    /// Tokens that a local head sees
+    /// Width of a band or a local head, in tokens
     #[arg(long, default_value_t = 50, value_name = "W")]
     pub window: usize,
-    /// Another key of a training definition; may be given more than once
+    /// Set a key of the definition (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
 }
@@ -64,7 +64,7 @@ impl ModelArgs {
             corpus,
             ..TrainDefinition::default()
         };
-        definition.set("arm", &self.arm).context("--arm")?;
+        definition.set("arm", &self.variant).context("--variant")?;
         for set in &self.sets {
             let (key, value) =
                 set.split_once('=').with_context(|| format!("--set {set}: write KEY=VALUE"))?;

@@ -16,32 +16,30 @@ use crate::cli::processes::MOST_PROCESSES;
 use crate::cli::streams::{say, tell};
 use crate::cli::threads::pool;
 
-/// Training by one process of P threads, and by P processes of one thread each, in turns
+/// Time training with several processes against one
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Example:
-  rank-study bench processes --arm ls --layers 4 --d-model 256 --heads 4 --batch 8 --context 256
-
-The processes are threads that meet over the sockets of this machine, as processes do. The text is random tokens.")]
+  rank-study bench processes --variant ls --layers 4 --d-model 256 --heads 4 --batch 8 --context 256")]
 pub(super) struct ProcessesBench {
     #[command(flatten)]
     model: ModelArgs,
-    /// Processes, and threads of the one that they are compared with
-    #[arg(long, default_value_t = 2, value_name = "P")]
+    /// Train with this many processes
+    #[arg(long, default_value_t = 2, value_name = "N")]
     processes: usize,
-    /// Sequences in a step, all processes together
+    /// Sequences per step
     #[arg(long, default_value_t = 8, value_name = "B")]
     batch: usize,
-    /// Tokens in a sequence
+    /// Tokens per sequence
     #[arg(long, default_value_t = 256, value_name = "T")]
     context: usize,
-    /// Steps of a turn
+    /// Steps per round
     #[arg(long, default_value_t = 5, value_name = "S")]
     steps: usize,
-    /// Turns of each, after one that is not timed
+    /// Time this many rounds, after a warm-up
     #[arg(long, default_value_t = 5, value_name = "R")]
     rounds: usize,
-    /// Print one JSON object
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }

@@ -5,18 +5,18 @@ use clap::{Args, Subcommand};
 
 use super::{attention, decode, fit, merge, processes, shards, step};
 
-/// Time what the program spends its time on
+/// Time the parts of the program
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   rank-study bench fit --n 2048 --rank 64 --dtype f32 --threads 2
-  rank-study bench step --arm ls --batch 1 --context 2048 --threads 2
+  rank-study bench step --variant ls --batch 1 --context 2048 --threads 2
   rank-study bench attention --layout 5xlocal:50+global --context 4096
-  rank-study bench decode --arm ls --cache 8192")]
+  rank-study bench decode --variant ls --cache 8192")]
 pub struct BenchArgs {
     #[command(subcommand)]
     what: What,
-    /// Nothing on standard error but errors
+    /// Print only results and errors
     #[arg(long, global = true)]
     quiet: bool,
 }

@@ -17,23 +17,19 @@ use crate::cli::streams::say;
 /// More than any cluster runs at once.
 const MOST_TASKS: usize = 1_000_000;
 
-/// The studies of a preset dealt to so many tasks, simulated with the times that their committed rows took
+/// Simulate how evenly studies split into tasks
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Example:
-  rank-study bench shards --preset paper --tasks 10 100 1000
-
-Nothing is measured: a cell takes as long as its rows in data/ say, on whatever text, and what it is
-estimated to take, corrected as the others of its kind, where it has none. The ideal is an equal share
-of all, or the longest cell of each stage, one after another, where that is longer.")]
+  rank-study bench shards --preset paper --tasks 10 100 1000")]
 pub(super) struct ShardsBench {
-    /// Which studies, and their size
+    /// Size of the studies: quick, smoke or paper
     #[arg(long, value_name = "NAME", default_value_t)]
     preset: Preset,
-    /// Numbers of tasks
+    /// Split the work into this many tasks
     #[arg(long, value_name = "N", num_args = 1.., default_values_t = [10, 100, 1000])]
     tasks: Vec<usize>,
-    /// Print one JSON object a line
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }

@@ -12,36 +12,34 @@ use super::timing::{at_least_one, held, median_seconds};
 use crate::cli::streams::{say, tell};
 use crate::cli::threads::pool;
 
-/// One training step, forward, backward, clip and update, as the trainer runs it
+/// Time one training step
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  rank-study bench step --arm mhsa --batch 4 --context 512 --threads 2
-  rank-study bench step --arm ls --batch 1 --context 4096 --set positions=rope --json
-
-The text is random tokens; the time of a step does not depend on them.")]
+  rank-study bench step --variant mhsa --batch 4 --context 512 --threads 2
+  rank-study bench step --variant ls --batch 1 --context 4096 --set positions=rope --json")]
 pub(super) struct StepBench {
     #[command(flatten)]
     model: ModelArgs,
-    /// Sequences in a step
+    /// Sequences per step
     #[arg(long, default_value_t = 1, value_name = "B")]
     batch: usize,
-    /// Tokens in a sequence
+    /// Tokens per sequence
     #[arg(long, default_value_t = 2048, value_name = "T")]
     context: usize,
-    /// Where it runs; cuda in a build with that feature
+    /// Compute on this device; cuda needs a build with that feature
     #[arg(long, value_enum, default_value_t)]
     device: DeviceName,
-    /// The arithmetic of products and attention; weights are float32
+    /// Precision of the computation
     #[arg(long, value_enum, default_value = "f32")]
     dtype: DtypeName,
-    /// Threads; all cores where none are given
+    /// Compute on this many threads [default: one per core]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Steps timed, after two that are not
+    /// Time this many repetitions, after a warm-up
     #[arg(long, default_value_t = 10, value_name = "R")]
     repeats: usize,
-    /// Print one JSON object
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -83,7 +81,7 @@ pub(super) fn run(args: &StepBench, quiet: bool) -> Result<()> {
         let object = serde_json::json!({
             "step_s": step_s, "tokens_per_s": tokens_per_s, "peak_rss_bytes": peak_rss_bytes(),
             "loss_nats": loss_nats, "parameters": trainer.model().parameters(),
-            "arm": args.model.arm, "batch": args.batch, "context": args.context,
+            "arm": args.model.variant, "batch": args.batch, "context": args.context,
             "layers": args.model.layers, "d_model": args.model.d_model, "heads": args.model.heads,
             "vocab": args.model.vocab, "window": args.model.window, "device": Device::from(args.device).name(),
             "dtype": Dtype::from(args.dtype).name(),

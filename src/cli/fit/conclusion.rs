@@ -18,7 +18,7 @@ pub fn conclusion(rows: &[FrontierRow], most: usize, out: &Path) -> Vec<String> 
     if !cut.is_empty() {
         told.push(format!(
             "step-limit within {}: {most} iterations ended the fit before it had settled, and what is there is an upper \
-             bound; --iterations {} lets it go on, --seeds tries more starts, each with another --out.",
+             bound; --iterations {} lets it go on, --starts tries more starts, each with another --out.",
             cut.join(", "),
             4 * most
         ));

@@ -57,7 +57,7 @@ pub fn run(
         Goal::Caps(caps) => (caps.as_slice(), None),
         Goal::Tolerance(tolerance) => (&[][..], Some(*tolerance)),
     };
-    options.check_room(problem, caps.len().max(1)).context("--seeds")?;
+    options.check_room(problem, caps.len().max(1)).context("--starts")?;
     let out = place.out;
     let unfinished = out.join("unfinished");
     let had_ended = || out.join("frontier.csv").exists() && !FitLedger::is_begun(&unfinished);
@@ -115,7 +115,7 @@ pub fn run(
     };
     let rows = match goal {
         Goal::Caps(caps) => {
-            let points = frontier(problem, caps, options, &job).context("--caps")?;
+            let points = frontier(problem, caps, options, &job).context("--max-logit")?;
             job.save(&points).context("--out")?
         }
         Goal::Tolerance(tolerance) => job.needed(*tolerance)?,

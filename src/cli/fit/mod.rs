@@ -18,25 +18,22 @@ use super::family::FamilyFlags;
 use super::streams::say;
 use super::threads::ThreadsFlag;
 
-/// Fit low-rank logits to a target: the least error within each cap, or the least logit for an error
+/// Fit low-rank logits to a target matrix
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  rank-study fit --family dirichlet-band --window 32 --n 128 --rank 8 --caps 4,8,16 --out fits/band
+  rank-study fit --family dirichlet-band --window 32 --n 128 --rank 8 --max-logit 4,8,16 \\
+      --out fits/band
   rank-study fit --target attention.npy --rank 16 --tolerance 0.05 --out fits/mine
-  rank-study fit --target attention.npy --rank 8 --layout local:24+global --caps 4,8 \\
+  rank-study fit --target attention.npy --rank 8 --layout local:24+global --max-logit 4,8 \\
       --out fits/split
 
-DIR/frontier.csv has one row a cap, DIR/target.npy the target (up to n = 2048); DIR/factors/ holds
-the queries, keys and head weights of each row as .npy, from which anyone can compute kl_nats and
-max_abs_logit again. An inflation that is no more than its cap over the floor is printed with ≤: a
-smaller cap may reach that error too. Stop it at any time: the rows hold the best so far, and the
-same command goes on from there. To look at it: rank-study show DIR.")]
+Writes DIR/frontier.csv and the queries and keys of each row. Guide: docs/fit.md")]
 pub struct FitArgs {
-    /// Head dimension d: the rank of Q·Kᵀ
+    /// Fit logits of this rank: the head dimension d
     #[arg(long, value_name = "D")]
     rank: usize,
-    /// Bounds on |logit|, in nats, separated by commas: the least kl_nats within each
+    /// Find the least error within each of these logit bounds
     #[arg(
         long,
         value_name = "L,…",
@@ -44,37 +41,34 @@ pub struct FitArgs {
         allow_negative_numbers = true,
         group = "goal"
     )]
-    caps: Vec<f64>,
-    /// One bound on |logit|, in nats
-    #[arg(long, value_name = "L", allow_negative_numbers = true, group = "goal")]
-    max_logit: Option<f64>,
-    /// An error in kl_nats: the least max |logit| that reaches it
+    max_logit: Vec<f64>,
+    /// Find the least max |logit| within this error (KL, nats)
     #[arg(long, value_name = "EPS", allow_negative_numbers = true, group = "goal")]
     tolerance: Option<f64>,
-    /// Heads joined by +, each global or local:W, with Nx for repeats
+    /// Heads joined by +: global or local:W, with Nx for repeats
     #[arg(long, default_value = "global")]
     layout: String,
-    /// Independent starts; the best of them is the row [default: 12, up to 48 for small problems]
+    /// Search from this many starts [default: 12, up to 48 for small problems]
     #[arg(long, value_name = "N")]
-    seeds: Option<usize>,
-    /// Iterations of a fit at most; one that they end has the outcome step-limit
+    starts: Option<usize>,
+    /// Stop each search after this many iterations
     #[arg(long, value_name = "N", default_value_t = SearchOptions::default().fine.iterations)]
     iterations: usize,
-    /// Arithmetic of the search: f32 or f64; rows are computed in f64 from the factors in either case
-    #[arg(long, default_value = "f64", value_name = "NAME")]
+    /// Precision of the computation
+    #[arg(long, default_value = "f64", value_name = "NAME", value_parser = ["f32", "f64"])]
     dtype: String,
-    /// With one cap, end as soon as some fit has this kl_nats within it
+    /// Stop once the error within one bound is this (KL, nats)
     #[arg(long, value_name = "KL", allow_negative_numbers = true, conflicts_with = "tolerance")]
     stop_at: Option<f64>,
-    /// Folder for frontier.csv, the factors and the manifest
+    /// Write to this folder
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     #[command(flatten)]
     threads: ThreadsFlag,
-    /// Print the rows as one JSON array instead of a table
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// Nothing on standard error but errors
+    /// Print only results and errors
     #[arg(long)]
     quiet: bool,
     // Last, because its help heading holds for all that follows.
@@ -92,23 +86,22 @@ pub fn run(args: &FitArgs) -> Result<()> {
 }
 
 fn fit(args: &FitArgs) -> Result<()> {
-    let caps: Vec<f64> = args.caps.iter().copied().chain(args.max_logit).collect();
+    let caps = args.max_logit.clone();
     if caps.is_empty() && args.tolerance.is_none() {
-        bail!("say what to fit: --caps 4,8,16 or --max-logit 8 or --tolerance 0.05");
+        bail!("the goal is missing; give --max-logit 4,8,16 or --tolerance 0.05");
     }
-    let flag = if args.max_logit.is_some() { "--max-logit" } else { "--caps" };
-    caps.iter().try_for_each(|&cap| check_cap(cap)).context(flag)?;
+    caps.iter().try_for_each(|&cap| check_cap(cap)).context("--max-logit")?;
     args.tolerance.map_or(Ok(()), check_tolerance).context("--tolerance")?;
-    if args.seeds == Some(0) {
-        bail!("--seeds is 0; give at least 1");
+    if args.starts == Some(0) {
+        bail!("--starts must be at least 1");
     }
     if args.iterations == 0 {
-        bail!("--iterations is 0; give at least 1");
+        bail!("--iterations must be at least 1");
     }
     if let Some(kl_nats) = args.stop_at {
         check_tolerance(kl_nats).context("--stop-at")?;
         if caps.len() != 1 {
-            bail!("--stop-at {kl_nats} with {} caps: give one cap to reach it within", caps.len());
+            bail!("--stop-at needs one logit bound ({} found); give one --max-logit", caps.len());
         }
     }
     let layout: Layout = args.layout.parse().context("--layout")?;
@@ -116,7 +109,7 @@ fn fit(args: &FitArgs) -> Result<()> {
     let problem = Problem::new(args.family.target()?, layout, args.rank).context("--rank")?;
     let standard = SearchOptions::default();
     let options = SearchOptions {
-        starts: args.seeds.unwrap_or_else(|| SearchOptions::starts_for(&problem)),
+        starts: args.starts.unwrap_or_else(|| SearchOptions::starts_for(&problem)),
         seed: args.family.seed(),
         precision,
         enough: args.stop_at,

@@ -15,57 +15,55 @@ use super::duration::duration;
 use super::reproduce::staged;
 use super::streams::say;
 
-/// Write a Slurm batch script that measures studies as an array of jobs, joins their rows and reports
+/// Write a Slurm job array that measures studies
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   rank-study slurm --preset paper --tasks 100 --at-a-time 20 --partition cpu
   rank-study slurm logit-growth phase --tasks 8 --cpus 4 --submit
 
-Each stage of the work is an array of as many tasks, of which those with nothing left to do are left
-out: write and submit it again, and only what is missing is measured. A task that is preempted,
-requeued or stopped for its time goes on where it was.")]
+Guide: docs/cluster.md")]
 pub struct SlurmArgs {
-    /// The studies [default: all of the preset]
+    /// Studies to measure [default: all of the preset]
     #[arg(value_name = "STUDY")]
     studies: Vec<String>,
-    /// Which studies, and their size
+    /// Size of the studies: quick, smoke or paper
     #[arg(long, value_name = "NAME", default_value_t)]
     preset: Preset,
-    /// Parts that the work is dealt to [default: as many as have an hour of work each]
+    /// Split the work into this many tasks [default: an hour of work each]
     #[arg(long, value_name = "N")]
     tasks: Option<usize>,
-    /// Tasks at a time [default: all]
+    /// Run at most this many tasks at once [default: all]
     #[arg(long, value_name = "N")]
     at_a_time: Option<usize>,
-    /// Processors of a task
+    /// Processors per task
     #[arg(long, value_name = "N", default_value_t = 4)]
     cpus: usize,
-    /// Slurm's limit for a task [default: three times what the longest part may take, an hour at least]
+    /// Time limit per task [default: three times the longest estimate, at least 1 h]
     #[arg(long, value_name = "TIME")]
     time: Option<String>,
-    /// Slurm's partition
+    /// Slurm partition
     #[arg(long, value_name = "NAME")]
     partition: Option<String>,
-    /// GPUs of a task, as Slurm has them (1, a100:1): models are trained there; in a build with the feature cuda
+    /// GPUs per task, as Slurm writes them: 1, a100:1
     #[arg(long, value_name = "GPUS")]
     gpus: Option<String>,
-    /// Memory of a task, as Slurm has it (8G)
+    /// Memory per task, as Slurm writes it: 8G
     #[arg(long, value_name = "SIZE")]
     mem: Option<String>,
-    /// A text for training runs to read in place of the synthetic corpus
+    /// Read this text: a .txt, .bin, .zst or folder of them [default: synthetic corpus]
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
-    /// A text to evaluate them on, in place of a part of --text
+    /// Evaluate on this text instead of a part of --text
     #[arg(long, value_name = "FILE", requires = "text")]
     valid_text: Option<PathBuf>,
-    /// The script
+    /// Write to this file
     #[arg(long, value_name = "FILE", default_value = "rank-study.sbatch")]
     out: PathBuf,
-    /// Hand it to Slurm
+    /// Submit the script to Slurm
     #[arg(long)]
     submit: bool,
-    /// Do not print what was written
+    /// Print only results and errors
     #[arg(long)]
     quiet: bool,
 }

@@ -48,7 +48,7 @@ impl AttentionEvaluator {
         // Of each a gradient, too.
         let bytes = 2.0 * 4.0 * size_of::<f32>() as f64 * all.iter().product::<f64>();
         room::check(
-            "queries, keys, values and the output take",
+            "queries, keys, values and the output need",
             bytes,
             "batch, context or d_head",
         )?;

@@ -81,7 +81,7 @@ impl Bpe {
         };
         let read = Self::new(model.clone(), has_end)?;
         if read.json() != json {
-            return Err(failed("it is not one that rank-study wrote"));
+            return Err(failed("rank-study did not write it"));
         }
         Ok(read)
     }

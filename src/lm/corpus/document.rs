@@ -53,7 +53,8 @@ impl Document {
         // To open a pipe waits for who writes to it.
         let metadata = std::fs::metadata(path).map_err(|e| document.failed(e))?;
         if !metadata.is_file() {
-            let why = "is no ordinary file, and a text is read more than once; copy it into one";
+            let why =
+                "is not an ordinary file; copy the text into one, since it is read more than once";
             return Err(LmError::File { path: path.to_owned(), why: why.to_owned() });
         }
         let (mut hash, mut bytes) = (Sha256::new(), 0);
@@ -69,8 +70,8 @@ impl Document {
                 return Err(LmError::File {
                     path: path.to_owned(),
                     why: format!(
-                        "unpacks to more than {} MiB, over {MOST_TIMES} times its own {} bytes, as no text does; if it is \
-                         one, unpack it yourself and name the file without .zst",
+                        "unpacks to more than {} MiB, over {MOST_TIMES} times its {} bytes, which no text \
+                         does; if it is a text, unpack it and name the file without .zst",
                         bytes >> 20,
                         metadata.len()
                     ),

@@ -44,7 +44,7 @@ impl SyntheticCorpus {
     fn check_room(&self) -> Result<(), LmError> {
         let numbers = [self.tokens, self.segment, self.window].map(|size| size as f64);
         let bytes = 8.0 * numbers.iter().sum::<f64>();
-        room::check("the synthetic corpus takes", bytes, "corpus.tokens, segment or window")
+        room::check("the synthetic corpus needs", bytes, "corpus.tokens, segment or window")
     }
 
     /// The tokens, and their mean conditional entropy in nats.

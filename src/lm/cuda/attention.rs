@@ -49,7 +49,7 @@ fn windows(heads: &Heads, device: &Device) -> Result<Tensor> {
     let windows = heads.kinds.iter().map(|kind| match *kind {
         HeadKind::Global => Ok(most),
         HeadKind::Local { window } => Ok(u32::try_from(window).unwrap_or(most).min(most)),
-        HeadKind::Patch(_) => bail!("two-dimensional windows are computed on the CPU only so far"),
+        HeadKind::Patch(_) => bail!("two-dimensional windows run on the CPU only"),
     });
     let windows = Tensor::new(windows.collect::<Result<Vec<u32>>>()?, device)?;
     Ok(heads.on_device.get_or_init(|| windows).clone())
@@ -73,7 +73,7 @@ impl Pass {
         let d_head = self.dimensions.d_head;
         match PADDED.into_iter().find(|padded| *padded >= d_head) {
             Some(padded) => Ok(format!("{}_{padded}", named(name, self.dtype)?)),
-            None => bail!("attention on a GPU has at most 128 channels a head, not {d_head}"),
+            None => bail!("attention on a GPU needs d_head of at most 128 ({d_head} found)"),
         }
     }
 

@@ -17,7 +17,7 @@ pub(in crate::lm) fn device() -> Result<Device, LmError> {
     }
     // A stream of its own, not each thread's: work asked for from any thread of a pool stays in order.
     let device = Device::new_cuda_with_stream(0)
-        .map_err(|e| LmError::NoDevice { why: format!("none answers: {e}") })?;
+        .map_err(|e| LmError::NoDevice { why: format!("no GPU found: {e}") })?;
     if let Device::Cuda(cuda) = &device {
         // SAFETY: events order the work of several streams, and there is one only.
         unsafe { cuda.disable_event_tracking() };

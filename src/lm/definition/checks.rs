@@ -77,32 +77,32 @@ impl TrainDefinition {
             ("batch", batch, of_step),
             ("eval_batches", eval_batches, product([batch, eval_batches])),
         ] {
-            let why = "gives above 2^32 sequences at once";
+            let why = "gives more than 2^32 sequences per step; lower it";
             require(sequences <= MOST_SEQUENCES, key, found, why)?;
         }
         let all = of_step.saturating_mul(product([context, steps]));
-        require(all < 1 << 63, "steps", steps, "gives above 2^63 tokens in all: lower it")
+        require(all < 1 << 63, "steps", steps, "gives more than 2^63 tokens in total; lower it")
     }
 
     /// Holds what belongs to records against their length.
     fn check_records(&self) -> Result<(), LmError> {
         let (records, columns) = (self.records, self.corpus.columns);
-        let why = "has an above only in records: set records, or leave it 0";
+        let why = "needs records; set records, or leave it at 0";
         require(columns == 0 || records > 0, "corpus.columns", columns, why)?;
         if records == 0 {
             return Ok(());
         }
-        let why = format!("must be records = {records}: a sequence is one whole record");
+        let why = format!("must equal records = {records}: a sequence is one whole record");
         require(self.context == records, "context", self.context, &why)?;
         let is_bytes = self.vocabulary == TextVocabulary::Byte;
-        require(is_bytes, "vocabulary", self.vocabulary, "must be byte where records is set")?;
+        require(is_bytes, "vocabulary", self.vocabulary, "must be byte when records is set")?;
         if columns == 0 {
             return Ok(());
         }
         let why = format!("must divide records = {records}");
         require(records.is_multiple_of(columns), "corpus.columns", columns, &why)?;
         let recall = self.corpus.recall;
-        require(recall == 0.0, "corpus.recall", recall, "must be 0 where corpus.columns is set")
+        require(recall == 0.0, "corpus.recall", recall, "must be 0 when corpus.columns is set")
     }
 
     /// Holds what is predicted against what is seen of it. Masked tokens behind a causal mask are allowed: they tell what
@@ -113,7 +113,7 @@ impl TrainDefinition {
             visibility == Visibility::Causal || objective == Objective::Masked,
             "visibility",
             visibility,
-            "a token would see the next one, which it is to predict; set objective = masked before it",
+            "shows a token the next one, which it must predict; set objective = masked first",
         )?;
         require(share > 0.0 && share < 1.0, "mask_share", share, "must be above 0, below 1")
     }
@@ -126,7 +126,7 @@ impl TrainDefinition {
             (1..=context).contains(&columns),
             "patch.columns",
             columns,
-            &format!("must be 1 to context = {context}: the tokens in a row of an image"),
+            &format!("must be 1 to context = {context}: the tokens in one image row"),
         )?;
         let why = format!("must be below patch.columns = {columns}");
         require(reach < columns, "patch.reach", reach, &why)
@@ -138,26 +138,29 @@ impl TrainDefinition {
             self.arm != Arm::Ls || (1..=self.heads).contains(&self.global_heads),
             "global_heads",
             self.global_heads,
-            &format!("must be 1 to heads = {} in arm ls; for none, set arm=local-only", self.heads),
+            &format!(
+                "must be 1 to heads = {} with arm = ls; for none, set arm = local-only",
+                self.heads
+            ),
         )?;
         require(
             self.arm != Arm::LayerAlternating || self.layers >= 2,
             "layers",
             self.layers,
-            "must be at least 2 in arm layer-alternating",
+            "must be at least 2 with arm = layer-alternating",
         )?;
         let d_head = self.d_model / self.heads;
         require(
             self.positions != Positions::Rope || d_head.is_multiple_of(2),
             "d_model",
             self.d_model,
-            &format!("gives {d_head} channels a head; positions = rope needs an even number"),
+            &format!("gives d_head = {d_head}; positions = rope needs an even number"),
         )?;
         require(
             self.positions != Positions::Sinusoidal || self.d_model.is_multiple_of(2),
             "d_model",
             self.d_model,
-            "must be even where positions = sinusoidal",
+            "must be even with positions = sinusoidal",
         )?;
         for (key, value) in
             [("softcap", self.softcap), ("qk_clip", self.qk_clip), ("z_loss", self.z_loss)]
@@ -169,7 +172,7 @@ impl TrainDefinition {
                 !(self.has(Stabiliser::QkClip) && self.has(undoes)),
                 "stabilisers",
                 "qk-clip",
-                "scales weights whose scale qk-norm and sigma-reparam take away; leave one out",
+                "has no effect with qk-norm or sigma-reparam, which rescale the weights; leave one out",
             )?;
         }
         Ok(())

@@ -136,7 +136,10 @@ impl SyntheticCorpus {
             .ok()
             .and_then(|power| self.alphabet.checked_pow(power))
             .is_some_and(|size| size <= MAX_TABLE);
-        let why = format!("{alphabet}^(order + 1) numbers are above {MAX_TABLE}: lower either");
+        let why = format!(
+            "gives {alphabet}^(order + 1) numbers, more than {MAX_TABLE}; lower alphabet or \
+                         order"
+        );
         require(table, "corpus.order", self.order, &why)?;
         let positive = self.concentration.is_finite() && self.concentration > 0.0;
         require(positive, "corpus.concentration", self.concentration, "must be above 0")?;

@@ -68,12 +68,12 @@ impl About {
         let wrong = |why: String| file.wrong(why);
         let Some(text) = file.note(NOTE) else {
             return Err(wrong(format!(
-                "is no file of exported heads: its header has no note {NOTE:?}; write it by \
-                 python/rank_study_export.py, and name a model's folder for its weights"
+                "is not a file of exported heads (its header has no {NOTE:?}); write one with \
+                 python/rank_study_export.py, or name a model's folder"
             )));
         };
         let unreadable = |e: serde_json::Error| {
-            wrong(format!("says of itself what cannot be read: {e}; write it anew"))
+            wrong(format!("has a header that cannot be read: {e}; export it again"))
         };
         let values: Value = serde_json::from_str(text).map_err(unreadable)?;
         match values.get("version") {
@@ -81,25 +81,27 @@ impl About {
             found => {
                 let found = found.map_or("none".to_owned(), Value::to_string);
                 return Err(wrong(format!(
-                    "is of version {found} of exported heads, and {VERSION} can be read; write it by the \
-                     rank_study_export.py of this program"
+                    "has export version {found}, but this program reads version {VERSION}; export it again \
+                     with this program's rank_study_export.py"
                 )));
             }
         }
         let about: Self = serde_json::from_value(values).map_err(unreadable)?;
-        about.check().map_err(|why| wrong(format!("{why}; write it anew")))?;
+        about.check().map_err(|why| wrong(format!("{why}; export it again")))?;
         Ok(about)
     }
 
     fn check(&self) -> Result<(), String> {
         let length = self.tokens.first().map_or(0, Vec::len);
         if length == 0 {
-            return Err("has no passage, or one without a token".to_owned());
+            return Err("has no passage, or an empty one".to_owned());
         }
         for (at, passage) in self.tokens.iter().enumerate() {
             if passage.len() != length {
                 let other = passage.len();
-                return Err(format!("has passages of {length} and of {other} tokens"));
+                return Err(format!(
+                    "has passages of {length} and of {other} tokens; they must be equally long"
+                ));
             }
             if let Some(before) = self.tokens[..at].iter().position(|other| other == passage) {
                 return Err(format!("passages {before} and {at} have the same tokens"));
@@ -111,7 +113,7 @@ impl About {
         for (at, layer) in self.heads.iter().enumerate() {
             let number = layer.layer;
             if number >= self.layers {
-                return Err(format!("has a layer {number}, and the model has {}", self.layers));
+                return Err(format!("names layer {number}, but the model has {}", self.layers));
             }
             if self.heads[..at].iter().any(|other| other.layer == number) {
                 return Err(format!("has layer {number} twice"));
@@ -141,7 +143,8 @@ impl AboutLayer {
                 Err(format!("epsilon {epsilon}; it must be from 0 to 1"))
             }
             Some(AboutNorm { over: Over::Layer, centred: true, .. }) => {
-                Err("a norm over all heads that takes off their mean, which is not read".to_owned())
+                Err("a norm over all heads that subtracts the mean, which is not supported"
+                    .to_owned())
             }
             _ => Ok(()),
         }

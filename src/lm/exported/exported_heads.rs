@@ -42,7 +42,7 @@ impl ExportedHeads {
         if let Some(other) = layers.iter().find(|layer| layer.heads() != first.heads()) {
             let [one, two] = [first, other].map(|layer| (layer.number(), layer.heads()));
             return Err(file.wrong(format!(
-                "layer {} has {} heads and layer {} has {}; export layers of as many heads each",
+                "layer {} has {} heads and layer {} has {}; export layers with equally many heads",
                 one.0, one.1, two.0, two.1
             )));
         }
@@ -116,7 +116,7 @@ impl ExportedHeads {
         let found = self.about.tokens.iter().position(|own| own.starts_with(passage));
         found.filter(|_| !passage.is_empty()).ok_or_else(|| {
             let count = self.about.tokens.len();
-            self.file.wrong(format!("has the heads of its own {count} passages and of no other"))
+            self.file.wrong(format!("has only the heads of its own {count} passages"))
         })
     }
 }

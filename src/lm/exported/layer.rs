@@ -57,7 +57,7 @@ impl ExportedLayer {
         if heads == 0 || key_heads == 0 || d == 0 || width == 0 || !heads.is_multiple_of(key_heads)
         {
             return Err(tensors.wrong(&format!(
-                "{heads} heads of queries and {key_heads} of keys, of {d} channels, made of {width}"
+                "{heads} query heads and {key_heads} key heads of {d} channels, made from {width}"
             )));
         }
         let rotation = match about.pairs {
@@ -115,8 +115,8 @@ impl ExportedLayer {
         let tensors = Tensors::new(file, self.about.layer);
         if !self.about.causal && tokens != self.tokens {
             return Err(tensors.wrong(&format!(
-                "heads that see what comes after a token: those on the first {tokens} of {} tokens are others; \
-                 ask for whole passages",
+                "its heads are not causal, so the first {tokens} of {} tokens cannot be taken alone; ask \
+                 for whole passages",
                 self.tokens
             )));
         }

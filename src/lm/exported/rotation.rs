@@ -35,12 +35,12 @@ impl Rotation {
         let lengths = Zip::from(&cos).and(&sin).map_collect(|&c, &s| f64::from(c).hypot(s.into()));
         let mean = lengths.mean().unwrap_or(1.0);
         if lengths.iter().any(|length| (length / mean - 1.0).abs() > ROUNDING) {
-            return Err(tensors.wrong("cosines and sines that turn nothing by an angle"));
+            return Err(tensors.wrong("cosines and sines that are all zero"));
         }
         let factor = if (mean - 1.0).abs() < ROUNDING { 1.0 } else { mean };
         if factor != 1.0 && 2 * count < d {
             return Err(tensors.wrong(&format!(
-                "cosines and sines {factor:.3} long for {} of {d} channels; such heads are not read",
+                "cosines and sines of length {factor:.3} for {} of {d} channels, which is not supported",
                 2 * count
             )));
         }

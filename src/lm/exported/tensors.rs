@@ -39,7 +39,7 @@ impl<'f> Tensors<'f> {
         let name = self.name(of);
         let Some(found) = self.file.dimensions(&name) else {
             let why =
-                format!("has no tensor {name} of float32, float16 or bfloat16; write it anew");
+                format!("has no tensor {name} of float32, float16 or bfloat16; export it again");
             return Err(self.file.wrong(why));
         };
         let fits = |found: &[usize; N]| {
@@ -49,9 +49,8 @@ impl<'f> Tensors<'f> {
             let known =
                 known.map(|known| known.map_or("any".to_owned(), |known| known.to_string()));
             let known = known.join(", ");
-            self.file.wrong(format!(
-                "{name} is {found:?}, and [{known}] would fit the rest; write it anew"
-            ))
+            self.file
+                .wrong(format!("{name} is {found:?}, but [{known}] is needed; export it again"))
         })
     }
 
@@ -61,7 +60,7 @@ impl<'f> Tensors<'f> {
         match numbers.iter().all(|v| v.is_finite()) {
             true => Ok(numbers),
             false => Err(self.file.wrong(format!(
-                "{} has values that are NaN or infinite; export an earlier step, or in float32",
+                "{} has values that are NaN or infinite; export an earlier step, or use float32",
                 self.name(of)
             ))),
         }

@@ -28,7 +28,7 @@ impl Config {
             Ok(values) => Ok(Self { path, part: None, values }),
             Err(e) => Err(LmError::File {
                 path,
-                why: format!("{e}; take config.json as published with the model"),
+                why: format!("{e}; use the config.json published with the model"),
             }),
         }
     }
@@ -43,10 +43,13 @@ impl Config {
         let (last, others) = known.split_last().expect("some types are known");
         let all = format!("{} and {last}", others.join(", "));
         let Some(found) = self.value("model_type") else {
-            return Err(self.wrong(format!("has no model_type; those of type {all} can be read")));
+            return Err(self.wrong(format!("has no model_type; supported types are {all}")));
         };
         known.iter().find(|&&known| found == known).copied().ok_or_else(|| {
-            self.wrong(format!("model_type is {found}; models of type {all} can be read"))
+            self.wrong(format!(
+                "has model_type {found}; supported are {all}. Export its heads from PyTorch \
+                         instead: python/rank_study_export.py, docs/diagnose.md"
+            ))
         })
     }
 
@@ -80,10 +83,13 @@ impl Config {
         let count = found.as_u64().and_then(|count| usize::try_from(count).ok());
         match count {
             Some(count) if count > MOST => {
-                Err(self.wrong(format!("{key} is {count}; at most {MOST} can be read")))
+                Err(self.wrong(format!("{key} is {count}; it must be at most {MOST}")))
             }
             Some(count) if count > 0 => Ok(Some(count)),
-            _ => Err(self.wrong(format!("{key} is {found}; it must be a whole number from 1 on"))),
+            _ => {
+                Err(self
+                    .wrong(format!("{key} is {found}; it must be a whole number of at least 1")))
+            }
         }
     }
 
@@ -139,7 +145,7 @@ impl Config {
             Some("gelu_new" | "gelu_pytorch_tanh") => Ok(Activation::TanhGelu),
             Some("silu" | "swish") => Ok(Activation::Silu),
             _ => Err(self.wrong(format!(
-                "{key} is {found}; models with gelu, gelu_new, gelu_pytorch_tanh and silu can be read"
+                "{key} is {found}; only gelu, gelu_new, gelu_pytorch_tanh and silu are supported"
             ))),
         }
     }
@@ -149,7 +155,7 @@ impl Config {
         let usual = usual.into();
         match self.value(key) {
             Some(found) if *found != usual => {
-                Err(self.wrong(format!("{key} is {found}; models with {usual} can be read")))
+                Err(self.wrong(format!("{key} is {found}; only {usual} is supported")))
             }
             _ => Ok(()),
         }
@@ -172,7 +178,7 @@ impl Config {
     }
 
     fn not_there(&self, key: &str) -> LmError {
-        self.wrong(format!("has no {key}; take config.json as published with the model"))
+        self.wrong(format!("has no {key}; use the config.json published with the model"))
     }
 
     /// That it is wrong, and why.

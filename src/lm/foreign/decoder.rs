@@ -78,9 +78,7 @@ pub(super) fn read(
         }
     };
     if !d.is_multiple_of(2) {
-        return Err(
-            config.wrong(format!("head_dim is {d}; rotary positions turn pairs of channels"))
-        );
+        return Err(config.wrong(format!("head_dim is {d}; rotary positions need an even number")));
     }
     let (layers, hidden) = (config.count("num_hidden_layers")?, config.count("intermediate_size")?);
     let windows = kind.windows(layers)?;
@@ -162,8 +160,8 @@ pub(super) fn turned_scale(
     match rotary.factor_of_logits(d) {
         Some(factor) => Ok(scale * factor),
         None => Err(config.wrong(
-            "has channels that are not turned beside turned ones that are lengthened (attention_factor); models with \
-             one of both can be read"
+            "rotates some channels and rescales them (attention_factor), which is not supported; export \
+             its heads from PyTorch instead: docs/diagnose.md"
                 .to_owned(),
         )),
     }
@@ -185,7 +183,7 @@ impl Kind<'_> {
             let method = found.value("quant_method").and_then(|v| v.as_str()).unwrap_or("unnamed");
             if (self.name, method) != ("gpt_oss", "mxfp4") {
                 return Err(self.config.wrong(format!(
-                    "quantization_config is of {method}; only that of gpt_oss, mxfp4, can be read: save the weights \
+                    "has weights quantised by {method}, and only mxfp4 of gpt_oss is supported; save them \
                      dequantised"
                 )));
             }
@@ -265,7 +263,7 @@ impl Kind<'_> {
         let config = self.config;
         if layers > MOST_LAYERS {
             return Err(
-                config.wrong(format!("says {layers} layers; at most {MOST_LAYERS} can be read"))
+                config.wrong(format!("has {layers} layers; it must have at most {MOST_LAYERS}"))
             );
         }
         let asked = match self.name {
@@ -288,7 +286,7 @@ impl Kind<'_> {
             }
             if let Some(other) = types.iter().find(|t| ![FULL, SLIDING].contains(&t.as_str())) {
                 return Err(config.wrong(format!(
-                    "layer_types has {other:?}; layers of {FULL} and {SLIDING} can be read"
+                    "layer_types has {other:?}; only {FULL} and {SLIDING} are supported"
                 )));
             }
         }

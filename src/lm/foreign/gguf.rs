@@ -37,7 +37,8 @@ impl Gguf {
         let known = ["llama", "qwen2", "qwen3"];
         known.into_iter().find(|&name| name == found).ok_or_else(|| {
             self.file.wrong(format!(
-                "general.architecture is {found}; a .gguf of {} can be read: take the model as safetensors",
+                "has general.architecture {found}; supported as .gguf are {}. Use its safetensors files, \
+                 or export its heads from PyTorch: python/rank_study_export.py, docs/diagnose.md",
                 "llama, qwen2 and qwen3"
             ))
         })
@@ -97,7 +98,7 @@ impl Gguf {
         let turned = own("rope.dimension_count");
         if let Some(found) = self.file.value(&turned).and_then(whole).filter(|&r| r != d as u64) {
             return Err(self.file.wrong(format!(
-                "{turned} is {found}, of {d} channels; models that turn all can be read"
+                "{turned} is {found} of {d} channels; only a rotation of all channels is supported"
             )));
         }
         let scaling = own("rope.scaling.type");
@@ -114,7 +115,8 @@ impl Gguf {
             }
             Some(found) => {
                 return Err(self.file.wrong(format!(
-                    "{scaling} is {found}; none and linear can be read: take the model as safetensors"
+                    "{scaling} is {found}; only none and linear are supported: use the model's safetensors \
+                     files"
                 )));
             }
         }
@@ -128,9 +130,7 @@ impl Gguf {
         };
         let model = self.text("tokenizer.ggml.model")?;
         if model != "gpt2" {
-            return Err(wrong(format!(
-                "has a tokenizer of type {model}, and that of gpt2 is read"
-            )));
+            return Err(wrong(format!("has a tokenizer of type {model}; only gpt2 is supported")));
         }
         let words = |key: &str| -> Result<Vec<&str>, LmError> {
             let all = self.file.value(key).and_then(|value| value.to_vec().ok());
@@ -156,7 +156,7 @@ impl Gguf {
             "qwen2" => vec![split(QWEN2), bytes(false)],
             other => {
                 return Err(wrong(format!(
-                    "divides text as {other}; gpt-2, smollm, llama-bpe and qwen2 are known"
+                    "splits text as {other}; only gpt-2, smollm, llama-bpe and qwen2 are supported"
                 )));
             }
         };
@@ -206,7 +206,7 @@ impl Gguf {
     }
 
     fn not_readable(&self, key: &str) -> LmError {
-        self.file.wrong(format!("has no {key} that can be read; take the file anew"))
+        self.file.wrong(format!("has no readable {key}; download the file again"))
     }
 }
 

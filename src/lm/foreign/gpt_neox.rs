@@ -42,7 +42,7 @@ pub(super) fn read(config: &Config, folder: &Path) -> Result<Transformer, LmErro
     let turned = (d as f64 * share) as usize;
     if share > 1.0 || !turned.is_multiple_of(2) || !d.is_multiple_of(2) {
         return Err(config.wrong(format!(
-            "turns {turned} of a head's {d} channels; both must be even, and no more be turned than there are"
+            "rotates {turned} of {d} channels per head; both must be even, and the first at most the second"
         )));
     }
     let rotary = Rotary::read(&settings, base, turned)?;

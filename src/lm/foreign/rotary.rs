@@ -61,7 +61,7 @@ impl Rotary {
             _ => {
                 let found = found.unwrap_or(&Value::Null);
                 return Err(settings.wrong(format!(
-                    "rope_type is {found}; default, dynamic, linear, llama3 and yarn can be read"
+                    "rope_type is {found}; only default, dynamic, linear, llama3 and yarn are supported"
                 )));
             }
         }

@@ -42,7 +42,7 @@ impl Tokens {
         };
         let (tokenizer, most) = heard(&path, read)?;
         if let Some(most) = most.filter(|&most| most as usize >= vocabulary) {
-            let why = format!("has a token {most}, and the model embeddings of {vocabulary}");
+            let why = format!("has a token {most}, but the model has {vocabulary} embeddings");
             return Err(unusable(&path, why));
         }
         Ok(Self { path, tokenizer: Some(tokenizer) })
@@ -57,7 +57,7 @@ impl Tokens {
         let path = &self.path;
         let tokenizer = self.tokenizer.as_ref().ok_or_else(|| LmError::File {
             path: path.clone(),
-            why: "is not there: save the model's tokenizer in that form beside its weights"
+            why: "is missing; save the model's tokenizer as tokenizer.json beside its weights"
                 .to_owned(),
         })?;
         heard(path, || Ok(tokenizer.encode(text, false)?.get_ids().to_vec()))
@@ -99,6 +99,6 @@ fn unusable(path: &Path, why: impl ToString) -> LmError {
     let why = why.to_string().replace('\n', " ");
     LmError::File {
         path: path.to_owned(),
-        why: format!("{why}; take the one published with the model"),
+        why: format!("{why}; use the tokenizer.json published with the model"),
     }
 }

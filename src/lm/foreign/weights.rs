@@ -46,7 +46,7 @@ impl Weights {
             (false, true) => Self::of_index(folder, &index)?,
             (false, false) => {
                 let why = format!(
-                    "is not there, nor {INDEX}: save the model with save_pretrained, as safetensors"
+                    "is missing, and so is {INDEX}; save the model with save_pretrained as safetensors"
                 );
                 return Err(LmError::File { path: whole, why });
             }
@@ -76,7 +76,7 @@ impl Weights {
         let bytes =
             std::fs::read(path).map_err(|source| LmError::Io { path: path.to_owned(), source })?;
         let Index { weight_map } = serde_json::from_slice(&bytes)
-            .map_err(|e| wrong(format!("{e}; take it as published with the model")))?;
+            .map_err(|e| wrong(format!("{e}; use the file published with the model")))?;
         let mut files: BTreeMap<&str, Arc<SafetensorsFile>> = BTreeMap::new();
         for (name, shard) in &weight_map {
             if files.contains_key(shard.as_str()) {
@@ -86,13 +86,13 @@ impl Weights {
             let there = folder.join(shard);
             if !is_plain || !there.is_file() {
                 return Err(wrong(format!(
-                    "says that {name} is in {shard}, which is not there: take every shard of the model"
+                    "places {name} in {shard}, which is missing; download every shard of the model"
                 )));
             }
             files.insert(shard, Arc::new(SafetensorsFile::open(&there)?));
         }
         let Some(first) = files.values().next() else {
-            return Err(wrong("names no tensor; take it as published with the model".to_owned()));
+            return Err(wrong("names no tensor; use the file published with the model".to_owned()));
         };
         let mut weights = Self {
             tensors: BTreeMap::new(),
@@ -104,7 +104,8 @@ impl Weights {
             let file = &files[shard.as_str()];
             if !file.has(name) {
                 return Err(wrong(format!(
-                    "says that {name} is in {shard}, which has no such tensor: take both as published with the model"
+                    "places {name} in {shard}, which has no such tensor; use both files of one published \
+                     model"
                 )));
             }
             weights.add(name.clone(), file);
@@ -142,11 +143,11 @@ impl Weights {
 
     /// A tensor, which must be there and have these dimensions.
     pub(super) fn tensor(&self, name: &str, dimensions: &[usize]) -> Result<Stored, LmError> {
-        const WHOSE: &str = "take it and config.json from one published model";
+        const WHOSE: &str = "use weights and config.json of one published model";
         let name = format!("{}{name}", self.prefix);
         if let Some(dtype) = self.unreadable.get(&name) {
             return Err(self.all.wrong(format!(
-                "{name} is of {dtype}; weights of float32, float16 and bfloat16 can be read: save the model in one of them"
+                "{name} has type {dtype}; save the model in float32, float16 or bfloat16"
             )));
         }
         let Some(found) = self.tensors.get(&name) else {
@@ -154,9 +155,8 @@ impl Weights {
         };
         if found.dimensions() != dimensions {
             let is = found.dimensions();
-            return Err(
-                found.wrong(format!("{name} is {is:?}, the model's is {dimensions:?}; {WHOSE}"))
-            );
+            return Err(found
+                .wrong(format!("{name} is {is:?}, but the model needs {dimensions:?}; {WHOSE}")));
         }
         Ok(found.clone())
     }

@@ -98,7 +98,7 @@ impl ModelShape {
             Visibility::Causal if self.mask_share.is_some() => "masked tokens are",
             Visibility::Causal => return Ok(()),
         };
-        let why = format!("{what} computed on the CPU only so far");
+        let why = format!("{what} supported on the CPU only");
         Err(LmError::NoDevice { why })
     }
 
@@ -177,19 +177,19 @@ impl ModelShape {
             self.visibility == Visibility::Causal || self.mask_share.is_some(),
             "visibility",
             self.visibility,
-            "a token would see the next one, which it is to predict; mask some",
+            "shows a token the next one, which it must predict; mask some",
         )?;
         require(
             self.positions != Positions::Rope || self.d_head().is_multiple_of(2),
             "d_model",
             self.d_model,
-            &format!("gives {} channels a head; rope needs an even number", self.d_head()),
+            &format!("gives d_head = {}; rope needs an even number", self.d_head()),
         )?;
         require(
             self.positions != Positions::Sinusoidal || self.d_model.is_multiple_of(2),
             "d_model",
             self.d_model,
-            "must be even where positions = sinusoidal",
+            "must be even with positions = sinusoidal",
         )
     }
 }

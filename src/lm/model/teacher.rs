@@ -32,11 +32,11 @@ impl Teacher {
         let wrong = |why: String| Err(LmError::Teacher(why));
         let (own, theirs) = (sizes(model.shape()), sizes(student));
         if !(weight.is_finite() && weight > 0.0) {
-            return wrong(format!("its weight is {weight}; it must be a number above 0"));
+            return wrong(format!("its weight is {weight}, not a number above 0"));
         }
         if own != theirs {
             return wrong(format!(
-                "it has {} layers of {} heads and {} symbols, the student {} of {} and {}",
+                "the teacher has {} layers, {} heads and {} symbols, the student {}, {} and {}",
                 own.0, own.1, own.2, theirs.0, theirs.1, theirs.2
             ));
         }
@@ -44,13 +44,13 @@ impl Teacher {
             return wrong("attention with a softcap cannot be distilled".to_owned());
         }
         if [model.shape(), student].iter().any(|shape| shape.slopes != Slopes::None) {
-            return wrong("attention with slopes over the lag cannot be distilled".to_owned());
+            return wrong("attention with a linear position bias cannot be distilled".to_owned());
         }
         let is_known =
             |shape: &ModelShape| shape.visibility == Visibility::Causal && shape.is_contiguous();
         if ![model.shape(), student].into_iter().all(is_known) {
             return wrong(
-                "attention is distilled behind a causal mask and without patches alone".to_owned(),
+                "only causal attention with one-dimensional windows can be distilled".to_owned(),
             );
         }
         Ok(Self { model, weight })

@@ -27,7 +27,8 @@ impl Share {
             "batch",
             definition.batch,
             &format!(
-                "batch × accumulation is {windows} sequences a step, which {world} processes cannot share evenly"
+                "batch × accumulation is {windows} sequences per step, which {world} processes cannot \
+                 share evenly; change either number"
             ),
         )?;
         let mine = windows / world;

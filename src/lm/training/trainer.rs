@@ -123,7 +123,7 @@ impl<'a> Trainer<'a> {
         let sequences = batch as f64 * accumulation.max(eval_batches) as f64;
         let bytes = size_of::<usize>() as f64 * sequences;
         let lower = "batch, accumulation or eval_batches";
-        room::check("the places of a step's sequences take", bytes, lower)?;
+        room::check("the positions of a step's sequences need", bytes, lower)?;
         room::check_weights(definition, corpus.vocabulary.size(), Kept::Training)?;
         match device {
             Device::Cpu => room::check_activations(definition, share.at_once()),
@@ -176,7 +176,7 @@ impl<'a> Trainer<'a> {
     /// A device other than the CPU.
     pub fn taught_by(mut self, teacher: &'a Teacher) -> Result<Self, LmError> {
         if !self.model.device().is_cpu() {
-            return Err(LmError::Teacher("attention is distilled on the CPU alone".to_owned()));
+            return Err(LmError::Teacher("distillation runs on the CPU only".to_owned()));
         }
         self.teacher = Some(teacher);
         Ok(self)

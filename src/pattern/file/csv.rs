@@ -25,13 +25,13 @@ pub(super) fn read(bytes: &[u8]) -> Result<Array2<f64>, Problem> {
         if record.len() != columns {
             let found = record.len();
             return Err(format!(
-                "line {line} has {found} numbers where line {first_line} has {columns}"
+                "line {line} has {found} numbers, line {first_line} has {columns}"
             )
             .into());
         }
         for (field, text) in record.iter().enumerate() {
             let value = text.parse().map_err(|_| {
-                format!("line {line}, field {} is {text:?}, not a number", field + 1)
+                format!("line {line}, field {} is not a number ({text:?})", field + 1)
             })?;
             values.push(value);
         }

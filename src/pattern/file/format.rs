@@ -35,9 +35,11 @@ impl Format {
             #[cfg(feature = "parquet")]
             Some("parquet") => Ok(Self::Parquet),
             #[cfg(not(feature = "parquet"))]
-            Some("parquet") => Err("this build knows no .parquet; build it with the feature \
-                parquet, or use .npy, .csv or .safetensors"
-                .to_owned()),
+            Some("parquet") => Err(
+                "this build cannot read .parquet; build it with the feature parquet, or use .npy, \
+                         .csv or .safetensors"
+                    .to_owned(),
+            ),
             Some("safetensors") => Ok(Self::Safetensors),
             Some(other) => {
                 Err(format!("unknown extension .{other}; use .npy, .csv, .parquet or .safetensors"))

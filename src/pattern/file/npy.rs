@@ -28,7 +28,7 @@ fn check_header(bytes: &[u8]) -> Result<(), String> {
     }
     let (rest, length) = (bytes.get(start..).unwrap_or_default(), u32::from_le_bytes(length));
     let Some(header) = rest.get(..length as usize) else {
-        return Err(format!("its header takes {length} bytes, and {} are there", rest.len()));
+        return Err(format!("the header should be {length} bytes, but only {} follow", rest.len()));
     };
     let mut depth = 0_usize;
     for byte in header {
@@ -38,7 +38,7 @@ fn check_header(bytes: &[u8]) -> Result<(), String> {
             _ => {}
         }
         if depth > DEEPEST {
-            return Err("its header nests brackets as no array's does".to_owned());
+            return Err("the header nests brackets too deeply".to_owned());
         }
     }
     Ok(())
@@ -62,7 +62,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<ArrayD<f64>, Problem> {
         // As NumPy writes the bfloat16 of ml_dtypes, of which it knows nothing but the width.
         "V2" => (|_, header, data| halves(header, data, |bits| bf16::from_bits(bits).into()), 2),
         _ => {
-            return Err(format!("entries of type {descriptor}; save it as float64").into());
+            return Err(format!("unsupported element type {descriptor}; save it as float64").into());
         }
     };
     // Checked before the reader allocates what the header claims.
@@ -71,7 +71,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<ArrayD<f64>, Problem> {
     if claimed > found {
         let shape: Vec<String> = header.shape.iter().map(ToString::to_string).collect();
         return Err(format!(
-            "cut off: the header says {} entries, {claimed} bytes, and the file has {found}",
+            "the file is cut off: the header announces {} entries ({claimed} bytes), the file has {found}",
             shape.join(" × ")
         )
         .into());

@@ -25,7 +25,7 @@ type Reader<'b> = ParquetReader<Cursor<&'b [u8]>>;
 /// The library panics at some files that are damaged, so it is heard alone, on this thread.
 pub(super) fn read(bytes: &[u8]) -> Result<Array2<f64>, Problem> {
     let read = || dense_of(bytes);
-    caught(read).unwrap_or_else(|why| Err(format!("damaged: {why}; write it anew").into()))
+    caught(read).unwrap_or_else(|why| Err(format!("damaged file ({why}); write it again").into()))
 }
 
 fn dense_of(bytes: &[u8]) -> Result<Array2<f64>, Problem> {
@@ -34,19 +34,22 @@ fn dense_of(bytes: &[u8]) -> Result<Array2<f64>, Problem> {
     // Before anything is unpacked: a few bytes can stand for any number of rows.
     let n = square(rows, columns)?;
     check_pages(bytes, &mut reader, OF_A_NUMBER)
-        .map_err(|why| format!("damaged: {why}; write it anew"))?;
+        .map_err(|why| format!("damaged file ({why}); write it again"))?;
     let frame = reader.read_parallel(ParallelStrategy::None).finish();
     let frame = frame.map_err(|error| one_line(&error))?;
     if frame.shape() != (n, n) {
         let (rows, columns) = frame.shape();
-        return Err(format!("damaged: {rows} × {columns} where it says {n} × {n}").into());
+        return Err(format!(
+            "damaged file ({rows} × {columns} values, not {n} × {n}); write it again"
+        )
+        .into());
     }
     let mut dense = Array2::zeros((n, n));
     for (column, mut entries) in frame.columns().iter().zip(dense.columns_mut()) {
         let name = column.name();
         if !column.dtype().is_primitive_numeric() {
             let found = column.dtype();
-            return Err(format!("column {name:?} is of type {found}, not a number").into());
+            return Err(format!("column {name:?} has type {found}, not a number type").into());
         }
         let numbers = column.cast(&DataType::Float64).map_err(|error| one_line(&error))?;
         let numbers = numbers.f64().map_err(|error| one_line(&error))?;

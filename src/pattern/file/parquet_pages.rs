@@ -22,13 +22,13 @@ pub(super) fn check(
 ) -> Result<(), String> {
     let [start, end] =
         [column.start, column.end].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
-    let bytes = file.get(start..end).ok_or("a column lies outside of the file")?;
+    let bytes = file.get(start..end).ok_or("a column lies outside the file")?;
     let mut reader = Cursor::new(bytes);
     let mut seen = 0;
     while seen < rows {
         let mut protocol = TCompactInputProtocol::new(&mut reader, bytes.len());
         let header = PageHeader::read_from_in_protocol(&mut protocol)
-            .map_err(|error| format!("the header of a page cannot be read: {error}"))?;
+            .map_err(|error| format!("a page header cannot be read: {error}"))?;
         let values = header.data_page_header.as_ref().map(|page| page.num_values);
         let values = values.or(header.data_page_header_v2.as_ref().map(|page| page.num_values));
         let of_dictionary = header.dictionary_page_header.as_ref().map(|page| page.num_values);
@@ -42,14 +42,14 @@ pub(super) fn check(
             let size = header.uncompressed_page_size;
             let count = values.or(of_dictionary).unwrap_or(0);
             return Err(format!(
-                "a page says {count} values in {size} bytes of a column of {rows}"
+                "a page announces {count} values in {size} bytes of a column with {rows} rows"
             ));
         }
         seen += values.unwrap_or(0) as usize;
         let length = u64::try_from(header.compressed_page_size).unwrap_or(u64::MAX);
         let skipped = std::io::copy(&mut reader.by_ref().take(length), &mut std::io::sink());
         if skipped.ok() != Some(length) {
-            return Err("a page goes beyond its column".to_owned());
+            return Err("a page extends past its column".to_owned());
         }
     }
     Ok(())

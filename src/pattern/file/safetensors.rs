@@ -23,7 +23,9 @@ pub(super) fn read(bytes: &[u8], name: Option<&str>) -> Result<ArrayD<f64>, Prob
         Dtype::F32 => numbers(data, |bytes| f32::from_le_bytes(bytes).into()),
         Dtype::F16 => numbers(data, |bytes| f16::from_le_bytes(bytes).into()),
         Dtype::BF16 => numbers(data, |bytes| bf16::from_le_bytes(bytes).into()),
-        other => return Err(format!("a tensor of type {other:?}; save it as F32 or F64").into()),
+        other => {
+            return Err(format!("unsupported tensor type {other:?}; save it as F32 or F64").into());
+        }
     };
     ArrayD::from_shape_vec(tensor.shape(), values).map_err(|error| error.to_string().into())
 }
@@ -34,7 +36,7 @@ fn named<'a>(tensors: &SafeTensors<'a>, name: &str) -> Result<TensorView<'a>, St
         let mut names = tensors.names();
         names.sort_unstable();
         let nearest = nearest(name, &names);
-        format!("it has no tensor {name:?}; did you mean {nearest:?}?")
+        format!("no tensor {name:?}; did you mean {nearest:?}?")
     })
 }
 
@@ -44,11 +46,11 @@ fn only_matrix<'a>(tensors: &SafeTensors<'a>) -> Result<TensorView<'a>, String> 
     matrices.sort_by(|a, b| a.0.cmp(&b.0));
     match (matrices.pop(), matrices.len()) {
         (Some((_, only)), 0) => Ok(only),
-        (None, _) => Err("it has no tensor of two dimensions; save a matrix".to_owned()),
+        (None, _) => Err("no tensor with two dimensions; save a matrix".to_owned()),
         (Some((name, _)), others) => {
             let count = others + 1;
             Err(format!(
-                "it has {count} tensors of two dimensions or more; name one after a #, as in FILE#{name}"
+                "{count} tensors have two or more dimensions; name one, such as FILE#{name}"
             ))
         }
     }

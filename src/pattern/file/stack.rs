@@ -15,7 +15,8 @@ pub(super) fn matrix_of(array: ArrayD<f64>, head: Option<usize>) -> Result<Array
         (2, None) => stack,
         (2, Some(head)) => {
             return Err(format!(
-                "--head {head}: it holds one matrix of shape {shape:?} and no stack of heads; leave --head out"
+                "--head {head} needs a stack of heads, but the file holds one matrix of shape {shape:?}; \
+                 leave --head out"
             )
             .into());
         }
@@ -25,11 +26,14 @@ pub(super) fn matrix_of(array: ArrayD<f64>, head: Option<usize>) -> Result<Array
             match head {
                 Some(head) if head < heads => stack.index_axis_move(Axis(0), head),
                 Some(head) => {
-                    return Err(format!("--head {head}: it holds {heads} heads; give {all}").into());
+                    return Err(format!(
+                        "--head {head} is out of range: the file holds {heads} heads; give {all}"
+                    )
+                    .into());
                 }
                 None => {
                     return Err(format!(
-                        "an array of shape {shape:?}, a stack of {heads} heads; name one by {all}"
+                        "the file holds a stack of {heads} heads (shape {shape:?}); choose one with {all}"
                     )
                     .into());
                 }
@@ -37,7 +41,7 @@ pub(super) fn matrix_of(array: ArrayD<f64>, head: Option<usize>) -> Result<Array
         }
         _ => {
             return Err(format!(
-                "an array of shape {shape:?}; save a matrix, or a stack of heads of shape (heads, n, n)"
+                "unsupported shape {shape:?}; save a matrix, or a stack of heads of shape (heads, n, n)"
             )
             .into());
         }

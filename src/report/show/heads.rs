@@ -11,7 +11,7 @@ pub(super) fn add(shown: &mut Shown, study: &TrainedHeads) {
     if figures.is_empty() {
         shown.notes.push(format!(
             "No head has all of its parts at ε = {} nats, as where attention is uniform within it and needs no logits: \
-             predict again with a smaller --epsilon.",
+             predict again with a smaller --tolerance.",
             study.epsilon_told()
         ));
     }

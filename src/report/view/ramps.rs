@@ -9,6 +9,6 @@ use crate::table::Ramps;
 pub(super) const RAMP: ViewOf<Ramps> = ViewOf {
     rows: rows::ramps,
     tables: Ramps::tables,
-    figures: |ramps, _| vec![figure::law(ramps)],
+    figures: |ramps, _| vec![figure::ramp(ramps)],
     verdicts: |ramps, _| vec![judge::ramp::law(ramps)],
 };

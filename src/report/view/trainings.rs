@@ -51,16 +51,19 @@ pub(super) const VARIANTS: ViewOf<(Trainings, Vec<String>)> = ViewOf {
         tables.extend(trainings.tables());
         tables
     },
-    figures: |(trainings, baselines), _| {
-        [figure::variants(trainings, baselines)]
-            .into_iter()
-            .chain(figure::by_context(trainings))
-            .collect()
+    figures: |(trainings, _), _| {
+        let overview = figure::overview(trainings).into_iter();
+        overview.chain([figure::variants(trainings)]).chain(figure::by_context(trainings)).collect()
     },
     verdicts: |(trainings, baselines), _| {
         let ended = trainings.ended();
-        let slopes = judge::variants::slopes(&ended, baselines);
-        slopes.into_iter().chain(judge::variants::head_dimension(&ended, baselines)).collect()
+        let mut verdicts = Vec::new();
+        if ["ls", "mhsa"].iter().all(|arm| ended.arm(arm).next().is_some()) {
+            verdicts.extend(judge::training::training(trainings));
+        }
+        verdicts.extend(judge::variants::slopes(&ended, baselines));
+        verdicts.extend(judge::variants::head_dimension(&ended, baselines));
+        verdicts
     },
 };
 
@@ -72,7 +75,7 @@ pub(super) const BITS: ViewOf<(Trainings, Vec<String>)> = ViewOf {
         tables.extend(trainings.tables());
         tables
     },
-    figures: |(trainings, baselines), _| vec![figure::variants(trainings, baselines)],
+    figures: |(trainings, _), _| vec![figure::variants(trainings)],
     verdicts: |(trainings, _), _| {
         judge::modality::other_data(&trainings.ended()).into_iter().collect()
     },

@@ -48,14 +48,16 @@ pub(super) fn predicted(
         let key = format!("predicted.exponent.{arm}");
         if !arms.contains(&arm.as_str()) {
             let near = nearest(arm, &arms);
-            return Err(format!("{key}: the study has no run of this arm; did you mean {near:?}?"));
+            return Err(format!(
+                "{key}: the study has no run of this variant; did you mean {near:?}?"
+            ));
         }
         match value.clone().try_into::<[f64; 3]>() {
             Ok([low, exponent, high]) if low <= exponent && exponent <= high => {
                 Ok(PredictedExponent { arm: arm.clone(), low, exponent, high })
             }
             _ => Err(format!(
-                "{key} is {value}; it must be [low, exponent, high], three numbers that ascend"
+                "{key} is {value}; it must be [low, exponent, high], three ascending numbers"
             )),
         }
     };

@@ -96,7 +96,10 @@ fn one(table: &Table, columns: &[Column]) -> Result<Expected, String> {
     let kind = kind_of(&raw.column, columns)
         .map_err(|near| wrong(&format!("no column = {:?}; did you mean {near:?}?", raw.column)))?;
     if kind == ColumnKind::Text && of.1 != Statistic::Count {
-        return Err(wrong(&format!("column = {:?} holds words; give one of numbers", raw.column)));
+        return Err(wrong(&format!(
+            "column = {:?} holds text; name a column of numbers",
+            raw.column
+        )));
     }
     Ok(Expected {
         rows: selection(&raw.rows, "rows", columns).map_err(|why| wrong(&why))?,
@@ -136,7 +139,7 @@ fn selection(table: &Table, place: &str, columns: &[Column]) -> Result<Selection
                     ColumnKind::Integer => "a whole number",
                     ColumnKind::Number => "a number",
                 };
-                Err(format!("{place}.{column} is {value}; it must be {wanted}, or a list of such"))
+                Err(format!("{place}.{column} is {value}; it must be {wanted}, or a list of those"))
             }
         };
         let values = match value {

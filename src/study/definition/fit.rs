@@ -66,7 +66,7 @@ pub(super) fn read(
     let grid: Grid = keys::read(grid.ok_or("a study of fits needs a [grid]")?, "grid")?;
     let heads = heads(&grid)?;
     if heads.iter().any(|&(_, rank)| rank == 0) {
-        return Err("grid: a rank of 0; give head dimensions of at least 1".to_owned());
+        return Err("grid.rank must be at least 1".to_owned());
     }
     Ok(FitStudy {
         targets: targets(target, grid.visibility.as_deref())?,
@@ -114,7 +114,7 @@ fn goal(grid: &Grid) -> Result<FitGoal, String> {
         (caps @ [_, ..], []) => Ok(FitGoal::Caps(positive(caps, "caps")?)),
         ([], tolerances @ [_, ..]) => Ok(FitGoal::Tolerances(positive(tolerances, "tolerance")?)),
         _ => {
-            Err("grid needs either caps (for E*(L)) or tolerance (for L*(ε)), not both".to_owned())
+            Err("grid needs either caps (bounds on max |logit|) or tolerance (errors in nats), not both".to_owned())
         }
     }
 }

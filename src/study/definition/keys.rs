@@ -57,7 +57,7 @@ pub(super) fn take_text(table: &mut Table, key: &str) -> Result<Option<String>, 
     match table.remove(key) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
-        Some(other) => Err(format!("{key} is {other}; it must be a text in quotes")),
+        Some(other) => Err(format!("{key} is {other}; it must be text in quotes")),
     }
 }
 

@@ -44,8 +44,7 @@ pub(super) fn read(
     for run in &runs {
         let kinds = run.definition.layers_by_kinds();
         if !kinds.iter().flat_map(|(_, kinds)| kinds).all(|kind| kind.is_contiguous()) {
-            let why =
-                "patch: its cache is of another length than the column window tells; leave it out";
+            let why = "patch: latency is measured for one-dimensional windows only; leave it out";
             return Err(format!("run {}: {why}", run.name));
         }
     }

@@ -51,7 +51,7 @@ pub(super) fn read(
     let is_error = |e: &f64| e.is_finite() && *e > 0.0;
     if keys.epsilon.is_empty() || !keys.epsilon.iter().all(is_error) {
         return Err(format!(
-            "lattice.epsilon is {:?}; it needs errors in nats, finite and above 0",
+            "lattice.epsilon is {:?}; it needs finite errors above 0, in nats",
             keys.epsilon
         ));
     }
@@ -59,7 +59,7 @@ pub(super) fn read(
         return Err("lattice.rows and largest must be at least 1".to_owned());
     }
     if keys.ranks.contains(&0) || !keys.ranks.is_sorted_by(|a, b| a < b) {
-        return Err(format!("lattice.ranks is {:?}; it needs ranks that ascend", keys.ranks));
+        return Err(format!("lattice.ranks is {:?}; it needs ascending ranks", keys.ranks));
     }
     let inputs: Vec<InputSet> = match keys.inputs {
         None => InputSet::ALL.to_vec(),

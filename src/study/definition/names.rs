@@ -3,7 +3,7 @@
 use crate::system::{NameError, check_folder_name, check_name};
 
 /// Folders of `data/` that are no study's, at any size.
-const OF_DATA: [&str; 2] = ["tokens", "quick"];
+const OF_DATA: [&str; 3] = ["tokens", "quick", "smoke"];
 /// What a study's folder holds beside its runs.
 const OF_STUDY: [&str; 7] = [
     "tables",
@@ -22,7 +22,7 @@ pub(super) fn study(place: &str, name: &str) -> Result<(), String> {
         Err(why) => wrong(why.to_string()),
         Ok(()) if name.contains('.') => wrong(NameError::Character('.').to_string()),
         Ok(()) if is_one_of(name, &OF_DATA) => wrong(format!(
-            "data/{} is there for something else; choose another",
+            "data/{} is used for something else; choose another name",
             name.to_lowercase()
         )),
         Ok(()) => Ok(()),
@@ -37,13 +37,13 @@ pub(super) fn run(name: &str) -> Result<(), String> {
 
 /// The name of a target: the first part of its cells' keys.
 pub(super) fn target(name: &str) -> Result<(), String> {
-    check_name(name).map_err(|why| format!("target {name:?} names cells, and {why}"))
+    check_name(name).map_err(|why| format!("target {name:?} names configurations, and {why}"))
 }
 
 /// The name of a folder or file of a model: what its cells are called, and the folder of what they keep.
 pub(in crate::study) fn model(name: &str) -> Result<(), String> {
     check_folder_name(name).map_err(|why| {
-        format!("the model {name:?} names cells, and {why}; link to it by another name")
+        format!("the model {name:?} names configurations, and {why}; link to it by another name")
     })?;
     of_study("the model", name)
 }
@@ -51,7 +51,7 @@ pub(in crate::study) fn model(name: &str) -> Result<(), String> {
 fn of_study(what: &str, name: &str) -> Result<(), String> {
     match is_one_of(name, &OF_STUDY) {
         true => Err(format!(
-            "{what} {name:?} would lie where a study keeps its own {}; choose another name",
+            "{what} {name:?} clashes with a file that a study writes ({}); choose another name",
             name.to_lowercase()
         )),
         false => Ok(()),
@@ -64,7 +64,8 @@ pub(super) fn differs(what: &str, name: &str, others: &[String]) -> Result<(), S
         None => Ok(()),
         Some(other) if other == name => Err(format!("two {what}s are called {name:?}")),
         Some(other) => Err(format!(
-            "the {what}s {other:?} and {name:?} differ by capitals alone, which some systems take for one; rename one"
+            "the {what}s {other:?} and {name:?} differ only in case, which some file systems ignore; \
+             rename one"
         )),
     }
 }

@@ -114,7 +114,7 @@ impl TrainedModels {
                 self.seeds.iter().find(|seed| !sources.iter().any(|source| has(source, seed)))
             {
                 return Err(format!(
-                    "{}.seeds has {seed}, which none of these runs has",
+                    "{}.seeds has {seed}, which none of these runs uses",
                     self.place
                 ));
             }
@@ -181,12 +181,14 @@ impl StartsFrom {
         };
         if run.starts_from_another() {
             return Err(format!(
-                "start.run {name:?} of {study} starts from another run itself; name one that draws its weights"
+                "start.run {name:?} of {study} itself starts from another run; name one that starts from \
+                 scratch"
             ));
         }
         if let Some(seed) = own.seeds.iter().find(|seed| !run.seeds.contains(seed)) {
             return Err(format!(
-                "start.run {name:?} of {study} has the seeds {:?}, not {seed}; add it there, or leave it out here",
+                "start.run {name:?} of {study} has seeds {:?}, not {seed}; add the seed there, or remove \
+                 it here",
                 run.seeds
             ));
         }
@@ -228,7 +230,8 @@ fn check_kept(step: usize, of: &str, run: &StudyRun) -> Result<(), String> {
     match kept.contains(&step) {
         true => Ok(()),
         false => Err(format!(
-            "{step}, but run {} of {of} keeps the weights of {kept:?}; name it in its keep_checkpoints",
+            "{step}, but run {} of {of} keeps the weights of steps {kept:?}; add it to keep_checkpoints \
+             there",
             run.name
         )),
     }
@@ -240,12 +243,12 @@ fn runs_of(of: &str, path: &Path, preset: Preset) -> Result<Vec<StudyRun>, Strin
     if !other.is_file() {
         let names = studies_beside(path);
         let near = nearest(of, &names.iter().map(String::as_str).collect::<Vec<_>>());
-        return Err(format!("no such study is defined beside this one; did you mean {near:?}?"));
+        return Err(format!("no such study in this folder; did you mean {near:?}?"));
     }
     let text = std::fs::read_to_string(&other).map_err(|e| FileError::read(&other, e).to_string());
     match StudyDefinition::parse(&other, text?, preset).map_err(|e| e.to_string())?.work {
         StudyWork::Train(study) => Ok(study.runs),
-        _ => Err("is no study of training runs".to_owned()),
+        _ => Err("is not a study of training runs".to_owned()),
     }
 }
 
@@ -271,5 +274,9 @@ fn check_run(run: &str, known: &[&str]) -> Result<(), String> {
 }
 
 fn no_such_run(run: &str, known: &[&str]) -> String {
-    format!("{run:?}; there are {}; did you mean {:?}?", known.join(", "), nearest(run, known))
+    format!(
+        "{run:?}, and the runs are {}; did you mean {:?}?",
+        known.join(", "),
+        nearest(run, known)
+    )
 }

@@ -51,7 +51,7 @@ pub(super) fn read(
     let positive = |e: &&f64| !(e.is_finite() && **e > 0.0);
     if keys.epsilon.is_empty() || keys.epsilon.iter().any(|e| positive(&e)) {
         return Err(format!(
-            "predict.epsilon is {:?}; it needs errors in nats, finite and above 0",
+            "predict.epsilon is {:?}; it needs finite errors above 0, in nats",
             keys.epsilon
         ));
     }
@@ -60,12 +60,12 @@ pub(super) fn read(
     }
     if keys.above.is_some_and(|above| above.is_nan() || above < 0.0) {
         return Err(format!(
-            "predict.above is {:?}; it needs nats from 0 on, or inf to fit no head",
+            "predict.above is {:?}; it must be at least 0, or inf to fit no head",
             keys.above.unwrap_or_default()
         ));
     }
     if keys.ranks.contains(&0) || !keys.ranks.is_sorted_by(|a, b| a < b) {
-        return Err(format!("predict.ranks is {:?}; it needs ranks that ascend", keys.ranks));
+        return Err(format!("predict.ranks is {:?}; it needs ascending ranks", keys.ranks));
     }
     Ok(PredictStudy {
         models,

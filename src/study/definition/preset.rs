@@ -11,8 +11,10 @@ use crate::pattern::nearest::nearest;
 /// a study at one size takes the runs of other studies at that size too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preset {
-    /// Minutes on two cores: what a definition's table `[quick]` makes of it, or the definition as it stands where
-    /// its key `presets` names quick. A study with neither has no such size.
+    /// As small as a study goes, for tests: what a definition's table `[smoke]` makes of it, or the definition as it stands
+    /// where its key `presets` names smoke. A study with neither has no such size.
+    Smoke,
+    /// At most ten minutes on two cores for all studies that `presets` puts into it: what the table `[quick]` makes of it.
     Quick,
     /// The definition as it stands: hours.
     #[default]
@@ -21,16 +23,21 @@ pub enum Preset {
 
 impl Preset {
     /// Every size, the definitions' own first.
-    pub(super) const ALL: [Self; 2] = [Self::Paper, Self::Quick];
-    const NAMES: [(&'static str, Self); 2] = [("quick", Self::Quick), ("paper", Self::Paper)];
+    pub(super) const ALL: [Self; 3] = [Self::Paper, Self::Quick, Self::Smoke];
+
+    /// The name, in definitions, manifests and folders.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Smoke => "smoke",
+            Self::Quick => "quick",
+            Self::Paper => "paper",
+        }
+    }
 }
 
 impl fmt::Display for Preset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Quick => "quick",
-            Self::Paper => "paper",
-        })
+        f.write_str(self.name())
     }
 }
 
@@ -38,9 +45,8 @@ impl FromStr for Preset {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let named = Self::NAMES.iter().find(|(name, _)| *name == text);
-        named.map(|(_, preset)| *preset).ok_or_else(|| {
-            let near = nearest(text, &Self::NAMES.map(|(name, _)| name));
+        Self::ALL.into_iter().find(|preset| preset.name() == text).ok_or_else(|| {
+            let near = nearest(text, &Self::ALL.map(Self::name));
             format!("unknown preset {text:?}; did you mean {near:?}?")
         })
     }

@@ -38,7 +38,11 @@ pub(super) struct Top {
     expected: Vec<Table>,
     predicted: Option<Table>,
     baseline: Option<Table>,
-    pub quick: Option<Table>,
+    pub text: Option<String>,
+    #[expect(dead_code, reason = "read by its name")]
+    quick: Option<Table>,
+    #[expect(dead_code, reason = "read by its name")]
+    smoke: Option<Table>,
 }
 
 /// What of a definition may differ between sizes.
@@ -130,7 +134,7 @@ impl Top {
         match given.iter().find(|(name, is_given)| *is_given && !taken.contains(name)) {
             None => Ok(()),
             Some((name, _)) => Err(format!(
-                "{name}: a study of kind {kind} takes none, only {}; leave it out",
+                "{name} is not used by a study of kind {kind}, which takes only {}; leave it out",
                 taken.join(", ")
             )),
         }

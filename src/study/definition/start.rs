@@ -70,9 +70,10 @@ pub(super) fn take(
         (Some(name), degrees, learned_on) => Some(edit(name, degrees, learned_on)?),
         (None, None, None) => None,
         _ => {
-            return Err("start.degrees and start.learned_on are of an edit; name start.edit, or \
-                        leave them out"
-                .to_owned());
+            return Err(
+                "start.degrees and start.learned_on need start.edit; name one, or leave them out"
+                    .to_owned(),
+            );
         }
     };
     let Keys { study, run, step, .. } = keys;
@@ -88,7 +89,7 @@ fn edit(
 ) -> Result<StartEdit, String> {
     let Some(degree) = degrees.filter(|&degree| degree > 0) else {
         return Err(
-            "start.edit needs start.degrees, how many powers of the position keys are not to read: 1 or more"
+            "start.edit needs start.degrees (powers of the position to remove), at least 1"
                 .to_owned(),
         );
     };
@@ -99,7 +100,7 @@ fn edit(
         return Err(format!("start.edit: {}", PredictError::NotOfWeights { edit: edit.name() }));
     }
     match learned_on.unwrap_or(LEARNED_ON) {
-        0 => Err("start.learned_on is 0; it needs a number from 1 on".to_owned()),
+        0 => Err("start.learned_on must be at least 1".to_owned()),
         learned_on => Ok(StartEdit { edit, learned_on }),
     }
 }

@@ -38,6 +38,8 @@ pub struct StudyDefinition {
     pub predicted: Vec<PredictedExponent>,
     /// The runs that its own are held against.
     pub baseline: Option<Baseline>,
+    /// The text that its models read where no other is named, as the key `text` has it, beside the definition's file.
+    pub own_text: Option<PathBuf>,
     /// The file.
     pub path: PathBuf,
     /// The file's text.
@@ -61,8 +63,8 @@ const PRESET_KEYS: &[&str] = &[
 ];
 
 impl StudyDefinition {
-    /// The definition that `text` is by itself, as from the file `path`, at the size of `preset`: the quick one lays
-    /// the table `[quick]` over the rest. Both sizes are checked, whichever is asked for.
+    /// The definition that `text` is by itself, as from the file `path`, at the size of `preset`: a smaller one lays
+    /// the table of its name, such as `[quick]`, over the rest. All sizes are checked, whichever is asked for.
     ///
     /// # Errors
     /// Text that is not TOML, an unknown key, family, column or view (with the nearest valid one), a value that
@@ -72,7 +74,7 @@ impl StudyDefinition {
     }
 
     /// The definition that rows were measured by, as their manifest has it: [`StudyDefinition::parse`] with an eye to
-    /// the size of these rows alone. What is wrong with the other one was not measured.
+    /// the size of these rows alone. What is wrong with the others was not measured.
     ///
     /// # Errors
     /// As [`StudyDefinition::parse`].
@@ -97,13 +99,13 @@ impl StudyDefinition {
         let view = view.transpose().map_err(wrong)?;
         let presets: Result<Vec<Preset>, String> = top.presets.iter().map(|p| p.parse()).collect();
         let presets = presets.map_err(|e| wrong(format!("presets: {e}")))?;
-        let has_quick = top.quick.is_some() || presets.contains(&Preset::Quick);
+        let has = |size: Preset| presets.contains(&size) || table.contains_key(size.name());
         let mut asked = None;
         for &size in sizes {
             let read = match size {
                 Preset::Paper => Size::read(&top, kind, path, size),
-                Preset::Quick if has_quick => quick(table.clone(), kind, path),
-                Preset::Quick => continue,
+                smaller if has(smaller) => smaller_size(table.clone(), kind, path, smaller),
+                _ => continue,
             };
             let read = read.map_err(wrong)?;
             check_view(view, &read).map_err(wrong)?;
@@ -125,40 +127,42 @@ impl StudyDefinition {
             expected,
             predicted,
             baseline,
+            own_text: top.text.map(|text| path.with_file_name(text)),
             path: path.to_owned(),
             text,
         })
     }
 }
 
-/// What the definition in `table` asks for at the quick size.
-fn quick(mut table: Table, kind: Kind, path: &Path) -> Result<Size, String> {
-    let over = match table.remove("quick") {
+/// What the definition in `table` asks for at a smaller size than its own.
+fn smaller_size(mut table: Table, kind: Kind, path: &Path, size: Preset) -> Result<Size, String> {
+    let over = match table.remove(size.name()) {
         Some(toml::Value::Table(over)) => over,
         _ => Table::new(),
     };
-    keys::check(&over, PRESET_KEYS, "quick")?;
+    keys::check(&over, PRESET_KEYS, size.name())?;
     // Bounds are on rows that a smaller grid may not have.
     table.remove("expected");
     table.remove("predicted");
     lay_over(&mut table, over);
-    let size = Top::read(&table).and_then(|top| Size::read(&top, kind, path, Preset::Quick));
-    size.map_err(|why| format!("[quick]: {why}"))
+    let read = Top::read(&table).and_then(|top| Size::read(&top, kind, path, size));
+    read.map_err(|why| format!("[{size}]: {why}"))
 }
 
 /// What is said for one view is not passed over by another.
 fn check_view(view: Option<View>, size: &Size) -> Result<(), String> {
     let is_beside = |view: &View| matches!(view, View::Interventions | View::Variants | View::Bits);
     match (view, &size.baseline) {
-        (Some(view), None) if is_beside(&view) => {
-            Err(format!("view {:?} needs a [baseline]: of, a study, and runs of it", view.name()))
-        }
+        (Some(view), None) if is_beside(&view) => Err(format!(
+            "view {:?} needs a [baseline] with of, a study, and runs of it",
+            view.name()
+        )),
         (Some(view), Some(_)) if !is_beside(&view) => Err(format!(
-            "baseline: the view {:?} holds runs against none; leave it out",
+            "baseline: the view {:?} compares with no baseline; leave it out",
             view.name()
         )),
         (Some(view), _) if view != View::Training && !size.predicted.is_empty() => Err(format!(
-            "predicted: the view {:?} holds runs against no exponent; leave it out",
+            "predicted: the view {:?} compares with no predicted exponent; leave it out",
             view.name()
         )),
         _ => Ok(()),

@@ -111,7 +111,7 @@ pub(super) fn read(
 ) -> Result<SurgeryStudy, String> {
     let (models, keys): (_, Surgery) = trained_models::read(surgery, "surgery", path, preset)?;
     if !models.layers.is_empty() {
-        return Err("surgery.layers: the heads of all layers are edited; leave it out".to_owned());
+        return Err("surgery.layers: this edit applies to all layers; leave it out".to_owned());
     }
     let functions = named("functions", &keys.functions, &FUNCTIONS.map(|e| (e.name(), e)))?;
     let heads = named("heads", &keys.heads, &EditedHeads::ALL.map(|h| (h.name(), h)))?;
@@ -124,13 +124,13 @@ pub(super) fn read(
         let of_all = [("epsilon", keys.epsilon.len()), ("degrees", keys.degrees.len())];
         if let Some((key, _)) = of_all.iter().find(|(_, count)| *count > 0) {
             return Err(format!(
-                "surgery.{key}: is an edit of all heads; leave it out, or name no other surgery.heads"
+                "surgery.{key} is an edit of all heads; leave it out, or leave surgery.heads out"
             ));
         }
     }
     if keys.epsilon.iter().any(|e| !(e.is_finite() && *e > 0.0)) {
         return Err(format!(
-            "surgery.epsilon is {:?}; it needs errors in nats, finite and above 0",
+            "surgery.epsilon is {:?}; it needs finite errors above 0, in nats",
             keys.epsilon
         ));
     }
@@ -147,7 +147,7 @@ pub(super) fn read(
         ("learned_on", &vec![keys.learned_on]),
     ] {
         if sizes.contains(&0) {
-            return Err(format!("surgery.{key} has 0; it needs numbers from 1 on"));
+            return Err(format!("surgery.{key} must be at least 1"));
         }
     }
     let far = Far {

@@ -26,7 +26,7 @@ pub(super) fn targets(
     visibility: Option<&str>,
 ) -> Result<Vec<StudyTarget>, String> {
     if tables.is_empty() {
-        return Err("such a study needs at least one [[target]] with a family".to_owned());
+        return Err("this study needs at least one [[target]] with a family".to_owned());
     }
     let parse = |name: &str| name.parse().map_err(|e: UnknownName| e.to_string());
     let of_grid = visibility.map_or(Ok(Visibility::Causal), parse);
@@ -63,7 +63,7 @@ fn target(table: &Table, of_grid: Visibility) -> Result<StudyTarget, String> {
 /// The sequence lengths of a grid.
 pub(super) fn lengths(n: Vec<usize>) -> Result<Vec<usize>, String> {
     if n.is_empty() || n.contains(&0) {
-        return Err("grid.n needs sequence lengths of at least 1".to_owned());
+        return Err("grid.n must be at least 1".to_owned());
     }
     Ok(n)
 }

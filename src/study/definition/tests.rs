@@ -26,7 +26,7 @@ fn files() -> Vec<(PathBuf, Table)> {
 #[test]
 fn every_definition_that_comes_with_the_project_reads_at_every_size() {
     let data = tempfile::tempdir().unwrap();
-    let (mut wrong, mut read) = (Vec::new(), [0; 2]);
+    let (mut wrong, mut read) = (Vec::new(), [0; 3]);
     for (path, keys) in files() {
         if !keys.contains_key("study") {
             let text = std::fs::read_to_string(&path).unwrap();
@@ -37,13 +37,17 @@ fn every_definition_that_comes_with_the_project_reads_at_every_size() {
         for (preset, read) in Preset::ALL.into_iter().zip(&mut read) {
             match problem(&path, preset, data.path()) {
                 Ok(()) => *read += 1,
-                Err(StudyError::Size { preset: Preset::Quick, .. }) => {}
+                Err(StudyError::Size { preset: Preset::Quick | Preset::Smoke, .. }) => {}
                 Err(error) => wrong.push(format!("at the size {preset}: {error}")),
             }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(read[0] >= 18 && read[1] >= 12, "{read:?} studies of the sizes {:?}", Preset::ALL);
+    assert!(
+        read[0] >= 18 && read[1] >= 4 && read[2] >= 12,
+        "{read:?} studies of the sizes {:?}",
+        Preset::ALL
+    );
 }
 
 /// What keeps a study from being measured and reported at a size.
@@ -70,14 +74,22 @@ fn problem(path: &Path, preset: Preset, data: &Path) -> Result<(), StudyError> {
 const RUNS: &str = "study = 'runs'\nkind = 'train'\n[[run]]\nname = 'a'\n";
 
 #[test]
-fn a_study_has_the_quick_size_where_it_makes_or_names_it() {
+fn a_study_has_a_smaller_size_where_it_makes_or_names_it() {
     let read = |text: String| StudyDefinition::parse(Path::new("runs.toml"), text, Preset::Quick);
     for text in [
         format!("{RUNS}[quick]"),
         format!("{RUNS}[quick.train]\nsteps = 2"),
         format!("presets = ['quick']\n{RUNS}"),
     ] {
-        assert_eq!(read(text).unwrap().preset, Preset::Quick);
+        assert_eq!(read(text.clone()).unwrap().preset, Preset::Quick);
+        let smoke = StudyDefinition::parse(
+            Path::new("runs.toml"),
+            text.replace("quick", "smoke"),
+            Preset::Smoke,
+        );
+        assert_eq!(smoke.unwrap().preset, Preset::Smoke);
+        let other = StudyDefinition::parse(Path::new("runs.toml"), text, Preset::Smoke);
+        assert!(matches!(other, Err(StudyError::Size { .. })), "{other:?}");
     }
     for text in [RUNS.to_owned(), format!("presets = ['paper']\n{RUNS}")] {
         let error = read(text).unwrap_err();
@@ -131,7 +143,7 @@ fn a_quick_study_of_trained_heads_is_of_quick_runs() {
 fn rows_are_of_one_size_of_their_definition() {
     let text = format!("{RUNS}[quick.train]\nseed = [1, 2]\n");
     let path = Path::new("runs.toml");
-    for preset in Preset::ALL {
+    for preset in [Preset::Paper, Preset::Quick] {
         let error = StudyDefinition::parse(path, text.clone(), preset).unwrap_err().to_string();
         assert!(error.starts_with("runs.toml: [quick]: train: "), "{error}");
     }

@@ -103,7 +103,7 @@ fn one(
     let seeds = seeds(&mut table, shared.seed).map_err(of_run)?;
     let teacher = teacher(&mut table).map_err(of_run)?;
     if start.is_some() && teacher.is_some() {
-        return Err(of_run("has a start and a teacher; leave one of them out".to_owned()));
+        return Err(of_run("has both a start and a teacher; leave one out".to_owned()));
     }
     let mut definition = shared.clone();
     definition.merge(&table).map_err(|e| of_run(e.to_string()))?;
@@ -143,6 +143,10 @@ fn seeds(table: &mut Table, default: u64) -> Result<Vec<u64>, String> {
     };
     values
         .into_iter()
-        .map(|v| v.clone().try_into().map_err(|_| format!("seed {v} is no whole number ≥ 0")))
+        .map(|v| {
+            v.clone()
+                .try_into()
+                .map_err(|_| format!("seed {v} must be a whole number of at least 0"))
+        })
         .collect()
 }

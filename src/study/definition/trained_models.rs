@@ -87,7 +87,7 @@ pub(super) fn read<T: DeserializeOwned>(
     let table = table.ok_or_else(|| format!("a study of trained models needs a [{place}]"))?;
     let (keys, own): (Keys, T) = keys::read_both(table, place)?;
     if keys.of.is_empty() && keys.folders.is_empty() {
-        return Err(format!("{place} needs of, the studies of its runs, or folders of runs"));
+        return Err(format!("{place} needs of (studies of runs) or folders (of runs)"));
     }
     keys.of.iter().try_for_each(|study| names::study(&format!("{place}.of"), study))?;
     if [keys.passages, Some(keys.groups), keys.tokens].contains(&Some(0)) {

@@ -104,7 +104,7 @@ impl View {
         let of_kind = Self::ALL.iter().filter(|view| view.kind() == kind);
         let names: Vec<&str> = of_kind.map(|view| view.name()).collect();
         Err(format!(
-            "view {name:?} is of rows of kind {}, and the study's kind is {kind}; give one of {}",
+            "view {name:?} needs rows of kind {}, but the study's kind is {kind}; give one of {}",
             view.kind(),
             names.join(", ")
         ))

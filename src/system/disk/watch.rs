@@ -74,7 +74,7 @@ static WATCH: OnceLock<Box<dyn Watch>> = OnceLock::new();
 /// Where there is one already.
 #[doc(hidden)]
 pub fn watch_with(watch: Box<dyn Watch>) {
-    assert!(WATCH.set(watch).is_ok(), "the disk is watched by another");
+    assert!(WATCH.set(watch).is_ok(), "another thread is watching the disk");
 }
 
 pub(super) fn watcher() -> Option<&'static dyn Watch> {

@@ -125,7 +125,7 @@ pub fn shown_runs(place: &Path) -> Target {
         "8",
         "--rank",
         "2",
-        "--caps",
+        "--max-logit",
         "1,2",
         "--out",
         "fit",

@@ -27,7 +27,7 @@ impl GgufFile {
         let file = File::open(path).map_err(failed)?;
         let length = file.metadata().map_err(failed)?.len();
         let content = Content::read(&mut BufReader::new(file)).map_err(|e| {
-            wrong(format!("has a header that cannot be read: {}; take it anew", one_line(&e)))
+            wrong(format!("has a header that cannot be read: {}; download it again", one_line(&e)))
         })?;
         for (name, info) in &content.tensor_infos {
             let blocks = info.shape.elem_count() / info.ggml_dtype.block_size();
@@ -37,7 +37,7 @@ impl GgufFile {
                 .saturating_add(info.offset);
             if end > length {
                 return Err(wrong(format!(
-                    "has {length} bytes where {name} ends at {end}: it is cut short, take it anew"
+                    "is cut off: {name} ends at byte {end}, the file has {length}; download it again"
                 )));
             }
         }

@@ -44,26 +44,27 @@ impl SafetensorsFile {
         let mut prefix = [0; LENGTH];
         if length < LENGTH as u64 {
             return Err(wrong(format!(
-                "has {length} bytes and no header: it is cut short, take it anew"
+                "is cut off: it has {length} bytes and no header; download it again"
             )));
         }
         file.read_exact(&mut prefix).map_err(failed)?;
         let header = u64::from_le_bytes(prefix);
         if header > LONGEST_HEADER || header > length - LENGTH as u64 {
             return Err(wrong(format!(
-                "says that its header has {header} bytes, and the file has {length}: it is cut short or no safetensors \
-                 file, take it anew"
+                "is cut off or not a safetensors file: its header needs {header} bytes, the file has \
+                 {length}; download it again"
             )));
         }
         let mut text = vec![0; header as usize];
         file.read_exact(&mut text).map_err(failed)?;
-        let metadata: Metadata = serde_json::from_slice(&text)
-            .map_err(|e| wrong(format!("has a header that cannot be read: {e}; take it anew")))?;
+        let metadata: Metadata = serde_json::from_slice(&text).map_err(|e| {
+            wrong(format!("has a header that cannot be read: {e}; download it again"))
+        })?;
         let first = LENGTH + text.len();
         let end = (first + metadata.data_len()) as u64;
         if length != end {
             return Err(wrong(format!(
-                "has {length} bytes where its header says {end}: it is cut short or was added to, take it anew"
+                "has {length} bytes, but its header announces {end}; download it again"
             )));
         }
         let place = |(name, info): (String, &safetensors::tensor::TensorInfo)| {
@@ -122,7 +123,7 @@ impl TensorSource for SafetensorsFile {
             Dtype::U8 => Some(bytes.into_iter().map(f32::from).collect()),
             dtype => float32(dtype, &bytes),
         };
-        numbers.ok_or_else(|| self.wrong(format!("{name} is of {:?}", place.dtype)))
+        numbers.ok_or_else(|| self.wrong(format!("{name} has type {:?}", place.dtype)))
     }
 
     fn wrong(&self, why: String) -> LmError {
