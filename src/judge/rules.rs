@@ -100,7 +100,8 @@ impl Claim {
             ),
             Self::NoWorse => (
                 tuned(format!(
-                    "In every pair of runs, and by every whole interval, the loss of ls is at most {} nats above mhsa's.",
+                    "In every pair of runs, and by every whole interval, the loss of ls is at most {} nats above mhsa's, \
+                     and multi-head attention with RoPE is not better by more.",
                     training::NO_WORSE_NATS
                 )),
                 tuned(format!(
