@@ -97,15 +97,14 @@ fn altered_rows_are_neither_drawn_nor_tabulated() {
         &["figure", "fits", "--quiet"],
         &["show", "data/fits", "--quiet"],
     ];
-    let parts = [
-        "data/fits/rows.csv: not the rows that were measured",
-        "`rank-study sweep analysis/fits.toml`",
-    ];
+    let parts =
+        ["data/fits/rows.csv: the rows have changed", "`rank-study sweep analysis/fits.toml`"];
     for _ in 0..share_of(ALTERATIONS) {
         let altered = with_a_digit_changed(&whole, &mut rng);
         folder.write(path, &altered);
         let wrong = commands.iter().find_map(|command| not_refused(&folder, command, &parts));
-        let wrong = wrong.or_else(|| not_found(&folder, "fits", "not the file that was measured"));
+        let wrong =
+            wrong.or_else(|| not_found(&folder, "fits", "has changed since it was measured"));
         tries.tried(wrong.map_or(Ok(()), |wrong| Err(format!("{wrong}{altered}"))));
     }
     folder.write(path, &whole);
@@ -130,8 +129,8 @@ fn altered_curves_and_evaluations_are_found() {
             let whole = folder.read(&path);
             let altered = with_a_digit_changed(&whole, &mut rng);
             folder.write(&path, &altered);
-            let found = format!("{file} is not the file that the run wrote");
-            let told = format!("{path}: not the file that the run wrote");
+            let found = format!("{file} has changed since the run wrote it");
+            let told = format!("{path}: the file has changed since the run wrote it");
             let wrong = not_found(&folder, "runs", &found)
                 .or_else(|| not_refused(&folder, &["figure", "runs", "--quiet"], &[&told]));
             tries.tried(wrong.map_or(Ok(()), |wrong| Err(format!("{path}: {wrong}{altered}"))));
@@ -153,7 +152,10 @@ fn a_report_leaves_out_what_was_altered_and_says_so() {
     folder.write("data/other/rows.csv", &altered);
     let Ended { code, stdout, stderr } = folder.run(&["report"]);
     assert_eq!(code, Some(1), "{stdout}{stderr}");
-    assert!(stderr.starts_with("left out: other: data/other/rows.csv: not the rows"), "{stderr}");
+    assert!(
+        stderr.starts_with("left out: other: data/other/rows.csv: the rows have changed"),
+        "{stderr}"
+    );
     let page = folder.read("figures/report.html");
     assert!(page.contains("\"fits\"") && !page.contains("\"other\""), "the page has the one");
     // A sweep takes them as they stand, notes it, and they are drawn.
@@ -161,7 +163,7 @@ fn a_report_leaves_out_what_was_altered_and_says_so() {
     assert_eq!(folder.read("data/other/rows.csv"), altered);
     folder.done(&["report", "--quiet"]);
     let said = folder.done(&["verify", "other"]);
-    assert!(said.contains("other: not known: ") && said.contains("as it stood"), "{said}");
+    assert!(said.contains("other: unknown: ") && said.contains("as it stood"), "{said}");
 }
 
 /// Rows of before manifests told their hash are drawn, and that nobody knows is said; so are those in the middle of a sweep.
@@ -175,11 +177,11 @@ fn rows_that_nobody_can_tell_of_are_drawn_with_a_warning() {
     for command in ["table", "figure", "report"] {
         let Ended { code, stderr, .. } = folder.run(&[command, "fits"]);
         assert_eq!(code, Some(0), "{stderr}");
-        let warning = "warning: data/fits/manifest.toml: tells no rows_sha256: ";
+        let warning = "warning: data/fits/manifest.toml: no rows_sha256";
         assert_eq!(stderr.matches(warning).count(), 1, "{stderr}");
         assert!(!folder.run(&[command, "fits", "--quiet"]).stderr.contains("warning"));
     }
-    assert!(folder.done(&["show", "data/fits"]).contains("tells no rows_sha256"));
+    assert!(folder.done(&["show", "data/fits"]).contains("no rows_sha256"));
 
     // Between the two writes of a cell the rows have the hash of before.
     let rows = folder.read("data/fits/rows.csv");
@@ -193,9 +195,7 @@ fn rows_that_nobody_can_tell_of_are_drawn_with_a_warning() {
     folder.write(path, ahead);
     folder.done(&["table", "fits", "--quiet"]);
     folder.write("data/fits/rows.csv", fewer);
-    assert!(
-        folder.refused(&["table", "fits", "--quiet"]).contains("not the rows that were measured")
-    );
+    assert!(folder.refused(&["table", "fits", "--quiet"]).contains("the rows have changed"));
 }
 
 /// What tells of a run's files is taken away while they grow, and an altered one is not gone on with.
@@ -215,7 +215,7 @@ fn a_run_that_goes_on_is_told_of_anew_and_never_from_an_altered_file() {
     folder.write("r/eval.csv", with_a_digit_changed(&whole, &mut ChaCha8Rng::seed_from_u64(26)));
     let more = [&train[..], &["--resume", "--set", "steps=30"]].concat();
     let error = folder.refused(&more);
-    assert!(error.contains("r/eval.csv: not the file that the run wrote"), "{error}");
+    assert!(error.contains("r/eval.csv: the file has changed since the run wrote it"), "{error}");
     let shown = folder.run(&["show", "r", "--out", "page"]);
     assert_eq!(shown.code, Some(1), "{}", shown.stderr);
     folder.write("r/eval.csv", &whole);

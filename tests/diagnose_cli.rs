@@ -46,12 +46,8 @@ fn steps_of_a_run_stand_side_by_side_with_the_numbers_of_the_rows() {
     let folder = Folder::new();
     train(&folder, "runs/a", &[]);
     let said = folder.done(&[&["diagnose", "runs/a", "--all"][..], &FLAGS, &["looked"]].concat());
-    assert!(
-        said.contains(
-            "a, step 40 (mhsa): 4 heads on 48 tokens; none has a logit of 20 nats or more"
-        )
-    );
-    assert!(said.contains("4 cells measured; page in looked/index.html"), "{said}");
+    assert!(said.contains("a, step 40 (mhsa): 4 heads on 48 tokens; none has max |logit| ≥ 20"));
+    assert!(said.contains("page  looked/index.html"), "{said}");
     let (_, rows) = folder.csv("looked/rows.csv");
     assert_eq!(rows.len(), 2 * 2 * 2, "steps × layers × heads");
     assert!(folder.path("looked/rows.parquet").exists());
@@ -87,7 +83,7 @@ fn steps_of_a_run_stand_side_by_side_with_the_numbers_of_the_rows() {
     ));
 
     let again = folder.done(&[&["diagnose", "runs/a", "--all"][..], &FLAGS, &["looked"]].concat());
-    assert!(again.contains("0 cells measured, 4 there before"), "{again}");
+    assert!(again.contains("0 configurations measured, 4 done before"), "{again}");
     assert_eq!(folder.read("looked/index.html"), page);
 }
 
@@ -118,7 +114,7 @@ fn only_the_largest_heads_are_fitted_and_of_the_others_the_floor_is_told() {
     train(&folder, "runs/a", &[]);
     let few = ["diagnose", "runs/a", "--step", "40", "--above", "0", "--most", "2"];
     let said = folder.done(&[&few[..], &FLAGS, &["few"]].concat());
-    assert!(said.contains("was found for 2 of them"), "{said}");
+    assert!(said.contains("2 heads were fitted"), "{said}");
     assert_eq!(said.matches("(not fitted)").count(), 1, "the third of the three largest: {said}");
     let (_, rows) = folder.csv("few/rows.csv");
     let actual = |row: &&binary::Record| number(row, "actual");
@@ -129,7 +125,7 @@ fn only_the_largest_heads_are_fitted_and_of_the_others_the_floor_is_told() {
     assert!(screened.iter().map(actual).all(|actual| actual < least), "{rows:?}");
     let none =
         folder.done(&[&["diagnose", "runs/a", "--step", "40"][..], &FLAGS, &["none"]].concat());
-    assert!(none.contains("was found for 0 of them"), "none is above 20 nats: {none}");
+    assert!(none.contains("No head was fitted"), "none is above 20: {none}");
 }
 
 #[test]
@@ -142,8 +138,8 @@ fn what_cannot_be_looked_at_is_told_in_a_line() {
         assert!(told.contains(says), "{told}");
         assert!(!folder.path("out/index.html").exists());
     };
-    refused(&["--compare", "other/a"], "another model's folder is called a too");
-    refused(&["--tokens", "49"], "--tokens is 49; give 1 to 48");
+    refused(&["--compare", "other/a"], "--compare");
+    refused(&["--tokens", "49"], "--tokens must be 1 to 48");
     refused(&["--compare", "gone"], "gone");
     refused(&["--layer", "2"], "layers 0 to 1, not 2");
     refused(&["--step", "30"], "30");

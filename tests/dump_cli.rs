@@ -97,11 +97,11 @@ fn chosen_heads_come_in_the_format_asked_for() {
 fn what_is_wrong_is_said() {
     let folder = with_run();
     for (more, said) in [
-        (&["--layer", "2"][..], "--layer 2: the model's go from 0 to 1"),
-        (&["--head", "7"], "--head 7"),
-        (&["--tokens", "0"], "--tokens is 0"),
+        (&["--layer", "2"][..], "--layer must be 0 to 1"),
+        (&["--head", "7"], "--head must be"),
+        (&["--tokens", "0"], "--tokens must be 1 to"),
         (&["--tokens", "17"], "17"),
-        (&["--first", "5000"], "the passage ends at 5016"),
+        (&["--first", "5000"], "ends at token 5016"),
         (&["--format", "png"], "png"),
     ] {
         let arguments = ["dump", "run", "--text", "text.txt", "--out", "wrong", "--quiet"];

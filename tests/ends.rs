@@ -79,7 +79,7 @@ fn assert_whole(folder: &Folder, expected: &[Record], how: &str) {
     assert_eq!(held.code, Some(0), "{how}: {}{}", held.stdout, held.stderr);
     assert!(!manifest(folder).contains_key("rows_sha256_before"), "{how}: not ended");
     let before = files(folder);
-    assert!(folder.done(&SWEEP).contains("0 cells measured, 8 there before"), "{how}");
+    assert!(folder.done(&SWEEP).contains("0 configurations measured, 8 done before"), "{how}");
     assert!(files(folder) == before, "{how}: a sweep with nothing to do changed a file");
 }
 
@@ -106,10 +106,7 @@ fn assert_said(folder: &Folder, how: &str) {
             continue;
         }
         let error = folder.refused(&[command, "tiny"]);
-        assert!(
-            error.contains("not the rows that were measured") && says(&error),
-            "{how}: {error}"
-        );
+        assert!(error.contains("the rows have changed") && says(&error), "{how}: {error}");
     }
 }
 
@@ -170,7 +167,7 @@ fn what_is_missing_or_older_is_made_up_for() {
                     Some(there) => assert_eq!(folder.read(MANIFEST).as_bytes(), there, "{how}"),
                 }
                 let said = folder.done(&["verify", "tiny"]);
-                assert_eq!(said.contains("tiny: not known: "), !notes.is_empty(), "{how}: {said}");
+                assert_eq!(said.contains("tiny: unknown: "), !notes.is_empty(), "{how}: {said}");
             }
         }
     }
@@ -181,7 +178,7 @@ fn what_was_not_known_stays_so_when_more_is_measured() {
     let folder = with_definition();
     folder.done(&[&SWEEP[..], &["--filter", "s0$"]].concat());
     fs::remove_file(folder.path(MANIFEST)).unwrap();
-    assert!(folder.done(&SWEEP).contains("4 cells measured, 4 there before"));
+    assert!(folder.done(&SWEEP).contains("4 configurations measured, 4 done before"));
     let manifest = manifest(&folder);
     assert_eq!(manifest["started"].as_str(), Some(""), "when the first rows were begun");
     assert_eq!(manifest["command"].as_str(), Some("rank-study sweep analysis/tiny.toml"));
@@ -205,8 +202,8 @@ fn a_manifest_ahead_of_its_rows_is_known_for_one() {
     folder.write(ROWS, &rows);
     folder.write(MANIFEST, toml::to_string(&ahead).unwrap());
     let said = folder.run(&["verify", "tiny"]).stdout;
-    assert!(!said.contains("not the file that was measured"), "{said}");
-    assert!(folder.done(&SWEEP).contains("4 cells measured, 4 there before"));
+    assert!(!said.contains("has changed since it was measured"), "{said}");
+    assert!(folder.done(&SWEEP).contains("4 configurations measured, 4 done before"));
     assert_eq!(not_known(&folder), Vec::<String>::new());
     assert_whole(&folder, &expected, "ahead");
 }
@@ -241,7 +238,11 @@ fn a_study_killed_at_any_moment_is_made_whole() {
                 // Rows are never there without what tells of them.
                 let said = folder.run(&["verify", "tiny"]);
                 assert_eq!(said.stderr.matches("cannot read").count(), 0, "{}", said.stderr);
-                assert!(!said.stdout.contains("not the file that was measured"), "{}", said.stdout);
+                assert!(
+                    !said.stdout.contains("has changed since it was measured"),
+                    "{}",
+                    said.stdout
+                );
             }
         }
         assert_eq!(not_known(&folder), Vec::<String>::new(), "everything was told in time");
@@ -342,7 +343,7 @@ fn a_signal_stops_everything_and_the_same_command_goes_on() {
         binary::send(signal, &child);
         let Ended { code, stdout, stderr } = Ended::of(&child.wait_with_output().unwrap());
         assert_eq!(code, binary::STOPPED, "{signal}: {stdout}{stderr}");
-        assert!(stderr.contains("stopping after the cells in hand"), "{signal}: {stderr}");
+        assert!(stderr.contains("stopping after the configurations"), "{signal}: {stderr}");
         let last = stderr.lines().last().unwrap_or_default();
         assert!(
             last.starts_with("error: stopped; ") && last.contains("to go on"),

@@ -120,7 +120,7 @@ fn files_of_several_steps_are_steps_of_one_run() {
     assert_eq!(steps, [vec![expected("100"); 4], vec![expected("200"); 4]].concat());
     assert!(rows.iter().all(|row| row["passages"] == "2" && row["n"] == "24"));
     let said = folder.done(&arguments);
-    assert!(said.contains("0 cells measured, 2 there before"), "{said}");
+    assert!(said.contains("0 configurations measured, 2 done before"), "{said}");
     // The same step with other heads is measured again.
     write_altered(&folder, "bert", files[0], |note| {
         note["step"] = json!(100);
@@ -128,7 +128,7 @@ fn files_of_several_steps_are_steps_of_one_run() {
         note["heads"][0]["scale"] = json!(0.5);
     });
     let said = folder.done(&arguments);
-    assert!(said.contains("1 cells measured, 1 there before"), "{said}");
+    assert!(said.contains("1 configuration measured, 1 done before"), "{said}");
 }
 
 #[test]
@@ -141,22 +141,19 @@ fn what_an_exported_file_does_not_have_is_said_in_one_line() {
     };
     for (more, expected) in [
         (&["--layer", "0"][..], "gemma2: has layers 1, not 0"),
-        (
-            &["--text", "book.txt"],
-            "gemma2: has passages of its own and reads no text; leave --text out",
-        ),
-        (&["--tokens", "97"], "gemma2: reads 96 tokens at most, not 97"),
-        (&["--step", "7"], "gemma2: is of another step; name the files of those steps alone"),
-        (&[&gemma2[..]], "gemma2: two of the models have the cells gemma2; give one another name"),
-        (&["--groups", "3"], "gemma2: 2 passages are in the file, and groups times passages are 3"),
-        (&["--groups", "2", "--passages", "2"], "groups times passages are 4"),
+        (&["--text", "book.txt"], "gemma2: has its own passages; leave --text out"),
+        (&["--tokens", "97"], "gemma2: reads at most 96 tokens"),
+        (&["--step", "7"], "gemma2: is of another step"),
+        (&[&gemma2[..]], "gemma2: two of the models"),
+        (&["--groups", "3"], "gemma2: the file has 2 passages, but groups × passages is 3"),
+        (&["--groups", "2", "--passages", "2"], "groups × passages is 4"),
     ] {
         let said = refused(more);
         assert!(said.contains(expected), "{said}");
     }
     let weights = reference("published/gpt2/model.safetensors");
     let said = folder.refused(&["predict", &weights, "--out", "found"]);
-    assert!(said.contains("name a model's folder for its weights"), "{said}");
+    assert!(said.contains("name a model's folder"), "{said}");
     // A group a passage, and the beginnings of passages.
     let some = ["--groups", "2", "--tokens", "12", "--layer", "0", "--tolerance", "0.1"];
     folder.done(&[&["predict", &gpt2, "--out", "some"][..], &some].concat());

@@ -29,7 +29,7 @@ fn growth() -> Growth {
 }
 
 #[test]
-fn inflation_has_a_panel_a_family_on_one_scale() {
+fn rank_penalty_has_a_panel_per_family_on_one_scale() {
     let figure = rank_study::figure::inflation(&growth());
     let titles: Vec<&str> = figure.panels.iter().map(|panel| panel.title.as_str()).collect();
     assert_eq!(titles, ["dirichlet-band, w = 32", "landmark, m = 8", "random-sparse, k = 8"]);
@@ -57,15 +57,19 @@ fn logits_needed_stand_over_their_floor() {
 }
 
 #[test]
-fn layouts_are_told_apart_in_the_legend() {
+fn layouts_are_named_in_the_legend() {
     let folder = tempfile::tempdir().unwrap();
     plausible::layouts(folder.path());
     let study = Layouts::of(&Rows::read(&[folder.path().to_owned()]).unwrap()).unwrap();
     let figure = rank_study::figure::layouts(&study);
     let keys: Vec<&str> = figure.keys.iter().map(|key| key.label.as_str()).collect();
-    let layouts = ["2xglobal, rank 8", "global, rank 16", "local:24+global, rank 8"];
+    let layouts = [
+        "2 global heads of rank 8",
+        "1 global head of rank 16",
+        "1 local head (window 24) + 1 global head of rank 8",
+    ];
     assert_eq!(keys[..3], layouts);
-    assert_eq!(keys[3..], ["seed", "floor, no rank limit"]);
+    assert_eq!(keys[3..], ["one seed", "floor: one head, no rank limit"]);
     assert!(figure.panels[0].series.iter().all(|series| series.label.is_none()));
     keep(&figure);
 }
@@ -78,11 +82,14 @@ fn training_shows_loss_and_logits_of_each_run() {
     let study = Trainings::of(folder.path().parent().unwrap(), &rows).unwrap();
     let kinds = rank_study::figure::head_kinds(&study).unwrap();
     let names: Vec<&str> = kinds.panels[0].series.iter().map(|s| s.name.as_str()).collect();
-    assert_eq!(names, ["ls, global heads", "ls, local heads", "mhsa, global heads"]);
+    assert_eq!(
+        names,
+        ["LS-attention, global heads", "LS-attention, local heads", "multi-head, global heads"]
+    );
     keep(&kinds);
     let figure = rank_study::figure::training(&study);
     assert_eq!(figure.panels.len(), 2);
     assert!(figure.panels[1].y.range.0 == 0.0, "logits are shown from zero");
-    assert!(figure.alt.contains("mhsa, seed 0"), "{}", figure.alt);
+    assert!(figure.alt.contains("multi-head, seed 0"), "{}", figure.alt);
     keep(&figure);
 }

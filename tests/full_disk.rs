@@ -153,15 +153,15 @@ fn with_room(
     let was_full = ended.code != Some(0);
     if was_full {
         // Or before it begins, where what it takes is known.
-        let cause = match ended.stderr.contains(" KiB are free there") {
-            true => "the checkpoints take at least ",
+        let cause = match ended.stderr.contains(" KiB free)") {
+            true => "checkpoints need at least ",
             false => "No space left on device",
         };
         check_line(&ended, cause)?;
     }
     place.disk.remount("size=64m");
     let Ended { code, stdout, stderr } = place.folder.run(arguments);
-    if code != Some(0) && !stderr.contains("already holds a frontier.csv") {
+    if code != Some(0) && !stderr.contains("already has a frontier.csv") {
         return Err(format!("with room again: {code:?}: {stdout}{stderr}"));
     }
     expected.check(&place.folder).map(|()| was_full)
@@ -212,7 +212,7 @@ fn a_disk_that_nobody_may_write_to_is_told_of_in_a_line() {
         // Where all is done, there is nothing to write.
         if arguments == SWEEP {
             place.disk.remount("ro");
-            assert!(place.folder.done(arguments).contains("0 cells measured"));
+            assert!(place.folder.done(arguments).contains("0 configurations measured"));
         }
     }
 }
@@ -228,7 +228,7 @@ fn tokens_that_a_disk_has_no_room_for_are_not_begun() {
     let arguments = ["train", "run.toml", "--text", "text.txt", "--out", "run", "--quiet"];
     let of_bytes = [&arguments[..], &["--set", "vocabulary=byte"]].concat();
     let ended = place.folder.run(&of_bytes);
-    check_line(&ended, "the tokens of the text take at least 3 MiB of disk, and").unwrap();
+    check_line(&ended, "the tokens of the text need at least 3 MiB of disk").unwrap();
     let is_left = |name: &String| name.ends_with(".tokens") || name.ends_with(".tmp");
     assert!(!place.folder.tree().iter().any(is_left), "{:?}", place.folder.tree());
     place.disk.remount("size=64m");

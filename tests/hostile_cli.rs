@@ -69,7 +69,7 @@ fn a_checkpoint_with_one_bit_changed_is_not_used() {
             changed[place] ^= 1 << bit;
             folder.write(file, &changed);
             let why = says(&folder, command);
-            assert!(why.contains("is not as it was written"), "{file}, byte {place}: {why}");
+            assert!(why.contains("is damaged"), "{file}, byte {place}: {why}");
         }
         folder.write(file, &whole);
     }
@@ -99,12 +99,12 @@ fn a_checkpoint_with_one_bit_changed_is_not_used() {
 fn what_no_machine_can_hold_is_refused_before_it_begins() {
     let folder = with_run();
     for (set, what) in [
-        ("layers=2000000000", "the weights with their gradients and moments take"),
-        ("d_model=100000000", "the weights with their gradients and moments take"),
-        ("batch=1000000000", "what a step keeps for its backward pass takes"),
+        ("layers=2000000000", "weights, gradients and moments need"),
+        ("d_model=100000000", "weights, gradients and moments need"),
+        ("batch=1000000000", "one step's activations need"),
     ] {
         let why = folder.refused(&["train", "run.toml", "--out", "r", "--quiet", "--set", set]);
-        assert!(why.contains(what) && why.contains("GiB of memory, and"), "{set}: {why}");
+        assert!(why.contains(what) && why.contains("GiB of memory ("), "{set}: {why}");
         assert!(why.contains("set layers, d_model, batch or context lower"), "{set}: {why}");
     }
     let target = [
@@ -119,9 +119,9 @@ fn what_no_machine_can_hold_is_refused_before_it_begins() {
         "x.npy",
     ];
     let why = folder.refused(&target);
-    assert!(why.contains("numbers take 67055.2 GiB of memory"), "{why}");
+    assert!(why.contains("67055.2 GiB of memory"), "{why}");
     let threads = ["train", "run.toml", "--out", "r", "--threads", "100000"];
-    assert!(folder.refused(&threads).contains("--threads is 100000; give at most 4096"));
+    assert!(folder.refused(&threads).contains("--threads must be at most 4096"));
 }
 
 #[cfg(unix)]
@@ -162,7 +162,7 @@ fn texts_reached_by_links_are_read_once_and_pipes_are_refused() {
     for text in ["texts", "texts/pipe.txt"] {
         let why =
             says(&folder, &["train", "run.toml", "--text", text, "--quiet", "--out", "piped"]);
-        assert!(why.contains("pipe.txt: is no ordinary file"), "{why}");
+        assert!(why.contains("pipe.txt: is not an ordinary file"), "{why}");
     }
 }
 

@@ -78,7 +78,7 @@ fn a_value_that_no_row_has_is_told_with_its_place_and_drawn_by_nothing() {
             let why = folder.refused(&[command, "fits"]);
             assert!(why.contains(what), "{column} = {value}: {why}");
             assert!(why.contains("rows.csv, line 2: "), "{column} = {value}: {why}");
-            assert!(why.contains("put that right, or take the line out and measure"), "{why}");
+            assert!(why.contains("correct it, or delete the line and measure"), "{why}");
         }
     }
     // What it advises: the line goes, and its cell alone is measured again.
@@ -111,9 +111,9 @@ fn a_number_next_to_nothing_is_drawn_like_any_other() {
 fn a_definition_s_wrong_number_is_told_with_its_key() {
     let folder = Folder::new();
     for (to, what) in [
-        ("n = nan", "floating point `NaN`, expected a sequence in `grid.n`"),
-        ("n = [nan]", "floating point `NaN`, expected usize in `grid.n`"),
-        ("n = [-1]", "integer `-1`, expected usize in `grid.n`"),
+        ("n = nan", "grid.n is NaN; it must be a list"),
+        ("n = [nan]", "grid.n is NaN; it must be a whole number"),
+        ("n = [-1]", "grid.n is -1; it must be a whole number"),
     ] {
         folder.write("analysis/fits.toml", STUDY.replace("n = [12, 16, 24]", to));
         let why = folder.refused(&SWEEP);
@@ -135,7 +135,7 @@ fn a_packed_text_that_unpacks_to_a_thousand_times_its_size_is_refused() {
     };
     let why = folder.refused(&train("trap.txt.zst"));
     assert!(why.contains("trap.txt.zst: unpacks to more than 64 MiB"), "{why}");
-    assert!(why.contains("unpack it yourself and name the file without .zst"), "{why}");
+    assert!(why.contains("name the file without .zst"), "{why}");
     // What is small may be as regular as it likes.
     folder.write("small.txt.zst", zstd::encode_all(&text[..1 << 20], 3).unwrap());
     folder.done(&train("small.txt.zst"));
@@ -151,10 +151,10 @@ fn found(name: &str) -> Vec<u8> {
 fn matrices_that_libraries_panic_abort_or_hang_at_are_refused_in_a_line() {
     let folder = Folder::new();
     for (name, ending, what) in [
-        ("parquet/1-range-before-its-start", "parquet", "damaged: "),
-        ("parquet/1-long-list", "parquet", "damaged: "),
-        ("parquet/3-count-below-zero", "parquet", "damaged: a page says -"),
-        ("npy/0-nested-header", "npy", "its header nests brackets as no array's does"),
+        ("parquet/1-range-before-its-start", "parquet", "damaged file ("),
+        ("parquet/1-long-list", "parquet", "damaged file ("),
+        ("parquet/3-count-below-zero", "parquet", "damaged file (a page announces -"),
+        ("npy/0-nested-header", "npy", "brackets"),
     ] {
         let file = format!("matrix.{ending}");
         folder.write(&file, found(name));
@@ -170,12 +170,7 @@ fn models_that_libraries_panic_at_are_refused_in_a_line() {
     folder.write("text.txt", "the cat sat on the hat\n".repeat(20));
     for (model, file, name, what) in [
         ("gpt2", "tokenizer.json", "tokenizer/3-long-prefix", "tokenizer.json: is damaged: "),
-        (
-            "qwen3",
-            "config.json",
-            "config/14-layers-without-end",
-            "num_hidden_layers is 4294967296; at most 16777216 can be read",
-        ),
+        ("qwen3", "config.json", "config/14-layers-without-end", "num_hidden_layers is 4294967296"),
     ] {
         let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/published");
         for entry in std::fs::read_dir(whole.join(model)).unwrap() {

@@ -54,7 +54,7 @@ corpus = { tokens = 4000 }
 "#;
 
 /// What is said of a fit that has ended, where it is begun again.
-const HAS_ENDED: &str = "already holds a frontier.csv";
+const HAS_ENDED: &str = "already has a frontier.csv";
 
 /// A command, and how what it leaves is known.
 struct Work {

@@ -295,18 +295,18 @@ fn what_one_asks_for_by_mistake_is_told_what_would_fit() {
     for (arguments, what) in [
         (
             "target --family dirichlet-band --window 8 --n 200000 --out x.npy",
-            "--out: 200000 x 200000 numbers take 298.0 GiB of memory, and",
+            "--out: 200000 × 200000 numbers need 298.0 GiB of memory",
         ),
         (
             "fit --family dirichlet-band --window 8 --n 64 --rank 1000000000 --max-logit 4 --out f",
-            "queries and keys of rank 1000000000 take 953.7 GiB of memory, and",
+            "queries and keys of rank 1000000000 need 953.7 GiB of memory",
         ),
         (
             "fit --family previous-token --k 1 --n 4096 --rank 64 --starts 1000 --max-logit 4 --out f",
-            "1000 starts at 1 caps or tolerances take at least 3.9 GiB of memory, and",
+            "1000 starts for each of 1 goals need at least 3.9 GiB of memory",
         ),
         ("bench step --context 1000000000", "corpus.tokens = 20000000020: must be at most 2^30"),
-        ("train run.toml --out x --processes 5000", "--processes 5000: give at most 4096"),
+        ("train run.toml --out x --processes 5000", "--processes must be at most 4096"),
     ] {
         let why = said(arguments);
         assert!(why.contains(what), "{arguments}: {why}");
@@ -316,7 +316,7 @@ fn what_one_asks_for_by_mistake_is_told_what_would_fit() {
         ["predict", "r", "--text", "text.txt", "--passages", "9223372036854775807", "--quiet"];
     let ended = within(&folder, HELD, &[&predict[..], &["--groups", "3", "--out", "p"]].concat());
     let Ended { code, stderr, .. } = ended.unwrap();
-    let lines: Vec<&str> = stderr.lines().filter(|line| line.contains("ask for fewer")).collect();
+    let lines: Vec<&str> = stderr.lines().filter(|line| line.contains("fewer")).collect();
     assert!(code == Some(1) && lines.len() >= 2 && !stderr.contains("internal"), "{stderr}");
     // The cell of a study that cannot fit has a row that says so, and the others are measured.
     let study = STUDY.replace("rank = [2]", "rank = [2, 100000000000]").replace("tiny", "wide");
@@ -327,7 +327,7 @@ fn what_one_asks_for_by_mistake_is_told_what_would_fit() {
     let errors: Vec<&str> = rows.iter().map(|row| row["err"].as_str()).collect();
     assert_eq!(errors.len(), 2, "{errors:?}");
     assert_eq!(errors[0], "");
-    assert!(errors[1].starts_with("queries and keys of rank 100000000000 take"), "{errors:?}");
+    assert!(errors[1].starts_with("queries and keys of rank 100000000000 need"), "{errors:?}");
 }
 
 /// A disk of a few pages, where this user may have one.
@@ -363,11 +363,11 @@ fn files_that_a_disk_has_no_room_for_are_refused_before_they_are_made() {
     for (arguments, what) in [
         (
             "target --family prefix --n 200 --out small/x.npy",
-            "--out: 200 x 200 numbers take 312 KiB of disk, and",
+            "--out: 200 × 200 numbers need 312 KiB of disk",
         ),
         (
             "train run.toml --out small/r --set d_model=512 --set heads=8",
-            "small/r: the checkpoints take at least 48 MiB of disk, and",
+            "small/r: checkpoints need at least 48 MiB of disk",
         ),
     ] {
         let words: Vec<&str> = arguments.split_whitespace().collect();

@@ -16,8 +16,8 @@ fn held_to(level: &str, folder: &Folder, arguments: &[&str]) -> Ended {
 /// The levels of instructions of this processor, as the program says them.
 fn levels(folder: &Folder) -> Vec<String> {
     let error = held_to("?", folder, &["list"]).stderr;
-    let (_, rest) = error.split_once("processor has (").unwrap_or_else(|| panic!("{error}"));
-    let (levels, _) = rest.split_once(')').unwrap();
+    let (_, rest) = error.split_once("set one of ").unwrap_or_else(|| panic!("{error}"));
+    let (levels, _) = rest.split_once(", or leave").unwrap();
     levels.split(", ").map(str::to_owned).collect()
 }
 
@@ -160,7 +160,7 @@ corpus = { tokens = 4000 }
         ],
     ] {
         let error = folder.refused(&[refused, vec!["--threads", "0"]].concat());
-        assert_eq!(error, "error: --threads is 0; give at least 1\n");
+        assert_eq!(error, "error: --threads must be at least 1\n");
     }
 }
 

@@ -165,7 +165,7 @@ fn hostile_names_are_refused_wherever_they_are_given_and_others_are_not() {
 #[test]
 fn names_that_differ_by_capitals_alone_are_one_to_some_systems() {
     for (one, other, says) in
-        [("Ls", "ls", "differ by capitals alone"), ("ls", "ls", "two runs are called")]
+        [("Ls", "ls", "differ only in case"), ("ls", "ls", "two runs are called")]
     {
         let text = format!(
             "study = \"s\"\n{TRAIN}[[run]]\nname = \"{one}\"\n[[run]]\nname = \"{other}\"\n"
@@ -184,7 +184,7 @@ fn a_study_is_no_other_in_capitals() {
     folder.write("two.toml", study("LM"));
     folder.done(&["sweep", "one.toml", "--quiet"]);
     let error = folder.refused(&["sweep", "two.toml", "--quiet"]);
-    assert!(error.contains("two.toml") && error.contains("differ by capitals alone"), "{error}");
+    assert!(error.contains("two.toml") && error.contains("differ only in case"), "{error}");
 }
 
 /// Texts of any name: what is written lies where it should, under names of letters, digits and marks.
@@ -245,13 +245,13 @@ fn no_path_in_rows_or_commands_leads_out_of_the_data() {
         for command in ["figure", "table", "report"] {
             let error = folder.refused(&[command, "s", "--quiet"]);
             assert!(
-                error.contains("data/s/rows.csv") && error.contains("leads out of its folder"),
+                error.contains("data/s/rows.csv") && error.contains("points outside its folder"),
                 "{error}"
             );
         }
         let said = folder.run(&["verify", "s"]);
         assert_eq!(said.code, Some(3));
-        assert!(said.stdout.contains("leads out of its folder"), "{}", said.stdout);
+        assert!(said.stdout.contains("points outside its folder"), "{}", said.stdout);
     }
     folder.write("data/s/rows.csv", &rows);
     folder.done(&["figure", "s", "--quiet"]);
@@ -293,7 +293,7 @@ fn no_factors_are_read_from_elsewhere() {
         folder.write("f/frontier.csv", rows.replace("factors/cap-2", path));
         let error = folder.refused(&["show", "f", "--quiet"]);
         assert!(
-            error.contains("f/frontier.csv") && error.contains("leads out of its folder"),
+            error.contains("f/frontier.csv") && error.contains("points outside its folder"),
             "{error}"
         );
     }

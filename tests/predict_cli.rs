@@ -49,7 +49,7 @@ fn a_row_a_head_with_its_parts_in_order_and_nothing_is_fitted_twice() {
     let first = folder.csv("predicted/both/rows.csv").1;
     assert_eq!(first.len(), 2 * 2 * 2, "layers × heads × ε");
     let said = predict(&[]);
-    assert!(said.contains("6 cells measured, 2 there before"), "{said}");
+    assert!(said.contains("6 configurations measured, 2 done before"), "{said}");
 
     let all = folder.csv("predicted/both/rows.csv").1;
     assert_eq!(all.len(), 2 * 2 * 2 * 2 * 2, "runs × steps × layers × heads × ε");
@@ -137,10 +137,10 @@ fn a_signal_stops_after_the_cells_in_hand_and_the_same_command_goes_on() {
         binary::send(signal, &child);
         let ended = Ended::of(&child.wait_with_output().unwrap());
         assert_eq!(ended.code, binary::STOPPED, "{signal}: {}", ended.stderr);
-        assert!(ended.stderr.contains("run the same command to go on"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("run the same command"), "{}", ended.stderr);
         let before = folder.csv(&rows).1;
         let said = folder.done(&arguments);
-        assert!(said.contains(" there before"), "{said}");
+        assert!(said.contains(" done before"), "{said}");
         let after = folder.csv(&rows).1;
         assert!(before.len() < after.len(), "{} rows of {}", before.len(), after.len());
         assert!(before.iter().all(|row| after.contains(row)), "a finished row was lost");
@@ -267,7 +267,7 @@ fn a_study_trains_what_it_needs_and_its_rows_are_held_to_their_laws() {
         ended
     };
     let said = reproduce("parts").stderr;
-    assert!(said.contains("2 studies, 12 cells, 0 already there; up to 5 s to go"), "{said}");
+    assert!(said.contains("2 studies, 12 configurations, 0 done before; up to 5 s left"), "{said}");
     let all = folder.csv("data/parts/rows.csv").1;
     assert_eq!(all.len(), 2 * 2 * 2 * 2, "runs × seeds × steps × heads");
     assert!(all.iter().all(|row| row["of"] == "runs" && row["err"].is_empty()));
@@ -393,13 +393,13 @@ fn texts_of_one_name_share_no_rows() {
         ("taught", "b/book.txt", "taught-book"),
     ] {
         let said = sweep(study, text);
-        assert!(said.contains(&format!("{name}: 0 cells measured")), "{said}");
+        assert!(said.contains(&format!("{name}: 0 configurations measured")), "{said}");
         folder.done(&["verify", name]);
     }
     // The same text with another for validation is another, too.
     let path = "analysis/runs.toml";
     let said = folder.done(&["sweep", path, "--text", "a/book.txt", "--valid-text", "b/book.txt"]);
-    assert!(said.contains("2 cells measured; rows in data/runs-book-"), "{said}");
+    assert!(said.contains("2 configurations measured; rows in data/runs-book-"), "{said}");
     assert_eq!(rows_of(&folder, "runs-book"), first);
     assert_eq!(rows_of(&folder, own), second);
     assert!(!folder.tree().iter().any(|name| name.contains("set-aside")), "{:?}", folder.tree());
@@ -426,8 +426,7 @@ fn runs_of_an_edited_definition_are_set_aside_and_never_read() {
     folder.write("analysis/runs.toml", runs.replace("1e-2", "2e-2"));
     let ended = folder.run(&["sweep", "analysis/parts.toml"]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    let warned =
-        "data/runs/ls/s0 held a run of other settings; it is in data/runs/ls/s0-set-aside now";
+    let warned = "data/runs/ls/s0 held a run with other settings, now in data/runs/ls/s0-set-aside";
     assert!(ended.stderr.contains(warned), "{}", ended.stderr);
     assert!(bytes("data/runs/ls/s0-set-aside") == before, "the run set aside is as it was");
     assert!(bytes("data/runs/ls/s0") != before);
@@ -479,13 +478,13 @@ fn what_is_wrong_is_said_in_one_line() {
     refused(&["runs/mhsa", "--layer", "9", "--out", "p/a"], "layers 0 to 1, not 9");
     refused(&["runs/mhsa", "--filter", "x", "--out", "p/a"], "matches none");
     refused(&["runs/mhsa", "--step", "11", "--out", "p/a"], "steps [10, 40], not of 11");
-    refused(&["runs/mhsa", "--rank", "9,9", "--out", "p/a"], "ranks that ascend");
-    refused(&["runs/mhsa", "--tokens", "33", "--out", "p/a"], "32 tokens at most, not 33");
+    refused(&["runs/mhsa", "--rank", "9,9", "--out", "p/a"], "ascending ranks");
+    refused(&["runs/mhsa", "--tokens", "33", "--out", "p/a"], "at most 32 tokens");
     folder.write("book.txt", "to be or not to be ".repeat(80));
     folder.done(&["train", "small.toml", "--text", "book.txt", "--out", "runs/book", "--quiet"]);
-    refused(&["runs/book", "--out", "p/a"], "reads a text, and none is given; add --text FILE");
+    refused(&["runs/book", "--out", "p/a"], "needs a text, and none is given; add --text FILE");
     folder.write("analysis/runs.toml", RUNS);
     folder.write("analysis/parts.toml", PARTS.replace("[10, 30]", "[11]"));
     let said = folder.refused(&["sweep", "analysis/parts.toml"]);
-    assert!(said.contains("keeps the weights of [10, 30]"), "{said}");
+    assert!(said.contains("steps [10, 30]"), "{said}");
 }

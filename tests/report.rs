@@ -1,4 +1,4 @@
-//! The report made from plausible rows of the three kinds of study.
+//! The report of plausible rows of three studies.
 
 #![cfg(feature = "study")]
 
@@ -6,7 +6,7 @@ mod plausible;
 
 use std::path::Path;
 
-use rank_study::judge::Word;
+use rank_study::judge::{Claim, Word};
 use rank_study::report::{Header, MeasuredStudy, Section, analyse, page};
 use rank_study::study::View;
 use rank_study::system::write_whole;
@@ -82,10 +82,9 @@ fn the_page_is_whole_and_holds_every_figure() {
     let sections = sections();
     let html = page(&header(), &sections);
     let seen = balanced(&html);
-    // Five, and the key figure once more.
-    assert_eq!(seen["figure"], 6);
-    assert_eq!(seen["svg"], 6);
-    assert_eq!(html.matches("role=\"img\"").count(), 6);
+    assert_eq!(seen["figure"], 5);
+    assert_eq!(seen["svg"], 5);
+    assert_eq!(html.matches("role=\"img\"").count(), 5);
     assert!(html.contains("The study &lt;logit-growth&gt; &amp; its rows"), "text is escaped");
     let said = "<p class=\"findings\">As large as &lt;they&gt; must.</p><p class=\"findings\">No larger.</p>";
     assert_eq!(html.matches(said).count(), 3);
@@ -104,13 +103,41 @@ fn the_page_is_whole_and_holds_every_figure() {
     write_whole(&path, html.as_bytes()).unwrap();
 }
 
+/// The texts of the elements that begin with `opening`, without their markup.
+fn texts<'h>(html: &'h str, opening: &str, closing: &str) -> Vec<&'h str> {
+    let parts = html.split(opening).skip(1);
+    parts.filter_map(|rest| Some(rest.split_once(closing)?.0)).collect()
+}
+
 #[test]
-fn verdicts_carry_their_numbers() {
-    let mut text = String::new();
-    for verdict in sections().iter().flat_map(|section| &section.verdicts) {
-        text.push_str(&format!("{}\n  {}: {}\n", verdict.claim, verdict.word, verdict.measured));
+fn the_table_has_one_short_row_per_claim() {
+    let sections = sections();
+    let html = page(&header(), &sections);
+    for claim in Claim::ALL {
+        let id = format!(" id=\"claim-{claim:?}\"");
+        assert_eq!(html.matches(&id).count(), 1, "{claim:?}");
     }
-    insta::assert_snapshot!(text);
+    let headlines = texts(&html, "<td data-label=\"Measured here\">", "</td>");
+    assert_eq!(headlines.len(), Claim::ALL.len());
+    assert!(headlines.iter().all(|headline| headline.split_whitespace().count() <= 15));
+    let measured = sections.iter().flat_map(|section| &section.verdicts);
+    for verdict in measured {
+        assert!(!verdict.headline.is_empty() && !verdict.measured.is_empty(), "{verdict:?}");
+    }
+    assert_eq!(html.matches("scope=\"rowgroup\"").count(), 3, "two groups, and those without rows");
+    assert!(html.find("id=\"claims\"").unwrap() < html.find("<figure").unwrap());
+}
+
+#[test]
+fn studies_stand_under_their_group_in_text_and_contents() {
+    let html = page(&header(), &sections());
+    let places: Vec<usize> =
+        ["group-synthetic-targets", "logit-growth", "layouts", "group-training", "training"]
+            .iter()
+            .map(|id| html.find(&format!(" id=\"{id}\"")).unwrap())
+            .collect();
+    assert!(places.is_sorted(), "{places:?}");
+    assert!(html.contains("href=\"#group-training\""));
 }
 
 #[test]

@@ -79,13 +79,13 @@ fn parts_come_to_the_rows_of_one_run() {
         let printed = folder.done(&sweep(part));
         assert!(printed.contains(&format!("part {part}: ")), "{printed}");
         let again = folder.run(&sweep(part));
-        assert!(again.stderr.contains("0 cells measured"), "{}", again.stderr);
+        assert!(again.stderr.contains("0 configurations measured"), "{}", again.stderr);
     }
     let listed = folder.done(&["list"]);
-    assert!(listed.contains("rows of 3 parts not joined: rank-study merge"), "{listed}");
+    assert!(listed.contains("rows of 3 shards not merged: run rank-study merge"), "{listed}");
     let listed = folder.done(&["list", "--shards"]);
-    assert!(listed.starts_with("tiny: 8 of 8 cells done\n"), "{listed}");
-    assert!(listed.contains("  3/3: ") && listed.contains("nobody at work"), "{listed}");
+    assert!(listed.starts_with("tiny: 8 of 8 configurations done\n"), "{listed}");
+    assert!(listed.contains("  3/3: ") && listed.contains("nothing running"), "{listed}");
 
     let unmerged = "rank-study merge tiny";
     for arguments in [&["table", "tiny"][..], &["sweep", "analysis/tiny.toml"], &["verify", "tiny"]]
@@ -101,9 +101,9 @@ fn parts_come_to_the_rows_of_one_run() {
     folder.done(&["verify", "tiny"]);
     let there = fs::read(folder.path("data/tiny/rows.csv")).unwrap();
     let printed = folder.done(&["sweep", "analysis/tiny.toml"]);
-    assert!(printed.contains("0 cells measured, 8 there before"), "{printed}");
+    assert!(printed.contains("0 configurations measured, 8 done before"), "{printed}");
     assert_eq!(fs::read(folder.path("data/tiny/rows.csv")).unwrap(), there);
-    assert_eq!(folder.done(&["merge"]), "no study in data/ has rows of parts\n");
+    assert_eq!(folder.done(&["merge"]), "no study in data/ has rows of shards\n");
     let manifest: toml::Table = folder.read("data/tiny/manifest.toml").parse().unwrap();
     assert_eq!(manifest["parts"].as_array().unwrap().len(), 3, "{manifest}");
     assert!(!manifest.contains_key("shard"));
@@ -140,7 +140,7 @@ fn a_merge_can_be_begun_again_and_made_while_parts_are_missing() {
     let before = (folder.read("data/tiny/rows.csv"), wall_time(&folder));
     copy("kept", "data/tiny/shards/1-of-3");
     let merged = folder.done(&["merge"]);
-    assert!(merged.contains("measured twice, alike"), "{merged}");
+    assert!(merged.contains("measured twice, with equal numbers"), "{merged}");
     assert_eq!(folder.read("data/tiny/rows.csv"), before.0);
     assert!(wall_time(&folder) < before.1 + 1.0, "a part's time counts once");
     folder.done(&sweep("2/3"));
@@ -166,7 +166,7 @@ fn other_numbers_of_a_cell_are_refused_by_name_and_nothing_is_changed() {
     assert_eq!(ended.code, Some(1));
     let told = &ended.stderr;
     assert!(
-        told.contains("1 of the cells have other numbers") && told.contains(&records[0]["cell"]),
+        told.contains("1 configurations have other numbers") && told.contains(&records[0]["cell"]),
         "{told}"
     );
     assert!(told.contains("4-of-5") && told.contains("2-of-3"), "{told}");
@@ -289,7 +289,7 @@ fn what_others_need_comes_before_them() {
 
     let waiting = heads(&["--shard", "1/2", "--stage", "2"]);
     assert_eq!(waiting.code, STOPPED, "{}", waiting.stderr);
-    assert!(waiting.stderr.contains("wait for runs of other parts"), "{}", waiting.stderr);
+    assert!(waiting.stderr.contains("wait for runs of other shards"), "{}", waiting.stderr);
     for stage in ["1", "2"] {
         for part in ["1/2", "2/2"] {
             let ended = heads(&["--shard", part, "--stage", stage]);
@@ -310,7 +310,7 @@ fn what_others_need_comes_before_them() {
         }
     }
     let merged = folder.done(&["merge"]);
-    assert!(merged.contains("2 cells measured twice, alike"), "{merged}");
+    assert!(merged.contains("2 configurations measured twice, with equal numbers"), "{merged}");
 }
 
 /// A part whose process was killed is taken over at once, on the same machine; one at work is not taken.

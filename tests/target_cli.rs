@@ -43,19 +43,19 @@ fn names(folder: &Path) -> Vec<String> {
 fn statistics_of_a_known_target() {
     let text = stdout(&["--family", "uniform-band", "--window", "1", "--n", "4", "--stats"]);
     insta::assert_snapshot!(text, @r"
-    target                  uniform-band(window=1)
-    n                       4
-    visibility              causal
-    nonzeros                4
-    density                 0.400000
-    mean row entropy (nats) 0.000000
-    mean lag (tokens)       0.0000
-    largest lag (tokens)    0
-    degrees of freedom      4.0000
-    Frobenius norm          2.0000
-    numerical rank          4
-    effective rank          4.0000
-    singular values         1.0000 1.0000 1.0000 1.0000
+    target                     uniform-band(window=1)
+    n                          4
+    mask                       causal
+    nonzeros                   4
+    density                    0.400000
+    mean row entropy (nats)    0.000000
+    mean relative distance     0.0000
+    largest relative distance  0
+    degrees of freedom         4.0000
+    Frobenius norm             2.0000
+    numerical rank             4
+    effective rank             4.0000
+    singular values            1.0000 1.0000 1.0000 1.0000
     ");
 }
 

@@ -361,7 +361,7 @@ fn wrong_parameters_are_named_with_their_value() {
         assert!(error.contains(part), "{name}: {error}");
     }
     let prefix = Some("prefix".to_owned());
-    for (lambda, part) in [(Some(1.5), "lambda is 1.5"), (None, "changes nothing")] {
+    for (lambda, part) in [(Some(1.5), "lambda is 1.5"), (None, "two different families")] {
         let global = if lambda.is_some() { Some("landmark".to_owned()) } else { prefix.clone() };
         let m = lambda.map(|_| 2);
         let parameters = Parameters { lambda, local: prefix.clone(), global, m, ..given() };

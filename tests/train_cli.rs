@@ -294,7 +294,7 @@ fn bad_input_is_one_line_and_leaves_nothing() {
         (&["--set", "steps=many", "--out", "r"], "--set steps=many: "),
         (&["--set", "arm=lsa", "--out", "r"], "--set arm=lsa: "),
         (&["--set", "heads=3", "--out", "r"], "must be a multiple of heads = 3"),
-        (&["--set", "steps", "--out", "r"], "write KEY=VALUE"),
+        (&["--set", "steps", "--out", "r"], "is not KEY=VALUE"),
         (&["--text", "short.txt", "--out", "r"], "--text short.txt: "),
         (&["--text", "none.txt", "--out", "r"], "none.txt"),
         (&["--out", "file"], "--out"),
@@ -318,7 +318,7 @@ fn a_folder_that_holds_a_run_is_left_as_it_is() {
     train(&folder, "r", &[]);
     let before = folder.read("r/steps.csv");
     let error = folder.refused(&["train", "run.toml", "--out", "r"]);
-    assert!(error.contains("--out r already holds a run"), "{error}");
+    assert!(error.contains("--out r already has a run"), "{error}");
     assert_eq!(folder.read("r/steps.csv"), before);
 }
 
@@ -327,7 +327,7 @@ fn a_study_of_runs_is_measured_once() {
     let folder = Folder::new();
     folder.write("lm.toml", STUDY);
     let printed = folder.done(&["sweep", "lm.toml"]);
-    assert!(printed.contains("2 cells measured"), "{printed}");
+    assert!(printed.contains("2 configurations measured"), "{printed}");
     let (header, rows) = folder.csv("data/lm/rows.csv");
     let columns = rank_study::row::columns::<TrainingFound>();
     assert_eq!(header, columns.iter().map(|column| column.name).collect::<Vec<_>>());
@@ -343,7 +343,9 @@ fn a_study_of_runs_is_measured_once() {
     }
     assert_eq!(rows.len(), 2);
     let before = folder.read("data/lm/rows.csv");
-    assert!(folder.done(&["sweep", "lm.toml"]).contains("0 cells measured, 2 there before"));
+    assert!(
+        folder.done(&["sweep", "lm.toml"]).contains("0 configurations measured, 2 done before")
+    );
     assert_eq!(folder.read("data/lm/rows.csv"), before);
 
     folder.write("words.txt", TEXT.repeat(20));
@@ -389,15 +391,15 @@ fn rows_on_a_text_are_listed_with_it() {
     folder.done(&[&sweep[..], &["--text", "words.txt"]].concat());
     assert_eq!(listed(), [line("lm-words", "words.txt".into(), 1, false)]);
     let said = folder.done(&["list"]);
-    assert!(said.starts_with("lm    1 of    2 cells done on words "), "{said}");
+    assert!(said.starts_with("lm    1 of    2 done on words "), "{said}");
 
     folder.done(&sweep);
     let of_none = line("lm", no_text, 1, false);
     assert_eq!(listed(), [of_none.clone(), line("lm-words", "words.txt".into(), 1, false)]);
     let said = folder.done(&["list"]);
     let [of_no_text, of_words] = said.lines().collect::<Vec<_>>()[..] else { panic!("{said}") };
-    assert!(of_no_text.starts_with("lm    1 of    2 cells done  "), "{said}");
-    assert!(of_words.starts_with("lm    1 of    2 cells done on words "), "{said}");
+    assert!(of_no_text.starts_with("lm    1 of    2 done  "), "{said}");
+    assert!(of_words.starts_with("lm    1 of    2 done on words "), "{said}");
     let steps = STUDY.lines().find(|line| line.starts_with("steps = ")).unwrap();
     folder.write("analysis/lm.toml", STUDY.replace(steps, "steps = 7"));
     let others: Vec<u64> =
@@ -411,7 +413,7 @@ fn rows_on_a_text_are_listed_with_it() {
     let words = &listed()[1];
     assert_eq!((&words["done"], &words["stopped"]), (&0.into(), &1.into()), "{words}");
     assert_eq!(words["of_other_settings"], 0, "{words}");
-    assert!(folder.done(&["list"]).contains("(1 stopped, to be gone on with)"));
+    assert!(folder.done(&["list"]).contains("(1 stopped before the end)"));
     folder.write("data/lm-words/rows.csv", rows);
 
     // Without the text nobody knows whether rows are of these settings, but they are there.

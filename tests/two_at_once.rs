@@ -82,7 +82,7 @@ struct Pair {
     told: &'static [&'static str],
 }
 
-const AT_WORK: &str = "is at work in";
+const AT_WORK: &str = "is writing to";
 const ALL: [Pair; 7] = [
     Pair { what: "one study", before: &[], both: [SWEEP, SWEEP], told: &[AT_WORK] },
     Pair { what: "one part", before: &[], both: [FIRST_PART, FIRST_PART], told: &[AT_WORK] },
@@ -91,7 +91,7 @@ const ALL: [Pair; 7] = [
         what: "one fit",
         before: &[],
         both: [FIT, FIT],
-        told: &[AT_WORK, "already holds a frontier.csv"],
+        told: &[AT_WORK, "already has a frontier.csv"],
     },
     Pair { what: "one token cache", before: &[], both: [OF_TEXT, OF_TEXT_TOO], told: &[] },
     Pair {
@@ -181,7 +181,7 @@ fn killed(arguments: &[&str], expected: &Whole, moment: Duration) -> Result<(), 
     let Ended { code, stdout, stderr } = folder.run(arguments);
     child.wait().unwrap();
     // It had ended before.
-    let is_done = code == Some(0) || stderr.contains("already holds a frontier.csv");
+    let is_done = code == Some(0) || stderr.contains("already has a frontier.csv");
     if !is_done {
         return Err(format!("{code:?}: {stdout}{stderr}"));
     }
@@ -200,7 +200,7 @@ fn two_at_once_leave_what_one_does() {
             // The second may find nothing left to do, and a fit that has ended is not begun again.
             let ended = alone.run(arguments);
             assert!(
-                ended.code == Some(0) || ended.stderr.contains("already holds"),
+                ended.code == Some(0) || ended.stderr.contains("already has"),
                 "{arguments:?}: {}",
                 ended.stderr
             );

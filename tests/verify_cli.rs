@@ -33,11 +33,14 @@ fn measured(text: &str) -> Folder {
     folder
 }
 
-/// Verifies, and gives what was said where a check did not hold.
+/// Verifies, and gives what was said where a check failed; see the lines above.
 fn broken(folder: &Folder) -> String {
     let Ended { code, stdout, stderr } = folder.run(&["verify", "tiny"]);
     assert_eq!(code, Some(3), "{stdout}{stderr}");
-    assert!(stderr.starts_with("error: ") && stderr.contains("did not hold"), "{stderr}");
+    assert!(
+        stderr.starts_with("error: ") && stderr.contains("failed; see the lines above"),
+        "{stderr}"
+    );
     stdout
 }
 
@@ -55,12 +58,12 @@ fn rows_as_they_were_measured_hold() {
         "{stdout}"
     );
     folder.done(&["report", "--quiet"]);
-    assert!(folder.done(&["verify"]).contains("data/verdicts.csv: what the rows say"));
+    assert!(folder.done(&["verify"]).contains("data/verdicts.csv: agrees with the rows"));
     let verdicts = folder.read("data/verdicts.csv");
     folder.write("data/verdicts.csv", verdicts.replace("not measured", "confirmed"));
     let Ended { code, stdout, .. } = folder.run(&["verify"]);
     assert_eq!(code, Some(3));
-    assert!(stdout.contains("data/verdicts.csv: not what the rows say"), "{stdout}");
+    assert!(stdout.contains("data/verdicts.csv: differs from the rows"), "{stdout}");
 }
 
 #[test]
@@ -86,7 +89,7 @@ fn any_altered_row_is_told() {
         let line = line.join(",");
         lines[1] = &line;
         folder.write("data/tiny/rows.csv", lines.join("\n") + "\n");
-        assert!(broken(&folder).contains("not the file that was measured"), "{column}");
+        assert!(broken(&folder).contains("has changed since it was measured"), "{column}");
     }
     folder.write("data/tiny/rows.csv", whole);
     folder.done(&["verify", "tiny"]);
@@ -159,7 +162,7 @@ fn a_study_that_cannot_be_checked_keeps_no_other_from_it() {
     folder.write("analysis/other.toml", STUDY.replace("[grid]", "[grdi]"));
     let Ended { code, stdout, stderr } = folder.run(&["verify"]);
     assert_eq!(code, Some(1), "{stderr}");
-    assert!(stdout.contains("tiny: 4 rows") && stdout.contains("what the rows say"), "{stdout}");
+    assert!(stdout.contains("tiny: 4 rows") && stdout.contains("agrees with the rows"), "{stdout}");
     assert!(stderr.starts_with("error: other: analysis/other.toml: unknown key"), "{stderr}");
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
 
@@ -167,7 +170,7 @@ fn a_study_that_cannot_be_checked_keeps_no_other_from_it() {
     folder.write("data/verdicts.csv", "claim\n");
     let Ended { code, stdout, stderr } = folder.run(&["verify"]);
     assert_eq!(code, Some(3), "{stderr}");
-    assert!(stdout.contains("data/verdicts.csv: not what the rows say"), "{stdout}");
+    assert!(stdout.contains("data/verdicts.csv: differs from the rows"), "{stdout}");
     assert!(stderr.starts_with("left out: other: analysis/other.toml: "), "{stderr}");
 }
 

@@ -42,14 +42,18 @@ fn the_heat_map_has_a_field_for_each_pair_of_ratios() {
     ]));
     let tiles = &figure.panels[0].tiles;
     let texts: Vec<&str> = tiles.iter().map(|tile| tile.text.as_str()).collect();
-    assert_eq!(texts, ["1.1", "15", "none"], "w/d of 1, 4 and 8");
+    assert_eq!(texts[..3], ["1.1", "15", "none"], "w/d of 1, 4 and 8");
+    assert_eq!(texts[3..], ["", "", ""], "no cell has these ratios");
     let inside = |(low, high): (f64, f64), value: f64| low < value && value < high;
     assert!(inside(tiles[1].x, 8.0) && inside(tiles[1].y, 4.0), "{:?}", tiles[1]);
     assert_ne!(tiles[0].colour, tiles[1].colour);
     let legend: Vec<&str> = figure.keys.iter().map(|key| key.label.as_str()).collect();
-    assert_eq!(legend[..3], ["inflation 1", "2", "3"]);
-    assert_eq!(figure.keys.last().unwrap().ink.colour, tiles[2].colour, "none found");
-    assert_eq!(figure.panels[0].title, "Median inflation, L*/L⁰ at ε = 0.1 nats");
+    assert_eq!(legend[..3], ["rank penalty 1", "2", "3"]);
+    let colour =
+        |label: &str| figure.keys.iter().find(|key| key.label == label).unwrap().ink.colour;
+    assert_eq!(colour("most fits did not reach ε"), tiles[2].colour);
+    assert_eq!(colour("not measured"), tiles[3].colour);
+    assert_eq!(figure.panels[0].title, "Median rank penalty (×) at ε = 0.1 nats");
     assert!(figure.alt.contains("w/d 8: n/d 16: none reached"), "{}", figure.alt);
     assert!(figure.svg().unwrap().contains("none"));
 }
@@ -65,16 +69,12 @@ fn a_target_that_needs_no_logits_is_named_and_not_drawn() {
     let cells = vec![growth_cell(8, 64, 8, [Some(1.0), Some(1.1), Some(1.2)]), free];
     let figure = rank_study::figure::inflation(&growth(cells));
     assert_eq!(figure.panels.len(), 1);
-    assert_eq!(figure.panels[0].y.label, "inflation, L*/L⁰ at ε = 0.1 nats");
-    assert!(
-        figure.caption.contains("Not drawn: prefix, which needs no logits."),
-        "{}",
-        figure.caption
-    );
+    assert_eq!(figure.panels[0].y.label, "rank penalty (×) at ε = 0.1 nats");
+    assert!(figure.caption.contains(": prefix."), "{}", figure.caption);
 }
 
 #[test]
-fn several_errors_are_told_panel_by_panel() {
+fn several_errors_are_named_panel_by_panel() {
     let strict =
         GrowthCell { tolerance: 0.01, ..growth_cell(8, 64, 8, [Some(1.0), Some(1.1), Some(1.2)]) };
     let cells = vec![growth_cell(8, 64, 8, [Some(1.0), Some(1.1), Some(1.2)]), strict];
@@ -121,7 +121,7 @@ fn frontiers_have_a_line_a_rank_over_the_floor_and_end_at_the_panels_edge() {
 }
 
 #[test]
-fn windows_are_drawn_by_rank_and_told_in_words() {
+fn windows_are_drawn_by_rank_and_described_in_words() {
     let cells = [(8, 0.3), (16, 0.08), (32, 0.04)]
         .map(|(window, kl)| layout_cell("band", &format!("local:{window}+global"), 4, 8.0, kl));
     let smooth = [(8, 1e-8), (16, 1e-9)]
@@ -132,7 +132,7 @@ fn windows_are_drawn_by_rank_and_told_in_words() {
     let line = panel.series.iter().find(|s| s.shape == Shape::Line).unwrap();
     assert_eq!(line.points, [(8.0, 0.3), (16.0, 0.08), (32.0, 0.04)]);
     assert_eq!(panel.y.range.0, 1e-6);
-    assert!(figure.caption.contains("Not drawn: smooth, n = 64"), "{}", figure.caption);
+    assert!(figure.caption.contains(": smooth, n = 64"), "{}", figure.caption);
     assert!(figure.alt.contains("error of 0.1: 16."), "{}", figure.alt);
 }
 
@@ -188,8 +188,8 @@ fn latency_is_in_the_units_that_it_says() {
     let rounds = &figure.panels[0].series[2];
     assert_eq!((rounds.shape, rounds.points.len(), rounds.points[2].1), (Shape::Seeds, 6, 1.5));
     assert!(figure.panels[0].y.range.1 > 3.0, "the slowest round is inside");
-    assert_eq!((mhsa(1)[0].1, figure.panels[1].y.label.as_str()), (10.0, "milliseconds"));
-    assert_eq!((mhsa(2)[0].1, figure.panels[2].y.label.as_str()), (2.0, "MiB"));
+    assert_eq!((mhsa(1)[0].1, figure.panels[1].y.label.as_str()), (10.0, "time (ms)"));
+    assert_eq!((mhsa(2)[0].1, figure.panels[2].y.label.as_str()), (2.0, "size (MiB)"));
     let table = &study.tables()[0].to_markdown();
     assert!(
         table.contains("| ls | 512 | 0.500 (0.500–0.750) | 0.00500 (0.00500–0.00750) | 2097152 | 0.500 | 0.500 | 1.00 | 3 |"),
@@ -256,7 +256,10 @@ fn stabilisers_have_a_panel_of_logits_beside_plain_mhsa() {
     };
     assert_eq!(
         (names(0), names(1)),
-        (vec!["ls".to_owned(), "mhsa".to_owned()], vec!["mhsa".to_owned(), "qk-norm".to_owned()])
+        (
+            vec!["LS-attention".to_owned(), "multi-head".to_owned()],
+            vec!["multi-head".to_owned(), "QK-norm".to_owned()]
+        )
     );
     let band = &figures[1].panels[1].series[1];
     assert_eq!(band.points, [(50.0, 3.0), (100.0, 6.0), (100.0, 6.0), (50.0, 5.0)]);
@@ -270,7 +273,10 @@ fn the_ablation_counts_no_global_heads_where_there_are_none_and_the_dial_takes_t
     let study = Trainings { runs, failed: 0 };
     let figure = rank_study::figure::ablation(&study);
     let names: Vec<&str> = figure.keys.iter().map(|key| key.label.as_str()).collect();
-    assert_eq!(names, ["0 global heads", "1 global head", "seed", "every head global"]);
+    assert_eq!(
+        names,
+        ["0 global heads", "1 global head", "one seed", "multi-head: every head global"]
+    );
     assert_eq!(figure.panels[0].guide, Some(1.3f64.exp()));
     let at = |context: usize| {
         let shape = move |run: &TrainingRun| TrainingRun {
@@ -284,9 +290,10 @@ fn the_ablation_counts_no_global_heads_where_there_are_none_and_the_dial_takes_t
     let lengths = Trainings { runs: [at(256), at(512)].concat(), failed: 0 };
     let panels = rank_study::figure::ablation(&lengths).panels;
     let titles: Vec<&str> = panels.iter().map(|panel| panel.title.as_str()).collect();
-    assert_eq!(titles, ["n = 256, d = 16", "n = 512, d = 16"]);
+    assert_eq!(titles, ["n = 256, d_head = 16", "n = 512, d_head = 16"]);
     let dial = rank_study::figure::dial(&study);
-    let ls = dial.panels[0].series.iter().find(|s| s.label.as_deref() == Some("ls")).unwrap();
+    let ls =
+        dial.panels[0].series.iter().find(|s| s.label.as_deref() == Some("LS-attention")).unwrap();
     assert!((ls.points[0].1 - 0.2).abs() < 1e-12 && ls.points[0].0 == 0.5, "{:?}", ls.points);
 }
 
@@ -322,14 +329,14 @@ fn trained_heads_are_drawn_level_by_level_and_point_by_point() {
     let study = TrainedHeads { heads: heads.collect(), failed: 0 };
     let [figure] = &rank_study::figure::decomposition(&study)[..] else { panic!("one figure") };
     let titles: Vec<&str> = figure.panels.iter().map(|panel| panel.title.as_str()).collect();
-    assert_eq!(titles, ["mhsa-64: n = 64, d = 8", "ls-64: n = 64, d = 8"]);
+    assert_eq!(titles, ["multi-head: n = 64, d_head = 8", "LS-attention: n = 64, d_head = 8"]);
     let line = |name: &str| {
         let lines = figure.panels[0].series.iter().filter(|s| s.shape == Shape::LineMarkers);
         lines.filter(|s| s.name == name).flat_map(|s| s.points.clone()).collect::<Vec<_>>()
     };
-    assert_eq!(line("floor, any rank"), [(100.0, 3.0), (400.0, 3.0)]);
-    assert_eq!(line("needed, tied to the inputs"), [(100.0, 6.0), (400.0, 20.0)], "medians");
-    assert_eq!(line("actual"), [(100.0, 12.0), (400.0, 40.0)]);
+    assert_eq!(line("floor: needed at any rank"), [(100.0, 3.0), (400.0, 3.0)]);
+    assert_eq!(line("needed from the layer inputs"), [(100.0, 6.0), (400.0, 20.0)], "medians");
+    assert_eq!(line("max |logit|"), [(100.0, 12.0), (400.0, 40.0)]);
     assert!(figure.alt.contains("mhsa-64, seed 0, step 400: 32.0 = floor 3.00"), "{}", figure.alt);
 
     let figures = rank_study::figure::prediction(&study);
@@ -341,8 +348,8 @@ fn trained_heads_are_drawn_level_by_level_and_point_by_point() {
         found.map(|series| series.points.clone())
     };
     let expected: Vec<_> = [4.0, 5.0, 6.0].map(|tying| (4.0 * tying, 8.0 * tying)).to_vec();
-    assert_eq!(points("ls, local heads").unwrap(), expected, "the last step alone");
-    assert_eq!(points("mhsa, global heads").unwrap(), expected);
+    assert_eq!(points("LS-attention, local heads").unwrap(), expected, "the last step alone");
+    assert_eq!(points("multi-head").unwrap(), expected);
     for figure in figures.iter().chain([figure]) {
         assert!(figure.svg().unwrap().contains("</svg>"));
     }
@@ -365,8 +372,8 @@ fn the_first_run_of_each_arm_leads_and_no_more_than_a_row() {
     let titles: Vec<(String, Vec<String>)> = titles.collect();
     let [(lead, leading), (rest, others)] = &titles[..] else { panic!("{titles:?}") };
     assert_eq!([lead, rest], ["decomposition", "decomposition-others"]);
-    assert_eq!(leading[..], ["mhsa-64: n = 64, d = 8", "ls-64: n = 64, d = 8"]);
-    assert_eq!(others[..], ["mhsa-1024: n = 1,024, d = 8"]);
+    assert_eq!(leading[..], ["multi-head: n = 64, d_head = 8", "LS-attention: n = 64, d_head = 8"]);
+    assert_eq!(others[..], ["multi-head: n = 1,024, d_head = 8"]);
 }
 
 #[test]
@@ -397,12 +404,25 @@ fn an_intervention_is_drawn_before_the_runs_that_it_changed() {
         .map(|p| (p.title.as_str(), p.series.iter().map(|s| s.name.as_str()).collect()))
         .collect();
     let expected = [
-        ("ls-wide", vec!["ls, seed 0", "ls, seed 1", "ls-wide, seed 0", "ls-wide, seed 1"]),
         (
-            "mhsa-slow",
-            vec!["mhsa, seed 0", "mhsa, seed 1", "mhsa-slow, seed 0", "mhsa-slow, seed 1"],
+            "LS-attention, wide",
+            vec![
+                "LS-attention, seed 0",
+                "LS-attention, seed 1",
+                "LS-attention, wide, seed 0",
+                "LS-attention, wide, seed 1",
+            ],
+        ),
+        (
+            "multi-head, slow",
+            vec![
+                "multi-head, seed 0",
+                "multi-head, seed 1",
+                "multi-head, slow, seed 0",
+                "multi-head, slow, seed 1",
+            ],
         ),
     ];
     assert_eq!(shown, expected);
-    assert!(figure.svg().unwrap().contains("the same arm unchanged"));
+    assert!(figure.svg().unwrap().contains("unchanged runs"));
 }

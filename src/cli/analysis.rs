@@ -96,7 +96,7 @@ pub fn table(args: &TableArgs) -> Result<()> {
     let out = match (&args.out, args.studies.len()) {
         (Some(out), _) => out.clone(),
         (None, 1) => folder.join("tables"),
-        (None, _) => bail!("the tables of several studies are nobody's: say where by --out DIR"),
+        (None, _) => bail!("several studies need an output folder; give --out DIR"),
     };
     let (_, view) = MeasuredStudy::of(&folder, &manifest)?;
     let studies = args.studies.iter().map(|study| {
@@ -115,11 +115,11 @@ fn table_of_own(args: &TableArgs, folders: &[PathBuf]) -> Result<()> {
     let out = match (&args.out, folders) {
         (Some(out), _) => out.clone(),
         (None, [folder]) => folder.join(SHOWN).join("tables"),
-        (None, _) => bail!("the tables of several are nobody's: say where by --out DIR"),
+        (None, _) => bail!("several folders need an output folder; give --out DIR"),
     };
     let shown = show(folders)?;
     let [shown] = &shown[..] else {
-        bail!("only training runs can be tabulated together: name one of the others at a time");
+        bail!("only training runs can share one table; name one folder at a time");
     };
     let paths = shown.save_tables(&out)?;
     print_tables(&shown.tables, &paths, args.quiet);
@@ -188,7 +188,7 @@ pub fn report(args: &ReportArgs) -> Result<()> {
     };
     if studies.is_empty() {
         bail!(
-            "no study has rows in {}/; run `rank-study reproduce --preset {}` first",
+            "no study has rows in {}/; first run `rank-study reproduce --preset {}`",
             data(args.preset).display(),
             args.preset
         );
@@ -196,9 +196,26 @@ pub fn report(args: &ReportArgs) -> Result<()> {
     let out = args.out.clone().unwrap_or_else(|| figures(args.preset).join("report.html"));
     let written = write_report(&studies, &out, args.preset, &Teller { quiet: args.quiet })?;
     if !args.quiet {
-        say!("{}", written.page.display());
+        for (word, count) in counted(&written.verdicts) {
+            say!("{count:>3} {word}");
+        }
+        say!("");
+        say!("report  {}", written.page.display());
     }
     fail_if_missing(&written.missing)
+}
+
+/// How many verdicts there are of each word, of those on claims that were measured first.
+fn counted(verdicts: &[(String, Verdict)]) -> Vec<(String, usize)> {
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    for (_, verdict) in verdicts {
+        let word = verdict.word.to_string();
+        match counts.iter_mut().find(|(other, _)| *other == word) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((word, 1)),
+        }
+    }
+    counts
 }
 
 /// Tells what nobody knows of the rows that something is made from, and nothing else.
@@ -310,7 +327,10 @@ pub fn fail_if_missing(missing: &[(String, String)]) -> Result<()> {
     match missing {
         [] => Ok(()),
         missing => {
-            bail!("{} left out; the lines that begin so say why", plural_studies(missing.len()))
+            bail!(
+                "{} failed; see the lines above that begin with \"left out\"",
+                plural_studies(missing.len())
+            )
         }
     }
 }
@@ -404,7 +424,7 @@ fn command(study: &str, manifest: &Manifest) -> String {
 
 /// `path` as seen from the folder `from`; both relative to the working folder, or absolute.
 fn relative(path: &Path, from: &Path) -> Result<String> {
-    let here = std::env::current_dir().context("no working folder")?;
+    let here = std::env::current_dir().context("cannot find the working folder")?;
     let (path, from) = (here.join(path), here.join(from));
     let shared = path.components().zip(from.components()).take_while(|(a, b)| a == b).count();
     let up = std::iter::repeat_n("..".to_owned(), from.components().count() - shared);

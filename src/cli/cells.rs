@@ -41,7 +41,7 @@ impl CellsProgress {
             what: String::new(),
             done: 0,
             cells: 0,
-            called: "cells",
+            called: "configurations",
             share: 0.0,
             started: Instant::now(),
             printed: None,
@@ -76,7 +76,7 @@ impl CellsProgress {
     /// What comes after the last cell begins: the report, whose parts are studies.
     pub fn begin_report(&self, work: Work) {
         self.say(&format!(
-            "no cell is left; writing the tables and figures of {}, and the report",
+            "all configurations are measured; writing tables and figures of {}, and the report",
             plural_studies(work.cells.len())
         ));
         with(&self.state, |state| {
@@ -124,7 +124,11 @@ impl State {
     fn times(&mut self) -> String {
         let (now, share) = (self.now(), self.share());
         let left = span(self.left.left(now));
-        format!("{:.0} %, {} gone, {left} left", (100.0 * share).floor().min(99.0), duration(now))
+        format!(
+            "{:.0} %, {} elapsed, {left} left",
+            (100.0 * share).floor().min(99.0),
+            duration(now)
+        )
     }
 
     /// `2 of 9: phase, 12 of 180 cells: band/n64-d4-s0, band/n64-d4-s1`, with as many of the running cells as there
@@ -154,7 +158,7 @@ fn fitted(head: &str, names: &[&str], width: usize) -> String {
     let all = |shown: usize| {
         let more = match names.len() - shown {
             0 => String::new(),
-            more if shown == 0 => format!("{more} at work"),
+            more if shown == 0 => format!("{more} running"),
             more => format!(" and {more} more"),
         };
         format!("{head}{}{more}", names[..shown].join(", "))

@@ -4,8 +4,10 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::error::{ContextKind, ErrorKind};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use super::places::near;
 use super::streams::{print_of_clap, tell};
 
 /// How large must attention logits grow when queries and keys are low-rank?
@@ -17,22 +19,20 @@ use super::streams::{print_of_clap, tell};
     args_conflicts_with_subcommands = true,
     after_help = "\
 Environment:
-  RANK_STUDY_INSTRUCTIONS=portable|avx2|avx512
-          Vector instructions to use, in place of the widest that the processor has
+  RANK_STUDY_INSTRUCTIONS  Vector instructions: portable, avx2 or avx512 [default: the widest]
 
 Exit codes:
   0  done
   1  failed
   2  wrong usage
-  3  a check of verify did not hold
-  4  stopped by Ctrl-C, SIGTERM or SIGHUP, or a part that waits for others' runs: what was done is kept,
-     and the command can be run again"
+  3  a check of verify failed
+  4  stopped, or waiting for another shard; the same command continues"
 )]
 struct Cli {
     /// Print version
     #[arg(short = 'V', long)]
     version: bool,
-    /// With --version: also the processor, its instructions, BLAS and threads
+    /// Print processor, instructions, BLAS and threads too
     #[arg(short, long, requires = "version")]
     verbose: bool,
     #[command(subcommand)]
@@ -63,11 +63,40 @@ enum Command {
     Man(super::man::ManArgs),
 }
 
+/// The commands by task, in the order of `--help`.
+pub const GROUPS: [(&str, &[&str]); 6] = [
+    ("Measure", &["target", "fit"]),
+    ("Train", &["train", "evaluate", "dump"]),
+    ("Look", &["predict", "diagnose", "show"]),
+    ("Studies", &["reproduce", "sweep", "table", "figure", "report", "verify", "list"]),
+    ("Cluster", &["merge", "slurm"]),
+    ("Tools", &["bench", "completions", "man"]),
+];
+
+/// The program, with its commands listed by task.
+fn program() -> clap::Command {
+    let program = Cli::command();
+    let mut list = String::new();
+    for (task, names) in GROUPS {
+        list.push_str(&format!("{task}:\n"));
+        for name in names {
+            let about = program.find_subcommand(name).and_then(clap::Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            list.push_str(&format!("  {name:<12} {about}\n"));
+        }
+        list.push('\n');
+    }
+    let template = format!(
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{list}Options:\n{{options}}{{after-help}}"
+    );
+    program.help_template(template)
+}
+
 /// Runs the command that the arguments, after the program's name, are: 0 done, 1 failed, 2 wrong usage, with which clap itself exits too, 3 a check did not hold, 4 stopped.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let Cli { verbose, command, .. } = match Cli::try_parse_from(arguments) {
+    let Cli { verbose, command, .. } = match parsed(arguments) {
         Ok(parsed) => parsed,
-        Err(said) => return print_of_clap(&said),
+        Err(said) => return refused(&said),
     };
     if let Err(error) = rank_study::numerics::check_instructions() {
         tell(&format!("error: {error}"));
@@ -101,6 +130,26 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// Prints what clap says. A misspelt command is one line, with the names that are near it.
+fn refused(said: &clap::Error) -> ExitCode {
+    let unknown = said.get(ContextKind::InvalidSubcommand).map(ToString::to_string);
+    match unknown.filter(|_| said.kind() == ErrorKind::InvalidSubcommand) {
+        Some(name) => {
+            let program = Cli::command();
+            let kinds = program.get_subcommands().flat_map(clap::Command::get_subcommands);
+            let all = program.get_subcommands().chain(kinds).map(clap::Command::get_name);
+            let near = near(&name, all, "see rank-study --help");
+            tell(&format!("error: unknown command {name:?}; {near}"));
+            ExitCode::from(2)
+        }
+        None => print_of_clap(said),
+    }
+}
+
+fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    Cli::from_arg_matches(&program().try_get_matches_from(arguments)?)
+}
+
 fn dispatch(command: Command) -> Result<()> {
     match command {
         Command::Target(args) => super::target::run(&args),
@@ -123,5 +172,25 @@ fn dispatch(command: Command) -> Result<()> {
         Command::List(args) => super::list::run(&args),
         Command::Completions(args) => super::completions::run(&args, Cli::command()),
         Command::Man(args) => super::man::run(&args, Cli::command()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{GROUPS, program};
+
+    #[test]
+    fn help_lists_every_command_once() {
+        let mut listed: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        listed.sort_unstable();
+        let program = program();
+        let mut all: Vec<&str> = program.get_subcommands().map(clap::Command::get_name).collect();
+        all.sort_unstable();
+        assert_eq!(listed, all);
+    }
+
+    #[test]
+    fn the_definitions_of_all_commands_are_consistent() {
+        program().debug_assert();
     }
 }

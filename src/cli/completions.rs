@@ -30,6 +30,9 @@ pub fn run(args: &CompletionsArgs, mut program: Command) -> Result<()> {
     let name = program.get_name().to_owned();
     let mut script = Vec::new();
     generate(args.shell, &mut program, name, &mut script);
-    print(format_args!("{}", String::from_utf8(script).context("a script that is no text")?));
+    print(format_args!(
+        "{}",
+        String::from_utf8(script).context("the completion script is not text")?
+    ));
     Ok(())
 }

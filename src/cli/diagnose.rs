@@ -77,6 +77,9 @@ pub struct DiagnoseArgs {
     quiet: bool,
 }
 
+/// How many sentences are printed: with the files, they fit a screen.
+const MOST_LINES: usize = 24;
+
 /// Runs the subcommand.
 ///
 /// # Errors
@@ -112,7 +115,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
     let threads = args.threads.count(None)?;
     let Predicted { name, keys, summary } = Predicted::by(plan, threads, args.quiet)?;
     let described = describe(&summary);
-    fail_if_unfinished(&[(name.clone(), summary)])?;
+    fail_if_unfinished(&[(name, summary)])?;
 
     let mut models = DiagnosedModel::of(&rows_of(&args.out, &keys)?);
     pool.install(|| look(&mut models, &sources, passages, texts.as_ref()))?;
@@ -129,12 +132,14 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
     if args.json {
         print_json(&definition, &args.out, &keys)?;
     } else {
-        diagnosis
-            .conclusion()
-            .iter()
-            .chain(&diagnosis.worries())
-            .for_each(|line| say!("{}", printable(line)));
-        say!("{name}: {described}; page in {}", page.display());
+        let lines = [diagnosis.conclusion(), diagnosis.worries()].concat();
+        lines.iter().take(MOST_LINES).for_each(|line| say!("{}", printable(line)));
+        if lines.len() > MOST_LINES {
+            say!("{} more sentences are on the page.", lines.len() - MOST_LINES);
+        }
+        say!("");
+        say!("page  {}", page.display());
+        say!("rows  {} ({described})", args.out.join("rows.csv").display());
     }
     Ok(())
 }
@@ -155,7 +160,7 @@ fn sources(folders: &[PathBuf]) -> Result<Vec<Source>> {
         let name = folder.file_name().map_or_else(|| "run".into(), |name| name.to_string_lossy());
         if sources.iter().any(|other| other.name == name) {
             bail!(
-                "--compare {}: another model's folder is called {name} too; rename one",
+                "--compare {}: another model has the folder name {name} too; rename one",
                 folder.display()
             );
         }
@@ -172,7 +177,7 @@ fn tokens(asked: Option<usize>, sources: &[Source]) -> Result<usize> {
         Some(tokens) if (1..=context.min(MOST_TOKENS)).contains(&tokens) => Ok(tokens),
         Some(tokens) => {
             bail!(
-                "--tokens is {tokens}; give 1 to {}, which all models read",
+                "--tokens must be 1 to {}, which every model reads ({tokens} found)",
                 context.min(MOST_TOKENS)
             )
         }
@@ -244,14 +249,14 @@ fn measured(
         (
             "Passages",
             format!(
-                "{} of {tokens} tokens; pictures, keys and the text are of the first",
+                "{} of {tokens} tokens; pictures, keys and text show the first",
                 args.passages
             ),
         ),
         (
             "Error ε",
             format!(
-                "{} nats: mean over rows of KL(attention ‖ that of the logits found)",
+                "{} nats: the mean KL divergence per row between attention and fit",
                 args.tolerance
             ),
         ),
@@ -260,7 +265,8 @@ fn measured(
             match above {
                 None => "every head".to_owned(),
                 Some(above) => format!(
-                    "heads whose largest logit is above {} nats, {} at most; of the others what they are, and their floor",
+                    "heads whose max |logit| is above {}, at most {}; other heads have logits and floor \
+                     only",
                     significant(above, 3),
                     args.most
                 ),

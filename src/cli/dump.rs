@@ -75,10 +75,13 @@ fn dump(args: &DumpArgs) -> Result<()> {
     let (run, texts) = args.of.read()?;
     let tokens = args.tokens.unwrap_or_else(|| run.context());
     if tokens == 0 || tokens > run.context() {
-        bail!("--tokens is {tokens}; give 1 to {}, the model's context", run.context());
+        bail!("--tokens must be 1 to {}, the model's context ({tokens} found)", run.context());
     }
     if let Some(record) = run.record().filter(|&record| !args.first.is_multiple_of(record)) {
-        bail!("--first is {}; records of this model begin at multiples of {record}", args.first);
+        bail!(
+            "--first must be a multiple of {record}, the record length of this model ({} found)",
+            args.first
+        );
     }
     let (first, needed) = (args.first, args.first.saturating_add(tokens));
     let read = run.tokens(Some(&texts), args.of.split(), needed).with_context(|| args.of.flag())?;
@@ -93,12 +96,12 @@ fn dump(args: &DumpArgs) -> Result<()> {
         ("--head", &args.head, probes.iter().map(|p| p.head).max()),
     ] {
         if let (Some(&wrong), Some(most)) = (chosen.iter().find(|&&i| Some(i) > most), most) {
-            bail!("{flag} {wrong}: the model's go from 0 to {most}");
+            bail!("{flag} must be 0 to {most} ({wrong} found)");
         }
     }
     let is_chosen = |chosen: &[usize], index| chosen.is_empty() || chosen.contains(&index);
     make_folders(&args.out)
-        .with_context(|| format!("--out {}: cannot be made", args.out.display()))?;
+        .with_context(|| format!("--out {}: cannot create the folder", args.out.display()))?;
     for probe in probes {
         if is_chosen(&args.layer, probe.layer) && is_chosen(&args.head, probe.head) {
             let path = write(&probe, args)?;
@@ -118,11 +121,13 @@ fn check_room(args: &DumpArgs, run: &TrainedRun, tokens: usize) -> Result<()> {
     };
     let heads = chosen(&args.layer, run.layers()) * chosen(&args.head, run.heads());
     let of_one = (tokens as f64).powi(2) * size_of::<f64>() as f64;
-    check_memory(of_one).map_err(|room| anyhow!("--tokens {tokens}: a matrix takes {room}"))?;
+    check_memory(of_one)
+        .map_err(|room| anyhow!("--tokens {tokens}: one matrix needs {room}; give fewer"))?;
     let is_packed = ["csv", "parquet"].contains(&args.format.as_str());
     let all = if is_packed { 0.0 } else { heads as f64 * of_one };
     check_disk(&args.out, all).map_err(|room| {
-        anyhow!("--out: the matrices of {heads} heads take {room}; choose by --layer and --head, or set --tokens lower")
+        anyhow!("--out: the matrices of {heads} heads need {room}; choose some with --layer and --head, or \
+                 lower --tokens")
     })
 }
 

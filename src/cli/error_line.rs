@@ -18,16 +18,34 @@ pub fn error_line(error: &(dyn Error + 'static)) -> String {
     let mut line = String::new();
     let mut mend = None;
     for cause in anyhow::Chain::new(error) {
-        let message = cause.to_string();
-        if line.is_empty() {
-            line = message;
-        } else if !line.contains(&message) {
-            line = format!("{line}: {message}");
-        }
+        line = joined(line, &cause.to_string());
         mend = mend.or_else(|| mend_of(cause));
     }
     let mend = mend.map(|mend| format!(" ({mend})")).unwrap_or_default();
     printable(&format!("{line}{mend}").replace('\n', " ")).into_owned()
+}
+
+/// A line and a cause of it, without the path that both name.
+fn joined(line: String, message: &str) -> String {
+    let names_it =
+        message.starts_with(&format!("{line}: ")) || message.contains(&format!("{line:?}"));
+    if line.is_empty() || names_it {
+        return message.to_owned();
+    }
+    if line.contains(message) {
+        return line;
+    }
+    let ends_with = |path: &str| line == path || line.ends_with(&format!(" {path}"));
+    let rest = match message.split_once(": ") {
+        Some((path, rest)) if ends_with(path) => rest.to_owned(),
+        Some((head, rest)) => match head.rsplit_once(' ') {
+            // As in `--text a.txt: cannot read a.txt: …`.
+            Some((what, path)) if ends_with(path) => format!("{what}: {rest}"),
+            _ => message.to_owned(),
+        },
+        None => message.to_owned(),
+    };
+    format!("{line}: {rest}")
 }
 
 /// The flags or the command that mend an error of the library, which knows of none.
@@ -51,7 +69,7 @@ fn mend_of(error: &(dyn Error + 'static)) -> Option<String> {
 fn of_target(error: &TargetError) -> Option<String> {
     match error {
         TargetError::OutsideVisibility { .. } | TargetError::NotCausal { .. } => {
-            Some("--mask bidirectional".to_owned())
+            Some("use --mask bidirectional".to_owned())
         }
         TargetError::InFile { problem, .. } => of_target(problem),
         _ => None,
@@ -60,18 +78,18 @@ fn of_target(error: &TargetError) -> Option<String> {
 
 fn of_lm(error: &LmError) -> Option<String> {
     match error {
-        LmError::NoText => Some("--text FILE".to_owned()),
-        LmError::TextTooShort { .. } => Some("--set context=…".to_owned()),
-        LmError::Collective(CollectiveError::Gone { .. }) => Some("--resume".to_owned()),
-        LmError::Collective(CollectiveError::Silent { .. }) => Some("--patience".to_owned()),
+        LmError::NoText => Some("add --text FILE".to_owned()),
+        LmError::TextTooShort { .. } => Some("lower it with --set context=…".to_owned()),
+        LmError::Collective(CollectiveError::Gone { .. }) => Some("use --resume".to_owned()),
+        LmError::Collective(CollectiveError::Silent { .. }) => Some("raise --patience".to_owned()),
         _ => None,
     }
 }
 
 fn of_study(error: &StudyError) -> Option<String> {
     match error {
-        StudyError::Size { .. } => Some("--preset paper".to_owned()),
-        StudyError::Filter { .. } => Some("--filter; --list shows the cells".to_owned()),
+        StudyError::Size { .. } => Some("use --preset paper".to_owned()),
+        StudyError::Filter { .. } => Some("see --list for the configurations".to_owned()),
         StudyError::Target(error) => of_target(error),
         StudyError::Text(error) => of_lm(error),
         StudyError::Run(error) => of_run(error),
@@ -100,5 +118,25 @@ fn of_rows(error: &RowsError) -> Option<String> {
     | RowsError::MissingColumn { path, .. }
     | RowsError::BadLine { path, .. }) = error;
     let study = path.parent()?.file_name().filter(|_| path.ends_with("rows.csv"))?;
-    Some(format!("rank-study reproduce --only {}", study.display()))
+    Some(format!("run rank-study reproduce --only {}", study.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::joined;
+
+    #[test]
+    fn a_path_is_named_once() {
+        for (line, message, expected) in [
+            ("", "x.gguf: is cut off", "x.gguf: is cut off"),
+            ("x.gguf", "x.gguf: is cut off", "x.gguf: is cut off"),
+            ("--text a.txt", "a.txt: no such file", "--text a.txt: no such file"),
+            ("--text a.txt", "cannot read a.txt: denied", "--text a.txt: cannot read: denied"),
+            ("split", "study \"split\" has no rows", "study \"split\" has no rows"),
+            ("--out", "cannot write a: denied", "--out: cannot write a: denied"),
+            ("--n is 3: too large", "too large", "--n is 3: too large"),
+        ] {
+            assert_eq!(joined(line.to_owned(), message), expected);
+        }
+    }
 }

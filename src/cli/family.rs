@@ -94,7 +94,7 @@ impl FamilyFlags {
             let TargetRead { target, rescaled } = file.read(visibility).context("--target")?;
             if let Some(furthest) = rescaled {
                 tell(&format!(
-                    "note: {}: rows sum to 1 within {}, as half precision rounds them; each is divided by its sum",
+                    "note: {}: rows sum to 1 within {} (half precision), so each row is divided by its sum",
                     path.display(),
                     significant(furthest, 2)
                 ));
@@ -135,7 +135,10 @@ impl FamilyFlags {
     }
 
     fn family(&self) -> Result<Family> {
-        let name = self.family.as_deref().context("--family is missing; name one")?;
+        let name = self
+            .family
+            .as_deref()
+            .context("--family is missing; name one, or give --target FILE")?;
         Family::from_parameters(name, &self.parameters()).context("--family")
     }
 

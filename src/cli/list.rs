@@ -296,19 +296,23 @@ impl<'d> Line<'d> {
     fn to_text(&self, [of_study, of_text]: [usize; 2]) -> String {
         let mut notes = Vec::new();
         if let Some(text) = self.text.filter(|_| self.by_name) {
-            notes.push(format!("text {text} gone or changed: settings not compared"));
+            notes.push(format!("text {text} is missing or changed, so settings are not compared"));
         }
-        notes.extend(self.not_here.iter().map(|why| format!("cells with rows alone: {why}")));
+        notes.extend(
+            self.not_here
+                .iter()
+                .map(|why| format!("only configurations with rows are counted: {why}")),
+        );
         if self.stopped > 0 {
-            notes.push(format!("{} stopped, to be gone on with", self.stopped));
+            notes.push(format!("{} stopped before the end", self.stopped));
         }
         if self.of_other_settings > 0 {
-            notes.push(format!("{} have rows of other settings", self.of_other_settings));
+            notes.push(format!("{} have rows with other settings", self.of_other_settings));
         }
         if self.parts > 0 {
             notes.push(format!(
-                "rows of {} not joined: rank-study merge",
-                plural(self.parts, "part")
+                "rows of {} not merged: run rank-study merge",
+                plural(self.parts, "shard")
             ));
         }
         let notes = match notes.is_empty() {
@@ -316,7 +320,7 @@ impl<'d> Line<'d> {
             false => format!(" ({})", notes.join("; ")),
         };
         format!(
-            "{:<of_study$} {:>4} of {:>4} cells {:<of_text$} {:>12}  {:<11}  {}{notes}",
+            "{:<of_study$} {:>4} of {:>4} {:<of_text$} {:>12}  {:<11}  {}{notes}",
             self.definition.study,
             self.done,
             self.cells,

@@ -18,6 +18,9 @@ pub struct ManArgs {
     /// Write to this folder
     #[arg(value_name = "DIR")]
     out: PathBuf,
+    /// Write the reference of all commands to this file instead
+    #[arg(long, hide = true)]
+    markdown: bool,
     /// Print only results and errors
     #[arg(long)]
     quiet: bool,
@@ -32,6 +35,11 @@ pub fn run(args: &ManArgs, program: Command) -> Result<()> {
     let mut program = program.disable_help_subcommand(true);
     // Commands learn their whole names, as `rank-study-bench-fit`.
     program.build();
+    if args.markdown {
+        let text = super::markdown::reference(&program);
+        return write_whole(&args.out, text.as_bytes())
+            .with_context(|| format!("cannot write {}", args.out.display()));
+    }
     let mut commands = vec![&program];
     let mut pages = 0;
     while let Some(command) = commands.pop() {
@@ -39,12 +47,12 @@ pub fn run(args: &ManArgs, program: Command) -> Result<()> {
         let page = Man::new(command.clone());
         let path = args.out.join(page.get_filename());
         let mut text = Vec::new();
-        page.render(&mut text).context("a manual page")?;
+        page.render(&mut text).context("cannot render a manual page")?;
         write_whole(&path, &text).map_err(|source| FileError::Write { path, source })?;
         pages += 1;
     }
     if !args.quiet {
-        tell(&format!("{pages} pages in {}", args.out.display()));
+        tell(&format!("wrote {pages} pages to {}", args.out.display()));
     }
     Ok(())
 }

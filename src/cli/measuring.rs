@@ -26,14 +26,14 @@ pub fn measure(
     for line in plan.damaged() {
         let shown: String = line.chars().take(50).collect();
         progress.say(&format!(
-            "warning: {}: a line is cut off or has the wrong number of fields ({shown}…); every whole \
-             row is kept, the line goes to rows-set-aside.csv, and its cell is measured again",
+            "warning: {}: a line is cut off or has the wrong number of fields ({shown}…); it moves to \
+             rows-set-aside.csv, and its configuration is measured again",
             rows.display()
         ));
     }
     for (count, why) in plan.to_set_aside() {
         progress.say(&format!(
-            "warning: {} has {} {why}; what is there goes to {}",
+            "warning: {} has {} {why}; superseded rows move to {}",
             rows.display(),
             plural(count, "row"),
             rows.with_file_name("rows-set-aside.csv").display()
@@ -48,9 +48,9 @@ pub fn measure(
 
 /// A summary in words: `3 cells measured, 105 there before`.
 pub fn describe(summary: &SweepSummary) -> String {
-    let mut parts = vec![format!("{} cells measured", summary.measured)];
+    let mut parts = vec![format!("{} measured", plural(summary.measured, "configuration"))];
     if summary.skipped > 0 {
-        parts.push(format!("{} there before", summary.skipped));
+        parts.push(format!("{} done before", summary.skipped));
     }
     if !summary.failed.is_empty() {
         parts.push(format!("{} failed", summary.failed.len()));
@@ -59,7 +59,7 @@ pub fn describe(summary: &SweepSummary) -> String {
         parts.push(format!("{} left", summary.left));
     }
     if summary.waiting > 0 {
-        parts.push(format!("{} waiting for runs of other parts", summary.waiting));
+        parts.push(format!("{} waiting for other shards", summary.waiting));
     }
     parts.join(", ")
 }
@@ -77,22 +77,23 @@ pub fn fail_if_unfinished(summaries: &[(String, SweepSummary)]) -> Result<()> {
     match (failed, left) {
         (0, 0) if waiting > 0 => {
             let why = format!(
-                "{waiting} cells wait for runs of other parts; run the same command when those have ended"
+                "{waiting} configurations wait for runs of other shards; run the same command when those \
+                 have ended"
             );
             Err(Stopped(why).into())
         }
         (0, 0) => Ok(()),
         (failed, 0) => {
-            let cells = plural(failed, "cell");
+            let cells = plural(failed, "configuration");
             let (rows, them) =
-                if failed == 1 { ("its row says", "it") } else { ("their rows say", "them") };
-            bail!("{cells} failed; {rows} why, and the next run tries {them} again")
+                if failed == 1 { ("its row says", "it") } else { ("its row says", "them") };
+            bail!("{cells} failed; {rows} why. Run the same command to retry {them}")
         }
         (failed, left) => {
             let failed = if failed > 0 { format!(" and {failed} failed") } else { String::new() };
             let why = format!(
-                "stopped with {} left{failed}; run the same command to go on",
-                plural(left, "cell")
+                "stopped with {} left{failed}; run the same command to continue",
+                plural(left, "configuration")
             );
             Err(Stopped(why).into())
         }
@@ -104,7 +105,7 @@ pub fn announce(plans: &[Plan], left: Span, threads: usize) -> String {
     let total: usize = plans.iter().map(|plan| plan.cells().count()).sum();
     let done: usize = plans.iter().flat_map(Plan::cells).filter(|(_, done)| *done).count();
     format!(
-        "{}, {total} cells, {done} already there; {} to go on {threads} threads",
+        "{}, {total} configurations, {done} done before; {} left on {threads} threads",
         plural_studies(plans.len()),
         span(left)
     )

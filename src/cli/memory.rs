@@ -53,7 +53,7 @@ fn end(size: usize) -> ! {
     for part in [
         &b"error: out of memory: "[..],
         &digits[first..],
-        b" bytes more cannot be had; ask for less, set --threads lower, or allow the process more memory\n",
+        b" bytes more are not available; ask for less, lower --threads, or allow the process more memory\n",
     ] {
         write(part);
     }

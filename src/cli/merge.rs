@@ -44,14 +44,14 @@ pub fn run(args: &MergeArgs) -> Result<()> {
         }
     };
     if studies.is_empty() {
-        say(format!("no study in {}/ has rows of parts", data.display()));
+        say(format!("no study in {}/ has rows of shards", data.display()));
     }
     let mut missing: Vec<(String, String)> = Vec::new();
     for study in studies {
         let merged = folder_of(&study, args.preset).and_then(|folder| Ok(merge(&folder)?));
         match merged {
             Ok(Some(merged)) => say(format!("{study}: {}", describe(&merged))),
-            Ok(None) => say(format!("{study}: no rows of parts")),
+            Ok(None) => say(format!("{study}: no rows of shards")),
             Err(error) => missing.push((study, error.to_string())),
         }
     }
@@ -62,16 +62,19 @@ pub fn run(args: &MergeArgs) -> Result<()> {
 fn describe(merged: &Merged) -> String {
     let Merged { parts, cells, rows, twice, at_work } = merged;
     let mut line = format!(
-        "{} of {}; {} in all",
-        plural(*cells, "cell"),
-        plural(*parts, "part"),
+        "{} of {}; {} in total",
+        plural(*cells, "configuration"),
+        plural(*parts, "shard"),
         plural(*rows, "row")
     );
     if *twice > 0 {
-        line.push_str(&format!("; {} measured twice, alike", plural(*twice, "cell")));
+        line.push_str(&format!(
+            "; {} measured twice, with equal numbers",
+            plural(*twice, "configuration")
+        ));
     }
     if !at_work.is_empty() {
-        line.push_str(&format!("; still at work: {}", at_work.join(", ")));
+        line.push_str(&format!("; still running: {}", at_work.join(", ")));
     }
     line
 }

@@ -16,6 +16,7 @@ mod family;
 mod fit;
 mod list;
 mod man;
+mod markdown;
 mod measuring;
 mod memory;
 mod merge;

@@ -25,12 +25,12 @@ pub fn told(work: impl FnOnce() -> Result<()>) -> Result<()> {
         Err(panic) => {
             let place = PLACE.lock().unwrap_or_else(PoisonError::into_inner);
             let why = text(&*panic);
-            bail!("internal error: {why} ({place}); it may want more memory, else please report it")
+            bail!("internal error: {why} ({place}); allow more memory, or report this as a bug")
         }
     }
 }
 
 fn text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words")
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }

@@ -34,10 +34,10 @@ pub fn list(preset: Preset, json: bool) -> Result<()> {
         return fail_if_missing(&missing);
     }
     if found.is_empty() && missing.is_empty() {
-        say!("no study in {}/ has parts that are not joined", data.display());
+        say!("no study in {}/ has shards that are not merged", data.display());
     }
     for (study, PartsState { cells, done, parts }) in &found {
-        say!("{study}: {done} of {cells} cells done");
+        say!("{study}: {done} of {cells} configurations done");
         parts.iter().for_each(|part| say!("  {}", describe(part)));
         let failed = parts.iter().flat_map(|part| &part.failed);
         failed.for_each(|(cell, why)| say!("  failed: {cell}: {}", printable(why)));
@@ -48,7 +48,7 @@ pub fn list(preset: Preset, json: bool) -> Result<()> {
             let not: Vec<String> =
                 (0..count).filter(|i| !begun(i)).map(|i| (i + 1).to_string()).collect();
             if !not.is_empty() {
-                say!("  of {count}: not begun, or joined: {}", not.join(", "));
+                say!("  of {count}: not started, or merged: {}", not.join(", "));
             }
         }
     }
@@ -66,14 +66,14 @@ fn describe(part: &PartState) -> String {
     let PartState { shard, done, stopped, failed, at_work } = part;
     let mut words = vec![format!("{shard}: {done} done")];
     if *stopped > 0 {
-        words.push(format!("{stopped} stopped, to be gone on with"));
+        words.push(format!("{stopped} stopped before the end"));
     }
     if !failed.is_empty() {
         words.push(format!("{} failed", failed.len()));
     }
     words.push(match at_work {
-        Some(who) => format!("{who} is at work"),
-        None => "nobody at work".to_owned(),
+        Some(who) => format!("running: {who}"),
+        None => "nothing running".to_owned(),
     });
     words.join(", ")
 }

@@ -142,10 +142,7 @@ pub fn finishing(study: &str, preset: Preset) -> String {
 pub fn folder_of(study: &str, preset: Preset) -> Result<PathBuf> {
     let data = data(preset);
     check_folder_name(study).map_err(|why| {
-        anyhow!(
-            "the study {study:?} {why}; it is to be the name of a folder in {}/",
-            data.display()
-        )
+        anyhow!("the study name {study:?} {why}; name a folder in {}/", data.display())
     })?;
     Ok(data.join(study))
 }
@@ -157,20 +154,22 @@ pub fn measured(study: &str, preset: Preset) -> Result<(PathBuf, Manifest)> {
     check_merged(&folder)?;
     if !folder.join("rows.csv").is_file() {
         let known = measured_studies(preset)?;
-        let there = match known.is_empty() {
-            true => "nor has any other".to_owned(),
-            false => format!("there are: {}", known.join(", ")),
-        };
-        bail!(
-            "study {study:?} has no rows in {}/ ({there}); run `rank-study reproduce --preset \
-             {preset} --only {study}` first",
-            data.display()
-        )
+        let defined = definitions(preset).map(|found| found.names().any(|name| name == study));
+        match defined {
+            Ok(false) => {
+                let near = near(study, known.iter().map(String::as_str), "see rank-study list");
+                bail!("study {study:?} has no rows in {}/; {near}", data.display())
+            }
+            _ => bail!(
+                "study {study:?} has no rows in {}/; first run `rank-study reproduce --preset {preset} --only {study}`",
+                data.display()
+            ),
+        }
     }
     let path = folder.join("manifest.toml");
     if !path.is_file() {
         bail!(
-            "{} is missing, which says what the rows beside it are; {} writes it again",
+            "{} is missing, so the rows beside it cannot be used; {} writes it again",
             path.display(),
             finishing(study, preset)
         )
@@ -202,11 +201,28 @@ impl BrokenDefinition {
     }
 }
 
+/// Refuses a definition that is not there, and names those that read most like it.
+pub fn check_definition(path: &Path) -> Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let files = std::fs::read_dir(folder.unwrap_or(Path::new(ANALYSIS)));
+    let paths = files.into_iter().flatten().flatten().map(|file| file.path());
+    let is_toml = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "toml");
+    let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let known: Vec<(String, PathBuf)> =
+        paths.filter(is_toml).filter_map(|path| Some((stem(&path)?, path))).collect();
+    let names = known.iter().map(|(name, _)| name.as_str());
+    let near = near(&stem(path).unwrap_or_default(), names, "see rank-study list");
+    bail!("no definition {}; {near}", path.display())
+}
+
 /// Every study definition in the folder of definitions, at the size of a preset. Definitions of single training runs,
 /// which have neither `study` nor `kind`, are passed over.
 pub fn definitions(preset: Preset) -> Result<Definitions> {
     let folders = std::fs::read_dir(ANALYSIS).with_context(|| {
-        format!("no folder {ANALYSIS}/ here; run in the folder that holds it, or name a definition")
+        format!("no folder {ANALYSIS}/ here; run in the folder that has it, or name a definition")
     })?;
     let mut paths: Vec<PathBuf> = folders
         .map(|entry| Ok(entry?.path()))
@@ -240,14 +256,27 @@ pub fn definitions(preset: Preset) -> Result<Definitions> {
     Ok(found)
 }
 
+/// The names that read most like one that there is not, for the end of an error.
+pub fn near<'n>(name: &str, names: impl Iterator<Item = &'n str>, or: &str) -> String {
+    let most = (name.chars().count() / 3).clamp(1, 3);
+    let mut near: Vec<(usize, &str)> =
+        names.map(|other| (strsim::damerau_levenshtein(name, other), other)).collect();
+    near.sort_unstable();
+    near.dedup();
+    near.retain(|(slips, other)| *slips <= most || (name.len() > 2 && other.contains(name)));
+    near.truncate(3);
+    let near: Vec<&str> = near.into_iter().map(|(_, other)| other).collect();
+    match near.is_empty() {
+        true => or.to_owned(),
+        false => format!("did you mean {}?", near.join(" or ")),
+    }
+}
+
 impl Definitions {
     /// The names of all studies, those without the size among them.
-    pub fn names(&self) -> String {
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         let of_size = self.studies.iter().map(|definition| definition.study.as_str());
-        let others = self.without_size.iter().map(|(study, _)| study.as_str());
-        let mut names: Vec<&str> = of_size.chain(others).collect();
-        names.sort_unstable();
-        names.join(", ")
+        of_size.chain(self.without_size.iter().map(|(study, _)| study.as_str()))
     }
 
     /// Says what is wrong with each file that cannot be read, a line each.
@@ -263,7 +292,7 @@ pub fn fail_if_broken(definitions: usize) -> Result<()> {
     match definitions {
         0 => Ok(()),
         count => bail!(
-            "{} in {ANALYSIS}/ left out; the lines that begin so say why",
+            "{} in {ANALYSIS}/ cannot be read; see the lines above that begin with \"left out\"",
             plural(count, "definition")
         ),
     }

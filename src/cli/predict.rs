@@ -86,6 +86,9 @@ pub struct PredictArgs {
     quiet: bool,
 }
 
+/// How many lines are printed: with the files, they fit a screen.
+const MOST_LINES: usize = 24;
+
 /// Runs the subcommand.
 ///
 /// # Errors
@@ -140,6 +143,9 @@ fn print_largest(rows: &[Row<HeadFound>]) {
         }
     }
     say!(
+        "The head with the largest max |logit|; actual = floor × inflation × input × excess × shift"
+    );
+    say!(
         "{:<16} {:>6} {:>4} {:>7} {:>5} {:>8} {:>7} {:>9} {:>6} {:>6} {:>6}",
         "run",
         "step",
@@ -149,12 +155,12 @@ fn print_largest(rows: &[Row<HeadFound>]) {
         "actual",
         "floor",
         "inflation",
-        "tying",
-        "drift",
-        "gauge"
+        "input",
+        "excess",
+        "shift"
     );
     let shown = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |v| significant(v, 3));
-    for Row { of, found, .. } in largest {
+    for Row { of, found, .. } in largest.iter().take(MOST_LINES) {
         say!(
             "{:<16} {:>6} {:>4} {:>7} {:>5} {:>8} {:>7} {:>9} {:>6} {:>6} {:>6}",
             of.model.run,
@@ -169,5 +175,8 @@ fn print_largest(rows: &[Row<HeadFound>]) {
             shown(found.drift),
             shown(found.gauge),
         );
+    }
+    if largest.len() > MOST_LINES {
+        say!("{} more lines are in the rows", largest.len() - MOST_LINES);
     }
 }

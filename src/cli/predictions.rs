@@ -37,7 +37,7 @@ impl Asked<'_> {
     pub fn definition(&self, out: &Path) -> Result<StudyDefinition> {
         let name = out.file_name().map(|name| name.to_string_lossy().into_owned());
         let Some(name) = name else {
-            bail!("--out {}: name a folder for the rows", out.display());
+            bail!("--out {} has no folder name; name a folder for the rows", out.display());
         };
         let mut predict = Table::new();
         let mut set = |key: &str, value: Value| predict.insert(key.to_owned(), value);
@@ -72,7 +72,7 @@ impl Asked<'_> {
         // What is told is computed in float64 all the same.
         let search = Table::from_iter([("dtype".to_owned(), "f32".into())]);
         top.insert("search".to_owned(), search.into());
-        let text = toml::to_string(&top).context("the definition of the flags")?;
+        let text = toml::to_string(&top).context("cannot write the definition of the flags")?;
         Ok(StudyDefinition::parse(Path::new("the flags"), text, Preset::Paper)?)
     }
 }
@@ -91,7 +91,7 @@ impl Predicted {
     pub fn by(plan: Plan, threads: usize, quiet: bool) -> Result<Self> {
         let progress = CellsProgress::new(vec![plan.work(threads)], quiet);
         progress.say(&format!(
-            "{} cells; {} to go on {threads} threads",
+            "{} configurations; {} left on {threads} threads",
             plan.cells().count(),
             span(progress.left())
         ));

@@ -53,7 +53,7 @@ struct Place {
 
 /// What other processes say of the end, so that it need not be said here again.
 #[derive(Debug, thiserror::Error)]
-#[error("told by another process")]
+#[error("reported by another process")]
 pub struct ToldElsewhere;
 
 impl ProcessesFlags {
@@ -152,13 +152,13 @@ impl ProcessesFlags {
             names.map(|name| variable(name).unwrap_or_default()).join(".")
         };
         let place = match (self.processes, self.process, of_step) {
-            (Some(0), ..) => bail!("--processes 0: give at least 1"),
+            (Some(0), ..) => bail!("--processes must be at least 1"),
             (Some(world), ..) if world > MOST_PROCESSES => {
-                bail!("--processes {world}: give at most {MOST_PROCESSES}")
+                bail!("--processes must be at most {MOST_PROCESSES} ({world} found)")
             }
             (Some(world), Some(rank), _) => {
                 if rank >= world {
-                    bail!("--process {rank}: of --processes {world} they are 0 to {}", world - 1);
+                    bail!("--process must be 0 to {} ({rank} found)", world - 1);
                 }
                 let started = variable(LAUNCH);
                 let on_this_machine = started.is_some();
@@ -203,7 +203,7 @@ impl Others {
         if world == 1 {
             return Ok(others);
         }
-        let program = std::env::current_exe().context("--processes: where this program is")?;
+        let program = std::env::current_exe().context("--processes: cannot find this program")?;
         let visible = std::env::var("CUDA_VISIBLE_DEVICES").ok();
         for rank in 1..world {
             let mut command = Command::new(&program);
@@ -216,7 +216,8 @@ impl Others {
                     Some(all) => all.split(',').nth(rank).map(str::to_owned),
                 };
                 let own = own.with_context(|| {
-                    format!("--processes {world}: CUDA_VISIBLE_DEVICES names fewer GPUs; give each its own")
+                    format!("--processes {world} needs as many GPUs in CUDA_VISIBLE_DEVICES; give each process \
+                         its own")
                 })?;
                 command.env("CUDA_VISIBLE_DEVICES", own);
             }
@@ -230,7 +231,7 @@ impl Others {
     fn are_there(&self) -> Result<(), String> {
         for (rank, child) in self.0.borrow_mut().iter_mut() {
             if let Ok(Some(status)) = child.try_wait() {
-                return Err(format!("process {rank} ended before all had come ({status})"));
+                return Err(format!("process {rank} ended before all had started ({status})"));
             }
         }
         Ok(())

@@ -128,7 +128,7 @@ impl State {
             (true, true) => format!(", at most {} left", duration(left_s)),
             (true, false) => format!(", {} left", span(between(1.0 - UNSTEADY, 1.0 + UNSTEADY))),
         };
-        format!("{:.0} %, {} gone{left}", (100.0 * self.share()).floor(), duration(gone))
+        format!("{:.0} %, {} elapsed{left}", (100.0 * self.share()).floor(), duration(gone))
     }
 
     fn line(&self) -> String {

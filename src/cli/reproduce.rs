@@ -18,7 +18,7 @@ use super::duration::duration;
 use super::error_line::error_line;
 use super::measuring::{announce, describe, fail_if_unfinished, measure};
 use super::places::{
-    ANALYSIS, Definitions, data, definitions, fail_if_broken, figures, measured_studies,
+    ANALYSIS, Definitions, data, definitions, fail_if_broken, figures, measured_studies, near,
 };
 use super::shards::{Asked, ShardFlags, show};
 use super::stop::{AFTER_CELLS, Stopped, stop_at_signal};
@@ -161,7 +161,7 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     }
     if stop.load(Ordering::Relaxed) {
         progress.finish();
-        let why = "stopped; every finished cell and every begun training is saved: run the same command to go on";
+        let why = "stopped; all finished work is saved. Run the same command to continue";
         return Err(Stopped(why.to_owned()).into());
     }
     let page = figures(args.preset).join("report.html");
@@ -257,7 +257,12 @@ fn chosen(names: &[String], preset: Preset) -> Result<Chosen> {
         match without_size.iter().find(|(study, _)| study == only) {
             _ if is_there => {}
             Some((_, error)) => bail!("--only {only}: {}", error_line(error)),
-            None => bail!("--only {only}: no such study in {ANALYSIS}/; there are {}", all.names()),
+            None => {
+                bail!(
+                    "--only {only}: no such study in {ANALYSIS}/; {}",
+                    near(only, all.names(), "see rank-study list")
+                )
+            }
         }
     }
     all.tell_broken();

@@ -48,7 +48,7 @@ impl ShardFlags {
                 Shard::of_task(|name| std::env::var(name).ok()).map_err(anyhow::Error::msg)?;
             Ok::<_, anyhow::Error>(found.map(|(shard, variable)| {
                 if shard != Shard::WHOLE {
-                    tell(&format!("part {shard}, by {variable}"));
+                    tell(&format!("shard {shard}, from {variable}"));
                 }
                 shard
             }))
@@ -62,7 +62,7 @@ impl ShardFlags {
             (false, Shard::WHOLE) if self.stage.is_none() => Asked::All,
             // The one task of a job has stages too.
             _ if self.shard.is_none() && shard == Shard::WHOLE => {
-                bail!("--stage is of a part; say which: --shard I/N, or --shard 1/1 for all")
+                bail!("--stage needs a shard; give --shard I/N, or --shard 1/1 for all")
             }
             _ => Asked::Part(Part { shard, stage: self.stage }),
         })
@@ -95,7 +95,10 @@ impl Part {
         let Self { shard, stage } = self;
         let count = stages.count();
         if let Some(stage) = stage.filter(|stage| !(1..=count).contains(stage)) {
-            bail!("--stage {stage}: there are {}; --plan shows them", plural(count, "stage"));
+            bail!(
+                "--stage {stage} does not exist ({} in total); see --plan",
+                plural(count, "stage")
+            );
         }
         let mut plans = stages.into_part(shard)?;
         if let Some(stage) = stage {
@@ -126,8 +129,8 @@ impl Part {
         progress.finish();
         let cells: usize = summaries.iter().map(|(_, of)| of.measured + of.skipped).sum();
         say!(
-            "part {shard}: {} of {} there; rank-study merge joins the parts' rows",
-            plural(cells, "cell"),
+            "shard {shard}: {} of {} done; merge the shards with `rank-study merge`",
+            plural(cells, "configuration"),
             plural_studies(summaries.len())
         );
         fail_if_unfinished(&summaries).and(fail_if_missing(&broken))
@@ -139,23 +142,23 @@ pub fn show(stages: &Stages, parts: usize) {
     for at in 0..stages.count() {
         let stage = stages.stage(at, parts);
         let left: usize = stage.left.iter().sum();
-        say!("stage {}: {}, {left} left", at + 1, plural(stage.costs.len(), "cell"));
+        say!("stage {}: {}, {left} left", at + 1, plural(stage.costs.len(), "configuration"));
         let loads = stage.loads(parts);
         let (least, most) = loads
             .iter()
             .fold((f64::INFINITY, 0.0), |(least, most), &load| (load.min(least), load.max(most)));
         if parts > 1 {
             say!(
-                "  {parts} parts of {} to {} of one core each, as estimated",
+                "  {parts} shards, estimated {} to {} of one core each",
                 duration(least),
                 duration(most)
             );
         } else {
-            say!("  {} of one core, as estimated", duration(most));
+            say!("  estimated {} of one core", duration(most));
         }
         let width = stage.studies.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         for (name, cells) in &stage.studies {
-            say!("  {name:<width$}  {}", plural(*cells, "cell"));
+            say!("  {name:<width$}  {}", plural(*cells, "configuration"));
         }
     }
 }

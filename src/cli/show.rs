@@ -42,9 +42,9 @@ pub fn run(args: &ShowArgs) -> Result<()> {
         (Some(out), _) => out.clone(),
         (None, [path]) if path.is_dir() => path.join(SHOWN),
         (None, [path]) => {
-            bail!("{} is a file: say where its page goes by --out DIR", path.display())
+            bail!("{} is a file, so its page needs a folder; give --out DIR", path.display())
         }
-        (None, _) => bail!("the page of several is nobody's: say where it goes by --out DIR"),
+        (None, _) => bail!("several paths need an output folder; give --out DIR"),
     };
     let generator = format!("rank-study {}", env!("CARGO_PKG_VERSION"));
     let page = out.join("index.html");

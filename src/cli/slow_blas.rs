@@ -12,8 +12,8 @@ pub fn warn(say: impl FnOnce(&str)) {
     let Some(better) = machine.better_blas_core() else { return };
     if !SAID.swap(true, Ordering::Relaxed) {
         say(&format!(
-            "warning: OpenBLAS uses its kernels for {}, by which decompositions take up to 1.5 times as long as they \
-             could here; set OPENBLAS_CORETYPE={better} in the environment",
+            "warning: OpenBLAS uses its kernels for {}, which can be 1.5 times slower here; set \
+             OPENBLAS_CORETYPE={better} in the environment",
             machine.blas_core
         ));
     }

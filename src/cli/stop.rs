@@ -11,7 +11,7 @@ use super::streams::tell;
 /// The exit code of a command that was stopped, whichever signal did it.
 pub const STOPPED: u8 = 4;
 /// What the first signal leads to where cells are measured.
-pub const AFTER_CELLS: &str = "stopping after the cells in hand";
+pub const AFTER_CELLS: &str = "stopping after the configurations that are running";
 
 /// A command that was stopped before its end, with how to go on.
 #[derive(Debug, thiserror::Error)]

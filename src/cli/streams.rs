@@ -65,7 +65,7 @@ fn not_printed(error: &io::Error) -> u8 {
         return 0;
     }
     tell(&format!(
-        "error: cannot write the result to standard output: {error}; check that there is room"
+        "error: cannot write the result to standard output: {error}; check the free space"
     ));
     1
 }

@@ -10,7 +10,7 @@ use rank_study::study::{Plan, Preset, Stages, StudyDefinition};
 use super::cells::CellsProgress;
 use super::device::DeviceName;
 use super::measuring::{describe, fail_if_unfinished, measure};
-use super::places::data;
+use super::places::{check_definition, data};
 use super::shards::{Asked, ShardFlags, show};
 use super::stop::{AFTER_CELLS, stop_at_signal};
 use super::streams::say;
@@ -63,6 +63,7 @@ pub struct SweepArgs {
 pub fn run(args: &SweepArgs) -> Result<()> {
     let device = Device::from(args.device);
     device.check()?;
+    check_definition(&args.definition)?;
     let definition = StudyDefinition::read(&args.definition, args.preset)?;
     let (text, valid_text) = (args.text.as_deref(), args.valid_text.as_deref());
     let plan =

@@ -112,9 +112,8 @@ pub fn run(args: &TargetArgs) -> Result<()> {
 /// Refuses a matrix that is written dense and cannot be held so, or kept where its file has every number.
 fn check_room(n: usize, path: &Path) -> Result<()> {
     let needed = (n as f64).powi(2) * size_of::<f64>() as f64;
-    let why = |room: &dyn std::fmt::Display| {
-        anyhow!("--out: {n} x {n} numbers take {room}; set --n lower")
-    };
+    let why =
+        |room: &dyn std::fmt::Display| anyhow!("--out: {n} × {n} numbers need {room}; lower --n");
     check_memory(needed).map_err(|room| why(&room))?;
     let is_packed = path.extension().is_some_and(|ending| ending == "csv" || ending == "parquet");
     let folder = path.parent().unwrap_or(Path::new(""));
@@ -125,7 +124,7 @@ fn leading_spectrum(args: &TargetArgs, target: &Target) -> Result<LeadingSpectru
     let count = args.singular_values.unwrap_or(LEADING);
     if !args.quiet {
         let (n, most) = (target.n(), Spectrum::LARGEST_N);
-        tell(&format!("{count} singular values of n = {n}: all of them only up to n = {most}"));
+        tell(&format!("computing the {count} leading singular values (n = {n} is above {most})"));
     }
     LeadingSpectrum::of(target, count, args.family.seed()).context("--singular-values")
 }
@@ -151,15 +150,15 @@ impl Summary {
         let mut lines = vec![
             ("target", self.target.clone()),
             ("n", self.n.to_string()),
-            ("visibility", self.visibility.clone()),
+            ("mask", self.visibility.clone()),
             ("nonzeros", self.nonzeros.to_string()),
         ];
         if let Some(found) = &self.statistics {
             lines.extend([
                 ("density", format!("{:.6}", found.density)),
                 ("mean row entropy (nats)", format!("{:.6}", found.mean_row_entropy_nats)),
-                ("mean lag (tokens)", format!("{:.4}", found.mean_lag)),
-                ("largest lag (tokens)", found.largest_lag.to_string()),
+                ("mean relative distance", format!("{:.4}", found.mean_lag)),
+                ("largest relative distance", found.largest_lag.to_string()),
                 ("degrees of freedom", format!("{:.4}", found.degrees_of_freedom)),
                 ("Frobenius norm", format!("{:.4}", found.frobenius_norm)),
             ]);
@@ -168,7 +167,7 @@ impl Summary {
             lines.extend([
                 ("numerical rank", found.numerical_rank.to_string()),
                 ("effective rank", format!("{:.4}", found.effective_rank)),
-                ("singular values", shown(&found.singular_values, asked, "in all")),
+                ("singular values", shown(&found.singular_values, asked, "in total")),
             ]);
         }
         if let Some(found) = &self.leading_spectrum {
@@ -178,9 +177,9 @@ impl Summary {
                 ("effective rank", between(found.effective_rank.map(|r| format!("{r:.4}")))),
                 ("energy of the tail", between(found.tail_energy.map(|e| format!("{e:.4}")))),
                 ("largest residual", format!("{worst:.1e}")),
-                ("singular values", shown(&found.singular_values, asked, "leading ones")),
+                ("singular values", shown(&found.singular_values, asked, "computed")),
             ]);
         }
-        lines.into_iter().map(|(name, value)| format!("{name:<24}{value}\n")).collect()
+        lines.into_iter().map(|(name, value)| format!("{name:<27}{value}\n")).collect()
     }
 }

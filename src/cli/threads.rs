@@ -66,10 +66,10 @@ pub fn start() -> Result<()> {
 
 fn count(asked: Option<usize>) -> Result<usize> {
     match asked {
-        Some(0) => bail!("--threads is 0; give at least 1"),
+        Some(0) => bail!("--threads must be at least 1"),
         Some(threads) if threads > MOST => {
             let cores = rayon::current_num_threads();
-            bail!("--threads is {threads}; give at most {MOST}, or {cores}, one a core")
+            bail!("--threads must be at most {MOST} ({threads} found); one per core is {cores}")
         }
         Some(threads) => Ok(threads),
         None => Ok(rayon::current_num_threads()),

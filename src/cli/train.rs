@@ -11,6 +11,7 @@ use rank_study::run::{Begin, Extension, RunObserver, TrainResult, TrainedRun, Tr
 use rank_study::study::{Preset, StudyDefinition, StudyWork};
 
 use super::device::DeviceName;
+use super::places::check_definition;
 use super::processes::{ProcessesFlags, ToldElsewhere};
 use super::progress::Progress;
 use super::stop::{Stopped, stop_at_signal};
@@ -99,7 +100,7 @@ fn train(args: &TrainArgs) -> Result<()> {
     let tells = args.processes.tells()?;
     if tells && begin == Begin::Anew && args.out.join("steps.csv").exists() {
         bail!(
-            "--out {} already holds a run; name another folder, or go on with it by --resume",
+            "--out {} already has a run; name another folder, or continue it with --resume",
             args.out.display()
         );
     }
@@ -134,7 +135,8 @@ fn train(args: &TrainArgs) -> Result<()> {
         }
         let again = if args.resume { "" } else { " with --resume" };
         let of = definition.steps;
-        let why = format!("stopped at step {steps} of {of}; run the same command{again} to go on");
+        let why =
+            format!("stopped at step {steps} of {of}; run the same command{again} to continue");
         return Err(Stopped(why).into());
     }
     Ok(())
@@ -174,8 +176,8 @@ impl RunObserver for Progress {
 
     fn extended(&self, Extension { at, from, to }: Extension) {
         self.say(&format!(
-            "step {at} of {from}: goes on to {to}; the learning rate follows the schedule of {to} steps from here on, \
-             and manifest.toml tells both numbers"
+            "step {at} of {from}: extended to {to}; the learning rate now follows the schedule of {to} \
+             steps, and manifest.toml records both numbers"
         ));
     }
 }
@@ -192,6 +194,7 @@ fn teacher(args: &TrainArgs, student: &TrainDefinition) -> Result<Option<(Teache
 }
 
 fn definition(args: &TrainArgs) -> Result<TrainDefinition> {
+    check_definition(&args.definition)?;
     let path = args.definition.display();
     let mut definition = match &args.run {
         Some(name) => of_study(&StudyDefinition::read(&args.definition, Preset::Paper)?, name)?,
@@ -206,8 +209,9 @@ fn definition(args: &TrainArgs) -> Result<TrainDefinition> {
         definition.set("records", &records.to_string()).with_context(flag)?;
     }
     for set in &args.sets {
-        let (key, value) =
-            set.split_once('=').with_context(|| format!("--set {set}: write KEY=VALUE"))?;
+        let (key, value) = set
+            .split_once('=')
+            .with_context(|| format!("--set {set} is not KEY=VALUE; write it so"))?;
         definition.set(key.trim(), value.trim()).with_context(|| format!("--set {set}"))?;
     }
     Ok(definition)
@@ -216,11 +220,11 @@ fn definition(args: &TrainArgs) -> Result<TrainDefinition> {
 /// A run of a study at its first seed.
 fn of_study(study: &StudyDefinition, name: &str) -> Result<TrainDefinition> {
     let StudyWork::Train(work) = &study.work else {
-        bail!("--run {name}: the study {} trains nothing", study.study);
+        bail!("--run {name}: study {} has no training runs; name another study", study.study);
     };
     match work.runs.iter().find(|run| run.name == name) {
         Some(run) if run.starts_from_another() => bail!(
-            "--run {name}: it starts from the weights of another run; rank-study sweep {} --filter '^{name}/' trains both",
+            "--run {name} starts from another run; train both with rank-study sweep {} --filter '^{name}/'",
             study.path.display()
         ),
         Some(run) => Ok(TrainDefinition { seed: run.seeds[0], ..run.definition.clone() }),

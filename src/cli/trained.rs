@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use rank_study::lm::{Split, Texts};
 use rank_study::run::TrainedRun;
@@ -51,6 +51,9 @@ impl Part {
 impl TrainedArgs {
     /// The model and the text.
     pub fn read(&self) -> Result<(TrainedRun, Texts)> {
+        if !self.run.is_dir() {
+            bail!("{} is not a folder; name the folder of a trained run", self.run.display());
+        }
         let run = TrainedRun::read(&self.run, self.step)?;
         Ok((run, Texts::find(&self.text, None).with_context(|| self.flag())?))
     }

@@ -34,7 +34,7 @@ pub struct VerifyArgs {
 
 /// Checks that did not hold.
 #[derive(Debug, thiserror::Error)]
-#[error("{0} did not hold; the lines above say which and where")]
+#[error("{0} failed; see the lines above")]
 pub struct Breach(String);
 
 /// Runs the subcommand.
@@ -60,18 +60,18 @@ pub fn run(args: &VerifyArgs) -> Result<()> {
         if !args.quiet {
             let held = found.laws.checks - found.laws.breaches.len();
             say!(
-                "{study}: {}, {held} of {} hold",
+                "{study}: {}, {held} of {} pass",
                 plural(found.rows, "row"),
                 plural(found.laws.checks, "check")
             );
-            found.notes.iter().for_each(|note| say!("{study}: not known: {}", printable(note)));
+            found.notes.iter().for_each(|note| say!("{study}: unknown: {}", printable(note)));
         }
     }
     if all && !studies.is_empty() {
         let path = data(args.preset).join("verdicts.csv");
         match wrong_with_verdicts(&path, &studies, args.preset) {
             Ok(None) if args.quiet => {}
-            Ok(None) => say!("{}: what the rows say", path.display()),
+            Ok(None) => say!("{}: agrees with the rows", path.display()),
             Ok(Some(wrong)) => {
                 say!("{}: {wrong}", path.display());
                 broken += 1;
@@ -89,7 +89,9 @@ pub fn run(args: &VerifyArgs) -> Result<()> {
     match (broken, unchecked.len()) {
         (0, 0) => Ok(()),
         (0, _) => {
-            bail!("not everything could be checked; the lines that begin with \"left out\" say why")
+            bail!(
+                "some studies could not be checked; see the lines above that begin with \"left out\""
+            )
         }
         (broken, _) => Err(Breach(plural(broken, "check")).into()),
     }
@@ -121,7 +123,7 @@ fn wrong_with_verdicts(path: &Path, studies: &[String], preset: Preset) -> Resul
     Ok(match std::fs::read_to_string(path) {
         Err(error) => Some(format!("cannot be read: {error}; {written}")),
         Ok(there) if there == verdicts_of(studies, preset)? => None,
-        Ok(_) => Some(format!("not what the rows say; {written}")),
+        Ok(_) => Some(format!("differs from the rows; {written}")),
     })
 }
 

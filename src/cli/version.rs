@@ -15,7 +15,7 @@ pub fn print(verbose: bool) {
     let (there, held) = instructions_there();
     let there = there.join(", ");
     let of = match held {
-        Some(_) => format!("held to by RANK_STUDY_INSTRUCTIONS, of {there}"),
+        Some(_) => format!("set by RANK_STUDY_INSTRUCTIONS, of {there}"),
         None => format!("the widest of {there}"),
     };
     let revision = match revision() {

@@ -23,7 +23,7 @@ const LEVELS: [Level; 5] = [
 /// How many runs lead: a row of panels.
 const LEADING: usize = 3;
 
-/// The levels of the largest logit of each model, against step: a panel per run. The first run of each arm of
+/// The levels of the largest logit of each model, against step: a panel per run. The first run of each variant of
 /// each study leads; more than a row of panels, and the other runs, stand in a figure of their own.
 pub fn decomposition(study: &TrainedHeads) -> Vec<Figure> {
     let epsilon = study.epsilon_told();
@@ -99,7 +99,11 @@ fn panel(heads: &[&HeadParts], y: &Axis) -> Panel {
 /// `multi-head, RoPE: n = 512, d_head = 8`.
 pub(super) fn title_of(arm: &str, run: &str, n: usize, rank: usize) -> String {
     let (variant, rest) = Variant::of_name(arm, run);
-    let rest = if rest.is_empty() { rest } else { format!(", {rest}") };
+    // The head dimension says that heads are wide.
+    let rest = match rest.as_str() {
+        "" | "wide heads" => String::new(),
+        rest => format!(", {rest}"),
+    };
     format!("{}{rest}: {}, d_head = {rank}", variant.name(), length(n))
 }
 

@@ -75,9 +75,10 @@ pub enum Claim {
 }
 
 /// The part of the work that a claim belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
     /// Fits of low-rank logits to made attention matrices.
+    #[default]
     SyntheticTargets,
     /// Training runs: logits, losses, divergence.
     Training,

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "out of memory: OpenBLAS takes")]
+    #[should_panic(expected = "out of memory: OpenBLAS needs")]
     fn memory_that_is_not_there_is_not_waited_for() {
         check_memory(isize::MAX as usize);
     }

@@ -126,10 +126,10 @@ mod tests {
         let message = |asked| choose(asked, &only).unwrap_err().to_string();
         assert_eq!(
             message("avx2"),
-            "RANK_STUDY_INSTRUCTIONS=avx2: this processor lacks these instructions; set one that this processor \
-             has (portable), or none for the widest"
+            "RANK_STUDY_INSTRUCTIONS=avx2: this processor lacks these instructions; set one of portable, or leave it \
+             unset for the widest"
         );
-        assert!(message("AVX2").contains("no such level of instructions; set one that"));
+        assert!(message("AVX2").contains("unknown instruction set; set one of"));
     }
 
     /// What the suites of a level rely on: the level that they are held to is the one that runs.

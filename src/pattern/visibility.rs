@@ -55,7 +55,7 @@ impl FromStr for Visibility {
         match text {
             "causal" => Ok(Self::Causal),
             "bidirectional" => Ok(Self::Bidirectional),
-            _ => Err(UnknownName::of("visibility", text, &["causal", "bidirectional"])),
+            _ => Err(UnknownName::of("mask", text, &["causal", "bidirectional"])),
         }
     }
 }

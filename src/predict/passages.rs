@@ -113,7 +113,10 @@ mod tests {
         assert_eq!(firsts(48), [0, 12, 24, 36]);
         assert_eq!(firsts(47), [0, 3, 6, 9]);
         let error = wanted.of(&Counting(11, None), None).unwrap_err().to_string();
-        assert!(error.starts_with("11 tokens, the passage ends at 12"), "{error}");
+        assert!(
+            error.starts_with("the text has 11 tokens, but the passage ends at token 12"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -126,6 +129,6 @@ mod tests {
         assert_eq!(firsts(1000), [0, 15, 30]);
         assert_eq!(firsts(15), [0, 5, 10]);
         let error = wanted.of(&Counting(14, Some(5)), None).unwrap_err().to_string();
-        assert!(error.starts_with("14 tokens"), "{error}");
+        assert!(error.starts_with("the text has 14 tokens"), "{error}");
     }
 }

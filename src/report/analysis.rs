@@ -1,18 +1,20 @@
-//! What a study's rows come to: tables, figures and verdicts.
+//! The analysis of a study's rows: tables, figures and verdicts.
 
 use crate::figure::Figure;
-use crate::judge::Verdict;
+use crate::judge::{Group, Verdict};
 use crate::table::Table;
 
-/// What a study's rows came to.
+/// The analysis of a study's rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Analysis {
-    /// The tables, the most telling first.
+    /// The part of the report that the study belongs to.
+    pub group: Group,
+    /// The tables, the most important first.
     pub tables: Vec<Table>,
     /// The figures.
     pub figures: Vec<Figure>,
-    /// The verdicts on the claims that such a study bears on.
+    /// The verdicts on the claims that the study measures.
     pub verdicts: Vec<Verdict>,
-    /// What nobody knows of the rows, a line each.
+    /// What is unknown about the rows, one line each.
     pub not_known: Vec<String>,
 }

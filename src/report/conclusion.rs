@@ -1,28 +1,28 @@
-//! What a fit comes to, in sentences made of its rows.
+//! The sentences that a fit ends with, made of its rows.
 
 use crate::fit::{BoundKind, LARGEST_CAP, Outcome};
 use crate::row::FrontierRow;
 use crate::table::significant;
 
-/// An error within this share of another gains nothing to tell of.
+/// A larger logit bound that lowers the KL by less than this share is reported as no gain.
 const GAIN: f64 = 0.1;
-/// A logit within this share of the floor costs nothing to tell of.
+/// A logit within this share of the floor is reported as free of a rank penalty.
 const NO_COST: f64 = 0.01;
-/// An error under this, in nats, is what rounding leaves of none.
+/// A KL below this, in nats, is rounding.
 const ROUNDING: f64 = 1e-9;
-/// A logit within this share of its cap is at it.
+/// A logit within this share of its bound is at the bound.
 const AT_CAP: f64 = 1e-6;
 
-/// The sentences on a fit's rows: what its rank costs in logits, or in error within its caps.
+/// The sentences on a fit's rows: what its rank costs in logits, or in KL within its logit bounds.
 pub fn fit_conclusion(rows: &[FrontierRow]) -> Vec<String> {
     match rows {
-        [row] if row.terms.tolerance.is_some() => of_tolerance(row).into_iter().collect(),
-        rows => of_caps(rows),
+        [row] if row.terms.tolerance.is_some() => for_tolerance(row).into_iter().collect(),
+        rows => for_bounds(rows),
     }
 }
 
-/// Whether a fit's logits go up to its cap, so that its inflation is the cap's over the floor: a bound on what the error
-/// costs, since a smaller cap may reach it too.
+/// Whether a fit's logits reach its bound. Its inflation is then an upper bound: a smaller logit bound may allow the same
+/// KL.
 pub fn is_at_cap(row: &FrontierRow) -> bool {
     let found = &row.found;
     row.terms.tolerance.is_none()
@@ -36,39 +36,43 @@ fn heads(row: &FrontierRow) -> String {
     format!("rank {}{several}", row.asked.rank)
 }
 
-/// What an error needs.
-fn of_tolerance(row: &FrontierRow) -> Option<String> {
+/// The same at the start of a sentence.
+fn heads_first(row: &FrontierRow) -> String {
+    heads(row).replacen('r', "R", 1)
+}
+
+/// The logit that a KL needs.
+fn for_tolerance(row: &FrontierRow) -> Option<String> {
     let (tolerance, found) = (row.terms.tolerance?, &row.found);
-    let (heads, kl) = (heads(row), shown(tolerance));
-    let proven = found.proven.as_ref().filter(|bound| bound.lower_bound_by != BoundKind::Floor);
-    let bound = proven.map(|bound| (bound.lower_bound_max_abs_logit, bound.lower_bound_by));
+    let (rank, kl) = (heads_first(row), format!("KL {} nats", shown(tolerance)));
     let floor = found.floor_max_abs_logit;
-    let any = floor.map_or_else(String::new, |floor| format!(" Any rank needs {}.", shown(floor)));
-    let (Some(at), true) = (found.max_abs_logit(), found.outcome != Outcome::Infeasible) else {
+    let Some(at) = found.max_abs_logit().filter(|_| found.outcome != Outcome::Infeasible) else {
+        let any = floor.map_or_else(String::new, |floor| {
+            format!(" The floor, which any rank needs, is {}.", shown(floor))
+        });
         return Some(match found.cap.zip(found.kl_nats()) {
             Some((cap, least)) => format!(
-                "No logits up to {LARGEST_CAP} nats were found that bring {heads} to kl {kl}: the least error found is {}, within \
-                 {}.{any}",
+                "{rank} did not reach {kl} with max |logit| up to {LARGEST_CAP}. The smallest KL found is {} nats, at max \
+                 |logit| {}.{any}",
                 shown(least),
                 shown(cap)
             ),
-            None => format!(
-                "{heads} cannot come to kl {kl}: its heads do not see all of the target.{any}"
-            ),
+            None => format!("{rank} cannot reach {kl}: its heads do not cover the target.{any}"),
         });
     };
     let Some(floor) = floor.filter(|floor| *floor > 0.0) else {
-        return Some(format!("For kl {kl} {heads} needs no logits: uniform attention has it."));
+        return Some(format!("{rank} needs no logits for {kl}: uniform attention reaches it."));
     };
     let times = |logit: f64| shown(logit / floor);
-    Some(match bound {
+    let proven = found.proven.as_ref().filter(|bound| bound.lower_bound_by != BoundKind::Floor);
+    Some(match proven.map(|bound| bound.lower_bound_max_abs_logit) {
         _ if at <= floor * (1.0 + NO_COST) => format!(
-            "For kl {kl} {heads} needs logits of {} nats, within a hundredth of what any rank needs.",
+            "{rank} needs max |logit| {} for {kl}, the floor that any rank needs: the rank costs nothing.",
             shown(at)
         ),
-        Some((least, by)) => format!(
-            "For kl {kl} {heads} needs logits of {} (proven, by {by}) to {} nats (found): {} to {} times the floor of {}, \
-             which any rank needs.",
+        Some(least) => format!(
+            "{rank} needs max |logit| between {} (proven) and {} (found) for {kl}: {} to {} × the floor of {} that any rank \
+             needs.",
             shown(least),
             shown(at),
             times(least),
@@ -76,7 +80,7 @@ fn of_tolerance(row: &FrontierRow) -> Option<String> {
             shown(floor)
         ),
         None => format!(
-            "For kl {kl} {heads} needs logits of {} nats at most (found): {} times the floor of {}, which any rank needs.",
+            "{rank} needs max |logit| {} or less for {kl}: at most {} × the floor of {} that any rank needs.",
             shown(at),
             times(at),
             shown(floor)
@@ -84,8 +88,8 @@ fn of_tolerance(row: &FrontierRow) -> Option<String> {
     })
 }
 
-/// What logits within caps come to, and from which cap on more of them gain nothing.
-fn of_caps(rows: &[FrontierRow]) -> Vec<String> {
+/// The KL within logit bounds, and the bound from which larger ones gain nothing.
+fn for_bounds(rows: &[FrontierRow]) -> Vec<String> {
     let mut reached: Vec<(f64, f64, Option<f64>)> = rows
         .iter()
         .filter_map(|row| Some((row.found.cap?, row.found.kl_nats()?, row.found.floor_kl_nats)))
@@ -94,28 +98,31 @@ fn of_caps(rows: &[FrontierRow]) -> Vec<String> {
     let (Some(&(least, at_least, _)), Some(&(most, at_most, floor)), Some(row)) =
         (reached.first(), reached.last(), rows.first())
     else {
-        return vec!["No factors were found: the heads do not see all of the target.".to_owned()];
+        return vec!["No fit: the heads do not cover the target.".to_owned()];
     };
-    let heads = heads(row);
-    let any = floor.map_or_else(String::new, |floor| match floor < ROUNDING {
-        true => ", where any rank has none".to_owned(),
-        false => format!(", where any rank has {}", shown(floor)),
+    let rank = heads_first(row);
+    let any = floor.map_or_else(String::new, |floor| {
+        let floor = if floor < ROUNDING { 0.0 } else { floor };
+        format!(", where full rank reaches {} nats", shown(floor))
     });
     if reached.len() == 1 {
-        return vec![format!("Within {most} nats {heads} comes to kl {}{any}.", shown(at_most))];
+        return vec![format!(
+            "{rank} reaches KL {} nats with max |logit| ≤ {most}{any}.",
+            shown(at_most)
+        )];
     }
-    let mut told = vec![format!(
-        "Within {least} nats {heads} comes to kl {}, within {most} to {}{any}.",
+    let mut sentences = vec![format!(
+        "{rank} reaches KL {} nats with max |logit| ≤ {least} and {} nats with max |logit| ≤ {most}{any}.",
         shown(at_least),
         shown(at_most)
     )];
     let enough = reached.iter().find(|(_, kl, _)| *kl <= at_most * (1.0 + GAIN));
     if let Some((enough, ..)) = enough.filter(|(cap, ..)| *cap < most) {
-        told.push(format!(
-            "From {enough} nats on no cap up to {most} was found to gain a tenth of the error."
+        sentences.push(format!(
+            "Raising the logit bound from {enough} to {most} lowers the KL by less than 10 %."
         ));
     }
-    told
+    sentences
 }
 
 fn shown(value: f64) -> String {

@@ -1,4 +1,4 @@
-//! What can be wrong with a study's rows on their way into a report.
+//! The errors of reports and pages.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ pub enum ReportError {
     /// A manifest that cannot be read.
     #[error(transparent)]
     Study(#[from] StudyError),
-    /// A manifest whose definition cannot be read any more, or has no view.
+    /// A manifest whose definition this version cannot read, or that has no view.
     #[error(
         "{}: the definition recorded for the rows of {study} cannot be used: {why}; `{command}` records \
          the present one",
@@ -36,23 +36,23 @@ pub enum ReportError {
         study: String,
         /// What is wrong with the definition.
         why: String,
-        /// What brings the manifest up to the definition as it stands now.
+        /// The command that updates the manifest to the present definition.
         command: String,
     },
-    /// A matrix that is to be shown and cannot be read.
+    /// A matrix that cannot be read.
     #[error(transparent)]
     Target(#[from] TargetError),
     /// A path that holds nothing that can be shown.
     #[error(
-        "{} {there} nothing to show; name a folder of a fit (frontier.csv), a training run (steps.csv), \
+        "{} {problem}; give a folder of a fit (frontier.csv), a training run (steps.csv), \
          predictions or a study (rows.csv), dumped heads (layer-L-head-H.npy), or a file with a matrix",
         path.display()
     )]
     NothingToShow {
         /// The path.
         path: PathBuf,
-        /// Whether it is there, in words.
-        there: &'static str,
+        /// What is wrong with it.
+        problem: &'static str,
     },
     /// A file that cannot be written.
     #[error("cannot write {}: {source}; no partial file is left", path.display())]

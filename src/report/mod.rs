@@ -1,6 +1,7 @@
-//! Tables and pictures into verdicts and one HTML page.
+//! Pages: the report of all studies, `show` of one folder, `diagnose` of a model.
 
 mod analysis;
+mod claims;
 mod conclusion;
 mod diagnose;
 mod document;

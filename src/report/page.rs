@@ -2,28 +2,30 @@
 
 use maud::{Markup, PreEscaped, html};
 
+use super::claims::{ClaimRow, Measured};
 use super::document::document;
 use super::marked::marked;
 use super::scheme::dark_rules;
 use super::section::{Header, Picture, Section};
 use super::svg::{anchor, inline};
 use super::table_markup::{folded, rows_link};
-use crate::judge::{Claim, OF_ALL_RULES, Rule, Verdict, Word, multiplicity};
+use crate::judge::{Claim, Group, OF_ALL_RULES, Rule, Verdict, Word, multiplicity};
 use crate::table::{plural, significant};
 
 /// The report as one self-contained page: nothing fetched; SVGs, style and script inside.
 pub fn page(header: &Header, sections: &[Section]) -> String {
     let svgs = sections.iter().flat_map(|section| &section.figures).map(|f| f.svg.as_str());
+    let rows = ClaimRow::all(sections);
     let body = html! {
-        a.skip href="#verdicts" { "Skip to the verdicts" }
+        a.skip href="#claims" { "Skip to the claims" }
         header {
             h1 { (header.title) }
-            (in_short(sections))
+            (in_short(&rows, sections.len()))
         }
         (contents(sections))
         main {
-            (verdicts(sections))
-            @for section in sections { (study(section)) }
+            (claims(&rows))
+            @for group in Group::ALL { (studies_of(group, sections)) }
         }
         footer { (about(header)) }
     };
@@ -43,190 +45,187 @@ fn about(header: &Header) -> Markup {
     }
 }
 
-/// A verdict with the study whose rows it rests on.
-struct OfStudy<'s> {
-    study: &'s str,
-    verdict: &'s Verdict,
-}
-
-/// The verdicts on a claim, the most certain word first.
-fn verdicts_on(claim: Claim, sections: &[Section]) -> Vec<OfStudy<'_>> {
-    let mut found = Vec::new();
-    for section in sections {
-        let of_claim = section.verdicts.iter().filter(|verdict| verdict.claim == claim);
-        found.extend(of_claim.map(|verdict| OfStudy { study: &section.study, verdict }));
-    }
-    found.sort_by_key(|of| of.verdict.word.certainty());
-    found
-}
-
-/// The claims in the order of the page: those that are decided first, and of those alike the paper's order.
-fn by_certainty(sections: &[Section]) -> Vec<(Claim, Vec<OfStudy<'_>>)> {
-    let mut claims: Vec<_> = Claim::ALL.map(|claim| (claim, verdicts_on(claim, sections))).into();
-    claims.sort_by_key(|(_, of)| {
-        of.first().map_or(Word::NotYetMeasured, |first| first.verdict.word).certainty()
-    });
-    claims
-}
-
-/// How many of the claims that matter most stand at the top.
-const IN_SHORT: usize = 3;
-/// The figures that say most at one look, the first of them that the studies of those claims have stands there too.
-const KEY_FIGURES: [&str; 2] = ["loss-and-logits", "inflation"];
-
-/// The figure of the first screen, and its study.
-fn key_figure<'s>(
-    leading: &[OfStudy<'_>],
-    sections: &'s [Section],
-) -> Option<(&'s Section, &'s Picture)> {
-    let is_leading = |section: &&Section| leading.iter().any(|of| of.study == section.study);
-    KEY_FIGURES.iter().find_map(|name| {
-        sections.iter().filter(is_leading).find_map(|section| {
-            let picture = section.figures.iter().find(|picture| picture.name == *name)?;
-            Some((section, picture))
-        })
-    })
-}
-
-/// What the first screen says: the words on the claims that matter most, and how many there are of each word.
-fn in_short(sections: &[Section]) -> Markup {
-    let told = |claim: &Claim| {
-        let found = verdicts_on(*claim, sections).into_iter().next();
-        found.filter(|of| of.verdict.word != Word::NotYetMeasured)
-    };
-    let leading: Vec<OfStudy<'_>> = Claim::LEADING.iter().filter_map(told).take(IN_SHORT).collect();
-    let words = || sections.iter().flat_map(|section| &section.verdicts).map(|v| v.word);
-    let tally: Vec<(Word, usize)> = Word::ALL
-        .map(|word| (word, words().filter(|other| *other == word).count()))
+/// The two sentences that the page opens with: what it is, and how many claims have which verdict.
+fn in_short(rows: &[ClaimRow<'_>], studies: usize) -> Markup {
+    let count = |word| rows.iter().filter(|row| row.word() == word).count();
+    let counts: Vec<(Word, usize)> = Word::ALL
+        .map(|word| (word, count(word)))
         .into_iter()
         .filter(|(_, count)| *count > 0)
         .collect();
     html! {
-        @if !leading.is_empty() {
-            p.question {
-                "Claims of the paper (Hajra 2025: LS-attention has some heads see a window of tokens and others all of them) and \
-                 of this study, and what was measured:"
+        p.question {
+            "This page tests the claims of "
+            a href="https://arxiv.org/abs/2505.15548" { "Hajra 2025" }
+            ": low-rank queries and keys make attention logits grow, and LS-attention, which combines local and global \
+             heads, prevents it. "
+            (rows.len()) " claims, tested in " (plural_studies(studies)) ": "
+            @for (at, (word, count)) in counts.iter().enumerate() {
+                @if at > 0 { ", " }
+                span.count { (count) " " (badge(*word)) }
             }
-            ul.short {
-                @for OfStudy { study, verdict } in &leading {
-                    li {
-                        (badge(verdict.word)) " " (verdict.claim) ". "
-                        span.measured {
-                            (beginning(&verdict.measured)) " ("
-                            (plural(verdict.seeds, "seed")) ", " a href={ "#" (study) } { (study) } ")"
-                        }
-                    }
-                }
-            }
-        }
-        @if let Some((section, picture)) = key_figure(&leading, sections) {
-            figure {
-                div.picture tabindex="0" role="region" aria-label="The key figure" {
-                    (PreEscaped(inline(&picture.svg, "key")))
-                }
-                figcaption { span id="key-caption" { (picture.caption) } " " a href={ "#" (section.study) } { (section.title) } }
-            }
-        }
-        @if !tally.is_empty() {
-            p.tally {
-                @for (at, (word, count)) in tally.iter().enumerate() {
-                    @if at > 0 { " " }
-                    (badge(*word)) " " (count)
-                }
-                " " a href="#verdicts" { "All " (words().count()) " verdicts" }
-            }
+            "."
         }
     }
 }
 
-/// The first clause, with dots where there are more.
-fn beginning(text: &str) -> String {
-    let end = [". ", "; "].iter().filter_map(|end| text.find(end)).min();
-    end.map_or_else(|| text.trim_end_matches('.').to_owned(), |end| format!("{} …", &text[..end]))
+fn plural_studies(count: usize) -> String {
+    if count == 1 { "1 study".to_owned() } else { format!("{count} studies") }
 }
 
-/// The studies, each by its name once.
+/// The studies by group.
 fn contents(sections: &[Section]) -> Markup {
     html! {
         nav aria-label="Contents" {
             details {
                 summary { "Contents" }
                 ul {
-                    li { a href="#verdicts" { "Verdicts" } }
-                    @for section in sections {
-                        li { a href={ "#" (section.study) } { (section.title) } }
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Every claim, the decided ones first, with what each study measured of it.
-fn verdicts(sections: &[Section]) -> Markup {
-    let words: Vec<Word> =
-        sections.iter().flat_map(|section| &section.verdicts).map(|v| v.word).collect();
-    let (measured, not): (Vec<_>, Vec<_>) =
-        by_certainty(sections).into_iter().partition(|(_, of)| !of.is_empty());
-    html! {
-        section id="verdicts" {
-            h2 { "Verdicts" }
-            p.question {
-                "What the paper (Hajra 2025, "
-                a href="https://arxiv.org/abs/2505.15548" { "arXiv 2505.15548" }
-                ") says, claim by claim, and what was measured here. Brackets hold 95 % intervals, parentheses the \
-                 least and the greatest over seeds. " (multiplicity(&words))
-            }
-            p.note { (OF_ALL_RULES) }
-            @if !measured.is_empty() {
-                div.wide tabindex="0" role="region" aria-label="Verdicts" {
-                    table.verdicts {
-                        thead { tr {
-                            th scope="col" { "Claim" }
-                            th scope="col" { "Verdict" }
-                            th scope="col" { "Measured" }
-                        } }
-                        tbody {
-                            @for (claim, of) in &measured {
-                                @for (at, of) in of.iter().enumerate() { (on_claim(*claim, of, at == 0)) }
+                    li { a href="#claims" { "Claims" } }
+                    @for group in Group::ALL {
+                        @if of_group(group, sections).next().is_some() {
+                            li {
+                                a.group href={ "#" (group_id(group)) } { (group.title()) }
+                                ul {
+                                    @for section in of_group(group, sections) {
+                                        li { a href={ "#" (section.study) } { (section.title) } }
+                                    }
+                                }
                             }
                         }
                     }
                 }
             }
-            @if !not.is_empty() {
-                details {
-                    summary { (plural(not.len(), "claim")) " that no study here measures" }
-                    ul { @for (claim, _) in &not { li { (claim) " " span.place { "(" (claim.place()) ")" } } } }
+        }
+    }
+}
+
+fn of_group(group: Group, sections: &[Section]) -> impl Iterator<Item = &Section> {
+    sections.iter().filter(move |section| section.group == group)
+}
+
+fn group_id(group: Group) -> String {
+    format!("group-{}", anchor(&group.title().to_lowercase().replace(' ', "-")))
+}
+
+fn claim_id(claim: Claim) -> String {
+    format!("claim-{claim:?}")
+}
+
+/// The table of claims, by group; those that no study here measures come last.
+fn claims(rows: &[ClaimRow<'_>]) -> Markup {
+    let words: Vec<Word> = rows
+        .iter()
+        .flat_map(|row| &row.studies)
+        .map(|Measured { verdict, .. }| verdict.word)
+        .collect();
+    let (measured, rest): (Vec<&ClaimRow<'_>>, Vec<_>) =
+        rows.iter().partition(|row| !row.studies.is_empty());
+    html! {
+        section id="claims" {
+            h2 { "Claims" }
+            div.wide tabindex="0" role="region" aria-label="Claims" {
+                table.claims.unsorted {
+                    thead { tr {
+                        th scope="col" { "Claim" }
+                        th scope="col" { "Paper" }
+                        th scope="col" { "Measured here" }
+                        th scope="col" { "Verdict" }
+                        th scope="col" { "Study" }
+                    } }
+                    @for group in Group::ALL {
+                        (group_of_rows(group.title(), measured.iter().filter(|row| row.claim.group() == group)))
+                    }
+                    (group_of_rows("Not measured by these studies", rest.iter()))
+                }
+            }
+            details {
+                summary { "How a verdict is reached" }
+                p { (OF_ALL_RULES) }
+                p { (multiplicity(&words)) }
+                p {
+                    "Where several studies measure a claim, the row has the most certain verdict. Of equal verdicts it has \
+                     the one with more seeds, then that of the study with more compute. A claim that one study confirms \
+                     and another refutes is qualified. Square brackets hold 95 % intervals; parentheses hold the smallest \
+                     and the largest value over seeds."
                 }
             }
         }
     }
 }
 
-/// A verdict's row; the first of a claim has its rule.
-fn on_claim(claim: Claim, of: &OfStudy<'_>, is_first: bool) -> Markup {
-    let OfStudy { study, verdict } = of;
+fn group_of_rows<'r, 's: 'r>(
+    title: &str,
+    rows: impl Iterator<Item = &'r &'r ClaimRow<'s>>,
+) -> Markup {
+    let mut rows = rows.peekable();
     html! {
-        tr {
-            th scope="row" {
-                (claim) " " span.place { "(" (claim.place()) ")" }
-                @if is_first { (rule(claim)) }
+        @if rows.peek().is_some() {
+            tbody {
+                tr.group { th scope="rowgroup" colspan="5" { (title) } }
+                @for row in rows { (claim_row(row)) }
             }
-            td { (badge(verdict.word)) }
-            td { (verdict.measured) " " a href={ "#" (study) } { (study) } }
         }
     }
 }
 
-/// What it takes, a click away.
+/// A claim's row, and under it the details of every study.
+fn claim_row(row: &ClaimRow<'_>) -> Markup {
+    let ClaimRow { claim, studies } = row;
+    let first = studies.first();
+    html! {
+        tr id=(claim_id(*claim)) {
+            th scope="row" { (claim) }
+            td data-label="Paper" { (claim.paper_says().unwrap_or("–")) }
+            td data-label="Measured here" {
+                @match first { Some(first) => (first.verdict.headline), None => "–" }
+            }
+            td data-label="Verdict" { (badge(row.word())) }
+            td data-label="Study" {
+                @if let Some(Measured { section, .. }) = first {
+                    a href={ "#" (section.study) } { (section.study) }
+                    @if let Some(picture) = section.figures.first() {
+                        ", " a href={ "#" (figure_id(section, picture)) } { "figure" }
+                    }
+                } @else { "–" }
+            }
+        }
+        tr.more {
+            td colspan="5" {
+                details {
+                    summary {
+                        "Details"
+                        @if studies.len() > 1 { " and " (plural_others(studies.len() - 1)) }
+                    }
+                    @for Measured { section, verdict } in studies { (measured_by(section, verdict)) }
+                    (rule(*claim))
+                }
+            }
+        }
+    }
+}
+
+fn plural_others(count: usize) -> String {
+    if count == 1 { "1 other study".to_owned() } else { format!("{count} other studies") }
+}
+
+fn measured_by(section: &Section, verdict: &Verdict) -> Markup {
+    html! {
+        p {
+            a href={ "#" (section.study) } { (section.study) } " " (badge(verdict.word))
+            @if verdict.seeds > 0 { " (" (plural(verdict.seeds, "seed")) ")" }
+            " " (verdict.measured)
+        }
+    }
+}
+
+/// What confirms a claim and what refutes it.
 fn rule(claim: Claim) -> Markup {
     let Rule { confirmed, refuted } = claim.rule();
     html! {
-        details.rule {
-            summary { "The rule" }
-            p { (badge(Word::Confirmed)) " " (confirmed) }
-            p { (badge(Word::Refuted)) " " (refuted) }
+        dl {
+            dt { "Source of the claim" } dd { (claim.place()) }
+            dt { "Confirmed if" } dd { (confirmed) }
+            dt { "Refuted if" } dd { (refuted) }
         }
     }
 }
@@ -242,15 +241,26 @@ fn badge(word: Word) -> Markup {
     html! { span.badge.(class) { span aria-hidden="true" { (sign) " " } (word) } }
 }
 
+fn studies_of(group: Group, sections: &[Section]) -> Markup {
+    html! {
+        @if of_group(group, sections).next().is_some() {
+            section id=(group_id(group)) {
+                h2 { (group.title()) }
+                @for section in of_group(group, sections) { (study(section)) }
+            }
+        }
+    }
+}
+
 fn study(section: &Section) -> Markup {
     html! {
-        section id=(section.study) {
-            h2 { (section.title) }
+        section.study id=(section.study) {
+            h3 { (section.title) }
             p.question { (section.question) }
-            @for paragraph in section.paragraphs() { p.findings { (marked(&paragraph)) } }
             @for verdict in &section.verdicts {
-                p.verdict { (badge(verdict.word)) " " (verdict.claim) }
+                p.verdict { (badge(verdict.word)) " " a href={ "#" (claim_id(verdict.claim)) } { (verdict.claim) } }
             }
+            @for paragraph in section.paragraphs() { p.findings { (marked(&paragraph)) } }
             @for picture in &section.figures { (figure(section, picture)) }
             @for (at, table) in section.tables.iter().enumerate() { (folded(section, table, at)) }
             (origin(section))
@@ -258,44 +268,48 @@ fn study(section: &Section) -> Markup {
     }
 }
 
+fn figure_id(section: &Section, picture: &Picture) -> String {
+    anchor(&format!("{}-{}", section.study, picture.name))
+}
+
 fn figure(section: &Section, picture: &Picture) -> Markup {
-    let name = anchor(&format!("{}-{}", section.study, picture.name));
+    let id = figure_id(section, picture);
     html! {
-        figure id=(name) {
+        figure id=(id) {
             div.picture tabindex="0" role="region" aria-label={ "Figure " (picture.name) } {
-                (PreEscaped(inline(&picture.svg, &name)))
+                (PreEscaped(inline(&picture.svg, &id)))
             }
             figcaption {
-                span id={ (name) "-caption" } { (picture.caption) }
-                details { summary { "The figure in words" } p { (picture.alt) } }
+                span id={ (id) "-caption" } { (picture.caption) }
+                details { summary { "Description of the figure" } p { (picture.alt) } }
             }
         }
     }
 }
 
-/// How the rows came about, and where they are.
+/// The command that makes the rows, how long they took, and where they are.
 fn origin(section: &Section) -> Markup {
     html! {
-        p.origin {
-            @if !section.command.is_empty() { "Made by " code { (section.command) } }
-            @if let Some(seconds) = section.wall_time_s {
-                "; the rows took " (duration(seconds)) ", one after another"
+        details.origin {
+            summary { "How to reproduce it" }
+            @if !section.command.is_empty() {
+                pre tabindex="0" { code { (section.command) } }
             }
-            @if !section.rows_link.is_empty() {
-                "; rows: " (rows_link(section))
+            p {
+                @if let Some(seconds) = section.wall_time_s {
+                    "Compute time, summed over the rows: " (duration(seconds)) ". "
+                }
+                @if !section.rows_link.is_empty() { "Rows: " (rows_link(section)) "." }
             }
-            "."
-        }
-        @if !section.definition_toml.is_empty() {
-            details {
-                summary { "Definition" }
+            @if !section.definition_toml.is_empty() {
+                p { "Definition:" }
                 pre tabindex="0" { code { (section.definition_toml) } }
             }
         }
     }
 }
 
-/// Seconds as a person says them.
+/// Seconds in the unit that a person uses.
 fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 120.0 => format!("{} s", significant(s, 2)),

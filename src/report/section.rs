@@ -1,18 +1,18 @@
-//! What a report is made of.
+//! The parts of a report: header, studies and their pictures.
 
 use std::path::Path;
 
 use super::analysis::Analysis;
 use super::error::ReportError;
-use crate::judge::Verdict;
+use crate::judge::{Group, Verdict};
 use crate::table::Table;
 
-/// What stands at the head of a report.
+/// The header of a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// The title of the page.
     pub title: String,
-    /// What made it: version and revision.
+    /// The program's version and revision.
     pub generator: String,
     /// The size at which the studies were run: `quick`, `paper`.
     pub preset: String,
@@ -27,9 +27,9 @@ pub struct Picture {
     pub name: String,
     /// The SVG, to be set into the page.
     pub svg: String,
-    /// What one sees, and how to read it.
+    /// What the figure shows and how to read it.
     pub caption: String,
-    /// The figure in words.
+    /// The description for who cannot see it.
     pub alt: String,
 }
 
@@ -40,11 +40,13 @@ pub struct Section {
     pub study: String,
     /// The heading.
     pub title: String,
+    /// The part of the report that it belongs to.
+    pub group: Group,
     /// What the study asks.
     pub question: String,
-    /// What was found in these rows: paragraphs, a blank line between two.
+    /// What was found in these rows: paragraphs, separated by blank lines.
     pub findings: String,
-    /// What the rows say of the claims it bears on.
+    /// The verdicts on the claims that it measures.
     pub verdicts: Vec<Verdict>,
     /// The figures.
     pub figures: Vec<Picture>,
@@ -52,7 +54,7 @@ pub struct Section {
     pub tables: Vec<Table>,
     /// The command that makes the rows again.
     pub command: String,
-    /// How long the rows took, one after another, in seconds, where they are timed.
+    /// The time that the rows took, summed, in seconds, where they are timed.
     pub wall_time_s: Option<f64>,
     /// The definition as written.
     pub definition_toml: String,
@@ -61,7 +63,7 @@ pub struct Section {
 }
 
 impl Section {
-    /// Takes the tables, figures and verdicts of `analysis` in.
+    /// Adds the group, tables, figures and verdicts of `analysis`.
     ///
     /// # Errors
     /// A figure that cannot be drawn.
@@ -74,6 +76,7 @@ impl Section {
                 alt: figure.alt.clone(),
             });
         }
+        self.group = analysis.group;
         self.tables.extend(analysis.tables);
         self.verdicts.extend(analysis.verdicts);
         Ok(self)

@@ -1,24 +1,24 @@
-//! A study's tables as HTML: cells with what they are sorted by, notes, links to the files.
+//! Tables as HTML: sortable cells, notes, links to the files.
 
 use maud::{Markup, html};
 
 use super::section::Section;
-use crate::table::{Align, Cell, Column, Table};
+use crate::table::{Align, Cell, Column, Table, plural};
 
-/// A table with more rows than this is folded.
+/// On a page without links to files, a table with more rows than this is folded.
 const LONG: usize = 12;
-/// Of a table with more rows than this the first are set, and the file has them all.
+/// The page has so many rows of a table at most; the file has all.
 const MOST_ROWS: usize = 20;
 /// Words of more characters than this may be broken into lines.
 const LONG_WORDS: usize = 24;
 
-/// The table numbered `at` of a study, folded where it is long.
+/// The table numbered `at` of a study. In the report every table is folded, elsewhere long ones.
 pub(super) fn folded(section: &Section, table: &Table, at: usize) -> Markup {
     let id = format!("{}-table-{at}", section.study);
     html! {
-        @if table.rows().len() > LONG {
+        @if table.rows().len() > LONG || !section.rows_link.is_empty() {
             details {
-                summary { (table.title) " (" (table.rows().len()) " rows)" }
+                summary { "Table: " (table.title) " (" (plural(table.rows().len(), "row")) ")" }
                 (body(section, table, &id))
             }
         } @else {
@@ -33,12 +33,12 @@ pub(super) fn rows_link(section: &Section) -> Markup {
     html! { a href=(section.rows_address()) { (section.rows_name()) } }
 }
 
-/// The table's cells and notes, and where its numbers are.
+/// The table's cells, its notes and the links to its files.
 fn body(section: &Section, table: &Table, id: &str) -> Markup {
-    let (told_once, set): (Vec<usize>, Vec<usize>) =
+    let (constant, set): (Vec<usize>, Vec<usize>) =
         (0..table.columns.len()).partition(|&at| is_constant(table, at));
     let classes: Vec<Option<&str>> = set.iter().map(|&at| class(table, at)).collect();
-    // What cannot be looked up elsewhere is set whole.
+    // Without a file to look it up in, the table is whole.
     let most = if section.rows_link.is_empty() { usize::MAX } else { MOST_ROWS };
     html! {
         div.wide tabindex="0" role="region" aria-label=(table.title) id=(id) {
@@ -59,43 +59,42 @@ fn body(section: &Section, table: &Table, id: &str) -> Markup {
                 }
             }
         }
-        @if let Some(told) = in_all_rows(table, &told_once) { p.note { (told) } }
+        @if let Some(told) = in_all_rows(table, &constant) { p.note { (told) } }
         @for note in &table.notes { p.note { (note) } }
         @if !section.rows_link.is_empty() {
             p.files {
                 @if table.rows().len() > most {
-                    "The first " (most) " of " (table.rows().len()) " rows. "
-                }
-                "In full: "
+                    "The first " (most) " of " (table.rows().len()) " rows. All rows: "
+                } @else { "As a file: " }
                 a href=(section.table_link(&table.name)) { (table.name) ".csv" }
-                ", made of " (rows_link(section))
+                ", computed from " (rows_link(section))
             }
         }
     }
 }
 
-/// Whether the column numbered `at` has one value in all rows, of several, and so is told once rather than set.
+/// Whether the column numbered `at` has one value in all rows, of several: it goes to a note.
 fn is_constant(table: &Table, at: usize) -> bool {
     let [first, others @ ..] = table.rows() else { return false };
     !others.is_empty() && others.iter().all(|row| row[at] == first[at])
 }
 
-/// What the columns numbered `told_once` have: `In all rows: n 256; steps 6000.`
-fn in_all_rows(table: &Table, told_once: &[usize]) -> Option<String> {
+/// The columns with one value: `Equal in all rows: n = 256; steps = 6000.`
+fn in_all_rows(table: &Table, constant: &[usize]) -> Option<String> {
     let row = table.rows().first()?;
-    let told = told_once.iter().map(|&at| {
+    let values = constant.iter().map(|&at| {
         let Column { heading, unit, .. } = &table.columns[at];
         let unit = unit.as_deref().map_or_else(String::new, |unit| format!(" {unit}"));
         match &row[at] {
-            Cell::Missing => format!("{heading} not there"),
-            cell => format!("{heading} {}{unit}", cell.shown()),
+            Cell::Missing => format!("{heading} missing"),
+            cell => format!("{heading} = {}{unit}", cell.shown()),
         }
     });
-    let told: Vec<String> = told.collect();
-    (!told.is_empty()).then(|| format!("In all rows: {}.", told.join("; ")))
+    let told: Vec<String> = values.collect();
+    (!told.is_empty()).then(|| format!("Equal in all rows: {}.", told.join("; ")))
 }
 
-/// How the cells of the column numbered `at` are set; numbers are what most are, and have no name.
+/// The class of the cells of the column numbered `at`; numbers, the most common, have none.
 fn class(table: &Table, at: usize) -> Option<&'static str> {
     let long = |row: &Vec<Cell>| row[at].shown().chars().count() > LONG_WORDS;
     match table.columns[at].align {
@@ -105,7 +104,7 @@ fn class(table: &Table, at: usize) -> Option<&'static str> {
     }
 }
 
-/// What a cell shows; a spread has its range under its median, which makes narrower tables.
+/// The text of a cell; a range stands under its median, which makes narrower tables.
 fn words(cell: &Cell) -> Markup {
     let shown = cell.shown();
     let range = match cell {
@@ -120,7 +119,7 @@ fn words(cell: &Cell) -> Markup {
     }
 }
 
-/// The number that a cell is sorted by, to the digits of a float32, as scripts read it; of a spread, its median.
+/// The number that a cell is sorted by, with the digits of a float32; of a range, its median.
 fn value(cell: &Cell) -> Option<String> {
     let value = match cell {
         Cell::Integer(value) => return Some(value.to_string()),
@@ -142,7 +141,7 @@ mod tests {
     use crate::table::{Cell, Column, Spread, Table};
 
     #[test]
-    fn what_all_rows_share_is_told_once() {
+    fn what_all_rows_share_is_constant() {
         let columns = vec![
             Column::words("run", "run"),
             Column::numbers("n", "n", Some("tokens")),
@@ -151,12 +150,12 @@ mod tests {
         let mut table = Table::new("t", "T", columns);
         let row = |run: &str| vec![Cell::text(run), Cell::count(64), Cell::Missing];
         table.push(row("a"));
-        assert!((0..3).all(|at| !is_constant(&table, at)), "a single row is set whole");
+        assert!((0..3).all(|at| !is_constant(&table, at)), "a single row stays whole");
         table.push(row("b"));
         let told: Vec<usize> = (0..3).filter(|&at| is_constant(&table, at)).collect();
         assert_eq!(told, [1, 2]);
         let said = in_all_rows(&table, &told).unwrap();
-        assert_eq!(said, "In all rows: n 64 tokens; loss not there.");
+        assert_eq!(said, "Equal in all rows: n = 64 tokens; loss missing.");
     }
 
     #[test]

@@ -13,52 +13,52 @@ record! {
     /// columns at a lag of the model's `window` or more but for the first. Everything is of the rows from max(n/2, window + n/4) on,
     /// tokens a mean over rows, ranks one over passages.
     pub struct ConcentrationFound {
-        /// the layer, the first 0
+        /// the layer, from 0
         #[range = Placed]
         layer: usize,
-        /// the head, the first 0
+        /// the head, from 0
         #[range = Placed]
         head: usize,
-        /// `global`, or `local:W`
+        /// the kind of head: `global` or `local:W`
         kind: HeadKind,
-        /// which group of passages
+        /// the group of passages
         passage: usize,
-        /// how many are in it
+        /// the number of passages in the group
         #[range = Counted]
         passages: usize,
-        /// tokens of one
+        /// the tokens per passage
         #[range = Counted]
         n: usize,
         /// the head dimension d
         #[range = Counted]
         rank: usize,
-        /// columns that a row sees
+        /// the columns that a row sees
         columns: f64,
-        /// far ones among them
+        /// the far columns that a row sees
         far_columns: f64,
-        /// the mass of the first column
+        /// attention on the first column
         sink_mass: f64,
-        /// the mass of the far columns
+        /// attention on the far columns
         far_mass: f64,
         /// exp(H) of a row, H its entropy
         effective_tokens: f64,
         /// the least k whose largest entries hold 0.9 of a row
         tokens_90: f64,
-        /// what the 4 largest entries of a row hold
+        /// attention on the 4 largest entries of a row
         top_4: f64,
-        /// the 16 largest
+        /// attention on the 16 largest entries
         top_16: f64,
-        /// the 64 largest
+        /// attention on the 64 largest entries
         top_64: f64,
         /// the least r with ‖P − P_r‖_F² ≤ 0.1 ‖P‖_F², P_r the best approximation of rank r
         rank_90: f64,
-        /// with 0.01
+        /// the same with 0.01
         rank_99: f64,
-        /// ‖P‖_F²/σ₁²
+        /// stable rank ‖P‖_F²/σ₁²
         stable_rank: f64,
         /// of the far part; empty where a row has no mass there
         far: Option<FarFound>,
-        /// of the head
+        /// the time of the head
         #[unit = "s"]
         wall_time_s: f64,
     }
@@ -67,27 +67,27 @@ record! {
 record! {
     /// The same of P with all but its far columns set to 0.
     pub struct FarFound {
-        /// exp(H) of a row's far part, divided by its sum
+        /// exp(H) of the far part of a row, normalised
         far_effective_tokens: f64,
-        /// the least k whose largest entries hold 0.9 of it
+        /// the least k whose largest entries hold 0.9 of the far part
         far_tokens_90: f64,
-        /// what its 4 largest entries hold of it
+        /// share of the 4 largest entries in the far part
         far_top_4: f64,
-        /// the 16 largest
+        /// share of the 16 largest entries
         far_top_16: f64,
-        /// the 64 largest
+        /// share of the 64 largest entries
         far_top_64: f64,
-        /// the least r with ‖F − F_r‖_F² ≤ 0.1 ‖F‖_F², F the far part as it is
+        /// the least r with ‖F − F_r‖_F² ≤ 0.1 ‖F‖_F², F the far part
         far_rank_90: f64,
-        /// with 0.01
+        /// the same with 0.01
         far_rank_99: f64,
-        /// ‖F‖_F²/σ₁²
+        /// stable rank ‖F‖_F²/σ₁²
         far_stable_rank: f64,
-        /// far_rank_90 of F with each row's far entries in random order
+        /// far_rank_90 with each row's far entries in random order
         shuffled_rank_90: f64,
-        /// far_rank_99 of the same
+        /// far_rank_99 with each row's far entries in random order
         shuffled_rank_99: f64,
-        /// far_stable_rank of the same
+        /// far_stable_rank with each row's far entries in random order
         shuffled_stable_rank: f64,
     }
 }

@@ -17,7 +17,7 @@ const SLACK: f64 = 0.01;
 record! {
     /// What was asked of a fit.
     pub struct FitAsked {
-        /// the target's short text
+        /// the target in words
         target: String,
         /// the sequence length
         #[range = Counted]
@@ -27,7 +27,7 @@ record! {
         rank: usize,
         /// the heads
         layout: Layout,
-        /// of target and starts; of one row a cap of a file's target, of the start that won
+        /// the seed of target and starts; in a `frontier.csv`, the start that won
         seed: Option<u64>,
     }
 }
@@ -35,11 +35,11 @@ record! {
 record! {
     /// The terms on which it was asked.
     pub struct FitTerms {
-        /// ε, where the least logit that reaches it was asked for
+        /// ε, the error within which the least max |logit| was searched
         #[unit = "nats"]
         #[range = Positive]
         tolerance: Option<f64>,
-        /// the pairs that may have weight
+        /// the mask: causal or bidirectional
         visibility: Visibility,
     }
 }
@@ -66,13 +66,13 @@ impl FitOf {
 record! {
     /// What the factors found reach.
     pub struct Reached {
-        /// mean over rows of KL(A‖P)
+        /// the error: mean over rows of KL(A‖P)
         #[unit = "nats"]
         kl_nats: f64,
-        /// max |z| over visible pairs
+        /// max |z| over pairs that the mask allows
         #[unit = "nats"]
         max_abs_logit: f64,
-        /// max over rows of max − min of the visible logits
+        /// logit range: max over rows of max − min of allowed logits
         #[unit = "nats"]
         logit_spread: f64,
         /// max ‖q‖·‖k‖/√d over all pairs, at least max_abs_logit
@@ -94,10 +94,10 @@ impl From<&Solution> for Reached {
 record! {
     /// What every factors of this rank have at least.
     pub struct Proven {
-        /// a proven bound on L*
+        /// a proven lower bound on L*
         #[unit = "nats"]
         lower_bound_max_abs_logit: f64,
-        /// the argument that gave it
+        /// the argument that proves it
         lower_bound_by: BoundKind,
     }
 }
@@ -111,18 +111,18 @@ impl From<LowerBound> for Proven {
 record! {
     /// A point of E*(L), or L*(ε).
     pub struct FitFound {
-        /// L, the bound on |z|; of a tolerance, the least that reached it
+        /// L, the bound on max |logit|; with a tolerance, the least that reached it
         #[unit = "nats"]
         cap: Option<f64>,
         /// what was reached
         reached: Option<Reached>,
-        /// E⁰(cap), the least error with no rank limit
+        /// E⁰(cap), the least error without a rank limit
         #[unit = "nats"]
         floor_kl_nats: Option<f64>,
-        /// L⁰, what logits of any rank need
+        /// L⁰, the full-rank minimum of max |logit|
         #[unit = "nats"]
         floor_max_abs_logit: Option<f64>,
-        /// max_abs_logit / floor_max_abs_logit
+        /// rank penalty: max_abs_logit / floor_max_abs_logit
         inflation: Option<f64>,
         /// how the fit ended
         outcome: Outcome,
@@ -130,12 +130,12 @@ record! {
         iterations: Option<usize>,
         /// evaluations of objective and gradient
         evaluations: Option<usize>,
-        /// a row's share of the search
+        /// the row's share of the search time
         #[unit = "s"]
         wall_time_s: f64,
-        /// the folder of the factors, where they were kept
+        /// the folder of the queries and keys, if they were kept
         factors: Option<String>,
-        /// the largest entry of the gradient at the end
+        /// the largest gradient entry at the end
         gradient_norm: Option<f64>,
         /// what cannot be gone under
         proven: Option<Proven>,

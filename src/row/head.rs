@@ -55,82 +55,82 @@ record! {
 record! {
     /// A trained head's logits on a group of passages, and what its attention needed of them at one ε.
     pub struct HeadFound {
-        /// the head, the first 0
+        /// the head, from 0
         #[range = Placed]
         head: usize,
-        /// `global`, or `local:W`
+        /// the kind of head: `global` or `local:W`
         kind: HeadKind,
-        /// which group of passages
+        /// the group of passages
         passage: usize,
-        /// how many are in it
+        /// the number of passages in the group
         #[range = Counted]
         passages: usize,
-        /// tokens of one
+        /// the tokens per passage
         #[range = Counted]
         n: usize,
-        /// rows of one that were fitted
+        /// the rows per passage that were fitted
         #[range = Counted]
         rows: usize,
-        /// the head dimension d, or the larger rank that was asked for
+        /// the head dimension d, or a larger rank that was asked for
         #[range = Counted]
         rank: usize,
-        /// ε
+        /// ε, the allowed error
         #[unit = "nats"]
         #[range = Positive]
         epsilon: f64,
-        /// max |z|
+        /// max |logit| of the head
         #[unit = "nats"]
         actual: f64,
-        /// the largest max − min of a row of logits
+        /// logit range: the largest max − min of a row
         #[unit = "nats"]
         spread: f64,
-        /// L*(ε; P, d)
+        /// L*(ε; P, d), the least max |logit| at rank d
         #[unit = "nats"]
         needed: Option<f64>,
-        /// Lˣ(ε; P, d): with Q = X·W_q and K = X·W_k
+        /// Lˣ(ε; P, d), the same with Q = X·W_q and K = X·W_k
         #[unit = "nats"]
         needed_tied: Option<f64>,
-        /// Lˣ(ε; P, ∞): with W_q·W_kᵀ any matrix, where larger ranks were asked for
+        /// Lˣ(ε; P, ∞), the same with any matrix for W_q·W_kᵀ; with larger ranks only
         #[unit = "nats"]
         needed_any_rank: Option<f64>,
-        /// what is proven of that from below
+        /// a proven lower bound on needed_tied
         #[unit = "nats"]
         lower_bound_tied: Option<f64>,
-        /// L⁰(ε; P)
+        /// L⁰(ε; P), the full-rank minimum of max |logit|
         #[unit = "nats"]
         floor: Option<f64>,
-        /// needed / floor; empty where one is 0
+        /// rank penalty: needed / floor; empty if either is 0
         inflation: Option<f64>,
-        /// needed_tied / needed
+        /// input factor: needed_tied / needed
         tying: Option<f64>,
-        /// ½ spread / needed_tied
+        /// excess factor: ½ spread / needed_tied
         drift: Option<f64>,
-        /// actual / ½ spread
+        /// shift factor: actual / ½ spread
         gauge: Option<f64>,
-        /// mean over rows of −Σ p ln p
+        /// mean entropy of the rows, −Σ p ln p
         #[unit = "nats"]
         entropy_nats: f64,
-        /// of QKᵀ, mean over passages
+        /// effective rank of QKᵀ, mean over passages
         effective_rank_logits: f64,
-        /// of P, mean over passages, where all rows are held
+        /// effective rank of P, mean over passages, if every row is measured
         effective_rank_attention: Option<f64>,
-        /// attention on the last token, which is a token itself
+        /// attention on the token itself
         mass_within_1: f64,
-        /// on the last 4
+        /// attention on the last 4 tokens
         mass_within_4: f64,
-        /// on the last 16
+        /// attention on the last 16 tokens
         mass_within_16: f64,
-        /// on the last 64
+        /// attention on the last 64 tokens
         mass_within_64: f64,
-        /// which of the layer's heads of keys it reads, the first 0
+        /// the key head that this head reads, from 0
         #[range = Placed]
         key_head: Option<usize>,
-        /// s, what q·k is multiplied by
+        /// s, the factor of q·k
         scale: Option<f64>,
-        /// c, where logits z become c·tanh(z/c)
+        /// c, if logits z are bounded by c·tanh(z/c)
         #[unit = "nats"]
         softcap: Option<f64>,
-        /// max z, before any softcap
+        /// max z, before a softcap
         #[unit = "nats"]
         max_logit: Option<f64>,
         /// max c·tanh(z/c)
@@ -140,25 +140,25 @@ record! {
         max_dot: Option<f64>,
         /// attention on the first token of a passage
         first_mass: Option<f64>,
-        /// the share of a learned sink, before the rest is shared among tokens
+        /// the weight of a learned sink
         sink_mass: Option<f64>,
-        /// of the logits less their rows' means: the share (R²) of c·j; empty where they are constant, or not causal
+        /// share (R²) of the centred logits that c·j explains; empty if they are constant, or not causal
         share_ramp: Option<f64>,
-        /// of the free factors found
+        /// the error of the fit with free queries and keys
         #[unit = "nats"]
         kl_nats: Option<f64>,
-        /// of the tied ones
+        /// the error of the fit with Q = X·W_q and K = X·W_k
         #[unit = "nats"]
         kl_nats_tied: Option<f64>,
-        /// how the free fit ended, or `screened` where there is none
+        /// the outcome of the fit with free queries and keys, or `screened`
         outcome: HeadOutcome,
-        /// how the tied one did
+        /// the outcome of the fit with Q = X·W_q and K = X·W_k
         outcome_tied: HeadOutcome,
-        /// L-BFGS iterations of both
+        /// L-BFGS iterations of both fits
         iterations: usize,
-        /// evaluations of objective and gradient of both
+        /// evaluations of objective and gradient in both fits
         evaluations: usize,
-        /// of both, or of screening
+        /// the time of both fits, or of screening
         #[unit = "s"]
         wall_time_s: f64,
     }

@@ -11,10 +11,10 @@ record! {
     pub struct LatencyOf {
         /// the model
         model: ModelColumns,
-        /// tokens read
+        /// the tokens read
         #[range = Counted]
         n: usize,
-        /// which time the model was measured
+        /// the number of the repetition
         round: u64,
     }
 }
@@ -22,18 +22,18 @@ record! {
 record! {
     /// What inference took.
     pub struct LatencyFound {
-        /// of the process
+        /// the threads of the process
         #[range = Counted]
         threads: usize,
-        /// trained numbers
+        /// the number of parameters
         parameters: usize,
-        /// reading n tokens at once
+        /// the time to read n tokens at once
         #[unit = "s"]
         prefill_s: f64,
-        /// the median time of one token more
+        /// the median time of one more token
         #[unit = "s"]
         decode_s: f64,
-        /// keys and values kept after n tokens
+        /// the size of keys and values kept after n tokens
         #[unit = "bytes"]
         cache_bytes: usize,
     }

@@ -15,63 +15,63 @@ const OF_WEIGHTS: f64 = 1e-5;
 record! {
     /// What the attention of a trained head on a group of passages needs at one corner of its lattice, at one ε.
     pub struct LatticeFound {
-        /// the layer, the first 0
+        /// the layer, from 0
         #[range = Placed]
         layer: usize,
-        /// the head, the first 0
+        /// the head, from 0
         #[range = Placed]
         head: usize,
-        /// `global`, or `local:W`
+        /// the kind of head: `global` or `local:W`
         kind: HeadKind,
-        /// which group of passages
+        /// the group of passages
         passage: usize,
-        /// how many are in it
+        /// the number of passages in the group
         #[range = Counted]
         passages: usize,
-        /// tokens of one
+        /// the tokens per passage
         #[range = Counted]
         n: usize,
-        /// rows of one that were fitted
+        /// the rows per passage that were fitted
         #[range = Counted]
         rows: usize,
         /// the head dimension d
         #[range = Counted]
         own_rank: usize,
-        /// max |z|
+        /// max |logit| of the head
         #[unit = "nats"]
         actual: f64,
-        /// the largest max − min of a row of logits
+        /// logit range: the largest max − min of a row
         #[unit = "nats"]
         spread: f64,
-        /// mean over rows of −Σ p ln p
+        /// mean entropy of the rows, −Σ p ln p
         #[unit = "nats"]
         entropy_nats: f64,
         /// attention on the last 16 tokens
         mass_within_16: f64,
-        /// ε
+        /// ε, the allowed error
         #[unit = "nats"]
         #[range = Positive]
         epsilon: f64,
-        /// what queries and keys may be made of: `own`, `bias`, `line`, `pair`, `pairs4`, `positions`, `free`
+        /// the inputs of queries and keys: `own`, `bias`, `line`, `pair`, `pairs4`, `positions` or `free`
         inputs: InputSet,
-        /// the rank that they may have, or `any`
+        /// the rank allowed, or `any`
         rank: RankLimit,
-        /// the least max |logit| found; empty where none up to the largest cap reached ε
+        /// the least max |logit| found; empty if no bound up to the largest reached ε
         #[unit = "nats"]
         needed: Option<f64>,
-        /// of any rank: no logits of these inputs need less, proven
+        /// a proven lower bound for these inputs at any rank
         #[unit = "nats"]
         lower_bound: Option<f64>,
-        /// of the factors found; free logits of any rank have none
+        /// the error of the fit; empty for free logits of any rank
         #[unit = "nats"]
         kl_nats: Option<f64>,
-        /// how the fit ended
+        /// the outcome of the fit
         outcome: Outcome,
-        /// L-BFGS iterations of this corner
+        /// L-BFGS iterations of the fit
         iterations: usize,
-        /// evaluations of objective and gradient of this corner
+        /// evaluations of objective and gradient
         evaluations: usize,
-        /// of this corner
+        /// the time of the fit
         #[unit = "s"]
         wall_time_s: f64,
     }

@@ -8,25 +8,25 @@ record! {
     pub struct ModelColumns {
         /// the run's name in its study's definition
         run: String,
-        /// which heads are global and which local, and what holds the logits down
+        /// the attention variant: which heads are global or local, and the stabiliser
         arm: String,
-        /// blocks
+        /// the number of layers
         #[range = Counted]
         layers: usize,
         /// the width of the residual stream
         #[range = Counted]
         d_model: usize,
-        /// attention heads a layer
+        /// attention heads per layer
         #[range = Counted]
         heads: usize,
-        /// heads that see everything, in the layer that has most of them
+        /// global heads in the layer with most of them
         global_heads: usize,
-        /// how many tokens at and before its own a local head sees
+        /// the tokens that a local head sees, its own among them
         #[range = Counted]
         window: usize,
-        /// how the model knows where a token stands: `learned`, `rope`, `sinusoidal` or `none`
+        /// positional encoding: `learned`, `rope`, `sinusoidal` or `none`
         positions: String,
-        /// the slope over the lag that logits have beside QKᵀ/√d: `none`, `alibi` (fixed) or `learned`
+        /// linear position bias: `none`, `alibi` (fixed) or `learned`
         slopes: String,
     }
 }

@@ -18,9 +18,9 @@ record! {
     pub struct RampOf {
         /// the model
         model: ModelOf,
-        /// how the model knows where a token stands: `learned`, `rope`, `sinusoidal` or `none`
+        /// positional encoding: `learned`, `rope`, `sinusoidal` or `none`
         positions: Option<String>,
-        /// the slope over the lag that logits have beside QKᵀ/√d: `none`, `alibi` (fixed) or `learned`
+        /// linear position bias: `none`, `alibi` (fixed) or `learned`
         slopes: Option<String>,
     }
 }
@@ -28,29 +28,29 @@ record! {
 record! {
     /// A trained head's logits and attention on a group of passages, against those of a ramp over positions.
     pub struct RampFound {
-        /// the layer, the first 0
+        /// the layer, from 0
         #[range = Placed]
         layer: usize,
-        /// the head, the first 0
+        /// the head, from 0
         #[range = Placed]
         head: usize,
-        /// `global`, or `local:W`
+        /// the kind of head: `global` or `local:W`
         kind: HeadKind,
-        /// which group of passages
+        /// the group of passages
         passage: usize,
-        /// how many are in it
+        /// the number of passages in the group
         #[range = Counted]
         passages: usize,
-        /// tokens of one
+        /// the tokens per passage
         #[range = Counted]
         n: usize,
-        /// rows of one that are held
+        /// the rows per passage that are measured
         #[range = Counted]
         rows: usize,
         /// the head dimension d
         #[range = Counted]
         rank: usize,
-        /// m of what is added to the logits, m (j − i), where the head has a slope beside them
+        /// m of the linear position bias m (j − i), if the head has one
         #[unit = "nats a token"]
         given_slope: Option<f64>,
         /// max |z|, z = QKᵀ/√d
@@ -59,68 +59,68 @@ record! {
         /// half the largest max − min of a row of z
         #[unit = "nats"]
         half_spread: f64,
-        /// (m − 1)/2 · ln(1 + 1/mean_lag), m = n or the head's window: a ramp's of that lag; empty where it is 0
+        /// (m − 1)/2 · ln(1 + 1/mean_lag), m = n or the window: the logit of a ramp with that mean distance; empty if it is 0
         #[unit = "nats"]
         formula: Option<f64>,
-        /// mean over rows of Σ p (i − j)
+        /// mean relative distance: mean over rows of Σ p (i − j)
         #[unit = "tokens"]
         mean_lag: f64,
-        /// the least lag within which lies half of the attention of all rows
+        /// the least relative distance that holds half of all attention
         #[unit = "tokens"]
         median_lag: usize,
-        /// mean over rows of −Σ p ln p
+        /// mean entropy of the rows, −Σ p ln p
         #[unit = "nats"]
         entropy_nats: f64,
-        /// attention on the last token, which is a token itself
+        /// attention on the token itself
         mass_within_1: f64,
-        /// on the last 4
+        /// attention on the last 4 tokens
         mass_within_4: f64,
-        /// on the last 16
+        /// attention on the last 16 tokens
         mass_within_16: f64,
-        /// on the last 64
+        /// attention on the last 64 tokens
         mass_within_64: f64,
-        /// of QKᵀ, mean over passages
+        /// effective rank of QKᵀ, mean over passages
         effective_rank_logits: f64,
-        /// of QKᵀ less its rows' means, mean over passages
+        /// effective rank of QKᵀ less its row means, mean over passages
         effective_rank_centred: f64,
-        /// Σσ²/σ₁² of the same
+        /// stable rank Σσ²/σ₁² of QKᵀ less its row means
         stable_rank_centred: f64,
-        /// R² within rows of c·j; empty where z is constant in every row
+        /// R² within rows of c·j; empty if z is constant in every row
         share_ramp: Option<f64>,
-        /// of c_i j: a slope of its own for each row
+        /// R² of c_i j, with its own slope per row
         share_lines: Option<f64>,
-        /// of any function of j
+        /// R² of any function of j
         share_position: Option<f64>,
-        /// of any function of i − j
+        /// R² of any function of i − j
         share_lag: Option<f64>,
-        /// of a function of j and one of i − j
+        /// R² of a function of j and one of i − j
         share_position_and_lag: Option<f64>,
         /// c of share_ramp
         #[unit = "nats a token"]
         slope: f64,
-        /// mean over rows of KL(P ‖ uniform to what the row sees)
+        /// mean over rows of KL(P ‖ uniform attention)
         #[unit = "nats"]
         kl_uniform: f64,
-        /// the same of the nearest softmax(c·j)
+        /// KL of the nearest softmax(c·j)
         #[unit = "nats"]
         kl_ramp: f64,
-        /// of the nearest softmax of a function of j
+        /// KL of the nearest softmax of a function of j
         #[unit = "nats"]
         kl_position: f64,
-        /// of the nearest softmax of a function of i − j
+        /// KL of the nearest softmax of a function of i − j
         #[unit = "nats"]
         kl_lag: f64,
-        /// 1 − kl_ramp / kl_uniform; empty where P is uniform
+        /// 1 − kl_ramp / kl_uniform; empty if P is uniform
         ramp_kl_share: Option<f64>,
         /// c of kl_ramp
         #[unit = "nats a token"]
         slope_kl: f64,
-        /// 1/(e^c − 1) of that: its mean lag in a long row; empty where c ≤ 0
+        /// 1/(e^c − 1) for that c: its mean distance in a long row; empty if c ≤ 0
         #[unit = "tokens"]
         ramp_lag: Option<f64>,
-        /// `converged`, or `step-limit` where a share may be under its best or a kl over
+        /// `converged`, or `step-limit` if a share may be too low or a KL too high
         outcome: Outcome,
-        /// of the head
+        /// the time of the head
         #[unit = "s"]
         wall_time_s: f64,
     }

@@ -11,16 +11,16 @@ record! {
     pub struct SpectrumOf {
         /// the target
         of: TargetColumns,
-        /// the target's short text
+        /// the target in words
         target: String,
         /// the sequence length
         #[range = Counted]
         n: usize,
-        /// of the target
+        /// the seed of the target
         seed: u64,
-        /// the pairs that may have weight
+        /// the mask: causal or bidirectional
         visibility: Visibility,
-        /// the error that the logits reach
+        /// ε, the error that the logits reach
         #[unit = "nats"]
         #[range = Positive]
         tolerance: f64,
@@ -30,24 +30,24 @@ record! {
 record! {
     /// One singular value of a target's attention, or of the logits with no rank limit that reach it.
     pub struct SpectrumFound {
-        /// entries above 0, as a share of the visible pairs
+        /// density: entries above 0, as a share of allowed pairs
         density: f64,
-        /// mean over rows of −Σ a ln a
+        /// mean entropy of the rows, −Σ a ln a
         #[unit = "nats"]
         mean_row_entropy_nats: f64,
-        /// L⁰(tolerance)
+        /// L⁰(tolerance), the full-rank minimum of max |logit|
         #[unit = "nats"]
         floor_max_abs_logit: Option<f64>,
         /// `attention` or `logits`
         matrix: String,
         /// exp of the entropy of σ/Σσ (Roy and Vetterli 2007)
         effective_rank: f64,
-        /// how many singular values are above what rounding leaves
+        /// number of singular values above rounding errors
         numerical_rank: usize,
-        /// which singular value, the largest 1
+        /// the index of the singular value, 1 for the largest
         #[range = Counted]
         index: usize,
-        /// σ
+        /// σ, the singular value
         singular_value: f64,
     }
 }

@@ -11,57 +11,56 @@ use crate::predict::{Edit, EditedHeads, Operated};
 record! {
     /// A trained model on a group of passages, with other attention in the place of its heads' own.
     pub struct SurgeryFound {
-        /// what was put in its place: `own` for nothing
+        /// the function that replaces attention; `own` for none
         edit: String,
-        /// of a fit: ε
+        /// ε of a fit
         #[unit = "nats"]
         #[range = Positive]
         epsilon: Option<f64>,
-        /// of a fit: its rank
+        /// the rank of a fit
         #[range = Counted]
         rank: Option<usize>,
-        /// of `top-k`, `far-top-k` and `window`: columns that are left; of `rank-r` and `far-rank-r`: the rank; of edits of keys:
-        /// powers of the position
+        /// columns kept (`top-k`, `far-top-k`, `window`), rank (`rank-r`, `far-rank-r`) or powers of the position (edits of
+        /// keys)
         size: Option<usize>,
-        /// which group of passages
+        /// the group of passages
         group: usize,
-        /// how many are in it
+        /// the number of passages in the group
         #[range = Counted]
         passages: usize,
-        /// tokens of one
+        /// the tokens per passage
         #[range = Counted]
         n: usize,
-        /// mean cross-entropy of their tokens after the first
+        /// mean cross-entropy of the tokens after the first
         #[unit = "nats"]
         loss_nats: f64,
-        /// that less the loss of the row `own`
+        /// that loss less the loss of the row `own`
         #[unit = "nats"]
         delta_loss_nats: f64,
-        /// max |z| of QKᵀ/√d over every head of the model as it is
+        /// max |z| of QKᵀ/√d over all heads of the unchanged model
         #[unit = "nats"]
         max_abs_logit_before: f64,
-        /// the same after the edit; empty where nothing is made of queries and keys
+        /// the same after the edit; empty if the edit uses no queries and keys
         #[unit = "nats"]
         max_abs_logit_after: Option<f64>,
-        /// the same of the head that was the largest before
+        /// the same after the edit, for the head that was the largest before
         #[unit = "nats"]
         max_abs_logit_of_largest: Option<f64>,
-        /// KL of what stands in the place of the attention from it, mean over rows and heads; empty where columns are
-        /// missing
+        /// KL of the replacement from the attention, mean over rows and heads; empty if columns are missing
         #[unit = "nats"]
         kl_nats: Option<f64>,
         /// ½ Σ|P − P̃|, mean over rows and heads
         total_variation: f64,
-        /// of a fit: heads whose ε was reached
+        /// with a fit: the number of heads that reached ε
         reached: Option<usize>,
-        /// of a fit: how that of the worst head ended
+        /// with a fit: the outcome of the worst head
         outcome: Option<Outcome>,
-        /// of the edit, without what it learned first
+        /// the time of the edit, without the time to learn it
         #[unit = "s"]
         wall_time_s: f64,
-        /// the heads that it was done to: `global` or `local`; empty where to all
+        /// the heads edited: `global` or `local`; empty for all
         edited_heads: Option<EditedHeads>,
-        /// of edits of far parts: the least lag that is far
+        /// edits of far parts: the least relative distance that is far
         #[unit = "tokens"]
         far_from: Option<usize>,
     }

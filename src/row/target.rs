@@ -6,37 +6,37 @@ use crate::pattern::{Family, Visibility};
 record! {
     /// A target's family with its parameters, each under the name that definitions give it.
     pub struct TargetColumns {
-        /// the family of targets
+        /// the family of the target
         family: String,
-        /// w, the number of lags of a band
+        /// w, the number of relative distances in a band
         #[range = Counted]
         window: Option<usize>,
-        /// τ, the lag over which a decaying band falls by e
+        /// τ, the relative distance over which a decaying band falls by e
         #[range = Positive]
         tau: Option<f64>,
         /// α, the concentration of a Dirichlet band
         #[range = Positive]
         alpha: Option<f64>,
-        /// σ, the spread of a lognormal band
+        /// σ, the standard deviation of a lognormal band
         #[unit = "nats"]
         sigma: Option<f64>,
-        /// k, the lag of `previous-token`, or the columns in a row of `random-sparse`
+        /// k, the relative distance of `previous-token`, or the columns per row of `random-sparse`
         #[range = Counted]
         k: Option<usize>,
-        /// m, the columns that every row of `landmark` shares
+        /// m, the columns that all rows of `landmark` share
         #[range = Counted]
         m: Option<usize>,
-        /// c, the clusters of `clustered`
+        /// c, the number of clusters of `clustered`
         #[range = Counted]
         c: Option<usize>,
-        /// how many different tokens `induction` draws from
+        /// the number of distinct tokens of `induction`
         #[range = Counted]
         vocabulary: Option<usize>,
-        /// λ, the weight of a mixture's local part
+        /// λ, the weight of the local part of `mixture`
         lambda: Option<f64>,
-        /// the family of a mixture's local part
+        /// the family of the local part of `mixture`
         local: Option<String>,
-        /// the family of its global part
+        /// the family of the global part of `mixture`
         global: Option<String>,
         /// the family that `permuted` shuffles
         of: Option<String>,

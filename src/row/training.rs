@@ -12,21 +12,21 @@ record! {
     pub struct TrainingOf {
         /// the model
         model: ModelColumns,
-        /// of weights, batches and corpus
+        /// the seed of weights, batches and corpus
         seed: u64,
-        /// the text's name, or `synthetic`
+        /// the name of the text, or `synthetic`
         corpus: String,
-        /// n, the tokens of a sequence
+        /// n, the tokens per sequence
         #[range = Counted]
         context: usize,
-        /// sequences a step
+        /// the sequences per step
         #[range = Counted]
         batch: usize,
         /// optimiser steps
         steps: usize,
         /// the largest learning rate
         learning_rate: f64,
-        /// of the synthetic corpus: the share of segments that ask for a stored key
+        /// synthetic corpus: the share of segments that ask for a stored key
         recall: Option<f64>,
     }
 }
@@ -53,19 +53,19 @@ impl TrainingOf {
 record! {
     /// How smoothly a training run went, by its steps.
     pub struct Course {
-        /// read in all
+        /// the tokens read in total
         tokens: Option<u64>,
-        /// the largest |logit| over heads in any step
+        /// peak max |logit|, over heads and steps
         #[unit = "nats"]
         #[range = Diverging]
         peak_max_abs_logit: Option<f64>,
-        /// share of the steps whose loss is 7 standard deviations or more from the mean of the 1,000 before (OLMo 2)
+        /// share of steps whose loss is 7 standard deviations or more from the mean of the 1,000 before (OLMo 2)
         loss_spike_score: f64,
-        /// the same of the gradient's norm
+        /// the same for the gradient norm
         grad_spike_score: f64,
-        /// runs of losses as far above the median of the 201 around, by its median absolute deviation
+        /// number of runs of losses that far above the median of the 201 around, by median absolute deviation
         loss_spikes: usize,
-        /// mean |change| of max |logit| from step to step
+        /// mean |change| of max |logit| per step
         #[unit = "nats"]
         #[range = Diverging]
         logit_change_per_step: Option<f64>,
@@ -75,31 +75,31 @@ record! {
 record! {
     /// How a training run went.
     pub struct TrainingFound {
-        /// trained numbers
+        /// the number of parameters
         parameters: usize,
-        /// mean of the last 100 steps
+        /// mean loss of the last 100 steps
         #[unit = "nats a token"]
         #[range = Diverging]
         train_loss_nats: Option<f64>,
-        /// the last evaluation's
+        /// loss of the last evaluation
         #[unit = "nats a token"]
         #[range = Diverging]
         valid_loss_nats: Option<f64>,
-        /// the largest |logit| over heads in the last step
+        /// max |logit| over heads in the last step
         #[unit = "nats"]
         #[range = Diverging]
         max_abs_logit: Option<f64>,
-        /// `completed`, `diverged`, or `stopped` of a run that has come so far and goes on when its study is swept again
+        /// `completed`, `diverged` or `stopped` (continued by the next sweep)
         outcome: String,
-        /// from start to end
+        /// the training time
         #[unit = "s"]
         wall_time_s: f64,
         /// how smoothly
         course: Course,
-        /// of the synthetic corpus: the least loss that can be expected of the next token
+        /// synthetic corpus: the least expected loss per token
         #[unit = "nats a token"]
         corpus_entropy_nats: Option<f64>,
-        /// of a run with a teacher: mean KL of its heads' attention from the teacher's
+        /// with a teacher: mean KL of the heads' attention from the teacher's
         #[unit = "nats"]
         #[range = Diverging]
         pattern_kl_nats: Option<f64>,

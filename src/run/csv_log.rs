@@ -128,8 +128,8 @@ mod tests {
         for (found, part) in [
             ("", "no header"),
             ("step,nats\n", "other columns"),
-            ("step,loss\n1\n2,4.25\n", "\"1\" has 1 fields, of 2"),
-            ("step,loss\n1,4.5,7\n", "\"1,4.5,7\" has 3 fields, of 2"),
+            ("step,loss\n1\n2,4.25\n", "\"1\" has 1 of 2 fields"),
+            ("step,loss\n1,4.5,7\n", "\"1,4.5,7\" has 3 of 2 fields"),
         ] {
             std::fs::write(&path, found).unwrap();
             let Err(error) = CsvLog::<Logged>::go_on(&path, 3, |_| {}) else {

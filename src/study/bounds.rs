@@ -102,6 +102,6 @@ mod tests {
         assert_eq!(breaches(Statistic::Median, "4", Some("8"), Some(2.0), Some(2.0)), 0);
         assert_eq!(breaches(Statistic::Count, "4", None, Some(2.0), Some(2.0)), 0);
         assert_eq!(breaches(Statistic::Count, "4", None, Some(3.0), None), 1);
-        assert_eq!(breaches(Statistic::Every, "16", None, Some(0.0), None), 1, "no row is meant");
+        assert_eq!(breaches(Statistic::Every, "16", None, Some(0.0), None), 1, "no row matches");
     }
 }

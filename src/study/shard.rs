@@ -231,7 +231,7 @@ mod tests {
             let error = of_task(&[(name, value)]).unwrap_err();
             assert!(error.contains(&format!("--shard {part}")), "{error}");
         }
-        assert!(of_task(&[("SLURM_ARRAY_TASK_ID", "x")]).unwrap_err().contains("no number"));
+        assert!(of_task(&[("SLURM_ARRAY_TASK_ID", "x")]).unwrap_err().contains("not a number"));
     }
 
     #[test]

@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(in_words(3.0 * f64::from(1 << 20)), "3 MiB");
         assert_eq!(in_words(1.5 * f64::from(1 << 30)), "1.5 GiB");
         let error = check_memory(1e18).unwrap_err().to_string();
-        assert!(error.starts_with("931322574.6 GiB of memory, and"), "{error}");
+        assert!(error.starts_with("931322574.6 GiB of memory ("), "{error}");
         assert!(check_memory(f64::INFINITY).is_err());
     }
 }

@@ -21,6 +21,8 @@ mod name;
 #[cfg(any(feature = "lm", feature = "parquet"))]
 mod panics;
 mod text;
+#[cfg(feature = "lm")]
+mod toml_words;
 
 #[cfg(feature = "study")]
 pub(crate) use claim::Claim;
@@ -46,3 +48,5 @@ pub use name::{NameError, check_folder_name, check_name};
 #[cfg(any(feature = "lm", feature = "parquet"))]
 pub(crate) use panics::caught;
 pub use text::{printable, printable_lines};
+#[cfg(feature = "lm")]
+pub(crate) use toml_words::wrong_value;

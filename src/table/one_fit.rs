@@ -44,7 +44,7 @@ pub struct OneFit {
 /// The attention that the factors of one row make.
 #[derive(Clone, Debug)]
 pub struct FoundAttention {
-    /// The row's terms and error: `within 8 nats, kl 0.05`.
+    /// The row's logit bound and KL: `max |logit| ≤ 8: KL 0.05`.
     pub name: String,
     /// P, n × n.
     pub attention: Array2<f64>,
@@ -101,22 +101,22 @@ impl OneFit {
         Ok(Self { label, rank, rows, floor, lost, target, found })
     }
 
-    /// What each fit reached, how it ended, and what would help it.
+    /// The result of each fit, its outcome and what would improve it.
     pub fn table(&self) -> Table {
         let nats = Some("nats");
         let of_tolerance = self.rows.iter().any(|row| row.terms.tolerance.is_some());
         let (name, heading) =
-            if of_tolerance { ("tolerance", "tolerance on kl") } else { ("cap", "logit bound") };
+            if of_tolerance { ("tolerance", "tolerance") } else { ("cap", "logit bound") };
         let columns = vec![
             Column::numbers(name, heading, nats.filter(|_| of_tolerance)),
-            Column::numbers("kl_nats", "kl", nats),
-            Column::numbers("floor_kl_nats", "kl of the floor (any rank)", nats),
+            Column::numbers("kl_nats", "KL", nats),
+            Column::numbers("floor_kl_nats", "KL at full rank", nats),
             Column::numbers("max_abs_logit", "max |logit|", None),
-            Column::numbers("lower_bound_max_abs_logit", "proven lower bound", None),
-            Column::numbers("floor_max_abs_logit", "floor (any rank)", None),
-            Column::numbers("inflation", "rank penalty", None),
+            Column::numbers("lower_bound_max_abs_logit", "proven minimum", None),
+            Column::numbers("floor_max_abs_logit", "floor", None),
+            Column::numbers("inflation", "rank penalty (×)", None),
             Column::words("outcome", "outcome"),
-            Column::words("helps", "what to change"),
+            Column::words("helps", "what would help"),
         ];
         let mut table = Table::new("frontier", "Fits", columns);
         for FrontierRow { found, terms, .. } in &self.rows {
@@ -134,8 +134,8 @@ impl OneFit {
             ]);
         }
         table.notes.push(
-            "The rank penalty is max |logit| divided by the floor, which any rank needs for the same kl. Both max |logit| and the \
-             penalty are upper bounds. Where max |logit| equals the logit bound, a smaller bound may reach the same kl."
+            "The floor is the smallest max |logit| with which full rank reaches the same KL. The rank penalty is max |logit| \
+             over the floor. Both max |logit| and the rank penalty are upper bounds: a longer search may find smaller ones."
                 .to_owned(),
         );
         table
@@ -144,10 +144,10 @@ impl OneFit {
 
 fn name(row: &FrontierRow) -> String {
     let shown = |value: f64| significant(value, 3);
-    let kl = row.found.kl_nats().map_or_else(String::new, |kl| format!("kl {}", shown(kl)));
+    let kl = row.found.kl_nats().map_or_else(String::new, |kl| format!("KL {}", shown(kl)));
     match (row.terms.tolerance, row.found.cap) {
-        (None, Some(cap)) => format!("logit bound {cap}, {kl}"),
-        (Some(_), Some(cap)) => format!("{kl} at max |logit| {}", shown(cap)),
+        (None, Some(cap)) => format!("max |logit| ≤ {cap}: {kl}"),
+        (Some(_), Some(cap)) => format!("{kl}, max |logit| {}", shown(cap)),
         (_, None) => kl,
     }
 }
@@ -156,7 +156,7 @@ fn help(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Converged => "more starts (--starts)",
         Outcome::StepLimit => "more iterations (--iterations)",
-        Outcome::Infeasible => "a larger tolerance, logit bound, rank or window",
+        Outcome::Infeasible => "a larger tolerance, logit bound or rank, or wider heads",
         _ => "another start (--starts)",
     }
 }

@@ -33,6 +33,10 @@ export class Tab {
     for (const part of ["Page", "Runtime", "Log", "Network", "Accessibility"]) {
       await tab.send(`${part}.enable`);
     }
+    // Errors of a ResizeObserver reach the console of a window, but no event of a headless browser.
+    await tab.send("Runtime.addBinding", { name: "reportError_" });
+    const source = 'addEventListener("error", (event) => reportError_(event.message));';
+    await tab.send("Page.addScriptToEvaluateOnNewDocument", { source });
     return tab;
   }
 
@@ -93,6 +97,14 @@ export class Tab {
       if (waited > ANSWER_WITHIN_MS) throw new Error(`${url} does not load`);
       await new Promise((done) => setTimeout(done, 20));
     }
+  }
+
+  /** What the pages printed to the console, threw or failed to load, since event number `from`. */
+  complaints(from = 0) {
+    const bad = ["Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Runtime.bindingCalled", "Log.entryAdded",
+      "Network.loadingFailed"];
+    const found = this.events.slice(from).filter(({ method }) => bad.includes(method));
+    return found.map(({ params }) => params.payload ?? params.entry?.text ?? JSON.stringify(params));
   }
 
   #loads() {

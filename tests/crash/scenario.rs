@@ -172,7 +172,7 @@ pub const FIT: Scenario = Scenario {
     prepare: |_| {},
     command: FITTED,
     again: FITTED,
-    refused: Some("already holds a frontier.csv"),
+    refused: Some("already has a frontier.csv"),
     is_slow: false,
     kept: &["f/"],
     rows: "f/frontier.csv",

@@ -49,7 +49,7 @@ wait_for() {
     exit 1
 }
 has_rows() { compgen -G "data/smoke/*/shards/$1-of-4/rows.csv" >/dev/null; }
-was_stopped() { grep --quiet --no-messages 'stopping after the cells in hand' slurm-logs/*.out; }
+was_stopped() { grep --quiet --no-messages 'stopping after the configurations' slurm-logs/*.out; }
 no_jobs() { [[ -z $(squeue --noheader --format %i) ]]; }
 say() { echo "slurm: $*"; }
 
@@ -80,7 +80,7 @@ done
 wait_for "the end of all jobs" no_jobs
 say "what is missing is submitted again: $(submit)"
 wait_for "the end of all jobs" no_jobs
-if "$rank_study" list --preset smoke --shards | grep -v 'has parts that are not joined'; then
+if "$rank_study" list --preset smoke --shards | grep -v 'has shards that are not merged'; then
     echo "parts are left" >&2
     exit 1
 fi

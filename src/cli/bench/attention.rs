@@ -75,7 +75,10 @@ pub(super) fn run(args: &AttentionBench, quiet: bool) -> Result<()> {
     let evaluator = evaluator.on(args.device.into(), args.dtype.into())?;
     let (threads, pool) = pool(args.threads)?;
     if !quiet {
-        tell(&format!("timing {} evaluations after {WARM_UP}, threads: {threads}", args.repeats));
+        tell(&format!(
+            "timing {} repetitions after {WARM_UP} of warm-up on {threads} threads",
+            args.repeats
+        ));
     }
     let (forward_s, backward_s) = pool.install(|| time(&evaluator, args.repeats))?;
     let attention_s = forward_s + backward_s;

@@ -43,7 +43,7 @@ pub(super) fn run(args: &DecodeBench, quiet: bool) -> Result<()> {
     let (threads, pool) = pool(args.threads)?;
     if !quiet {
         let cache = args.cache;
-        tell(&format!("timing {} tokens after {cache}, threads: {threads}", args.repeats));
+        tell(&format!("timing {} tokens after {cache} on {threads} threads", args.repeats));
     }
     let found =
         pool.install(|| Latency::measure(&definition, args.model.vocab, args.cache, args.repeats))?;
@@ -59,7 +59,7 @@ pub(super) fn run(args: &DecodeBench, quiet: bool) -> Result<()> {
         say!("{object}");
     } else {
         say!(
-            "{:.2} ms a token after {} tokens read in {:.0} ms, {:.2} MiB of keys and values",
+            "{:.2} ms per token after {} tokens (prefill {:.0} ms, {:.2} MiB of keys and values)",
             1e3 * found.decode_s,
             args.cache,
             1e3 * found.prefill_s,

@@ -70,7 +70,11 @@ pub(super) fn run(args: &FitBench, quiet: bool) -> Result<()> {
         }
     };
     if target.n() != args.n {
-        bail!("--target has {} rows and --n is {}; give --n {0}", target.n(), args.n);
+        bail!(
+            "--n must be the size of --target ({} rows, --n is {}); give --n {0}",
+            target.n(),
+            args.n
+        );
     }
     let layout: Layout = args.layout.parse().context("--layout")?;
     let problem = Problem::new(target, layout, args.rank).context("--rank")?;
@@ -79,7 +83,7 @@ pub(super) fn run(args: &FitBench, quiet: bool) -> Result<()> {
     let (threads, pool) = pool(args.threads)?;
     if !quiet {
         tell(&format!(
-            "timing {} evaluations after one that is not timed, threads: {threads}",
+            "timing {} repetitions after one of warm-up on {threads} threads",
             args.repeats
         ));
     }
@@ -103,7 +107,7 @@ pub(super) fn run(args: &FitBench, quiet: bool) -> Result<()> {
         });
         say!("{object}");
     } else {
-        say!("{:.3} ms an evaluation{}", 1e3 * eval_s, held());
+        say!("{:.3} ms per evaluation{}", 1e3 * eval_s, held());
     }
     Ok(())
 }

@@ -43,7 +43,7 @@ impl ModelArgs {
             at_least_one(flag, found)?;
         }
         if self.vocab < LEAST_VOCABULARY {
-            bail!("--vocab is {}; give at least {LEAST_VOCABULARY}", self.vocab);
+            bail!("--vocab must be at least {LEAST_VOCABULARY} ({} found)", self.vocab);
         }
         // A corpus of nothing but look-ups has uniform tokens and no table to draw.
         let keys = (self.vocab - 4) / 2;
@@ -66,8 +66,9 @@ impl ModelArgs {
         };
         definition.set("arm", &self.variant).context("--variant")?;
         for set in &self.sets {
-            let (key, value) =
-                set.split_once('=').with_context(|| format!("--set {set}: write KEY=VALUE"))?;
+            let (key, value) = set
+                .split_once('=')
+                .with_context(|| format!("--set {set} is not KEY=VALUE; write it so"))?;
             definition.set(key.trim(), value.trim()).with_context(|| format!("--set {set}"))?;
         }
         Ok(definition)

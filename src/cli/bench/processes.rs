@@ -52,17 +52,15 @@ pub(super) fn run(args: &ProcessesBench, quiet: bool) -> Result<()> {
     at_least_one("--rounds", args.rounds)?;
     at_least_one("--steps", args.steps)?;
     if !(2..=MOST_PROCESSES).contains(&args.processes) {
-        bail!("--processes is {}; give 2 to {MOST_PROCESSES}", args.processes);
+        bail!("--processes must be 2 to {MOST_PROCESSES} ({} found)", args.processes);
     }
     let definition = TrainDefinition { batch: args.batch, ..args.model.definition(args.context)? };
     let corpus = Corpus::synthetic(&definition)?;
     if !quiet {
         let (rounds, steps) = (args.rounds, args.steps);
-        tell(&format!(
-            "timing {rounds} turns of {steps} steps of each, after one that is not timed"
-        ));
+        tell(&format!("timing {rounds} rounds of {steps} steps each, after one of warm-up"));
     }
-    let folder = tempfile::tempdir().context("a folder to meet in")?;
+    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
     let (mut alone, mut together, mut ratios, mut talks) = (vec![], vec![], vec![], vec![]);
     std::thread::scope(|scope| -> Result<()> {
         let (told, tells) = channel();
@@ -117,8 +115,8 @@ pub(super) fn run(args: &ProcessesBench, quiet: bool) -> Result<()> {
         say!("{object}");
     } else {
         say!(
-            "one process of {} threads {:.1} ms a step, {} of one thread {:.1} ms: {speed:.2} times as fast; at most {:.1} % \
-             of it adding up and waiting for each other",
+            "1 process of {} threads: {:.1} ms per step; {} processes of 1 thread: {:.1} ms, {speed:.2}× \
+             as fast; at most {:.1} % of that is communication",
             args.processes,
             1e3 * one_s,
             args.processes,

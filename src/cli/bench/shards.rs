@@ -41,7 +41,7 @@ pub(super) struct ShardsBench {
 pub(super) fn run(args: &ShardsBench) -> Result<()> {
     args.tasks.iter().try_for_each(|&tasks| at_least_one("--tasks", tasks))?;
     if let Some(tasks) = args.tasks.iter().find(|&&tasks| tasks > MOST_TASKS) {
-        bail!("--tasks {tasks}: give at most {MOST_TASKS}");
+        bail!("--tasks must be at most {MOST_TASKS} ({tasks} found)");
     }
     let (stages, missing) = staged(&[], args.preset, None, None)?;
     let mut times: HashMap<String, HashMap<String, f64>> = HashMap::new();
@@ -64,8 +64,8 @@ pub(super) fn run(args: &ShardsBench) -> Result<()> {
             say!("{object}");
         } else {
             say!(
-                "{tasks} tasks: {} in all, {over:.3} times the ideal ({} of work in {cells} cells, {told} of them timed; \
-                 the longest {})",
+                "{tasks} tasks: {} in total, {over:.3}× the ideal ({} of work in {cells} configurations, \
+                 {told} of them timed; longest {})",
                 duration(makespan_s),
                 duration(total_s),
                 duration(longest_s)

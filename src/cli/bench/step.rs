@@ -58,7 +58,10 @@ pub(super) fn run(args: &StepBench, quiet: bool) -> Result<()> {
     let mut trainer = Trainer::new(&definition, &corpus, args.device.into())?;
     let (threads, pool) = pool(args.threads)?;
     if !quiet {
-        tell(&format!("timing {} steps after {WARM_UP}, threads: {threads}", args.repeats));
+        tell(&format!(
+            "timing {} steps after {WARM_UP} of warm-up on {threads} threads",
+            args.repeats
+        ));
     }
     let mut loss_nats = f64::NAN;
     let step_s = pool.install(|| {
@@ -73,7 +76,8 @@ pub(super) fn run(args: &StepBench, quiet: bool) -> Result<()> {
     })?;
     if !loss_nats.is_finite() {
         bail!(
-            "the loss of the last step is {loss_nats}, so nothing was updated; lower --set learning_rate=…"
+            "the loss is {loss_nats} after the last step, so no step updated the model; lower --set \
+             learning_rate=…"
         );
     }
     let tokens_per_s = (args.batch * args.context) as f64 / step_s;
@@ -90,7 +94,7 @@ pub(super) fn run(args: &StepBench, quiet: bool) -> Result<()> {
         say!("{object}");
     } else {
         let ms = 1e3 * step_s;
-        say!("{ms:.1} ms a step, {tokens_per_s:.0} tokens a second{}", held());
+        say!("{ms:.1} ms per step, {tokens_per_s:.0} tokens per second{}", held());
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use rank_study::system::peak_rss_bytes;
 /// Refuses a flag's 0.
 pub(super) fn at_least_one(flag: &str, found: usize) -> Result<()> {
     if found == 0 {
-        bail!("{flag} is 0; give at least 1");
+        bail!("{flag} must be at least 1");
     }
     Ok(())
 }
@@ -31,6 +31,6 @@ pub(super) fn median(mut times: Vec<f64>) -> f64 {
 /// The most memory that the process has held, for the end of a line.
 pub(super) fn held() -> String {
     peak_rss_bytes().map_or_else(String::new, |bytes| {
-        format!(", at most {:.0} MiB held", bytes as f64 / f64::from(1 << 20))
+        format!(", peak memory {:.0} MiB", bytes as f64 / f64::from(1 << 20))
     })
 }

@@ -17,15 +17,20 @@ pub fn conclusion(rows: &[FrontierRow], most: usize, out: &Path) -> Vec<String> 
         .collect();
     if !cut.is_empty() {
         told.push(format!(
-            "step-limit within {}: {most} iterations ended the fit before it had settled, and what is there is an upper \
-             bound; --iterations {} lets it go on, --starts tries more starts, each with another --out.",
+            "Step limit: the search at bound {} stopped after {most} iterations before it settled, so that \
+             row is an upper bound. Try --iterations {} or more --starts, with another --out.",
             cut.join(", "),
             4 * most
         ));
     }
     let of_factors = rows.iter().any(|row| row.found.factors.is_some());
-    let factors = if of_factors { ", queries and keys in its folder factors/" } else { "" };
     let out = out.display();
-    told.push(format!("Rows in {out}/frontier.csv{factors}; rank-study show {out} draws them."));
+    let factors = match of_factors {
+        true => format!(", queries and keys in {out}/factors/"),
+        false => String::new(),
+    };
+    told.push(format!(
+        "Rows are in {out}/frontier.csv{factors}; `rank-study show {out}` draws them."
+    ));
     told
 }

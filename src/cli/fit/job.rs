@@ -62,11 +62,13 @@ pub fn run(
     let unfinished = out.join("unfinished");
     let had_ended = || out.join("frontier.csv").exists() && !FitLedger::is_begun(&unfinished);
     let refuse_another = || match had_ended() {
-        true => bail!("--out {} already holds a frontier.csv; name another folder", out.display()),
+        true => bail!("--out {} already has a frontier.csv; name another folder", out.display()),
         false => Ok(()),
     };
     refuse_another()?;
-    check_writable(out).with_context(|| format!("--out {} cannot be written", out.display()))?;
+    check_writable(out).with_context(|| {
+        format!("--out {} cannot be written; name another folder", out.display())
+    })?;
     let _lock = rank_study::system::lock(out).context("--out")?;
     // Whoever held the folder until now may have ended it.
     refuse_another()?;
@@ -90,7 +92,7 @@ pub fn run(
     manifest.more.insert("starts".to_owned(), (options.starts as i64).into());
     let progress = Progress::new(options.most_iterations(caps.len()) as f64, place.quiet);
     progress.within("setting up".to_owned());
-    let stop = stop_at_signal("stopping, and keeping what was found")?;
+    let stop = stop_at_signal("stopping; saving the best found so far")?;
     let job = Job {
         problem,
         options,
@@ -127,7 +129,7 @@ pub fn run(
     manifest.write(&path).context("--out")?;
     failed.map_or(Ok(()), Err).context("--out")?;
     if stopped {
-        let why = "frontier.csv has the best so far; run the same command to go on";
+        let why = "frontier.csv has the best so far; run the same command to continue";
         return Err(Stopped(format!("stopped: {}/{why}", out.display())).into());
     }
     ledger.remove().context("--out")?;
@@ -175,7 +177,7 @@ struct Saved<'a> {
 impl Watch for Job<'_> {
     fn recall(&self, fit: &FitName, limit: usize) -> Option<Kept> {
         let kept = self.ledger.read(fit).unwrap_or_else(|error| {
-            self.progress.say(&format!("warning: {error}; {fit} begins anew"));
+            self.progress.say(&format!("warning: {error}; {fit} starts again"));
             None
         });
         let counted = match &kept {
@@ -235,7 +237,7 @@ impl Watch for Job<'_> {
         let line: Vec<String> =
             now.into_iter().flatten().map(|(cap, kl)| format!("{cap}: {kl:.6}")).collect();
         let elapsed = self.started.elapsed().as_secs_f64();
-        self.progress.say(&format!("[{elapsed:.1} s] kl_nats by cap  {}", line.join("  ")));
+        self.progress.say(&format!("[{elapsed:.1} s] error by logit bound  {}", line.join("  ")));
     }
 }
 
@@ -248,7 +250,7 @@ impl<'a> Job<'a> {
         }
         let FitProgress { fit, cap, iterations, limit, value } = *at;
         self.progress.within(format!(
-            "fit {fit}, iteration {iterations} of {limit}: about {value:.6} nats within {cap:.4}"
+            "fit {fit}, iteration {iterations} of {limit}: KL about {value:.6} nats, logit bound {cap:.4}"
         ));
     }
 

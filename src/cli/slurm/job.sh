@@ -1,11 +1,11 @@
 #!/bin/bash
 # @TITLE@
 #
-#   bash @FILE@ submit     hands everything to Slurm: @STAGES@, then a job that joins the rows
+#   bash @FILE@ submit     submit everything: @STAGES@, then a job that merges the rows
 #                          and writes the report
-#   rank-study list --shards@SIZE@   how far it is; submit again and only what is missing is measured
+#   rank-study list --shards@SIZE@   show the progress; submitting again measures only what is missing
 #
-# Written by `@COMMAND@`; change what your site asks for.
+# Written by `@COMMAND@`; change it as your site needs.
 #SBATCH --job-name=rank-study
 #SBATCH --nodes=1
 #SBATCH --ntasks=1
@@ -13,7 +13,7 @@
 #SBATCH --time=@TIME@
 @OPTIONS@#SBATCH --output=@LOGS@/%x-%A_%a.out
 #SBATCH --open-mode=append
-# A task that Slurm takes its node from, or ends for its time, goes on where it was.
+# A task that is preempted or reaches its time limit continues where it was.
 #SBATCH --requeue
 #SBATCH --signal=B:TERM@@LEAD@
 set -euo pipefail
@@ -26,8 +26,7 @@ submit() {
 @SUBMIT@
 }
 
-# One part of one stage. The shell stays between Slurm and the program: it passes on what Slurm signals, and has a task that was
-# stopped with work left begun again.
+# One shard of one stage. The shell passes on Slurm's signals, and requeues a task that was stopped with work left.
 part() {
     local child code=0 stopped=
     "$rank_study" reproduce @FLAGS@ --shard "$SLURM_ARRAY_TASK_ID/@TASKS@" --stage "$1" \
@@ -35,7 +34,7 @@ part() {
     child=$!
     trap 'stopped=yes; kill -TERM "$child" 2>/dev/null || true' TERM
     wait "$child" || code=$?
-    # A signal ends the first wait and not the program.
+    # A signal ends the first wait, but not the program.
     while kill -0 "$child" 2>/dev/null; do
         code=0
         wait "$child" || code=$?

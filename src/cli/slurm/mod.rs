@@ -86,13 +86,13 @@ const LOGS: &str = "slurm-logs";
 /// Studies that cannot be planned, a script that cannot be written, a Slurm that is not there or does not take it.
 pub fn run(args: &SlurmArgs) -> Result<()> {
     if args.cpus == 0 || args.tasks == Some(0) || args.at_a_time == Some(0) {
-        bail!("--cpus, --tasks and --at-a-time are at least 1");
+        bail!("--cpus, --tasks and --at-a-time must be at least 1");
     }
     let (stages, missing) =
         staged(&args.studies, args.preset, args.text.as_deref(), args.valid_text.as_deref())?;
     let tasks = args.tasks.unwrap_or_else(|| tasks_of(&stages));
     if tasks > MOST_SHARDS {
-        bail!("--tasks {tasks}; there may be {MOST_SHARDS}");
+        bail!("--tasks must be at most {MOST_SHARDS} ({tasks} found)");
     }
     let dealt: Vec<Stage> = (0..stages.count()).map(|at| stages.stage(at, tasks)).collect();
     if dealt.iter().all(|stage| stage.left.iter().all(|&left| left == 0)) {
@@ -146,27 +146,25 @@ fn spread(dealt: &[Stage], tasks: usize, cpus: usize) -> [f64; 2] {
 fn tell(args: &SlurmArgs, dealt: &[Stage], tasks: usize) {
     let [shortest, longest] = spread(dealt, tasks, args.cpus);
     say!(
-        "{}: {} in {}, {tasks} tasks each of {} to {} on {}, as estimated",
+        "{}: {} in {}, {tasks} tasks, estimated {} to {} each on {}",
         args.out.display(),
-        plural(dealt.iter().map(|stage| stage.costs.len()).sum(), "cell"),
+        plural(dealt.iter().map(|stage| stage.costs.len()).sum(), "configuration"),
         plural(dealt.len(), "stage"),
         duration(shortest),
         duration(longest),
         plural(args.cpus, "processor"),
     );
     if longest < SHORT_S {
-        say!(
-            "sites ask for half an hour of work a task at least: fewer --tasks, or --cpus, have more each"
-        );
+        say!("many sites want at least half an hour of work per task; use fewer --tasks or --cpus");
     }
     if tasks > LONGEST_ARRAY {
         say!(
-            "arrays of more than {LONGEST_ARRAY} tasks are refused where a site did not raise MaxArraySize: \
-             scontrol show config tells it"
+            "arrays of more than {LONGEST_ARRAY} tasks need a larger MaxArraySize; check it with: scontrol \
+             show config"
         );
     }
     if !args.submit {
-        say!("read it, then: bash {} submit", args.out.display());
+        say!("check the script, then run: bash {} submit", args.out.display());
     }
 }
 
@@ -194,12 +192,12 @@ fn script(args: &SlurmArgs, dealt: &[Stage], tasks: usize) -> Result<String> {
             writeln!(options, "#SBATCH --{option}={value}")?;
         }
     }
-    let program = std::env::current_exe().context("where this program is cannot be told")?;
+    let program = std::env::current_exe().context("cannot find this program")?;
     let command =
         std::env::args().skip(1).fold("rank-study".to_owned(), |all, word| all + " " + &word);
     let title = match args.studies.as_slice() {
-        [] => format!("The studies of the preset {}, dealt to {tasks} tasks.", args.preset),
-        some => format!("{}, dealt to {tasks} tasks.", some.join(", ")),
+        [] => format!("The studies of the preset {}, split into {tasks} tasks.", args.preset),
+        some => format!("{}, split into {tasks} tasks.", some.join(", ")),
     };
     let words = [
         ("@TITLE@", title),

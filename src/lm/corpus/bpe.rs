@@ -253,6 +253,6 @@ mod tests {
         assert!(tokens(&bpe, TEXT).iter().all(|&token| token < 299), "text became an end");
         let other = bpe.json().replace("\"trim_offsets\": false", "\"trim_offsets\": true");
         let error = Bpe::from_json(&other).unwrap_err().to_string();
-        assert!(error.contains("rank-study wrote"), "{error}");
+        assert!(error.contains("rank-study did not write it"), "{error}");
     }
 }

@@ -72,7 +72,7 @@ fn the_same_bytes_as_text_and_as_records_are_kept_apart() {
 
 #[test]
 fn a_last_record_that_is_not_whole_is_refused_with_the_sizes() {
-    for (bytes, told) in [(785, "1 of them and 1 bytes"), (783, "0 of them"), (0, "0 bytes")] {
+    for (bytes, told) in [(785, "1 records and 1 bytes"), (783, "0 records"), (0, "0 bytes")] {
         let error = Corpus::from_text(&definition(784), &noise(bytes)).unwrap_err().to_string();
         let size = format!("{bytes} bytes are not a whole number of records of 784");
         assert!(error.contains(&size) && error.contains(told), "{error}");

@@ -43,7 +43,7 @@ impl TrainDefinition {
         let mut all = self.to_table()?;
         overlay(&mut all, table);
         let mut merged: Self =
-            Value::Table(all).try_into().map_err(|e| LmError::Definition(one_line(&e)))?;
+            Value::Table(all).try_into().map_err(|e| LmError::Definition(wrong_value(&e)))?;
         if table.contains_key("records") && merged.records > 0 {
             if !table.contains_key("context") {
                 merged.context = merged.records;
@@ -123,6 +123,13 @@ fn overlay(onto: &mut Table, from: &Table) {
 }
 
 /// TOML's errors draw the line with a caret under it; ours are one line.
+/// A value that its key cannot take.
+fn wrong_value(error: &toml::de::Error) -> String {
+    let text = error.to_string();
+    let key = text.trim_end().rsplit_once("in `").map_or("", |(_, key)| key.trim_end_matches('`'));
+    crate::system::wrong_value(error.message(), key)
+}
+
 fn one_line(error: &toml::de::Error) -> String {
     error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -46,8 +46,8 @@ impl FromStr for TextVocabulary {
             ("characters", _) => Ok(Self::Characters),
             (_, Some(size)) if (LEAST_PAIRS..=MOST_PAIRS).contains(&size) => Ok(Self::Bpe { size }),
             _ => Err(format!(
-                "vocabulary = {text:?} is unknown; give byte, characters, or bpe:SIZE with SIZE from \
-                 {LEAST_PAIRS} to {MOST_PAIRS}"
+                "vocabulary = {text:?} is unknown; give byte, characters or bpe:SIZE \
+                 ({LEAST_PAIRS} to {MOST_PAIRS}), such as bpe:8192"
             )),
         }
     }

@@ -115,7 +115,7 @@ impl ExportedLayer {
         let tensors = Tensors::new(file, self.about.layer);
         if !self.about.causal && tokens != self.tokens {
             return Err(tensors.wrong(&format!(
-                "its heads are not causal, so the first {tokens} of {} tokens cannot be taken alone; ask \
+                "heads that are not causal, so the first {tokens} of {} tokens cannot be taken alone; ask \
                  for whole passages",
                 self.tokens
             )));

@@ -41,8 +41,8 @@ fn folders_that_are_not_whole_are_refused_in_a_line() {
     let index = "model.safetensors.index.json";
     let said = said_of("llama-sharded", |folder| fs::remove_file(folder.join(shard)).unwrap());
     assert!(
-        said.starts_with("model.safetensors.index.json: says that model.") && said.ends_with(
-            "is in model-00002-of-00003.safetensors, which is not there: take every shard of the model"
+        said.starts_with("model.safetensors.index.json: places model.") && said.ends_with(
+            "in model-00002-of-00003.safetensors, which is missing; download every shard of the model"
         ),
         "{said}"
     );
@@ -52,7 +52,7 @@ fn folders_that_are_not_whole_are_refused_in_a_line() {
         });
     });
     assert!(
-        said.ends_with("which has no such tensor: take both as published with the model"),
+        said.ends_with("which has no such tensor; use both files of one published model"),
         "{said}"
     );
     let said = said_of("llama-sharded", |folder| {
@@ -60,19 +60,19 @@ fn folders_that_are_not_whole_are_refused_in_a_line() {
             index["weight_map"]["model.norm.weight"] = json!("../model.safetensors");
         });
     });
-    assert!(said.contains("is in ../model.safetensors, which is not there"), "{said}");
+    assert!(said.contains("in ../model.safetensors, which is missing"), "{said}");
 
     let weights = "model.safetensors";
     let short = |folder: &Path| change(&folder.join(weights), |b| b[..b.len() - 100].to_vec());
     let said = said_of("llama", short);
-    assert!(said.contains("where its header says") && said.contains("cut short"), "{said}");
+    assert!(said.contains("its header announces"), "{said}");
     let said = said_of("llama", |folder| change(&folder.join(weights), |b| b[..5].to_vec()));
-    assert!(said.starts_with("model.safetensors: has 5 bytes and no header"), "{said}");
+    assert!(said.starts_with("model.safetensors: is cut off: it has 5 bytes"), "{said}");
     // A header of 2⁶² bytes, one that is no JSON, and one whose shape is absurd.
     let long = |folder: &Path| {
         change(&folder.join(weights), |b| [&(1u64 << 62).to_le_bytes(), &b[8..]].concat())
     };
-    assert!(said_of("llama", long).contains("says that its header has 4611686018427387904 bytes"));
+    assert!(said_of("llama", long).contains("its header needs 4611686018427387904 bytes"));
     let garbled = |folder: &Path| {
         change(&folder.join(weights), |mut b| {
             b[8] = b'?';
@@ -95,7 +95,7 @@ fn folders_that_are_not_whole_are_refused_in_a_line() {
     let said = said_of("llama", |folder| {
         change_json(&folder.join("config.json"), |config| config["vocab_size"] = json!(77));
     });
-    assert!(said.contains("the model's is [77, 32]"), "{said}");
+    assert!(said.contains("the model needs [77, 32]"), "{said}");
     // A tokenizer with a token that the model has no embedding of.
     let said = said_of("llama", |folder| {
         change_json(&folder.join("tokenizer.json"), |tokenizer| {
@@ -104,7 +104,7 @@ fn folders_that_are_not_whole_are_refused_in_a_line() {
     });
     assert_eq!(
         said,
-        "tokenizer.json: has a token 50000, and the model embeddings of 379; take the one published with the model"
+        "tokenizer.json: has a token 50000, but the model has 379 embeddings; use the tokenizer.json published with the model"
     );
 }
 
@@ -118,13 +118,13 @@ fn what_is_not_implemented_is_refused_by_name() {
     let scaled = json!({ "rope_type": "longrope", "rope_theta": 1e4, "factor": 2.0 });
     assert_eq!(
         config("llama", "rope_parameters", scaled),
-        "config.json: rope_parameters: rope_type is \"longrope\"; default, dynamic, linear, llama3 and yarn can be read"
+        "config.json: rope_parameters: rope_type is \"longrope\"; only default, dynamic, linear, llama3 and yarn are supported"
     );
     let scaled = json!({ "rope_type": "linear", "rope_theta": 1e4 });
     let said = config("llama", "rope_parameters", scaled);
     assert!(said.starts_with("config.json: rope_parameters: has no factor"), "{said}");
     let said = config("llama", "quantization_config", json!({ "quant_method": "gptq" }));
-    assert!(said.contains("quantization_config is of gptq"), "{said}");
+    assert!(said.contains("quantised by gptq"), "{said}");
     let said = config("qwen3", "layer_types", json!(["linear_attention", "full_attention"]));
     assert!(said.contains("linear_attention") || said.contains("layer_types names"), "{said}");
     let said = config("gemma3_text", "use_bidirectional_attention", json!(true));
@@ -144,13 +144,10 @@ fn what_is_not_implemented_is_refused_by_name() {
             bytes
         });
     });
-    assert!(
-        said.contains("is of I32; weights of float32, float16 and bfloat16 can be read"),
-        "{said}"
-    );
+    assert!(said.contains("has type I32; save the model in float32"), "{said}");
 
     let cut = |folder: &Path| change(&folder.join("model.gguf"), |b| b[..b.len() - 64].to_vec());
-    assert!(said_of("llama-gguf", cut).contains("cut short"));
+    assert!(said_of("llama-gguf", cut).contains("is cut off"));
     let other = |folder: &Path| {
         change(&folder.join("model.gguf"), |mut b| {
             let name = b"general.architecture";
@@ -161,14 +158,14 @@ fn what_is_not_implemented_is_refused_by_name() {
     };
     let said = said_of("llama-gguf", other);
     assert!(
-        said.contains("general.architecture is mamba; a .gguf of llama, qwen2 and qwen3"),
+        said.contains("general.architecture mamba; supported as .gguf are llama, qwen2 and qwen3"),
         "{said}"
     );
 }
 
 #[test]
 fn weights_that_do_not_fit_are_named() {
-    let whose = "; take it and config.json from one published model";
+    let whose = "; use weights and config.json of one published model";
     let mut lacking = Published::gpt2();
     lacking.weights.remove("h.1.mlp.c_fc.bias");
     let what = "has no tensor h.1.mlp.c_fc.bias";
@@ -177,12 +174,12 @@ fn weights_that_do_not_fit_are_named() {
     let mut other = Published::bert().renamed(|name| format!("bert.{name}"));
     other.config["intermediate_size"] = json!(HIDDEN + 1);
     let what =
-        "bert.encoder.layer.0.intermediate.dense.weight is [20, 12], the model's is [21, 12]";
+        "bert.encoder.layer.0.intermediate.dense.weight is [20, 12], but the model needs [21, 12]";
     assert_eq!(said(written(&other).path()), format!("model.safetensors: {what}{whose}"));
 
     let folder = written(&Published::gpt2());
     fs::remove_file(folder.path().join("model.safetensors")).unwrap();
-    let what = "is not there, nor model.safetensors.index.json: save the model with save_pretrained, as safetensors";
+    let what = "is missing, and so is model.safetensors.index.json; save the model with save_pretrained as safetensors";
     assert_eq!(said(folder.path()), format!("model.safetensors: {what}"));
     fs::write(folder.path().join("model.safetensors.index.json"), "{}").unwrap();
     let what = said(folder.path());

@@ -359,41 +359,42 @@ fn configurations_that_cannot_be_read_are_refused() {
             &gpt2,
             "model_type",
             json!("mamba"),
-            "model_type is \"mamba\"; models of type gpt2, bert, gpt_neox, llama, mistral, qwen2, qwen3, gemma2, \
-             gemma3_text, olmo2 and gpt_oss can be read",
+            "has model_type \"mamba\"; supported are gpt2, bert, gpt_neox, llama, mistral, qwen2, qwen3, gemma2, \
+             gemma3_text, olmo2 and gpt_oss. Export its heads from PyTorch instead: \
+             python/rank_study_export.py, docs/diagnose.md",
         ),
         (
             &gpt2,
             "model_type",
             Value::Null,
-            "has no model_type; those of type gpt2, bert, gpt_neox, llama, mistral, qwen2, qwen3, gemma2, gemma3_text, \
-             olmo2 and gpt_oss can be read",
+            "has no model_type; supported types are gpt2, bert, gpt_neox, llama, mistral, qwen2, qwen3, gemma2, gemma3_text, \
+             olmo2 and gpt_oss",
         ),
         (
             &gpt2,
             "n_layer",
             Value::Null,
-            "has no n_layer; take config.json as published with the model",
+            "has no n_layer; use the config.json published with the model",
         ),
-        (&gpt2, "n_layer", json!(0), "n_layer is 0; it must be a whole number from 1 on"),
+        (&gpt2, "n_layer", json!(0), "n_layer is 0; it must be a whole number of at least 1"),
         (&gpt2, "n_head", json!(5), "n_embd is 12; it must be a multiple of n_head, 5"),
         (
             &gpt2,
             "scale_attn_by_inverse_layer_idx",
             json!(true),
-            "scale_attn_by_inverse_layer_idx is true; models with false can be read",
+            "scale_attn_by_inverse_layer_idx is true; only false is supported",
         ),
         (
             &gpt2,
             "scale_attn_weights",
             json!(false),
-            "scale_attn_weights is false; models with true can be read",
+            "scale_attn_weights is false; only true is supported",
         ),
         (
             &gpt2,
             "activation_function",
             json!("relu"),
-            "activation_function is \"relu\"; models with gelu, gelu_new, gelu_pytorch_tanh and silu can be read",
+            "activation_function is \"relu\"; only gelu, gelu_new, gelu_pytorch_tanh and silu are supported",
         ),
         (
             &gpt2,
@@ -405,9 +406,9 @@ fn configurations_that_cannot_be_read_are_refused() {
             &bert,
             "position_embedding_type",
             json!("relative_key"),
-            "position_embedding_type is \"relative_key\"; models with \"absolute\" can be read",
+            "position_embedding_type is \"relative_key\"; only \"absolute\" is supported",
         ),
-        (&bert, "is_decoder", json!(true), "is_decoder is true; models with false can be read"),
+        (&bert, "is_decoder", json!(true), "is_decoder is true; only false is supported"),
     ];
     for (model, key, value, expected) in cases {
         let mut model = model.clone();
@@ -416,7 +417,7 @@ fn configurations_that_cannot_be_read_are_refused() {
     }
     let folder = written(&gpt2);
     fs::write(folder.path().join("config.json"), "[1]").unwrap();
-    assert!(said(folder.path()).ends_with("; take config.json as published with the model"));
+    assert!(said(folder.path()).ends_with("; use the config.json published with the model"));
     let empty = tempdir().unwrap();
     assert!(!ForeignModel::is_in(empty.path()) && ForeignModel::is_in(folder.path()));
     assert!(said(empty.path()).starts_with("config.json: No such file"));
@@ -427,18 +428,17 @@ fn passages_and_texts_that_cannot_be_read_are_refused() {
     let folder = written(&Published::bert());
     let model = ForeignModel::read(folder.path()).unwrap();
     let refused = |tokens: &[u32]| one_line(&model.probe(tokens).unwrap_err(), folder.path());
-    let expected = "a passage of 11 tokens; give one of 1 to 10, the model's context";
+    let expected = "the passage has 11 tokens; it must have 1 to 10, the model's context";
     assert_eq!(refused(&[0; CONTEXT + 1]), expected);
     assert_eq!(refused(&[]), expected.replace("11", "0"));
-    let expected = "token 17 is not in the model's vocabulary of 17; take the tokenizer.json published with the model";
+    let expected = "token 17 is outside the model's vocabulary of 17; use the tokenizer.json published with the model";
     assert_eq!(refused(&[1, VOCABULARY as u32]), expected);
 
     let error = model.encode("text").unwrap_err();
-    let expected =
-        "tokenizer.json: is not there: save the model's tokenizer in that form beside its weights";
+    let expected = "tokenizer.json: is missing; save the model's tokenizer as tokenizer.json beside its weights";
     assert_eq!(one_line(&error, folder.path()), expected);
     fs::write(folder.path().join("tokenizer.json"), "{}").unwrap();
     let unusable = said(folder.path());
     assert!(unusable.starts_with("tokenizer.json: "), "{unusable}");
-    assert!(unusable.ends_with("; take the one published with the model"), "{unusable}");
+    assert!(unusable.ends_with("; use the tokenizer.json published with the model"), "{unusable}");
 }

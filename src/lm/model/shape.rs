@@ -227,21 +227,33 @@ mod tests {
             ("heads", "1", "heads is 1, but "),
             ("context", "32", "context is 32, but "),
             ("arm", "ls", "what heads see (arm, global_heads, window, patch) is global+local:4"),
-            ("objective", "masked", "objective is masked, but next-token in "),
-            ("positions", "rope", "positions is rope, but learned in "),
-            ("slopes", "learned", "slopes is learned, but none in "),
-            ("arm", "qk-norm", "stabilisers is qk-norm true, softcap None, but qk-norm false"),
+            (
+                "objective",
+                "masked",
+                "objective is masked, but the starting weights have next-token",
+            ),
+            ("positions", "rope", "positions is rope, but the starting weights have learned"),
+            ("slopes", "learned", "slopes is learned, but the starting weights have none"),
+            (
+                "arm",
+                "qk-norm",
+                "stabilisers is qk-norm true, softcap None, but the starting weights have qk-norm false",
+            ),
             ("arm", "softcap", "stabilisers is qk-norm false, softcap Some("),
-            ("dtype", "bfloat16", "dtype is bfloat16, but float32"),
+            ("dtype", "bfloat16", "dtype is bfloat16, but the starting weights have float32"),
         ] {
             refused(&of(&[(key, value)]), &base, said);
         }
         let wider = of(&[("d_model", "48"), ("heads", "2")]);
-        refused(&wider, &of(&[("d_model", "32"), ("heads", "2")]), "d_model is 48, but 32 in ");
+        refused(
+            &wider,
+            &of(&[("d_model", "32"), ("heads", "2")]),
+            "d_model is 48, but the starting weights have 32",
+        );
         refused(
             &ModelShape::new(&TrainDefinition::default(), 41),
             &base,
-            "vocabulary is 41 symbols, but 40 symbols",
+            "vocabulary is 41 symbols, but the starting weights have 40 symbols",
         );
         let sinusoids =
             |deviation| of(&[("positions", "sinusoidal"), ("initial_deviation", deviation)]);

@@ -161,15 +161,15 @@ mod tests {
         };
         refused(Teacher::new(model(), 0.0, &shape("mhsa")), "weight is 0");
         let wider = ModelShape { heads: vec![vec![HeadKind::Global; 4]; 2], ..shape("mhsa") };
-        refused(Teacher::new(model(), 1.0, &wider), "of 3 heads");
+        refused(Teacher::new(model(), 1.0, &wider), "3 heads");
         let capped = ModelShape { softcap: Some(5.0), ..shape("mhsa") };
         refused(Teacher::new(model(), 1.0, &capped), "softcap");
         let sloped = ModelShape { slopes: Slopes::Alibi, ..shape("mhsa") };
-        refused(Teacher::new(model(), 1.0, &sloped), "slopes");
+        refused(Teacher::new(model(), 1.0, &sloped), "linear position bias");
         let patch = HeadKind::Patch(Patch { columns: 5, rows: 1, reach: 1 });
         let patches = ModelShape { heads: vec![vec![patch; 3]; 2], ..shape("mhsa") };
-        refused(Teacher::new(model(), 1.0, &patches), "patches");
+        refused(Teacher::new(model(), 1.0, &patches), "one-dimensional");
         let both_ways = ModelShape { visibility: Visibility::Bidirectional, ..shape("mhsa") };
-        refused(Teacher::new(model(), 1.0, &both_ways), "causal mask");
+        refused(Teacher::new(model(), 1.0, &both_ways), "causal");
     }
 }

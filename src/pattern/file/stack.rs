@@ -78,8 +78,8 @@ mod tests {
     #[test]
     fn what_is_no_matrix_says_what_to_do() {
         for (shape, head, part) in [
-            (&[3, 2, 2][..], None, "a stack of 3 heads; name one by --head 0 to --head 2"),
-            (&[3, 2, 2], Some(3), "it holds 3 heads"),
+            (&[3, 2, 2][..], None, "--head 0 to --head 2"),
+            (&[3, 2, 2], Some(3), "holds 3 heads"),
             (&[2, 2], Some(0), "leave --head out"),
             (&[2, 3, 2, 2], Some(0), "save a matrix, or a stack of heads"),
             (&[4], None, "save a matrix"),

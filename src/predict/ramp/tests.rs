@@ -114,7 +114,7 @@ fn heads_that_see_the_future_or_are_no_numbers_are_refused() {
     let [probe, _] = random(5, HeadKind::Global, 1);
     let both_ways = HeadProbe { visibility: Visibility::Bidirectional, ..probe.clone() };
     let error = Ramp::of(&[&both_ways], None).unwrap_err().to_string();
-    assert!(error.starts_with("layer 1, head 2 sees what comes after"), "{error}");
+    assert!(error.starts_with("layer 1, head 2 is not causal"), "{error}");
     let mut probe = probe;
     probe.keys[[1, 0]] = f32::NAN;
     let error = Ramp::of(&[&probe], None).unwrap_err().to_string();

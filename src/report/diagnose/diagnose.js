@@ -1,4 +1,4 @@
-// The grids of heads: what colours them is chosen, and a head opens. Without this script they are tables.
+// The grids of heads: the reader chooses their quantity and opens heads. Without this script they are tables.
 "use strict";
 (() => {
   const { made, shown } = shared;
@@ -22,7 +22,7 @@
   const css = (rgb) => `rgb(${rgb.join(" ")})`;
   const ink = ([red, green, blue]) => (0.3 * red + 0.59 * green + 0.11 * blue > 128 ? "#000" : "#fff");
 
-  // One stop for the Tab key a grid; arrow keys move within it.
+  // A grid is one Tab stop; arrow keys move within it.
   const cells = [];
   document.querySelectorAll("table[data-model]").forEach((table) => {
     const model = Number(table.dataset.model);
@@ -83,7 +83,7 @@
   };
   select.addEventListener("change", colour);
 
-  // A head is opened by its name in the address, so that a link leads to it.
+  // The address names the open head, so that links lead to it.
   let open = null;
   const listed = [...document.querySelectorAll(".worries a")].map((link) => link.hash.slice(1));
   const step = (text, label, id) => {
@@ -107,7 +107,7 @@
     const twins = cells.filter(({ head, model }) =>
       model !== chosen.model && head.layer === chosen.head.layer && head.head === chosen.head.head);
     const steps = made("p", { className: "steps" },
-      ...(at < 0 ? [] : [step("← before it in the list", "", listed[at - 1]), step("after it →", "", listed[at + 1])]),
+      ...(at < 0 ? [] : [step("← previous in the list", "", listed[at - 1]), step("next in the list →", "", listed[at + 1])]),
       ...twins.map((twin) => step(models[twin.model].title, `The same head of ${models[twin.model].title}`, twin.id)),
       step("Close", "Close the head", null));
     const said = link ? link.parentElement.textContent.replace(/^[^:]*: /, "") : "";

@@ -1,4 +1,4 @@
-// One head, opened: its parts, its pictures, and what a query attends to.
+// One head, opened: the parts of its max |logit|, its pictures, and the keys of each query.
 "use strict";
 const opened = (() => {
   const { made, shown } = shared;
@@ -25,9 +25,9 @@ const opened = (() => {
   const percent = (share) => (share < 0.005 ? "under 1 %" : `${Math.round(100 * share)} %`);
   const written = (token) => token.replaceAll("\n", "↵").replaceAll("\t", "⇥") || "�";
 
-  // From the floor to the logit, each part from where the one before ends.
-  const LEVELS = [["floor", "floor, at any rank"], ["needed", "for its rank"], ["needed_tied", "for its inputs"],
-    ["spread", "beyond what was needed"], ["actual", "shifts of rows"]];
+  // From the floor to max |logit|, stacked.
+  const LEVELS = [["floor", "floor"], ["needed", "rank"], ["needed_tied", "inputs"], ["spread", "excess"],
+    ["actual", "shifts of rows"]];
   const parts = ({ values }, quantities) => {
     const value = (column) => values[quantities.findIndex((quantity) => quantity.column === column)] ?? null;
     const actual = value("actual");
@@ -37,24 +37,24 @@ const opened = (() => {
       const level = value(column);
       if (level === null) continue;
       const before = { spread: value("needed_tied") ?? value("needed") }[column];
-      const said = column === "spread" && before === null ? "beyond the floor: not fitted" : name;
-      bars.push({ column, name: said, nats: Math.max(0, level - from) });
+      const said = column === "spread" && before === null ? "above the floor (not fitted)" : name;
+      bars.push({ column, name: said, height: Math.max(0, level - from) });
       from = Math.max(from, level);
     }
     const bar = made("div", { className: "bar" });
     bar.setAttribute("role", "img");
-    bar.setAttribute("aria-label", bars.map(({ name, nats }) => `${name} ${shown(nats, 3)} nats`).join(", "));
+    bar.setAttribute("aria-label", bars.map(({ name, height }) => `${name} ${shown(height, 3)}`).join(", "));
     const key = made("ul", { className: "parts" });
-    for (const { column, name, nats } of bars) {
+    for (const { column, name, height } of bars) {
       const piece = made("span", { className: `part ${column}` });
-      piece.style.width = `${(100 * nats) / actual}%`;
+      piece.style.width = `${(100 * height) / actual}%`;
       bar.append(piece);
-      key.append(made("li", {}, made("span", { className: `swatch ${column}` }), `${name}: ${shown(nats, 3)} nats`));
+      key.append(made("li", {}, made("span", { className: `swatch ${column}` }), `${name}: ${shown(height, 3)}`));
     }
     return made("div", { className: "made-of" }, bar, key);
   };
 
-  // A row a quantity, a column a model that has such a head.
+  // One row per quantity, one column per model that has the head.
   const numbers = ({ layer, head }, all, quantities) => {
     const beside = all.map(({ title, heads }) => ({ title,
       found: heads.find((other) => other.layer === layer && other.head === head) })).filter(({ found }) => found);
@@ -122,7 +122,7 @@ const opened = (() => {
       const logit = logitOf(bytes.logits[at], look.most);
       const attends = share === 0 ? "under 0.001" : shown(share, 2);
       said.textContent = `query ${span(row)}, key ${span(column)}: `
-        + (logit === null ? "not seen" : `attention ${attends}, logit ${shown(logit, 3)} nats`);
+        + (logit === null ? "masked" : `attention ${attends}, logit ${shown(logit, 3)}`);
       ask(Math.min(n - 1, (row + 1) * look.block - 1));
     };
     const canvases = pictures.beside(look, [
@@ -142,32 +142,32 @@ const opened = (() => {
       event.preventDefault();
       follow(query + by);
     });
-    const blocks = look.block === 1 ? "each entry is a pair"
-      : `each entry stands for ${look.block} × ${look.block} pairs: their largest attention, and their logit farthest from 0`;
+    const blocks = look.block === 1 ? "Each pixel is one pair."
+      : `Each pixel is ${look.block} × ${look.block} pairs: their largest attention, and their logit farthest from 0.`;
     place.append(
       made("div", { className: "panels" }, ...canvases.elements), canvases.buttons, said,
       made("p", { className: "note", textContent:
-        `The first passage, queries down and keys across; ${blocks}. Attention from pale, 0.001, to dark, 1; logits from `
-        + `blue, −${shown(look.most, 3)}, over white to red, ${shown(look.most, 3)} nats. Of a query the ${look.keys} keys with `
-        + `most attention are told${look.every > 1 ? `, of every ${look.every}th token` : ""}.` }),
+        `First passage. Rows are queries, columns are keys. ${blocks} Attention: pale 0.001, dark 1. Logits: blue `
+        + `−${shown(look.most, 3)}, white 0, red ${shown(look.most, 3)}. The list has the ${look.keys} keys with the most attention`
+        + `${look.every > 1 ? `, for one in ${look.every} queries` : ""}.` }),
       made("div", { className: "asked" }, made("div", {}, heading, list), passage));
     tell(look.side - 1, 0);
   };
 
-  /** All of a head in `section`; `said` is what the list says of it, and `steps` are buttons to other heads. */
+  /** Shows a head in `section`; `said` is its sentence in the list, `steps` are buttons to other heads. */
   const show = (section, { numbers: data, model, head, said, steps }) => {
     const { title, tokens } = data.models[model];
     const several = data.models.length > 1 ? ` of ${title}` : "";
     const heading = made("h2", { tabIndex: -1, textContent: `Layer ${head.layer}, head ${head.head}${several}` });
-    const facts = [head.kind === "global" ? "sees all that it may" : `sees a ${head.kind.replace("local:", "window of ")}`,
+    const facts = [head.kind === "global" ? "Global head" : `Local head, ${head.kind.replace("local:", "window ")}`,
       `rank ${head.rank}`, ...(head.keyHead === null ? [] : [`key head ${head.keyHead}`])];
     const place = made("div", { className: "reading" });
     section.replaceChildren(heading, steps,
       ...(said ? [made("p", { className: "conclusion", textContent: said })] : []),
       made("p", { className: "note", textContent: `${facts.join(", ")}.` }),
-      made("h3", { textContent: "What its largest logit is made of" }), parts(head, data.quantities),
-      ...(head.look ? [made("h3", { textContent: "What it attends to" }), place] : []),
-      made("h3", { textContent: "Its numbers" }), numbers(head, data.models, data.quantities));
+      made("h3", { textContent: "Parts of max |logit|" }), parts(head, data.quantities),
+      ...(head.look ? [made("h3", { textContent: "Attention" }), place] : []),
+      made("h3", { textContent: "All values" }), numbers(head, data.models, data.quantities));
     section.hidden = false;
     if (head.look) {
       reading(`look-${model}-${head.layer}-${head.head}`, head, tokens, data.colours, place)

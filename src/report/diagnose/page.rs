@@ -1,4 +1,4 @@
-//! The page of a model's heads: everything in it, nothing fetched.
+//! The page of a model's heads: one file that fetches nothing.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -26,7 +26,7 @@ pub struct Diagnosis {
     pub files: Vec<&'static str>,
 }
 
-/// A model whose heads are worth a look, and what is said of them.
+/// A model and the sentences on its heads that stand out.
 struct Worrying<'d> {
     at: usize,
     model: &'d DiagnosedModel,
@@ -34,7 +34,7 @@ struct Worrying<'d> {
 }
 
 impl Diagnosis {
-    /// The page, self-contained. Without scripts it has the heads' largest logits and what is said of them.
+    /// The page, self-contained. Without scripts it has the grid of max |logit| and the list of heads.
     ///
     /// # Errors
     /// Bytes that cannot be deflated.
@@ -66,12 +66,12 @@ impl Diagnosis {
         Ok(document(&title, &[STYLE, &shades()], &[SHARED, picture, head, all], body))
     }
 
-    /// What it comes to, a sentence a model.
+    /// A summary of each model.
     pub fn conclusion(&self) -> Vec<String> {
         self.models.iter().filter_map(of_model).collect()
     }
 
-    /// What is said of heads, each with its place.
+    /// The sentences on heads, each with its place.
     pub fn worries(&self) -> Vec<String> {
         let told = |one: Worrying<'_>| {
             let of = match self.models.len() {
@@ -112,11 +112,11 @@ impl Diagnosis {
         let all = self.worrying();
         html! {
             section id="worth" {
-                h2 { "Worth a look" }
+                h2 { "Heads to look at" }
                 @for one in &all {
                     @if self.models.len() > 1 { h3 { (one.model.title()) } }
                     @if one.model.heads.iter().all(|head| head.found.actual < LARGE_NATS) {
-                        p.note { "No head has a logit of " (LARGE_NATS) " nats. The largest:" }
+                        p.note { "No head has max |logit| ≥ " (LARGE_NATS) ". The largest:" }
                     }
                     ol.worries {
                         @for Worry { layer, head, sentence } in &one.worries {
@@ -131,16 +131,16 @@ impl Diagnosis {
         }
     }
 
-    /// Layers down and heads across, of each model, by the first quantity; the script lets others be chosen.
+    /// One grid per model, layers by heads, with the first quantity; with the script the reader chooses others.
     fn grids(&self, shown: Option<&Shown>) -> Markup {
         let Some(shown) = shown else { return html! {} };
         html! {
             section id="heads" {
                 h2 { "All heads" }
                 p.note {
-                    "Layers down and heads across: " span.chosen-name { (shown.quantity.name) }
+                    "One row per layer, one column per head: " span.chosen-name { (shown.quantity.name) }
                     @if !shown.quantity.unit.is_empty() { span.chosen-unit { ", " (shown.quantity.unit) } }
-                    ". A head opens at a click."
+                    ". Select a head to open it."
                 }
                 div.grids {
                     @for (at, model) in self.models.iter().enumerate() {
@@ -161,7 +161,7 @@ impl Diagnosis {
                 h2 { "How it was measured" }
                 dl.measured {
                     @for (what, how) in &self.measured { dt { (what) } dd { (how) } }
-                    dt { "The rows" }
+                    dt { "Rows" }
                     dd.files {
                         @for (at, file) in self.files.iter().enumerate() {
                             @if at > 0 { ", " }
@@ -180,20 +180,24 @@ fn of_model(model: &DiagnosedModel) -> Option<String> {
     let above = heads.iter().filter(|head| head.found.actual >= LARGE_NATS).count();
     let fitted = heads.iter().filter(|head| head.found.needed.is_some()).count();
     Some(format!(
-        "{} ({}): {} on {} tokens; {} of {LARGE_NATS} nats or more, the largest {} nats, in layer {}, head {}. What a head needs \
-         at its rank was found for {fitted} of them.",
+        "{} ({}): {} on {} tokens; {} max |logit| ≥ {LARGE_NATS}; the largest is {}, in layer {}, head {}. {}.",
         model.title(),
         model.arm,
         plural(heads.len(), "head"),
         model.n(),
         match above {
-            0 => "none has a logit".to_owned(),
-            1 => "1 has a logit".to_owned(),
-            above => format!("{above} have logits"),
+            0 => "none has".to_owned(),
+            1 => "1 has".to_owned(),
+            above => format!("{above} have"),
         },
         significant(largest.found.actual, 3),
         largest.layer,
         largest.found.head,
+        match fitted {
+            0 => "No head was fitted".to_owned(),
+            1 => "1 head was fitted to find what it needs at its rank".to_owned(),
+            fitted => format!("{fitted} heads were fitted to find what they need at their rank"),
+        },
     ))
 }
 
@@ -246,7 +250,7 @@ fn cell(head: &DiagnosedHead, number: usize, at: usize, shown: &Shown) -> Markup
     }
 }
 
-/// A rule for each shade of the grids: the page allows no style beside its own.
+/// A rule for each shade of the grids: the policy of the page forbids inline styles.
 fn shades() -> String {
     let rule = |(at, colour): (usize, Rgb)| {
         format!(".shade-{at}{{background:{};color:{}}}\n", hex(colour), ink_on(colour))
@@ -263,15 +267,15 @@ fn ink_on((red, green, blue): Rgb) -> &'static str {
 fn meanings(shown: &[Shown]) -> Markup {
     html! {
         details id="means" {
-            summary { "What the numbers mean" }
+            summary { "Definitions" }
             dl.measured {
                 @for Shown { quantity, .. } in shown {
                     dt { (quantity.name) } dd { (quantity.means) " Column " code { (quantity.column) } "." }
                 }
             }
             p.note {
-                "A logit of a nat more gives a token e times the attention. The largest logit is the product of floor, \
-                 inflation, tying, drift and gauge."
+                "max |logit| = floor × rank penalty × input factor × excess factor × shift factor. Adding 1 to a logit \
+                 multiplies the attention on its token by e."
             }
         }
     }
@@ -369,7 +373,7 @@ mod tests {
         let list = page.split_once("<ol class=\"worries\">").unwrap().1;
         let list = list.split_once("</ol>").unwrap().0;
         assert_eq!(list.matches("<li>").count(), 1, "of the last step alone: {list}");
-        assert!(list.contains("#layer-0-head-0-of-2") && list.contains("where 6.00 would do"));
+        assert!(list.contains("#layer-0-head-0-of-2") && list.contains("6.00"));
         assert_eq!(diagnosis.worries().len(), 1);
         for elsewhere in ["http://", "https://", "src=", "@import", "url("] {
             assert!(!page.contains(elsewhere), "{elsewhere}");

@@ -1,4 +1,4 @@
-// Matrices of bytes on canvas, of which a part can be looked at: they move together, by wheel, fingers, buttons and keys.
+// Matrices of bytes on canvases that zoom and move together, by wheel, fingers, buttons and keys.
 "use strict";
 const pictures = (() => {
   const { made } = shared;
@@ -13,7 +13,7 @@ const pictures = (() => {
     return bytes;
   };
 
-  // A pixel an entry; columns that no row of a block sees are white.
+  // One pixel per entry; masked columns are white.
   const image = ({ side, causal }, bytes, colours) => {
     const shades = palette(colours);
     const canvas = made("canvas", { width: side, height: side });

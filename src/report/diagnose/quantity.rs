@@ -1,4 +1,4 @@
-//! What the page of a model's heads tells of each.
+//! The quantities that the page of a model's heads shows.
 
 use crate::predict::PARTS;
 use crate::row::HeadFound;
@@ -14,14 +14,14 @@ pub(super) enum Scale {
     Times,
 }
 
-/// Something that is told of each head, by the name of its column of the rows.
+/// A quantity of each head, by its column of the rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quantity {
     /// The column; of half the spread, `spread`.
     pub column: &'static str,
-    /// What it is called.
+    /// Its name on the page.
     pub name: &'static str,
-    /// Its unit; empty of shares and ratios.
+    /// Its unit; logits, shares and ratios have none.
     pub unit: &'static str,
     /// What it means, in a sentence.
     pub means: &'static str,
@@ -31,97 +31,95 @@ pub(super) struct Quantity {
     pub of: fn(&HeadFound) -> Option<f64>,
 }
 
-const NATS: &str = "nats";
-
-/// The quantities, that of the largest logit first.
+/// The quantities, max |logit| first.
 pub(super) const QUANTITIES: [Quantity; 17] = [
     Quantity {
         column: "actual",
-        name: "largest logit",
-        unit: NATS,
-        means: "The largest |z| over the pairs that the head sees, z = s·q·k before any softcap.",
+        name: "max |logit|",
+        unit: "",
+        means: "The largest |z| over the pairs that the head sees; z = s·q·k, before any softcap.",
         scale: Scale::ToLargest,
         of: |head| Some(head.actual),
     },
     Quantity {
         column: "spread",
-        name: "half spread",
-        unit: NATS,
-        means: "Half the largest difference within a row of logits: what is left once each row is shifted to its middle, \
-                which softmax does not see.",
+        name: "half the logit range",
+        unit: "",
+        means: "Half the largest logit range within a row: max |logit| after each row is shifted to its middle, \
+                which softmax does not change.",
         scale: Scale::ToLargest,
         of: |head| Some(0.5 * head.spread),
     },
     Quantity {
         column: "needed_tied",
         name: "needed with its inputs",
-        unit: NATS,
-        means: "The largest logit that was found to do for its attention, within ε, with queries and keys made of the \
-                head's own inputs at its rank.",
+        unit: "",
+        means: "The smallest max |logit| found that gives the head's attention within the tolerance ε, with queries \
+                and keys projected from the head's own inputs at its rank.",
         scale: Scale::ToLargest,
         of: |head| head.needed_tied,
     },
     Quantity {
         column: "needed",
         name: "needed at its rank",
-        unit: NATS,
-        means: "The same with any queries and keys of the head's rank.",
+        unit: "",
+        means: "The same with free queries and keys of the head's rank.",
         scale: Scale::ToLargest,
         of: |head| head.needed,
     },
     Quantity {
         column: PARTS[0],
         name: "floor",
-        unit: NATS,
-        means: "What logits of any rank need for its attention within ε, exactly.",
+        unit: "",
+        means: "The smallest max |logit| at full rank that gives the attention within ε, exactly.",
         scale: Scale::ToLargest,
         of: |head| head.floor,
     },
     Quantity {
         column: PARTS[1],
-        name: "inflation",
+        name: "rank penalty",
         unit: "",
-        means: "needed at its rank / floor: the price of the rank.",
+        means: "Needed at its rank / floor.",
         scale: Scale::Times,
         of: |head| head.inflation,
     },
     Quantity {
         column: PARTS[2],
-        name: "tying",
+        name: "input factor",
         unit: "",
-        means: "needed with its inputs / needed at its rank: the price of making queries and keys of those inputs.",
+        means: "Needed with its inputs / needed at its rank.",
         scale: Scale::Times,
         of: |head| head.tying,
     },
     Quantity {
         column: PARTS[3],
-        name: "drift",
+        name: "excess factor",
         unit: "",
-        means: "half spread / needed with its inputs: what softmax sees and nothing needed.",
+        means: "Half the logit range / needed with its inputs: what softmax sees and the attention does not need.",
         scale: Scale::Times,
         of: |head| head.drift,
     },
     Quantity {
         column: PARTS[4],
-        name: "gauge",
+        name: "shift factor",
         unit: "",
-        means: "largest logit / half spread: shifts of whole rows, which softmax does not see.",
+        means: "max |logit| / half the logit range: shifts of whole rows, which softmax cancels.",
         scale: Scale::Times,
         of: |head| head.gauge,
     },
     Quantity {
         column: "max_logit",
-        name: "largest signed logit",
-        unit: NATS,
+        name: "max signed logit",
+        unit: "",
         means: "max z, after the scale and before any softcap.",
         scale: Scale::ToLargest,
         of: |head| head.max_logit,
     },
     Quantity {
         column: "max_logit_capped",
-        name: "largest after the softcap",
-        unit: NATS,
-        means: "max c·tanh(z/c), what softmax is of, c the model's cap.",
+        name: "max after the softcap",
+        unit: "",
+        means: "max c·tanh(z/c), the input of softmax; c is the model's softcap.",
         scale: Scale::ToLargest,
         of: |head| head.max_logit_capped,
     },
@@ -129,15 +127,15 @@ pub(super) const QUANTITIES: [Quantity; 17] = [
         column: "share_ramp",
         name: "ramp share",
         unit: "",
-        means: "The share (R²) of a straight line over the keys' positions in the logits less their rows' means.",
+        means: "R² of a straight line over key positions in the logits, after subtracting the mean of each row.",
         scale: Scale::Share,
         of: |head| head.share_ramp,
     },
     Quantity {
         column: "entropy_nats",
-        name: "entropy of a row",
-        unit: NATS,
-        means: "Mean over rows of −Σ p ln p: e to its power is how many tokens attention is spread over.",
+        name: "row entropy",
+        unit: "nats",
+        means: "The mean over rows of −Σ p ln p. Its exponential is the number of tokens that a row attends to.",
         scale: Scale::ToLargest,
         of: |head| Some(head.entropy_nats),
     },
@@ -153,16 +151,16 @@ pub(super) const QUANTITIES: [Quantity; 17] = [
         column: "sink_mass",
         name: "sink share",
         unit: "",
-        means: "The share that a learned sink takes before the rest is shared among tokens.",
+        means: "The share of attention on a learned sink.",
         scale: Scale::Share,
         of: |head| head.sink_mass.filter(|&share| share > 0.0),
     },
     Quantity {
         column: "effective_rank_logits",
-        name: "realised rank",
+        name: "effective rank",
         unit: "",
-        means: "The effective rank of the logits QKᵀ, the exponential of the entropy of their singular values: the head \
-                dimension at most.",
+        means: "The effective rank of QKᵀ: the exponential of the entropy of its singular values, at most the head \
+                dimension.",
         scale: Scale::ToLargest,
         of: |head| Some(head.effective_rank_logits),
     },
@@ -170,8 +168,8 @@ pub(super) const QUANTITIES: [Quantity; 17] = [
         column: "mass_within_16",
         name: "mass within 16",
         unit: "",
-        means: "The share of attention on the last 16 tokens, a token itself among them; without a causal mask on those \
-                nearer than 16.",
+        means: "The share of attention on the last 16 tokens, the query's own included; without a causal mask, on \
+                keys nearer than 16.",
         scale: Scale::Share,
         of: |head| Some(head.mass_within_16),
     },

@@ -1,29 +1,28 @@
-//! The heads most worth worrying about, and what is said of each. Every threshold stands here, and every word rests on
-//! the head's row: what was not measured is not said.
+//! The heads of a model that stand out, with a sentence on each. All thresholds are here.
 
 use super::model::{DiagnosedHead, DiagnosedModel};
 use crate::fit::Outcome;
 use crate::row::{HeadFound, HeadOutcome};
 use crate::table::{LARGE_NATS, significant};
 
-/// A part of a logit is told of where it multiplies it by so much.
-const TOLD_TIMES: f64 = 1.5;
-/// Attention of which so much lies within 16 tokens is called local.
+/// A factor from this size on is mentioned.
+const LARGE_FACTOR: f64 = 1.5;
+/// Attention with this share within 16 tokens is mentioned.
 const LOCAL: f64 = 0.8;
-/// Attention of less entropy, in nats, is nearly that of one token: e^½ = 1.6 of them.
+/// Attention with less entropy, in nats, is mentioned: e^½ = 1.6 tokens.
 const PEAKED_NATS: f64 = 0.5;
-/// Logits of an effective rank of less than this share of the head dimension use little of it.
+/// An effective rank below this share of the head dimension is mentioned.
 const LITTLE_RANK: f64 = 0.1;
-/// From such a share on (R²) logits are called a ramp.
+/// A ramp share (R²) from this size on is mentioned.
 const RAMP: f64 = 0.5;
-/// A token, or a sink, that takes such a share of all attention is told of.
+/// A token or sink with this share of the attention is mentioned.
 const SUNK: f64 = 0.5;
-/// Heads that the list names at most.
+/// The list has at most this many heads.
 const MOST: usize = 16;
-/// Heads that it names where none is worth a look: the largest.
+/// The number of heads listed where none is large.
 const LARGEST: usize = 3;
 
-/// What is said of one head.
+/// A sentence on one head.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Worry {
     /// The layer, from 0.
@@ -34,8 +33,8 @@ pub(super) struct Worry {
     pub sentence: String,
 }
 
-/// The heads of a model that are worth a look, the one whose largest logit is farthest above what it is known to need
-/// first; where none is, those of the largest logits.
+/// The heads with large logits, sorted by how far max |logit| lies above what the head needs. Where no logit is large,
+/// the heads with the largest logits.
 pub(super) fn worries(model: &DiagnosedModel, before: Option<&DiagnosedModel>) -> Vec<Worry> {
     let mut heads: Vec<&DiagnosedHead> = model.heads.iter().collect();
     heads.sort_by(|a, b| surplus(&b.found).total_cmp(&surplus(&a.found)));
@@ -54,120 +53,119 @@ pub(super) fn worries(model: &DiagnosedModel, before: Option<&DiagnosedModel>) -
     told.into_iter().map(one).collect()
 }
 
-/// How far the largest logit lies above what the head is known to need, in nats: at its rank, or, where it was not
-/// fitted, at any.
+/// How far max |logit| lies above what the head needs at its rank or, where it was not fitted, above the floor.
 fn surplus(head: &HeadFound) -> f64 {
     head.actual - head.needed.or(head.floor).unwrap_or(0.0)
 }
 
-/// What is said of a head, of which `earlier` tells step and largest logit of another one of its run's.
+/// The sentence on a head; `earlier` has step and max |logit| of the same head at the run's first step shown.
 fn sentence(head: &HeadFound, earlier: Option<(usize, f64)>) -> String {
-    let mut told = vec![beginning(head)];
+    let mut parts = vec![beginning(head)];
     if let Some((step, actual)) = earlier
-        && (head.actual >= TOLD_TIMES * actual || actual >= TOLD_TIMES * head.actual)
+        && (head.actual >= LARGE_FACTOR * actual || actual >= LARGE_FACTOR * head.actual)
     {
-        told.push(format!("{} at step {step}", nats(actual)));
+        parts.push(format!("it was {} at step {step}", number(actual)));
     }
-    told.extend(parts(head));
-    told.extend(attention(head));
-    told.join("; ") + "."
+    parts.extend(factors(head));
+    parts.extend(attention(head));
+    parts.join("; ") + "."
 }
 
 /// The logit beside what is needed.
 fn beginning(head: &HeadFound) -> String {
-    let (actual, rank) = (nats(head.actual), head.rank);
-    // What is needed is told of logits that no cap follows.
-    let uncapped = if head.softcap.is_some() { " without a softcap" } else { "" };
+    let (actual, rank) = (format!("max |logit| {}", number(head.actual)), head.rank);
+    // The need refers to logits before a softcap.
+    let uncapped = if head.softcap.is_some() { ", before the softcap" } else { "" };
+    let times = |needed: f64| number(head.actual / needed);
     match (head.needed, head.floor) {
         (Some(0.0), _) => {
-            format!("{actual} where none would do: within ε its attention is uniform")
+            format!(
+                "{actual}; its attention needs no logits, as it is uniform within the tolerance"
+            )
         }
-        (Some(needed), _) if head.actual >= TOLD_TIMES * needed => {
-            format!("{actual} where {} would do at its rank of {rank}{uncapped}", number(needed))
-        }
+        (Some(needed), _) if head.actual >= LARGE_FACTOR * needed => format!(
+            "{actual}, {} × the {} that its attention needs at rank {rank}{uncapped}",
+            times(needed),
+            number(needed)
+        ),
         (Some(needed), _) => {
-            let needed = number(needed);
-            format!("{actual}, and its attention needs {needed} at its rank of {rank}{uncapped}")
+            format!("{actual}; its attention needs {} at rank {rank}{uncapped}", number(needed))
         }
         (None, _) if head.outcome == HeadOutcome::Fitted(Outcome::Infeasible) => {
-            format!("{actual}; no logits up to 128 were found that do at its rank of {rank}")
+            format!("{actual}; no logits up to 128 reach the tolerance at rank {rank}")
         }
-        (None, Some(floor)) => {
-            let floor = number(floor);
-            format!("{actual} where logits of any rank need {floor}{uncapped} (not fitted)")
-        }
-        (None, None) => actual,
+        (None, Some(floor)) if floor > 0.0 => format!(
+            "{actual}, {} × the floor of {}{uncapped} (not fitted)",
+            times(floor),
+            number(floor)
+        ),
+        (None, _) => format!("{actual} (not fitted)"),
     }
 }
 
-/// What the logit is made of.
-fn parts(head: &HeadFound) -> Vec<String> {
-    let mut told = Vec::new();
-    let half_spread = 0.5 * head.spread;
-    if head.actual >= TOLD_TIMES * half_spread {
-        let shifts = number(head.actual - half_spread);
-        told.push(format!("{shifts} nats of it shift whole rows, which softmax does not see"));
+/// The factors of the logit that stand out.
+fn factors(head: &HeadFound) -> Vec<String> {
+    let mut parts = Vec::new();
+    let half_range = 0.5 * head.spread;
+    if head.actual >= LARGE_FACTOR * half_range {
+        let shifts = number(head.actual - half_range);
+        parts.push(format!("{shifts} of it shifts whole rows, which softmax cancels"));
     }
     if let Some(tied) = head.needed_tied
-        && head.tying.is_some_and(|tying| tying >= TOLD_TIMES)
+        && head.tying.is_some_and(|factor| factor >= LARGE_FACTOR)
     {
-        told.push(format!("made of its own inputs it needs {}", number(tied)));
+        parts.push(format!("with its inputs it needs {}", number(tied)));
     }
-    if let (Some(inflation), Some(floor)) = (head.inflation, head.floor)
-        && inflation >= TOLD_TIMES
+    if let (Some(penalty), Some(floor)) = (head.inflation, head.floor)
+        && penalty >= LARGE_FACTOR
     {
-        let times = number(inflation);
-        told.push(format!(
-            "its rank costs {times} times the {} that any rank needs",
+        parts.push(format!(
+            "rank penalty {} × over the floor of {}",
+            number(penalty),
             number(floor)
         ));
     }
     if let Some(share) = head.share_ramp.filter(|&share| share >= RAMP) {
-        // Softmax of c·j is that of −c(i − j): rows differ by a shift.
+        // Softmax of c·j equals that of −c(i − j): rows differ by a shift.
         let share = percent(share);
-        told.push(format!(
-            "{share} of how its logits vary is a ramp over positions, which a slope over the lag gives without them"
+        parts.push(format!(
+            "a ramp over positions explains {share} of the variance of its logits, and a linear position bias gives the \
+             same attention"
         ));
     }
     if let (Some(largest), Some(capped)) = (head.max_logit, head.max_logit_capped)
-        && largest >= TOLD_TIMES * capped
+        && largest >= LARGE_FACTOR * capped
     {
-        told.push(format!("its softcap leaves {} nats", number(capped)));
+        parts.push(format!("max logit {} after the softcap", number(capped)));
     }
     if head.effective_rank_logits < LITTLE_RANK * head.rank as f64 {
-        told.push(format!(
-            "its logits have an effective rank of {} of {}",
+        parts.push(format!(
+            "effective rank of its logits {} of {}",
             number(head.effective_rank_logits),
             head.rank
         ));
     }
-    told
+    parts
 }
 
-/// What it attends to.
+/// What it attends to, where that stands out.
 fn attention(head: &HeadFound) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut parts = Vec::new();
     if head.entropy_nats < PEAKED_NATS {
         let tokens = number(head.entropy_nats.exp());
-        told.push(format!("a row attends to {tokens} tokens"));
+        parts.push(format!("a row attends to {tokens} tokens on average"));
     }
+    let share = |share: f64, place: &str| format!("{} of its attention is {place}", percent(share));
     if head.mass_within_16 >= LOCAL && head.n > 2 * 16 {
-        told.push(format!(
-            "{} of its attention lies within 16 tokens",
-            percent(head.mass_within_16)
-        ));
+        parts.push(share(head.mass_within_16, "within 16 tokens"));
     }
-    if let Some(share) = head.first_mass.filter(|&share| share >= SUNK) {
-        told.push(format!("{} of its attention goes to the first token", percent(share)));
+    if let Some(first) = head.first_mass.filter(|&first| first >= SUNK) {
+        parts.push(share(first, "on the first token"));
     }
-    if let Some(share) = head.sink_mass.filter(|&share| share >= SUNK) {
-        told.push(format!("a learned sink takes {} of its attention", percent(share)));
+    if let Some(sink) = head.sink_mass.filter(|&sink| sink >= SUNK) {
+        parts.push(share(sink, "on a learned sink"));
     }
-    told
-}
-
-fn nats(value: f64) -> String {
-    format!("{} nats", number(value))
+    parts
 }
 
 fn number(value: f64) -> String {
@@ -183,7 +181,7 @@ mod tests {
     use super::super::fixture::{fitted, model, screened};
     use super::*;
 
-    /// floor, inflation, tying, drift and gauge of a head of 148 nats that needs 4.3.
+    /// floor, inflation, tying, drift and gauge of a head with max |logit| 148 that needs 4.3.
     const LARGE: [f64; 5] = [4.0, 1.075, 1.2, 20.0, 148.0 / (4.0 * 1.075 * 1.2 * 20.0)];
 
     fn said(head: DiagnosedHead) -> String {
@@ -191,34 +189,34 @@ mod tests {
     }
 
     #[test]
-    fn a_logit_stands_beside_what_is_needed() {
+    fn the_sentence_compares_the_logit_with_the_need() {
         let large = said(fitted(7, 3, LARGE));
-        assert_eq!(large, "148 nats where 4.30 would do at its rank of 16.");
+        assert_eq!(large, "max |logit| 148, 34.4 × the 4.30 that its attention needs at rank 16.");
         let near = said(fitted(0, 0, [20.0, 1.1, 1.1, 1.1, 1.0]));
-        assert_eq!(near, "26.6 nats, and its attention needs 22.0 at its rank of 16.");
+        assert_eq!(near, "max |logit| 26.6; its attention needs 22.0 at rank 16.");
         let mut uniform = fitted(0, 0, LARGE);
         uniform.found.needed = Some(0.0);
-        assert!(said(uniform).starts_with("148 nats where none would do: within ε"));
+        assert!(said(uniform).starts_with("max |logit| 148; its attention needs no logits"));
     }
 
     #[test]
-    fn of_a_head_that_was_not_fitted_only_the_floor_is_said() {
+    fn an_unfitted_head_is_compared_with_the_floor_only() {
         let told = said(screened(7, 3, LARGE));
-        let expected = "148 nats where logits of any rank need 4.00 (not fitted)";
+        let expected = "max |logit| 148, 37.0 × the floor of 4.00 (not fitted)";
         assert!(told.starts_with(expected), "{told}");
-        for unknown in ["would do", "at its rank of", "inputs", "times"] {
+        for unknown in ["needs", "at rank", "inputs", "penalty"] {
             assert!(!told.contains(unknown), "{told}");
         }
         let mut lost = screened(7, 3, LARGE);
         lost.found.outcome = HeadOutcome::Fitted(Outcome::Infeasible);
-        assert!(said(lost).contains("no logits up to 128 were found that do at its rank of 16"));
+        assert!(said(lost).contains("no logits up to 128 reach the tolerance at rank 16"));
     }
 
     #[test]
-    fn each_part_is_told_from_its_threshold_on_and_not_before() {
-        const JUST: f64 = TOLD_TIMES * 1.0001;
-        const UNDER: f64 = TOLD_TIMES * 0.999;
-        let words = ["its rank costs", "made of its own inputs", "shift whole rows"];
+    fn each_factor_is_mentioned_from_its_threshold_on() {
+        const JUST: f64 = LARGE_FACTOR * 1.0001;
+        const UNDER: f64 = LARGE_FACTOR * 0.999;
+        let words = ["rank penalty", "with its inputs", "shifts whole rows"];
         for (part, words) in [1, 2, 4].into_iter().zip(words) {
             for (times, is_told) in [(JUST, true), (UNDER, false)] {
                 let mut parts = [20.0, 1.0, 1.0, 1.0, 1.0];
@@ -228,14 +226,14 @@ mod tests {
             }
         }
         let shifted = said(fitted(0, 0, [10.0, 1.0, 1.0, 1.0, 3.0]));
-        assert!(shifted.contains("20.0 nats of it shift whole rows"), "{shifted}");
+        assert!(shifted.contains("20.0 of it shifts whole rows"), "{shifted}");
         let wide = said(fitted(0, 0, [10.0, 3.0, 2.0, 1.0, 1.0]));
-        assert!(wide.contains("made of its own inputs it needs 60.0"), "{wide}");
-        assert!(wide.contains("its rank costs 3.00 times the 10.0 that any rank needs"), "{wide}");
+        assert!(wide.contains("with its inputs it needs 60.0"), "{wide}");
+        assert!(wide.contains("rank penalty 3.00 × over the floor of 10.0"), "{wide}");
     }
 
     #[test]
-    fn what_a_head_attends_to_is_told_where_it_stands_out() {
+    fn unusual_attention_is_mentioned() {
         let plain = said(fitted(0, 0, LARGE));
         let mut head = fitted(0, 0, LARGE);
         (head.found.entropy_nats, head.found.mass_within_16) = (0.2, 0.86);
@@ -244,13 +242,13 @@ mod tests {
         (head.found.sink_mass, head.found.max_logit_capped) = (Some(0.7), Some(30.0));
         let told = said(head.clone());
         for words in [
-            "an effective rank of 1.40 of 16",
-            "a row attends to 1.22 tokens",
-            "86 % of its attention lies within 16 tokens",
-            "62 % of how its logits vary is a ramp over positions",
-            "51 % of its attention goes to the first token",
-            "a learned sink takes 70 % of its attention",
-            "its softcap leaves 30.0 nats",
+            "effective rank of its logits 1.40 of 16",
+            "1.22 tokens",
+            "86 % of its attention is within 16 tokens",
+            "62 % of the variance of its logits",
+            "51 % of its attention is on the first token",
+            "70 % of its attention is on a learned sink",
+            "30.0 after the softcap",
         ] {
             assert!(told.contains(words) && !plain.contains(words), "{told}");
         }
@@ -260,14 +258,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_head_had_at_another_step_is_told_where_it_differs() {
+    fn a_different_logit_at_an_earlier_step_is_mentioned() {
         let head = fitted(0, 0, LARGE).found;
-        assert!(sentence(&head, Some((500, 8.0))).contains("; 8.00 nats at step 500"));
+        assert!(sentence(&head, Some((500, 8.0))).contains("; it was 8.00 at step 500"));
         assert!(!sentence(&head, Some((500, 140.0))).contains("step 500"));
     }
 
     #[test]
-    fn the_list_is_by_what_lies_above_the_need_and_the_largest_where_nothing_is_large() {
+    fn the_list_is_sorted_by_excess_or_by_size_where_nothing_is_large() {
         let of = |parts: [[f64; 5]; 4]| {
             let heads = parts.into_iter().enumerate().map(|(at, parts)| fitted(0, at, parts));
             worries(&model("run", None, heads.collect()), None)
@@ -278,7 +276,7 @@ mod tests {
             .iter()
             .map(|w| w.head)
             .collect();
-        assert_eq!(order, [2, 3, 0], "the one of 2 nats is not worth a look");
+        assert_eq!(order, [2, 3, 0], "the head of 2 is not listed");
         let none = of([small, [3.0, 1.0, 1.0, 1.0, 1.0], [4.0; 5].map(|_| 1.0), small]);
         let order: Vec<usize> = none.iter().map(|worry| worry.head).collect();
         assert_eq!(order, [1, 0, 3], "the largest {LARGEST}");

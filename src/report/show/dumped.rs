@@ -1,4 +1,4 @@
-//! Matrices in files: what `dump` wrote, or any others.
+//! Matrices in files: those of `dump`, or any others.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::table::{Cell, Column, Table, significant};
 const MOST_PANELS: usize = 12;
 /// How far rows of attention may be from summing to 1.
 const ROW_SUM: f64 = 0.02;
-/// The kinds of file that hold matrices.
+/// The endings of files that hold matrices.
 const ENDINGS: [&str; 4] = ["npy", "csv", "parquet", "safetensors"];
 
 /// One matrix of a file.
@@ -37,7 +37,7 @@ impl Dumped {
         seen.map(|((i, j), &p)| p * of(i, j, p)).sum::<f64>() / self.matrix.nrows() as f64
     }
 
-    fn mean_lag(&self) -> f64 {
+    fn mean_distance(&self) -> f64 {
         self.mean(|i, j, _| i.abs_diff(j) as f64)
     }
 
@@ -84,18 +84,18 @@ pub(super) fn show(path: &Path, files: &[PathBuf]) -> Result<Shown, ReportError>
     let mut shown = Shown { title: format!("Matrices: {}", path.display()), ..Shown::default() };
     add(&mut shown, "attention", "Attention.", &attention, Colouring::Attention);
     let most = logits.iter().map(Dumped::largest).fold(f64::MIN_POSITIVE, f64::max);
-    add(&mut shown, "logits", "Logits, in nats.", &logits, Colouring::Logits { most });
-    if let Some(told) = of_attention(&attention) {
-        shown.conclusion.push(told);
+    add(&mut shown, "logits", "Logits.", &logits, Colouring::Logits { most });
+    if let Some(sentence) = of_attention(&attention) {
+        shown.conclusion.push(sentence);
         shown.tables.push(attention_table(&attention));
     }
     let largest = logits.iter().max_by(|a, b| a.largest().total_cmp(&b.largest()));
     if let Some(largest) = largest {
         shown.conclusion.push(format!(
-            "{} of logits: the largest |logit| is {} nats, in {}.",
+            "{}: max |logit| is {}, in {}.",
             match logits.len() {
-                1 => "1 matrix".to_owned(),
-                count => format!("{count} matrices"),
+                1 => "1 logit matrix".to_owned(),
+                count => format!("{count} logit matrices"),
             },
             significant(largest.largest(), 3),
             largest.name
@@ -118,17 +118,21 @@ fn add(shown: &mut Shown, name: &str, what: &str, all: &[Dumped], colouring: Col
 }
 
 fn of_attention(all: &[Dumped]) -> Option<String> {
-    let by_lag = |a: &&Dumped, b: &&Dumped| a.mean_lag().total_cmp(&b.mean_lag());
-    let (nearest, furthest) = (all.iter().min_by(by_lag)?, all.iter().max_by(by_lag)?);
-    let lag = |one: &Dumped| significant(one.mean_lag(), 3);
+    let by_distance = |a: &&Dumped, b: &&Dumped| a.mean_distance().total_cmp(&b.mean_distance());
+    let (nearest, furthest) = (all.iter().min_by(by_distance)?, all.iter().max_by(by_distance)?);
+    let distance = |one: &Dumped| significant(one.mean_distance(), 3);
     Some(match all.len() {
-        1 => format!("{}: attention lies {} tokens back on the mean.", nearest.name, lag(nearest)),
-        count => format!(
-            "{count} matrices of attention: the nearest, of {}, lies {} tokens off on the mean, the furthest, of {}, {}.",
+        1 => format!(
+            "1 attention matrix: the mean relative distance of {} is {} tokens.",
             nearest.name,
-            lag(nearest),
+            distance(nearest)
+        ),
+        count => format!(
+            "{count} attention matrices: the mean relative distance is smallest in {} ({} tokens) and largest in {} ({} tokens).",
+            nearest.name,
+            distance(nearest),
             furthest.name,
-            lag(furthest)
+            distance(furthest)
         ),
     })
 }
@@ -137,8 +141,8 @@ fn attention_table(all: &[Dumped]) -> Table {
     let columns = vec![
         Column::words("matrix", "matrix"),
         Column::numbers("n", "n", None),
-        Column::numbers("mean_row_entropy_nats", "entropy of a row", Some("nats")),
-        Column::numbers("mean_lag", "mean |i − j|", Some("tokens")),
+        Column::numbers("mean_row_entropy_nats", "mean row entropy", Some("nats")),
+        Column::numbers("mean_lag", "mean relative distance", Some("tokens")),
         Column::numbers("mass_within_16", "mass within 16", None),
         Column::numbers("largest", "largest entry", None),
     ];
@@ -148,7 +152,7 @@ fn attention_table(all: &[Dumped]) -> Table {
             Cell::text(&one.name),
             Cell::count(one.matrix.nrows()),
             Cell::number(Some(one.mean(|_, _, p| -p.ln()))),
-            Cell::number(Some(one.mean_lag())),
+            Cell::number(Some(one.mean_distance())),
             Cell::number(Some(one.mean(|i, j, _| f64::from(u8::from(i.abs_diff(j) < 16))))),
             Cell::number(Some(one.largest())),
         ]);
@@ -160,8 +164,8 @@ fn logits_table(all: &[Dumped]) -> Table {
     let columns = vec![
         Column::words("matrix", "matrix"),
         Column::numbers("n", "n", None),
-        Column::numbers("max_abs_logit", "max |logit|", Some("nats")),
-        Column::numbers("spread", "largest spread of a row", Some("nats")),
+        Column::numbers("max_abs_logit", "max |logit|", None),
+        Column::numbers("spread", "largest logit range of a row", None),
     ];
     let mut table = Table::new("logits", "Logits", columns);
     for one in all {

@@ -22,20 +22,19 @@ pub(super) fn show(folder: &Path) -> Result<Shown, ReportError> {
                 .iter()
                 .map(|found| Matrix { title: found.name.clone(), values: found.attention.view() }),
         );
-        let what = "The attention that was wanted, and what was found.";
+        let what = "The target, and the attention of each fit.";
         figures.push(matrices("attention", what, &maps, Colouring::Attention));
     }
     figures.extend(frontier_of_fit(&fit));
     figures.extend(errors_by_row(&fit));
     let notes = match fit.target {
         Some(_) if fit.lost > 0 => vec![format!(
-            "The queries and keys of {} are not there any more: their attention is not drawn.",
+            "The factors of {} are missing: their attention is not drawn.",
             plural(fit.lost, "row")
         )],
         Some(_) => Vec::new(),
         None => vec![format!(
-            "{} has no {TARGET}, as fits of before had none: its attention is not drawn. Fit again into another folder \
-             to see it.",
+            "{} has no {TARGET}: its attention is not drawn. Fit again into another folder to get it.",
             folder.display()
         )],
     };

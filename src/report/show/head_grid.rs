@@ -1,4 +1,4 @@
-//! The heads of one model by layer and step, to be looked at one by one.
+//! The heads of one model by layer and step.
 
 use crate::table::{Curve, HeadParts, RunCourse, TrainedHeads};
 
@@ -9,7 +9,7 @@ pub struct HeadGrid {
     pub model: String,
     /// The steps, in order.
     pub steps: Vec<usize>,
-    /// What is told of each head, the first of it in the grid; all in nats.
+    /// The names of the quantities; the grid shows the first.
     pub quantities: Vec<&'static str>,
     /// The heads, layer by layer.
     pub heads: Vec<GridHead>,
@@ -22,14 +22,14 @@ pub struct GridHead {
     pub layer: usize,
     /// The head within it, from 0.
     pub head: usize,
-    /// What it sees.
+    /// Global, or the window of a local head.
     pub kind: String,
     /// Quantity by quantity, step by step.
     pub values: Vec<Vec<Option<f64>>>,
 }
 
 impl HeadGrid {
-    /// The heads of a run at the ends of its stretches; none where its logs do not tell of heads.
+    /// The heads of a run at each logged step; none where its logs have no heads.
     pub fn of_run(run: &RunCourse) -> Option<Self> {
         let first = run.heads.first()?;
         let steps: Vec<usize> = first.max_logit.iter().map(|point| point.0 as usize).collect();
@@ -48,21 +48,21 @@ impl HeadGrid {
         Some(Self {
             model: run.name.clone(),
             heads: heads.collect(),
-            quantities: vec!["max |logit|", "entropy of a row"],
+            quantities: vec!["max |logit|", "row entropy (nats)"],
             steps,
         })
     }
 
-    /// The heads of each model of predictions, at the ε that is told.
+    /// The heads of each model of predictions, at one tolerance ε.
     pub fn of_predictions(study: &TrainedHeads) -> Vec<Self> {
         type Of = fn(&HeadParts) -> Option<f64>;
         const QUANTITIES: [(&str, Of); 6] = [
-            ("actual max |logit|", |head| Some(head.actual)),
-            ("½ spread", |head| Some(0.5 * head.spread)),
-            ("needed, tied", |head| head.needed_tied),
-            ("needed", |head| head.needed),
+            ("max |logit|", |head| Some(head.actual)),
+            ("half the logit range", |head| Some(0.5 * head.spread)),
+            ("needed with its inputs", |head| head.needed_tied),
+            ("needed at its rank", |head| head.needed),
             ("floor", |head| head.floor),
-            ("entropy of a row", |head| Some(head.entropy_nats)),
+            ("row entropy (nats)", |head| Some(head.entropy_nats)),
         ];
         let epsilon = study.epsilon_told();
         let here = || study.heads.iter().filter(|head| head.epsilon == epsilon);
@@ -79,7 +79,7 @@ impl HeadGrid {
             places.sort_unstable();
             places.dedup();
             let head = |(layer, head): (usize, usize)| {
-                // Of several passages or ranks the first is told.
+                // Of several passages or ranks the first counts.
                 let at = |step: usize| {
                     own.iter().find(|h| (h.layer, h.head, h.step) == (layer, head, step))
                 };
@@ -95,7 +95,7 @@ impl HeadGrid {
                 }
             };
             Self {
-                model: format!("{run}, seed {seed}, ε = {epsilon} nats"),
+                model: format!("{run}, seed {seed}, tolerance ε = {epsilon} nats"),
                 quantities: QUANTITIES.map(|(name, _)| name).to_vec(),
                 heads: places.into_iter().map(head).collect(),
                 steps,

@@ -1,11 +1,11 @@
-//! A folder of `predict`, or a study of the same rows.
+//! A folder of `predict`, or a study with such rows.
 
 use super::head_grid::HeadGrid;
 use super::shown::Shown;
 use crate::figure::{by_layer, parts};
 use crate::table::{HeadParts, TrainedHeads, significant};
 
-/// What predictions add to the figures and tables that any study of trained heads has.
+/// Adds to the figures and tables of a study of trained heads what predictions have beyond them.
 pub(super) fn add(shown: &mut Shown, study: &TrainedHeads) {
     let mut figures: Vec<_> = parts(study).into_iter().collect();
     if figures.is_empty() {
@@ -22,7 +22,7 @@ pub(super) fn add(shown: &mut Shown, study: &TrainedHeads) {
     let (epsilon, last) = (study.epsilon_told(), study.last_step());
     let largest = study.largest().into_iter();
     let told = largest.filter(|head| head.epsilon == epsilon && head.step == last);
-    // At a head's own rank; that of a wider one is told by the figures.
+    // At a head's own rank; the figures show wider ones.
     let mut models: Vec<&HeadParts> = Vec::new();
     for head in told {
         let same = |other: &&HeadParts| (&other.run, other.seed) == (&head.run, head.seed);
@@ -35,14 +35,27 @@ pub(super) fn add(shown: &mut Shown, study: &TrainedHeads) {
     shown.conclusion.extend(models.into_iter().map(of_head));
 }
 
-/// What the largest logit of a model is made of.
+/// The head of a model with the largest logit, beside what its attention needs.
 fn of_head(head: &HeadParts) -> String {
-    let shown = |value: Option<f64>| {
-        value.map_or_else(|| "logits that were not found".to_owned(), |v| significant(v, 3))
+    let needs = [
+        (head.needed, format!(" at its rank of {}", head.rank)),
+        (head.needed_tied, " with its inputs".to_owned()),
+        (head.floor, " at any rank (the floor)".to_owned()),
+    ];
+    let needs: Vec<String> = needs
+        .into_iter()
+        .filter_map(|(value, how)| Some(format!("{}{how}", significant(value?, 3))))
+        .collect();
+    let needs = match &needs[..] {
+        [] => "What its attention needs was not found.".to_owned(),
+        needs => format!(
+            "For an error of {} nats its attention needs {}.",
+            head.epsilon,
+            needs.join(", ")
+        ),
     };
     format!(
-        "{}, seed {}, step {}: the largest logit is {} nats, in layer {}, head {} ({}). Within ε = {} nats its attention needs {} at \
-         its rank of {}, {} made of its own inputs, and {} at any rank.",
+        "{}, seed {}, step {}: max |logit| is {}, in layer {}, head {} ({}). {needs}",
         head.run,
         head.seed,
         head.step,
@@ -50,10 +63,5 @@ fn of_head(head: &HeadParts) -> String {
         head.layer,
         head.head,
         head.kind,
-        head.epsilon,
-        shown(head.needed),
-        head.rank,
-        shown(head.needed_tied),
-        shown(head.floor),
     )
 }

@@ -1,15 +1,15 @@
-//! What the page's script needs to let figures be looked at: their numbers, as JSON.
+//! The numbers of a page's figures, as JSON for its script.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use half::bf16;
 use serde_json::{Value, json};
 
 use super::head_grid::HeadGrid;
-use crate::figure::{Axis, Colouring, Figure, Panel, Raster, Scale, Series, Shape, Stroke};
+use crate::figure::{Axis, Figure, Panel, Raster, Scale, Series, Shape, Stroke};
 use crate::report::scheme::{hex, mark_on_dark};
 use crate::report::script::{in_script, number};
 
-/// The numbers of a figure whose panels all have series, or all a matrix; none of any other, which stays as it is drawn.
+/// The numbers of a figure whose panels all have series or all have a matrix; other figures stay pictures.
 pub(super) fn of_figure(figure: &Figure) -> Option<String> {
     let is_of_series = |panel: &Panel| {
         let mut shapes = panel.series.iter().map(|series| series.shape);
@@ -44,7 +44,7 @@ pub(super) fn of_grid(grid: &HeadGrid) -> String {
     }))
 }
 
-/// Whether a shape means the same where it is drawn anew: a marker above the panel stands for what does not exist.
+/// Whether the script can draw a shape. It cannot draw a marker above the panel, which stands for a missing value.
 fn can_be_live(shape: Shape) -> bool {
     matches!(
         shape,
@@ -100,10 +100,6 @@ fn of_raster(panel: &Panel, raster: &Raster) -> Value {
         "rows": rows,
         "columns": columns,
         "block": raster.block,
-        "unit": match raster.colouring {
-            Colouring::Attention => "",
-            Colouring::Logits { .. } => " nats",
-        },
         "values": BASE64_STANDARD.encode(bytes),
     })
 }

@@ -1,4 +1,4 @@
-//! Whatever the program wrote into a folder, as a page to look at.
+//! A folder that the program wrote, as an interactive page.
 
 mod dumped;
 mod fit;
@@ -24,7 +24,7 @@ pub use head_grid::{GridHead, HeadGrid};
 pub use page::shown_page;
 pub use shown::Shown;
 
-/// What each path holds: the folder of a fit, of a training run, of predictions, of a study, of dumped matrices, or a file
+/// Reads each path: the folder of a fit, of a training run, of predictions, of a study or of dumped matrices, or a file
 /// with a matrix. Several runs are shown together.
 ///
 /// # Errors
@@ -54,13 +54,13 @@ fn one(path: &Path) -> Result<Shown, ReportError> {
     match dumped::files(path) {
         files if files.is_empty() => Err(ReportError::NothingToShow {
             path: path.to_owned(),
-            there: if path.is_dir() { "is there and holds" } else { "is not there, so it holds" },
+            problem: if path.exists() { "has nothing to show" } else { "does not exist" },
         }),
         files => dumped::show(path, &files),
     }
 }
 
-/// A study's folder, or that of `predict`, whose rows are a study's of no definition.
+/// The folder of a study, or of `predict`, whose rows have no definition.
 fn study(folder: &Path) -> Result<Shown, ReportError> {
     let read = |error: RunError| ReportError::Study(StudyError::from(error));
     let manifest = Manifest::read(&folder.join("manifest.toml")).map_err(read)?;
@@ -68,7 +68,7 @@ fn study(folder: &Path) -> Result<Shown, ReportError> {
     let is_of_study = !manifest.text("view").is_empty();
     let (measured, view) = match is_of_study {
         true => MeasuredStudy::of(folder, &manifest)?,
-        // What no study's definition tells of is of predictions.
+        // Rows without a definition are predictions.
         false => {
             (MeasuredStudy { folder: own.clone(), ..MeasuredStudy::default() }, View::Prediction)
         }
@@ -81,7 +81,7 @@ fn study(folder: &Path) -> Result<Shown, ReportError> {
     let verdicts = analysis.verdicts.iter().filter(|_| is_of_study);
     let mut shown = Shown {
         title,
-        conclusion: verdicts.map(|v| format!("{}: {}. {}", v.word, v.claim, v.measured)).collect(),
+        conclusion: verdicts.map(|v| format!("{}: {}. {}.", v.word, v.claim, v.headline)).collect(),
         figures: analysis.figures,
         tables: analysis.tables,
         notes: analysis.not_known.iter().map(|unknown| format!("{unknown}.")).collect(),

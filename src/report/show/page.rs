@@ -1,4 +1,4 @@
-//! The page of what is shown: everything in it, nothing fetched.
+//! The page of `show`: one file that fetches nothing.
 
 use std::collections::BTreeSet;
 
@@ -24,8 +24,8 @@ const PLOT_STYLE: &str = include_str!("uplot/uPlot.min.css");
 const PLOT_SCRIPT: &str = include_str!("uplot/uPlot.iife.min.js");
 const PLOT_LICENCE: &str = include_str!("uplot/LICENSE");
 
-/// What is shown as one self-contained page; figures of lines can be looked into, matrices read by the pointer, heads
-/// opened.
+/// One self-contained page. Its script makes line figures zoomable, matrices readable by pointer and keys, and heads
+/// openable.
 ///
 /// # Errors
 /// A figure that cannot be drawn.
@@ -52,11 +52,11 @@ pub fn shown_page(shown: &[Shown], generator: &str) -> Result<String, ReportErro
     Ok(document(&title, &[PLOT_STYLE, STYLE, &dark], &[&plot, SHARED, SCRIPT], body))
 }
 
-/// What is shown as number `at`, whose files lie beside the page.
+/// Part number `at` of the page; its files lie beside the page.
 fn section(shown: &Shown, svgs: &[String], at: usize, is_alone: bool) -> Markup {
     let id = &format!("part-{at}");
     let within = if is_alone { String::new() } else { format!("{}/", at + 1) };
-    // Tables have no files beside the page: they are set whole.
+    // No link to rows: tables are shown whole.
     let of_tables = Section { study: id.to_owned(), ..Section::default() };
     html! {
         section id=(id) {
@@ -87,9 +87,9 @@ fn picture(figure: &Figure, svg: &str, id: &str, within: &str) -> Markup {
             }
             figcaption {
                 span id={ (id) "-caption" } { (figure.caption) }
-                details { summary { "The figure in words" } p { (figure.alt) } }
+                details { summary { "Description of the figure" } p { (figure.alt) } }
                 p.files {
-                    "To print: "
+                    "Files: "
                     a href={ (within) "figures/" (figure.name) ".svg" } { (figure.name) ".svg" }
                     ", "
                     a href={ (within) "figures/" (figure.name) ".png" } { "png" }
@@ -102,7 +102,7 @@ fn picture(figure: &Figure, svg: &str, id: &str, within: &str) -> Markup {
     }
 }
 
-/// Layers down and heads across, at the last step; the script lets the step be chosen and a head be opened.
+/// The heads at the last step, one row per layer; with the script the reader chooses the step and opens a head.
 fn heads(grid: &HeadGrid, id: &str) -> Markup {
     let across: BTreeSet<usize> = grid.heads.iter().map(|head| head.head).collect();
     let down: BTreeSet<usize> = grid.heads.iter().map(|head| head.layer).collect();
@@ -113,7 +113,7 @@ fn heads(grid: &HeadGrid, id: &str) -> Markup {
     html! {
         h3 { "Heads of " (grid.model) }
         p.note {
-            (quantity) " of each head in nats, layers down and heads across"
+            (quantity) " of each head, one row per layer and one column per head"
             @if let Some(step) = grid.steps.last() { ", at step " span.step { (step) } }
             "."
         }

@@ -1,4 +1,4 @@
-//! Folders of training runs: one, or several beside each other.
+//! Folders of training runs: one, or several side by side.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub(super) fn show(folders: &[PathBuf]) -> Result<Shown, ReportError> {
         all.runs.iter().filter(|run| run.heads.is_empty()).map(|run| run.name.as_str()).collect();
     let notes = match of_curves[..] {
         [] => Vec::new(),
-        _ => vec![format!("Only the curves are there, without heads: {}.", of_curves.join(", "))],
+        _ => vec![format!("No values per head, only curves: {}.", of_curves.join(", "))],
     };
     let (title, figures) = match &all.runs[..] {
         [run] => (format!("Training run: {}", run.name), course(run)),
@@ -36,57 +36,54 @@ pub(super) fn show(folders: &[PathBuf]) -> Result<Shown, ReportError> {
     Ok(Shown { title, conclusion, notes, figures, grids, tables })
 }
 
-/// What a run came to.
+/// The result of a run.
 fn of_run(run: &RunCourse) -> String {
     let shown = |value: f64| significant(value, 3);
     let asked = run.steps_asked().filter(|asked| *asked != run.steps);
-    let of = asked.map_or_else(String::new, |asked| format!("of {asked} "));
-    let mut told = format!("{}: {} {of}steps, {}", run.name, run.steps, how(run));
+    let of = asked.map_or_else(String::new, |asked| format!(" of {asked}"));
+    let mut text = format!("{}: {}{of} steps, {}", run.name, run.steps, how(run));
     if let Some(loss) = run.valid_loss_nats() {
-        told.push_str(&format!(
-            "; a validation loss of {} nats a token (perplexity {})",
+        text.push_str(&format!(
+            "; validation loss {} nats per token (perplexity {})",
             shown(loss),
             shown(loss.exp())
         ));
     }
-    told.push('.');
-    let Some((step, peak)) = run.peak() else { return told };
+    text.push('.');
+    let Some((step, peak)) = run.peak() else { return text };
     let place = run.largest_head().map_or_else(String::new, |head| {
-        format!(" in layer {}, head {} ({})", head.layer, head.head, head.kind)
+        format!(" in layer {}, head {} ({}),", head.layer, head.head, head.kind)
     });
-    told.push_str(&format!(
-        " Its largest logit was {} nats{place}, in the stretch that ends at step {step}",
-        shown(peak)
-    ));
+    text.push_str(&format!(" Peak max |logit| {}{place} at step {step}", shown(peak)));
     if let Some((_, last)) = run.max_logit.last().filter(|(last, _)| *last != step) {
-        told.push_str(&format!(", {} at the end", shown(*last)));
+        text.push_str(&format!("; {} at the end", shown(*last)));
     }
-    told.push('.');
+    text.push('.');
     if !run.spikes.is_empty() {
-        told.push_str(&format!(" Its loss spiked {}.", plural(run.spikes.len(), "time")));
+        text.push_str(&format!(" {}.", plural(run.spikes.len(), "loss spike")));
     }
-    told
+    text
 }
 
 fn how(run: &RunCourse) -> &str {
     match run.outcome.as_str() {
-        "" | "running" => "under way or killed",
+        "" | "running" => "unfinished",
         outcome => outcome,
     }
 }
 
-/// What sets runs of two settings apart.
+/// The differences between runs of two settings.
 fn of_pair(pair: &PairedRuns) -> String {
     let range = |spread: &Spread| match pair.seeds {
         1 => significant(spread.median, 3),
         _ => spread.shown(3),
     };
-    let mut told = format!("{} against {} ({})", pair.one, pair.other, plural(pair.seeds, "seed"));
+    let mut text = format!("{} against {} ({})", pair.one, pair.other, plural(pair.seeds, "seed"));
     if let Some(loss) = &pair.loss_nats {
-        told.push_str(&format!(": validation loss less theirs {} nats", range(loss)));
+        text.push_str(&format!(": validation loss difference {} nats", range(loss)));
     }
     if let Some(logits) = &pair.logits {
-        told.push_str(&format!("; peak max |logit| {} times theirs", range(logits)));
+        text.push_str(&format!("; peak max |logit| ratio {}", range(logits)));
     }
-    told + "."
+    text + "."
 }

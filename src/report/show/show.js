@@ -1,5 +1,5 @@
-// Figures that can be looked into: lines by uPlot, matrices by the pointer, heads one by one. Without this script the
-// page shows the same figures as they are printed.
+// Interactive figures: lines drawn by uPlot, matrices read by pointer and keys, heads opened one by one. Without this
+// script the page shows the same figures as pictures.
 "use strict";
 (() => {
   const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -7,7 +7,7 @@
   const numbers = (element) => JSON.parse(document.getElementById(element.dataset.live).textContent);
   const { made, shown } = shared;
 
-  // Points from left to right. uPlot joins series by x, so that points of one x stand a hair apart.
+  // Points from left to right. uPlot joins series by x, so points of equal x are moved apart by a tiny step.
   const inOrder = ({ x, y }) => {
     const order = x.map((_, at) => at).sort((a, b) => x[a] - x[b]);
     let last = -Infinity;
@@ -18,7 +18,7 @@
     return [apart, order.map((at) => y[at])];
   };
 
-  // Axes are those that the figure is printed with; along x one can look closer.
+  // The axes of the printed figure; the x axis can be zoomed.
   const axis = ({ label, log, ticks }, isAcross) => ({
     ...(ticks && (log || !isAcross) ? { splits: () => ticks, filter: () => ticks } : {}),
     label, stroke: ink("--ink"), labelSize: 22, labelFont: "12px sans-serif", font: "11px sans-serif",
@@ -42,7 +42,7 @@
     title: panel.title, width, height: 280,
     scales: { x: across(panel.x), y: upwards(panel.y) },
     axes: [axis(panel.x, true), { ...axis(panel.y, false), size: 58 }],
-    // A series without a point there says so, and not what it has elsewhere.
+    // A series without a point at this x shows no value.
     cursor: { focus: { prox: 24 }, drag: { x: true, y: false }, dataIdx: (_, series, at) => at },
     legend: { markers: { dash: (_, at) => stroke(panel.series[at - 1]) } },
     focus: { alpha: 0.35 },
@@ -61,7 +61,7 @@
     ],
   });
 
-  // Every entry of the legend is a switch, for the keyboard too.
+  // Every entry of the legend is a switch that the keyboard reaches.
   const legend = (plot) => {
     plot.root.querySelectorAll(".u-legend .u-series").forEach((row, at) => {
       const name = row.querySelector("th");
@@ -70,7 +70,7 @@
       name.setAttribute("aria-checked", plot.series[at].show);
       if (name.tabIndex === 0) return;
       name.tabIndex = 0;
-      name.title = "Switch on or off; with Ctrl, or Shift and Enter, this one alone";
+      name.title = "Show or hide; Ctrl+click or Shift+Enter shows this one alone";
       name.addEventListener("keydown", (event) => {
         if (event.key !== "Enter" && event.key !== " ") return;
         event.preventDefault();
@@ -79,11 +79,11 @@
     });
   };
 
-  // Arrow keys move from point to point, Home and End to the first and the last, Escape shows all again.
+  // Arrow keys move from point to point, Home and End to the first and the last, Escape undoes the zoom.
   const steer = (box, plot) => {
     box.tabIndex = 0;
     box.setAttribute("role", "group");
-    box.setAttribute("aria-label", `${plot().series[0].label}: arrow keys read values, Escape shows all`);
+    box.setAttribute("aria-label", `${plot().series[0].label}: arrow keys read values, Escape undoes the zoom`);
     box.addEventListener("keydown", (event) => {
       if (event.target !== box) return;
       const u = plot();
@@ -102,22 +102,27 @@
   const plotted = (panel) => {
     const box = made("div", { className: "plot" });
     let plot;
+    let width = 0;
     const draw = () => {
       plot?.destroy();
-      const width = Math.max(200, box.clientWidth - 14);
       plot = new uPlot(options(panel, width), uPlot.join(panel.series.map(inOrder)), box);
     };
-    new ResizeObserver(() => {
-      if (box.clientWidth === 0) return;
-      if (!plot) return draw(), steer(box, () => plot);
-      plot.setSize({ width: Math.max(200, box.clientWidth - 14), height: 280 });
-    }).observe(box);
+    const fit = () => {
+      const now = Math.max(200, box.clientWidth - 14);
+      if (box.clientWidth === 0 || now === width) return;
+      width = now;
+      if (plot) return plot.setSize({ width, height: 280 });
+      draw();
+      steer(box, () => plot);
+    };
+    // Drawing changes the height of the box, which an observer must not do while it reports.
+    new ResizeObserver(() => requestAnimationFrame(fit)).observe(box);
     redraws.push(() => plot && draw());
     return box;
   };
   dark.addEventListener("change", () => redraws.forEach((redraw) => redraw()));
 
-  // A matrix: what stands under the pointer, or where the arrow keys have come.
+  // A matrix: the entry under the pointer, or the one that the arrow keys chose.
   const floats = (text) => {
     const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
     const halves = new Uint16Array(bytes.buffer);
@@ -132,12 +137,12 @@
     const entries = rasters.map(({ values }) => floats(values));
     const at = { panel: 0, row: 0, column: 0 };
     const tell = () => {
-      const { title, rows, columns, block, unit } = rasters[at.panel];
+      const { title, rows, columns, block } = rasters[at.panel];
       at.row = Math.min(rows - 1, Math.max(0, at.row));
       at.column = Math.min(columns - 1, Math.max(0, at.column));
       const span = (place) => (block === 1 ? place : `${place * block} to ${(place + 1) * block - 1}`);
       const entry = entries[at.panel][at.row * columns + at.column];
-      const said = Number.isNaN(entry) ? "not seen" : `${shown(entry, 3)}${unit}`;
+      const said = Number.isNaN(entry) ? "masked" : shown(entry, 3);
       value.textContent = `${title}: query ${span(at.row)}, key ${span(at.column)}: ${said}`;
     };
     picture.addEventListener("pointermove", (event) => {
@@ -154,7 +159,7 @@
       at.column = Math.floor(((event.clientX - box.left) / box.width) * columns);
       tell();
     });
-    picture.setAttribute("aria-label", "Matrices: arrow keys read entries, Page Up and Page Down go to another matrix");
+    picture.setAttribute("aria-label", "Matrices: arrow keys read entries, Page Up and Page Down change the matrix");
     picture.addEventListener("keydown", (event) => {
       const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
       const turn = { PageUp: rasters.length - 1, PageDown: 1 }[event.key];
@@ -175,7 +180,7 @@
     figure.classList.add("is-live");
   });
 
-  // Heads: their step is chosen, and each opens into all that is known of it.
+  // Heads: a slider chooses the step, and each head opens into all its values.
   const HEAT = [[255, 247, 214], [254, 196, 79], [227, 98, 35], [128, 0, 38]];
   const heat = (share) => {
     const place = Math.min(1, Math.max(0, share)) * (HEAT.length - 1);
@@ -183,7 +188,7 @@
     return HEAT[from].map((level, at) => Math.round(level + (place - from) * (HEAT[from + 1][at] - level)));
   };
   const COLOURS = ["#009e73", "#e69f00", "#cc79a7", "#56b4e9", "#0072b2", "#d55e00"];
-  // One scale for all that stand on the page.
+  // One colour scale for all models on the page.
   const blocks = [...document.querySelectorAll(".heads[data-live]")];
   const largest = blocks.flatMap((block) => numbers(block).heads.flatMap(({ values }) => values[0]));
   const most = Math.max(...largest.filter((value) => value !== null));
@@ -204,7 +209,7 @@
     let chosen = null;
     const table = ({ values }) => made("table", {}, made("tbody", {}, ...quantities.map((name, at) =>
       made("tr", {}, made("th", { scope: "row", textContent: name }),
-        made("td", { textContent: `${shown(values[at][slider.value], 3)} nats` })))));
+        made("td", { textContent: shown(values[at][slider.value], 3) })))));
     const show = () => {
       told.textContent = `step ${all[slider.value]}`;
       const before = block.previousElementSibling.querySelector(".step");
@@ -226,7 +231,7 @@
       opened.replaceChildren(made("h4", { textContent: `Layer ${layer}, head ${head} (${kind})` }), table(heads[at]));
       if (last === 0) return;
       opened.append(plotted({
-        title: "", x: { label: "step" }, y: { label: "nats" },
+        title: "", x: { label: "step" }, y: { label: "" },
         series: quantities.map((name, of) => ({
           name, colour: COLOURS[of % COLOURS.length], dark: COLOURS[of % COLOURS.length], dash: [],
           line: true, marks: last < 30, x: all, y: values[of],

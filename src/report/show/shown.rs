@@ -1,4 +1,4 @@
-//! What a folder of one's own comes to, before it is a page.
+//! The content of a page of `show`.
 
 use std::path::{Path, PathBuf};
 
@@ -8,14 +8,14 @@ use crate::report::error::ReportError;
 use crate::report::save::{save_figures, save_tables};
 use crate::table::Table;
 
-/// What was made of one folder, or of several runs together.
+/// The analysis of one folder, or of several runs together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Shown {
-    /// What it is of.
+    /// The title.
     pub title: String,
-    /// What it comes to, in sentences made from its numbers.
+    /// The results, in sentences.
     pub conclusion: Vec<String>,
-    /// What a picture lacks, and why.
+    /// What is missing from the figures, and why.
     pub notes: Vec<String>,
     /// The pictures.
     pub figures: Vec<Figure>,

@@ -2,10 +2,11 @@
 
 use super::view_of::Analyse;
 use super::{concentration, fits, heads, latency, ramps, spectra, surgery, trainings};
+use crate::judge::Group;
 use crate::report::analysis::Analysis;
 use crate::report::error::ReportError;
 use crate::report::measured::MeasuredStudy;
-use crate::study::View;
+use crate::study::{Kind, View};
 
 /// Analyses studies of the view's kind, whose folders lie side by side.
 ///
@@ -13,7 +14,7 @@ use crate::study::View;
 /// Rows that are missing, torn or of another kind of study, with file, line and what to do; rows, a run's curve or its
 /// evaluations that are not what the manifest beside them tells of.
 pub fn analyse(studies: &[MeasuredStudy], view: View) -> Result<Analysis, ReportError> {
-    let view: &dyn Analyse = match view {
+    let analyse: &dyn Analyse = match view {
         View::Spectra => &spectra::SPECTRA,
         View::Frontiers => &fits::FRONTIERS,
         View::LogitGrowth => &fits::LOGIT_GROWTH,
@@ -40,7 +41,20 @@ pub fn analyse(studies: &[MeasuredStudy], view: View) -> Result<Analysis, Report
         View::GlobalHeads => &surgery::GLOBAL_HEADS,
         View::Interventions => &trainings::INTERVENTIONS,
     };
-    view.analyse(studies)
+    analyse.analyse(studies, group(view))
+}
+
+/// The part of the report that studies of a view belong to.
+fn group(view: View) -> Group {
+    match view.kind() {
+        Kind::Fit | Kind::Spectrum => Group::SyntheticTargets,
+        Kind::Train => Group::Training,
+        Kind::Latency => Group::Cost,
+        Kind::Predict if view == View::Published => Group::PublishedModels,
+        Kind::Predict | Kind::Ramp | Kind::Concentration | Kind::Lattice | Kind::Surgery => {
+            Group::TrainedHeads
+        }
+    }
 }
 
 #[cfg(test)]

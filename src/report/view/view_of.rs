@@ -1,7 +1,7 @@
 //! What makes a view.
 
 use crate::figure::Figure;
-use crate::judge::Verdict;
+use crate::judge::{Group, Verdict};
 use crate::report::analysis::Analysis;
 use crate::report::error::ReportError;
 use crate::report::measured::MeasuredStudy;
@@ -24,18 +24,18 @@ pub(super) struct ViewOf<T> {
 pub(super) struct Against {
     /// What was predicted.
     pub predicted: Vec<PredictedExponent>,
-    /// The names of the runs that others are held against.
+    /// The names of the baseline runs.
     pub baselines: Vec<String>,
 }
 
 /// A view, whatever its rows are gathered as.
 pub(super) trait Analyse: Sync {
     /// Analyses studies of the view's kind.
-    fn analyse(&self, studies: &[MeasuredStudy]) -> Result<Analysis, ReportError>;
+    fn analyse(&self, studies: &[MeasuredStudy], group: Group) -> Result<Analysis, ReportError>;
 }
 
 impl<T> Analyse for ViewOf<T> {
-    fn analyse(&self, studies: &[MeasuredStudy]) -> Result<Analysis, ReportError> {
+    fn analyse(&self, studies: &[MeasuredStudy], group: Group) -> Result<Analysis, ReportError> {
         let rows = (self.rows)(studies)?;
         let mut not_known = Vec::new();
         for study in studies {
@@ -46,6 +46,7 @@ impl<T> Analyse for ViewOf<T> {
             baselines: studies.iter().flat_map(|study| study.baselines.clone()).collect(),
         };
         Ok(Analysis {
+            group,
             tables: (self.tables)(&rows),
             figures: (self.figures)(&rows, &against)
                 .into_iter()

@@ -65,7 +65,7 @@ pub(super) fn take_text(table: &mut Table, key: &str) -> Result<Option<String>, 
 pub(super) fn wrong_value(error: &toml::de::Error, place: &str) -> String {
     let text = error.to_string();
     let key = text.trim_end().rsplit_once("in `").map_or("", |(_, key)| key.trim_end_matches('`'));
-    format!("{} in `{}`", error.message().replace('\n', " "), within(place, key))
+    crate::system::wrong_value(error.message(), &within(place, key))
 }
 
 fn within(place: &str, key: &str) -> String {

@@ -94,7 +94,7 @@ fn a_study_has_a_smaller_size_where_it_makes_or_names_it() {
     for text in [RUNS.to_owned(), format!("presets = ['paper']\n{RUNS}")] {
         let error = read(text).unwrap_err();
         assert!(matches!(&error, StudyError::Size { study, .. } if study == "runs"), "{error}");
-        assert!(error.to_string().ends_with("ask for the size paper"), "{error}");
+        assert!(error.to_string().ends_with("use the size paper"), "{error}");
     }
 }
 
@@ -166,16 +166,19 @@ fn studies_and_runs_that_are_not_there_name_the_nearest() {
     let good = taught("runs/a", "runs", "a");
     let beside = folder(&[("runs", RUNS), ("taught", &good)]);
     StudyDefinition::read(&beside.path().join("taught.toml"), Preset::Paper).unwrap();
-    let no_such = "no such study is defined beside this one; did you mean \"runs\"?";
+    let no_such = "no such study in this folder; did you mean \"runs\"?";
     for (text, said) in [
         (taught("rnus/a", "runs", "a"), format!("run b: teacher \"rnus\": {no_such}")),
-        (taught("runs/aa", "runs", "a"), "run b: teacher has \"aa\"; there are a;".to_owned()),
+        (
+            taught("runs/aa", "runs", "a"),
+            "run b: teacher has \"aa\", and the runs are a;".to_owned(),
+        ),
         (taught("runs/a", "rus", "a"), format!("baseline.of \"rus\": {no_such}")),
-        (taught("runs/a", "runs", "c"), "baseline.runs has \"c\"; there are a;".to_owned()),
+        (taught("runs/a", "runs", "c"), "baseline.runs has \"c\", and the runs are a;".to_owned()),
         (PARTS.replace("'runs'", "'rnus'"), format!("predict.of \"rnus\": {no_such}")),
         (
             PARTS.replace("epsilon", "runs = ['c']\nepsilon").replace("'quick', ", ""),
-            "predict.runs has \"c\"; there are a;".to_owned(),
+            "predict.runs has \"c\", and the runs are a;".to_owned(),
         ),
     ] {
         let error = at_fault(&text);
@@ -218,10 +221,14 @@ fn a_start_that_cannot_be_is_refused_in_a_line() {
         (
             "",
             "study = 'rnus', run = 'a'",
-            "run b: start.study \"rnus\": no such study is defined beside this one",
+            "run b: start.study \"rnus\": no such study in this folder",
         ),
-        ("", "study = 'runs', run = 'aa'", "run b: start.run is \"aa\"; there are a, divided, on;"),
-        ("", "study = 'runs'", "[[run]] 1: run b: missing field `run` in `start`"),
+        (
+            "",
+            "study = 'runs', run = 'aa'",
+            "run b: start.run is \"aa\", and the runs are a, divided, on;",
+        ),
+        ("", "study = 'runs'", "[[run]] 1: run b: start: the key run is missing"),
         (
             "",
             "study = 'runs', rnu = 'a'",
@@ -230,17 +237,17 @@ fn a_start_that_cannot_be_is_refused_in_a_line() {
         (
             "",
             "study = 'runs', run = 'on'",
-            "run b: start.run \"on\" of runs starts from another run itself",
+            "run b: start.run \"on\" of runs itself starts from another run",
         ),
         (
             "",
             "study = 'runs', run = 'a', step = 11",
-            "run b: start.step is 11, but run a of runs keeps the weights of [10, 30]",
+            "run b: start.step is 11, but run a of runs keeps the weights of steps [10, 30]",
         ),
         (
             "",
             "study = 'runs', run = 'a', degrees = 2",
-            "[[run]] 1: run b: start.degrees and start.learned_on are of an edit",
+            "[[run]] 1: run b: start.degrees and start.learned_on need start.edit",
         ),
         (
             "",
@@ -255,7 +262,7 @@ fn a_start_that_cannot_be_is_refused_in_a_line() {
         (
             "",
             "study = 'runs', run = 'a', edit = 'flat', degrees = 2, learned_on = 0",
-            "[[run]] 1: run b: start.learned_on is 0",
+            "[[run]] 1: run b: start.learned_on must be at least 1",
         ),
         (
             "",
@@ -265,28 +272,29 @@ fn a_start_that_cannot_be_is_refused_in_a_line() {
         (
             "",
             "study = 'runs', run = 'a', edit = 'detrended+slope', degrees = 2",
-            "[[run]] 1: run b: start.edit: the edit \"detrended+slope\" is done to what heads compute",
+            "[[run]] 1: run b: start.edit: the edit \"detrended+slope\" changes what heads compute",
         ),
         (
             "",
             "study = 'runs', run = 'a', edit = 'flat+slope', degrees = 2",
-            "run b: start: slopes is none, but learned in the weights that the run starts from",
+            "run b: start: slopes is none, but the starting weights have learned",
         ),
-        ("slopes = 'learned'", of_a, "run b: start: slopes is learned, but none in the weights"),
+        (
+            "slopes = 'learned'",
+            of_a,
+            "run b: start: slopes is learned, but the starting weights have none",
+        ),
         ("d_model = 128", of_a, "run b: start: d_model is 128, but "),
         ("vocabulary = 'byte'", of_a, "run b: start: vocabulary is byte, but characters in "),
         ("arm = 'ls'", of_a, "run b: start: what heads see (arm, global_heads, window, patch) is "),
         ("arm = 'sigma-reparam'", "study = 'runs', run = 'divided'", "run b: start"),
-        ("teacher = 'runs/a'", of_a, "[[run]] 1: run b: has a start and a teacher"),
+        ("teacher = 'runs/a'", of_a, "[[run]] 1: run b: has both a start and a teacher"),
     ] {
         let error = said_of(&starts(of_run, start));
         assert!(error.starts_with(said), "{error}\nis not\n{said}");
     }
     let error = said_of(&starts("", of_a).replace("seed = 1\n", "seed = [1, 3]\n"));
-    assert!(
-        error.starts_with("run b: start.run \"a\" of runs has the seeds [1, 2], not 3"),
-        "{error}"
-    );
+    assert!(error.starts_with("run b: start.run \"a\" of runs has seeds [1, 2], not 3"), "{error}");
     let text = "study = 'more'\nkind = 'train'\n[[run]]\nname = 'b'\nstart = 'runs/a'\n";
     let error = said_of(text);
     assert!(
@@ -318,17 +326,17 @@ fn what_would_have_no_effect_or_cannot_be_is_refused() {
     }
     for (text, said) in [
         (fits("phsae", ""), "unknown view \"phsae\"; did you mean \"phase\"?"),
-        (fits("arms", ""), "view \"arms\" is of rows of kind train, and the study's kind is fit"),
-        (fits("phase", "[train]\n"), "train: a study of kind fit takes none"),
-        (fits("phase", "m = 3\n"), "[[target]] 1: family prefix: takes no m"),
-        (fits("phase", "[quick.grid]\nn = ['8']\n"), "[quick]: invalid type: string"),
+        (fits("arms", ""), "view \"arms\" needs rows of kind train, but the study's kind is fit"),
+        (fits("phase", "[train]\n"), "train is not used by a study of kind fit"),
+        (fits("phase", "m = 3\n"), "[[target]] 1: family prefix: m is not a parameter"),
+        (fits("phase", "[quick.grid]\nn = ['8']\n"), "[quick]: grid.n is \"8\""),
         (fits("phase", "[quick.grid]\nrnak = [8]\n"), "[quick]: unknown key \"grid.rnak\""),
         (runs("[quick.train]\nwindow = 0\n"), "[quick]: train: window = 0"),
         (exponent("[0.1, 0.2]"), "predicted.exponent.mhsa is [0.1, 0.2]; it must be"),
         (exponent("[2, 1, 3]"), "predicted.exponent.mhsa is [2, 1, 3]; it must be"),
         (
             exponent("[1, 1, 1]\nsl = [1, 1, 1]"),
-            "predicted.exponent.sl: the study has no run of this arm; did you mean \"mhsa\"?",
+            "predicted.exponent.sl: the study has no run of this variant; did you mean \"mhsa\"?",
         ),
         (exponent("[1, 1, 1]").replace("training", "arms"), "predicted: the view \"arms\""),
         (runs("[baseline]\nof = 'x'\nruns = []\n"), "baseline.runs is empty"),

@@ -1,0 +1,106 @@
+//! The reference of all commands, docs/cli.md, from the same definitions as `--help`.
+
+use clap::{Arg, Command};
+
+use super::command::GROUPS;
+
+/// The page.
+pub fn reference(program: &Command) -> String {
+    let mut page = "\
+# Command-line reference
+
+Generated from `rank-study --help`. To update it: `RANK_STUDY_UPDATE_DOCS=1 cargo test --test help`.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a check of `verify` failed, 4 stopped or waiting.
+
+| Task | Commands |
+|---|---|
+"
+    .to_owned();
+    let links = |names: &[&str]| {
+        let links = names.iter().map(|name| format!("[{name}](#rank-study-{name})"));
+        links.collect::<Vec<_>>().join(", ")
+    };
+    for (task, names) in GROUPS {
+        page.push_str(&format!("| {task} | {} |\n", links(names)));
+    }
+    let names = GROUPS.iter().flat_map(|(_, names)| names.iter());
+    for command in names.filter_map(|name| program.find_subcommand(name)) {
+        describe(command, "##", &mut page);
+        let kinds = command.get_subcommands().filter(|kind| kind.get_name() != "help");
+        kinds.for_each(|kind| describe(kind, "###", &mut page));
+    }
+    page
+}
+
+fn describe(command: &Command, heading: &str, page: &mut String) {
+    let name = command.get_bin_name().unwrap_or_default();
+    let text = |styled: Option<&clap::builder::StyledStr>| {
+        styled.map(ToString::to_string).unwrap_or_default()
+    };
+    page.push_str(&format!("\n{heading} {name}\n\n{}.\n\n", text(command.get_about())));
+    let usage = command.clone().render_usage().to_string();
+    page.push_str(&format!("```text\n{}\n```\n\n", usage.trim_start_matches("Usage: ")));
+    let arguments = command
+        .get_arguments()
+        .filter(|argument| !argument.is_hide_set() && argument.get_id() != "help");
+    arguments.for_each(|argument| page.push_str(&line(argument)));
+    let after = text(command.get_after_help());
+    let examples = after.split_once(":\n").map_or("", |(_, examples)| examples);
+    let (examples, more) = examples.split_once("\n\n").unwrap_or((examples, ""));
+    if !examples.is_empty() {
+        let examples = examples.lines().map(|line| line.strip_prefix("  ").unwrap_or(line));
+        let examples = examples.collect::<Vec<_>>().join("\n");
+        page.push_str(&format!("\n```sh\n{examples}\n```\n"));
+    }
+    if !more.is_empty() {
+        page.push_str(&format!("\n{}\n", linked(more)));
+    }
+}
+
+/// One argument: its name, what it does, what it may be and what it is by default.
+fn line(argument: &Arg) -> String {
+    let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+    let help = escaped(help.trim());
+    let value = argument.get_value_names().and_then(|names| names.first());
+    let value = value.filter(|_| argument.get_action().takes_values());
+    let name = match (argument.get_long(), value) {
+        (None, Some(value)) => format!("<{value}>"),
+        (None, None) => String::new(),
+        (Some(long), Some(value)) => format!("--{long} <{value}>"),
+        (Some(long), None) => format!("--{long}"),
+    };
+    let possible = argument.get_possible_values();
+    let possible: Vec<&str> = match argument.get_action().takes_values() {
+        true => possible.iter().map(clap::builder::PossibleValue::get_name).collect(),
+        false => Vec::new(),
+    };
+    let possible = match possible.is_empty() {
+        true => String::new(),
+        false => format!(" [values: {}]", possible.join(", ")),
+    };
+    let defaults: Vec<_> =
+        argument.get_default_values().iter().map(|v| v.to_string_lossy()).collect();
+    let default = match defaults.is_empty() || !argument.get_action().takes_values() {
+        true => String::new(),
+        false => format!(" [default: {}]", defaults.join(",")),
+    };
+    format!("- `{name}`: {help}{possible}{default}\n")
+}
+
+/// A text whose signs are none of Markdown's.
+fn escaped(text: &str) -> String {
+    text.replace('|', "\\|").replace('<', "\\<").replace('*', "\\*").replace('_', "\\_")
+}
+
+/// A text whose pages of the documentation are links.
+fn linked(text: &str) -> String {
+    let words = text.split(' ').map(|word| {
+        let page = word.trim_end_matches(['.', ',']);
+        match page.strip_prefix("docs/") {
+            Some(name) if name.ends_with(".md") => word.replace(page, &format!("[{page}]({name})")),
+            _ => word.to_owned(),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,96 @@
+//! The claims, each with what every study of the report measured of it.
+
+use std::cmp::Reverse;
+
+use super::section::Section;
+use crate::judge::{Claim, Verdict, Word};
+
+/// What one study measured of a claim.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Measured<'s> {
+    /// The study.
+    pub section: &'s Section,
+    /// Its verdict.
+    pub verdict: &'s Verdict,
+}
+
+/// A claim and the studies that measured it.
+#[derive(Clone, Debug)]
+pub(super) struct ClaimRow<'s> {
+    /// The claim.
+    pub claim: Claim,
+    /// The studies: the most certain verdict first, then that with more seeds, then the larger study.
+    pub studies: Vec<Measured<'s>>,
+}
+
+impl<'s> ClaimRow<'s> {
+    /// A row for each claim, in the order of [`Claim::ALL`].
+    pub fn all(sections: &'s [Section]) -> Vec<Self> {
+        Claim::ALL.iter().map(|&claim| Self::new(claim, sections)).collect()
+    }
+
+    fn new(claim: Claim, sections: &'s [Section]) -> Self {
+        let mut studies = Vec::new();
+        for section in sections {
+            let own = section.verdicts.iter().filter(|verdict| verdict.claim == claim);
+            studies.extend(own.map(|verdict| Measured { section, verdict }));
+        }
+        studies.sort_by(|a, b| {
+            let seconds = |one: &Measured<'_>| one.section.wall_time_s.unwrap_or(0.0);
+            let rank =
+                |one: &Measured<'_>| (one.verdict.word.certainty(), Reverse(one.verdict.seeds));
+            rank(a).cmp(&rank(b)).then(seconds(b).total_cmp(&seconds(a)))
+        });
+        Self { claim, studies }
+    }
+
+    /// The verdict on the claim: that of the first study, or *qualified* where one study confirms it and another
+    /// refutes it.
+    pub fn word(&self) -> Word {
+        let has = |word| self.studies.iter().any(|one| one.verdict.word == word);
+        match self.studies.first() {
+            None => Word::NotYetMeasured,
+            Some(_) if has(Word::Confirmed) && has(Word::Refuted) => Word::Qualified,
+            Some(first) => first.verdict.word,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn section(study: &str, word: Word, seeds: usize, seconds: f64) -> Section {
+        let mut verdict = Verdict::not_measured(Claim::NoWorse);
+        (verdict.word, verdict.seeds) = (word, seeds);
+        Section {
+            study: study.to_owned(),
+            verdicts: vec![verdict],
+            wall_time_s: Some(seconds),
+            ..Section::default()
+        }
+    }
+
+    fn row(sections: &[Section]) -> (Vec<&str>, Word) {
+        let row = ClaimRow::new(Claim::NoWorse, sections);
+        (row.studies.iter().map(|one| one.section.study.as_str()).collect(), row.word())
+    }
+
+    #[test]
+    fn the_most_certain_and_largest_study_comes_first() {
+        let sections = [
+            section("few", Word::Qualified, 2, 900.0),
+            section("small", Word::Confirmed, 3, 10.0),
+            section("none", Word::NotYetMeasured, 0, 1e6),
+            section("large", Word::Confirmed, 3, 600.0),
+        ];
+        assert_eq!(row(&sections), (vec!["large", "small", "few", "none"], Word::Confirmed));
+        assert_eq!(row(&[]), (vec![], Word::NotYetMeasured));
+    }
+
+    #[test]
+    fn studies_that_contradict_each_other_qualify() {
+        let sections = [section("a", Word::Refuted, 3, 1.0), section("b", Word::Confirmed, 3, 1.0)];
+        assert_eq!(row(&sections).1, Word::Qualified);
+    }
+}

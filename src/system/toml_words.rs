@@ -1,0 +1,65 @@
+//! What a TOML reader says of a value, in the words of a definition.
+
+/// A wrong value and its key: `grid.n is -1; it must be a whole number`.
+pub(crate) fn wrong_value(message: &str, key: &str) -> String {
+    let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some(field) = message.strip_prefix("missing field `") {
+        return format!("{key}: the key {} is missing", field.trim_end_matches('`'));
+    }
+    let invalid =
+        message.strip_prefix("invalid type: ").or(message.strip_prefix("invalid value: "));
+    match invalid.and_then(|invalid| invalid.split_once(", expected ")) {
+        Some((found, wanted)) => format!("{key} is {}; it must be {}", value(found), kind(wanted)),
+        None => format!("{key}: {message}"),
+    }
+    .trim_start_matches(": ")
+    .to_owned()
+}
+
+/// A value without the name of its type, and a list or table by its name.
+fn value(found: &str) -> &str {
+    match found {
+        "sequence" => "a list",
+        "map" => "a table",
+        _ => {
+            let types = ["integer ", "floating point ", "boolean ", "string "];
+            let bare = types.iter().find_map(|name| found.strip_prefix(name)).unwrap_or(found);
+            bare.trim_matches('`')
+        }
+    }
+}
+
+fn kind(wanted: &str) -> &str {
+    match wanted {
+        "usize" | "u64" | "u32" | "u16" | "u8" => "a whole number of at least 0",
+        "isize" | "i64" | "i32" | "i16" | "i8" => "a whole number",
+        "f64" | "f32" | "a floating point number" => "a number",
+        "a sequence" => "a list",
+        "a map" => "a table",
+        "a string" => "text in quotes",
+        "a boolean" => "true or false",
+        other if other.starts_with("struct ") => "a table",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrong_value;
+
+    #[test]
+    fn a_wrong_value_is_said_without_the_names_of_types() {
+        for (message, expected) in [
+            (
+                "invalid type: integer `-1`, expected usize",
+                "n is -1; it must be a whole number of at least 0",
+            ),
+            ("invalid type: string \"x\", expected a sequence", "n is \"x\"; it must be a list"),
+            ("invalid type: sequence, expected f64", "n is a list; it must be a number"),
+            ("missing field `run`", "n: the key run is missing"),
+            ("something else", "n: something else"),
+        ] {
+            assert_eq!(wrong_value(message, "n"), expected);
+        }
+    }
+}
