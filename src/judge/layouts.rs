@@ -57,8 +57,12 @@ pub(crate) fn layouts(study: &Layouts) -> Verdict {
         word => word,
     };
     let ratio = |digits| overall.map_or_else(|| "–".to_owned(), |i| times(i.exp(), digits));
-    let headline =
-        format!("split has {} the KL of global heads, {}", ratio(2), plural(seeds, "seed"));
+    let headline = format!(
+        "split has {} the KL of global heads{}, {}",
+        ratio(2),
+        if is_of_its_form { ", local+global targets" } else { "" },
+        plural(seeds, "seed")
+    );
     let lengths = listed(pairs.iter().map(|(split, _)| split.n)).unwrap_or_default();
     let targets = if is_of_its_form { "Targets of one local and one global part, " } else { "" };
     let measured = format!(
