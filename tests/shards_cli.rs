@@ -239,7 +239,7 @@ fn a_batch_script_asks_for_what_is_missing() {
     };
     let (told, script) = slurm(&["--partition", "short", "--mem", "2G", "--at-a-time", "2"]);
     assert!(
-        told.contains("8 cells in 1 stage, 3 tasks") && told.contains("half an hour"),
+        told.contains("8 configurations in 1 stage, 3 tasks") && told.contains("half an hour"),
         "{told}"
     );
     for line in [
