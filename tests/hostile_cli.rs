@@ -105,7 +105,7 @@ fn what_no_machine_can_hold_is_refused_before_it_begins() {
     ] {
         let why = folder.refused(&["train", "run.toml", "--out", "r", "--quiet", "--set", set]);
         assert!(why.contains(what) && why.contains("GiB of memory ("), "{set}: {why}");
-        assert!(why.contains("set layers, d_model, batch or context lower"), "{set}: {why}");
+        assert!(why.contains("lower layers, d_model, batch or context"), "{set}: {why}");
     }
     let target = [
         "target",

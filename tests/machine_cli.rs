@@ -77,7 +77,7 @@ fn the_version_says_on_request_what_the_machine_is_used_for() {
     }
     for level in levels(&folder) {
         let text = held_to(&level, &folder, &["-V", "-v"]).stdout;
-        let expected = format!("{level}, held to by {INSTRUCTIONS}, of ");
+        let expected = format!("{level}, set by {INSTRUCTIONS}, of ");
         assert!(said(&text, "instructions").starts_with(&expected), "{level}: {text}");
     }
     assert_eq!(folder.run(&["--verbose"]).code, Some(2));

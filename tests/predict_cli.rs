@@ -282,7 +282,7 @@ fn a_study_trains_what_it_needs_and_its_rows_are_held_to_their_laws() {
         }
     }
     let said = reproduce("parts").stderr;
-    assert!(said.contains("1 study, 8 cells, 8 already there"), "{said}");
+    assert!(said.contains("1 study, 8 configurations, 8 done before"), "{said}");
     assert!(!folder.path("data/runs/ls/s0/checkpoint").exists());
     reproduce("taught");
     assert!(folder.path("data/runs/ls/s0/checkpoint/training.safetensors").is_file());

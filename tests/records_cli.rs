@@ -91,7 +91,7 @@ fn records_train_are_evaluated_and_their_heads_looked_at() {
     folder.done(&[&dump[..], &["--first", "24"]].concat());
     assert_eq!(folder.read("m/layer-0-head-0.csv").lines().count(), 12);
     let error = folder.refused(&[&dump[..5], &["--first", "5", "--out", "n"]].concat());
-    assert!(error.contains("multiples of 12"), "{error}");
+    assert!(error.contains("multiple of 12"), "{error}");
     let predict = ["predict", "r", "--text", "images.bin", "--tolerance", "0.1", "--quiet"];
     folder.done(&[&predict[..], &["--out", "p", "--passages", "1"]].concat());
     assert_eq!(folder.csv("p/rows.csv").1.len(), 2, "a row a head");

@@ -94,7 +94,7 @@ fn parts_come_to_the_rows_of_one_run() {
         assert!(error.contains(unmerged), "{arguments:?}: {error}");
     }
     let merged = folder.done(&["merge"]);
-    assert_eq!(merged, "tiny: 8 cells of 3 parts; 8 rows in all\n");
+    assert_eq!(merged, "tiny: 8 configurations of 3 shards; 8 rows in total\n");
     assert!(!folder.path("data/tiny/shards").exists());
     let rows = |folder: &Folder| without_times(folder.csv("data/tiny/rows.csv").1);
     assert_eq!(rows(&folder), rows(&one));
@@ -239,7 +239,7 @@ fn a_batch_script_asks_for_what_is_missing() {
     };
     let (told, script) = slurm(&["--partition", "short", "--mem", "2G", "--at-a-time", "2"]);
     assert!(
-        told.contains("8 cells in 1 stage, 3 tasks") && told.contains("half an hour"),
+        told.contains("8 configurations in 1 stage, 3 tasks") && told.contains("half an hour"),
         "{told}"
     );
     for line in [
@@ -279,7 +279,7 @@ fn what_others_need_comes_before_them() {
     };
     let plan = heads(&["--plan", "--shard", "1/2"]);
     assert!(
-        plan.stdout.starts_with("stage 1: 2 cells, 2 left\n"),
+        plan.stdout.starts_with("stage 1: 2 configurations, 2 left\n"),
         "{}{}",
         plan.stdout,
         plan.stderr
@@ -297,7 +297,7 @@ fn what_others_need_comes_before_them() {
         }
     }
     let merged = folder.done(&["merge"]);
-    assert!(merged.contains("heads: ") && merged.contains("runs: 2 cells of 2 parts"), "{merged}");
+    assert!(merged.contains("heads: ") && merged.contains("runs: 2 configurations of 2 shards"), "{merged}");
     folder.done(&["verify", "heads", "runs"]);
     // Rows are there and weights are not: they are made again, and found to be the same.
     for seed in ["s0", "s1"] {

@@ -259,7 +259,7 @@ fn a_cell_that_fails_is_a_row_and_is_tried_again() {
         assert!(stdout.contains("4 failed"), "{stdout}");
         assert_eq!(stderr.matches("m is 20").count(), 4, "{stderr}");
         let last = stderr.lines().last().unwrap_or_default();
-        assert!(last.starts_with("error: 4 cells failed"), "{stderr}");
+        assert!(last.starts_with("error: 4 configurations failed"), "{stderr}");
         let (_, rows) = folder.csv(ROWS);
         assert_eq!(names(&rows), cells(&[0, 1]));
         for row in rows {

@@ -419,7 +419,7 @@ fn rows_on_a_text_are_listed_with_it() {
     // Without the text nobody knows whether rows are of these settings, but they are there.
     std::fs::remove_file(folder.path("words.txt")).unwrap();
     assert_eq!(listed(), [of_none, line("lm-words", "words.txt".into(), 1, true)]);
-    assert!(folder.done(&["list"]).contains("1 of    2 cells there on words "));
+    assert!(folder.done(&["list"]).contains("1 of    2 there on words "));
 }
 
 #[test]

@@ -88,7 +88,6 @@ fn of_lm(error: &LmError) -> Option<String> {
 
 fn of_study(error: &StudyError) -> Option<String> {
     match error {
-        StudyError::Size { .. } => Some("use --preset paper".to_owned()),
         StudyError::Filter { .. } => Some("see --list for the configurations".to_owned()),
         StudyError::Target(error) => of_target(error),
         StudyError::Text(error) => of_lm(error),
