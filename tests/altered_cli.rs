@@ -181,7 +181,7 @@ fn rows_that_nobody_can_tell_of_are_drawn_with_a_warning() {
         assert_eq!(stderr.matches(warning).count(), 1, "{stderr}");
         assert!(!folder.run(&[command, "fits", "--quiet"]).stderr.contains("warning"));
     }
-    assert!(folder.done(&["show", "data/fits"]).contains("tells no rows_sha256"));
+    assert!(folder.done(&["show", "data/fits"]).contains("no rows_sha256"));
 
     // Between the two writes of a cell the rows have the hash of before.
     let rows = folder.read("data/fits/rows.csv");

@@ -31,7 +31,6 @@ fn both_arithmetics_and_any_number_of_threads_give_one_value() {
 fn what_is_wrong_is_said() {
     let folder = Folder::new();
     for (arguments, said) in [
-        (["--dtype", "f16"], "f32 or f64"),
         (["--repeats", "0"], "--repeats"),
         (["--threads", "0"], "--threads"),
         (["--layout", "globe"], "--layout"),
@@ -137,12 +136,12 @@ fn what_is_wrong_with_a_step_or_an_attention_is_said() {
     for (arguments, said) in [
         (&["step", "--variant", "mha"][..], "--variant: "),
         (&["step", "--vocab", "3"], "--vocab must be at least"),
-        (&["step", "--heads", "0"], "--heads is 0"),
+        (&["step", "--heads", "0"], "--heads must be at least 1"),
         (&["step", "--set", "window"], "--set window is not KEY=VALUE"),
         (&["attention", "--layout", "globe"], "--layout"),
         (&["attention", "--softcap", "0"], "--softcap"),
-        (&["attention", "--d-head", "0"], "--d-head is 0"),
-        (&["decode", "--cache", "0"], "--cache is 0"),
+        (&["attention", "--d-head", "0"], "--d-head must be at least 1"),
+        (&["decode", "--cache", "0"], "--cache must be at least 1"),
         (&["decode", "--variant", "mha"], "--variant: "),
     ] {
         let output = folder.command(&["bench"]).args(arguments).arg("--quiet").output().unwrap();

@@ -98,7 +98,7 @@ fn what_is_wrong_is_said() {
     let folder = with_run();
     for (more, said) in [
         (&["--layer", "2"][..], "--layer must be 0 to 1"),
-        (&["--head", "7"], "--head 7"),
+        (&["--head", "7"], "--head must be"),
         (&["--tokens", "0"], "--tokens must be 1 to"),
         (&["--tokens", "17"], "17"),
         (&["--first", "5000"], "ends at token 5016"),

@@ -8,13 +8,17 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 
 /// Made by running the program, or by the reader as the page says.
-const MADE_LATER: [&str; 6] = [
+const MADE_LATER: [&str; 10] = [
     "data/quick",
     "figures/quick",
     "data/smoke",
     "figures/smoke",
     "data/tokens",
     "analysis/mine.toml",
+    "data/mine",
+    "figures/mine",
+    "analysis/my-training.toml",
+    "data/tinyshakespeare.txt.zst",
 ];
 /// Dated entries, which name what was there on their day.
 const LOG: &str = "docs/log.md";

@@ -44,9 +44,8 @@ fn tutorial_commands_work_and_print_what_the_page_shows() {
     }
     let row = |name: &str| folder.csv(&format!("fits/{name}/frontier.csv")).1.remove(0);
     let [two, four, eight] = ["rank-2", "rank-4", "rank-8"].map(row);
-    let has_line = |parts: &[&str]| {
-        printed.lines().any(|line| parts.iter().all(|part| line.contains(part)))
-    };
+    let has_line =
+        |parts: &[&str]| printed.lines().any(|line| parts.iter().all(|part| line.contains(part)));
     assert_eq!(two["outcome"], "infeasible");
     assert!(has_line(&["ank 2 ", "128"]), "{printed}");
     assert!(number(&four, "inflation") > number(&eight, "inflation"));
@@ -55,9 +54,13 @@ fn tutorial_commands_work_and_print_what_the_page_shows() {
         assert!(has_line(&[rank, &needs]), "{rank}: {needs}\n{printed}");
         // The page shows the same number, up to what machines differ by.
         let start = format!("R{rank}needs max |logit| ");
-        let (_, rest) = page.split_once(&start).unwrap_or_else(|| panic!("the page has no {start}"));
+        let (_, rest) =
+            page.split_once(&start).unwrap_or_else(|| panic!("the page has no {start}"));
         let shown: f64 = rest.split(' ').next().unwrap().parse().unwrap();
-        assert!((shown / number(row, "max_abs_logit") - 1.0).abs() < 0.05, "{start}{shown}: {needs}");
+        assert!(
+            (shown / number(row, "max_abs_logit") - 1.0).abs() < 0.05,
+            "{start}{shown}: {needs}"
+        );
     }
     // What the Python script of the page recomputes.
     let [least, found] = ["lower_bound_max_abs_logit", "max_abs_logit"].map(|of| number(&four, of));

@@ -60,7 +60,7 @@ fn rows_as_they_were_measured_hold() {
     folder.done(&["report", "--quiet"]);
     assert!(folder.done(&["verify"]).contains("data/verdicts.csv: agrees with the rows"));
     let verdicts = folder.read("data/verdicts.csv");
-    folder.write("data/verdicts.csv", verdicts.replace("not yet measured", "confirmed"));
+    folder.write("data/verdicts.csv", verdicts.replace("not measured", "confirmed"));
     let Ended { code, stdout, .. } = folder.run(&["verify"]);
     assert_eq!(code, Some(3));
     assert!(stdout.contains("data/verdicts.csv: differs from the rows"), "{stdout}");

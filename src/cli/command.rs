@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use super::markdown::GROUPS;
 use super::places::near;
 use super::streams::{print_of_clap, tell};
 
@@ -62,16 +63,6 @@ enum Command {
     Completions(super::completions::CompletionsArgs),
     Man(super::man::ManArgs),
 }
-
-/// The commands by task, in the order of `--help`.
-pub const GROUPS: [(&str, &[&str]); 6] = [
-    ("Measure", &["target", "fit"]),
-    ("Train", &["train", "evaluate", "dump"]),
-    ("Look", &["predict", "diagnose", "show"]),
-    ("Studies", &["reproduce", "sweep", "table", "figure", "report", "verify", "list"]),
-    ("Cluster", &["merge", "slurm"]),
-    ("Tools", &["bench", "completions", "man"]),
-];
 
 /// The program, with its commands listed by task.
 fn program() -> clap::Command {

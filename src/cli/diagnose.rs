@@ -155,9 +155,6 @@ struct Source {
 fn sources(folders: &[PathBuf]) -> Result<Vec<Source>> {
     let mut sources: Vec<Source> = Vec::new();
     for folder in folders {
-        if !folder.exists() {
-            bail!("no such file or folder: {}; name a model, a run or an export", folder.display());
-        }
         let (model, steps) =
             ModelSource::in_folder(folder).with_context(|| folder.display().to_string())?;
         let name = folder.file_name().map_or_else(|| "run".into(), |name| name.to_string_lossy());

@@ -27,7 +27,9 @@ pub fn error_line(error: &(dyn Error + 'static)) -> String {
 
 /// A line and a cause of it, without the path that both name.
 fn joined(line: String, message: &str) -> String {
-    if line.is_empty() || message.starts_with(&format!("{line}: ")) {
+    let names_it =
+        message.starts_with(&format!("{line}: ")) || message.contains(&format!("{line:?}"));
+    if line.is_empty() || names_it {
         return message.to_owned();
     }
     if line.contains(message) {
@@ -130,6 +132,7 @@ mod tests {
             ("x.gguf", "x.gguf: is cut off", "x.gguf: is cut off"),
             ("--text a.txt", "a.txt: no such file", "--text a.txt: no such file"),
             ("--text a.txt", "cannot read a.txt: denied", "--text a.txt: cannot read: denied"),
+            ("split", "study \"split\" has no rows", "study \"split\" has no rows"),
             ("--out", "cannot write a: denied", "--out: cannot write a: denied"),
             ("--n is 3: too large", "too large", "--n is 3: too large"),
         ] {

@@ -2,7 +2,15 @@
 
 use clap::{Arg, Command};
 
-use super::command::GROUPS;
+/// The commands by task, in the order of `--help`.
+pub const GROUPS: [(&str, &[&str]); 6] = [
+    ("Measure", &["target", "fit"]),
+    ("Train", &["train", "evaluate", "dump"]),
+    ("Look", &["predict", "diagnose", "show"]),
+    ("Studies", &["reproduce", "sweep", "table", "figure", "report", "verify", "list"]),
+    ("Cluster", &["merge", "slurm"]),
+    ("Tools", &["bench", "completions", "man"]),
+];
 
 /// The page.
 pub fn reference(program: &Command) -> String {

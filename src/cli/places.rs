@@ -215,15 +215,7 @@ pub fn check_definition(path: &Path) -> Result<()> {
         paths.filter(is_toml).filter_map(|path| Some((stem(&path)?, path))).collect();
     let names = known.iter().map(|(name, _)| name.as_str());
     let near = near(&stem(path).unwrap_or_default(), names, "see rank-study list");
-    let place = match folder {
-        _ if known.is_empty() => String::new(),
-        folder => format!(" in {}/", folder.unwrap_or(Path::new(ANALYSIS)).display()),
-    };
-    bail!(
-        "no definition {}; {near}{}",
-        path.display(),
-        if near.ends_with('?') { place } else { String::new() }
-    )
+    bail!("no definition {}; {near}", path.display())
 }
 
 /// Every study definition in the folder of definitions, at the size of a preset. Definitions of single training runs,

@@ -113,7 +113,7 @@ fn ranks(cells: &[GrowthCell]) -> Vec<usize> {
     ranks
 }
 
-/// The family, and ε where the study has several; one is told beside the axis.
+/// The family, and ε where the study has several; a single ε is part of the axis label.
 fn title(growth: &Growth, cells: &[GrowthCell]) -> String {
     let first = &cells[0];
     match one_tolerance(growth) {

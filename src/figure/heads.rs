@@ -23,7 +23,7 @@ const LEVELS: [Level; 5] = [
 /// How many runs lead: a row of panels.
 const LEADING: usize = 3;
 
-/// The levels of the largest logit of each model, against step: a panel per run. The first run of each arm of
+/// The levels of the largest logit of each model, against step: a panel per run. The first run of each variant of
 /// each study leads; more than a row of panels, and the other runs, stand in a figure of their own.
 pub fn decomposition(study: &TrainedHeads) -> Vec<Figure> {
     let epsilon = study.epsilon_told();

@@ -15,7 +15,7 @@ const PARTS: [(&str, Rgb); 5] = [
     ("shift factor", (86, 180, 233)),
 ];
 
-/// The heads of one model at the last step, at the ε that is told.
+/// The heads of one model at the last step, at the main ε of the study.
 fn models(study: &TrainedHeads) -> Vec<(String, Vec<&HeadParts>)> {
     let (epsilon, last) = (study.epsilon_told(), study.last_step());
     let mut models: Vec<(String, Vec<&HeadParts>)> = Vec::new();
@@ -26,7 +26,7 @@ fn models(study: &TrainedHeads) -> Vec<(String, Vec<&HeadParts>)> {
             models.len() - 1
         });
         let same = |other: &&&HeadParts| (other.layer, other.head) == (head.layer, head.head);
-        // A head of several passages or ranks is told by its first.
+        // Of a head with several passages or ranks, the first is shown.
         if models[at].1.iter().find(same).is_none() {
             models[at].1.push(head);
         }

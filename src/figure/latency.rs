@@ -6,7 +6,7 @@ use super::ticks::length;
 use super::variant::{Variant, arm_name};
 use crate::table::{Latencies, LatencyCell, LatencyRound, Spread};
 
-/// Prefill, one token more, and bytes kept, against n: a line per model through the medians, and every round.
+/// Prefill, one more token and cached bytes against n: a line per model through the medians, and every round.
 pub fn latency(study: &Latencies) -> Figure {
     let panel = |title: &str, label: &str, of: Quantity| {
         let lengths = study.cells.iter().map(|cell| cell.n as f64);

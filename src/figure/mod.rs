@@ -1,4 +1,4 @@
-//! Tables into pictures. A figure is a value, panels of named series, before it is drawn.
+//! Figures: panels of named series, built from tables as values and then drawn as SVG or PNG.
 
 mod arms;
 mod concentration;

@@ -70,7 +70,7 @@ pub fn frontier_of_fit(fit: &OneFit) -> Option<Figure> {
     })
 }
 
-/// KL(A_i ‖ P_i) row by row, a line per fit; none where no fit can be held against its target.
+/// KL(A_i ‖ P_i) row by row, a line per fit; none where no fit can be compared with its target.
 pub fn errors_by_row(fit: &OneFit) -> Option<Figure> {
     let line = |(at, found): (usize, &crate::table::FoundAttention)| {
         // Rounding leaves some rows a hair under 0.

@@ -180,7 +180,7 @@ fn exponent_in_words(study: &Ramps) -> String {
     })
 }
 
-/// Says where every length was trained for its own number of steps, so that the two cannot be told apart.
+/// Says so where every length was trained for its own number of steps: then the two cannot be separated.
 fn confounding(study: &Ramps) -> &'static str {
     let heads = study.bought();
     let of = |n: usize| heads.iter().filter(move |head| head.found.n == n).map(|head| head.step);

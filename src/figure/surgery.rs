@@ -162,7 +162,7 @@ pub fn loss_against_size(study: &Surgeries) -> Option<Figure> {
         let ink = Ink { marker: marker_of(stroke), ..Ink::grey(stroke) };
         keys.push(Key::new(name, ink, Shape::LineMarkers));
     }
-    keys.push(Key::grey(&format!("harmless: {HARMLESS_NATS} nats"), Stroke::Dotted));
+    keys.push(Key::grey(&format!("harmless: {HARMLESS_NATS} nats"), Stroke::Dashed));
     keys.push(Key::seed());
     let alt = runs.iter().flat_map(|&(arm, run)| {
         let shown = &shown;

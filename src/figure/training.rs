@@ -14,7 +14,7 @@ pub fn training(study: &Trainings) -> Figure {
         name: "training".to_owned(),
         caption: format!(
             "Training loss (left, lines), validation loss (left, points) and the largest |logit| over all heads (right) at each \
-             step, one line per seed. Lines are means of the loss and maxima of the logit over short stretches of steps. {START_LEFT_OUT}{}",
+             step, one line per seed. Lines show means of the loss and maxima of the logit over short stretches. {START_LEFT_OUT}{}",
             unfinished(study)
         ),
         alt: alt(study),

@@ -251,8 +251,7 @@ impl Claim {
             Self::SparseIsEasy => "Sparse long-range attention fits low rank without large logits",
             Self::LocalityIsHard => "Low rank is a problem for short-range attention in particular",
             Self::SplitHelps => {
-                "Splitting heads into local and global removes the pressure on logits (synthetic targets of one \
-                 local and one global part)"
+                "Splitting heads into local and global removes the pressure on logits"
             }
             Self::LogitsInTraining => {
                 "In training, max |logit| grows to 200–400 with multi-head attention and stays below 50 with \

@@ -14,6 +14,8 @@ pub(super) struct Pairs {
 pub(super) struct PairsOfSetting {
     /// The name of our run.
     pub ours: String,
+    /// The name of their run.
+    pub theirs: String,
     /// Tokens of context.
     pub context: Option<usize>,
     /// The seed, our value and theirs.
@@ -56,8 +58,13 @@ impl Pairs {
                 match found.iter_mut().find(|(other, _)| *other == key) {
                     Some((_, setting)) => setting.seeds.push(pair),
                     None => {
-                        let (ours, context) = (our.run.clone(), our.context);
-                        found.push((key, PairsOfSetting { ours, context, seeds: vec![pair] }));
+                        let setting = PairsOfSetting {
+                            ours: our.run.clone(),
+                            theirs: their.run.clone(),
+                            context: our.context,
+                            seeds: vec![pair],
+                        };
+                        found.push((key, setting));
                     }
                 }
             }
@@ -66,6 +73,20 @@ impl Pairs {
             found.into_iter().map(|(_, setting)| setting).collect();
         settings.sort_by_key(|setting| setting.context);
         (!settings.is_empty()).then_some(Self { settings })
+    }
+
+    /// Each setting as `told` with what distinguishes it: its length, or the names of its runs where lengths are equal.
+    pub fn by_setting(&self, told: impl Fn(&PairsOfSetting) -> String) -> String {
+        let is_told_by_length = |setting: &PairsOfSetting| {
+            let alike = self.settings.iter().filter(|other| other.context == setting.context);
+            alike.count() == 1
+        };
+        let one = |setting: &PairsOfSetting| match setting.context {
+            Some(n) if is_told_by_length(setting) => format!("{} at n = {n}", told(setting)),
+            None if is_told_by_length(setting) => told(setting),
+            _ => format!("{} ({}, {})", told(setting), setting.ours, setting.theirs),
+        };
+        self.settings.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 
     /// How many seeds each setting has.
@@ -168,7 +189,9 @@ pub(super) fn log_ratio(ours: f64, theirs: f64) -> f64 {
 /// Whether they differ in nothing but the arm, as far as rows tell.
 fn are_alike(ours: &TrainingRun, theirs: &TrainingRun) -> bool {
     let numbers = |run: &TrainingRun| (run.seed, run.context, run.learning_rate, run.recall);
+    let sizes = |run: &TrainingRun| (run.steps, run.d_model, run.heads);
     numbers(ours) == numbers(theirs)
+        && sizes(ours) == sizes(theirs)
         && ours.corpus == theirs.corpus
         && ours.positions == theirs.positions
         && ours.slopes == theirs.slopes

@@ -68,7 +68,8 @@ impl Claim {
             Self::SplitHelps => (
                 format!(
                     "At every seed and logit bound the split heads have a smaller error than global heads of equal \
-                     parameters, and the whole interval of the mean ratio lies below 1/{}.",
+                     parameters, and the whole interval of the mean ratio lies below 1/{}; some target is not a mixture of a \
+                     local and a global part.",
                     layouts::ALIKE
                 ),
                 format!("At every setting the whole interval lies above 1/{}.", layouts::ALIKE),
@@ -99,7 +100,8 @@ impl Claim {
             ),
             Self::NoWorse => (
                 tuned(format!(
-                    "In every pair of runs, and by every whole interval, the loss of ls is at most {} nats above mhsa's.",
+                    "In every pair of runs, and by every whole interval, the loss of ls is at most {} nats above mhsa's, \
+                     and multi-head attention with RoPE is not better by more.",
                     training::NO_WORSE_NATS
                 )),
                 tuned(format!(

@@ -8,7 +8,7 @@ use super::phrases::{all_apart, apart, from_to, times};
 use super::scale::{listed, of_runs};
 use super::tuning::Tuned;
 use super::verdict::{Verdict, Word};
-use crate::table::{Spread, TrainingRun, Trainings, plural, significant};
+use crate::table::{Interval, Spread, TrainingRun, Trainings, plural, significant};
 
 /// A validation loss this much above the other's, in nats, still counts as no higher: a hundredth of a nat is one per
 /// cent of perplexity, and less than seeds of one setting differ by.
@@ -119,17 +119,13 @@ fn logits(study: &Trainings) -> Verdict {
         overall_ratio(&pairs, &ratio),
         plural(pairs.seeds(), "seed")
     );
-    let each = pairs.settings.iter().map(|setting| match setting.context {
-        Some(n) => format!("{} at n = {n}", ratio(setting)),
-        None => ratio(setting),
-    });
     let none_large = match large.is_empty() {
         true => format!(" No run reaches {LS_AT_MOST}: there is nothing to avoid."),
         false => String::new(),
     };
     let measured = format!(
         "Ratio of peak max |logit|: {}. Lower in {lower} of {}. {}.{rate}{none_large}",
-        each.collect::<Vec<_>>().join(", "),
+        pairs.by_setting(&ratio),
         plural(pairs.len(), "pair"),
         scale(&tuned.study)
     );
@@ -227,6 +223,12 @@ pub(super) fn no_worse(study: &Trainings) -> Verdict {
     } else {
         Word::Qualified
     };
+    let against_rope = against_rope(&tuned.study);
+    let word = match against_rope {
+        // With the better positions multi-head attention wins.
+        Some(lost) if lost.is_at_least(NO_WORSE_NATS) && word == Word::Confirmed => Word::Qualified,
+        _ => word,
+    };
     let (word, rate) = at_rates(&tuned, word);
     let difference_of = |setting: &PairsOfSetting, unit: &str| match setting.interval(difference) {
         Some(interval) => apart(interval, 2, unit),
@@ -240,22 +242,39 @@ pub(super) fn no_worse(study: &Trainings) -> Verdict {
             all_apart(&means, 2, " nats")
         }
     };
+    let rope = against_rope.map_or_else(String::new, |lost| {
+        let word = if lost.mean < 0.0 { "lower" } else { "higher" };
+        format!("; {} {word} than RoPE", significant(lost.mean.abs(), 2))
+    });
     let headline = format!(
-        "LS-attention {overall}{}, {}",
+        "LS-attention {overall}{rope}{}, {}",
         if rate.is_empty() { "" } else { "; one learning rate" },
         plural(pairs.seeds(), "seed")
     );
-    let each = pairs.settings.iter().map(|setting| match setting.context {
-        Some(n) => format!("{} at n = {n}", difference_of(setting, "")),
-        None => difference_of(setting, ""),
-    });
+    let beside = against_rope
+        .map_or_else(String::new, |lost| format!(" Against RoPE {}.", apart(lost, 2, " nats")));
     let measured = format!(
-        "Validation loss against multi-head attention's, nats: {}. No higher in {no_worse} of {}. {}.{rate}",
-        each.collect::<Vec<_>>().join(", "),
+        "Validation loss against multi-head attention's, nats: {}. No higher in {no_worse} of {}.{beside} {}.{rate}",
+        pairs.by_setting(|setting| difference_of(setting, "")),
         plural(pairs.len(), "pair"),
         scale(&tuned.study)
     );
     Verdict::over(Claim::NoWorse, [headline, measured], word, pairs.seeds_each())
+}
+
+/// The loss of `ls` less that of multi-head attention with RoPE, seed by seed, of equal size, length and steps; none without
+/// such runs.
+fn against_rope(study: &Trainings) -> Option<Interval> {
+    let size = |run: &TrainingRun| {
+        (run.seed, run.context, run.steps, run.d_model, run.heads, run.corpus.clone())
+    };
+    let rope = |ls: &TrainingRun| {
+        let mut all = study.arm("mhsa").filter(|run| run.positions == "rope");
+        all.find(|run| size(run) == size(ls) && run.learning_rate == ls.learning_rate)
+    };
+    let losses =
+        study.arm("ls").filter_map(|ls| Some(ls.valid_loss_nats? - rope(ls)?.valid_loss_nats?));
+    Interval::of(losses)
 }
 
 fn missing(claim: Claim) -> Verdict {
@@ -361,6 +380,24 @@ mod tests {
         }
         runs.retain(|run| (run.arm == "ls") == (run.context == Some(256)));
         assert_eq!(logits(&Trainings { runs, failed: 0 }).word, Word::NotYetMeasured);
+    }
+
+    #[test]
+    fn a_better_loss_with_rope_keeps_the_loss_from_being_confirmed() {
+        let judged = |rope: f64| {
+            let of = |seed| {
+                let rotary = TrainingRun {
+                    positions: "rope".to_owned(),
+                    run: "mhsa-rotary".to_owned(),
+                    ..run("mhsa", seed, 60.0, rope)
+                };
+                [run("ls", seed, 12.0, 1.9), run("mhsa", seed, 220.0, 2.4), rotary]
+            };
+            let study = Trainings { runs: (0..3).flat_map(of).collect(), failed: 0 };
+            no_worse(&at_three_rates(&study)).word
+        };
+        assert_eq!(judged(1.8), Word::Qualified);
+        assert_eq!(judged(2.0), Word::Confirmed);
     }
 
     #[test]

@@ -113,11 +113,7 @@ fn claim_id(claim: Claim) -> String {
 
 /// The table of claims, by group; those that no study here measures come last.
 fn claims(rows: &[ClaimRow<'_>]) -> Markup {
-    let words: Vec<Word> = rows
-        .iter()
-        .flat_map(|row| &row.studies)
-        .map(|Measured { verdict, .. }| verdict.word)
-        .collect();
+    let words: Vec<Word> = rows.iter().map(ClaimRow::word).collect();
     let (measured, rest): (Vec<&ClaimRow<'_>>, Vec<_>) =
         rows.iter().partition(|row| !row.studies.is_empty());
     html! {

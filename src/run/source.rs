@@ -61,6 +61,13 @@ impl ModelSource {
             let model = Arc::new(ForeignModel::read(folder)?);
             return Ok((Self::Published { model }, vec![None]));
         }
+        if !folder.is_dir() {
+            let what = if folder.exists() { "is not a model" } else { "does not exist" };
+            let why = format!(
+                "{what}; name the folder of a run or model, a .gguf file, or exported heads (.safetensors)"
+            );
+            return Err(RunError::Unusable { path: folder.to_owned(), why });
+        }
         let path = folder.join(MANIFEST);
         let definition = TrainedRun::definition_in(folder)?;
         let mut steps = kept_steps(folder);
@@ -71,8 +78,8 @@ impl ModelSource {
             steps.push(definition.steps);
         } else if steps.is_empty() {
             let why = format!(
-                "the run has no weights yet: it is before step {} and kept no checkpoint; continue it with \
-                 train --resume",
+                "the run has not reached step {} and kept no earlier weights; continue it with train --resume, or set \
+                 keep_checkpoints",
                 definition.steps
             );
             return Err(RunError::Unusable { path, why });

@@ -160,8 +160,7 @@ fn of_rows(there: Option<Manifest>, rows: &str, dtype: &str) -> Manifest {
     let Some(mut manifest) = there else {
         let mut manifest = Manifest::unknown(dtype);
         manifest.note(
-            "the manifest was missing: by which command, when, for how long and on which machine the rows there were \
-             measured is not known",
+            "the manifest was missing, so command, date, duration and machine of the rows are unknown",
         );
         return manifest;
     };
@@ -169,8 +168,7 @@ fn of_rows(there: Option<Manifest>, rows: &str, dtype: &str) -> Manifest {
     // Manifests did not always tell the rows' hash.
     if !told.is_empty() && !tells_of(&manifest, rows) {
         manifest.note(&format!(
-            "rows.csv was taken as it stood, though it was not the file of rows_sha256 {told}: by which command, when \
-             and for how long it became so is not known"
+            "rows.csv was accepted although its hash differed from rows_sha256 {told}; how it changed is unknown"
         ));
     }
     manifest

@@ -340,7 +340,11 @@ fn files_that_are_cut_short_or_absurd_are_refused() {
     let whole = Altered::of("gpt2").bytes();
     let ends = [0, 4, 100, whole.len() / 2, whole.len() - 1];
     for end in ends {
-        assert!(said(&whole[..end]).contains("download it again"), "{end}: {}", said(&whole[..end]));
+        assert!(
+            said(&whole[..end]).contains("download it again"),
+            "{end}: {}",
+            said(&whole[..end])
+        );
     }
     let longer = [&whole[..], &[0; 8]].concat();
     assert!(said(&longer).contains("header announces"), "{}", said(&longer));

@@ -15,7 +15,7 @@ pub(super) fn growth(studies: &[MeasuredStudy]) -> Result<Growth, ReportError> {
     Ok(Growth::of(&Rows::read(&folders(studies))?)?)
 }
 
-/// Fits with caps, by cell.
+/// Fits with logit bounds, by configuration.
 pub(super) fn layouts(studies: &[MeasuredStudy]) -> Result<Layouts, ReportError> {
     Ok(Layouts::of(&Rows::read(&folders(studies))?)?)
 }
@@ -70,7 +70,7 @@ pub(super) fn trainings_with_logs(studies: &[MeasuredStudy]) -> Result<Trainings
     logged(&folders(studies))
 }
 
-/// Trainings with their logs, and beside them the runs that they are held against.
+/// Trainings with their logs, and the baseline runs.
 pub(super) fn trainings_with_baselines(
     studies: &[MeasuredStudy],
 ) -> Result<Trainings, ReportError> {
@@ -88,7 +88,7 @@ pub(super) fn trainings_with_baselines(
     Ok(all)
 }
 
-/// The same, and the names of the runs that they are held against.
+/// The same, and the names of the baseline runs.
 pub(super) fn trainings_with_names_of_baselines(
     studies: &[MeasuredStudy],
 ) -> Result<(Trainings, Vec<String>), ReportError> {

@@ -24,7 +24,7 @@ pub(super) struct ViewOf<T> {
 pub(super) struct Against {
     /// What was predicted.
     pub predicted: Vec<PredictedExponent>,
-    /// The names of the runs that others are held against.
+    /// The names of the baseline runs.
     pub baselines: Vec<String>,
 }
 
