@@ -61,7 +61,7 @@ await check("arrow keys read a matrix, and Page Down goes to the next", async ()
   await press("ArrowRight");
   assert.match(await tab.run(said), /^target: query 6, key 5: /);
   await press("PageDown");
-  assert.match(await tab.run(said), /^within .*: query 6, key 5: /);
+  assert.match(await tab.run(said), /^max .*: query 6, key 5: /);
 });
 
 await check("lines are drawn anew on the screen, and as they were on paper", async () => {
