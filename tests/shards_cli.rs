@@ -297,7 +297,10 @@ fn what_others_need_comes_before_them() {
         }
     }
     let merged = folder.done(&["merge"]);
-    assert!(merged.contains("heads: ") && merged.contains("runs: 2 configurations of 2 shards"), "{merged}");
+    assert!(
+        merged.contains("heads: ") && merged.contains("runs: 2 configurations of 2 shards"),
+        "{merged}"
+    );
     folder.done(&["verify", "heads", "runs"]);
     // Rows are there and weights are not: they are made again, and found to be the same.
     for seed in ["s0", "s1"] {

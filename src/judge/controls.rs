@@ -73,7 +73,7 @@ pub(crate) fn controls(study: &Growth) -> Verdict {
 }
 
 /// Inflations within this ratio of each other are alike: searches on different machines differ by up to 4 per cent
-/// (analysis/METHODS.md, Machines).
+/// (docs/methods.md, Machines).
 pub(super) const ALIKE: f64 = 1.05;
 
 /// On which side of [`ALIKE`] the ratio of two inflations lies.

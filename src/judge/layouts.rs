@@ -7,7 +7,7 @@ use super::verdict::{Verdict, Word};
 use crate::table::{Interval, LayoutCell, Layouts, plural};
 
 /// Errors within this ratio of each other are alike: searches on different machines differ by up to 3 per cent
-/// (analysis/METHODS.md, Machines).
+/// (docs/methods.md, Machines).
 pub(super) const ALIKE: f64 = 1.05;
 /// How the names of targets begin that are made of a local and a global part.
 const MIXTURE: &str = "mixture";

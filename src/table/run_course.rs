@@ -48,7 +48,7 @@ pub struct RunCourse {
     pub grad_norm: Curve,
     /// (step, learning rate at the end of the stretch); empty where only the curve is left of the logs.
     pub learning_rate: Curve,
-    /// (step, loss) where the loss rose far above what is usual around it: see OLMo 2 in METHODS.
+    /// (step, loss) where the loss rose far above what is usual around it: see docs/methods.md, Spikes and times.
     pub spikes: Curve,
     /// (step, largest |logit| over all heads in the stretch), in nats.
     pub max_logit: Curve,

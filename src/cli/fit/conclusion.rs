@@ -5,6 +5,7 @@ use std::path::Path;
 use rank_study::fit::Outcome;
 use rank_study::report::fit_conclusion;
 use rank_study::row::FrontierRow;
+use rank_study::table::significant;
 
 /// The sentences: what the rank costs, what stopped the search before it was done, and where the files are. `most` is
 /// the limit on a fit's iterations.
@@ -13,12 +14,12 @@ pub fn conclusion(rows: &[FrontierRow], most: usize, out: &Path) -> Vec<String> 
     let cut: Vec<String> = rows
         .iter()
         .filter(|row| row.found.outcome == Outcome::StepLimit)
-        .map(|row| row.found.cap.map_or_else(String::new, |cap| cap.to_string()))
+        .map(|row| row.found.cap.map_or_else(String::new, |cap| significant(cap, 3)))
         .collect();
     if !cut.is_empty() {
         told.push(format!(
-            "Step limit: the search at bound {} stopped after {most} iterations before it settled, so that \
-             row is an upper bound. Try --iterations {} or more --starts, with another --out.",
+            "Step limit at max |logit| {}: {most} iterations ended before the search settled. The result is an upper \
+             bound. Try --iterations {} or more --starts, with another --out.",
             cut.join(", "),
             4 * most
         ));
