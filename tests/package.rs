@@ -84,11 +84,10 @@ fn licences_and_citation_are_those_of_the_manifest() {
 /// The commands that help lists, `help` itself left out.
 fn commands(folder: &Folder) -> Vec<String> {
     let text = folder.done(&["--help"]);
-    let (_, list) = text.split_once("Commands:\n").unwrap();
-    let names = list.lines().take_while(|line| !line.is_empty());
-    let names = names.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    let names = names.filter_map(|line| line.split_whitespace().next());
-    names.filter(|name| *name != "help").map(str::to_owned).collect()
+    let (list, _) = text.split_once("\nOptions:\n").unwrap();
+    let (_, list) = list.split_once("<COMMAND>\n").unwrap();
+    let names = list.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    names.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 
 #[test]

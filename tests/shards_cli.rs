@@ -77,7 +77,7 @@ fn parts_come_to_the_rows_of_one_run() {
     let folder = tiny();
     for part in PARTS {
         let printed = folder.done(&sweep(part));
-        assert!(printed.contains(&format!("part {part}: ")), "{printed}");
+        assert!(printed.contains(&format!("shard {part}: ")), "{printed}");
         let again = folder.run(&sweep(part));
         assert!(again.stderr.contains("0 configurations measured"), "{}", again.stderr);
     }
@@ -118,7 +118,7 @@ fn rows_that_are_there_are_not_measured_by_a_part_of_whatever_number() {
         folder.done(&sweep(part));
     }
     let merged = folder.done(&["merge", "tiny"]);
-    assert!(!merged.contains("twice") && merged.contains("8 rows in all"), "{merged}");
+    assert!(!merged.contains("twice") && merged.contains("8 rows in total"), "{merged}");
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn a_task_of_an_array_finds_its_part() {
         ("SLURM_ARRAY_TASK_COUNT", "3"),
     ]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    assert!(ended.stderr.contains("part 2/3, by SLURM_ARRAY_TASK_ID"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("2/3, from SLURM_ARRAY_TASK_ID"), "{}", ended.stderr);
     assert!(folder.path("data/tiny/shards/2-of-3/rows.csv").exists());
     let ended = run(&[("JOB_COMPLETION_INDEX", "0")]);
     assert!(ended.code == Some(1) && ended.stderr.contains("--shard 1/N"), "{}", ended.stderr);
@@ -338,7 +338,7 @@ fn a_part_is_one_process_s_at_a_time() {
     child.wait().unwrap();
     assert_eq!(refused.code, Some(1), "{}", refused.stderr);
     assert!(refused.stderr.contains(&format!("process {}", child.id())), "{}", refused.stderr);
-    assert!(listed.contains("is at work"), "{listed}");
+    assert!(listed.contains("running"), "{listed}");
     let before = fs::read_to_string(&rows).unwrap();
     folder.done(&sweep("1/2"));
     let after = fs::read_to_string(&rows).unwrap();

@@ -74,7 +74,7 @@ fn a_large_target_has_its_leading_singular_values_and_bounds() {
     let text = stdout(&[&arguments[..], &["--singular-values", "4"]].concat());
     let line = |name: &str| {
         let found = text.lines().find(|line| line.starts_with(name));
-        found.unwrap_or_else(|| panic!("no {name} in {text}")).trim_end()[24..].to_owned()
+        found.unwrap_or_else(|| panic!("no {name} in {text}"))[name.len()..].trim().to_owned()
     };
     assert_eq!(line("numerical rank"), "3");
     assert_eq!(line("energy of the tail"), "0.0000");
@@ -96,7 +96,7 @@ fn as_many_singular_values_are_shown_as_asked() {
     let arguments = ["--family", "prefix", "--n", "30", "--stats", "--singular-values", "2"];
     let text = stdout(&arguments);
     let line = text.lines().find(|line| line.starts_with("singular values")).unwrap();
-    assert!(line.ends_with("… (30 in all)") && line.split_whitespace().count() == 8, "{line}");
+    assert!(line.contains("… (30 ") && line.split_whitespace().count() == 8, "{line}");
     let large = ["--family", "previous-token", "--k", "1", "--n", "200000", "--stats"];
     let error = refusal(&[&large[..], &["--singular-values", "5000", "--quiet"]].concat());
     assert!(error.contains("--singular-values") && error.contains("at most 661"), "{error}");
@@ -145,7 +145,7 @@ fn wrong_families_and_parameters_are_one_line() {
         (&["--family", "induction", "--vocabulary", "0", "--n", "8"], "vocabulary is 0"),
         (&["--family", "decay-band", "--window", "4", "--tau", "-1", "--n", "8"], "tau is -1"),
         (&["--family", "dirichlet-band", "--window", "4", "--alpha", "NaN", "--n", "8"], "NaN"),
-        (&["--family", "prefix", "--sigma", "1", "--n", "8"], "takes no sigma"),
+        (&["--family", "prefix", "--sigma", "1", "--n", "8"], "sigma is not a parameter"),
         (&["--family", "mixture", "--local", "prefix", "--n", "8"], "needs global"),
         (&["--family", "permuted", "--of", "prefix", "--n", "8"], "bidirectional"),
         (&["--family", "file", "--n", "8"], "needs path"),
@@ -168,7 +168,7 @@ fn wrong_files_are_one_line_that_names_them() {
         ("nan.csv", "1,0\nnan,1\n", "NaN"),
         ("negative.csv", "1,0\n-1,2\n", "-1"),
         ("sum.csv", "1,0\n0.5,0.2\n", "sums to 0.7"),
-        ("future.csv", "0.5,0.5\n0,1\n", "hides"),
+        ("future.csv", "0.5,0.5\n0,1\n", "causal mask"),
         ("wide.csv", "1,0,0\n0,1,0\n", "2 × 3"),
         ("empty.csv", "", "no rows"),
         ("empty.npy", "", "not a whole .npy file"),

@@ -335,8 +335,12 @@ fn wrong_parameters_are_named_with_their_value() {
         ("dirichlet-bnad", given(), "dirichlet-band"),
         ("uniform-band", given(), "needs window"),
         ("uniform-band", Parameters { window: Some(0), ..given() }, "window is 0"),
-        ("uniform-band", Parameters { window, tau: Some(1.0), ..given() }, "takes no tau"),
-        ("prefix", Parameters { k: Some(1), ..given() }, "takes no k"),
+        (
+            "uniform-band",
+            Parameters { window, tau: Some(1.0), ..given() },
+            "tau is not a parameter",
+        ),
+        ("prefix", Parameters { k: Some(1), ..given() }, "k is not a parameter"),
         ("decay-band", Parameters { window, tau: Some(-1.0), ..given() }, "tau is -1"),
         ("dirichlet-band", Parameters { window, alpha: Some(f64::NAN), ..given() }, "alpha is NaN"),
         ("dirichlet-band", Parameters { window, alpha: Some(1e9), ..given() }, "1000000000"),
@@ -347,7 +351,11 @@ fn wrong_parameters_are_named_with_their_value() {
         ("clustered", Parameters { c: Some(0), ..given() }, "c is 0"),
         ("induction", given(), "needs vocabulary"),
         ("induction", Parameters { vocabulary: Some(0), ..given() }, "vocabulary is 0"),
-        ("induction", Parameters { vocabulary: Some(3), c: Some(3), ..given() }, "takes no c"),
+        (
+            "induction",
+            Parameters { vocabulary: Some(3), c: Some(3), ..given() },
+            "c is not a parameter",
+        ),
         ("mixture", given(), "needs local"),
         ("mixture", Parameters { local: Some("prefix".into()), ..given() }, "needs global"),
         (

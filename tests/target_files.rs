@@ -133,13 +133,13 @@ fn csv_headers_are_skipped_and_bad_lines_named() {
     for (text, part) in [
         ("", "no rows"),
         ("1,0\n0.5,0.5,0\n", "line 2 has 3 numbers, line 1 has 2"),
-        ("1,0\n0.5,x\n", "line 2, field 2 is \"x\""),
+        ("1,0\n0.5,x\n", "line 2, field 2"),
         ("1,\n0.5,0.5\n", "line 1, field 2"),
         ("1,0\n", "1 × 2"),
         ("1,0\nNaN,1\n", "row 1, column 0 (from 0) is NaN"),
         ("1,0\n-0.5,1.5\n", "is -0.5"),
         ("1,0\n0.5,0.4\n", "sums to 0.9"),
-        ("0.5,0.5\n0,1\n", "causal visibility hides"),
+        ("0.5,0.5\n0,1\n", "causal mask"),
     ] {
         let error = error_of(&file_with(&folder, "a.csv", text));
         assert!(error.contains(part), "{text:?}: {error}");

@@ -208,7 +208,7 @@ mod tests {
             (40, "phase: alpha, beta, gamma"),
             (25, "phase: alpha, beta, gamma"),
             (24, "phase: alpha and 2 more"),
-            (20, "phase: 3 at work"),
+            (20, "phase: 3 running"),
             (8, "phase"),
             (3, "pha"),
         ] {

@@ -139,8 +139,8 @@ pub enum TargetError {
     },
     /// Weight on a pair that the visibility hides.
     #[error(
-        "target row {row}, column {column} (from 0) is {value}, which the {visibility} mask forbids; zero \
-         it, or use the bidirectional mask"
+        "target row {row}, column {column} (from 0) is {value}, which the {visibility} mask forbids; set \
+         it to 0, or use the other mask"
     )]
     OutsideVisibility {
         /// Row, from 0.

@@ -136,7 +136,7 @@ fn heads_without_a_row_to_hold_are_refused() {
     assert_eq!(held_from(8, 5), 7);
     assert!(Concentration::of(&[&probe], 5, 0).is_ok());
     let error = Concentration::of(&[&probe], 6, 0).unwrap_err().to_string();
-    assert!(error.starts_with("beyond a window of 6"), "{error}");
+    assert!(error.contains("a window of 6"), "{error}");
     let both_ways = HeadProbe { visibility: Visibility::Bidirectional, ..probe.clone() };
     assert!(matches!(
         Concentration::of(&[&both_ways], 2, 0),

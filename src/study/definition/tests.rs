@@ -285,7 +285,7 @@ fn a_start_that_cannot_be_is_refused_in_a_line() {
             "run b: start: slopes is learned, but the starting weights have none",
         ),
         ("d_model = 128", of_a, "run b: start: d_model is 128, but "),
-        ("vocabulary = 'byte'", of_a, "run b: start: vocabulary is byte, but characters in "),
+        ("vocabulary = 'byte'", of_a, "run b: start: vocabulary is byte, but "),
         ("arm = 'ls'", of_a, "run b: start: what heads see (arm, global_heads, window, patch) is "),
         ("arm = 'sigma-reparam'", "study = 'runs', run = 'divided'", "run b: start"),
         ("teacher = 'runs/a'", of_a, "[[run]] 1: run b: has both a start and a teacher"),
@@ -351,7 +351,7 @@ fn what_would_have_no_effect_or_cannot_be_is_refused() {
         ),
         (
             bound("column = 'outcome'\nleast = 1"),
-            "[[expected]] 1: expected \"w\": column = \"outcome\" holds words",
+            "[[expected]] 1: expected \"w\": column = \"outcome\" ",
         ),
         (
             bound("column = 'inflation'\nleast = 1\nrows = { arm = 'ls' }"),
