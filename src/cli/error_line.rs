@@ -69,7 +69,7 @@ fn mend_of(error: &(dyn Error + 'static)) -> Option<String> {
 fn of_target(error: &TargetError) -> Option<String> {
     match error {
         TargetError::OutsideVisibility { .. } | TargetError::NotCausal { .. } => {
-            Some("use --mask bidirectional".to_owned())
+            Some("--mask bidirectional".to_owned())
         }
         TargetError::InFile { problem, .. } => of_target(problem),
         _ => None,

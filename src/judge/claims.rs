@@ -200,7 +200,7 @@ impl Claim {
     pub fn paper_says(self) -> Option<&'static str> {
         match self {
             Self::LogitsInTraining => Some("200–400 against < 50"),
-            Self::Diverges => Some("mhsa diverges after 20–30 thousand steps"),
+            Self::Diverges => Some("divergence after 20–30 thousand steps"),
             Self::TwoFifths => Some("2/5 of the perplexity"),
             Self::Twentieth => Some("1/20 of the GPU hours"),
             Self::GlobalHead => Some("perplexity 36 → 42"),

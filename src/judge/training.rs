@@ -113,7 +113,7 @@ fn logits(study: &Trainings) -> Verdict {
         None => format!("{}×", significant(setting.mean(log_ratio).exp(), 2)),
     };
     let headline = format!(
-        "mhsa {}, LS-attention {}; ratio {}, {}",
+        "multi-head {}, LS-attention {}; ratio {}, {}",
         shown(pairs.theirs(), 3),
         shown(pairs.ours(), 3),
         overall_ratio(&pairs, &ratio),
