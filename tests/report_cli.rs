@@ -279,7 +279,7 @@ fn unknown_names_are_one_line_that_says_what_there_is() {
     folder.done(&["sweep", "analysis/split.toml", "--quiet"]);
     for command in ["table", "figure", "report"] {
         let error = folder.refused(&[command, "growht"]);
-        assert!(error.contains("there are: split"), "{error}");
+        assert!(error.contains("\"growht\"") && error.contains("rank-study list"), "{error}");
     }
     let error = folder.refused(&["reproduce", "--only", "growht"]);
     assert!(error.contains("--only growht") && error.contains("growth, split"), "{error}");
