@@ -183,7 +183,10 @@ pub(crate) fn dial(study: &Trainings) -> Verdict {
     let headline = match unlearned {
         Some(_) => "no variant learned to look keys up".to_owned(),
         None => {
-            format!("loss − multi-head's: LS-attention {ls}, local-only {local} nats, {}", plural(seeds, "seed"))
+            format!(
+                "loss − multi-head's: LS-attention {ls}, local-only {local} nats, {}",
+                plural(seeds, "seed")
+            )
         }
     };
     let measured = format!(
