@@ -16,7 +16,7 @@ use crate::table::{Growth, GrowthCell, GrowthSeed, Interval, plural};
 pub(crate) fn controls(study: &Growth) -> Verdict {
     let band =
         |cell: &&GrowthCell| cell.family == "dirichlet-band" && !cell.label.contains("no mask");
-    let (mut larger, mut not_larger, mut seeds) = (0, 0, usize::MAX);
+    let (mut larger, mut not_larger, mut unreached, mut seeds) = (0, 0, 0, usize::MAX);
     let mut fought: Vec<&GrowthCell> = Vec::new();
     let mut worst: Option<(&GrowthCell, &GrowthCell)> = None;
     for local in study.cells.iter().filter(band) {
@@ -30,6 +30,7 @@ pub(crate) fn controls(study: &Growth) -> Verdict {
             continue;
         }
         fought.push(local);
+        unreached += usize::from(theirs.is_infinite());
         match side(local, rival) {
             Side::Larger => larger += 1,
             Side::NotLarger => not_larger += 1,
@@ -54,7 +55,7 @@ pub(crate) fn controls(study: &Growth) -> Verdict {
         _ => Word::Qualified,
     };
     let headline = format!(
-        "band needs more than random columns in {larger} of {} configurations, {}",
+        "band needs more in {larger} of {} configurations; random columns unreached in {unreached}; {}",
         fought.len(),
         plural(seeds, "seed")
     );

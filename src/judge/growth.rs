@@ -132,13 +132,13 @@ fn sparse_global(study: &Growth) -> Verdict {
     let seeds = landmark.iter().chain(&sparse).map(|cell| cell.seeds.len()).min().unwrap_or(0);
     let cells = || landmark.iter().chain(&sparse).copied();
     let headline = format!(
-        "rank penalty {} (landmark), {} (random sparse), {}",
+        "penalty {} (landmark), {} (random sparse), ranks ≥ columns, {}",
         at_most(&landmark),
         at_most(&sparse),
         plural(seeds, "seed")
     );
     let measured = format!(
-        "Largest rank penalty: {}; {}. {}.",
+        "Largest rank penalty at ranks of the number of columns or more: {}; {}. {}.",
         worst_text(&landmark),
         worst_text(&sparse),
         of_cells(cells())

@@ -128,8 +128,11 @@ fn exponents_at(study: &Ramps, threshold: f64) -> Option<Regression> {
     Regression::of(&points)
 }
 
-/// A head as a point of the regression: its model; log `size` and log ln(1 + 1/τ); log half-range.
-fn point(head: &RampHead, size: f64) -> Option<((String, String, u64), Vec<f64>, f64)> {
+/// A point of the regression: the model; log size and log ln(1 + 1/τ); log half-range.
+type Point = ((String, String, u64), Vec<f64>, f64);
+
+/// A head as a point of the regression on `size`.
+fn point(head: &RampHead, size: f64) -> Option<Point> {
     let found = &head.found;
     let steepness = (1.0 / found.mean_lag).ln_1p();
     let is_positive = found.half_spread > 0.0 && found.mean_lag > 0.0 && size > 0.0;

@@ -125,7 +125,7 @@ fn logits(study: &Trainings) -> Verdict {
     };
     let measured = format!(
         "Ratio of peak max |logit|: {}. Lower in {lower} of {}. {}.{rate}{none_large}",
-        pairs.by_setting(&ratio),
+        pairs.by_setting(ratio),
         plural(pairs.len(), "pair"),
         scale(&tuned.study)
     );

@@ -48,6 +48,10 @@ fn about(header: &Header) -> Markup {
 /// The two sentences that the page opens with: what it is, and how many claims have which verdict.
 fn in_short(rows: &[ClaimRow<'_>], studies: usize) -> Markup {
     let count = |word| rows.iter().filter(|row| row.word() == word).count();
+    let is_own = |row: &&ClaimRow<'_>| {
+        ["predicted here", "found here"].iter().any(|own| row.claim.place().starts_with(own))
+    };
+    let own = rows.iter().filter(is_own).count();
     let counts: Vec<(Word, usize)> = Word::ALL
         .map(|word| (word, count(word)))
         .into_iter()
@@ -59,7 +63,8 @@ fn in_short(rows: &[ClaimRow<'_>], studies: usize) -> Markup {
             a href="https://arxiv.org/abs/2505.15548" { "Hajra 2025" }
             ": low-rank queries and keys make attention logits grow, and LS-attention, which combines local and global \
              heads, prevents it. "
-            (rows.len()) " claims, tested in " (plural_studies(studies)) ": "
+            (rows.len()) " claims (" (rows.len() - own) " of the paper, " (own) " predictions of this project), tested in "
+            (plural_studies(studies)) ": "
             @for (at, (word, count)) in counts.iter().enumerate() {
                 @if at > 0 { ", " }
                 span.count { (count) " " (badge(*word)) }
@@ -171,7 +176,7 @@ fn claim_row(row: &ClaimRow<'_>) -> Markup {
     html! {
         tr id=(claim_id(*claim)) {
             th scope="row" { (claim) }
-            td data-label="Paper" { (claim.paper_says().unwrap_or("–")) }
+            td data-label="Paper" { (claim.paper_says().unwrap_or_else(|| claim.place())) }
             td data-label="Measured here" {
                 @match first { Some(first) => (first.verdict.headline), None => "–" }
             }
