@@ -30,7 +30,7 @@ pub struct FamilyFlags {
     /// Standard deviation of lognormal-band, in nats [default: 1]
     #[arg(long, allow_negative_numbers = true)]
     sigma: Option<f64>,
-    /// Relative distance (previous-token) or columns per row (random-sparse)
+    /// Tokens to look back (previous-token) or columns per row (random-sparse)
     #[arg(long)]
     k: Option<usize>,
     /// Columns that all rows of landmark share
@@ -54,7 +54,7 @@ pub struct FamilyFlags {
     /// Family that permuted shuffles
     #[arg(long, value_name = "NAME")]
     of: Option<String>,
-    /// File of the family file, inside mixture or permuted
+    /// Read the matrix of the family named file from here
     #[arg(long, value_name = "FILE")]
     path: Option<PathBuf>,
     /// Number of rows and columns

@@ -265,7 +265,7 @@ pub fn near<'n>(name: &str, names: impl Iterator<Item = &'n str>, or: &str) -> S
     near.dedup();
     near.retain(|(slips, other)| *slips <= most || (name.len() > 2 && other.contains(name)));
     near.truncate(3);
-    let near: Vec<&str> = near.into_iter().map(|(_, other)| other).collect();
+    let near: Vec<String> = near.into_iter().map(|(_, other)| format!("{other:?}")).collect();
     match near.is_empty() {
         true => or.to_owned(),
         false => format!("did you mean {}?", near.join(" or ")),

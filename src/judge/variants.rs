@@ -57,8 +57,8 @@ pub(crate) fn slopes(study: &Trainings, baselines: &[String]) -> Option<Verdict>
         )
     });
     let measured = format!(
-        "With ALiBi, max |QKᵀ/√d| peaks at {}, {ratio}, but the bias itself {bias}; the range of \
-         their sum is not measured.{loss} {}.{}",
+        "With ALiBi, max |QKᵀ/√d| peaks at {}, {ratio}, but the bias itself {bias}; their sum is \
+         not measured.{loss} {}.{}",
         peaks.map_or_else(|| "–".to_owned(), |peaks| peaks.shown(3)),
         of_runs(sloped.seeds),
         tuned.note(is_compared)

@@ -23,11 +23,11 @@ pub(super) fn read(bytes: &[u8]) -> Result<Array2<f64>, Problem> {
         }
         let (first_line, columns) = *first.get_or_insert((line, record.len()));
         if record.len() != columns {
-            let found = record.len();
-            return Err(format!(
-                "line {line} has {found} numbers, line {first_line} has {columns}"
-            )
-            .into());
+            let found = match record.len() {
+                1 => "1 number".to_owned(),
+                found => format!("{found} numbers"),
+            };
+            return Err(format!("line {line} has {found}, line {first_line} has {columns}").into());
         }
         for (field, text) in record.iter().enumerate() {
             let value = text.parse().map_err(|_| {
