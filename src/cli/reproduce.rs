@@ -34,7 +34,7 @@ Examples:
   rank-study reproduce --preset paper --only lm-logits --text book.txt
 
 Presets:
-  quick  the four studies that carry the question, about 10 minutes on two cores
+  quick  the four studies that carry the question, about 7 minutes on two cores
   smoke  every study as small as it goes, for tests
   paper  every study at full size, hours
 
