@@ -4,7 +4,7 @@
 
 use rank_study::study::{Kind, TimeLeft, Work};
 
-/// A run of `reproduce` over every study as it was on 2026-11-24: the configurations in the order in which it began them,
+/// A run of `reproduce` over every study as it was on 2026-11-23: the configurations in the order in which it began them,
 /// each with the estimate in seconds of one core and what it took. Definitions that change later do not change it.
 const RECORD: &str = include_str!("progress/recorded-run.csv");
 /// From this share of the run on the time left is within [`WITHIN`] of the truth, or [`SECONDS`] of it.
