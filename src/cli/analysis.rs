@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use rank_study::judge::{Claim, Verdict};
-use rank_study::report::{Analysis, Header, MeasuredStudy, Section, analyse, findings, page, show};
+use rank_study::report::{
+    Analysis, ClaimRow, Header, MeasuredStudy, Section, analyse, findings, page, show,
+};
 use rank_study::run::Manifest;
 use rank_study::study::{Observer, Preset, View, Work, stored_lines, time_of};
 use rank_study::system::write_whole;
-use rank_study::table::{Cell, Column, Table};
+use rank_study::table::{Cell, Column, Table, plural};
 
 use super::places::{
     SHOWN, data, figures, folder_of, measured, measured_studies, note, studies_in_parts,
@@ -196,26 +198,13 @@ pub fn report(args: &ReportArgs) -> Result<()> {
     let out = args.out.clone().unwrap_or_else(|| figures(args.preset).join("report.html"));
     let written = write_report(&studies, &out, args.preset, &Teller { quiet: args.quiet })?;
     if !args.quiet {
-        for (word, count) in counted(&written.verdicts) {
-            say!("{count:>3} {word}");
+        for (word, count) in ClaimRow::counts(&ClaimRow::all(written.sections.iter())) {
+            say!("{} {word}", plural(count, "claim"));
         }
         say!("");
         say!("report  {}", written.page.display());
     }
     fail_if_missing(&written.missing)
-}
-
-/// How many verdicts there are of each word, of those on claims that were measured first.
-fn counted(verdicts: &[(String, Verdict)]) -> Vec<(String, usize)> {
-    let mut counts: Vec<(String, usize)> = Vec::new();
-    for (_, verdict) in verdicts {
-        let word = verdict.word.to_string();
-        match counts.iter_mut().find(|(other, _)| *other == word) {
-            Some((_, count)) => *count += 1,
-            None => counts.push((word, 1)),
-        }
-    }
-    counts
 }
 
 /// Tells what nobody knows of the rows that something is made from, and nothing else.
@@ -240,8 +229,8 @@ fn warn(analysis: &Analysis, observer: &dyn Observer) {
 pub struct Written {
     /// The page.
     pub page: PathBuf,
-    /// Every verdict with the study whose rows it rests on.
-    pub verdicts: Vec<(String, Verdict)>,
+    /// The studies on it, with their verdicts.
+    pub sections: Vec<Section>,
     /// Studies that the page lacks, with what is wrong with their rows.
     pub missing: Vec<(String, String)>,
 }
@@ -304,7 +293,7 @@ pub fn write_report(
         write_whole(&path, table.to_csv().as_bytes())
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
-    Ok(Written { page: out.to_owned(), verdicts, missing })
+    Ok(Written { page: out.to_owned(), sections, missing })
 }
 
 /// The report of these studies, as work whose cells they are.
@@ -394,10 +383,11 @@ fn section(
     let (columns, lines) = stored_lines(view.kind(), folder)?;
     // Where no one wrote a note, none is shown.
     let note = std::fs::read_to_string(note(study)).unwrap_or_default();
+    let [title, question] = title_and_question(study, manifest);
     Ok(Section {
         study: study.to_owned(),
-        title: wording("title", study, manifest),
-        question: wording("question", study, manifest),
+        title,
+        question,
         findings: findings(&note, manifest.text("rows_sha256")).unwrap_or_default().to_owned(),
         command: command(study, manifest),
         wall_time_s: time_of(&columns, &lines),
@@ -407,13 +397,15 @@ fn section(
     })
 }
 
-/// A study's title or question as its definition words it now, or, where that file is gone, as it did when the rows were measured.
-fn wording(key: &str, study: &str, manifest: &Manifest) -> String {
+/// A study's title and question: those of its definition file today or, without that file, those stored with its rows.
+fn title_and_question(study: &str, manifest: &Manifest) -> [String; 2] {
     let text = std::fs::read_to_string(manifest.text("definition_file")).unwrap_or_default();
     let definition: toml::Table = text.parse().unwrap_or_default();
     let now = |key: &str| definition.get(key).and_then(toml::Value::as_str);
     let is_of_study = now("study").is_some_and(|name| study.starts_with(name));
-    now(key).filter(|_| is_of_study).unwrap_or_else(|| manifest.text(key)).to_owned()
+    ["title", "question"].map(|key| {
+        now(key).filter(|_| is_of_study).unwrap_or_else(|| manifest.text(key)).to_owned()
+    })
 }
 
 /// The command that measures a study again and draws it.

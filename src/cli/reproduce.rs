@@ -6,8 +6,9 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use rank_study::judge::{Claim, Verdict, Word};
+use rank_study::judge::{Claim, Word};
 use rank_study::lm::Device;
+use rank_study::report::{ClaimRow, Measured, Section};
 use rank_study::study::{Plan, Preset, Stages, StudyDefinition, StudyError, StudyWork, Work};
 use rank_study::table::plural;
 
@@ -171,7 +172,10 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     progress.finish();
     let written = written?;
     let measured_now = |study: &str| summaries.iter().any(|(name, _)| name == study);
-    print_found(written.verdicts.iter().filter(|(study, _)| measured_now(study)), args.preset);
+    print_found(
+        written.sections.iter().filter(|section| measured_now(&section.study)),
+        args.preset,
+    );
     say!("report   {}", written.page.display());
     say!("tables   {}/STUDY/tables/", data(args.preset).display());
     say!("rows     {}/STUDY/rows.csv", data(args.preset).display());
@@ -185,22 +189,19 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
 /// How many claims are printed: with two lines each and the files, they fit a screen.
 const MOST_CLAIMS: usize = 8;
 
-/// Prints the verdict on each claim with its number, the leading claims first, and of each claim the most certain one.
-fn print_found<'v>(of_now: impl Iterator<Item = &'v (String, Verdict)>, preset: Preset) {
-    let mut verdicts: Vec<&(String, Verdict)> = of_now.collect();
-    let place = |claim: &Claim| {
-        let leading = Claim::LEADING.iter().position(|other| other == claim);
-        let all = Claim::ALL.iter().position(|other| other == claim);
-        (leading.unwrap_or(usize::MAX), all)
-    };
-    verdicts.sort_by_key(|(_, verdict)| (place(&verdict.claim), verdict.word.certainty()));
-    verdicts.dedup_by_key(|(_, verdict)| verdict.claim);
+/// Prints the verdict on each measured claim with its number, the leading claims first.
+fn print_found<'s>(sections: impl Iterator<Item = &'s Section> + Clone, preset: Preset) {
+    let mut rows = ClaimRow::all(sections);
+    rows.retain(|row| !row.studies.is_empty());
+    let leads = |claim| Claim::LEADING.iter().position(|leading| *leading == claim);
+    rows.sort_by_key(|row| leads(row.claim).unwrap_or(usize::MAX));
     let (measured, not): (Vec<_>, Vec<_>) =
-        verdicts.into_iter().partition(|(_, verdict)| verdict.word != Word::NotYetMeasured);
+        rows.into_iter().partition(|row| row.word() != Word::NotYetMeasured);
     say!("\nWhat was found (preset {preset})\n");
-    for (study, verdict) in measured.iter().take(MOST_CLAIMS) {
-        say!("{:<12} {}", verdict.word.to_string(), verdict.claim);
-        say!("{:<12} {} ({study})", "", verdict.headline);
+    for row in measured.iter().take(MOST_CLAIMS) {
+        let Measured { section, verdict } = row.studies[0];
+        say!("{:<12} {}", row.word().to_string(), row.claim);
+        say!("{:<12} {} ({})", "", verdict.headline, section.study);
     }
     let more = measured.len().saturating_sub(MOST_CLAIMS);
     if more > 0 {

@@ -6,8 +6,8 @@ use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
 use super::ticks::length;
 use super::training::{LOGITS, alt, steps};
-use super::variant::{Looks, Variant, arm_name};
-use crate::table::{Curve, Spread, TrainingRun, Trainings, plural};
+use super::variant::{Looks, Variant};
+use crate::table::{Curve, Spread, TrainingRun, Trainings, arm_name, plural};
 
 /// Arms without a stabiliser, which differ in what their heads see; the others are `mhsa` with one.
 const LAYOUTS: [&str; 4] = ["mhsa", "ls", "local-only", "layer-alternating"];

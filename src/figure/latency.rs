@@ -3,8 +3,8 @@
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
 use super::ticks::length;
-use super::variant::{Variant, arm_name};
-use crate::table::{Latencies, LatencyCell, LatencyRound, Spread};
+use super::variant::Variant;
+use crate::table::{Latencies, LatencyCell, LatencyRound, Spread, arm_name};
 
 /// Prefill, one more token and cached bytes against n: a line per model through the medians, and every round.
 pub fn latency(study: &Latencies) -> Figure {

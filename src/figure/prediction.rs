@@ -3,8 +3,8 @@
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
 use super::ticks::tick_label;
-use super::variant::{Variant, arm_name};
-use crate::table::{HeadParts, TrainedHeads, significant};
+use super::variant::Variant;
+use crate::table::{HeadParts, TrainedHeads, arm_name, significant};
 
 /// Needed against actual at the last step: a point per head, a panel per ε; and the same computed from the layer inputs.
 pub fn prediction(study: &TrainedHeads) -> Vec<Figure> {

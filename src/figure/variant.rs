@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::model::{Key, Shape};
 use super::style::{Ink, Marker, Rgb, Stroke};
 use super::ticks::tick_label;
-use crate::table::{TrainingRun, Trainings, plural};
+use crate::table::{TrainingRun, Trainings, arm_name, plural};
 
 /// What the attention of a model is: its heads and stabiliser, its positions, its position bias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,20 +86,6 @@ impl<'a> Variant<'a> {
         let (colour, marker) = own.map_or((OTHER, Marker::Circle), |of| (of.1, of.2));
         let stroke = if *self == Self::plain(self.arm) { Stroke::Solid } else { Stroke::Dashed };
         Ink { colour, marker, stroke }
-    }
-}
-
-/// What the heads of an arm are called.
-pub(super) fn arm_name(arm: &str) -> &str {
-    match arm {
-        "mhsa" => "multi-head",
-        "ls" => "LS-attention",
-        "local-only" => "local heads only",
-        "layer-alternating" => "alternating layers",
-        "qk-norm" => "QK-norm",
-        "qk-clip" => "QK-clip",
-        "sigma-reparam" => "σReparam",
-        other => other,
     }
 }
 

@@ -190,7 +190,7 @@ pub(crate) fn dial(study: &Trainings) -> Verdict {
         }
     };
     let measured = format!(
-        "With {} % look-up segments, loss minus multi-head attention's: ls {ls}, local-only {local} nats. Higher in \
+        "With {} % look-up segments, loss minus multi-head attention's: LS-attention {ls}, local-only {local} nats. Higher in \
          {worse} of {pairs} pairs. {}.{}{learned}",
         significant(100.0 * most, 2),
         of_runs(&study.runs),

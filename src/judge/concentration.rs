@@ -45,8 +45,8 @@ fn sparse(study: &Concentrations) -> Verdict {
         plural(seeds(&models), "seed")
     );
     let measured = format!(
-        "Share of the columns beyond the window that hold 0.9 of a row's mass there: {}; uniform attention 0.9; heads of \
-         mhsa {}. Medians over global heads; {}.",
+        "Share of the columns beyond the window that hold 0.9 of a row's mass there: {}; uniform attention 0.9; multi-head \
+         attention {}. Medians over global heads; {}.",
         listed_by_run(&models),
         over(&of_mhsa(study), ConcentratedHead::far_tokens),
         scale(study, &models),
@@ -159,7 +159,7 @@ fn over(heads: &[&ConcentratedHead], value: impl Fn(&ConcentratedHead) -> Option
 fn scale(study: &Concentrations, models: &[Model]) -> String {
     let of_ls = heads_of(study, |head| head.arm == "ls");
     let lengths = listed(of_ls.iter().map(|head| head.found.n)).unwrap_or_default();
-    format!("{} of ls, n = {lengths}", plural(models.len(), "model"))
+    format!("{} of LS-attention, n = {lengths}", plural(models.len(), "model"))
 }
 
 fn needs() -> String {

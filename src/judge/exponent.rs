@@ -5,7 +5,7 @@ use super::scale::of_runs;
 use super::tuning::Tuned;
 use super::verdict::{Verdict, Word};
 use crate::study::PredictedExponent;
-use crate::table::{Slope, Spread, Trainings, plural, significant};
+use crate::table::{Slope, Spread, Trainings, arm_name, plural, significant};
 
 /// An interval wider than this decides nothing.
 pub(super) const TOO_WIDE: f64 = 0.5;
@@ -43,11 +43,11 @@ pub(crate) fn exponent(study: &Trainings, predicted: &[PredictedExponent]) -> Op
         let predicted =
             Spread { median: expected.exponent, low: expected.low, high: expected.high };
         let (measured, predicted) = (slope.shown(2), predicted.shown(2));
-        told.push(format!("{}: {measured}, predicted {predicted}", expected.arm));
+        let name = arm_name(&expected.arm);
+        told.push(format!("{name} {measured}, predicted {predicted}"));
         if expected.arm == "mhsa" || headline.is_empty() {
             let predicted = significant(expected.exponent, 2);
-            headline =
-                format!("{} exponent {measured} of n/d, predicted {predicted}", expected.arm);
+            headline = format!("{name} exponent {measured} of n/d, predicted {predicted}");
         }
     }
     let word = match (confirmed, refuted) {

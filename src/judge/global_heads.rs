@@ -61,7 +61,7 @@ fn sizes_do(study: &Surgeries, claim: Claim, name: &str, cut: &dyn Fn(Edit) -> b
         false => ": far context is hardly needed",
     };
     let measured = format!(
-        "With {name} of {SIZE} in global heads, the loss of ls rises by {lost} nats per token (intervals end at {} or lower); \
+        "With {name} of {SIZE} in global heads, the loss of LS-attention rises by {lost} nats per token (intervals end at {} or lower); \
          with the window alone by {near}{need}. {}; {}.",
         significant(
             found.iter().map(|interval| interval.high).fold(f64::NEG_INFINITY, f64::max),

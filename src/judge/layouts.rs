@@ -4,7 +4,7 @@ use super::claims::Claim;
 use super::phrases::times;
 use super::scale::listed;
 use super::verdict::{Verdict, Word};
-use crate::table::{Interval, LayoutCell, Layouts, plural};
+use crate::table::{Interval, LayoutCell, Layouts, plural, significant};
 
 /// Errors within this ratio of each other are alike: searches on different machines differ by up to 3 per cent
 /// (docs/methods.md, Machines).
@@ -56,7 +56,11 @@ pub(crate) fn layouts(study: &Layouts) -> Verdict {
         Word::Confirmed if is_of_its_form => Word::Qualified,
         word => word,
     };
-    let ratio = |digits| overall.map_or_else(|| "–".to_owned(), |i| times(i.exp(), digits));
+    let mean = (contests.iter().flatten().map(|(_, log)| log).sum::<f64>() / fought as f64).exp();
+    let ratio = |digits| {
+        overall
+            .map_or_else(|| format!("{}×", significant(mean, digits)), |i| times(i.exp(), digits))
+    };
     let headline = format!(
         "split has {} the KL of global heads{}, {}",
         ratio(2),

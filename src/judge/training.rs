@@ -8,7 +8,7 @@ use super::phrases::{all_apart, apart, from_to, times};
 use super::scale::{listed, of_runs};
 use super::tuning::Tuned;
 use super::verdict::{Verdict, Word};
-use crate::table::{Interval, Spread, TrainingRun, Trainings, plural, significant};
+use crate::table::{Interval, Spread, TrainingRun, Trainings, arm_name, plural, significant};
 
 /// A validation loss this much above the other's, in nats, still counts as no higher: a hundredth of a nat is one per
 /// cent of perplexity, and less than seeds of one setting differ by.
@@ -56,7 +56,10 @@ fn so_far(study: &Trainings, claim: Claim) -> Option<[String; 2]> {
         stopped.filter(|run| ["ls", "mhsa"].contains(&&*run.arm))
     };
     let all = |one: &dyn Fn(&TrainingRun) -> String| {
-        stopped().map(|run| format!("{} {}", run.arm, one(run))).collect::<Vec<_>>().join(", ")
+        stopped()
+            .map(|run| format!("{} {}", arm_name(&run.arm), one(run)))
+            .collect::<Vec<_>>()
+            .join(", ")
     };
     let steps = |run: &TrainingRun| run.steps.unwrap_or(0);
     stopped().next()?;

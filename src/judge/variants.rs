@@ -43,7 +43,10 @@ pub(crate) fn slopes(study: &Trainings, baselines: &[String]) -> Option<Verdict>
         || "is not counted".to_owned(),
         |half_range| format!("has half-range {}", significant(half_range, 2)),
     );
-    let ratio = peak.map_or_else(|| "–".to_owned(), |peak| times(peak, 2));
+    let ratio = peak.map_or_else(
+        || format!("{}×", significant(geometric_mean(&sloped.log_peaks), 2)),
+        |peak| times(peak, 2),
+    );
     let headline = format!(
         "QKᵀ peaks at {ratio}; the bias itself {bias}, {}",
         plural(sloped.log_peaks.len(), "seed")
@@ -64,6 +67,11 @@ pub(crate) fn slopes(study: &Trainings, baselines: &[String]) -> Option<Verdict>
         tuned.note(is_compared)
     );
     Some(Verdict::new(Claim::SlopesFreeLogits, [headline, measured], word, seeds))
+}
+
+/// exp of the mean of logarithms.
+fn geometric_mean(logs: &[f64]) -> f64 {
+    (logs.iter().sum::<f64>() / logs.len() as f64).exp()
 }
 
 /// Half the range of the steepest of ALiBi's biases over a full context: slopes are 2^(−8h/H), h from 1 to H.

@@ -110,6 +110,7 @@ impl Verdict {
             Some((fewest.min(seeds), most.max(seeds)))
         });
         let (fewest, most) = range.unwrap_or((0, 0));
+        let [headline, measured] = [headline, measured].map(|said| with_minus_signs(&said));
         Self { claim, headline, measured, word: word.with_seeds(fewest, most), seeds: fewest }
     }
 
@@ -123,6 +124,20 @@ impl Verdict {
         let [headline, why] = claim.why_not_measured();
         Self::lacking(claim, headline, why)
     }
+}
+
+/// The text with a minus sign (U+2212) for each hyphen that begins a number; `max-16` and `1e-5` keep theirs.
+fn with_minus_signs(said: &str) -> String {
+    let mut before = ' ';
+    let mut out = String::with_capacity(said.len());
+    for (at, letter) in said.char_indices() {
+        let begins = letter == '-'
+            && matches!(before, ' ' | '[' | '(')
+            && said[at + 1..].starts_with(|next: char| next.is_ascii_digit());
+        out.push(if begins { '−' } else { letter });
+        before = letter;
+    }
+    out
 }
 
 /// The share of 95 % intervals that miss their true value.

@@ -1,13 +1,13 @@
-//! The claims, each with what every study of the report measured of it.
+//! The claims, each with the verdicts of the studies that measured it.
 
 use std::cmp::Reverse;
 
 use super::section::Section;
 use crate::judge::{Claim, Verdict, Word};
 
-/// What one study measured of a claim.
+/// One study's verdict on a claim.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Measured<'s> {
+pub struct Measured<'s> {
     /// The study.
     pub section: &'s Section,
     /// Its verdict.
@@ -16,7 +16,7 @@ pub(super) struct Measured<'s> {
 
 /// A claim and the studies that measured it.
 #[derive(Clone, Debug)]
-pub(super) struct ClaimRow<'s> {
+pub struct ClaimRow<'s> {
     /// The claim.
     pub claim: Claim,
     /// The studies: the most certain verdict first, then that with more seeds, then the larger study.
@@ -25,11 +25,11 @@ pub(super) struct ClaimRow<'s> {
 
 impl<'s> ClaimRow<'s> {
     /// A row for each claim, in the order of [`Claim::ALL`].
-    pub fn all(sections: &'s [Section]) -> Vec<Self> {
-        Claim::ALL.iter().map(|&claim| Self::new(claim, sections)).collect()
+    pub fn all(sections: impl Iterator<Item = &'s Section> + Clone) -> Vec<Self> {
+        Claim::ALL.iter().map(|&claim| Self::new(claim, sections.clone())).collect()
     }
 
-    fn new(claim: Claim, sections: &'s [Section]) -> Self {
+    fn new(claim: Claim, sections: impl Iterator<Item = &'s Section>) -> Self {
         let mut studies = Vec::new();
         for section in sections {
             let own = section.verdicts.iter().filter(|verdict| verdict.claim == claim);
@@ -42,6 +42,13 @@ impl<'s> ClaimRow<'s> {
             rank(a).cmp(&rank(b)).then(seconds(b).total_cmp(&seconds(a)))
         });
         Self { claim, studies }
+    }
+
+    /// How many claims have which verdict, the most certain first; without verdicts that no claim has.
+    pub fn counts(rows: &[Self]) -> Vec<(Word, usize)> {
+        let count = |word| rows.iter().filter(|row| row.word() == word).count();
+        let all = Word::ALL.into_iter().map(|word| (word, count(word)));
+        all.filter(|(_, count)| *count > 0).collect()
     }
 
     /// The verdict on the claim: that of the first study, or *qualified* where one study confirms it and another
@@ -72,7 +79,7 @@ mod tests {
     }
 
     fn row(sections: &[Section]) -> (Vec<&str>, Word) {
-        let row = ClaimRow::new(Claim::NoWorse, sections);
+        let row = ClaimRow::new(Claim::NoWorse, sections.iter());
         (row.studies.iter().map(|one| one.section.study.as_str()).collect(), row.word())
     }
 

@@ -21,6 +21,7 @@ mod table_markup;
 mod view;
 
 pub use analysis::Analysis;
+pub use claims::{ClaimRow, Measured};
 pub use conclusion::{fit_conclusion, is_at_cap};
 pub use diagnose::{DiagnosedHead, DiagnosedModel, Diagnosis, MOST_TOKENS};
 pub use error::ReportError;

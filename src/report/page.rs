@@ -15,7 +15,7 @@ use crate::table::{plural, significant};
 /// The report as one self-contained page: nothing fetched; SVGs, style and script inside.
 pub fn page(header: &Header, sections: &[Section]) -> String {
     let svgs = sections.iter().flat_map(|section| &section.figures).map(|f| f.svg.as_str());
-    let rows = ClaimRow::all(sections);
+    let rows = ClaimRow::all(sections.iter());
     let body = html! {
         a.skip href="#claims" { "Skip to the claims" }
         header {
@@ -47,16 +47,11 @@ fn about(header: &Header) -> Markup {
 
 /// The two sentences that the page opens with: what it is, and how many claims have which verdict.
 fn in_short(rows: &[ClaimRow<'_>], studies: usize) -> Markup {
-    let count = |word| rows.iter().filter(|row| row.word() == word).count();
     let is_own = |row: &&ClaimRow<'_>| {
         ["predicted here", "found here"].iter().any(|own| row.claim.place().starts_with(own))
     };
     let own = rows.iter().filter(is_own).count();
-    let counts: Vec<(Word, usize)> = Word::ALL
-        .map(|word| (word, count(word)))
-        .into_iter()
-        .filter(|(_, count)| *count > 0)
-        .collect();
+    let counts = ClaimRow::counts(rows);
     html! {
         p.question {
             "This page tests the claims of "

@@ -78,6 +78,7 @@ pub use slope::Slope;
 pub use spectra::{Spectra, SpectrumCell};
 pub use spread::Spread;
 pub use surgery::{HARMLESS_NATS, HarmlessError, OperatedModel, Surgeries};
+pub(crate) use training::arm_name;
 pub use training::{TrainingRun, Trainings};
 pub use variants::Variant;
 pub use window_rule::{ERRORS, LeastWindow};

@@ -11,6 +11,20 @@ use crate::row::{Row, Rows, STOPPED, TrainingFound};
 use crate::run::RunError;
 use crate::system::below;
 
+/// The name of a variant in figures and verdicts: `mhsa` is `multi-head`.
+pub(crate) fn arm_name(arm: &str) -> &str {
+    match arm {
+        "mhsa" => "multi-head",
+        "ls" => "LS-attention",
+        "local-only" => "local heads only",
+        "layer-alternating" => "alternating layers",
+        "qk-norm" => "QK-norm",
+        "qk-clip" => "QK-clip",
+        "sigma-reparam" => "σReparam",
+        other => other,
+    }
+}
+
 /// One training: one run of the study at one seed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrainingRun {
