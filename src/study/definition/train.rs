@@ -80,17 +80,48 @@ pub(super) fn runs(
     let mut valid = keys::of::<TrainDefinition>().to_vec();
     valid.extend(OWN_KEYS);
     let mut there: Vec<String> = Vec::new();
-    keys::each(run, "run", |table| {
+    let runs = keys::each(run, "run", |table| {
         keys::check(table, &valid, "")?;
         let mut table = table.clone();
         let name = keys::take_text(&mut table, "name")?.ok_or("a [[run]] needs a name")?;
-        names::run(&name)?;
-        names::differs("run", &name, &there)?;
-        there.push(name.clone());
         let of_run = |why: String| format!("run {name}: {why}");
         let own_start = start::take(&mut table, path, preset).map_err(of_run)?;
-        one(name, table, &shared, own_start.or(shared_start.clone()))
-    })
+        let start = own_start.or(shared_start.clone());
+        let grid = grid(&name, table, &shared).into_iter();
+        grid.map(|(name, table)| {
+            names::run(&name)?;
+            names::differs("run", &name, &there)?;
+            there.push(name.clone());
+            one(name, table, &shared, start.clone())
+        })
+        .collect::<Result<Vec<_>, _>>()
+    })?;
+    Ok(runs.into_iter().flatten().collect())
+}
+
+/// The runs of a `[[run]]` in which keys that take one value have a list: one run per combination, the last key varying
+/// fastest. Each is called `NAME-VALUE`, with a value per such key.
+fn grid(name: &str, table: Table, shared: &TrainDefinition) -> Vec<(String, Table)> {
+    let is_grid = |key: &str, value: &Value| {
+        let alone = Table::from_iter([(key.to_owned(), value.clone())]);
+        !OWN_KEYS.contains(&key) && shared.clone().merge(&alone).is_err()
+    };
+    let lists: Vec<(String, Vec<Value>)> = table
+        .iter()
+        .filter_map(|(key, value)| Some((key.clone(), value.as_array()?.clone())))
+        .filter(|(key, values)| !values.is_empty() && is_grid(key, &Value::Array(values.clone())))
+        .collect();
+    let mut runs = vec![(name.to_owned(), table)];
+    for (key, values) in lists {
+        let with = |(name, table): &(String, Table), value: &Value| {
+            let mut table = table.clone();
+            table.insert(key.clone(), value.clone());
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            (format!("{name}-{value}"), table)
+        };
+        runs = runs.iter().flat_map(|run| values.iter().map(move |value| with(run, value))).collect();
+    }
+    runs
 }
 
 fn one(
