@@ -208,6 +208,64 @@ pub fn dial(study: &Trainings) -> Figure {
     }
 }
 
+/// Validation loss (first row) and peak max |logit| (second row) against the learning rate: a panel per kind of positions,
+/// a line per variant.
+pub fn learning_rate(study: &Trainings) -> Figure {
+    let rates = || study.runs.iter().filter_map(|run| run.learning_rate);
+    let x = Axis::log("learning rate", rates());
+    let mut kinds: Vec<&str> = study.runs.iter().map(|run| run.positions.as_str()).collect();
+    kinds.sort_by_key(|kind| POSITIONS.iter().position(|known| known == kind));
+    kinds.dedup();
+    let values = |of: Value| study.runs.iter().filter_map(of);
+    let losses = Axis::linear("validation loss (nats per token)", values(LOSS), None);
+    let peaks = Axis::log("peak max |logit| of QKᵀ", values(PEAK));
+    let panel = |kind: &str, y: &Axis, of: Value| {
+        let of_kind = || study.runs.iter().filter(|run| run.positions == kind);
+        let mut variants: Vec<Variant<'_>> = Vec::new();
+        for variant in of_kind().map(Variant::of_training) {
+            if !variants.contains(&variant) {
+                variants.push(variant);
+            }
+        }
+        let mut series = Vec::new();
+        for variant in variants {
+            let runs = of_kind().filter(|run| Variant::of_training(run) == variant);
+            let point = |run: &TrainingRun| Some((run.learning_rate?, of(run)?));
+            let [seeds, medians] = seeds_and_medians(
+                &variant.name(),
+                variant.ink(),
+                by_x(runs.filter_map(point).collect()),
+            );
+            series.extend([seeds, medians.labelled(&variant.name())]);
+        }
+        let title = match kind {
+            "rope" => "RoPE".to_owned(),
+            kind => format!("{kind} positions"),
+        };
+        Panel::new(&title, x.clone(), y.clone(), series)
+    };
+    let row = |y: &Axis, of: Value| kinds.iter().map(|kind| panel(kind, y, of)).collect::<Vec<_>>();
+    Figure {
+        name: "learning-rate".to_owned(),
+        caption: "Final validation loss (top) and the largest |logit| of QKᵀ in training (bottom) against the peak learning rate, \
+                  one line per variant. Markers are medians, level strokes single seeds. A variant tolerates the rates at which \
+                  its loss stays near its lowest. Runs without a loss diverged. A position bias beside QKᵀ is not counted."
+            .to_owned(),
+        alt: alt(study),
+        keys: vec![
+            Key::new("median", Ink::grey(Stroke::Solid), Shape::LineMarkers),
+            Key::seed(),
+        ],
+        panels: [row(&losses, LOSS), row(&peaks, PEAK)].concat(),
+    }
+}
+
+type Value = fn(&TrainingRun) -> Option<f64>;
+const LOSS: Value = |run| run.valid_loss_nats;
+const PEAK: Value = |run| run.peak_max_abs_logit;
+/// Kinds of positions in the order of panels.
+const POSITIONS: [&str; 4] = ["learned", "rope", "sinusoidal", "none"];
+
 /// For each x among the points of several seeds, their values.
 fn by_x(mut points: Vec<(f64, f64)>) -> Vec<(f64, Vec<f64>)> {
     points.sort_by(|a, b| a.0.total_cmp(&b.0));

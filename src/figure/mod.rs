@@ -35,7 +35,7 @@ mod variant;
 mod variants;
 mod window_rule;
 
-pub use arms::{ablation, arms, dial};
+pub use arms::{ablation, arms, dial, learning_rate};
 pub use concentration::concentration;
 pub use courses::{course, courses};
 pub use error::FigureError;

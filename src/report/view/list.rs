@@ -28,6 +28,7 @@ pub fn analyse(studies: &[MeasuredStudy], view: View) -> Result<Analysis, Report
         View::Dial => &trainings::DIAL,
         View::Variants => &trainings::VARIANTS,
         View::Bits => &trainings::BITS,
+        View::LearningRate => &trainings::LEARNING_RATE,
         View::Latency => &latency::LATENCY,
         View::Decomposition => &heads::DECOMPOSITION,
         View::Prediction => &heads::PREDICTION,

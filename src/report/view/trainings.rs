@@ -34,6 +34,13 @@ pub(super) const DIAL: ViewOf<Trainings> = ViewOf {
     verdicts: |trainings, _| vec![judge::arms::dial(&trainings.ended())],
 };
 
+pub(super) const LEARNING_RATE: ViewOf<Trainings> = ViewOf {
+    rows: rows::trainings,
+    tables: Trainings::tables,
+    figures: |trainings, _| vec![figure::learning_rate(trainings)],
+    verdicts: |trainings, _| judge::training::training(trainings),
+};
+
 pub(super) const INTERVENTIONS: ViewOf<Trainings> = ViewOf {
     rows: rows::trainings_with_baselines,
     tables: Trainings::tables,

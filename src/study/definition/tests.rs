@@ -98,6 +98,28 @@ fn a_study_has_a_smaller_size_where_it_makes_or_names_it() {
     }
 }
 
+#[test]
+fn a_list_for_a_key_of_one_value_makes_a_run_per_combination() {
+    let text = "study = 'runs'\nkind = 'train'\n[[run]]\nname = 'a'\nlearning_rate = [1e-3, 1e-2]\npositions = ['rope', \
+                'learned']\nbetas = [0.9, 0.95]\nseed = [1, 2]\n";
+    let read = |text: String| StudyDefinition::parse(Path::new("runs.toml"), text, Preset::Paper);
+    let StudyWork::Train(study) = read(text.to_owned()).unwrap().work else { panic!("trainings") };
+    let found: Vec<(&str, f64)> =
+        study.runs.iter().map(|run| (&*run.name, run.definition.learning_rate)).collect();
+    let expected = [
+        ("a-0.001-rope", 1e-3),
+        ("a-0.001-learned", 1e-3),
+        ("a-0.01-rope", 1e-2),
+        ("a-0.01-learned", 1e-2),
+    ];
+    assert_eq!(found, expected);
+    assert!(study.runs.iter().all(|run| run.seeds == [1, 2] && run.definition.betas[1] == 0.95));
+    for wrong in ["[1e-3, 'much']", "[1e-3, 1e-3]"] {
+        let error = read(text.replace("[1e-3, 1e-2]", wrong)).unwrap_err().to_string();
+        assert!(error.contains("run"), "{error}");
+    }
+}
+
 /// A folder of definitions, by study.
 fn folder(studies: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();

@@ -119,7 +119,8 @@ fn grid(name: &str, table: Table, shared: &TrainDefinition) -> Vec<(String, Tabl
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             (format!("{name}-{value}"), table)
         };
-        runs = runs.iter().flat_map(|run| values.iter().map(move |value| with(run, value))).collect();
+        runs =
+            runs.iter().flat_map(|run| values.iter().map(move |value| with(run, value))).collect();
     }
     runs
 }

@@ -56,6 +56,8 @@ views! {
     Ablation = "ablation" of Train,
     /// Loss against the share of recall: trainings.
     Dial = "dial" of Train,
+    /// Loss and peak logits against the learning rate: trainings.
+    LearningRate = "learning-rate" of Train,
     /// Times of inference.
     Latency = "latency" of Latency,
     /// What the logits of trained heads are made of, against step.
