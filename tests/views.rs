@@ -339,7 +339,7 @@ fn trained_heads_are_drawn_level_by_level_and_point_by_point() {
     assert_eq!(line("max |logit|"), [(100.0, 12.0), (400.0, 40.0)]);
     assert!(figure.alt.contains("mhsa-64, seed 0, step 400: 32.0 = floor 3.00"), "{}", figure.alt);
 
-    let figures = rank_study::figure::prediction(&study);
+    let figures = rank_study::figure::prediction(&study, &[]);
     let names: Vec<&str> = figures.iter().map(|figure| figure.name.as_str()).collect();
     assert_eq!(names, ["needed-against-actual", "tied-against-actual"]);
     let tied = &figures[1].panels[0];

@@ -278,22 +278,37 @@ pub fn write_report(
     sections.sort_by_key(|(place, _)| *place);
     let sections: Vec<Section> = sections.into_iter().map(|(_, section)| section).collect();
     complete(&mut verdicts);
+    let is_whole = measured_studies(preset)?.iter().all(|measured| studies.contains(measured));
+    let in_short =
+        if is_whole && preset == Preset::Paper { findings_in_short() } else { Vec::new() };
     let header = Header {
         title: "rank-study: how large must attention logits grow?".to_owned(),
         generator: format!("rank-study {}", env!("CARGO_PKG_VERSION")),
         preset: format!("preset {preset}"),
         machine,
+        in_short,
     };
     write_whole(out, page(&header, &sections).as_bytes())
         .with_context(|| format!("cannot write {}", out.display()))?;
     // The verdicts' table is of every study with rows: a page of some of them leaves it alone.
-    if measured_studies(preset)?.iter().all(|measured| studies.contains(measured)) {
+    if is_whole {
         let table = verdict_table(&verdicts);
         let path = data(preset).join("verdicts.csv");
         write_whole(&path, table.to_csv().as_bytes())
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(Written { page: out.to_owned(), sections, missing })
+}
+
+/// The numbered results under the heading "In short" of docs/findings.md; none where there is no such file.
+fn findings_in_short() -> Vec<String> {
+    let text = std::fs::read_to_string("docs/findings.md").unwrap_or_default();
+    let section = text.split("\n## ").find(|section| section.starts_with("In short"));
+    let result = |line: &str| {
+        let (number, result) = line.split_once(". ")?;
+        number.parse::<usize>().is_ok().then(|| result.to_owned())
+    };
+    section.into_iter().flat_map(str::lines).filter_map(result).collect()
 }
 
 /// The report of these studies, as work whose cells they are.

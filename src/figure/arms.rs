@@ -164,7 +164,7 @@ pub fn ablation(study: &Trainings) -> Figure {
     Figure {
         name: "ablation".to_owned(),
         caption: "Final validation perplexity against the window of the local heads, one line per number of global heads in each \
-                  layer. Lower is better. Lines are medians over seeds, level strokes single seeds; the dashed line is the median \
+                  layer. Lower is better. Lines are medians over seeds, ticks single seeds; the dashed line is the median \
                   with every head global. The vertical axis does not start at zero."
             .to_owned(),
         alt: alt(study),
@@ -196,7 +196,7 @@ pub fn dial(study: &Trainings) -> Figure {
     Figure {
         name: "dial".to_owned(),
         caption: "Validation loss above the corpus's entropy, which is the lowest expected loss of any model, against the share of \
-                  text that can only be predicted from a key stored far back. Markers are medians, level strokes single seeds. A \
+                  text that can only be predicted from a key stored far back. Markers are medians, ticks single seeds. A \
                   higher marker means that the variant uses far keys less well."
             .to_owned(),
         alt: alt(study),
@@ -248,7 +248,7 @@ pub fn learning_rate(study: &Trainings) -> Figure {
     Figure {
         name: "learning-rate".to_owned(),
         caption: "Final validation loss (top) and the largest |logit| of QKᵀ in training (bottom) against the peak learning rate, \
-                  one line per variant. Markers are medians, level strokes single seeds. A variant tolerates the rates at which \
+                  one line per variant. Markers are medians, short horizontal marks single seeds. A variant tolerates the rates at which \
                   its loss stays near its lowest. Runs without a loss diverged. A position bias beside QKᵀ is not counted."
             .to_owned(),
         alt: alt(study),

@@ -2,7 +2,7 @@
 
 use plotters::prelude::DrawingBackend;
 
-use super::frame::{Frame, Plot, SAMPLE, before_label};
+use super::frame::{Frame, Plot, SAMPLE, TITLE_LINE, before_label};
 use super::model::{BAR, Figure, Key, Panel, Series, Shape};
 use super::pen::{Anchor, Drawn, Pen, Type, width};
 use super::style::{DARK, GREY, GRID, Ink, LANE, Stroke, dark, luminance, size};
@@ -84,10 +84,14 @@ fn axes<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot, lane: boo
 
 fn names<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot, over: f64) -> Drawn<DB> {
     let room = plot.right + plot.beside - plot.left;
-    let broad = width(&panel.title, size::TITLE_TEXT, true) / room;
-    let em = size::TITLE_TEXT / broad.max(1.0);
-    let title = Type { bold: true, ..Type::plain(em, DARK) };
-    pen.words(&panel.title, (plot.left, over - 12.0), Anchor::Start, title)?;
+    let (first, last) = panel.title.split_at(plot.title_break.unwrap_or(0));
+    let lines = [(first, 12.0 + TITLE_LINE), (last.trim_start(), 12.0)];
+    for (line, above) in lines.into_iter().filter(|(line, _)| !line.is_empty()) {
+        let broad = width(line, size::TITLE_TEXT, true) / room;
+        let em = size::TITLE_TEXT / broad.max(1.0);
+        let title = Type { bold: true, ..Type::plain(em, DARK) };
+        pen.words(line, (plot.left, over - above), Anchor::Start, title)?;
+    }
     let set = Type::plain(size::LABEL_TEXT, DARK);
     let middle = 0.5 * (plot.left + plot.right);
     pen.words(&panel.x.label, (middle, plot.bottom + 32.0), Anchor::Middle, set)?;
@@ -137,17 +141,23 @@ fn draw_series<DB: DrawingBackend>(
     let shown =
         |&(x, y): &(f64, f64)| x.is_finite() && (y.is_finite() || series.shape == Shape::Above);
     let points: Vec<(f64, f64)> = series.points.iter().map(at).filter(shown).collect();
+    let covers = covers(panel, plot, series, &points);
+    let nested = |radius: f64| {
+        points.iter().zip(&covers).try_for_each(|(&point, &over)| {
+            pen.marker(point, radius + size::NESTED * over as f64, ink, false)
+        })
+    };
     match series.shape {
-        Shape::Line => pen.line(&points, ink.colour, size::LINE, ink.stroke),
+        Shape::Line => nested_line(pen, &points, ink, &covers),
         Shape::LineMarkers => {
             // A line through two points would look like a trend.
             if points.len() > 2 {
-                pen.line(&points, ink.colour, size::LINE, ink.stroke)?;
+                nested_line(pen, &points, ink, &covers)?;
             }
-            markers(pen, &points, size::MARKER, ink, false)
+            nested(size::MARKER)
         }
-        Shape::Points => markers(pen, &points, size::SEED, ink, false),
-        Shape::OpenPoints => markers(pen, &points, size::SEED, ink, true),
+        Shape::Points => nested(size::SEED),
+        Shape::OpenPoints => open_markers(pen, &points, size::SEED, ink),
         Shape::Seeds => seeds(pen, &points, ink),
         Shape::Bars => bars(pen, panel, plot, &points, ink),
         Shape::Band => pen.field(&points, ink.colour),
@@ -156,9 +166,52 @@ fn draw_series<DB: DrawingBackend>(
             let beside = series.points.iter().map(|&(x, _)| beside(panel, series, x));
             let points: Vec<(f64, f64)> =
                 points.iter().zip(beside).map(|(&(x, _), beside)| (x + beside, y)).collect();
-            markers(pen, &points, size::MARKER, ink, true)
+            open_markers(pen, &points, size::MARKER, ink)
         }
     }
+}
+
+/// For each of `points`, those of `series` in pixels, how many later series cover it. Curves of many points are noise, and
+/// scattered points belong to no line: they are covered by nothing.
+fn covers(panel: &Panel, plot: &Plot, series: &Series, points: &[(f64, f64)]) -> Vec<usize> {
+    const MANY: usize = 40;
+    const NEAR: f64 = 2.0;
+    let on_line = |other: &Series| {
+        let line = |of: &Series| matches!(of.shape, Shape::Line | Shape::LineMarkers);
+        let drawn = |of: &Series| line(of) && of.name == other.name && of.points.len() <= MANY;
+        line(other) || other.shape == Shape::Points && panel.series.iter().any(drawn)
+    };
+    let own = on_line(series) && points.len() <= MANY;
+    let later = panel.series.iter().skip_while(|other| !std::ptr::eq(*other, series)).skip(1);
+    let later = later.filter(|of| own && on_line(of) && of.points.len() <= MANY);
+    let alike = later.filter(|of| (of.shape == Shape::Points) == (series.shape == Shape::Points));
+    let others: Vec<Vec<(f64, f64)>> = alike
+        .map(|of| of.points.iter().map(|&(x, y)| (across(panel, plot, x), down(panel, plot, y))))
+        .map(Iterator::collect)
+        .collect();
+    let is_near = |a: (f64, f64), b: (f64, f64)| (a.0 - b.0).abs().max((a.1 - b.1).abs()) < NEAR;
+    let of_point = |&point: &(f64, f64)| {
+        others.iter().filter(|other| other.iter().any(|&b| is_near(point, b))).count()
+    };
+    points.iter().map(of_point).collect()
+}
+
+/// A line that is broader where others lie over it, so that each can be seen.
+fn nested_line<DB: DrawingBackend>(
+    pen: &Pen<DB>,
+    points: &[(f64, f64)],
+    ink: Ink,
+    covers: &[usize],
+) -> Drawn<DB> {
+    let stretches: Vec<usize> = covers.windows(2).map(|ends| ends[0].min(ends[1])).collect();
+    let mut from = 0;
+    for alike in stretches.chunk_by(|a, b| a == b) {
+        let to = from + alike.len();
+        let breadth = size::LINE + size::NESTED * alike[0] as f64;
+        pen.line(&points[from..=to], ink.colour, breadth, ink.stroke)?;
+        from = to;
+    }
+    Ok(())
 }
 
 /// How far from `x` a marker above the panel stands, so that those of several series at one x stand
@@ -191,14 +244,13 @@ fn bars<DB: DrawingBackend>(
     })
 }
 
-fn markers<DB: DrawingBackend>(
+fn open_markers<DB: DrawingBackend>(
     pen: &Pen<DB>,
     points: &[(f64, f64)],
     radius: f64,
     ink: Ink,
-    open: bool,
 ) -> Drawn<DB> {
-    points.iter().try_for_each(|&point| pen.marker(point, radius, ink, open))
+    points.iter().try_for_each(|&point| pen.marker(point, radius, ink, true))
 }
 
 /// Labels beside the last points, moved apart where they would touch.
@@ -249,7 +301,35 @@ fn down(panel: &Panel, plot: &Plot, value: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::apart;
+    use super::*;
+    use crate::figure::model::Axis;
+
+    #[test]
+    fn a_line_is_broader_where_a_later_one_covers_it() {
+        let series = |name: &str, last: f64| {
+            let points = vec![(1.0, 1.0), (2.0, 2.0), (3.0, last)];
+            Series::new(name, Ink::of_rank(4), Shape::LineMarkers, points)
+        };
+        let axis = || Axis::linear("", [1.0, 3.0].into_iter(), None);
+        let panel =
+            Panel::new("", axis(), axis(), vec![series("lower", 3.0), series("upper", 1.0)]);
+        let plot = Plot {
+            left: 0.0,
+            right: 100.0,
+            top: 0.0,
+            bottom: 100.0,
+            beside: 0.0,
+            says_y: true,
+            title_break: None,
+        };
+        let covered = |series: &Series| {
+            let at = |&(x, y): &(f64, f64)| (across(&panel, &plot, x), down(&panel, &plot, y));
+            let points: Vec<(f64, f64)> = series.points.iter().map(at).collect();
+            covers(&panel, &plot, series, &points)
+        };
+        assert_eq!(covered(&panel.series[0]), [1, 1, 0]);
+        assert_eq!(covered(&panel.series[1]), [0, 0, 0]);
+    }
 
     #[test]
     fn labels_do_not_touch_and_stay_inside() {

@@ -16,6 +16,8 @@ const EDGE: f64 = 12.0;
 /// Room over a panel for its title, under it for ticks and the label of x.
 const OVER: f64 = 26.0;
 const UNDER: f64 = 48.0;
+/// What the first line of a broken title takes.
+pub(super) const TITLE_LINE: f64 = 15.0;
 
 /// One panel's rectangle of data, without the lane above it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,6 +30,8 @@ pub(super) struct Plot {
     pub beside: f64,
     /// Whether this panel says what its y axis measures.
     pub says_y: bool,
+    /// Where the title is broken into two lines.
+    pub title_break: Option<usize>,
 }
 
 /// The layout of a figure.
@@ -44,7 +48,12 @@ pub(super) struct Frame {
 
 impl Frame {
     pub(super) fn of(figure: &Figure) -> Self {
-        let whole = if figure.panels.len() == 1 { size::WIDTH_OF_ONE } else { size::WIDTH };
+        let square = figure.panels.iter().find(|p| p.raster.is_some() || p.has_equal_axes());
+        let whole = match (figure.panels.len(), square) {
+            (1, Some(panel)) if panel.raster.is_none() => size::WIDTH_OF_SQUARE,
+            (1, _) => size::WIDTH_OF_ONE,
+            _ => size::WIDTH,
+        };
         let (keys, top) = keys(&figure.keys, whole);
         let lane = figure
             .panels
@@ -59,23 +68,31 @@ impl Frame {
         let y = |panel: &Panel| (panel.y.label.clone(), panel.y.scale, panel.y.range);
         let shared = figure.panels.windows(2).all(|pair| y(&pair[0]) == y(&pair[1]));
         let cell = (whole - 2.0 * EDGE) / columns as f64;
-        // A matrix is as high as it is broad.
-        let matrix = figure.panels.iter().find(|panel| panel.raster.is_some());
-        let plot_height = matrix
+        // A matrix is as high as it is broad, and a panel with a diagonal is.
+        let plot_height = square
             .map_or(size::PLOT_HEIGHT, |panel| cell - left_room(panel, true) - right_room(panel));
-        let row_height = OVER + lane_height + plot_height + UNDER;
+        let says_y = |at: usize| at.is_multiple_of(columns) || !shared;
+        let breaks: Vec<Option<usize>> = figure
+            .panels
+            .iter()
+            .enumerate()
+            .map(|(at, panel)| title_break(&panel.title, cell - left_room(panel, says_y(at))))
+            .collect();
+        let over = if breaks.iter().any(Option::is_some) { OVER + TITLE_LINE } else { OVER };
+        let over = over + lane_height;
+        let row_height = over + plot_height + UNDER;
         let plots = figure.panels.iter().enumerate().map(|(at, panel)| {
             let (row, column) = (at / columns, at % columns);
-            let says_y = column == 0 || !shared;
             let left = EDGE + column as f64 * cell;
-            let over = top + row as f64 * row_height + OVER + lane_height;
+            let top = top + row as f64 * row_height + over;
             Plot {
-                left: left + left_room(panel, says_y),
+                left: left + left_room(panel, says_y(at)),
                 right: left + cell - right_room(panel),
-                top: over,
-                bottom: over + plot_height,
+                top,
+                bottom: top + plot_height,
                 beside: right_room(panel),
-                says_y,
+                says_y: says_y(at),
+                title_break: breaks[at],
             }
         });
         let mut plots: Vec<Plot> = plots.collect();
@@ -83,6 +100,17 @@ impl Frame {
         let rows = figure.panels.len().div_ceil(columns);
         Self { width: whole, height: top + rows as f64 * row_height, keys, plots, lane }
     }
+}
+
+/// Where a title that is much too broad for its room is broken: after its colon, or the last comma up to which it fits.
+fn title_break(title: &str, room: f64) -> Option<usize> {
+    const SHRUNK: f64 = 1.1;
+    let fits = |text: &str| width(text, size::TITLE_TEXT, true) <= SHRUNK * room;
+    if fits(title) {
+        return None;
+    }
+    let commas = || title.rmatch_indices(", ").map(|(at, _)| at);
+    title.find(": ").or_else(|| commas().find(|&at| fits(&title[..at]))).map(|at| at + 1)
 }
 
 /// Columns of so many panels: four stand two by two, and no row but the last is left open.
@@ -145,4 +173,19 @@ fn keys(keys: &[Key], whole: f64) -> (Vec<(f64, f64)>, f64) {
     }
     let top = if keys.is_empty() { 4.0 } else { y + KEY_LINE / 2.0 };
     (places, top)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::title_break;
+
+    #[test]
+    fn a_title_is_broken_only_where_it_is_much_too_broad() {
+        let broken =
+            |title: &str, room| title_break(title, room).map(|at| title.split_at(at).0.to_owned());
+        let title = "multi-head, RoPE: n = 512, d_head = 16";
+        assert_eq!(broken(title, 1000.0), None);
+        assert_eq!(broken(title, 150.0).as_deref(), Some("multi-head, RoPE:"));
+        assert_eq!(broken("band, w = 32, no mask", 120.0).as_deref(), Some("band, w = 32,"));
+    }
 }

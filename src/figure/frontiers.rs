@@ -3,7 +3,7 @@
 use super::layouts::{cut_below, floor_line, readable_errors};
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
-use super::ticks::length;
+use super::ticks::{length, symbols};
 use crate::table::{LayoutCell, Layouts};
 
 /// E*(L) against L, a panel per target, a line per rank, with the floor E⁰(L) dashed.
@@ -15,10 +15,11 @@ pub fn frontiers(study: &Layouts) -> Figure {
     let targets = || study.cells.chunk_by(|a, b| a.target == b.target && a.n == b.n);
     let free: Vec<&str> =
         targets().filter(|cells| !drawn(cells)).map(|cells| cells[0].target.as_str()).collect();
-    let mut caption = "The smallest error found within a logit bound, by target and rank. Lines are medians, level strokes single \
-                       seeds. On the dashed floor, which has no rank limit, low rank costs nothing. Where a line levels off \
-                       above it, larger logits did not help."
+    let mut caption = "The smallest error found within a logit bound, by target and rank. Lines are medians, ticks single \
+                       seeds; coinciding lines are nested. On the dashed floor, which has no rank limit, low \
+                       rank costs nothing. Where a line levels off above it, larger logits did not help."
         .to_owned();
+    caption.push_str(&symbols(targets().filter(drawn).map(|cells| cells[0].target.as_str())));
     if !free.is_empty() {
         caption.push_str(&format!(
             " Not drawn, because no bound leaves an error: {}.",

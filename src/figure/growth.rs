@@ -2,6 +2,7 @@
 
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
+use super::ticks::symbols;
 use crate::table::{Growth, GrowthCell};
 
 /// The rank penalty L*(ε) / L⁰(ε) against n/d, a panel per family, a line per rank.
@@ -43,10 +44,11 @@ pub fn inflation(growth: &Growth) -> Figure {
     keys.extend(unreached_key(growth));
     let mut caption = format!(
         "The rank penalty: the smallest max |logit| that reaches error {} nats at rank d, divided by the smallest at any \
-         rank. Lines are medians, level strokes single seeds. On the dashed line low rank costs nothing. Open markers above \
-         a panel: no logit bound tried reached the error.",
+         rank. Lines are medians, ticks single seeds. On the dashed line low rank costs nothing. Hollow markers above \
+         a panel: not every seed reached the error at the bounds tried.",
         tolerances(growth)
     );
+    caption.push_str(&symbols(growth.cells.iter().map(|cell| cell.label.as_str())));
     if !free.is_empty() {
         caption.push_str(&format!(" Not drawn, because it needs no logits: {}.", free.join(", ")));
     }
@@ -63,7 +65,7 @@ pub fn inflation(growth: &Growth) -> Figure {
 pub fn logits_needed(growth: &Growth) -> Figure {
     let seeds = || growth.cells.iter().flat_map(|cell| &cell.seeds);
     let label = match one_tolerance(growth) {
-        Some(epsilon) => format!("max |logit| needed at ε = {epsilon}"),
+        Some(epsilon) => format!("max |logit| needed at ε = {epsilon} nats"),
         None => "max |logit| needed".to_owned(),
     };
     let y = Axis::log(&label, seeds().flat_map(|seed| [seed.needed, seed.floor]).flatten());
@@ -92,8 +94,9 @@ pub fn logits_needed(growth: &Growth) -> Figure {
         name: "logits-needed".to_owned(),
         caption: format!(
             "The smallest max |logit| that reaches error {} nats, against sequence length, as medians over seeds. The dashed \
-             floor has no rank limit and grows with n by itself. The gap between a line and the floor is the rank penalty.",
-            tolerances(growth)
+             floor has no rank limit and grows with n by itself. The gap between a line and the floor is the rank penalty.{}",
+            tolerances(growth),
+            symbols(growth.cells.iter().map(|cell| cell.label.as_str()))
         ),
         alt: alt(growth, "max |logit| needed", |cell| cell.needed().map(|spread| spread.median)),
         keys,
@@ -137,7 +140,9 @@ fn tolerances(growth: &Growth) -> String {
 
 fn unreached_key(growth: &Growth) -> Option<Key> {
     let any = growth.cells.iter().any(|cell| cell.unreached() > 0);
-    any.then(|| Key::new("no logit bound tried reached ε", Ink::grey(Stroke::Solid), Shape::Above))
+    any.then(|| {
+        Key::new("hollow: not every seed reached ε", Ink::grey(Stroke::Solid), Shape::Above)
+    })
 }
 
 /// The cells of one rank where a seed did not reach ε.

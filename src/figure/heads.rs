@@ -48,7 +48,7 @@ pub fn decomposition(study: &TrainedHeads) -> Vec<Figure> {
         leads
     });
     let values = largest.iter().flat_map(|h| LEVELS.iter().filter_map(|(_, of)| of(h)));
-    let y = Axis::log(&format!("max |logit|, needed at ε = {epsilon}"), values);
+    let y = Axis::log(&format!("max |logit|, needed at ε = {epsilon} nats"), values);
     let mut keys: Vec<Key> = LEVELS
         .iter()
         .enumerate()
@@ -60,8 +60,8 @@ pub fn decomposition(study: &TrainedHeads) -> Vec<Figure> {
         name: name.to_owned(),
         caption: format!(
             "The largest logit of each model during training, and the logits that its attention needs at ε = {epsilon} nats. Each \
-             step up is a factor: rank penalty, input factor, excess factor, shift factor. Lines are medians over seeds, level \
-             strokes single seeds.{which}"
+             step up is a factor: rank penalty, input factor, excess factor, shift factor. Lines are medians over seeds, ticks \
+             single seeds. Coinciding lines are nested.{which}"
         ),
         alt: parts_alt(&runs.concat()),
         keys: keys.clone(),

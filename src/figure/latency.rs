@@ -37,7 +37,7 @@ pub fn latency(study: &Latencies) -> Figure {
     Figure {
         name: "latency".to_owned(),
         caption: "Inference with the paper's model on this machine: time to read n tokens at once, time of one more token, and the \
-                  size of the cached keys and values. Lines are medians, level strokes single rounds. Lower is better."
+                  size of the cached keys and values. Lines are medians, ticks single rounds. Lower is better."
             .to_owned(),
         alt: alt(study),
         keys,

@@ -3,6 +3,7 @@
 use super::heads::title_of;
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
+use super::ticks::natural;
 use crate::predict::{InputSet, RankLimit};
 use crate::table::{LatticeOfHead, Lattices, Spread};
 
@@ -14,31 +15,28 @@ pub fn lattice(study: &Lattices) -> Option<Figure> {
     let finite: Vec<usize> = study.ranks().into_iter().filter_map(number).collect();
     let any = 2 * finite.last().copied()?;
     let at = |rank: RankLimit| number(rank).unwrap_or(any) as f64;
-    let mut panels_of: Vec<(&str, &str, f64)> = Vec::new();
+    let key = |head: &LatticeOfHead| (head.of.clone(), head.run.clone(), head.epsilon);
+    let mut firsts: Vec<&LatticeOfHead> = Vec::new();
     for head in &largest {
-        let panel = (head.of.as_str(), head.run.as_str(), head.epsilon);
-        if !panels_of.contains(&panel) {
-            panels_of.push(panel);
+        if firsts.iter().all(|first| key(first) != key(head)) {
+            firsts.push(head);
         }
     }
-    panels_of.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then(b.2.total_cmp(&a.2)));
+    let title = |head: &LatticeOfHead| title_of(&head.arm, &head.run, head.n, head.own_rank);
+    firsts.sort_by(|a, b| b.epsilon.total_cmp(&a.epsilon));
+    firsts.sort_by_cached_key(|head| (natural(&title(head)), head.of.clone(), head.run.clone()));
     let needed = largest.iter().flat_map(|head| head.corners.iter().filter_map(|c| c.needed));
     let y = Axis::log("max |logit|", needed.chain(largest.iter().map(|head| head.actual)));
     let mut x = Axis::log_at("rank of queries and keys", study.ranks().into_iter().map(at));
     for tick in x.ticks.iter_mut().filter(|tick| tick.value == any as f64) {
         tick.label = "any".to_owned();
     }
-    let several = panels_of.iter().any(|panel| panel.2 != panels_of[0].2);
+    let several = study.epsilons().len() > 1;
     let epsilons: Vec<String> = study.epsilons().iter().map(f64::to_string).collect();
     let ends = [at(study.ranks()[0]), any as f64];
-    let panels = panels_of.iter().map(|&(of, run, epsilon)| {
-        let here: Vec<&LatticeOfHead> = largest
-            .iter()
-            .copied()
-            .filter(|head| {
-                (head.of.as_str(), head.run.as_str(), head.epsilon) == (of, run, epsilon)
-            })
-            .collect();
+    let panels = firsts.into_iter().map(|first| {
+        let here: Vec<&LatticeOfHead> =
+            largest.iter().copied().filter(|head| key(head) == key(first)).collect();
         let mut series = Vec::new();
         for (name, ink, value) in LEVELS {
             let level = Spread::of(here.iter().filter_map(|head| value(head)));
@@ -59,8 +57,10 @@ pub fn lattice(study: &Lattices) -> Option<Figure> {
             let medians = study.ranks().into_iter().filter_map(median).collect();
             series.push(Series::new(inputs.name(), ink(inputs), Shape::LineMarkers, medians));
         }
-        let own = title_of(&here[0].arm, run, here[0].n, here[0].own_rank);
-        let title = if several { format!("{own}, ε = {epsilon}") } else { own };
+        let mut title = title(first);
+        if several {
+            title.push_str(&format!(", ε = {}", first.epsilon));
+        }
         Panel::new(&title, x.clone(), y.clone(), series)
     });
     let panels = panels.collect();
@@ -75,7 +75,7 @@ pub fn lattice(study: &Lattices) -> Option<Figure> {
         name: "lattice".to_owned(),
         caption: format!(
             "The max |logit| that reproduces the attention of each model's largest head within ε = {} nats, against the rank of \
-             queries and keys, by what these are computed from. Markers are medians where every seed reached ε; level strokes \
+             queries and keys, by what these are computed from. Markers are medians where every seed reached ε; ticks \
              are single seeds. A gap between two lines is the cost of an input restriction.",
             epsilons.join(", ")
         ),

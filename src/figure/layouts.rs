@@ -34,7 +34,7 @@ pub fn layouts(study: &Layouts) -> Figure {
         name: "layouts".to_owned(),
         caption: format!(
             "The error that each layout of heads reaches within a logit bound, for {} at {}; λ is the weight of the local part. Lines \
-             are medians, level strokes single seeds. Lower is better. Layouts with a local head can be below the floor.",
+             are medians, ticks single seeds. Lower is better. Layouts with a local head can be below the floor.",
             shared(study),
             length(study.cells.first().map_or(0, |cell| cell.n)),
         ),

@@ -51,6 +51,11 @@ impl Axis {
         Self { label: label.to_owned(), scale: Scale::Log, range, ticks }
     }
 
+    /// The same axis for another quantity.
+    pub(super) fn named(&self, label: &str) -> Self {
+        Self { label: label.to_owned(), ..self.clone() }
+    }
+
     /// A logarithmic axis with its ticks at the values themselves.
     pub(super) fn log_at(label: &str, values: impl Iterator<Item = f64>) -> Self {
         let values: Vec<f64> = values.filter(|value| *value > 0.0).collect();
@@ -135,7 +140,7 @@ pub enum Shape {
     Points,
     /// The same, open.
     OpenPoints,
-    /// Short level strokes: one a seed.
+    /// Short ticks: one per seed.
     Seeds,
     /// Open markers in the lane above the panel, for values that do not exist; y is ignored.
     Above,
@@ -205,6 +210,11 @@ impl Panel {
         Self { title: title.to_owned(), x, y, series, guide: None, tiles: Vec::new(), raster: None }
     }
 
+    /// Whether both axes show the same values, so that a diagonal joins equal ones.
+    pub(super) fn has_equal_axes(&self) -> bool {
+        (self.x.scale, self.x.range) == (self.y.scale, self.y.range)
+    }
+
     /// The same with a reference level.
     pub(super) fn with_guide(self, level: f64) -> Self {
         Self { guide: Some(level), ..self }
@@ -250,7 +260,7 @@ impl Key {
         ranks.into_iter().map(of_rank).collect()
     }
 
-    /// The entry of the level strokes, one per seed.
+    /// The entry of the ticks, one per seed.
     pub(super) fn seed() -> Self {
         Self::new("one seed", Ink::grey(Stroke::Solid), Shape::Seeds)
     }
@@ -269,7 +279,7 @@ const MOST_PANELS: usize = 48;
 pub struct Figure {
     /// A short name, fit for a file: `inflation`.
     pub name: String,
-    /// What one sees, then how to read it: at most 60 words.
+    /// What one sees, then how to read it: at most 60 words, without the symbols of titles.
     pub caption: String,
     /// The figure in words, for those who do not see it.
     pub alt: String,

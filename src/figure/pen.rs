@@ -114,8 +114,9 @@ impl<'a, DB: DrawingBackend> Pen<'a, DB> {
     ) -> Drawn<DB> {
         match stroke {
             Stroke::Solid => self.whole_line(points, colour, width),
-            Stroke::Dashed => self.broken_line(points, colour, width, (5.5, 3.5)),
-            Stroke::Dotted => self.broken_line(points, colour, width, (1.2, 3.0)),
+            Stroke::Dashed => self.broken_line(points, colour, width, &[5.5, 3.5]),
+            Stroke::Dotted => self.broken_line(points, colour, width, &[1.2, 3.0]),
+            Stroke::DashDotted => self.broken_line(points, colour, width, &[6.0, 2.5, 1.2, 2.5]),
         }
     }
 
@@ -124,7 +125,7 @@ impl<'a, DB: DrawingBackend> Pen<'a, DB> {
         points: &[(f64, f64)],
         colour: Rgb,
         width: f64,
-        pattern: (f64, f64),
+        pattern: &[f64],
     ) -> Drawn<DB> {
         for dash in dashes(points, pattern) {
             self.whole_line(&dash, colour, width)?;
@@ -245,10 +246,10 @@ pub(super) fn width(text: &str, em: f64, bold: bool) -> f64 {
     }
 }
 
-/// The stretches of the line through `points` that a pattern (dash, gap) leaves.
-fn dashes(points: &[(f64, f64)], (dash, gap): (f64, f64)) -> Vec<Vec<(f64, f64)>> {
+/// The stretches of the line through `points` that a pattern of dash, gap, dash, gap, … leaves.
+fn dashes(points: &[(f64, f64)], pattern: &[f64]) -> Vec<Vec<(f64, f64)>> {
     let mut stretches = Vec::new();
-    let (mut drawing, mut left) = (true, dash);
+    let (mut at, mut left) = (0, pattern[0]);
     let mut stretch: Vec<(f64, f64)> = points.first().copied().into_iter().collect();
     for pair in points.windows(2) {
         let ((mut x, mut y), (to_x, to_y)) = (pair[0], pair[1]);
@@ -258,17 +259,17 @@ fn dashes(points: &[(f64, f64)], (dash, gap): (f64, f64)) -> Vec<Vec<(f64, f64)>
             (x, y) = (x + part * (to_x - x), y + part * (to_y - y));
             length -= left;
             stretch.push((x, y));
-            if drawing {
+            if at % 2 == 0 {
                 stretches.push(std::mem::take(&mut stretch));
             }
             stretch = vec![(x, y)];
-            drawing = !drawing;
-            left = if drawing { dash } else { gap };
+            at = (at + 1) % pattern.len();
+            left = pattern[at];
         }
         left -= length;
         stretch.push((to_x, to_y));
     }
-    if drawing && stretch.len() > 1 {
+    if at % 2 == 0 && stretch.len() > 1 {
         stretches.push(stretch);
     }
     stretches
@@ -280,7 +281,7 @@ mod tests {
 
     #[test]
     fn dashes_leave_their_gaps() {
-        let stretches = dashes(&[(0.0, 0.0), (5.0, 0.0), (10.0, 0.0)], (4.0, 2.0));
+        let stretches = dashes(&[(0.0, 0.0), (5.0, 0.0), (10.0, 0.0)], &[4.0, 2.0]);
         assert_eq!(stretches.len(), 2);
         assert_eq!(stretches[0], [(0.0, 0.0), (4.0, 0.0)]);
         assert_eq!(stretches[1], [(6.0, 0.0), (10.0, 0.0)]);

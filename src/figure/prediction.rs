@@ -7,23 +7,33 @@ use super::variant::Variant;
 use crate::table::{HeadParts, TrainedHeads, arm_name, significant};
 
 /// Needed against actual at the last step: a point per head, a panel per ε; and the same computed from the layer inputs.
-pub fn prediction(study: &TrainedHeads) -> Vec<Figure> {
+/// Heads that were `screened` and not fitted stand at their floor.
+pub fn prediction(study: &TrainedHeads, screened: &[HeadParts]) -> Vec<Figure> {
     let figure = |name: &str, label: &str, of: fn(&HeadParts) -> Option<f64>, caption: &str| {
         let last = study.last_step();
         let mut heads = study.at_own_rank();
         heads.retain(|head| head.step == last);
         let point = |h: &&HeadParts| Some((of(h).filter(|v| *v > 0.0)?, h.actual));
         let shown: Vec<(f64, f64)> = heads.iter().filter_map(point).collect();
-        let left_out = match heads.len() - shown.len() {
-            0 => String::new(),
-            count => {
-                format!(" Not drawn: {count} of {} points, without a needed logit.", heads.len())
-            }
-        };
-        let x = Axis::log(label, shown.iter().map(|point| point.0));
-        // The axis of actual logits holds the whole diagonal.
-        let actual = shown.iter().map(|point| point.1);
-        let y = Axis::log("max |logit| of the head", actual.chain([x.range.0, x.range.1]));
+        let at_floor = |h: &HeadParts| Some((h.floor.filter(|v| *v > 0.0)?, h.actual));
+        let mut notes = String::new();
+        if shown.len() < heads.len() {
+            notes = format!(
+                " Not drawn: {} of {} points, without a needed logit.",
+                heads.len() - shown.len(),
+                heads.len()
+            );
+        }
+        if !screened.is_empty() {
+            notes.push_str(&format!(
+                " Only the {} of {} heads with the largest logits were fitted.",
+                heads.len(),
+                heads.len() + screened.len()
+            ));
+        }
+        let all = || shown.iter().copied().chain(screened.iter().filter_map(at_floor));
+        let x = Axis::log(label, all().flat_map(|(needed, actual)| [needed, actual]));
+        let y = x.named("max |logit| of the head");
         let diagonal = vec![(x.range.0, x.range.0), (x.range.1, x.range.1)];
         let panels = study.epsilons().into_iter().map(|epsilon| {
             let here: Vec<&HeadParts> =
@@ -32,6 +42,11 @@ pub fn prediction(study: &TrainedHeads) -> Vec<Figure> {
             let mut series =
                 vec![Series::new("needed = actual", grey, Shape::Line, diagonal.clone())];
             for (arm, kind, ink) in kinds_of(study) {
+                let not_fitted = screened.iter().filter(|h| h.arm == arm && h.epsilon == epsilon);
+                let floors: Vec<_> = not_fitted.filter_map(at_floor).collect();
+                if !floors.is_empty() {
+                    series.push(Series::new(NOT_FITTED, ink, Shape::OpenPoints, floors));
+                }
                 let points = here
                     .iter()
                     .filter(|h| h.arm == arm && is_local(h) == (kind == "local"))
@@ -50,10 +65,14 @@ pub fn prediction(study: &TrainedHeads) -> Vec<Figure> {
             .into_iter()
             .map(|(arm, kind, ink)| Key::new(&name_of(study, &arm, kind), ink, Shape::Points))
             .collect();
+        if !screened.is_empty() {
+            let ink = Ink::grey(Stroke::Solid);
+            keys.push(Key::new(NOT_FITTED, ink, Shape::OpenPoints));
+        }
         keys.push(Key::grey("needed = actual", Stroke::Dashed));
         Figure {
             name: name.to_owned(),
-            caption: format!("{caption} Each point is one head, each panel one error ε.{left_out}"),
+            caption: format!("{caption} Each point is one head, each panel one error ε.{notes}"),
             alt: orderings_alt(study),
             keys,
             panels: panels.collect(),
@@ -77,12 +96,18 @@ pub fn prediction(study: &TrainedHeads) -> Vec<Figure> {
     ]
 }
 
+/// Heads of which only the floor is known.
+const NOT_FITTED: &str = "head not fitted, at its floor (a lower bound)";
+
 fn is_local(head: &HeadParts) -> bool {
     head.kind.starts_with("local")
 }
 
-/// `LS-attention, local heads`; `multi-head` where all heads are global.
+/// `LS-attention, local heads`; `multi-head` where all heads are global; `fitted head` where all are alike.
 fn name_of(study: &TrainedHeads, arm: &str, kind: &str) -> String {
+    if kinds_of(study).len() == 1 {
+        return "fitted head".to_owned();
+    }
     match study.heads.iter().any(|head| head.arm == arm && is_local(head)) {
         true => format!("{}, {kind} heads", arm_name(arm)),
         false => arm_name(arm).to_owned(),
@@ -122,17 +147,18 @@ mod tests {
     use crate::table::head_of_parts as head;
 
     #[test]
-    fn the_diagonal_lies_inside_the_axes() {
+    fn axes_are_equal_and_screened_heads_stand_at_their_floor() {
         let of = |floor: f64, seed| head(("mhsa", seed, 10, 0), [floor, 1.0, 2.0, 2.0, 1.0], 1.0);
         let heads = vec![of(2.0, 0), of(10.0, 1)];
-        let [figure, _] = &prediction(&TrainedHeads { heads, failed: 0 })[..] else {
-            panic!("two")
-        };
+        let screened = [HeadParts { needed: None, ..of(1.0, 2) }];
+        let study = TrainedHeads { heads, failed: 0 };
+        let [figure, _] = &prediction(&study, &screened)[..] else { panic!("two") };
         let panel = &figure.panels[0];
-        assert!(1.5 < panel.x.range.0 && panel.x.range.1 < 12.0, "needed 2 and 10: {:?}", panel.x);
-        assert!(panel.y.range.1 >= 40.0, "actual 8 and 40: {:?}", panel.y);
+        assert!(panel.x.range.0 <= 1.0 && 40.0 <= panel.x.range.1, "1 to 40: {:?}", panel.x);
+        assert_eq!(panel.x.range, panel.y.range);
         let [from, to] = panel.series[0].points[..] else { panic!("a diagonal") };
-        assert_eq!((from.0, to.0), panel.x.range);
-        assert!(panel.y.range.0 <= from.1 && to.1 <= panel.y.range.1, "{:?}", panel.y);
+        assert_eq!((from.0, to.0, from.1, to.1), (from.1, to.1, panel.x.range.0, panel.x.range.1));
+        assert_eq!(panel.series[1].points, [(1.0, 4.0)], "at its floor");
+        assert!(figure.caption.contains("2 of 3 heads"), "{}", figure.caption);
     }
 }

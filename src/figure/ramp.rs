@@ -101,9 +101,10 @@ pub fn ramp(study: &Ramps) -> Figure {
     lengths.sort_unstable();
     lengths.dedup();
     let shown = || study.heads.iter().filter_map(point);
-    let x = Axis::log("predicted half-range of a linear ramp", shown().map(|p| p.0));
-    let y = Axis::log("measured half-range of QKᵀ", shown().map(|p| p.1));
-    let ends = (x.range.0.max(y.range.0), x.range.1.min(y.range.1));
+    let both = shown().flat_map(|(predicted, measured)| [predicted, measured]);
+    let x = Axis::log("predicted half-range of a linear ramp", both);
+    let y = x.named("measured half-range of QKᵀ");
+    let ends = x.range;
     let panel = |title: &str, is_here: &dyn Fn(Way) -> bool| {
         let mut series = vec![Series::new(
             EQUAL,
@@ -151,7 +152,7 @@ pub fn ramp(study: &Ramps) -> Figure {
                 .map(|(at, &n)| Key::new(&length(n), grey(marker(at)), Shape::Points)),
         );
     }
-    keys.push(Key::new("not local", grey(Marker::Circle), Shape::OpenPoints));
+    keys.push(Key::new("hollow: not a local head", grey(Marker::Circle), Shape::OpenPoints));
     keys.push(Key::grey(EQUAL, Stroke::Dashed));
     Figure {
         name: "ramp".to_owned(),

@@ -88,7 +88,7 @@ pub fn ranks(study: &TrainedHeads) -> Option<Figure> {
         name: "ranks".to_owned(),
         caption: format!(
             "The largest logit of each model, and the logits that its attention needs at ε = {epsilon} nats in a head of larger or any \
-             rank. Bars and lines are medians over seeds, level strokes single seeds. Each panel has its own vertical axis."
+             rank. Bars and lines are medians over seeds, ticks single seeds. Each panel has its own vertical axis."
         ),
         alt: alt.collect::<Vec<_>>().join(" "),
         keys,
@@ -135,7 +135,7 @@ fn panel(run: &str, heads: &[&HeadParts], epsilon: f64) -> Panel {
         series.push(Series::new(PROVEN, proven(), Shape::Line, line));
     }
     let values = series.iter().flat_map(|series| &series.points).map(|&(_, y)| y);
-    let label = format!("max |logit|, needed at ε = {epsilon}");
+    let label = format!("max |logit|, needed at ε = {epsilon} nats");
     let y = Axis::linear(&label, values, Some(0.0));
     let title = title_of(&heads[0].arm, run, heads[0].n, ranks[0]);
     Panel::new(&title, x, y, series)

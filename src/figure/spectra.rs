@@ -2,7 +2,7 @@
 
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
-use super::ticks::length;
+use super::ticks::{length, symbols};
 use crate::table::{Spectra, SpectrumCell};
 
 /// Smaller ratios are left out.
@@ -49,8 +49,9 @@ fn values(study: &Spectra, n: usize) -> Figure {
         name: "singular-values".to_owned(),
         caption: format!(
             "Singular values at {}, divided by the largest, medians over seeds: of each target's attention matrix and of logits of \
-             any rank that reach it within the study's error. A line that falls early is low-rank.",
-            length(n)
+             any rank that reach it within the study's error. A line that falls early is low-rank.{}",
+            length(n),
+            symbols(labels(study).into_iter())
         ),
         alt: alt(study, n),
         keys: keys(Shape::Line),
@@ -76,9 +77,11 @@ fn ranks(study: &Spectra) -> Figure {
     });
     Figure {
         name: "effective-rank".to_owned(),
-        caption: "Effective rank (exp of the entropy of the normalised singular values) against sequence length, of the attention matrix \
-                  and of logits of any rank that reach it. A line that rises with n has no fixed rank."
-            .to_owned(),
+        caption: format!(
+            "Effective rank (exp of the entropy of the normalised singular values) against sequence length, of the attention matrix \
+             and of logits of any rank that reach it. A line that rises with n has no fixed rank.{}",
+            symbols(labels(study).into_iter())
+        ),
         alt: alt(study, study.cells.iter().map(|cell| cell.n).max().unwrap_or(0)),
         keys: keys(Shape::LineMarkers),
         panels: panels.collect(),

@@ -27,6 +27,7 @@ const RANKS: [Rgb; 7] = [
 pub(super) mod size {
     pub const WIDTH: f64 = 920.0;
     pub const WIDTH_OF_ONE: f64 = 620.0;
+    pub const WIDTH_OF_SQUARE: f64 = 460.0;
     pub const PLOT_HEIGHT: f64 = 230.0;
     pub const LANE: f64 = 18.0;
     pub const TICK_TEXT: f64 = 11.0;
@@ -37,6 +38,8 @@ pub(super) mod size {
     pub const MARKER: f64 = 3.6;
     pub const SEED: f64 = 2.2;
     pub const STROKE: f64 = 6.0;
+    /// By how much a line is broader, and a marker larger, than one that lies over it.
+    pub const NESTED: f64 = 1.5;
     /// Half the height of a filled field in a legend.
     pub const SWATCH: f64 = 5.5;
 }
@@ -68,6 +71,8 @@ pub enum Stroke {
     Dashed,
     /// In dots.
     Dotted,
+    /// In dashes and dots by turns.
+    DashDotted,
 }
 
 /// What marks one thing in every figure: colour, marker and dashes, so that colour is never the
@@ -126,9 +131,11 @@ impl Ink {
         Self { marker: MARKERS[(at + nth) % MARKERS.len()], ..self.nth(nth) }
     }
 
-    /// The same ink for the `nth` thing of its kind, from 0: later ones are dashed, then dotted.
+    /// The same ink for the `nth` thing of its kind, from 0: later ones are dashed, dotted, then both.
     pub(super) fn nth(self, nth: usize) -> Self {
-        let stroke = [Stroke::Solid, Stroke::Dashed, Stroke::Dotted][nth % 3];
+        const STROKES: [Stroke; 4] =
+            [Stroke::Solid, Stroke::Dashed, Stroke::Dotted, Stroke::DashDotted];
+        let stroke = STROKES[nth % STROKES.len()];
         if nth == 0 { self } else { Self { stroke, ..self } }
     }
 }

@@ -80,7 +80,7 @@ pub fn loss_against_epsilon(study: &Surgeries) -> Option<Figure> {
         name: "loss-against-epsilon".to_owned(),
         caption: format!(
             "Loss added to a model when the attention of every head is replaced by its low-rank fit at error ε. Lines are medians \
-             over seeds, level strokes single seeds. Fits below the dashed level of {HARMLESS_NATS} nats per token are \
+             over seeds, ticks single seeds. Fits below the dashed level of {HARMLESS_NATS} nats per token are \
              harmless. Only fits that every head reached are shown."
         ),
         alt: alt.collect::<Vec<_>>().join(" "),
@@ -191,7 +191,7 @@ pub fn loss_against_size(study: &Surgeries) -> Option<Figure> {
         name: "loss-against-size".to_owned(),
         caption: format!(
             "Loss added when heads of one kind keep only their k largest tokens per row, or their best approximation of rank r. \
-             Markers are medians over seeds, level strokes single seeds. Below {HARMLESS_NATS} nats an edit is harmless. \
+             Markers are medians over seeds, ticks single seeds. Below {HARMLESS_NATS} nats an edit is harmless. \
              Losses below {LEAST_SHOWN} are not drawn."
         ),
         alt: alt.collect::<Vec<_>>().join(" "),

@@ -100,6 +100,37 @@ pub(super) fn length(n: usize) -> String {
     format!("n = {}", thousands(&n.to_string()))
 }
 
+/// A sentence of a caption that says what the symbols in `titles` of targets stand for.
+pub(super) fn symbols<'a>(titles: impl Iterator<Item = &'a str>) -> String {
+    const SYMBOLS: [(&str, &str); 7] = [
+        ("w", "window"),
+        ("τ", "decay length"),
+        ("α", "concentration"),
+        ("σ", "spread"),
+        ("k", "tokens"),
+        ("c", "clusters"),
+        ("m", "landmarks"),
+    ];
+    let titles: Vec<&str> = titles.collect();
+    let is_used =
+        |symbol: &str| titles.iter().any(|title| title.contains(&format!(" {symbol} = ")));
+    let used = SYMBOLS.iter().filter(|(symbol, _)| is_used(symbol));
+    let each: Vec<String> = used.map(|(symbol, what)| format!("{symbol} {what}")).collect();
+    if each.is_empty() { String::new() } else { format!(" In titles: {}.", each.join(", ")) }
+}
+
+/// What labels are sorted by: their words, and their numbers by value, so that `d_head = 8` goes before `d_head = 16`.
+pub(super) fn natural(label: &str) -> Vec<(String, u64)> {
+    let word = |word: &str| {
+        let word = word.trim_end_matches([',', ':']).to_lowercase();
+        match word.replace(',', "").parse::<f64>() {
+            Ok(number) if number >= 0.0 => (String::new(), number.to_bits()),
+            _ => (word, 0),
+        }
+    };
+    label.split_whitespace().map(word).collect()
+}
+
 fn thousands(number: &str) -> String {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits: Vec<char> = whole.chars().collect();
@@ -146,6 +177,25 @@ mod tests {
     #[test]
     fn lengths_are_written_as_ticks_are() {
         assert_eq!([64, 1024, 16_384].map(length), ["n = 64", "n = 1,024", "n = 16,384"]);
+    }
+
+    #[test]
+    fn captions_explain_the_symbols_of_titles() {
+        let of = |titles: &[&'static str]| symbols(titles.iter().copied());
+        assert_eq!(of(&["decay-band, w = 32, τ = 8"]), " In titles: w window, τ decay length.");
+        assert_eq!(of(&["prefix", "induction, vocabulary = 32"]), "");
+    }
+
+    #[test]
+    fn labels_are_sorted_by_words_and_numbers() {
+        let sorted = [
+            "multi-head",
+            "multi-head: n = 256, d_head = 16",
+            "multi-head: n = 1,024, d_head = 8",
+            "multi-head: n = 1,024, d_head = 16",
+            "multi-head, RoPE: n = 512, d_head = 4",
+        ];
+        assert!(sorted.is_sorted_by_key(|label| natural(label)));
     }
 
     #[test]

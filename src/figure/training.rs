@@ -3,7 +3,7 @@
 use super::losses::{START_LEFT_OUT, entered, loss_axis};
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
-use super::ticks::length;
+use super::ticks::{length, natural};
 use super::variant::{Looks, Variant};
 use crate::table::{TrainingRun, Trainings};
 
@@ -120,8 +120,9 @@ pub fn interventions(study: &Trainings, baselines: &[String]) -> Figure {
     };
     let logits = study.runs.iter().flat_map(|run| run.log.max_logit.iter().map(|point| point.1));
     let y = Axis::linear(LOGITS, logits, Some(0.0));
-    let changed = study.by_run().filter(|seeds| !is_baseline(&seeds[0]));
-    let panels = changed.map(|seeds| {
+    let mut changed: Vec<_> = study.by_run().filter(|seeds| !is_baseline(&seeds[0])).collect();
+    changed.sort_by_cached_key(|seeds| natural(looks.label(&seeds[0])));
+    let panels = changed.into_iter().map(|seeds| {
         let same = |run: &&TrainingRun| {
             is_baseline(run) && (&run.arm, run.context) == (&seeds[0].arm, seeds[0].context)
         };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::model::{Key, Shape};
 use super::style::{Ink, Marker, Rgb, Stroke};
-use super::ticks::tick_label;
+use super::ticks::{natural, tick_label};
 use crate::table::{TrainingRun, Trainings, arm_name, plural};
 
 /// What the attention of a model is: its heads and stabiliser, its positions, its position bias.
@@ -54,7 +54,7 @@ impl<'a> Variant<'a> {
                     bias = "learned";
                 }
                 word if words.is_empty() && is_size(word) => {}
-                word => words.push(word),
+                word => words.push(spelled(word)),
             }
         }
         (Self { arm, positions, bias }, words.join(" "))
@@ -125,7 +125,9 @@ pub(super) struct Looks(BTreeMap<String, Look>);
 impl Looks {
     /// Names each run by its variant and the settings in which it differs from most runs of its variant.
     pub(super) fn of(study: &Trainings) -> Self {
-        let firsts: Vec<&TrainingRun> = study.by_run().map(|seeds| &seeds[0]).collect();
+        let mut firsts: Vec<&TrainingRun> = study.by_run().map(|seeds| &seeds[0]).collect();
+        let all = firsts.clone();
+        firsts.sort_by_cached_key(|run| natural(&label(run, &all)));
         let labels: Vec<String> = firsts.iter().map(|run| label(run, &firsts)).collect();
         let look = |(at, run): (usize, &&TrainingRun)| {
             let alike = |other: &TrainingRun| {
@@ -161,7 +163,7 @@ impl Looks {
         self.0.get(&run.run).map_or_else(|| Variant::of_training(run).ink(), |look| look.ink)
     }
 
-    /// The legend, an entry per label.
+    /// The legend, an entry per label, in order of the labels.
     pub(super) fn keys<'r>(
         &self,
         runs: impl Iterator<Item = &'r TrainingRun>,
@@ -173,7 +175,17 @@ impl Looks {
                 keys.push(Key::new(self.label(run), self.ink(run), shape));
             }
         }
+        keys.sort_by_cached_key(|key| natural(&key.label));
         keys
+    }
+}
+
+/// A word of a run's name, in full where it says too little by itself.
+fn spelled(word: &str) -> &str {
+    match word {
+        "flat" => "position ramp removed",
+        "rate" => "learning rate",
+        word => word,
     }
 }
 
@@ -182,7 +194,11 @@ fn name_beyond_arm(run: &TrainingRun) -> String {
     let name = run.run.split(" (").next().unwrap_or_default();
     let rest = name.strip_prefix(run.arm.as_str()).unwrap_or(name);
     let length = run.context.map(|n| n.to_string()).unwrap_or_default();
-    rest.split('-').filter(|word| !word.is_empty() && *word != length).collect::<Vec<_>>().join(" ")
+    rest.split('-')
+        .filter(|word| !word.is_empty() && *word != length)
+        .map(spelled)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// One setting of a run: what it is called, and its value.

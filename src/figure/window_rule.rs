@@ -3,7 +3,7 @@
 use super::layouts::cut_below;
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::Ink;
-use super::ticks::{length, tick_label};
+use super::ticks::{length, symbols, tick_label};
 use crate::table::{LayoutCell, Layouts};
 
 /// Smaller errors, of smooth targets that are met to rounding, count as none.
@@ -60,9 +60,10 @@ pub fn window_rule(study: &Layouts) -> Vec<Figure> {
     keys.push(Key::seed());
     let cap = cells.first().map_or(0.0, |cell| cell.cap);
     let mut caption = format!(
-        "The error of one local head of window W beside one global head at logit bound {cap}. Titles give the window w of the \
-         target. Lines are medians, level strokes single seeds. Lower is better; errors under {} nats are left out.",
-        tick_label(LEAST)
+        "The error of one local head of window W beside one global head at logit bound {cap}. Lines are \
+         medians, ticks single seeds. Lower is better; errors under {} nats are left out.{}",
+        tick_label(LEAST),
+        symbols(cells.iter().map(|cell| cell.target.as_str()))
     );
     if !met.is_empty() {
         let met = met.join("; ");

@@ -112,6 +112,17 @@ impl Group {
     }
 }
 
+/// Who says a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The paper, in words or numbers.
+    Paper,
+    /// Nobody yet: it follows from the paper's argument that rank is the cause.
+    Derived,
+    /// This project.
+    Here,
+}
+
 impl Claim {
     /// Every claim, in the order of the report.
     pub const ALL: [Self; 33] = [
@@ -231,8 +242,8 @@ impl Claim {
             Self::RankGivenInputs => "the rank argument, with the layer's input given",
             Self::PublishedNeed => "the rank argument, published models",
             Self::PublishedRamp => "found here, published models",
-            Self::PredictedExponent => "predicted here, (a)",
-            Self::NeededTellsActual => "predicted here, (b)",
+            Self::PredictedExponent => "predicted here, growth with n/d",
+            Self::NeededTellsActual => "predicted here, the order of heads",
             Self::MoreRankHelps => "the rank argument, an intervention",
             Self::SlopesFreeLogits
             | Self::RampCostsLength
@@ -240,6 +251,17 @@ impl Claim {
             | Self::RankMakesLogits
             | Self::SmallErrorIsHarmless
             | Self::RampIsASlope => "predicted here, the ramp",
+        }
+    }
+
+    /// Who says it.
+    pub fn origin(self) -> Origin {
+        match self.place() {
+            place if place.starts_with("predicted here") || place.starts_with("found here") => {
+                Origin::Here
+            }
+            place if place.starts_with("the rank argument") => Origin::Derived,
+            _ => Origin::Paper,
         }
     }
 

@@ -3,6 +3,7 @@
 use super::claims::Claim;
 use super::scale::of_cells;
 use super::verdict::{Verdict, Word};
+use crate::fit::LARGEST_CAP;
 use crate::table::{Growth, GrowthCell, GrowthSeed, Interval, plural};
 
 /// Is it locality? At every (n, d) where both are measured, the logits that a local band needs against those of
@@ -121,7 +122,7 @@ fn inflation(cell: &GrowthCell) -> f64 {
 fn shown(cell: &GrowthCell) -> String {
     match inflation(cell) {
         value if value.is_finite() => format!("{value:.2}"),
-        _ => "above 128".to_owned(),
+        _ => format!("no fit up to max |logit| {LARGEST_CAP}"),
     }
 }
 

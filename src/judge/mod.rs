@@ -26,6 +26,6 @@ mod tuning;
 pub(crate) mod variants;
 mod verdict;
 
-pub use claims::{Claim, Group};
+pub use claims::{Claim, Group, Origin};
 pub use rules::{OF_ALL_RULES, Rule};
 pub use verdict::{HEADLINE_WORDS, SEEDS_TO_DECIDE, Verdict, Word, multiplicity};

@@ -19,7 +19,7 @@ pub struct Rule {
 
 /// What all rules share, in sentences.
 pub const OF_ALL_RULES: &str = "A verdict holds at the scale of its rows. Confirmed and refuted need three seeds or more in \
-     every setting. Results in between, or of two seeds, are qualified. One seed is always \"single seed\". \"Not measured\" \
+     every setting. Results in between, or of two seeds, are qualified. One seed in every setting is always \"single seed\". \"Not measured\" \
      means no rows, or rows in which the claim could not have shown itself. Variants that were compared at one shared \
      learning rate are qualified at most.";
 

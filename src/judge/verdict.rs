@@ -98,7 +98,7 @@ impl Verdict {
         Self::over(claim, said, word, [seeds])
     }
 
-    /// The verdict over settings with so many seeds each.
+    /// The verdict over settings with so many seeds each; a headline that ends in the fewest seeds gets the most too.
     pub(crate) fn over(
         claim: Claim,
         [headline, measured]: [String; 2],
@@ -110,6 +110,10 @@ impl Verdict {
             Some((fewest.min(seeds), most.max(seeds)))
         });
         let (fewest, most) = range.unwrap_or((0, 0));
+        let headline = match headline.strip_suffix(&plural(fewest, "seed")) {
+            Some(before) if most > fewest => format!("{before}{fewest}–{most} seeds"),
+            _ => headline,
+        };
         let [headline, measured] = [headline, measured].map(|said| with_minus_signs(&said));
         Self { claim, headline, measured, word: word.with_seeds(fewest, most), seeds: fewest }
     }

@@ -9,7 +9,7 @@ use super::scheme::dark_rules;
 use super::section::{Header, Picture, Section};
 use super::svg::{anchor, inline};
 use super::table_markup::{folded, rows_link};
-use crate::judge::{Claim, Group, OF_ALL_RULES, Rule, Verdict, Word, multiplicity};
+use crate::judge::{Claim, Group, OF_ALL_RULES, Origin, Rule, Verdict, Word, multiplicity};
 use crate::table::{plural, significant};
 
 /// The report as one self-contained page: nothing fetched; SVGs, style and script inside.
@@ -20,7 +20,8 @@ pub fn page(header: &Header, sections: &[Section]) -> String {
         a.skip href="#claims" { "Skip to the claims" }
         header {
             h1 { (header.title) }
-            (in_short(&rows, sections.len()))
+            (in_short(header, &rows, sections.len()))
+            (terms())
         }
         (contents(sections))
         main {
@@ -45,26 +46,59 @@ fn about(header: &Header) -> Markup {
     }
 }
 
-/// The two sentences that the page opens with: what it is, and how many claims have which verdict.
-fn in_short(rows: &[ClaimRow<'_>], studies: usize) -> Markup {
-    let is_own = |row: &&ClaimRow<'_>| {
-        ["predicted here", "found here"].iter().any(|own| row.claim.place().starts_with(own))
-    };
-    let own = rows.iter().filter(is_own).count();
+/// What the page opens with: the results in short, what is tested, and how many claims have which verdict.
+fn in_short(header: &Header, rows: &[ClaimRow<'_>], studies: usize) -> Markup {
+    let from = |origin| rows.iter().filter(|row| row.claim.origin() == origin).count();
     let counts = ClaimRow::counts(rows);
     html! {
+        @if !header.in_short.is_empty() {
+            ol.in-short { @for result in &header.in_short { li { (marked(result)) } } }
+        }
         p.question {
             "This page tests the claims of "
             a href="https://arxiv.org/abs/2505.15548" { "Hajra 2025" }
             ": low-rank queries and keys make attention logits grow, and LS-attention, which combines local and global \
              heads, prevents it. "
-            (rows.len()) " claims (" (rows.len() - own) " of the paper, " (own) " predictions of this project), tested in "
+            "Of " (rows.len()) " claims, the paper states " (from(Origin::Paper)) ", " (from(Origin::Derived))
+            " follow from its argument, and " (from(Origin::Here)) " are this project's own. Verdicts from "
             (plural_studies(studies)) ": "
             @for (at, (word, count)) in counts.iter().enumerate() {
                 @if at > 0 { ", " }
                 span.count { (count) " " (badge(*word)) }
             }
             "."
+        }
+    }
+}
+
+/// The terms that claims and figures use.
+const TERMS: [(&str, &str); 10] = [
+    (
+        "max |logit|",
+        "largest |QKᵀ/√d| before the softmax and before any position bias; peak: over all heads and steps",
+    ),
+    ("half-range", "half of max − min of a row of logits, which is what the softmax sees"),
+    ("ε", "the KL divergence of a fit from its target, in nats per row, that is allowed"),
+    ("floor", "the smallest max |logit| within ε at any rank"),
+    ("rank penalty", "needed max |logit| at rank d, over the floor"),
+    (
+        "input factor",
+        "needed max |logit| with queries and keys made of the layer's input, over that with free ones",
+    ),
+    ("excess factor", "what a trained head has beyond what it needs, in its half-range"),
+    (
+        "shift factor",
+        "max |logit| over half-range: the part that shifts whole rows, which the softmax cancels",
+    ),
+    ("ramp", "logits that rise linearly with the position of the key, as those of ALiBi do"),
+    ("partial ρ", "rank correlation of two quantities over heads, given a third"),
+];
+
+fn terms() -> Markup {
+    html! {
+        details.terms {
+            summary { "Terms" }
+            dl { @for (term, meaning) in TERMS { dt { (term) } dd { (meaning) "." } } }
         }
     }
 }
@@ -123,7 +157,7 @@ fn claims(rows: &[ClaimRow<'_>]) -> Markup {
                 table.claims.unsorted {
                     thead { tr {
                         th scope="col" { "Claim" }
-                        th scope="col" { "Paper" }
+                        th scope="col" { "Source" }
                         th scope="col" { "Measured here" }
                         th scope="col" { "Verdict" }
                         th scope="col" { "Study" }
@@ -171,7 +205,10 @@ fn claim_row(row: &ClaimRow<'_>) -> Markup {
     html! {
         tr id=(claim_id(*claim)) {
             th scope="row" { (claim) }
-            td data-label="Paper" { (claim.paper_says().unwrap_or_else(|| claim.place())) }
+            td data-label="Source" {
+                (claim.place())
+                @if let Some(said) = claim.paper_says() { ": " (said) }
+            }
             td data-label="Measured here" {
                 @match first { Some(first) => (first.verdict.headline), None => "–" }
             }

@@ -18,6 +18,8 @@ pub struct Header {
     pub preset: String,
     /// Processor, BLAS, threads.
     pub machine: String,
+    /// The results in a few sentences, one each; shown first.
+    pub in_short: Vec<String>,
 }
 
 /// A figure as a report carries it.

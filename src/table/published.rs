@@ -1,6 +1,6 @@
 //! The heads of models from elsewhere: those of large logits, and what they needed.
 
-use super::{Cell, Column, Spread, Table, TableError, TrainedHeads, epsilons};
+use super::{Cell, Column, HeadParts, Spread, Table, TableError, TrainedHeads, epsilons};
 use crate::row::{HeadFound, Row, Rows};
 
 /// Logits from here on are large, in nats: one token has e²⁰ times the attention of another of logit 0.
@@ -39,6 +39,12 @@ impl PublishedHeads {
         let fitted =
             (fitted || rows.rows.is_empty()).then(|| TrainedHeads::of(rows)).transpose()?;
         Ok(Self { heads: rows.rows.clone(), fitted, failed: rows.failed })
+    }
+
+    /// The heads that were not fitted.
+    pub fn screened(&self) -> Vec<HeadParts> {
+        let rows = self.heads.iter().filter(|row| !row.found.is_fitted());
+        rows.map(HeadParts::from).collect()
     }
 
     /// The models, by ε from large to small.

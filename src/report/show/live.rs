@@ -77,6 +77,7 @@ fn of_series(series: &Series) -> Value {
         Stroke::Solid => vec![],
         Stroke::Dashed => vec![6, 4],
         Stroke::Dotted => vec![2, 3],
+        Stroke::DashDotted => vec![6, 3, 2, 3],
     };
     json!({
         "name": name,

@@ -16,14 +16,17 @@ pub(super) const DECOMPOSITION: ViewOf<TrainedHeads> = ViewOf {
 pub(super) const PREDICTION: ViewOf<TrainedHeads> = ViewOf {
     rows: rows::heads,
     tables: TrainedHeads::tables,
-    figures: |heads, _| figure::prediction(heads),
+    figures: |heads, _| figure::prediction(heads, &[]),
     verdicts: |heads, _| vec![judge::heads::ordering(heads)],
 };
 
 pub(super) const PUBLISHED: ViewOf<PublishedHeads> = ViewOf {
     rows: rows::published,
     tables: PublishedHeads::tables,
-    figures: |heads, _| heads.fitted.as_ref().map_or_else(Vec::new, figure::prediction),
+    figures: |heads, _| match &heads.fitted {
+        Some(fitted) => figure::prediction(fitted, &heads.screened()),
+        None => Vec::new(),
+    },
     verdicts: |heads, _| vec![judge::published::needed(heads), judge::published::ramp(heads)],
 };
 

@@ -47,7 +47,10 @@ impl<T> Analyse for ViewOf<T> {
         };
         Ok(Analysis {
             group,
-            tables: (self.tables)(&rows),
+            tables: (self.tables)(&rows)
+                .into_iter()
+                .filter(|table| !table.rows().is_empty())
+                .collect(),
             figures: (self.figures)(&rows, &against)
                 .into_iter()
                 .flat_map(Figure::in_parts)
