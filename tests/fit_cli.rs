@@ -210,8 +210,7 @@ fn bad_input_is_one_line_and_leaves_nothing() {
     folder.write("file", "");
     let out = ["--out", "x"];
     for (arguments, part) in [
-        (&["--rank", "0", "--max-logit", "4"][..], "--rank"),
-        (&["--rank", "2", "--max-logit", "0"], "--max-logit"),
+        (&["--rank", "2", "--max-logit", "0"][..], "--max-logit"),
         (&["--rank", "2", "--max-logit=-1"], "--max-logit"),
         (&["--rank", "2", "--max-logit", "4,nan"], "--max-logit"),
         (&["--rank", "2", "--max-logit", "inf"], "--max-logit"),
@@ -241,6 +240,30 @@ fn bad_input_is_one_line_and_leaves_nothing() {
         let error = folder.refused(&[&LANDMARK[..], &goal, &["--out", place]].concat());
         assert!(error.contains(&format!("--out {place}")), "{error}");
     }
+}
+
+#[test]
+fn wrong_usage_is_one_line_that_names_flag_and_value() {
+    let folder = Folder::new();
+    for (arguments, parts) in [
+        (&["--rank", "0", "--max-logit", "4"][..], ["--rank", "\"0\""]),
+        (&["--rank", "abc", "--max-logit", "4"], ["--rank", "\"abc\""]),
+        (&["--rank", "-2", "--max-logit", "4"], ["--rank", "\"-2\""]),
+        (&["--rank", "2", "--max-logit", "4,x"], ["--max-logit", "\"x\""]),
+        (&["--rank", "2", "--treads", "4"], ["--treads", "\"--threads\""]),
+        (&["--rank", "2", "--rank", "4"], ["--rank", "twice"]),
+        (&["--rank", "2", "--max-logit", "4", "--tolerance", "1"], ["--max-logit", "--tolerance"]),
+    ] {
+        let ended = folder.run(&[&LANDMARK[..], arguments, &["--out", "x"]].concat());
+        assert_eq!(ended.code, Some(2), "{arguments:?}: {}", ended.stderr);
+        assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+        let has = |part: &str| ended.stderr.contains(part);
+        assert!(parts.into_iter().all(has), "{arguments:?}: {}", ended.stderr);
+    }
+    let ended = folder.run(&["fit"]);
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    let names = ["--rank", "--out", "--family", "--target", "rank-study fit --"];
+    assert!(names.iter().all(|name| ended.stderr.contains(name)), "{}", ended.stderr);
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn what_is_no_record_or_contradicts_them_is_refused_in_one_line() {
             ["--records", "7", "--quiet"],
             "images.bin: 480 bytes are not a whole number of records of 7",
         ),
-        (["--records", "0.5", "--quiet"], "invalid value"),
+        (["--records", "0.5", "--quiet"], "--records must be a whole number"),
     ] {
         let arguments = ["train", "run.toml", "--text", "images.bin", "--out", "r"];
         let ended = folder.run(&[&arguments[..], &more[..]].concat());
@@ -113,7 +113,7 @@ fn what_is_no_record_or_contradicts_them_is_refused_in_one_line() {
     }
     let arguments = ["train", "run.toml", "--text", "images.bin", "--records", "12", "--out", "r"];
     let error = folder.refused(&[&arguments[..], &["--set", "context=8"]].concat());
-    assert!(error.contains("context = 8: must equal records = 12"), "{error}");
+    assert!(error.contains("context = 8; must equal records = 12"), "{error}");
     // Without records, the same bytes are one stream.
     train(&folder, "stream", &["--set", "vocabulary=byte", "--set", "context=8"]);
     let error = folder.refused(&[&arguments[..4], &["--out", "c", "--quiet"]].concat());

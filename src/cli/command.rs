@@ -4,12 +4,11 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use super::markdown::GROUPS;
-use super::places::near;
 use super::streams::{print_of_clap, tell};
+use super::usage_error::usage_error;
 
 /// How large must attention logits grow when queries and keys are low-rank?
 #[derive(Parser)]
@@ -80,14 +79,31 @@ fn program() -> clap::Command {
     let template = format!(
         "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{list}Options:\n{{options}}{{after-help}}"
     );
-    program.help_template(template)
+    with_negative_numbers(program.help_template(template))
+}
+
+/// A value such as -3 is refused as a number of that flag, not as an unknown flag.
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    let takes = |arg: &clap::Arg| arg.get_long().is_some() && arg.get_action().takes_values();
+    command
+        .mut_args(|arg| if takes(&arg) { arg.allow_negative_numbers(true) } else { arg })
+        .mut_subcommands(with_negative_numbers)
 }
 
 /// Runs the command that the arguments, after the program's name, are: 0 done, 1 failed, 2 wrong usage, with which clap itself exits too, 3 a check did not hold, 4 stopped.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let Cli { verbose, command, .. } = match parsed(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let Cli { verbose, command, .. } = match parsed(&arguments) {
         Ok(parsed) => parsed,
-        Err(said) => return refused(&said),
+        Err(said) => {
+            return match usage_error(&said, program(), &arguments) {
+                Some(line) => {
+                    tell(&format!("error: {line}"));
+                    ExitCode::from(2)
+                }
+                None => print_of_clap(&said),
+            };
+        }
     };
     if let Err(error) = rank_study::numerics::check_instructions() {
         tell(&format!("error: {error}"));
@@ -121,23 +137,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Prints what clap says. A misspelt command is one line, with the names that are near it.
-fn refused(said: &clap::Error) -> ExitCode {
-    let unknown = said.get(ContextKind::InvalidSubcommand).map(ToString::to_string);
-    match unknown.filter(|_| said.kind() == ErrorKind::InvalidSubcommand) {
-        Some(name) => {
-            let program = Cli::command();
-            let kinds = program.get_subcommands().flat_map(clap::Command::get_subcommands);
-            let all = program.get_subcommands().chain(kinds).map(clap::Command::get_name);
-            let near = near(&name, all, "see rank-study --help");
-            tell(&format!("error: unknown command {name:?}; {near}"));
-            ExitCode::from(2)
-        }
-        None => print_of_clap(said),
-    }
-}
-
-fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+fn parsed(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&program().try_get_matches_from(arguments)?)
 }
 

@@ -1,34 +1,37 @@
 //! The flags that name a target attention matrix, shared by every subcommand that takes one.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
-use clap::Args;
-use rank_study::pattern::{Family, Parameters, Target, TargetFile, TargetRead, Visibility};
+use anyhow::{Context, Error, Result, anyhow};
+use clap::{ArgGroup, Args};
+use rank_study::pattern::{
+    Family, Parameters, Target, TargetError, TargetFile, TargetRead, Visibility,
+};
 use rank_study::table::significant;
 
 use super::streams::tell;
 
 /// A target by its family, or from a file.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Target")]
+#[command(next_help_heading = "Target", group = ArgGroup::new("matrix").required(true))]
 pub struct FamilyFlags {
     /// Build a matrix of this family [names: uniform-band, decay-band, dirichlet-band,
     /// lognormal-band, previous-token, landmark, random-sparse, clustered, induction, prefix,
     /// mixture, permuted, file]
-    #[arg(long, value_name = "NAME", required_unless_present = "target")]
+    #[arg(long, value_name = "NAME", requires = "n", group = "matrix")]
     family: Option<String>,
     /// Width of a band or a local head, in tokens
     #[arg(long, value_name = "W")]
     window: Option<usize>,
     /// Decay length of decay-band, in tokens [default: window / 4]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long)]
     tau: Option<f64>,
     /// Concentration of dirichlet-band [default: 1]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long)]
     alpha: Option<f64>,
     /// Standard deviation of lognormal-band, in nats [default: 1]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long)]
     sigma: Option<f64>,
     /// Tokens to look back (previous-token) or columns per row (random-sparse)
     #[arg(long)]
@@ -43,7 +46,7 @@ pub struct FamilyFlags {
     #[arg(long, value_name = "TOKENS")]
     vocabulary: Option<usize>,
     /// Weight of the local part of mixture [default: 0.5]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long)]
     lambda: Option<f64>,
     /// Family of the local part of mixture
     #[arg(long, value_name = "NAME")]
@@ -58,8 +61,8 @@ pub struct FamilyFlags {
     #[arg(long, value_name = "FILE")]
     path: Option<PathBuf>,
     /// Number of rows and columns
-    #[arg(long, required_unless_present = "target")]
-    n: Option<usize>,
+    #[arg(long)]
+    n: Option<NonZeroUsize>,
     /// Seed of the random families and of the search [default: 0]
     #[arg(long)]
     seed: Option<u64>,
@@ -70,7 +73,8 @@ pub struct FamilyFlags {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["family", "window", "tau", "alpha", "sigma", "k", "m", "c",
+        group = "matrix",
+        conflicts_with_all = ["window", "tau", "alpha", "sigma", "k", "m", "c",
             "vocabulary", "lambda", "local", "global", "of", "path", "n", "seed"]
     )]
     target: Option<PathBuf>,
@@ -103,7 +107,7 @@ impl FamilyFlags {
         }
         // The command line asks for one where there is no --target.
         let n = self.n.context("--n is missing; give the number of rows")?;
-        self.family()?.build(n, self.seed(), visibility).context("--family")
+        self.family()?.build(n.get(), self.seed(), visibility).map_err(of_family)
     }
 
     /// A short text for what the flags name: the family with its parameters, or the file.
@@ -139,7 +143,7 @@ impl FamilyFlags {
             .family
             .as_deref()
             .context("--family is missing; name one, or give --target FILE")?;
-        Family::from_parameters(name, &self.parameters()).context("--family")
+        Family::from_parameters(name, &self.parameters()).map_err(of_family)
     }
 
     fn parameters(&self) -> Parameters {
@@ -158,5 +162,16 @@ impl FamilyFlags {
             of: self.of.clone(),
             path: self.path.clone(),
         }
+    }
+}
+
+/// An error of a family, with its parameters as flags.
+fn of_family(error: TargetError) -> Error {
+    match &error {
+        TargetError::Parameter { family, why } => match why.strip_prefix("needs ") {
+            Some(parameter) => anyhow!("--family {family} needs --{parameter}"),
+            None => anyhow!("--family {family}: {why}"),
+        },
+        _ => Error::from(error).context("--family"),
     }
 }

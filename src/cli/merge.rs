@@ -1,6 +1,6 @@
 //! `rank-study merge`: the rows of a study's parts joined to its own.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use rank_study::study::{Merged, Preset, merge};
 use rank_study::table::plural;
@@ -48,7 +48,10 @@ pub fn run(args: &MergeArgs) -> Result<()> {
     }
     let mut missing: Vec<(String, String)> = Vec::new();
     for study in studies {
-        let merged = folder_of(&study, args.preset).and_then(|folder| Ok(merge(&folder)?));
+        let merged = folder_of(&study, args.preset).and_then(|folder| match folder.exists() {
+            true => Ok(merge(&folder)?),
+            false => bail!("no folder {}; see rank-study list", folder.display()),
+        });
         match merged {
             Ok(Some(merged)) => say(format!("{study}: {}", describe(&merged))),
             Ok(None) => say(format!("{study}: no rows of shards")),

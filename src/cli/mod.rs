@@ -40,5 +40,6 @@ mod target;
 mod threads;
 mod train;
 mod trained;
+mod usage_error;
 mod verify;
 mod version;

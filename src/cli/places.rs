@@ -7,7 +7,7 @@ use rank_study::run::Manifest;
 use rank_study::study::{
     Preset, StudyDefinition, StudyError, check_merged, has_parts, unmerged_parts,
 };
-use rank_study::system::check_folder_name;
+use rank_study::system::{check_folder_name, near_names};
 use rank_study::table::plural;
 
 use super::streams::tell;
@@ -201,21 +201,50 @@ impl BrokenDefinition {
     }
 }
 
-/// Refuses a definition that is not there, and names those that read most like it.
-pub fn check_definition(path: &Path) -> Result<()> {
-    if path.exists() {
-        return Ok(());
+/// Whether a definition is a study's: that of a single training run has neither key.
+fn is_study(table: &toml::Table) -> bool {
+    ["study", "kind"].iter().any(|key| table.contains_key(*key))
+}
+
+/// Refuses a definition that is not there, and names those that read most like it; also one of a single run where a
+/// study is needed, and the other way round.
+pub fn check_definition(path: &Path, needs_study: bool) -> Result<()> {
+    let shown = path.display();
+    if !path.exists() {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new(ANALYSIS));
+        let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let names = files.map(|file| file.file_name().to_string_lossy().into_owned());
+        let names: Vec<String> =
+            names.filter_map(|name| Some(name.strip_suffix(".toml")?.to_owned())).collect();
+        let stem = path.file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
+        let near = near_names(&stem, names.iter().map(String::as_str));
+        let near: Vec<String> = near
+            .iter()
+            .map(|name| folder.join(format!("{name}.toml")).display().to_string())
+            .collect();
+        match near.is_empty() {
+            true => bail!(
+                "no definition file {shown}, nor one like it in {}/; see rank-study list",
+                folder.display()
+            ),
+            false => bail!("no definition file {shown}; did you mean {}?", near.join(" or ")),
+        }
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let files = std::fs::read_dir(folder.unwrap_or(Path::new(ANALYSIS)));
-    let paths = files.into_iter().flatten().flatten().map(|file| file.path());
-    let is_toml = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "toml");
-    let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let known: Vec<(String, PathBuf)> =
-        paths.filter(is_toml).filter_map(|path| Some((stem(&path)?, path))).collect();
-    let names = known.iter().map(|(name, _)| name.as_str());
-    let near = near(&stem(path).unwrap_or_default(), names, "see rank-study list");
-    bail!("no definition {}; {near}", path.display())
+    let table = std::fs::read_to_string(path).ok().and_then(|text| text.parse().ok());
+    match table.map(|table| is_study(&table)) {
+        Some(false) if needs_study => {
+            bail!(
+                "{shown} defines a single run, not a study; train it with rank-study train {shown}"
+            )
+        }
+        Some(true) if !needs_study => {
+            bail!(
+                "{shown} defines a study; name one of its runs with --run, or use rank-study sweep {shown}"
+            )
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Every study definition in the folder of definitions, at the size of a preset. Definitions of single training runs,
@@ -235,9 +264,7 @@ pub fn definitions(preset: Preset) -> Result<Definitions> {
     for path in paths {
         let table = std::fs::read_to_string(&path).map(|text| text.parse::<toml::Table>());
         let study = match &table {
-            Ok(Ok(table)) if !["study", "kind"].iter().any(|key| table.contains_key(*key)) => {
-                continue;
-            }
+            Ok(Ok(table)) if !is_study(table) => continue,
             Ok(Ok(table)) => table.get("study").and_then(|study| study.as_str()).map(str::to_owned),
             _ => None,
         };
@@ -258,14 +285,8 @@ pub fn definitions(preset: Preset) -> Result<Definitions> {
 
 /// The names that read most like one that there is not, for the end of an error.
 pub fn near<'n>(name: &str, names: impl Iterator<Item = &'n str>, or: &str) -> String {
-    let most = (name.chars().count() / 3).clamp(1, 3);
-    let mut near: Vec<(usize, &str)> =
-        names.map(|other| (strsim::damerau_levenshtein(name, other), other)).collect();
-    near.sort_unstable();
-    near.dedup();
-    near.retain(|(slips, other)| *slips <= most || (name.len() > 2 && other.contains(name)));
-    near.truncate(3);
-    let near: Vec<String> = near.into_iter().map(|(_, other)| format!("{other:?}")).collect();
+    let near: Vec<String> =
+        near_names(name, names).into_iter().map(|other| format!("{other:?}")).collect();
     match near.is_empty() {
         true => or.to_owned(),
         false => format!("did you mean {}?", near.join(" or ")),

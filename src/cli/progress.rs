@@ -101,6 +101,17 @@ impl Progress {
         line.iter().for_each(|line| tell(line));
     }
 
+    /// All is done, of which only an upper bound was known.
+    pub fn complete(&self, what: &str) {
+        with(&self.state, |state| {
+            what.clone_into(&mut state.what);
+            state.done = state.whole;
+            if state.printed.is_some() {
+                tell(&state.line());
+            }
+        });
+    }
+
     /// Takes the bar away.
     pub fn finish(&self) {
         self.show.finish();
@@ -123,7 +134,7 @@ impl State {
             likely_s: left_s,
             most_s: most * left_s,
         };
-        let left = match (known, self.at_most) {
+        let left = match (known && left > 0.0, self.at_most) {
             (false, _) => String::new(),
             (true, true) => format!(", at most {} left", duration(left_s)),
             (true, false) => format!(", {} left", span(between(1.0 - UNSTEADY, 1.0 + UNSTEADY))),

@@ -20,7 +20,7 @@ use super::streams::{say, tell};
 /// The flags of a command whose cells can be dealt to several machines.
 #[derive(Args, Debug)]
 pub struct ShardFlags {
-    /// Measure only shard I of N, such as 3/8 [default: all, or the array task's]
+    /// Measure only shard I of N, such as 3/8 [default: all; in an array job, its task's]
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
     /// Measure only this stage, from 1, as --plan numbers them

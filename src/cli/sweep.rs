@@ -63,7 +63,7 @@ pub struct SweepArgs {
 pub fn run(args: &SweepArgs) -> Result<()> {
     let device = Device::from(args.device);
     device.check()?;
-    check_definition(&args.definition)?;
+    check_definition(&args.definition, true)?;
     let definition = StudyDefinition::read(&args.definition, args.preset)?;
     let (text, valid_text) = (args.text.as_deref(), args.valid_text.as_deref());
     let plan =

@@ -11,7 +11,7 @@ use rank_study::run::{Begin, Extension, RunObserver, TrainResult, TrainedRun, Tr
 use rank_study::study::{Preset, StudyDefinition, StudyWork};
 
 use super::device::DeviceName;
-use super::places::check_definition;
+use super::places::{check_definition, near};
 use super::processes::{ProcessesFlags, ToldElsewhere};
 use super::progress::Progress;
 use super::stop::{Stopped, stop_at_signal};
@@ -194,7 +194,7 @@ fn teacher(args: &TrainArgs, student: &TrainDefinition) -> Result<Option<(Teache
 }
 
 fn definition(args: &TrainArgs) -> Result<TrainDefinition> {
-    check_definition(&args.definition)?;
+    check_definition(&args.definition, args.run.is_some())?;
     let path = args.definition.display();
     let mut definition = match &args.run {
         Some(name) => of_study(&StudyDefinition::read(&args.definition, Preset::Paper)?, name)?,
@@ -208,13 +208,19 @@ fn definition(args: &TrainArgs) -> Result<TrainDefinition> {
         let flag = || format!("--records {records}");
         definition.set("records", &records.to_string()).with_context(flag)?;
     }
-    for set in &args.sets {
+    set_keys(&mut definition, &args.sets)?;
+    Ok(definition)
+}
+
+/// Sets what each `--set KEY=VALUE` says.
+pub fn set_keys(definition: &mut TrainDefinition, sets: &[String]) -> Result<()> {
+    for set in sets {
         let (key, value) = set
             .split_once('=')
-            .with_context(|| format!("--set {set} is not KEY=VALUE; write it so"))?;
+            .with_context(|| format!("--set must be KEY=VALUE ({set:?} found)"))?;
         definition.set(key.trim(), value.trim()).with_context(|| format!("--set {set}"))?;
     }
-    Ok(definition)
+    Ok(())
 }
 
 /// A run of a study at its first seed.
@@ -230,7 +236,8 @@ fn of_study(study: &StudyDefinition, name: &str) -> Result<TrainDefinition> {
         Some(run) => Ok(TrainDefinition { seed: run.seeds[0], ..run.definition.clone() }),
         None => {
             let names: Vec<_> = work.runs.iter().map(|run| run.name.as_str()).collect();
-            bail!("--run {name}: the study {} has {}", study.study, names.join(", "))
+            let near = near(name, names.iter().copied(), "name another");
+            bail!("--run {name}: the study {} has {}; {near}", study.study, names.join(", "))
         }
     }
 }

@@ -20,7 +20,7 @@ pub enum LmError {
         nearest: String,
     },
     /// A key with a value that it cannot take.
-    #[error("{key} = {found}: {why}")]
+    #[error("{key} = {found}; {why}")]
     Value {
         /// The key.
         key: &'static str,
@@ -30,7 +30,7 @@ pub enum LmError {
         why: String,
     },
     /// A value of the wrong type, or a definition that is not TOML.
-    #[error("training definition: {0}")]
+    #[error("{0}")]
     Definition(String),
     /// A device that is not there, or that does not compute what is asked.
     #[error("device cuda: {why}")]

@@ -17,7 +17,7 @@ impl<'a> Check<'a> {
 
     pub(super) fn k(&self) -> Result<usize, TargetError> {
         let meaning = match self.family {
-            "previous-token" => "the relative distance (for 0, use uniform-band with window 1)",
+            "previous-token" => "the relative distance; for 0, use uniform-band with window 1",
             _ => "the number of columns per row",
         };
         self.count("k", self.parameters.k, meaning)
@@ -59,7 +59,7 @@ impl<'a> Check<'a> {
 
     pub(super) fn path(&self) -> Result<PathBuf, TargetError> {
         self.parameters.path.clone().ok_or_else(|| {
-            self.wrong("needs path: a .npy, .csv, .parquet or .safetensors file".to_owned())
+            self.wrong("needs path (a .npy, .csv, .parquet or .safetensors file)".to_owned())
         })
     }
 
@@ -71,7 +71,7 @@ impl<'a> Check<'a> {
         name: &'a Option<String>,
     ) -> Result<&'a str, TargetError> {
         let Some(name) = name else {
-            return Err(self.wrong(format!("needs {parameter}: the name of a family")));
+            return Err(self.wrong(format!("needs {parameter} (the name of a family)")));
         };
         let mixture_inside = self.family == "mixture" && name == "mixture";
         if name == "permuted" || mixture_inside {
@@ -91,8 +91,10 @@ impl<'a> Check<'a> {
         meaning: &str,
     ) -> Result<usize, TargetError> {
         match value {
-            None => Err(self.wrong(format!("needs {parameter}: {meaning}"))),
-            Some(0) => Err(self.wrong(format!("{parameter} is 0; {meaning} must be at least 1"))),
+            None => Err(self.wrong(format!("needs {parameter} ({meaning})"))),
+            Some(0) => {
+                Err(self.wrong(format!("{parameter} is 0; it must be at least 1 ({meaning})")))
+            }
             Some(value) => Ok(value),
         }
     }

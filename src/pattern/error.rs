@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::nearest::UnknownName;
 use super::visibility::Visibility;
 use crate::system::NoMemory;
+use crate::system::nearest::UnknownName;
 
 /// Why a target could not be built or read. Each message says what was found and what to do.
 #[derive(Debug, thiserror::Error)]

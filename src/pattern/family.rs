@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::check::Check;
-use super::nearest::UnknownName;
 use super::{Parameters, TargetError};
+use crate::system::nearest::UnknownName;
 
 /// A family of target attention matrices with its parameters.
 ///

@@ -14,7 +14,6 @@ mod family;
 mod file;
 mod layout;
 mod matrix;
-pub(crate) mod nearest;
 mod parameters;
 mod patch;
 mod spectrum;
@@ -22,6 +21,7 @@ mod statistics;
 mod tokens;
 mod visibility;
 
+pub use crate::system::nearest::UnknownName;
 pub use error::TargetError;
 pub use family::Family;
 #[cfg(feature = "study")]
@@ -30,7 +30,6 @@ pub(crate) use file::read_npy;
 pub use file::{TargetFile, TargetRead, write_matrix};
 pub use layout::{HeadKind, Layout};
 pub use matrix::Target;
-pub use nearest::UnknownName;
 pub use parameters::Parameters;
 pub use patch::Patch;
 pub use spectrum::{Bounds, LeadingSpectrum, Spectrum};

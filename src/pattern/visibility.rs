@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::nearest::UnknownName;
+use crate::system::nearest::UnknownName;
 
 /// The set of columns j that row i of an n × n attention matrix may attend to.
 ///

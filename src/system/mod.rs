@@ -18,6 +18,7 @@ mod lock;
 pub(crate) mod machine;
 mod memory;
 mod name;
+pub(crate) mod nearest;
 #[cfg(any(feature = "lm", feature = "parquet"))]
 mod panics;
 mod text;
@@ -45,8 +46,9 @@ pub use memory::{NoMemory, available_bytes, check_memory, peak_rss_bytes};
 #[cfg(feature = "study")]
 pub(crate) use name::below;
 pub use name::{NameError, check_folder_name, check_name};
+pub use nearest::near_names;
 #[cfg(any(feature = "lm", feature = "parquet"))]
 pub(crate) use panics::caught;
 pub use text::{printable, printable_lines};
 #[cfg(feature = "lm")]
-pub(crate) use toml_words::wrong_value;
+pub(crate) use toml_words::{syntax, wrong_value};

@@ -1,10 +1,17 @@
 //! What a TOML reader says of a value, in the words of a definition.
 
+use super::nearest::instead;
+
 /// A wrong value and its key: `grid.n is -1; it must be a whole number`.
 pub(crate) fn wrong_value(message: &str, key: &str) -> String {
     let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
     if let Some(field) = message.strip_prefix("missing field `") {
         return format!("{key}: the key {} is missing", field.trim_end_matches('`'));
+    }
+    let unknown = message.strip_prefix("unknown variant `");
+    if let Some((found, valid)) = unknown.and_then(|rest| rest.split_once("`, expected ")) {
+        let valid: Vec<&str> = valid.split('`').skip(1).step_by(2).collect();
+        return format!("{key} is {found:?}; {}", instead(found, &valid));
     }
     let invalid =
         message.strip_prefix("invalid type: ").or(message.strip_prefix("invalid value: "));
@@ -14,6 +21,13 @@ pub(crate) fn wrong_value(message: &str, key: &str) -> String {
     }
     .trim_start_matches(": ")
     .to_owned()
+}
+
+/// What is no TOML, and in which line.
+pub(crate) fn syntax(error: &toml::de::Error, text: &str) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    format!("line {line}: {}", error.message().replace('\n', " "))
 }
 
 /// A value without the name of its type, and a list or table by its name.

@@ -1,5 +1,6 @@
 //! `rank-study bench fit`: one evaluation of the fit's objective and gradient.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
@@ -27,7 +28,7 @@ pub(super) struct FitBench {
     n: usize,
     /// Fit logits of this rank: the head dimension d
     #[arg(long, value_name = "D")]
-    rank: usize,
+    rank: NonZeroUsize,
     /// Width of a band or a local head, in tokens
     #[arg(long, default_value_t = 50, value_name = "W")]
     window: usize,
@@ -77,7 +78,7 @@ pub(super) fn run(args: &FitBench, quiet: bool) -> Result<()> {
         );
     }
     let layout: Layout = args.layout.parse().context("--layout")?;
-    let problem = Problem::new(target, layout, args.rank).context("--rank")?;
+    let problem = Problem::new(target, layout, args.rank.get()).context("--rank")?;
     let factors: Option<Factors> =
         args.factors.as_deref().map(read_factors).transpose().context("--factors")?;
     let (threads, pool) = pool(args.threads)?;
@@ -89,7 +90,7 @@ pub(super) fn run(args: &FitBench, quiet: bool) -> Result<()> {
     }
     let (eval_s, value, gradient) =
         pool.install(|| time(&problem, precision, factors.as_ref(), args.repeats))?;
-    let side = args.n * args.rank;
+    let side = args.n * args.rank.get();
     let norm = |half: usize| {
         gradient
             .chunks_exact(2 * side)

@@ -5,6 +5,7 @@ use clap::Args;
 use rank_study::lm::{SyntheticCorpus, TrainDefinition};
 
 use super::timing::at_least_one;
+use crate::cli::train::set_keys;
 
 #[derive(Args, Debug)]
 pub(super) struct ModelArgs {
@@ -65,12 +66,7 @@ impl ModelArgs {
             ..TrainDefinition::default()
         };
         definition.set("arm", &self.variant).context("--variant")?;
-        for set in &self.sets {
-            let (key, value) = set
-                .split_once('=')
-                .with_context(|| format!("--set {set} is not KEY=VALUE; write it so"))?;
-            definition.set(key.trim(), value.trim()).with_context(|| format!("--set {set}"))?;
-        }
+        set_keys(&mut definition, &self.sets)?;
         Ok(definition)
     }
 }

@@ -122,6 +122,9 @@ pub fn run(
         }
         Goal::Tolerance(tolerance) => job.needed(*tolerance)?,
     };
+    if !stop.load(Ordering::Relaxed) {
+        progress.complete("done");
+    }
     progress.finish();
     let failed = lock(&job.failed).take();
     let stopped = stop.load(Ordering::Relaxed) && failed.is_none();
@@ -177,7 +180,7 @@ struct Saved<'a> {
 impl Watch for Job<'_> {
     fn recall(&self, fit: &FitName, limit: usize) -> Option<Kept> {
         let kept = self.ledger.read(fit).unwrap_or_else(|error| {
-            self.progress.say(&format!("warning: {error}; {fit} starts again"));
+            self.progress.say(&format!("warning: {error}; this part of the search starts again"));
             None
         });
         let counted = match &kept {
@@ -248,9 +251,9 @@ impl<'a> Job<'a> {
         if now < shown + SHOW_EVERY_MS || self.shown_ms.swap(now, Ordering::Relaxed) != shown {
             return;
         }
-        let FitProgress { fit, cap, iterations, limit, value } = *at;
+        let FitProgress { cap, iterations, limit, value, .. } = *at;
         self.progress.within(format!(
-            "fit {fit}, iteration {iterations} of {limit}: KL about {value:.6} nats, logit bound {cap:.4}"
+            "logit bound {cap:.4}, iteration {iterations} of at most {limit}, KL about {value:.6} nats"
         ));
     }
 

@@ -3,6 +3,7 @@
 mod conclusion;
 mod job;
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
@@ -32,18 +33,12 @@ Writes DIR/frontier.csv and the queries and keys of each row. Guide: docs/fit.md
 pub struct FitArgs {
     /// Fit logits of this rank: the head dimension d
     #[arg(long, value_name = "D")]
-    rank: usize,
+    rank: NonZeroUsize,
     /// Find the least error within each of these logit bounds
-    #[arg(
-        long,
-        value_name = "L,…",
-        value_delimiter = ',',
-        allow_negative_numbers = true,
-        group = "goal"
-    )]
+    #[arg(long, value_name = "L,…", value_delimiter = ',', group = "goal")]
     max_logit: Vec<f64>,
     /// Find the least max |logit| within this error (KL, nats)
-    #[arg(long, value_name = "EPS", allow_negative_numbers = true, group = "goal")]
+    #[arg(long, value_name = "EPS", group = "goal")]
     tolerance: Option<f64>,
     /// Heads joined by +: global or local:W, with Nx for repeats
     #[arg(long, default_value = "global")]
@@ -58,7 +53,7 @@ pub struct FitArgs {
     #[arg(long, default_value = "f64", value_name = "NAME", value_parser = ["f32", "f64"])]
     dtype: String,
     /// Stop once the error within one bound is this (KL, nats)
-    #[arg(long, value_name = "KL", allow_negative_numbers = true, conflicts_with = "tolerance")]
+    #[arg(long, value_name = "KL", conflicts_with = "tolerance")]
     stop_at: Option<f64>,
     /// Write to this folder
     #[arg(long, value_name = "DIR")]
@@ -106,7 +101,7 @@ fn fit(args: &FitArgs) -> Result<()> {
     }
     let layout: Layout = args.layout.parse().context("--layout")?;
     let precision = args.dtype.parse().context("--dtype")?;
-    let problem = Problem::new(args.family.target()?, layout, args.rank).context("--rank")?;
+    let problem = Problem::new(args.family.target()?, layout, args.rank.get()).context("--rank")?;
     let standard = SearchOptions::default();
     let options = SearchOptions {
         starts: args.starts.unwrap_or_else(|| SearchOptions::starts_for(&problem)),

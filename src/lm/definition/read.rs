@@ -6,7 +6,8 @@ use super::keys::TrainDefinition;
 use super::text_vocabulary::TextVocabulary;
 use crate::lm::LmError;
 use crate::pattern::Patch;
-use crate::pattern::nearest::nearest;
+use crate::system::nearest::nearest;
+use crate::system::syntax;
 
 impl TrainDefinition {
     /// Reads a definition from TOML text.
@@ -14,7 +15,7 @@ impl TrainDefinition {
     /// # Errors
     /// Text that is not TOML, an unknown key, or a value that its key cannot take.
     pub fn from_toml(text: &str) -> Result<Self, LmError> {
-        let table = text.parse::<Table>().map_err(|e| LmError::Definition(one_line(&e)))?;
+        let table = text.parse::<Table>().map_err(|e| LmError::Definition(syntax(&e, text)))?;
         Self::from_table(&table)
     }
 
@@ -122,14 +123,9 @@ fn overlay(onto: &mut Table, from: &Table) {
     }
 }
 
-/// TOML's errors draw the line with a caret under it; ours are one line.
 /// A value that its key cannot take.
 fn wrong_value(error: &toml::de::Error) -> String {
     let text = error.to_string();
     let key = text.trim_end().rsplit_once("in `").map_or("", |(_, key)| key.trim_end_matches('`'));
     crate::system::wrong_value(error.message(), key)
-}
-
-fn one_line(error: &toml::de::Error) -> String {
-    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -7,7 +7,7 @@ use ndarray::{Array2, ArrayD};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 
 use super::problem::Problem;
-use crate::pattern::nearest::nearest;
+use crate::system::nearest::nearest;
 
 /// The tensor called `name`, or, with none named, the only one of two dimensions or more.
 pub(super) fn read(bytes: &[u8], name: Option<&str>) -> Result<ArrayD<f64>, Problem> {

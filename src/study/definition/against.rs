@@ -6,7 +6,7 @@ use toml::{Table, Value};
 use super::keys;
 use super::names;
 use super::train::TrainStudy;
-use crate::pattern::nearest::nearest;
+use crate::system::nearest::nearest;
 
 /// An exponent predicted of an arm before it was measured, and the interval that it was said to lie in.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,8 +5,8 @@ use toml::{Table, Value};
 
 use super::keys;
 use super::kind::Kind;
-use crate::pattern::nearest::nearest;
 use crate::row::{Column, ColumnKind};
+use crate::system::nearest::nearest;
 
 /// One bound: a statistic of one column over some rows, between two numbers.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,14 +4,7 @@ use serde::de::value::Error as NoFields;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
 use toml::{Table, Value};
 
-use crate::pattern::nearest::nearest;
-
-/// What is no TOML, and in which line.
-pub(super) fn syntax(error: &toml::de::Error, text: &str) -> String {
-    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-    let line = before.matches('\n').count() + 1;
-    format!("line {line}: {}", error.message().replace('\n', " "))
-}
+use crate::system::nearest::nearest;
 
 /// The table at the dotted path `place` as a `T`, whose fields are all the keys that it may have.
 pub(super) fn read<T: DeserializeOwned>(table: &Table, place: &str) -> Result<T, String> {

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::pattern::nearest::nearest;
 use crate::row::{
     Column, ConcentrationFound, FitFound, HeadFound, LatencyFound, LatticeFound, RampFound,
     SpectrumFound, SurgeryFound, TrainingFound, columns,
 };
+use crate::system::nearest::instead;
 
 /// What a study measures, by the key `kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,8 +89,7 @@ impl FromStr for Kind {
     fn from_str(text: &str) -> Result<Self, String> {
         let named = Self::NAMES.iter().find(|(name, _)| *name == text);
         named.map(|(_, kind)| *kind).ok_or_else(|| {
-            let near = nearest(text, &Self::NAMES.map(|(name, _)| name));
-            format!("unknown kind {text:?}; did you mean {near:?}?")
+            format!("unknown kind {text:?}; {}", instead(text, &Self::NAMES.map(|(name, _)| name)))
         })
     }
 }

@@ -12,9 +12,9 @@ use super::train::StudyRun;
 use super::trained_models::TrainedModels;
 use super::work::StudyWork;
 use crate::lm::{LmError, ModelShape, Slopes, TrainDefinition};
-use crate::pattern::nearest::nearest;
 use crate::study::StudyError;
 use crate::system::FileError;
+use crate::system::nearest::nearest;
 
 /// Where trained models are.
 #[derive(Clone, Debug)]

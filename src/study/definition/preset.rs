@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use toml::{Table, Value};
 
-use crate::pattern::nearest::nearest;
+use crate::system::nearest::instead;
 
 /// A size at which studies are run. The rows of one never lie among those of another, nor are they read for them:
 /// a study at one size takes the runs of other studies at that size too.
@@ -46,8 +46,7 @@ impl FromStr for Preset {
 
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|preset| preset.name() == text).ok_or_else(|| {
-            let near = nearest(text, &Self::ALL.map(Self::name));
-            format!("unknown preset {text:?}; did you mean {near:?}?")
+            format!("unknown preset {text:?}; {}", instead(text, &Self::ALL.map(Self::name)))
         })
     }
 }

@@ -8,8 +8,8 @@ use toml::{Table, Value};
 use super::keys;
 use super::names;
 use super::preset::Preset;
-use crate::pattern::nearest::nearest;
 use crate::predict::{Edit, PredictError};
+use crate::system::nearest::nearest;
 
 /// The weights of a run of another study, at the same seed and on the same text, edited or not.
 #[derive(Clone, Debug)]

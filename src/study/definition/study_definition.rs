@@ -91,7 +91,7 @@ impl StudyDefinition {
     ) -> Result<Self, StudyError> {
         let wrong = |why: String| StudyError::Definition { path: path.to_owned(), why };
         let table: Table =
-            text.parse().map_err(|e: toml::de::Error| wrong(keys::syntax(&e, &text)))?;
+            text.parse().map_err(|e: toml::de::Error| wrong(crate::system::syntax(&e, &text)))?;
         let top = Top::read(&table).map_err(wrong)?;
         names::study("study", &top.study).map_err(wrong)?;
         let kind: Kind = top.kind.parse().map_err(wrong)?;

@@ -10,8 +10,8 @@ use super::search;
 use super::trained_models::{self, TrainedModels};
 use crate::fit::SearchOptions;
 use crate::pattern::HeadKind;
-use crate::pattern::nearest::nearest;
 use crate::predict::{Edit, EditedHeads};
+use crate::system::nearest::nearest;
 
 /// Trained models to be told what their heads attend to.
 #[derive(Clone, Debug)]

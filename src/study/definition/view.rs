@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::kind::Kind;
-use crate::pattern::nearest::nearest;
+use crate::system::nearest::instead;
 
 /// The views, each with its name and the kind of rows that it is made of, in the order of a report: targets first,
 /// then fits, then trainings.
@@ -125,7 +125,7 @@ impl FromStr for View {
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL.iter().copied().find(|view| view.name() == text).ok_or_else(|| {
             let names: Vec<&str> = Self::ALL.iter().map(|view| view.name()).collect();
-            format!("unknown view {text:?}; did you mean {:?}?", nearest(text, &names))
+            format!("unknown view {text:?}; {}", instead(text, &names))
         })
     }
 }

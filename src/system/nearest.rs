@@ -1,0 +1,62 @@
+//! The valid name nearest to a mistyped one, for error messages.
+
+/// A name that is not one of the valid ones.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown {what} {found:?}; {instead}")]
+pub struct UnknownName {
+    /// What the name stands for: a family, a visibility, a key.
+    pub what: &'static str,
+    /// The name as given.
+    pub found: String,
+    /// What to write instead: the names that read most like it, and all others.
+    pub instead: String,
+}
+
+impl UnknownName {
+    /// `found`, which is none of `valid`.
+    pub(crate) fn of(what: &'static str, found: &str, valid: &[&str]) -> Self {
+        Self { what, found: found.to_owned(), instead: instead(found, valid) }
+    }
+}
+
+/// The member of `valid` that reads most like `found`, by Damerau–Levenshtein distance.
+pub(crate) fn nearest(found: &str, valid: &[&str]) -> String {
+    valid
+        .iter()
+        .min_by_key(|name| strsim::damerau_levenshtein(found, name))
+        .map(|name| (*name).to_owned())
+        .unwrap_or_default()
+}
+
+/// Up to three names that read so much like one that there is not that they may be meant, the nearest first.
+pub fn near_names<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Vec<&'n str> {
+    let most = (name.chars().count() / 3).clamp(1, 3);
+    let mut near: Vec<(usize, &str)> =
+        names.map(|other| (strsim::damerau_levenshtein(name, other), other)).collect();
+    near.sort_unstable();
+    near.dedup();
+    near.retain(|(slips, other)| *slips <= most || (name.len() > 2 && other.contains(name)));
+    near.into_iter().map(|(_, other)| other).take(3).collect()
+}
+
+/// What to write instead of `found`, which is none of `valid`.
+pub(crate) fn instead(found: &str, valid: &[&str]) -> String {
+    let near = near_names(found, valid.iter().copied()).first().copied();
+    let others: Vec<&str> = valid.iter().copied().filter(|name| Some(*name) != near).collect();
+    let others = others.join(", ");
+    match near {
+        Some(near) if others.is_empty() => format!("did you mean {near:?}?"),
+        Some(near) => format!("did you mean {near:?}? (others: {others})"),
+        None => format!("use one of {others}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn finds_the_name_one_slip_away() {
+        assert_eq!(nearest("dirichlet-bnad", &["decay-band", "dirichlet-band"]), "dirichlet-band");
+    }
+}
