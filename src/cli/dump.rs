@@ -57,9 +57,7 @@ pub struct DumpArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum What {
-    /// P, whose rows sum to 1
     Attention,
-    /// QKᵀ/√D
     Logits,
 }
 

@@ -56,6 +56,14 @@ struct Place {
 #[error("reported by another process")]
 pub struct ToldElsewhere;
 
+/// An error of a training with the flag of its folder, where it is about files.
+fn of_folder(error: RunError) -> anyhow::Error {
+    match error {
+        RunError::Model(_) => error.into(),
+        error => anyhow::Error::new(error).context("--out"),
+    }
+}
+
 impl ProcessesFlags {
     /// Whether this process, and not another, tells the user how the training goes.
     pub fn tells(&self) -> Result<bool> {
@@ -85,7 +93,7 @@ impl ProcessesFlags {
         work: impl FnOnce(&dyn Collective) -> Result<T, RunError>,
     ) -> Result<T> {
         let Some(place) = self.place()? else {
-            return work(&Alone).context("--out");
+            return work(&Alone).map_err(of_folder);
         };
         make_folders(folder).with_context(|| format!("--out {}", folder.display()))?;
         let starts = place.on_this_machine && place.rank == 0;
@@ -105,7 +113,7 @@ impl ProcessesFlags {
             Err(_) if Self::was_started_by_another() && !process_0_is_gone => {
                 Err(ToldElsewhere.into())
             }
-            result => result.context("--out"),
+            result => result.map_err(of_folder),
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use rank_study::lm::{
-    Corpus, Outcome as TrainOutcome, StepRecord, Teacher, Texts, TrainDefinition, TrainSummary,
+    Arm, Corpus, Outcome as TrainOutcome, StepRecord, Teacher, Texts, TrainDefinition, TrainSummary,
 };
 use rank_study::run::{Begin, Extension, RunObserver, TrainResult, TrainedRun, Training};
 use rank_study::study::{Preset, StudyDefinition, StudyWork};
@@ -15,7 +15,7 @@ use super::places::{check_definition, near};
 use super::processes::{ProcessesFlags, ToldElsewhere};
 use super::progress::Progress;
 use super::stop::{Stopped, stop_at_signal};
-use super::streams::say;
+use super::streams::{say, tell};
 use super::threads::ThreadsFlag;
 
 /// Train a language model and log every head's logits
@@ -87,6 +87,13 @@ pub fn run(args: &TrainArgs) -> Result<()> {
 
 fn train(args: &TrainArgs) -> Result<()> {
     let definition = definition(args)?;
+    let (window, context) = (definition.window, definition.context);
+    let is_local = matches!(definition.arm, Arm::Ls | Arm::LocalOnly | Arm::LayerAlternating);
+    if is_local && definition.patch.is_none() && window >= context && !args.quiet {
+        tell(&format!(
+            "warning: window = {window} covers the context of {context} tokens, so local heads attend to all of them"
+        ));
+    }
     let (corpus, source) = match &args.text {
         None => (Corpus::synthetic(&definition)?, "synthetic".to_owned()),
         Some(path) => {

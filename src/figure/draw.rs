@@ -175,6 +175,8 @@ fn draw_series<DB: DrawingBackend>(
 /// scattered points belong to no line: they are covered by nothing.
 fn covers(panel: &Panel, plot: &Plot, series: &Series, points: &[(f64, f64)]) -> Vec<usize> {
     const MANY: usize = 40;
+    // Of many lines in one place the order cannot be seen, and broad ones hide what is near.
+    const MOST: usize = 2;
     const NEAR: f64 = 2.0;
     let on_line = |other: &Series| {
         let line = |of: &Series| matches!(of.shape, Shape::Line | Shape::LineMarkers);
@@ -191,7 +193,7 @@ fn covers(panel: &Panel, plot: &Plot, series: &Series, points: &[(f64, f64)]) ->
         .collect();
     let is_near = |a: (f64, f64), b: (f64, f64)| (a.0 - b.0).abs().max((a.1 - b.1).abs()) < NEAR;
     let of_point = |&point: &(f64, f64)| {
-        others.iter().filter(|other| other.iter().any(|&b| is_near(point, b))).count()
+        others.iter().filter(|other| other.iter().any(|&b| is_near(point, b))).take(MOST).count()
     };
     points.iter().map(of_point).collect()
 }

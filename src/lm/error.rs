@@ -54,7 +54,7 @@ pub enum LmError {
     )]
     Teacher(String),
     /// No text where one is needed.
-    #[error("the run was trained on a text, and none is given; name one")]
+    #[error("the model needs a text, and none is given")]
     NoText,
     /// A text with fewer tokens than a passage needs.
     #[error(

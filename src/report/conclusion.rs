@@ -126,5 +126,6 @@ fn for_bounds(rows: &[FrontierRow]) -> Vec<String> {
 }
 
 fn shown(value: f64) -> String {
-    significant(value, 3)
+    // A KL of rounding below 0 is 0.
+    significant(value.max(0.0), 3)
 }

@@ -27,7 +27,13 @@ pub(crate) fn wrong_value(message: &str, key: &str) -> String {
 pub(crate) fn syntax(error: &toml::de::Error, text: &str) -> String {
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
     let line = before.matches('\n').count() + 1;
-    format!("line {line}: {}", error.message().replace('\n', " "))
+    match error.message().replace('\n', " ") {
+        // `kind = fit`: TOML takes the f for the beginning of false.
+        wrong if wrong.starts_with("invalid boolean") || wrong.contains("expected `\"`") => {
+            format!("line {line}: the value is no number, list, true or false; put text in quotes")
+        }
+        wrong => format!("line {line}: {wrong}"),
+    }
 }
 
 /// A value without the name of its type, and a list or table by its name.

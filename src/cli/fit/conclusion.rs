@@ -13,7 +13,9 @@ pub fn conclusion(rows: &[FrontierRow], most: usize, out: &Path) -> Vec<String> 
     let mut told = fit_conclusion(rows);
     let cut: Vec<String> = rows
         .iter()
-        .filter(|row| row.found.outcome == Outcome::StepLimit)
+        .filter(|row| {
+            row.found.outcome == Outcome::StepLimit && row.found.floor_max_abs_logit != Some(0.0)
+        })
         .map(|row| row.found.cap.map_or_else(String::new, |cap| significant(cap, 3)))
         .collect();
     if !cut.is_empty() {

@@ -45,6 +45,9 @@ fn check_header(bytes: &[u8]) -> Result<(), String> {
 }
 
 pub(super) fn read(bytes: &[u8]) -> Result<ArrayD<f64>, Problem> {
+    if bytes.is_empty() {
+        return Err("the file is empty".to_owned().into());
+    }
     check_header(bytes).map_err(|why| format!("not a whole .npy file: {why}"))?;
     let mut reader = Cursor::new(bytes);
     let header = Header::from_reader(&mut reader)

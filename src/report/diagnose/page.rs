@@ -4,7 +4,7 @@ use maud::{Markup, PreEscaped, html};
 
 use super::data::{Shown, all_shades, numbers};
 use super::model::{DiagnosedHead, DiagnosedModel};
-use super::worry::{Worry, worries};
+use super::worry::{Worry, left_out, worries};
 use crate::figure::Rgb;
 use crate::report::document::document;
 use crate::report::scheme::hex;
@@ -78,11 +78,15 @@ impl Diagnosis {
                 1 => String::new(),
                 _ => format!("{}: ", one.model.title()),
             };
-            let line = move |worry: &Worry| {
+            let line = |worry: &Worry| {
                 let Worry { layer, head, sentence } = worry;
                 format!("{of}layer {layer}, head {head}: {sentence}")
             };
-            one.worries.iter().map(line).collect::<Vec<_>>()
+            let more = left_out(one.model);
+            let rest = (more > 0).then(|| {
+                format!("{of}{more} more heads have max |logit| ≥ {LARGE_NATS}; see rows.csv.")
+            });
+            one.worries.iter().map(line).chain(rest).collect::<Vec<_>>()
         };
         self.worrying().into_iter().flat_map(told).collect()
     }
@@ -125,6 +129,9 @@ impl Diagnosis {
                                 ": " (sentence)
                             }
                         }
+                    }
+                    @if left_out(one.model) > 0 {
+                        p.note { (left_out(one.model)) " more heads have max |logit| ≥ " (LARGE_NATS) "; see rows.csv." }
                     }
                 }
             }

@@ -53,6 +53,12 @@ pub(super) fn worries(model: &DiagnosedModel, before: Option<&DiagnosedModel>) -
     told.into_iter().map(one).collect()
 }
 
+/// How many heads with large logits have no sentence.
+pub(super) fn left_out(model: &DiagnosedModel) -> usize {
+    let large = model.heads.iter().filter(|head| head.found.actual >= LARGE_NATS).count();
+    large.saturating_sub(MOST)
+}
+
 /// How far max |logit| lies above what the head needs at its rank or, where it was not fitted, above the floor.
 fn surplus(head: &HeadFound) -> f64 {
     head.actual - head.needed.or(head.floor).unwrap_or(0.0)

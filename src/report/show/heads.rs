@@ -54,11 +54,13 @@ fn of_head(head: &HeadParts) -> String {
             needs.join(", ")
         ),
     };
+    // A published model has neither a seed nor a step.
+    let model = match (head.seed, head.step) {
+        (0, 0) => head.run.clone(),
+        (seed, step) => format!("{}, seed {seed}, step {step}", head.run),
+    };
     format!(
-        "{}, seed {}, step {}: max |logit| is {}, in layer {}, head {} ({}). {needs}",
-        head.run,
-        head.seed,
-        head.step,
+        "{model}: max |logit| is {}, in layer {}, head {} ({}). {needs}",
         significant(head.actual, 3),
         head.layer,
         head.head,
