@@ -294,7 +294,7 @@ fn bad_input_is_one_line_and_leaves_nothing() {
         (&["--set", "steps=many", "--out", "r"], "--set steps=many: "),
         (&["--set", "arm=lsa", "--out", "r"], "--set arm=lsa: "),
         (&["--set", "heads=3", "--out", "r"], "must be a multiple of heads = 3"),
-        (&["--set", "steps", "--out", "r"], "is not KEY=VALUE"),
+        (&["--set", "steps", "--out", "r"], "KEY=VALUE"),
         (&["--text", "short.txt", "--out", "r"], "--text short.txt: "),
         (&["--text", "none.txt", "--out", "r"], "none.txt"),
         (&["--out", "file"], "--out"),

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use rank_study::fit::check_tolerance;
 use rank_study::lm::Device;
 use rank_study::row::{HeadFound, Row, Rows};
 use rank_study::study::{Plan, Preset, StudyDefinition, SweepSummary, stored_lines};
@@ -35,6 +36,7 @@ pub struct Asked<'a> {
 impl Asked<'_> {
     /// The study of it, called as the folder of its rows.
     pub fn definition(&self, out: &Path) -> Result<StudyDefinition> {
+        self.epsilons.iter().try_for_each(|&e| check_tolerance(e)).context("--tolerance")?;
         let name = out.file_name().map(|name| name.to_string_lossy().into_owned());
         let Some(name) = name else {
             bail!("--out {} has no folder name; name a folder for the rows", out.display());

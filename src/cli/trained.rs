@@ -51,8 +51,8 @@ impl Part {
 impl TrainedArgs {
     /// The model and the text.
     pub fn read(&self) -> Result<(TrainedRun, Texts)> {
-        if !self.run.is_dir() {
-            bail!("{} is not a folder; name the folder of a trained run", self.run.display());
+        if !self.run.join("manifest.toml").is_file() {
+            bail!("no manifest.toml in {}/; name the folder of a trained run", self.run.display());
         }
         let run = TrainedRun::read(&self.run, self.step)?;
         Ok((run, Texts::find(&self.text, None).with_context(|| self.flag())?))

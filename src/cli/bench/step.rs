@@ -31,7 +31,7 @@ pub(super) struct StepBench {
     #[arg(long, value_enum, default_value_t)]
     device: DeviceName,
     /// Precision of the computation
-    #[arg(long, value_enum, default_value = "f32")]
+    #[arg(long, value_name = "NAME", value_enum, default_value = "f32")]
     dtype: DtypeName,
     /// Compute on this many threads [default: one per core]
     #[arg(long, value_name = "N")]
