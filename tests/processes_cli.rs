@@ -266,7 +266,7 @@ fn what_cannot_be_is_refused_in_one_line() {
         stderr
     };
     let why = says(&["--processes", "3"]);
-    let uneven = "batch = 4: batch × accumulation is 8";
+    let uneven = "batch = 4; batch × accumulation is 8";
     assert!(why.contains(uneven), "{why}");
     assert!(says(&["--processes", "0"]).contains("--processes must be at least 1"));
     assert!(says(&["--processes", "2", "--process", "2"]).contains("--process must be 0 to 1"));
