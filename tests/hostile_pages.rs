@@ -59,6 +59,7 @@ fn report(root: &Path) -> PathBuf {
         generator: TEXT.to_owned(),
         preset: TEXT.to_owned(),
         machine: TEXT.to_owned(),
+        in_short: vec![TEXT.to_owned()],
     };
     let sections: [(View, &str, Make); 3] = [
         (View::Training, NAMES[0], plausible::lm_quick),

@@ -48,6 +48,7 @@ fn header() -> Header {
         generator: "rank-study 0.1.0 (abcdef0)".to_owned(),
         preset: "preset quick".to_owned(),
         machine: "2 cores, OpenBLAS 0.3.21".to_owned(),
+        in_short: Vec::new(),
     }
 }
 
