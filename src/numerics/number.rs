@@ -15,7 +15,7 @@ pub(crate) trait Number:
     + 'static
 {
     const NEGATIVE_INFINITY: Self;
-    /// An x from which down eˣ is below every normal number, and is taken as 0.
+    /// The least x whose exponential is a normal number.
     const LOWEST_EXPONENT: Self;
     /// 1/ln 2.
     const LOG2_E: Self;
@@ -34,7 +34,7 @@ pub(crate) trait Number:
 
 impl Number for f32 {
     const NEGATIVE_INFINITY: Self = f32::NEG_INFINITY;
-    const LOWEST_EXPONENT: Self = -88.1;
+    const LOWEST_EXPONENT: Self = -87.3;
     const LOG2_E: Self = std::f32::consts::LOG2_E;
     const LN_2: [Self; 2] = [0.693_359_4, -2.121_944_4e-4];
     const ROUND: Self = 12_582_912.0;
@@ -54,7 +54,7 @@ impl Number for f32 {
 
 impl Number for f64 {
     const NEGATIVE_INFINITY: Self = f64::NEG_INFINITY;
-    const LOWEST_EXPONENT: Self = -709.2;
+    const LOWEST_EXPONENT: Self = -708.0;
     const LOG2_E: Self = std::f64::consts::LOG2_E;
     const LN_2: [Self; 2] = [0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-10];
     const ROUND: Self = 6_755_399_441_055_744.0;

@@ -44,8 +44,7 @@ pub(crate) trait Simd<T: Number>: Copy {
     fn least(self, a: Self::V) -> T;
 
     /// eˣ for x ≤ 0 to 2 units in the last place, by Cody and Waite's reduction x = k ln 2 + r and a
-    /// polynomial in r. 0 from `Number::LOWEST_EXPONENT` down: anything between would make products with it subnormal, which
-    /// processors multiply many times slower.
+    /// polynomial in r. Under `Number::LOWEST_EXPONENT` it stays at what it is there.
     #[inline(always)]
     fn exp(self, x: Self::V) -> Self::V {
         // In this order, so that NaN stays what it is.
