@@ -40,7 +40,7 @@ impl Mutation {
     fn is_valid_because(&self) -> Option<&'static str> {
         let Change::Value { from, to, is_listed } = self.change else { return None };
         let above = |name: &str| self.path[..self.path.len() - 1].iter().any(|key| key == name);
-        let key = self.path.last().map(String::as_str);
+        let is_of_run = self.path.iter().rev().nth(1).is_some_and(|key| key == "run");
         let selects = above("expected") && (above("rows") || above("over"));
         match (from, to) {
             ("float", "integer") => Some(NUMBER),
@@ -48,8 +48,8 @@ impl Mutation {
                 Some("a value selects as a list of it does")
             }
             ("words", "string") if selects => Some("a word selects as a list of it does"),
-            ("integer", "list") if above("run") && key == Some("seed") && !is_listed => {
-                Some("a run has a seed or a list of them")
+            ("integer" | "float", "list") if is_of_run && !is_listed => {
+                Some("a list makes a grid of runs")
             }
             _ => None,
         }

@@ -170,7 +170,7 @@ fn wrong_files_are_one_line_that_names_them() {
         ("future.csv", "0.5,0.5\n0,1\n", "causal mask"),
         ("wide.csv", "1,0,0\n0,1,0\n", "2 × 3"),
         ("empty.csv", "", "no rows"),
-        ("empty.npy", "", "not a whole .npy file"),
+        ("empty.npy", "", "the file is empty"),
         ("empty.parquet", "", "parquet"),
         ("empty.safetensors", "", "not a whole .safetensors file"),
         ("matrix.txt", "1", ".txt"),

@@ -318,7 +318,7 @@ pub fn report_work(studies: &[String]) -> Work {
     Work { kind: name.clone(), name, at_a_time: 1, cells }
 }
 
-/// So many studies, in words.
+/// `1 study`, `2 studies`.
 pub fn plural_studies(count: usize) -> String {
     if count == 1 { "1 study".to_owned() } else { format!("{count} studies") }
 }
@@ -328,14 +328,10 @@ pub fn fail_if_missing(missing: &[(String, String)]) -> Result<()> {
     for (study, why) in missing {
         tell(&format!("left out: {study}: {why}"));
     }
+    let failed = plural_studies(missing.len());
     match missing {
         [] => Ok(()),
-        missing => {
-            bail!(
-                "{} failed; see the lines above that begin with \"left out\"",
-                plural_studies(missing.len())
-            )
-        }
+        _ => bail!("{failed} failed; see the lines above that begin with \"left out\""),
     }
 }
 

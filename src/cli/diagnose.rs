@@ -177,7 +177,7 @@ fn tokens(asked: Option<usize>, sources: &[Source]) -> Result<usize> {
         Some(tokens) if (1..=context.min(MOST_TOKENS)).contains(&tokens) => Ok(tokens),
         Some(tokens) => {
             bail!(
-                "--tokens must be 1 to {}, which every model reads ({tokens} found)",
+                "--tokens must be 1 to {}, the shortest context of the models ({tokens} found)",
                 context.min(MOST_TOKENS)
             )
         }

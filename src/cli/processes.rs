@@ -59,7 +59,7 @@ pub struct ToldElsewhere;
 /// An error of a training with the flag of its folder, where it is about files.
 fn of_folder(error: RunError) -> anyhow::Error {
     match error {
-        RunError::Model(_) => error.into(),
+        RunError::Model(LmError::NoDevice { .. }) => error.into(),
         error => anyhow::Error::new(error).context("--out"),
     }
 }

@@ -230,7 +230,7 @@ impl Claim {
             Self::GlobalIsSparse
             | Self::GlobalIsLowRank
             | Self::FewFarTokensDo
-            | Self::LowFarRankDoes => "the rank argument for n ≫ d, assumed",
+            | Self::LowFarRankDoes => "the rank argument for n ≫ d assumes it",
             Self::SplitHelps | Self::NoWorse => "abstract",
             Self::LogitsInTraining | Self::Diverges => "Figure 1",
             Self::TwoFifths | Self::Twentieth | Self::Latency => "abstract, figures",
@@ -250,7 +250,7 @@ impl Claim {
             | Self::PositionsMakeLogits
             | Self::RankMakesLogits
             | Self::SmallErrorIsHarmless
-            | Self::RampIsASlope => "predicted here, the ramp",
+            | Self::RampIsASlope => "predicted here, position ramp",
         }
     }
 

@@ -61,8 +61,8 @@ pub(crate) fn controls(study: &Growth) -> Verdict {
         plural(seeds, "seed")
     );
     let measured = format!(
-        "A local band needs more logits than as many random columns in {larger} of {} configurations, no more in \
-         {not_larger}; {}. Rank penalty at n = {}, d = {}: {} against {}{}.",
+        "A band needs more than as many random columns in {larger} of {} configurations, no more in {not_larger}; {}. \
+         Rank penalty at n = {}, d = {}: {} against {}{}.",
         fought.len(),
         of_cells(fought.iter().copied()),
         local.n,
@@ -122,7 +122,7 @@ fn inflation(cell: &GrowthCell) -> f64 {
 fn shown(cell: &GrowthCell) -> String {
     match inflation(cell) {
         value if value.is_finite() => format!("{value:.2}"),
-        _ => format!("no fit up to max |logit| {LARGEST_CAP}"),
+        _ => format!("no fit up to {LARGEST_CAP}"),
     }
 }
 

@@ -122,6 +122,7 @@ impl Diagnosis {
                     @if one.model.heads.iter().all(|head| head.found.actual < LARGE_NATS) {
                         p.note { "No head has max |logit| ≥ " (LARGE_NATS) ". The largest:" }
                     }
+                    p.note { "Ordered by max |logit| minus what the head needs, or its floor." }
                     ol.worries {
                         @for Worry { layer, head, sentence } in &one.worries {
                             li {
