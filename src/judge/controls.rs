@@ -61,7 +61,7 @@ pub(crate) fn controls(study: &Growth) -> Verdict {
         plural(seeds, "seed")
     );
     let measured = format!(
-        "A band needs more than as many random columns in {larger} of {} configurations, no more in {not_larger}; {}. \
+        "A band needs more than random columns in {larger} of {} configurations, no more in {not_larger}; {}. \
          Rank penalty at n = {}, d = {}: {} against {}{}.",
         fought.len(),
         of_cells(fought.iter().copied()),
