@@ -43,7 +43,7 @@ pub(crate) trait Simd<T: Number>: Copy {
     fn greatest(self, a: Self::V) -> T;
     fn least(self, a: Self::V) -> T;
 
-    /// eˣ for x ≤ 0 to 2 units in the last place, by Cody and Waite's reduction x = k ln 2 + r and a
+    /// eˣ for x ≤ 0 to 2 units in the last place where it is above 2²⁴ `Number::FLUSHED`, by Cody and Waite's reduction x = k ln 2 + r and a
     /// polynomial in r. Under `Number::LOWEST_EXPONENT` it stays at what it is there.
     #[inline(always)]
     fn exp(self, x: Self::V) -> Self::V {
@@ -58,6 +58,8 @@ pub(crate) trait Simd<T: Number>: Copy {
         for &c in &T::INVERSE_FACTORIALS[1..] {
             p = self.mul_add(p, r, self.splat(c));
         }
-        self.mul(p, self.power_of_two(rounded))
+        let e = self.mul(p, self.power_of_two(rounded));
+        let flushed = self.splat(T::FLUSHED);
+        self.sub(self.max(flushed, e), flushed)
     }
 }
