@@ -104,7 +104,8 @@ pub(super) fn runs(
 fn grid(name: &str, table: Table, shared: &TrainDefinition) -> Vec<(String, Table)> {
     let is_grid = |key: &str, value: &Value| {
         let alone = Table::from_iter([(key.to_owned(), value.clone())]);
-        !OWN_KEYS.contains(&key) && shared.clone().merge(&alone).is_err()
+        let is_flat = value.as_array().is_some_and(|all| !all.iter().any(Value::is_array));
+        is_flat && !OWN_KEYS.contains(&key) && shared.clone().merge(&alone).is_err()
     };
     let lists: Vec<(String, Vec<Value>)> = table
         .iter()
