@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn float32_exponentials_are_within_2_ulp() {
         let x: Vec<f32> =
-            (0..2_000_003).step_by(EVERY).map(|i| -52.0 * (i as f32 / 2e6).powi(2)).collect();
+            (0..2_000_003).step_by(EVERY).map(|i| -45.0 * (i as f32 / 2e6).powi(2)).collect();
         for (extension, out) in by_extension(&x) {
             for (&x, &e) in x.iter().zip(&out) {
                 let exact = f64::from(x).exp();

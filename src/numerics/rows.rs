@@ -43,7 +43,7 @@ pub(crate) fn exponentials<T: Number, S: Simd<T>>(simd: S, z: &mut [T], shift: T
         }
     }
     for rest in pairs.into_remainder().chunks_mut(S::LANES) {
-        // The lanes past the end add e^{LOWEST}, which vanishes beside the 1 of the greatest.
+        // The lanes past the end add 0 or e^{LOWEST}, which vanishes beside the 1 of the greatest.
         let e = simd.exp(simd.sub(simd.load_partial(rest, T::NEGATIVE_INFINITY), shift));
         simd.store_partial(e, rest);
         sums[0] = simd.add(sums[0], e);
@@ -76,7 +76,7 @@ pub(crate) fn weighted_exponentials<T: Number, S: Simd<T>>(
     }
     let lowest = simd.splat(T::LOWEST_EXPONENT);
     for rest in pairs.into_remainder().chunks_mut(S::LANES) {
-        // The lanes past the end add e^{LOWEST} and a hundred times that, which vanish beside the 1 of
+        // The lanes past the end add 0, or e^{LOWEST} and a hundred times that, which vanish beside the 1 of
         // the greatest.
         let shifted = simd.sub(simd.load_partial(rest, T::NEGATIVE_INFINITY), shift);
         let e = simd.exp(shifted);
