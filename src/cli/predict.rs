@@ -143,7 +143,7 @@ fn print_largest(rows: &[Row<HeadFound>]) {
         }
     }
     say!(
-        "The head with the largest max |logit|; actual = floor × inflation × input × excess × shift"
+        "The head with the largest max |logit|; actual = floor × rank penalty × input × excess × shift"
     );
     say!(
         "{:<16} {:>6} {:>4} {:>7} {:>5} {:>8} {:>7} {:>9} {:>6} {:>6} {:>6}",

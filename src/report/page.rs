@@ -46,14 +46,11 @@ fn about(header: &Header) -> Markup {
     }
 }
 
-/// What the page opens with: the results in short, what is tested, and how many claims have which verdict.
+/// What the page opens with: what is tested, how many claims have which verdict, and the results in short.
 fn in_short(header: &Header, rows: &[ClaimRow<'_>], studies: usize) -> Markup {
     let from = |origin| rows.iter().filter(|row| row.claim.origin() == origin).count();
     let counts = ClaimRow::counts(rows);
     html! {
-        @if !header.in_short.is_empty() {
-            ol.in-short { @for result in &header.in_short { li { (marked(result)) } } }
-        }
         p.question {
             "This page tests the claims of "
             a href="https://arxiv.org/abs/2505.15548" { "Hajra 2025" }
@@ -68,6 +65,9 @@ fn in_short(header: &Header, rows: &[ClaimRow<'_>], studies: usize) -> Markup {
             }
             "."
         }
+        @if !header.in_short.is_empty() {
+            ol.in-short { @for result in &header.in_short { li { (marked(result)) } } }
+        }
     }
 }
 
@@ -77,7 +77,10 @@ const TERMS: [(&str, &str); 10] = [
         "max |logit|",
         "largest |QKᵀ/√d| before the softmax and before any position bias; peak: over all heads and steps",
     ),
-    ("half-range", "half of max − min of a row of logits, which is what the softmax sees"),
+    (
+        "half-range",
+        "half of max − min of a row of logits; the softmax depends on differences within a row only",
+    ),
     ("ε", "the KL divergence of a fit from its target, in nats per row, that is allowed"),
     ("floor", "the smallest max |logit| within ε at any rank"),
     ("rank penalty", "needed max |logit| at rank d, over the floor"),
@@ -96,7 +99,7 @@ const TERMS: [(&str, &str); 10] = [
 
 fn terms() -> Markup {
     html! {
-        details.terms {
+        details.terms open {
             summary { "Terms" }
             dl { @for (term, meaning) in TERMS { dt { (term) } dd { (meaning) "." } } }
         }

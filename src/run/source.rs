@@ -61,8 +61,14 @@ impl ModelSource {
             let model = Arc::new(ForeignModel::read(folder)?);
             return Ok((Self::Published { model }, vec![None]));
         }
-        if !folder.is_dir() {
-            let what = if folder.exists() { "is not a model" } else { "does not exist" };
+        if !folder.join(MANIFEST).is_file() {
+            let what = match folder.exists() {
+                true if folder.is_dir() => {
+                    "has neither config.json (a model) nor manifest.toml (a run)"
+                }
+                true => "is not a model",
+                false => "does not exist",
+            };
             let why = format!(
                 "{what}; name the folder of a run or model, a .gguf file, or exported heads (.safetensors)"
             );

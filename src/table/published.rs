@@ -100,7 +100,7 @@ impl PublishedHeads {
         let title = "Heads of published models: large logits and their factors";
         let mut table = Table::new("published", title, columns);
         for model in self.models() {
-            let above = format!("above {LARGE_NATS} nats");
+            let above = format!("max |logit| above {LARGE_NATS}");
             for (which, heads) in [("all", &model.heads), (above.as_str(), &model.large)] {
                 let over = |value: fn(&HeadFound) -> Option<f64>| {
                     Cell::over(Spread::of(heads.iter().filter_map(|head| value(head))))
