@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use rank_study::lm::{
-    Arm, Corpus, Outcome as TrainOutcome, StepRecord, Teacher, Texts, TrainDefinition, TrainSummary,
+    Corpus, Outcome as TrainOutcome, StepRecord, Teacher, Texts, TrainDefinition, TrainSummary,
 };
 use rank_study::run::{Begin, Extension, RunObserver, TrainResult, TrainedRun, Training};
 use rank_study::study::{Preset, StudyDefinition, StudyWork};
@@ -87,11 +87,10 @@ pub fn run(args: &TrainArgs) -> Result<()> {
 
 fn train(args: &TrainArgs) -> Result<()> {
     let definition = definition(args)?;
-    let (window, context) = (definition.window, definition.context);
-    let is_local = matches!(definition.arm, Arm::Ls | Arm::LocalOnly | Arm::LayerAlternating);
-    if is_local && definition.patch.is_none() && window >= context && !args.quiet {
+    if definition.has_window_of_context() && !args.quiet {
         tell(&format!(
-            "warning: window = {window} covers the context of {context} tokens, so local heads attend to all of them"
+            "warning: window = {} covers the context of {} tokens, so local heads attend to all of them",
+            definition.window, definition.context
         ));
     }
     let (corpus, source) = match &args.text {

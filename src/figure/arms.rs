@@ -6,7 +6,7 @@ use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
 use super::ticks::length;
 use super::training::{LOGITS, alt, steps};
-use super::variant::{Looks, Variant};
+use super::variant::{Looks, Variant, positions_name};
 use crate::table::{Curve, Spread, TrainingRun, Trainings, arm_name, plural};
 
 /// Arms without a stabiliser, which differ in what their heads see; the others are `mhsa` with one.
@@ -238,11 +238,7 @@ pub fn learning_rate(study: &Trainings) -> Figure {
             );
             series.extend([seeds, medians.labelled(&variant.name())]);
         }
-        let title = match kind {
-            "rope" => "RoPE".to_owned(),
-            kind => format!("{kind} positions"),
-        };
-        Panel::new(&title, x.clone(), y.clone(), series)
+        Panel::new(&positions_name(kind), x.clone(), y.clone(), series)
     };
     let row = |y: &Axis, of: Value| kinds.iter().map(|kind| panel(kind, y, of)).collect::<Vec<_>>();
     Figure {
@@ -260,9 +256,10 @@ pub fn learning_rate(study: &Trainings) -> Figure {
     }
 }
 
-type Value = fn(&TrainingRun) -> Option<f64>;
-const LOSS: Value = |run| run.valid_loss_nats;
-const PEAK: Value = |run| run.peak_max_abs_logit;
+/// A number of a run.
+pub(super) type Value = fn(&TrainingRun) -> Option<f64>;
+pub(super) const LOSS: Value = |run| run.valid_loss_nats;
+pub(super) const PEAK: Value = |run| run.peak_max_abs_logit;
 /// Kinds of positions in the order of panels.
 const POSITIONS: [&str; 4] = ["learned", "rope", "sinusoidal", "none"];
 

@@ -1,5 +1,6 @@
 //! The headline figure: peak logits and loss of a few variants.
 
+use super::arms::{LOSS, PEAK, Value};
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{DARK, Ink, Marker, Stroke};
 use super::training::alt;
@@ -24,8 +25,6 @@ const LEAST: usize = 3;
 /// Half the height of the stroke at a median, in lines of the axis.
 const HALF_STROKE: f64 = 0.22;
 
-type Value = fn(&TrainingRun) -> Option<f64>;
-
 fn variant(seeds: &[TrainingRun]) -> Variant<'_> {
     Variant::of_training(&seeds[0])
 }
@@ -41,7 +40,7 @@ pub fn overview(study: &Trainings) -> Option<Figure> {
     let mut shown: Vec<&[TrainingRun]> = first.copied().take(MOST).collect();
     let median =
         |seeds: &[TrainingRun], of: Value| Some(Spread::of(seeds.iter().filter_map(of))?.median);
-    let (peak, loss): (Value, Value) = (|run| run.peak_max_abs_logit, |run| run.valid_loss_nats);
+    let (peak, loss) = (PEAK, LOSS);
     shown.retain(|run| median(run, peak).is_some() && median(run, loss).is_some());
     if shown.len() < LEAST {
         return None;

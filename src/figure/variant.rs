@@ -65,12 +65,10 @@ impl<'a> Variant<'a> {
         let arm = arm_name(self.arm);
         match (self.positions, self.bias) {
             PLAIN => arm.to_owned(),
-            ("rope", "none") => format!("{arm}, RoPE"),
-            ("none", "none") => format!("{arm}, no positions"),
             ("learned", "alibi") => format!("{arm}, ALiBi bias"),
             ("none", "alibi") => format!("{arm}, ALiBi alone"),
             ("learned", "learned") => format!("{arm}, learned position bias"),
-            (positions, "none") => format!("{arm}, {positions} positions"),
+            (positions, "none") => format!("{arm}, {}", positions_name(positions)),
             (positions, bias) => format!("{arm}, {positions} positions, {bias} bias"),
         }
     }
@@ -86,6 +84,15 @@ impl<'a> Variant<'a> {
         let (colour, marker) = own.map_or((OTHER, Marker::Circle), |of| (of.1, of.2));
         let stroke = if *self == Self::plain(self.arm) { Stroke::Solid } else { Stroke::Dashed };
         Ink { colour, marker, stroke }
+    }
+}
+
+/// `RoPE`, `no positions`, `learned positions`.
+pub(super) fn positions_name(positions: &str) -> String {
+    match positions {
+        "rope" => "RoPE".to_owned(),
+        "none" => "no positions".to_owned(),
+        positions => format!("{positions} positions"),
     }
 }
 

@@ -256,12 +256,40 @@ impl Claim {
 
     /// Who says it.
     pub fn origin(self) -> Origin {
-        match self.place() {
-            place if place.starts_with("predicted here") || place.starts_with("found here") => {
-                Origin::Here
-            }
-            place if place.starts_with("the rank argument") => Origin::Derived,
-            _ => Origin::Paper,
+        match self {
+            Self::SplitHelps
+            | Self::NoWorse
+            | Self::LogitsInTraining
+            | Self::Diverges
+            | Self::TwoFifths
+            | Self::Twentieth
+            | Self::Latency
+            | Self::FlashAttention
+            | Self::StepsToConverge
+            | Self::WindowRule
+            | Self::OtherModalities
+            | Self::GlobalHead
+            | Self::LongRangeLimit => Origin::Paper,
+            Self::DenseLocalGrows
+            | Self::SparseIsEasy
+            | Self::LocalityIsHard
+            | Self::GlobalIsSparse
+            | Self::GlobalIsLowRank
+            | Self::FewFarTokensDo
+            | Self::LowFarRankDoes
+            | Self::RankCarriesGrowth
+            | Self::RankGivenInputs
+            | Self::PublishedNeed
+            | Self::MoreRankHelps => Origin::Derived,
+            Self::PublishedRamp
+            | Self::PredictedExponent
+            | Self::NeededTellsActual
+            | Self::SlopesFreeLogits
+            | Self::RampCostsLength
+            | Self::PositionsMakeLogits
+            | Self::RankMakesLogits
+            | Self::SmallErrorIsHarmless
+            | Self::RampIsASlope => Origin::Here,
         }
     }
 

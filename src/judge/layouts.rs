@@ -1,10 +1,10 @@
 //! The verdict on layouts: whether splitting heads into local and global removes the pressure.
 
 use super::claims::Claim;
-use super::phrases::times;
+use super::phrases::times_or;
 use super::scale::listed;
 use super::verdict::{Verdict, Word};
-use crate::table::{Interval, LayoutCell, Layouts, plural, significant};
+use crate::table::{Interval, LayoutCell, Layouts, plural};
 
 /// Errors within this ratio of each other are alike: searches on different machines differ by up to 3 per cent
 /// (docs/methods.md, Machines).
@@ -57,10 +57,7 @@ pub(crate) fn layouts(study: &Layouts) -> Verdict {
         word => word,
     };
     let mean = (contests.iter().flatten().map(|(_, log)| log).sum::<f64>() / fought as f64).exp();
-    let ratio = |digits| {
-        overall
-            .map_or_else(|| format!("{}×", significant(mean, digits)), |i| times(i.exp(), digits))
-    };
+    let ratio = |digits| times_or(overall.map(Interval::exp), mean, digits);
     let headline = format!(
         "split has {} the KL of global heads{}, {}",
         ratio(2),

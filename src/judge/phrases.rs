@@ -32,6 +32,14 @@ pub(super) fn times(ratio: Interval, digits: usize) -> String {
     format!("{mean}× [{low}, {high}]")
 }
 
+/// A ratio with its interval, `0.28× [0.20, 0.38]`, or as found where there is none, `0.28×`.
+pub(super) fn times_or(interval: Option<Interval>, found: f64, digits: usize) -> String {
+    interval.map_or_else(
+        || format!("{}×", significant(found, digits)),
+        |interval| times(interval, digits),
+    )
+}
+
 /// `0.45–0.46`, or one number where both are the same.
 pub(super) fn from_to(values: impl IntoIterator<Item = f64>, digits: usize) -> String {
     let (low, high) = values

@@ -4,7 +4,7 @@ use statrs::distribution::{Beta, ContinuousCDF};
 
 use super::claims::Claim;
 use super::pairs::{Pairs, PairsOfSetting, difference, log_ratio};
-use super::phrases::{all_apart, apart, from_to, times};
+use super::phrases::{all_apart, apart, from_to, times, times_or};
 use super::scale::{listed, of_runs};
 use super::tuning::Tuned;
 use super::verdict::{Verdict, Word};
@@ -111,9 +111,9 @@ fn logits(study: &Trainings) -> Verdict {
         Word::Qualified
     };
     let (word, rate) = at_rates(&tuned, word);
-    let ratio = |setting: &PairsOfSetting| match setting.interval(log_ratio) {
-        Some(interval) => times(interval.exp(), 2),
-        None => format!("{}×", significant(setting.mean(log_ratio).exp(), 2)),
+    let ratio = |setting: &PairsOfSetting| {
+        let interval = setting.interval(log_ratio).map(Interval::exp);
+        times_or(interval, setting.mean(log_ratio).exp(), 2)
     };
     let headline = format!(
         "multi-head {}, LS-attention {}; ratio {}, {}",

@@ -2,7 +2,7 @@
 
 use super::claims::Claim;
 use super::interventions::of_more_rank;
-use super::phrases::{apart, times};
+use super::phrases::{apart, times_or};
 use super::scale::of_runs;
 use super::tuning::Tuned;
 use super::verdict::{Verdict, Word};
@@ -43,10 +43,7 @@ pub(crate) fn slopes(study: &Trainings, baselines: &[String]) -> Option<Verdict>
         || "is not counted".to_owned(),
         |half_range| format!("has half-range {}", significant(half_range, 2)),
     );
-    let ratio = peak.map_or_else(
-        || format!("{}×", significant(geometric_mean(&sloped.log_peaks), 2)),
-        |peak| times(peak, 2),
-    );
+    let ratio = times_or(peak, geometric_mean(&sloped.log_peaks), 2);
     let headline = format!(
         "QKᵀ peaks at {ratio}; the bias itself {bias}, {}",
         plural(sloped.log_peaks.len(), "seed")
@@ -129,10 +126,7 @@ pub(crate) fn head_dimension(study: &Trainings, baselines: &[String]) -> Option<
     let word = if alike { words[0] } else { Word::Qualified };
     let word = tuned.decided(word, |run| run.arm == "mhsa");
     let shown = all.iter().map(|(wide, spread, interval)| {
-        let mean = interval.map_or_else(
-            || format!("{}×", significant(spread.median, 2)),
-            |interval| times(interval, 2),
-        );
+        let mean = times_or(*interval, spread.median, 2);
         format!("{wide} over {}: {mean}", wide / 2)
     });
     let shown = shown.collect::<Vec<_>>().join("; ");

@@ -98,7 +98,7 @@ impl Verdict {
         Self::over(claim, said, word, [seeds])
     }
 
-    /// The verdict over settings with so many seeds each; a headline that ends in the fewest seeds gets the most too.
+    /// The verdict over settings, by the seeds of each; a headline that ends in the fewest seeds gets the most too.
     pub(crate) fn over(
         claim: Claim,
         [headline, measured]: [String; 2],

@@ -20,7 +20,7 @@ pub(crate) trait Number:
     /// Exponentials of this or less are 0, and it is taken from all others, which keep their last bit where they count
     /// beside 1. A gradient times a smaller one can be subnormal, and products with such entries take several times
     /// longer.
-    const FLUSHED: Self;
+    const FLUSHED: Option<Self>;
     /// 1/ln 2.
     const LOG2_E: Self;
     /// ln 2 in two parts, of which the first is short enough for its products with any exponent to
@@ -40,7 +40,7 @@ impl Number for f32 {
     const NEGATIVE_INFINITY: Self = f32::NEG_INFINITY;
     const LOWEST_EXPONENT: Self = -87.3;
     // 2⁻⁹⁰
-    const FLUSHED: Self = 8.077_936e-28;
+    const FLUSHED: Option<Self> = Some(8.077_936e-28);
     const LOG2_E: Self = std::f32::consts::LOG2_E;
     const LN_2: [Self; 2] = [0.693_359_4, -2.121_944_4e-4];
     const ROUND: Self = 12_582_912.0;
@@ -61,7 +61,7 @@ impl Number for f32 {
 impl Number for f64 {
     const NEGATIVE_INFINITY: Self = f64::NEG_INFINITY;
     const LOWEST_EXPONENT: Self = -708.0;
-    const FLUSHED: Self = 0.0;
+    const FLUSHED: Option<Self> = None;
     const LOG2_E: Self = std::f64::consts::LOG2_E;
     const LN_2: [Self; 2] = [0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-10];
     const ROUND: Self = 6_755_399_441_055_744.0;

@@ -43,8 +43,8 @@ pub(crate) trait Simd<T: Number>: Copy {
     fn greatest(self, a: Self::V) -> T;
     fn least(self, a: Self::V) -> T;
 
-    /// eˣ for x ≤ 0 to 2 units in the last place where it is above 2²⁴ `Number::FLUSHED`, by Cody and Waite's reduction x = k ln 2 + r and a
-    /// polynomial in r. Under `Number::LOWEST_EXPONENT` it stays at what it is there.
+    /// eˣ for x ≤ 0 to 2 units in the last place where it is above 2²⁴ `Number::FLUSHED`, by Cody and Waite's reduction
+    /// x = k ln 2 + r and a polynomial in r. Under `Number::LOWEST_EXPONENT` it stays at what it is there.
     #[inline(always)]
     fn exp(self, x: Self::V) -> Self::V {
         // In this order, so that NaN stays what it is.
@@ -59,7 +59,16 @@ pub(crate) trait Simd<T: Number>: Copy {
             p = self.mul_add(p, r, self.splat(c));
         }
         let e = self.mul(p, self.power_of_two(rounded));
-        let flushed = self.splat(T::FLUSHED);
-        self.sub(self.max(flushed, e), flushed)
+        match T::FLUSHED {
+            Some(flushed) => self.above(e, flushed),
+            None => e,
+        }
+    }
+
+    /// x − least, and 0 where x is less. NaN stays what it is.
+    #[inline(always)]
+    fn above(self, x: Self::V, least: T) -> Self::V {
+        let least = self.splat(least);
+        self.sub(self.max(least, x), least)
     }
 }

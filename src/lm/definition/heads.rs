@@ -39,6 +39,13 @@ impl TrainDefinition {
         self.patch.map_or(self.window, Patch::tokens)
     }
 
+    /// Whether a local head's window covers the whole context, so that it sees what a global one does.
+    pub fn has_window_of_context(&self) -> bool {
+        let covers =
+            |kind: &HeadKind| matches!(kind, HeadKind::Local { window } if *window >= self.context);
+        self.layers_by_kinds().iter().any(|(layers, kinds)| *layers > 0 && kinds.iter().any(covers))
+    }
+
     fn layer_kinds(&self, layer: usize) -> Vec<HeadKind> {
         let global = match self.arm {
             Arm::Ls => self.global_heads,

@@ -72,9 +72,8 @@ fn gate<S: Simd<f32>>(simd: S, x: S::V) -> (S::V, S::V) {
     let exponent = simd.min(simd.splat(HIGHEST_EXPONENT), simd.mul(factor, x));
     let one = simd.splat(1.0);
     let sigma = simd.div(one, simd.add(one, simd.exp(exponent)));
-    let closed = simd.splat(CLOSED);
-    // NaN stays what it is; a gate above 2⁻⁴⁰ keeps its last bit.
-    (simd.sub(simd.max(closed, sigma), closed), square)
+    // A gate above 2⁻⁴⁰ keeps its last bit.
+    (simd.above(sigma, CLOSED), square)
 }
 
 #[cfg(test)]

@@ -82,10 +82,7 @@ impl Diagnosis {
                 let Worry { layer, head, sentence } = worry;
                 format!("{of}layer {layer}, head {head}: {sentence}")
             };
-            let more = left_out(one.model);
-            let rest = (more > 0).then(|| {
-                format!("{of}{more} more heads have max |logit| ≥ {LARGE_NATS}; see rows.csv.")
-            });
+            let rest = left_out(one.model).map(|sentence| format!("{of}{sentence}"));
             one.worries.iter().map(line).chain(rest).collect::<Vec<_>>()
         };
         self.worrying().into_iter().flat_map(told).collect()
@@ -131,9 +128,7 @@ impl Diagnosis {
                             }
                         }
                     }
-                    @if left_out(one.model) > 0 {
-                        p.note { (left_out(one.model)) " more heads have max |logit| ≥ " (LARGE_NATS) "; see rows.csv." }
-                    }
+                    @if let Some(sentence) = left_out(one.model) { p.note { (sentence) } }
                 }
             }
         }

@@ -53,10 +53,11 @@ pub(super) fn worries(model: &DiagnosedModel, before: Option<&DiagnosedModel>) -
     told.into_iter().map(one).collect()
 }
 
-/// How many heads with large logits have no sentence.
-pub(super) fn left_out(model: &DiagnosedModel) -> usize {
+/// The sentence on heads with large logits that have none of their own; none where all have one.
+pub(super) fn left_out(model: &DiagnosedModel) -> Option<String> {
     let large = model.heads.iter().filter(|head| head.found.actual >= LARGE_NATS).count();
-    large.saturating_sub(MOST)
+    let more = large.checked_sub(MOST).filter(|more| *more > 0)?;
+    Some(format!("{more} more heads have max |logit| ≥ {LARGE_NATS}; see rows.csv."))
 }
 
 /// How far max |logit| lies above what the head needs at its rank or, where it was not fitted, above the floor.
