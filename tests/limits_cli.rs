@@ -305,7 +305,10 @@ fn what_one_asks_for_by_mistake_is_told_what_would_fit() {
             "fit --family previous-token --k 1 --n 4096 --rank 64 --starts 1000 --max-logit 4 --out f",
             "1000 starts for each of 1 goals need at least 3.9 GiB of memory",
         ),
-        ("bench step --context 1000000000", "corpus.tokens = 20000000020; must be at most 2^30"),
+        (
+            "bench step --context 1000000000",
+            "corpus.tokens must be at most 2^30 (20000000020 found)",
+        ),
         ("train run.toml --out x --processes 5000", "--processes must be at most 4096"),
     ] {
         let why = said(arguments);

@@ -374,7 +374,7 @@ fn a_wrong_definition_that_nobody_asked_for_costs_a_line() {
     }
     let Ended { code, stderr, .. } = only(&["splt"]);
     assert_eq!(code, Some(1));
-    assert!(stderr.contains("--only splt: no such study in analysis/"), "{stderr}");
+    assert!(stderr.contains("no study \"splt\" in analysis/"), "{stderr}");
 }
 
 /// Training runs at two sizes, and studies of them at the larger alone.

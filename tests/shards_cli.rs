@@ -265,7 +265,7 @@ fn a_batch_script_asks_for_what_is_missing() {
     let error = folder.refused(&["slurm", "tiny", "--tasks", "3", "--out", "other"]);
     assert!(error.contains("nothing is left"), "{error}");
     let error = folder.refused(&["slurm", "tinny"]);
-    assert!(error.contains("tinny: no such study"), "{error}");
+    assert!(error.contains("no study \"tinny\""), "{error}");
 }
 
 /// What a part needs of another's waits for it, is told of, and is not failed.

@@ -190,9 +190,8 @@ pub fn report(args: &ReportArgs) -> Result<()> {
     };
     if studies.is_empty() {
         bail!(
-            "no study has rows in {}/; first run `rank-study reproduce --preset {}`",
-            data(args.preset).display(),
-            args.preset
+            "no study has rows in {}/; change to a folder with rows, or measure them with `rank-study reproduce`",
+            data(args.preset).display()
         );
     }
     let out = args.out.clone().unwrap_or_else(|| figures(args.preset).join("report.html"));
@@ -318,17 +317,12 @@ pub fn report_work(studies: &[String]) -> Work {
     Work { kind: name.clone(), name, at_a_time: 1, cells }
 }
 
-/// `1 study`, `2 studies`.
-pub fn plural_studies(count: usize) -> String {
-    if count == 1 { "1 study".to_owned() } else { format!("{count} studies") }
-}
-
 /// An error that names the studies that could not be measured, reported or listed.
 pub fn fail_if_missing(missing: &[(String, String)]) -> Result<()> {
     for (study, why) in missing {
         tell(&format!("left out: {study}: {why}"));
     }
-    let failed = plural_studies(missing.len());
+    let failed = plural(missing.len(), "study");
     match missing {
         [] => Ok(()),
         _ => bail!("{failed} failed; see the lines above that begin with \"left out\""),

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use rank_study::study::{Observer, Span, TimeLeft, Work};
+use rank_study::table::plural;
 
-use super::analysis::plural_studies;
 use super::duration::{duration, span};
 use super::progress_bar::{Show, WIDTH, terminal_width, with};
 use super::streams::tell;
@@ -77,7 +77,7 @@ impl CellsProgress {
     pub fn begin_report(&self, work: Work) {
         self.say(&format!(
             "all configurations are measured; writing tables and figures of {}, and the report",
-            plural_studies(work.cells.len())
+            plural(work.cells.len(), "study")
         ));
         with(&self.state, |state| {
             state.place.clear();

@@ -7,7 +7,6 @@ use rank_study::lm::Device;
 use rank_study::study::{Plan, Span, Sweep, SweepSummary};
 use rank_study::table::plural;
 
-use super::analysis::plural_studies;
 use super::cells::CellsProgress;
 use super::duration::span;
 use super::slow_blas;
@@ -106,7 +105,7 @@ pub fn announce(plans: &[Plan], left: Span, threads: usize) -> String {
     let done: usize = plans.iter().flat_map(Plan::cells).filter(|(_, done)| *done).count();
     format!(
         "{}, {total} configurations, {done} done before; {} left on {threads} threads",
-        plural_studies(plans.len()),
+        plural(plans.len(), "study"),
         span(left)
     )
 }

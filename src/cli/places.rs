@@ -231,6 +231,9 @@ pub fn check_definition(path: &Path, needs_study: bool) -> Result<()> {
             false => bail!("no definition file {shown}; did you mean {}?", near.join(" or ")),
         }
     }
+    if path.is_dir() {
+        bail!("{shown} is a folder; name a definition, a .toml file");
+    }
     let table = std::fs::read_to_string(path).ok().and_then(|text| text.parse().ok());
     match table.map(|table| is_study(&table)) {
         Some(false) if needs_study => {

@@ -257,10 +257,10 @@ fn chosen(names: &[String], preset: Preset) -> Result<Chosen> {
             || broken.iter().any(|definition| definition.is_of(only));
         match without_size.iter().find(|(study, _)| study == only) {
             _ if is_there => {}
-            Some((_, error)) => bail!("--only {only}: {}", error_line(error)),
+            Some((_, error)) => bail!("study {only:?}: {}", error_line(error)),
             None => {
                 bail!(
-                    "--only {only}: no such study in {ANALYSIS}/; {}",
+                    "no study {only:?} in {ANALYSIS}/; {}",
                     near(only, all.names(), "see rank-study list")
                 )
             }

@@ -9,7 +9,7 @@ use rank_study::lm::Device;
 use rank_study::study::{Shard, Stages, SweepSummary};
 use rank_study::table::plural;
 
-use super::analysis::{fail_if_missing, plural_studies};
+use super::analysis::fail_if_missing;
 use super::cells::CellsProgress;
 use super::duration::duration;
 use super::error_line::error_line;
@@ -131,7 +131,7 @@ impl Part {
         say!(
             "shard {shard}: {} of {} done; merge the shards with `rank-study merge`",
             plural(cells, "configuration"),
-            plural_studies(summaries.len())
+            plural(summaries.len(), "study")
         );
         fail_if_unfinished(&summaries).and(fail_if_missing(&broken))
     }

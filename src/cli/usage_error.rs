@@ -70,6 +70,9 @@ pub fn usage_error(
             let valid = text(ContextKind::ValidValue);
             format!("{flag} must be one of {valid} ({value:?} found)")
         }
+        ErrorKind::ValueValidation if value.is_empty() => {
+            format!("{flag} has an empty value; leave out the extra comma")
+        }
         ErrorKind::ValueValidation => match (said.source(), wanted(said, &value, command, &flag)) {
             (_, Some(wanted)) => format!("{flag} must be {wanted} ({value:?} found)"),
             (Some(why), None) => format!("{flag}: {why}"),

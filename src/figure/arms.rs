@@ -16,36 +16,70 @@ const LAYOUTS: [&str; 4] = ["mhsa", "ls", "local-only", "layer-alternating"];
 /// seeds.
 pub fn arms(study: &Trainings) -> Vec<Figure> {
     let looks = Looks::of(study);
-    let panel = |title: &str, label: &str, x: &dyn Fn(&TrainingRun, f64) -> f64| {
-        let mut series = Vec::new();
-        for seeds in study.by_run() {
-            let (label, ink) = (looks.label(&seeds[0]), looks.ink(&seeds[0]));
-            series.push(Series::new(label, ink, Shape::LineMarkers, medians(seeds, x)));
-        }
-        let across = series.iter().flat_map(|line| &line.points).map(|&(x, _)| x);
-        let x = Axis::from_zero(label, across.collect::<Vec<_>>().into_iter());
-        let values = series.iter().flat_map(|line| &line.points).map(|&(_, y)| y);
-        let y = Axis::log("validation perplexity", values);
-        Panel::new(title, x, y, series)
+    let groups = groups(study);
+    let values = study.runs.iter().flat_map(|run| run.log.valid_loss.iter().map(|p| p.1.exp()));
+    let y = Axis::log("validation perplexity", values);
+    let panels = |label: &str, x: &dyn Fn(&TrainingRun, f64) -> f64| {
+        let evaluations = |run: &TrainingRun| {
+            let steps: Vec<f64> = run.log.valid_loss.iter().map(|point| point.0).collect();
+            steps.into_iter().map(|step| x(run, step)).collect::<Vec<_>>()
+        };
+        let axis = Axis::from_zero(label, study.runs.iter().flat_map(evaluations));
+        let panel = |&(title, is_here): &Group| {
+            let line = |seeds: &[TrainingRun]| {
+                let (label, ink) = (looks.label(&seeds[0]), looks.ink(&seeds[0]));
+                Series::new(label, ink, Shape::LineMarkers, medians(seeds, x))
+            };
+            let here = study.by_run().filter(|seeds| is_here(&seeds[0]));
+            Panel::new(title, axis.clone(), y.clone(), here.map(line).collect())
+        };
+        groups.iter().map(panel).collect::<Vec<_>>()
     };
+    let by_tokens =
+        panels("tokens read (millions)", &|run, step| step * run.log.tokens_per_step / 1e6);
+    let by_time = panels("time (s)", &|run, step| step * study.seconds_per_step(&run.run));
     let keys = looks.keys(study.runs.iter(), Shape::LineMarkers);
     vec![
         Figure {
             name: "perplexity".to_owned(),
-            caption: "Validation perplexity of each variant, medians over seeds, against tokens read (left) and against time (right). \
-                      Lower is better. Time is that of the fastest run of each variant on this machine."
-                .to_owned(),
+            caption: format!(
+                "Validation perplexity of each variant, medians over seeds, against tokens read and against time. Lower is better. \
+                 Time is that of the fastest run of each variant on this machine.{}",
+                which(&groups)
+            ),
             alt: alt(study),
             keys,
-            panels: vec![
-                panel("By tokens read", "tokens (millions)", &|run, step| {
-                    step * run.log.tokens_per_step / 1e6
-                }),
-                panel("By time", "time (s)", &|run, step| step * study.seconds_per_step(&run.run)),
-            ],
+            panels: [by_tokens, by_time].concat(),
         },
         logits(study, &looks),
     ]
+}
+
+/// A panel's title, and which runs it shows.
+type Group = (&'static str, fn(&TrainingRun) -> bool);
+
+/// Runs with a stabiliser have panels of their own, beside plain multi-head attention.
+fn groups(study: &Trainings) -> Vec<Group> {
+    let is_layout = |run: &TrainingRun| LAYOUTS.contains(&run.arm.as_str());
+    if study.runs.iter().all(is_layout) {
+        return vec![("All variants", |_| true)];
+    }
+    vec![
+        ("Without a stabiliser", is_layout),
+        ("Multi-head with a stabiliser", |run| {
+            !LAYOUTS.contains(&run.arm.as_str()) || run.run == "mhsa"
+        }),
+    ]
+}
+
+/// What the panels hold, for a caption.
+fn which(groups: &[Group]) -> &'static str {
+    match groups.len() {
+        1 => "",
+        _ => {
+            " Left: variants without a stabiliser. Right: multi-head attention without and with one."
+        }
+    }
 }
 
 /// A run, and over its seeds what was found at each step.
@@ -68,19 +102,9 @@ fn logits(study: &Trainings, looks: &Looks) -> Figure {
         let series = here().map(band).chain(here().map(median)).collect();
         Panel::new(title, steps(study), y.clone(), series)
     };
-    let is_layout = |run: &TrainingRun| LAYOUTS.contains(&run.arm.as_str());
-    let beside = |run: &TrainingRun| !is_layout(run) || run.run == "mhsa";
-    let (panels, which) = if lines.iter().all(|(run, _)| is_layout(run)) {
-        (vec![panel("Largest logit", &is_layout)], "")
-    } else {
-        (
-            vec![
-                panel("Without a stabiliser", &is_layout),
-                panel("Multi-head with a stabiliser", &beside),
-            ],
-            " Left: variants without a stabiliser. Right: multi-head attention without and with one.",
-        )
-    };
+    let groups = groups(study);
+    let panels = groups.iter().map(|(title, is_here)| panel(title, is_here)).collect();
+    let which = which(&groups);
     let mut keys = looks.keys(study.runs.iter(), Shape::Line);
     keys.push(Key::new("range over seeds", Ink::grey(Stroke::Solid), Shape::Band));
     Figure {
@@ -244,7 +268,7 @@ pub fn learning_rate(study: &Trainings) -> Figure {
     Figure {
         name: "learning-rate".to_owned(),
         caption: "Final validation loss (top) and the largest |logit| of QKᵀ in training (bottom) against the peak learning rate, \
-                  one line per variant. Markers are medians, short horizontal marks single seeds. A variant tolerates the rates at which \
+                  one line per variant. Markers are medians, ticks single seeds. A variant tolerates the rates at which \
                   its loss stays near its lowest. Runs without a loss diverged. A position bias beside QKᵀ is not counted."
             .to_owned(),
         alt: alt(study),

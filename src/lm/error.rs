@@ -20,7 +20,7 @@ pub enum LmError {
         nearest: String,
     },
     /// A key with a value that it cannot take.
-    #[error("{key} = {found}; {why}")]
+    #[error("{}", value_error(key, found, why))]
     Value {
         /// The key.
         key: &'static str,
@@ -58,8 +58,7 @@ pub enum LmError {
     NoText,
     /// A text with fewer tokens than a passage needs.
     #[error(
-        "the text has {found} tokens, but the passage ends at token {needed}; give a longer text, or \
-             fewer tokens"
+        "the text is too short: {found} of the {needed} tokens needed; give a longer text or a smaller --tokens"
     )]
     ShortText {
         /// Tokens of the text.
@@ -247,6 +246,14 @@ pub enum LmError {
     /// An error of the tensor library: a shape or a device, never a value that a user gave.
     #[error("tensor operation: {0}")]
     Tensor(#[from] candle_core::Error),
+}
+
+/// `window must be at least 1 (0 found)`; what to do follows what was found.
+fn value_error(key: &str, found: &str, why: &str) -> String {
+    let (wrong, then) = why
+        .split_once("; ")
+        .map_or((why, String::new()), |(wrong, then)| (wrong, format!("; {then}")));
+    format!("{key} {wrong} ({found} found){then}")
 }
 
 /// An error naming the key and what was found, unless `holds`.

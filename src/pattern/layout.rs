@@ -135,7 +135,9 @@ impl FromStr for Layout {
         let wrong = |why: &str| TargetError::Layout { found: text.to_owned(), why: why.to_owned() };
         let mut heads = Vec::new();
         for part in text.split('+') {
-            let (repeats, kind) = match part.split_once('x') {
+            // In `local:8x` the x is not of a count.
+            let times = part.split_once('x').filter(|(count, _)| !count.contains(':'));
+            let (repeats, kind) = match times {
                 Some((count, kind)) => {
                     let count: usize = count
                         .parse()
@@ -186,6 +188,7 @@ mod tests {
             ("local:0", "window"),
             ("0xglobal", "0 times"),
             ("ax global", "number of heads"),
+            ("local:x+global", "window length"),
             ("global+", "neither"),
         ] {
             let error = text.parse::<Layout>().unwrap_err().to_string();

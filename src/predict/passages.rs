@@ -113,10 +113,7 @@ mod tests {
         assert_eq!(firsts(48), [0, 12, 24, 36]);
         assert_eq!(firsts(47), [0, 3, 6, 9]);
         let error = wanted.of(&Counting(11, None), None).unwrap_err().to_string();
-        assert!(
-            error.starts_with("the text has 11 tokens, but the passage ends at token 12"),
-            "{error}"
-        );
+        assert!(error.contains("11 of the 12 tokens"), "{error}");
     }
 
     #[test]
@@ -129,6 +126,6 @@ mod tests {
         assert_eq!(firsts(1000), [0, 15, 30]);
         assert_eq!(firsts(15), [0, 5, 10]);
         let error = wanted.of(&Counting(14, Some(5)), None).unwrap_err().to_string();
-        assert!(error.starts_with("the text has 14 tokens"), "{error}");
+        assert!(error.contains("14 of the 15 tokens"), "{error}");
     }
 }

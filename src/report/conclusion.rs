@@ -48,7 +48,7 @@ fn for_tolerance(row: &FrontierRow) -> Option<String> {
     let floor = found.floor_max_abs_logit;
     let Some(at) = found.max_abs_logit().filter(|_| found.outcome != Outcome::Infeasible) else {
         let any = floor.map_or_else(String::new, |floor| {
-            format!(" The floor, which any rank needs, is {}.", shown(floor))
+            format!(" The floor, the least at any rank, is {}.", shown(floor))
         });
         return Some(match found.cap.zip(found.kl_nats()) {
             Some((cap, least)) => format!(
@@ -67,20 +67,20 @@ fn for_tolerance(row: &FrontierRow) -> Option<String> {
     let proven = found.proven.as_ref().filter(|bound| bound.lower_bound_by != BoundKind::Floor);
     Some(match proven.map(|bound| bound.lower_bound_max_abs_logit) {
         _ if at <= floor * (1.0 + NO_COST) => format!(
-            "{rank} needs max |logit| {} for {kl}, the floor that any rank needs: the rank costs nothing.",
+            "{rank} reaches {kl} with max |logit| {}, the floor: the rank costs nothing.",
             shown(at)
         ),
         Some(least) => format!(
-            "{rank} needs max |logit| between {} (proven) and {} (found) for {kl}: {} to {} × the floor of {} that any rank \
-             needs.",
-            shown(least),
+            "{rank} reaches {kl} with max |logit| {}, and no less than {} is possible: {} to {} × the floor of {}, the \
+             least at any rank.",
             shown(at),
+            shown(least),
             times(least),
             times(at),
             shown(floor)
         ),
         None => format!(
-            "{rank} needs max |logit| {} or less for {kl}: at most {} × the floor of {} that any rank needs.",
+            "{rank} reaches {kl} with max |logit| {}: at most {} × the floor of {}, the least at any rank.",
             shown(at),
             times(at),
             shown(floor)

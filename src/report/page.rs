@@ -58,7 +58,7 @@ fn in_short(header: &Header, rows: &[ClaimRow<'_>], studies: usize) -> Markup {
              heads, prevents it. "
             "Of " (rows.len()) " claims, the paper states " (from(Origin::Paper)) ", " (from(Origin::Derived))
             " follow from its argument, and " (from(Origin::Here)) " are this project's own. Verdicts from "
-            (plural_studies(studies)) ": "
+            (plural(studies, "study")) ": "
             @for (at, (word, count)) in counts.iter().enumerate() {
                 @if at > 0 { ", " }
                 span.count { (count) " " (badge(*word)) }
@@ -104,10 +104,6 @@ fn terms() -> Markup {
             dl { @for (term, meaning) in TERMS { dt { (term) } dd { (meaning) "." } } }
         }
     }
-}
-
-fn plural_studies(count: usize) -> String {
-    if count == 1 { "1 study".to_owned() } else { format!("{count} studies") }
 }
 
 /// The studies by group.
@@ -230,7 +226,7 @@ fn claim_row(row: &ClaimRow<'_>) -> Markup {
                 details {
                     summary {
                         "Details"
-                        @if studies.len() > 1 { " and " (plural_others(studies.len() - 1)) }
+                        @if studies.len() > 1 { " and " (plural(studies.len() - 1, "other study")) }
                     }
                     @for Measured { section, verdict } in studies { (measured_by(section, verdict)) }
                     (rule(*claim))
@@ -238,10 +234,6 @@ fn claim_row(row: &ClaimRow<'_>) -> Markup {
             }
         }
     }
-}
-
-fn plural_others(count: usize) -> String {
-    if count == 1 { "1 other study".to_owned() } else { format!("{count} other studies") }
 }
 
 fn measured_by(section: &Section, verdict: &Verdict) -> Markup {

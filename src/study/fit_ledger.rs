@@ -87,10 +87,13 @@ impl FitLedger {
             let keys = settings.keys().chain(before.keys());
             if let Some(key) = keys.into_iter().find(|key| before.get(*key) != settings.get(*key)) {
                 let shown = |table: &toml::Table| {
-                    table.get(key).map_or_else(|| "nothing".to_owned(), ToString::to_string)
+                    table.get(key).map_or_else(
+                        || "unset".to_owned(),
+                        |value| value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+                    )
                 };
                 let why = format!(
-                    "an unfinished search with {key} = {}, but {} was asked for",
+                    "an unfinished search has {key} {} ({} asked for)",
                     shown(&before),
                     shown(settings)
                 );
@@ -373,6 +376,6 @@ mod tests {
         FitLedger::open(folder.path(), &settings(4)).unwrap();
         FitLedger::open(folder.path(), &settings(4)).unwrap();
         let error = FitLedger::open(folder.path(), &settings(8)).unwrap_err().to_string();
-        assert!(error.contains("rank = 4") && error.contains('8'), "{error}");
+        assert!(error.contains("rank 4") && error.contains('8'), "{error}");
     }
 }

@@ -97,7 +97,8 @@ impl TrainedModel {
                         if let (None, Some(step)) = (&model.of, missing) {
                             let kept: Vec<usize> = steps.into_iter().flatten().collect();
                             return Err(wrong(format!(
-                                "has the weights of steps {kept:?}, not of step {step}"
+                                "has no weights of step {step}; it has those of {}",
+                                ranges(&kept)
                             )));
                         }
                         among.steps.iter().map(|&step| Some(step)).collect()

@@ -21,9 +21,13 @@ pub fn significant(value: f64, digits: usize) -> String {
     format!("{rounded:.decimals$}")
 }
 
-/// `1 seed`, `3 seeds`.
+/// `1 head`, `2 heads`; `1 study`, `2 studies`.
 pub fn plural(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+    match (count, noun.strip_suffix('y')) {
+        (1, _) => format!("1 {noun}"),
+        (_, Some(stem)) => format!("{count} {stem}ies"),
+        (_, None) => format!("{count} {noun}s"),
+    }
 }
 
 #[cfg(test)]

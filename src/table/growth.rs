@@ -39,7 +39,7 @@ pub struct Growth {
     pub cells: Vec<GrowthCell>,
     /// One slope a label and tolerance.
     pub slopes: Vec<GrowthSlope>,
-    /// The five models of L*(ε), fitted to each family.
+    /// The six models of L*(ε), fitted to each family.
     pub models: Vec<ModelFit>,
     /// Cells that failed with an error and are left out.
     pub failed: usize,

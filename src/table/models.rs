@@ -1,4 +1,4 @@
-//! Which law the logits needed follow: five models of L*(ε) against each other.
+//! Which law the logits needed follow: six models of L*(ε) against each other.
 
 use super::censored::{Line, Point, Value};
 use super::digits::plural;
@@ -20,11 +20,14 @@ pub enum Model {
     /// (E) L⁰(ε)·n^{γk/d}: the floor, and a price that grows with how many columns a row is spread over for each of the
     /// rank's. No constant: where k/d goes to 0 the floor is what is needed.
     Spread,
+    /// (F) c·L⁰(ε)·(n/d)^α: the paper's, of the rank penalty instead of the logit.
+    Penalty,
 }
 
 impl Model {
     /// Every model, in the order of their letters.
-    pub const ALL: [Self; 5] = [Self::Ratio, Self::Floor, Self::Root, Self::Support, Self::Spread];
+    pub const ALL: [Self; 6] =
+        [Self::Ratio, Self::Floor, Self::Root, Self::Support, Self::Spread, Self::Penalty];
 
     /// The formula.
     pub fn formula(self) -> &'static str {
@@ -34,13 +37,14 @@ impl Model {
             Self::Root => "(C) c·n^(γ/d)",
             Self::Support => "(D) c·k^δ",
             Self::Spread => "(E) L⁰(ε)·n^(γk/d)",
+            Self::Penalty => "(F) c·L⁰(ε)·(n/d)^α",
         }
     }
 
     /// Which of the regressors' coefficients is the exponent.
     fn exponent(self) -> Option<usize> {
         match self {
-            Self::Ratio | Self::Root | Self::Support => Some(1),
+            Self::Ratio | Self::Root | Self::Support | Self::Penalty => Some(1),
             Self::Spread => Some(0),
             Self::Floor => None,
         }
@@ -55,6 +59,7 @@ impl Model {
             Self::Root => (vec![1.0, n.ln() / d], 0.0),
             Self::Support => (vec![1.0, (cell.support? as f64).ln()], 0.0),
             Self::Spread => (vec![cell.support? as f64 * n.ln() / d], cell.floor()?.median.ln()),
+            Self::Penalty => (vec![1.0, (n / d).ln()], cell.floor()?.median.ln()),
         })
     }
 }
@@ -139,7 +144,7 @@ fn fit(model: Model, cells: &[&GrowthCell]) -> Option<ModelFit> {
 pub(super) fn model_table(fits: &[ModelFit]) -> Table {
     let mut table = Table::new(
         "models",
-        "Five models of the needed logit L*(ε), best of each family first",
+        "Six models of the needed logit L*(ε), best of each family first",
         vec![
             Column::words("family", "family"),
             Column::numbers("tolerance", "ε", Some("nats")),
@@ -216,17 +221,21 @@ mod tests {
     #[test]
     fn each_law_is_recognised_with_its_exponent() {
         type Law = fn(f64, f64, f64) -> f64;
-        let laws: [(Model, Law, Option<f64>); 5] = [
+        let laws: [(Model, Law, Option<f64>); 6] = [
             (Model::Ratio, |n, d, _| 3.0 * (n / d).powf(0.9), Some(0.9)),
             (Model::Floor, |n, _, k| 1.5 * 0.5 * (n / k).ln(), None),
             (Model::Root, |n, d, _| 2.0 * n.powf(1.0 / d), Some(1.0)),
             (Model::Support, |_, _, k| 4.0 * k.sqrt(), Some(0.5)),
             (Model::Spread, |n, d, k| 0.5 * (n / k).ln() * n.powf(0.2 * k / d), Some(0.2)),
+            (Model::Penalty, |n, d, k| 0.7 * 0.5 * (n / k).ln() * (n / d).powf(0.4), Some(0.4)),
         ];
         for (model, law, exponent) in laws {
             let fits = fit_models(&family(law));
             assert_eq!(fits[0].model, model, "{fits:?}");
-            assert!(fits[1].aicc_above_best > 10.0, "{model:?}: {fits:?}");
+            // The penalty's model holds the floor's, with an exponent of 0.
+            let rival =
+                fits[1..].iter().find(|fit| (model, fit.model) != (Model::Floor, Model::Penalty));
+            assert!(rival.unwrap().aicc_above_best > 10.0, "{model:?}: {fits:?}");
             if let Some(expected) = exponent {
                 let (value, low, high) = fits[0].exponent.unwrap();
                 assert!((value - expected).abs() < 0.02, "{model:?}: {value}");

@@ -16,7 +16,7 @@ use rank_study::row::{FrontierRow, Line, columns_of_record};
 use self::conclusion::conclusion;
 use self::job::{Goal, Place};
 use super::family::FamilyFlags;
-use super::streams::say;
+use super::streams::{say, tell};
 use super::threads::ThreadsFlag;
 
 /// Fit low-rank logits to a target matrix
@@ -102,6 +102,12 @@ fn fit(args: &FitArgs) -> Result<()> {
     let layout: Layout = args.layout.parse().context("--layout")?;
     let precision = args.dtype.parse().context("--dtype")?;
     let problem = Problem::new(args.family.target()?, layout, args.rank.get()).context("--rank")?;
+    if args.rank.get() >= problem.n() {
+        let (rank, n) = (args.rank, problem.n());
+        tell(&format!(
+            "--rank {rank} is no restriction: a matrix of {n} columns has rank {n} at most"
+        ));
+    }
     let standard = SearchOptions::default();
     let options = SearchOptions {
         starts: args.starts.unwrap_or_else(|| SearchOptions::starts_for(&problem)),

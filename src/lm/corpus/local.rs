@@ -27,7 +27,7 @@ impl LocalSource {
         let gamma = Gamma::new(corpus.concentration, 1.0).map_err(|e| LmError::Value {
             key: "corpus.concentration",
             found: corpus.concentration.to_string(),
-            why: e.to_string(),
+            why: format!("cannot be used: {e}"),
         })?;
         let rows = a.pow(corpus.order as u32);
         let mut log_table = Vec::with_capacity(rows * a);

@@ -19,6 +19,11 @@ pub(super) fn read(bytes: &[u8]) -> Result<Array2<f64>, Problem> {
         let record = record.map_err(|error| error.to_string())?;
         let line = record.position().map_or(0, csv::Position::line);
         if at == 0 && record.iter().all(|field| field.parse::<f64>().is_err()) {
+            if let Some(sign) = other_separator(&record) {
+                return Err(
+                    format!("separate the numbers by commas (by {sign} in line {line})").into()
+                );
+            }
             continue;
         }
         let (first_line, columns) = *first.get_or_insert((line, record.len()));
@@ -39,6 +44,15 @@ pub(super) fn read(bytes: &[u8]) -> Result<Array2<f64>, Problem> {
     }
     let n = square(rows, first.map_or(0, |(_, columns)| columns))?;
     Array2::from_shape_vec((n, n), values).map_err(|error| error.to_string().into())
+}
+
+/// What separates the numbers of a line without commas.
+fn other_separator(record: &csv::StringRecord) -> Option<&'static str> {
+    let line = record.iter().next().filter(|_| record.len() == 1)?;
+    [(';', "semicolons"), ('\t', "tabs"), (' ', "spaces")].into_iter().find_map(|(sign, name)| {
+        let mut fields = line.split(sign).map(str::trim).filter(|field| !field.is_empty());
+        (line.contains(sign) && fields.all(|field| field.parse::<f64>().is_ok())).then_some(name)
+    })
 }
 
 /// Each number in the shortest form that reads back as the same float64.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use half::{bf16, f16};
 use ndarray::{Array2, ArrayD, IxDyn, ShapeBuilder as _};
-use ndarray_npy::npy::header::Header;
+use ndarray_npy::npy::header::{Header, ReadHeaderError};
 use ndarray_npy::{ReadNpyExt, ReadableElement, WriteNpyExt};
 
 use super::problem::Problem;
@@ -50,8 +50,10 @@ pub(super) fn read(bytes: &[u8]) -> Result<ArrayD<f64>, Problem> {
     }
     check_header(bytes).map_err(|why| format!("not a whole .npy file: {why}"))?;
     let mut reader = Cursor::new(bytes);
-    let header = Header::from_reader(&mut reader)
-        .map_err(|error| format!("not a whole .npy file: {error}"))?;
+    let header = Header::from_reader(&mut reader).map_err(|error| match error {
+        ReadHeaderError::Io(_) => "the file is cut off within its header".to_owned(),
+        error => format!("not a whole .npy file: {error}"),
+    })?;
     let descriptor = header.type_descriptor.to_string();
     let kind = descriptor.trim_matches(['\'', '"', '<', '>', '=', '|']);
     type Convert = fn(&[u8], &Header, Cursor<&[u8]>) -> Result<ArrayD<f64>, Problem>;
@@ -70,11 +72,12 @@ pub(super) fn read(bytes: &[u8]) -> Result<ArrayD<f64>, Problem> {
     };
     // Checked before the reader allocates what the header claims.
     let entries: u128 = header.shape.iter().map(|&length| length as u128).product();
-    let (claimed, found) = (entries * width as u128, bytes.len() as u128);
+    let (claimed, found) =
+        (entries * width as u128, (bytes.len() as u128).saturating_sub(reader.position().into()));
     if claimed > found {
         let shape: Vec<String> = header.shape.iter().map(ToString::to_string).collect();
         return Err(format!(
-            "the file is cut off: the header announces {} entries ({claimed} bytes), the file has {found}",
+            "the file is cut off: the header announces {} entries ({claimed} bytes), {found} bytes follow it",
             shape.join(" × ")
         )
         .into());

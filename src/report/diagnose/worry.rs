@@ -115,8 +115,10 @@ fn factors(head: &HeadFound) -> Vec<String> {
     let mut parts = Vec::new();
     let half_range = 0.5 * head.spread;
     if head.actual >= LARGE_FACTOR * half_range {
-        let shifts = number(head.actual - half_range);
-        parts.push(format!("{shifts} of it shifts whole rows, which softmax cancels"));
+        let half_range = number(half_range);
+        parts.push(format!(
+            "its half-range is {half_range}; the rest shifts whole rows, which softmax cancels"
+        ));
     }
     if let Some(tied) = head.needed_tied
         && head.tying.is_some_and(|factor| factor >= LARGE_FACTOR)
@@ -160,7 +162,7 @@ fn attention(head: &HeadFound) -> Vec<String> {
     let mut parts = Vec::new();
     if head.entropy_nats < PEAKED_NATS {
         let tokens = number(head.entropy_nats.exp());
-        parts.push(format!("a row attends to {tokens} tokens on average"));
+        parts.push(format!("a query attends to {tokens} tokens on average"));
     }
     let share = |share: f64, place: &str| format!("{} of its attention is {place}", percent(share));
     if head.mass_within_16 >= LOCAL && head.n > 2 * 16 {
@@ -233,7 +235,7 @@ mod tests {
             }
         }
         let shifted = said(fitted(0, 0, [10.0, 1.0, 1.0, 1.0, 3.0]));
-        assert!(shifted.contains("20.0 of it shifts whole rows"), "{shifted}");
+        assert!(shifted.contains("its half-range is 10.0"), "{shifted}");
         let wide = said(fitted(0, 0, [10.0, 3.0, 2.0, 1.0, 1.0]));
         assert!(wide.contains("with its inputs it needs 60.0"), "{wide}");
         assert!(wide.contains("rank penalty 3.00 × over the floor of 10.0"), "{wide}");

@@ -353,7 +353,10 @@ fn what_would_have_no_effect_or_cannot_be_is_refused() {
         (fits("phase", "m = 3\n"), "[[target]] 1: family prefix: m is not a parameter"),
         (fits("phase", "[quick.grid]\nn = ['8']\n"), "[quick]: grid.n is \"8\""),
         (fits("phase", "[quick.grid]\nrnak = [8]\n"), "[quick]: unknown key \"grid.rnak\""),
-        (runs("[quick.train]\nwindow = 0\n"), "[quick]: train: window = 0"),
+        (
+            runs("[quick.train]\nwindow = 0\n"),
+            "[quick]: train: window must be at least 1 (0 found)",
+        ),
         (exponent("[0.1, 0.2]"), "predicted.exponent.mhsa is [0.1, 0.2]; it must be"),
         (exponent("[2, 1, 3]"), "predicted.exponent.mhsa is [2, 1, 3]; it must be"),
         (
