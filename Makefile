@@ -7,7 +7,7 @@ PRESET ?= quick
 EXAMPLES := fit_one_matrix bracket probe_heads
 PEERS := benches/peers/.venv
 
-.PHONY: reproduce verify test promises test-levels test-reproduce check check-cuda setup setup-browser test-readers test-data test-export data-books data-digits data-smollm2 data-minilm test-smollm2 test-slurm \
+.PHONY: reproduce verify test promises test-levels test-reproduce check check-cuda setup setup-browser test-readers test-data test-export data-books data-digits data-smollm2 data-minilm test-smollm2 test-slurm test-mpi \
 	test-unsafe fuzz deny data-colour data-speech bench-peers bench-peers-fit bench-peers-step
 
 reproduce: setup
@@ -42,6 +42,16 @@ test-levels: setup
 test-reproduce: setup
 	tests/main_job.sh quick
 	tests/main_job.sh smoke
+
+# One model trained by several workers of Open MPI on this machine.
+test-mpi: setup
+	@if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null || ! ldconfig -p | grep -q libclang; then \
+		if [ "$$(id -u)" = 0 ]; then sudo=; else sudo=sudo; fi; \
+		echo "installing libopenmpi-dev, openmpi-bin and libclang-dev"; \
+		$$sudo apt-get update -qq && \
+		$$sudo apt-get install -y -qq --no-install-recommends libopenmpi-dev openmpi-bin libclang-dev; \
+	fi
+	$(CARGO) test --release --locked --features mpi --test mpi_cli
 
 # The preset smoke as an array of jobs on a Slurm of one node, whose tasks are killed, stopped and requeued. Needs root: it
 # installs and starts the daemons of Slurm.

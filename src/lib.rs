@@ -47,7 +47,6 @@
 //! | [`figure`] | figures of tables | `study` |
 //! | [`judge`] | verdicts on claims | `study` |
 //! | [`report`] | the HTML pages | `study` |
-//! | [`collective`] | data-parallel training by several processes | `lm` |
 //! | [`numerics`], [`system`] | vector instructions, BLAS, files, processes | |
 //!
 //! # Features
@@ -62,8 +61,6 @@
 
 #![warn(missing_docs, unnameable_types)]
 
-#[cfg(feature = "lm")]
-pub mod collective;
 #[cfg(feature = "study")]
 pub mod figure;
 pub mod fit;

@@ -176,7 +176,6 @@ fn too_much() -> Vec<Vec<String>> {
         all.push(format!("bench step --context {n}"));
         all.push(format!("bench step --context 64 --batch {n}"));
         all.push(format!("bench decode --cache {n}"));
-        all.push(format!("bench processes --processes {n}"));
         all.push(format!("bench shards --tasks {n}"));
         for key in ["layers", "d_model", "batch", "accumulation", "eval_batches", "context"] {
             all.push(format!("train run.toml --out x --set {key}={n}"));
@@ -187,7 +186,6 @@ fn too_much() -> Vec<Vec<String>> {
         }
         all.push(format!("train run.toml --out x --set vocabulary=bpe:{n} --text text.txt"));
         all.push(format!("train run.toml --out x --threads {n}"));
-        all.push(format!("train run.toml --out x --processes {n}"));
         all.push(format!("dump r --text text.txt --tokens {n} --out d"));
         all.push(format!("dump r --text text.txt --first {n} --out d"));
         all.push(format!("evaluate r --text text.txt --threads {n}"));
@@ -309,7 +307,6 @@ fn what_one_asks_for_by_mistake_is_told_what_would_fit() {
             "bench step --context 1000000000",
             "corpus.tokens must be at most 2^30 (20000000020 found)",
         ),
-        ("train run.toml --out x --processes 5000", "--processes must be at most 4096"),
     ] {
         let why = said(arguments);
         assert!(why.contains(what), "{arguments}: {why}");

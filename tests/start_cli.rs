@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use binary::Folder;
-use rank_study::collective::Alone;
+use rank_study::lm::Alone;
 use rank_study::lm::{
     Corpus, Device, Model, ModelShape, Slopes, Split, StepRecord, SyntheticCorpus, Texts,
     TrainDefinition,
@@ -271,7 +271,7 @@ fn a_run_that_was_stopped_goes_on_from_its_own_checkpoint() {
             device,
             teacher: None,
             start,
-            ranks: &Alone,
+            workers: &Alone,
         };
         let stop = AtomicBool::new(false);
         let on_step = |record: &StepRecord| stop.store(record.step == last, Ordering::Relaxed);

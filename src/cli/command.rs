@@ -90,7 +90,7 @@ fn with_negative_numbers(command: clap::Command) -> clap::Command {
         .mut_subcommands(with_negative_numbers)
 }
 
-/// Runs the command that the arguments, after the program's name, are: 0 done, 1 failed, 2 wrong usage, with which clap itself exits too, 3 a check did not hold, 4 stopped.
+/// Runs the command that the arguments, after the program's name, are: 0 done, 1 failed, 2 a command line that cannot be parsed, with which clap itself exits too, 3 a check did not hold, 4 stopped.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let Cli { verbose, command, .. } = match parsed(&arguments) {
@@ -123,7 +123,6 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) if error.is::<super::processes::ToldElsewhere>() => ExitCode::FAILURE,
         Err(error) => {
             tell(&format!("error: {}", super::error_line::error_line(error.as_ref())));
             if error.is::<super::verify::Breach>() {

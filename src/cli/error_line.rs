@@ -2,7 +2,6 @@
 
 use std::error::Error;
 
-use rank_study::collective::CollectiveError;
 use rank_study::lm::LmError;
 use rank_study::pattern::TargetError;
 use rank_study::report::ReportError;
@@ -80,8 +79,6 @@ fn of_lm(error: &LmError) -> Option<String> {
     match error {
         LmError::NoText => Some("add --text FILE".to_owned()),
         LmError::TextTooShort { .. } => Some("lower it with --set context=…".to_owned()),
-        LmError::Collective(CollectiveError::Gone { .. }) => Some("use --resume".to_owned()),
-        LmError::Collective(CollectiveError::Silent { .. }) => Some("raise --patience".to_owned()),
         _ => None,
     }
 }

@@ -5,18 +5,19 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use rank_study::lm::{
-    Corpus, Outcome as TrainOutcome, StepRecord, Teacher, Texts, TrainDefinition, TrainSummary,
+    Corpus, LmError, Outcome as TrainOutcome, StepRecord, Teacher, Texts, TrainDefinition,
+    TrainSummary, Workers,
 };
-use rank_study::run::{Begin, Extension, RunObserver, TrainResult, TrainedRun, Training};
+use rank_study::run::{Begin, Extension, RunError, RunObserver, TrainResult, TrainedRun, Training};
 use rank_study::study::{Preset, StudyDefinition, StudyWork};
 
 use super::device::DeviceName;
 use super::places::{check_definition, near};
-use super::processes::{ProcessesFlags, ToldElsewhere};
 use super::progress::Progress;
 use super::stop::{Stopped, stop_at_signal};
 use super::streams::{say, tell};
 use super::threads::ThreadsFlag;
+use super::workers;
 
 /// Train a language model and log every head's logits
 #[derive(Args, Debug)]
@@ -25,7 +26,7 @@ Examples:
   rank-study train analysis/nanogpt-small.toml --text shakespeare.txt --out runs/small
   rank-study train analysis/nanogpt-small.toml --set arm=ls --set window=16 --out runs/ls
   rank-study train analysis/paper-2048.toml --run ls --text books/ --out runs/ls-2048
-  rank-study train analysis/nanogpt-small.toml --text books/ --out runs/two --processes 2
+  mpirun -n 2 rank-study train analysis/nanogpt-small.toml --text books/ --out runs/two
 
 Writes DIR/steps.csv, eval.csv, heads.parquet and checkpoint/. Guide: docs/train.md")]
 pub struct TrainArgs {
@@ -57,8 +58,6 @@ pub struct TrainArgs {
     teacher_weight: f64,
     #[command(flatten)]
     threads: ThreadsFlag,
-    #[command(flatten)]
-    processes: ProcessesFlags,
     /// Compute on this device; cuda needs a build with that feature
     #[arg(long, value_enum, default_value_t)]
     device: DeviceName,
@@ -82,12 +81,15 @@ pub struct TrainArgs {
 /// A definition, key or text that is wrong; a folder that holds another run or cannot be written;
 /// [`Stopped`] by a signal, after a checkpoint.
 pub fn run(args: &TrainArgs) -> Result<()> {
-    args.threads.pool_or(args.processes.threads()?)?.install(|| train(args))
+    workers::run(|workers| {
+        args.threads.pool_or(workers::threads())?.install(|| train(args, workers))
+    })
 }
 
-fn train(args: &TrainArgs) -> Result<()> {
+fn train(args: &TrainArgs, workers: &dyn Workers) -> Result<()> {
+    let is_first = workers.rank() == 0;
     let definition = definition(args)?;
-    if definition.has_window_of_context() && !args.quiet {
+    if definition.has_window_of_context() && !args.quiet && is_first {
         tell(&format!(
             "warning: window = {} covers the context of {} tokens, so local heads attend to all of them",
             definition.window, definition.context
@@ -103,42 +105,35 @@ fn train(args: &TrainArgs) -> Result<()> {
         }
     };
     let begin = if args.resume { Begin::Resume } else { Begin::Anew };
-    let tells = args.processes.tells()?;
-    if tells && begin == Begin::Anew && args.out.join("steps.csv").exists() {
+    if is_first && begin == Begin::Anew && args.out.join("steps.csv").exists() {
         bail!(
             "--out {} already has a run; name another folder, or continue it with --resume",
             args.out.display()
         );
     }
-    let progress = Progress::new(definition.steps as f64, args.quiet || !tells);
+    let progress = Progress::new(definition.steps as f64, args.quiet || !is_first);
     progress.name(&args.out.display().to_string());
-    let is_heard = !ProcessesFlags::was_started_by_another();
-    let stop = stop_at_signal(if is_heard { "stopping after this step" } else { "" })?;
+    let stop = stop_at_signal(if is_first { "stopping after this step" } else { "" })?;
     let device = args.device.into();
     let teacher = teacher(args, &definition)?;
     let taught = teacher.as_ref().map(|(teacher, name)| (teacher, name.as_str()));
-    let result = args.processes.run(&args.out, args.device, |ranks| {
-        let training = Training {
-            definition: &definition,
-            corpus: &corpus,
-            source: &source,
-            device,
-            teacher: taught,
-            start: None,
-            ranks,
-        };
-        rank_study::run::train(&training, &args.out, begin, stop, &progress)
-    });
+    let training = Training {
+        definition: &definition,
+        corpus: &corpus,
+        source: &source,
+        device,
+        teacher: taught,
+        start: None,
+        workers,
+    };
+    let result = rank_study::run::train(&training, &args.out, begin, stop, &progress);
     progress.finish();
-    let result = result?;
-    if tells {
+    let result = result.map_err(of_folder)?;
+    if is_first {
         print(&result, definition.steps, args);
     }
     let TrainSummary { outcome, steps, .. } = result.summary;
     if outcome == TrainOutcome::Stopped {
-        if !is_heard {
-            return Err(ToldElsewhere.into());
-        }
         let again = if args.resume { "" } else { " with --resume" };
         let of = definition.steps;
         let why =
@@ -146,6 +141,14 @@ fn train(args: &TrainArgs) -> Result<()> {
         return Err(Stopped(why).into());
     }
     Ok(())
+}
+
+/// An error of a training with the flag of its folder, where it is about files.
+fn of_folder(error: RunError) -> anyhow::Error {
+    match error {
+        RunError::Model(LmError::NoDevice { .. }) => error.into(),
+        error => anyhow::Error::new(error).context("--out"),
+    }
 }
 
 fn print(result: &TrainResult, steps: usize, args: &TrainArgs) {

@@ -3,7 +3,6 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::collective::CollectiveError;
 use crate::pattern::TargetError;
 use crate::system::{NoDisk, NoMemory};
 
@@ -58,7 +57,7 @@ pub enum LmError {
     NoText,
     /// A text with fewer tokens than a passage needs.
     #[error(
-        "the text is too short: {found} of the {needed} tokens needed; give a longer text or a smaller --tokens"
+        "the text is too short: {found} of the {needed} tokens needed; give a longer text, or use fewer tokens"
     )]
     ShortText {
         /// Tokens of the text.
@@ -229,16 +228,13 @@ pub enum LmError {
     /// A recorder that could not keep a record, as on a full disk.
     #[error("cannot write a record of the run: {0}")]
     Recorder(#[from] io::Error),
-    /// Processes that cannot go on together.
-    #[error(transparent)]
-    Collective(#[from] CollectiveError),
-    /// Processes whose models came to differ: a defect of this program or of a machine.
+    /// Workers whose models came to differ: a defect of this program or of a machine.
     #[error(
-        "process {rank} has other weights than process 0 after step {step}; nothing of it is kept. Check \
+        "worker {rank} has other weights than worker 0 after step {step}; nothing of it is kept. Check \
          the machines' memory, and please report this"
     )]
     OtherWeights {
-        /// The rank of the process.
+        /// The rank of the worker.
         rank: usize,
         /// The steps that were taken.
         step: usize,

@@ -4,7 +4,7 @@ use candle_core::{Device, Tensor};
 
 use super::objective::Batch;
 use super::{LmError, Model, Tokens, Vocabulary};
-use crate::collective::{Alone, Collective};
+use crate::lm::workers::{Alone, Workers};
 
 /// The loss of a model on windows of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -78,18 +78,18 @@ pub fn evaluate(
     evaluate_over(model, vocabulary, text, batches, batch_size, &Alone)
 }
 
-/// [`evaluate`] by several processes that have the same model: the batches are dealt to them in turn, and the losses
+/// [`evaluate`] by several workers that have the same model: the batches are dealt to them in turn, and the losses
 /// added in the batches' order, so that the result is the same however many there are.
 ///
 /// # Errors
-/// As [`evaluate`], and a process that is lost.
+/// As [`evaluate`], shared by workers.
 pub(super) fn evaluate_over(
     model: &Model,
     vocabulary: &Vocabulary,
     text: Tokens<'_>,
     batches: usize,
     batch_size: usize,
-    ranks: &dyn Collective,
+    workers: &dyn Workers,
 ) -> Result<Evaluation, LmError> {
     let context = model.shape().context;
     let needed = context + 1;
@@ -104,7 +104,7 @@ pub(super) fn evaluate_over(
         (0..windows).map(|i| places.start(i * (places.count - 1) / gaps)).collect();
     let (mut losses, mut sum) = (Vec::new(), Sum::default());
     for (at, starts) in starts.chunks(batch_size).enumerate() {
-        if at % ranks.world() == ranks.rank() {
+        if at % workers.size() == workers.rank() {
             let before = (at * batch_size) as u64;
             let of_batch = Sum::of(model, vocabulary, text, starts, context, before)?;
             losses.push(of_batch.loss_nats);
@@ -113,12 +113,12 @@ pub(super) fn evaluate_over(
     }
     // Whole numbers, which double precision adds exactly.
     losses.extend([sum.tokens as f64, sum.bytes as f64]);
-    let all = ranks.gather_numbers(&losses)?;
+    let all = workers.gather_numbers(&losses);
     let total = |from_end: usize| -> u64 {
         all.iter().map(|of_rank| of_rank[of_rank.len() - from_end] as u64).sum()
     };
     let (tokens, bytes) = (total(2), total(1));
-    let loss_nats = (0..batches).map(|at| all[at % ranks.world()][at / ranks.world()]).sum();
+    let loss_nats = (0..batches).map(|at| all[at % workers.size()][at / workers.size()]).sum();
     Ok(Sum { windows: windows as u64, tokens, bytes, loss_nats }.mean())
 }
 

@@ -17,6 +17,8 @@ mod exported;
 mod foreign;
 mod latency;
 mod model;
+#[cfg(feature = "mpi")]
+mod mpi;
 mod objective;
 mod operators;
 mod probe;
@@ -24,6 +26,7 @@ mod room;
 mod simd;
 mod tensor_file;
 mod training;
+mod workers;
 
 pub use attention::{AttentionEvaluator, AttentionPass, HeadStatistics};
 pub use corpus::{Bpe, Corpus, Split, Symbols, Texts, Tokens, Vocabulary};
@@ -40,5 +43,8 @@ pub use foreign::ForeignModel;
 pub(crate) use foreign::Published;
 pub use latency::Latency;
 pub use model::{Attend, Forward, Model, ModelShape, Session, Teacher};
+#[cfg(feature = "mpi")]
+pub use mpi::Mpi;
 pub use probe::{HeadInputs, HeadProbe, HeadsOfLayer, NormalisedInputs, Probed};
 pub use training::{EvalRecord, HeadRecord, Outcome, Recorder, StepRecord, TrainSummary, Trainer};
+pub use workers::{Alone, Workers};

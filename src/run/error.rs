@@ -56,17 +56,17 @@ pub enum RunError {
         /// What is wrong and what to do.
         why: String,
     },
-    /// A process that is to train another run than process 0.
+    /// A worker that is to train another run than worker 0.
     #[error(
-        "process {rank} has {key} = {of_rank}, but process 0 has {of_first}; start all processes with the \
+        "worker {rank} has {key} = {of_rank}, but worker 0 has {of_first}; start all workers with the \
          same command and text"
     )]
-    OtherProcess {
-        /// The rank of the process.
+    OtherWorker {
+        /// The rank of the worker.
         rank: usize,
         /// The first key whose values differ, with the keys of inner tables after a dot.
         key: String,
-        /// Its value of process 0.
+        /// Its value of worker 0.
         of_first: String,
         /// Its value of the other.
         of_rank: String,

@@ -8,7 +8,8 @@ use super::error::RunError;
 use super::kept_files;
 use super::manifest::Manifest;
 use super::training::{Extension, TrainResult, Training};
-use crate::lm::{Corpus, LmError, Outcome, Split, Symbols, TrainDefinition, TrainSummary};
+use crate::lm::{Corpus, Outcome, Split, Symbols, TrainDefinition, TrainSummary};
+use crate::numerics::instructions_there;
 use crate::row::{Kind as _, STOPPED, TrainingFound};
 
 pub(crate) const DEFINITION: &str = "definition";
@@ -19,8 +20,8 @@ pub(crate) const END_OF_DOCUMENT: &str = "end_of_document";
 pub(crate) const VOCABULARY_SIZE: &str = "vocabulary_size";
 const SOURCE: &str = "source";
 const DEVICE: &str = "device";
-/// How many processes train, or did last.
-const PROCESSES: &str = "processes";
+/// How many workers train, or did last.
+const WORKERS: &str = "workers";
 const TEACHER: &str = "teacher";
 const START: &str = "start";
 const PATTERN_KL: &str = "pattern_kl_nats";
@@ -40,7 +41,7 @@ pub(crate) fn begin(training: &Training<'_>, parameters: usize) -> Result<Manife
     let dtype = training.definition.dtype.name();
     let mut manifest = Manifest::begin(rayon::current_num_threads(), dtype);
     manifest.more = what_is_trained(training)?;
-    by_processes(&mut manifest, training.ranks.world());
+    by_workers(&mut manifest, training.workers.size());
     let mut insert = |key: &str, value: Value| manifest.more.insert(key.to_owned(), value);
     insert(PARAMETERS, (parameters as i64).into());
     insert(OUTCOME, "running".into());
@@ -48,7 +49,7 @@ pub(crate) fn begin(training: &Training<'_>, parameters: usize) -> Result<Manife
     Ok(manifest)
 }
 
-/// What a run is: the same for all processes that train it.
+/// What a run is: the same for all workers that train it.
 fn what_is_trained(training: &Training<'_>) -> Result<Table, RunError> {
     let Training { definition, corpus, source, device, teacher, start, .. } = *training;
     let mut all = Table::new();
@@ -65,14 +66,20 @@ fn what_is_trained(training: &Training<'_>) -> Result<Table, RunError> {
     Ok(all)
 }
 
-/// Holds what all processes are about to train to what process 0 is.
+/// Checks that all workers are about to train what worker 0 is.
 ///
 /// # Errors
-/// A process with another definition, text, device, teacher or start; one that is lost.
+/// A worker with another definition, text, device, teacher or start.
 pub(crate) fn check_same_of_all(training: &Training<'_>) -> Result<(), RunError> {
-    let ranks = training.ranks;
-    let mine = what_is_trained(training)?.to_string();
-    let all = ranks.gather(mine.as_bytes()).map_err(LmError::from)?;
+    let workers = training.workers;
+    let mut mine = what_is_trained(training)?;
+    // Other instructions or another version add up in another order.
+    let (there, held) = instructions_there();
+    let instructions = held.or(there.first().copied()).unwrap_or_default();
+    let program = format!("rank-study {} with {instructions}", env!("CARGO_PKG_VERSION"));
+    mine.insert("program".to_owned(), program.into());
+    let mine = mine.to_string();
+    let all = workers.gather(mine.as_bytes());
     let read = |text: &Vec<u8>| {
         let mut table: Table = String::from_utf8_lossy(text).parse().unwrap_or_default();
         // The same text may lie elsewhere on another machine.
@@ -84,16 +91,16 @@ pub(crate) fn check_same_of_all(training: &Training<'_>) -> Result<(), RunError>
     let first = read(&all[0]);
     for (rank, text) in all.iter().enumerate().skip(1) {
         if let Some((key, of_first, of_rank)) = difference(&first, &read(text), "") {
-            return Err(RunError::OtherProcess { rank, key, of_first, of_rank });
+            return Err(RunError::OtherWorker { rank, key, of_first, of_rank });
         }
     }
     Ok(())
 }
 
-/// Notes how many processes train, where one does not or did not do it alone.
-fn by_processes(manifest: &mut Manifest, world: usize) {
-    if world > 1 || manifest.more.contains_key(PROCESSES) {
-        manifest.more.insert(PROCESSES.to_owned(), (world as i64).into());
+/// Notes how many workers train, where one does not or did not do it alone.
+fn by_workers(manifest: &mut Manifest, world: usize) {
+    if world > 1 || manifest.more.contains_key(WORKERS) {
+        manifest.more.insert(WORKERS.to_owned(), (world as i64).into());
     }
 }
 
@@ -192,9 +199,9 @@ fn about(corpus: &Corpus, source: &str) -> Table {
     about
 }
 
-/// Notes that the run goes on from the checkpoint of a step, trained by so many processes.
+/// Notes that the run goes on from the checkpoint of a step, trained by so many workers.
 pub(crate) fn resumed(manifest: &mut Manifest, step: usize, world: usize) {
-    by_processes(manifest, world);
+    by_workers(manifest, world);
     let steps = manifest.more.entry(RESUMED).or_insert_with(|| Value::Array(Vec::new()));
     if let Value::Array(steps) = steps {
         steps.push((step as i64).into());

@@ -66,8 +66,8 @@ impl ModelSource {
                 true if folder.is_dir() => {
                     "has neither config.json (a model) nor manifest.toml (a run)"
                 }
-                true => "is not a model",
-                false => "does not exist",
+                true => "not a model",
+                false => "no such file or folder",
             };
             let why = format!(
                 "{what}; name the folder of a run or model, a .gguf file, or exported heads (.safetensors)"

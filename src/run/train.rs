@@ -28,7 +28,7 @@ pub enum Begin {
     Continue,
 }
 
-// What process 0 tells the others of the run in the folder.
+// What worker 0 tells the others of the run in the folder.
 const STARTS: u8 = b'S';
 const GOES_ON: u8 = b'G';
 const HAS_ENDED: u8 = b'E';
@@ -43,12 +43,12 @@ const HAS_ENDED: u8 = b'E';
 /// it is, and its result is told again. Where the definition's number of steps alone is another, above the step that
 /// the run is at, the run is extended to it, and the manifest says so.
 ///
-/// Of several processes each calls this; process 0 alone decides how to begin, tells the observer and writes, the others
+/// Each worker calls this; worker 0 alone decides how to begin, tells the observer and writes, the others
 /// read the folder. They may be more or fewer than before a stop.
 ///
 /// # Errors
 /// A device that is not there, a run that the machine's memory or the folder's disk cannot hold, a file that cannot be written, another process at work in the folder, a
-/// run there of another definition, corpus or device to be resumed, processes that cannot go on together, or an error of the tensor library. Divergence is an outcome.
+/// run there of another definition, corpus or device to be resumed, workers with other settings, or an error of the tensor library. Divergence is an outcome.
 pub fn train(
     training: &Training<'_>,
     folder: &Path,
@@ -56,11 +56,11 @@ pub fn train(
     stop: &AtomicBool,
     observer: &dyn RunObserver,
 ) -> Result<TrainResult, RunError> {
-    let Training { definition, corpus, device, ranks, .. } = *training;
+    let Training { definition, corpus, device, workers, .. } = *training;
     device.check()?;
     run_manifest::check_same_of_all(training)?;
-    Trainer::check_room(definition, corpus, device, ranks)?;
-    if ranks.rank() > 0 {
+    Trainer::check_room(definition, corpus, device, workers)?;
+    if workers.rank() > 0 {
         return follow(training, folder, stop);
     }
     check_room_of_files(training, folder)?;
@@ -81,7 +81,7 @@ pub fn train(
             && let Some(result) = run_manifest::result(&manifest)
         {
             remove_heads_log(folder)?;
-            tell(training, &[HAS_ENDED])?;
+            tell(training, &[HAS_ENDED]);
             return Ok(result);
         }
         // What is gone on with is told of as the run's own again.
@@ -94,9 +94,9 @@ pub fn train(
             observer.extended(extension);
         }
         files = RunFiles::go_on(folder, definition, trainer.steps(), &on_step)?;
-        run_manifest::resumed(&mut manifest, trainer.steps(), training.ranks.world());
+        run_manifest::resumed(&mut manifest, trainer.steps(), training.workers.size());
         manifest.write(&path)?;
-        tell(training, &[GOES_ON])?;
+        tell(training, &[GOES_ON]);
     } else {
         trainer = begun(training)?;
         files = RunFiles::create(folder, definition, &on_step)?;
@@ -107,7 +107,7 @@ pub fn train(
             let path = folder.join(TOKENIZER);
             write_whole(&path, bpe.json().as_bytes()).map_err(|e| FileError::write(&path, e))?;
         }
-        tell(training, &[STARTS])?;
+        tell(training, &[STARTS]);
     }
     let mut summary = trainer.run(&mut files, stop)?;
     files.save(&trainer)?;
@@ -128,7 +128,7 @@ pub fn train(
     if summary.outcome != Outcome::Stopped {
         remove_heads_log(folder)?;
     }
-    tell(training, &[])?;
+    tell(training, &[]);
     Ok(result)
 }
 
@@ -144,18 +144,18 @@ fn check_room_of_files(training: &Training<'_>, folder: &Path) -> Result<(), Run
         .map_err(|room| RunError::NoDisk { folder: folder.to_owned(), room })
 }
 
-/// A process that helps process 0 to train: it takes every step with it and writes nothing. What it returns is what the
+/// A worker that helps worker 0 to train: it takes every step with it and writes nothing. What it returns is what the
 /// steps came to, without what only the files tell.
 fn follow(
     training: &Training<'_>,
     folder: &Path,
     stop: &AtomicBool,
 ) -> Result<TrainResult, RunError> {
-    let mut trainer = match tell(training, &[])?[..] {
+    let mut trainer = match tell(training, &[])[..] {
         [HAS_ENDED] => {
             let path = folder.join(MANIFEST);
-            let why = "process 0 reports that the run ended, but the manifest does not; name a folder that \
-                       all processes share";
+            let why = "worker 0 reports that the run ended, but the manifest does not; name a folder that \
+                       all workers share";
             let ended = run_manifest::result(&Manifest::read(&path)?);
             return ended.ok_or(RunError::Unusable { path, why: why.to_owned() });
         }
@@ -163,14 +163,14 @@ fn follow(
         _ => begun(training)?,
     };
     let summary = trainer.run(&mut (), stop)?;
-    // Process 0 keeps what was found; until it has, the run has not ended well.
-    tell(training, &[])?;
+    // Worker 0 keeps what was found; until it has, the run has not ended well.
+    tell(training, &[]);
     Ok(TrainResult { summary, train_loss_nats: None, pattern_kl_nats: trainer.pattern_kl_nats() })
 }
 
-/// Tells all processes something, and returns what process 0 tells.
-fn tell(training: &Training<'_>, message: &[u8]) -> Result<Vec<u8>, LmError> {
-    Ok(training.ranks.gather(message)?.swap_remove(0))
+/// Tells all workers something, and returns what worker 0 tells.
+fn tell(training: &Training<'_>, message: &[u8]) -> Vec<u8> {
+    training.workers.gather(message).swap_remove(0)
 }
 
 /// A trainer at its run's start.
@@ -191,7 +191,7 @@ fn gone_on<'a>(training: &Training<'a>, folder: &Path) -> Result<Trainer<'a>, Lm
 }
 
 fn complete<'a>(trainer: Trainer<'a>, training: &Training<'a>) -> Result<Trainer<'a>, LmError> {
-    let trainer = trainer.together(training.ranks)?;
+    let trainer = trainer.together(training.workers)?;
     match training.teacher {
         Some((teacher, _)) => trainer.taught_by(teacher),
         None => Ok(trainer),

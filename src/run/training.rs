@@ -1,6 +1,6 @@
 //! What is to be trained, and what came of it.
 
-use crate::collective::Collective;
+use crate::lm::Workers;
 use crate::lm::{
     Corpus, Device, Model, Outcome, StepRecord, Teacher, TrainDefinition, TrainSummary,
 };
@@ -21,9 +21,9 @@ pub struct Training<'a> {
     pub teacher: Option<(&'a Teacher, &'a str)>,
     /// Whose weights it begins with, where not with those drawn from its seed, and what the manifest says of them.
     pub start: Option<(&'a Model, &'a str)>,
-    /// The processes that train it: [`Alone`](crate::collective::Alone), or several, of which each calls
+    /// The workers that train it: [`Alone`](crate::lm::Alone), or several, each of which calls
     /// [`train`](super::train) with the same.
-    pub ranks: &'a dyn Collective,
+    pub workers: &'a dyn Workers,
 }
 
 /// Sees a run go on. A function of a step sees its steps alone.

@@ -9,7 +9,7 @@ use super::cell::{Measure, Needs, Within};
 use super::definition::{Source, StartEdit, StartsFrom, StudyRun, TaughtBy, TrainStudy};
 use super::settings;
 use super::text_source::{TextHashes, TextSource};
-use crate::collective::Alone;
+use crate::lm::Alone;
 use crate::lm::{Corpus, Model, Outcome, Split, StepRecord, TrainDefinition, Vocabulary};
 use crate::pattern::{HeadKind, Visibility};
 use crate::predict::Passages;
@@ -143,7 +143,7 @@ impl TrainCell {
             device: within.device,
             teacher: teacher.as_ref().map(|(teacher, name)| (teacher, name.as_str())),
             start: start.as_ref().map(|(start, name)| (start, name.as_str())),
-            ranks: &Alone,
+            workers: &Alone,
         };
         if let Some(aside) = set_aside_another(&training, within.folder)? {
             (within.warned)(&format!(

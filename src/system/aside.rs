@@ -17,16 +17,6 @@ const ENDING: &str = ".tmp";
 /// After how long a file of another machine is nobody's: a lock may not hold between machines.
 const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Who may read and write what is written aside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
-    /// As of any file.
-    Ordinary,
-    /// Its owner alone.
-    #[cfg(feature = "lm")]
-    Owner,
-}
-
 /// A file that goes away when it is dropped, unless it was given its name.
 #[derive(Debug)]
 pub(super) struct Aside {
@@ -40,19 +30,14 @@ impl Aside {
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn new(folder: &Path, access: Access) -> io::Result<Self> {
+    pub fn new(folder: &Path) -> io::Result<Self> {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         clear_once(folder);
         loop {
             let number = COUNT.fetch_add(1, Ordering::Relaxed);
             let name = format!("{}{}-{number}{ENDING}", of_this_machine(), std::process::id());
             let path = folder.join(name);
-            let file = match access {
-                Access::Ordinary => File::create_new(&path),
-                #[cfg(feature = "lm")]
-                Access::Owner => File::create_private(&path),
-            };
-            let file = match file {
+            let file = match File::create_new(&path) {
                 // Of a process of the same number, before.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 file => file?,
@@ -159,7 +144,7 @@ mod tests {
         let lock = File::open(&place.path().join(&held)).unwrap();
         lock.try_lock().unwrap();
 
-        drop(Aside::new(place.path(), Access::Ordinary).unwrap());
+        drop(Aside::new(place.path()).unwrap());
         let mut left = [".rank-study-notes", ".tmpAbCdEf", &held, &folder, &elsewhere, "rows.csv"];
         left.sort_unstable();
         assert_eq!(names(place.path()), left);
@@ -170,7 +155,7 @@ mod tests {
     #[test]
     fn what_was_left_goes_when_a_folder_is_taken() {
         let place = tempfile::tempdir().unwrap();
-        drop(Aside::new(place.path(), Access::Ordinary).unwrap());
+        drop(Aside::new(place.path()).unwrap());
         let left = place.path().join(format!("{}1-0.tmp", of_this_machine()));
         let takes: [fn(&Path); 2] = [
             |folder| drop(crate::system::lock(folder).unwrap()),
@@ -186,11 +171,11 @@ mod tests {
     #[test]
     fn one_that_gets_no_name_goes() {
         let place = tempfile::tempdir().unwrap();
-        let aside = Aside::new(place.path(), Access::Ordinary).unwrap();
+        let aside = Aside::new(place.path()).unwrap();
         assert_eq!(names(place.path()).len(), 1);
         assert!(aside.take_name(&place.path().join("no").join("folder")).is_err());
         assert_eq!(names(place.path()).len(), 0);
-        let aside = Aside::new(place.path(), Access::Ordinary).unwrap();
+        let aside = Aside::new(place.path()).unwrap();
         aside.take_name(&place.path().join("named")).unwrap();
         assert_eq!(names(place.path()), ["named"]);
     }

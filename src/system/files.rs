@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use super::aside::{Access, Aside};
+use super::aside::Aside;
 use super::disk::{File, folder_of, make_folders};
 
 /// Writes `bytes` to `path`: to a temporary file beside it first, then renamed over it. Folders
@@ -23,13 +23,7 @@ pub(crate) fn write_whole_with(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<Remembering<&mut File>>) -> io::Result<()>,
 ) -> io::Result<()> {
-    named(Aside::new(folder_of(path), Access::Ordinary)?, path, write)
-}
-
-/// [`write_whole`] into a folder that is there, for nobody but the file's owner to read.
-#[cfg(feature = "lm")]
-pub(crate) fn write_whole_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    named(Aside::new(folder_of(path), Access::Owner)?, path, |file| file.write_all(bytes))
+    named(Aside::new(folder_of(path))?, path, write)
 }
 
 fn named(
@@ -71,7 +65,7 @@ impl<W: Write> Write for Remembering<W> {
 /// Those of the file system.
 pub fn check_writable(folder: &Path) -> io::Result<()> {
     make_folders(folder)?;
-    Aside::new(folder, Access::Ordinary).map(drop)
+    Aside::new(folder).map(drop)
 }
 
 /// What time it is by the clock that dates the files in a folder.
@@ -80,7 +74,7 @@ pub fn check_writable(folder: &Path) -> io::Result<()> {
 /// A folder that cannot be written.
 #[cfg(feature = "study")]
 pub(super) fn now_in(folder: &Path) -> io::Result<std::time::SystemTime> {
-    let mut aside = Aside::new(folder, Access::Ordinary)?;
+    let mut aside = Aside::new(folder)?;
     aside.file.write_all(b"now")?;
     aside.file.sync()?;
     aside.file.modified()

@@ -32,8 +32,6 @@ pub(crate) use digest::sha256_of;
 #[cfg(feature = "lm")]
 pub(crate) use digest::{hexadecimal, sha256, sha256_of_file};
 pub use error::FileError;
-#[cfg(feature = "lm")]
-pub(crate) use files::write_whole_private;
 pub(crate) use files::write_whole_with;
 pub use files::{check_writable, write_whole};
 #[cfg(feature = "lm")]

@@ -90,10 +90,3 @@ if grep 'measured twice' slurm-logs/*.out; then
 fi
 "$rank_study" verify --preset smoke --quiet
 python3 "$here/tests/slurm/same_rows.py" "$rows" data/smoke
-
-say "one model by the two processes of a step"
-model=(train "$here/analysis/nanogpt-small.toml" --set steps=20 --set corpus.tokens=20000 --quiet)
-"$rank_study" "${model[@]}" --out one-process
-srun --ntasks 2 --cpus-per-task 1 "$rank_study" "${model[@]}" --out two-processes
-grep -x 'processes = 2' two-processes/manifest.toml
-python3 "$here/tests/slurm/same_losses.py" one-process two-processes

@@ -5,7 +5,6 @@ mod decode;
 mod fit;
 mod merge;
 mod model;
-mod processes;
 mod run;
 mod shards;
 mod step;

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::Args;
-use rank_study::collective::Alone;
+use rank_study::lm::Alone;
 use rank_study::lm::{Corpus, Device, Dtype, TrainDefinition, Trainer};
 use rank_study::system::peak_rss_bytes;
 

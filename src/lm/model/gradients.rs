@@ -7,11 +7,11 @@ use super::language_model::Model;
 use super::lesson::Lesson;
 use super::parameters::Gradients;
 use super::weights::Weight;
-use crate::collective::Collective;
 use crate::lm::LmError;
 use crate::lm::attention::HeadStatistics;
 use crate::lm::objective::Batch;
 use crate::lm::operators::{OutputLoss, output_loss};
+use crate::lm::workers::Workers;
 
 /// What one batch gives a training step.
 pub(in crate::lm) struct BatchGradients {
@@ -126,15 +126,15 @@ impl BatchGradients {
         }
     }
 
-    /// Adds what all ranks found, in their order, so that each has the same: gradients where every rank has them.
+    /// Adds what all workers found, in their order, so that each has the same: gradients where every worker has them.
     pub(in crate::lm) fn add_over(
         &mut self,
-        ranks: &dyn Collective,
+        workers: &dyn Workers,
     ) -> std::result::Result<(), LmError> {
-        if ranks.world() == 1 {
+        if workers.size() == 1 {
             return Ok(());
         }
-        let all = ranks.gather_numbers(&self.numbers())?;
+        let all = workers.gather_numbers(&self.numbers());
         let mine = self.gradients.take();
         let mut of_ranks = all.iter().map(|numbers| self.of_numbers(numbers));
         let first = of_ranks.next().unwrap_or_else(|| self.of_numbers(&self.numbers()));
@@ -147,7 +147,7 @@ impl BatchGradients {
         if let Some(gradients) = mine
             && all_finite
         {
-            self.gradients = Some(sum_over(ranks, &gradients)?);
+            self.gradients = Some(sum_over(workers, &gradients)?);
         }
         Ok(())
     }
@@ -195,15 +195,15 @@ impl BatchGradients {
     }
 }
 
-/// The sums of gradients over all ranks: one operation for all of them.
+/// The sums of gradients over all workers: one operation for all of them.
 fn sum_over(
-    ranks: &dyn Collective,
+    workers: &dyn Workers,
     gradients: &[Tensor],
 ) -> std::result::Result<Vec<Tensor>, LmError> {
     let flat = gradients.iter().map(Tensor::flatten_all).collect::<Result<Vec<_>>>()?;
     let flat = Tensor::cat(&flat, 0)?;
     let mut numbers = flat.to_vec1::<f32>()?;
-    ranks.sum(&mut numbers)?;
+    workers.sum(&mut numbers);
     let summed = Tensor::from_vec(numbers, flat.shape(), flat.device())?;
     let mut from = 0;
     let of = |gradient: &Tensor| {

@@ -11,11 +11,11 @@ impl Trainer<'_> {
     /// Steps until the definition's number of them, until it diverges, or until `stop`; tells
     /// `recorder` of every step, of an evaluation on the validation split every `eval_every` steps
     /// and after the last, of the steps of `keep_checkpoints`, and of every `checkpoint_every` steps.
-    /// A run that has ended already takes no step. Of several processes all stop after the same step, whichever is
-    /// told to, and nothing is saved of ranks whose weights came to differ.
+    /// A run that has ended already takes no step. Several workers all stop after the same step, whichever is
+    /// told to, and nothing is saved of workers whose weights came to differ.
     ///
     /// # Errors
-    /// A record that could not be kept; processes that cannot go on together.
+    /// A record that could not be kept.
     pub fn run(
         &mut self,
         recorder: &mut dyn Recorder,
@@ -25,7 +25,7 @@ impl Trainer<'_> {
         let mut valid_loss_nats = None;
         self.check_same_weights()?;
         while !self.diverged && self.steps() < self.definition.steps {
-            if self.ranks.any(stop.load(Ordering::Relaxed))? {
+            if self.workers.any(stop.load(Ordering::Relaxed)) {
                 outcome = Outcome::Stopped;
                 break;
             }

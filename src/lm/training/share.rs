@@ -1,13 +1,13 @@
-//! What each process has of a step's windows.
+//! The share of a step's windows that each worker has.
 
 use std::ops::Range;
 
-use crate::collective::Collective;
 use crate::lm::error::require;
+use crate::lm::workers::Workers;
 use crate::lm::{LmError, TrainDefinition};
 
-/// One rank's share of the windows of a step: as many as every other's, next to each other, and in as few equal parts
-/// as hold no more than a batch. A rank alone has all, a batch at a time.
+/// One worker's share of the windows of a step: as many as every other's, next to each other, and in as few equal parts
+/// as hold no more than a batch. A worker alone has all, a batch at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Share {
     first: usize,
@@ -18,17 +18,17 @@ pub(super) struct Share {
 
 impl Share {
     /// # Errors
-    /// Windows that the ranks cannot share evenly.
-    pub fn of(definition: &TrainDefinition, ranks: &dyn Collective) -> Result<Self, LmError> {
-        let world = ranks.world();
+    /// Windows that the workers cannot share evenly.
+    pub fn of(definition: &TrainDefinition, workers: &dyn Workers) -> Result<Self, LmError> {
+        let world = workers.size();
         let windows = definition.batch * definition.accumulation;
         require(
             windows.is_multiple_of(world),
             "batch",
             definition.batch,
             &format!(
-                "batch × accumulation is {windows} sequences per step, which {world} processes cannot \
-                 share evenly; change either number"
+                "must give {world} workers equal shares of the batch × accumulation = {windows} sequences per step; \
+                 change either number"
             ),
         )?;
         let mine = windows / world;
@@ -36,7 +36,7 @@ impl Share {
         while !mine.is_multiple_of(parts) {
             parts += 1;
         }
-        Ok(Self { first: ranks.rank() * mine, parts, part: mine / parts, world })
+        Ok(Self { first: workers.rank() * mine, parts, part: mine / parts, world })
     }
 
     /// The windows of each part, among those of the step.
@@ -52,7 +52,7 @@ impl Share {
         self.part
     }
 
-    /// The parts of all ranks together.
+    /// The parts of all workers together.
     pub fn all_parts(self) -> usize {
         self.parts * self.world
     }

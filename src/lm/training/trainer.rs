@@ -14,12 +14,12 @@ use super::adamw::{AdamW, gradient_norm};
 use super::records::{EvalRecord, StepRecord};
 use super::schedule::learning_rate;
 use super::share::Share;
-use crate::collective::{Alone, Collective};
 use crate::lm::evaluation::{Windows, batch, evaluate_over};
 use crate::lm::model::BatchGradients;
 use crate::lm::objective::Batch;
 use crate::lm::room::{self, Kept};
 use crate::lm::tensor_file::{self, TensorFile};
+use crate::lm::workers::{Alone, Workers};
 use crate::lm::{
     Corpus, Device, HeadStatistics, LmError, Model, ModelShape, Split, Stabiliser, Teacher,
     TrainDefinition,
@@ -61,8 +61,8 @@ pub struct Trainer<'a> {
     optimiser: AdamW,
     windows: ChaCha8Rng,
     heads: Vec<Vec<HeadStatistics>>,
-    /// The processes that train the model, and this one's share of a step's windows.
-    pub(super) ranks: &'a dyn Collective,
+    /// The workers that train the model, and this one's share of a step's windows.
+    pub(super) workers: &'a dyn Workers,
     share: Share,
     steps: usize,
     /// Whether the last step ended the run.
@@ -97,7 +97,7 @@ impl<'a> Trainer<'a> {
             optimiser,
             windows,
             heads: Vec::new(),
-            ranks: &Alone,
+            workers: &Alone,
             share: Share::of(definition, &Alone)?,
             steps: 0,
             diverged: false,
@@ -107,7 +107,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// Holds a run to the memory that the machine has: what its weights take at least, and on the CPU the activations of
-    /// one process's share of a step.
+    /// one worker's share of a step.
     ///
     /// # Errors
     /// A value that its key cannot take, a step that cannot be dealt evenly, or a run that is too large.
@@ -115,10 +115,10 @@ impl<'a> Trainer<'a> {
         definition: &TrainDefinition,
         corpus: &Corpus,
         device: Device,
-        ranks: &dyn Collective,
+        workers: &dyn Workers,
     ) -> Result<(), LmError> {
         definition.check()?;
-        let share = Share::of(definition, ranks)?;
+        let share = Share::of(definition, workers)?;
         let TrainDefinition { batch, accumulation, eval_batches, .. } = *definition;
         let sequences = batch as f64 * accumulation.max(eval_batches) as f64;
         let bytes = size_of::<usize>() as f64 * sequences;
@@ -182,15 +182,15 @@ impl<'a> Trainer<'a> {
         Ok(self)
     }
 
-    /// Has several processes train the model, each of them with the same definition, corpus and weights: data
-    /// parallelism. The windows of a step, all of its `accumulation` batches, are dealt to the ranks in order, gradients
+    /// Has several workers train the model, each of them with the same definition, corpus and weights: data
+    /// parallelism. The windows of a step, all of its `accumulation` batches, are dealt to the workers in order, gradients
     /// and what was seen of the heads are put together, and each rank moves its weights alike.
     ///
     /// # Errors
     /// A step whose windows cannot be dealt evenly.
-    pub fn together(mut self, ranks: &'a dyn Collective) -> Result<Self, LmError> {
-        self.share = Share::of(self.definition, ranks)?;
-        self.ranks = ranks;
+    pub fn together(mut self, workers: &'a dyn Workers) -> Result<Self, LmError> {
+        self.share = Share::of(self.definition, workers)?;
+        self.workers = workers;
         Ok(self)
     }
 
@@ -234,19 +234,19 @@ impl<'a> Trainer<'a> {
         &self.model
     }
 
-    /// Holds the weights of all ranks to those of rank 0, bit for bit.
+    /// Holds the weights of all workers to those of rank 0, bit for bit.
     ///
     /// # Errors
     /// A rank whose weights are others.
     pub(super) fn check_same_weights(&self) -> Result<(), LmError> {
-        if self.ranks.world() == 1 {
+        if self.workers.size() == 1 {
             return Ok(());
         }
         let mut hash = DefaultHasher::new();
         for tensor in self.model.named()? {
             hash.write(bytemuck::cast_slice(&tensor.data));
         }
-        let all = self.ranks.gather(&hash.finish().to_le_bytes())?;
+        let all = self.workers.gather(&hash.finish().to_le_bytes());
         match all.iter().position(|hash| *hash != all[0]) {
             Some(rank) => Err(LmError::OtherWeights { rank, step: self.steps }),
             None => Ok(()),
@@ -283,14 +283,14 @@ impl<'a> Trainer<'a> {
         })
     }
 
-    /// The mean gradients of a step's random windows: of `accumulation` batches, or where several processes train,
+    /// The mean gradients of a step's random windows: of `accumulation` batches, or where several workers train,
     /// of the share that each has of them.
     fn batches(&mut self) -> Result<BatchGradients, LmError> {
         let TrainDefinition { batch, accumulation, context, .. } = *self.definition;
         let text = self.corpus.split(Split::Train);
         let windows = Windows::of(&self.corpus.vocabulary, text, context);
         let mut start = || windows.start(self.windows.random_range(0..windows.count));
-        // All ranks draw all of them, so which windows a step has does not hang on how many ranks there are.
+        // All workers draw all of them, so which windows a step has does not hang on how many workers there are.
         let starts: Vec<usize> = (0..batch * accumulation).map(|_| start()).collect();
         let share = self.share;
         let mut parts = share.parts();
@@ -300,7 +300,7 @@ impl<'a> Trainer<'a> {
             let more = self.batch(&starts, part)?;
             sum.add(more)?;
         }
-        sum.add_over(self.ranks)?;
+        sum.add_over(self.workers)?;
         if share.all_parts() > 1 {
             sum.divide(share.all_parts())?;
         }
@@ -333,8 +333,8 @@ impl<'a> Trainer<'a> {
         heads: &[Vec<HeadStatistics>],
         learning_rate: f64,
     ) -> Result<f64, LmError> {
-        // Of process 0: on a GPU sums are not added in a fixed order, and all must move alike.
-        let norm = self.ranks.gather_numbers(&[gradient_norm(gradients)?])?[0][0];
+        // Of worker 0: on a GPU sums are not added in a fixed order, and all must move alike.
+        let norm = self.workers.gather_numbers(&[gradient_norm(gradients)?])[0][0];
         self.optimiser.step(self.model.weights(), gradients, norm, learning_rate)?;
         if norm.is_finite() {
             if self.definition.has(Stabiliser::QkClip) {
@@ -354,7 +354,7 @@ impl<'a> Trainer<'a> {
         let TrainDefinition { eval_batches, batch, .. } = *self.definition;
         let (vocabulary, text) = (&self.corpus.vocabulary, self.corpus.split(split));
         let evaluation =
-            evaluate_over(&self.model, vocabulary, text, eval_batches, batch, self.ranks)?;
+            evaluate_over(&self.model, vocabulary, text, eval_batches, batch, self.workers)?;
         Ok(EvalRecord { step: self.steps, split, evaluation })
     }
 }

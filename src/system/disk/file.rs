@@ -30,22 +30,8 @@ impl File {
     /// # Errors
     /// Those of the file system; [`io::ErrorKind::AlreadyExists`] where there is one.
     pub fn create_new(path: &Path) -> io::Result<Self> {
-        Self::made(path, std::fs::File::options().write(true).create_new(true))
-    }
-
-    /// [`File::create_new`], for nobody but its owner to read or write, where the system knows owners.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn create_private(path: &Path) -> io::Result<Self> {
-        let mut options = std::fs::File::options();
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        Self::made(path, options.write(true).create_new(true))
-    }
-
-    fn made(path: &Path, options: &std::fs::OpenOptions) -> io::Result<Self> {
-        let file = watched(Operation::CreateNew(path), || options.open(path))?;
+        let options = || std::fs::File::options().write(true).create_new(true).open(path);
+        let file = watched(Operation::CreateNew(path), options)?;
         Ok(Self { file, path: path.to_owned() })
     }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rank_study::collective::Alone;
+use rank_study::lm::Alone;
 use rank_study::lm::{Corpus, Device, StepRecord, TrainDefinition};
 use rank_study::report::{show, shown_page};
 use rank_study::run::{Begin, ModelSource, RunError, TrainResult, TrainedRun, Training, train};
@@ -59,7 +59,7 @@ fn trained(
         device: Device::Cpu,
         teacher: None,
         start: None,
-        ranks: &Alone,
+        workers: &Alone,
     };
     train(&training, folder, Begin::Resume, &stop, &observer)
 }

@@ -1,0 +1,67 @@
+//! Workers over MPI, started by `mpirun` or `srun`.
+
+use mpi::Threading;
+use mpi::collective::SystemOperation;
+use mpi::environment::Universe;
+use mpi::topology::SimpleCommunicator;
+use mpi::traits::{Communicator, CommunicatorCollectives};
+
+use super::workers::Workers;
+
+/// One of the workers that MPI started. MPI ends when it is dropped.
+pub struct Mpi {
+    rank: usize,
+    size: usize,
+}
+
+impl Mpi {
+    /// Starts MPI; none where it was started before. The universe ends MPI when it is dropped.
+    pub fn start() -> Option<(Self, Universe)> {
+        // Only the thread that trains calls MPI, but it need not be the process's first.
+        let (universe, _) = mpi::initialize_with_threading(Threading::Serialized)?;
+        let world = universe.world();
+        let own = Self { rank: world.rank() as usize, size: world.size() as usize };
+        Some((own, universe))
+    }
+
+    /// Ends all workers with an exit status of 1.
+    pub fn abort(&self) -> ! {
+        SimpleCommunicator::world().abort(1)
+    }
+}
+
+impl Workers for Mpi {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn sum(&self, numbers: &mut [f32]) {
+        let own = numbers.to_vec();
+        SimpleCommunicator::world().all_reduce_into(&own[..], numbers, SystemOperation::sum());
+    }
+
+    fn gather(&self, message: &[u8]) -> Vec<Vec<u8>> {
+        let world = SimpleCommunicator::world();
+        let mut lengths = vec![0; self.size];
+        world.all_gather_into(&(message.len() as u64), &mut lengths[..]);
+        let counts: Vec<mpi::Count> = lengths.iter().map(|&length: &u64| length as _).collect();
+        let starts: Vec<mpi::Count> = counts
+            .iter()
+            .scan(0, |next, &count| Some(std::mem::replace(next, *next + count)))
+            .collect();
+        let mut all = vec![0; counts.iter().sum::<mpi::Count>() as usize];
+        let mut parts = mpi::datatype::PartitionMut::new(&mut all[..], &counts[..], &starts[..]);
+        world.all_gather_varcount_into(message, &mut parts);
+        let mut rest = &all[..];
+        let part = |&count: &mpi::Count| {
+            let (part, after) = rest.split_at(count as usize);
+            rest = after;
+            part.to_vec()
+        };
+        counts.iter().map(part).collect()
+    }
+}
