@@ -20,7 +20,7 @@ fn logit_growth_tells_reached_from_censored() {
     assert!(hardest.floor().is_some());
     let [slopes, models, cells] = &growth.tables()[..] else { panic!("three tables") };
     insta::assert_snapshot!(slopes.to_markdown());
-    assert_eq!(models.rows().len(), 12, "four laws of each family, whose widths do not differ");
+    assert_eq!(models.rows().len(), 15, "five laws of each family, whose widths do not differ");
     insta::assert_snapshot!(cells.to_markdown());
     assert_eq!(cells.to_csv().lines().count(), 37);
 }

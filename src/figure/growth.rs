@@ -45,7 +45,7 @@ pub fn inflation(growth: &Growth) -> Figure {
     let mut caption = format!(
         "The rank penalty: the smallest max |logit| that reaches error {} nats at rank d, divided by the smallest at any \
          rank. Lines are medians, ticks single seeds. On the dashed line low rank costs nothing. Hollow markers above \
-         a panel: not every seed reached the error at the bounds tried.",
+         a panel: some or all seeds did not reach the error at the bounds tried.",
         tolerances(growth)
     );
     caption.push_str(&symbols(growth.cells.iter().map(|cell| cell.label.as_str())));
@@ -141,7 +141,11 @@ fn tolerances(growth: &Growth) -> String {
 fn unreached_key(growth: &Growth) -> Option<Key> {
     let any = growth.cells.iter().any(|cell| cell.unreached() > 0);
     any.then(|| {
-        Key::new("hollow: not every seed reached ε", Ink::grey(Stroke::Solid), Shape::Above)
+        Key::new(
+            "hollow: some or all seeds did not reach ε",
+            Ink::grey(Stroke::Solid),
+            Shape::Above,
+        )
     })
 }
 

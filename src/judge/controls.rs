@@ -56,12 +56,13 @@ pub(crate) fn controls(study: &Growth) -> Verdict {
         _ => Word::Qualified,
     };
     let headline = format!(
-        "band needs more in {larger} of {} configurations; random columns unreached in {unreached}; {}",
+        "band needs more than random columns in {larger} of {} configurations; {}",
         fought.len(),
         plural(seeds, "seed")
     );
     let measured = format!(
-        "A band needs more than random columns in {larger} of {} configurations, no more in {not_larger}; {}. \
+        "A band needs more than random columns in {larger} of {} configurations, no more in {not_larger} (no \
+         fit of random columns in {unreached}); {}. \
          Rank penalty at n = {}, d = {}: {} against {}{}.",
         fought.len(),
         of_cells(fought.iter().copied()),

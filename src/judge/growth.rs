@@ -3,7 +3,7 @@
 use super::claims::Claim;
 use super::scale::of_cells;
 use super::verdict::{Verdict, Word};
-use crate::table::{Growth, GrowthCell, GrowthModel as Model, GrowthSlope, Slope, plural};
+use crate::table::{Growth, GrowthCell, GrowthSlope, Slope, plural, significant};
 
 /// A slope whose interval lies under this is no growth worth the name: 0.1 means that 100 times
 /// the n/d costs 1.6 times the logits.
@@ -17,7 +17,8 @@ pub(crate) fn growth(study: &Growth) -> Vec<Verdict> {
     vec![dense_local(study), sparse_global(study)]
 }
 
-/// Dense local: the slope of log inflation on log(n/d) for `dirichlet-band`, with its 95 % interval.
+/// Dense local: the slope of log inflation on log(n/d) for `dirichlet-band`, with its 95 % interval. A slope over all ranks
+/// confirms only what the slope of each rank shows, since ranks differ in level.
 ///
 /// *Not yet measured*: no slope, or an interval that holds both.
 fn dense_local(study: &Growth) -> Verdict {
@@ -28,61 +29,64 @@ fn dense_local(study: &Growth) -> Verdict {
     let controls: Vec<(&GrowthSlope, Slope)> =
         ["landmark", "random-sparse"].iter().filter_map(|name| slope_of(study, name)).collect();
     let apart = controls.len() == 2 && controls.iter().all(|(_, other)| other.high < slope.low);
+    let by_rank = slopes_by_rank(study, family);
+    let at_each_rank = by_rank.iter().all(|(_, slope)| slope.low > 0.0);
     let word = if slope.low > 0.0 && slope.high > NO_GROWTH {
-        if apart { Word::Confirmed } else { Word::Qualified }
+        if apart && at_each_rank { Word::Confirmed } else { Word::Qualified }
     } else if slope.high < NO_GROWTH && family.unreached == 0 {
         Word::Refuted
     } else {
         Word::NotYetMeasured
     };
     let exponent = |slope: Slope| shown(slope.slope, slope.low, slope.high);
-    let steepest = controls.iter().max_by(|a, b| a.1.slope.total_cmp(&b.1.slope));
-    let beside = steepest.map_or_else(String::new, |(control, slope)| {
-        format!("; {} {}", control.family, exponent(*slope))
-    });
-    let headline = format!(
-        "rank penalty: exponent of n/d {}{beside}, {}",
-        exponent(slope),
-        plural(family.seeds, "seed")
-    );
-    let all = [("dense band", slope)]
+    let seeds = plural(family.seeds, "seed");
+    let (headline, mut measured) = match &by_rank[..] {
+        [] => {
+            (format!("rank penalty: exponent of n/d {}, {seeds}", exponent(slope)), String::new())
+        }
+        [(rank, first), rest @ ..] => {
+            let more: String = rest
+                .iter()
+                .map(|(rank, slope)| format!(", {} ({rank})", significant(slope.slope, 2)))
+                .collect();
+            let value = significant(first.slope, 3);
+            let bounds = [first.low, first.high].map(|end| significant(end, 3));
+            (
+                format!("penalty's exponent of n/d: {value} (d = {rank}){more}, {seeds}"),
+                format!(
+                    "Exponent of n/d in a band's rank penalty: {value} [{}] (d = {rank}){more}. ",
+                    bounds.join(", ")
+                ),
+            )
+        }
+    };
+    let all = [("band", slope)]
         .into_iter()
         .chain(controls.iter().map(|(control, slope)| (control.family.as_str(), *slope)));
     let all: Vec<String> =
         all.map(|(family, slope)| format!("{family} {}", exponent(slope))).collect();
     let of_band = study.cells.iter().filter(|cell| cell.family == "dirichlet-band");
-    let mut measured =
-        format!("Exponent of n/d in the rank penalty: {}; {}.", all.join(", "), of_cells(of_band));
+    measured.push_str(&format!("Ranks together: {}; {}.", all.join(", "), of_cells(of_band)));
     if family.unreached > 0 {
         let fits = plural(family.unreached, "band fit");
         measured.push_str(&format!(" {fits} reached no bound."));
     }
-    measured.push_str(&best_model(study));
     if word == Word::NotYetMeasured {
         measured.push_str(" The interval decides nothing.");
     }
     Verdict::new(Claim::DenseLocalGrows, [headline, measured], word, family.seeds)
 }
 
-/// Which law the logits themselves follow best, all widths together, and how far the paper's is behind.
-fn best_model(study: &Growth) -> String {
-    let mut fits = study.models.iter().filter(|fit| fit.family == "dirichlet-band");
-    let Some(best) = fits.next() else { return String::new() };
-    let behind = fits
-        .find(|fit| fit.model == Model::Ratio)
-        .map(|fit| format!(" {:.0} AICc better than {}", fit.aicc_above_best, law(fit.model)));
-    behind.map_or_else(String::new, |behind| format!(" {} fits{behind}.", law(best.model)))
-}
-
-/// Its formula without its letter.
-fn law(model: Model) -> &'static str {
-    let formula = model.formula();
-    formula.split_once(") ").map_or(formula, |(_, law)| law)
+/// The slopes of a family at each rank where three of its cells reached ε.
+fn slopes_by_rank(study: &Growth, family: &GrowthSlope) -> Vec<(usize, Slope)> {
+    let same =
+        |other: &&GrowthSlope| other.label == family.label && other.tolerance == family.tolerance;
+    study.slopes.iter().filter(same).filter_map(|own| Some((own.rank?, own.slope?))).collect()
 }
 
 /// Why there is no slope of `dirichlet-band`.
 fn why_no_slope(study: &Growth) -> String {
-    match study.slopes.iter().find(|family| family.family == "dirichlet-band") {
+    match study.pooled_slopes().find(|family| family.family == "dirichlet-band") {
         None => "Needs rows of dirichlet-band.".to_owned(),
         Some(family) => format!(
             "An exponent needs three configurations; {} of dirichlet-band reached the KL, {} did not.",
@@ -94,7 +98,7 @@ fn why_no_slope(study: &Growth) -> String {
 
 /// The slope of a family; of several widths, that of the widest.
 fn slope_of<'a>(study: &'a Growth, name: &str) -> Option<(&'a GrowthSlope, Slope)> {
-    let of_family = study.slopes.iter().filter(|family| family.family == name);
+    let of_family = study.pooled_slopes().filter(|family| family.family == name);
     of_family.filter_map(|f| Some((f, f.slope?))).max_by_key(|(family, _)| family.support)
 }
 
@@ -214,6 +218,7 @@ mod tests {
             label: name.to_owned(),
             support: Some(8),
             tolerance: 0.05,
+            rank: None,
             slope: slope.map(|(low, high)| Slope {
                 slope: 0.5 * (low + high),
                 low,
@@ -241,6 +246,10 @@ mod tests {
         let dense = |slope, unreached, seeds| family("dirichlet-band", slope, unreached, seeds);
         assert_eq!(word_of(dense(Some((0.4, 0.6)), 7, 3), &flat), Word::Confirmed);
         assert_eq!(word_of(dense(Some((0.4, 0.6)), 0, 2), &flat), Word::Qualified, "two seeds");
+        let flat_at_16 = GrowthSlope { rank: Some(16), ..dense(Some((-0.1, 0.1)), 0, 3) };
+        let with_rank = [&flat[..], &[flat_at_16]].concat();
+        let word = word_of(dense(Some((0.4, 0.6)), 0, 3), &with_rank);
+        assert_eq!(word, Word::Qualified, "flat at one rank");
         assert_eq!(
             word_of(dense(Some((0.4, 0.6)), 0, 3), &steep),
             Word::Qualified,

@@ -1,5 +1,7 @@
 //! Logits at equal error: L*(ε) against the floor L⁰(ε), cell by cell.
 
+use std::collections::BTreeSet;
+
 use super::TableError;
 use super::groups::{groups, sorted};
 use super::growth_cell::{GrowthCell, GrowthSeed};
@@ -19,6 +21,8 @@ pub struct GrowthSlope {
     pub support: Option<usize>,
     /// ε in nats.
     pub tolerance: f64,
+    /// The rank of its cells; none for those of all ranks.
+    pub rank: Option<usize>,
     /// The slope of log inflation on log(n/d), one point (the median over seeds) a cell.
     ///
     /// Cells, not rows, are the points: the seeds of one (n, d) share whatever the line misses
@@ -37,7 +41,7 @@ pub struct GrowthSlope {
 pub struct Growth {
     /// The cells, by label, tolerance, n and rank.
     pub cells: Vec<GrowthCell>,
-    /// One slope a label and tolerance.
+    /// For each label and tolerance the slope over all ranks, then that of each rank.
     pub slopes: Vec<GrowthSlope>,
     /// The six models of L*(ε), fitted to each family.
     pub models: Vec<ModelFit>,
@@ -103,24 +107,34 @@ fn cell_of(rows: &[&Row<FitFound>]) -> Option<GrowthCell> {
 }
 
 fn slopes(cells: &[GrowthCell]) -> Vec<GrowthSlope> {
-    cells
-        .chunk_by(|a, b| a.label == b.label && a.tolerance == b.tolerance)
-        .map(|family| {
-            let points: Vec<(f64, f64)> = family
-                .iter()
-                .filter_map(|cell| Some((cell.ratio().ln(), cell.inflation()?.median.ln())))
-                .filter(|(_, y)| y.is_finite())
-                .collect();
-            GrowthSlope {
-                family: family[0].family.clone(),
-                label: family[0].label.clone(),
-                support: family[0].support,
-                tolerance: family[0].tolerance,
-                slope: Slope::through(&points),
-                reached: family.iter().map(GrowthCell::reached).sum(),
-                unreached: family.iter().map(GrowthCell::unreached).sum(),
-                seeds: family.iter().map(|cell| cell.seeds.len()).min().unwrap_or(0),
-            }
+    let families = cells.chunk_by(|a, b| a.label == b.label && a.tolerance == b.tolerance);
+    families
+        .flat_map(|family| {
+            let ranks: BTreeSet<usize> = family.iter().map(|cell| cell.rank).collect();
+            // A slope over all ranks may be that of none.
+            let each = ranks.into_iter().map(Some);
+            [None].into_iter().chain(each).map(|rank| slope(family, rank))
         })
         .collect()
+}
+
+fn slope(family: &[GrowthCell], rank: Option<usize>) -> GrowthSlope {
+    let cells: Vec<&GrowthCell> =
+        family.iter().filter(|cell| rank.is_none_or(|rank| cell.rank == rank)).collect();
+    let points: Vec<(f64, f64)> = cells
+        .iter()
+        .filter_map(|cell| Some((cell.ratio().ln(), cell.inflation()?.median.ln())))
+        .filter(|(_, y)| y.is_finite())
+        .collect();
+    GrowthSlope {
+        family: family[0].family.clone(),
+        label: family[0].label.clone(),
+        support: family[0].support,
+        tolerance: family[0].tolerance,
+        rank,
+        slope: Slope::through(&points),
+        reached: cells.iter().map(|cell| cell.reached()).sum(),
+        unreached: cells.iter().map(|cell| cell.unreached()).sum(),
+        seeds: cells.iter().map(|cell| cell.seeds.len()).min().unwrap_or(0),
+    }
 }

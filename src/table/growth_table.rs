@@ -2,10 +2,15 @@
 
 use super::digits::plural;
 use super::grid::{Cell, Column, Table};
-use super::growth::Growth;
+use super::growth::{Growth, GrowthSlope};
 use super::models::model_table;
 
 impl Growth {
+    /// The slopes over all ranks.
+    pub(crate) fn pooled_slopes(&self) -> impl Iterator<Item = &GrowthSlope> {
+        self.slopes.iter().filter(|slope| slope.rank.is_none())
+    }
+
     /// The slopes of the families, the models of L*(ε), then every cell.
     pub fn tables(&self) -> Vec<Table> {
         vec![self.slope_table(), model_table(&self.models), self.cell_table()]
@@ -18,6 +23,7 @@ impl Growth {
             vec![
                 Column::words("target", "target"),
                 Column::numbers("tolerance", "ε", Some("nats")),
+                Column::words("rank", "rank d"),
                 Column::numbers("slope", "slope", None),
                 Column::numbers("slope_low", "95 % CI, low", None),
                 Column::numbers("slope_high", "95 % CI, high", None),
@@ -31,6 +37,7 @@ impl Growth {
             table.push(vec![
                 Cell::text(&family.label),
                 Cell::Setting(family.tolerance),
+                Cell::text(family.rank.map_or("all".to_owned(), |rank| rank.to_string())),
                 Cell::number(slope.map(|s| s.slope)),
                 Cell::number(slope.map(|s| s.low)),
                 Cell::number(slope.map(|s| s.high)),
@@ -91,7 +98,7 @@ impl Growth {
     }
 
     fn note_censored(&self, table: &mut Table) {
-        let unreached: usize = self.slopes.iter().map(|family| family.unreached).sum();
+        let unreached: usize = self.pooled_slopes().map(|family| family.unreached).sum();
         if unreached > 0 {
             table.notes.push(format!(
                 "{} reached ε at no logit bound tried and so have no L*(ε). Medians and slopes leave them out. This biases both low: the \
