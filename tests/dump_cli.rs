@@ -101,7 +101,7 @@ fn what_is_wrong_is_said() {
         (&["--head", "7"], "--head must be"),
         (&["--tokens", "0"], "--tokens must be 1 to"),
         (&["--tokens", "17"], "17"),
-        (&["--first", "5000"], "ends at token 5016"),
+        (&["--first", "5000"], "of the 5016 tokens"),
         (&["--format", "png"], "png"),
     ] {
         let arguments = ["dump", "run", "--text", "text.txt", "--out", "wrong", "--quiet"];

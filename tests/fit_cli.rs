@@ -344,7 +344,7 @@ fn a_search_interrupted_keeps_what_it_had_and_goes_on() {
         assert!(kept > 0, "no fit was kept");
         let another = [&LONG[..], &["--max-logit", "4,17"]].concat();
         let error = folder.refused(&another);
-        assert!(error.contains("unfinished search with"), "{error}");
+        assert!(error.contains("unfinished search has caps"), "{error}");
         folder.done(&arguments);
         let (_, rows) = folder.csv("f/frontier.csv");
         for row in &rows {

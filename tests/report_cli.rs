@@ -275,7 +275,7 @@ fn unknown_names_are_one_line_that_says_what_there_is() {
         let error = folder.refused(&[command, "growht"]);
         assert!(error.contains("\"growht\"") && error.contains("rank-study "), "{error}");
     }
-    assert!(folder.refused(&["report"]).contains("rank-study reproduce --preset paper"));
+    assert!(folder.refused(&["report"]).contains("rank-study reproduce"));
     folder.done(&["sweep", "analysis/split.toml", "--quiet"]);
     for command in ["table", "figure", "report"] {
         let error = folder.refused(&[command, "growht"]);

@@ -158,7 +158,7 @@ pub fn measured(study: &str, preset: Preset) -> Result<(PathBuf, Manifest)> {
         match defined {
             Ok(false) => {
                 let near = near(study, known.iter().map(String::as_str), "see rank-study list");
-                bail!("study {study:?} has no rows in {}/; {near}", data.display())
+                bail!("no study {study:?} in {ANALYSIS}/ or {}/; {near}", data.display())
             }
             _ => bail!(
                 "study {study:?} has no rows in {}/; first run `rank-study reproduce --preset {preset} --only {study}`",

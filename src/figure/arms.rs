@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
+use super::overview::finals;
 use super::style::{Ink, Stroke};
 use super::ticks::length;
 use super::training::{LOGITS, alt, steps};
@@ -12,74 +13,41 @@ use crate::table::{Curve, Spread, TrainingRun, Trainings, arm_name, plural};
 /// Arms without a stabiliser, which differ in what their heads see; the others are `mhsa` with one.
 const LAYOUTS: [&str; 4] = ["mhsa", "ls", "local-only", "layer-alternating"];
 
-/// Validation perplexity against tokens and against time, and max |logit| against step: a line per variant, medians over
-/// seeds.
+/// Validation perplexity against tokens and against time of the variants without a stabiliser, the final values of all
+/// variants, and max |logit| against step. Lines are medians over seeds.
 pub fn arms(study: &Trainings) -> Vec<Figure> {
     let looks = Looks::of(study);
-    let groups = groups(study);
-    let values = study.runs.iter().flat_map(|run| run.log.valid_loss.iter().map(|p| p.1.exp()));
-    let y = Axis::log("validation perplexity", values);
-    let panels = |label: &str, x: &dyn Fn(&TrainingRun, f64) -> f64| {
-        let evaluations = |run: &TrainingRun| {
-            let steps: Vec<f64> = run.log.valid_loss.iter().map(|point| point.0).collect();
-            steps.into_iter().map(|step| x(run, step)).collect::<Vec<_>>()
+    let (shown, others): (Vec<_>, Vec<_>) =
+        study.by_run().partition(|seeds| LAYOUTS.contains(&seeds[0].arm.as_str()));
+    let panel = |title: &str, label: &str, x: &dyn Fn(&TrainingRun, f64) -> f64| {
+        let line = |seeds: &&[TrainingRun]| {
+            let (label, ink) = (looks.label(&seeds[0]), looks.ink(&seeds[0]));
+            Series::new(label, ink, Shape::LineMarkers, medians(seeds, x))
         };
-        let axis = Axis::from_zero(label, study.runs.iter().flat_map(evaluations));
-        let panel = |&(title, is_here): &Group| {
-            let line = |seeds: &[TrainingRun]| {
-                let (label, ink) = (looks.label(&seeds[0]), looks.ink(&seeds[0]));
-                Series::new(label, ink, Shape::LineMarkers, medians(seeds, x))
-            };
-            let here = study.by_run().filter(|seeds| is_here(&seeds[0]));
-            Panel::new(title, axis.clone(), y.clone(), here.map(line).collect())
-        };
-        groups.iter().map(panel).collect::<Vec<_>>()
+        let series: Vec<Series> = shown.iter().map(line).collect();
+        let across = series.iter().flat_map(|line| &line.points).map(|&(x, _)| x);
+        let x = Axis::from_zero(label, across.collect::<Vec<_>>().into_iter());
+        let values = series.iter().flat_map(|line| &line.points).map(|&(_, y)| y);
+        let y = Axis::log("validation perplexity", values);
+        Panel::new(title, x, y, series)
     };
-    let by_tokens =
-        panels("tokens read (millions)", &|run, step| step * run.log.tokens_per_step / 1e6);
-    let by_time = panels("time (s)", &|run, step| step * study.seconds_per_step(&run.run));
-    let keys = looks.keys(study.runs.iter(), Shape::LineMarkers);
-    vec![
-        Figure {
-            name: "perplexity".to_owned(),
-            caption: format!(
-                "Validation perplexity of each variant, medians over seeds, against tokens read and against time. Lower is better. \
-                 Time is that of the fastest run of each variant on this machine.{}",
-                which(&groups)
-            ),
-            alt: alt(study),
-            keys,
-            panels: [by_tokens, by_time].concat(),
-        },
-        logits(study, &looks),
-    ]
-}
-
-/// A panel's title, and which runs it shows.
-type Group = (&'static str, fn(&TrainingRun) -> bool);
-
-/// Runs with a stabiliser have panels of their own, beside plain multi-head attention.
-fn groups(study: &Trainings) -> Vec<Group> {
-    let is_layout = |run: &TrainingRun| LAYOUTS.contains(&run.arm.as_str());
-    if study.runs.iter().all(is_layout) {
-        return vec![("All variants", |_| true)];
-    }
-    vec![
-        ("Without a stabiliser", is_layout),
-        ("Multi-head with a stabiliser", |run| {
-            !LAYOUTS.contains(&run.arm.as_str()) || run.run == "mhsa"
-        }),
-    ]
-}
-
-/// What the panels hold, for a caption.
-fn which(groups: &[Group]) -> &'static str {
-    match groups.len() {
-        1 => "",
-        _ => {
-            " Left: variants without a stabiliser. Right: multi-head attention without and with one."
-        }
-    }
+    let keys = looks.keys(shown.iter().map(|seeds| &seeds[0]), Shape::LineMarkers);
+    let perplexity = Figure {
+        name: "perplexity".to_owned(),
+        caption: "Validation perplexity of each variant without a stabiliser, medians over seeds, against tokens read (left) and \
+                  against time (right). Lower is better. Time is that of the fastest run of each variant on this machine."
+            .to_owned(),
+        alt: alt(study),
+        keys,
+        panels: vec![
+            panel("By tokens read", "tokens (millions)", &|run, step| {
+                step * run.log.tokens_per_step / 1e6
+            }),
+            panel("By time", "time (s)", &|run, step| step * study.seconds_per_step(&run.run)),
+        ],
+    };
+    let finals = if others.is_empty() { None } else { finals(study) };
+    [Some(perplexity), finals, Some(logits(study, &looks))].into_iter().flatten().collect()
 }
 
 /// A run, and over its seeds what was found at each step.
@@ -102,9 +70,19 @@ fn logits(study: &Trainings, looks: &Looks) -> Figure {
         let series = here().map(band).chain(here().map(median)).collect();
         Panel::new(title, steps(study), y.clone(), series)
     };
-    let groups = groups(study);
-    let panels = groups.iter().map(|(title, is_here)| panel(title, is_here)).collect();
-    let which = which(&groups);
+    let is_layout = |run: &TrainingRun| LAYOUTS.contains(&run.arm.as_str());
+    let beside = |run: &TrainingRun| !is_layout(run) || run.run == "mhsa";
+    let (panels, which) = if lines.iter().all(|(run, _)| is_layout(run)) {
+        (vec![panel("Largest logit", &is_layout)], "")
+    } else {
+        (
+            vec![
+                panel("Without a stabiliser", &is_layout),
+                panel("Multi-head with a stabiliser", &beside),
+            ],
+            " Left: variants without a stabiliser. Right: multi-head attention without and with one.",
+        )
+    };
     let mut keys = looks.keys(study.runs.iter(), Shape::Line);
     keys.push(Key::new("range over seeds", Ink::grey(Stroke::Solid), Shape::Band));
     Figure {
@@ -232,8 +210,8 @@ pub fn dial(study: &Trainings) -> Figure {
     }
 }
 
-/// Validation loss (first row) and peak max |logit| (second row) against the learning rate: a panel per kind of positions,
-/// a line per variant.
+/// Validation loss (left) and peak max |logit| (right) against the learning rate: a row per kind of positions, a line per
+/// variant.
 pub fn learning_rate(study: &Trainings) -> Figure {
     let rates = || study.runs.iter().filter_map(|run| run.learning_rate);
     let x = Axis::log("learning rate", rates());
@@ -255,19 +233,18 @@ pub fn learning_rate(study: &Trainings) -> Figure {
         for variant in variants {
             let runs = of_kind().filter(|run| Variant::of_training(run) == variant);
             let point = |run: &TrainingRun| Some((run.learning_rate?, of(run)?));
-            let [seeds, medians] = seeds_and_medians(
-                &variant.name(),
-                variant.ink(),
-                by_x(runs.filter_map(point).collect()),
-            );
-            series.extend([seeds, medians.labelled(&variant.name())]);
+            // The title names the positions.
+            let name = variant.name().replace(&format!(", {}", positions_name(kind)), "");
+            let [seeds, medians] =
+                seeds_and_medians(&name, variant.ink(), by_x(runs.filter_map(point).collect()));
+            series.extend([seeds, medians.labelled(&name)]);
         }
         Panel::new(&positions_name(kind), x.clone(), y.clone(), series)
     };
-    let row = |y: &Axis, of: Value| kinds.iter().map(|kind| panel(kind, y, of)).collect::<Vec<_>>();
+    let row = |kind: &&str| [panel(kind, &losses, LOSS), panel(kind, &peaks, PEAK)];
     Figure {
         name: "learning-rate".to_owned(),
-        caption: "Final validation loss (top) and the largest |logit| of QKᵀ in training (bottom) against the peak learning rate, \
+        caption: "Final validation loss (left) and the largest |logit| of QKᵀ in training (right) against the peak learning rate, \
                   one line per variant. Markers are medians, ticks single seeds. A variant tolerates the rates at which \
                   its loss stays near its lowest. Runs without a loss diverged. A position bias beside QKᵀ is not counted."
             .to_owned(),
@@ -276,7 +253,7 @@ pub fn learning_rate(study: &Trainings) -> Figure {
             Key::new("median", Ink::grey(Stroke::Solid), Shape::LineMarkers),
             Key::seed(),
         ],
-        panels: [row(&losses, LOSS), row(&peaks, PEAK)].concat(),
+        panels: kinds.iter().flat_map(row).collect(),
     }
 }
 

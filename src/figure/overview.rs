@@ -38,10 +38,35 @@ pub fn overview(study: &Trainings) -> Option<Figure> {
     }
     let first = FIRST.iter().filter_map(|one| runs.iter().find(|run| variant(run) == *one));
     let mut shown: Vec<&[TrainingRun]> = first.copied().take(MOST).collect();
-    let median =
-        |seeds: &[TrainingRun], of: Value| Some(Spread::of(seeds.iter().filter_map(of))?.median);
+    shown.retain(|run| is_whole(run));
+    let left_out = match runs.len() - shown.len() {
+        0 => String::new(),
+        count => format!(" {count} of {} variants are only in the next figure.", runs.len()),
+    };
+    dots(study, shown, "overview", &left_out)
+}
+
+/// Peak max |logit| and validation loss of all runs, as [`overview`] draws them.
+pub(super) fn finals(study: &Trainings) -> Option<Figure> {
+    dots(study, study.by_run().filter(|run| is_whole(run)).collect(), "finals", "")
+}
+
+fn median(seeds: &[TrainingRun], of: Value) -> Option<f64> {
+    Some(Spread::of(seeds.iter().filter_map(of))?.median)
+}
+
+fn is_whole(seeds: &[TrainingRun]) -> bool {
+    median(seeds, PEAK).is_some() && median(seeds, LOSS).is_some()
+}
+
+/// A line per run and a point per seed; none of too few runs.
+fn dots(
+    study: &Trainings,
+    mut shown: Vec<&[TrainingRun]>,
+    name: &str,
+    left_out: &str,
+) -> Option<Figure> {
     let (peak, loss) = (PEAK, LOSS);
-    shown.retain(|run| median(run, peak).is_some() && median(run, loss).is_some());
     if shown.len() < LEAST {
         return None;
     }
@@ -73,13 +98,9 @@ pub fn overview(study: &Trainings) -> Option<Figure> {
         Panel::new(title, x, y, series)
     };
     let values = |of: Value| shown.iter().flat_map(move |seeds| seeds.iter().filter_map(of));
-    let left_out = match runs.len() - shown.len() {
-        0 => String::new(),
-        count => format!(" {count} of {} variants are only in the next figure.", runs.len()),
-    };
     let grey = Ink { colour: DARK, ..Ink::grey(Stroke::Solid) };
     Some(Figure {
-        name: "overview".to_owned(),
+        name: name.to_owned(),
         caption: format!(
             "Largest |logit| of QKᵀ in training (left) and final validation loss (right), at one learning rate. Each point is one \
              seed; strokes and numbers are medians. Variants are sorted by their logits; compare \

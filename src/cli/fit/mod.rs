@@ -102,10 +102,10 @@ fn fit(args: &FitArgs) -> Result<()> {
     let layout: Layout = args.layout.parse().context("--layout")?;
     let precision = args.dtype.parse().context("--dtype")?;
     let problem = Problem::new(args.family.target()?, layout, args.rank.get()).context("--rank")?;
-    if args.rank.get() >= problem.n() {
+    if args.rank.get() >= problem.n() && !args.quiet {
         let (rank, n) = (args.rank, problem.n());
         tell(&format!(
-            "--rank {rank} is no restriction: a matrix of {n} columns has rank {n} at most"
+            "warning: --rank {rank} is no restriction: a matrix of {n} columns has rank {n} at most"
         ));
     }
     let standard = SearchOptions::default();
