@@ -282,7 +282,7 @@ fn unknown_names_are_one_line_that_says_what_there_is() {
         assert!(error.contains("\"growht\"") && error.contains("rank-study list"), "{error}");
     }
     let error = folder.refused(&["reproduce", "--only", "growht"]);
-    assert!(error.contains("--only growht") && error.contains("\"growth\""), "{error}");
+    assert!(error.contains("\"growht\"") && error.contains("\"growth\""), "{error}");
     let wrong = folder.run(&["reproduce", "--preset", "quikc"]);
     assert_eq!(wrong.code, Some(2), "{}", wrong.stderr);
     assert!(wrong.stderr.contains("did you mean \"quick\"?"), "{}", wrong.stderr);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
-use super::overview::finals;
+use super::overview::{LOSS, PEAK, Value, finals};
 use super::style::{Ink, Stroke};
 use super::ticks::length;
 use super::training::{LOGITS, alt, steps};
@@ -257,10 +257,6 @@ pub fn learning_rate(study: &Trainings) -> Figure {
     }
 }
 
-/// A number of a run.
-pub(super) type Value = fn(&TrainingRun) -> Option<f64>;
-pub(super) const LOSS: Value = |run| run.valid_loss_nats;
-pub(super) const PEAK: Value = |run| run.peak_max_abs_logit;
 /// Kinds of positions in the order of panels.
 const POSITIONS: [&str; 4] = ["learned", "rope", "sinusoidal", "none"];
 

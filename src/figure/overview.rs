@@ -1,11 +1,15 @@
 //! The headline figure: peak logits and loss of a few variants.
 
-use super::arms::{LOSS, PEAK, Value};
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{DARK, Ink, Marker, Stroke};
 use super::training::alt;
 use super::variant::{Looks, Variant};
 use crate::table::{Spread, TrainingRun, Trainings, significant};
+
+/// A number of a run.
+pub(super) type Value = fn(&TrainingRun) -> Option<f64>;
+pub(super) const LOSS: Value = |run| run.valid_loss_nats;
+pub(super) const PEAK: Value = |run| run.peak_max_abs_logit;
 
 /// Variants of which the figure shows the first five that a study has.
 const FIRST: [Variant<'static>; 6] = [

@@ -61,8 +61,7 @@ pub(crate) fn controls(study: &Growth) -> Verdict {
         plural(seeds, "seed")
     );
     let measured = format!(
-        "A band needs more than random columns in {larger} of {} configurations, no more in {not_larger} (no \
-         fit of random columns in {unreached}); {}. \
+        "A band needs more than random columns in {larger} of {} configurations; random columns unreached in {unreached}; {}. \
          Rank penalty at n = {}, d = {}: {} against {}{}.",
         fought.len(),
         of_cells(fought.iter().copied()),
