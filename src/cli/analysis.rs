@@ -312,9 +312,8 @@ fn findings_in_short() -> Vec<String> {
 
 /// The report of these studies, as work whose cells they are.
 pub fn report_work(studies: &[String]) -> Work {
-    let name = "report".to_owned();
     let cells = studies.iter().map(|study| (study.clone(), STUDY_REPORT_S)).collect();
-    Work { kind: name.clone(), name, at_a_time: 1, cells }
+    Work { name: "report".to_owned(), at_a_time: 1, cells }
 }
 
 /// An error that names the studies that could not be measured, reported or listed.

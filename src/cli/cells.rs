@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use rank_study::study::{Observer, Span, TimeLeft, Work};
+use rank_study::study::{Observer, Work};
 use rank_study::table::plural;
 
-use super::duration::{duration, span};
+use super::duration::{about, duration};
 use super::progress_bar::{Show, WIDTH, terminal_width, with};
 use super::streams::tell;
+use super::time_left::TimeLeft;
 
 /// The progress of all cells that a command measures.
 pub struct CellsProgress {
@@ -55,9 +56,9 @@ impl CellsProgress {
         Self { show, state }
     }
 
-    /// How long all of it may take.
-    pub fn left(&self) -> Span {
-        with(&self.state, |state| state.left.left(state.now()))
+    /// How long all of it may take, in words.
+    pub fn left(&self) -> String {
+        with(&self.state, |state| about(state.left.left_s(state.now())))
     }
 
     /// Says which study of how many is at work.
@@ -115,15 +116,15 @@ impl State {
     /// The share of all the time, as far as that is known.
     fn share(&mut self) -> f64 {
         let now = self.now();
-        let share = now / (now + self.left.left(now).likely_s).max(1e-9);
+        let share = now / (now + self.left.left_s(now)).max(1e-9);
         self.share = self.share.max(share);
         self.share
     }
 
-    /// `12 %, 3 min 20 s gone, 2 to 4 min left`.
+    /// `12 %, 3 min 20 s elapsed, about 4 min left`.
     fn times(&mut self) -> String {
         let (now, share) = (self.now(), self.share());
-        let left = span(self.left.left(now));
+        let left = about(self.left.left_s(now));
         format!(
             "{:.0} %, {} elapsed, {left} left",
             (100.0 * share).floor().min(99.0),
@@ -170,11 +171,11 @@ fn fitted(head: &str, names: &[&str], width: usize) -> String {
 
 impl Observer for CellsProgress {
     fn cell_started(&self, cell: &str) {
-        self.note(|state| state.left.started(cell, state.now()));
+        self.note(|state| state.left.started(cell));
     }
 
     fn advanced(&self, cell: &str, share: f64) {
-        self.note(|state| state.left.advanced(cell, share, state.now()));
+        self.note(|state| state.left.advanced(cell, share));
     }
 
     fn warned(&self, of_what: &str) {
@@ -191,7 +192,7 @@ impl Observer for CellsProgress {
             state.done += 1;
             match failed {
                 true => state.left.failed(cell),
-                false => state.left.finished(cell, state.now()),
+                false => state.left.finished(cell),
             }
         });
     }

@@ -1,7 +1,5 @@
 //! Durations in words.
 
-use rank_study::study::Span;
-
 const MINUTE: f64 = 60.0;
 const HOUR: f64 = 60.0 * MINUTE;
 const DAY: f64 = 24.0 * HOUR;
@@ -19,22 +17,15 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// What lies between two durations, no finer than is known: `2 to 4 min`, `about 20 s`.
-pub fn span(of: Span) -> String {
-    let most = of.most_s;
-    let (unit_s, unit, step) = match most {
-        _ if most < OF_A_UNIT * MINUTE => (1.0, "s", 5.0),
-        _ if most < OF_A_UNIT * HOUR => (MINUTE, "min", 1.0),
-        _ if most < OF_A_UNIT * DAY => (HOUR, "h", 1.0),
+/// An estimated duration, no finer than is known: `about 20 s`, `about 4 min`.
+pub fn about(seconds: f64) -> String {
+    let (unit_s, unit, step) = match seconds {
+        _ if seconds < OF_A_UNIT * MINUTE => (1.0, "s", 5.0),
+        _ if seconds < OF_A_UNIT * HOUR => (MINUTE, "min", 1.0),
+        _ if seconds < OF_A_UNIT * DAY => (HOUR, "h", 1.0),
         _ => (DAY, "d", 1.0),
     };
-    let rounded = |seconds: f64| (seconds / unit_s / step).round() * step;
-    let (least, most) = (rounded(of.least_s), rounded(most).max(step));
-    match least {
-        _ if least == most => format!("about {most} {unit}"),
-        0.0 => format!("up to {most} {unit}"),
-        _ => format!("{least} to {most} {unit}"),
-    }
+    format!("about {} {unit}", ((seconds / unit_s / step).round() * step).max(step))
 }
 
 #[cfg(test)]
@@ -55,18 +46,15 @@ mod tests {
     }
 
     #[test]
-    fn a_span_says_no_more_than_is_known() {
-        for (least_s, most_s, text) in [
-            (0.2, 1.0, "up to 5 s"),
-            (18.0, 21.0, "about 20 s"),
-            (31.0, 62.0, "30 to 60 s"),
-            (50.0, 140.0, "1 to 2 min"),
-            (130.0, 250.0, "2 to 4 min"),
-            (3000.0, 5000.0, "50 to 83 min"),
-            (20_000.0, 100_000.0, "6 to 28 h"),
-            (200_000.0, 400_000.0, "2 to 5 d"),
+    fn an_estimate_is_rounded() {
+        for (seconds, text) in [
+            (0.2, "about 5 s"),
+            (88.0, "about 90 s"),
+            (200.0, "about 3 min"),
+            (7500.0, "about 2 h"),
+            (273_600.0, "about 3 d"),
         ] {
-            assert_eq!(span(Span { least_s, likely_s: least_s, most_s }), text);
+            assert_eq!(about(seconds), text);
         }
     }
 }

@@ -4,11 +4,10 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail};
 use rank_study::lm::Device;
-use rank_study::study::{Plan, Span, Sweep, SweepSummary};
+use rank_study::study::{Plan, Sweep, SweepSummary};
 use rank_study::table::plural;
 
 use super::cells::CellsProgress;
-use super::duration::span;
 use super::slow_blas;
 use super::stop::Stopped;
 use super::streams::tell;
@@ -100,12 +99,12 @@ pub fn fail_if_unfinished(summaries: &[(String, SweepSummary)]) -> Result<()> {
 }
 
 /// What plans are about to do, in one line.
-pub fn announce(plans: &[Plan], left: Span, threads: usize) -> String {
+pub fn announce(plans: &[Plan], left: &str, threads: usize) -> String {
     let total: usize = plans.iter().map(|plan| plan.cells().count()).sum();
     let done: usize = plans.iter().flat_map(Plan::cells).filter(|(_, done)| *done).count();
     format!(
         "{}, {total} configurations, {done} done before; {} left on {threads} threads",
         plural(plans.len(), "study"),
-        span(left)
+        left
     )
 }

@@ -37,6 +37,7 @@ mod streams;
 mod sweep;
 mod target;
 mod threads;
+mod time_left;
 mod train;
 mod trained;
 mod usage_error;

@@ -10,7 +10,6 @@ use rank_study::study::{Plan, Preset, StudyDefinition, SweepSummary, stored_line
 use toml::{Table, Value};
 
 use super::cells::CellsProgress;
-use super::duration::span;
 use super::measuring::measure;
 use super::stop::{AFTER_CELLS, stop_at_signal};
 use super::streams::say;
@@ -95,7 +94,7 @@ impl Predicted {
         progress.say(&format!(
             "{} configurations; {} left on {threads} threads",
             plan.cells().count(),
-            span(progress.left())
+            progress.left()
         ));
         let stop = stop_at_signal(AFTER_CELLS)?;
         let name = plan.name().to_owned();

@@ -3,16 +3,12 @@
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use rank_study::study::Span;
-
-use super::duration::{duration, span};
+use super::duration::{about, duration};
 use super::progress_bar::{Show, WIDTH, terminal_width, with};
 use super::streams::tell;
 
 /// Before this share of the work is done its pace is not known.
 const KNOWN_FROM: f64 = 0.01;
-/// By how large a share the pace of the rest may differ from that so far.
-const UNSTEADY: f64 = 0.1;
 
 /// The progress of work whose parts take about as long as each other.
 pub struct Progress {
@@ -123,21 +119,16 @@ impl State {
         (self.done / self.whole).min(1.0)
     }
 
-    /// `12 %, 3 min 20 s gone, 20 to 24 min left`.
+    /// `12 %, 3 min 20 s elapsed, about 22 min left`.
     fn times(&self) -> String {
         let gone = self.started.elapsed().as_secs_f64();
         let (done, left) = (self.done - self.before, (self.whole - self.done).max(0.0));
         let known = done / (done + left).max(1e-9) >= KNOWN_FROM;
         let left_s = gone * left / done.max(1e-9);
-        let between = |least: f64, most: f64| Span {
-            least_s: least * left_s,
-            likely_s: left_s,
-            most_s: most * left_s,
-        };
         let left = match (known && left > 0.0, self.at_most) {
             (false, _) => String::new(),
             (true, true) => format!(", at most {} left", duration(left_s)),
-            (true, false) => format!(", {} left", span(between(1.0 - UNSTEADY, 1.0 + UNSTEADY))),
+            (true, false) => format!(", {} left", about(left_s)),
         };
         format!("{:.0} %, {} elapsed{left}", (100.0 * self.share()).floor(), duration(gone))
     }

@@ -126,7 +126,7 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     reported.dedup();
     works.push(report_work(&reported));
     let progress = CellsProgress::new(works, args.quiet);
-    progress.say(&announce(&plans, progress.left(), threads));
+    progress.say(&announce(&plans, &progress.left(), threads));
     let stop = stop_at_signal(AFTER_CELLS)?;
     let (mut summaries, mut broken) = (Vec::new(), Vec::new());
     let studies = definitions.len();

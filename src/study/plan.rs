@@ -11,12 +11,22 @@ use super::parts::Parts;
 use super::shard::Shard;
 use super::store::Store;
 use super::text_source::TextSource;
-use super::time_left::Work;
 use crate::lm::Texts;
 use crate::row::{Column, Line};
 
 /// The folder of tokens beside the studies' own.
 const TOKENS: &str = "tokens";
+
+/// The cells of a study that are to be measured, or other work in parts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Work {
+    /// The name of the study.
+    pub name: String,
+    /// How many cells are measured at a time.
+    pub at_a_time: usize,
+    /// The cells in their order, and the seconds of one core that each may take.
+    pub cells: Vec<(String, f64)>,
+}
 
 /// A study's cells, and which of them are done.
 pub struct Plan {
@@ -325,7 +335,6 @@ impl Plan {
         let cells: Vec<(String, f64)> = todo.map(|cell| (cell.key.clone(), cell.cost_s)).collect();
         Work {
             name: self.name.clone(),
-            kind: self.definition.work.kind().to_string(),
             at_a_time: self.at_a_time(threads, cells.len()),
             cells,
         }
