@@ -333,11 +333,7 @@ impl Plan {
     pub fn work(&self, threads: usize) -> Work {
         let todo = self.cells.iter().filter(|cell| !self.is_done(cell));
         let cells: Vec<(String, f64)> = todo.map(|cell| (cell.key.clone(), cell.cost_s)).collect();
-        Work {
-            name: self.name.clone(),
-            at_a_time: self.at_a_time(threads, cells.len()),
-            cells,
-        }
+        Work { name: self.name.clone(), at_a_time: self.at_a_time(threads, cells.len()), cells }
     }
 
     /// How many of so many cells are measured at a time, on so many threads.
