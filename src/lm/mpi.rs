@@ -54,6 +54,10 @@ impl Workers for Mpi {
             .scan(0, |next, &count| Some(std::mem::replace(next, *next + count)))
             .collect();
         let mut all = vec![0; counts.iter().sum::<mpi::Count>() as usize];
+        if all.is_empty() {
+            // MPI refuses a buffer without room.
+            return vec![Vec::new(); self.size];
+        }
         let mut parts = mpi::datatype::PartitionMut::new(&mut all[..], &counts[..], &starts[..]);
         world.all_gather_varcount_into(message, &mut parts);
         let mut rest = &all[..];
