@@ -267,7 +267,7 @@ fn a_study_trains_what_it_needs_and_its_rows_are_held_to_their_laws() {
         ended
     };
     let said = reproduce("parts").stderr;
-    assert!(said.contains("2 studies, 12 configurations, 0 done before; up to 5 s left"), "{said}");
+    assert!(said.contains("2 studies, 12 configurations, 0 done before; about 5 s left"), "{said}");
     let all = folder.csv("data/parts/rows.csv").1;
     assert_eq!(all.len(), 2 * 2 * 2 * 2, "runs × seeds × steps × heads");
     assert!(all.iter().all(|row| row["of"] == "runs" && row["err"].is_empty()));
