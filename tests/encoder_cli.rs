@@ -78,7 +78,10 @@ fn an_encoder_with_patches_is_trained_evaluated_and_dumped() {
     assert!(error.contains("two-dimensional window"), "{error}");
     for (sets, said) in [
         (["--set", "visibility=bidirectional"], "set objective = masked"),
-        (["--set", "patch={columns=4,rows=1,reach=4}"], "patch.reach must be below"),
+        (
+            ["--set", "patch={columns=4,rows=1,reach=4}"],
+            "patch.reach must be below patch.columns = 4 (4 found)",
+        ),
     ] {
         let error = folder.refused(&[&TRAIN[..], &["wrong"], &sets].concat());
         assert!(error.contains(said), "{error}");

@@ -125,7 +125,7 @@ fn workers_train_as_one_does() {
     }
 }
 
-/// Waits until a run has taken so many steps.
+/// Waits until a run has taken this number of steps.
 fn wait_for(folder: &Folder, out: &str, steps: usize) {
     let began = Instant::now();
     let path = folder.path(&format!("{out}/steps.csv"));

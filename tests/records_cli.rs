@@ -113,7 +113,10 @@ fn what_is_no_record_or_contradicts_them_is_refused_in_one_line() {
     }
     let arguments = ["train", "run.toml", "--text", "images.bin", "--records", "12", "--out", "r"];
     let error = folder.refused(&[&arguments[..], &["--set", "context=8"]].concat());
-    assert!(error.contains("context must equal records = 12"), "{error}");
+    assert!(
+        error.contains("context must equal records = 12: a sequence is one whole record (8 found)"),
+        "{error}"
+    );
     // Without records, the same bytes are one stream.
     train(&folder, "stream", &["--set", "vocabulary=byte", "--set", "context=8"]);
     let error = folder.refused(&[&arguments[..4], &["--out", "c", "--quiet"]].concat());

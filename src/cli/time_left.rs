@@ -2,7 +2,7 @@
 
 use rank_study::study::Work;
 
-/// Estimates count as if so many seconds of work had taken as long as they said.
+/// The weight of the estimates against the pace: seconds of work that count as having taken as long as estimated.
 const TRUST_S: f64 = 10.0;
 
 /// What a command has done and still has to do. Costs are seconds of the machine.

@@ -199,7 +199,7 @@ fn about(corpus: &Corpus, source: &str) -> Table {
     about
 }
 
-/// Notes that the run goes on from the checkpoint of a step, trained by so many workers.
+/// Notes that the run goes on from the checkpoint of a step, and by how many workers.
 pub(crate) fn resumed(manifest: &mut Manifest, step: usize, world: usize) {
     by_workers(manifest, world);
     let steps = manifest.more.entry(RESUMED).or_insert_with(|| Value::Array(Vec::new()));

@@ -109,21 +109,34 @@ fn records_bring_their_context_and_vocabulary_and_refuse_others() {
     let with_all = "records = 8\ncontext = 8\nvocabulary = 'byte'";
     assert_eq!(TrainDefinition::from_toml(with_all).unwrap().records, 8);
     for (key, value, said) in [
-        ("context", "512", "context must equal records = 784"),
-        ("vocabulary", "characters", "vocabulary must be byte"),
-        ("corpus.columns", "28", "corpus.recall must be 0"),
+        (
+            "context",
+            "512",
+            "context must equal records = 784: a sequence is one whole record (512 found)",
+        ),
+        (
+            "vocabulary",
+            "characters",
+            "vocabulary must be byte when records is set (characters found)",
+        ),
+        ("corpus.columns", "28", "corpus.recall must be 0 when corpus.columns is set (0.1 found)"),
     ] {
         let error = definition.set(key, value).unwrap_err().to_string();
         assert!(error.starts_with(said), "{error}");
     }
     definition.set("corpus.recall", "0").unwrap();
     let error = definition.set("corpus.columns", "30").unwrap_err().to_string();
-    assert!(error.starts_with("corpus.columns must divide records = 784"), "{error}");
+    assert!(error.starts_with("corpus.columns must divide records = 784 (30 found)"), "{error}");
     definition.set("corpus.columns", "28").unwrap();
     let error = definition.set("records", "0").unwrap_err().to_string();
-    assert!(error.starts_with("corpus.columns needs records"), "{error}");
+    assert!(error.starts_with("corpus.columns needs records (28 found)"), "{error}");
     let error = TrainDefinition::from_toml("records = 8\ncontext = 9").unwrap_err().to_string();
-    assert!(error.starts_with("context "), "{error}");
+    assert!(
+        error.starts_with(
+            "context must equal records = 8: a sequence is one whole record (9 found)"
+        ),
+        "{error}"
+    );
 }
 
 #[test]
@@ -182,14 +195,21 @@ fn stabilisers_go_with_any_heads_and_with_each_other() {
     assert!(definition.has(Stabiliser::QkNorm) && definition.has(Stabiliser::Softcap));
     assert_eq!(definition.head_kinds()[0][1], HeadKind::Local { window: 16 });
     let error = definition.set("arm", "qk-clip").unwrap_err().to_string();
-    assert!(error.starts_with("stabilisers "), "{error}");
+    assert!(
+        error.starts_with("stabilisers has no effect with qk-norm")
+            && error.contains("(qk-clip found)"),
+        "{error}"
+    );
 }
 
 #[test]
 fn settings_that_need_each_other_say_so() {
     for (settings, said) in [
-        ([("positions", "rope"), ("d_model", "60")], "d_model gives d_head = 15"),
-        ([("arm", "layer-alternating"), ("layers", "1")], "layers must be at least 2"),
+        ([("positions", "rope"), ("d_model", "60")], "d_model gives d_head = 15 (60 found)"),
+        (
+            [("arm", "layer-alternating"), ("layers", "1")],
+            "layers must be at least 2 with arm = layer-alternating (1 found)",
+        ),
     ] {
         let mut definition = TrainDefinition::default();
         definition.set(settings[0].0, settings[0].1).unwrap();
