@@ -10,7 +10,7 @@ use rank_study::report::{DiagnosedModel, Diagnosis, MOST_TOKENS};
 use rank_study::run::{Manifest, ModelSource};
 use rank_study::study::Plan;
 use rank_study::system::{printable, write_whole};
-use rank_study::table::significant;
+use rank_study::table::{plural, significant};
 
 use super::duration::duration;
 use super::measuring::{describe, fail_if_unfinished};
@@ -277,10 +277,10 @@ fn measured(
         (
             "Measured",
             format!(
-                "{}, in {} on {} threads",
+                "{}, in {} on {}",
                 manifest.ended,
                 duration(manifest.wall_time_s),
-                manifest.threads
+                plural(manifest.threads, "thread")
             ),
         ),
     ]);

@@ -107,6 +107,11 @@ impl FamilyFlags {
         }
         // The command line asks for one where there is no --target.
         let n = self.n.context("--n is missing; give the number of rows")?;
+        if let Some(window) = self.window.filter(|window| *window >= n.get()) {
+            tell(&format!(
+                "note: --window {window} covers all {n} tokens, so no row is cut off by it"
+            ));
+        }
         self.family()?.build(n.get(), self.seed(), visibility).map_err(of_family)
     }
 

@@ -103,8 +103,9 @@ pub fn announce(plans: &[Plan], left: &str, threads: usize) -> String {
     let total: usize = plans.iter().map(|plan| plan.cells().count()).sum();
     let done: usize = plans.iter().flat_map(Plan::cells).filter(|(_, done)| *done).count();
     format!(
-        "{}, {total} configurations, {done} done before; {} left on {threads} threads",
+        "{}, {total} configurations, {done} done before; {} left on {}",
         plural(plans.len(), "study"),
-        left
+        left,
+        plural(threads, "thread")
     )
 }

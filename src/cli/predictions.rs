@@ -7,6 +7,7 @@ use rank_study::fit::check_tolerance;
 use rank_study::lm::Device;
 use rank_study::row::{HeadFound, Row, Rows};
 use rank_study::study::{Plan, Preset, StudyDefinition, SweepSummary, stored_lines};
+use rank_study::table::plural;
 use toml::{Table, Value};
 
 use super::cells::CellsProgress;
@@ -92,9 +93,10 @@ impl Predicted {
     pub fn by(plan: Plan, threads: usize, quiet: bool) -> Result<Self> {
         let progress = CellsProgress::new(vec![plan.work(threads)], quiet);
         progress.say(&format!(
-            "{} configurations; {} left on {threads} threads",
+            "{} configurations; {} left on {}",
             plan.cells().count(),
-            progress.left()
+            progress.left(),
+            plural(threads, "thread")
         ));
         let stop = stop_at_signal(AFTER_CELLS)?;
         let name = plan.name().to_owned();

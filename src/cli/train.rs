@@ -47,7 +47,7 @@ pub struct TrainArgs {
     /// Keep the tokens of long texts in this folder
     #[arg(long, value_name = "DIR", default_value = "data/tokens")]
     token_cache: PathBuf,
-    /// Set a key of the definition (repeatable)
+    /// Set a key of the definition, such as arm=ls (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
     /// Distil the attention of the run in this folder
@@ -89,11 +89,8 @@ pub fn run(args: &TrainArgs) -> Result<()> {
 fn train(args: &TrainArgs, workers: &dyn Workers) -> Result<()> {
     let is_first = workers.rank() == 0;
     let definition = definition(args)?;
-    if definition.has_window_of_context() && !args.quiet && is_first {
-        tell(&format!(
-            "warning: window = {} covers the context of {} tokens, so local heads attend to all of them",
-            definition.window, definition.context
-        ));
+    if !args.quiet && is_first {
+        warn_of_window(&definition, &args.sets);
     }
     let (corpus, source) = match &args.text {
         None => (Corpus::synthetic(&definition)?, "synthetic".to_owned()),
@@ -230,6 +227,23 @@ pub fn set_keys(definition: &mut TrainDefinition, sets: &[String]) -> Result<()>
         definition.set(key.trim(), value.trim()).with_context(|| format!("--set {set}"))?;
     }
     Ok(())
+}
+
+/// Warns of a window that changes nothing.
+fn warn_of_window(definition: &TrainDefinition, sets: &[String]) {
+    let is_set =
+        |key: &str| sets.iter().any(|set| set.split('=').next().map(str::trim) == Some(key));
+    if definition.has_window_of_context() {
+        tell(&format!(
+            "warning: window = {} covers the context of {} tokens, so local heads attend to all of them",
+            definition.window, definition.context
+        ));
+    } else if is_set("window") && !definition.has_local_heads() {
+        tell(&format!(
+            "warning: window = {} has no effect: no head has a window; --set arm=ls gives it to all but global_heads",
+            definition.window
+        ));
+    }
 }
 
 /// A run of a study at its first seed.

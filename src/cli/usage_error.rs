@@ -41,6 +41,9 @@ pub fn usage_error(
             let near = near(&argument, flags.iter().map(String::as_str), &help);
             format!("unknown flag {argument}; {near}")
         }
+        ErrorKind::UnknownArgument if command.get_name() == "reproduce" => {
+            format!("unexpected argument {argument:?}; name a study with --only {argument}")
+        }
         ErrorKind::UnknownArgument => format!("unexpected argument {argument:?}; {help}"),
         ErrorKind::MissingRequiredArgument => {
             let missing: Vec<String> = match said.get(ContextKind::InvalidArg) {

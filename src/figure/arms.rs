@@ -210,6 +210,11 @@ pub fn dial(study: &Trainings) -> Figure {
     }
 }
 
+/// The variant without its positions, which titles name: one colour for it in all panels.
+fn beside_positions(run: &TrainingRun) -> Variant<'_> {
+    Variant::new(&run.arm, None, Some(&run.slopes))
+}
+
 /// Validation loss (left) and peak max |logit| (right) against the learning rate: a row per kind of positions, a line per
 /// variant.
 pub fn learning_rate(study: &Trainings) -> Figure {
@@ -224,17 +229,16 @@ pub fn learning_rate(study: &Trainings) -> Figure {
     let panel = |kind: &str, y: &Axis, of: Value| {
         let of_kind = || study.runs.iter().filter(|run| run.positions == kind);
         let mut variants: Vec<Variant<'_>> = Vec::new();
-        for variant in of_kind().map(Variant::of_training) {
+        for variant in of_kind().map(beside_positions) {
             if !variants.contains(&variant) {
                 variants.push(variant);
             }
         }
         let mut series = Vec::new();
         for variant in variants {
-            let runs = of_kind().filter(|run| Variant::of_training(run) == variant);
+            let runs = of_kind().filter(|run| beside_positions(run) == variant);
             let point = |run: &TrainingRun| Some((run.learning_rate?, of(run)?));
-            // The title names the positions.
-            let name = variant.name().replace(&format!(", {}", positions_name(kind)), "");
+            let name = variant.name();
             let [seeds, medians] =
                 seeds_and_medians(&name, variant.ink(), by_x(runs.filter_map(point).collect()));
             series.extend([seeds, medians.labelled(&name)]);

@@ -7,6 +7,7 @@ use clap::Args;
 use rank_study::lm::{AttentionEvaluator, Device, Dtype};
 use rank_study::pattern::Layout;
 use rank_study::system::peak_rss_bytes;
+use rank_study::table::plural;
 
 use super::super::device::{DeviceName, DtypeName};
 use super::timing::{at_least_one, held, median};
@@ -76,8 +77,9 @@ pub(super) fn run(args: &AttentionBench, quiet: bool) -> Result<()> {
     let (threads, pool) = pool(args.threads)?;
     if !quiet {
         tell(&format!(
-            "timing {} repetitions after {WARM_UP} of warm-up on {threads} threads",
-            args.repeats
+            "timing {} repetitions after {WARM_UP} of warm-up on {}",
+            args.repeats,
+            plural(threads, "thread")
         ));
     }
     let (forward_s, backward_s) = pool.install(|| time(&evaluator, args.repeats))?;

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use rank_study::lm::Latency;
+use rank_study::table::plural;
 
 use super::model::ModelArgs;
 use super::timing::at_least_one;
@@ -42,8 +43,12 @@ pub(super) fn run(args: &DecodeBench, quiet: bool) -> Result<()> {
     let definition = args.model.definition(args.cache)?;
     let (threads, pool) = pool(args.threads)?;
     if !quiet {
-        let cache = args.cache;
-        tell(&format!("timing {} tokens after {cache} on {threads} threads", args.repeats));
+        tell(&format!(
+            "timing {} tokens after {} on {}",
+            args.repeats,
+            args.cache,
+            plural(threads, "thread")
+        ));
     }
     let found =
         pool.install(|| Latency::measure(&definition, args.model.vocab, args.cache, args.repeats))?;

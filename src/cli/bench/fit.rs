@@ -8,6 +8,7 @@ use clap::Args;
 use rank_study::fit::{Evaluator, Factors, Precision, Problem, read_factors};
 use rank_study::pattern::{Family, Layout, Parameters, Target, Visibility};
 use rank_study::system::peak_rss_bytes;
+use rank_study::table::plural;
 
 use super::timing::{at_least_one, held, median_seconds};
 use crate::cli::streams::{say, tell};
@@ -84,8 +85,9 @@ pub(super) fn run(args: &FitBench, quiet: bool) -> Result<()> {
     let (threads, pool) = pool(args.threads)?;
     if !quiet {
         tell(&format!(
-            "timing {} repetitions after one of warm-up on {threads} threads",
-            args.repeats
+            "timing {} repetitions after one of warm-up on {}",
+            args.repeats,
+            plural(threads, "thread")
         ));
     }
     let (eval_s, value, gradient) =

@@ -27,7 +27,7 @@ pub(super) struct ModelArgs {
     /// Width of a band or a local head, in tokens
     #[arg(long, default_value_t = 50, value_name = "W")]
     pub window: usize,
-    /// Set a key of the definition (repeatable)
+    /// Set a key of the definition, such as arm=ls (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
 }

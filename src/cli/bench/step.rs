@@ -5,6 +5,7 @@ use clap::Args;
 use rank_study::lm::Alone;
 use rank_study::lm::{Corpus, Device, Dtype, TrainDefinition, Trainer};
 use rank_study::system::peak_rss_bytes;
+use rank_study::table::plural;
 
 use super::super::device::{DeviceName, DtypeName};
 use super::model::ModelArgs;
@@ -59,8 +60,9 @@ pub(super) fn run(args: &StepBench, quiet: bool) -> Result<()> {
     let (threads, pool) = pool(args.threads)?;
     if !quiet {
         tell(&format!(
-            "timing {} steps after {WARM_UP} of warm-up on {threads} threads",
-            args.repeats
+            "timing {} steps after {WARM_UP} of warm-up on {}",
+            args.repeats,
+            plural(threads, "thread")
         ));
     }
     let mut loss_nats = f64::NAN;

@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use rank_study::fit::{Effort, Problem, SearchOptions, check_cap, check_tolerance};
 use rank_study::pattern::Layout;
 use rank_study::report::is_at_cap;
@@ -21,6 +21,7 @@ use super::threads::ThreadsFlag;
 
 /// Fit low-rank logits to a target matrix
 #[derive(Args, Debug)]
+#[command(group = ArgGroup::new("goal").required(true))]
 #[command(after_help = "\
 Examples:
   rank-study fit --family dirichlet-band --window 32 --n 128 --rank 8 --max-logit 4,8,16 \\
@@ -82,9 +83,6 @@ pub fn run(args: &FitArgs) -> Result<()> {
 
 fn fit(args: &FitArgs) -> Result<()> {
     let caps = args.max_logit.clone();
-    if caps.is_empty() && args.tolerance.is_none() {
-        bail!("the goal is missing; give --max-logit 4,8,16 or --tolerance 0.05");
-    }
     caps.iter().try_for_each(|&cap| check_cap(cap)).context("--max-logit")?;
     args.tolerance.map_or(Ok(()), check_tolerance).context("--tolerance")?;
     if args.starts == Some(0) {

@@ -46,6 +46,14 @@ impl TrainDefinition {
         self.layers_by_kinds().iter().any(|(layers, kinds)| *layers > 0 && kinds.iter().any(covers))
     }
 
+    /// Whether some head is local, so that the key `window` acts.
+    pub fn has_local_heads(&self) -> bool {
+        let is_local = |kind: &HeadKind| matches!(kind, HeadKind::Local { .. });
+        self.layers_by_kinds()
+            .iter()
+            .any(|(layers, kinds)| *layers > 0 && kinds.iter().any(is_local))
+    }
+
     fn layer_kinds(&self, layer: usize) -> Vec<HeadKind> {
         let global = match self.arm {
             Arm::Ls => self.global_heads,
