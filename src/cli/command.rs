@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use rank_study::system::FileError;
 
 use super::markdown::GROUPS;
 use super::streams::{print_of_clap, tell};
@@ -90,7 +91,7 @@ fn with_negative_numbers(command: clap::Command) -> clap::Command {
         .mut_subcommands(with_negative_numbers)
 }
 
-/// Runs the command that the arguments, after the program's name, are: 0 done, 1 failed, 2 a command line that cannot be parsed, with which clap itself exits too, 3 a check did not hold, 4 stopped.
+/// Runs the command that the arguments, after the program's name, are: 0 done, 1 failed, 2 a flag or value on the command line that is wrong, 3 a check did not hold, 4 stopped.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let Cli { verbose, command, .. } = match parsed(&arguments) {
@@ -124,16 +125,24 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tell(&format!("error: {}", super::error_line::error_line(error.as_ref())));
+            let line = super::error_line::error_line(error.as_ref());
+            tell(&format!("error: {line}"));
             if error.is::<super::verify::Breach>() {
                 ExitCode::from(3)
             } else if error.is::<super::stop::Stopped>() {
                 ExitCode::from(super::stop::STOPPED)
+            } else if line.starts_with("--") && !is_of_a_file(&error) {
+                ExitCode::from(2)
             } else {
                 ExitCode::FAILURE
             }
         }
     }
+}
+
+/// Whether a file or folder could not be used, so that the same command line may succeed another time.
+fn is_of_a_file(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| cause.is::<std::io::Error>() || cause.is::<FileError>())
 }
 
 fn parsed(arguments: &[OsString]) -> Result<Cli, clap::Error> {

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use rank_study::lm::Texts;
 use rank_study::predict::{Passages, fitted_above, largest_logits};
-use rank_study::report::{DiagnosedModel, Diagnosis, MOST_TOKENS};
+use rank_study::report::{DiagnosedModel, Diagnosis, MOST_TOKENS, READING};
 use rank_study::run::{Manifest, ModelSource};
 use rank_study::study::Plan;
 use rank_study::system::{printable, write_whole};
@@ -132,7 +132,8 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
     if args.json {
         print_json(&definition, &args.out, &keys)?;
     } else {
-        let lines = [diagnosis.conclusion(), diagnosis.worries()].concat();
+        let reading = vec![READING.to_owned()];
+        let lines = [diagnosis.conclusion(), reading, diagnosis.worries()].concat();
         lines.iter().take(MOST_LINES).for_each(|line| say!("{}", printable(line)));
         if lines.len() > MOST_LINES {
             say!("{} more sentences are on the page.", lines.len() - MOST_LINES);

@@ -10,8 +10,11 @@ use rank_study::report::ReportError;
 use rank_study::row::RowsError;
 use rank_study::run::RunError;
 use rank_study::study::StudyError;
-use rank_study::system::{near_names, printable};
+use rank_study::system::{near_files, printable};
 use rank_study::table::TableError;
+
+/// The number of the system's error where a file is not there, `ENOENT`.
+const NO_SUCH_FILE: i32 = 2;
 
 /// The error and its causes on one line, but for a cause that the message before it already tells, and what on the
 /// command line mends it.
@@ -21,13 +24,13 @@ pub fn error_line(error: &(dyn Error + 'static)) -> String {
     for cause in anyhow::Chain::new(error) {
         line = joined(line, &cause.to_string());
         mend = mend.or_else(|| mend_of(cause));
-        let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
-        if cause.downcast_ref().is_some_and(is_missing)
-            && let Some(named) = line.strip_suffix(&format!(": {cause}"))
-        {
-            let near = near_files(named).map(|near| format!("; did you mean {near}?"));
-            line = format!("{named}: no such file or folder{}", near.unwrap_or_default());
-        }
+    }
+    let missing = format!(": {}", io::Error::from_raw_os_error(NO_SUCH_FILE));
+    if let Some(named) = line.strip_suffix(&missing) {
+        let starts = named.match_indices(' ').map(|(at, _)| at + 1).rev().chain([0]);
+        let mut near = starts.map(|start| near_files(Path::new(&named[start..])));
+        let near = near.find(|near| !near.is_empty());
+        line = format!("{named}: no such file or folder{}", near.unwrap_or_default());
     }
     let mend = mend.map(|mend| format!(" ({mend})")).unwrap_or_default();
     printable(&format!("{line}{mend}").replace('\n', " ")).into_owned()
@@ -54,22 +57,6 @@ fn joined(line: String, message: &str) -> String {
         None => message.to_owned(),
     };
     format!("{line}: {rest}")
-}
-
-/// The files whose names are close to that of the missing file with which a line ends.
-fn near_files(line: &str) -> Option<String> {
-    let starts = line.match_indices(' ').map(|(at, _)| at + 1).rev().chain([0]);
-    starts.map(|start| Path::new(&line[start..])).find_map(|path| {
-        let folder = path.parent()?;
-        let shown = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        let files = std::fs::read_dir(shown).ok()?.flatten();
-        let names: Vec<String> =
-            files.map(|file| file.file_name().to_string_lossy().into_owned()).collect();
-        let near = near_names(path.file_name()?.to_str()?, names.iter().map(String::as_str));
-        let near: Vec<String> =
-            near.iter().map(|name| folder.join(name).display().to_string()).collect();
-        (!near.is_empty()).then(|| near.join(" or "))
-    })
 }
 
 /// The flags or the command that mend an error of the library, which knows of none.

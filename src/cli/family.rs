@@ -16,10 +16,8 @@ use super::streams::tell;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Target", group = ArgGroup::new("matrix").required(true))]
 pub struct FamilyFlags {
-    /// Build a matrix of this family [names: uniform-band, decay-band, dirichlet-band,
-    /// lognormal-band, previous-token, landmark, random-sparse, clustered, induction, prefix,
-    /// mixture, permuted, file]
-    #[arg(long, value_name = "NAME", requires = "n", group = "matrix")]
+    /// Build a matrix of this family
+    #[arg(long, value_name = "NAME", requires = "n", group = "matrix", value_parser = Family::NAMES)]
     family: Option<String>,
     /// Width of a band or a local head, in tokens
     #[arg(long, value_name = "W")]

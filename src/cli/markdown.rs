@@ -19,7 +19,7 @@ pub fn reference(program: &Command) -> String {
 
 Generated from `rank-study --help`. To update it: `RANK_STUDY_UPDATE_DOCS=1 cargo test --test help`.
 
-Exit codes: 0 done, 1 failed, 2 a command line that cannot be parsed, 3 a check of `verify` failed, 4 stopped or waiting.
+Exit codes: 0 done, 1 failed, 2 a wrong flag or value, 3 a check of `verify` failed, 4 stopped or waiting.
 
 | Task | Commands |
 |---|---|

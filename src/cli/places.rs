@@ -7,7 +7,7 @@ use rank_study::run::Manifest;
 use rank_study::study::{
     Preset, StudyDefinition, StudyError, check_merged, has_parts, unmerged_parts,
 };
-use rank_study::system::{check_folder_name, near_names};
+use rank_study::system::{check_folder_name, near_files, near_names};
 use rank_study::table::plural;
 
 use super::streams::tell;
@@ -147,17 +147,34 @@ pub fn folder_of(study: &str, preset: Preset) -> Result<PathBuf> {
     Ok(data.join(study))
 }
 
-/// The folder and manifest of a study that has rows.
+/// Whether a folder's name is that of a study on a text: the study's, `-`, and the text's.
+fn is_on_a_text(folder: &str, study: &str, preset: Preset) -> bool {
+    folder.strip_prefix(study).is_some_and(|text| text.starts_with('-'))
+        && definition_named(folder, preset).is_some_and(|definition| definition.study == study)
+}
+
+/// The folder and manifest of a study that has rows, or of its rows on the one text that it was measured on.
 pub fn measured(study: &str, preset: Preset) -> Result<(PathBuf, Manifest)> {
     let data = data(preset);
-    let folder = folder_of(study, preset)?;
+    let mut folder = folder_of(study, preset)?;
     check_merged(&folder)?;
     if !folder.join("rows.csv").is_file() {
-        let known = measured_studies(preset)?;
-        let defined = definitions(preset).map(|found| found.names().any(|name| name == study));
-        match defined {
-            Ok(false) => {
-                let near = near(study, known.iter().map(String::as_str), "see rank-study list");
+        let measured = measured_studies(preset)?;
+        let on_texts: Vec<&String> =
+            measured.iter().filter(|name| is_on_a_text(name, study, preset)).collect();
+        let defined = definitions(preset);
+        match defined.map(|found| found.names().map(str::to_owned).collect::<Vec<_>>()) {
+            _ if on_texts.len() == 1 => folder = data.join(on_texts[0]),
+            _ if on_texts.len() > 1 => {
+                let names: Vec<&str> = on_texts.iter().map(|name| name.as_str()).collect();
+                bail!(
+                    "study {study:?} was measured on several texts; name one of {}",
+                    names.join(", ")
+                )
+            }
+            Ok(defined) if !defined.iter().any(|name| name == study) => {
+                let known = measured.iter().chain(&defined).map(String::as_str);
+                let near = near(study, known, "see rank-study list");
                 bail!("no study {study:?} in {ANALYSIS}/ or {}/; {near}", data.display())
             }
             _ => bail!(
@@ -211,24 +228,9 @@ fn is_study(table: &toml::Table) -> bool {
 pub fn check_definition(path: &Path, needs_study: bool) -> Result<()> {
     let shown = path.display();
     if !path.exists() {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new(ANALYSIS));
-        let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        let names = files.map(|file| file.file_name().to_string_lossy().into_owned());
-        let names: Vec<String> =
-            names.filter_map(|name| Some(name.strip_suffix(".toml")?.to_owned())).collect();
-        let stem = path.file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
-        let near = near_names(&stem, names.iter().map(String::as_str));
-        let near: Vec<String> = near
-            .iter()
-            .map(|name| folder.join(format!("{name}.toml")).display().to_string())
-            .collect();
-        match near.is_empty() {
-            true => bail!(
-                "no definition file {shown}, nor one like it in {}/; see rank-study list",
-                folder.display()
-            ),
-            false => bail!("no definition file {shown}; did you mean {}?", near.join(" or ")),
+        match near_files(path).as_str() {
+            "" => bail!("no definition file {shown}; see rank-study list"),
+            near => bail!("no definition file {shown}{near}"),
         }
     }
     if path.is_dir() {

@@ -52,7 +52,11 @@ pub fn usage_error(
                 }
                 _ => vec![plain(&argument)],
             };
-            let needed = missing.join(", ");
+            let of_group = |argument: &String| match argument.contains(" or ") {
+                true => format!("one of {argument}"),
+                false => argument.clone(),
+            };
+            let needed = missing.iter().map(of_group).collect::<Vec<_>>().join(" and ");
             // An example of something else is no help.
             let shows = |example: &String| {
                 let flags = missing.iter().flat_map(|flag| flag.split(' ').next());
@@ -71,7 +75,10 @@ pub fn usage_error(
         }
         ErrorKind::InvalidValue => {
             let valid = text(ContextKind::ValidValue);
-            format!("{flag} must be one of {valid} ({value:?} found)")
+            match near(&value, valid.split(", "), "").as_str() {
+                "" => format!("{flag} must be one of {valid} ({value:?} found)"),
+                near => format!("{flag} has no value {value:?}; {near}"),
+            }
         }
         ErrorKind::ValueValidation if value.is_empty() => {
             format!("{flag} has an empty value; leave out the extra comma")

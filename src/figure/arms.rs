@@ -223,6 +223,8 @@ pub fn learning_rate(study: &Trainings) -> Figure {
     let mut kinds: Vec<&str> = study.runs.iter().map(|run| run.positions.as_str()).collect();
     kinds.sort_by_key(|kind| POSITIONS.iter().position(|known| known == kind));
     kinds.dedup();
+    let has_seeds = study.by_run().any(|seeds| seeds.len() > 1);
+    let without_loss = study.runs.iter().filter(|run| LOSS(run).is_none()).count();
     let values = |of: Value| study.runs.iter().filter_map(of);
     let losses = Axis::linear("validation loss (nats per token)", values(LOSS), None);
     let peaks = Axis::log("peak max |logit| of QKᵀ", values(PEAK));
@@ -241,22 +243,34 @@ pub fn learning_rate(study: &Trainings) -> Figure {
             let name = variant.name();
             let [seeds, medians] =
                 seeds_and_medians(&name, variant.ink(), by_x(runs.filter_map(point).collect()));
-            series.extend([seeds, medians.labelled(&name)]);
+            series.extend(has_seeds.then_some(seeds));
+            series.push(medians.labelled(&name));
         }
         Panel::new(&positions_name(kind), x.clone(), y.clone(), series)
     };
     let row = |kind: &&str| [panel(kind, &losses, LOSS), panel(kind, &peaks, PEAK)];
     Figure {
         name: "learning-rate".to_owned(),
-        caption: "Final validation loss (left) and the largest |logit| of QKᵀ in training (right) against the peak learning rate, \
-                  one line per variant. Markers are medians, ticks single seeds. A variant tolerates the rates at which \
-                  its loss stays near its lowest. Runs without a loss diverged. A position bias beside QKᵀ is not counted."
-            .to_owned(),
+        caption: format!(
+            "Final validation loss (left) and the largest |logit| of QKᵀ in training (right) against the peak learning rate, \
+                  one line per variant. {} A variant tolerates the rates at which its loss stays near its lowest. {} \
+                  A position bias beside QKᵀ is not counted.",
+            match has_seeds {
+                true => "Markers are medians, ticks single seeds.",
+                false => "Each marker is one run.",
+            },
+            match without_loss {
+                0 => "Rates without a marker were not run.".to_owned(),
+                runs => format!("{} without a loss have no marker.", plural(runs, "run")),
+            }
+        ),
         alt: alt(study),
-        keys: vec![
-            Key::new("median", Ink::grey(Stroke::Solid), Shape::LineMarkers),
-            Key::seed(),
-        ],
+        keys: match has_seeds {
+            true => {
+                vec![Key::new("median", Ink::grey(Stroke::Solid), Shape::LineMarkers), Key::seed()]
+            }
+            false => Vec::new(),
+        },
         panels: kinds.iter().flat_map(row).collect(),
     }
 }

@@ -52,7 +52,7 @@ pub enum ReportError {
         /// The path.
         path: PathBuf,
         /// What is wrong with it.
-        problem: &'static str,
+        problem: String,
     },
     /// A file that cannot be written.
     #[error("cannot write {}: {source}; no partial file is left", path.display())]

@@ -23,7 +23,7 @@ mod view;
 pub use analysis::Analysis;
 pub use claims::{ClaimRow, Measured};
 pub use conclusion::{fit_conclusion, is_at_cap};
-pub use diagnose::{DiagnosedHead, DiagnosedModel, Diagnosis, MOST_TOKENS};
+pub use diagnose::{DiagnosedHead, DiagnosedModel, Diagnosis, MOST_TOKENS, READING};
 pub use error::ReportError;
 pub use findings::findings;
 pub use measured::MeasuredStudy;

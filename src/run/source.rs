@@ -11,6 +11,7 @@ use super::run_manifest::{self, corpus_entropy_nats};
 use super::trained::TrainedRun;
 use crate::lm::{ExportedHeads, ForeignModel, Outcome, Probed, TrainDefinition};
 use crate::pattern::HeadKind;
+use crate::system::near_files;
 
 /// A model whose heads can be probed once its weights are read.
 #[derive(Clone)]
@@ -70,7 +71,8 @@ impl ModelSource {
                 false => "no such file or folder",
             };
             let why = format!(
-                "{what}; name the folder of a run or model, a .gguf file, or exported heads (.safetensors)"
+                "{what}{}; name the folder of a run or model, a .gguf file, or exported heads (.safetensors)",
+                if folder.exists() { String::new() } else { near_files(folder) }
             );
             return Err(RunError::Unusable { path: folder.to_owned(), why });
         }

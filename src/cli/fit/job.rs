@@ -62,7 +62,11 @@ pub fn run(
     let unfinished = out.join("unfinished");
     let had_ended = || out.join("frontier.csv").exists() && !FitLedger::is_begun(&unfinished);
     let refuse_another = || match had_ended() {
-        true => bail!("--out {} already has a frontier.csv; name another folder", out.display()),
+        true => {
+            // A process that was killed as it took this folder away left it empty.
+            let _ = rank_study::system::disk::remove_folder(&unfinished);
+            bail!("--out {} already has a frontier.csv; name another folder", out.display())
+        }
         false => Ok(()),
     };
     refuse_another()?;

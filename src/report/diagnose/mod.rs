@@ -13,4 +13,4 @@ mod worry;
 
 pub use look::MOST_TOKENS;
 pub use model::{DiagnosedHead, DiagnosedModel};
-pub use page::Diagnosis;
+pub use page::{Diagnosis, READING};

@@ -26,6 +26,10 @@ pub struct Diagnosis {
     pub files: Vec<&'static str>,
 }
 
+/// How the sentences on heads are to be read.
+pub const READING: &str = "Ordered by max |logit| minus what the head needs, or its floor. Softmax depends on the \
+    half-range, half of a row's (max − min); the rest of max |logit| shifts whole rows.";
+
 /// A model and the sentences on its heads that stand out.
 struct Worrying<'d> {
     at: usize,
@@ -119,7 +123,7 @@ impl Diagnosis {
                     @if one.model.heads.iter().all(|head| head.found.actual < LARGE_NATS) {
                         p.note { "No head has max |logit| ≥ " (LARGE_NATS) ". The largest:" }
                     }
-                    p.note { "Ordered by max |logit| minus what the head needs, or its floor." }
+                    p.note { (READING) }
                     ol.worries {
                         @for Worry { layer, head, sentence } in &one.worries {
                             li {

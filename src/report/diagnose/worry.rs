@@ -116,9 +116,7 @@ fn factors(head: &HeadFound) -> Vec<String> {
     let half_range = 0.5 * head.spread;
     if head.actual >= LARGE_FACTOR * half_range {
         let half_range = number(half_range);
-        parts.push(format!(
-            "its half-range is {half_range}; the rest shifts whole rows, which softmax cancels"
-        ));
+        parts.push(format!("half-range {half_range}"));
     }
     if let Some(tied) = head.needed_tied
         && head.tying.is_some_and(|factor| factor >= LARGE_FACTOR)
@@ -225,7 +223,7 @@ mod tests {
     fn each_factor_is_mentioned_from_its_threshold_on() {
         const JUST: f64 = LARGE_FACTOR * 1.0001;
         const UNDER: f64 = LARGE_FACTOR * 0.999;
-        let words = ["rank penalty", "with its inputs", "shifts whole rows"];
+        let words = ["rank penalty", "with its inputs", "half-range"];
         for (part, words) in [1, 2, 4].into_iter().zip(words) {
             for (times, is_told) in [(JUST, true), (UNDER, false)] {
                 let mut parts = [20.0, 1.0, 1.0, 1.0, 1.0];
@@ -235,7 +233,7 @@ mod tests {
             }
         }
         let shifted = said(fitted(0, 0, [10.0, 1.0, 1.0, 1.0, 3.0]));
-        assert!(shifted.contains("its half-range is 10.0"), "{shifted}");
+        assert!(shifted.contains("half-range 10.0"), "{shifted}");
         let wide = said(fitted(0, 0, [10.0, 3.0, 2.0, 1.0, 1.0]));
         assert!(wide.contains("with its inputs it needs 60.0"), "{wide}");
         assert!(wide.contains("rank penalty 3.00 × over the floor of 10.0"), "{wide}");

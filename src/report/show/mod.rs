@@ -18,6 +18,7 @@ use crate::figure::Figure;
 use crate::row::{HeadFound, Rows};
 use crate::run::{Manifest, RunError};
 use crate::study::{Kind, StudyError, View};
+use crate::system::near_files;
 use crate::table::{RunCourse, TrainedHeads};
 
 pub use head_grid::{GridHead, HeadGrid};
@@ -54,7 +55,10 @@ fn one(path: &Path) -> Result<Shown, ReportError> {
     match dumped::files(path) {
         files if files.is_empty() => Err(ReportError::NothingToShow {
             path: path.to_owned(),
-            problem: if path.exists() { "has nothing to show" } else { "does not exist" },
+            problem: match path.exists() {
+                true => "has nothing to show".to_owned(),
+                false => format!("does not exist{}", near_files(path)),
+            },
         }),
         files => dumped::show(path, &files),
     }
