@@ -10,12 +10,9 @@ use std::path::Path;
 use binary::Folder;
 
 /// Flags whose meaning differs between commands, with the only commands that may differ.
-const EXCEPTIONS: [(&str, &str); 4] = [
+const EXCEPTIONS: [(&str, &str); 2] = [
     // The ranks beside a head's own.
     ("rank-study predict", "--rank"),
-    // How many rows and shards the benchmark makes.
-    ("rank-study bench merge", "--rows"),
-    ("rank-study bench merge", "--shards"),
     // A folder to read, in place of a switch.
     ("rank-study bench fit", "--factors"),
 ];

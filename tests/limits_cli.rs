@@ -176,7 +176,6 @@ fn too_much() -> Vec<Vec<String>> {
         all.push(format!("bench step --context {n}"));
         all.push(format!("bench step --context 64 --batch {n}"));
         all.push(format!("bench decode --cache {n}"));
-        all.push(format!("bench shards --tasks {n}"));
         for key in ["layers", "d_model", "batch", "accumulation", "eval_batches", "context"] {
             all.push(format!("train run.toml --out x --set {key}={n}"));
         }

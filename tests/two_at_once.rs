@@ -252,12 +252,12 @@ fn who_comes_second_is_told_so_in_a_line() {
     ] {
         let mut first = begun(&folder, arguments);
         // Who holds a folder says so in it.
-        let words = format!("pid={} ", first.id());
-        let is_told = |name: &str| {
-            let told = fs::read_to_string(folder.path(place).join(name));
-            told.is_ok_and(|told| told.contains(&words))
+        let words = format!("process {} ", first.id());
+        let is_held = || {
+            let holder = fs::read_to_string(folder.path(place).join(".lock"));
+            holder.is_ok_and(|holder| holder.contains(&words))
         };
-        while !is_told(".lock") && !is_told("claim") {
+        while !is_held() {
             assert!(first.try_wait().unwrap().is_none(), "{arguments:?} ended at once");
             sleep(Duration::from_millis(1));
         }

@@ -19,7 +19,7 @@ use super::study_manifest::StudyManifest;
 use super::{StudyError, header, parquet};
 use crate::row::{Column, to_csv};
 use crate::run::manifest::{MANIFEST, Manifest};
-use crate::system::{Claim, FileError, disk, lock, sha256_of, write_whole_with};
+use crate::system::{FileError, disk, lock, lock_now, sha256_of, write_whole_with};
 
 /// What a merge came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -105,9 +105,9 @@ pub fn merge(folder: &Path) -> Result<Option<Merged>, StudyError> {
         at_work: Vec::new(),
     };
     for (part, file) in there.iter().zip(&files[usize::from(has_own)..]) {
-        match Claim::holder_of(&part.folder) {
-            Some(who) => merged.at_work.push(format!("{} ({who})", part.shard)),
-            None => parts.take_away(part, &file.sha256)?,
+        match lock_now(&part.folder) {
+            Err(FileError::Busy { by, .. }) => merged.at_work.push(format!("{} ({by})", part.shard)),
+            lock => parts.take_away(part, lock?, &file.sha256)?,
         }
     }
     parts.tidy()?;

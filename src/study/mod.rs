@@ -50,7 +50,7 @@ pub use parts::{check_merged, has_parts, unmerged_parts};
 pub use parts_state::{PartState, PartsState};
 pub use plan::{Plan, Work, stored_lines, time_of};
 pub use shard::{MOST_SHARDS, Shard, deal};
-pub use stages::{Simulated, Stage, Stages};
+pub use stages::{Stage, Stages};
 pub use sweep::{Observer, Sweep, SweepSummary};
 pub(crate) use text_source::on_the_same_text;
 pub use verify::{Verification, verify};

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::StudyError;
 use super::shard::Shard;
 use crate::run::manifest::{MANIFEST, Manifest};
-use crate::system::{Claim, FileError, disk, sha256_of_file, write_whole};
+use crate::system::{FileError, Lock, disk, lock_now, sha256_of_file, write_whole};
 
 /// The folder of all parts.
 const SHARDS: &str = "shards";
@@ -127,11 +127,11 @@ impl Parts {
         }
     }
 
-    /// Takes away a part whose rows, of this SHA-256, are now the study's; one that has others by now stays.
+    /// Takes away a part, which is locked, whose rows, of this SHA-256, are now the study's; one that has others by now stays.
     ///
     /// # Errors
     /// Files that cannot be read or taken away.
-    pub fn take_away(&self, part: &Part, sha256: &str) -> Result<(), StudyError> {
+    pub fn take_away(&self, part: &Part, lock: Lock, sha256: &str) -> Result<(), StudyError> {
         let rows = part.rows();
         if !sha256_of_file(&rows).is_ok_and(|there| there == sha256) {
             return Ok(());
@@ -139,7 +139,7 @@ impl Parts {
         for path in [rows, part.folder.join(MANIFEST)] {
             disk::remove_file(&path).map_err(|e| FileError::write(&path, e))?;
         }
-        Claim::clear(&part.folder)?;
+        lock.remove()?;
         remove_empty(&part.folder)
     }
 
@@ -150,14 +150,15 @@ impl Parts {
     /// Files that cannot be taken away.
     pub fn tidy(&self) -> Result<(), StudyError> {
         for Part { folder, .. } in self.all()?.into_iter().filter(|part| !part.has_rows()) {
-            if Claim::holder_of(&folder).is_some() {
-                continue;
-            }
+            let lock = match lock_now(&folder) {
+                Err(FileError::Busy { .. }) => continue,
+                lock => lock?,
+            };
             let manifest = folder.join(MANIFEST);
             if manifest.exists() {
                 disk::remove_file(&manifest).map_err(|e| FileError::write(&manifest, e))?;
             }
-            Claim::clear(&folder)?;
+            lock.remove()?;
             remove_empty(&folder)?;
         }
         let order = self.folder.join(CELLS);

@@ -8,7 +8,7 @@ use super::merge::kind_of;
 use super::parts::{Part, Parts};
 use super::rows_file::{Ending, RowsFile};
 use super::shard::Shard;
-use crate::system::Claim;
+use crate::system::holder_of;
 
 /// How far the parts of a study are.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -96,7 +96,7 @@ impl PartState {
             done: 0,
             stopped: 0,
             failed: Vec::new(),
-            at_work: Claim::holder_of(&part.folder),
+            at_work: holder_of(&part.folder),
         }
     }
 }

@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 
 use super::StudyError;
 use super::cell::Needs;
-use super::definition::StudyDefinition;
 use super::plan::Plan;
 use super::shard::{Shard, deal};
 
@@ -29,30 +28,6 @@ pub struct Stage {
     pub parts: Vec<usize>,
     /// How many cells of each part are still to do.
     pub left: Vec<usize>,
-}
-
-/// What a simulation of the work found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Simulated {
-    /// Tasks of one core each.
-    pub tasks: usize,
-    /// Cells, and those among them whose time is known.
-    pub cells: usize,
-    /// See `cells`.
-    pub told: usize,
-    /// From the beginning to the end of the last task, stage after stage.
-    pub makespan_s: f64,
-    /// All cells, one after another.
-    pub total_s: f64,
-    /// The longest cell of each stage, one after another.
-    pub longest_s: f64,
-}
-
-impl Simulated {
-    /// What no dealing to the same stages is under: an equal share of all, or the longest cells.
-    pub fn ideal_s(&self) -> f64 {
-        (self.total_s / self.tasks as f64).max(self.longest_s)
-    }
 }
 
 impl Stage {
@@ -143,65 +118,6 @@ impl Stages {
             plans.map(|(plan, keys)| plan.part(shard, keys)).collect()
         });
         stages.collect()
-    }
-
-    /// How long so many tasks of one core each would take that begin together, where a cell takes what `seconds` says of its study
-    /// and its key, and what it is estimated to take, corrected as the others of its kind, where that says nothing.
-    pub fn simulate(
-        &self,
-        tasks: usize,
-        seconds: &dyn Fn(&StudyDefinition, &str) -> Option<f64>,
-    ) -> Simulated {
-        let told: Vec<Vec<Option<f64>>> = self
-            .plans
-            .iter()
-            .map(|plan| {
-                plan.cells.iter().map(|cell| seconds(&plan.definition, &cell.key)).collect()
-            })
-            .collect();
-        let mut sums: HashMap<String, [f64; 2]> = HashMap::new();
-        for (plan, told) in self.plans.iter().zip(&told) {
-            let [took, estimated] =
-                sums.entry(plan.definition.work.kind().to_string()).or_default();
-            for (cell, told) in plan.cells.iter().zip(told) {
-                if let Some(seconds) = told {
-                    *took += seconds;
-                    *estimated += cell.cost_s;
-                }
-            }
-        }
-        let takes = |plan: usize, cell: usize| {
-            let kind = self.plans[plan].definition.work.kind().to_string();
-            let correction = match sums.get(&kind) {
-                Some([took, estimated]) if *estimated > 0.0 => took / estimated,
-                _ => 1.0,
-            };
-            told[plan][cell].unwrap_or(correction * self.plans[plan].cells[cell].cost_s)
-        };
-        let (mut makespan_s, mut total_s, mut longest_s) = (0.0, 0.0, 0.0);
-        for stage in 0..self.count() {
-            let mut loads = vec![0.0; tasks];
-            let mut dearest: f64 = 0.0;
-            for ((plan, cell), part) in
-                self.cells_of(stage).into_iter().zip(self.stage(stage, tasks).parts)
-            {
-                let seconds = takes(plan, cell);
-                loads[part] += seconds;
-                total_s += seconds;
-                dearest = dearest.max(seconds);
-            }
-            makespan_s += loads.iter().copied().fold(0.0, f64::max);
-            longest_s += dearest;
-        }
-        let all: Vec<&Option<f64>> = told.iter().flatten().collect();
-        Simulated {
-            tasks,
-            cells: all.len(),
-            told: all.iter().filter(|told| told.is_some()).count(),
-            makespan_s,
-            total_s,
-            longest_s,
-        }
     }
 
     /// The places of a stage's cells, by plan and cell.

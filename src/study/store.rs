@@ -8,7 +8,7 @@ use super::set_aside::set_aside;
 use super::study_manifest::StudyManifest;
 use super::{header, parquet};
 use crate::row::{Column, Line, to_csv};
-use crate::system::{Claim, FileError, Lock, lock, sha256, write_whole};
+use crate::system::{FileError, Lock, lock, sha256, write_whole};
 
 /// The rows of one study.
 #[derive(Debug)]
@@ -22,16 +22,7 @@ pub(super) struct Store {
     /// What `rows.csv` hashes to; none where it is missing.
     sha256: Option<String>,
     /// Held while this process may write.
-    hold: Option<Hold>,
-}
-
-/// What keeps other processes out; it goes when it is dropped.
-#[derive(Debug)]
-enum Hold {
-    /// Of a study's rows, which one machine at a time writes.
-    Lock { _held: Lock },
-    /// Of a part's, which any of several may.
-    Claim(Claim),
+    lock: Option<Lock>,
 }
 
 impl Store {
@@ -50,7 +41,7 @@ impl Store {
             cells: Vec::new(),
             damaged: Vec::new(),
             sha256: None,
-            hold: None,
+            lock: None,
         };
         let path = store.csv_path();
         if path.exists() {
@@ -69,19 +60,14 @@ impl Store {
     /// A folder that cannot be made or written, another process at work in it, or as
     /// [`Store::read`].
     pub fn lock(&mut self) -> Result<(), StudyError> {
-        let hold = Hold::Lock { _held: lock(&self.folder)? };
-        *self = Self { hold: Some(hold), ..Self::read(&self.folder, &self.columns)? };
+        let lock = lock(&self.folder)?;
+        *self = Self { lock: Some(lock), ..Self::read(&self.folder, &self.columns)? };
         Ok(())
     }
 
-    /// [`lock`](Self::lock) for the folder of a part, in a way that holds between machines.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn claim(&mut self) -> Result<(), StudyError> {
-        let hold = Hold::Claim(Claim::take(&self.folder)?);
-        *self = Self { hold: Some(hold), ..Self::read(&self.folder, &self.columns)? };
-        Ok(())
+    /// Whether other processes are kept out of the folder that was taken.
+    pub fn excludes_others(&self) -> bool {
+        self.lock.as_ref().is_some_and(Lock::excludes_others)
     }
 
     fn csv_path(&self) -> PathBuf {
@@ -235,10 +221,7 @@ impl Store {
 
     /// Writes `rows.csv`, after the manifest that tells of it.
     fn write(&mut self, manifest: &mut StudyManifest) -> Result<(), StudyError> {
-        debug_assert!(self.hold.is_some(), "rows are written by who holds them");
-        if let Some(Hold::Claim(claim)) = &self.hold {
-            claim.check()?;
-        }
+        debug_assert!(self.lock.is_some(), "rows are written by who holds them");
         let path = self.csv_path();
         let bytes = to_csv(&self.columns, self.rows()).map_err(|e| FileError::write(&path, e))?;
         let hash = sha256(&bytes);

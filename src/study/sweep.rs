@@ -16,7 +16,7 @@ use crate::lm::{Device, Texts};
 use crate::row::STOPPED;
 use crate::run::RunError;
 use crate::run::manifest::{MANIFEST, Manifest};
-use crate::system::{Claim, FileError};
+use crate::system::FileError;
 
 /// Sees a sweep's progress; every method does nothing unless it is written. `()` sees nothing.
 pub trait Observer: Sync {
@@ -76,6 +76,12 @@ impl Plan {
         }
         let begun = self.manifest(sweep);
         self.lock()?;
+        if !self.store.excludes_others() {
+            sweep.observer.warned(&format!(
+                "warning: the file system of {} has no locks; measure each study or shard with one process at a time",
+                self.folder_of_rows().display()
+            ));
+        }
         let mut manifest =
             StudyManifest::begin(&self.folder_of_rows(), begun, self.store.sha256())?;
         self.store.arrange(&self.order, &mut manifest)?;
@@ -104,12 +110,9 @@ impl Plan {
 
     /// Takes the folder for this process alone.
     fn lock(&mut self) -> Result<(), StudyError> {
-        match self.shard {
-            None => self.store.lock()?,
-            Some(_) => {
-                self.store.claim()?;
-                Parts::of(&self.folder).keep_order(&self.order)?;
-            }
+        self.store.lock()?;
+        if self.shard.is_some() {
+            Parts::of(&self.folder).keep_order(&self.order)?;
         }
         let source = self.text.as_ref().map(|(source, _)| source);
         let read = source.filter(|_| self.definition.work.is_of_text());
@@ -123,10 +126,6 @@ impl Plan {
     /// Brings what tells of rows that are all there up to them and to the definition's words; writes nothing where it
     /// is.
     fn finish(&mut self) -> Result<(), StudyError> {
-        if self.shard.is_some() {
-            // Of who was killed when all was done.
-            Claim::clear(&self.folder_of_rows())?;
-        }
         let lacks_parquet =
             |plan: &Self| plan.shard.is_none() && plan.store.wrong_with_parquet().is_some();
         if self.unfinished()?.is_none() && !lacks_parquet(self) {
@@ -134,7 +133,7 @@ impl Plan {
         }
         match self.lock() {
             // Who is at work there finishes it.
-            Err(StudyError::File(FileError::Busy(_) | FileError::Held { .. })) => return Ok(()),
+            Err(StudyError::File(FileError::Busy { .. })) => return Ok(()),
             locked => locked?,
         }
         if lacks_parquet(self) {

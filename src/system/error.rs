@@ -23,11 +23,8 @@ pub enum FileError {
         source: io::Error,
     },
     /// A folder that another process is writing to.
-    #[error("another process is writing to {}; wait for it, or stop it", .0.display())]
-    Busy(PathBuf),
-    /// A folder that a process of some machine is writing to.
     #[error("{by} is writing to {}; wait for it, or stop it", folder.display())]
-    Held {
+    Busy {
         /// The folder.
         folder: PathBuf,
         /// Who, in words.

@@ -68,18 +68,6 @@ pub fn check_writable(folder: &Path) -> io::Result<()> {
     Aside::new(folder).map(drop)
 }
 
-/// What time it is by the clock that dates the files in a folder.
-///
-/// # Errors
-/// A folder that cannot be written.
-#[cfg(feature = "study")]
-pub(super) fn now_in(folder: &Path) -> io::Result<std::time::SystemTime> {
-    let mut aside = Aside::new(folder)?;
-    aside.file.write_all(b"now")?;
-    aside.file.sync()?;
-    aside.file.modified()
-}
-
 #[cfg(test)]
 mod tests {
     use std::io;

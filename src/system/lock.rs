@@ -2,88 +2,113 @@
 
 use std::fs::TryLockError;
 use std::io::{self, ErrorKind, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::aside;
-use super::claim::Claim;
-use super::disk::{File, make_folders};
+use super::disk::{self, File, make_folders};
 use super::error::FileError;
-use super::holder::Holder;
-use super::machine;
+use super::{aside, machine};
 
-/// How long a lock is waited for whose holder is at work: a program that is being started holds the locks of whoever starts
-/// it until it runs, also where that one has given them up meanwhile.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// How long where its holder was killed: the system takes a lock from it when what it was writing is on the disk, and from
-/// a program that it was starting when that runs.
-const PATIENCE_WITH_THE_KILLED: Duration = Duration::from_secs(60);
-/// How long between two looks.
+/// The file in a folder whose lock is the folder's, and which says who holds it.
+const LOCK: &str = ".lock";
+/// How long a lock is waited for. The system takes one from a killed process when what that was writing is on the disk,
+/// and from a program that it was starting when that runs.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long between two attempts.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A folder, as long as this lives for this process alone.
+/// A folder for this process alone, until this is dropped or the process ends, however that ends.
 #[derive(Debug)]
 pub struct Lock {
-    _held: Held,
+    path: PathBuf,
+    /// None where the file system has no locks.
+    file: Option<File>,
 }
 
-#[derive(Debug)]
-enum Held {
-    /// By a lock of the system's, which ends with the process however that ends.
-    Locked { _file: File },
-    /// By a claim, where the file system has no locks.
-    Claimed { _claim: Claim },
-}
+impl Lock {
+    /// Whether other processes are kept out: not where the file system has no locks, as NFS and Lustre can be mounted.
+    pub fn excludes_others(&self) -> bool {
+        self.file.is_some()
+    }
 
-/// Takes a folder, which is made where it is missing, for this process alone, as long as what is returned lives.
-///
-/// Where the file system refuses locks, as some servers of NFS do, a file in the folder says who has it, as in that of a
-/// study's part.
-///
-/// # Errors
-/// A folder that cannot be made or written, or another process at work in it.
-pub fn lock(folder: &Path) -> Result<Lock, FileError> {
-    lock_by(folder, File::try_lock)
-}
-
-/// [`lock`] with what asks the system for a lock.
-fn lock_by(
-    folder: &Path,
-    try_lock: impl Fn(&File) -> Result<(), TryLockError>,
-) -> Result<Lock, FileError> {
-    make_folders(folder).map_err(|e| FileError::write(folder, e))?;
-    let path = folder.join(".lock");
-    let mut file = opened(&path).map_err(|e| FileError::write(&path, e))?;
-    let began = Instant::now();
-    loop {
-        match try_lock(&file) {
-            Ok(()) => break,
-            Err(TryLockError::Error(e)) if machine::has_no_locks(&e) => {
-                let claim = Claim::take(folder)?;
-                return Ok(Lock { _held: Held::Claimed { _claim: claim } });
-            }
-            Err(TryLockError::Error(e)) => return Err(FileError::write(&path, e)),
-            Err(TryLockError::WouldBlock) => {
-                let words = std::fs::read_to_string(&path).unwrap_or_default();
-                let is_ending = Holder::read(&words).is_ending();
-                let patience = if is_ending { PATIENCE_WITH_THE_KILLED } else { PATIENCE };
-                if began.elapsed() >= patience {
-                    return Err(FileError::Busy(folder.to_owned()));
-                }
-                sleep(PAUSE);
-            }
+    /// Takes the lock's file away, before its folder goes. Who waits for it begins again with a folder of their own.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub(crate) fn remove(self) -> Result<(), FileError> {
+        match disk::remove_file(&self.path) {
+            Err(e) if e.kind() != ErrorKind::NotFound => Err(FileError::write(&self.path, e)),
+            _ => Ok(()),
         }
     }
-    // To a process that the server refused one it may grant the next.
-    if let Some(by) = Claim::holder_of(folder) {
-        return Err(FileError::Held { folder: folder.to_owned(), by });
+}
+
+/// Takes a folder, which is made where it is missing, for this process alone. One that is held is waited for, for ten
+/// seconds.
+///
+/// # Errors
+/// A folder that cannot be made or written, or [`FileError::Busy`].
+pub fn lock(folder: &Path) -> Result<Lock, FileError> {
+    lock_within(folder, PATIENCE)
+}
+
+/// [`lock`] without waiting.
+///
+/// # Errors
+/// As there.
+pub(crate) fn lock_now(folder: &Path) -> Result<Lock, FileError> {
+    lock_within(folder, Duration::ZERO)
+}
+
+/// Who holds a folder, in words; none where nobody does.
+pub(crate) fn holder_of(folder: &Path) -> Option<String> {
+    let path = folder.join(LOCK);
+    let file = std::fs::File::open(&path).ok()?;
+    let is_held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+    is_held.then(|| written_in(&path))
+}
+
+fn lock_within(folder: &Path, patience: Duration) -> Result<Lock, FileError> {
+    let path = folder.join(LOCK);
+    let began = Instant::now();
+    loop {
+        make_folders(folder).map_err(|e| FileError::write(folder, e))?;
+        let mut file = match opened(&path) {
+            // Another process took the folder away just now.
+            Err(e) if e.kind() == ErrorKind::NotFound && !folder.is_dir() => continue,
+            file => file.map_err(|e| FileError::write(&path, e))?,
+        };
+        match file.try_lock() {
+            // It was taken away before the lock was there.
+            Ok(()) if !file.is_named() => {}
+            Ok(()) => {
+                // A full disk keeps nobody from work that fits.
+                let _ = file.set_length(0).and_then(|()| file.write_all(here().as_bytes()));
+                // Whoever had it before may have been killed after this process wrote here first.
+                aside::clear(folder);
+                return Ok(Lock { path, file: Some(file) });
+            }
+            Err(TryLockError::Error(e)) if machine::has_no_locks(&e) => {
+                return Ok(Lock { path, file: None });
+            }
+            Err(TryLockError::Error(e)) => return Err(FileError::write(&path, e)),
+            Err(TryLockError::WouldBlock) if began.elapsed() >= patience => {
+                return Err(FileError::Busy { folder: folder.to_owned(), by: written_in(&path) });
+            }
+            Err(TryLockError::WouldBlock) => sleep(PAUSE),
+        }
     }
-    // Who holds it is told for whoever waits; a full disk keeps nobody from work that fits.
-    let _ = file.set_length(0).and_then(|()| file.write_all(Holder::here().written().as_bytes()));
-    // Whoever had it before may have been killed after this process wrote here first.
-    aside::clear(folder);
-    Ok(Lock { _held: Held::Locked { _file: file } })
+}
+
+/// This process, as it stands in the file for others.
+fn here() -> String {
+    format!("process {} on {}", std::process::id(), machine::name())
+}
+
+fn written_in(path: &Path) -> String {
+    let words = std::fs::read_to_string(path).unwrap_or_default();
+    if words.is_empty() { "another process".to_owned() } else { words }
 }
 
 /// The file as it stands: whoever waits reads in it who holds it.
@@ -107,58 +132,32 @@ mod tests {
     fn a_lock_is_waited_for_and_not_for_ever() {
         let folder = tempfile::tempdir().unwrap();
         let held = lock(folder.path()).unwrap();
-        assert!(matches!(lock(folder.path()), Err(FileError::Busy(_))), "it is held all the time");
+        let Err(FileError::Busy { by, .. }) = lock_now(folder.path()) else { panic!("it is held") };
+        assert!(by.contains(&std::process::id().to_string()), "{by}");
+        assert_eq!(holder_of(folder.path()), Some(by));
         std::thread::scope(|scope| {
             scope.spawn(move || {
-                sleep(PATIENCE / 5);
+                sleep(PATIENCE / 50);
                 drop(held);
             });
             assert!(lock(folder.path()).is_ok(), "it was given up soon");
         });
+        assert_eq!(holder_of(folder.path()), None);
     }
 
-    /// As a process that was killed while it started another, which has not come to run: what it held is held on for a while.
-    #[cfg(unix)]
     #[test]
-    fn who_was_killed_is_waited_for_longer() {
+    fn a_folder_that_goes_while_it_is_waited_for_is_made_again() {
         let folder = tempfile::tempdir().unwrap();
-        let mut child = std::process::Command::new("true").spawn().unwrap();
-        child.wait().unwrap();
-        let killed = Holder::here().written();
-        let here = format!("pid={} ", std::process::id());
-        let killed = killed.replace(&here, &format!("pid={} ", child.id()));
-        let held = lock(folder.path()).unwrap();
-        std::fs::write(folder.path().join(".lock"), killed).unwrap();
-        std::thread::scope(|scope| {
-            scope.spawn(move || {
-                sleep(2 * PATIENCE);
-                drop(held);
-            });
-            assert!(lock(folder.path()).is_ok(), "its lock went");
+        let shard = folder.path().join("1-of-2");
+        let held = lock(&shard).unwrap();
+        let again = std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| lock(&shard));
+            sleep(4 * PAUSE);
+            held.remove().unwrap();
+            std::fs::remove_dir(&shard).unwrap();
+            waiting.join().unwrap().unwrap()
         });
-    }
-
-    /// As NFS answers whose server has no locks, and others with a file system that has none.
-    #[cfg(unix)]
-    #[test]
-    fn where_there_are_no_locks_a_folder_is_claimed() {
-        use rustix::io::Errno;
-
-        for errno in [Errno::NOLCK, Errno::OPNOTSUPP, Errno::NOSYS] {
-            let refuses = |_: &File| Err(TryLockError::Error(errno.into()));
-            let folder = tempfile::tempdir().unwrap();
-            let held = lock_by(folder.path(), refuses).unwrap();
-            // Nobody else has it, with locks or without.
-            for other in [lock_by(folder.path(), refuses), lock(folder.path())] {
-                let error = other.unwrap_err();
-                assert!(matches!(error, FileError::Held { .. }), "{errno}: {error}");
-            }
-            drop(held);
-            drop(lock_by(folder.path(), refuses).unwrap());
-            drop(lock(folder.path()).unwrap());
-        }
-        let broken = |_: &File| Err(TryLockError::Error(Errno::IO.into()));
-        let folder = tempfile::tempdir().unwrap();
-        assert!(matches!(lock_by(folder.path(), broken), Err(FileError::Write { .. })));
+        assert!(again.excludes_others() && shard.join(LOCK).exists());
+        assert!(lock_now(&shard).is_err(), "the folder that is there is held");
     }
 }

@@ -2,8 +2,6 @@
 
 mod aside;
 mod cgroup;
-#[cfg(feature = "study")]
-mod claim;
 #[cfg(feature = "lm")]
 mod digest;
 pub mod disk;
@@ -11,8 +9,6 @@ mod error;
 mod files;
 #[cfg(feature = "lm")]
 mod free;
-#[cfg(feature = "study")]
-mod holder;
 #[cfg(feature = "study")]
 mod lock;
 pub(crate) mod machine;
@@ -26,8 +22,6 @@ mod text;
 mod toml_words;
 
 #[cfg(feature = "study")]
-pub(crate) use claim::Claim;
-#[cfg(feature = "study")]
 pub(crate) use digest::sha256_of;
 #[cfg(feature = "lm")]
 pub(crate) use digest::{hexadecimal, sha256, sha256_of_file};
@@ -38,6 +32,8 @@ pub use files::{check_writable, write_whole};
 pub use free::{NoDisk, check_disk};
 #[cfg(feature = "study")]
 pub use lock::{Lock, lock};
+#[cfg(feature = "study")]
+pub(crate) use lock::{holder_of, lock_now};
 #[cfg(feature = "lm")]
 pub(crate) use machine::has_no_locks;
 pub use memory::{NoMemory, available_bytes, check_memory, peak_rss_bytes};

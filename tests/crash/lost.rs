@@ -107,7 +107,7 @@ fn kept(scenario: &Scenario, disk: &Disk, at: usize) -> Result<(), String> {
     let lost = now.iter().find(|(path, bytes)| {
         let path_text = path.display().to_string();
         let is_kept = scenario.kept.iter().any(|kept| path_text.starts_with(kept));
-        let is_passing = path_text.contains("/.") || path_text.ends_with("/claim");
+        let is_passing = path_text.contains("/.");
         is_kept && !is_passing && kept.get(*path) != Some(bytes)
     });
     match lost {

@@ -3,10 +3,8 @@
 mod attention;
 mod decode;
 mod fit;
-mod merge;
 mod model;
 mod run;
-mod shards;
 mod step;
 mod timing;
 

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::{Args, Subcommand};
 
-use super::{attention, decode, fit, merge, shards, step};
+use super::{attention, decode, fit, step};
 
 /// Time the parts of the program
 #[derive(Args, Debug)]
@@ -27,8 +27,6 @@ enum What {
     Step(step::StepBench),
     Attention(attention::AttentionBench),
     Decode(decode::DecodeBench),
-    Shards(shards::ShardsBench),
-    Merge(merge::MergeBench),
 }
 
 /// Runs the subcommand.
@@ -41,7 +39,5 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         What::Step(what) => step::run(what, args.quiet),
         What::Attention(what) => attention::run(what, args.quiet),
         What::Decode(what) => decode::run(what, args.quiet),
-        What::Shards(what) => shards::run(what),
-        What::Merge(what) => merge::run(what, args.quiet),
     }
 }
