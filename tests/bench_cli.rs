@@ -38,7 +38,7 @@ fn what_is_wrong_is_said() {
         let fixed = ["bench", "fit", "--n", "30", "--rank", "2", "--quiet"];
         let output = folder.command(&fixed).args(arguments).output().unwrap();
         let error = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {error}");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
         assert!(error.contains(said) && error.lines().count() == 1, "{arguments:?}: {error}");
     }
     for (arguments, there_are) in
@@ -146,7 +146,7 @@ fn what_is_wrong_with_a_step_or_an_attention_is_said() {
     ] {
         let output = folder.command(&["bench"]).args(arguments).arg("--quiet").output().unwrap();
         let error = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {error}");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
         assert!(error.contains(said) && error.lines().count() == 1, "{arguments:?}: {error}");
     }
 }

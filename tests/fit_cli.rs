@@ -223,7 +223,7 @@ fn bad_input_is_one_line_and_leaves_nothing() {
             "\"globl\" is neither global nor",
         ),
         (&["--rank", "2", "--max-logit", "4", "--mask", "casual"], "\"causal\""),
-        (&["--rank", "2"], "--tolerance 0.05"),
+        (&["--rank", "2"], "--tolerance EPS"),
         (&["--rank", "2", "--max-logit", "4", "--stop-at", "0"], "--stop-at"),
         (&["--rank", "2", "--max-logit", "4,8", "--stop-at", "0.1"], "--stop-at"),
     ] {

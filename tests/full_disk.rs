@@ -135,7 +135,11 @@ fn may_mount() -> bool {
 /// The one line of a command that has nowhere to write.
 fn check_line(Ended { code, stdout, stderr }: &Ended, cause: &str) -> Result<(), String> {
     let is_one = stderr.lines().count() == 1 && stderr.starts_with("error: ");
-    match *code == Some(1) && is_one && stderr.contains(cause) && !stderr.contains("panicked") {
+    match matches!(*code, Some(1 | 2))
+        && is_one
+        && stderr.contains(cause)
+        && !stderr.contains("panicked")
+    {
         true => Ok(()),
         false => Err(format!("{code:?}: {stdout}{stderr}")),
     }

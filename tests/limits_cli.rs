@@ -111,7 +111,7 @@ fn is_refused(folder: &Folder, arguments: &[&str]) -> Result<(), String> {
     let told = || format!("{arguments:?}: {code:?}, {stderr}");
     let is_a_line = stderr.lines().count() == 1 && stderr.starts_with("error: ");
     let is_late = stderr.contains("out of memory") || stderr.contains("internal error");
-    if code != Some(1) || !is_a_line || is_late {
+    if !matches!(code, Some(1 | 2)) || !is_a_line || is_late {
         return Err(told());
     }
     // The folder of what was asked for may have been made.

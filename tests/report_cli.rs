@@ -273,13 +273,13 @@ fn unknown_names_are_one_line_that_says_what_there_is() {
     let folder = with_definitions();
     for command in ["table", "figure", "report"] {
         let error = folder.refused(&[command, "growht"]);
-        assert!(error.contains("\"growht\"") && error.contains("rank-study "), "{error}");
+        assert!(error.contains("\"growht\"") && error.contains("\"growth\""), "{error}");
     }
     assert!(folder.refused(&["report"]).contains("rank-study reproduce"));
     folder.done(&["sweep", "analysis/split.toml", "--quiet"]);
     for command in ["table", "figure", "report"] {
         let error = folder.refused(&[command, "growht"]);
-        assert!(error.contains("\"growht\"") && error.contains("rank-study list"), "{error}");
+        assert!(error.contains("\"growht\"") && error.contains("\"growth\""), "{error}");
     }
     let error = folder.refused(&["reproduce", "--only", "growht"]);
     assert!(error.contains("\"growht\"") && error.contains("\"growth\""), "{error}");

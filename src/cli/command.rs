@@ -131,7 +131,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                 ExitCode::from(3)
             } else if error.is::<super::stop::Stopped>() {
                 ExitCode::from(super::stop::STOPPED)
-            } else if line.starts_with("--") && !is_of_a_file(&error) {
+            } else if is_of_a_value(&line, &error) {
                 ExitCode::from(2)
             } else {
                 ExitCode::FAILURE
@@ -140,9 +140,24 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Whether a file or folder could not be used, so that the same command line may succeed another time.
-fn is_of_a_file(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| cause.is::<std::io::Error>() || cause.is::<FileError>())
+/// Flags whose value is a file or a folder: what is wrong there need not be wrong with the command line.
+const FLAGS_OF_FILES: [&str; 8] = [
+    "--out",
+    "--target",
+    "--path",
+    "--text",
+    "--valid-text",
+    "--teacher",
+    "--compare",
+    "--factors",
+];
+
+/// Whether an error's line names a flag whose value is wrong, whatever the files are.
+fn is_of_a_value(line: &str, error: &anyhow::Error) -> bool {
+    let is_of_a_file =
+        error.chain().any(|cause| cause.is::<std::io::Error>() || cause.is::<FileError>());
+    let flag = line.split([' ', ':']).next().unwrap_or_default();
+    flag.starts_with("--") && !FLAGS_OF_FILES.contains(&flag) && !is_of_a_file
 }
 
 fn parsed(arguments: &[OsString]) -> Result<Cli, clap::Error> {

@@ -228,7 +228,10 @@ fn is_study(table: &toml::Table) -> bool {
 pub fn check_definition(path: &Path, needs_study: bool) -> Result<()> {
     let shown = path.display();
     if !path.exists() {
-        match near_files(path).as_str() {
+        // A study's name alone is taken for that of its definition.
+        let in_analysis = || near_files(&Path::new(ANALYSIS).join(path).with_extension("toml"));
+        let near = Some(near_files(path)).filter(|near| !near.is_empty());
+        match near.unwrap_or_else(in_analysis).as_str() {
             "" => bail!("no definition file {shown}; see rank-study list"),
             near => bail!("no definition file {shown}{near}"),
         }

@@ -10,6 +10,9 @@ use clap::error::{ContextKind, ErrorKind};
 
 use super::places::near;
 
+/// More values than these are not listed where one of them is near.
+const MOST_LISTED: usize = 8;
+
 /// The line; none where clap prints a help page.
 pub fn usage_error(
     said: &clap::Error,
@@ -75,9 +78,12 @@ pub fn usage_error(
         }
         ErrorKind::InvalidValue => {
             let valid = text(ContextKind::ValidValue);
+            let is_long = valid.split(", ").count() > MOST_LISTED;
             match near(&value, valid.split(", "), "").as_str() {
-                "" => format!("{flag} must be one of {valid} ({value:?} found)"),
-                near => format!("{flag} has no value {value:?}; {near}"),
+                near if is_long && !near.is_empty() => {
+                    format!("{flag} has no value {value:?}; {near}")
+                }
+                _ => format!("{flag} must be one of {valid} ({value:?} found)"),
             }
         }
         ErrorKind::ValueValidation if value.is_empty() => {

@@ -106,7 +106,9 @@ pub fn merge(folder: &Path) -> Result<Option<Merged>, StudyError> {
     };
     for (part, file) in there.iter().zip(&files[usize::from(has_own)..]) {
         match lock_now(&part.folder) {
-            Err(FileError::Busy { by, .. }) => merged.at_work.push(format!("{} ({by})", part.shard)),
+            Err(FileError::Busy { by, .. }) => {
+                merged.at_work.push(format!("{} ({by})", part.shard))
+            }
             lock => parts.take_away(part, lock?, &file.sha256)?,
         }
     }

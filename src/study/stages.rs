@@ -64,11 +64,6 @@ impl Stages {
         self.stage_of.iter().flatten().max().map_or(0, |last| last + 1)
     }
 
-    /// The plans, whole.
-    pub fn plans(&self) -> &[Plan] {
-        &self.plans
-    }
-
     /// Has runs made again whose rows are there, and whose files are not, where cells still to do need them: those of the last
     /// stage say what they lack first.
     fn measure_again(&mut self) {

@@ -14,7 +14,7 @@ use super::{aside, machine};
 const LOCK: &str = ".lock";
 /// How long a lock is waited for. The system takes one from a killed process when what that was writing is on the disk,
 /// and from a program that it was starting when that runs.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(2);
 /// How long between two attempts.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -44,7 +44,7 @@ impl Lock {
     }
 }
 
-/// Takes a folder, which is made where it is missing, for this process alone. One that is held is waited for, for ten
+/// Takes a folder, which is made where it is missing, for this process alone. One that is held is waited for, for two
 /// seconds.
 ///
 /// # Errors
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(holder_of(folder.path()), Some(by));
         std::thread::scope(|scope| {
             scope.spawn(move || {
-                sleep(PATIENCE / 50);
+                sleep(PATIENCE / 10);
                 drop(held);
             });
             assert!(lock(folder.path()).is_ok(), "it was given up soon");
