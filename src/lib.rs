@@ -45,7 +45,7 @@
 //! | [`study`] | from definitions to cells to rows; checks of rows against definitions | `study` |
 //! | [`table`] | tables of rows, over seeds | `study` |
 //! | [`figure`] | figures of tables | `study` |
-//! | [`judge`] | verdicts on claims | `study` |
+//! | [`claims`] | verdicts on claims | `study` |
 //! | [`report`] | the HTML pages | `study` |
 //! | [`numerics`], [`system`] | vector instructions, BLAS, files, processes | |
 //!
@@ -62,10 +62,10 @@
 #![warn(missing_docs, unnameable_types)]
 
 #[cfg(feature = "study")]
+pub mod claims;
+#[cfg(feature = "study")]
 pub mod figure;
 pub mod fit;
-#[cfg(feature = "study")]
-pub mod judge;
 #[cfg(feature = "lm")]
 pub mod lm;
 pub mod numerics;

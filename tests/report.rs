@@ -6,7 +6,7 @@ mod plausible;
 
 use std::path::Path;
 
-use rank_study::judge::{Claim, Word};
+use rank_study::claims::{CLAIMS, VerdictStatus};
 use rank_study::report::{Header, MeasuredStudy, Section, analyse, page};
 use rank_study::study::View;
 use rank_study::system::write_whole;
@@ -114,12 +114,12 @@ fn texts<'h>(html: &'h str, opening: &str, closing: &str) -> Vec<&'h str> {
 fn the_table_has_one_short_row_per_claim() {
     let sections = sections();
     let html = page(&header(), &sections);
-    for claim in Claim::ALL {
+    for claim in CLAIMS {
         let id = format!(" id=\"claim-{claim:?}\"");
         assert_eq!(html.matches(&id).count(), 1, "{claim:?}");
     }
     let headlines = texts(&html, "<td data-label=\"Measured here\">", "</td>");
-    assert_eq!(headlines.len(), Claim::ALL.len());
+    assert_eq!(headlines.len(), CLAIMS.len());
     assert!(headlines.iter().all(|headline| headline.split_whitespace().count() <= 15));
     let measured = sections.iter().flat_map(|section| &section.verdicts);
     for verdict in measured {
@@ -151,7 +151,7 @@ fn figures_and_tables_are_saved_whole() {
     let (study, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     plausible::layouts(study.path());
     let analysis = analyse(&[rows_in(study.path())], View::Layouts).unwrap();
-    assert_eq!(analysis.verdicts[0].word, Word::Qualified);
+    assert_eq!(analysis.verdicts[0].status, VerdictStatus::Qualified);
     let figures = analysis.save_figures(out.path()).unwrap();
     assert_eq!(figures.len(), 2);
     let tables = analysis.save_tables(out.path()).unwrap();

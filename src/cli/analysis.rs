@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use rank_study::judge::{Claim, Verdict};
+use rank_study::claims::{CLAIMS, Claim, Verdict};
 use rank_study::report::{
     Analysis, ClaimRow, Header, MeasuredStudy, Section, analyse, findings, page, show,
 };
@@ -197,8 +197,8 @@ pub fn report(args: &ReportArgs) -> Result<()> {
     let out = args.out.clone().unwrap_or_else(|| figures(args.preset).join("report.html"));
     let written = write_report(&studies, &out, args.preset, &Teller { quiet: args.quiet })?;
     if !args.quiet {
-        for (word, count) in ClaimRow::counts(&ClaimRow::all(written.sections.iter())) {
-            say!("{} {word}", plural(count, "claim"));
+        for (status, count) in ClaimRow::counts(&ClaimRow::all(written.sections.iter())) {
+            say!("{} {status}", plural(count, "claim"));
         }
         say!("");
         say!("report  {}", written.page.display());
@@ -331,7 +331,7 @@ pub fn fail_if_missing(missing: &[(String, String)]) -> Result<()> {
 /// Adds a verdict for each claim that no study measures.
 fn complete(verdicts: &mut Vec<(String, Verdict)>) {
     let measured = |claim| verdicts.iter().any(|(_, verdict)| verdict.claim == claim);
-    let rest: Vec<Claim> = Claim::ALL.into_iter().filter(|claim| !measured(*claim)).collect();
+    let rest: Vec<Claim> = CLAIMS.into_iter().filter(|claim| !measured(*claim)).collect();
     verdicts.extend(rest.into_iter().map(|claim| (String::new(), Verdict::not_measured(claim))));
 }
 
@@ -357,15 +357,15 @@ fn verdict_table(verdicts: &[(String, Verdict)]) -> Table {
             .to_vec();
     columns.push(Column::numbers("seeds", "seeds", None));
     let mut table = Table::new("verdicts", "Verdicts", columns);
-    for claim in Claim::ALL {
+    for claim in CLAIMS {
         let of_claim = verdicts.iter().filter(|(_, verdict)| verdict.claim == claim);
         for (study, verdict) in of_claim {
             table.push(vec![
                 Cell::text(claim.to_string()),
-                Cell::text(claim.group().title()),
-                Cell::text(claim.place()),
-                Cell::text(claim.paper_says().unwrap_or_default()),
-                Cell::text(verdict.word.to_string()),
+                Cell::text(claim.group.title()),
+                Cell::text(claim.place),
+                Cell::text(claim.paper_says.unwrap_or_default()),
+                Cell::text(verdict.status.to_string()),
                 Cell::text(&verdict.headline),
                 Cell::text(&verdict.measured),
                 Cell::text(study),

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use rank_study::judge::{Claim, Word};
+use rank_study::claims::{LEADING, VerdictStatus};
 use rank_study::lm::Device;
 use rank_study::report::{ClaimRow, Measured, Section};
 use rank_study::study::{Plan, Preset, Stages, StudyDefinition, StudyError, StudyWork, Work};
@@ -193,14 +193,14 @@ const MOST_CLAIMS: usize = 8;
 fn print_found<'s>(sections: impl Iterator<Item = &'s Section> + Clone, preset: Preset) {
     let mut rows = ClaimRow::all(sections);
     rows.retain(|row| !row.studies.is_empty());
-    let leads = |claim| Claim::LEADING.iter().position(|leading| *leading == claim);
+    let leads = |claim| LEADING.iter().position(|leading| *leading == claim);
     rows.sort_by_key(|row| leads(row.claim).unwrap_or(usize::MAX));
     let (measured, not): (Vec<_>, Vec<_>) =
-        rows.into_iter().partition(|row| row.word() != Word::NotYetMeasured);
+        rows.into_iter().partition(|row| row.status() != VerdictStatus::NotMeasured);
     say!("\nWhat was found (preset {preset})\n");
     for row in measured.iter().take(MOST_CLAIMS) {
         let Measured { section, verdict } = row.studies[0];
-        say!("{:<12} {}", row.word().to_string(), row.claim);
+        say!("{:<12} {}", row.status().to_string(), row.claim);
         say!("{:<12} {} ({})", "", verdict.headline, section.study);
     }
     let more = measured.len().saturating_sub(MOST_CLAIMS);

@@ -1,7 +1,7 @@
 //! The analysis of a study's rows: tables, figures and verdicts.
 
+use crate::claims::{Group, Verdict};
 use crate::figure::Figure;
-use crate::judge::{Group, Verdict};
 use crate::table::Table;
 
 /// The analysis of a study's rows.

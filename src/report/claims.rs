@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::section::Section;
-use crate::judge::{Claim, Verdict, Word};
+use crate::claims::{CLAIMS, Claim, Verdict, VerdictStatus};
 
 /// One study's verdict on a claim.
 #[derive(Clone, Copy, Debug)]
@@ -24,9 +24,9 @@ pub struct ClaimRow<'s> {
 }
 
 impl<'s> ClaimRow<'s> {
-    /// A row for each claim, in the order of [`Claim::ALL`].
+    /// A row for each claim, in the order of [`CLAIMS`].
     pub fn all(sections: impl Iterator<Item = &'s Section> + Clone) -> Vec<Self> {
-        Claim::ALL.iter().map(|&claim| Self::new(claim, sections.clone())).collect()
+        CLAIMS.iter().map(|&claim| Self::new(claim, sections.clone())).collect()
     }
 
     fn new(claim: Claim, sections: impl Iterator<Item = &'s Section>) -> Self {
@@ -38,27 +38,29 @@ impl<'s> ClaimRow<'s> {
         studies.sort_by(|a, b| {
             let seconds = |one: &Measured<'_>| one.section.wall_time_s.unwrap_or(0.0);
             let rank =
-                |one: &Measured<'_>| (one.verdict.word.certainty(), Reverse(one.verdict.seeds));
+                |one: &Measured<'_>| (one.verdict.status.certainty(), Reverse(one.verdict.seeds));
             rank(a).cmp(&rank(b)).then(seconds(b).total_cmp(&seconds(a)))
         });
         Self { claim, studies }
     }
 
     /// How many claims have which verdict, the most certain first; without verdicts that no claim has.
-    pub fn counts(rows: &[Self]) -> Vec<(Word, usize)> {
-        let count = |word| rows.iter().filter(|row| row.word() == word).count();
-        let all = Word::ALL.into_iter().map(|word| (word, count(word)));
+    pub fn counts(rows: &[Self]) -> Vec<(VerdictStatus, usize)> {
+        let count = |status| rows.iter().filter(|row| row.status() == status).count();
+        let all = VerdictStatus::ALL.into_iter().map(|status| (status, count(status)));
         all.filter(|(_, count)| *count > 0).collect()
     }
 
     /// The verdict on the claim: that of the first study, or *qualified* where one study confirms it and another
     /// refutes it.
-    pub fn word(&self) -> Word {
-        let has = |word| self.studies.iter().any(|one| one.verdict.word == word);
+    pub fn status(&self) -> VerdictStatus {
+        let has = |status| self.studies.iter().any(|one| one.verdict.status == status);
         match self.studies.first() {
-            None => Word::NotYetMeasured,
-            Some(_) if has(Word::Confirmed) && has(Word::Refuted) => Word::Qualified,
-            Some(first) => first.verdict.word,
+            None => VerdictStatus::NotMeasured,
+            Some(_) if has(VerdictStatus::Confirmed) && has(VerdictStatus::Refuted) => {
+                VerdictStatus::Qualified
+            }
+            Some(first) => first.verdict.status,
         }
     }
 }
@@ -67,9 +69,9 @@ impl<'s> ClaimRow<'s> {
 mod tests {
     use super::*;
 
-    fn section(study: &str, word: Word, seeds: usize, seconds: f64) -> Section {
-        let mut verdict = Verdict::not_measured(Claim::NoWorse);
-        (verdict.word, verdict.seeds) = (word, seeds);
+    fn section(study: &str, status: VerdictStatus, seeds: usize, seconds: f64) -> Section {
+        let mut verdict = Verdict::not_measured(CLAIMS[0]);
+        (verdict.status, verdict.seeds) = (status, seeds);
         Section {
             study: study.to_owned(),
             verdicts: vec![verdict],
@@ -78,26 +80,32 @@ mod tests {
         }
     }
 
-    fn row(sections: &[Section]) -> (Vec<&str>, Word) {
-        let row = ClaimRow::new(Claim::NoWorse, sections.iter());
-        (row.studies.iter().map(|one| one.section.study.as_str()).collect(), row.word())
+    fn row(sections: &[Section]) -> (Vec<&str>, VerdictStatus) {
+        let row = ClaimRow::new(CLAIMS[0], sections.iter());
+        (row.studies.iter().map(|one| one.section.study.as_str()).collect(), row.status())
     }
 
     #[test]
     fn the_most_certain_and_largest_study_comes_first() {
         let sections = [
-            section("few", Word::Qualified, 2, 900.0),
-            section("small", Word::Confirmed, 3, 10.0),
-            section("none", Word::NotYetMeasured, 0, 1e6),
-            section("large", Word::Confirmed, 3, 600.0),
+            section("few", VerdictStatus::Qualified, 2, 900.0),
+            section("small", VerdictStatus::Confirmed, 3, 10.0),
+            section("none", VerdictStatus::NotMeasured, 0, 1e6),
+            section("large", VerdictStatus::Confirmed, 3, 600.0),
         ];
-        assert_eq!(row(&sections), (vec!["large", "small", "few", "none"], Word::Confirmed));
-        assert_eq!(row(&[]), (vec![], Word::NotYetMeasured));
+        assert_eq!(
+            row(&sections),
+            (vec!["large", "small", "few", "none"], VerdictStatus::Confirmed)
+        );
+        assert_eq!(row(&[]), (vec![], VerdictStatus::NotMeasured));
     }
 
     #[test]
     fn studies_that_contradict_each_other_qualify() {
-        let sections = [section("a", Word::Refuted, 3, 1.0), section("b", Word::Confirmed, 3, 1.0)];
-        assert_eq!(row(&sections).1, Word::Qualified);
+        let sections = [
+            section("a", VerdictStatus::Refuted, 3, 1.0),
+            section("b", VerdictStatus::Confirmed, 3, 1.0),
+        ];
+        assert_eq!(row(&sections).1, VerdictStatus::Qualified);
     }
 }

@@ -9,7 +9,9 @@ use super::scheme::dark_rules;
 use super::section::{Header, Picture, Section};
 use super::svg::{anchor, inline};
 use super::table_markup::{folded, rows_link};
-use crate::judge::{Claim, Group, OF_ALL_RULES, Origin, Rule, Verdict, Word, multiplicity};
+use crate::claims::{
+    Claim, Group, OF_ALL_RULES, Origin, Rule, Verdict, VerdictStatus, multiplicity,
+};
 use crate::table::{plural, significant};
 
 /// The report as one self-contained page: nothing fetched; SVGs, style and script inside.
@@ -48,7 +50,7 @@ fn about(header: &Header) -> Markup {
 
 /// What the page opens with: what is tested, how many claims have which verdict, and the results in short.
 fn in_short(header: &Header, rows: &[ClaimRow<'_>], studies: usize) -> Markup {
-    let from = |origin| rows.iter().filter(|row| row.claim.origin() == origin).count();
+    let from = |origin| rows.iter().filter(|row| row.claim.origin == origin).count();
     let counts = ClaimRow::counts(rows);
     html! {
         p.question {
@@ -59,9 +61,9 @@ fn in_short(header: &Header, rows: &[ClaimRow<'_>], studies: usize) -> Markup {
             "Of " (rows.len()) " claims, the paper states " (from(Origin::Paper)) ", " (from(Origin::Derived))
             " follow from its argument, and " (from(Origin::Here)) " are this project's own. Verdicts from "
             (plural(studies, "study")) ": "
-            @for (at, (word, count)) in counts.iter().enumerate() {
+            @for (at, (status, count)) in counts.iter().enumerate() {
                 @if at > 0 { ", " }
-                span.count { (count) " " (badge(*word)) }
+                span.count { (count) " " (badge(*status)) }
             }
             "."
         }
@@ -146,7 +148,7 @@ fn claim_id(claim: Claim) -> String {
 
 /// The table of claims, by group; those that no study here measures come last.
 fn claims(rows: &[ClaimRow<'_>]) -> Markup {
-    let words: Vec<Word> = rows.iter().map(ClaimRow::word).collect();
+    let words: Vec<VerdictStatus> = rows.iter().map(ClaimRow::status).collect();
     let (measured, rest): (Vec<&ClaimRow<'_>>, Vec<_>) =
         rows.iter().partition(|row| !row.studies.is_empty());
     html! {
@@ -162,7 +164,7 @@ fn claims(rows: &[ClaimRow<'_>]) -> Markup {
                         th scope="col" { "Study" }
                     } }
                     @for group in Group::ALL {
-                        (group_of_rows(group.title(), measured.iter().filter(|row| row.claim.group() == group)))
+                        (group_of_rows(group.title(), measured.iter().filter(|row| row.claim.group == group)))
                     }
                     (group_of_rows("Not measured by these studies", rest.iter()))
                 }
@@ -205,13 +207,13 @@ fn claim_row(row: &ClaimRow<'_>) -> Markup {
         tr id=(claim_id(*claim)) {
             th scope="row" { (claim) }
             td data-label="Source" {
-                (claim.place())
-                @if let Some(said) = claim.paper_says() { ": " (said) }
+                (claim.place)
+                @if let Some(said) = claim.paper_says { ": " (said) }
             }
             td data-label="Measured here" {
                 @match first { Some(first) => (first.verdict.headline), None => "–" }
             }
-            td data-label="Verdict" { (badge(row.word())) }
+            td data-label="Verdict" { (badge(row.status())) }
             td data-label="Study" {
                 @if let Some(Measured { section, .. }) = first {
                     a href={ "#" (section.study) } { (section.study) }
@@ -239,7 +241,7 @@ fn claim_row(row: &ClaimRow<'_>) -> Markup {
 fn measured_by(section: &Section, verdict: &Verdict) -> Markup {
     html! {
         p {
-            a href={ "#" (section.study) } { (section.study) } " " (badge(verdict.word))
+            a href={ "#" (section.study) } { (section.study) } " " (badge(verdict.status))
             @if verdict.seeds > 0 { " (" (plural(verdict.seeds, "seed")) ")" }
             " " (verdict.measured)
         }
@@ -248,25 +250,25 @@ fn measured_by(section: &Section, verdict: &Verdict) -> Markup {
 
 /// What confirms a claim and what refutes it.
 fn rule(claim: Claim) -> Markup {
-    let Rule { confirmed, refuted } = claim.rule();
+    let Rule { confirmed, refuted } = (claim.rule)();
     html! {
         dl {
-            dt { "Source of the claim" } dd { (claim.place()) }
+            dt { "Source of the claim" } dd { (claim.place) }
             dt { "Confirmed if" } dd { (confirmed) }
             dt { "Refuted if" } dd { (refuted) }
         }
     }
 }
 
-fn badge(word: Word) -> Markup {
-    let (class, sign) = match word {
-        Word::Confirmed => ("confirmed", "✓"),
-        Word::Qualified => ("qualified", "≈"),
-        Word::Refuted => ("refuted", "✗"),
-        Word::SeenOnce => ("once", "1"),
-        Word::NotYetMeasured => ("unmeasured", "?"),
+fn badge(status: VerdictStatus) -> Markup {
+    let (class, sign) = match status {
+        VerdictStatus::Confirmed => ("confirmed", "✓"),
+        VerdictStatus::Qualified => ("qualified", "≈"),
+        VerdictStatus::Refuted => ("refuted", "✗"),
+        VerdictStatus::SingleSeed => ("once", "1"),
+        VerdictStatus::NotMeasured => ("unmeasured", "?"),
     };
-    html! { span.badge.(class) { span aria-hidden="true" { (sign) " " } (word) } }
+    html! { span.badge.(class) { span aria-hidden="true" { (sign) " " } (status) } }
 }
 
 fn studies_of(group: Group, sections: &[Section]) -> Markup {
@@ -286,7 +288,7 @@ fn study(section: &Section) -> Markup {
             h3 { (section.title) }
             p.question { (section.question) }
             @for verdict in &section.verdicts {
-                p.verdict { (badge(verdict.word)) " " a href={ "#" (claim_id(verdict.claim)) } { (verdict.claim) } }
+                p.verdict { (badge(verdict.status)) " " a href={ "#" (claim_id(verdict.claim)) } { (verdict.claim) } }
             }
             @for paragraph in section.paragraphs() { p.findings { (marked(&paragraph)) } }
             @for picture in &section.figures { (figure(section, picture)) }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::analysis::Analysis;
 use super::error::ReportError;
-use crate::judge::{Group, Verdict};
+use crate::claims::{Group, Verdict};
 use crate::table::Table;
 
 /// The header of a report.

@@ -85,7 +85,9 @@ fn study(folder: &Path) -> Result<Shown, ReportError> {
     let verdicts = analysis.verdicts.iter().filter(|_| is_of_study);
     let mut shown = Shown {
         title,
-        conclusion: verdicts.map(|v| format!("{}: {}. {}.", v.word, v.claim, v.headline)).collect(),
+        conclusion: verdicts
+            .map(|v| format!("{}: {}. {}.", v.status, v.claim, v.headline))
+            .collect(),
         figures: analysis.figures,
         tables: analysis.tables,
         notes: analysis.not_known.iter().map(|unknown| format!("{unknown}.")).collect(),

@@ -2,15 +2,15 @@
 
 use super::rows;
 use super::view_of::ViewOf;
+use crate::claims;
 use crate::figure;
-use crate::judge;
 use crate::table::{Growth, Layouts};
 
 pub(super) const LOGIT_GROWTH: ViewOf<Growth> = ViewOf {
     rows: rows::growth,
     tables: Growth::tables,
     figures: |growth, _| vec![figure::inflation(growth), figure::logits_needed(growth)],
-    verdicts: |growth, _| judge::growth::growth(growth),
+    verdicts: |growth, _| claims::growth::growth(growth),
 };
 
 pub(super) const PHASE: ViewOf<Growth> = ViewOf {
@@ -24,14 +24,14 @@ pub(super) const CONTROLS: ViewOf<Growth> = ViewOf {
     rows: rows::growth,
     tables: Growth::tables,
     figures: |growth, _| vec![figure::inflation(growth)],
-    verdicts: |growth, _| vec![judge::controls::controls(growth)],
+    verdicts: |growth, _| vec![claims::controls::controls(growth)],
 };
 
 pub(super) const LAYOUTS: ViewOf<Layouts> = ViewOf {
     rows: rows::layouts,
     tables: Layouts::tables,
     figures: |layouts, _| vec![figure::layouts(layouts)],
-    verdicts: |layouts, _| vec![judge::layouts::layouts(layouts)],
+    verdicts: |layouts, _| vec![claims::layouts::layouts(layouts)],
 };
 
 pub(super) const FRONTIERS: ViewOf<Layouts> = ViewOf {

@@ -2,7 +2,7 @@
 
 use super::view_of::Analyse;
 use super::{concentration, fits, heads, latency, ramps, spectra, surgery, trainings};
-use crate::judge::Group;
+use crate::claims::Group;
 use crate::report::analysis::Analysis;
 use crate::report::error::ReportError;
 use crate::report::measured::MeasuredStudy;

@@ -2,13 +2,13 @@
 
 use super::rows;
 use super::view_of::ViewOf;
+use crate::claims;
 use crate::figure;
-use crate::judge;
 use crate::table::Ramps;
 
 pub(super) const RAMP: ViewOf<Ramps> = ViewOf {
     rows: rows::ramps,
     tables: Ramps::tables,
     figures: |ramps, _| vec![figure::ramp(ramps)],
-    verdicts: |ramps, _| vec![judge::ramp::law(ramps)],
+    verdicts: |ramps, _| vec![claims::ramp::law(ramps)],
 };

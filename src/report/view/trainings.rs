@@ -2,8 +2,8 @@
 
 use super::rows;
 use super::view_of::{Against, ViewOf};
+use crate::claims::{self, Verdict};
 use crate::figure::{self, Figure};
-use crate::judge::{self, Verdict};
 use crate::table::Trainings;
 
 pub(super) const TRAINING: ViewOf<Trainings> = ViewOf {
@@ -17,7 +17,7 @@ pub(super) const ARMS: ViewOf<Trainings> = ViewOf {
     rows: rows::trainings_with_logs,
     tables: Trainings::tables,
     figures: |trainings, _| figure::arms(trainings),
-    verdicts: |trainings, _| judge::arms::arms(&trainings.ended()),
+    verdicts: |trainings, _| claims::arms::arms(&trainings.ended()),
 };
 
 pub(super) const ABLATION: ViewOf<Trainings> = ViewOf {
@@ -31,7 +31,7 @@ pub(super) const DIAL: ViewOf<Trainings> = ViewOf {
     rows: rows::trainings,
     tables: Trainings::tables,
     figures: |trainings, _| vec![figure::dial(trainings)],
-    verdicts: |trainings, _| vec![judge::arms::dial(&trainings.ended())],
+    verdicts: |trainings, _| vec![claims::arms::dial(&trainings.ended())],
 };
 
 pub(super) const LEARNING_RATE: ViewOf<Trainings> = ViewOf {
@@ -47,7 +47,7 @@ pub(super) const INTERVENTIONS: ViewOf<Trainings> = ViewOf {
     tables: Trainings::tables,
     figures: |trainings, against| vec![figure::interventions(trainings, &against.baselines)],
     verdicts: |trainings, against| {
-        vec![judge::interventions::interventions(&trainings.ended(), &against.baselines)]
+        vec![claims::interventions::interventions(&trainings.ended(), &against.baselines)]
     },
 };
 
@@ -67,10 +67,10 @@ pub(super) const VARIANTS: ViewOf<(Trainings, Vec<String>)> = ViewOf {
         let ended = trainings.ended();
         let mut verdicts = Vec::new();
         if ["ls", "mhsa"].iter().all(|arm| ended.arm(arm).next().is_some()) {
-            verdicts.extend(judge::training::training(trainings));
+            verdicts.extend(claims::training::training(trainings));
         }
-        verdicts.extend(judge::variants::slopes(&ended, baselines));
-        verdicts.extend(judge::variants::head_dimension(&ended, baselines));
+        verdicts.extend(claims::variants::slopes(&ended, baselines));
+        verdicts.extend(claims::variants::head_dimension(&ended, baselines));
         verdicts
     },
 };
@@ -85,7 +85,7 @@ pub(super) const BITS: ViewOf<(Trainings, Vec<String>)> = ViewOf {
     },
     figures: |(trainings, _), _| vec![figure::variants(trainings)],
     verdicts: |(trainings, _), _| {
-        judge::modality::other_data(&trainings.ended()).into_iter().collect()
+        claims::modality::other_data(&trainings.ended()).into_iter().collect()
     },
 };
 
@@ -101,7 +101,7 @@ fn by_step(trainings: &Trainings, _: &Against) -> Vec<Figure> {
 }
 
 fn with_exponents(trainings: &Trainings, against: &Against) -> Vec<Verdict> {
-    let mut verdicts = judge::training::training(trainings);
-    verdicts.extend(judge::exponent::exponent(&trainings.ended(), &against.predicted));
+    let mut verdicts = claims::training::training(trainings);
+    verdicts.extend(claims::exponent::exponent(&trainings.ended(), &against.predicted));
     verdicts
 }

@@ -1,7 +1,7 @@
 //! What makes a view.
 
+use crate::claims::{Group, Verdict};
 use crate::figure::Figure;
-use crate::judge::{Group, Verdict};
 use crate::report::analysis::Analysis;
 use crate::report::error::ReportError;
 use crate::report::measured::MeasuredStudy;

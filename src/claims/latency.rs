@@ -1,14 +1,31 @@
 //! The verdict on inference.
 
-use super::claims::Claim;
+use super::claim::{Claim, Group, Origin, Rule};
 use super::phrases::from_to;
-use super::verdict::{Verdict, Word};
+use super::verdict::{Verdict, VerdictStatus};
 use crate::table::{Latencies, LatencyRound, Spread, plural};
 
+pub(super) const LATENCY: Claim = Claim {
+    text: "LS-attention's inference latency is up to 36 % lower",
+    group: Group::Cost,
+    origin: Origin::Paper,
+    place: "abstract, figures",
+    paper_says: Some("up to 36 % less"),
+    rule: || Rule {
+        confirmed: format!(
+            "Not by this project's CPU kernels, which are what is measured here; a length where \
+            ls takes at most {} of mhsa's time is qualified.",
+            1.0 - LESS
+        ),
+        refuted: "Not by CPU times; the paper's are of a GPU.".to_owned(),
+    },
+    ..Claim::PLAIN
+};
+
 /// The paper's: up to 36 % less.
-pub(super) const LESS: f64 = 0.36;
+const LESS: f64 = 0.36;
 /// Times within this ratio of each other are alike: what else a machine does moves them by some per cent.
-pub(super) const ALIKE: f64 = 0.95;
+const ALIKE: f64 = 0.95;
 
 type Time = fn(&LatencyRound) -> f64;
 
@@ -40,17 +57,17 @@ pub(crate) fn latency(study: &Latencies) -> Verdict {
     }
     if ratios.is_empty() {
         let needs = "Needs times of ls and mhsa at one length.";
-        return Verdict::lacking(Claim::Latency, "times of a variant are missing", needs);
+        return Verdict::lacking(LATENCY, "times of a variant are missing", needs);
     }
-    let word = if ratios.iter().all(|(_, _, ratio)| ratio.low >= ALIKE) {
-        Word::Refuted
+    let status = if ratios.iter().all(|(_, _, ratio)| ratio.low >= ALIKE) {
+        VerdictStatus::Refuted
     } else if ratios.iter().any(|(_, _, ratio)| ratio.high <= 1.0 - LESS) {
-        Word::Confirmed
+        VerdictStatus::Confirmed
     } else {
-        Word::Qualified
+        VerdictStatus::Qualified
     };
     // The paper's times are of a GPU and of the best implementation there.
-    let word = word.undecided();
+    let status = status.undecided();
     let of_kind = |name: &str| -> Vec<(usize, Spread)> {
         let of_kind = ratios.iter().filter(|ratio| ratio.0 == name);
         of_kind.map(|(_, n, ratio)| (*n, *ratio)).collect()
@@ -76,7 +93,7 @@ pub(crate) fn latency(study: &Latencies) -> Verdict {
         "Time over multi-head attention's, this project's CPU kernels: {}. CPU times decide nothing about GPUs.",
         all.join("; ")
     );
-    Verdict::new(Claim::Latency, [headline, measured], word, rounds)
+    Verdict::new(LATENCY, [headline, measured], status, rounds)
 }
 
 #[cfg(test)]
@@ -84,11 +101,11 @@ mod tests {
     use super::*;
     use crate::table::LatencyCell;
 
-    fn judged(ls: f64, rounds: usize) -> Word {
+    fn judged(ls: f64, rounds: usize) -> VerdictStatus {
         judged_times(&[ls], rounds)
     }
 
-    fn judged_times(ls: &[f64], rounds: usize) -> Word {
+    fn judged_times(ls: &[f64], rounds: usize) -> VerdictStatus {
         let round =
             |time: &f64| LatencyRound { prefill_s: *time, decode_s: *time, cache_bytes: 1.0 };
         let cell = |arm: &str, times: &[f64]| LatencyCell {
@@ -97,16 +114,20 @@ mod tests {
             n: 1024,
             rounds: times.iter().cycle().map(round).take(rounds).collect(),
         };
-        latency(&Latencies { cells: vec![cell("mhsa", &[1.0]), cell("ls", ls)] }).word
+        latency(&Latencies { cells: vec![cell("mhsa", &[1.0]), cell("ls", ls)] }).status
     }
 
     #[test]
     fn every_word_has_its_times() {
         for time in [0.5, 0.9, 1.1, 0.97] {
-            assert_eq!(judged(time, 3), Word::Qualified, "a CPU never decides");
-            assert_eq!(judged(time, 1), Word::SeenOnce);
+            assert_eq!(judged(time, 3), VerdictStatus::Qualified, "a CPU never decides");
+            assert_eq!(judged(time, 1), VerdictStatus::SingleSeed);
         }
-        assert_eq!(judged_times(&[0.5, 0.5, 0.7], 3), Word::Qualified, "not in every round");
-        assert_eq!(latency(&Latencies { cells: Vec::new() }).word, Word::NotYetMeasured);
+        assert_eq!(
+            judged_times(&[0.5, 0.5, 0.7], 3),
+            VerdictStatus::Qualified,
+            "not in every round"
+        );
+        assert_eq!(latency(&Latencies { cells: Vec::new() }).status, VerdictStatus::NotMeasured);
     }
 }

@@ -2,11 +2,45 @@
 
 use std::collections::BTreeSet;
 
-use super::claims::Claim;
+use super::claim::{Claim, Group, Origin, Rule};
 use super::surgery::{groups, intervals, of_means};
-use super::verdict::{Verdict, Word};
+use super::verdict::{Verdict, VerdictStatus};
 use crate::predict::{Edit, EditedHeads};
 use crate::table::{HARMLESS_NATS, Interval, OperatedModel, Surgeries, plural, significant};
+
+pub(super) const FEW_FAR_TOKENS_DO: Claim = Claim {
+    text: "LS-attention loses nothing when global heads keep 16 tokens per query beyond the \
+            window",
+    group: Group::TrainedHeads,
+    origin: Origin::Derived,
+    place: "the rank argument for n ≫ d assumes it",
+    rule: || Rule {
+        confirmed: format!(
+            "In every model the interval over passages of the added loss lies below \
+            {HARMLESS_NATS} nats per token, and that of the window alone above: far context is \
+            needed."
+        ),
+        refuted: format!("It lies above {HARMLESS_NATS} nats in every model."),
+    },
+    ..Claim::PLAIN
+};
+
+pub(super) const LOW_FAR_RANK_DOES: Claim = Claim {
+    text: "LS-attention loses nothing when global attention beyond the window is truncated to \
+            rank 16",
+    group: Group::TrainedHeads,
+    origin: Origin::Derived,
+    place: "the rank argument for n ≫ d assumes it",
+    rule: || Rule {
+        confirmed: format!(
+            "In every model the interval over passages of the added loss lies below \
+            {HARMLESS_NATS} nats per token, and that of the window alone above: far context is \
+            needed."
+        ),
+        refuted: format!("It lies above {HARMLESS_NATS} nats in every model."),
+    },
+    ..Claim::PLAIN
+};
 
 /// The tokens per query, and the rank, that are to be enough.
 const SIZE: usize = 16;
@@ -16,8 +50,8 @@ pub(crate) fn global_heads(study: &Surgeries) -> Vec<Verdict> {
     let tokens = |edit: Edit| matches!(edit, Edit::FarLargest { count: SIZE, .. });
     let ranks = |edit: Edit| matches!(edit, Edit::FarTruncated { rank: SIZE, .. });
     vec![
-        sizes_do(study, Claim::FewFarTokensDo, "far-top-k", &tokens),
-        sizes_do(study, Claim::LowFarRankDoes, "far-rank-r", &ranks),
+        sizes_do(study, FEW_FAR_TOKENS_DO, "far-top-k", &tokens),
+        sizes_do(study, LOW_FAR_RANK_DOES, "far-rank-r", &ranks),
     ]
 }
 
@@ -44,12 +78,12 @@ fn sizes_do(study: &Surgeries, claim: Claim, name: &str, cut: &dyn Fn(Edit) -> b
     };
     let needs_far = without.iter().all(|interval| interval.low > HARMLESS_NATS);
     let is_harmless = |interval: &Interval| interval.high < HARMLESS_NATS;
-    let word = if needs_far && found.iter().all(is_harmless) {
-        Word::Confirmed
+    let status = if needs_far && found.iter().all(is_harmless) {
+        VerdictStatus::Confirmed
     } else if found.iter().all(|interval| interval.low > HARMLESS_NATS) {
-        Word::Refuted
+        VerdictStatus::Refuted
     } else {
-        Word::Qualified
+        VerdictStatus::Qualified
     };
     let seeds: BTreeSet<usize> = cuts.iter().map(|model| model.seed).collect();
     let seeds = seeds.len();
@@ -70,7 +104,7 @@ fn sizes_do(study: &Surgeries, claim: Claim, name: &str, cut: &dyn Fn(Edit) -> b
         plural(found.len(), "model"),
         groups(&cuts).replacen("Intervals", "intervals", 1)
     );
-    Verdict::new(claim, [headline, measured], word, seeds)
+    Verdict::new(claim, [headline, measured], status, seeds)
 }
 
 #[cfg(test)]
@@ -113,13 +147,21 @@ mod tests {
     fn few_tokens_have_every_word() {
         let verdict =
             |arm, seeds, delta, far| global_heads(&study(arm, seeds, delta, far))[0].clone();
-        let word = |arm, seeds, delta, far| verdict(arm, seeds, delta, far).word;
-        assert_eq!(word("ls", 3, 0.005, 0.2), Word::Confirmed);
-        assert_eq!(word("ls", 2, 0.005, 0.2), Word::Qualified, "two seeds");
-        assert_eq!(word("ls", 3, 0.005, 0.006), Word::Qualified, "nothing far is needed");
-        assert_eq!(word("ls", 3, 0.0099, 0.2), Word::Qualified, "an interval across the bound");
-        assert_eq!(word("ls", 3, 0.05, 0.2), Word::Refuted);
-        assert_eq!(word("mhsa", 3, 0.05, 0.2), Word::NotYetMeasured);
+        let status = |arm, seeds, delta, far| verdict(arm, seeds, delta, far).status;
+        assert_eq!(status("ls", 3, 0.005, 0.2), VerdictStatus::Confirmed);
+        assert_eq!(status("ls", 2, 0.005, 0.2), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(
+            status("ls", 3, 0.005, 0.006),
+            VerdictStatus::Qualified,
+            "nothing far is needed"
+        );
+        assert_eq!(
+            status("ls", 3, 0.0099, 0.2),
+            VerdictStatus::Qualified,
+            "an interval across the bound"
+        );
+        assert_eq!(status("ls", 3, 0.05, 0.2), VerdictStatus::Refuted);
+        assert_eq!(status("mhsa", 3, 0.05, 0.2), VerdictStatus::NotMeasured);
         let measured = verdict("ls", 3, 0.05, 0.2).measured;
         assert!(measured.contains("0.050") && measured.contains("0.20"), "{measured}");
     }
@@ -128,9 +170,12 @@ mod tests {
     fn what_is_not_there_is_not_measured() {
         let [tokens, ranks] =
             <[Verdict; 2]>::try_from(global_heads(&study("ls", 3, 0.05, 0.2))).unwrap();
-        assert_eq!((tokens.word, ranks.word), (Word::Refuted, Word::NotYetMeasured));
+        assert_eq!(
+            (tokens.status, ranks.status),
+            (VerdictStatus::Refuted, VerdictStatus::NotMeasured)
+        );
         let mut all = study("ls", 3, 0.05, 0.2);
         all.models.iter_mut().for_each(|model| model.edited_heads = EditedHeads::All);
-        assert_eq!(global_heads(&all)[0].word, Word::NotYetMeasured);
+        assert_eq!(global_heads(&all)[0].status, VerdictStatus::NotMeasured);
     }
 }

@@ -1,21 +1,51 @@
 //! Verdicts on trained models whose attention is replaced.
 
-use super::claims::Claim;
+use super::claim::{Claim, Group, Origin, Rule};
 use super::phrases::from_to;
-use super::verdict::{Verdict, Word};
+use super::verdict::{Verdict, VerdictStatus};
 use crate::predict::Edit;
 use crate::table::{
     HARMLESS_NATS, Interval, OperatedModel, Spread, Surgeries, plural, significant,
 };
 
+pub(super) const SMALL_ERROR_IS_HARMLESS: Claim = Claim {
+    text: "Predicted here: a KL of 0.01 nats in every head's attention does not harm the model",
+    group: Group::TrainedHeads,
+    origin: Origin::Here,
+    place: "predicted here, position ramp",
+    rule: || Rule {
+        confirmed: format!(
+            "In every model the interval over passages of the loss that free fits at a KL of \
+            {EPSILON} add lies below {HARMLESS_NATS} nats per token."
+        ),
+        refuted: "It lies above in every model.".to_owned(),
+    },
+    ..Claim::PLAIN
+};
+
+pub(super) const RAMP_IS_A_SLOPE: Claim = Claim {
+    text: "Predicted here: a linear position bias outside QKᵀ can replace the ramp in QKᵀ",
+    group: Group::TrainedHeads,
+    origin: Origin::Here,
+    place: "predicted here, position ramp",
+    rule: || Rule {
+        confirmed: format!(
+            "In every model the added loss is at most {SLOPE_LOSES_LITTLE} nats per token by its \
+            interval over passages, and max |QKᵀ| falls to {FALLS_TO} times or less."
+        ),
+        refuted: format!("The interval lies above {SLOPE_LOSES_MUCH} nats in every model."),
+    },
+    ..Claim::PLAIN
+};
+
 /// The KL at which the logits of trained heads are decomposed.
-pub(super) const EPSILON: f64 = 0.01;
+const EPSILON: f64 = 0.01;
 /// A slope in the place of the ramp loses at most this, in nats per token.
-pub(super) const SLOPE_LOSES_LITTLE: f64 = 0.02;
+const SLOPE_LOSES_LITTLE: f64 = 0.02;
 /// From here on it loses much.
-pub(super) const SLOPE_LOSES_MUCH: f64 = 0.2;
+const SLOPE_LOSES_MUCH: f64 = 0.2;
 /// The share of the largest logit that may be left.
-pub(super) const FALLS_TO: f64 = 0.5;
+const FALLS_TO: f64 = 0.5;
 
 /// The verdicts of such a study.
 pub(crate) fn surgery(study: &Surgeries) -> Vec<Verdict> {
@@ -26,7 +56,7 @@ pub(crate) fn surgery(study: &Surgeries) -> Vec<Verdict> {
 ///
 /// *Not measured*: no such fits, or a model without an interval.
 fn small_error(study: &Surgeries) -> Verdict {
-    let claim = Claim::SmallErrorIsHarmless;
+    let claim = SMALL_ERROR_IS_HARMLESS;
     let fits: Vec<&OperatedModel> = study
         .models
         .iter()
@@ -36,12 +66,12 @@ fn small_error(study: &Surgeries) -> Verdict {
         let needs = format!("Needs fits at a KL of {EPSILON} on two groups of passages or more.");
         return Verdict::lacking(claim, "no such fits", needs);
     };
-    let word = if intervals.iter().all(|interval| interval.high < HARMLESS_NATS) {
-        Word::Confirmed
+    let status = if intervals.iter().all(|interval| interval.high < HARMLESS_NATS) {
+        VerdictStatus::Confirmed
     } else if intervals.iter().all(|interval| interval.low > HARMLESS_NATS) {
-        Word::Refuted
+        VerdictStatus::Refuted
     } else {
-        Word::Qualified
+        VerdictStatus::Qualified
     };
     let headline = format!(
         "loss rises by {} nats per token, {}",
@@ -53,7 +83,7 @@ fn small_error(study: &Surgeries) -> Verdict {
         by_run(&fits),
         groups(&fits)
     );
-    Verdict::new(claim, [headline, measured], word, seeds_of(&fits))
+    Verdict::new(claim, [headline, measured], status, seeds_of(&fits))
 }
 
 /// What mhsa loses where the direction of the position's linear trend is taken out of the keys' input and each head gets a slope over
@@ -61,7 +91,7 @@ fn small_error(study: &Surgeries) -> Verdict {
 ///
 /// *Not measured*: no such model, or one without an interval.
 fn slope(study: &Surgeries) -> Verdict {
-    let claim = Claim::RampIsASlope;
+    let claim = RAMP_IS_A_SLOPE;
     let after = |edit: Edit| -> Vec<&OperatedModel> {
         study.models.iter().filter(|m| m.arm == "mhsa" && m.edit == edit).collect()
     };
@@ -72,12 +102,12 @@ fn slope(study: &Surgeries) -> Verdict {
     };
     let left = |model: &OperatedModel| model.after.map(|after| after / model.before);
     let falls = sloped.iter().all(|model| left(model).is_some_and(|left| left < FALLS_TO));
-    let word = if falls && intervals.iter().all(|i| i.high <= SLOPE_LOSES_LITTLE) {
-        Word::Confirmed
+    let status = if falls && intervals.iter().all(|i| i.high <= SLOPE_LOSES_LITTLE) {
+        VerdictStatus::Confirmed
     } else if intervals.iter().all(|interval| interval.low > SLOPE_LOSES_MUCH) {
-        Word::Refuted
+        VerdictStatus::Refuted
     } else {
-        Word::Qualified
+        VerdictStatus::Qualified
     };
     let shown = |values: Vec<f64>, digits| {
         Spread::of(values).map_or_else(|| "–".to_owned(), |spread| spread.shown(digits))
@@ -102,7 +132,7 @@ fn slope(study: &Surgeries) -> Verdict {
         by_run(&sloped),
         others.collect::<String>()
     );
-    Verdict::new(claim, [headline, measured], word, seeds_of(&sloped))
+    Verdict::new(claim, [headline, measured], status, seeds_of(&sloped))
 }
 
 /// The means of intervals, from the least to the greatest.
@@ -178,32 +208,32 @@ mod tests {
     #[test]
     fn a_small_error_has_every_word() {
         let fit = Edit::Fit { epsilon: 0.01, rank: 16 };
-        let word = |seeds, delta| small_error(&study(fit, seeds, delta, 50.0)).word;
-        assert_eq!(word(3, 0.005), Word::Confirmed);
-        assert_eq!(word(2, 0.005), Word::Qualified, "two seeds");
-        assert_eq!(word(3, 0.0099), Word::Qualified, "the interval holds 0.01");
-        assert_eq!(word(3, 0.05), Word::Refuted);
+        let status = |seeds, delta| small_error(&study(fit, seeds, delta, 50.0)).status;
+        assert_eq!(status(3, 0.005), VerdictStatus::Confirmed);
+        assert_eq!(status(2, 0.005), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(status(3, 0.0099), VerdictStatus::Qualified, "the interval holds 0.01");
+        assert_eq!(status(3, 0.05), VerdictStatus::Refuted);
         let mut mixed = study(fit, 3, 0.05, 50.0);
         mixed.models[1].deltas = vec![0.001, 0.001, 0.002];
-        assert_eq!(small_error(&mixed).word, Word::Qualified);
+        assert_eq!(small_error(&mixed).status, VerdictStatus::Qualified);
         let lower = Edit::Fit { epsilon: 0.01, rank: 4 };
-        assert_eq!(small_error(&study(lower, 3, 0.005, 50.0)).word, Word::NotYetMeasured);
+        assert_eq!(small_error(&study(lower, 3, 0.005, 50.0)).status, VerdictStatus::NotMeasured);
         mixed.models[1].deltas = vec![0.001];
-        assert_eq!(small_error(&mixed).word, Word::NotYetMeasured, "one group");
+        assert_eq!(small_error(&mixed).status, VerdictStatus::NotMeasured, "one group");
     }
 
     #[test]
     fn a_slope_has_every_word() {
         let edit = Edit::FlatSlope { degree: 1 };
-        let word = |seeds, delta, after| slope(&study(edit, seeds, delta, after)).word;
-        assert_eq!(word(3, 0.01, 20.0), Word::Confirmed);
-        assert_eq!(word(2, 0.01, 20.0), Word::Qualified, "two seeds");
-        assert_eq!(word(3, 0.01, 60.0), Word::Qualified, "the logits stay");
-        assert_eq!(word(3, 0.1, 20.0), Word::Qualified);
-        assert_eq!(word(3, 0.5, 20.0), Word::Refuted);
+        let status = |seeds, delta, after| slope(&study(edit, seeds, delta, after)).status;
+        assert_eq!(status(3, 0.01, 20.0), VerdictStatus::Confirmed);
+        assert_eq!(status(2, 0.01, 20.0), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(status(3, 0.01, 60.0), VerdictStatus::Qualified, "the logits stay");
+        assert_eq!(status(3, 0.1, 20.0), VerdictStatus::Qualified);
+        assert_eq!(status(3, 0.5, 20.0), VerdictStatus::Refuted);
         let mut local = study(edit, 3, 0.01, 20.0);
         local.models.iter_mut().for_each(|model| model.arm = "ls".to_owned());
-        assert_eq!(slope(&local).word, Word::NotYetMeasured);
+        assert_eq!(slope(&local).status, VerdictStatus::NotMeasured);
         let measured = slope(&study(edit, 3, 0.01, 20.0)).measured;
         assert!(measured.contains("0.20"), "{measured}");
     }

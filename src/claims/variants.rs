@@ -1,17 +1,33 @@
 //! Verdicts on runs that differ in positions or heads: linear position biases, and wider heads.
 
-use super::claims::Claim;
+use super::claim::{Claim, Group, Origin, Rule};
 use super::interventions::of_more_rank;
 use super::phrases::{apart, times_or};
 use super::scale::of_runs;
-use super::tuning::Tuned;
-use super::verdict::{Verdict, Word};
+use super::tuning::{Tuned, tuned};
+use super::verdict::{Verdict, VerdictStatus};
 use crate::table::{Interval, Spread, TrainingRun, Trainings, plural, significant};
 
+pub(super) const SLOPES_FREE_LOGITS: Claim = Claim {
+    text: "Predicted here: with a linear position bias, QKᵀ has less than half the max |logit|, \
+            at LS-attention's loss or lower",
+    group: Group::Training,
+    origin: Origin::Here,
+    place: "predicted here, position ramp",
+    rule: || Rule {
+        confirmed: tuned(format!(
+            "The whole interval of the ratio of peaks of QKᵀ, with ALiBi over without, lies below \
+            {OF_PEAK}, and that of the loss less ls's below {ABOVE_LS_NATS} nats."
+        )),
+        refuted: tuned("The whole interval of one of the two lies above.".to_owned()),
+    },
+    ..Claim::PLAIN
+};
+
 /// The peak with the bias is to be under this share of the peak without it, as predicted.
-pub(super) const OF_PEAK: f64 = 0.5;
+const OF_PEAK: f64 = 0.5;
 /// The loss may be this much above LS-attention's, in nats, as predicted.
-pub(super) const ABOVE_LS_NATS: f64 = 0.05;
+const ABOVE_LS_NATS: f64 = 0.05;
 
 /// Multi-head attention with learned positions and ALiBi against the same without ALiBi, seed by seed; none where there is
 /// no such run. Intervals are Student's over seeds. The peak is of QKᵀ/√d alone: the bias is not counted in it.
@@ -24,20 +40,20 @@ pub(crate) fn slopes(study: &Trainings, baselines: &[String]) -> Option<Verdict>
     })?;
     let seeds = sloped.log_peaks.len().min(sloped.losses.len());
     let (peak, loss) = (sloped.peak_ratio(), sloped.loss_difference());
-    let word = match (peak, loss) {
+    let status = match (peak, loss) {
         (Some(peak), Some(loss)) if peak.is_at_most(OF_PEAK) && loss.is_at_most(ABOVE_LS_NATS) => {
-            Word::Confirmed
+            VerdictStatus::Confirmed
         }
         (Some(peak), Some(loss))
             if peak.is_at_least(OF_PEAK) || loss.is_at_least(ABOVE_LS_NATS) =>
         {
-            Word::Refuted
+            VerdictStatus::Refuted
         }
-        _ => Word::Qualified,
+        _ => VerdictStatus::Qualified,
     };
     let name = &sloped.seeds[0].run;
     let is_compared = |run: &TrainingRun| run.run == *name || baselines.contains(&run.run);
-    let word = tuned.decided(word, is_compared);
+    let status = tuned.decided(status, is_compared);
     let bias = half_range_of_alibi(&sloped.seeds[0]);
     let bias = bias.map_or_else(
         || "is not counted".to_owned(),
@@ -63,7 +79,7 @@ pub(crate) fn slopes(study: &Trainings, baselines: &[String]) -> Option<Verdict>
         of_runs(sloped.seeds),
         tuned.note(is_compared)
     );
-    Some(Verdict::new(Claim::SlopesFreeLogits, [headline, measured], word, seeds))
+    Some(Verdict::new(SLOPES_FREE_LOGITS, [headline, measured], status, seeds))
 }
 
 /// exp of the mean of logarithms.
@@ -120,11 +136,11 @@ pub(crate) fn head_dimension(study: &Trainings, baselines: &[String]) -> Option<
             Some((*wide, Spread::of(ratios.iter().copied())?, interval))
         })
         .collect();
-    let words: Vec<Word> =
+    let words: Vec<VerdictStatus> =
         all.iter().map(|(_, spread, interval)| of_more_rank(*spread, *interval)).collect();
     let alike = words.windows(2).all(|two| two[0] == two[1]);
-    let word = if alike { words[0] } else { Word::Qualified };
-    let word = tuned.decided(word, |run| run.arm == "mhsa");
+    let status = if alike { words[0] } else { VerdictStatus::Qualified };
+    let status = tuned.decided(status, |run| run.arm == "mhsa");
     let shown = all.iter().map(|(wide, spread, interval)| {
         let mean = times_or(*interval, spread.median, 2);
         format!("{wide} over {}: {mean}", wide / 2)
@@ -137,9 +153,9 @@ pub(crate) fn head_dimension(study: &Trainings, baselines: &[String]) -> Option<
         tuned.note(|run| run.arm == "mhsa")
     );
     Some(Verdict::over(
-        Claim::MoreRankHelps,
+        super::interventions::MORE_RANK_HELPS,
         [headline, measured],
-        word,
+        status,
         pairs.iter().map(|(_, ratios)| ratios.len()),
     ))
 }
@@ -147,9 +163,9 @@ pub(crate) fn head_dimension(study: &Trainings, baselines: &[String]) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::tuning::at_three_rates;
+    use crate::claims::tuning::at_three_rates;
 
-    fn judged(peak: f64, loss: f64, seeds: usize) -> Option<Word> {
+    fn judged(peak: f64, loss: f64, seeds: usize) -> Option<VerdictStatus> {
         let run = |name: &str, arm: &str, seed: usize, peak: f64, loss: f64| TrainingRun {
             run: name.to_owned(),
             arm: arm.to_owned(),
@@ -173,10 +189,13 @@ mod tests {
         let study = Trainings { runs: runs.concat(), failed: 0 };
         let baselines = ["mhsa".to_owned(), "ls".to_owned()];
         // At one learning rate nothing is decided.
-        let word = |study: &Trainings| slopes(study, &baselines).map(|verdict| verdict.word);
-        let at_one = word(&study);
-        assert!(!matches!(at_one, Some(Word::Confirmed | Word::Refuted)), "{at_one:?}");
-        word(&at_three_rates(&study))
+        let status = |study: &Trainings| slopes(study, &baselines).map(|verdict| verdict.status);
+        let at_one = status(&study);
+        assert!(
+            !matches!(at_one, Some(VerdictStatus::Confirmed | VerdictStatus::Refuted)),
+            "{at_one:?}"
+        );
+        status(&at_three_rates(&study))
     }
 
     #[test]
@@ -188,15 +207,15 @@ mod tests {
 
     #[test]
     fn every_word_has_its_rows() {
-        assert_eq!(judged(10.0, 1.9, 3), Some(Word::Confirmed));
-        assert_eq!(judged(10.0, 1.9, 2), Some(Word::Qualified), "few seeds");
-        assert_eq!(judged(80.0, 1.9, 3), Some(Word::Refuted), "large logits");
-        assert_eq!(judged(10.0, 2.1, 3), Some(Word::Refuted), "a loss above");
+        assert_eq!(judged(10.0, 1.9, 3), Some(VerdictStatus::Confirmed));
+        assert_eq!(judged(10.0, 1.9, 2), Some(VerdictStatus::Qualified), "few seeds");
+        assert_eq!(judged(80.0, 1.9, 3), Some(VerdictStatus::Refuted), "large logits");
+        assert_eq!(judged(10.0, 2.1, 3), Some(VerdictStatus::Refuted), "a loss above");
         assert_eq!(judged(10.0, 1.9, 0), None, "no such run");
     }
 
     /// Heads of 16 channels peak at 100; those of 8 and 32 at so much.
-    fn by_dimension(peak_of_8: f64, peak_of_32: f64, seeds: usize) -> Option<Word> {
+    fn by_dimension(peak_of_8: f64, peak_of_32: f64, seeds: usize) -> Option<VerdictStatus> {
         let run = |name: &str, heads: usize, peak: f64, seed: usize| TrainingRun {
             run: name.to_owned(),
             arm: "mhsa".to_owned(),
@@ -216,15 +235,15 @@ mod tests {
             of("wide", 8, 1.0).into_iter().map(|run| TrainingRun { d_model: Some(128), ..run });
         let runs = runs.concat().into_iter().chain(wider).collect();
         let study = Trainings { runs, failed: 0 };
-        head_dimension(&at_three_rates(&study), &["16".to_owned()]).map(|verdict| verdict.word)
+        head_dimension(&at_three_rates(&study), &["16".to_owned()]).map(|verdict| verdict.status)
     }
 
     #[test]
     fn head_dimension_has_every_word() {
-        assert_eq!(by_dimension(200.0, 50.0, 3), Some(Word::Confirmed));
-        assert_eq!(by_dimension(200.0, 50.0, 2), Some(Word::Qualified), "few seeds");
-        assert_eq!(by_dimension(200.0, 120.0, 3), Some(Word::Qualified), "not alike");
-        assert_eq!(by_dimension(80.0, 120.0, 3), Some(Word::Refuted));
+        assert_eq!(by_dimension(200.0, 50.0, 3), Some(VerdictStatus::Confirmed));
+        assert_eq!(by_dimension(200.0, 50.0, 2), Some(VerdictStatus::Qualified), "few seeds");
+        assert_eq!(by_dimension(200.0, 120.0, 3), Some(VerdictStatus::Qualified), "not alike");
+        assert_eq!(by_dimension(80.0, 120.0, 3), Some(VerdictStatus::Refuted));
         assert_eq!(by_dimension(80.0, 120.0, 0), None);
     }
 }

@@ -1,19 +1,60 @@
 //! Verdicts on variants side by side: the global head, and tasks from local to long-range.
 
-use super::claims::Claim;
+use super::claim::{Claim, Group, Origin, Rule};
 use super::pairs::{Pairs, PairsOfSetting, difference};
 use super::phrases::times;
 use super::scale::of_runs;
 use super::stabilisers::stabilisers;
+use super::training;
 use super::training::{NO_WORSE_NATS, no_worse};
-use super::tuning::Tuned;
-use super::verdict::{Verdict, Word};
+use super::tuning::{Tuned, tuned};
+use super::verdict::{Verdict, VerdictStatus};
 use crate::table::{Interval, Spread, TrainingRun, Trainings, plural, significant};
 
+pub(super) const GLOBAL_HEAD: Claim = Claim {
+    text: "Without the global head, validation perplexity rises from 36 to 42",
+    group: Group::Training,
+    origin: Origin::Paper,
+    place: "ablation",
+    paper_says: Some("perplexity 36 → 42"),
+    rule: || Rule {
+        confirmed: tuned(format!(
+            "Without the global head perplexity is {WITHOUT_GLOBAL} times or more (the paper's \
+            42/36) in the mean, higher in every run, and the whole interval lies above \
+            {PERPLEXITIES_ALIKE}."
+        )),
+        refuted: tuned(format!(
+            "The whole interval lies below {0}, while some variant with global heads is better \
+            than local-only by more than {0} times: far context helps in this setting.",
+            PERPLEXITIES_ALIKE
+        )),
+    },
+    ..Claim::PLAIN
+};
+
+pub(super) const LONG_RANGE_LIMIT: Claim = Claim {
+    text: "On long-range tasks, local heads cost accuracy",
+    group: Group::Training,
+    origin: Origin::Paper,
+    place: "limitations",
+    rule: || Rule {
+        confirmed: tuned(format!(
+            "At the largest share of look-ups ls and local-only are both worse than mhsa in every \
+            pair, by more than {} nats with the whole interval.",
+            training::NO_WORSE_NATS
+        )),
+        refuted: tuned(format!(
+            "No run is worse by more than {} nats, and no interval reaches above that.",
+            training::NO_WORSE_NATS
+        )),
+    },
+    ..Claim::PLAIN
+};
+
 /// 42/36, the paper's: perplexity without the global head over that with it.
-pub(super) const WITHOUT_GLOBAL: f64 = 1.17;
+const WITHOUT_GLOBAL: f64 = 1.17;
 /// Perplexities within this ratio of each other are alike: less than a fifth of the effect that the paper reports.
-pub(super) const PERPLEXITIES_ALIKE: f64 = 1.03;
+const PERPLEXITIES_ALIKE: f64 = 1.03;
 
 /// The verdicts of a study of variants.
 pub(crate) fn arms(study: &Trainings) -> Vec<Verdict> {
@@ -36,7 +77,7 @@ fn missing(claim: Claim) -> Verdict {
 fn global_head(study: &Trainings) -> Verdict {
     let tuned = Tuned::of(study, &[]);
     let pairs = Pairs::of(&tuned.study, ["local-only", "ls"], |run| run.valid_loss_nats);
-    let Some(pairs) = pairs else { return missing(Claim::GlobalHead) };
+    let Some(pairs) = pairs else { return missing(GLOBAL_HEAD) };
     let ratios: Vec<Option<Interval>> =
         pairs.settings.iter().map(|s| s.interval(difference).map(Interval::exp)).collect();
     let every =
@@ -44,19 +85,19 @@ fn global_head(study: &Trainings) -> Verdict {
     let worse = pairs.count(|without, with| without > with);
     let gain = gain_of_far_context(&tuned.study);
     let needs_far = gain.is_some_and(|gain| gain > PERPLEXITIES_ALIKE);
-    let word = if !needs_far {
-        Word::NotYetMeasured
+    let status = if !needs_far {
+        VerdictStatus::NotMeasured
     } else if every(&|ratio| ratio.is_at_most(PERPLEXITIES_ALIKE)) {
-        Word::Refuted
+        VerdictStatus::Refuted
     } else if worse == pairs.len()
         && every(&|r| r.mean >= WITHOUT_GLOBAL && r.is_at_least(PERPLEXITIES_ALIKE))
     {
-        Word::Confirmed
+        VerdictStatus::Confirmed
     } else {
-        Word::Qualified
+        VerdictStatus::Qualified
     };
     let is_compared = |run: &TrainingRun| ["ls", "local-only"].contains(&&*run.arm);
-    let word = tuned.decided(word, is_compared);
+    let status = tuned.decided(status, is_compared);
     let perplexity = |spread: Option<Spread>| {
         spread.map_or_else(String::new, |spread| significant(spread.median.exp(), 3))
     };
@@ -88,7 +129,7 @@ fn global_head(study: &Trainings) -> Verdict {
         of_runs(study.arm("ls").chain(study.arm("local-only"))),
         tuned.note(is_compared)
     );
-    Verdict::over(Claim::GlobalHead, [headline, measured], word, pairs.seeds_each())
+    Verdict::over(GLOBAL_HEAD, [headline, measured], status, pairs.seeds_each())
 }
 
 /// The perplexity of `local-only` over the lowest one of a variant with global heads, of medians over the seeds of a run;
@@ -142,7 +183,7 @@ pub(crate) fn dial(study: &Trainings) -> Verdict {
     let least = recalls().fold(f64::INFINITY, f64::min);
     let loss = |run: &TrainingRun| run.valid_loss_nats.filter(|_| run.recall == Some(most));
     let found = ["ls", "local-only"].map(|arm| Some((arm, Pairs::of(study, [arm, "mhsa"], loss)?)));
-    let [Some(ls), Some(local)] = found else { return missing(Claim::LongRangeLimit) };
+    let [Some(ls), Some(local)] = found else { return missing(LONG_RANGE_LIMIT) };
     let arms = [ls, local];
     let seeds = arms.iter().map(|(_, pairs)| pairs.seeds()).min().unwrap_or(0);
     let each_seeds = arms.iter().flat_map(|(_, pairs)| pairs.seeds_each());
@@ -159,16 +200,16 @@ pub(crate) fn dial(study: &Trainings) -> Verdict {
         let further = excesses.map(|(most, least)| (most.1 - most.0) - (least.1 - least.0));
         nats > LEARNED_NATS && further.is_some_and(|further| further <= LEARNED_NATS)
     });
-    let word = if unlearned.is_some() {
-        Word::NotYetMeasured
+    let status = if unlearned.is_some() {
+        VerdictStatus::NotMeasured
     } else if worse == pairs && every(|i| i.is_at_least(NO_WORSE_NATS)) {
-        Word::Confirmed
+        VerdictStatus::Confirmed
     } else if much_worse == 0 && every(|i| i.is_at_most(NO_WORSE_NATS)) {
-        Word::Refuted
+        VerdictStatus::Refuted
     } else {
-        Word::Qualified
+        VerdictStatus::Qualified
     };
-    let word = tuned.decided(word, |run| ["mhsa", "ls", "local-only"].contains(&&*run.arm));
+    let status = tuned.decided(status, |run| ["mhsa", "ls", "local-only"].contains(&&*run.arm));
     let learned = unlearned.map_or_else(String::new, |nats| {
         format!(
             " No variant learned to look keys up: the least excess over the entropy grows by {} nats with look-ups.",
@@ -196,13 +237,13 @@ pub(crate) fn dial(study: &Trainings) -> Verdict {
         of_runs(&study.runs),
         tuned.note(|run| ["mhsa", "ls", "local-only"].contains(&&*run.arm))
     );
-    Verdict::over(Claim::LongRangeLimit, [headline, measured], word, each_seeds)
+    Verdict::over(LONG_RANGE_LIMIT, [headline, measured], status, each_seeds)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::tuning::at_three_rates;
+    use crate::claims::tuning::at_three_rates;
 
     fn runs(arm: &str, losses: &[f64]) -> Vec<TrainingRun> {
         let one = |(seed, loss): (usize, &f64)| TrainingRun {
@@ -230,38 +271,46 @@ mod tests {
     #[test]
     fn the_global_head_has_every_word() {
         // Multi-head attention shows that far context is worth a fifth of a nat.
-        let word = |local: &[f64], mhsa: f64| {
+        let status = |local: &[f64], mhsa: f64| {
             let arms: [(&str, &[f64]); 3] =
                 [("ls", &[1.0; 3]), ("local-only", local), ("mhsa", &[mhsa; 3])];
-            global_head(&tuned(&arms)).word
+            global_head(&tuned(&arms)).status
         };
-        let head = |local: &[f64]| word(local, 0.7);
-        assert_eq!(head(&[1.2; 3]), Word::Confirmed);
-        assert_eq!(head(&[1.2; 2]), Word::Qualified, "two seeds");
-        assert_eq!(head(&[1.05; 3]), Word::Qualified, "worse, not by so much");
-        assert_eq!(head(&[1.1, 1.2, 1.3]), Word::Qualified, "seeds too far apart");
-        assert_eq!(head(&[1.01, 1.0, 1.01]), Word::Refuted, "alike");
-        assert_eq!(head(&[1.02, 1.0, 1.05]), Word::Qualified, "alike or not");
-        assert_eq!(head(&[0.9; 3]), Word::Refuted);
-        assert_eq!(head(&[0.9; 2]), Word::Qualified, "two seeds");
-        assert_eq!(head(&[]), Word::NotYetMeasured);
-        assert_eq!(word(&[1.0; 3], 1.0), Word::NotYetMeasured, "nothing needs far context");
+        let head = |local: &[f64]| status(local, 0.7);
+        assert_eq!(head(&[1.2; 3]), VerdictStatus::Confirmed);
+        assert_eq!(head(&[1.2; 2]), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(head(&[1.05; 3]), VerdictStatus::Qualified, "worse, not by so much");
+        assert_eq!(head(&[1.1, 1.2, 1.3]), VerdictStatus::Qualified, "seeds too far apart");
+        assert_eq!(head(&[1.01, 1.0, 1.01]), VerdictStatus::Refuted, "alike");
+        assert_eq!(head(&[1.02, 1.0, 1.05]), VerdictStatus::Qualified, "alike or not");
+        assert_eq!(head(&[0.9; 3]), VerdictStatus::Refuted);
+        assert_eq!(head(&[0.9; 2]), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(head(&[]), VerdictStatus::NotMeasured);
+        assert_eq!(status(&[1.0; 3], 1.0), VerdictStatus::NotMeasured, "nothing needs far context");
         let untuned = study(&[("ls", &[1.0; 3]), ("local-only", &[1.2; 3])]);
-        assert_eq!(global_head(&untuned).word, Word::Qualified, "one learning rate");
+        assert_eq!(global_head(&untuned).status, VerdictStatus::Qualified, "one learning rate");
     }
 
     #[test]
     fn long_range_tasks_have_every_word() {
         let of = |ls: &[f64], local: &[f64]| {
-            dial(&tuned(&[("mhsa", &[1.0; 3]), ("ls", ls), ("local-only", local)])).word
+            dial(&tuned(&[("mhsa", &[1.0; 3]), ("ls", ls), ("local-only", local)])).status
         };
-        assert_eq!(of(&[1.1; 3], &[1.2; 3]), Word::Confirmed);
-        assert_eq!(of(&[0.9; 3], &[1.2; 3]), Word::Qualified);
-        assert_eq!(of(&[0.9; 3], &[0.9; 3]), Word::Refuted);
-        assert_eq!(of(&[0.9; 2], &[0.9; 2]), Word::Qualified, "two seeds");
-        assert_eq!(of(&[1.1; 3], &[1.02, 1.2, 1.4]), Word::Qualified, "seeds too far apart");
-        assert_eq!(of(&[0.9; 3], &[0.6, 0.9, 0.99]), Word::Qualified, "seeds too far apart");
-        assert_eq!(of(&[], &[]), Word::NotYetMeasured);
+        assert_eq!(of(&[1.1; 3], &[1.2; 3]), VerdictStatus::Confirmed);
+        assert_eq!(of(&[0.9; 3], &[1.2; 3]), VerdictStatus::Qualified);
+        assert_eq!(of(&[0.9; 3], &[0.9; 3]), VerdictStatus::Refuted);
+        assert_eq!(of(&[0.9; 2], &[0.9; 2]), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(
+            of(&[1.1; 3], &[1.02, 1.2, 1.4]),
+            VerdictStatus::Qualified,
+            "seeds too far apart"
+        );
+        assert_eq!(
+            of(&[0.9; 3], &[0.6, 0.9, 0.99]),
+            VerdictStatus::Qualified,
+            "seeds too far apart"
+        );
+        assert_eq!(of(&[], &[]), VerdictStatus::NotMeasured);
         let beside_easy = |hard: [f64; 3]| {
             let arms = ["mhsa", "ls", "local-only"].into_iter().zip(hard);
             let mut study = Trainings {
@@ -277,9 +326,21 @@ mod tests {
             dial(&at_three_rates(&study))
         };
         let unlearned = beside_easy([1.0, 1.02, 1.04]);
-        assert_eq!(unlearned.word, Word::NotYetMeasured, "0.2 against 0.1 nats, and all alike");
+        assert_eq!(
+            unlearned.status,
+            VerdictStatus::NotMeasured,
+            "0.2 against 0.1 nats, and all alike"
+        );
         assert!(unlearned.measured.contains("0.10 nats"), "{}", unlearned.measured);
-        assert_eq!(beside_easy([1.0, 1.1, 1.2]).word, Word::Confirmed, "one has learned something");
-        assert_eq!(beside_easy([0.93, 0.95, 0.97]).word, Word::Confirmed, "near to the entropy");
+        assert_eq!(
+            beside_easy([1.0, 1.1, 1.2]).status,
+            VerdictStatus::Confirmed,
+            "one has learned something"
+        );
+        assert_eq!(
+            beside_easy([0.93, 0.95, 0.97]).status,
+            VerdictStatus::Confirmed,
+            "near to the entropy"
+        );
     }
 }

@@ -1,16 +1,50 @@
 //! Verdicts on logit growth: dense local targets, and sparse global ones.
 
-use super::claims::Claim;
+use super::claim::{Claim, Group, Origin, Rule};
 use super::scale::of_cells;
-use super::verdict::{Verdict, Word};
+use super::verdict::{Verdict, VerdictStatus};
 use crate::table::{Growth, GrowthCell, GrowthSlope, Slope, plural, significant};
+
+pub(super) const DENSE_LOCAL_GROWS: Claim = Claim {
+    text: "Dense local attention at n ≫ d needs logits that grow with n/d",
+    group: Group::SyntheticTargets,
+    origin: Origin::Derived,
+    place: "the rank argument for n ≫ d",
+    rule: || Rule {
+        confirmed: format!(
+            "The exponent of n/d in the rank penalty has an interval above 0 that reaches past \
+            {NO_GROWTH} for dense local targets; those of both sparse controls lie below it."
+        ),
+        refuted: format!(
+            "The whole interval lies below {NO_GROWTH}, and every fit reached its KL."
+        ),
+    },
+    ..Claim::PLAIN
+};
+
+pub(super) const SPARSE_IS_EASY: Claim = Claim {
+    text: "Sparse long-range attention fits low rank without large logits",
+    group: Group::SyntheticTargets,
+    origin: Origin::Derived,
+    place: "the rank argument for n ≫ d",
+    rule: || Rule {
+        confirmed: format!(
+            "For both sparse families the whole interval of the rank penalty is at most {EASY} in \
+            every configuration whose rank is at least the number of columns per row."
+        ),
+        refuted: format!(
+            "For both families the whole interval lies above {EASY} in some configuration."
+        ),
+    },
+    ..Claim::PLAIN
+};
 
 /// A slope whose interval lies under this is no growth worth the name: 0.1 means that 100 times
 /// the n/d costs 1.6 times the logits.
-pub(super) const NO_GROWTH: f64 = 0.1;
+const NO_GROWTH: f64 = 0.1;
 
 /// Up to this inflation low rank is called easy: half as much again as with no rank limit.
-pub(super) const EASY: f64 = 1.5;
+const EASY: f64 = 1.5;
 
 /// The two verdicts of a study of logit growth.
 pub(crate) fn growth(study: &Growth) -> Vec<Verdict> {
@@ -24,19 +58,19 @@ pub(crate) fn growth(study: &Growth) -> Vec<Verdict> {
 fn dense_local(study: &Growth) -> Verdict {
     let Some((family, slope)) = slope_of(study, "dirichlet-band") else {
         let lacking = "too few fits for an exponent";
-        return Verdict::lacking(Claim::DenseLocalGrows, lacking, why_no_slope(study));
+        return Verdict::lacking(DENSE_LOCAL_GROWS, lacking, why_no_slope(study));
     };
     let controls: Vec<(&GrowthSlope, Slope)> =
         ["landmark", "random-sparse"].iter().filter_map(|name| slope_of(study, name)).collect();
     let apart = controls.len() == 2 && controls.iter().all(|(_, other)| other.high < slope.low);
     let by_rank = slopes_by_rank(study, family);
     let at_each_rank = by_rank.iter().all(|(_, slope)| slope.low > 0.0);
-    let word = if slope.low > 0.0 && slope.high > NO_GROWTH {
-        if apart && at_each_rank { Word::Confirmed } else { Word::Qualified }
+    let status = if slope.low > 0.0 && slope.high > NO_GROWTH {
+        if apart && at_each_rank { VerdictStatus::Confirmed } else { VerdictStatus::Qualified }
     } else if slope.high < NO_GROWTH && family.unreached == 0 {
-        Word::Refuted
+        VerdictStatus::Refuted
     } else {
-        Word::NotYetMeasured
+        VerdictStatus::NotMeasured
     };
     let exponent = |slope: Slope| shown(slope.slope, slope.low, slope.high);
     let seeds = plural(family.seeds, "seed");
@@ -71,10 +105,10 @@ fn dense_local(study: &Growth) -> Verdict {
         let fits = plural(family.unreached, "band fit");
         measured.push_str(&format!(" {fits} reached no bound."));
     }
-    if word == Word::NotYetMeasured {
+    if status == VerdictStatus::NotMeasured {
         measured.push_str(" The interval decides nothing.");
     }
-    Verdict::new(Claim::DenseLocalGrows, [headline, measured], word, family.seeds)
+    Verdict::new(DENSE_LOCAL_GROWS, [headline, measured], status, family.seeds)
 }
 
 /// The slopes of a family at each rank where three of its cells reached ε.
@@ -126,12 +160,12 @@ fn sparse_global(study: &Growth) -> Verdict {
     let (landmark, sparse) = (eligible(study, "landmark"), eligible(study, "random-sparse"));
     if landmark.is_empty() || sparse.is_empty() {
         let needs = "Needs rows of landmark and of random-sparse at ranks of m and k or more.";
-        return Verdict::lacking(Claim::SparseIsEasy, "a sparse family is missing", needs);
+        return Verdict::lacking(SPARSE_IS_EASY, "a sparse family is missing", needs);
     }
-    let word = match (cost(&landmark), cost(&sparse)) {
-        (Cost::Easy, Cost::Easy) => Word::Confirmed,
-        (Cost::Hard, Cost::Hard) => Word::Refuted,
-        _ => Word::Qualified,
+    let status = match (cost(&landmark), cost(&sparse)) {
+        (Cost::Easy, Cost::Easy) => VerdictStatus::Confirmed,
+        (Cost::Hard, Cost::Hard) => VerdictStatus::Refuted,
+        _ => VerdictStatus::Qualified,
     };
     let seeds = landmark.iter().chain(&sparse).map(|cell| cell.seeds.len()).min().unwrap_or(0);
     let cells = || landmark.iter().chain(&sparse).copied();
@@ -148,9 +182,9 @@ fn sparse_global(study: &Growth) -> Verdict {
         of_cells(cells())
     );
     Verdict::over(
-        Claim::SparseIsEasy,
+        SPARSE_IS_EASY,
         [headline, measured],
-        word,
+        status,
         cells().map(|cell| cell.seeds.len()),
     )
 }
@@ -231,9 +265,9 @@ mod tests {
         }
     }
 
-    fn word_of(dense: GrowthSlope, controls: &[GrowthSlope]) -> Word {
+    fn word_of(dense: GrowthSlope, controls: &[GrowthSlope]) -> VerdictStatus {
         let slopes = [&[dense], controls].concat();
-        dense_local(&Growth { cells: Vec::new(), slopes, models: Vec::new(), failed: 0 }).word
+        dense_local(&Growth { cells: Vec::new(), slopes, models: Vec::new(), failed: 0 }).status
     }
 
     #[test]
@@ -244,24 +278,36 @@ mod tests {
         ];
         let steep = [flat[0].clone(), family("random-sparse", Some((0.3, 0.6)), 0, 3)];
         let dense = |slope, unreached, seeds| family("dirichlet-band", slope, unreached, seeds);
-        assert_eq!(word_of(dense(Some((0.4, 0.6)), 7, 3), &flat), Word::Confirmed);
-        assert_eq!(word_of(dense(Some((0.4, 0.6)), 0, 2), &flat), Word::Qualified, "two seeds");
+        assert_eq!(word_of(dense(Some((0.4, 0.6)), 7, 3), &flat), VerdictStatus::Confirmed);
+        assert_eq!(
+            word_of(dense(Some((0.4, 0.6)), 0, 2), &flat),
+            VerdictStatus::Qualified,
+            "two seeds"
+        );
         let flat_at_16 = GrowthSlope { rank: Some(16), ..dense(Some((-0.1, 0.1)), 0, 3) };
         let with_rank = [&flat[..], &[flat_at_16]].concat();
-        let word = word_of(dense(Some((0.4, 0.6)), 0, 3), &with_rank);
-        assert_eq!(word, Word::Qualified, "flat at one rank");
+        let status = word_of(dense(Some((0.4, 0.6)), 0, 3), &with_rank);
+        assert_eq!(status, VerdictStatus::Qualified, "flat at one rank");
         assert_eq!(
             word_of(dense(Some((0.4, 0.6)), 0, 3), &steep),
-            Word::Qualified,
+            VerdictStatus::Qualified,
             "control grows"
         );
-        assert_eq!(word_of(dense(Some((0.4, 0.6)), 0, 3), &[]), Word::Qualified, "no controls");
-        assert_eq!(word_of(dense(Some((-0.1, 0.05)), 0, 3), &flat), Word::Refuted);
-        assert_eq!(word_of(dense(Some((-0.1, 0.05)), 0, 2), &flat), Word::Qualified, "two seeds");
+        assert_eq!(
+            word_of(dense(Some((0.4, 0.6)), 0, 3), &[]),
+            VerdictStatus::Qualified,
+            "no controls"
+        );
+        assert_eq!(word_of(dense(Some((-0.1, 0.05)), 0, 3), &flat), VerdictStatus::Refuted);
+        assert_eq!(
+            word_of(dense(Some((-0.1, 0.05)), 0, 2), &flat),
+            VerdictStatus::Qualified,
+            "two seeds"
+        );
         let censored = word_of(dense(Some((-0.1, 0.05)), 4, 3), &flat);
-        assert_eq!(censored, Word::NotYetMeasured, "a censored slope does not refute");
-        assert_eq!(word_of(dense(Some((-0.3, 0.6)), 0, 3), &flat), Word::NotYetMeasured);
-        assert_eq!(word_of(dense(None, 20, 3), &flat), Word::NotYetMeasured);
+        assert_eq!(censored, VerdictStatus::NotMeasured, "a censored slope does not refute");
+        assert_eq!(word_of(dense(Some((-0.3, 0.6)), 0, 3), &flat), VerdictStatus::NotMeasured);
+        assert_eq!(word_of(dense(None, 20, 3), &flat), VerdictStatus::NotMeasured);
     }
 
     fn cell(name: &str, rank: usize, inflation: Option<f64>, seeds: usize) -> GrowthCell {
@@ -285,23 +331,24 @@ mod tests {
 
     #[test]
     fn sparse_global_has_every_word() {
-        let word = |landmark: Option<f64>, sparse: Option<f64>, seeds| {
+        let status = |landmark: Option<f64>, sparse: Option<f64>, seeds| {
             let cells = vec![
                 cell("landmark", 4, None, seeds),
                 cell("landmark", 8, landmark, seeds),
                 cell("random-sparse", 8, sparse, seeds),
             ];
-            sparse_global(&Growth { cells, slopes: Vec::new(), models: Vec::new(), failed: 0 }).word
+            sparse_global(&Growth { cells, slopes: Vec::new(), models: Vec::new(), failed: 0 })
+                .status
         };
-        assert_eq!(word(Some(1.1), Some(1.2), 3), Word::Confirmed);
-        assert_eq!(word(Some(1.1), Some(1.2), 2), Word::Qualified, "two seeds");
-        assert_eq!(word(Some(1.1), Some(4.0), 3), Word::Qualified, "one hard");
-        assert_eq!(word(Some(2.0), None, 3), Word::Refuted);
-        assert_eq!(word(Some(2.0), None, 2), Word::Qualified, "two seeds");
+        assert_eq!(status(Some(1.1), Some(1.2), 3), VerdictStatus::Confirmed);
+        assert_eq!(status(Some(1.1), Some(1.2), 2), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(status(Some(1.1), Some(4.0), 3), VerdictStatus::Qualified, "one hard");
+        assert_eq!(status(Some(2.0), None, 3), VerdictStatus::Refuted);
+        assert_eq!(status(Some(2.0), None, 2), VerdictStatus::Qualified, "two seeds");
         let cells = vec![cell("landmark", 8, Some(1.0), 3)];
         let models = Vec::new();
         let alone = sparse_global(&Growth { cells, slopes: Vec::new(), models, failed: 0 });
-        assert_eq!(alone.word, Word::NotYetMeasured);
+        assert_eq!(alone.status, VerdictStatus::NotMeasured);
         // A median under what is easy, of seeds that may lie above it.
         let mut apart = cell("landmark", 8, Some(1.2), 3);
         apart.seeds[2].inflation = Some(2.0);

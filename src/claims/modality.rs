@@ -1,13 +1,31 @@
 //! The verdict on data other than text: images and speech as bytes.
 
-use super::claims::Claim;
+use super::claim::{Claim, Group, Origin, Rule};
 use super::pairs::{Pairs, PairsOfSetting, difference, log_ratio};
 use super::phrases::{apart, times};
 use super::scale::of_runs;
+use super::training;
 use super::training::{LOGITS_ALIKE, NO_WORSE_NATS};
-use super::tuning::Tuned;
-use super::verdict::{Verdict, Word};
+use super::tuning::{Tuned, tuned};
+use super::verdict::{Verdict, VerdictStatus};
 use crate::table::{TrainingRun, Trainings, plural, significant};
+
+pub(super) const OTHER_MODALITIES: Claim = Claim {
+    text: "LS-attention's lower loss and logits are not specific to text",
+    group: Group::Training,
+    origin: Origin::Paper,
+    place: "text",
+    rule: || Rule {
+        confirmed: tuned(format!(
+            "The whole interval of the loss of ls less mhsa's is at most {} nats, and that of the \
+            ratio of peaks lies below 1/{}.",
+            training::NO_WORSE_NATS,
+            training::LOGITS_ALIKE
+        )),
+        refuted: tuned("One of the two intervals lies wholly above.".to_owned()),
+    },
+    ..Claim::PLAIN
+};
 
 /// The data of the synthetic corpora, which are of no kind.
 const SYNTHETIC: &str = "synthetic";
@@ -32,20 +50,20 @@ pub(crate) fn other_data(study: &Trainings) -> Option<Verdict> {
     let peaks = peaks.settings.iter().find(|setting| setting.ours == best.ours)?;
     let (lower, ratio) = (best.interval(difference), peaks.interval(log_ratio));
     let alike = -LOGITS_ALIKE.ln();
-    let word = match (lower, ratio) {
+    let status = match (lower, ratio) {
         (Some(lower), Some(ratio))
             if lower.is_at_most(NO_WORSE_NATS) && ratio.is_at_most(alike) =>
         {
-            Word::Confirmed
+            VerdictStatus::Confirmed
         }
         (Some(lower), Some(ratio))
             if lower.is_at_least(NO_WORSE_NATS) || ratio.is_at_least(alike) =>
         {
-            Word::Refuted
+            VerdictStatus::Refuted
         }
-        _ => Word::Qualified,
+        _ => VerdictStatus::Qualified,
     };
-    let word = tuned.decided(word, is_compared);
+    let status = tuned.decided(status, is_compared);
     let seeds = best.seeds.len().min(peaks.seeds.len());
     let loss = match lower {
         Some(lower) => apart(lower, 2, " nats"),
@@ -73,13 +91,13 @@ pub(crate) fn other_data(study: &Trainings) -> Option<Verdict> {
         of_runs(compared.iter().copied()),
         tuned.note(is_compared)
     );
-    Some(Verdict::new(Claim::OtherModalities, [headline, measured], word, seeds))
+    Some(Verdict::new(OTHER_MODALITIES, [headline, measured], status, seeds))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::tuning::at_three_rates;
+    use crate::claims::tuning::at_three_rates;
 
     fn study(corpus: &str, seeds: usize, loss: f64, peak: f64) -> Trainings {
         let run = |arm: &str, seed: usize, loss: f64, peak: f64| TrainingRun {
@@ -97,16 +115,16 @@ mod tests {
 
     #[test]
     fn other_data_have_every_word() {
-        let word = |seeds, loss, peak| {
-            other_data(&at_three_rates(&study("digits", seeds, loss, peak))).unwrap().word
+        let status = |seeds, loss, peak| {
+            other_data(&at_three_rates(&study("digits", seeds, loss, peak))).unwrap().status
         };
-        assert_eq!(word(3, 1.9, 50.0), Word::Confirmed);
-        assert_eq!(word(2, 1.9, 50.0), Word::Qualified, "two seeds");
-        assert_eq!(word(1, 1.9, 50.0), Word::SeenOnce);
-        assert_eq!(word(3, 1.9, 95.0), Word::Refuted, "logits alike");
-        assert_eq!(word(3, 2.1, 50.0), Word::Refuted, "a higher loss");
+        assert_eq!(status(3, 1.9, 50.0), VerdictStatus::Confirmed);
+        assert_eq!(status(2, 1.9, 50.0), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(status(1, 1.9, 50.0), VerdictStatus::SingleSeed);
+        assert_eq!(status(3, 1.9, 95.0), VerdictStatus::Refuted, "logits alike");
+        assert_eq!(status(3, 2.1, 50.0), VerdictStatus::Refuted, "a higher loss");
         let untuned = other_data(&study("digits", 3, 1.9, 50.0)).unwrap();
-        assert_eq!(untuned.word, Word::Qualified, "one learning rate");
+        assert_eq!(untuned.status, VerdictStatus::Qualified, "one learning rate");
         assert_eq!(other_data(&study("synthetic", 3, 1.9, 50.0)), None);
         assert_eq!(other_data(&study("digits", 0, 1.9, 50.0)), None);
     }

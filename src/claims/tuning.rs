@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::verdict::Word;
+use super::verdict::VerdictStatus;
 use crate::table::{TrainingRun, Trainings};
 
 /// A variant is tuned where it was trained at so many learning rates or more, and the best is neither the least nor the
@@ -64,9 +64,13 @@ impl Tuned {
         if self.is_tuned(is_compared) { "" } else { " One learning rate." }
     }
 
-    /// The word on a comparison of these runs: undecided where a variant is not tuned.
-    pub fn decided(&self, word: Word, is_compared: impl Fn(&TrainingRun) -> bool) -> Word {
-        if self.is_tuned(is_compared) { word } else { word.undecided() }
+    /// The status on a comparison of these runs: undecided where a variant is not tuned.
+    pub fn decided(
+        &self,
+        status: VerdictStatus,
+        is_compared: impl Fn(&TrainingRun) -> bool,
+    ) -> VerdictStatus {
+        if self.is_tuned(is_compared) { status } else { status.undecided() }
     }
 }
 
@@ -88,6 +92,14 @@ fn best_rate(runs: &[&TrainingRun]) -> Option<f64> {
 }
 
 /// The same runs at three learning rates, the middle one the best by a nat.
+/// The rule of a comparison of variants, which have to be tuned besides.
+pub(super) fn tuned(rule: String) -> String {
+    format!(
+        "{rule} Each variant was tried at {} learning rates or more, its best one not at an end.",
+        RATES
+    )
+}
+
 #[cfg(test)]
 pub(super) fn at_three_rates(study: &Trainings) -> Trainings {
     let rates = [(1e-3, 1.0), (3e-3, 0.0), (1e-2, 1.0)];
@@ -122,7 +134,7 @@ mod tests {
         let tuned = Tuned::of(&Trainings { runs, failed: 0 }, &[]);
         let [one] = &tuned.study.runs[..] else { panic!("{:?}", tuned.study) };
         assert_eq!((one.valid_loss_nats, &*one.run), (Some(1.0), "ls-0.001"));
-        assert_eq!(tuned.decided(Word::Confirmed, |_| true), Word::Confirmed);
+        assert_eq!(tuned.decided(VerdictStatus::Confirmed, |_| true), VerdictStatus::Confirmed);
     }
 
     #[test]
@@ -133,8 +145,11 @@ mod tests {
             let runs = rates.map(|(rate, loss)| run("ls", rate, loss)).to_vec();
             let tuned = Tuned::of(&Trainings { runs, failed: 0 }, &[]);
             assert_eq!(tuned.study.runs.len(), 3);
-            assert_eq!(tuned.decided(Word::Refuted, |_| true), Word::Qualified);
-            assert_eq!(tuned.decided(Word::Refuted, |run| run.arm == "mhsa"), Word::Refuted);
+            assert_eq!(tuned.decided(VerdictStatus::Refuted, |_| true), VerdictStatus::Qualified);
+            assert_eq!(
+                tuned.decided(VerdictStatus::Refuted, |run| run.arm == "mhsa"),
+                VerdictStatus::Refuted
+            );
         }
     }
 }

@@ -1,14 +1,30 @@
 //! The verdict on layouts: whether splitting heads into local and global removes the pressure.
 
-use super::claims::Claim;
+use super::claim::{Claim, Group, Origin, Rule};
 use super::phrases::times_or;
 use super::scale::listed;
-use super::verdict::{Verdict, Word};
+use super::verdict::{Verdict, VerdictStatus};
 use crate::table::{Interval, LayoutCell, Layouts, plural};
+
+pub(super) const SPLIT_HELPS: Claim = Claim {
+    text: "Splitting heads into local and global removes the pressure on logits",
+    group: Group::SyntheticTargets,
+    origin: Origin::Paper,
+    place: "abstract",
+    rule: || Rule {
+        confirmed: format!(
+            "At every seed and logit bound the split heads have a smaller error than global heads \
+            of equal parameters, and the whole interval of the mean ratio lies below 1/{ALIKE}; \
+            some target is not a mixture of a local and a global part."
+        ),
+        refuted: format!("At every setting the whole interval lies above 1/{ALIKE}."),
+    },
+    ..Claim::PLAIN
+};
 
 /// Errors within this ratio of each other are alike: searches on different machines differ by up to 3 per cent
 /// (docs/methods.md, Machines).
-pub(super) const ALIKE: f64 = 1.05;
+const ALIKE: f64 = 1.05;
 /// How the names of targets begin that are made of a local and a global part.
 const MIXTURE: &str = "mixture";
 /// Errors under this, in nats, are what rounding leaves.
@@ -36,7 +52,7 @@ pub(crate) fn layouts(study: &Layouts) -> Verdict {
     let Some(seeds) = contests.iter().map(Vec::len).min() else {
         let needs = "Needs a layout with local and global heads, and an all-global one with as many parameters, at \
                      one bound and seed.";
-        return Verdict::lacking(Claim::SplitHelps, "no layouts of equal parameters", needs);
+        return Verdict::lacking(SPLIT_HELPS, "no layouts of equal parameters", needs);
     };
     let fought: usize = contests.iter().map(Vec::len).sum();
     let won = contests.iter().flatten().filter(|(_, log)| *log < 0.0).count();
@@ -44,17 +60,17 @@ pub(crate) fn layouts(study: &Layouts) -> Verdict {
     let no_less = |seeds: &Vec<(usize, f64)>| {
         Interval::of(seeds.iter().map(|s| s.1)).is_some_and(|i| i.is_at_least(-ALIKE.ln()))
     };
-    let word = if won == fought && overall.is_some_and(|i| i.is_at_most(-ALIKE.ln())) {
-        Word::Confirmed
+    let status = if won == fought && overall.is_some_and(|i| i.is_at_most(-ALIKE.ln())) {
+        VerdictStatus::Confirmed
     } else if contests.iter().all(no_less) {
-        Word::Refuted
+        VerdictStatus::Refuted
     } else {
-        Word::Qualified
+        VerdictStatus::Qualified
     };
     let is_of_its_form = pairs.iter().all(|(split, _)| split.target.starts_with(MIXTURE));
-    let word = match word {
-        Word::Confirmed if is_of_its_form => Word::Qualified,
-        word => word,
+    let status = match status {
+        VerdictStatus::Confirmed if is_of_its_form => VerdictStatus::Qualified,
+        status => status,
     };
     let mean = (contests.iter().flatten().map(|(_, log)| log).sum::<f64>() / fought as f64).exp();
     let ratio = |digits| times_or(overall.map(Interval::exp), mean, digits);
@@ -72,7 +88,7 @@ pub(crate) fn layouts(study: &Layouts) -> Verdict {
         ratio(2),
         plural(contests.len(), "setting")
     );
-    Verdict::new(Claim::SplitHelps, [headline, measured], word, seeds)
+    Verdict::new(SPLIT_HELPS, [headline, measured], status, seeds)
 }
 
 /// The all-global layouts for the same target, cap and number of parameters.
@@ -134,8 +150,8 @@ mod tests {
 
     #[test]
     fn every_word_has_its_rows() {
-        assert_eq!(judged(0.03, 3).word, Word::Confirmed);
-        assert_eq!(judged(0.03, 2).word, Word::Qualified, "two seeds are too few");
+        assert_eq!(judged(0.03, 3).status, VerdictStatus::Confirmed);
+        assert_eq!(judged(0.03, 2).status, VerdictStatus::Qualified, "two seeds are too few");
         let of_its_form = ["2xglobal", "global", "local:24+global"].map(|layout| LayoutCell {
             target: "mixture of dirichlet-band and landmark".to_owned(),
             ..cell(layout, if layout == "global" { 16 } else { 8 }, 0.03, 3)
@@ -144,21 +160,33 @@ mod tests {
         rival.seeds.iter_mut().for_each(|seed| seed.kl_nats = 0.05);
         split.seeds.iter_mut().for_each(|seed| seed.kl_nats = 0.02);
         let of_its_form = layouts(&Layouts { cells: vec![rival, other, split], failed: 0 });
-        assert_eq!(of_its_form.word, Word::Qualified, "a target of the split's own form");
+        assert_eq!(
+            of_its_form.status,
+            VerdictStatus::Qualified,
+            "a target of the split's own form"
+        );
         let mixed = judged(0.002, 3);
-        assert_eq!(mixed.word, Word::Qualified, "one rival is better");
+        assert_eq!(mixed.status, VerdictStatus::Qualified, "one rival is better");
         let cells = vec![cell("global", 16, 0.001, 3), cell("local:24+global", 8, 0.02, 3)];
-        assert_eq!(layouts(&Layouts { cells, failed: 0 }).word, Word::Refuted);
+        assert_eq!(layouts(&Layouts { cells, failed: 0 }).status, VerdictStatus::Refuted);
         let cells = vec![cell("global", 16, 0.001, 2), cell("local:24+global", 8, 0.02, 2)];
-        assert_eq!(layouts(&Layouts { cells, failed: 0 }).word, Word::Qualified, "two seeds");
+        assert_eq!(
+            layouts(&Layouts { cells, failed: 0 }).status,
+            VerdictStatus::Qualified,
+            "two seeds"
+        );
         let cells = vec![cell("global", 16, 0.0202, 3), cell("local:24+global", 8, 0.02, 3)];
-        assert_eq!(layouts(&Layouts { cells, failed: 0 }).word, Word::Refuted, "alike");
+        assert_eq!(layouts(&Layouts { cells, failed: 0 }).status, VerdictStatus::Refuted, "alike");
         let mut apart = cell("local:24+global", 8, 0.02, 3);
         apart.seeds[0].kl_nats = 1e-4;
         let cells = vec![cell("global", 16, 0.021, 3), apart];
-        assert_eq!(layouts(&Layouts { cells, failed: 0 }).word, Word::Qualified, "seeds far apart");
+        assert_eq!(
+            layouts(&Layouts { cells, failed: 0 }).status,
+            VerdictStatus::Qualified,
+            "seeds far apart"
+        );
         let cells = vec![cell("global", 8, 0.1, 3), cell("local:24+global", 8, 0.02, 3)];
         let unequal = layouts(&Layouts { cells, failed: 0 });
-        assert_eq!(unequal.word, Word::NotYetMeasured, "unequal parameters");
+        assert_eq!(unequal.status, VerdictStatus::NotMeasured, "unequal parameters");
     }
 }

@@ -1,25 +1,45 @@
 //! The verdict on interventions: runs that differ from a baseline in one setting.
 
-use super::claims::Claim;
+use super::claim::{Claim, Group, Origin, Rule};
 use super::phrases::{apart, times};
 use super::scale::of_runs;
+use super::training;
 use super::training::LOGITS_ALIKE;
-use super::tuning::Tuned;
-use super::verdict::{Verdict, Word};
+use super::tuning::{Tuned, tuned};
+use super::verdict::{Verdict, VerdictStatus};
 use crate::table::{Interval, Spread, TrainingRun, Trainings, plural, significant};
+
+pub(super) const MORE_RANK_HELPS: Claim = Claim {
+    text: "Multi-head attention with twice the rank and half the heads has smaller logits",
+    group: Group::Training,
+    origin: Origin::Derived,
+    place: "the rank argument, an intervention",
+    rule: || Rule {
+        confirmed: tuned(format!(
+            "With twice the rank the peak is at most two thirds in every seed, and the whole \
+            interval of the ratio lies below 1/{}.",
+            training::LOGITS_ALIKE
+        )),
+        refuted: tuned(format!(
+            "The peak is no smaller in every seed, and the whole interval lies above 1/{}.",
+            training::LOGITS_ALIKE
+        )),
+    },
+    ..Claim::PLAIN
+};
 
 /// The run with twice the rank at equal parameters.
 const MORE_RANK: &str = "mhsa-wide-heads";
 
-/// The word on peaks with twice the rank over those without, of which this is the spread over seeds and the interval.
-pub(super) fn of_more_rank(spread: Spread, interval: Option<Interval>) -> Word {
+/// The status on peaks with twice the rank over those without, of which this is the spread over seeds and the interval.
+pub(super) fn of_more_rank(spread: Spread, interval: Option<Interval>) -> VerdictStatus {
     let alike = 1.0 / LOGITS_ALIKE;
     if spread.high <= 2.0 / 3.0 && interval.is_some_and(|i| i.is_at_most(alike)) {
-        Word::Confirmed
+        VerdictStatus::Confirmed
     } else if spread.low >= 1.0 && interval.is_some_and(|i| i.is_at_least(alike)) {
-        Word::Refuted
+        VerdictStatus::Refuted
     } else {
-        Word::Qualified
+        VerdictStatus::Qualified
     }
 }
 
@@ -45,11 +65,11 @@ pub(crate) fn interventions(study: &Trainings, baselines: &[String]) -> Verdict 
         against(|run| run.peak_max_abs_logit).iter().map(|(new, old)| new / old).collect();
     let Some(spread) = Spread::of(ratios.iter().copied()) else {
         let needs = format!("Needs runs {MORE_RANK} beside mhsa with their seeds and length.");
-        return Verdict::lacking(Claim::MoreRankHelps, "no runs with twice the rank", needs);
+        return Verdict::lacking(MORE_RANK_HELPS, "no runs with twice the rank", needs);
     };
     let within = Interval::of(ratios.iter().map(|ratio| ratio.ln())).map(Interval::exp);
     let changed: Vec<&TrainingRun> = study.runs.iter().filter(|run| run.run == MORE_RANK).collect();
-    let word = tuned.decided(of_more_rank(spread, within), |run| run.arm == "mhsa");
+    let status = tuned.decided(of_more_rank(spread, within), |run| run.arm == "mhsa");
     let ratio = match within {
         Some(within) => times(within, 2),
         None => format!("{}×", significant(spread.median, 2)),
@@ -65,19 +85,19 @@ pub(crate) fn interventions(study: &Trainings, baselines: &[String]) -> Verdict 
         of_runs(changed),
         tuned.note(|run| run.arm == "mhsa")
     );
-    Verdict::new(Claim::MoreRankHelps, [headline, measured], word, ratios.len())
+    Verdict::new(MORE_RANK_HELPS, [headline, measured], status, ratios.len())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::tuning::at_three_rates;
+    use crate::claims::tuning::at_three_rates;
 
-    fn judged(ratio: f64, seeds: usize) -> Word {
+    fn judged(ratio: f64, seeds: usize) -> VerdictStatus {
         judged_seeds(&vec![ratio; seeds])
     }
 
-    fn judged_seeds(ratios: &[f64]) -> Word {
+    fn judged_seeds(ratios: &[f64]) -> VerdictStatus {
         let run = |name: &str, seed: usize, peak: f64| TrainingRun {
             run: name.to_owned(),
             arm: "mhsa".to_owned(),
@@ -92,18 +112,22 @@ mod tests {
             [run("mhsa-256", seed, 100.0), run(MORE_RANK, seed, 100.0 * ratio)]
         });
         let study = Trainings { runs: runs.collect(), failed: 0 };
-        interventions(&at_three_rates(&study), &["mhsa-256".to_owned()]).word
+        interventions(&at_three_rates(&study), &["mhsa-256".to_owned()]).status
     }
 
     #[test]
     fn every_word_has_its_ratio() {
-        assert_eq!(judged(0.5, 3), Word::Confirmed);
-        assert_eq!(judged(0.5, 2), Word::Qualified);
-        assert_eq!(judged(0.9, 3), Word::Qualified);
-        assert_eq!(judged(1.2, 3), Word::Refuted);
-        assert_eq!(judged(1.2, 2), Word::Qualified, "two seeds");
-        assert_eq!(judged_seeds(&[0.1, 0.65, 0.66]), Word::Qualified, "seeds too far apart");
-        assert_eq!(judged_seeds(&[1.0, 1.1, 5.0]), Word::Qualified, "seeds too far apart");
-        assert_eq!(judged(1.0, 0), Word::NotYetMeasured);
+        assert_eq!(judged(0.5, 3), VerdictStatus::Confirmed);
+        assert_eq!(judged(0.5, 2), VerdictStatus::Qualified);
+        assert_eq!(judged(0.9, 3), VerdictStatus::Qualified);
+        assert_eq!(judged(1.2, 3), VerdictStatus::Refuted);
+        assert_eq!(judged(1.2, 2), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(
+            judged_seeds(&[0.1, 0.65, 0.66]),
+            VerdictStatus::Qualified,
+            "seeds too far apart"
+        );
+        assert_eq!(judged_seeds(&[1.0, 1.1, 5.0]), VerdictStatus::Qualified, "seeds too far apart");
+        assert_eq!(judged(1.0, 0), VerdictStatus::NotMeasured);
     }
 }

@@ -4,20 +4,56 @@
 //! by one method", 1/20 of the time to reach "the other". Here are five. Picking the one against which a bound is met would
 //! choose the rival after the rows, so a bound counts as met only where it is met against every one.
 
-use super::claims::Claim;
+use super::claim::{Claim, Group, Origin, Rule};
 use super::pairs::{Pairs, PairsOfSetting, difference};
 use super::phrases::from_to;
 use super::scale::of_runs;
-use super::tuning::Tuned;
-use super::verdict::{Verdict, Word};
+use super::tuning::{Tuned, tuned};
+use super::verdict::{Verdict, VerdictStatus};
 use crate::table::{Interval, TrainingRun, Trainings, plural, significant};
+
+pub(super) const TWO_FIFTHS: Claim = Claim {
+    text: "LS-attention's validation perplexity is 2/5 of another stabiliser's",
+    group: Group::Training,
+    origin: Origin::Paper,
+    place: "abstract, figures",
+    paper_says: Some("2/5 of the perplexity"),
+    rule: || Rule {
+        confirmed: tuned(format!(
+            "Against every stabiliser the whole interval of the ratio of perplexities is at most \
+            {MOST_PERPLEXITY}."
+        )),
+        refuted: tuned(format!(
+            "Against every stabiliser the whole interval lies above {MOST_PERPLEXITY}, and the \
+            corpus's entropy allows a lower ratio."
+        )),
+    },
+    ..Claim::PLAIN
+};
+
+pub(super) const TWENTIETH: Claim = Claim {
+    text: "LS-attention reaches another stabiliser's perplexity in 1/20 of its GPU hours",
+    group: Group::Cost,
+    origin: Origin::Paper,
+    place: "abstract, figures",
+    paper_says: Some("1/20 of the GPU hours"),
+    rule: || Rule {
+        confirmed: format!(
+            "Not by CPU time, which is what is measured here. It is qualified where the claim \
+            could be seen: evaluations at most 1/20 of a run apart, or a time that misses \
+            {MOST_TIME} against every stabiliser."
+        ),
+        refuted: "Not by CPU time; the paper counts GPU hours.".to_owned(),
+    },
+    ..Claim::PLAIN
+};
 
 /// The stabilisers of others.
 const STABILISERS: [&str; 5] = ["qk-norm", "sigma-reparam", "softcap", "qk-clip", "z-loss"];
 /// Two fifths, and what still rounds to it: "nearly 2/5" are the paper's words.
-pub(super) const TWO_FIFTHS: f64 = 0.45;
+const MOST_PERPLEXITY: f64 = 0.45;
 /// A twentieth, and what still rounds to it.
-pub(super) const TWENTIETH: f64 = 0.075;
+const MOST_TIME: f64 = 0.075;
 /// A ratio above this is no gain: within 5 per cent.
 const NO_GAIN: f64 = 0.95;
 
@@ -29,26 +65,39 @@ pub(crate) fn stabilisers(study: &Trainings) -> Vec<Verdict> {
 /// Where a ratio against one stabiliser, at one setting, lies in 95 % intervals; none with fewer than two seeds.
 type Within = Option<(f64, f64)>;
 
-/// The word for a ratio that is to be `bound` or less.
-fn word(within: &[Within], bound: f64) -> Word {
+/// The status for a ratio that is to be `bound` or less.
+fn status(within: &[Within], bound: f64) -> VerdictStatus {
     let every = |holds: &dyn Fn((f64, f64)) -> bool| within.iter().all(|w| w.is_some_and(holds));
     if within.iter().all(Option::is_none) {
         // One seed decides nothing.
-        Word::Qualified
+        VerdictStatus::Qualified
     } else if every(&|(_, high)| high <= bound) {
-        Word::Confirmed
+        VerdictStatus::Confirmed
     } else if every(&|(low, _)| low > bound) {
-        Word::Refuted
+        VerdictStatus::Refuted
     } else if within.iter().flatten().any(|(_, high)| *high < NO_GAIN) {
-        Word::Qualified
+        VerdictStatus::Qualified
     } else {
-        Word::NotYetMeasured
+        VerdictStatus::NotMeasured
     }
 }
 
 fn missing(claim: Claim) -> Verdict {
     let needs = "Needs finished runs of ls and of other stabilisers with the same seeds.";
     Verdict::lacking(claim, "no finished runs of other stabilisers", needs)
+}
+
+/// Whether some run of a stabiliser differs from the run of multi-head attention of its seed and length. One that never
+/// acts, as QK-clip under its threshold, is no other method.
+fn acts(study: &Trainings, arm: &str) -> bool {
+    let outcome = |run: &TrainingRun| (run.valid_loss_nats, run.peak_max_abs_logit);
+    let is_plain = |run: &TrainingRun| {
+        let mut plain = study.arm("mhsa");
+        plain.any(|mhsa| {
+            (mhsa.seed, mhsa.context) == (run.seed, run.context) && outcome(mhsa) == outcome(run)
+        })
+    };
+    !study.arm(arm).all(is_plain)
 }
 
 /// Whether a run is of one of the variants that are compared.
@@ -91,28 +140,29 @@ fn least_ratio(study: &Trainings) -> Option<f64> {
 fn two_fifths(study: &Trainings) -> Verdict {
     let tuned = Tuned::of(study, &[]);
     let study = &tuned.study;
-    let found: Vec<(&str, Pairs)> = STABILISERS
-        .iter()
+    let found: Vec<(&str, Pairs)> = (STABILISERS.iter())
+        .filter(|arm| acts(study, arm))
         .filter_map(|&arm| Some((arm, Pairs::of(study, ["ls", arm], |run| run.valid_loss_nats)?)))
         .collect();
     let Some(seeds) = seeds_of(&found) else {
-        return missing(Claim::TwoFifths);
+        return missing(TWO_FIFTHS);
     };
     let settings =
         || found.iter().flat_map(|(arm, pairs)| pairs.settings.iter().map(move |s| (*arm, s)));
     let ratio = |pairs: &PairsOfSetting| pairs.interval(difference).map(Interval::exp);
     let within: Vec<Within> = settings().map(|(_, s)| ratio(s).map(|i| (i.low, i.high))).collect();
-    let room = least_ratio(study).filter(|least| *least > TWO_FIFTHS);
-    let word = room.map_or_else(|| word(&within, TWO_FIFTHS), |_| Word::NotYetMeasured);
-    let word = tuned.decided(word, is_compared);
+    let room = least_ratio(study).filter(|least| *least > MOST_PERPLEXITY);
+    let status =
+        room.map_or_else(|| status(&within, MOST_PERPLEXITY), |_| VerdictStatus::NotMeasured);
+    let status = tuned.decided(status, is_compared);
     let each: Vec<String> = settings()
         .map(|(arm, pairs)| format!("{} of {arm}'s", pairs.shown(difference, f64::exp, 3)))
         .collect();
-    let why = match (room, word) {
+    let why = match (room, status) {
         (Some(least), _) => {
             format!(" The corpus allows {} at least.", significant(least, 2))
         }
-        (None, Word::NotYetMeasured) => UNDECIDED.to_owned(),
+        (None, VerdictStatus::NotMeasured) => UNDECIDED.to_owned(),
         _ => String::new(),
     };
     let mean = |setting: &PairsOfSetting| setting.mean(difference).exp();
@@ -125,9 +175,9 @@ fn two_fifths(study: &Trainings) -> Verdict {
     let measured =
         format!("LS-attention's perplexity is {}. {}{why}", each.join(", "), ending(&tuned));
     Verdict::over(
-        Claim::TwoFifths,
+        TWO_FIFTHS,
         [headline, measured],
-        word,
+        status,
         found.iter().flat_map(|(_, pairs)| pairs.seeds_each()),
     )
 }
@@ -145,15 +195,15 @@ fn two_fifths(study: &Trainings) -> Verdict {
 fn twentieth(study: &Trainings) -> Verdict {
     let tuned = Tuned::of(study, &[]);
     let study = &tuned.study;
-    let found: Vec<(&str, Pairs)> = STABILISERS
-        .iter()
+    let found: Vec<(&str, Pairs)> = (STABILISERS.iter())
+        .filter(|arm| acts(study, arm))
         .filter_map(|&arm| {
             let share = |ours: &TrainingRun, theirs: &TrainingRun| share(study, ours, theirs);
             Some((arm, Pairs::by(study, ["ls", arm], share)?))
         })
         .collect();
     let Some(seeds) = seeds_of(&found) else {
-        return missing(Claim::Twentieth);
+        return missing(TWENTIETH);
     };
     let (mut within, mut each): (Vec<Within>, Vec<String>) = (Vec::new(), Vec::new());
     let mut all: Vec<f64> = Vec::new();
@@ -184,18 +234,18 @@ fn twentieth(study: &Trainings) -> Verdict {
     }
     let spacing = spacing(study);
     let is_coarse = spacing.is_some_and(|spacing| spacing > 1.0 / 20.0);
-    let word = match word(&within, TWENTIETH) {
-        Word::Refuted => Word::Refuted,
-        _ if is_coarse => Word::NotYetMeasured,
-        word => word,
+    let status = match status(&within, MOST_TIME) {
+        VerdictStatus::Refuted => VerdictStatus::Refuted,
+        _ if is_coarse => VerdictStatus::NotMeasured,
+        status => status,
     };
     // The paper counts GPU hours; these are of a CPU.
-    let word = word.undecided();
+    let status = status.undecided();
     let coarse = match (is_coarse, spacing) {
         (true, Some(spacing)) => {
             format!(" Evaluations are {} of a run apart.", significant(spacing, 2))
         }
-        _ if word == Word::NotYetMeasured => UNDECIDED.to_owned(),
+        _ if status == VerdictStatus::NotMeasured => UNDECIDED.to_owned(),
         _ => String::new(),
     };
     let headline = format!(
@@ -209,9 +259,9 @@ fn twentieth(study: &Trainings) -> Verdict {
         ending(&tuned)
     );
     Verdict::over(
-        Claim::Twentieth,
+        TWENTIETH,
         [headline, measured],
-        word,
+        status,
         found.iter().flat_map(|(_, pairs)| pairs.seeds_each()),
     )
 }
@@ -249,7 +299,7 @@ fn share(study: &Trainings, ours: &TrainingRun, theirs: &TrainingRun) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::tuning::at_three_rates;
+    use crate::claims::tuning::at_three_rates;
     use crate::table::RunLog;
 
     fn runs(arm: &str, losses: &[f64]) -> Vec<TrainingRun> {
@@ -279,21 +329,37 @@ mod tests {
 
     #[test]
     fn perplexity_against_stabilisers_has_every_word() {
-        let word = |norm: &[f64], cap: &[f64]| {
-            two_fifths(&study(&[("ls", &[1.0; 3]), ("qk-norm", norm), ("softcap", cap)])).word
+        let status = |norm: &[f64], cap: &[f64]| {
+            two_fifths(&study(&[("ls", &[1.0; 3]), ("qk-norm", norm), ("softcap", cap)])).status
         };
-        assert_eq!(word(&[2.0; 3], &[2.1; 3]), Word::Confirmed);
-        assert_eq!(word(&[2.0; 2], &[2.1; 2]), Word::Qualified, "two seeds");
-        assert_eq!(word(&[2.0; 3], &[1.1; 3]), Word::Qualified, "against one only");
-        assert_eq!(word(&[1.1; 3], &[1.2; 3]), Word::Refuted, "a gain far from 2/5");
-        assert_eq!(word(&[0.9; 3], &[0.9; 3]), Word::Refuted);
-        assert_eq!(word(&[1.1; 2], &[1.2; 2]), Word::Qualified, "two seeds");
-        assert_eq!(word(&[0.5, 1.5, 2.5], &[0.5, 1.5, 2.5]), Word::NotYetMeasured, "far apart");
-        assert_eq!(word(&[2.0], &[2.0]), Word::SeenOnce, "one seed");
-        assert_eq!(word(&[], &[]), Word::NotYetMeasured);
+        assert_eq!(status(&[2.0; 3], &[2.1; 3]), VerdictStatus::Confirmed);
+        assert_eq!(status(&[2.0; 2], &[2.1; 2]), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(status(&[2.0; 3], &[1.1; 3]), VerdictStatus::Qualified, "against one only");
+        assert_eq!(status(&[1.1; 3], &[1.2; 3]), VerdictStatus::Refuted, "a gain far from 2/5");
+        assert_eq!(status(&[0.9; 3], &[0.9; 3]), VerdictStatus::Refuted);
+        assert_eq!(status(&[1.1; 2], &[1.2; 2]), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(
+            status(&[0.5, 1.5, 2.5], &[0.5, 1.5, 2.5]),
+            VerdictStatus::NotMeasured,
+            "far apart"
+        );
+        assert_eq!(status(&[2.0], &[2.0]), VerdictStatus::SingleSeed, "one seed");
+        assert_eq!(status(&[], &[]), VerdictStatus::NotMeasured);
         let mut untuned = study(&[("ls", &[1.0; 3]), ("qk-norm", &[2.0; 3])]);
         untuned.runs.retain(|run| run.learning_rate == Some(3e-3));
-        assert_eq!(two_fifths(&untuned).word, Word::Qualified, "one learning rate");
+        assert_eq!(two_fifths(&untuned).status, VerdictStatus::Qualified, "one learning rate");
+    }
+
+    #[test]
+    fn a_stabiliser_that_never_acts_is_no_other_method() {
+        let found = |cap: &[f64]| {
+            let variants: [(&str, &[f64]); 4] =
+                [("ls", &[1.0; 3]), ("mhsa", &[1.2; 3]), ("qk-norm", &[2.0; 3]), ("qk-clip", cap)];
+            two_fifths(&study(&variants))
+        };
+        assert_eq!(found(&[1.2; 3]).status, VerdictStatus::Confirmed);
+        assert!(!found(&[1.2; 3]).measured.contains("qk-clip"));
+        assert_eq!(found(&[1.3; 3]).status, VerdictStatus::Qualified);
     }
 
     #[test]
@@ -303,13 +369,13 @@ mod tests {
             study.runs.iter_mut().for_each(|run| run.corpus_entropy_nats = Some(entropy));
             two_fifths(&study)
         };
-        assert_eq!(judged(0.3).word, Word::Refuted, "a ratio of 0.41 is possible");
-        let Verdict { word, measured, .. } = judged(0.9);
-        assert_eq!(word, Word::NotYetMeasured);
+        assert_eq!(judged(0.3).status, VerdictStatus::Refuted, "a ratio of 0.41 is possible");
+        let Verdict { status, measured, .. } = judged(0.9);
+        assert_eq!(status, VerdictStatus::NotMeasured);
         assert!(measured.contains("0.74"), "{measured}");
     }
 
-    /// The word where ls takes `pace` seconds a step, the other a tenth, evaluated so often per run.
+    /// The status where ls takes `pace` seconds a step, the other a tenth, evaluated so often per run.
     fn timed(theirs: &[f64], pace: f64, evaluations: usize) -> Verdict {
         let mut study = study(&[("ls", &[1.0; 3]), ("qk-norm", theirs)]);
         for run in &mut study.runs {
@@ -328,17 +394,25 @@ mod tests {
     #[test]
     fn cpu_time_against_stabilisers_qualifies_at_most() {
         // ls is there at its first of 100 evaluations: within a hundredth of the time.
-        assert_eq!(timed(&[2.5; 3], 0.1, 100).word, Word::Qualified);
-        assert_eq!(timed(&[0.5; 3], 0.1, 100).word, Word::Qualified, "never reached");
-        assert_eq!(timed(&[2.5; 3], 20.0, 100).word, Word::NotYetMeasured, "up to twice the time");
-        assert_eq!(timed(&[2.5], 0.1, 100).word, Word::SeenOnce, "one seed");
-        assert_eq!(timed(&[], 0.1, 100).word, Word::NotYetMeasured);
+        assert_eq!(timed(&[2.5; 3], 0.1, 100).status, VerdictStatus::Qualified);
+        assert_eq!(timed(&[0.5; 3], 0.1, 100).status, VerdictStatus::Qualified, "never reached");
+        assert_eq!(
+            timed(&[2.5; 3], 20.0, 100).status,
+            VerdictStatus::NotMeasured,
+            "up to twice the time"
+        );
+        assert_eq!(timed(&[2.5], 0.1, 100).status, VerdictStatus::SingleSeed, "one seed");
+        assert_eq!(timed(&[], 0.1, 100).status, VerdictStatus::NotMeasured);
     }
 
     #[test]
     fn evaluations_further_apart_than_a_twentieth_cannot_show_it() {
-        assert_eq!(timed(&[2.5; 3], 0.1, 10).word, Word::NotYetMeasured);
-        assert_eq!(timed(&[1.2; 3], 0.1, 10).word, Word::Qualified, "missed all the same");
+        assert_eq!(timed(&[2.5; 3], 0.1, 10).status, VerdictStatus::NotMeasured);
+        assert_eq!(
+            timed(&[1.2; 3], 0.1, 10).status,
+            VerdictStatus::Qualified,
+            "missed all the same"
+        );
     }
 
     #[test]

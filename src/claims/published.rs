@@ -1,16 +1,46 @@
 //! Verdicts on the heads of published models.
 
-use super::claims::Claim;
-use super::verdict::{Verdict, Word};
+use super::claim::{Claim, Group, Origin, Rule};
+use super::verdict::{Verdict, VerdictStatus};
 use crate::row::HeadFound;
 use crate::table::{LARGE_NATS, PublishedHeads, PublishedModel, Spread, plural, significant};
 
+pub(super) const PUBLISHED_NEED: Claim = Claim {
+    text: "Heads of published models with max |logit| above 20 need such logits at their rank",
+    group: Group::PublishedModels,
+    origin: Origin::Derived,
+    place: "the rank argument, published models",
+    rule: || Rule {
+        confirmed: format!(
+            "In every model the median head above {LARGE_NATS} needs {NEEDED} or more of its \
+            largest logit, with free queries and keys at its rank."
+        ),
+        refuted: "It needs less in every model.".to_owned(),
+    },
+    ..Claim::PLAIN
+};
+
+pub(super) const PUBLISHED_RAMP: Claim = Claim {
+    text: "Logits above 20 in published models are ramps over positions",
+    group: Group::PublishedModels,
+    origin: Origin::Here,
+    place: "found here, published models",
+    rule: || Rule {
+        confirmed: format!(
+            "In every causal model a ramp c·j explains {IS_A_RAMP} or more of the row-centred \
+            logits of the median head above {LARGE_NATS}."
+        ),
+        refuted: format!("It explains {NO_RAMP} or less in every model."),
+    },
+    ..Claim::PLAIN
+};
+
 /// A head that needs this share of its logits or more at its rank has them because it needs them.
-pub(super) const NEEDED: f64 = 0.5;
+const NEEDED: f64 = 0.5;
 /// A ramp that explains this share of a head's logits or more is what they are.
-pub(super) const IS_A_RAMP: f64 = 0.5;
+const IS_A_RAMP: f64 = 0.5;
 /// A share up to here is next to nothing.
-pub(super) const NO_RAMP: f64 = 0.1;
+const NO_RAMP: f64 = 0.1;
 
 /// Whether heads of large logits need them at their rank: the share needed / actual in the median head above
 /// [`LARGE_NATS`](crate::table::LARGE_NATS) of each model.
@@ -19,13 +49,13 @@ pub(super) const NO_RAMP: f64 = 0.1;
 pub(crate) fn needed(study: &PublishedHeads) -> Verdict {
     of_models(
         study,
-        Claim::PublishedNeed,
+        PUBLISHED_NEED,
         "needed/actual logits",
         |head| Some(head.needed? / head.actual),
         |medians| match medians {
-            _ if medians.iter().all(|&share| share >= NEEDED) => Word::Confirmed,
-            _ if medians.iter().all(|&share| share < NEEDED) => Word::Refuted,
-            _ => Word::Qualified,
+            _ if medians.iter().all(|&share| share >= NEEDED) => VerdictStatus::Confirmed,
+            _ if medians.iter().all(|&share| share < NEEDED) => VerdictStatus::Refuted,
+            _ => VerdictStatus::Qualified,
         },
     )
 }
@@ -37,13 +67,13 @@ pub(crate) fn needed(study: &PublishedHeads) -> Verdict {
 pub(crate) fn ramp(study: &PublishedHeads) -> Verdict {
     of_models(
         study,
-        Claim::PublishedRamp,
+        PUBLISHED_RAMP,
         "ramp explains a share of",
         |head| head.share_ramp,
         |medians| match medians {
-            _ if medians.iter().all(|&share| share >= IS_A_RAMP) => Word::Confirmed,
-            _ if medians.iter().all(|&share| share <= NO_RAMP) => Word::Refuted,
-            _ => Word::Qualified,
+            _ if medians.iter().all(|&share| share >= IS_A_RAMP) => VerdictStatus::Confirmed,
+            _ if medians.iter().all(|&share| share <= NO_RAMP) => VerdictStatus::Refuted,
+            _ => VerdictStatus::Qualified,
         },
     )
 }
@@ -54,7 +84,7 @@ fn of_models(
     claim: Claim,
     what: &str,
     value: fn(&HeadFound) -> Option<f64>,
-    word: fn(&[f64]) -> Word,
+    status: fn(&[f64]) -> VerdictStatus,
 ) -> Verdict {
     let models = study.models();
     let median = |model: &PublishedModel<'_>| {
@@ -93,7 +123,7 @@ fn of_models(
         each.join(", "),
         plural(medians.len(), "model")
     );
-    Verdict::new(claim, [headline, measured.join(" ")], word(&medians), medians.len())
+    Verdict::new(claim, [headline, measured.join(" ")], status(&medians), medians.len())
 }
 
 /// How many heads are large: by max |logit|, by half the range, which is what softmax sees, and by the signed maximum,

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use super::claims::Claim;
+use super::claim::Claim;
 use crate::table::{plural, significant};
 
 /// The status of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum VerdictStatus {
     /// The rows support the claim as it stands.
     Confirmed,
     /// The rows support a part of it, or are too few or too scattered to decide.
@@ -16,19 +16,19 @@ pub enum Word {
     /// sign.
     Refuted,
     /// The rows have one seed, whatever they show.
-    SeenOnce,
+    SingleSeed,
     /// There are no rows, or the claim could not have shown itself in them.
-    NotYetMeasured,
+    NotMeasured,
 }
 
-impl fmt::Display for Word {
+impl fmt::Display for VerdictStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Confirmed => "confirmed",
             Self::Qualified => "qualified",
             Self::Refuted => "refuted",
-            Self::SeenOnce => "single seed",
-            Self::NotYetMeasured => "not measured",
+            Self::SingleSeed => "single seed",
+            Self::NotMeasured => "not measured",
         })
     }
 }
@@ -42,42 +42,42 @@ const MEASURED_WORDS: usize = 45;
 /// Fewer seeds than this neither confirm nor refute a claim.
 pub const SEEDS_TO_DECIDE: usize = 3;
 
-impl Word {
-    /// Every word, those that decide first.
+impl VerdictStatus {
+    /// Every status, those that decide first.
     pub const ALL: [Self; 5] =
-        [Self::Confirmed, Self::Refuted, Self::Qualified, Self::SeenOnce, Self::NotYetMeasured];
+        [Self::Confirmed, Self::Refuted, Self::Qualified, Self::SingleSeed, Self::NotMeasured];
 
     /// Its place among words from the most to the least certain; confirmed and refuted share the first place.
     pub fn certainty(self) -> usize {
         match self {
             Self::Confirmed | Self::Refuted => 0,
             Self::Qualified => 1,
-            Self::SeenOnce => 2,
-            Self::NotYetMeasured => 3,
+            Self::SingleSeed => 2,
+            Self::NotMeasured => 3,
         }
     }
 
-    /// The word where settings have from `fewest` to `most` seeds: fewer than [`SEEDS_TO_DECIDE`] qualify at most, and
-    /// one seed is always [`SeenOnce`](Self::SeenOnce).
+    /// The status where settings have from `fewest` to `most` seeds: fewer than [`SEEDS_TO_DECIDE`] qualify at most, and
+    /// one seed is always [`SingleSeed`](Self::SingleSeed).
     fn with_seeds(self, fewest: usize, most: usize) -> Self {
         match self {
-            Self::NotYetMeasured => self,
-            _ if most <= 1 => Self::SeenOnce,
+            Self::NotMeasured => self,
+            _ if most <= 1 => Self::SingleSeed,
             Self::Confirmed | Self::Refuted if fewest < SEEDS_TO_DECIDE => Self::Qualified,
-            word => word,
+            status => status,
         }
     }
 
-    /// The word where the measurement can support a claim or speak against it, but not decide it.
+    /// The status where the measurement can support a claim or speak against it, but not decide it.
     pub(super) fn undecided(self) -> Self {
         match self {
             Self::Confirmed | Self::Refuted => Self::Qualified,
-            word => word,
+            status => status,
         }
     }
 }
 
-/// A claim, what was measured, and the word for it.
+/// A claim, what was measured, and the status for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// The claim.
@@ -86,23 +86,28 @@ pub struct Verdict {
     pub headline: String,
     /// What the rows show: numbers, seeds, scale, and what they cannot show.
     pub measured: String,
-    /// The word.
-    pub word: Word,
+    /// The status.
+    pub status: VerdictStatus,
     /// The fewest seeds behind it; 0 where nothing was measured.
     pub seeds: usize,
 }
 
 impl Verdict {
     /// The verdict after `seeds` seeds, of a headline and a sentence: too few seeds decide nothing.
-    pub(crate) fn new(claim: Claim, said: [String; 2], word: Word, seeds: usize) -> Self {
-        Self::over(claim, said, word, [seeds])
+    pub(crate) fn new(
+        claim: Claim,
+        said: [String; 2],
+        status: VerdictStatus,
+        seeds: usize,
+    ) -> Self {
+        Self::over(claim, said, status, [seeds])
     }
 
     /// The verdict over settings, by the seeds of each; a headline that ends in the fewest seeds gets the most too.
     pub(crate) fn over(
         claim: Claim,
         [headline, measured]: [String; 2],
-        word: Word,
+        status: VerdictStatus,
         seeds: impl IntoIterator<Item = usize>,
     ) -> Self {
         let range = seeds.into_iter().fold(None, |range: Option<(usize, usize)>, seeds| {
@@ -115,17 +120,17 @@ impl Verdict {
             _ => headline,
         };
         let [headline, measured] = [headline, measured].map(|said| with_minus_signs(&said));
-        Self { claim, headline, measured, word: word.with_seeds(fewest, most), seeds: fewest }
+        Self { claim, headline, measured, status: status.with_seeds(fewest, most), seeds: fewest }
     }
 
     /// The verdict where rows are missing: `lacking` is the headline, `needs` says which rows would be needed.
     pub(crate) fn lacking(claim: Claim, lacking: &str, needs: impl Into<String>) -> Self {
-        Self::new(claim, [lacking.to_owned(), needs.into()], Word::NotYetMeasured, 0)
+        Self::new(claim, [lacking.to_owned(), needs.into()], VerdictStatus::NotMeasured, 0)
     }
 
     /// The verdict on a claim that no study here measures.
     pub fn not_measured(claim: Claim) -> Self {
-        let [headline, why] = claim.why_not_measured();
+        let [headline, why] = claim.not_measured;
         Self::lacking(claim, headline, why)
     }
 }
@@ -147,12 +152,14 @@ fn with_minus_signs(said: &str) -> String {
 /// The share of 95 % intervals that miss their true value.
 const MISSED: f64 = 0.05;
 
-/// How many claims are decided, and how many of those chance alone would decide. `words` has one word for each
+/// How many claims are decided, and how many of those chance alone would decide. `words` has one status for each
 /// claim.
-pub fn multiplicity(words: &[Word]) -> String {
-    let measured = words.iter().filter(|word| **word != Word::NotYetMeasured).count();
-    let decided =
-        words.iter().filter(|word| matches!(word, Word::Confirmed | Word::Refuted)).count();
+pub fn multiplicity(words: &[VerdictStatus]) -> String {
+    let measured = words.iter().filter(|status| **status != VerdictStatus::NotMeasured).count();
+    let decided = words
+        .iter()
+        .filter(|status| matches!(status, VerdictStatus::Confirmed | VerdictStatus::Refuted))
+        .count();
     if decided == 0 {
         return format!("None of {} is confirmed or refuted.", plural(words.len(), "claim"));
     }
@@ -166,11 +173,16 @@ pub fn multiplicity(words: &[Word]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{HEADLINE_WORDS, MEASURED_WORDS, Word, multiplicity};
+    use super::{HEADLINE_WORDS, MEASURED_WORDS, VerdictStatus, multiplicity};
 
     #[test]
     fn multiplicity_counts_measured_and_decided_claims() {
-        let words = [Word::Confirmed, Word::Refuted, Word::Qualified, Word::NotYetMeasured];
+        let words = [
+            VerdictStatus::Confirmed,
+            VerdictStatus::Refuted,
+            VerdictStatus::Qualified,
+            VerdictStatus::NotMeasured,
+        ];
         let said = multiplicity(&words);
         let numbers: Vec<&str> = said
             .split(|c: char| !c.is_ascii_digit() && c != '.')
@@ -182,15 +194,22 @@ mod tests {
 
     #[test]
     fn few_seeds_decide_nothing() {
-        for word in [Word::Confirmed, Word::Refuted] {
-            assert_eq!(word.with_seeds(1, 1), Word::SeenOnce);
-            assert_eq!(word.with_seeds(1, 3), Word::Qualified, "some settings have more");
-            assert_eq!(word.with_seeds(2, 2), Word::Qualified);
-            assert_eq!(word.with_seeds(3, 3), word);
+        for status in [VerdictStatus::Confirmed, VerdictStatus::Refuted] {
+            assert_eq!(status.with_seeds(1, 1), VerdictStatus::SingleSeed);
+            assert_eq!(
+                status.with_seeds(1, 3),
+                VerdictStatus::Qualified,
+                "some settings have more"
+            );
+            assert_eq!(status.with_seeds(2, 2), VerdictStatus::Qualified);
+            assert_eq!(status.with_seeds(3, 3), status);
         }
-        assert_eq!(Word::Qualified.with_seeds(1, 1), Word::SeenOnce);
+        assert_eq!(VerdictStatus::Qualified.with_seeds(1, 1), VerdictStatus::SingleSeed);
         for seeds in 0..4 {
-            assert_eq!(Word::NotYetMeasured.with_seeds(seeds, seeds), Word::NotYetMeasured);
+            assert_eq!(
+                VerdictStatus::NotMeasured.with_seeds(seeds, seeds),
+                VerdictStatus::NotMeasured
+            );
         }
     }
 

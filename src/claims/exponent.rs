@@ -1,14 +1,30 @@
 //! The verdict on a predicted growth of logits with n/d.
 
-use super::claims::Claim;
+use super::claim::{Claim, Group, Origin, Rule};
 use super::scale::of_runs;
 use super::tuning::Tuned;
-use super::verdict::{Verdict, Word};
+use super::verdict::{Verdict, VerdictStatus};
 use crate::study::PredictedExponent;
 use crate::table::{Slope, Spread, Trainings, arm_name, plural, significant};
 
+pub(super) const PREDICTED_EXPONENT: Claim = Claim {
+    text: "Predicted here: max |logit| of trained models grows with n/d as fits of similar \
+            targets do",
+    group: Group::Training,
+    origin: Origin::Here,
+    place: "predicted here, growth with n/d",
+    rule: || Rule {
+        confirmed: format!(
+            "The interval of every variant's exponent lies within the predicted one, or contains \
+            the predicted exponent and is at most {TOO_WIDE} wide."
+        ),
+        refuted: "The interval of mhsa lies wholly outside the predicted one.".to_owned(),
+    },
+    ..Claim::PLAIN
+};
+
 /// An interval wider than this decides nothing.
-pub(super) const TOO_WIDE: f64 = 0.5;
+const TOO_WIDE: f64 = 0.5;
 
 /// The slope of log peak max |logit| on log n, which at one head dimension is that on log(n/d), over the runs of an
 /// arm, against what was predicted of it.
@@ -28,7 +44,7 @@ pub(crate) fn exponent(study: &Trainings, predicted: &[PredictedExponent]) -> Op
         let Some(slope) = Slope::through(&points) else {
             let needs = format!("Needs finished runs of {} at several lengths.", expected.arm);
             let lacking = "too few lengths for an exponent";
-            return Some(Verdict::lacking(Claim::PredictedExponent, lacking, needs));
+            return Some(Verdict::lacking(PREDICTED_EXPONENT, lacking, needs));
         };
         let within = slope.low >= expected.low && slope.high <= expected.high;
         let holds = (slope.low..=slope.high).contains(&expected.exponent)
@@ -50,10 +66,10 @@ pub(crate) fn exponent(study: &Trainings, predicted: &[PredictedExponent]) -> Op
             headline = format!("{name} exponent {measured} of n/d, predicted {predicted}");
         }
     }
-    let word = match (confirmed, refuted) {
-        (true, _) => Word::Confirmed,
-        (_, true) => Word::Refuted,
-        _ => Word::Qualified,
+    let status = match (confirmed, refuted) {
+        (true, _) => VerdictStatus::Confirmed,
+        (_, true) => VerdictStatus::Refuted,
+        _ => VerdictStatus::Qualified,
     };
     let arms = study.runs.iter().filter(|run| predicted.iter().any(|p| p.arm == run.arm));
     let measured = format!(
@@ -63,7 +79,7 @@ pub(crate) fn exponent(study: &Trainings, predicted: &[PredictedExponent]) -> Op
         Tuned::of(study, &[]).note(|_| true)
     );
     headline.push_str(&format!(", {}", plural(seeds, "seed")));
-    Some(Verdict::new(Claim::PredictedExponent, [headline, measured], word, seeds))
+    Some(Verdict::new(PREDICTED_EXPONENT, [headline, measured], status, seeds))
 }
 
 #[cfg(test)]
@@ -71,7 +87,7 @@ mod tests {
     use super::*;
     use crate::table::TrainingRun;
 
-    fn judged(mhsa: f64, ls: f64, seeds: usize) -> Word {
+    fn judged(mhsa: f64, ls: f64, seeds: usize) -> VerdictStatus {
         let of_arm = |arm: &'static str, exponent: f64| {
             [256usize, 512, 1024].into_iter().flat_map(move |n| {
                 (0..seeds).map(move |seed| TrainingRun {
@@ -93,17 +109,17 @@ mod tests {
             high,
         };
         let predicted = [predicted("mhsa", [0.1, 0.25, 0.35]), predicted("ls", [-0.1, 0.0, 0.1])];
-        exponent(&Trainings { runs, failed: 0 }, &predicted).unwrap().word
+        exponent(&Trainings { runs, failed: 0 }, &predicted).unwrap().status
     }
 
     #[test]
     fn every_word_has_its_exponents() {
-        assert_eq!(judged(0.25, 0.0, 3), Word::Confirmed);
-        assert_eq!(judged(0.25, 0.0, 1), Word::SeenOnce);
-        assert_eq!(judged(-1.0, 0.0, 3), Word::Refuted);
-        assert_eq!(judged(-1.0, 0.0, 2), Word::Qualified, "two seeds");
-        assert_eq!(judged(0.25, 0.9, 3), Word::Qualified, "ls grows");
-        assert_eq!(judged(0.25, 0.0, 0), Word::NotYetMeasured);
+        assert_eq!(judged(0.25, 0.0, 3), VerdictStatus::Confirmed);
+        assert_eq!(judged(0.25, 0.0, 1), VerdictStatus::SingleSeed);
+        assert_eq!(judged(-1.0, 0.0, 3), VerdictStatus::Refuted);
+        assert_eq!(judged(-1.0, 0.0, 2), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(judged(0.25, 0.9, 3), VerdictStatus::Qualified, "ls grows");
+        assert_eq!(judged(0.25, 0.0, 0), VerdictStatus::NotMeasured);
         assert_eq!(exponent(&Trainings { runs: Vec::new(), failed: 0 }, &[]), None);
     }
 }

@@ -1,17 +1,52 @@
 //! Verdicts on what makes trained heads' logits large: positions, or the rank of queries and keys.
 
-use super::claims::Claim;
+use super::claim::{Claim, Group, Origin, Rule};
 use super::phrases::from_to;
-use super::verdict::{Verdict, Word};
+use super::verdict::{Verdict, VerdictStatus};
 use crate::predict::InputSet;
-use crate::table::{LatticeOfHead, Lattices, Spread, plural};
+use crate::table::{LOCAL_MASS, LatticeOfHead, Lattices, Spread, plural};
+
+pub(super) const POSITIONS_MAKE_LOGITS: Claim = Claim {
+    text: "Predicted here: logits are large because the layer input does not separate positions",
+    group: Group::TrainedHeads,
+    origin: Origin::Here,
+    place: "predicted here, position ramp",
+    rule: || Rule {
+        confirmed: format!(
+            "In the largest local head (mass {LOCAL_MASS} on the last 16 tokens) of every model \
+            of mhsa, a line or one Fourier pair removes {MAKES} or more of log(needed/floor), \
+            beyond a column of ones."
+        ),
+        refuted: format!(
+            "The best of a line, one pair and four removes {NEXT_TO_NOTHING} or less in every \
+            one; or with a column per position {STAYS} or more of needed stays."
+        ),
+    },
+    ..Claim::PLAIN
+};
+
+pub(super) const RANK_MAKES_LOGITS: Claim = Claim {
+    text: "Logits are large because queries and keys of d channels lack rank",
+    group: Group::TrainedHeads,
+    origin: Origin::Here,
+    place: "predicted here, position ramp",
+    rule: || Rule {
+        confirmed: format!(
+            "In the largest head of every model, free queries and keys of rank d need \
+            {SHORT_FREE} times the floor or more, or those of the layer input {SHORT_OWN} times \
+            what any rank needs."
+        ),
+        refuted: format!("Both are at most {ENOUGH} in every model."),
+    },
+    ..Claim::PLAIN
+};
 
 /// A share of log(needed / floor) from here on makes logits large.
-pub(super) const MAKES: f64 = 0.5;
+const MAKES: f64 = 0.5;
 /// A share up to here is next to nothing.
-pub(super) const NEXT_TO_NOTHING: f64 = 0.1;
+const NEXT_TO_NOTHING: f64 = 0.1;
 /// Of what the head's inputs need, from here on nearly all stays.
-pub(super) const STAYS: f64 = 0.9;
+const STAYS: f64 = 0.9;
 /// A head is local with so much of its attention on the last 16 tokens.
 const LOCAL: f64 = 0.8;
 
@@ -48,15 +83,15 @@ pub(crate) fn positions(study: &Lattices) -> Verdict {
         |value: &dyn Fn(&Given<'_>) -> Option<f64>| Spread::of(heads.iter().filter_map(value));
     let (Some(few), Some(many)) = (over(&|one| Some(one.few)), over(&|one| Some(one.many))) else {
         let needs = "Needs models of mhsa with a local head, fitted with ones, a line, one Fourier pair and four given.";
-        return Verdict::lacking(Claim::PositionsMakeLogits, "no local head was fitted so", needs);
+        return Verdict::lacking(POSITIONS_MAKE_LOGITS, "no local head was fitted so", needs);
     };
     let stays = over(&|one| Some(1.0 / one.head.saved_by(InputSet::Positions)?));
-    let word = if few.low >= MAKES {
-        Word::Confirmed
+    let status = if few.low >= MAKES {
+        VerdictStatus::Confirmed
     } else if many.high <= NEXT_TO_NOTHING || stays.is_some_and(|stays| stays.low >= STAYS) {
-        Word::Refuted
+        VerdictStatus::Refuted
     } else {
-        Word::Qualified
+        VerdictStatus::Qualified
     };
     let mut runs: Vec<&str> = heads.iter().map(|one| one.head.run.as_str()).collect();
     runs.sort_unstable();
@@ -91,7 +126,7 @@ pub(crate) fn positions(study: &Lattices) -> Verdict {
         beyond(InputSet::Pairs4),
         percent(&|head| Some(1.0 / head.saved_by(InputSet::Positions)?)),
     );
-    Verdict::new(Claim::PositionsMakeLogits, [headline, text], word, seeds)
+    Verdict::new(POSITIONS_MAKE_LOGITS, [headline, text], status, seeds)
 }
 
 /// A head, and what its rank costs it over any: free, and with its own inputs.
@@ -109,11 +144,11 @@ struct Given<'h> {
 }
 
 /// Free queries and keys of the head's rank that need so many times the floor are short of rank.
-pub(super) const SHORT_FREE: f64 = 1.5;
+const SHORT_FREE: f64 = 1.5;
 /// The head's own inputs that need so many times as much at its rank as at any are short of rank.
-pub(super) const SHORT_OWN: f64 = 2.0;
+const SHORT_OWN: f64 = 2.0;
 /// Up to so many times, rank costs next to nothing.
-pub(super) const ENOUGH: f64 = 1.1;
+const ENOUGH: f64 = 1.1;
 
 /// Whether it is the rank of queries and keys, d, that makes logits large: what rank d costs over any rank, for free
 /// queries and keys and for the head's own inputs, in the largest head of every model at its last step.
@@ -134,18 +169,18 @@ pub(crate) fn rank(study: &Lattices) -> Verdict {
         .collect();
     if costs.is_empty() {
         let needs = "Needs heads fitted with free queries and keys, at their rank and at any.";
-        return Verdict::lacking(Claim::RankMakesLogits, "no heads were fitted so", needs);
+        return Verdict::lacking(RANK_MAKES_LOGITS, "no heads were fitted so", needs);
     }
     let is_short =
         |one: &Ranked<'_>| one.free >= SHORT_FREE || one.own.is_some_and(|own| own >= SHORT_OWN);
     let is_enough =
         |one: &Ranked<'_>| one.free <= ENOUGH && one.own.is_none_or(|own| own <= ENOUGH);
-    let word = if costs.iter().all(is_short) {
-        Word::Confirmed
+    let status = if costs.iter().all(is_short) {
+        VerdictStatus::Confirmed
     } else if costs.iter().all(is_enough) {
-        Word::Refuted
+        VerdictStatus::Refuted
     } else {
-        Word::Qualified
+        VerdictStatus::Qualified
     };
     let mut runs: Vec<(usize, &str)> =
         costs.iter().map(|one| (one.head.own_rank, &*one.head.run)).collect();
@@ -183,7 +218,7 @@ pub(crate) fn rank(study: &Lattices) -> Verdict {
         plural(costs.len(), "model"),
     );
     let seeds = runs.iter().map(|(_, run)| seeds_of(run));
-    Verdict::over(Claim::RankMakesLogits, [headline, text], word, seeds)
+    Verdict::over(RANK_MAKES_LOGITS, [headline, text], status, seeds)
 }
 
 #[cfg(test)]
@@ -210,21 +245,25 @@ mod tests {
 
     #[test]
     fn positions_have_every_word() {
-        assert_eq!(positions(&study([40.0, 10.0, 30.0, 8.0], 3)).word, Word::Confirmed);
-        assert_eq!(positions(&study([40.0, 30.0, 10.0, 8.0], 3)).word, Word::Confirmed);
+        assert_eq!(positions(&study([40.0, 10.0, 30.0, 8.0], 3)).status, VerdictStatus::Confirmed);
+        assert_eq!(positions(&study([40.0, 30.0, 10.0, 8.0], 3)).status, VerdictStatus::Confirmed);
         assert_eq!(
-            positions(&study([40.0, 10.0, 30.0, 8.0], 2)).word,
-            Word::Qualified,
+            positions(&study([40.0, 10.0, 30.0, 8.0], 2)).status,
+            VerdictStatus::Qualified,
             "two seeds"
         );
         let ones = [12.0, 10.0, 10.0, 8.0];
-        assert_eq!(positions(&study(ones, 3)).word, Word::Qualified, "ones are no positions");
         assert_eq!(
-            positions(&study([40.0, 30.0, 30.0, 5.0], 3)).word,
-            Word::Qualified,
+            positions(&study(ones, 3)).status,
+            VerdictStatus::Qualified,
+            "ones are no positions"
+        );
+        assert_eq!(
+            positions(&study([40.0, 30.0, 30.0, 5.0], 3)).status,
+            VerdictStatus::Qualified,
             "only many"
         );
-        assert_eq!(positions(&study([12.0, 11.5, 11.8, 11.0], 3)).word, Word::Refuted);
+        assert_eq!(positions(&study([12.0, 11.5, 11.8, 11.0], 3)).status, VerdictStatus::Refuted);
         let mut all = study([40.0, 35.0, 35.0, 30.0], 3);
         for head in &mut all.heads {
             head.corners.push(LatticeCorner {
@@ -234,38 +273,49 @@ mod tests {
                 lower_bound: Some(4.0),
             });
         }
-        assert_eq!(positions(&all).word, Word::Refuted, "every position leaves 0.9 or more");
+        assert_eq!(
+            positions(&all).status,
+            VerdictStatus::Refuted,
+            "every position leaves 0.9 or more"
+        );
         let mut global = study([40.0, 10.0, 10.0, 5.0], 3);
         global.heads.iter_mut().for_each(|head| head.mass_within_16 = 0.3);
-        assert_eq!(positions(&global).word, Word::NotYetMeasured);
+        assert_eq!(positions(&global).status, VerdictStatus::NotMeasured);
         global.heads[0].mass_within_16 = 0.9;
-        assert_ne!(positions(&global).word, Word::NotYetMeasured);
+        assert_ne!(positions(&global).status, VerdictStatus::NotMeasured);
         let measured = positions(&study([40.0, 10.0, 20.0, 8.0], 3)).measured;
         assert!(measured.contains("60 %") && measured.contains("30 %"), "{measured}");
     }
 
     /// Heads that need 4 at any rank and 5 at their own, and with their inputs 40 and so much.
-    fn ranked(own_at_rank: f64, seeds: u64) -> Word {
+    fn ranked(own_at_rank: f64, seeds: u64) -> VerdictStatus {
         let one = |seed| head(seed, [40.0, own_at_rank], 20.0);
-        rank(&Lattices { heads: (0..seeds).map(one).collect(), failed: 0 }).word
+        rank(&Lattices { heads: (0..seeds).map(one).collect(), failed: 0 }).status
     }
 
     #[test]
     fn rank_has_every_word() {
-        assert_eq!(ranked(90.0, 3), Word::Confirmed);
-        assert_eq!(ranked(90.0, 2), Word::Qualified, "two seeds");
-        assert_eq!(ranked(60.0, 3), Word::Qualified);
-        assert_eq!(ranked(41.0, 3), Word::Qualified, "free ones need 1.25 times the floor");
+        assert_eq!(ranked(90.0, 3), VerdictStatus::Confirmed);
+        assert_eq!(ranked(90.0, 2), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(ranked(60.0, 3), VerdictStatus::Qualified);
+        assert_eq!(
+            ranked(41.0, 3),
+            VerdictStatus::Qualified,
+            "free ones need 1.25 times the floor"
+        );
         let mut own = head(1, [40.0, 41.0], 20.0);
         own.corners.retain(|corner| corner.inputs == InputSet::Own);
-        assert_eq!(rank(&Lattices { heads: vec![own], failed: 0 }).word, Word::NotYetMeasured);
+        assert_eq!(
+            rank(&Lattices { heads: vec![own], failed: 0 }).status,
+            VerdictStatus::NotMeasured
+        );
         let mut enough = Lattices { heads: vec![head(1, [40.0, 41.0], 20.0)], failed: 0 };
         enough.heads.extend([2, 3].map(|seed| head(seed, [40.0, 41.0], 20.0)));
         for one in &mut enough.heads {
             let free = |c: &&mut LatticeCorner| c.inputs == InputSet::Free && c.needed == Some(5.0);
             one.corners.iter_mut().filter(free).for_each(|corner| corner.needed = Some(4.2));
         }
-        assert_eq!(rank(&enough).word, Word::Refuted);
+        assert_eq!(rank(&enough).status, VerdictStatus::Refuted);
         let measured = rank(&enough).measured;
         assert!(measured.contains("1.05") && measured.contains("1.02"), "{measured}");
     }

@@ -2,13 +2,71 @@
 
 use statrs::distribution::{Beta, ContinuousCDF};
 
-use super::claims::Claim;
+use super::claim::{Claim, Group, Origin, Rule};
 use super::pairs::{Pairs, PairsOfSetting, difference, log_ratio};
 use super::phrases::{all_apart, apart, from_to, times, times_or};
 use super::scale::{listed, of_runs};
-use super::tuning::Tuned;
-use super::verdict::{Verdict, Word};
+use super::tuning::{Tuned, tuned};
+use super::verdict::{Verdict, VerdictStatus};
 use crate::table::{Interval, Spread, TrainingRun, Trainings, arm_name, plural, significant};
+
+pub(super) const LOGITS_IN_TRAINING: Claim = Claim {
+    text: "In training, max |logit| grows to 200–400 with multi-head attention and stays below \
+            50 with LS-attention",
+    group: Group::Training,
+    origin: Origin::Paper,
+    place: "Figure 1",
+    paper_says: Some("200–400 against < 50"),
+    rule: || Rule {
+        confirmed: tuned(format!(
+            "Every run of ls peaks below {LS_AT_MOST} and every run of mhsa at {MHSA_AT_LEAST} or \
+            more; at every setting the whole interval of the ratio lies below 1/{LOGITS_ALIKE}."
+        )),
+        refuted: tuned(format!(
+            "At every setting in which ls or mhsa reaches {LS_AT_MOST}, the whole interval of the \
+            ratio lies above 1/{LOGITS_ALIKE}."
+        )),
+    },
+    ..Claim::PLAIN
+};
+
+pub(super) const DIVERGES: Claim = Claim {
+    text: "Multi-head attention at n = 2,048 diverges after 20–30 thousand steps; LS-attention \
+            does not",
+    group: Group::Training,
+    origin: Origin::Paper,
+    place: "Figure 1",
+    paper_says: Some("divergence after 20–30 thousand steps"),
+    rule: || Rule {
+        confirmed: format!(
+            "Every run of mhsa diverges and no run of ls, at n ≥ {PAPER_CONTEXT} and \
+            {PAPER_STEPS} steps or more."
+        ),
+        refuted:
+            "The whole Clopper–Pearson interval of the share of diverged runs lies below one half \
+            for mhsa, or above it for ls."
+                .to_owned(),
+    },
+    ..Claim::PLAIN
+};
+
+pub(super) const NO_WORSE: Claim = Claim {
+    text: "LS-attention's loss is no higher than multi-head attention's",
+    group: Group::Training,
+    origin: Origin::Paper,
+    place: "abstract",
+    rule: || Rule {
+        confirmed: tuned(format!(
+            "In every pair of runs, and by every whole interval, the loss of ls is at most \
+            {NO_WORSE_NATS} nats above mhsa's, and multi-head attention with RoPE is not better \
+            by more."
+        )),
+        refuted: tuned(format!(
+            "At every setting the whole interval lies above {NO_WORSE_NATS} nats."
+        )),
+    },
+    ..Claim::PLAIN
+};
 
 /// A validation loss this much above the other's, in nats, still counts as no higher: a hundredth of a nat is one per
 /// cent of perplexity, and less than seeds of one setting differ by.
@@ -17,11 +75,11 @@ pub(super) const NO_WORSE_NATS: f64 = 0.01;
 /// logarithm this is a sixth.
 pub(super) const LOGITS_ALIKE: f64 = 1.25;
 /// The paper's bound on LS-attention's logits, and the least that it reports of multi-head attention.
-pub(super) const LS_AT_MOST: f64 = 50.0;
-pub(super) const MHSA_AT_LEAST: f64 = 200.0;
+const LS_AT_MOST: f64 = 50.0;
+const MHSA_AT_LEAST: f64 = 200.0;
 /// The paper's length of context and steps for divergence.
-pub(super) const PAPER_CONTEXT: usize = 2048;
-pub(super) const PAPER_STEPS: usize = 20_000;
+const PAPER_CONTEXT: usize = 2048;
+const PAPER_STEPS: usize = 20_000;
 /// Fewer than half of the runs do not make "diverges" true of a model.
 const HALF: f64 = 0.5;
 
@@ -63,12 +121,12 @@ fn so_far(study: &Trainings, claim: Claim) -> Option<[String; 2]> {
     };
     let steps = |run: &TrainingRun| run.steps.unwrap_or(0);
     stopped().next()?;
-    let value = match claim {
-        Claim::LogitsInTraining => {
-            format!("peaks {}", all(&|run| number(run.peak_max_abs_logit, 3)))
-        }
-        Claim::NoWorse => format!("losses {}", all(&|run| number(run.valid_loss_nats, 4))),
-        _ => "none diverged".to_owned(),
+    let value = if claim == LOGITS_IN_TRAINING {
+        format!("peaks {}", all(&|run| number(run.peak_max_abs_logit, 3)))
+    } else if claim == NO_WORSE {
+        format!("losses {}", all(&|run| number(run.valid_loss_nats, 4)))
+    } else {
+        "none diverged".to_owned()
     };
     let most = stopped().map(steps).max().unwrap_or(0);
     let lengths = listed(stopped().filter_map(|run| run.context)).unwrap_or_default();
@@ -90,7 +148,7 @@ fn logits(study: &Trainings) -> Verdict {
     let tuned = Tuned::of(study, &[]);
     let value = |run: &TrainingRun| run.peak_max_abs_logit;
     let Some(pairs) = Pairs::of(&tuned.study, ["ls", "mhsa"], value) else {
-        return missing(Claim::LogitsInTraining);
+        return missing(LOGITS_IN_TRAINING);
     };
     let lower = pairs.count(|ls, mhsa| ls < mhsa);
     let as_told = pairs.count(|ls, mhsa| ls < LS_AT_MOST && mhsa >= MHSA_AT_LEAST);
@@ -101,16 +159,16 @@ fn logits(study: &Trainings) -> Verdict {
     let large: Vec<&PairsOfSetting> = pairs.settings.iter().filter(is_large).collect();
     let not_smaller =
         |s: &&PairsOfSetting| s.interval(log_ratio).is_some_and(|i| i.is_at_least(alike));
-    let word = if large.is_empty() {
-        Word::NotYetMeasured
+    let status = if large.is_empty() {
+        VerdictStatus::NotMeasured
     } else if as_told == pairs.len() && pairs.every(log_ratio, |i| i.is_at_most(alike)) {
-        Word::Confirmed
+        VerdictStatus::Confirmed
     } else if large.iter().all(not_smaller) {
-        Word::Refuted
+        VerdictStatus::Refuted
     } else {
-        Word::Qualified
+        VerdictStatus::Qualified
     };
-    let (word, rate) = at_rates(&tuned, word);
+    let (status, rate) = at_rates(&tuned, status);
     let ratio = |setting: &PairsOfSetting| {
         let interval = setting.interval(log_ratio).map(Interval::exp);
         times_or(interval, setting.mean(log_ratio).exp(), 2)
@@ -132,13 +190,13 @@ fn logits(study: &Trainings) -> Verdict {
         plural(pairs.len(), "pair"),
         scale(&tuned.study)
     );
-    Verdict::over(Claim::LogitsInTraining, [headline, measured], word, pairs.seeds_each())
+    Verdict::over(LOGITS_IN_TRAINING, [headline, measured], status, pairs.seeds_each())
 }
 
-/// The word on a comparison of `ls` with `mhsa`, and what to say of their learning rates.
-fn at_rates(tuned: &Tuned, word: Word) -> (Word, &'static str) {
+/// The status on a comparison of `ls` with `mhsa`, and what to say of their learning rates.
+fn at_rates(tuned: &Tuned, status: VerdictStatus) -> (VerdictStatus, &'static str) {
     let is_compared = |run: &TrainingRun| ["ls", "mhsa"].contains(&&*run.arm);
-    (tuned.decided(word, is_compared), tuned.note(is_compared))
+    (tuned.decided(status, is_compared), tuned.note(is_compared))
 }
 
 /// The ratio over all settings; of one setting, its own.
@@ -175,15 +233,15 @@ fn divergence(study: &Trainings) -> Verdict {
              {diverged} diverged.",
             plural(study.runs.len(), "run")
         );
-        return Verdict::lacking(Claim::Diverges, lacking, needs);
+        return Verdict::lacking(DIVERGES, lacking, needs);
     }
     let [mhsa_share, ls_share] = [(mhsa_diverged, mhsa), (ls_diverged, ls)].map(share);
-    let word = if mhsa_share.1 < HALF || ls_share.0 > HALF {
-        Word::Refuted
+    let status = if mhsa_share.1 < HALF || ls_share.0 > HALF {
+        VerdictStatus::Refuted
     } else if mhsa_diverged == mhsa && ls_diverged == 0 {
-        Word::Confirmed
+        VerdictStatus::Confirmed
     } else {
-        Word::Qualified
+        VerdictStatus::Qualified
     };
     let headline = format!(
         "diverged: {mhsa_diverged} of {} of mhsa, {ls_diverged} of {} of LS-attention",
@@ -195,7 +253,7 @@ fn divergence(study: &Trainings) -> Verdict {
         plural(mhsa, "run"),
         of_runs(&study.runs)
     );
-    Verdict::new(Claim::Diverges, [headline, measured], word, mhsa.min(ls))
+    Verdict::new(DIVERGES, [headline, measured], status, mhsa.min(ls))
 }
 
 /// The 95 % interval of a share, of which `times` of `of` were seen: Clopper and Pearson's.
@@ -215,24 +273,26 @@ pub(super) fn no_worse(study: &Trainings) -> Verdict {
     let tuned = Tuned::of(study, &[]);
     let value = |run: &TrainingRun| run.valid_loss_nats;
     let Some(pairs) = Pairs::of(&tuned.study, ["ls", "mhsa"], value) else {
-        return missing(Claim::NoWorse);
+        return missing(NO_WORSE);
     };
     let no_worse = pairs.count(|ls, mhsa| ls <= mhsa + NO_WORSE_NATS);
     let all = no_worse == pairs.len();
-    let word = if all && pairs.every(difference, |i| i.is_at_most(NO_WORSE_NATS)) {
-        Word::Confirmed
+    let status = if all && pairs.every(difference, |i| i.is_at_most(NO_WORSE_NATS)) {
+        VerdictStatus::Confirmed
     } else if pairs.every(difference, |i| i.is_at_least(NO_WORSE_NATS)) {
-        Word::Refuted
+        VerdictStatus::Refuted
     } else {
-        Word::Qualified
+        VerdictStatus::Qualified
     };
     let against_rope = against_rope(&tuned.study);
-    let word = match against_rope {
+    let status = match against_rope {
         // With the better positions multi-head attention wins.
-        Some(lost) if lost.is_at_least(NO_WORSE_NATS) && word == Word::Confirmed => Word::Qualified,
-        _ => word,
+        Some(lost) if lost.is_at_least(NO_WORSE_NATS) && status == VerdictStatus::Confirmed => {
+            VerdictStatus::Qualified
+        }
+        _ => status,
     };
-    let (word, rate) = at_rates(&tuned, word);
+    let (status, rate) = at_rates(&tuned, status);
     let difference_of = |setting: &PairsOfSetting, unit: &str| match setting.interval(difference) {
         Some(interval) => apart(interval, 2, unit),
         None => all_apart(&[setting.mean(difference)], 2, unit),
@@ -262,7 +322,7 @@ pub(super) fn no_worse(study: &Trainings) -> Verdict {
         plural(pairs.len(), "pair"),
         scale(&tuned.study)
     );
-    Verdict::over(Claim::NoWorse, [headline, measured], word, pairs.seeds_each())
+    Verdict::over(NO_WORSE, [headline, measured], status, pairs.seeds_each())
 }
 
 /// The loss of `ls` less that of multi-head attention with RoPE, seed by seed, of equal size, length and steps; none without
@@ -297,154 +357,5 @@ fn scale(study: &Trainings) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::judge::tuning::at_three_rates;
-
-    fn run(arm: &str, seed: usize, peak: f64, loss: f64) -> TrainingRun {
-        TrainingRun {
-            run: arm.to_owned(),
-            arm: arm.to_owned(),
-            seed,
-            context: Some(512),
-            learning_rate: Some(3e-3),
-            parameters: Some(165_000),
-            steps: Some(1500),
-            outcome: "completed".to_owned(),
-            peak_max_abs_logit: Some(peak),
-            valid_loss_nats: Some(loss),
-            ..TrainingRun::default()
-        }
-    }
-
-    fn judged(seeds: usize, ls: (f64, f64), mhsa: (f64, f64)) -> Vec<Word> {
-        let ls = (0..seeds).map(|seed| run("ls", seed, ls.0, ls.1));
-        let mhsa = (0..seeds).map(|seed| run("mhsa", seed, mhsa.0, mhsa.1));
-        let study = Trainings { runs: ls.chain(mhsa).collect(), failed: 0 };
-        training(&at_three_rates(&study)).iter().map(|verdict| verdict.word).collect()
-    }
-
-    #[test]
-    fn logits_and_losses_have_every_word() {
-        use Word::{Confirmed, NotYetMeasured, Qualified, Refuted, SeenOnce};
-        assert_eq!(judged(3, (12.0, 1.9), (220.0, 2.4)), [Confirmed, Confirmed]);
-        assert_eq!(judged(3, (12.0, 1.9), (60.0, 2.4)), [Qualified, Confirmed]);
-        assert_eq!(judged(1, (12.0, 1.9), (220.0, 2.4)), [SeenOnce, SeenOnce]);
-        assert_eq!(judged(2, (12.0, 1.9), (220.0, 2.4)), [Qualified, Qualified]);
-        // Where nothing is large there is nothing to avoid.
-        assert_eq!(judged(3, (20.0, 1.9), (20.0, 2.4)), [NotYetMeasured, Confirmed]);
-        assert_eq!(judged(2, (70.0, 2.6), (60.0, 2.4)), [Qualified, Qualified]);
-        // Lower by a tenth is alike, by a third is not.
-        assert_eq!(judged(3, (54.0, 1.9), (60.0, 2.4)), [Refuted, Confirmed]);
-        assert_eq!(judged(3, (40.0, 1.9), (60.0, 2.4)), [Qualified, Confirmed]);
-        assert_eq!(judged(3, (70.0, 2.6), (60.0, 2.4)), [Refuted, Refuted]);
-        assert_eq!(judged(0, (0.0, 0.0), (0.0, 0.0)), [NotYetMeasured; 2]);
-    }
-
-    #[test]
-    fn one_learning_rate_decides_nothing() {
-        let of = |seed| [run("ls", seed, 12.0, 1.9), run("mhsa", seed, 220.0, 2.4)];
-        let study = Trainings { runs: (0..3).flat_map(of).collect(), failed: 0 };
-        let words: Vec<Word> = training(&study).iter().map(|verdict| verdict.word).collect();
-        assert_eq!(words, [Word::Qualified; 2]);
-    }
-
-    #[test]
-    fn stopped_runs_are_named_and_decide_nothing() {
-        let long = |run: TrainingRun| TrainingRun { context: Some(2048), ..run };
-        let ended =
-            (0..3).flat_map(|seed| [run("ls", seed, 12.0, 1.9), run("mhsa", seed, 220.0, 2.4)]);
-        let stopped = TrainingRun {
-            outcome: "stopped".to_owned(),
-            steps: Some(700),
-            ..run("ls", 3, 300.0, 3.0)
-        };
-        let ended = Trainings { runs: ended.map(long).collect(), failed: 0 };
-        let mut study = at_three_rates(&ended);
-        study.runs.push(long(stopped));
-        let verdicts = training(&study);
-        let words: Vec<Word> = verdicts.iter().map(|verdict| verdict.word).collect();
-        assert_eq!(words, [Word::Confirmed, Word::NotYetMeasured, Word::Confirmed]);
-        assert!(verdicts.iter().all(|verdict| verdict.measured.contains("700")), "{verdicts:?}");
-    }
-
-    #[test]
-    fn runs_are_compared_with_those_of_their_own_length() {
-        let mut runs = Vec::new();
-        for (context, ls, mhsa) in [(256, 20.0, 30.0), (1024, 40.0, 50.0)] {
-            for seed in 0..3 {
-                let pair = [run("ls", seed, ls, 1.9), run("mhsa", seed, mhsa, 2.4)];
-                runs.extend(pair.map(|run| TrainingRun { context: Some(context), ..run }));
-            }
-        }
-        let verdict = logits(&Trainings { runs: runs.clone(), failed: 0 });
-        for number in ["6 of 6", "0.67", "0.80"] {
-            assert!(verdict.measured.contains(number), "{}", verdict.measured);
-        }
-        runs.retain(|run| (run.arm == "ls") == (run.context == Some(256)));
-        assert_eq!(logits(&Trainings { runs, failed: 0 }).word, Word::NotYetMeasured);
-    }
-
-    #[test]
-    fn a_better_loss_with_rope_keeps_the_loss_from_being_confirmed() {
-        let judged = |rope: f64| {
-            let of = |seed| {
-                let rotary = TrainingRun {
-                    positions: "rope".to_owned(),
-                    run: "mhsa-rotary".to_owned(),
-                    ..run("mhsa", seed, 60.0, rope)
-                };
-                [run("ls", seed, 12.0, 1.9), run("mhsa", seed, 220.0, 2.4), rotary]
-            };
-            let study = Trainings { runs: (0..3).flat_map(of).collect(), failed: 0 };
-            no_worse(&at_three_rates(&study)).word
-        };
-        assert_eq!(judged(1.8), Word::Qualified);
-        assert_eq!(judged(2.0), Word::Confirmed);
-    }
-
-    #[test]
-    fn divergence_needs_the_papers_length_and_steps() {
-        let word = |mhsa: &[&str], ls: &str| {
-            let long = |arm: &str, seed, outcome: &str| TrainingRun {
-                context: Some(2048),
-                steps: Some(40_000),
-                outcome: outcome.to_owned(),
-                ..run(arm, seed, 1.0, 1.0)
-            };
-            let runs = (0..mhsa.len())
-                .flat_map(|seed| [long("mhsa", seed, mhsa[seed]), long("ls", seed, ls)])
-                .collect();
-            divergence(&Trainings { runs, failed: 0 }).word
-        };
-        assert_eq!(word(&["diverged"; 3], "completed"), Word::Confirmed);
-        assert_eq!(word(&["diverged"; 2], "completed"), Word::Qualified, "two seeds");
-        assert_eq!(word(&["completed"; 6], "completed"), Word::Refuted);
-        assert_eq!(word(&["completed"; 3], "completed"), Word::Qualified, "may be up to 71 %");
-        assert_eq!(word(&["diverged", "completed", "diverged"], "completed"), Word::Qualified);
-        assert_eq!(word(&["diverged"; 6], "diverged"), Word::Refuted);
-    }
-
-    #[test]
-    fn shares_have_clopper_and_pearson_s_interval() {
-        // None of 3: 1 − 0.025^(1/3); 5 of 10: the table's 0.187 to 0.813.
-        let (low, high) = share((0, 3));
-        assert!(low == 0.0 && (high - (1.0 - 0.025f64.cbrt())).abs() < 1e-6, "{low} to {high}");
-        let (low, high) = share((5, 10));
-        assert!((low - 0.187).abs() < 1e-3 && (high - 0.813).abs() < 1e-3, "{low} to {high}");
-        assert_eq!(share((4, 4)).1, 1.0);
-    }
-
-    #[test]
-    fn seeds_that_disagree_decide_nothing() {
-        let runs = |ls: [f64; 3]| {
-            let pair =
-                |seed: usize| [run("ls", seed, 20.0, ls[seed]), run("mhsa", seed, 60.0, 2.0)];
-            at_three_rates(&Trainings { runs: (0..3).flat_map(pair).collect(), failed: 0 })
-        };
-        assert_eq!(no_worse(&runs([1.9, 1.91, 1.9])).word, Word::Confirmed);
-        assert_eq!(no_worse(&runs([1.5, 2.0, 1.99])).word, Word::Qualified, "too far apart");
-        assert_eq!(no_worse(&runs([2.2, 2.21, 2.2])).word, Word::Refuted);
-        assert_eq!(no_worse(&runs([2.5, 2.02, 2.02])).word, Word::Qualified, "too far apart");
-    }
-}
+#[path = "training_tests.rs"]
+mod tests;

@@ -1,10 +1,25 @@
 //! The verdict on locality: a dense local target against its controls.
 
-use super::claims::Claim;
+use super::claim::{Claim, Group, Origin, Rule};
 use super::scale::of_cells;
-use super::verdict::{Verdict, Word};
+use super::verdict::{Verdict, VerdictStatus};
 use crate::fit::LARGEST_CAP;
 use crate::table::{Growth, GrowthCell, GrowthSeed, Interval, plural};
+
+pub(super) const LOCALITY_IS_HARD: Claim = Claim {
+    text: "Low rank is a problem for short-range attention in particular",
+    group: Group::SyntheticTargets,
+    origin: Origin::Derived,
+    place: "the rank argument for n ≫ d",
+    rule: || Rule {
+        confirmed: format!(
+            "In every configuration (n, d) where low rank costs anything, a local band needs more \
+            than {ALIKE} times the logits of as many random columns, by the whole interval."
+        ),
+        refuted: "In no such configuration does it need more.".to_owned(),
+    },
+    ..Claim::PLAIN
+};
 
 /// Is it locality? At every (n, d) where both are measured, the logits that a local band needs against those of
 /// random columns of the same number, which are not local: the ratio of their inflations seed by seed, what reached ε at
@@ -44,16 +59,12 @@ pub(crate) fn controls(study: &Growth) -> Verdict {
     }
     let Some((local, rival)) = worst else {
         let needs = "Needs dirichlet-band and random-sparse of one width, at one length and rank.";
-        return Verdict::lacking(
-            Claim::LocalityIsHard,
-            "the band or its control is missing",
-            needs,
-        );
+        return Verdict::lacking(LOCALITY_IS_HARD, "the band or its control is missing", needs);
     };
-    let word = match fought.len() {
-        all if all == not_larger => Word::Refuted,
-        all if all == larger => Word::Confirmed,
-        _ => Word::Qualified,
+    let status = match fought.len() {
+        all if all == not_larger => VerdictStatus::Refuted,
+        all if all == larger => VerdictStatus::Confirmed,
+        _ => VerdictStatus::Qualified,
     };
     let headline = format!(
         "band needs more than random columns in {larger} of {} configurations; {}",
@@ -71,12 +82,12 @@ pub(crate) fn controls(study: &Growth) -> Verdict {
         shown(rival),
         permuted(study, local)
     );
-    Verdict::new(Claim::LocalityIsHard, [headline, measured], word, seeds)
+    Verdict::new(LOCALITY_IS_HARD, [headline, measured], status, seeds)
 }
 
 /// Inflations within this ratio of each other are alike: searches on different machines differ by up to 4 per cent
 /// (docs/methods.md, Machines).
-pub(super) const ALIKE: f64 = 1.05;
+const ALIKE: f64 = 1.05;
 
 /// On which side of [`ALIKE`] the ratio of two inflations lies.
 enum Side {
@@ -164,7 +175,7 @@ mod tests {
 
     #[test]
     fn every_word_has_its_cells() {
-        let word = |band: [Option<f64>; 2], sparse: [Option<f64>; 2], seeds| {
+        let status = |band: [Option<f64>; 2], sparse: [Option<f64>; 2], seeds| {
             let cells = [64, 128].into_iter().enumerate().flat_map(|(at, n)| {
                 [
                     cell("dirichlet-band", n, band[at], seeds),
@@ -177,21 +188,29 @@ mod tests {
                 models: Vec::new(),
                 failed: 0,
             })
-            .word
+            .status
         };
-        assert_eq!(word([Some(3.0), None], [Some(2.0), Some(9.0)], 3), Word::Confirmed);
-        assert_eq!(word([Some(3.0), None], [Some(2.0), Some(9.0)], 2), Word::Qualified);
-        assert_eq!(word([Some(2.0), Some(3.0)], [Some(3.0), None], 3), Word::Refuted);
-        assert_eq!(word([Some(2.0), Some(3.0)], [Some(3.0), None], 2), Word::Qualified, "seeds");
-        assert_eq!(word([Some(2.0), Some(3.0)], [Some(1.0), None], 3), Word::Qualified);
-        assert_eq!(word([Some(2.04); 2], [Some(2.0); 2], 3), Word::Refuted, "alike");
-        assert_eq!(word([Some(1.0); 2], [Some(1.02); 2], 3), Word::NotYetMeasured, "both free");
+        assert_eq!(status([Some(3.0), None], [Some(2.0), Some(9.0)], 3), VerdictStatus::Confirmed);
+        assert_eq!(status([Some(3.0), None], [Some(2.0), Some(9.0)], 2), VerdictStatus::Qualified);
+        assert_eq!(status([Some(2.0), Some(3.0)], [Some(3.0), None], 3), VerdictStatus::Refuted);
+        assert_eq!(
+            status([Some(2.0), Some(3.0)], [Some(3.0), None], 2),
+            VerdictStatus::Qualified,
+            "seeds"
+        );
+        assert_eq!(status([Some(2.0), Some(3.0)], [Some(1.0), None], 3), VerdictStatus::Qualified);
+        assert_eq!(status([Some(2.04); 2], [Some(2.0); 2], 3), VerdictStatus::Refuted, "alike");
+        assert_eq!(
+            status([Some(1.0); 2], [Some(1.02); 2], 3),
+            VerdictStatus::NotMeasured,
+            "both free"
+        );
         // Smaller in the median, in seeds too far apart to tell.
         let mut band = cell("dirichlet-band", 64, Some(2.0), 3);
         band.seeds[2].inflation = Some(9.0);
         let cells = vec![band, cell("random-sparse", 64, Some(3.0), 3)];
         let none = (Vec::new(), Vec::new());
         let apart = Growth { cells, slopes: none.0, models: none.1, failed: 0 };
-        assert_eq!(controls(&apart).word, Word::Qualified);
+        assert_eq!(controls(&apart).status, VerdictStatus::Qualified);
     }
 }

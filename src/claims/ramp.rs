@@ -2,20 +2,42 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::claims::Claim;
+use super::claim::{Claim, Group, Origin, Rule};
 use super::phrases::from_to;
-use super::verdict::{Verdict, Word};
+use super::verdict::{Verdict, VerdictStatus};
 use crate::table::{
     Coefficient, Interval, RampHead, Ramps, Regression, Spread, plural, significant,
 };
 
+pub(super) const RAMP_COSTS_LENGTH: Claim = Claim {
+    text: "Predicted here: local attention made by a ramp over positions costs logits in \
+            proportion to n/2 · ln(1 + 1/τ)",
+    group: Group::TrainedHeads,
+    origin: Origin::Here,
+    place: "predicted here, position ramp",
+    rule: || Rule {
+        confirmed: format!(
+            "Both exponents of the half-range, of n and of ln(1 + 1/τ), have intervals within {} \
+            to {}; a line explains {} or more of the median local head; {} lengths, {} seeds, \
+            and steps that do not rise with n.",
+            EXPONENT[0], EXPONENT[1], SHARES[0], LENGTHS, SEEDS
+        ),
+        refuted: format!(
+            "The whole interval of an exponent lies outside (that of n only where steps do not \
+            rise with n), or the line explains less than {} at every length.",
+            SHARES[1]
+        ),
+    },
+    ..Claim::PLAIN
+};
+
 /// Where the exponents of n and of ln(1 + 1/τ) are to lie; both are predicted to be 1.
-pub(super) const EXPONENT: [f64; 2] = [0.75, 1.25];
+const EXPONENT: [f64; 2] = [0.75, 1.25];
 /// The share of a line in j that supports the law, in the median local head, and the one that contradicts it.
-pub(super) const SHARES: [f64; 2] = [0.8, 0.5];
+const SHARES: [f64; 2] = [0.8, 0.5];
 /// The lengths and seeds that it takes.
-pub(super) const LENGTHS: usize = 3;
-pub(super) const SEEDS: usize = 5;
+const LENGTHS: usize = 3;
+const SEEDS: usize = 5;
 /// Thresholds of locality beside the one of the law, at which its exponent is given too.
 const THRESHOLDS: [f64; 4] = [0.6, 0.7, 0.8, 0.9];
 
@@ -46,7 +68,7 @@ pub(crate) fn law(study: &Ramps) -> Verdict {
             plural(heads.len(), "such head"),
             plural(lengths.len(), "length"),
         );
-        return Verdict::lacking(Claim::RampCostsLength, "too few local heads", needs);
+        return Verdict::lacking(RAMP_COSTS_LENGTH, "too few local heads", needs);
     };
     let is_confounded = with_steps(&heads);
     let [of_n, of_lag] = [0, 1].map(|k| regression.coefficients[k]);
@@ -55,17 +77,17 @@ pub(crate) fn law(study: &Ramps) -> Verdict {
     let is_inside = |c: Coefficient| c.low >= EXPONENT[0] && c.high <= EXPONENT[1];
     let is_refuted =
         (is_outside(of_n) && !is_confounded) || is_outside(of_lag) || lengths.iter().all(under);
-    let word = if is_refuted {
-        Word::Refuted
+    let status = if is_refuted {
+        VerdictStatus::Refuted
     } else if is_inside(of_n)
         && is_inside(of_lag)
         && !is_confounded
         && share >= SHARES[0]
         && seeds.len() >= SEEDS
     {
-        Word::Confirmed
+        VerdictStatus::Confirmed
     } else {
-        Word::Qualified
+        VerdictStatus::Qualified
     };
     let shown =
         |c: Coefficient| Interval { mean: c.value, low: c.low, high: c.high, count: 0 }.shown(2);
@@ -96,7 +118,7 @@ pub(crate) fn law(study: &Ramps) -> Verdict {
         from_to(thresholds, 2),
         significant(100.0 * share, 2),
     );
-    Verdict::new(Claim::RampCostsLength, [headline, measured], word, fewest)
+    Verdict::new(RAMP_COSTS_LENGTH, [headline, measured], status, fewest)
 }
 
 /// Whether every length was trained for its own number of steps, longer ones for more, or for fewer.
@@ -147,17 +169,33 @@ mod tests {
     #[test]
     fn every_word_has_its_rows() {
         let lengths = [256, 512, 1024];
-        let word = |lengths: &[usize], seeds, exponent, share| {
-            law(&ramp_heads(lengths, seeds, exponent, share)).word
+        let status = |lengths: &[usize], seeds, exponent, share| {
+            law(&ramp_heads(lengths, seeds, exponent, share)).status
         };
-        assert_eq!(word(&lengths, 5, 1.0, 0.9), Word::Confirmed);
-        assert_eq!(word(&lengths, 4, 1.0, 0.9), Word::Qualified, "four seeds");
-        assert_eq!(word(&lengths, 5, 1.0, 0.7), Word::Qualified, "a line explains too little");
-        assert_eq!(word(&lengths, 5, 0.74, 0.9), Word::Qualified, "an interval across the end");
-        assert_eq!(word(&lengths, 5, 0.3, 0.9), Word::Refuted, "logits that hardly grow");
-        assert_eq!(word(&lengths, 5, 1.6, 0.9), Word::Refuted, "logits that grow too fast");
-        assert_eq!(word(&lengths, 5, 1.0, 0.4), Word::Refuted, "no line at any length");
-        assert_eq!(word(&lengths[..2], 5, 1.0, 0.9), Word::NotYetMeasured, "two lengths");
+        assert_eq!(status(&lengths, 5, 1.0, 0.9), VerdictStatus::Confirmed);
+        assert_eq!(status(&lengths, 4, 1.0, 0.9), VerdictStatus::Qualified, "four seeds");
+        assert_eq!(
+            status(&lengths, 5, 1.0, 0.7),
+            VerdictStatus::Qualified,
+            "a line explains too little"
+        );
+        assert_eq!(
+            status(&lengths, 5, 0.74, 0.9),
+            VerdictStatus::Qualified,
+            "an interval across the end"
+        );
+        assert_eq!(
+            status(&lengths, 5, 0.3, 0.9),
+            VerdictStatus::Refuted,
+            "logits that hardly grow"
+        );
+        assert_eq!(
+            status(&lengths, 5, 1.6, 0.9),
+            VerdictStatus::Refuted,
+            "logits that grow too fast"
+        );
+        assert_eq!(status(&lengths, 5, 1.0, 0.4), VerdictStatus::Refuted, "no line at any length");
+        assert_eq!(status(&lengths[..2], 5, 1.0, 0.9), VerdictStatus::NotMeasured, "two lengths");
         let measured = law(&ramp_heads(&lengths, 5, 1.0, 0.9)).measured;
         assert!(measured.contains("90 %") && measured.contains("45 local heads"), "{measured}");
     }
@@ -172,11 +210,14 @@ mod tests {
             }
             study
         };
-        assert_eq!(law(&study(1.0)).word, Word::Confirmed);
-        assert_eq!(law(&study(0.3)).word, Word::Refuted);
-        assert_eq!(law(&study(1.6)).word, Word::Refuted);
-        let near_the_end = (65..85).map(|percent| law(&study(0.01 * f64::from(percent))).word);
-        assert!(near_the_end.into_iter().any(|word| word == Word::Qualified), "across the end");
+        assert_eq!(law(&study(1.0)).status, VerdictStatus::Confirmed);
+        assert_eq!(law(&study(0.3)).status, VerdictStatus::Refuted);
+        assert_eq!(law(&study(1.6)).status, VerdictStatus::Refuted);
+        let near_the_end = (65..85).map(|percent| law(&study(0.01 * f64::from(percent))).status);
+        assert!(
+            near_the_end.into_iter().any(|status| status == VerdictStatus::Qualified),
+            "across the end"
+        );
     }
 
     #[test]
@@ -186,11 +227,11 @@ mod tests {
             study.heads.iter_mut().for_each(|head| head.step = 10 * head.found.n);
             study
         };
-        assert_eq!(law(&study(1.0)).word, Word::Qualified);
-        assert_eq!(law(&study(0.3)).word, Word::Qualified);
+        assert_eq!(law(&study(1.0)).status, VerdictStatus::Qualified);
+        assert_eq!(law(&study(0.3)).status, VerdictStatus::Qualified);
         let mut equal = study(1.0);
         equal.heads.iter_mut().for_each(|head| head.step = 100);
-        assert_eq!(law(&equal).word, Word::Confirmed);
+        assert_eq!(law(&equal).status, VerdictStatus::Confirmed);
     }
 
     /// A line that fails at one length alone does not refute.
@@ -202,6 +243,6 @@ mod tests {
                 head.found.share_ramp = Some(0.9);
             }
         }
-        assert_eq!(law(&study).word, Word::Qualified);
+        assert_eq!(law(&study).status, VerdictStatus::Qualified);
     }
 }

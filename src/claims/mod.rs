@@ -1,7 +1,8 @@
 //! Verdicts: what the rows say of each claim.
 
+mod all;
 pub(crate) mod arms;
-mod claims;
+mod claim;
 pub(crate) mod concentration;
 pub(crate) mod controls;
 pub(crate) mod exponent;
@@ -17,7 +18,6 @@ mod pairs;
 mod phrases;
 pub(crate) mod published;
 pub(crate) mod ramp;
-mod rules;
 mod scale;
 pub(crate) mod stabilisers;
 pub(crate) mod surgery;
@@ -26,6 +26,6 @@ mod tuning;
 pub(crate) mod variants;
 mod verdict;
 
-pub use claims::{Claim, Group, Origin};
-pub use rules::{OF_ALL_RULES, Rule};
-pub use verdict::{HEADLINE_WORDS, SEEDS_TO_DECIDE, Verdict, Word, multiplicity};
+pub use all::{CLAIMS, LEADING};
+pub use claim::{Claim, Group, OF_ALL_RULES, Origin, Rule};
+pub use verdict::{HEADLINE_WORDS, SEEDS_TO_DECIDE, Verdict, VerdictStatus, multiplicity};

@@ -2,19 +2,54 @@
 
 use std::collections::BTreeSet;
 
-use super::claims::Claim;
+use super::claim::{Claim, Group, Origin, Rule};
 use super::phrases::from_to;
 use super::scale::listed;
-use super::verdict::{Verdict, Word};
+use super::verdict::{Verdict, VerdictStatus};
 use crate::table::{ConcentratedHead, Concentrations, FAR_MASS, Spread, plural, significant};
 
+pub(super) const GLOBAL_IS_SPARSE: Claim = Claim {
+    text: "Beyond the window, LS-attention's global heads attend to few tokens",
+    group: Group::TrainedHeads,
+    origin: Origin::Derived,
+    place: "the rank argument for n ≫ d assumes it",
+    rule: || Rule {
+        confirmed: format!(
+            "In the median global head of every model, {} of the columns beyond the window or \
+            fewer hold 0.9 of the mass there.",
+            TOKENS[0]
+        ),
+        refuted: format!("{} or more hold it in every model.", TOKENS[1]),
+    },
+    ..Claim::PLAIN
+};
+
+pub(super) const GLOBAL_IS_LOW_RANK: Claim = Claim {
+    text: "Beyond the window, the attention of LS-attention's global heads has low rank",
+    group: Group::TrainedHeads,
+    origin: Origin::Derived,
+    place: "the rank argument for n ≫ d assumes it",
+    rule: || Rule {
+        confirmed: format!(
+            "In the median global head of every model, 0.9 of ‖·‖_F² beyond the window has a rank \
+            of at most d_head, and exp(entropy) there is at most {NEAR_UNIFORM} of the columns: \
+            uniform attention has rank 2."
+        ),
+        refuted: format!(
+            "It takes {OF_SHUFFLED} or more of the rank of the same entries in random order, in \
+            every model."
+        ),
+    },
+    ..Claim::PLAIN
+};
+
 /// The share of its far columns on which 0.9 of a row's far mass may lie where it is sparse, and from which on it is not.
-pub(super) const TOKENS: [f64; 2] = [0.1, 0.25];
+const TOKENS: [f64; 2] = [0.1, 0.25];
 /// The share of the rank of shuffled entries from which on a far part has no structure to speak of.
-pub(super) const OF_SHUFFLED: f64 = 0.5;
+const OF_SHUFFLED: f64 = 0.5;
 /// Where exp(entropy) of a far part is a larger share of its columns than this, it is near to uniform attention. That has a
 /// rank of 2 by this measure whatever a model learns, so a low rank is no evidence there.
-pub(super) const NEAR_UNIFORM: f64 = 0.5;
+const NEAR_UNIFORM: f64 = 0.5;
 /// The headline without rows.
 const LACKING: &str = "no global heads with mass beyond the window";
 
@@ -28,16 +63,16 @@ pub(crate) fn concentration(study: &Concentrations) -> Vec<Verdict> {
 ///
 /// *Not measured*: no model, or one without such a head.
 fn sparse(study: &Concentrations) -> Verdict {
-    let claim = Claim::GlobalIsSparse;
+    let claim = GLOBAL_IS_SPARSE;
     let Some(models) = Model::all(study, ConcentratedHead::far_tokens) else {
         return Verdict::lacking(claim, LACKING, needs());
     };
-    let word = if models.iter().all(|model| model.median <= TOKENS[0]) {
-        Word::Confirmed
+    let status = if models.iter().all(|model| model.median <= TOKENS[0]) {
+        VerdictStatus::Confirmed
     } else if models.iter().all(|model| model.median >= TOKENS[1]) {
-        Word::Refuted
+        VerdictStatus::Refuted
     } else {
-        Word::Qualified
+        VerdictStatus::Qualified
     };
     let headline = format!(
         "0.9 of far mass on {} of the columns (uniform: 0.9), {}",
@@ -51,7 +86,7 @@ fn sparse(study: &Concentrations) -> Verdict {
         over(&of_mhsa(study), ConcentratedHead::far_tokens),
         scale(study, &models),
     );
-    Verdict::new(claim, [headline, measured], word, seeds(&models))
+    Verdict::new(claim, [headline, measured], status, seeds(&models))
 }
 
 /// exp(entropy) of the far mass over the number of far columns: 1 where it is uniform.
@@ -64,7 +99,7 @@ fn effective(head: &ConcentratedHead) -> Option<f64> {
 ///
 /// *Not measured*: no model, or one without such a head.
 fn low_rank(study: &Concentrations) -> Verdict {
-    let claim = Claim::GlobalIsLowRank;
+    let claim = GLOBAL_IS_LOW_RANK;
     let rank = |head: &ConcentratedHead| head.far().map(|far| far.far_rank_90);
     let models = Model::all(study, rank);
     let shares = Model::all(study, ConcentratedHead::far_rank_of_shuffled);
@@ -73,12 +108,12 @@ fn low_rank(study: &Concentrations) -> Verdict {
         return Verdict::lacking(claim, LACKING, needs());
     };
     let is_near_uniform = uniform.iter().any(|model| model.median > NEAR_UNIFORM);
-    let word = if models.iter().all(|model| model.median <= model.d_head as f64) {
-        if is_near_uniform { Word::Qualified } else { Word::Confirmed }
+    let status = if models.iter().all(|model| model.median <= model.d_head as f64) {
+        if is_near_uniform { VerdictStatus::Qualified } else { VerdictStatus::Confirmed }
     } else if shares.iter().all(|model| model.median >= OF_SHUFFLED) {
-        Word::Refuted
+        VerdictStatus::Refuted
     } else {
-        Word::Qualified
+        VerdictStatus::Qualified
     };
     let uniform = from_to(uniform.iter().map(|model| model.median), 2);
     let headline = format!(
@@ -93,7 +128,7 @@ fn low_rank(study: &Concentrations) -> Verdict {
         over(&of_ls(study), |head| head.far().map(|far| far.shuffled_rank_90)),
         scale(study, &models),
     );
-    Verdict::new(claim, [headline, measured], word, seeds(&models))
+    Verdict::new(claim, [headline, measured], status, seeds(&models))
 }
 
 /// The median of a model's global heads.
@@ -175,11 +210,11 @@ mod tests {
 
     #[test]
     fn sparsity_has_every_word() {
-        let word = |seeds, share| sparse(&concentrated_heads("ls", seeds, share, 20.0)).word;
-        assert_eq!(word(3, 0.08), Word::Confirmed);
-        assert_eq!(word(2, 0.08), Word::Qualified, "two seeds");
-        assert_eq!(word(3, 0.2), Word::Qualified);
-        assert_eq!(word(3, 0.4), Word::Refuted);
+        let status = |seeds, share| sparse(&concentrated_heads("ls", seeds, share, 20.0)).status;
+        assert_eq!(status(3, 0.08), VerdictStatus::Confirmed);
+        assert_eq!(status(2, 0.08), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(status(3, 0.2), VerdictStatus::Qualified);
+        assert_eq!(status(3, 0.4), VerdictStatus::Refuted);
         let mut mixed = concentrated_heads("ls", 3, 0.4, 20.0);
         mixed.heads.extend(
             concentrated_heads("ls", 1, 0.2, 20.0)
@@ -187,23 +222,27 @@ mod tests {
                 .into_iter()
                 .map(|head| ConcentratedHead { run: Some("ls-window-64".to_owned()), ..head }),
         );
-        assert_eq!(sparse(&mixed).word, Word::Qualified, "one model is between");
+        assert_eq!(sparse(&mixed).status, VerdictStatus::Qualified, "one model is between");
         let mut near = concentrated_heads("ls", 3, 0.4, 20.0);
         near.heads.iter_mut().for_each(|head| head.found.far_mass = 0.05);
-        assert_eq!(sparse(&near).word, Word::NotYetMeasured, "nothing far");
+        assert_eq!(sparse(&near).status, VerdictStatus::NotMeasured, "nothing far");
         let measured = sparse(&concentrated_heads("ls", 3, 0.4, 20.0)).measured;
         assert!(measured.contains("0.40"), "{measured}");
     }
 
     #[test]
     fn low_rank_has_every_word() {
-        let word = |arm, seeds, rank| low_rank(&concentrated_heads(arm, seeds, 0.3, rank)).word;
-        assert_eq!(word("ls", 3, 16.0), Word::Confirmed);
-        assert_eq!(word("ls", 2, 16.0), Word::Qualified, "two seeds");
-        assert_eq!(word("ls", 3, 17.0), Word::Qualified);
-        assert_eq!(word("ls", 3, 50.0), Word::Refuted, "half of 100");
-        assert_eq!(word("mhsa", 3, 16.0), Word::NotYetMeasured);
+        let status = |arm, seeds, rank| low_rank(&concentrated_heads(arm, seeds, 0.3, rank)).status;
+        assert_eq!(status("ls", 3, 16.0), VerdictStatus::Confirmed);
+        assert_eq!(status("ls", 2, 16.0), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(status("ls", 3, 17.0), VerdictStatus::Qualified);
+        assert_eq!(status("ls", 3, 50.0), VerdictStatus::Refuted, "half of 100");
+        assert_eq!(status("mhsa", 3, 16.0), VerdictStatus::NotMeasured);
         let uniform = low_rank(&concentrated_heads("ls", 3, 0.9, 16.0));
-        assert_eq!(uniform.word, Word::Qualified, "near to uniform attention, whose rank is low");
+        assert_eq!(
+            uniform.status,
+            VerdictStatus::Qualified,
+            "near to uniform attention, whose rank is low"
+        );
     }
 }

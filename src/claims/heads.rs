@@ -2,10 +2,57 @@
 
 use std::collections::BTreeMap;
 
-use super::claims::Claim;
-use super::verdict::{Verdict, Word};
+use super::claim::{Claim, Group, Origin, Rule};
+use super::verdict::{Verdict, VerdictStatus};
 use crate::table::{
     HeadOrdering, Interval, PartsOfGrowth, Spread, TrainedHeads, WiderHead, plural, significant,
+};
+
+pub(super) const RANK_CARRIES_GROWTH: Claim = Claim {
+    text: "In training, the rank penalty drives the growth of multi-head attention's logits",
+    group: Group::TrainedHeads,
+    origin: Origin::Derived,
+    place: "the rank argument, in training",
+    rule: || Rule {
+        confirmed: format!(
+            "The rank penalty is {CARRIES} or more of the growth of log max |logit| in every run \
+            of mhsa whose largest logit doubles, and by the whole interval of every setting."
+        ),
+        refuted: format!("It is {NEXT_TO_NOTHING} or less in every run and by every interval."),
+    },
+    ..Claim::PLAIN
+};
+
+pub(super) const RANK_GIVEN_INPUTS: Claim = Claim {
+    text: "For a given layer input, the rank of W_q·W_kᵀ makes a head's logits large",
+    group: Group::TrainedHeads,
+    origin: Origin::Derived,
+    place: "the rank argument, with the layer's input given",
+    rule: || Rule {
+        confirmed: format!(
+            "In the largest head of every model of mhsa, {CARRIES} or more of the log input \
+            factor goes where the rank of W_q·W_kᵀ is free, and by every whole interval."
+        ),
+        refuted: format!("{NEXT_TO_NOTHING} or less goes in every one, and by every interval."),
+    },
+    ..Claim::PLAIN
+};
+
+pub(super) const NEEDED_TELLS_ACTUAL: Claim = Claim {
+    text: "Predicted here: needed logits order a model's heads by max |logit| beyond what \
+            entropy does",
+    group: Group::TrainedHeads,
+    origin: Origin::Here,
+    place: "predicted here, the order of heads",
+    rule: || Rule {
+        confirmed: format!(
+            "Within models Spearman's ρ of needed and actual logits is 0.5 or more, the partial ρ \
+            given entropy has its whole interval above 0, and the variance inflation is below \
+            {COLLINEAR}."
+        ),
+        refuted: format!("The whole interval of the partial ρ is at most {NO_ORDER}."),
+    },
+    ..Claim::PLAIN
 };
 
 /// The factors of a largest logit, in the order in which they are given.
@@ -15,14 +62,14 @@ const FACTORS: [&str; 5] =
 /// Growth of a largest logit by less than this factor is none to be explained.
 const LEAST_GROWTH: f64 = 2.0;
 /// A share of the growth from here on carries it.
-pub(super) const CARRIES: f64 = 0.5;
+const CARRIES: f64 = 0.5;
 /// A share up to here is next to nothing, as predicted before the rows.
-pub(super) const NEXT_TO_NOTHING: f64 = 0.1;
+const NEXT_TO_NOTHING: f64 = 0.1;
 /// A partial ρ up to here is next to nothing: it stands for 4 per cent of the variance of ranks.
-pub(super) const NO_ORDER: f64 = 0.2;
+const NO_ORDER: f64 = 0.2;
 /// From this variance inflation on, |ρ| of 0.95, two orders can hardly be told apart (Marquardt 1970, *Technometrics*
 /// 12, whose bound of 10 is the usual one).
-pub(super) const COLLINEAR: f64 = 10.0;
+const COLLINEAR: f64 = 10.0;
 
 /// What carries the growth: the share of inflation in the growth of log max |logit| of every `mhsa` run whose
 /// largest logit at least doubles. Intervals are Student's over the seeds of a setting, a run and its length.
@@ -38,13 +85,13 @@ pub(crate) fn growth(study: &TrainedHeads) -> Verdict {
     let share = |growth: &PartsOfGrowth, part: usize| growth.by_part[part] / growth.growth;
     let Some(inflation) = Spread::of(grown.iter().map(|growth| share(growth, 1))) else {
         let needs = "Needs runs of mhsa with several checkpoints, whose largest logit doubles.";
-        return Verdict::lacking(Claim::RankCarriesGrowth, "no run whose logits double", needs);
+        return Verdict::lacking(RANK_CARRIES_GROWTH, "no run whose logits double", needs);
     };
     let mut settings: BTreeMap<(&str, usize), Vec<f64>> = BTreeMap::new();
     for one in &grown {
         settings.entry((&one.run, one.n)).or_default().push(share(one, 1));
     }
-    let word = word(inflation, settings.values());
+    let status = status(inflation, settings.values());
     let over = |part: usize| {
         let shares = grown.iter().map(|growth| 100.0 * share(growth, part));
         Spread::of(shares).map_or_else(
@@ -67,7 +114,7 @@ pub(crate) fn growth(study: &TrainedHeads) -> Verdict {
         shares.join(", ")
     );
     let seeds = settings.values().map(Vec::len);
-    Verdict::over(Claim::RankCarriesGrowth, [headline, measured], word, seeds)
+    Verdict::over(RANK_CARRIES_GROWTH, [headline, measured], status, seeds)
 }
 
 /// Whether rank is the cause once the inputs are given: the share of log tying that goes where W_q·W_kᵀ may be any
@@ -75,7 +122,7 @@ pub(crate) fn growth(study: &TrainedHeads) -> Verdict {
 ///
 /// *Not measured*: no `mhsa` model at any rank.
 ///
-/// The prediction has a rule without intervals; the sentence says which word that rule gives.
+/// The prediction has a rule without intervals; the sentence says which status that rule gives.
 pub(crate) fn given_inputs(study: &TrainedHeads) -> Verdict {
     let epsilon = study.epsilon_told();
     let last = study.last_step();
@@ -89,17 +136,17 @@ pub(crate) fn given_inputs(study: &TrainedHeads) -> Verdict {
         .collect();
     let Some(share) = Spread::of(models.iter().map(|(_, share)| *share)) else {
         let needs = "Needs models of mhsa whose heads were fitted at larger ranks, and whose input factor exceeds 1.";
-        return Verdict::lacking(Claim::RankGivenInputs, "no heads fitted at larger ranks", needs);
+        return Verdict::lacking(RANK_GIVEN_INPUTS, "no heads fitted at larger ranks", needs);
     };
     let mut settings: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for (one, share) in &models {
         settings.entry(&one.own.run).or_default().push(*share);
     }
-    let word = word(share, settings.values());
+    let status = status(share, settings.values());
     let as_predicted = match share {
-        Spread { low, .. } if low >= CARRIES => Word::Confirmed,
-        Spread { high, .. } if high <= NEXT_TO_NOTHING => Word::Refuted,
-        _ => Word::Qualified,
+        Spread { low, .. } if low >= CARRIES => VerdictStatus::Confirmed,
+        Spread { high, .. } if high <= NEXT_TO_NOTHING => VerdictStatus::Refuted,
+        _ => VerdictStatus::Qualified,
     };
     let over = |value: &dyn Fn(&WiderHead<'_>) -> Option<f64>| {
         let values = models.iter().filter_map(|(one, _)| value(one));
@@ -130,7 +177,7 @@ pub(crate) fn given_inputs(study: &TrainedHeads) -> Verdict {
         over(&|one| Some(one.own.actual)),
     );
     let seeds = settings.values().map(Vec::len);
-    Verdict::over(Claim::RankGivenInputs, [headline, measured], word, seeds)
+    Verdict::over(RANK_GIVEN_INPUTS, [headline, measured], status, seeds)
 }
 
 /// What orders heads: Spearman's ρ of needed against actual within each `mhsa` model, and its partial ρ with
@@ -138,7 +185,7 @@ pub(crate) fn given_inputs(study: &TrainedHeads) -> Verdict {
 ///
 /// *Not measured*: no `mhsa` model of enough heads.
 ///
-/// The prediction has a rule without a region and without variance inflation; the sentence says which word it gives.
+/// The prediction has a rule without a region and without variance inflation; the sentence says which status it gives.
 pub(crate) fn ordering(study: &TrainedHeads) -> Verdict {
     let epsilon = study.epsilon_told();
     let all: Vec<HeadOrdering> = study
@@ -149,21 +196,21 @@ pub(crate) fn ordering(study: &TrainedHeads) -> Verdict {
     let by = |name: &str| all.iter().find(|one| one.by == name);
     let (Some(needed), Some(given)) = (by("needed"), by("needed, given entropy")) else {
         let needs = "Needs models of mhsa with several heads.";
-        return Verdict::lacking(Claim::NeededTellsActual, "no model with enough heads", needs);
+        return Verdict::lacking(NEEDED_TELLS_ACTUAL, "no model with enough heads", needs);
     };
     let apart = given.variance_inflation().is_some_and(|inflation| inflation < COLLINEAR);
     let (rho, partial) = (needed.correlation, given.correlation);
-    let word = if partial.high <= NO_ORDER {
-        Word::Refuted
+    let status = if partial.high <= NO_ORDER {
+        VerdictStatus::Refuted
     } else if rho.rho >= 0.5 && partial.low > 0.0 && apart {
-        Word::Confirmed
+        VerdictStatus::Confirmed
     } else {
-        Word::Qualified
+        VerdictStatus::Qualified
     };
     let as_predicted = match partial.low {
-        low if low <= 0.0 => Word::Refuted,
-        _ if rho.rho >= 0.5 => Word::Confirmed,
-        _ => Word::Qualified,
+        low if low <= 0.0 => VerdictStatus::Refuted,
+        _ if rho.rho >= 0.5 => VerdictStatus::Confirmed,
+        _ => VerdictStatus::Qualified,
     };
     let shown = |name: &str| by(name).map_or_else(|| "–".to_owned(), |one| one.correlation.shown());
     let collinear = given.variance_inflation().map_or_else(String::new, |inflation| {
@@ -183,21 +230,24 @@ pub(crate) fn ordering(study: &TrainedHeads) -> Verdict {
         shown("inflation"),
         shown("low entropy"),
     );
-    Verdict::new(Claim::NeededTellsActual, [headline, measured], word, partial.groups)
+    Verdict::new(NEEDED_TELLS_ACTUAL, [headline, measured], status, partial.groups)
 }
 
 /// What a share of rank's says of rank as the cause: from the least to the greatest over models, and by Student's
 /// interval over the seeds of each setting.
-fn word<'s>(share: Spread, settings: impl Iterator<Item = &'s Vec<f64>> + Clone) -> Word {
+fn status<'s>(
+    share: Spread,
+    settings: impl Iterator<Item = &'s Vec<f64>> + Clone,
+) -> VerdictStatus {
     let every = |holds: &dyn Fn(Interval) -> bool| {
         settings.clone().all(|shares| Interval::of(shares.iter().copied()).is_some_and(holds))
     };
     if share.low >= CARRIES && every(&|i| i.is_at_least(CARRIES)) {
-        Word::Confirmed
+        VerdictStatus::Confirmed
     } else if share.high <= NEXT_TO_NOTHING && every(&|i| i.is_at_most(NEXT_TO_NOTHING)) {
-        Word::Refuted
+        VerdictStatus::Refuted
     } else {
-        Word::Qualified
+        VerdictStatus::Qualified
     }
 }
 
@@ -218,16 +268,16 @@ mod tests {
 
     #[test]
     fn growth_has_every_word() {
-        assert_eq!(growth(&grown(4.0, 1.1, 3)).word, Word::Confirmed);
-        assert_eq!(growth(&grown(4.0, 1.1, 2)).word, Word::Qualified, "two seeds");
-        assert_eq!(growth(&grown(1.5, 3.0, 3)).word, Word::Qualified);
-        assert_eq!(growth(&grown(1.02, 4.0, 3)).word, Word::Refuted);
-        assert_eq!(growth(&grown(1.02, 4.0, 2)).word, Word::Qualified, "two seeds");
+        assert_eq!(growth(&grown(4.0, 1.1, 3)).status, VerdictStatus::Confirmed);
+        assert_eq!(growth(&grown(4.0, 1.1, 2)).status, VerdictStatus::Qualified, "two seeds");
+        assert_eq!(growth(&grown(1.5, 3.0, 3)).status, VerdictStatus::Qualified);
+        assert_eq!(growth(&grown(1.02, 4.0, 3)).status, VerdictStatus::Refuted);
+        assert_eq!(growth(&grown(1.02, 4.0, 2)).status, VerdictStatus::Qualified, "two seeds");
         // A tenth at most in every run, but seeds too far apart to say so of others.
         let mut apart = grown(1.001, 4.0, 3);
         apart.heads[1].needed = Some(2.0 * 1.13);
-        assert_eq!(growth(&apart).word, Word::Qualified);
-        assert_eq!(growth(&grown(1.1, 1.1, 3)).word, Word::NotYetMeasured, "no growth");
+        assert_eq!(growth(&apart).status, VerdictStatus::Qualified);
+        assert_eq!(growth(&grown(1.1, 1.1, 3)).status, VerdictStatus::NotMeasured, "no growth");
         let verdict = growth(&grown(1.02, 4.0, 3));
         assert!(verdict.measured.contains("99 %"), "{}", verdict.measured);
     }
@@ -246,18 +296,22 @@ mod tests {
             });
             TrainedHeads { heads: heads.collect(), failed: 0 }
         };
-        assert_eq!(given_inputs(&study(4.0, 3)).word, Word::Confirmed);
-        assert_eq!(given_inputs(&study(4.0, 2)).word, Word::Qualified, "two seeds");
-        assert_eq!(given_inputs(&study(10.0, 3)).word, Word::Qualified);
-        assert_eq!(given_inputs(&study(15.0, 3)).word, Word::Refuted);
-        assert_eq!(given_inputs(&study(15.0, 2)).word, Word::Qualified, "two seeds");
+        assert_eq!(given_inputs(&study(4.0, 3)).status, VerdictStatus::Confirmed);
+        assert_eq!(given_inputs(&study(4.0, 2)).status, VerdictStatus::Qualified, "two seeds");
+        assert_eq!(given_inputs(&study(10.0, 3)).status, VerdictStatus::Qualified);
+        assert_eq!(given_inputs(&study(15.0, 3)).status, VerdictStatus::Refuted);
+        assert_eq!(given_inputs(&study(15.0, 2)).status, VerdictStatus::Qualified, "two seeds");
         let mut apart = study(15.9, 3);
         apart.heads[0].needed_any_rank = Some(13.2);
         apart.heads[1].needed_any_rank = Some(13.2);
         let apart = given_inputs(&apart);
-        assert_eq!(apart.word, Word::Qualified, "{apart:?}");
+        assert_eq!(apart.status, VerdictStatus::Qualified, "{apart:?}");
         assert!(apart.measured.contains("refuted"), "{apart:?}");
-        assert_eq!(given_inputs(&grown(1.0, 4.0, 3)).word, Word::NotYetMeasured, "one rank");
+        assert_eq!(
+            given_inputs(&grown(1.0, 4.0, 3)).status,
+            VerdictStatus::NotMeasured,
+            "one rank"
+        );
         let verdict = given_inputs(&study(4.0, 3));
         for number in ["67 %", "16.0", "4.00", "3.60"] {
             assert!(verdict.measured.contains(number), "{number}: {verdict:?}");
@@ -279,10 +333,14 @@ mod tests {
             });
             TrainedHeads { heads: heads.collect::<Vec<HeadParts>>(), failed: 0 }
         };
-        assert_eq!(ordering(&study(|at| 0.1 + at as f64, 3)).word, Word::Confirmed);
-        assert_eq!(ordering(&study(|at| 0.1 + at as f64, 2)).word, Word::Qualified);
-        assert_eq!(ordering(&study(|at| 20.0 - at as f64, 3)).word, Word::Refuted);
-        assert_eq!(ordering(&study(|at| 20.0 - at as f64, 2)).word, Word::Qualified, "two models");
+        assert_eq!(ordering(&study(|at| 0.1 + at as f64, 3)).status, VerdictStatus::Confirmed);
+        assert_eq!(ordering(&study(|at| 0.1 + at as f64, 2)).status, VerdictStatus::Qualified);
+        assert_eq!(ordering(&study(|at| 20.0 - at as f64, 3)).status, VerdictStatus::Refuted);
+        assert_eq!(
+            ordering(&study(|at| 20.0 - at as f64, 2)).status,
+            VerdictStatus::Qualified,
+            "two models"
+        );
         // In the order of entropy but for two neighbours: what is left is the order of the actual.
         let collinear = ordering(&study(
             |at| {
@@ -292,7 +350,7 @@ mod tests {
             },
             3,
         ));
-        assert_eq!(collinear.word, Word::Qualified, "{collinear:?}");
-        assert_eq!(ordering(&study(|_| 1.0, 3)).word, Word::NotYetMeasured, "all alike");
+        assert_eq!(collinear.status, VerdictStatus::Qualified, "{collinear:?}");
+        assert_eq!(ordering(&study(|_| 1.0, 3)).status, VerdictStatus::NotMeasured, "all alike");
     }
 }

@@ -1,0 +1,128 @@
+//! All claims, in the order of the report.
+
+use super::claim::{Claim, Group, Origin, Rule};
+use super::{
+    arms, concentration, controls, exponent, global_heads, growth, heads, interventions, latency,
+    lattice, layouts, modality, published, ramp, stabilisers, surgery, training, variants,
+};
+
+/// Every claim, in the order of the report.
+pub const CLAIMS: [Claim; 33] = [
+    growth::DENSE_LOCAL_GROWS,
+    growth::SPARSE_IS_EASY,
+    controls::LOCALITY_IS_HARD,
+    layouts::SPLIT_HELPS,
+    training::LOGITS_IN_TRAINING,
+    training::DIVERGES,
+    training::NO_WORSE,
+    stabilisers::TWO_FIFTHS,
+    STEPS_TO_CONVERGE,
+    arms::GLOBAL_HEAD,
+    arms::LONG_RANGE_LIMIT,
+    WINDOW_RULE,
+    modality::OTHER_MODALITIES,
+    heads::RANK_CARRIES_GROWTH,
+    heads::RANK_GIVEN_INPUTS,
+    exponent::PREDICTED_EXPONENT,
+    heads::NEEDED_TELLS_ACTUAL,
+    interventions::MORE_RANK_HELPS,
+    variants::SLOPES_FREE_LOGITS,
+    ramp::RAMP_COSTS_LENGTH,
+    lattice::POSITIONS_MAKE_LOGITS,
+    lattice::RANK_MAKES_LOGITS,
+    surgery::SMALL_ERROR_IS_HARMLESS,
+    surgery::RAMP_IS_A_SLOPE,
+    concentration::GLOBAL_IS_SPARSE,
+    concentration::GLOBAL_IS_LOW_RANK,
+    global_heads::FEW_FAR_TOKENS_DO,
+    global_heads::LOW_FAR_RANK_DOES,
+    published::PUBLISHED_NEED,
+    published::PUBLISHED_RAMP,
+    stabilisers::TWENTIETH,
+    latency::LATENCY,
+    FLASH_ATTENTION,
+];
+
+/// The claims that matter most: the paper's main ones, and what was found instead.
+pub const LEADING: [Claim; 6] = [
+    training::LOGITS_IN_TRAINING,
+    variants::SLOPES_FREE_LOGITS,
+    growth::DENSE_LOCAL_GROWS,
+    training::NO_WORSE,
+    layouts::SPLIT_HELPS,
+    lattice::RANK_MAKES_LOGITS,
+];
+
+const STEPS_TO_CONVERGE: Claim = Claim {
+    text: "LS-attention converges in fewer steps than multi-head attention",
+    group: Group::Training,
+    origin: Origin::Paper,
+    place: "text",
+    not_measured: [
+        "no run was trained until its loss stopped falling",
+        "Not measured as claimed: runs end after a fixed number of steps. lm-stabilisers has \
+            the validation loss over steps.",
+    ],
+    rule: || Rule {
+        confirmed:
+            "No rule yet: it needs runs that end when their loss stops falling, and fewer steps \
+            of ls in all of them."
+                .to_owned(),
+        refuted: "No rule yet: such runs, and no fewer steps of ls in any of them.".to_owned(),
+    },
+    ..Claim::PLAIN
+};
+
+const WINDOW_RULE: Claim = Claim {
+    text: "A local window far shorter than the sequence is enough",
+    group: Group::Training,
+    origin: Origin::Paper,
+    place: "text",
+    paper_says: Some("window 50 at n = 2,048"),
+    not_measured: [
+        "no comparison of windows at n = 2,048",
+        "Not measured as claimed: lm-windows compares windows at n up to 1,024 early in \
+            training, window-rule on synthetic targets.",
+    ],
+    rule: || Rule {
+        confirmed:
+            "No rule yet: it needs several windows at n = 2,048 with every other setting equal."
+                .to_owned(),
+        refuted: "No rule yet: such runs, in which a wide window has the lower loss.".to_owned(),
+    },
+};
+
+const FLASH_ATTENTION: Claim = Claim {
+    text: "LS-attention is faster than FlashAttention-2 on a GPU at equal size",
+    group: Group::Cost,
+    origin: Origin::Paper,
+    place: "abstract",
+    not_measured: [
+        "no GPU and no FlashAttention-2 here",
+        "Not measured: all times here are of this project's own CPU kernels (study latency).",
+    ],
+    rule: || Rule {
+        confirmed:
+            "No rule yet: it needs a GPU and FlashAttention-2, and less time of ls at every \
+            length."
+                .to_owned(),
+        refuted: "No rule yet: such times, and no less time of ls at any length.".to_owned(),
+    },
+    ..Claim::PLAIN
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rule_says_what_confirms_and_what_refutes() {
+        for claim in CLAIMS {
+            let Rule { confirmed, refuted } = (claim.rule)();
+            assert_ne!(confirmed, refuted, "{claim}");
+            for text in [confirmed, refuted] {
+                assert!(text.ends_with('.') && !text.contains("  "), "{claim}: {text}");
+            }
+        }
+    }
+}

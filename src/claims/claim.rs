@@ -1,0 +1,115 @@
+//! What a claim is: those of the paper (Hajra 2025, *Short-Range Dependency Effects on Transformer Instability and a
+//! Decomposed Attention Solution*, arXiv 2505.15548), and predictions made by this project before its rows. Each stands
+//! in the file that decides it.
+
+use std::fmt;
+
+/// A claim that can be measured, with the rule that decides it.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim {
+    /// The claim in one sentence, which no other claim has.
+    pub text: &'static str,
+    /// The part of the work that it belongs to.
+    pub group: Group,
+    /// Who says it.
+    pub origin: Origin,
+    /// Where the paper says it, or what it follows from.
+    pub place: &'static str,
+    /// The paper's number, where the paper gives one.
+    pub paper_says: Option<&'static str>,
+    /// What confirms it, and what refutes it.
+    pub rule: fn() -> Rule,
+    /// A headline and a sentence for where no study measures it: what exists instead, and why it is not enough.
+    pub(super) not_measured: [&'static str; 2],
+}
+
+impl PartialEq for Claim {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Claim {}
+
+impl fmt::Display for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text)
+    }
+}
+
+impl Claim {
+    /// What most claims share.
+    pub(super) const PLAIN: Self = Self {
+        text: "",
+        group: Group::SyntheticTargets,
+        origin: Origin::Paper,
+        place: "",
+        paper_says: None,
+        rule: || Rule { confirmed: String::new(), refuted: String::new() },
+        not_measured: ["no study measures it", "No study here measures it."],
+    };
+}
+
+/// The part of the work that a claim belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// Fits of low-rank logits to made attention matrices.
+    #[default]
+    SyntheticTargets,
+    /// Training runs: logits, losses, divergence.
+    Training,
+    /// Heads of models that were trained here.
+    TrainedHeads,
+    /// Heads of published models.
+    PublishedModels,
+    /// Time and memory.
+    Cost,
+}
+
+impl Group {
+    /// Every group, in the order of the report.
+    pub const ALL: [Self; 5] = [
+        Self::SyntheticTargets,
+        Self::Training,
+        Self::TrainedHeads,
+        Self::PublishedModels,
+        Self::Cost,
+    ];
+
+    /// The heading of the group.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::SyntheticTargets => "Synthetic targets",
+            Self::Training => "Training",
+            Self::TrainedHeads => "Trained heads",
+            Self::PublishedModels => "Published models",
+            Self::Cost => "Cost",
+        }
+    }
+}
+
+/// Who says a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The paper, in words or numbers.
+    Paper,
+    /// Nobody yet: it follows from the paper's argument that rank is the cause.
+    Derived,
+    /// This project.
+    Here,
+}
+
+/// The rule of a claim. Intervals are 95 % intervals over seeds where nothing else is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Confirmed where this holds.
+    pub confirmed: String,
+    /// Refuted where this holds.
+    pub refuted: String,
+}
+
+/// What all rules share, in sentences.
+pub const OF_ALL_RULES: &str = "A verdict holds at the scale of its rows. Confirmed and refuted need three seeds or more in \
+     every setting. Results in between, or of two seeds, are qualified. One seed in every setting is always \"single seed\". \"Not measured\" \
+     means no rows, or rows in which the claim could not have shown itself. Variants that were compared at one shared \
+     learning rate are qualified at most.";
