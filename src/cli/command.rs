@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use rank_study::lm::LmError;
 use rank_study::system::FileError;
 
 use super::markdown::GROUPS;
@@ -156,6 +157,10 @@ const FLAGS_OF_FILES: [&str; 8] = [
 fn is_of_a_value(line: &str, error: &anyhow::Error) -> bool {
     let is_of_a_file =
         error.chain().any(|cause| cause.is::<std::io::Error>() || cause.is::<FileError>());
+    // `--text` is missing.
+    if error.chain().any(|cause| matches!(cause.downcast_ref(), Some(LmError::NoText))) {
+        return true;
+    }
     let flag = line.split([' ', ':']).next().unwrap_or_default();
     flag.starts_with("--") && !FLAGS_OF_FILES.contains(&flag) && !is_of_a_file
 }

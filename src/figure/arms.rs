@@ -253,7 +253,7 @@ pub fn learning_rate(study: &Trainings) -> Figure {
         name: "learning-rate".to_owned(),
         caption: format!(
             "Final validation loss (left) and the largest |logit| of QKᵀ in training (right) against the peak learning rate, \
-                  one line per variant. {} A variant tolerates the rates at which its loss stays near its lowest. {} \
+                  one line per variant. {} A larger marker or broader line lies under another. A variant tolerates the rates at which its loss stays near its lowest. {} \
                   A position bias beside QKᵀ is not counted.",
             match has_seeds {
                 true => "Markers are medians, ticks single seeds.",

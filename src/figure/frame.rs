@@ -85,12 +85,19 @@ impl Frame {
             let (row, column) = (at / columns, at % columns);
             let left = EDGE + column as f64 * cell;
             let top = top + row as f64 * row_height + over;
+            // Under one another, equal axes are equally broad.
+            let under = || {
+                let panels = figure.panels.iter().enumerate().skip(column).step_by(columns);
+                panels.filter(|(_, other)| other.x.range == panel.x.range)
+            };
+            let left_room = under().map(|(at, panel)| left_room(panel, says_y(at)));
+            let beside = under().map(|(_, panel)| right_room(panel)).fold(0.0, f64::max);
             Plot {
-                left: left + left_room(panel, says_y(at)),
-                right: left + cell - right_room(panel),
+                left: left + left_room.fold(0.0, f64::max),
+                right: left + cell - beside,
                 top,
                 bottom: top + plot_height,
-                beside: right_room(panel),
+                beside,
                 says_y: says_y(at),
                 title_break: breaks[at],
             }

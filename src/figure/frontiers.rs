@@ -16,7 +16,7 @@ pub fn frontiers(study: &Layouts) -> Figure {
     let free: Vec<&str> =
         targets().filter(|cells| !drawn(cells)).map(|cells| cells[0].target.as_str()).collect();
     let mut caption = "The smallest error found within a logit bound, by target and rank. Lines are medians, ticks single \
-                       seeds; coinciding lines are nested. On the dashed floor, which has no rank limit, low \
+                       seeds. A larger marker or broader line lies under another. On the dashed floor, which has no rank limit, low \
                        rank costs nothing. Where a line levels off above it, larger logits did not help."
         .to_owned();
     caption.push_str(&symbols(targets().filter(drawn).map(|cells| cells[0].target.as_str())));

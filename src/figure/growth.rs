@@ -44,7 +44,7 @@ pub fn inflation(growth: &Growth) -> Figure {
     keys.extend(unreached_key(growth));
     let mut caption = format!(
         "The rank penalty: the smallest max |logit| that reaches error {} nats at rank d, divided by the smallest at any \
-         rank. Lines are medians, ticks single seeds. On the dashed line low rank costs nothing. Hollow markers above \
+         rank. Lines are medians, ticks single seeds. A larger marker or broader line lies under another. On the dashed line low rank costs nothing. Hollow markers above \
          a panel: some or all seeds did not reach the error at the bounds tried.",
         tolerances(growth)
     );

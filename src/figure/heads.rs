@@ -61,7 +61,7 @@ pub fn decomposition(study: &TrainedHeads) -> Vec<Figure> {
         caption: format!(
             "The largest logit of each model during training, and the logits that its attention needs at ε = {epsilon} nats. Each \
              step up is a factor: rank penalty, input factor, excess factor, shift factor. Lines are medians over seeds, ticks \
-             single seeds. Coinciding lines are nested.{which}"
+             single seeds. A larger marker or broader line lies under another.{which}"
         ),
         alt: parts_alt(&runs.concat()),
         keys: keys.clone(),

@@ -49,7 +49,12 @@ pub fn near_files(path: &Path) -> String {
     let names: Vec<String> =
         files.map(|file| file.file_name().to_string_lossy().into_owned()).collect();
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    let near = near_names(&name, names.iter().map(String::as_str));
+    let mut near = near_names(&name, names.iter().map(String::as_str));
+    if near.is_empty() {
+        let stem = path.file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
+        let holds = |other: &&String| stem.len() > 2 && other.starts_with(&*stem);
+        near = names.iter().filter(holds).map(String::as_str).take(3).collect();
+    }
     let near: Vec<String> =
         near.iter().map(|name| folder.join(name).display().to_string()).collect();
     if near.is_empty() { String::new() } else { format!(" (did you mean {}?)", near.join(" or ")) }
