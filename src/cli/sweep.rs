@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use rank_study::lm::Device;
-use rank_study::study::{Plan, Preset, Stages, StudyDefinition};
+use rank_study::study::{Plan, Preset, Stages, StudyDefinition, StudyWork};
 
 use super::cells::CellsProgress;
 use super::device::DeviceName;
@@ -13,8 +13,9 @@ use super::measuring::{describe, fail_if_unfinished, measure};
 use super::places::{check_definition, data};
 use super::shards::{Asked, ShardFlags, show};
 use super::stop::{AFTER_CELLS, stop_at_signal};
-use super::streams::say;
+use super::streams::{say, tell};
 use super::threads::ThreadsFlag;
+use super::train::wide_window;
 
 /// Measure every missing configuration of a study
 #[derive(Args, Debug)]
@@ -74,6 +75,15 @@ pub fn run(args: &SweepArgs) -> Result<()> {
             say!("{}  {cell}", if done { "done" } else { "    " });
         }
         return Ok(());
+    }
+    if let StudyWork::Train(study) = &definition.work
+        && !args.quiet
+    {
+        for run in &study.runs {
+            if let Some(warning) = wide_window(&run.definition) {
+                tell(&format!("warning: run {}: {warning}", run.name));
+            }
+        }
     }
     // A GPU gains nothing from several models at a time.
     let default = (device == Device::Cuda).then_some(1);

@@ -229,15 +229,22 @@ pub fn set_keys(definition: &mut TrainDefinition, sets: &[String]) -> Result<()>
     Ok(())
 }
 
+/// What is wrong with a window that covers the whole context; none where none does.
+pub fn wide_window(definition: &TrainDefinition) -> Option<String> {
+    definition.has_window_of_context().then(|| {
+        format!(
+            "window = {} covers the context of {} tokens, so local heads attend to all of them",
+            definition.window, definition.context
+        )
+    })
+}
+
 /// Warns of a window that changes nothing.
 fn warn_of_window(definition: &TrainDefinition, sets: &[String]) {
     let is_set =
         |key: &str| sets.iter().any(|set| set.split('=').next().map(str::trim) == Some(key));
-    if definition.has_window_of_context() {
-        tell(&format!(
-            "warning: window = {} covers the context of {} tokens, so local heads attend to all of them",
-            definition.window, definition.context
-        ));
+    if let Some(warning) = wide_window(definition) {
+        tell(&format!("warning: {warning}"));
     } else if is_set("window") && !definition.has_local_heads() {
         tell(&format!(
             "warning: window = {} has no effect: no head has a window; --set arm=ls gives it to all but global_heads",

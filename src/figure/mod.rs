@@ -56,7 +56,7 @@ pub use ramp::ramp;
 pub use ranks::ranks;
 pub use raster::{Colouring, LEAST_ATTENTION, Raster};
 pub use spectra::spectra;
-pub use style::{Ink, Marker, Rgb, Stroke, heat};
+pub use style::{Ink, Marker, Rgb, Stroke, heat, hex};
 pub use surgery::{loss_against_epsilon, loss_against_size};
 pub use ticks::Tick;
 pub use training::{by_context, head_kinds, interventions, training};

@@ -44,6 +44,11 @@ pub(super) mod size {
     pub const SWATCH: f64 = 5.5;
 }
 
+/// A colour as style sheets and scripts write it: `#rrggbb`.
+pub fn hex((red, green, blue): Rgb) -> String {
+    format!("#{red:02x}{green:02x}{blue:02x}")
+}
+
 /// The form of a marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marker {

@@ -12,7 +12,6 @@ mod measured;
 mod page;
 mod policy;
 mod save;
-mod scheme;
 mod script;
 mod section;
 mod show;

@@ -5,7 +5,6 @@ use maud::{Markup, PreEscaped, html};
 use super::claims::{ClaimRow, Measured};
 use super::document::document;
 use super::marked::marked;
-use super::scheme::dark_rules;
 use super::section::{Header, Picture, Section};
 use super::svg::{anchor, inline};
 use super::table_markup::{folded, rows_link};
@@ -16,7 +15,6 @@ use crate::table::{plural, significant};
 
 /// The report as one self-contained page: nothing fetched; SVGs, style and script inside.
 pub fn page(header: &Header, sections: &[Section]) -> String {
-    let svgs = sections.iter().flat_map(|section| &section.figures).map(|f| f.svg.as_str());
     let rows = ClaimRow::all(sections.iter());
     let body = html! {
         a.skip href="#claims" { "Skip to the claims" }
@@ -32,7 +30,7 @@ pub fn page(header: &Header, sections: &[Section]) -> String {
         }
         footer { (about(header)) }
     };
-    document(&header.title, &[&dark_rules(svgs)], &[], body)
+    document(&header.title, &[], &[], body)
 }
 
 /// What made the page, and where its rows were measured.

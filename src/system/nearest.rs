@@ -23,11 +23,8 @@ impl UnknownName {
 
 /// The member of `valid` that reads most like `found`, by Damerau–Levenshtein distance.
 pub(crate) fn nearest(found: &str, valid: &[&str]) -> String {
-    valid
-        .iter()
-        .min_by_key(|name| strsim::damerau_levenshtein(found, name))
-        .map(|name| (*name).to_owned())
-        .unwrap_or_default()
+    let nearest = || valid.iter().min_by_key(|name| strsim::damerau_levenshtein(found, name));
+    synonym(found, valid).or_else(|| nearest().copied()).unwrap_or_default().to_owned()
 }
 
 /// Up to three names that read so much like one that there is not that they may be meant, the nearest first.
@@ -60,9 +57,31 @@ pub fn near_files(path: &Path) -> String {
     if near.is_empty() { String::new() } else { format!(" (did you mean {}?)", near.join(" or ")) }
 }
 
+/// What other programs and papers write, and what it is called here.
+const SYNONYMS: [(&str, &str); 10] = [
+    ("rotary", "rope"),
+    ("nope", "none"),
+    ("mha", "mhsa"),
+    ("d", "rank"),
+    ("d_head", "rank"),
+    ("epsilon", "tolerance"),
+    ("tolerance", "epsilon"),
+    ("width", "window"),
+    ("fp32", "float32"),
+    ("bf16", "bfloat16"),
+];
+
+/// The valid name for what `found` is called elsewhere.
+fn synonym<'v>(found: &str, valid: &[&'v str]) -> Option<&'v str> {
+    let found = found.to_lowercase();
+    let mut meant = SYNONYMS.iter().filter(|(elsewhere, _)| *elsewhere == found);
+    meant.find_map(|(_, here)| valid.iter().find(|name| *name == here).copied())
+}
+
 /// What to write instead of `found`, which is none of `valid`.
 pub(crate) fn instead(found: &str, valid: &[&str]) -> String {
-    let near = near_names(found, valid.iter().copied()).first().copied();
+    let near = synonym(found, valid);
+    let near = near.or_else(|| near_names(found, valid.iter().copied()).first().copied());
     let others: Vec<&str> = valid.iter().copied().filter(|name| Some(*name) != near).collect();
     let others = others.join(", ");
     match near {
@@ -79,5 +98,6 @@ mod tests {
     #[test]
     fn finds_the_name_one_slip_away() {
         assert_eq!(nearest("dirichlet-bnad", &["decay-band", "dirichlet-band"]), "dirichlet-band");
+        assert_eq!(nearest("epsilon", &["n", "rank", "tolerance"]), "tolerance", "a synonym");
     }
 }

@@ -13,6 +13,12 @@ pub(crate) fn wrong_value(message: &str, key: &str) -> String {
         let valid: Vec<&str> = valid.split('`').skip(1).step_by(2).collect();
         return format!("{key} is {found:?}; {}", instead(found, &valid));
     }
+    let length = message.strip_prefix("invalid length ");
+    if let Some((found, wanted)) =
+        length.and_then(|rest| rest.split_once(", expected an array of length "))
+    {
+        return format!("{key} has {found} values; it must have {wanted}");
+    }
     let invalid =
         message.strip_prefix("invalid type: ").or(message.strip_prefix("invalid value: "));
     match invalid.and_then(|invalid| invalid.split_once(", expected ")) {
@@ -77,6 +83,7 @@ mod tests {
             ("invalid type: string \"x\", expected a sequence", "n is \"x\"; it must be a list"),
             ("invalid type: sequence, expected f64", "n is a list; it must be a number"),
             ("missing field `run`", "n: the key run is missing"),
+            ("invalid length 1, expected an array of length 2", "n has 1 values; it must have 2"),
             ("something else", "n: something else"),
         ] {
             assert_eq!(wrong_value(message, "n"), expected);

@@ -157,13 +157,12 @@ await check("the Tab key comes to the skip link first, and what has the focus sh
   }
 });
 
-await check("dark paper has colours to be seen on it, light paper those of the files", async () => {
+await check("a dark page has its figures on light paper, in the colours of the files", async () => {
   const colours = () => {
     const rgb = (text) => text.match(/[\d.]+/g).slice(0, 3).map(Number);
     const marks = [...document.querySelectorAll("figure svg *")].flatMap((element) =>
       ["fill", "stroke"].map((attribute) => ({
         written: element.getAttribute(attribute) ?? "none",
-        words: element.localName === "text",
         shown: getComputedStyle(element)[attribute],
       })).filter(({ written }) => written.startsWith("#")));
     return {
@@ -172,28 +171,17 @@ await check("dark paper has colours to be seen on it, light paper those of the f
       marks: marks.map((mark) => ({ ...mark, shown: rgb(mark.shown) })),
     };
   };
-  const linear = (level) => (level <= 10.31475 ? level / 3294.6
-    : ((level / 255 + 0.055) / 1.055) ** 2.4);
-  const light = ([red, green, blue]) =>
-    0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue) + 0.05;
-  const contrast = (a, b) => Math.max(light(a) / light(b), light(b) / light(a));
   const day = await tab.run(colours);
   await tab.media("screen", "dark");
   const night = await tab.run(colours);
-  await tab.media("print", "dark");
-  const print = await tab.run(colours);
   await tab.media("screen", "light");
-  assert.ok(light(day.page) > 0.9 && light(night.page) < 0.1, "the page's paper");
-  assert.ok(light(day.paper) > 0.9 && light(night.paper) < 0.1, "the figures' paper");
+  const light = ([red, green, blue]) => red + green + blue;
+  assert.ok(light(day.page) > 700 && light(night.page) < 120, "the page's paper");
+  assert.equal(light(night.paper), 3 * 255, "the figures' paper");
   const hex = (colour) => `#${colour.map((c) => c.toString(16).padStart(2, "0")).join("")}`;
-  for (const { written, shown } of [...day.marks, ...print.marks]) {
+  assert.ok(night.marks.length > 100);
+  for (const { written, shown } of [...day.marks, ...night.marks]) {
     assert.equal(hex(shown), written.toLowerCase());
-  }
-  assert.ok(light(print.page) > 0.9 && day.marks.length > 100);
-  const behind = ["#FFFFFF", "#F3F3F3", "#E4E4E4"];
-  for (const { written, words, shown } of night.marks.filter((m) => !behind.includes(m.written))) {
-    const seen = contrast(shown, night.paper);
-    assert.ok(seen >= (words ? 4.5 : 3), `${written} becomes ${hex(shown)}: ${seen.toFixed(2)}`);
   }
 });
 

@@ -40,14 +40,14 @@ await check("a matrix is read under the pointer, and the value is the matrix's",
   assert.ok(Math.abs(Number(value) - found.entry) <= 0.006 * found.entry, `${found.said}, ${found.entry}`);
 });
 
-await check("a matrix and its legend stand on light paper in dark too", async () => {
+await check("figures stand on light paper in dark too", async () => {
   await tab.media("screen", "dark");
-  const paper = await tab.run(() => [...document.querySelectorAll(".picture")].map((picture) =>
-    [picture.querySelector("image") !== null, getComputedStyle(picture).backgroundColor]));
-  const fields = await tab.run(() => [...document.querySelectorAll(".paper svg > rect")]
+  const paper = await tab.run(() => [...document.querySelectorAll(".picture, .plot")].map((picture) =>
+    getComputedStyle(picture).backgroundColor));
+  const fields = await tab.run(() => [...document.querySelectorAll(".picture svg > rect")]
     .map((field) => [field.getAttribute("fill"), getComputedStyle(field).fill]));
   await tab.media("screen", "light");
-  for (const [isMatrix, colour] of paper) assert.equal(colour === "rgb(255, 255, 255)", isMatrix);
+  for (const colour of paper) assert.equal(colour, "rgb(255, 255, 255)");
   const rgb = (hex) => `rgb(${[1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)).join(", ")})`;
   assert.ok(fields.length > 3, "no legend: a vain check");
   for (const [written, seen] of fields) assert.equal(seen, rgb(written));

@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 use super::look::{Look, colours};
 use super::model::{DiagnosedHead, DiagnosedModel};
 use super::quantity::{QUANTITIES, Quantity, Scale};
-use crate::figure::{Rgb, heat};
-use crate::report::scheme::hex;
+use crate::figure::{Rgb, heat, hex};
 use crate::report::script::{in_script, number};
 
 /// Colours of the grid's scale.

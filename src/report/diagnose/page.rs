@@ -5,9 +5,8 @@ use maud::{Markup, PreEscaped, html};
 use super::data::{Shown, all_shades, numbers};
 use super::model::{DiagnosedHead, DiagnosedModel};
 use super::worry::{Worry, left_out, worries};
-use crate::figure::Rgb;
+use crate::figure::{Rgb, hex};
 use crate::report::document::document;
-use crate::report::scheme::hex;
 use crate::report::script::SHARED;
 use crate::table::{LARGE_NATS, plural, significant};
 

@@ -5,8 +5,7 @@ use half::bf16;
 use serde_json::{Value, json};
 
 use super::head_grid::HeadGrid;
-use crate::figure::{Axis, Figure, Panel, Raster, Scale, Series, Shape, Stroke};
-use crate::report::scheme::{hex, mark_on_dark};
+use crate::figure::{Axis, Figure, Panel, Raster, Scale, Series, Shape, Stroke, hex};
 use crate::report::script::{in_script, number};
 
 /// The numbers of a figure whose panels all have series or all have a matrix; other figures stay pictures.
@@ -82,7 +81,6 @@ fn of_series(series: &Series) -> Value {
     json!({
         "name": name,
         "colour": hex(ink.colour),
-        "dark": hex(mark_on_dark(ink.colour)),
         "dash": dash,
         "line": matches!(shape, Shape::Line | Shape::LineMarkers),
         "marks": *shape != Shape::Line,

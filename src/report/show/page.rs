@@ -10,7 +10,6 @@ use super::shown::Shown;
 use crate::figure::Figure;
 use crate::report::document::document;
 use crate::report::error::ReportError;
-use crate::report::scheme::dark_rules;
 use crate::report::script::SHARED;
 use crate::report::section::Section;
 use crate::report::svg::inline;
@@ -38,7 +37,6 @@ pub fn shown_page(shown: &[Shown], generator: &str) -> Result<String, ReportErro
         [one] => one.title.clone(),
         several => format!("{} and {} more", several[0].title, several.len() - 1),
     };
-    let dark = dark_rules(svgs.iter().flatten().map(String::as_str));
     let body = html! {
         @if shown.len() > 1 { header { h1 { (title) } } }
         main {
@@ -49,7 +47,7 @@ pub fn shown_page(shown: &[Shown], generator: &str) -> Result<String, ReportErro
         footer { p.about { (generator) } }
     };
     let plot = format!("/*!\n{PLOT_LICENCE}*/\n{PLOT_SCRIPT}");
-    Ok(document(&title, &[PLOT_STYLE, STYLE, &dark], &[&plot, SHARED, SCRIPT], body))
+    Ok(document(&title, &[PLOT_STYLE, STYLE], &[&plot, SHARED, SCRIPT], body))
 }
 
 /// Part number `at` of the page; its files lie beside the page.
@@ -79,10 +77,9 @@ fn section(shown: &Shown, svgs: &[String], at: usize, is_alone: bool) -> Markup 
 
 fn picture(figure: &Figure, svg: &str, id: &str, within: &str) -> Markup {
     let numbers = live::of_figure(figure);
-    let has_matrix = figure.panels.iter().any(|panel| panel.raster.is_some());
     html! {
         figure id=(id) data-live=[numbers.as_ref().map(|_| format!("{id}-numbers"))] {
-            div.picture.paper[has_matrix] tabindex="0" role="region" aria-label={ "Figure " (figure.name) } {
+            div.picture tabindex="0" role="region" aria-label={ "Figure " (figure.name) } {
                 (PreEscaped(inline(svg, id)))
             }
             figcaption {

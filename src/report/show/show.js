@@ -2,8 +2,8 @@
 // script the page shows the same figures as pictures.
 "use strict";
 (() => {
-  const dark = matchMedia("(prefers-color-scheme: dark)");
-  const ink = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  // Figures stand on light paper, also on a dark page.
+  const [INK, LINE] = ["#1f2328", "#d5d9dd"];
   const numbers = (element) => JSON.parse(document.getElementById(element.dataset.live).textContent);
   const { made, shown } = shared;
 
@@ -21,8 +21,8 @@
   // The axes of the printed figure; the x axis can be zoomed.
   const axis = ({ label, log, ticks }, isAcross) => ({
     ...(ticks && (log || !isAcross) ? { splits: () => ticks, filter: () => ticks } : {}),
-    label, stroke: ink("--ink"), labelSize: 22, labelFont: "12px sans-serif", font: "11px sans-serif",
-    grid: { stroke: ink("--line"), width: 0.6 }, ticks: { stroke: ink("--line"), width: 0.6 },
+    label, stroke: INK, labelSize: 22, labelFont: "12px sans-serif", font: "11px sans-serif",
+    grid: { stroke: LINE, width: 0.6 }, ticks: { stroke: LINE, width: 0.6 },
     values: (_, at) => at.map((tick) => (tick === null ? "" : shown(tick).replace(".00e", "e"))),
   });
   const across = ({ log, range }) => ({
@@ -50,7 +50,7 @@
     series: [
       { label: panel.x.label, value: (_, value) => shown(value) },
       ...panel.series.map((series) => {
-        const colour = dark.matches ? series.dark : series.colour;
+        const { colour } = series;
         return {
           label: series.name, stroke: colour, width: 1.6, dash: series.dash, spanGaps: true,
           points: { show: series.marks, size: 5, fill: colour },
@@ -98,7 +98,6 @@
     });
   };
 
-  const redraws = [];
   const plotted = (panel) => {
     const box = made("div", { className: "plot" });
     let plot;
@@ -117,10 +116,8 @@
     };
     // Drawing changes the height of the box, which an observer must not do while it reports.
     new ResizeObserver(() => requestAnimationFrame(fit)).observe(box);
-    redraws.push(() => plot && draw());
     return box;
   };
-  dark.addEventListener("change", () => redraws.forEach((redraw) => redraw()));
 
   // A matrix: the entry under the pointer, or the one that the arrow keys chose.
   const floats = (text) => {
@@ -233,7 +230,7 @@
       opened.append(plotted({
         title: "", x: { label: "step" }, y: { label: "" },
         series: quantities.map((name, of) => ({
-          name, colour: COLOURS[of % COLOURS.length], dark: COLOURS[of % COLOURS.length], dash: [],
+          name, colour: COLOURS[of % COLOURS.length], dash: [],
           line: true, marks: last < 30, x: all, y: values[of],
         })),
       }));

@@ -120,6 +120,20 @@ fn a_list_for_a_key_of_one_value_makes_a_run_per_combination() {
     }
 }
 
+#[test]
+fn seeds_are_shared_or_a_run_s_own_and_each_is_named_once() {
+    let text = "study = 'runs'\nkind = 'train'\n[train]\nseed = [3, 4]\n[[run]]\nname = 'a'\n[[run]]\nname = 'b'\n\
+                seed = 7\n";
+    let read = |text: String| StudyDefinition::parse(Path::new("runs.toml"), text, Preset::Paper);
+    let StudyWork::Train(study) = read(text.to_owned()).unwrap().work else { panic!("trainings") };
+    let seeds: Vec<&[u64]> = study.runs.iter().map(|run| run.seeds.as_slice()).collect();
+    assert_eq!(seeds, [&[3, 4][..], &[7]]);
+    for (old, wrong) in [("[3, 4]", "[3, 4, 3]"), ("= 7", "= [7, 7]"), ("= 7", "= -1")] {
+        let error = read(text.replace(old, wrong)).unwrap_err().to_string();
+        assert!(error.contains("seed"), "{error}");
+    }
+}
+
 /// A folder of definitions, by study.
 fn folder(studies: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();

@@ -76,7 +76,14 @@ pub(super) fn runs(
     let mut train = train.clone();
     let shared_start =
         start::take(&mut train, path, preset).map_err(|why| format!("train: {why}"))?;
+    let shared_seeds = match train.get("seed") {
+        Some(Value::Array(_)) => {
+            Some(seeds(&mut train, &[]).map_err(|why| format!("train: {why}"))?)
+        }
+        _ => None,
+    };
     let shared = TrainDefinition::from_table(&train).map_err(|e| format!("train: {e}"))?;
+    let shared_seeds = shared_seeds.unwrap_or_else(|| vec![shared.seed]);
     let mut valid = keys::of::<TrainDefinition>().to_vec();
     valid.extend(OWN_KEYS);
     let mut there: Vec<String> = Vec::new();
@@ -92,7 +99,7 @@ pub(super) fn runs(
             names::run(&name)?;
             names::differs("run", &name, &there)?;
             there.push(name.clone());
-            one(name, table, &shared, start.clone())
+            one(name, table, &shared, &shared_seeds, start.clone())
         })
         .collect::<Result<Vec<_>, _>>()
     })?;
@@ -130,10 +137,11 @@ fn one(
     name: String,
     mut table: Table,
     shared: &TrainDefinition,
+    shared_seeds: &[u64],
     start: Option<StartsFrom>,
 ) -> Result<StudyRun, String> {
     let of_run = |why: String| format!("run {name}: {why}");
-    let seeds = seeds(&mut table, shared.seed).map_err(of_run)?;
+    let seeds = seeds(&mut table, shared_seeds).map_err(of_run)?;
     let teacher = teacher(&mut table).map_err(of_run)?;
     if start.is_some() && teacher.is_some() {
         return Err(of_run("has both a start and a teacher; leave one out".to_owned()));
@@ -168,18 +176,21 @@ fn teacher(table: &mut Table) -> Result<Option<TaughtBy>, String> {
     }
 }
 
-fn seeds(table: &mut Table, default: u64) -> Result<Vec<u64>, String> {
+/// The seeds of a run, which are those of all where it has none of its own.
+fn seeds(table: &mut Table, shared: &[u64]) -> Result<Vec<u64>, String> {
     let values = match table.remove("seed") {
-        None => return Ok(vec![default]),
+        None => return Ok(shared.to_vec()),
         Some(Value::Array(values)) if !values.is_empty() => values,
         Some(value) => vec![value],
     };
-    values
-        .into_iter()
-        .map(|v| {
-            v.clone()
-                .try_into()
-                .map_err(|_| format!("seed {v} must be a whole number of at least 0"))
-        })
-        .collect()
+    let mut seeds = Vec::new();
+    for value in values {
+        let seed: u64 = (value.clone().try_into())
+            .map_err(|_| format!("seed must be a whole number of at least 0 ({value} found)"))?;
+        if seeds.contains(&seed) {
+            return Err(format!("seed {seed} is named twice; name each seed once"));
+        }
+        seeds.push(seed);
+    }
+    Ok(seeds)
 }
