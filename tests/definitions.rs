@@ -48,6 +48,11 @@ impl Mutation {
             ("integer" | "float", "list") if selects && !is_listed => {
                 Some("a value selects as a list of it does")
             }
+            ("integer", "list")
+                if above("train") && self.path.last().is_some_and(|key| key == "seed") =>
+            {
+                Some("seeds that all runs share")
+            }
             ("words", "string") if selects => Some("a word selects as a list of it does"),
             ("integer" | "float", "list") if is_of_run && !is_listed => {
                 Some("a list makes a grid of runs")

@@ -115,8 +115,8 @@ fn the_table_has_one_short_row_per_claim() {
     let sections = sections();
     let html = page(&header(), &sections);
     for claim in CLAIMS {
-        let id = format!(" id=\"claim-{claim:?}\"");
-        assert_eq!(html.matches(&id).count(), 1, "{claim:?}");
+        let id = format!(" id=\"claim-{}\"", claim.id);
+        assert_eq!(html.matches(&id).count(), 1, "{}", claim.id);
     }
     let headlines = texts(&html, "<td data-label=\"Measured here\">", "</td>");
     assert_eq!(headlines.len(), CLAIMS.len());

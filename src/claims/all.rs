@@ -54,6 +54,7 @@ pub const LEADING: [Claim; 6] = [
 ];
 
 const STEPS_TO_CONVERGE: Claim = Claim {
+    id: "StepsToConverge",
     text: "LS-attention converges in fewer steps than multi-head attention",
     group: Group::Training,
     origin: Origin::Paper,
@@ -74,6 +75,7 @@ const STEPS_TO_CONVERGE: Claim = Claim {
 };
 
 const WINDOW_RULE: Claim = Claim {
+    id: "WindowRule",
     text: "A local window far shorter than the sequence is enough",
     group: Group::Training,
     origin: Origin::Paper,
@@ -93,6 +95,7 @@ const WINDOW_RULE: Claim = Claim {
 };
 
 const FLASH_ATTENTION: Claim = Claim {
+    id: "FlashAttention",
     text: "LS-attention is faster than FlashAttention-2 on a GPU at equal size",
     group: Group::Cost,
     origin: Origin::Paper,

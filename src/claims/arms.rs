@@ -12,6 +12,7 @@ use super::verdict::{Verdict, VerdictStatus};
 use crate::table::{Interval, Spread, TrainingRun, Trainings, plural, significant};
 
 pub(super) const GLOBAL_HEAD: Claim = Claim {
+    id: "GlobalHead",
     text: "Without the global head, validation perplexity rises from 36 to 42",
     group: Group::Training,
     origin: Origin::Paper,
@@ -33,6 +34,7 @@ pub(super) const GLOBAL_HEAD: Claim = Claim {
 };
 
 pub(super) const LONG_RANGE_LIMIT: Claim = Claim {
+    id: "LongRangeLimit",
     text: "On long-range tasks, local heads cost accuracy",
     group: Group::Training,
     origin: Origin::Paper,

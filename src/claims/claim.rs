@@ -7,7 +7,9 @@ use std::fmt;
 /// A claim that can be measured, with the rule that decides it.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
-    /// The claim in one sentence, which no other claim has.
+    /// A word that no other claim has.
+    pub id: &'static str,
+    /// The claim in one sentence.
     pub text: &'static str,
     /// The part of the work that it belongs to.
     pub group: Group,
@@ -25,7 +27,7 @@ pub struct Claim {
 
 impl PartialEq for Claim {
     fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
+        self.id == other.id
     }
 }
 
@@ -40,6 +42,7 @@ impl fmt::Display for Claim {
 impl Claim {
     /// What most claims share.
     pub(super) const PLAIN: Self = Self {
+        id: "",
         text: "",
         group: Group::SyntheticTargets,
         origin: Origin::Paper,

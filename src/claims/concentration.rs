@@ -9,6 +9,7 @@ use super::verdict::{Verdict, VerdictStatus};
 use crate::table::{ConcentratedHead, Concentrations, FAR_MASS, Spread, plural, significant};
 
 pub(super) const GLOBAL_IS_SPARSE: Claim = Claim {
+    id: "GlobalIsSparse",
     text: "Beyond the window, LS-attention's global heads attend to few tokens",
     group: Group::TrainedHeads,
     origin: Origin::Derived,
@@ -25,6 +26,7 @@ pub(super) const GLOBAL_IS_SPARSE: Claim = Claim {
 };
 
 pub(super) const GLOBAL_IS_LOW_RANK: Claim = Claim {
+    id: "GlobalIsLowRank",
     text: "Beyond the window, the attention of LS-attention's global heads has low rank",
     group: Group::TrainedHeads,
     origin: Origin::Derived,

@@ -7,6 +7,7 @@ use crate::fit::LARGEST_CAP;
 use crate::table::{Growth, GrowthCell, GrowthSeed, Interval, plural};
 
 pub(super) const LOCALITY_IS_HARD: Claim = Claim {
+    id: "LocalityIsHard",
     text: "Low rank is a problem for short-range attention in particular",
     group: Group::SyntheticTargets,
     origin: Origin::Derived,

@@ -8,6 +8,7 @@ use crate::study::PredictedExponent;
 use crate::table::{Slope, Spread, Trainings, arm_name, plural, significant};
 
 pub(super) const PREDICTED_EXPONENT: Claim = Claim {
+    id: "PredictedExponent",
     text: "Predicted here: max |logit| of trained models grows with n/d as fits of similar \
             targets do",
     group: Group::Training,

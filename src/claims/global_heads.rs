@@ -9,6 +9,7 @@ use crate::predict::{Edit, EditedHeads};
 use crate::table::{HARMLESS_NATS, Interval, OperatedModel, Surgeries, plural, significant};
 
 pub(super) const FEW_FAR_TOKENS_DO: Claim = Claim {
+    id: "FewFarTokensDo",
     text: "LS-attention loses nothing when global heads keep 16 tokens per query beyond the \
             window",
     group: Group::TrainedHeads,
@@ -26,6 +27,7 @@ pub(super) const FEW_FAR_TOKENS_DO: Claim = Claim {
 };
 
 pub(super) const LOW_FAR_RANK_DOES: Claim = Claim {
+    id: "LowFarRankDoes",
     text: "LS-attention loses nothing when global attention beyond the window is truncated to \
             rank 16",
     group: Group::TrainedHeads,

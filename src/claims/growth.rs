@@ -6,6 +6,7 @@ use super::verdict::{Verdict, VerdictStatus};
 use crate::table::{Growth, GrowthCell, GrowthSlope, Slope, plural, significant};
 
 pub(super) const DENSE_LOCAL_GROWS: Claim = Claim {
+    id: "DenseLocalGrows",
     text: "Dense local attention at n ≫ d needs logits that grow with n/d",
     group: Group::SyntheticTargets,
     origin: Origin::Derived,
@@ -23,6 +24,7 @@ pub(super) const DENSE_LOCAL_GROWS: Claim = Claim {
 };
 
 pub(super) const SPARSE_IS_EASY: Claim = Claim {
+    id: "SparseIsEasy",
     text: "Sparse long-range attention fits low rank without large logits",
     group: Group::SyntheticTargets,
     origin: Origin::Derived,

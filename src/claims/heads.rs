@@ -9,6 +9,7 @@ use crate::table::{
 };
 
 pub(super) const RANK_CARRIES_GROWTH: Claim = Claim {
+    id: "RankCarriesGrowth",
     text: "In training, the rank penalty drives the growth of multi-head attention's logits",
     group: Group::TrainedHeads,
     origin: Origin::Derived,
@@ -24,6 +25,7 @@ pub(super) const RANK_CARRIES_GROWTH: Claim = Claim {
 };
 
 pub(super) const RANK_GIVEN_INPUTS: Claim = Claim {
+    id: "RankGivenInputs",
     text: "For a given layer input, the rank of W_q·W_kᵀ makes a head's logits large",
     group: Group::TrainedHeads,
     origin: Origin::Derived,
@@ -39,6 +41,7 @@ pub(super) const RANK_GIVEN_INPUTS: Claim = Claim {
 };
 
 pub(super) const NEEDED_TELLS_ACTUAL: Claim = Claim {
+    id: "NeededTellsActual",
     text: "Predicted here: needed logits order a model's heads by max |logit| beyond what \
             entropy does",
     group: Group::TrainedHeads,

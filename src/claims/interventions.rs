@@ -10,6 +10,7 @@ use super::verdict::{Verdict, VerdictStatus};
 use crate::table::{Interval, Spread, TrainingRun, Trainings, plural, significant};
 
 pub(super) const MORE_RANK_HELPS: Claim = Claim {
+    id: "MoreRankHelps",
     text: "Multi-head attention with twice the rank and half the heads has smaller logits",
     group: Group::Training,
     origin: Origin::Derived,

@@ -6,6 +6,7 @@ use super::verdict::{Verdict, VerdictStatus};
 use crate::table::{Latencies, LatencyRound, Spread, plural};
 
 pub(super) const LATENCY: Claim = Claim {
+    id: "Latency",
     text: "LS-attention's inference latency is up to 36 % lower",
     group: Group::Cost,
     origin: Origin::Paper,

@@ -7,6 +7,7 @@ use crate::predict::InputSet;
 use crate::table::{LOCAL_MASS, LatticeOfHead, Lattices, Spread, plural};
 
 pub(super) const POSITIONS_MAKE_LOGITS: Claim = Claim {
+    id: "PositionsMakeLogits",
     text: "Predicted here: logits are large because the layer input does not separate positions",
     group: Group::TrainedHeads,
     origin: Origin::Here,
@@ -26,6 +27,7 @@ pub(super) const POSITIONS_MAKE_LOGITS: Claim = Claim {
 };
 
 pub(super) const RANK_MAKES_LOGITS: Claim = Claim {
+    id: "RankMakesLogits",
     text: "Logits are large because queries and keys of d channels lack rank",
     group: Group::TrainedHeads,
     origin: Origin::Here,

@@ -7,6 +7,7 @@ use super::verdict::{Verdict, VerdictStatus};
 use crate::table::{Interval, LayoutCell, Layouts, plural};
 
 pub(super) const SPLIT_HELPS: Claim = Claim {
+    id: "SplitHelps",
     text: "Splitting heads into local and global removes the pressure on logits",
     group: Group::SyntheticTargets,
     origin: Origin::Paper,

@@ -11,6 +11,7 @@ use super::verdict::{Verdict, VerdictStatus};
 use crate::table::{TrainingRun, Trainings, plural, significant};
 
 pub(super) const OTHER_MODALITIES: Claim = Claim {
+    id: "OtherModalities",
     text: "LS-attention's lower loss and logits are not specific to text",
     group: Group::Training,
     origin: Origin::Paper,

@@ -6,6 +6,7 @@ use crate::row::HeadFound;
 use crate::table::{LARGE_NATS, PublishedHeads, PublishedModel, Spread, plural, significant};
 
 pub(super) const PUBLISHED_NEED: Claim = Claim {
+    id: "PublishedNeed",
     text: "Heads of published models with max |logit| above 20 need such logits at their rank",
     group: Group::PublishedModels,
     origin: Origin::Derived,
@@ -21,6 +22,7 @@ pub(super) const PUBLISHED_NEED: Claim = Claim {
 };
 
 pub(super) const PUBLISHED_RAMP: Claim = Claim {
+    id: "PublishedRamp",
     text: "Logits above 20 in published models are ramps over positions",
     group: Group::PublishedModels,
     origin: Origin::Here,

@@ -10,6 +10,7 @@ use crate::table::{
 };
 
 pub(super) const RAMP_COSTS_LENGTH: Claim = Claim {
+    id: "RampCostsLength",
     text: "Predicted here: local attention made by a ramp over positions costs logits in \
             proportion to n/2 · ln(1 + 1/τ)",
     group: Group::TrainedHeads,

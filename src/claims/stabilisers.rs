@@ -13,6 +13,7 @@ use super::verdict::{Verdict, VerdictStatus};
 use crate::table::{Interval, TrainingRun, Trainings, plural, significant};
 
 pub(super) const TWO_FIFTHS: Claim = Claim {
+    id: "TwoFifths",
     text: "LS-attention's validation perplexity is 2/5 of another stabiliser's",
     group: Group::Training,
     origin: Origin::Paper,
@@ -32,6 +33,7 @@ pub(super) const TWO_FIFTHS: Claim = Claim {
 };
 
 pub(super) const TWENTIETH: Claim = Claim {
+    id: "Twentieth",
     text: "LS-attention reaches another stabiliser's perplexity in 1/20 of its GPU hours",
     group: Group::Cost,
     origin: Origin::Paper,

@@ -9,6 +9,7 @@ use crate::table::{
 };
 
 pub(super) const SMALL_ERROR_IS_HARMLESS: Claim = Claim {
+    id: "SmallErrorIsHarmless",
     text: "Predicted here: a KL of 0.01 nats in every head's attention does not harm the model",
     group: Group::TrainedHeads,
     origin: Origin::Here,
@@ -24,6 +25,7 @@ pub(super) const SMALL_ERROR_IS_HARMLESS: Claim = Claim {
 };
 
 pub(super) const RAMP_IS_A_SLOPE: Claim = Claim {
+    id: "RampIsASlope",
     text: "Predicted here: a linear position bias outside QKᵀ can replace the ramp in QKᵀ",
     group: Group::TrainedHeads,
     origin: Origin::Here,

@@ -11,6 +11,7 @@ use super::verdict::{Verdict, VerdictStatus};
 use crate::table::{Interval, Spread, TrainingRun, Trainings, arm_name, plural, significant};
 
 pub(super) const LOGITS_IN_TRAINING: Claim = Claim {
+    id: "LogitsInTraining",
     text: "In training, max |logit| grows to 200–400 with multi-head attention and stays below \
             50 with LS-attention",
     group: Group::Training,
@@ -31,6 +32,7 @@ pub(super) const LOGITS_IN_TRAINING: Claim = Claim {
 };
 
 pub(super) const DIVERGES: Claim = Claim {
+    id: "Diverges",
     text: "Multi-head attention at n = 2,048 diverges after 20–30 thousand steps; LS-attention \
             does not",
     group: Group::Training,
@@ -51,6 +53,7 @@ pub(super) const DIVERGES: Claim = Claim {
 };
 
 pub(super) const NO_WORSE: Claim = Claim {
+    id: "NoWorse",
     text: "LS-attention's loss is no higher than multi-head attention's",
     group: Group::Training,
     origin: Origin::Paper,

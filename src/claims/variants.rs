@@ -9,6 +9,7 @@ use super::verdict::{Verdict, VerdictStatus};
 use crate::table::{Interval, Spread, TrainingRun, Trainings, plural, significant};
 
 pub(super) const SLOPES_FREE_LOGITS: Claim = Claim {
+    id: "SlopesFreeLogits",
     text: "Predicted here: with a linear position bias, QKᵀ has less than half the max |logit|, \
             at LS-attention's loss or lower",
     group: Group::Training,

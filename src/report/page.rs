@@ -141,7 +141,7 @@ fn group_id(group: Group) -> String {
 }
 
 fn claim_id(claim: Claim) -> String {
-    format!("claim-{claim:?}")
+    format!("claim-{}", claim.id)
 }
 
 /// The table of claims, by group; those that no study here measures come last.

@@ -177,7 +177,7 @@ fn a_quick_study_of_trained_heads_is_of_quick_runs() {
 /// A slip in `[quick]` stops a study, but takes no verdict from rows of its own size.
 #[test]
 fn rows_are_of_one_size_of_their_definition() {
-    let text = format!("{RUNS}[quick.train]\nseed = [1, 2]\n");
+    let text = format!("{RUNS}[quick.train]\nsteps = [1, 2]\n");
     let path = Path::new("runs.toml");
     for preset in [Preset::Paper, Preset::Quick] {
         let error = StudyDefinition::parse(path, text.clone(), preset).unwrap_err().to_string();
