@@ -42,17 +42,15 @@ impl Mutation {
         let above = |name: &str| self.path[..self.path.len() - 1].iter().any(|key| key == name);
         let is_of_run = self.path.iter().rev().nth(1).is_some_and(|key| key == "run")
             && self.path.last().is_some_and(|key| key != "teacher_weight");
+        let is_shared_seed =
+            matches!(&self.path[..], [.., table, key] if table == "train" && key == "seed");
         let selects = above("expected") && (above("rows") || above("over"));
         match (from, to) {
             ("float", "integer") => Some(NUMBER),
             ("integer" | "float", "list") if selects && !is_listed => {
                 Some("a value selects as a list of it does")
             }
-            ("integer", "list")
-                if above("train") && self.path.last().is_some_and(|key| key == "seed") =>
-            {
-                Some("seeds that all runs share")
-            }
+            ("integer", "list") if is_shared_seed => Some("seeds that all runs share"),
             ("words", "string") if selects => Some("a word selects as a list of it does"),
             ("integer" | "float", "list") if is_of_run && !is_listed => {
                 Some("a list makes a grid of runs")

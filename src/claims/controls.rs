@@ -68,7 +68,7 @@ pub(crate) fn controls(study: &Growth) -> Verdict {
         _ => VerdictStatus::Qualified,
     };
     let headline = format!(
-        "band needs more than random columns in {larger} of {} configurations; {}",
+        "band needs more than random columns in {larger} of {} configurations ({unreached} unreached); {}",
         fought.len(),
         plural(seeds, "seed")
     );

@@ -30,8 +30,8 @@ pub(super) const RANK_MAKES_LOGITS: Claim = Claim {
     id: "RankMakesLogits",
     text: "Logits are large because queries and keys of d channels lack rank",
     group: Group::TrainedHeads,
-    origin: Origin::Here,
-    place: "predicted here, position ramp",
+    origin: Origin::Derived,
+    place: "the rank argument, trained heads",
     rule: || Rule {
         confirmed: format!(
             "In the largest head of every model, free queries and keys of rank d need \

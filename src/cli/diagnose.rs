@@ -13,7 +13,7 @@ use rank_study::system::{printable, write_whole};
 use rank_study::table::{plural, significant};
 
 use super::duration::duration;
-use super::measuring::{describe, fail_if_unfinished};
+use super::measuring::fail_if_unfinished;
 use super::predictions::{Asked, Predicted, print_json, rows_of};
 use super::streams::say;
 use super::threads::ThreadsFlag;
@@ -88,7 +88,9 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
     let folders: Vec<PathBuf> = [&args.model].into_iter().chain(&args.compare).cloned().collect();
     let sources = sources(&folders)?;
     let tokens = tokens(args.tokens, &sources)?;
-    let texts = args.text.as_deref().map(|text| Texts::find(text, None)).transpose()?;
+    let texts = (args.text.as_deref())
+        .map(|text| Texts::find(text, None).with_context(|| format!("--text {}", text.display())))
+        .transpose()?;
     let passages = Passages { groups: 1, passages: args.passages, tokens, split: None };
     let pool = args.threads.pool()?;
     let above = match args.all {
@@ -114,7 +116,6 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
     let plan = Plan::new(&definition, data, None, args.text.as_deref(), None)?;
     let threads = args.threads.count(None)?;
     let Predicted { name, keys, summary } = Predicted::by(plan, threads, args.quiet)?;
-    let described = describe(&summary);
     fail_if_unfinished(&[(name, summary)])?;
 
     let mut models = DiagnosedModel::of(&rows_of(&args.out, &keys)?);
@@ -140,7 +141,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
         }
         say!("");
         say!("page  {}", page.display());
-        say!("rows  {} ({described})", args.out.join("rows.csv").display());
+        say!("rows  {}", args.out.join("rows.csv").display());
     }
     Ok(())
 }

@@ -227,7 +227,7 @@ pub fn learning_rate(study: &Trainings) -> Figure {
     let without_loss = study.runs.iter().filter(|run| LOSS(run).is_none()).count();
     let values = |of: Value| study.runs.iter().filter_map(of);
     let losses = Axis::linear("validation loss (nats per token)", values(LOSS), None);
-    let peaks = Axis::log("peak max |logit| of QKᵀ", values(PEAK));
+    let peaks = Axis::log("peak max |logit|, QKᵀ/√d", values(PEAK));
     let panel = |kind: &str, y: &Axis, of: Value| {
         let of_kind = || study.runs.iter().filter(|run| run.positions == kind);
         let mut variants: Vec<Variant<'_>> = Vec::new();

@@ -128,7 +128,7 @@ fn dots(
         panels: vec![
             panel(
                 "Largest attention logit",
-                Axis::log("peak max |logit| of QKᵀ (log scale)", values(peak)),
+                Axis::log("peak max |logit|, QKᵀ/√d (log scale)", values(peak)),
                 names(true),
                 peak,
                 2,

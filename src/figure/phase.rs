@@ -77,7 +77,7 @@ pub fn phase(growth: &Growth) -> Figure {
             key("3", colour(3.0)),
             key("5", colour(5.0)),
             key("10 and more", colour(MOST)),
-            key("most fits did not reach ε", BEYOND),
+            key("none: most fits did not reach ε", BEYOND),
             key("not measured", NOT_MEASURED),
         ],
         panels: vec![panel],

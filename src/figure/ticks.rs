@@ -81,7 +81,7 @@ pub(super) fn tick_label(value: f64) -> String {
         return "0".to_owned();
     }
     let exponent = value.abs().log10();
-    if (-4.0 - 1e-9..5.0 - 1e-9).contains(&exponent) {
+    if (-4.0 - 1e-9..6.0 - 1e-9).contains(&exponent) {
         let rounded = format!("{value:.6}");
         return thousands(rounded.trim_end_matches('0').trim_end_matches('.')).replace('-', "−");
     }

@@ -14,7 +14,7 @@ pub fn variants(study: &Trainings) -> Figure {
             .collect()
     };
     let all = points(&study.runs);
-    let x = Axis::log("peak max |logit| of QKᵀ", all.iter().map(|point| point.0));
+    let x = Axis::log("peak max |logit|, QKᵀ/√d", all.iter().map(|point| point.0));
     let looks = Looks::of(study);
     let y = all.iter().map(|point| point.1);
     let y = Axis::linear("validation loss (nats per token)", y, None);
