@@ -181,7 +181,7 @@ fn logits(study: &Trainings) -> Verdict {
         shown(pairs.theirs(), 3),
         shown(pairs.ours(), 3),
         overall_ratio(&pairs, &ratio),
-        plural(pairs.seeds(), "seed")
+        plural(pairs.seeds(), "paired seed")
     );
     let none_large = match large.is_empty() {
         true => format!(" No run reaches {LS_AT_MOST}: there is nothing to avoid."),

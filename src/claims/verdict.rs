@@ -88,8 +88,10 @@ pub struct Verdict {
     pub measured: String,
     /// The status.
     pub status: VerdictStatus,
-    /// The fewest seeds behind it; 0 where nothing was measured.
+    /// The fewest seeds of any setting behind it; 0 where nothing was measured.
     pub seeds: usize,
+    /// The most seeds of any setting.
+    pub most_seeds: usize,
 }
 
 impl Verdict {
@@ -115,12 +117,24 @@ impl Verdict {
             Some((fewest.min(seeds), most.max(seeds)))
         });
         let (fewest, most) = range.unwrap_or((0, 0));
-        let headline = match headline.strip_suffix(&plural(fewest, "seed")) {
-            Some(before) if most > fewest => format!("{before}{fewest}–{most} seeds"),
+        let ending = ["seed", "paired seed"].into_iter().find_map(|noun| {
+            Some((headline.strip_suffix(&plural(fewest, noun))?.to_owned(), noun))
+        });
+        let headline = match ending {
+            Some((before, noun)) if most > fewest => {
+                format!("{before}{fewest}–{}", plural(most, noun))
+            }
             _ => headline,
         };
         let [headline, measured] = [headline, measured].map(|said| with_minus_signs(&said));
-        Self { claim, headline, measured, status: status.with_seeds(fewest, most), seeds: fewest }
+        Self {
+            claim,
+            headline,
+            measured,
+            status: status.with_seeds(fewest, most),
+            seeds: fewest,
+            most_seeds: most,
+        }
     }
 
     /// The verdict where rows are missing: `lacking` is the headline, `needs` says which rows would be needed.

@@ -71,7 +71,7 @@ mod tests {
 
     fn section(study: &str, status: VerdictStatus, seeds: usize, seconds: f64) -> Section {
         let mut verdict = Verdict::not_measured(CLAIMS[0]);
-        (verdict.status, verdict.seeds) = (status, seeds);
+        (verdict.status, verdict.seeds, verdict.most_seeds) = (status, seeds, seeds);
         Section {
             study: study.to_owned(),
             verdicts: vec![verdict],

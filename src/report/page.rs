@@ -140,6 +140,13 @@ fn group_id(group: Group) -> String {
     format!("group-{}", anchor(&group.title().to_lowercase().replace(' ', "-")))
 }
 
+/// `3 seeds`, or `1–3 seeds` where settings have different numbers.
+fn seeds_of(verdict: &Verdict) -> String {
+    let Verdict { seeds, most_seeds, .. } = verdict;
+    let from = if seeds < most_seeds { format!("{seeds}–") } else { String::new() };
+    from + &plural(*most_seeds, "seed")
+}
+
 fn claim_id(claim: Claim) -> String {
     format!("claim-{}", claim.id)
 }
@@ -240,7 +247,7 @@ fn measured_by(section: &Section, verdict: &Verdict) -> Markup {
     html! {
         p {
             a href={ "#" (section.study) } { (section.study) } " " (badge(verdict.status))
-            @if verdict.seeds > 0 { " (" (plural(verdict.seeds, "seed")) ")" }
+            @if verdict.seeds > 0 { " (" (seeds_of(verdict)) ")" }
             " " (verdict.measured)
         }
     }
