@@ -83,7 +83,7 @@ fn steps_of_a_run_stand_side_by_side_with_the_numbers_of_the_rows() {
     ));
 
     let again = folder.done(&[&["diagnose", "runs/a", "--all"][..], &FLAGS, &["looked"]].concat());
-    assert!(again.contains("0 configurations measured, 4 done before"), "{again}");
+    assert!(again.contains("0 layers measured, 4 done before"), "{again}");
     assert_eq!(folder.read("looked/index.html"), page);
 }
 

@@ -51,7 +51,7 @@ fn the_heat_map_has_a_field_for_each_pair_of_ratios() {
     assert_eq!(legend[..3], ["rank penalty 1", "2", "3"]);
     let colour =
         |label: &str| figure.keys.iter().find(|key| key.label == label).unwrap().ink.colour;
-    assert_eq!(colour("most fits did not reach ε"), tiles[2].colour);
+    assert_eq!(colour("none: most fits did not reach ε"), tiles[2].colour);
     assert_eq!(colour("not measured"), tiles[3].colour);
     assert_eq!(figure.panels[0].title, "Median rank penalty (×) at ε = 0.1 nats");
     assert!(figure.alt.contains("w/d 8: n/d 16: none reached"), "{}", figure.alt);
