@@ -20,7 +20,7 @@ fn stdout(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The error line of a run that must fail with exit code 1, or 2 for a wrong value, and print nothing else.
+/// The error line of a run that must fail with exit code 1, or 2 for a wrong value, and print no result.
 fn refusal(arguments: &[&str]) -> String {
     let output = rank_study(arguments).output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();

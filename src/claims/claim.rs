@@ -102,7 +102,7 @@ pub enum Origin {
     Here,
 }
 
-/// The rule of a claim. Intervals are 95 % intervals over seeds where nothing else is said.
+/// The rule of a claim. Intervals are 95 % intervals over seeds unless stated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// Confirmed where this holds.

@@ -30,18 +30,7 @@ pub(super) const LOW_FAR_RANK_DOES: Claim = Claim {
     id: "LowFarRankDoes",
     text: "LS-attention loses nothing when global attention beyond the window is truncated to \
             rank 16",
-    group: Group::TrainedHeads,
-    origin: Origin::Derived,
-    place: "the rank argument for n ≫ d assumes it",
-    rule: || Rule {
-        confirmed: format!(
-            "In every model the interval over passages of the added loss lies below \
-            {HARMLESS_NATS} nats per token, and that of the window alone above: far context is \
-            needed."
-        ),
-        refuted: format!("It lies above {HARMLESS_NATS} nats in every model."),
-    },
-    ..Claim::PLAIN
+    ..FEW_FAR_TOKENS_DO
 };
 
 /// The tokens per query, and the rank, that are to be enough.

@@ -10,7 +10,7 @@ use super::phrases::from_to;
 use super::scale::of_runs;
 use super::tuning::{Tuned, tuned};
 use super::verdict::{Verdict, VerdictStatus};
-use crate::table::{Interval, TrainingRun, Trainings, plural, significant};
+use crate::table::{Interval, TrainingRun, Trainings, plural, plural_range, significant};
 
 pub(super) const TWO_FIFTHS: Claim = Claim {
     id: "TwoFifths",
@@ -117,8 +117,7 @@ fn ending(tuned: &Tuned) -> String {
 fn seeds_of(found: &[(&str, Pairs)]) -> Option<String> {
     let seeds = || found.iter().map(|(_, pairs)| pairs.seeds());
     let (least, most) = (seeds().min()?, seeds().max()?);
-    let from = if least < most { format!("{least}–") } else { String::new() };
-    Some(from + &plural(most, "seed"))
+    Some(plural_range(least, most, "seed"))
 }
 
 /// What a sentence says where its intervals decide nothing.

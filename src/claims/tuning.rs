@@ -91,15 +91,14 @@ fn best_rate(runs: &[&TrainingRun]) -> Option<f64> {
     (losses.len() >= RATES && is_inside).then(|| losses[best].0)
 }
 
-/// The same runs at three learning rates, the middle one the best by a nat.
 /// The rule of a comparison of variants, which have to be tuned besides.
 pub(super) fn tuned(rule: String) -> String {
     format!(
-        "{rule} Each variant was tried at {} learning rates or more, its best one not at an end.",
-        RATES
+        "{rule} Each variant was tried at {RATES} learning rates or more, its best one not at an end."
     )
 }
 
+/// The same runs at three learning rates, the middle one the best by a nat.
 #[cfg(test)]
 pub(super) fn at_three_rates(study: &Trainings) -> Trainings {
     let rates = [(1e-3, 1.0), (3e-3, 0.0), (1e-2, 1.0)];

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::claim::Claim;
-use crate::table::{plural, significant};
+use crate::table::{plural, plural_range, significant};
 
 /// The status of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,10 +121,8 @@ impl Verdict {
             Some((headline.strip_suffix(&plural(fewest, noun))?.to_owned(), noun))
         });
         let headline = match ending {
-            Some((before, noun)) if most > fewest => {
-                format!("{before}{fewest}–{}", plural(most, noun))
-            }
-            _ => headline,
+            Some((before, noun)) => before + &plural_range(fewest, most, noun),
+            None => headline,
         };
         let [headline, measured] = [headline, measured].map(|said| with_minus_signs(&said));
         Self {

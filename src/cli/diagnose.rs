@@ -13,7 +13,7 @@ use rank_study::system::{printable, write_whole};
 use rank_study::table::{plural, significant};
 
 use super::duration::duration;
-use super::measuring::{describe, fail_if_unfinished};
+use super::measuring::{describe_in, fail_if_unfinished};
 use super::predictions::{Asked, Predicted, print_json, rows_of};
 use super::streams::say;
 use super::threads::ThreadsFlag;
@@ -116,8 +116,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
     let plan = Plan::new(&definition, data, None, args.text.as_deref(), None)?;
     let threads = args.threads.count(None)?;
     let Predicted { name, keys, summary } = Predicted::by(plan, threads, args.quiet)?;
-    // A configuration of this command is a layer.
-    let described = describe(&summary).replace("configuration", "layer");
+    let described = describe_in(&summary, "layer");
     fail_if_unfinished(&[(name, summary)])?;
 
     let mut models = DiagnosedModel::of(&rows_of(&args.out, &keys)?);

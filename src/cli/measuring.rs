@@ -46,7 +46,12 @@ pub fn measure(
 
 /// A summary in words: `3 cells measured, 105 there before`.
 pub fn describe(summary: &SweepSummary) -> String {
-    let mut parts = vec![format!("{} measured", plural(summary.measured, "configuration"))];
+    describe_in(summary, "configuration")
+}
+
+/// The same where a configuration goes by another name.
+pub fn describe_in(summary: &SweepSummary, noun: &str) -> String {
+    let mut parts = vec![format!("{} measured", plural(summary.measured, noun))];
     if summary.skipped > 0 {
         parts.push(format!("{} done before", summary.skipped));
     }

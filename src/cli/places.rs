@@ -153,6 +153,24 @@ fn is_on_a_text(folder: &str, study: &str, preset: Preset) -> bool {
         && definition_named(folder, preset).is_some_and(|definition| definition.study == study)
 }
 
+/// What to say of a study without rows: how to measure it where it is defined, or which names are near.
+fn no_rows(study: &str, measured: &[String], preset: Preset) -> anyhow::Error {
+    let data = data(preset);
+    let defined = definitions(preset);
+    let defined: Option<Vec<&str>> = defined.as_ref().ok().map(|found| found.names().collect());
+    match defined {
+        Some(defined) if !defined.contains(&study) => {
+            let known = measured.iter().map(String::as_str).chain(defined);
+            let near = near(study, known, "see rank-study list");
+            anyhow!("no study {study:?} in {ANALYSIS}/ or {}/; {near}", data.display())
+        }
+        _ => anyhow!(
+            "study {study:?} has no rows in {}/; first run `rank-study reproduce --preset {preset} --only {study}`",
+            data.display()
+        ),
+    }
+}
+
 /// The folder and manifest of a study that has rows, or of its rows on the one text that it was measured on.
 pub fn measured(study: &str, preset: Preset) -> Result<(PathBuf, Manifest)> {
     let data = data(preset);
@@ -162,25 +180,16 @@ pub fn measured(study: &str, preset: Preset) -> Result<(PathBuf, Manifest)> {
         let measured = measured_studies(preset)?;
         let on_texts: Vec<&String> =
             measured.iter().filter(|name| is_on_a_text(name, study, preset)).collect();
-        let defined = definitions(preset);
-        match defined.map(|found| found.names().map(str::to_owned).collect::<Vec<_>>()) {
-            _ if on_texts.len() == 1 => folder = data.join(on_texts[0]),
-            _ if on_texts.len() > 1 => {
+        match on_texts[..] {
+            [one] => folder = data.join(one),
+            [] => return Err(no_rows(study, &measured, preset)),
+            _ => {
                 let names: Vec<&str> = on_texts.iter().map(|name| name.as_str()).collect();
                 bail!(
                     "study {study:?} was measured on several texts; name one of {}",
                     names.join(", ")
                 )
             }
-            Ok(defined) if !defined.iter().any(|name| name == study) => {
-                let known = measured.iter().chain(&defined).map(String::as_str);
-                let near = near(study, known, "see rank-study list");
-                bail!("no study {study:?} in {ANALYSIS}/ or {}/; {near}", data.display())
-            }
-            _ => bail!(
-                "study {study:?} has no rows in {}/; first run `rank-study reproduce --preset {preset} --only {study}`",
-                data.display()
-            ),
         }
     }
     let path = folder.join("manifest.toml");

@@ -11,7 +11,7 @@ use super::table_markup::{folded, rows_link};
 use crate::claims::{
     Claim, Group, OF_ALL_RULES, Origin, Rule, Verdict, VerdictStatus, multiplicity,
 };
-use crate::table::{plural, significant};
+use crate::table::{plural, plural_range, significant};
 
 /// The report as one self-contained page: nothing fetched; SVGs, style and script inside.
 pub fn page(header: &Header, sections: &[Section]) -> String {
@@ -140,13 +140,6 @@ fn group_id(group: Group) -> String {
     format!("group-{}", anchor(&group.title().to_lowercase().replace(' ', "-")))
 }
 
-/// `3 seeds`, or `1–3 seeds` where settings have different numbers.
-fn seeds_of(verdict: &Verdict) -> String {
-    let Verdict { seeds, most_seeds, .. } = verdict;
-    let from = if seeds < most_seeds { format!("{seeds}–") } else { String::new() };
-    from + &plural(*most_seeds, "seed")
-}
-
 fn claim_id(claim: Claim) -> String {
     format!("claim-{}", claim.id)
 }
@@ -247,7 +240,7 @@ fn measured_by(section: &Section, verdict: &Verdict) -> Markup {
     html! {
         p {
             a href={ "#" (section.study) } { (section.study) } " " (badge(verdict.status))
-            @if verdict.seeds > 0 { " (" (seeds_of(verdict)) ")" }
+            @if verdict.seeds > 0 { " (" (plural_range(verdict.seeds, verdict.most_seeds, "seed")) ")" }
             " " (verdict.measured)
         }
     }

@@ -199,11 +199,6 @@ impl Plan {
         &self.name
     }
 
-    /// What it was made from.
-    pub fn definition(&self) -> &StudyDefinition {
-        &self.definition
-    }
-
     /// The folder of the study's rows.
     pub fn folder(&self) -> &Path {
         &self.folder

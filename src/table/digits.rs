@@ -30,6 +30,12 @@ pub fn plural(count: usize, noun: &str) -> String {
     }
 }
 
+/// [`plural`] of a range: `3 seeds`, or `1–3 seeds` where the ends differ.
+pub fn plural_range(least: usize, most: usize, noun: &str) -> String {
+    let from = if least < most { format!("{least}–") } else { String::new() };
+    from + &plural(most, noun)
+}
+
 #[cfg(test)]
 mod tests {
     use super::significant;

@@ -48,7 +48,7 @@ mod write;
 pub use concentration::{ConcentratedHead, Concentrations, FAR_MASS};
 #[cfg(test)]
 pub(crate) use concentration_tests::heads as concentrated_heads;
-pub use digits::{plural, significant};
+pub use digits::{plural, plural_range, significant};
 pub use error::TableError;
 pub use grid::{Align, Cell, Column, Table};
 pub use growth::{Growth, GrowthSlope};

@@ -229,7 +229,7 @@ pub const MERGE: Scenario = Scenario {
     },
 };
 
-/// One of two parts: the first, with a claim and the order of the cells beside it.
+/// One of two parts: the first, with its lock and the order of the cells beside it.
 pub const PART: Scenario = Scenario {
     name: "part",
     prepare: with_study,

@@ -43,15 +43,16 @@ impl TrainDefinition {
     pub fn has_window_of_context(&self) -> bool {
         let covers =
             |kind: &HeadKind| matches!(kind, HeadKind::Local { window } if *window >= self.context);
-        self.layers_by_kinds().iter().any(|(layers, kinds)| *layers > 0 && kinds.iter().any(covers))
+        self.has_head(covers)
     }
 
     /// Whether some head is local, so that the key `window` acts.
     pub fn has_local_heads(&self) -> bool {
-        let is_local = |kind: &HeadKind| matches!(kind, HeadKind::Local { .. });
-        self.layers_by_kinds()
-            .iter()
-            .any(|(layers, kinds)| *layers > 0 && kinds.iter().any(is_local))
+        self.has_head(|kind| matches!(kind, HeadKind::Local { .. }))
+    }
+
+    fn has_head(&self, is_it: impl Fn(&HeadKind) -> bool) -> bool {
+        self.layers_by_kinds().iter().any(|(layers, kinds)| *layers > 0 && kinds.iter().any(&is_it))
     }
 
     fn layer_kinds(&self, layer: usize) -> Vec<HeadKind> {
