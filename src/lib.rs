@@ -64,6 +64,10 @@
 #[cfg(feature = "study")]
 pub mod claims;
 #[cfg(feature = "study")]
+pub mod experiment;
+#[cfg(feature = "study")]
+pub mod experiments;
+#[cfg(feature = "study")]
 pub mod figure;
 pub mod fit;
 #[cfg(feature = "lm")]
@@ -72,6 +76,8 @@ pub mod numerics;
 pub mod pattern;
 #[cfg(feature = "lm")]
 pub mod predict;
+#[cfg(feature = "lm")]
+pub mod record;
 #[cfg(feature = "study")]
 pub mod report;
 #[cfg(feature = "study")]

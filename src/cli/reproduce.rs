@@ -9,7 +9,7 @@ use clap::Args;
 use rank_study::claims::{LEADING, VerdictStatus};
 use rank_study::lm::Device;
 use rank_study::report::{ClaimRow, Measured, Section};
-use rank_study::study::{Plan, Preset, Stages, StudyDefinition, StudyError, StudyWork, Work};
+use rank_study::study::{Plan, Preset, Stages, StudyDefinition, StudyError, Work};
 use rank_study::table::plural;
 
 use super::analysis::{fail_if_missing, report_work, write_report};
@@ -283,15 +283,6 @@ fn chosen(names: &[String], preset: Preset) -> Result<Chosen> {
         bail!("no study in {ANALYSIS}/ is in the preset {}; name it in its key presets", preset);
     }
     // What is trained comes before what is found in it.
-    definitions.sort_by_key(|d| {
-        matches!(
-            d.work,
-            StudyWork::Predict(_)
-                | StudyWork::Ramp(_)
-                | StudyWork::Concentration(_)
-                | StudyWork::Lattice(_)
-                | StudyWork::Surgery(_)
-        )
-    });
+    definitions.sort_by_key(|definition| definition.work.measures_models());
     Ok(Chosen { definitions, broken })
 }

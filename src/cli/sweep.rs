@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use rank_study::lm::Device;
-use rank_study::study::{Plan, Preset, Stages, StudyDefinition, StudyWork};
+use rank_study::study::{Plan, Preset, Stages, StudyDefinition, TrainStudy};
 
 use super::cells::CellsProgress;
 use super::device::DeviceName;
@@ -76,7 +76,7 @@ pub fn run(args: &SweepArgs) -> Result<()> {
         }
         return Ok(());
     }
-    if let StudyWork::Train(study) = &definition.work
+    if let Some(study) = definition.work.get::<TrainStudy>()
         && !args.quiet
     {
         for run in &study.runs {

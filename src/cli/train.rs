@@ -9,7 +9,7 @@ use rank_study::lm::{
     TrainSummary, Workers,
 };
 use rank_study::run::{Begin, Extension, RunError, RunObserver, TrainResult, TrainedRun, Training};
-use rank_study::study::{Preset, StudyDefinition, StudyWork};
+use rank_study::study::{Preset, StudyDefinition, TrainStudy};
 
 use super::device::DeviceName;
 use super::places::{check_definition, near};
@@ -255,7 +255,7 @@ fn warn_of_window(definition: &TrainDefinition, sets: &[String]) {
 
 /// A run of a study at its first seed.
 fn of_study(study: &StudyDefinition, name: &str) -> Result<TrainDefinition> {
-    let StudyWork::Train(work) = &study.work else {
+    let Some(work) = study.work.get::<TrainStudy>() else {
         bail!("--run {name}: study {} has no training runs; name another study", study.study);
     };
     match work.runs.iter().find(|run| run.name == name) {

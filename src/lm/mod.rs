@@ -15,14 +15,13 @@ mod error;
 mod evaluation;
 mod exported;
 mod foreign;
-mod latency;
 mod model;
 #[cfg(feature = "mpi")]
 mod mpi;
 mod objective;
 mod operators;
 mod probe;
-mod room;
+pub(crate) mod room;
 mod simd;
 mod tensor_file;
 mod training;
@@ -41,7 +40,6 @@ pub use exported::ExportedHeads;
 pub use foreign::ForeignModel;
 #[cfg(test)]
 pub(crate) use foreign::Published;
-pub use latency::Latency;
 pub use model::{Attend, Forward, Model, ModelShape, Session, Teacher};
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;

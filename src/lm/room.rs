@@ -14,7 +14,7 @@ const MODEL: &str = "layers, d_model, batch or context";
 
 /// What of each weight is kept.
 #[derive(Clone, Copy)]
-pub(super) enum Kept {
+pub(crate) enum Kept {
     /// The weight.
     Weight,
     /// Its gradient and both of its moments too.
@@ -25,7 +25,7 @@ pub(super) enum Kept {
 ///
 /// # Errors
 /// Less memory than that.
-pub(super) fn check_weights(
+pub(crate) fn check_weights(
     definition: &TrainDefinition,
     vocabulary: usize,
     kept: Kept,
@@ -72,6 +72,6 @@ pub(super) fn check_activations(
 ///
 /// # Errors
 /// Less memory than that.
-pub(super) fn check(what: &'static str, needed: f64, lower: &'static str) -> Result<(), LmError> {
+pub(crate) fn check(what: &'static str, needed: f64, lower: &'static str) -> Result<(), LmError> {
     check_memory(needed).map_err(|room| LmError::TooLarge { what, room, lower })
 }

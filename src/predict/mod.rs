@@ -31,6 +31,7 @@ mod positions;
 mod ramp;
 mod screen;
 mod surgery;
+mod values;
 
 pub use concentration::{Concentration, Dispersion, Ranks, TOP, held_from};
 pub use error::PredictError;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::error::RunError;
 use super::torn_end::cut_after;
-use crate::row::{Header, Line, Part, columns_of_record};
+use crate::record::{Header, Line, Record, columns_of};
 use crate::system::FileError;
 use crate::system::disk::File;
 
@@ -17,7 +17,7 @@ pub(crate) struct CsvLog<P> {
     rows: PhantomData<P>,
 }
 
-impl<P: Part> CsvLog<P> {
+impl<P: Record> CsvLog<P> {
     /// Starts a file with its header; one that is there is replaced.
     ///
     /// # Errors
@@ -25,7 +25,7 @@ impl<P: Part> CsvLog<P> {
     pub fn create(path: &Path) -> Result<Self, FileError> {
         let start = || -> io::Result<Self> {
             let mut writer = csv::Writer::from_writer(File::create(path)?);
-            writer.write_record(columns_of_record::<P>().iter().map(|column| column.name))?;
+            writer.write_record(columns_of::<P>().iter().map(|column| column.name))?;
             writer.flush()?;
             Ok(Self { writer, rows: PhantomData })
         };
@@ -39,8 +39,7 @@ impl<P: Part> CsvLog<P> {
     /// A file that is missing, cannot be written, or has other columns.
     pub fn go_on(path: &Path, last: usize, mut kept: impl FnMut(P)) -> Result<Self, RunError> {
         let wrong = |why: &str| RunError::Log { path: path.to_owned(), why: why.to_owned() };
-        let names: csv::StringRecord =
-            columns_of_record::<P>().iter().map(|column| column.name).collect();
+        let names: csv::StringRecord = columns_of::<P>().iter().map(|column| column.name).collect();
         let header = Header::read(&names).map_err(|why| wrong(&why))?;
         let (mut line, mut is_header) = (String::new(), true);
         let (file, _) = cut_after(path, |lines| {
@@ -95,7 +94,7 @@ impl<P: Part> CsvLog<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row::record;
+    use crate::record::record;
 
     record! {
         /// A row of a log.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::lm::LmError;
-use crate::row::RowsError;
+use crate::record::RowsError;
 use crate::system::{FileError, NoDisk};
 
 /// Why a training run could not be made, gone on with or read. Each message says what was found and what to do.

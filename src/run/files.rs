@@ -8,8 +8,8 @@ use super::csv_log::CsvLog;
 use super::error::RunError;
 use super::events::Events;
 use super::heads_log::{HEADS, HEADS_LOG, HeadsLog, restore_log, write_heads};
+use super::log_rows::{EvaluationRow, StepRow};
 use crate::lm::{EvalRecord, HeadRecord, LmError, Recorder, StepRecord, TrainDefinition, Trainer};
-use crate::row::{EvaluationRow, StepRow};
 use crate::system::{FileError, disk};
 
 /// How many of the last steps the final training loss is the mean of.

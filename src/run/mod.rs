@@ -6,6 +6,7 @@ mod events;
 pub(crate) mod files;
 pub(crate) mod heads_log;
 pub(crate) mod kept_files;
+mod log_rows;
 pub(crate) mod manifest;
 pub(crate) mod run_manifest;
 pub(crate) mod series;
@@ -17,6 +18,7 @@ mod trained;
 mod training;
 
 pub use error::RunError;
+pub use log_rows::{Course, CurveRow, EvaluationRow, StepRow};
 pub use manifest::{Manifest, revision};
 pub use source::ModelSource;
 pub use train::{Begin, train};

@@ -10,7 +10,7 @@ use super::manifest::Manifest;
 use super::training::{Extension, TrainResult, Training};
 use crate::lm::{Corpus, Outcome, Split, Symbols, TrainDefinition, TrainSummary};
 use crate::numerics::instructions_there;
-use crate::row::{Kind as _, STOPPED, TrainingFound};
+use crate::record::STOPPED;
 
 pub(crate) const DEFINITION: &str = "definition";
 pub(crate) const CORPUS: &str = "corpus";
@@ -27,6 +27,8 @@ const START: &str = "start";
 const PATTERN_KL: &str = "pattern_kl_nats";
 const OUTCOME: &str = "outcome";
 const MEASUREMENT: &str = "measurement_version";
+/// The version of what a run measures: rows of an earlier one are measured again.
+pub(crate) const VERSION: u32 = 4;
 const PARAMETERS: &str = "parameters";
 const RESULT: &str = "result";
 /// A key of the definition and of the result.
@@ -45,7 +47,7 @@ pub(crate) fn begin(training: &Training<'_>, parameters: usize) -> Result<Manife
     let mut insert = |key: &str, value: Value| manifest.more.insert(key.to_owned(), value);
     insert(PARAMETERS, (parameters as i64).into());
     insert(OUTCOME, "running".into());
-    insert(MEASUREMENT, i64::from(TrainingFound::VERSION).into());
+    insert(MEASUREMENT, i64::from(VERSION).into());
     Ok(manifest)
 }
 
@@ -107,7 +109,7 @@ fn by_workers(manifest: &mut Manifest, world: usize) {
 /// Whether a run was begun by a version that measures as this one does.
 pub(crate) fn is_of_this_version(manifest: &Manifest) -> bool {
     let version = manifest.more.get(MEASUREMENT).and_then(Value::as_integer);
-    version == Some(i64::from(TrainingFound::VERSION))
+    version == Some(i64::from(VERSION))
 }
 
 /// Whether a run is made as this version measures, of a definition, with a teacher and a start of these names, or none.

@@ -7,9 +7,10 @@ use std::path::Path;
 use super::error::RunError;
 use super::files::STEPS;
 use super::heads_log::{HEADS, each_head};
+use super::log_rows::{Course, CurveRow, StepRow};
 use super::spikes::{share_far_above_mean, spikes_above_median};
 use crate::pattern::HeadKind;
-use crate::row::{Course, CurveRow, StepRow, read_records, records_to_csv};
+use crate::record::{read_records, records_to_csv};
 use crate::system::{FileError, write_whole};
 
 /// The curve, in a run's folder.

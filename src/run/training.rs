@@ -4,7 +4,7 @@ use crate::lm::Workers;
 use crate::lm::{
     Corpus, Device, Model, Outcome, StepRecord, Teacher, TrainDefinition, TrainSummary,
 };
-use crate::row::STOPPED;
+use crate::record::STOPPED;
 
 /// What is to be trained.
 #[derive(Clone, Copy)]

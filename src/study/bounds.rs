@@ -1,10 +1,15 @@
 //! Holding rows to the bounds that a definition expects.
 
 use super::definition::{Expected, Selection, Statistic};
-use crate::row::{Column, Laws, Line};
+use crate::record::{Column, InvariantChecker, Line};
 
 /// Holds rows, whose columns are `columns`, to one bound of the definition.
-pub(super) fn hold(expected: &Expected, columns: &[Column], rows: &[&Line], laws: &mut Laws) {
+pub(super) fn hold(
+    expected: &Expected,
+    columns: &[Column],
+    rows: &[&Line],
+    laws: &mut InvariantChecker,
+) {
     let chosen = select(columns, rows, &expected.rows);
     if chosen.is_empty() {
         laws.holds(false, || "no row matches it".to_owned());
@@ -92,7 +97,7 @@ mod tests {
                 of,
                 bound: Bound { least, most },
             };
-            let mut found = Laws::default();
+            let mut found = InvariantChecker::default();
             hold(&expected, &columns, &rows, &mut found);
             found.breaches.len()
         };

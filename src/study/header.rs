@@ -1,6 +1,6 @@
 //! The header of a file of rows: which column each field of a line is.
 
-use crate::row::{Column, Header, Line};
+use crate::record::{Column, Header, Line};
 
 /// What no rows are without: which cell a row is of, what it was measured with, and its error.
 const NEEDED: [&str; 4] = ["study", "cell", "settings", "err"];

@@ -11,13 +11,14 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use super::definition::{Kind, StudyDefinition};
+use super::definition::StudyDefinition;
 use super::parts::{Part, Parts, SHARD, has_parts};
 use super::rows_file::{CellRows, Ending, RowsFile, rows_of_lines};
 use super::set_aside::{SET_ASIDE, set_aside};
 use super::study_manifest::StudyManifest;
 use super::{StudyError, header, parquet};
-use crate::row::{Column, to_csv};
+use crate::experiment::Kind;
+use crate::record::{Column, to_csv};
 use crate::run::manifest::{MANIFEST, Manifest};
 use crate::system::{FileError, disk, lock, lock_now, sha256_of, write_whole_with};
 

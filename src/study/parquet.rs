@@ -7,7 +7,7 @@ use polars::prelude::{DataFrame, ParquetWriter, PolarsError};
 
 use super::StudyError;
 use crate::pattern::read_frame;
-use crate::row::{Column, Line, to_frame};
+use crate::record::{Column, Line, to_frame};
 use crate::system::{FileError, write_whole_with};
 
 /// The file, in the study's folder.

@@ -3,16 +3,14 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use super::StudyError;
-use super::cell::{Cell, Needs};
-use super::cells::cells_of;
-use super::definition::{Kind, StudyDefinition, StudyWork};
+use super::definition::StudyDefinition;
 use super::parts::Parts;
 use super::shard::Shard;
 use super::store::Store;
-use super::text_source::TextSource;
+use crate::experiment::{Cell, Kind, Needs, StudyError, TextSource};
+use crate::experiments::spectrum::SpectrumStudy;
 use crate::lm::Texts;
-use crate::row::{Column, Line};
+use crate::record::{Column, Line};
 
 /// The folder of tokens beside the studies' own.
 const TOKENS: &str = "tokens";
@@ -67,14 +65,14 @@ impl Plan {
         valid_text: Option<&Path>,
     ) -> Result<Self, StudyError> {
         let work = &definition.work;
-        let reads = matches!(work, StudyWork::Train(_)) || work.trained_models().is_some();
+        let reads = work.can_read_text();
         let text = text.or(definition.own_text.as_deref()).filter(|_| reads);
         let text = text.map(|text| TextSource::read(text, valid_text)).transpose()?;
         let source = text.as_ref().map(|(source, _)| source);
-        let read = source.filter(|_| definition.work.is_of_text());
+        let read = source.filter(|_| definition.work.depends_on_text());
         let name = TextSource::name_of_study(data, &definition.study, read);
         check_capitals(data, &name, definition)?;
-        let mut cells = cells_of(&definition.work, source, data)?;
+        let mut cells = definition.work.cells(source, data)?;
         let columns = definition.work.kind().columns();
         let order: Vec<String> = cells.iter().map(|cell| cell.key.clone()).collect();
         let folder = data.join(&name);
@@ -294,7 +292,7 @@ impl Plan {
 
     /// Whether matrices are to be decomposed for as long as the cells take.
     pub fn decomposes(&self) -> bool {
-        matches!(self.definition.work, StudyWork::Spectrum(_))
+        self.definition.work.get::<SpectrumStudy>().is_some()
             && self.cells.iter().any(|cell| !self.is_done(cell))
     }
 
@@ -333,9 +331,7 @@ impl Plan {
 
     /// How many of so many cells are measured at a time, on so many threads.
     pub(super) fn at_a_time(&self, threads: usize, cells: usize) -> usize {
-        // What is timed is timed alone.
-        let timed = matches!(self.definition.work, StudyWork::Latency(_));
-        if timed { 1 } else { threads.clamp(1, cells.max(1)) }
+        if self.definition.work.is_one_at_a_time() { 1 } else { threads.clamp(1, cells.max(1)) }
     }
 }
 

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use super::{StudyError, header};
-use crate::row::{Column, Line, STOPPED};
+use crate::record::{Column, Line, STOPPED};
 use crate::system::{FileError, sha256};
 
 /// A file of rows, in memory.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::StudyError;
 use super::header;
-use crate::row::{Column, to_csv};
+use crate::record::{Column, to_csv};
 use crate::system::{FileError, write_whole};
 
 /// Where they are, in the study's folder.

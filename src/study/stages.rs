@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::StudyError;
-use super::cell::Needs;
 use super::plan::Plan;
 use super::shard::{Shard, deal};
+use crate::experiment::Needs;
 
 /// The cells of some studies by stage: those of a stage need none but of stages before it.
 ///

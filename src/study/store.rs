@@ -7,7 +7,7 @@ use super::StudyError;
 use super::set_aside::set_aside;
 use super::study_manifest::StudyManifest;
 use super::{header, parquet};
-use crate::row::{Column, Line, to_csv};
+use crate::record::{Column, Line, to_csv};
 use crate::system::{FileError, Lock, lock, sha256, write_whole};
 
 /// The rows of one study.

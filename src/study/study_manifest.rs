@@ -29,11 +29,6 @@ use crate::run::manifest::{MANIFEST, Manifest};
 pub(super) const ROWS_HASH: &str = "rows_sha256";
 /// That of `rows.csv` as it was before the write that was begun last; there is none once a sweep has ended.
 const ROWS_HASH_BEFORE: &str = "rows_sha256_before";
-/// The texts' paths and hashes, where models read some.
-pub(super) const TEXT: &str = "text";
-pub(super) const VALID_TEXT: &str = "valid_text";
-pub(super) const TEXT_HASH: &str = "text_sha256";
-pub(super) const VALID_TEXT_HASH: &str = "valid_text_sha256";
 
 /// A study's manifest while rows are kept under it.
 pub(super) struct StudyManifest {

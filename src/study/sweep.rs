@@ -6,14 +6,15 @@ use std::sync::mpsc;
 
 use toml::Table;
 
-use super::StudyError;
-use super::cell::{Cell, Measured, Within};
 use super::parts::{Parts, SHARD};
 use super::plan::Plan;
-use super::study_manifest::{self, StudyManifest, TEXT, TEXT_HASH, VALID_TEXT, VALID_TEXT_HASH};
-use super::text_source::TextSource;
+use super::study_manifest::{self, StudyManifest};
+use crate::experiment::{
+    Cell, CellContext, Measured, StudyError, TEXT, TEXT_HASH, TextSource, VALID_TEXT,
+    VALID_TEXT_HASH,
+};
 use crate::lm::{Device, Texts};
-use crate::row::STOPPED;
+use crate::record::STOPPED;
 use crate::run::RunError;
 use crate::run::manifest::{MANIFEST, Manifest};
 use crate::system::FileError;
@@ -115,7 +116,7 @@ impl Plan {
             Parts::of(&self.folder).keep_order(&self.order)?;
         }
         let source = self.text.as_ref().map(|(source, _)| source);
-        let read = source.filter(|_| self.definition.work.is_of_text());
+        let read = source.filter(|_| self.definition.work.depends_on_text());
         let data = self.folder.parent().unwrap_or(Path::new(""));
         if TextSource::name_of_study(data, &self.definition.study, read) != self.name {
             return Err(StudyError::Taken(self.folder.clone()));
@@ -283,7 +284,7 @@ impl OfStudy<'_> {
             .build()
             .map_err(|e| format!("cannot start threads: {e}"))?;
         let advanced = |share: f64| sweep.observer.advanced(&cell.key, share);
-        let within = Within {
+        let context = CellContext {
             folder: &self.folder.join(&cell.key),
             tokens: self.tokens,
             texts: self.texts,
@@ -292,6 +293,6 @@ impl OfStudy<'_> {
             advanced: &advanced,
             warned: &|of_what| sweep.observer.warned(of_what),
         };
-        pool.install(|| cell.measure(self.name, &within))
+        pool.install(|| cell.measure(self.name, &context))
     }
 }

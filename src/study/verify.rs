@@ -4,19 +4,12 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::path::Path;
 
-use super::StudyError;
 use super::bounds::hold;
-use super::cell::Cell;
-use super::cells::cells_of;
-use super::definition::{StudyDefinition, StudyWork};
-use super::run_laws::run_laws;
+use super::definition::StudyDefinition;
 use super::store::Store;
 use super::study_manifest::tells_of;
-use super::text_source::TextSource;
-use crate::row::{
-    Column, ConcentrationFound, FitFound, HeadFound, Kind, LatencyFound, LatticeFound, Laws, Line,
-    RampFound, Row, SpectrumFound, SurgeryFound, TrainingFound, rows_of,
-};
+use crate::experiment::{Cell, StudyError, TextSource};
+use crate::record::{Column, InvariantChecker, Line};
 use crate::run::manifest::{MANIFEST, Manifest};
 
 /// What came of holding a study's rows to their checks.
@@ -25,7 +18,7 @@ pub struct Verification {
     /// Rows read.
     pub rows: usize,
     /// Checks made, and what did not hold.
-    pub laws: Laws,
+    pub laws: InvariantChecker,
     /// What nobody knows of the rows, a line each.
     pub notes: Vec<String>,
 }
@@ -68,27 +61,8 @@ pub fn verify(definition: &StudyDefinition, folder: &Path) -> Verification {
     });
     planned(definition, folder, manifest.as_ref(), &store, &columns, &mut found);
     let laws = &mut found.laws;
-    match &definition.work {
-        StudyWork::Fit(_) => of_kind::<FitFound>(&store, laws),
-        StudyWork::Spectrum(_) => of_kind::<SpectrumFound>(&store, laws),
-        StudyWork::Latency(_) => of_kind::<LatencyFound>(&store, laws),
-        StudyWork::Predict(_) => of_kind::<HeadFound>(&store, laws),
-        StudyWork::Ramp(_) => of_kind::<RampFound>(&store, laws),
-        StudyWork::Concentration(_) => of_kind::<ConcentrationFound>(&store, laws),
-        StudyWork::Lattice(_) => of_kind::<LatticeFound>(&store, laws),
-        StudyWork::Surgery(_) => of_kind::<SurgeryFound>(&store, laws),
-        StudyWork::Train(_) => {
-            of_kind::<TrainingFound>(&store, laws);
-            let rows = rows_of(store.rows()).flatten();
-            let untold = rows.filter(|row| !run_laws(row, folder, laws)).count();
-            if untold > 0 {
-                found.notes.push(format!(
-                    "the manifests of {untold} runs have no hash of curve.csv and eval.csv, so changes \
-                     there cannot be detected"
-                ));
-            }
-        }
-    }
+    let lines: Vec<&Line> = store.rows().collect();
+    found.notes.extend(definition.work.check_rows(&lines, folder, laws));
     for row in store.rows().filter(|row| row.was_stopped(&columns)) {
         found.notes.push(format!("{} was stopped; its row says at which step", row.cell()));
     }
@@ -101,7 +75,7 @@ pub fn verify(definition: &StudyDefinition, folder: &Path) -> Verification {
 }
 
 /// What was read; none where it could not be, which breaks a check.
-fn readable<T>(read: Result<T, impl Display>, laws: &mut Laws) -> Option<T> {
+fn readable<T>(read: Result<T, impl Display>, laws: &mut InvariantChecker) -> Option<T> {
     match read {
         Ok(read) => Some(read),
         Err(error) => {
@@ -124,7 +98,7 @@ fn planned(
     let text = manifest.and_then(|m| TextSource::of_rows(folder, &definition.study, m));
     let data = folder.parent().unwrap_or(folder);
     laws.at("the definition");
-    let cells = cells_of(&definition.work, text.as_ref(), data);
+    let cells = definition.work.cells(text.as_ref(), data);
     if let Err(why @ StudyError::NotFetched { .. }) = &cells {
         found.notes.push(format!("{why}; without it only the rows' own invariants are checked"));
         return;
@@ -140,7 +114,8 @@ fn planned(
             laws.holds(false, || "is not a configuration of the definition".to_owned());
             continue;
         };
-        for ((column, told), there) in columns[2..].iter().zip(cell.of()).zip(line.fields().skip(2))
+        for ((column, told), there) in
+            columns[2..].iter().zip(cell.key_fields()).zip(line.fields().skip(2))
         {
             laws.holds(told == *there, || {
                 format!("{} is {there:?}, but {told:?} in the definition", column.name)
@@ -154,27 +129,5 @@ fn planned(
         laws.holds(there, || {
             "no rows measured with the present definition; sweep it again".to_owned()
         });
-    }
-}
-
-/// What is true of every row of a kind, and of the rows of each cell.
-fn of_kind<K: Kind>(store: &Store, laws: &mut Laws) {
-    let mut rows: Vec<Row<K>> = Vec::new();
-    for row in rows_of(store.rows()) {
-        match row {
-            Ok(row) => rows.push(row),
-            Err((cell, why)) => {
-                laws.at(cell);
-                laws.holds(false, || why);
-            }
-        }
-    }
-    for cell in rows.chunk_by(|one, next| one.cell == next.cell) {
-        for row in cell {
-            laws.at(&*row.cell);
-            K::laws(row, laws);
-        }
-        laws.at(&*cell[0].cell);
-        K::laws_of_cell(cell, laws);
     }
 }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use rank_study::lm::Latency;
+use rank_study::experiments::latency::LatencyFound;
 use rank_study::table::plural;
 
 use super::model::ModelArgs;
@@ -50,8 +50,9 @@ pub(super) fn run(args: &DecodeBench, quiet: bool) -> Result<()> {
             plural(threads, "thread")
         ));
     }
-    let found =
-        pool.install(|| Latency::measure(&definition, args.model.vocab, args.cache, args.repeats))?;
+    let found = pool.install(|| {
+        LatencyFound::measure(&definition, args.model.vocab, args.cache, args.repeats)
+    })?;
     if args.json {
         let object = serde_json::json!({
             "decode_s": found.decode_s, "prefill_s": found.prefill_s,

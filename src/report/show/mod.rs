@@ -17,7 +17,7 @@ use super::view::analyse;
 use crate::figure::Figure;
 use crate::row::{HeadFound, Rows};
 use crate::run::{Manifest, RunError};
-use crate::study::{Kind, StudyError, View};
+use crate::study::{Kind, PredictStudy, StudyError, View};
 use crate::system::near_files;
 use crate::table::{RunCourse, TrainedHeads};
 
@@ -93,7 +93,7 @@ fn study(folder: &Path) -> Result<Shown, ReportError> {
         notes: analysis.not_known.iter().map(|unknown| format!("{unknown}.")).collect(),
         ..Shown::default()
     };
-    if view.kind() == Kind::Predict {
+    if view.kind() == Kind::of::<PredictStudy>() {
         heads::add(&mut shown, &TrainedHeads::of(&Rows::<HeadFound>::read(&[own])?)?);
     }
     Ok(shown)

@@ -6,7 +6,7 @@ use crate::claims::Group;
 use crate::report::analysis::Analysis;
 use crate::report::error::ReportError;
 use crate::report::measured::MeasuredStudy;
-use crate::study::{Kind, View};
+use crate::study::View;
 
 /// Analyses studies of the view's kind, whose folders lie side by side.
 ///
@@ -47,14 +47,12 @@ pub fn analyse(studies: &[MeasuredStudy], view: View) -> Result<Analysis, Report
 
 /// The part of the report that studies of a view belong to.
 fn group(view: View) -> Group {
-    match view.kind() {
-        Kind::Fit | Kind::Spectrum => Group::SyntheticTargets,
-        Kind::Train => Group::Training,
-        Kind::Latency => Group::Cost,
-        Kind::Predict if view == View::Published => Group::PublishedModels,
-        Kind::Predict | Kind::Ramp | Kind::Concentration | Kind::Lattice | Kind::Surgery => {
-            Group::TrainedHeads
-        }
+    match view.kind().name() {
+        "fit" | "spectrum" => Group::SyntheticTargets,
+        "train" => Group::Training,
+        "latency" => Group::Cost,
+        _ if view == View::Published => Group::PublishedModels,
+        _ => Group::TrainedHeads,
     }
 }
 

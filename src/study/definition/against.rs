@@ -3,9 +3,8 @@
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::keys;
-use super::names;
-use super::train::TrainStudy;
+use crate::experiment::{check_study_name, read_table};
+use crate::experiments::training::TrainStudy;
 use crate::system::nearest::nearest;
 
 /// An exponent predicted of an arm before it was measured, and the interval that it was said to lie in.
@@ -40,7 +39,7 @@ pub(super) fn predicted(
     table: &Table,
     study: &TrainStudy,
 ) -> Result<Vec<PredictedExponent>, String> {
-    let Predicted { exponent } = keys::read(table, "predicted")?;
+    let Predicted { exponent } = read_table(table, "predicted")?;
     let arms = study.runs.iter().map(|run| Value::try_from(run.definition.arm));
     let arms: Vec<Value> = arms.collect::<Result<_, _>>().map_err(|e| e.to_string())?;
     let arms: Vec<&str> = arms.iter().filter_map(Value::as_str).collect();
@@ -66,8 +65,8 @@ pub(super) fn predicted(
 
 /// The table `[baseline]`.
 pub(super) fn baseline(table: &Table) -> Result<Baseline, String> {
-    let baseline: Baseline = keys::read(table, "baseline")?;
-    names::study("baseline.of", &baseline.of)?;
+    let baseline: Baseline = read_table(table, "baseline")?;
+    check_study_name("baseline.of", &baseline.of)?;
     match baseline.runs.is_empty() {
         true => Err("baseline.runs is empty; name at least one run".to_owned()),
         false => Ok(baseline),

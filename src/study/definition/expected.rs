@@ -3,9 +3,8 @@
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::keys;
-use super::kind::Kind;
-use crate::row::{Column, ColumnKind};
+use crate::experiment::{Kind, read_each, read_table};
+use crate::record::{Column, ColumnKind};
 use crate::system::nearest::nearest;
 
 /// One bound: a statistic of one column over some rows, between two numbers.
@@ -76,11 +75,11 @@ struct Raw {
 /// The bounds on rows of `kind`.
 pub(super) fn read(tables: &[Table], kind: Kind) -> Result<Vec<Expected>, String> {
     let columns = kind.columns();
-    keys::each(tables, "expected", |table| one(table, &columns))
+    read_each(tables, "expected", |table| one(table, &columns))
 }
 
 fn one(table: &Table, columns: &[Column]) -> Result<Expected, String> {
-    let raw: Raw = keys::read(table, "expected")?;
+    let raw: Raw = read_table(table, "expected")?;
     let wrong = |why: &str| format!("expected {:?}: {why}", raw.what);
     if raw.least.is_none() && raw.most.is_none() {
         return Err(wrong("needs least or most"));

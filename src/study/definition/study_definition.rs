@@ -2,18 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use toml::Table;
+use serde::Deserialize;
+use toml::{Table, Value};
 
-use super::against::{Baseline, PredictedExponent};
-use super::expected::Expected;
-use super::keys;
-use super::kind::Kind;
-use super::names;
-use super::preset::{Preset, lay_over};
-use super::size::{Size, Top};
+use super::against::{Baseline, PredictedExponent, baseline, predicted};
+use super::expected::{self, Expected};
 use super::view::View;
-use super::work::StudyWork;
-use crate::study::StudyError;
+use crate::experiment::{
+    Kind, Preset, RawDefinition, StudyError, StudyWork, check_keys, check_study_name, fields_of,
+    read_table,
+};
+use crate::experiments::KINDS;
+use crate::experiments::training::{TrainStudy, check_reference};
+use crate::system::FileError;
 
 /// A study: what it asks, what is measured for it, and what its rows are held to.
 #[derive(Clone, Debug)]
@@ -46,23 +47,41 @@ pub struct StudyDefinition {
     pub text: String,
 }
 
-/// What the table of a smaller preset may replace.
-const PRESET_KEYS: &[&str] = &[
-    "grid",
-    "search",
-    "target",
-    "train",
-    "run",
-    "predict",
-    "ramp",
-    "concentration",
-    "lattice",
-    "surgery",
-    "expected",
-    "baseline",
-];
-
 impl StudyDefinition {
+    /// Reads a definition from a file, at the size of `preset`, with an eye to the studies that it names.
+    ///
+    /// # Errors
+    /// A file that cannot be read; those of [`StudyDefinition::parse`]; a study that is not defined beside the
+    /// file, or a run that it does not have, with the nearest name.
+    pub fn read(path: &Path, preset: Preset) -> Result<Self, StudyError> {
+        let text = std::fs::read_to_string(path).map_err(|e| FileError::read(path, e))?;
+        for size in Preset::ALL {
+            match Self::parse(path, text.clone(), size) {
+                Ok(definition) => definition.check_others()?,
+                Err(StudyError::Size { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Self::parse(path, text, preset)
+    }
+
+    /// Refuses names of studies that are not defined, and of runs that they do not have.
+    fn check_others(&self) -> Result<(), StudyError> {
+        self.work.check_references()?;
+        if let Some(Baseline { of, runs }) = &self.baseline {
+            for run in runs {
+                check_reference(
+                    ["baseline.of", "baseline.runs"],
+                    of,
+                    run,
+                    &self.path,
+                    self.preset,
+                )?;
+            }
+        }
+        Ok(())
+    }
+
     /// The definition that `text` is by itself, as from the file `path`, at the size of `preset`: a smaller one lays
     /// the table of its name, such as `[quick]`, over the rest. All sizes are checked, whichever is asked for.
     ///
@@ -92,34 +111,32 @@ impl StudyDefinition {
         let wrong = |why: String| StudyError::Definition { path: path.to_owned(), why };
         let table: Table =
             text.parse().map_err(|e: toml::de::Error| wrong(crate::system::syntax(&e, &text)))?;
-        let top = Top::read(&table).map_err(wrong)?;
-        names::study("study", &top.study).map_err(wrong)?;
-        let kind: Kind = top.kind.parse().map_err(wrong)?;
-        let view = top.view.as_deref().map(|name| View::named(name, kind));
+        let keys = Keys::read(&table).map_err(wrong)?;
+        check_study_name("study", &keys.study).map_err(wrong)?;
+        let kind: Kind = keys.kind.parse().map_err(wrong)?;
+        check_tables(&table, kind).map_err(wrong)?;
+        let view = keys.view.as_deref().map(|name| View::named(name, kind));
         let view = view.transpose().map_err(wrong)?;
-        let presets: Result<Vec<Preset>, String> = top.presets.iter().map(|p| p.parse()).collect();
+        let presets: Result<Vec<Preset>, String> = keys.presets.iter().map(|p| p.parse()).collect();
         let presets = presets.map_err(|e| wrong(format!("presets: {e}")))?;
-        let has = |size: Preset| presets.contains(&size) || table.contains_key(size.name());
         let mut asked = None;
         for &size in sizes {
-            let read = match size {
-                Preset::Paper => Size::read(&top, kind, path, size),
-                smaller if has(smaller) => smaller_size(table.clone(), kind, path, smaller),
-                _ => continue,
-            };
-            let read = read.map_err(wrong)?;
-            check_view(view, &read).map_err(wrong)?;
+            let Some(raw) = RawDefinition::at_size(path, &table, size) else { continue };
+            let read = AtSize::read(&raw, kind, view).map_err(|why| match size {
+                Preset::Paper => wrong(why),
+                smaller => wrong(format!("[{smaller}]: {why}")),
+            })?;
             if size == preset {
                 asked = Some(read);
             }
         }
-        let Some(Size { work, expected, predicted, baseline }) = asked else {
-            return Err(StudyError::Size { path: path.to_owned(), study: top.study, preset });
+        let Some(AtSize { work, expected, predicted, baseline }) = asked else {
+            return Err(StudyError::Size { path: path.to_owned(), study: keys.study, preset });
         };
         Ok(Self {
-            study: top.study,
-            title: top.title,
-            question: top.question,
+            study: keys.study,
+            title: keys.title,
+            question: keys.question,
             view,
             presets,
             preset,
@@ -127,30 +144,91 @@ impl StudyDefinition {
             expected,
             predicted,
             baseline,
-            own_text: top.text.map(|text| path.with_file_name(text)),
+            own_text: keys.text.map(|text| path.with_file_name(text)),
             path: path.to_owned(),
             text,
         })
     }
 }
 
-/// What the definition in `table` asks for at a smaller size than its own.
-fn smaller_size(mut table: Table, kind: Kind, path: &Path, size: Preset) -> Result<Size, String> {
-    let over = match table.remove(size.name()) {
-        Some(toml::Value::Table(over)) => over,
-        _ => Table::new(),
-    };
-    keys::check(&over, PRESET_KEYS, size.name())?;
-    // Bounds are on rows that a smaller grid may not have.
-    table.remove("expected");
-    table.remove("predicted");
-    lay_over(&mut table, over);
-    let read = Top::read(&table).and_then(|top| Size::read(&top, kind, path, size));
-    read.map_err(|why| format!("[{size}]: {why}"))
+/// The keys of a definition beside its tables.
+#[derive(Deserialize)]
+struct Keys {
+    study: String,
+    kind: String,
+    #[serde(default)]
+    title: String,
+    #[serde(default)]
+    question: String,
+    view: Option<String>,
+    #[serde(default)]
+    presets: Vec<String>,
+    text: Option<String>,
+}
+
+impl Keys {
+    /// Reads them, and refuses keys and tables that no definition has.
+    fn read(table: &Table) -> Result<Self, String> {
+        let own = fields_of::<Self>().iter().copied();
+        let tables = KINDS.iter().flat_map(|kind| kind.tables()).copied();
+        let known: Vec<&str> = own.chain(tables).chain(TABLES_OF_ALL).collect();
+        check_keys(table, &known, "")?;
+        let own = table.iter().filter(|(key, _)| fields_of::<Self>().contains(&key.as_str()));
+        read_table(&own.map(|(key, value)| (key.clone(), value.clone())).collect(), "")
+    }
+}
+
+/// The tables that a definition of any kind may have.
+const TABLES_OF_ALL: [&str; 3] = ["expected", "quick", "smoke"];
+
+/// Refuses tables that a study of this kind does not use, and keys that a smaller size cannot replace.
+fn check_tables(table: &Table, kind: Kind) -> Result<(), String> {
+    let is_of_other = |name: &&str| table.contains_key(*name) && !kind.tables().contains(name);
+    let mut tables = KINDS.iter().flat_map(|kind| kind.tables()).copied();
+    if let Some(name) = tables.find(is_of_other) {
+        return Err(format!(
+            "{name} is not used by a study of kind {kind}, which takes only {}; leave it out",
+            kind.tables().join(", ")
+        ));
+    }
+    let replaced = kind.tables().iter().copied().filter(|name| *name != "predicted");
+    let replaced: Vec<&str> = replaced.chain(["expected"]).collect();
+    for size in [Preset::Quick, Preset::Smoke] {
+        if let Some(Value::Table(over)) = table.get(size.name()) {
+            check_keys(over, &replaced, size.name())?;
+        }
+    }
+    Ok(())
+}
+
+/// The parts of a definition that may differ between sizes.
+struct AtSize {
+    work: StudyWork,
+    expected: Vec<Expected>,
+    predicted: Vec<PredictedExponent>,
+    baseline: Option<Baseline>,
+}
+
+impl AtSize {
+    fn read(raw: &RawDefinition, kind: Kind, view: Option<View>) -> Result<Self, String> {
+        let work = kind.read(raw)?;
+        let predicted = match (raw.table("predicted")?, work.get::<TrainStudy>()) {
+            (Some(table), Some(study)) => predicted(table, study)?,
+            _ => Vec::new(),
+        };
+        let read = Self {
+            expected: expected::read(&raw.tables("expected")?, kind)?,
+            predicted,
+            baseline: raw.table("baseline")?.map(baseline).transpose()?,
+            work,
+        };
+        check_view(view, &read)?;
+        Ok(read)
+    }
 }
 
 /// What is said for one view is not passed over by another.
-fn check_view(view: Option<View>, size: &Size) -> Result<(), String> {
+fn check_view(view: Option<View>, size: &AtSize) -> Result<(), String> {
     let is_beside = |view: &View| matches!(view, View::Interventions | View::Variants | View::Bits);
     match (view, &size.baseline) {
         (Some(view), None) if is_beside(&view) => Err(format!(

@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 use toml::Table;
 
 use super::*;
+use crate::experiment::{Preset, StudyError};
+use crate::experiments::heads::PredictStudy;
+use crate::experiments::training::TrainStudy;
 use crate::lm::TrainDefinition;
-use crate::study::{Plan, StudyError};
+use crate::study::Plan;
 
 /// The files of `analysis/` that are definitions, with their keys.
 fn files() -> Vec<(PathBuf, Table)> {
@@ -61,8 +64,7 @@ fn problem(path: &Path, preset: Preset, data: &Path) -> Result<(), StudyError> {
         return wrong("has no view".to_owned());
     }
     // What is fetched to runs/ need not be here, and reads texts.
-    let models = definition.work.trained_models();
-    if models.is_some_and(|models| models.folders.iter().any(|of| of.starts_with("runs"))) {
+    if definition.work.measures_models() && definition.text.contains("\"runs/") {
         return Ok(());
     }
     if Plan::new(&definition, data, None, None, None)?.cells().count() == 0 {
@@ -103,7 +105,8 @@ fn a_list_for_a_key_of_one_value_makes_a_run_per_combination() {
     let text = "study = 'runs'\nkind = 'train'\n[[run]]\nname = 'a'\nlearning_rate = [1e-3, 1e-2]\npositions = ['rope', \
                 'learned']\nbetas = [0.9, 0.95]\nseed = [1, 2]\n";
     let read = |text: String| StudyDefinition::parse(Path::new("runs.toml"), text, Preset::Paper);
-    let StudyWork::Train(study) = read(text.to_owned()).unwrap().work else { panic!("trainings") };
+    let study = read(text.to_owned()).unwrap();
+    let study: &TrainStudy = study.work.get().unwrap();
     let found: Vec<(&str, f64)> =
         study.runs.iter().map(|run| (&*run.name, run.definition.learning_rate)).collect();
     let expected = [
@@ -125,7 +128,8 @@ fn seeds_are_shared_or_a_run_s_own_and_each_is_named_once() {
     let text = "study = 'runs'\nkind = 'train'\n[train]\nseed = [3, 4]\n[[run]]\nname = 'a'\n[[run]]\nname = 'b'\n\
                 seed = 7\n";
     let read = |text: String| StudyDefinition::parse(Path::new("runs.toml"), text, Preset::Paper);
-    let StudyWork::Train(study) = read(text.to_owned()).unwrap().work else { panic!("trainings") };
+    let study = read(text.to_owned()).unwrap();
+    let study: &TrainStudy = study.work.get().unwrap();
     let seeds: Vec<&[u64]> = study.runs.iter().map(|run| run.seeds.as_slice()).collect();
     assert_eq!(seeds, [&[3, 4][..], &[7]]);
     for (old, wrong) in [("[3, 4]", "[3, 4, 3]"), ("= 7", "= [7, 7]"), ("= 7", "= -1")] {
@@ -168,9 +172,9 @@ fn a_quick_study_of_trained_heads_is_of_quick_runs() {
         folder(&[("parts", PARTS), ("runs", &format!("{RUNS}[[quick.run]]\nname = 'b'\n"))]);
     for (preset, run) in [(Preset::Quick, "b"), (Preset::Paper, "a")] {
         let study = StudyDefinition::read(&beside.path().join("parts.toml"), preset).unwrap();
-        let StudyWork::Predict(study) = study.work else { panic!("another kind of study") };
+        let study: &PredictStudy = study.work.get().unwrap();
         let sources = study.models.sources().unwrap();
-        assert_eq!(sources.iter().filter_map(RunSource::run).collect::<Vec<_>>(), [run]);
+        assert_eq!(sources.iter().filter_map(|source| source.run()).collect::<Vec<_>>(), [run]);
     }
 }
 

@@ -3,7 +3,16 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::kind::Kind;
+use crate::experiment::Kind;
+use crate::experiments::concentration::ConcentrationStudy;
+use crate::experiments::fits::FitStudy;
+use crate::experiments::heads::PredictStudy;
+use crate::experiments::interventions::SurgeryStudy;
+use crate::experiments::latency::LatencyStudy;
+use crate::experiments::lattice::LatticeStudy;
+use crate::experiments::ramp::RampStudy;
+use crate::experiments::spectrum::SpectrumStudy;
+use crate::experiments::training::TrainStudy;
 use crate::system::nearest::instead;
 
 /// The views, each with its name and the kind of rows that it is made of, in the order of a report: targets first,
@@ -27,7 +36,7 @@ macro_rules! views {
 
             /// What the studies measure whose rows it is made of.
             pub fn kind(self) -> Kind {
-                match self { $(Self::$view => Kind::$kind),* }
+                match self { $(Self::$view => Kind::of::<$kind>()),* }
             }
         }
     };
@@ -35,57 +44,57 @@ macro_rules! views {
 
 views! {
     /// Singular values and effective ranks.
-    Spectra = "spectra" of Spectrum,
+    Spectra = "spectra" of SpectrumStudy,
     /// Error against cap, family by family: fits with caps.
-    Frontiers = "frontiers" of Fit,
+    Frontiers = "frontiers" of FitStudy,
     /// L*(ε) against n/d: fits with a tolerance.
-    LogitGrowth = "logit-growth" of Fit,
+    LogitGrowth = "logit-growth" of FitStudy,
     /// Inflation over w/d and n/d: fits with a tolerance.
-    Phase = "phase" of Fit,
+    Phase = "phase" of FitStudy,
     /// Inflation of a target and of its controls: fits with a tolerance.
-    Controls = "controls" of Fit,
+    Controls = "controls" of FitStudy,
     /// Error against cap: fits with caps, in several layouts.
-    Layouts = "layouts" of Fit,
+    Layouts = "layouts" of FitStudy,
     /// Error against the local head's window: fits with caps.
-    WindowRule = "window-rule" of Fit,
+    WindowRule = "window-rule" of FitStudy,
     /// Loss and logits against step: trainings.
-    Training = "training" of Train,
+    Training = "training" of TrainStudy,
     /// Every arm side by side: trainings.
-    Arms = "arms" of Train,
+    Arms = "arms" of TrainStudy,
     /// Perplexity against window and number of global heads: trainings.
-    Ablation = "ablation" of Train,
+    Ablation = "ablation" of TrainStudy,
     /// Loss against the share of recall: trainings.
-    Dial = "dial" of Train,
+    Dial = "dial" of TrainStudy,
     /// Loss and peak logits against the learning rate: trainings.
-    LearningRate = "learning-rate" of Train,
+    LearningRate = "learning-rate" of TrainStudy,
     /// Times of inference.
-    Latency = "latency" of Latency,
+    Latency = "latency" of LatencyStudy,
     /// What the logits of trained heads are made of, against step.
-    Decomposition = "decomposition" of Predict,
+    Decomposition = "decomposition" of PredictStudy,
     /// Needed against actual logits, head by head.
-    Prediction = "prediction" of Predict,
+    Prediction = "prediction" of PredictStudy,
     /// Heads of models from elsewhere: those of large logits, and what they needed.
-    Published = "published" of Predict,
+    Published = "published" of PredictStudy,
     /// What wider heads would have needed with the same inputs.
-    Ranks = "ranks" of Predict,
+    Ranks = "ranks" of PredictStudy,
     /// Logits against what a ramp of their lag costs: trained heads.
-    Ramp = "ramp" of Ramp,
+    Ramp = "ramp" of RampStudy,
     /// On how few tokens and in how few dimensions heads attend.
-    Concentration = "concentration" of Concentration,
+    Concentration = "concentration" of ConcentrationStudy,
     /// What heads need by the inputs and the rank that are allowed.
-    Lattice = "lattice" of Lattice,
+    Lattice = "lattice" of LatticeStudy,
     /// What the rank of queries and keys costs heads, by their dimension.
-    HeadDimension = "head-dimension" of Lattice,
+    HeadDimension = "head-dimension" of LatticeStudy,
     /// What models lose where their heads attend otherwise.
-    Surgery = "surgery" of Surgery,
+    Surgery = "surgery" of SurgeryStudy,
     /// What models lose where their global heads are cut to few tokens, or to few dimensions.
-    GlobalHeads = "global-heads" of Surgery,
+    GlobalHeads = "global-heads" of SurgeryStudy,
     /// Runs that differ from a baseline in one thing each: trainings.
-    Interventions = "interventions" of Train,
+    Interventions = "interventions" of TrainStudy,
     /// Loss and peak logits of runs that differ in positions, lengths or widths: trainings.
-    Variants = "variants" of Train,
+    Variants = "variants" of TrainStudy,
     /// Loss in bits and peak logits beside a baseline: trainings.
-    Bits = "bits" of Train,
+    Bits = "bits" of TrainStudy,
 }
 
 impl View {
@@ -142,7 +151,7 @@ mod tests {
         }
         let error = "layout".parse::<View>().unwrap_err();
         assert!(error.contains("did you mean \"layouts\""), "{error}");
-        let error = View::named("layouts", Kind::Train).unwrap_err();
+        let error = View::named("layouts", Kind::of::<TrainStudy>()).unwrap_err();
         assert!(error.contains("kind fit") && error.contains("training, arms"), "{error}");
     }
 }

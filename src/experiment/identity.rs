@@ -1,0 +1,151 @@
+//! What tells a measurement from others: a hash of its settings, key by key.
+//!
+//! Only keys that differ from their defaults count, in the order of their names, and the kind of rows with the
+//! version of its measurement. So a key that is added, with a default that leaves everything as it was, makes no
+//! row stale; a default that changes does, and so does a raised version.
+
+use toml::{Table, Value};
+
+use crate::fit::{Effort, SearchOptions};
+use crate::lm::TrainDefinition;
+use crate::pattern::{Family, Visibility};
+use crate::record::Measurement;
+use crate::system::sha256;
+
+/// The first 12 hexadecimal digits of the SHA-256 of what `settings` has beside `defaults`.
+pub(crate) fn identity<M: Measurement>(settings: &Table, defaults: &Table) -> String {
+    identity_of((M::NAME, M::VERSION), settings, defaults)
+}
+
+/// The same for the measurement of a name and version.
+pub(crate) fn identity_of(
+    (name, version): (&str, u32),
+    settings: &Table,
+    defaults: &Table,
+) -> String {
+    let mut text = format!("{name} {version}\n");
+    write(&mut text, "", settings, defaults);
+    let mut digest = sha256(text.as_bytes());
+    digest.truncate(12);
+    digest
+}
+
+/// A line for each key that differs from its default: `search.starts = 4`.
+fn write(text: &mut String, within: &str, settings: &Table, defaults: &Table) {
+    let mut keys: Vec<&String> = settings.keys().collect();
+    keys.sort();
+    for key in keys {
+        let name = format!("{within}{key}");
+        match (&settings[key], defaults.get(key)) {
+            (Value::Table(inner), Some(Value::Table(defaults))) => {
+                write(text, &format!("{name}."), inner, defaults);
+            }
+            (Value::Table(inner), _) => write(text, &format!("{name}."), inner, &Table::new()),
+            (value, default) if default == Some(value) => {}
+            (value, _) => text.push_str(&format!("{name} = {}\n", written(value))),
+        }
+    }
+}
+
+/// A value in a form of its own, which no library's taste changes.
+fn written(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("{text:?}"),
+        Value::Integer(whole) => whole.to_string(),
+        Value::Float(number) => number.to_string(),
+        Value::Boolean(truth) => truth.to_string(),
+        Value::Datetime(time) => time.to_string(),
+        Value::Array(values) => {
+            let all: Vec<String> = values.iter().map(written).collect();
+            format!("[{}]", all.join(", "))
+        }
+        Value::Table(table) => {
+            let mut text = String::new();
+            write(&mut text, "", table, &Table::new());
+            format!("{{{}}}", text.trim_end().replace('\n', ", "))
+        }
+    }
+}
+
+/// A target's family with its parameters, and what is visible.
+pub(crate) fn target_settings(family: &Family, visibility: Visibility) -> Table {
+    let mut table = target_defaults();
+    table.insert("visibility".to_owned(), visibility.to_string().into());
+    table.insert("family".to_owned(), family.to_string().into());
+    table
+}
+
+/// What is visible where a definition does not say.
+pub(crate) fn target_defaults() -> Table {
+    let visible = ("visibility".to_owned(), Visibility::Causal.to_string().into());
+    Table::from_iter([visible])
+}
+
+/// A model's definition, and how it is trained.
+pub(crate) fn model_settings(definition: &TrainDefinition) -> Table {
+    definition.to_table().expect("a definition that was read from TOML can be written as such")
+}
+
+/// The options of a search but for its seed, which is the cell's.
+pub(crate) fn search_settings(options: &SearchOptions) -> Table {
+    let SearchOptions {
+        starts,
+        polished,
+        passes,
+        rough,
+        fine,
+        precision,
+        enough,
+        sparing,
+        seed: _,
+    } = options;
+    let mut table = Table::new();
+    let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
+    set("starts", (*starts as i64).into());
+    set("polished", (*polished as i64).into());
+    set("passes", (*passes as i64).into());
+    set("rough", effort(rough).into());
+    set("fine", effort(fine).into());
+    set("dtype", precision.to_string().into());
+    if let Some(enough) = enough {
+        set("stop_at", (*enough).into());
+    }
+    if let Some(sparing) = sparing {
+        set("sparing", (*sparing).into());
+    }
+    table
+}
+
+fn effort(effort: &Effort) -> Table {
+    let Effort { iterations, stages, relative_decrease, violation } = effort;
+    let mut table = Table::new();
+    table.insert("iterations".to_owned(), (*iterations as i64).into());
+    table.insert("stages".to_owned(), (*stages as i64).into());
+    table.insert("relative_decrease".to_owned(), (*relative_decrease).into());
+    table.insert("violation".to_owned(), (*violation).into());
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments::fits::FitFound;
+
+    fn table(text: &str) -> Table {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn only_what_differs_from_its_default_counts() {
+        let defaults = table("a = 1\n[search]\nstarts = 12\ndtype = 'float64'");
+        let settings = table("n = 48\na = 1\n[search]\nstarts = 4\ndtype = 'float64'");
+        let hash = identity::<FitFound>(&settings, &defaults);
+        let mut text = String::new();
+        write(&mut text, "", &settings, &defaults);
+        assert_eq!(text, "n = 48\nsearch.starts = 4\n");
+        let more = |text: &str| format!("b = 2\n{text}\nmore = [0.5]\n");
+        let [settings, defaults] = [settings, defaults].map(|t| table(&more(&t.to_string())));
+        assert_eq!(identity::<FitFound>(&settings, &defaults), hash);
+        assert_ne!(identity::<FitFound>(&settings, &table("a = 1")), hash);
+    }
+}

@@ -1,0 +1,104 @@
+//! A definition's tables into structs, and what is wrong with their keys, in one line.
+
+use serde::de::value::Error as NoFields;
+use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
+use toml::{Table, Value};
+
+use crate::system::nearest::nearest;
+
+/// The table at the dotted path `place` as a `T`, whose fields are all the keys that it may have.
+pub(crate) fn read_table<T: DeserializeOwned>(table: &Table, place: &str) -> Result<T, String> {
+    check_keys(table, fields_of::<T>(), place)?;
+    Value::Table(table.clone()).try_into().map_err(|error| wrong_value(&error, place))
+}
+
+/// The same as two structs, between which the table's keys are divided.
+pub(crate) fn read_both<A: DeserializeOwned, B: DeserializeOwned>(
+    table: &Table,
+    place: &str,
+) -> Result<(A, B), String> {
+    check_keys(table, &[fields_of::<A>(), fields_of::<B>()].concat(), place)?;
+    let value = Value::Table(table.clone());
+    let one = value.clone().try_into().map_err(|error| wrong_value(&error, place))?;
+    let other = value.try_into().map_err(|error| wrong_value(&error, place))?;
+    Ok((one, other))
+}
+
+/// What `read` makes of each table of the list `[[name]]`; an error begins with which one it is of.
+pub(crate) fn read_each<T>(
+    tables: &[Table],
+    name: &str,
+    mut read: impl FnMut(&Table) -> Result<T, String>,
+) -> Result<Vec<T>, String> {
+    let one = |(at, table)| read(table).map_err(|why| format!("[[{name}]] {}: {why}", at + 1));
+    tables.iter().enumerate().map(one).collect()
+}
+
+/// Refuses a key that is not one of `valid`.
+pub(crate) fn check_keys(table: &Table, valid: &[&str], place: &str) -> Result<(), String> {
+    match table.keys().find(|key| !valid.contains(&key.as_str())) {
+        None => Ok(()),
+        Some(key) => {
+            let (found, near) = (within(place, key), within(place, &nearest(key, valid)));
+            Err(format!("unknown key {found:?}; did you mean {near:?}?"))
+        }
+    }
+}
+
+/// Takes the text out of a table that is there under `key`.
+pub(crate) fn take_text(table: &mut Table, key: &str) -> Result<Option<String>, String> {
+    match table.remove(key) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(other) => Err(format!("{key} is {other}; it must be text in quotes")),
+    }
+}
+
+/// A value that its key cannot take, and the key: the last line of what TOML says.
+pub(super) fn wrong_value(error: &toml::de::Error, place: &str) -> String {
+    let text = error.to_string();
+    let key = text.trim_end().rsplit_once("in `").map_or("", |(_, key)| key.trim_end_matches('`'));
+    crate::system::wrong_value(error.message(), &within(place, key))
+}
+
+fn within(place: &str, key: &str) -> String {
+    match (place, key) {
+        ("", key) => key.to_owned(),
+        (place, "") => place.to_owned(),
+        (place, key) => format!("{place}.{key}"),
+    }
+}
+
+/// The names of the fields of a struct, as serde reads them.
+pub(crate) fn fields_of<T: DeserializeOwned>() -> &'static [&'static str] {
+    struct Fields<'f>(&'f mut &'static [&'static str]);
+
+    impl<'de> Deserializer<'de> for Fields<'_> {
+        type Error = NoFields;
+
+        fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, NoFields> {
+            Err(NoFields::custom("not a struct"))
+        }
+
+        fn deserialize_struct<V: Visitor<'de>>(
+            self,
+            _: &'static str,
+            fields: &'static [&'static str],
+            visitor: V,
+        ) -> Result<V::Value, NoFields> {
+            *self.0 = fields;
+            self.deserialize_any(visitor)
+        }
+
+        serde::forward_to_deserialize_any! {
+            bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
+            option unit unit_struct newtype_struct seq tuple tuple_struct map enum identifier
+            ignored_any
+        }
+    }
+
+    let mut fields: &'static [&'static str] = &[];
+    // It ends in an error as soon as the fields are known.
+    let _ = T::deserialize(Fields(&mut fields)).err();
+    fields
+}

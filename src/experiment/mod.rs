@@ -1,0 +1,38 @@
+//! The framework of studies: what an experiment is, how its definition is read, and what a cell is measured with.
+//!
+//! An experiment is one folder of [`experiments`](crate::experiments) that implements [`Experiment`]. Nothing here depends
+//! on any one of them.
+
+mod cell;
+mod error;
+mod identity;
+mod keys;
+mod kind;
+mod names;
+mod preset;
+mod raw_definition;
+mod search;
+mod targets;
+mod text_source;
+mod work;
+
+pub(crate) use cell::{Cell, CellContext, Measure, Measured, Needs};
+pub use error::StudyError;
+#[cfg(test)]
+pub(crate) use identity::identity_of;
+pub(crate) use identity::{
+    identity, model_settings, search_settings, target_defaults, target_settings,
+};
+pub(crate) use keys::{check_keys, fields_of, read_both, read_each, read_table, take_text};
+pub use kind::Kind;
+pub(crate) use names::{check_model_name, check_names_differ, check_run_name, check_study_name};
+pub use preset::Preset;
+pub(crate) use raw_definition::RawDefinition;
+pub(crate) use search::{search_of_heads, search_of_targets};
+pub use targets::StudyTarget;
+pub(crate) use targets::{lengths, seeds, targets};
+pub(crate) use text_source::{
+    TEXT, TEXT_HASH, TextHashes, TextSource, VALID_TEXT, VALID_TEXT_HASH, on_the_same_text,
+};
+pub use work::StudyWork;
+pub(crate) use work::{Experiment, ModelReferences};

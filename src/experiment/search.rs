@@ -1,0 +1,70 @@
+//! The table `[search]`: how fits look for their factors.
+
+use serde::Deserialize;
+use toml::Table;
+
+use super::keys::read_table;
+use crate::fit::{Effort, FitError, SearchOptions};
+
+#[derive(Deserialize, Default)]
+struct Search {
+    starts: Option<usize>,
+    polished: Option<usize>,
+    passes: Option<usize>,
+    rough_iterations: Option<usize>,
+    iterations: Option<usize>,
+    relative_decrease: Option<f64>,
+    dtype: Option<String>,
+}
+
+/// How fits of targets search.
+pub(crate) fn search_of_targets(table: &Table) -> Result<SearchOptions, String> {
+    let options = over(table, SearchOptions::default())?;
+    if options.starts == 0 {
+        return Err("search needs starts ≥ 1".to_owned());
+    }
+    Ok(options)
+}
+
+/// How trained heads are searched: their own factors are the start, and no other is needed.
+pub(crate) fn search_of_heads(table: &Table) -> Result<SearchOptions, String> {
+    let effort = Effort { iterations: 1500, relative_decrease: 1e-4, ..Effort::default() };
+    let standard = SearchOptions {
+        starts: 0,
+        polished: 1,
+        passes: 0,
+        rough: Effort { iterations: 600, relative_decrease: 3e-4, ..effort },
+        fine: effort,
+        ..SearchOptions::default()
+    };
+    over(table, standard)
+}
+
+/// The search that the keys make of the `standard` one.
+fn over(table: &Table, standard: SearchOptions) -> Result<SearchOptions, String> {
+    let keys: Search = read_table(table, "search")?;
+    let options = SearchOptions {
+        starts: keys.starts.unwrap_or(standard.starts),
+        polished: keys.polished.unwrap_or(standard.polished),
+        passes: keys.passes.unwrap_or(standard.passes),
+        rough: Effort {
+            iterations: keys.rough_iterations.unwrap_or(standard.rough.iterations),
+            ..standard.rough
+        },
+        fine: Effort {
+            iterations: keys.iterations.unwrap_or(standard.fine.iterations),
+            relative_decrease: keys.relative_decrease.unwrap_or(standard.fine.relative_decrease),
+            ..standard.fine
+        },
+        precision: match keys.dtype.as_deref() {
+            None => standard.precision,
+            Some(name) => name.parse().map_err(|e: FitError| format!("search.dtype: {e}"))?,
+        },
+        ..standard
+    };
+    let decrease = options.fine.relative_decrease;
+    if options.polished == 0 || !(0.0..1.0).contains(&decrease) {
+        return Err("search needs polished ≥ 1 and 0 ≤ relative_decrease < 1".to_owned());
+    }
+    Ok(options)
+}

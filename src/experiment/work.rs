@@ -1,0 +1,248 @@
+//! The trait that an experiment implements, and a study of any kind behind it.
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::cell::{Cell, Measure};
+use super::error::StudyError;
+use super::kind::Kind;
+use super::raw_definition::RawDefinition;
+use super::text_source::TextSource;
+use crate::record::{InvariantChecker, Line, Measurement, Row, rows_of};
+
+/// An experiment: the configuration of a study of one kind, from which its cells follow.
+pub(crate) trait Experiment: Clone + Debug + Send + Sync + 'static {
+    /// One configuration to measure.
+    type Cell: Measure;
+
+    /// The tables of a definition that configure it.
+    const TABLES: &'static [&'static str];
+
+    /// Whether its cells are measured one at a time, as times are.
+    const ONE_AT_A_TIME: bool = false;
+
+    /// Reads its tables.
+    ///
+    /// # Errors
+    /// A sentence that names the key that is unknown, missing or has a wrong value.
+    fn read(raw: &RawDefinition) -> Result<Self, String>;
+
+    /// Every cell with its key, in the order of the definition. Other studies' files are in `data`.
+    ///
+    /// # Errors
+    /// A folder that holds no run, or lacks a step or layer that is asked for; a run to start from that is missing.
+    fn cells(
+        &self,
+        text: Option<&TextSource>,
+        data: &Path,
+    ) -> Result<Vec<(String, Self::Cell)>, StudyError>;
+
+    /// The type of the numbers that it computes with.
+    fn dtype(&self) -> String {
+        "float64".to_owned()
+    }
+
+    /// The trained models that it measures, if it measures such.
+    fn models(&self) -> Option<&dyn ModelReferences> {
+        None
+    }
+
+    /// Whether its cells can read a text.
+    fn can_read_text(&self) -> bool {
+        self.models().is_some()
+    }
+
+    /// Whether its rows depend on the text, whose name its folder then has.
+    fn depends_on_text(&self) -> bool {
+        self.models().is_some_and(ModelReferences::are_of_studies)
+    }
+
+    /// Refuses names of studies and runs that are not defined.
+    ///
+    /// # Errors
+    /// The name, with the nearest one that is defined.
+    fn check_references(&self) -> Result<(), StudyError> {
+        self.models().map_or(Ok(()), ModelReferences::check)
+    }
+
+    /// Checks rows against files beside them. Returns what cannot be checked, if anything.
+    fn check_files(
+        _rows: &[RowOf<Self>],
+        _folder: &Path,
+        _check: &mut InvariantChecker,
+    ) -> Option<String> {
+        None
+    }
+}
+
+/// The trained models that a definition names.
+pub(crate) trait ModelReferences {
+    /// Whether some are runs of other studies, and so depend on the text.
+    fn are_of_studies(&self) -> bool;
+
+    /// Refuses names that are not defined.
+    ///
+    /// # Errors
+    /// The name, with the nearest one that is defined.
+    fn check(&self) -> Result<(), StudyError>;
+}
+
+/// A row of an experiment.
+pub(crate) type RowOf<E> = Row<<<E as Experiment>::Cell as Measure>::Row>;
+
+/// The configuration of a study of any kind.
+#[derive(Clone, Debug)]
+pub struct StudyWork(Arc<dyn AnyExperiment>);
+
+impl StudyWork {
+    /// The study that an experiment's configuration makes.
+    pub(crate) fn new<E: Experiment>(experiment: E) -> Self {
+        Self(Arc::new(experiment))
+    }
+
+    /// The kind of study.
+    pub fn kind(&self) -> Kind {
+        self.0.kind()
+    }
+
+    /// The configuration, if it is of the experiment `E`.
+    pub fn get<E: 'static>(&self) -> Option<&E> {
+        self.0.as_any().downcast_ref()
+    }
+
+    /// See [`Experiment::cells`].
+    pub(crate) fn cells(
+        &self,
+        text: Option<&TextSource>,
+        data: &Path,
+    ) -> Result<Vec<Cell>, StudyError> {
+        self.0.any_cells(text, data)
+    }
+
+    /// See [`Experiment::dtype`].
+    pub(crate) fn dtype(&self) -> String {
+        self.0.any_dtype()
+    }
+
+    /// See [`Experiment::ONE_AT_A_TIME`].
+    pub(crate) fn is_one_at_a_time(&self) -> bool {
+        self.0.any_one_at_a_time()
+    }
+
+    /// Whether it measures trained models.
+    pub fn measures_models(&self) -> bool {
+        self.0.any_measures_models()
+    }
+
+    /// See [`Experiment::can_read_text`].
+    pub(crate) fn can_read_text(&self) -> bool {
+        self.0.any_can_read_text()
+    }
+
+    /// See [`Experiment::depends_on_text`].
+    pub(crate) fn depends_on_text(&self) -> bool {
+        self.0.any_depends_on_text()
+    }
+
+    /// See [`Experiment::check_references`].
+    pub(crate) fn check_references(&self) -> Result<(), StudyError> {
+        self.0.any_check_references()
+    }
+
+    /// Checks what is true of every row, of the rows of each cell, and of files beside them. Returns what cannot be checked.
+    pub(crate) fn check_rows(
+        &self,
+        lines: &[&Line],
+        folder: &Path,
+        check: &mut InvariantChecker,
+    ) -> Option<String> {
+        self.0.check_rows(lines, folder, check)
+    }
+}
+
+/// [`Experiment`] without its types.
+trait AnyExperiment: Debug + Send + Sync {
+    fn kind(&self) -> Kind;
+    fn as_any(&self) -> &dyn Any;
+    fn any_cells(&self, text: Option<&TextSource>, data: &Path) -> Result<Vec<Cell>, StudyError>;
+    fn any_dtype(&self) -> String;
+    fn any_one_at_a_time(&self) -> bool;
+    fn any_measures_models(&self) -> bool;
+    fn any_can_read_text(&self) -> bool;
+    fn any_depends_on_text(&self) -> bool;
+    fn any_check_references(&self) -> Result<(), StudyError>;
+    fn check_rows(
+        &self,
+        lines: &[&Line],
+        folder: &Path,
+        check: &mut InvariantChecker,
+    ) -> Option<String>;
+}
+
+impl<E: Experiment> AnyExperiment for E {
+    fn kind(&self) -> Kind {
+        Kind::of::<E>()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn any_cells(&self, text: Option<&TextSource>, data: &Path) -> Result<Vec<Cell>, StudyError> {
+        let cells = self.cells(text, data)?.into_iter();
+        Ok(cells.map(|(key, cell)| Cell::new(key, cell)).collect())
+    }
+
+    fn any_dtype(&self) -> String {
+        self.dtype()
+    }
+
+    fn any_one_at_a_time(&self) -> bool {
+        E::ONE_AT_A_TIME
+    }
+
+    fn any_measures_models(&self) -> bool {
+        self.models().is_some()
+    }
+
+    fn any_can_read_text(&self) -> bool {
+        self.can_read_text()
+    }
+
+    fn any_depends_on_text(&self) -> bool {
+        self.depends_on_text()
+    }
+
+    fn any_check_references(&self) -> Result<(), StudyError> {
+        self.check_references()
+    }
+
+    fn check_rows(
+        &self,
+        lines: &[&Line],
+        folder: &Path,
+        check: &mut InvariantChecker,
+    ) -> Option<String> {
+        let mut rows: Vec<RowOf<E>> = Vec::new();
+        for row in rows_of(lines.iter().copied()) {
+            match row {
+                Ok(row) => rows.push(row),
+                Err((cell, why)) => {
+                    check.at(cell);
+                    check.holds(false, || why);
+                }
+            }
+        }
+        for cell in rows.chunk_by(|one, next| one.cell == next.cell) {
+            for row in cell {
+                check.at(&*row.cell);
+                Measurement::check_row(row, check);
+            }
+            check.at(&*cell[0].cell);
+            Measurement::check_cell(cell, check);
+        }
+        E::check_files(&rows, folder, check)
+    }
+}

@@ -1,0 +1,105 @@
+//! Rows of heads of random weights, altered column by column.
+
+use super::*;
+use crate::lm::{Arm, Model, ModelShape, TrainDefinition};
+use crate::record::{Line, columns, columns_of, line, rows_of};
+
+/// The heads of a model of random weights, a local one and a global one, as a cell's lines.
+fn cell() -> Vec<Line> {
+    let definition = TrainDefinition {
+        layers: 1,
+        d_model: 8,
+        heads: 2,
+        window: 3,
+        context: 20,
+        arm: Arm::Ls,
+        ..TrainDefinition::default()
+    };
+    let model = Model::new(ModelShape::new(&definition, 9), 0.9, 4).unwrap();
+    let passage = |at: u32| (0..20).map(|i| (i * i + at * i + i / 3) % 9).collect::<Vec<u32>>();
+    let probes = [0, 1].map(|at| model.probe(&passage(at)).unwrap());
+    let of = ModelOf {
+        of: Some("runs".to_owned()),
+        run: "ls".to_owned(),
+        arm: "ls".to_owned(),
+        seed: Some(1),
+        corpus: Some("book".to_owned()),
+        layers: 1,
+        d_model: Some(8),
+        heads: 2,
+        global_heads: Some(1),
+        window: Some(3),
+        context: 20,
+        batch: Some(1),
+        steps: Some(1),
+        learning_rate: Some(0.1),
+        recall: None,
+        step: Some(1),
+    };
+    let lines = (0..2).map(|head| {
+        let of_head = probes.each_ref().map(|probes| &probes[head]);
+        let found = Concentration::of(&of_head, 3, head as u64).unwrap();
+        let found = ConcentrationFound::of(&found, 0, 2, 0.5);
+        line("heads", "ls/s1/step-1", &of, Ok(&found), "made up")
+    });
+    lines.collect()
+}
+
+/// What the laws say of a cell's lines; a line that is no row breaks one, too.
+fn breaches(lines: &[Line]) -> Vec<String> {
+    let mut check = InvariantChecker::default();
+    let rows: Result<Vec<Row<ConcentrationFound>>, _> = rows_of(lines.iter()).collect();
+    match rows {
+        Err((_, why)) => check.breaches.push(why),
+        Ok(rows) => {
+            rows.iter().for_each(|row| ConcentrationFound::check_row(row, &mut check));
+            ConcentrationFound::check_cell(&rows, &mut check);
+        }
+    }
+    check.breaches
+}
+
+#[test]
+fn every_altered_column_breaks_a_law() {
+    let lines = cell();
+    assert_eq!(breaches(&lines), Vec::<String>::new());
+    let first = columns::<ConcentrationFound>()
+        .iter()
+        .position(|column| column.name == "layer")
+        .expect("what was found begins with the layer");
+    let mut free = Vec::new();
+    for (at, column) in columns_of::<ConcentrationFound>().iter().enumerate() {
+        let is_told = (0..lines.len()).any(|row| {
+            let value = lines[row].at(first + at).to_owned();
+            let altered = match value.parse::<f64>() {
+                // Ranks may be whole.
+                Ok(number) if column.name.contains("rank_") => {
+                    [number + 100.0, number - 100.0].map(|number| number.to_string())
+                }
+                Ok(number) if number.fract() != 0.0 || value.contains('.') => {
+                    let by = 10.0 * number.abs().max(1.0);
+                    [number + by, number - by].map(|number| number.to_string())
+                }
+                Ok(number) => [number + 1.0, number - 1.0].map(|number| number.to_string()),
+                Err(_) => [format!("{value}x"), String::new()],
+            };
+            altered.into_iter().all(|altered| {
+                let mut lines = lines.clone();
+                lines[row] = lines[row].with(first + at, &altered);
+                !breaches(&lines).is_empty()
+            })
+        });
+        if !is_told && column.name != "wall_time_s" {
+            free.push(column.name);
+        }
+    }
+    assert!(free.is_empty(), "no law holds {free:?}");
+}
+
+#[test]
+fn a_cell_has_every_head_of_its_layers_once() {
+    let lines = cell();
+    assert!(breaches(&lines[..1]).iter().any(|b| b.contains("1 rows where")));
+    let turned = [lines[1].clone(), lines[0].clone()];
+    assert!(breaches(&turned).iter().any(|b| b.contains("in order")));
+}

@@ -1,0 +1,55 @@
+//! Cells that look at a trained model head by head.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use super::trained_model::TrainedModel;
+use crate::experiment::{CellContext, StudyError};
+use crate::lm::{HeadProbe, Probed};
+use crate::predict::PredictError;
+
+/// A head, as one group of passages shows it.
+pub(crate) struct HeadOfGroup<'p> {
+    /// The head on each passage of the group.
+    pub probes: Vec<&'p HeadProbe>,
+    pub group: usize,
+    pub layer: usize,
+    pub head: usize,
+    /// When its turn came.
+    pub began: Instant,
+}
+
+/// What `find` says of every head of the layers that are looked at, group by group; none where it was stopped.
+///
+/// # Errors
+/// A text that cannot be read, a passage that the model cannot, or what `find` finds wrong.
+pub(crate) fn of_each_head<F>(
+    looked_at: &TrainedModel,
+    model: &dyn Probed,
+    context: &CellContext<'_>,
+    find: impl Fn(&HeadOfGroup<'_>) -> Result<F, PredictError>,
+) -> Result<Option<Vec<F>>, StudyError> {
+    let groups = looked_at.passages(model, context)?;
+    let layers = looked_at.layers();
+    let share = 1.0 / (groups.len() * layers.len() * model.heads()) as f64;
+    let mut found = Vec::new();
+    for (group, passages) in groups.iter().enumerate() {
+        let ended = model.each_layer(passages, &layers, |of_layer| {
+            for head in 0..model.heads() {
+                if context.stop.load(Ordering::Relaxed) {
+                    return Ok(false);
+                }
+                let began = Instant::now();
+                let probes: Vec<&HeadProbe> = of_layer.iter().map(|of| &of[head]).collect();
+                let layer = probes[0].layer;
+                found.push(find(&HeadOfGroup { probes, group, layer, head, began })?);
+                (context.advanced)(share);
+            }
+            Ok::<_, StudyError>(true)
+        })?;
+        if !ended {
+            return Ok(None);
+        }
+    }
+    Ok(Some(found))
+}

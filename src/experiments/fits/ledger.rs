@@ -1,0 +1,382 @@
+//! The fits of a search on the disk, so that a search that was ended can go on.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use ndarray::{Array, Dimension};
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+
+use super::row::FitFound;
+use crate::experiment::StudyError;
+use crate::fit::{
+    Factors, FitName, FitState, Kept, Multipliers, Outcome, Problem, SearchOptions, Solution,
+};
+use crate::record::Measurement as _;
+use crate::system::{FileError, disk, sha256, write_whole};
+
+/// All that a search's fits depend on: two searches with equal settings make the same fits.
+pub fn search_settings(
+    problem: &Problem,
+    caps: &[f64],
+    tolerance: Option<f64>,
+    options: &SearchOptions,
+) -> toml::Table {
+    let target = problem.target();
+    let bytes: Vec<u8> = (0..problem.n())
+        .flat_map(|row| {
+            let (columns, a) = target.row(row);
+            columns.iter().zip(a).flat_map(move |(j, a)| {
+                [row as u64, u64::from(*j), a.to_bits()].into_iter().flat_map(u64::to_le_bytes)
+            })
+        })
+        .collect();
+    let SearchOptions { starts, seed, polished, passes, rough, fine, precision, enough, sparing } =
+        options;
+    let mut settings = toml::Table::new();
+    let mut set = |key: &str, value: String| settings.insert(key.to_owned(), value.into());
+    set("rank", problem.rank().to_string());
+    set("layout", problem.layout().to_string());
+    set("visibility", target.visibility().to_string());
+    set("caps", format!("{caps:?}"));
+    set("tolerance", tolerance.map_or_else(String::new, |tolerance| tolerance.to_string()));
+    set("starts", starts.to_string());
+    set("seed", seed.to_string());
+    set("dtype", precision.to_string());
+    set("stop_at", enough.map_or_else(String::new, |kl_nats| kl_nats.to_string()));
+    set("polished", polished.to_string());
+    set("passes", passes.to_string());
+    set("rough", format!("{rough:?}"));
+    set("fine", format!("{fine:?}"));
+    if let Some(sparing) = sparing {
+        set("sparing", sparing.to_string());
+    }
+    set("n", problem.n().to_string());
+    set("target_sha256", sha256(&bytes));
+    set("measurement", FitFound::VERSION.to_string());
+    settings
+}
+
+/// What tells one search from another, beside its fits.
+const SETTINGS: &str = "search.toml";
+/// The folder of the fits.
+const FITS: &str = "fits";
+
+/// A folder with `search.toml`, the search's settings, and `fits/NAME.safetensors`, what is known of
+/// each fit: float64 and whole numbers as they stood, so that nothing is rounded on the way.
+#[derive(Debug)]
+pub struct FitLedger {
+    folder: PathBuf,
+}
+
+impl FitLedger {
+    /// Whether a folder holds one: of a search that has not come to its end.
+    pub fn is_begun(folder: &Path) -> bool {
+        folder.join(SETTINGS).exists()
+    }
+
+    /// The ledger in `folder`, begun with these settings where there is none yet.
+    ///
+    /// # Errors
+    /// A folder that cannot be read or written, or that belongs to a search of other settings.
+    pub fn open(folder: &Path, settings: &toml::Table) -> Result<Self, StudyError> {
+        let path = folder.join(SETTINGS);
+        if path.exists() {
+            let text = std::fs::read_to_string(&path).map_err(|e| FileError::read(&path, e))?;
+            let before: toml::Table = text.parse().map_err(|e: toml::de::Error| {
+                StudyError::Rows { path: path.clone(), why: e.message().to_owned() }
+            })?;
+            let keys = settings.keys().chain(before.keys());
+            if let Some(key) = keys.into_iter().find(|key| before.get(*key) != settings.get(*key)) {
+                let shown = |table: &toml::Table| {
+                    table.get(key).map_or_else(
+                        || "unset".to_owned(),
+                        |value| value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+                    )
+                };
+                let why = format!(
+                    "an unfinished search has {key} {} ({} asked for)",
+                    shown(&before),
+                    shown(settings)
+                );
+                return Err(StudyError::Rows { path: folder.to_owned(), why });
+            }
+        } else {
+            write_whole(&path, settings.to_string().as_bytes())
+                .map_err(|e| FileError::write(&path, e))?;
+        }
+        Ok(Self { folder: folder.to_owned() })
+    }
+
+    fn path(&self, fit: &FitName) -> PathBuf {
+        self.folder.join(FITS).join(format!("{fit}.safetensors"))
+    }
+
+    /// What is known of a fit.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or holds no fit.
+    pub fn read(&self, fit: &FitName) -> Result<Option<Kept>, StudyError> {
+        let path = self.path(fit);
+        match std::fs::read(&path) {
+            Ok(bytes) => match kept(&bytes) {
+                Some(kept) => Ok(Some(kept)),
+                None => Err(StudyError::Rows { path, why: "does not hold a fit".to_owned() }),
+            },
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(FileError::read(&path, e).into()),
+        }
+    }
+
+    /// Keeps where a fit stands.
+    ///
+    /// # Errors
+    /// A file that cannot be written; what was known of the fit before still is.
+    pub fn write_underway(&self, fit: &FitName, state: &FitState) -> Result<(), FileError> {
+        let rows = || state.multipliers.iter().flatten();
+        let mut arrays = vec![
+            Tensor::numbers("x", &state.x),
+            Tensor::numbers(
+                "numbers",
+                &[
+                    state.cap,
+                    state.slope,
+                    state.violation,
+                    state.stage as f64,
+                    state.iterations as f64,
+                    state.evaluations as f64,
+                    state.multipliers.len() as f64,
+                ],
+            ),
+            Tensor::whole("counts", rows().map(|row| row.len() as u32)),
+            Tensor::whole("columns", rows().flatten().map(|&(column, _)| column)),
+            Tensor::numbers("multipliers", &rows().flatten().map(|&(_, m)| m).collect::<Vec<_>>()),
+        ];
+        arrays.extend(state.best.as_ref().map(|best| Tensor::numbers("best", best)));
+        self.write(fit, &arrays, "underway")
+    }
+
+    /// Keeps what a fit found.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn write_finished(&self, fit: &FitName, solution: &Solution) -> Result<(), FileError> {
+        let factors = &solution.factors;
+        let arrays = [
+            Tensor::array("queries", factors.queries()),
+            Tensor::array("keys", factors.keys()),
+            Tensor::array("weights", factors.weights()),
+            Tensor::numbers(
+                "numbers",
+                &[
+                    solution.kl_nats,
+                    solution.max_abs_logit,
+                    solution.logit_spread,
+                    solution.gradient_norm,
+                    solution.iterations as f64,
+                    solution.evaluations as f64,
+                ],
+            ),
+        ];
+        self.write(fit, &arrays, solution.outcome.name())
+    }
+
+    fn write(&self, fit: &FitName, arrays: &[Tensor], outcome: &str) -> Result<(), FileError> {
+        let path = self.path(fit);
+        let views = arrays
+            .iter()
+            .map(|a| Ok((a.name, TensorView::new(a.dtype, a.shape.clone(), &a.bytes)?)));
+        let notes = HashMap::from([("outcome".to_owned(), outcome.to_owned())]);
+        views
+            .collect::<Result<Vec<_>, safetensors::SafeTensorError>>()
+            .and_then(|views| safetensors::serialize(views, Some(notes)))
+            .map_err(std::io::Error::other)
+            .and_then(|bytes| write_whole(&path, &bytes))
+            .map_err(|e| FileError::write(&path, e))
+    }
+
+    /// Forgets every fit, once the search has come to its end.
+    ///
+    /// # Errors
+    /// Files that cannot be removed.
+    pub fn remove(self) -> Result<(), FileError> {
+        // The settings go last: fits without them would be taken for those of the next search.
+        let fits = self.folder.join(FITS);
+        let gone = if fits.exists() { disk::remove_all(&fits) } else { Ok(()) };
+        gone.and_then(|()| disk::remove_all(&self.folder))
+            .map_err(|e| FileError::write(&self.folder, e))
+    }
+}
+
+/// A named array, ready to be written.
+struct Tensor {
+    name: &'static str,
+    dtype: Dtype,
+    shape: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+impl Tensor {
+    fn numbers(name: &'static str, values: &[f64]) -> Self {
+        let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        Self { name, dtype: Dtype::F64, shape: vec![values.len()], bytes }
+    }
+
+    fn whole(name: &'static str, values: impl Iterator<Item = u32>) -> Self {
+        let bytes: Vec<u8> = values.flat_map(u32::to_le_bytes).collect();
+        Self { name, dtype: Dtype::U32, shape: vec![bytes.len() / 4], bytes }
+    }
+
+    fn array<D: Dimension>(name: &'static str, values: &Array<f64, D>) -> Self {
+        let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        Self { name, dtype: Dtype::F64, shape: values.shape().to_vec(), bytes }
+    }
+}
+
+/// The fit in a file's bytes; none where they hold something else.
+fn kept(bytes: &[u8]) -> Option<Kept> {
+    let file = SafeTensors::deserialize(bytes).ok()?;
+    let (_, metadata) = SafeTensors::read_metadata(bytes).ok()?;
+    let outcome = metadata.metadata().as_ref()?.get("outcome")?.clone();
+    let numbers = numbers(&file, "numbers")?;
+    if outcome == "underway" {
+        let &[cap, slope, violation, stage, iterations, evaluations, heads] = &numbers[..] else {
+            return None;
+        };
+        return Some(Kept::Underway(FitState {
+            x: self::numbers(&file, "x")?,
+            cap,
+            slope,
+            multipliers: multipliers(&file, heads as usize)?,
+            violation,
+            stage: stage as usize,
+            iterations: iterations as usize,
+            evaluations: evaluations as usize,
+            best: self::numbers(&file, "best"),
+        }));
+    }
+    let &[kl_nats, max_abs_logit, logit_spread, gradient_norm, iterations, evaluations] =
+        &numbers[..]
+    else {
+        return None;
+    };
+    let factors =
+        Factors::new(array(&file, "queries")?, array(&file, "keys")?, array(&file, "weights")?);
+    Some(Kept::Finished(Solution {
+        factors: factors.ok()?,
+        kl_nats,
+        max_abs_logit,
+        logit_spread,
+        outcome: Outcome::from_name(&outcome)?,
+        gradient_norm,
+        iterations: iterations as usize,
+        evaluations: evaluations as usize,
+    }))
+}
+
+fn multipliers(file: &SafeTensors<'_>, heads: usize) -> Option<Multipliers> {
+    let (counts, columns) = (whole(file, "counts")?, whole(file, "columns")?);
+    let mut all = columns.into_iter().zip(numbers(file, "multipliers")?);
+    let rows = counts.len().checked_div(heads)?;
+    let mut row = |&count: &u32| all.by_ref().take(count as usize).collect::<Vec<_>>();
+    Some(counts.chunks(rows).map(|head| head.iter().map(&mut row).collect()).collect())
+}
+
+fn numbers(file: &SafeTensors<'_>, name: &str) -> Option<Vec<f64>> {
+    let tensor = file.tensor(name).ok().filter(|tensor| tensor.dtype() == Dtype::F64)?;
+    let (words, _) = tensor.data().as_chunks::<8>();
+    Some(words.iter().map(|word| f64::from_le_bytes(*word)).collect())
+}
+
+fn whole(file: &SafeTensors<'_>, name: &str) -> Option<Vec<u32>> {
+    let tensor = file.tensor(name).ok().filter(|tensor| tensor.dtype() == Dtype::U32)?;
+    let (words, _) = tensor.data().as_chunks::<4>();
+    Some(words.iter().map(|word| u32::from_le_bytes(*word)).collect())
+}
+
+fn array<D: Dimension>(file: &SafeTensors<'_>, name: &str) -> Option<Array<f64, D>> {
+    let shape = file.tensor(name).ok()?.shape().to_vec();
+    let values = Array::from_shape_vec(shape, numbers(file, name)?).ok()?;
+    values.into_dimensionality().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fit::{Watch, frontier};
+    use crate::pattern::{Family, Visibility};
+    use std::sync::Mutex;
+
+    /// Ends its search at the given iteration, counted over all fits, and keeps them.
+    struct Interrupt<'a> {
+        ledger: &'a FitLedger,
+        left: Mutex<usize>,
+    }
+
+    impl Watch for Interrupt<'_> {
+        fn recall(&self, fit: &FitName, _limit: usize) -> Option<Kept> {
+            self.ledger.read(fit).unwrap()
+        }
+
+        fn goes_on(&self, at: &crate::fit::FitProgress<'_>, state: &dyn Fn() -> FitState) -> bool {
+            let mut left = self.left.lock().unwrap();
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                self.ledger.write_underway(at.fit, &state()).unwrap();
+                let Some(Kept::Underway(kept)) = self.ledger.read(at.fit).unwrap() else {
+                    panic!("{} was not kept", at.fit);
+                };
+                assert_eq!(kept, state());
+            }
+            *left > 0
+        }
+
+        fn finished(&self, fit: &FitName, solution: &Solution) {
+            self.ledger.write_finished(fit, solution).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_search_ended_again_and_again_comes_to_an_end() {
+        let target = Family::DirichletBand { window: 5, alpha: 1.0 }
+            .build(24, 1, Visibility::Causal)
+            .unwrap();
+        let layout = "local:4+global".parse().unwrap();
+        let problem = Problem::new(target, layout, 2).unwrap();
+        let options = SearchOptions { starts: 3, ..SearchOptions::default() };
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = FitLedger::open(folder.path(), &toml::Table::new()).unwrap();
+        let alone = frontier(&problem, &[2.0, 6.0], options, &()).unwrap();
+        let mut rounds = 0;
+        let found = loop {
+            let watch = Interrupt { ledger: &ledger, left: Mutex::new(400) };
+            let found = frontier(&problem, &[2.0, 6.0], options, &watch).unwrap();
+            rounds += 1;
+            for point in &found {
+                let solution = &point.best.as_ref().unwrap().solution;
+                assert!(solution.max_abs_logit <= point.cap);
+            }
+            if *watch.left.lock().unwrap() > 0 {
+                break found;
+            }
+            assert!(rounds < 200, "no end in sight");
+        };
+        assert!(rounds > 3, "it was never ended");
+        // Not the same path, since the optimiser's memory is built anew, and minima as small as these are
+        // several: a place that is nearly as good.
+        for (found, alone) in found.iter().zip(&alone) {
+            let kl =
+                |point: &crate::fit::FrontierPoint| point.best.as_ref().unwrap().solution.kl_nats;
+            assert!(kl(found) <= 1.25 * kl(alone), "{} against {}", kl(found), kl(alone));
+        }
+    }
+
+    #[test]
+    fn another_search_is_refused_by_the_name_of_what_differs() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = |rank: i64| toml::Table::from_iter([("rank".to_owned(), rank.into())]);
+        FitLedger::open(folder.path(), &settings(4)).unwrap();
+        FitLedger::open(folder.path(), &settings(4)).unwrap();
+        let error = FitLedger::open(folder.path(), &settings(8)).unwrap_err().to_string();
+        assert!(error.contains("rank 4") && error.contains('8'), "{error}");
+    }
+}

@@ -1,0 +1,286 @@
+//! Fits of targets: each target × n × heads × seed, at logit bounds or at tolerances.
+
+mod ledger;
+mod row;
+
+use std::path::Path;
+use std::time::Instant;
+
+use serde::Deserialize;
+use toml::Table;
+
+use super::target_columns::TargetColumns;
+use crate::experiment::{
+    CellContext, Experiment, Measure, RawDefinition, StudyError, StudyTarget, TextSource, lengths,
+    read_each, read_table, search_of_targets, search_settings, seeds, target_defaults,
+    target_settings, targets,
+};
+use crate::fit::{LowerBounds, Problem, SearchOptions, frontier, needed_logit};
+use crate::pattern::{Family, Layout, Visibility};
+
+pub use ledger::{FitLedger, search_settings as fit_search_settings};
+pub use row::{FitAsked, FitFound, FitOf, FitTerms, FrontierRow, Proven, Reached};
+
+/// A grid of fits: every target × n × heads × seed × (all caps together, or each tolerance).
+#[derive(Clone, Debug)]
+pub struct FitStudy {
+    /// The targets, each under a name of its own.
+    pub targets: Vec<StudyTarget>,
+    /// Sequence lengths.
+    pub n: Vec<usize>,
+    /// Layouts with the rank of each of their heads.
+    pub heads: Vec<(Layout, usize)>,
+    /// Seeds of target and starts.
+    pub seeds: Vec<u64>,
+    /// What is asked of each fit.
+    pub goal: FitGoal,
+    /// How the fits search.
+    pub search: SearchOptions,
+}
+
+/// What is asked of a fit.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FitGoal {
+    /// E*(L) at these caps.
+    Caps(Vec<f64>),
+    /// L*(ε) at each of these tolerances.
+    Tolerances(Vec<f64>),
+}
+
+#[derive(Deserialize)]
+struct Grid {
+    n: Vec<usize>,
+    #[serde(default)]
+    rank: Vec<usize>,
+    #[serde(default)]
+    layout: Vec<String>,
+    #[serde(default)]
+    heads: Vec<Table>,
+    seed: Option<Vec<u64>>,
+    visibility: Option<String>,
+    #[serde(default)]
+    caps: Vec<f64>,
+    #[serde(default)]
+    tolerance: Vec<f64>,
+}
+
+#[derive(Deserialize)]
+struct Heads {
+    layout: String,
+    rank: usize,
+}
+
+fn heads(grid: &Grid) -> Result<Vec<(Layout, usize)>, String> {
+    let parse = |text: &str| text.parse::<Layout>().map_err(|e| format!("grid.layout: {e}"));
+    match (grid.heads.is_empty(), grid.rank.is_empty()) {
+        (false, true) if grid.layout.is_empty() => read_each(&grid.heads, "grid.heads", |table| {
+            let heads: Heads = read_table(table, "grid.heads")?;
+            let layout = heads.layout.parse::<Layout>().map_err(|e| e.to_string())?;
+            Ok((layout, heads.rank))
+        }),
+        (true, false) => {
+            let default = ["global".to_owned()];
+            let layouts = if grid.layout.is_empty() { &default } else { grid.layout.as_slice() };
+            let mut heads = Vec::new();
+            for layout in layouts {
+                let layout = parse(layout)?;
+                heads.extend(grid.rank.iter().map(|&rank| (layout.clone(), rank)));
+            }
+            Ok(heads)
+        }
+        _ => Err("grid needs either rank (with layout, if not global) or heads, a list of \
+                  {layout, rank}"
+            .to_owned()),
+    }
+}
+
+fn goal(grid: &Grid) -> Result<FitGoal, String> {
+    let positive = |values: &[f64], key: &str| match values
+        .iter()
+        .find(|v| !(v.is_finite() && **v > 0.0))
+    {
+        None => Ok(values.to_vec()),
+        Some(v) => Err(format!("grid.{key} has {v}; every value must be a finite number above 0")),
+    };
+    match (grid.caps.as_slice(), grid.tolerance.as_slice()) {
+        (caps @ [_, ..], []) => Ok(FitGoal::Caps(positive(caps, "caps")?)),
+        ([], tolerances @ [_, ..]) => Ok(FitGoal::Tolerances(positive(tolerances, "tolerance")?)),
+        _ => {
+            Err("grid needs either caps (bounds on max |logit|) or tolerance (errors in nats), not both".to_owned())
+        }
+    }
+}
+
+/// One fit of a study: a target with its heads, and what is asked of it.
+#[derive(Clone, Debug)]
+pub(crate) struct FitCell {
+    family: Family,
+    n: usize,
+    layout: Layout,
+    rank: usize,
+    seed: u64,
+    visibility: Visibility,
+    goal: FitGoal,
+    search: SearchOptions,
+}
+
+impl FitCell {
+    fn run(&self) -> Result<Vec<FitFound>, StudyError> {
+        let started = Instant::now();
+        let target = self.family.build(self.n, self.seed, self.visibility)?;
+        let problem = Problem::new(target, self.layout.clone(), self.rank)?;
+        Ok(match &self.goal {
+            FitGoal::Caps(caps) => {
+                let points = frontier(&problem, caps, self.search, &())?;
+                let each_s = started.elapsed().as_secs_f64() / points.len() as f64;
+                let bounds = &mut LowerBounds::new(&problem);
+                points.iter().map(|point| FitFound::at_cap(point, bounds, each_s)).collect()
+            }
+            FitGoal::Tolerances(tolerances) => {
+                let mut rows = Vec::new();
+                for &tolerance in tolerances {
+                    let found = needed_logit(&problem, tolerance, self.search, &())?;
+                    let wall_time_s = started.elapsed().as_secs_f64();
+                    rows.push(FitFound::needed(&problem, tolerance, &found, wall_time_s));
+                }
+                rows
+            }
+        })
+    }
+}
+
+impl Experiment for FitStudy {
+    type Cell = FitCell;
+
+    const TABLES: &'static [&'static str] = &["grid", "search", "target"];
+
+    fn read(raw: &RawDefinition) -> Result<Self, String> {
+        let grid = raw.table("grid")?.ok_or("a study of fits needs a [grid]")?;
+        let grid: Grid = read_table(grid, "grid")?;
+        let heads = heads(&grid)?;
+        if heads.iter().any(|&(_, rank)| rank == 0) {
+            return Err("grid.rank must be at least 1".to_owned());
+        }
+        Ok(Self {
+            targets: targets(&raw.tables("target")?, grid.visibility.as_deref())?,
+            goal: goal(&grid)?,
+            n: lengths(grid.n)?,
+            heads,
+            seeds: seeds(grid.seed)?,
+            search: search_of_targets(&raw.table_or_empty("search")?)?,
+        })
+    }
+
+    fn cells(
+        &self,
+        _: Option<&TextSource>,
+        _: &Path,
+    ) -> Result<Vec<(String, FitCell)>, StudyError> {
+        let goals: Vec<(String, FitGoal)> = match &self.goal {
+            FitGoal::Caps(_) => vec![(String::new(), self.goal.clone())],
+            FitGoal::Tolerances(all) => all
+                .iter()
+                .map(|&e| {
+                    let tag = if all.len() > 1 { format!("-e{e}") } else { String::new() };
+                    (tag, FitGoal::Tolerances(vec![e]))
+                })
+                .collect(),
+        };
+        let global_only = self.heads.iter().all(|(layout, _)| *layout == Layout::global());
+        let mut cells = Vec::new();
+        for target in &self.targets {
+            for &n in &self.n {
+                for (layout, rank) in &self.heads {
+                    for (tag, goal) in &goals {
+                        for &seed in &self.seeds {
+                            let heads =
+                                if global_only { String::new() } else { format!("-{layout}") };
+                            cells.push((
+                                format!("{}/n{n}-d{rank}{heads}{tag}-s{seed}", target.name),
+                                FitCell {
+                                    family: target.family.clone(),
+                                    n,
+                                    layout: layout.clone(),
+                                    rank: *rank,
+                                    seed,
+                                    visibility: target.visibility,
+                                    goal: goal.clone(),
+                                    search: SearchOptions { seed, ..self.search },
+                                },
+                            ));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(cells)
+    }
+}
+
+impl Measure for FitCell {
+    type Row = FitFound;
+
+    fn settings(&self) -> Table {
+        let Self { family, n, layout, rank, seed, visibility, goal, search } = self;
+        let mut table = target_settings(family, *visibility);
+        let mut set = |key: &str, value: toml::Value| table.insert(key.to_owned(), value);
+        set("n", (*n as i64).into());
+        set("layout", layout.to_string().into());
+        set("rank", (*rank as i64).into());
+        set("seed", (*seed as i64).into());
+        match goal {
+            FitGoal::Caps(caps) => set("caps", caps.clone().into()),
+            FitGoal::Tolerances(tolerances) => set("tolerance", tolerances.clone().into()),
+        };
+        set("search", search_settings(search).into());
+        table
+    }
+
+    fn defaults() -> Table {
+        let mut table = target_defaults();
+        table.insert("layout".to_owned(), Layout::global().to_string().into());
+        table.insert("search".to_owned(), search_settings(&SearchOptions::default()).into());
+        table
+    }
+
+    /// Iterations of fits that each take most of those that they may. Passes after the first seldom find anything.
+    /// Heads beside each other are told apart slowly.
+    fn cost_s(&self) -> f64 {
+        let caps = match &self.goal {
+            FitGoal::Caps(caps) => caps.len(),
+            FitGoal::Tolerances(_) => 0,
+        };
+        let search = SearchOptions { passes: 0, ..self.search };
+        let pairs = (self.n as f64).powi(2) / 2.0;
+        let heads = self.layout.heads().len() as f64;
+        let iteration = pairs.powf(0.8) * self.rank as f64 * heads * heads * SECONDS_PER_PAIR;
+        search.most_iterations(caps) as f64 * iteration
+    }
+
+    fn key(&self) -> FitOf {
+        let tolerance = match &self.goal {
+            FitGoal::Caps(_) => None,
+            FitGoal::Tolerances(tolerances) => tolerances.first().copied(),
+        };
+        FitOf {
+            of: TargetColumns::from(&self.family),
+            asked: FitAsked {
+                target: self.family.label(),
+                n: self.n,
+                rank: self.rank,
+                layout: self.layout.clone(),
+                seed: Some(self.seed),
+            },
+            terms: FitTerms { tolerance, visibility: self.visibility },
+        }
+    }
+
+    fn measure(&self, context: &CellContext<'_>) -> Result<Option<Vec<FitFound>>, String> {
+        let rows = self.run().map_err(|e| e.to_string())?;
+        (context.advanced)(1.0);
+        Ok(Some(rows))
+    }
+}
+
+/// Seconds of one core that an iteration takes, by visible pair^0.8 and channel.
+const SECONDS_PER_PAIR: f64 = 1.6e-8;

@@ -1,0 +1,317 @@
+//! The rows of fits: what a frontier or a search for L*(ε) found.
+
+use crate::experiments::target_columns::TargetColumns;
+use crate::fit::{
+    BoundKind, Candidate, FrontierPoint, LowerBound, LowerBounds, Needed, Outcome, Problem,
+    Solution, norm_product,
+};
+use crate::pattern::{Layout, Visibility};
+use crate::record::{InvariantChecker, Measurement, ROUNDING, Row, record, to_microseconds};
+
+/// How far beyond an error that was asked for a fit may end, as a share: a solver stops a hair to either side.
+const SLACK: f64 = 0.01;
+
+record! {
+    /// What was asked of a fit.
+    pub struct FitAsked {
+        /// the target in words
+        target: String,
+        /// the sequence length
+        #[range = Counted]
+        n: usize,
+        /// d, the rank of each head's QKᵀ
+        #[range = Counted]
+        rank: usize,
+        /// the heads
+        layout: Layout,
+        /// the seed of target and starts; in a `frontier.csv`, the start that won
+        seed: Option<u64>,
+    }
+}
+
+record! {
+    /// The terms on which it was asked.
+    pub struct FitTerms {
+        /// ε, the error within which the least max |logit| was searched
+        #[unit = "nats"]
+        #[range = Positive]
+        tolerance: Option<f64>,
+        /// the mask: causal or bidirectional
+        visibility: Visibility,
+    }
+}
+
+record! {
+    /// What tells one cell of a study of fits from others.
+    pub struct FitOf {
+        /// the target
+        of: TargetColumns,
+        /// what was asked
+        asked: FitAsked,
+        /// on which terms
+        terms: FitTerms,
+    }
+}
+
+impl FitOf {
+    /// The target as people read it: `dirichlet-band, w = 32`.
+    pub fn label(&self) -> String {
+        self.of.label(self.terms.visibility)
+    }
+}
+
+record! {
+    /// What the factors found reach.
+    pub struct Reached {
+        /// the error: mean over rows of KL(A‖P)
+        #[unit = "nats"]
+        kl_nats: f64,
+        /// max |z| over pairs that the mask allows
+        #[unit = "nats"]
+        max_abs_logit: f64,
+        /// logit range: max over rows of max − min of allowed logits
+        #[unit = "nats"]
+        logit_spread: f64,
+        /// max ‖q‖·‖k‖/√d over all pairs, at least max_abs_logit
+        norm_product: f64,
+    }
+}
+
+impl From<&Solution> for Reached {
+    fn from(solution: &Solution) -> Self {
+        Self {
+            kl_nats: solution.kl_nats,
+            max_abs_logit: solution.max_abs_logit,
+            logit_spread: solution.logit_spread,
+            norm_product: norm_product(&solution.factors),
+        }
+    }
+}
+
+record! {
+    /// What every factors of this rank have at least.
+    pub struct Proven {
+        /// a proven lower bound on L*
+        #[unit = "nats"]
+        lower_bound_max_abs_logit: f64,
+        /// the argument that proves it
+        lower_bound_by: BoundKind,
+    }
+}
+
+impl From<LowerBound> for Proven {
+    fn from(bound: LowerBound) -> Self {
+        Self { lower_bound_max_abs_logit: bound.max_abs_logit, lower_bound_by: bound.by }
+    }
+}
+
+record! {
+    /// A point of E*(L), or L*(ε).
+    pub struct FitFound {
+        /// L, the bound on max |logit|; with a tolerance, the least that reached it
+        #[unit = "nats"]
+        cap: Option<f64>,
+        /// what was reached
+        reached: Option<Reached>,
+        /// E⁰(cap), the least error without a rank limit
+        #[unit = "nats"]
+        floor_kl_nats: Option<f64>,
+        /// L⁰, the full-rank minimum of max |logit|
+        #[unit = "nats"]
+        floor_max_abs_logit: Option<f64>,
+        /// rank penalty: max_abs_logit / floor_max_abs_logit
+        inflation: Option<f64>,
+        /// how the fit ended
+        outcome: Outcome,
+        /// L-BFGS iterations
+        iterations: Option<usize>,
+        /// evaluations of objective and gradient
+        evaluations: Option<usize>,
+        /// the row's share of the search time
+        #[unit = "s"]
+        wall_time_s: f64,
+        /// the folder of the queries and keys, if they were kept
+        factors: Option<String>,
+        /// the largest gradient entry at the end
+        gradient_norm: Option<f64>,
+        /// what cannot be gone under
+        proven: Option<Proven>,
+    }
+}
+
+impl FitFound {
+    /// A point of E*(L), with the lower bound on L*(ε) at ε = its kl_nats. `wall_time_s` is its share of the search.
+    pub fn at_cap(point: &FrontierPoint, bounds: &mut LowerBounds<'_>, wall_time_s: f64) -> Self {
+        let floor_kl_nats = bounds.floor_kl_nats(point.cap);
+        let found = Self {
+            cap: Some(point.cap),
+            floor_kl_nats: floor_kl_nats.is_finite().then_some(floor_kl_nats),
+            ..Self::nothing(Outcome::Infeasible, wall_time_s)
+        };
+        let Some(Candidate { solution, .. }) = &point.best else { return found };
+        let bound = bounds.at(solution.kl_nats);
+        Self {
+            inflation: inflation(solution.max_abs_logit, bound),
+            floor_max_abs_logit: bound.map(|bound| bound.floor),
+            proven: bound.map(Proven::from),
+            outcome: solution.outcome,
+            iterations: Some(solution.iterations),
+            evaluations: Some(solution.evaluations),
+            ..found.with(solution)
+        }
+    }
+
+    /// L*(ε). `floor_max_abs_logit` is L⁰(ε), and `inflation` L*(ε)/L⁰(ε); where ε was not reached there is no
+    /// inflation, and `kl_nats` is the least error found. The lower bound is on L*(ε), reached or not.
+    pub fn needed(problem: &Problem, tolerance: f64, found: &Needed, wall_time_s: f64) -> Self {
+        let mut bounds = LowerBounds::new(problem);
+        let bound = bounds.at(tolerance);
+        let mut row = Self {
+            floor_max_abs_logit: bound.map(|bound| bound.floor),
+            proven: bound.map(Proven::from),
+            iterations: Some(found.iterations),
+            evaluations: Some(found.evaluations),
+            ..Self::nothing(found.outcome, wall_time_s)
+        };
+        if let Some(Candidate { solution, .. }) = &found.best {
+            row = row.with(solution);
+            row.cap = Some(solution.max_abs_logit);
+            row.floor_kl_nats = Some(bounds.floor_kl_nats(solution.max_abs_logit));
+            if found.outcome != Outcome::Infeasible {
+                row.inflation = inflation(solution.max_abs_logit, bound);
+            }
+        }
+        row
+    }
+
+    fn nothing(outcome: Outcome, wall_time_s: f64) -> Self {
+        Self {
+            cap: None,
+            reached: None,
+            floor_kl_nats: None,
+            floor_max_abs_logit: None,
+            inflation: None,
+            outcome,
+            iterations: None,
+            evaluations: None,
+            wall_time_s: to_microseconds(wall_time_s),
+            factors: None,
+            gradient_norm: None,
+            proven: None,
+        }
+    }
+
+    fn with(self, solution: &Solution) -> Self {
+        let norm = solution.gradient_norm;
+        Self {
+            reached: Some(solution.into()),
+            gradient_norm: norm.is_finite().then_some(norm),
+            ..self
+        }
+    }
+
+    /// kl_nats of what was found.
+    pub fn kl_nats(&self) -> Option<f64> {
+        self.reached.as_ref().map(|reached| reached.kl_nats)
+    }
+
+    /// max_abs_logit of what was found.
+    pub fn max_abs_logit(&self) -> Option<f64> {
+        self.reached.as_ref().map(|reached| reached.max_abs_logit)
+    }
+
+    /// Whether the fit ended by itself within `tolerance`.
+    pub fn has_reached(&self, tolerance: f64) -> bool {
+        matches!(self.outcome, Outcome::Converged | Outcome::StepLimit)
+            && self.kl_nats().is_some_and(|kl| kl <= tolerance * (1.0 + SLACK))
+    }
+}
+
+fn inflation(reached: f64, bound: Option<LowerBound>) -> Option<f64> {
+    // A floor of 0 is met by no logits at all: there is nothing to divide by.
+    let floor = bound.map(|bound| bound.floor).filter(|&floor| floor > 0.0)?;
+    Some(reached / floor)
+}
+
+record! {
+    /// A row of the `frontier.csv` that one fit writes.
+    pub struct FrontierRow {
+        /// what was asked
+        asked: FitAsked,
+        /// what was found
+        found: FitFound,
+        /// on which terms
+        terms: FitTerms,
+    }
+}
+
+impl Measurement for FitFound {
+    type Key = FitOf;
+
+    const NAME: &'static str = "fit";
+    const VERSION: u32 = 4;
+
+    fn outcome(&self) -> String {
+        self.outcome.name().to_owned()
+    }
+
+    fn check_row(row: &Row<Self>, check: &mut InvariantChecker) {
+        let (terms, found) = (&row.of.terms, &row.found);
+        let feasible = found.outcome != Outcome::Infeasible;
+        let searched = terms.tolerance.is_some();
+        check.at_least("wall_time_s", found.wall_time_s, 0.0);
+        check.there("iterations", found.iterations.as_ref(), feasible || searched);
+        check.there("evaluations", found.evaluations.as_ref(), feasible || searched);
+        let counted = |count: Option<usize>| count.map(|count| count as f64);
+        if feasible || searched {
+            // A search of one direction evaluates at least once.
+            let (iterations, evaluations) = (counted(found.iterations), counted(found.evaluations));
+            check.at_most("evaluations are fewer than iterations", iterations, evaluations, 0.0);
+        }
+        if let Some(norm) = found.gradient_norm {
+            check.at_least("gradient_norm", norm, 0.0);
+        }
+        let Some(reached) = &found.reached else {
+            check.holds(!feasible, || "nothing was reached by a fit that is not infeasible".into());
+            check.there("cap", found.cap.as_ref(), !searched);
+            check.there("inflation", found.inflation.as_ref(), false);
+            return;
+        };
+        check.holds(feasible || searched, || "an infeasible cap has reached something".into());
+        let logit = reached.max_abs_logit;
+        // A target that is met exactly leaves what rounding does.
+        check.at_least("kl_nats", reached.kl_nats, -1e-9);
+        check.at_most("max_abs_logit exceeds its cap", logit, found.cap, 1e-12);
+        if searched {
+            check.equal("cap is not the least that reached", logit, found.cap, 0.0);
+        }
+        check.at_most("kl_nats is under its floor", found.floor_kl_nats, reached.kl_nats, ROUNDING);
+        let product = reached.norm_product;
+        check.at_most("max_abs_logit exceeds the norms' product", logit, product, ROUNDING);
+        let spread = reached.logit_spread;
+        check.at_least("logit_spread", spread, 0.0);
+        check.at_most("logit_spread exceeds twice max_abs_logit", spread, 2.0 * logit, ROUNDING);
+        let floor = found.floor_max_abs_logit;
+        let proven = found.proven.as_ref().map(|proven| proven.lower_bound_max_abs_logit);
+        check.at_most("the proven bound is under the floor", floor, proven, ROUNDING);
+        if found.proven.as_ref().is_some_and(|proven| proven.lower_bound_by == BoundKind::Floor) {
+            check.equal("the bound by the floor is not the floor", proven, floor, 0.0);
+        }
+        check.there(
+            "inflation",
+            found.inflation.as_ref(),
+            feasible && floor.is_some_and(|floor| floor > 0.0),
+        );
+        if feasible {
+            if let Some(tolerance) = terms.tolerance {
+                check.at_most("kl_nats exceeds the tolerance", reached.kl_nats, tolerance, SLACK);
+            }
+            check.at_most("max_abs_logit is under its proven bound", proven, logit, SLACK);
+            check.at_most("max_abs_logit is under its floor", floor, logit, SLACK);
+            if let Some(inflation) = found.inflation {
+                let ratio = floor.map(|floor| logit / floor);
+                check.equal("inflation is not the ratio", inflation, ratio, ROUNDING);
+            }
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Needed against actual: what the attention of trained heads needs of their logits.
+
+mod row;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use super::trained_model::{ModelCell, TrainedModel, dtype_of, visible_pairs, whole};
+use super::trained_models::{self, TrainedModels};
+use crate::experiment::{
+    CellContext, Experiment, ModelReferences, RawDefinition, StudyError, TextSource,
+    search_of_heads, search_settings,
+};
+use crate::fit::SearchOptions;
+use crate::pattern::HeadKind;
+use crate::predict::LayerFit;
+use crate::run::ModelSource;
+
+pub use row::{HeadFound, HeadOf, HeadOutcome};
+
+/// Trained heads to be held against what their attention needed.
+#[derive(Clone, Debug)]
+pub struct PredictStudy {
+    /// Whose heads; a head's queries and keys are fitted to the passages of a group at once.
+    pub(crate) models: TrainedModels,
+    /// The errors ε, in nats.
+    pub(crate) epsilons: Vec<f64>,
+    /// Larger ranks at which each head is fitted, beside its own.
+    pub(crate) ranks: Vec<usize>,
+    /// Rows of a passage that are fitted at most.
+    pub(crate) rows: Option<usize>,
+    /// Only heads whose max |logit| is above this are fitted, in nats; the others are screened.
+    pub(crate) above: Option<f64>,
+    /// Whether the factors found are kept, as certificates.
+    pub(crate) factors: bool,
+    /// How the fits search.
+    pub(crate) search: SearchOptions,
+}
+
+#[derive(Deserialize)]
+struct Predict {
+    epsilon: Vec<f64>,
+    #[serde(default)]
+    ranks: Vec<usize>,
+    rows: Option<usize>,
+    above: Option<f64>,
+    #[serde(default)]
+    factors: bool,
+}
+
+/// The heads of one layer of one checkpoint.
+pub(crate) struct PredictCell {
+    model: TrainedModel,
+    layer: usize,
+    study: Arc<PredictStudy>,
+}
+
+impl Experiment for PredictStudy {
+    type Cell = PredictCell;
+
+    const TABLES: &'static [&'static str] = &["predict", "search"];
+
+    fn read(raw: &RawDefinition) -> Result<Self, String> {
+        let (models, keys): (_, Predict) = trained_models::read(raw, "predict")?;
+        let positive = |e: &&f64| !(e.is_finite() && **e > 0.0);
+        if keys.epsilon.is_empty() || keys.epsilon.iter().any(|e| positive(&e)) {
+            return Err(format!(
+                "predict.epsilon is {:?}; it needs finite errors above 0, in nats",
+                keys.epsilon
+            ));
+        }
+        if keys.rows == Some(0) {
+            return Err("predict.rows must be at least 1".to_owned());
+        }
+        if keys.above.is_some_and(|above| above.is_nan() || above < 0.0) {
+            return Err(format!(
+                "predict.above is {:?}; it must be at least 0, or inf to fit no head",
+                keys.above.unwrap_or_default()
+            ));
+        }
+        if keys.ranks.contains(&0) || !keys.ranks.is_sorted_by(|a, b| a < b) {
+            return Err(format!("predict.ranks is {:?}; it needs ascending ranks", keys.ranks));
+        }
+        Ok(Self {
+            models,
+            epsilons: keys.epsilon,
+            ranks: keys.ranks,
+            rows: keys.rows,
+            above: keys.above,
+            factors: keys.factors,
+            search: search_of_heads(&raw.table_or_empty("search")?)?,
+        })
+    }
+
+    fn cells(
+        &self,
+        text: Option<&TextSource>,
+        data: &Path,
+    ) -> Result<Vec<(String, PredictCell)>, StudyError> {
+        let shared = Arc::new(self.clone());
+        let mut cells = Vec::new();
+        for (name, model) in TrainedModel::all(&self.models, text, data)? {
+            for layer in model.layers() {
+                let cell = PredictCell { model: model.clone(), layer, study: shared.clone() };
+                cells.push((format!("{name}/layer-{layer}"), cell));
+            }
+        }
+        Ok(cells)
+    }
+
+    fn dtype(&self) -> String {
+        dtype_of(self.search.precision)
+    }
+
+    fn models(&self) -> Option<&dyn ModelReferences> {
+        Some(&self.models)
+    }
+}
+
+impl ModelCell for PredictCell {
+    type Row = HeadFound;
+
+    fn model(&self) -> &TrainedModel {
+        &self.model
+    }
+
+    fn add_settings(&self, table: &mut Table) {
+        let PredictStudy { epsilons, ranks, rows, above, search, .. } = &*self.study;
+        let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
+        set("layer", (self.layer as i64).into());
+        set("epsilon", epsilons.clone().into());
+        set("ranks", whole(ranks));
+        if let Some(rows) = rows {
+            set("rows", (*rows as i64).into());
+        }
+        if let Some(above) = above {
+            set("above", (*above).into());
+        }
+        set("search", search_settings(search).into());
+    }
+
+    fn add_defaults(table: &mut Table) {
+        let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
+        set("ranks", Value::Array(Vec::new()));
+        set("search", search_settings(&SearchOptions::default()).into());
+    }
+
+    /// An evaluation costs about what its pairs do, and a head that sees all of them thousands of evaluations. How many
+    /// are fitted where only some are nobody knows before: all of them at most.
+    fn cost_s(&self) -> f64 {
+        let study = &*self.study;
+        let source = self.model.source();
+        let d = match source {
+            ModelSource::Run { definition, .. } => definition.d_model / definition.heads,
+            ModelSource::Published { model } => model.head_dimension(),
+            ModelSource::Exported { heads } => heads.head_dimension(),
+        };
+        let n = self.model.tokens() as f64;
+        let rows = n.min(study.rows.unwrap_or(MOST_ROWS) as f64);
+        let seen = |kind: HeadKind| visible_pairs(kind, rows, n);
+        let pairs: f64 = source.head_kinds(self.layer).into_iter().map(seen).sum();
+        let passages = (self.model.passages_of_a_group() * study.models.groups) as f64;
+        let fits = passages * study.epsilons.len() as f64;
+        let screened = passages * pairs * SECONDS_PER_SCREENED_PAIR;
+        if study.above == Some(f64::INFINITY) {
+            return screened;
+        }
+        let ranks = [d].into_iter().chain(study.ranks.iter().copied());
+        let channels: f64 = ranks.map(|rank| rank as f64 + 16.0).sum();
+        let is_sparing = study.search.starts == 0 && study.search.passes == 0;
+        let fitted = if is_sparing { SECONDS_PER_SPARING_PAIR } else { SECONDS_PER_PAIR };
+        screened + fits * pairs * channels * fitted
+    }
+
+    fn key(&self) -> HeadOf {
+        HeadOf { model: self.model.key(), layer: self.layer }
+    }
+
+    fn run(&self, context: &CellContext<'_>) -> Result<Option<Vec<HeadFound>>, StudyError> {
+        let model = self.model.read()?;
+        let model = &*model;
+        let study = &*self.study;
+        let groups = self.model.passages(model, context)?;
+        let fit = LayerFit {
+            layer: self.layer,
+            epsilons: &study.epsilons,
+            ranks: &study.ranks,
+            rows: study.rows.unwrap_or(MOST_ROWS),
+            above: study.above,
+            search: study.search,
+        };
+        let share = 1.0 / (groups.len() * model.heads() * fit.fits_of_a_head()) as f64;
+        let mut rows = Vec::new();
+        let ended = fit.run(model, &groups, context.stop, |found| {
+            if study.factors {
+                found.keep_factors(context.folder)?;
+            }
+            rows.push(HeadFound::of(&found, self.model.passages_of_a_group()));
+            // A head that is not fitted is at none of the larger ranks either.
+            let fits = if found.fitted.is_some() { 1 } else { 1 + study.ranks.len() };
+            (context.advanced)(share * fits as f64);
+            Ok(())
+        })?;
+        Ok(ended.then_some(rows))
+    }
+}
+
+/// Rows of a passage that are fitted where the definition names no other number: all of a context of this length.
+const MOST_ROWS: usize = 1024;
+/// Seconds of one core that the fits of a head take, by visible pair and (rank + 16).
+const SECONDS_PER_PAIR: f64 = 3e-6;
+/// The same where they are sparing.
+const SECONDS_PER_SPARING_PAIR: f64 = 3e-7;
+/// Seconds of one core that screening takes, by visible pair.
+const SECONDS_PER_SCREENED_PAIR: f64 = 1e-6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lm::{ForeignModel, Probed as _, Published};
+    use crate::row::Rows;
+    use crate::study::{Plan, Preset, StudyDefinition};
+
+    /// Every head of a published model gets its rows, from its own tokenizer's tokens.
+    #[test]
+    fn published_models_are_held_against_what_they_needed_too() {
+        for (published, visible) in [(Published::gpt2(), "gpt2"), (Published::bert(), "bert")] {
+            let folder = tempfile::tempdir().unwrap();
+            let model = folder.path().join("model");
+            std::fs::create_dir(&model).unwrap();
+            published.write_with_tokenizer(&model);
+            let text = folder.path().join("text.txt");
+            std::fs::write(&text, "the cat sat dog cat the sat ".repeat(40)).unwrap();
+            let definition = format!(
+                "study = \"published\"\nkind = \"predict\"\n[predict]\nfolders = [{:?}]\nepsilon = [0.1]\n\
+                 passages = 2\ntokens = 6\nsplit = \"all\"\n",
+                model.display().to_string()
+            );
+            let path = Path::new("published.toml");
+            let definition = StudyDefinition::parse(path, definition, Preset::Paper).unwrap();
+            let data = folder.path().join("data");
+            let plan = Plan::new(&definition, &data, None, Some(&text), None).unwrap();
+            let sweep = crate::study::Sweep {
+                threads: 1,
+                stop: &std::sync::atomic::AtomicBool::new(false),
+                device: crate::lm::Device::Cpu,
+                observer: &(),
+            };
+            let model = ForeignModel::read(&model).unwrap();
+            let summary = plan.run(&sweep).unwrap();
+            assert!(summary.failed.is_empty(), "{:?}", summary.failed);
+            let rows = Rows::<HeadFound>::read(&[data.join("published")]).unwrap().rows;
+            assert_eq!(rows.len(), model.layers() * model.heads());
+            assert!(rows.iter().all(|row| row.of.model.arm == visible && row.found.n == 6));
+        }
+    }
+}

@@ -1,0 +1,415 @@
+//! The rows of trained heads held against what their attention needed.
+
+use crate::experiments::model_key::ModelOf;
+use crate::fit::{AnyRank, Outcome};
+use crate::pattern::HeadKind;
+use crate::predict::{Found, FoundHead, Levels, PARTS};
+use crate::record::{InvariantChecker, Measurement, ROUNDING, Row, record, to_milliseconds, value};
+
+/// What float32 weights taken for exact ones may do to a head's parts.
+const OF_WEIGHTS: f64 = 1e-5;
+
+/// How a head's fit ended, or that there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadOutcome {
+    /// It was fitted.
+    Fitted(Outcome),
+    /// It was screened and not fitted: its logits are not as large as was asked for.
+    Screened,
+}
+
+impl HeadOutcome {
+    const SCREENED: &'static str = "screened";
+
+    /// As it is written in a row.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fitted(outcome) => outcome.name(),
+            Self::Screened => Self::SCREENED,
+        }
+    }
+
+    /// The outcome that `name` writes so.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            Self::SCREENED => Some(Self::Screened),
+            _ => Outcome::from_name(name).map(Self::Fitted),
+        }
+    }
+}
+
+value!(
+    Text,
+    "an outcome of a fit, or screened",
+    |outcome| outcome.name().to_owned(),
+    HeadOutcome::from_name,
+    HeadOutcome
+);
+
+record! {
+    /// Identifies a cell: a layer of a model at a step.
+    pub struct HeadOf {
+        /// the model
+        model: ModelOf,
+        /// the layer, the first 0
+        #[range = Placed]
+        layer: usize,
+    }
+}
+
+record! {
+    /// A trained head's logits on a group of passages, and what its attention needed of them at one ε.
+    pub struct HeadFound {
+        /// the head, from 0
+        #[range = Placed]
+        head: usize,
+        /// the kind of head: `global` or `local:W`
+        kind: HeadKind,
+        /// the group of passages
+        passage: usize,
+        /// the number of passages in the group
+        #[range = Counted]
+        passages: usize,
+        /// the tokens per passage
+        #[range = Counted]
+        n: usize,
+        /// the rows per passage that were fitted
+        #[range = Counted]
+        rows: usize,
+        /// the head dimension d, or a larger rank that was asked for
+        #[range = Counted]
+        rank: usize,
+        /// ε, the allowed error
+        #[unit = "nats"]
+        #[range = Positive]
+        epsilon: f64,
+        /// max |logit| of the head
+        #[unit = "nats"]
+        actual: f64,
+        /// logit range: the largest max − min of a row
+        #[unit = "nats"]
+        spread: f64,
+        /// L*(ε; P, d), the least max |logit| at rank d
+        #[unit = "nats"]
+        needed: Option<f64>,
+        /// Lˣ(ε; P, d), the same with Q = X·W_q and K = X·W_k
+        #[unit = "nats"]
+        needed_tied: Option<f64>,
+        /// Lˣ(ε; P, ∞), the same with any matrix for W_q·W_kᵀ; with larger ranks only
+        #[unit = "nats"]
+        needed_any_rank: Option<f64>,
+        /// a proven lower bound on needed_tied
+        #[unit = "nats"]
+        lower_bound_tied: Option<f64>,
+        /// L⁰(ε; P), the full-rank minimum of max |logit|
+        #[unit = "nats"]
+        floor: Option<f64>,
+        /// rank penalty: needed / floor; empty if either is 0
+        inflation: Option<f64>,
+        /// input factor: needed_tied / needed
+        tying: Option<f64>,
+        /// excess factor: ½ spread / needed_tied
+        drift: Option<f64>,
+        /// shift factor: actual / ½ spread
+        gauge: Option<f64>,
+        /// mean entropy of the rows, −Σ p ln p
+        #[unit = "nats"]
+        entropy_nats: f64,
+        /// effective rank of QKᵀ, mean over passages
+        effective_rank_logits: f64,
+        /// effective rank of P, mean over passages, if every row is measured
+        effective_rank_attention: Option<f64>,
+        /// attention on the token itself
+        mass_within_1: f64,
+        /// attention on the last 4 tokens
+        mass_within_4: f64,
+        /// attention on the last 16 tokens
+        mass_within_16: f64,
+        /// attention on the last 64 tokens
+        mass_within_64: f64,
+        /// the key head that this head reads, from 0
+        #[range = Placed]
+        key_head: Option<usize>,
+        /// s, the factor of q·k
+        scale: Option<f64>,
+        /// c, if logits z are bounded by c·tanh(z/c)
+        #[unit = "nats"]
+        softcap: Option<f64>,
+        /// max z, before a softcap
+        #[unit = "nats"]
+        max_logit: Option<f64>,
+        /// max c·tanh(z/c)
+        #[unit = "nats"]
+        max_logit_capped: Option<f64>,
+        /// max q·k, without s
+        max_dot: Option<f64>,
+        /// attention on the first token of a passage
+        first_mass: Option<f64>,
+        /// the weight of a learned sink
+        sink_mass: Option<f64>,
+        /// share (R²) of the centred logits that c·j explains; empty if they are constant, or not causal
+        share_ramp: Option<f64>,
+        /// the error of the fit with free queries and keys
+        #[unit = "nats"]
+        kl_nats: Option<f64>,
+        /// the error of the fit with Q = X·W_q and K = X·W_k
+        #[unit = "nats"]
+        kl_nats_tied: Option<f64>,
+        /// the outcome of the fit with free queries and keys, or `screened`
+        outcome: HeadOutcome,
+        /// the outcome of the fit with Q = X·W_q and K = X·W_k
+        outcome_tied: HeadOutcome,
+        /// L-BFGS iterations of both fits
+        iterations: usize,
+        /// evaluations of objective and gradient in both fits
+        evaluations: usize,
+        /// the time of both fits, or of screening
+        #[unit = "s"]
+        wall_time_s: f64,
+    }
+}
+
+impl HeadFound {
+    /// What was found of a head on one of several groups, each of so many passages.
+    pub fn of(found: &FoundHead<'_>, passages: usize) -> Self {
+        let FoundHead { group, screened, epsilon, floor, fitted, wall_time_s } = found;
+        let parts = fitted.as_ref().map(|fitted| &fitted.parts);
+        let any_rank = fitted.as_ref().and_then(|fitted| fitted.any_rank);
+        let [free, tied] =
+            [parts.map(|parts| &parts.needed), parts.map(|parts| &parts.needed_tied)];
+        let needed = |of: Option<&Found>| of.and_then(|found| found.max_abs_logit);
+        let both = |count: fn(&Found) -> usize| [free, tied].into_iter().flatten().map(count).sum();
+        let outcome = |of: Option<&Found>| {
+            of.map_or(HeadOutcome::Screened, |found| HeadOutcome::Fitted(found.outcome))
+        };
+        let levels = Levels {
+            floor: *floor,
+            needed: needed(free),
+            needed_tied: needed(tied),
+            spread: screened.logit_spread,
+            actual: screened.max_abs_logit,
+        };
+        let [mass_within_1, mass_within_4, mass_within_16, mass_within_64] = screened.mass_within;
+        let [floor, inflation, tying, drift, gauge] = levels.parts();
+        Self {
+            head: screened.head,
+            kind: screened.kind,
+            passage: *group,
+            passages,
+            n: screened.tokens,
+            rows: screened.rows,
+            rank: fitted.as_ref().map_or(screened.rank, |fitted| fitted.head.rank()),
+            epsilon: *epsilon,
+            actual: levels.actual,
+            spread: levels.spread,
+            needed: levels.needed,
+            needed_tied: levels.needed_tied,
+            needed_any_rank: any_rank.and_then(AnyRank::max_abs_logit),
+            lower_bound_tied: any_rank.map(|any_rank| any_rank.lower_bound),
+            floor,
+            inflation,
+            tying,
+            drift,
+            gauge,
+            entropy_nats: screened.entropy_nats,
+            effective_rank_logits: screened.effective_rank_logits,
+            effective_rank_attention: fitted.as_ref().and_then(|f| f.effective_rank_attention),
+            mass_within_1,
+            mass_within_4,
+            mass_within_16,
+            mass_within_64,
+            key_head: Some(screened.key_head),
+            scale: Some(screened.scale),
+            softcap: screened.softcap,
+            max_logit: Some(screened.max_logit),
+            max_logit_capped: screened.max_logit_capped(),
+            max_dot: Some(screened.max_dot()),
+            first_mass: Some(screened.first_mass),
+            sink_mass: Some(screened.sink_mass),
+            share_ramp: screened.share_ramp,
+            kl_nats: free.and_then(|found| found.kl_nats),
+            kl_nats_tied: tied.and_then(|found| found.kl_nats),
+            outcome: outcome(free),
+            outcome_tied: outcome(tied),
+            iterations: both(|found| found.iterations),
+            evaluations: both(|found| found.evaluations),
+            wall_time_s: to_milliseconds(*wall_time_s),
+        }
+    }
+
+    /// Whether it was fitted, rather than screened alone.
+    pub fn is_fitted(&self) -> bool {
+        self.outcome != HeadOutcome::Screened
+    }
+
+    /// floor, inflation, tying, drift and gauge, whose product is `actual`; none where one is not there.
+    pub fn parts(&self) -> Option<[f64; 5]> {
+        Some([self.floor?, self.inflation?, self.tying?, self.drift?, self.gauge?])
+    }
+}
+
+impl Measurement for HeadFound {
+    type Key = HeadOf;
+
+    const NAME: &'static str = "predict";
+    const VERSION: u32 = 4;
+
+    fn outcome(&self) -> String {
+        self.outcome.name().to_owned()
+    }
+
+    fn check_row(row: &Row<Self>, check: &mut InvariantChecker) {
+        let (of, f) = (&row.of.model, &row.found);
+        check.at(format!("{} head {} rank {} ε {}", row.cell, f.head, f.rank, f.epsilon));
+        let n = f.n as f64;
+        check.within("head", f.head as f64, 0.0, of.heads as f64 - 1.0);
+        check.within("layer", row.of.layer as f64, 0.0, of.layers as f64 - 1.0);
+        check.within("n", n, 1.0, of.context as f64);
+        check.within("rows", f.rows as f64, 1.0, n);
+        check.at_least("passages", f.passages as f64, 1.0);
+        check.at_least("epsilon", f.epsilon, f64::MIN_POSITIVE);
+        if let (HeadKind::Local { window }, Some(widest)) = (f.kind, of.window) {
+            check.within("the window of kind", window as f64, widest as f64, widest as f64);
+        }
+        if let Some(width) = of.d_model {
+            check.within("rank", f.rank as f64, (width / of.heads) as f64, width as f64);
+        }
+        check.at_least("actual", f.actual, 0.0);
+        check.at_least("spread", f.spread, 0.0);
+        check.at_most("spread exceeds twice actual", f.spread, 2.0 * f.actual, OF_WEIGHTS);
+        check.within("entropy_nats", f.entropy_nats, 0.0, n.ln() + OF_WEIGHTS);
+        check.at_least("effective_rank_logits", f.effective_rank_logits, 0.0);
+        let rank = f.rank as f64;
+        check.at_most(
+            "effective rank of the logits exceeds d",
+            f.effective_rank_logits,
+            rank,
+            OF_WEIGHTS,
+        );
+        check.there(
+            "effective_rank_attention",
+            f.effective_rank_attention.as_ref(),
+            f.is_fitted() && f.rows == f.n,
+        );
+        if let Some(rank) = f.effective_rank_attention {
+            check.within("effective_rank_attention", rank, 1.0 - OF_WEIGHTS, n + OF_WEIGHTS);
+        }
+        let masses =
+            [0.0, f.mass_within_1, f.mass_within_4, f.mass_within_16, f.mass_within_64, 1.0];
+        for pair in masses.windows(2) {
+            check.at_most("mass falls with the lag", pair[0], pair[1], OF_WEIGHTS);
+        }
+        for (column, value, outcome) in
+            [("needed", f.needed, f.outcome), ("needed_tied", f.needed_tied, f.outcome_tied)]
+        {
+            let unreached = [HeadOutcome::Fitted(Outcome::Infeasible), HeadOutcome::Screened];
+            check.there(column, value.as_ref(), !unreached.contains(&outcome));
+        }
+        check.holds(f.is_fitted() == (f.outcome_tied != HeadOutcome::Screened), || {
+            "outcome and outcome_tied do not agree on whether it was fitted".to_owned()
+        });
+        check.within("iterations", f.iterations as f64, 0.0, f.evaluations as f64);
+        check.at_least("wall_time_s", f.wall_time_s, 0.0);
+        f.check_what_is_screened(check);
+        f.check_what_is_needed(check);
+    }
+}
+
+impl HeadFound {
+    /// Of the columns that rows have since heads are screened: all of them, or none.
+    fn check_what_is_screened(&self, check: &mut InvariantChecker) {
+        let screened = self.key_head.is_some();
+        for (column, value) in [
+            ("scale", self.scale),
+            ("max_logit", self.max_logit),
+            ("max_dot", self.max_dot),
+            ("first_mass", self.first_mass),
+            ("sink_mass", self.sink_mass),
+        ] {
+            check.there(column, value.as_ref(), screened);
+        }
+        check.there("max_logit_capped", self.max_logit_capped.as_ref(), self.softcap.is_some());
+        let Some(key_head) = self.key_head else {
+            check.holds(self.is_fitted(), || {
+                "is screened, but without what is then told".to_owned()
+            });
+            return;
+        };
+        check.at_most("key_head exceeds the head", key_head as f64, self.head as f64, 0.0);
+        let (scale, max_logit) = (self.scale.unwrap_or(f64::NAN), self.max_logit);
+        check.at_least("scale", scale, f64::MIN_POSITIVE);
+        check.within("max_logit", max_logit.unwrap_or(f64::NAN), -self.actual, self.actual);
+        check.equal(
+            "max_dot is not max_logit / scale",
+            self.max_dot,
+            max_logit.map(|z| z / scale),
+            ROUNDING,
+        );
+        if let Some(cap) = self.softcap {
+            check.at_least("softcap", cap, f64::MIN_POSITIVE);
+            let capped = max_logit.map(|z| cap * (z / cap).tanh());
+            check.equal(
+                "max_logit_capped is not c·tanh(z/c)",
+                self.max_logit_capped,
+                capped,
+                ROUNDING,
+            );
+        }
+        for (column, share) in [
+            ("first_mass", self.first_mass),
+            ("sink_mass", self.sink_mass),
+            ("share_ramp", self.share_ramp.or(Some(0.0))),
+        ] {
+            check.within(column, share.unwrap_or(f64::NAN), 0.0, 1.0 + OF_WEIGHTS);
+        }
+    }
+
+    fn check_what_is_needed(&self, check: &mut InvariantChecker) {
+        let (floor, needed, tied) = (self.floor, self.needed, self.needed_tied);
+        check.at_least("floor", floor.unwrap_or(f64::NAN), 0.0);
+        // Attention within ε of uniform needs no logits, and is not fitted.
+        let fitted = floor.is_some_and(|floor| floor > 0.0);
+        if needed.is_some() {
+            check.at_most("needed is under its floor", floor, needed, OF_WEIGHTS);
+            check.there("kl_nats", self.kl_nats.as_ref(), fitted);
+        }
+        if tied.is_some() {
+            check.at_most("needed_tied is under needed", needed, tied, OF_WEIGHTS);
+            // What is capped comes of no logits of its own size: then the head's weights need not reach ε.
+            if self.softcap.is_none() {
+                check.at_most("actual is under needed_tied", tied, self.actual, OF_WEIGHTS);
+            }
+            check.there("kl_nats_tied", self.kl_nats_tied.as_ref(), fitted);
+        }
+        if fitted && needed.is_some() {
+            check.at_most("kl_nats exceeds ε", self.kl_nats, self.epsilon, OF_WEIGHTS);
+        }
+        if fitted && tied.is_some() {
+            check.at_most("kl_nats_tied exceeds ε", self.kl_nats_tied, self.epsilon, OF_WEIGHTS);
+        }
+        if let Some(any_rank) = self.needed_any_rank {
+            check.at_most("needed_any_rank is under its floor", floor, any_rank, OF_WEIGHTS);
+            let proven = self.lower_bound_tied;
+            check.at_most("needed_any_rank is under its bound", proven, any_rank, OF_WEIGHTS);
+        }
+        if let Some(proven) = self.lower_bound_tied {
+            check.at_least("lower_bound_tied", proven, 0.0);
+            if tied.is_some() {
+                check.at_most("needed_tied is under its bound", proven, tied, OF_WEIGHTS);
+            }
+        }
+        let (spread, actual) = (self.spread, self.actual);
+        let levels = Levels { floor, needed, needed_tied: tied, spread, actual };
+        let parts = [self.floor, self.inflation, self.tying, self.drift, self.gauge];
+        for ((told, part), column) in parts.into_iter().zip(levels.parts()).zip(PARTS) {
+            check.there(column, told.as_ref(), part.is_some());
+            if part.is_some() {
+                check.equal(&format!("{column} is not the ratio"), told, part, OF_WEIGHTS);
+            }
+        }
+        if let Some(parts) = self.parts() {
+            let product: f64 = parts.iter().product();
+            check.equal("the parts' product is not actual", product, self.actual, OF_WEIGHTS);
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! Interventions: what trained models lose if their heads attend otherwise.
+
+mod row;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use super::model_key::ModelOf;
+use super::trained_model::{ModelCell, TrainedModel, dtype_of, visible_pairs};
+use super::trained_models::{self, TrainedModels};
+use crate::experiment::{
+    CellContext, Experiment, ModelReferences, RawDefinition, StudyError, TextSource,
+    search_of_heads, search_settings,
+};
+use crate::fit::SearchOptions;
+use crate::pattern::HeadKind;
+use crate::predict::{Edit, EditedHeads, Surgery};
+use crate::run::ModelSource;
+use crate::system::nearest::nearest;
+
+pub use row::SurgeryFound;
+
+/// Trained models to be told what their heads attend to.
+#[derive(Clone, Debug)]
+pub struct SurgeryStudy {
+    /// Which models, and the passages that the loss is of.
+    pub(crate) models: TrainedModels,
+    /// Which heads are edited: each edit is done to each of these choices.
+    pub(crate) heads: Vec<EditedHeads>,
+    /// What is made of positions alone, in the order in which it is done.
+    pub(crate) functions: Vec<Edit>,
+    /// The errors ε of fits, in nats.
+    pub(crate) epsilons: Vec<f64>,
+    /// Ranks of fits beside the heads' own; those that are not below it are passed over.
+    pub(crate) ranks: Vec<usize>,
+    /// Groups of passages that fits are made on.
+    pub(crate) fit_groups: usize,
+    /// Groups of passages that edits learn on; they come after those of the loss.
+    pub(crate) learned_on: usize,
+    /// How many of a row's largest entries are left.
+    pub(crate) largest: Vec<usize>,
+    /// How many of a row's last columns are left.
+    pub(crate) windows: Vec<usize>,
+    /// Ranks that attention is cut to.
+    pub(crate) truncated: Vec<usize>,
+    /// What is done to the far part alone.
+    pub(crate) far: Far,
+    /// How many powers of the position are taken from keys, and no longer read by them.
+    pub(crate) degrees: Vec<usize>,
+    /// How the fits search.
+    pub(crate) search: SearchOptions,
+}
+
+/// Edits of the far part.
+#[derive(Clone, Debug)]
+pub(crate) struct Far {
+    /// The least lag that is far; the model's window where none is named.
+    pub from: Option<usize>,
+    /// Whether it is spread evenly.
+    pub uniform: bool,
+    /// Whether it is the mean of other passages.
+    pub mean: bool,
+    /// How many of its largest entries are left.
+    pub largest: Vec<usize>,
+    /// Ranks that it is cut to.
+    pub truncated: Vec<usize>,
+}
+
+#[derive(Deserialize)]
+struct Keys {
+    #[serde(default = "all")]
+    heads: Vec<String>,
+    #[serde(default)]
+    functions: Vec<String>,
+    #[serde(default)]
+    epsilon: Vec<f64>,
+    #[serde(default)]
+    ranks: Vec<usize>,
+    #[serde(default = "two")]
+    fit_groups: usize,
+    #[serde(default = "two")]
+    learned_on: usize,
+    #[serde(default)]
+    largest: Vec<usize>,
+    #[serde(default)]
+    windows: Vec<usize>,
+    #[serde(default)]
+    truncated: Vec<usize>,
+    far_from: Option<usize>,
+    #[serde(default)]
+    far_functions: Vec<String>,
+    #[serde(default)]
+    far_largest: Vec<usize>,
+    #[serde(default)]
+    far_truncated: Vec<usize>,
+    #[serde(default)]
+    degrees: Vec<usize>,
+}
+
+fn all() -> Vec<String> {
+    vec![EditedHeads::All.name().to_owned()]
+}
+
+fn two() -> usize {
+    2
+}
+
+const FUNCTIONS: [Edit; 5] =
+    [Edit::Uniform, Edit::Ramp, Edit::Position, Edit::Lag, Edit::PositionAndLag];
+const FAR_FUNCTIONS: [&str; 2] = ["uniform", "mean"];
+
+/// What each of the names in `surgery.key` is one of.
+fn named<T: Copy, const N: usize>(
+    key: &str,
+    names: &[String],
+    known: &[(&str, T); N],
+) -> Result<Vec<T>, String> {
+    let one = |name: &String| {
+        known.iter().find(|(known, _)| known == name).map(|(_, value)| *value).ok_or_else(|| {
+            let near = nearest(name, &known.each_ref().map(|(known, _)| *known));
+            format!("surgery.{key} has {name:?}; did you mean {near:?}?")
+        })
+    };
+    names.iter().map(one).collect()
+}
+
+impl SurgeryStudy {
+    /// Every edit of a model whose heads are of `kinds`, have `d_head` channels and see `window` tokens where they are local, with
+    /// the heads that it is done to, in the order in which they are done. Those of heads that the model has none of, and of
+    /// the far part of local ones, are passed over.
+    pub(crate) fn edits(
+        &self,
+        kinds: &[HeadKind],
+        d_head: usize,
+        window: usize,
+    ) -> Vec<(Edit, EditedHeads)> {
+        let edits = self.edits_of_all(d_head, self.far.from.unwrap_or(window));
+        let mut all = Vec::new();
+        for &heads in &self.heads {
+            if kinds.iter().any(|kind| heads.hold(*kind)) {
+                let done = edits
+                    .iter()
+                    .copied()
+                    .filter(|edit| heads != EditedHeads::Local || edit.far_from().is_none());
+                all.extend(done.map(|edit| (edit, heads)));
+            }
+        }
+        all
+    }
+
+    fn edits_of_all(&self, d_head: usize, from: usize) -> Vec<Edit> {
+        let mut edits = self.functions.clone();
+        edits.extend(self.largest.iter().map(|&count| Edit::Largest { count }));
+        edits.extend(self.windows.iter().map(|&window| Edit::Last { window }));
+        edits.extend(self.truncated.iter().map(|&rank| Edit::Truncated { rank }));
+        let Far { from: _, uniform, mean, largest, truncated } = &self.far;
+        edits.extend(uniform.then_some(Edit::FarUniform { from }));
+        edits.extend(mean.then_some(Edit::FarMean { from }));
+        edits.extend(largest.iter().map(|&count| Edit::FarLargest { count, from }));
+        edits.extend(truncated.iter().map(|&rank| Edit::FarTruncated { rank, from }));
+        for &degree in &self.degrees {
+            edits.extend([Edit::Detrended { degree }, Edit::DetrendedSlope { degree }]);
+            edits.extend([Edit::Flat { degree }, Edit::FlatSlope { degree }]);
+        }
+        let lower = self.ranks.iter().copied().filter(|&rank| rank < d_head);
+        for rank in [d_head].into_iter().chain(lower) {
+            edits.extend(self.epsilons.iter().map(|&epsilon| Edit::Fit { epsilon, rank }));
+        }
+        edits
+    }
+}
+
+/// A trained model at a step.
+pub(crate) struct SurgeryCell {
+    model: TrainedModel,
+    edits: Vec<(Edit, EditedHeads)>,
+    study: Arc<SurgeryStudy>,
+}
+
+impl SurgeryCell {
+    /// What one edit of one group takes, in seconds of one core, roughly.
+    fn cost_of(&self, edit: Edit) -> f64 {
+        let source = self.model.source();
+        let n = self.model.tokens() as f64;
+        let seen = |kind: HeadKind| visible_pairs(kind, n, n);
+        let kinds = (0..source.layers()).flat_map(|layer| source.head_kinds(layer));
+        let pairs: f64 = kinds.map(seen).sum::<f64>() * self.model.passages_of_a_group() as f64;
+        let squares = (source.layers() * source.head_kinds(0).len()) as f64 * n * n;
+        let pass = squares * self.model.passages_of_a_group() as f64 * SECONDS_PER_ENTRY;
+        let decomposed = match edit {
+            Edit::Truncated { .. } | Edit::FarTruncated { .. } => squares * n * SECONDS_PER_CUBE,
+            _ => 0.0,
+        };
+        pass + decomposed * self.model.passages_of_a_group() as f64
+            + edit.fit().map_or(0.0, |(_, rank)| pairs * (rank as f64 + 16.0) * SECONDS_PER_PAIR)
+    }
+}
+
+impl Experiment for SurgeryStudy {
+    type Cell = SurgeryCell;
+
+    const TABLES: &'static [&'static str] = &["surgery", "search"];
+
+    fn read(raw: &RawDefinition) -> Result<Self, String> {
+        let (models, keys): (_, Keys) = trained_models::read(raw, "surgery")?;
+        if !models.layers.is_empty() {
+            return Err("surgery.layers: this edit applies to all layers; leave it out".to_owned());
+        }
+        let functions = named("functions", &keys.functions, &FUNCTIONS.map(|e| (e.name(), e)))?;
+        let heads = named("heads", &keys.heads, &EditedHeads::ALL.map(|h| (h.name(), h)))?;
+        let far_functions =
+            named("far_functions", &keys.far_functions, &FAR_FUNCTIONS.map(|name| (name, name)))?;
+        if heads.is_empty() {
+            return Err(
+                "surgery.heads is empty; give all, global or local, or leave it out".to_owned()
+            );
+        }
+        if heads.iter().any(|heads| *heads != EditedHeads::All) {
+            let of_all = [("epsilon", keys.epsilon.len()), ("degrees", keys.degrees.len())];
+            if let Some((key, _)) = of_all.iter().find(|(_, count)| *count > 0) {
+                return Err(format!(
+                    "surgery.{key} is an edit of all heads; leave it out, or leave surgery.heads out"
+                ));
+            }
+        }
+        if keys.epsilon.iter().any(|e| !(e.is_finite() && *e > 0.0)) {
+            return Err(format!(
+                "surgery.epsilon is {:?}; it needs finite errors above 0, in nats",
+                keys.epsilon
+            ));
+        }
+        for (key, sizes) in [
+            ("ranks", &keys.ranks),
+            ("largest", &keys.largest),
+            ("windows", &keys.windows),
+            ("truncated", &keys.truncated),
+            ("far_from", &keys.far_from.into_iter().collect()),
+            ("far_largest", &keys.far_largest),
+            ("far_truncated", &keys.far_truncated),
+            ("degrees", &keys.degrees),
+            ("fit_groups", &vec![keys.fit_groups]),
+            ("learned_on", &vec![keys.learned_on]),
+        ] {
+            if sizes.contains(&0) {
+                return Err(format!("surgery.{key} must be at least 1"));
+            }
+        }
+        let far = Far {
+            from: keys.far_from,
+            uniform: far_functions.contains(&"uniform"),
+            mean: far_functions.contains(&"mean"),
+            largest: keys.far_largest,
+            truncated: keys.far_truncated,
+        };
+        Ok(Self {
+            models,
+            heads,
+            functions,
+            epsilons: keys.epsilon,
+            ranks: keys.ranks,
+            fit_groups: keys.fit_groups,
+            learned_on: keys.learned_on,
+            largest: keys.largest,
+            windows: keys.windows,
+            truncated: keys.truncated,
+            far,
+            degrees: keys.degrees,
+            search: search_of_heads(&raw.table_or_empty("search")?)?,
+        })
+    }
+
+    fn cells(
+        &self,
+        text: Option<&TextSource>,
+        data: &Path,
+    ) -> Result<Vec<(String, SurgeryCell)>, StudyError> {
+        let shared = Arc::new(self.clone());
+        let mut cells = Vec::new();
+        for (name, model) in TrainedModel::all(&self.models, text, data)? {
+            let edits = match model.source() {
+                ModelSource::Run { definition, .. } => {
+                    let source = model.source();
+                    let kinds: Vec<HeadKind> =
+                        (0..source.layers()).flat_map(|layer| source.head_kinds(layer)).collect();
+                    let d_head = definition.d_model / definition.heads;
+                    self.edits(&kinds, d_head, definition.window)
+                }
+                ModelSource::Published { .. } | ModelSource::Exported { .. } => {
+                    let why = NO_RUN.to_owned();
+                    return Err(StudyError::Definition { path: name.into(), why });
+                }
+            };
+            cells.push((name, SurgeryCell { model, edits, study: shared.clone() }));
+        }
+        Ok(cells)
+    }
+
+    fn dtype(&self) -> String {
+        dtype_of(self.search.precision)
+    }
+
+    fn models(&self) -> Option<&dyn ModelReferences> {
+        Some(&self.models)
+    }
+}
+
+impl ModelCell for SurgeryCell {
+    type Row = SurgeryFound;
+
+    fn model(&self) -> &TrainedModel {
+        &self.model
+    }
+
+    fn add_settings(&self, table: &mut Table) {
+        let SurgeryStudy { fit_groups, learned_on, search, .. } = &*self.study;
+        let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
+        let edits = self.edits.iter().map(|(edit, heads)| {
+            let mut table = Table::new();
+            table.insert("edit".to_owned(), edit.name().into());
+            if let Some((epsilon, rank)) = edit.fit() {
+                table.insert("epsilon".to_owned(), epsilon.into());
+                table.insert("rank".to_owned(), (rank as i64).into());
+            }
+            if let Some(size) = edit.size() {
+                table.insert("size".to_owned(), (size as i64).into());
+            }
+            // A list is hashed as it stands, so what it says by default is left out.
+            if *heads != EditedHeads::All {
+                table.insert("heads".to_owned(), heads.name().into());
+            }
+            if let Some(from) = edit.far_from() {
+                table.insert("far_from".to_owned(), (from as i64).into());
+            }
+            Value::from(table)
+        });
+        set("edits", edits.collect::<Vec<_>>().into());
+        set("fit_groups", (*fit_groups as i64).into());
+        set("learned_on", (*learned_on as i64).into());
+        set("search", search_settings(search).into());
+    }
+
+    fn add_defaults(table: &mut Table) {
+        table.insert("search".to_owned(), search_settings(&SearchOptions::default()).into());
+    }
+
+    fn cost_s(&self) -> f64 {
+        let groups = self.study.models.groups;
+        let times = |edit: &Edit| match edit {
+            Edit::Fit { .. } => groups.min(self.study.fit_groups),
+            _ => groups,
+        };
+        let edits = [Edit::Own].into_iter().chain(self.edits.iter().map(|(edit, _)| *edit));
+        edits.map(|edit| times(&edit) as f64 * self.cost_of(edit)).sum()
+    }
+
+    fn key(&self) -> ModelOf {
+        self.model.key()
+    }
+
+    fn run(&self, context: &CellContext<'_>) -> Result<Option<Vec<SurgeryFound>>, StudyError> {
+        let run = self.model.read_run()?;
+        let run = run.ok_or_else(|| StudyError::Definition {
+            path: ModelCell::key(self).run.into(),
+            why: NO_RUN.to_owned(),
+        })?;
+        let SurgeryStudy { models, learned_on, fit_groups, search, .. } = &*self.study;
+        let mut groups = self.model.more_passages(&run, context, *learned_on)?;
+        let learned_on = groups.split_off(models.groups).concat();
+        let surgery = Surgery {
+            model: run.model(),
+            edits: &self.edits,
+            fit_groups: *fit_groups,
+            search: *search,
+        };
+        let whole = self.cost_s();
+        let mut rows = Vec::new();
+        let ended = surgery.run(&learned_on, &groups, context.stop, |found| {
+            (context.advanced)(self.cost_of(found.edit) / whole);
+            rows.push(SurgeryFound::of(
+                &found,
+                self.model.passages_of_a_group(),
+                self.model.tokens(),
+            ));
+            Ok(())
+        })?;
+        Ok(ended.then_some(rows))
+    }
+}
+
+const NO_RUN: &str = "is a published model, whose loss cannot be computed; name training runs";
+/// Seconds of one core that a pass takes, by entry of attention.
+const SECONDS_PER_ENTRY: f64 = 5e-8;
+/// Seconds of one core that a decomposition takes, by n³.
+const SECONDS_PER_CUBE: f64 = 5e-10;
+/// Seconds of one core that a free fit takes, by visible pair and (rank + 16).
+const SECONDS_PER_PAIR: f64 = 1e-6;

@@ -1,0 +1,240 @@
+//! The rows of trained models whose heads were given other attention.
+
+use crate::experiments::model_key::ModelOf;
+use crate::fit::Outcome;
+use crate::predict::{Edit, EditedHeads, Operated};
+use crate::record::{InvariantChecker, Measurement, ROUNDING, Row, record, to_milliseconds};
+
+record! {
+    /// A trained model on a group of passages, with other attention in the place of its heads' own.
+    pub struct SurgeryFound {
+        /// the function that replaces attention; `own` for none
+        edit: String,
+        /// ε of a fit
+        #[unit = "nats"]
+        #[range = Positive]
+        epsilon: Option<f64>,
+        /// the rank of a fit
+        #[range = Counted]
+        rank: Option<usize>,
+        /// columns kept (`top-k`, `far-top-k`, `window`), rank (`rank-r`, `far-rank-r`) or powers of the position (edits of
+        /// keys)
+        size: Option<usize>,
+        /// the group of passages
+        group: usize,
+        /// the number of passages in the group
+        #[range = Counted]
+        passages: usize,
+        /// the tokens per passage
+        #[range = Counted]
+        n: usize,
+        /// mean cross-entropy of the tokens after the first
+        #[unit = "nats"]
+        loss_nats: f64,
+        /// that loss less the loss of the row `own`
+        #[unit = "nats"]
+        delta_loss_nats: f64,
+        /// max |z| of QKᵀ/√d over all heads of the unchanged model
+        #[unit = "nats"]
+        max_abs_logit_before: f64,
+        /// the same after the edit; empty if the edit uses no queries and keys
+        #[unit = "nats"]
+        max_abs_logit_after: Option<f64>,
+        /// the same after the edit, for the head that was the largest before
+        #[unit = "nats"]
+        max_abs_logit_of_largest: Option<f64>,
+        /// KL of the replacement from the attention, mean over rows and heads; empty if columns are missing
+        #[unit = "nats"]
+        kl_nats: Option<f64>,
+        /// ½ Σ|P − P̃|, mean over rows and heads
+        total_variation: f64,
+        /// with a fit: the number of heads that reached ε
+        reached: Option<usize>,
+        /// with a fit: the outcome of the worst head
+        outcome: Option<Outcome>,
+        /// the time of the edit, without the time to learn it
+        #[unit = "s"]
+        wall_time_s: f64,
+        /// the heads edited: `global` or `local`; empty for all
+        edited_heads: Option<EditedHeads>,
+        /// edits of far parts: the least relative distance that is far
+        #[unit = "tokens"]
+        far_from: Option<usize>,
+    }
+}
+
+impl SurgeryFound {
+    /// What was found on a group of so many passages of n tokens.
+    pub fn of(found: &Operated, passages: usize, n: usize) -> Self {
+        Self {
+            edit: found.edit.name().to_owned(),
+            epsilon: found.edit.fit().map(|(epsilon, _)| epsilon),
+            rank: found.edit.fit().map(|(_, rank)| rank),
+            size: found.edit.size(),
+            group: found.group,
+            passages,
+            n,
+            loss_nats: found.loss_nats,
+            delta_loss_nats: found.loss_nats - found.own_loss_nats,
+            max_abs_logit_before: found.max_abs_logit_before,
+            max_abs_logit_after: found.max_abs_logit_after,
+            max_abs_logit_of_largest: found.max_abs_logit_of_largest,
+            kl_nats: found.kl_nats,
+            total_variation: found.total_variation,
+            reached: found.fitted.map(|(reached, _)| reached),
+            outcome: found.fitted.map(|(_, outcome)| outcome),
+            wall_time_s: to_milliseconds(found.wall_time_s),
+            edited_heads: Some(found.edited_heads).filter(|heads| *heads != EditedHeads::All),
+            far_from: found.edit.far_from(),
+        }
+    }
+
+    /// The edit; none where its numbers are not those that it has.
+    pub fn edit(&self) -> Option<Edit> {
+        let fit = match (self.epsilon, self.rank) {
+            (None, None) => None,
+            (epsilon, rank) => Some((epsilon?, rank?)),
+        };
+        Edit::from_parts(&self.edit, fit, self.size, self.far_from)
+    }
+
+    /// The heads that it was done to.
+    pub fn edited_heads(&self) -> EditedHeads {
+        self.edited_heads.unwrap_or_default()
+    }
+}
+
+impl Measurement for SurgeryFound {
+    type Key = ModelOf;
+
+    const NAME: &'static str = "surgery";
+    const VERSION: u32 = 1;
+
+    fn check_row(row: &Row<Self>, check: &mut InvariantChecker) {
+        let (of, f) = (&row.of, &row.found);
+        check.at(format!(
+            "{} {} {:?} {:?} {:?} {:?} of group {}",
+            row.cell, f.edit, f.epsilon, f.rank, f.size, f.edited_heads, f.group
+        ));
+        let edit = f.edit();
+        check.holds(edit.is_some(), || "is no edit, or has other numbers than it has".to_owned());
+        let Some(edit) = edit else { return };
+        let heads = f.edited_heads();
+        check.holds(f.edited_heads != Some(EditedHeads::All), || {
+            "edited_heads is all, which an empty one says".to_owned()
+        });
+        check.holds(heads == EditedHeads::All || edit.is_of_attention(), || {
+            format!("{} is no edit of {} heads alone", f.edit, heads.name())
+        });
+        check.holds(heads != EditedHeads::Global || of.global_heads != Some(0), || {
+            "the model has no global heads".to_owned()
+        });
+        if let Some(from) = f.far_from {
+            check.within("far_from", from as f64, 1.0, f.n as f64 - 1.0);
+        }
+        check.there("reached", f.reached.as_ref(), edit.fit().is_some());
+        check.there("outcome", f.outcome.as_ref(), edit.fit().is_some());
+        check.there("max_abs_logit_after", f.max_abs_logit_after.as_ref(), edit.has_logits());
+        let of_largest = f.max_abs_logit_of_largest.as_ref();
+        check.there("max_abs_logit_of_largest", of_largest, edit.has_logits());
+        check.there("kl_nats", f.kl_nats.as_ref(), !edit.cuts());
+        check.within("n", f.n as f64, 2.0, of.context as f64);
+        check.at_least("passages", f.passages as f64, 1.0);
+        check.at_least("loss_nats", f.loss_nats, 0.0);
+        check.at_least("max_abs_logit_before", f.max_abs_logit_before, 0.0);
+        check.at_least("wall_time_s", f.wall_time_s, 0.0);
+        if let Some(size) = f.size {
+            check.at_least("size", size as f64, 1.0);
+        }
+        let (after, largest) = (f.max_abs_logit_after, f.max_abs_logit_of_largest);
+        if let (Some(after), Some(largest)) = (after, largest) {
+            check.within("max_abs_logit_of_largest", largest, 0.0, after);
+        }
+        check.within("total_variation", f.total_variation, 0.0, 1.0 + ROUNDING);
+        if let Some(kl_nats) = f.kl_nats {
+            check.at_least("kl_nats", kl_nats, 0.0);
+            // Pinsker's inequality of each row, and Jensen's over rows and heads.
+            let least = (f.total_variation - ROUNDING).max(0.0).powi(2) * 2.0;
+            check.at_most("total_variation is more than kl_nats allows", least, kl_nats, ROUNDING);
+        }
+        if edit == Edit::Own {
+            check.within("the difference of a model from itself", f.delta_loss_nats, 0.0, 0.0);
+            check.within("its kl_nats", f.kl_nats.unwrap_or(f64::NAN), 0.0, ROUNDING);
+            check.equal("its largest logit", after, f.max_abs_logit_before, ROUNDING);
+            check.equal("the largest of its largest head", largest, after, ROUNDING);
+        }
+        f.check_a_fit(of, check);
+    }
+
+    /// Losses are held against the model's own on the same passages, and each edit was done to the groups from the
+    /// first on.
+    fn check_cell(rows: &[Row<Self>], check: &mut InvariantChecker) {
+        type Done = (Option<Edit>, EditedHeads);
+        let mut edits: Vec<(Done, Vec<usize>)> = Vec::new();
+        for found in rows.iter().map(|row| &row.found) {
+            let own = rows.iter().map(|row| &row.found);
+            let own =
+                own.clone().find(|own| own.edit() == Some(Edit::Own) && own.group == found.group);
+            check.holds(own.is_some(), || format!("group {} has no row own", found.group));
+            if let Some(own) = own {
+                let delta = found.loss_nats - own.loss_nats;
+                check.within(
+                    "delta_loss_nats",
+                    found.delta_loss_nats,
+                    delta - ROUNDING,
+                    delta + ROUNDING,
+                );
+                let [before, of_own] = [found, own].map(|found| found.max_abs_logit_before);
+                check.equal("max_abs_logit_before of a group", before, of_own, 0.0);
+            }
+            let [first, found_of] = [&rows[0].found, found].map(|f| (f.passages, f.n));
+            check.holds(first == found_of, || "passages of several sizes".to_owned());
+            let edit = (found.edit(), found.edited_heads());
+            match edits.iter_mut().find(|(other, _)| *other == edit) {
+                Some((_, groups)) => groups.push(found.group),
+                None => edits.push((edit, vec![found.group])),
+            }
+        }
+        for (edit, groups) in edits {
+            let whole = groups.iter().copied().eq(0..groups.len());
+            check.holds(whole, || {
+                format!("{edit:?} is of groups {groups:?}, not of the first ones")
+            });
+        }
+    }
+}
+
+impl SurgeryFound {
+    fn check_a_fit(&self, of: &ModelOf, check: &mut InvariantChecker) {
+        let (Some(epsilon), Some(rank), Some(reached)) = (self.epsilon, self.rank, self.reached)
+        else {
+            return;
+        };
+        let heads = of.layers * of.heads;
+        check.at_least("epsilon", epsilon, f64::MIN_POSITIVE);
+        let width = of.d_model.map_or(f64::NAN, |d_model| (d_model / of.heads) as f64);
+        check.within("rank", rank as f64, 1.0, width);
+        check.within("reached", reached as f64, 0.0, heads as f64);
+        let all = self.outcome != Some(Outcome::Infeasible);
+        check.holds(all == (reached == heads), || {
+            format!(
+                "{reached} of {heads} heads reached ε, and the worst outcome is {:?}",
+                self.outcome
+            )
+        });
+        if all {
+            check.at_most("kl_nats exceeds ε", self.kl_nats, epsilon, ROUNDING);
+        }
+        if rank as f64 == width {
+            // A head's own queries and keys are a start, which reaches every ε.
+            check.holds(all, || "a fit at the heads' own rank did not reach ε".to_owned());
+            let before = self.max_abs_logit_before;
+            let after = self.max_abs_logit_after;
+            check.at_most("a fit's logits exceed the head's own", after, before, 1e-5);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "row_tests.rs"]
+mod tests;

@@ -1,0 +1,118 @@
+//! The measurement of inference: time to read n tokens, time of one more token, size of cached keys and values.
+
+use std::time::Instant;
+
+use crate::experiments::training::ModelColumns;
+use crate::lm::room::{self, Kept};
+use crate::lm::{LmError, Model, ModelShape, TrainDefinition};
+use crate::record::{InvariantChecker, Measurement, Row, record};
+
+/// Tokens read one by one before the clock starts.
+const WARM_UP: usize = 2;
+
+record! {
+    /// Identifies a cell: a model at one length, in one round.
+    pub struct LatencyOf {
+        /// the model
+        model: ModelColumns,
+        /// the tokens read
+        #[range = Counted]
+        n: usize,
+        /// the number of the repetition
+        round: u64,
+    }
+}
+
+record! {
+    /// Times and sizes of inference.
+    pub struct LatencyFound {
+        /// the threads of the process
+        #[range = Counted]
+        threads: usize,
+        /// the number of parameters
+        parameters: usize,
+        /// the time to read n tokens at once
+        #[unit = "s"]
+        prefill_s: f64,
+        /// the median time of one more token
+        #[unit = "s"]
+        decode_s: f64,
+        /// the size of keys and values kept after n tokens
+        #[unit = "bytes"]
+        cache_bytes: usize,
+    }
+}
+
+impl LatencyFound {
+    /// Times a model with its initial weights, on arbitrary tokens of `symbols` symbols: `read` of them at once, two more
+    /// to warm up, then `repeats` one by one.
+    ///
+    /// # Errors
+    /// Sizes that are wrong, or that need more memory than the machine has.
+    pub fn measure(
+        definition: &TrainDefinition,
+        symbols: usize,
+        read: usize,
+        repeats: usize,
+    ) -> Result<Self, LmError> {
+        let definition = TrainDefinition {
+            context: read.saturating_add(WARM_UP).saturating_add(repeats),
+            ..definition.clone()
+        };
+        definition.check()?;
+        room::check_weights(&definition, symbols, Kept::Weight)?;
+        let tokens = definition.context as f64 * size_of::<u32>() as f64;
+        room::check("the tokens need", tokens, "the tokens to read")?;
+        let shape = ModelShape::new(&definition, symbols);
+        let model = Model::new(shape, definition.initial_deviation, definition.seed)?;
+        let tokens: Vec<u32> =
+            (0..definition.context).map(|i| (i * 7919 % symbols) as u32).collect();
+        let mut session = model.session();
+        let started = Instant::now();
+        session.feed(&tokens[..read])?;
+        let prefill_s = started.elapsed().as_secs_f64();
+        let cache_bytes = session.cache_bytes();
+        let mut times = Vec::with_capacity(tokens.len());
+        for token in &tokens[read..] {
+            let started = Instant::now();
+            session.feed(std::slice::from_ref(token))?;
+            times.push(started.elapsed().as_secs_f64());
+        }
+        let mut timed = times.split_off(WARM_UP);
+        timed.sort_by(f64::total_cmp);
+        let decode_s = timed[timed.len() / 2];
+        let threads = rayon::current_num_threads();
+        Ok(Self { threads, parameters: model.parameters(), prefill_s, decode_s, cache_bytes })
+    }
+}
+
+impl Measurement for LatencyFound {
+    type Key = LatencyOf;
+
+    const NAME: &'static str = "latency";
+    const VERSION: u32 = 4;
+
+    fn check_row(row: &Row<Self>, check: &mut InvariantChecker) {
+        let (of, found) = (&row.of, &row.found);
+        let model = &of.model;
+        check.at_least("threads", found.threads as f64, 1.0);
+        check.at_least("prefill_s", found.prefill_s, f64::MIN_POSITIVE);
+        check.at_least("decode_s", found.decode_s, f64::MIN_POSITIVE);
+        check.at_most("one token more takes longer than n", found.decode_s, found.prefill_s, 0.0);
+        // A block holds four matrices of d_model² and a hidden layer four times as wide, of eight.
+        let blocks = (12 * model.layers * model.d_model * model.d_model) as f64;
+        check.at_least("parameters", found.parameters as f64, blocks);
+        // Keys and values in float32, of all tokens read where a head is global, of the last `window` where local.
+        let layer = |global: usize| {
+            let tokens = global * of.n + (model.heads - global) * of.n.min(model.window);
+            2 * (model.d_model / model.heads) * tokens * size_of::<f32>()
+        };
+        let most = model.layers * layer(model.global_heads);
+        let least = match model.arm.as_str() {
+            // Layers of global heads and of local ones in turn.
+            "layer-alternating" => model.layers * layer(0),
+            _ => most,
+        };
+        check.within("cache_bytes", found.cache_bytes as f64, least as f64, most as f64);
+    }
+}

@@ -1,0 +1,163 @@
+//! Inference: models × lengths × rounds, timed with their initial weights, since times do not depend on weights.
+
+mod measurement;
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use serde::Deserialize;
+use toml::Table;
+
+use super::training::{ModelColumns, runs};
+use crate::experiment::{
+    CellContext, Experiment, Measure, RawDefinition, StudyError, TextSource, lengths,
+    model_settings, read_table, seeds,
+};
+use crate::lm::{TextVocabulary, TrainDefinition};
+
+pub use measurement::{LatencyFound, LatencyOf};
+
+/// Tokens timed in one cell.
+const TOKENS: usize = 20;
+
+/// Models whose inference is timed.
+#[derive(Clone, Debug)]
+pub struct LatencyStudy {
+    /// Each model's name and definition.
+    pub models: Vec<(String, TrainDefinition)>,
+    /// How many tokens are read before one is timed.
+    pub n: Vec<usize>,
+    /// Rounds: each times every model once more.
+    pub rounds: Vec<u64>,
+}
+
+#[derive(Deserialize)]
+struct Grid {
+    n: Vec<usize>,
+    seed: Option<Vec<u64>>,
+}
+
+/// A model at one length, in one round.
+#[derive(Clone, Debug)]
+pub(crate) struct LatencyCell {
+    run: String,
+    definition: TrainDefinition,
+    n: usize,
+    round: u64,
+}
+
+impl Experiment for LatencyStudy {
+    type Cell = LatencyCell;
+
+    const TABLES: &'static [&'static str] = &["grid", "train", "run"];
+    const ONE_AT_A_TIME: bool = true;
+
+    fn read(raw: &RawDefinition) -> Result<Self, String> {
+        let grid = raw.table("grid")?.ok_or("a study of latency needs a [grid] with n")?;
+        let grid: Grid = read_table(grid, "grid")?;
+        let runs = runs(raw)?;
+        for run in &runs {
+            let wrong = |why: &str| Err(format!("run {}: {why}", run.name));
+            if run.starts_from_another() {
+                return wrong("start: times do not depend on weights; leave it out");
+            }
+            let kinds = run.definition.layers_by_kinds();
+            if !kinds.iter().flat_map(|(_, kinds)| kinds).all(|kind| kind.is_contiguous()) {
+                return wrong(
+                    "patch: latency is measured for one-dimensional windows only; leave it out",
+                );
+            }
+        }
+        let models = runs.into_iter().map(|run| (run.name, run.definition)).collect();
+        Ok(Self { models, n: lengths(grid.n)?, rounds: seeds(grid.seed)? })
+    }
+
+    /// All models of a round at one length, one after the other, then the next round.
+    fn cells(
+        &self,
+        _: Option<&TextSource>,
+        _: &Path,
+    ) -> Result<Vec<(String, LatencyCell)>, StudyError> {
+        let mut cells = Vec::new();
+        for &n in &self.n {
+            for &round in &self.rounds {
+                for (run, definition) in &self.models {
+                    let (run, definition) = (run.clone(), definition.clone());
+                    let key = format!("{run}/n{n}-r{round}");
+                    cells.push((key, LatencyCell { run, definition, n, round }));
+                }
+            }
+        }
+        Ok(cells)
+    }
+
+    fn dtype(&self) -> String {
+        "float32".to_owned()
+    }
+}
+
+impl Measure for LatencyCell {
+    type Row = LatencyFound;
+
+    fn settings(&self) -> Table {
+        let mut table = Table::new();
+        table.insert("model".to_owned(), model_settings(&self.definition).into());
+        table.insert("n".to_owned(), (self.n as i64).into());
+        table.insert("round".to_owned(), (self.round as i64).into());
+        table
+    }
+
+    fn defaults() -> Table {
+        let model = model_settings(&TrainDefinition::default());
+        Table::from_iter([("model".to_owned(), model.into())])
+    }
+
+    fn cost_s(&self) -> f64 {
+        0.1 + 0.5 * (self.n as f64 / 4096.0).powi(2)
+    }
+
+    fn key(&self) -> LatencyOf {
+        let model = ModelColumns::of(&self.run, &self.definition);
+        LatencyOf { model, n: self.n, round: self.round }
+    }
+
+    fn measure(&self, context: &CellContext<'_>) -> Result<Option<Vec<LatencyFound>>, String> {
+        if context.stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let symbols = match self.definition.vocabulary {
+            TextVocabulary::Bpe { size } => size,
+            TextVocabulary::Byte | TextVocabulary::Characters => 256,
+        };
+        let found = LatencyFound::measure(&self.definition, symbols, self.n, TOKENS)
+            .map_err(|e| e.to_string())?;
+        (context.advanced)(1.0);
+        Ok(Some(vec![found]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Preset;
+    use crate::study::StudyDefinition;
+
+    /// The key `global_heads` is of variant ls alone: the column counts the heads of any.
+    #[test]
+    fn rows_count_the_global_heads_of_every_variant() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("analysis/latency.toml");
+        let definition = StudyDefinition::read(&path, Preset::Smoke).unwrap();
+        let study: &LatencyStudy = definition.work.get().unwrap();
+        let mut found: Vec<(String, usize, usize)> = study
+            .cells(None, &path)
+            .unwrap()
+            .into_iter()
+            .map(|(_, cell)| cell.key().model)
+            .map(|model| (model.run, model.heads, model.global_heads))
+            .collect();
+        found.sort();
+        found.dedup();
+        let expected = [("local-only", 6, 0), ("ls", 6, 1), ("mhsa", 6, 6)];
+        assert_eq!(found, expected.map(|(run, heads, global)| (run.to_owned(), heads, global)));
+    }
+}

@@ -1,0 +1,218 @@
+//! What the attention of trained heads needs by the inputs and the rank that are allowed.
+
+mod row;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use super::model_key::ModelOf;
+use super::trained_model::{ModelCell, TrainedModel, dtype_of, whole};
+use super::trained_models::{self, TrainedModels};
+use crate::experiment::{
+    CellContext, Experiment, ModelReferences, RawDefinition, StudyError, TextSource,
+    search_of_heads, search_settings,
+};
+use crate::fit::SearchOptions;
+use crate::predict::{Corners, InputSet, ModelLattice};
+use crate::run::ModelSource;
+
+pub use row::LatticeFound;
+
+/// What the attention of trained heads needs by the inputs and the rank that are allowed.
+#[derive(Clone, Debug)]
+pub struct LatticeStudy {
+    /// Whose heads; a head's queries and keys are fitted to the passages of a group at once.
+    pub(crate) models: TrainedModels,
+    /// The errors ε, in nats.
+    pub(crate) epsilons: Vec<f64>,
+    /// What queries and keys may be made of.
+    pub(crate) inputs: Vec<InputSet>,
+    /// Ranks that they may have, beside the head's own and any.
+    pub(crate) ranks: Vec<usize>,
+    /// Only so many heads of a model, those of the largest logits.
+    pub(crate) largest: Option<usize>,
+    /// Rows of a passage that are fitted at most.
+    pub(crate) rows: Option<usize>,
+    /// How the fits search.
+    pub(crate) search: SearchOptions,
+}
+
+#[derive(Deserialize)]
+struct Lattice {
+    epsilon: Vec<f64>,
+    inputs: Option<Vec<String>>,
+    #[serde(default)]
+    ranks: Vec<usize>,
+    largest: Option<usize>,
+    rows: Option<usize>,
+}
+
+/// The heads of one model at one step.
+pub(crate) struct LatticeCell {
+    model: TrainedModel,
+    study: Arc<LatticeStudy>,
+}
+
+impl Experiment for LatticeStudy {
+    type Cell = LatticeCell;
+
+    const TABLES: &'static [&'static str] = &["lattice", "search"];
+
+    fn read(raw: &RawDefinition) -> Result<Self, String> {
+        let (models, keys): (_, Lattice) = trained_models::read(raw, "lattice")?;
+        let is_error = |e: &f64| e.is_finite() && *e > 0.0;
+        if keys.epsilon.is_empty() || !keys.epsilon.iter().all(is_error) {
+            return Err(format!(
+                "lattice.epsilon is {:?}; it needs finite errors above 0, in nats",
+                keys.epsilon
+            ));
+        }
+        if [keys.rows, keys.largest].contains(&Some(0)) {
+            return Err("lattice.rows and largest must be at least 1".to_owned());
+        }
+        if keys.ranks.contains(&0) || !keys.ranks.is_sorted_by(|a, b| a < b) {
+            return Err(format!("lattice.ranks is {:?}; it needs ascending ranks", keys.ranks));
+        }
+        let inputs: Vec<InputSet> = match keys.inputs {
+            None => InputSet::ALL.to_vec(),
+            Some(names) => {
+                let sets: Result<Vec<InputSet>, String> =
+                    names.iter().map(|name| name.parse()).collect();
+                sets.map_err(|why| format!("lattice.inputs: {why}"))?
+            }
+        };
+        // What all others are held against.
+        for needed in [InputSet::Own, InputSet::Free] {
+            if !inputs.contains(&needed) {
+                return Err(format!("lattice.inputs lacks {needed}; name it among them"));
+            }
+        }
+        Ok(Self {
+            models,
+            epsilons: keys.epsilon,
+            inputs,
+            ranks: keys.ranks,
+            largest: keys.largest,
+            rows: keys.rows,
+            search: search_of_heads(&raw.table_or_empty("search")?)?,
+        })
+    }
+
+    fn cells(
+        &self,
+        text: Option<&TextSource>,
+        data: &Path,
+    ) -> Result<Vec<(String, LatticeCell)>, StudyError> {
+        let shared = Arc::new(self.clone());
+        let models = TrainedModel::all(&self.models, text, data)?;
+        let cell = |(name, model)| (name, LatticeCell { model, study: shared.clone() });
+        Ok(models.into_iter().map(cell).collect())
+    }
+
+    fn dtype(&self) -> String {
+        dtype_of(self.search.precision)
+    }
+
+    fn models(&self) -> Option<&dyn ModelReferences> {
+        Some(&self.models)
+    }
+}
+
+impl ModelCell for LatticeCell {
+    type Row = LatticeFound;
+
+    fn model(&self) -> &TrainedModel {
+        &self.model
+    }
+
+    fn add_settings(&self, table: &mut Table) {
+        let LatticeStudy { epsilons, inputs, ranks, largest, rows, search, .. } = &*self.study;
+        let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
+        set("layers", whole(&self.model.layers()));
+        set("epsilon", epsilons.clone().into());
+        set("inputs", inputs.iter().map(|set| set.name()).collect::<Vec<_>>().into());
+        set("ranks", whole(ranks));
+        for (key, value) in [("largest", largest), ("rows", rows)] {
+            if let Some(value) = value {
+                set(key, (*value as i64).into());
+            }
+        }
+        set("search", search_settings(search).into());
+    }
+
+    fn add_defaults(table: &mut Table) {
+        let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
+        set("ranks", Value::Array(Vec::new()));
+        set("search", search_settings(&SearchOptions::default()).into());
+    }
+
+    fn cost_s(&self) -> f64 {
+        let study = &*self.study;
+        let source = self.model.source();
+        let (d, width) = match source {
+            ModelSource::Run { definition, .. } => {
+                (definition.d_model / definition.heads, definition.d_model)
+            }
+            ModelSource::Published { model } => (model.head_dimension(), model.channels()),
+            ModelSource::Exported { heads } => (heads.head_dimension(), heads.channels()),
+        };
+        let n = self.model.tokens() as f64;
+        let rows = n.min(study.rows.unwrap_or(MOST_ROWS) as f64);
+        let heads: usize =
+            self.model.layers().iter().map(|&layer| source.head_kinds(layer).len()).sum();
+        let heads = study.largest.map_or(heads, |largest| largest.min(heads));
+        let pairs = rows * n / 2.0
+            * (heads * self.model.passages_of_a_group() * study.models.groups) as f64;
+        // A fit of a rank, and one of the inputs' whole width where the rank is any.
+        let of_ranks: f64 =
+            study.ranks.iter().chain([&d]).map(|&rank| rank as f64 + OVERHEAD).sum();
+        let of_inputs = |inputs: &InputSet| match inputs {
+            InputSet::Free => of_ranks,
+            InputSet::Positions => of_ranks + width as f64 + n + OVERHEAD,
+            _ => of_ranks + width as f64 + OVERHEAD,
+        };
+        let channels: f64 = study.inputs.iter().map(of_inputs).sum();
+        pairs * study.epsilons.len() as f64 * channels * SECONDS_PER_PAIR
+    }
+
+    fn key(&self) -> ModelOf {
+        self.model.key()
+    }
+
+    fn run(&self, context: &CellContext<'_>) -> Result<Option<Vec<LatticeFound>>, StudyError> {
+        let model = self.model.read()?;
+        let model = &*model;
+        let study = &*self.study;
+        let groups = self.model.passages(model, context)?;
+        let layers = self.model.layers();
+        let lattice = ModelLattice {
+            corners: Corners {
+                epsilons: &study.epsilons,
+                inputs: &study.inputs,
+                ranks: &study.ranks,
+                search: study.search,
+            },
+            layers: &layers,
+            largest: study.largest,
+            rows: study.rows.unwrap_or(MOST_ROWS),
+        };
+        let share = 1.0 / (groups.len() * lattice.heads_of(model.heads())) as f64;
+        let mut rows = Vec::new();
+        let ended = lattice.run(model, &groups, context.stop, |found| {
+            rows.extend(LatticeFound::all(&found, self.model.passages_of_a_group()));
+            (context.advanced)(share);
+            Ok(())
+        })?;
+        Ok(ended.then_some(rows))
+    }
+}
+
+/// Rows of a passage that are fitted where the definition names no other number: all of a context of this length.
+const MOST_ROWS: usize = 1024;
+/// Seconds of one core that the fit of a corner takes, by visible pair and channel.
+const SECONDS_PER_PAIR: f64 = 2.2e-6;
+/// What a pair costs beside its channels, in channels.
+const OVERHEAD: f64 = 16.0;

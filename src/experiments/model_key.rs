@@ -1,0 +1,103 @@
+//! The columns of a trained model whose heads are looked at.
+
+use super::training::TrainingOf;
+use crate::record::record;
+
+record! {
+    /// Identifies a trained model at a step.
+    pub struct ModelOf {
+        /// the study of the run
+        of: Option<String>,
+        /// the run's name there, or the folder's
+        run: String,
+        /// the arm, or what a published model is
+        arm: String,
+        /// the run's
+        seed: Option<u64>,
+        /// the text's name, or `synthetic`
+        corpus: Option<String>,
+        /// blocks
+        #[range = Counted]
+        layers: usize,
+        /// the width of the residual stream
+        #[range = Counted]
+        d_model: Option<usize>,
+        /// attention heads a layer
+        #[range = Counted]
+        heads: usize,
+        /// heads that see everything, in the layer that has most of them
+        global_heads: Option<usize>,
+        /// how many tokens at and before its own a local head sees
+        #[range = Counted]
+        window: Option<usize>,
+        /// the most tokens that the model reads
+        #[range = Counted]
+        context: usize,
+        /// sequences a step of its training
+        #[range = Counted]
+        batch: Option<usize>,
+        /// optimiser steps of it
+        steps: Option<usize>,
+        /// the largest learning rate of it
+        learning_rate: Option<f64>,
+        /// of the synthetic corpus: the share of segments that ask for a stored key
+        recall: Option<f64>,
+        /// the step of the weights
+        step: Option<usize>,
+    }
+}
+
+impl ModelOf {
+    /// A model from elsewhere, of a type, on a text; `sizes` are its layers, heads of a layer, and the most tokens that it
+    /// reads.
+    pub fn of_published(
+        name: &str,
+        model_type: &str,
+        text: Option<&str>,
+        sizes: [usize; 3],
+        step: Option<usize>,
+    ) -> Self {
+        let [layers, heads, context] = sizes;
+        Self {
+            of: None,
+            run: name.to_owned(),
+            arm: model_type.to_owned(),
+            seed: None,
+            corpus: text.map(str::to_owned),
+            layers,
+            d_model: None,
+            heads,
+            global_heads: None,
+            window: None,
+            context,
+            batch: None,
+            steps: None,
+            learning_rate: None,
+            recall: None,
+            step,
+        }
+    }
+
+    /// A training run, of the study `study` where it is one's.
+    pub fn of_run(study: Option<&str>, run: &TrainingOf, step: Option<usize>) -> Self {
+        let model = &run.model;
+        Self {
+            of: study.map(str::to_owned),
+            run: model.run.clone(),
+            arm: model.arm.clone(),
+            seed: Some(run.seed),
+            corpus: Some(run.corpus.clone()),
+            layers: model.layers,
+            d_model: Some(model.d_model),
+            heads: model.heads,
+            global_heads: Some(model.global_heads),
+            window: Some(model.window),
+            context: run.context,
+            batch: Some(run.batch),
+            steps: Some(run.steps),
+            learning_rate: Some(run.learning_rate),
+            recall: run.recall,
+            step,
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Trained heads against ramps over positions: how much of their logits and attention a ramp explains.
+
+mod row;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use toml::Table;
+
+use super::each_head::{HeadOfGroup, of_each_head};
+use super::trained_model::{ModelCell, TrainedModel, visible_pairs, whole};
+use super::trained_models::{self, TrainedModels};
+use crate::experiment::{
+    CellContext, Experiment, ModelReferences, RawDefinition, StudyError, TextSource,
+};
+use crate::pattern::HeadKind;
+use crate::predict::Ramp;
+use crate::run::ModelSource;
+
+pub use row::{RampFound, RampOf};
+
+/// Trained heads to be held against ramps over positions.
+#[derive(Clone, Debug)]
+pub struct RampStudy {
+    /// Whose heads; one ramp is fitted to the passages of a group.
+    pub(crate) models: TrainedModels,
+    /// Rows of a passage that are held at most.
+    pub(crate) rows: Option<usize>,
+}
+
+#[derive(Deserialize)]
+struct Keys {
+    rows: Option<usize>,
+}
+
+/// The heads of one checkpoint.
+pub(crate) struct RampCell {
+    model: TrainedModel,
+    study: Arc<RampStudy>,
+}
+
+impl Experiment for RampStudy {
+    type Cell = RampCell;
+
+    const TABLES: &'static [&'static str] = &["ramp"];
+
+    fn read(raw: &RawDefinition) -> Result<Self, String> {
+        let (models, keys): (_, Keys) = trained_models::read(raw, "ramp")?;
+        if keys.rows == Some(0) {
+            return Err("ramp.rows must be at least 1".to_owned());
+        }
+        Ok(Self { models, rows: keys.rows })
+    }
+
+    fn cells(
+        &self,
+        text: Option<&TextSource>,
+        data: &Path,
+    ) -> Result<Vec<(String, RampCell)>, StudyError> {
+        let shared = Arc::new(self.clone());
+        let models = TrainedModel::all(&self.models, text, data)?.into_iter();
+        Ok(models.map(|(key, model)| (key, RampCell { model, study: shared.clone() })).collect())
+    }
+
+    fn models(&self) -> Option<&dyn ModelReferences> {
+        Some(&self.models)
+    }
+}
+
+impl ModelCell for RampCell {
+    type Row = RampFound;
+
+    fn model(&self) -> &TrainedModel {
+        &self.model
+    }
+
+    fn add_settings(&self, table: &mut Table) {
+        table.insert("layers".to_owned(), whole(&self.model.layers()));
+        if let Some(rows) = self.study.rows {
+            table.insert("rows".to_owned(), (rows as i64).into());
+        }
+    }
+
+    /// Each visible pair is looked at some hundreds of times.
+    fn cost_s(&self) -> f64 {
+        let source = self.model.source();
+        let n = self.model.tokens() as f64;
+        let rows = n.min(self.study.rows.unwrap_or(MOST_ROWS) as f64);
+        let seen = |kind: HeadKind| visible_pairs(kind, rows, n);
+        let layers = self.model.layers();
+        let kinds = layers.iter().flat_map(|&layer| source.head_kinds(layer));
+        let passages = self.model.passages_of_a_group() * self.study.models.groups;
+        SECONDS_OF_A_MODEL + passages as f64 * kinds.map(seen).sum::<f64>() * SECONDS_PER_PAIR
+    }
+
+    fn key(&self) -> RampOf {
+        let [positions, slopes] = match self.model.source() {
+            ModelSource::Run { definition, .. } => {
+                [Some(definition.positions.name()), Some(definition.slopes.name())]
+            }
+            ModelSource::Published { .. } | ModelSource::Exported { .. } => [None, None],
+        };
+        RampOf {
+            model: self.model.key(),
+            positions: positions.map(str::to_owned),
+            slopes: slopes.map(str::to_owned),
+        }
+    }
+
+    fn run(&self, context: &CellContext<'_>) -> Result<Option<Vec<RampFound>>, StudyError> {
+        let model = self.model.read()?;
+        let model = &*model;
+        let rows = self.study.rows.unwrap_or(MOST_ROWS);
+        of_each_head(&self.model, model, context, |HeadOfGroup { probes, group, began, .. }| {
+            let ramp = Ramp::of(probes, Some(rows))?;
+            Ok(RampFound::of(&ramp, *group, probes.len(), began.elapsed().as_secs_f64()))
+        })
+    }
+}
+
+/// Rows of a passage that are held where the definition names no other number.
+const MOST_ROWS: usize = 1024;
+/// Seconds of one core that a head takes by visible pair.
+const SECONDS_PER_PAIR: f64 = 1.5e-6;
+/// Seconds that it takes to read a model and its text.
+const SECONDS_OF_A_MODEL: f64 = 0.15;

@@ -1,0 +1,376 @@
+//! The rows of trained heads held against ramps over positions.
+
+use crate::experiments::model_key::ModelOf;
+use crate::fit::Outcome;
+use crate::lm::Slopes;
+use crate::pattern::{HeadKind, Visibility};
+use crate::predict::{Ramp, held_rows, ramp_half_spread, ramp_lag, reach};
+use crate::record::{InvariantChecker, Measurement, ROUNDING, Row, record, to_milliseconds};
+
+/// What the tolerances of least squares and divergences may do.
+const OF_TOLERANCE: f64 = 1e-5;
+
+record! {
+    /// What tells one cell of a study of ramps from others: a trained model at a step.
+    pub struct RampOf {
+        /// the model
+        model: ModelOf,
+        /// positional encoding: `learned`, `rope`, `sinusoidal` or `none`
+        positions: Option<String>,
+        /// linear position bias: `none`, `alibi` (fixed) or `learned`
+        slopes: Option<String>,
+    }
+}
+
+record! {
+    /// A trained head's logits and attention on a group of passages, against those of a ramp over positions.
+    pub struct RampFound {
+        /// the layer, from 0
+        #[range = Placed]
+        layer: usize,
+        /// the head, from 0
+        #[range = Placed]
+        head: usize,
+        /// the kind of head: `global` or `local:W`
+        kind: HeadKind,
+        /// the group of passages
+        passage: usize,
+        /// the number of passages in the group
+        #[range = Counted]
+        passages: usize,
+        /// the tokens per passage
+        #[range = Counted]
+        n: usize,
+        /// the rows per passage that are measured
+        #[range = Counted]
+        rows: usize,
+        /// the head dimension d
+        #[range = Counted]
+        rank: usize,
+        /// m of the linear position bias m (j − i), if the head has one
+        #[unit = "nats a token"]
+        given_slope: Option<f64>,
+        /// max |z|, z = QKᵀ/√d
+        #[unit = "nats"]
+        actual: f64,
+        /// half the largest max − min of a row of z
+        #[unit = "nats"]
+        half_spread: f64,
+        /// (m − 1)/2 · ln(1 + 1/mean_lag), m = n or the window: the logit of a ramp with that mean distance; empty if it is 0
+        #[unit = "nats"]
+        formula: Option<f64>,
+        /// mean relative distance: mean over rows of Σ p (i − j)
+        #[unit = "tokens"]
+        mean_lag: f64,
+        /// the least relative distance that holds half of all attention
+        #[unit = "tokens"]
+        median_lag: usize,
+        /// mean entropy of the rows, −Σ p ln p
+        #[unit = "nats"]
+        entropy_nats: f64,
+        /// attention on the token itself
+        mass_within_1: f64,
+        /// attention on the last 4 tokens
+        mass_within_4: f64,
+        /// attention on the last 16 tokens
+        mass_within_16: f64,
+        /// attention on the last 64 tokens
+        mass_within_64: f64,
+        /// effective rank of QKᵀ, mean over passages
+        effective_rank_logits: f64,
+        /// effective rank of QKᵀ less its row means, mean over passages
+        effective_rank_centred: f64,
+        /// stable rank Σσ²/σ₁² of QKᵀ less its row means
+        stable_rank_centred: f64,
+        /// R² within rows of c·j; empty if z is constant in every row
+        share_ramp: Option<f64>,
+        /// R² of c_i j, with its own slope per row
+        share_lines: Option<f64>,
+        /// R² of any function of j
+        share_position: Option<f64>,
+        /// R² of any function of i − j
+        share_lag: Option<f64>,
+        /// R² of a function of j and one of i − j
+        share_position_and_lag: Option<f64>,
+        /// c of share_ramp
+        #[unit = "nats a token"]
+        slope: f64,
+        /// mean over rows of KL(P ‖ uniform attention)
+        #[unit = "nats"]
+        kl_uniform: f64,
+        /// KL of the nearest softmax(c·j)
+        #[unit = "nats"]
+        kl_ramp: f64,
+        /// KL of the nearest softmax of a function of j
+        #[unit = "nats"]
+        kl_position: f64,
+        /// KL of the nearest softmax of a function of i − j
+        #[unit = "nats"]
+        kl_lag: f64,
+        /// 1 − kl_ramp / kl_uniform; empty if P is uniform
+        ramp_kl_share: Option<f64>,
+        /// c of kl_ramp
+        #[unit = "nats a token"]
+        slope_kl: f64,
+        /// 1/(e^c − 1) for that c: its mean distance in a long row; empty if c ≤ 0
+        #[unit = "tokens"]
+        ramp_lag: Option<f64>,
+        /// `converged`, or `step-limit` if a share may be too low or a KL too high
+        outcome: Outcome,
+        /// the time of the head
+        #[unit = "s"]
+        wall_time_s: f64,
+    }
+}
+
+impl RampFound {
+    /// What was found of a head on the group `passage` of so many passages.
+    pub fn of(found: &Ramp, passage: usize, passages: usize, wall_time_s: f64) -> Self {
+        let [mass_within_1, mass_within_4, mass_within_16, mass_within_64] = found.mass_within;
+        let (kl_uniform, kl_ramp) = (found.kl_uniform, found.kl_ramp);
+        Self {
+            layer: found.layer,
+            head: found.head,
+            kind: found.kind,
+            passage,
+            passages,
+            n: found.tokens,
+            rows: found.rows,
+            rank: found.rank,
+            given_slope: found.given_slope,
+            actual: found.max_abs_logit,
+            half_spread: found.half_spread,
+            formula: found.formula,
+            mean_lag: found.mean_lag,
+            median_lag: found.median_lag,
+            entropy_nats: found.entropy_nats,
+            mass_within_1,
+            mass_within_4,
+            mass_within_16,
+            mass_within_64,
+            effective_rank_logits: found.effective_rank_logits,
+            effective_rank_centred: found.effective_rank_centred,
+            stable_rank_centred: found.stable_rank_centred,
+            share_ramp: found.share_ramp,
+            share_lines: found.share_lines,
+            share_position: found.share_position,
+            share_lag: found.share_lag,
+            share_position_and_lag: found.share_position_and_lag,
+            slope: found.slope,
+            kl_uniform,
+            kl_ramp,
+            kl_position: found.kl_position,
+            kl_lag: found.kl_lag,
+            ramp_kl_share: share_of(kl_ramp, kl_uniform),
+            slope_kl: found.slope_kl,
+            ramp_lag: ramp_lag(found.slope_kl),
+            outcome: found.outcome,
+            wall_time_s: to_milliseconds(wall_time_s),
+        }
+    }
+}
+
+fn share_of(left: f64, all: f64) -> Option<f64> {
+    (all > 0.0).then(|| 1.0 - left / all)
+}
+
+impl Measurement for RampFound {
+    type Key = RampOf;
+
+    const NAME: &'static str = "ramp";
+    const VERSION: u32 = 1;
+
+    fn outcome(&self) -> String {
+        self.outcome.name().to_owned()
+    }
+
+    fn check_row(row: &Row<Self>, check: &mut InvariantChecker) {
+        let (of, f) = (&row.of.model, &row.found);
+        check.at(format!("{} layer {} head {}", row.cell, f.layer, f.head));
+        let n = f.n as f64;
+        check.within("layer", f.layer as f64, 0.0, of.layers as f64 - 1.0);
+        check.within("head", f.head as f64, 0.0, of.heads as f64 - 1.0);
+        check.within("n", n, 1.0, of.context as f64);
+        check.within("rows", f.rows as f64, 1.0, n);
+        check.at_least("passages", f.passages as f64, 1.0);
+        if let (HeadKind::Local { window }, Some(widest)) = (f.kind, of.window) {
+            check.within("the window of kind", window as f64, widest as f64, widest as f64);
+        }
+        if let Some(width) = of.d_model {
+            let rank = (width / of.heads) as f64;
+            check.within("rank", f.rank as f64, rank, rank);
+        }
+        if let Some(slopes) = &row.of.slopes {
+            check.there("given_slope", f.given_slope.as_ref(), slopes != "none");
+            if slopes == Slopes::Alibi.name() {
+                let fixed = Slopes::of_alibi(of.heads).get(f.head).copied().map(f64::from);
+                check.equal("given_slope is not ALiBi's", f.given_slope, fixed, ROUNDING);
+            }
+        }
+        f.check_looks(check);
+        f.check_shares(check);
+        f.check_divergences(check);
+        check.holds(matches!(f.outcome, Outcome::Converged | Outcome::StepLimit), || {
+            format!("outcome is {}, which such a row has not", f.outcome.name())
+        });
+        check.at_least("wall_time_s", f.wall_time_s, 0.0);
+    }
+
+    /// Every head of every layer that is looked at, on each group of passages, once.
+    fn check_cell(rows: &[Row<Self>], check: &mut InvariantChecker) {
+        let mut heads: Vec<(usize, usize, usize)> =
+            rows.iter().map(|row| (row.found.passage, row.found.layer, row.found.head)).collect();
+        check.holds(heads.is_sorted_by(|a, b| a < b), || {
+            "its rows are not each head of each layer and group once, in order".to_owned()
+        });
+        let size = |row: &Row<Self>| (row.found.passages, row.found.n, row.found.rows);
+        check.holds(rows.windows(2).all(|two| size(&two[0]) == size(&two[1])), || {
+            "passages of several sizes".to_owned()
+        });
+        heads.dedup_by_key(|(passage, layer, _)| (*passage, *layer));
+        let expected = heads.len() * rows[0].of.model.heads;
+        check.holds(rows.len() == expected, || {
+            format!("{} rows where the heads of its layers are {expected}", rows.len())
+        });
+    }
+}
+
+impl RampFound {
+    fn check_looks(&self, check: &mut InvariantChecker) {
+        let n = self.n as f64;
+        check.at_least("actual", self.actual, 0.0);
+        check.at_least("half_spread", self.half_spread, 0.0);
+        check.at_most("half_spread exceeds actual", self.half_spread, self.actual, ROUNDING);
+        check.within("mean_lag", self.mean_lag, 0.0, n - 1.0);
+        check.within("median_lag", self.median_lag as f64, 0.0, n - 1.0);
+        // Half of the mass lies at the median or beyond, so the mean is half of it or more.
+        let median = 0.5 * self.median_lag as f64;
+        check.at_most("half the median_lag exceeds mean_lag", median, self.mean_lag, ROUNDING);
+        let half = |lag: usize, mass: f64, check: &mut InvariantChecker| {
+            let within = self.median_lag < lag;
+            let agrees = if within { mass >= 0.5 - ROUNDING } else { mass <= 0.5 + ROUNDING };
+            check.holds(agrees, || {
+                format!("median_lag is {}, and {mass} within {lag}", self.median_lag)
+            });
+        };
+        let masses = [
+            (1, self.mass_within_1),
+            (4, self.mass_within_4),
+            (16, self.mass_within_16),
+            (64, self.mass_within_64),
+        ];
+        let mut before = 0.0;
+        for (lag, mass) in masses {
+            check.at_most("mass falls with the lag", before, mass, ROUNDING);
+            half(lag, mass, check);
+            before = mass;
+        }
+        check.at_most("mass exceeds 1", before, 1.0, ROUNDING);
+        let formula = ramp_half_spread(reach(self.kind, self.n), self.mean_lag);
+        check.there("formula", self.formula.as_ref(), formula.is_some());
+        if formula.is_some() {
+            check.equal("formula is not that of mean_lag", self.formula, formula, ROUNDING);
+        }
+        let most = (reach(self.kind, self.n) as f64).ln();
+        check.within("entropy_nats", self.entropy_nats, 0.0, most + ROUNDING);
+        if let Some(slope) = self.given_slope {
+            check.holds(slope.is_finite(), || format!("given_slope is {slope}"));
+        }
+        let rank = self.rank as f64 + ROUNDING;
+        check.within("effective_rank_logits", self.effective_rank_logits, 1.0 - ROUNDING, rank);
+        check.within("effective_rank_centred", self.effective_rank_centred, 1.0 - ROUNDING, rank);
+        check.within("stable_rank_centred", self.stable_rank_centred, 0.0, rank);
+        // Σσ² ≤ σ₁Σσ and the entropy of σ/Σσ is at least that of its largest part.
+        let stable = self.stable_rank_centred;
+        let effective = self.effective_rank_centred;
+        check.at_most("stable_rank_centred exceeds the effective one", stable, effective, ROUNDING);
+    }
+
+    fn check_shares(&self, check: &mut InvariantChecker) {
+        let both = self.share_position_and_lag;
+        let is_there = self.share_ramp.is_some();
+        for (column, share) in [
+            ("share_ramp", self.share_ramp),
+            ("share_lines", self.share_lines),
+            ("share_position", self.share_position),
+            ("share_lag", self.share_lag),
+            ("share_position_and_lag", both),
+        ] {
+            check.there(column, share.as_ref(), is_there);
+            if let Some(share) = share {
+                check.within(column, share, 0.0, 1.0);
+            }
+        }
+        check.holds(self.slope.is_finite(), || format!("slope is {}", self.slope));
+        if !is_there || self.outcome != Outcome::Converged {
+            return;
+        }
+        for (what, narrow, wide) in [
+            ("share_ramp exceeds share_lines", self.share_ramp, self.share_lines),
+            ("share_ramp exceeds share_position", self.share_ramp, self.share_position),
+            ("share_ramp exceeds share_lag", self.share_ramp, self.share_lag),
+            ("share_position exceeds that with the lag", self.share_position, both),
+            ("share_lag exceeds that with the position", self.share_lag, both),
+        ] {
+            check.at_most(what, narrow, wide, OF_TOLERANCE);
+        }
+        // The variance of a row is at most (½ spread)², and the line's is its share of that.
+        let (mut of_line, mut most) = (0.0, 0.0);
+        for m in self.columns_seen() {
+            of_line += self.slope * self.slope * m * (m * m - 1.0) / 12.0;
+            most += m * self.half_spread * self.half_spread;
+        }
+        let share = self.share_ramp.map(|share| share * most);
+        check.at_most(
+            "slope is steeper than its share of the spread",
+            of_line,
+            share,
+            OF_TOLERANCE,
+        );
+    }
+
+    /// How many columns each row of a passage sees that is held.
+    fn columns_seen(&self) -> impl Iterator<Item = f64> {
+        let (kind, n) = (self.kind, self.n);
+        let held = held_rows(n, Some(self.rows)).into_iter();
+        held.map(move |row| kind.columns(row, n, Visibility::Causal).len() as f64)
+    }
+
+    fn check_divergences(&self, check: &mut InvariantChecker) {
+        let most = (reach(self.kind, self.n) as f64).ln();
+        for (column, kl) in [
+            ("kl_uniform", self.kl_uniform),
+            ("kl_ramp", self.kl_ramp),
+            ("kl_position", self.kl_position),
+            ("kl_lag", self.kl_lag),
+        ] {
+            check.within(column, kl, 0.0, most + ROUNDING);
+        }
+        for (what, wide, narrow) in [
+            ("kl_ramp exceeds kl_uniform", self.kl_ramp, self.kl_uniform),
+            ("kl_position exceeds kl_ramp", self.kl_position, self.kl_ramp),
+            ("kl_lag exceeds kl_ramp", self.kl_lag, self.kl_ramp),
+        ] {
+            check.at_most(what, wide, narrow, OF_TOLERANCE);
+        }
+        // KL(P ‖ uniform) is what is lacking of the entropy of uniform attention.
+        let uniform = self.columns_seen().map(f64::ln).sum::<f64>() / self.rows as f64;
+        let sum = self.kl_uniform + self.entropy_nats;
+        check.equal("kl_uniform and entropy_nats are not ln m together", sum, uniform, ROUNDING);
+        let share = share_of(self.kl_ramp, self.kl_uniform);
+        check.there("ramp_kl_share", self.ramp_kl_share.as_ref(), share.is_some());
+        if share.is_some() {
+            check.equal("ramp_kl_share is not that of kl", self.ramp_kl_share, share, ROUNDING);
+        }
+        let lag = ramp_lag(self.slope_kl);
+        check.holds(self.slope_kl.is_finite(), || format!("slope_kl is {}", self.slope_kl));
+        check.there("ramp_lag", self.ramp_lag.as_ref(), lag.is_some());
+        if lag.is_some() {
+            check.equal("ramp_lag is not that of slope_kl", self.ramp_lag, lag, ROUNDING);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "row_tests.rs"]
+mod tests;

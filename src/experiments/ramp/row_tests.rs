@@ -1,0 +1,100 @@
+//! Rows of heads of random weights, altered column by column.
+
+use super::*;
+use crate::lm::{Model, ModelShape, TrainDefinition};
+use crate::record::{Line, columns, columns_of, line, rows_of};
+
+/// The heads of a model of random weights, as a cell's lines.
+fn cell() -> Vec<Line> {
+    let definition = TrainDefinition {
+        layers: 1,
+        d_model: 8,
+        heads: 2,
+        context: 12,
+        ..TrainDefinition::default()
+    };
+    let model = Model::new(ModelShape::new(&definition, 9), 0.9, 4).unwrap();
+    let probes = model.probe(&[0, 3, 1, 4, 2, 2, 0, 1, 8, 7]).unwrap();
+    let of = RampOf {
+        model: ModelOf {
+            of: Some("runs".to_owned()),
+            run: "mhsa".to_owned(),
+            arm: "mhsa".to_owned(),
+            seed: Some(1),
+            corpus: Some("book".to_owned()),
+            layers: 1,
+            d_model: Some(8),
+            heads: 2,
+            global_heads: Some(2),
+            window: Some(16),
+            context: 12,
+            batch: Some(1),
+            steps: Some(1),
+            learning_rate: Some(0.1),
+            recall: None,
+            step: Some(1),
+        },
+        positions: Some("learned".to_owned()),
+        slopes: Some("none".to_owned()),
+    };
+    let lines = probes.iter().map(|probe| {
+        let found = RampFound::of(&Ramp::of(&[probe], None).unwrap(), 0, 1, 0.5);
+        line("ramps", "mhsa/s1/step-1", &of, Ok(&found), "made up")
+    });
+    lines.collect()
+}
+
+/// What the laws say of a cell's lines; a line that is no row breaks one, too.
+fn breaches(lines: &[Line]) -> Vec<String> {
+    let mut check = InvariantChecker::default();
+    let rows: Result<Vec<Row<RampFound>>, _> = rows_of(lines.iter()).collect();
+    match rows {
+        Err((_, why)) => check.breaches.push(why),
+        Ok(rows) => {
+            rows.iter().for_each(|row| RampFound::check_row(row, &mut check));
+            RampFound::check_cell(&rows, &mut check);
+        }
+    }
+    check.breaches
+}
+
+#[test]
+fn every_altered_column_breaks_a_law() {
+    let lines = cell();
+    assert_eq!(breaches(&lines), Vec::<String>::new());
+    let first = columns::<RampFound>()
+        .iter()
+        .position(|column| column.name == "layer")
+        .expect("what was found begins with the layer");
+    let mut free = Vec::new();
+    for (at, column) in columns_of::<RampFound>().iter().enumerate() {
+        let value = lines[0].at(first + at).to_owned();
+        let altered = match value.parse::<f64>() {
+            Ok(number) if number.fract() != 0.0 || value.contains('.') => {
+                let by = 10.0 * number.abs().max(1.0);
+                [number + by, number - by].map(|number| number.to_string())
+            }
+            Ok(number) => [number + 1.0, number - 1.0].map(|number| number.to_string()),
+            Err(_) if value.is_empty() => ["1".to_owned(), "0.5".to_owned()],
+            Err(_) => [format!("{value}x"), String::new()],
+        };
+        let is_told = altered.into_iter().any(|altered| {
+            let mut lines = lines.clone();
+            lines[0] = lines[0].with(first + at, &altered);
+            !breaches(&lines).is_empty()
+        });
+        // Between two lags whose mass is told any may be the median.
+        if !is_told && column.name != "median_lag" {
+            free.push(column.name);
+        }
+    }
+    assert!(free.is_empty(), "no law holds {free:?}");
+}
+
+#[test]
+fn a_cell_has_every_head_of_its_layers_once() {
+    let lines = cell();
+    assert!(breaches(&lines[..1]).iter().any(|b| b.contains("1 rows where")));
+    let turned = [lines[1].clone(), lines[0].clone()];
+    assert!(breaches(&turned).iter().any(|b| b.contains("in order")));
+}

@@ -1,0 +1,449 @@
+//! A trained model at a step, as a study's cells look at it: where it is, what it needs, and what it reads.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use toml::{Table, Value};
+
+use super::model_key::ModelOf;
+use super::trained_models::{RunSource, TrainedModels};
+use super::training::{TrainCell, TrainingOf, kept_steps};
+use crate::experiment::{
+    CellContext, Measure, Needs, StudyError, TextSource, check_model_name, model_settings,
+};
+use crate::fit::Precision;
+use crate::lm::{ExportedHeads, LmError, Probed, Split, TrainDefinition};
+use crate::pattern::HeadKind;
+use crate::predict::Passages;
+use crate::record::Measurement;
+use crate::run::{ModelSource, RunError, TrainedRun};
+
+/// Passages of a group where no number is asked for.
+const PASSAGES_OF_A_GROUP: usize = 2;
+
+/// A trained model at a step, and the passages that it reads.
+#[derive(Clone)]
+pub(crate) struct TrainedModel {
+    model: Model,
+    /// The step; none for a model from elsewhere.
+    step: Option<usize>,
+    text: Option<TextSource>,
+    among: Arc<TrainedModels>,
+}
+
+/// One model of a study.
+#[derive(Clone)]
+struct Model {
+    /// The run's name in its study, or the folder's.
+    name: String,
+    source: ModelSource,
+    /// Where it is of another study.
+    of: Option<Box<OfStudy>>,
+}
+
+/// What trains a run of another study.
+#[derive(Clone)]
+struct OfStudy {
+    study: String,
+    cell: String,
+    trained: TrainCell,
+}
+
+impl TrainedModel {
+    /// The models of a study by run, seed and step, each with what the keys of its cells begin with. Other studies'
+    /// runs are in `data`.
+    ///
+    /// # Errors
+    /// A folder that holds no run, or lacks a step or layer that is asked for.
+    pub fn all(
+        among: &TrainedModels,
+        text: Option<&TextSource>,
+        data: &Path,
+    ) -> Result<Vec<(String, Self)>, StudyError> {
+        let shared = Arc::new(among.clone());
+        let sources = among.sources()?;
+        let mut studies: Vec<&str> = Vec::new();
+        for source in &sources {
+            if let RunSource::Study { of, .. } = source
+                && !studies.contains(&of.as_str())
+            {
+                studies.push(of);
+            }
+        }
+        let mut all = Vec::new();
+        for source in &sources {
+            if let RunSource::Folder(folder) = source
+                && !folder.exists()
+            {
+                let path = folder.clone();
+                return Err(match among.fetch.clone() {
+                    Some(fetch) => StudyError::NotFetched { path, fetch },
+                    None => {
+                        let why = "no such folder or file; name another".to_owned();
+                        StudyError::Definition { path, why }
+                    }
+                });
+            }
+            for (name, model, steps) in models(source, text, data, studies.len() > 1)? {
+                let wrong = |why: String| StudyError::Definition { path: name.clone().into(), why };
+                if let ModelSource::Exported { heads } = &model.source {
+                    check_exported(heads, among, text).map_err(wrong)?;
+                }
+                if text.is_none() && model.of.is_none() && model.source.reads_a_text() {
+                    return Err(StudyError::NoText { model: name });
+                }
+                let steps = match (&model.source, among.steps.is_empty()) {
+                    (ModelSource::Run { .. }, false) => {
+                        let missing = among.steps.iter().find(|s| !steps.contains(&Some(**s)));
+                        if let (None, Some(step)) = (&model.of, missing) {
+                            let kept: Vec<usize> = steps.into_iter().flatten().collect();
+                            return Err(wrong(format!(
+                                "has no weights of step {step}; it has those of {}",
+                                ranges(&kept)
+                            )));
+                        }
+                        among.steps.iter().map(|&step| Some(step)).collect()
+                    }
+                    _ => steps,
+                };
+                let there = model.source.held_layers();
+                if let Some(layer) = among.layers.iter().find(|layer| !there.contains(layer)) {
+                    return Err(wrong(format!("has layers {}, not {layer}", ranges(&there))));
+                }
+                let is_unknown = |&layer: &usize| {
+                    !model.source.head_kinds(layer).into_iter().all(HeadKind::is_contiguous)
+                };
+                if let Some(layer) = looked_at(among, there).into_iter().find(is_unknown) {
+                    return Err(wrong(format!(
+                        "layer {layer} has two-dimensional windows, which fits do not support; choose \
+                         other layers"
+                    )));
+                }
+                let context = model.source.context();
+                if let Some(tokens) = among.tokens.filter(|&tokens| tokens > context) {
+                    return Err(wrong(format!(
+                        "reads at most {context} tokens ({tokens} asked for)"
+                    )));
+                }
+                for step in steps {
+                    let at = step.map_or_else(String::new, |step| format!("/step-{step}"));
+                    let key = format!("{name}{at}");
+                    if all.iter().any(|(other, _)| *other == key) {
+                        return Err(wrong(format!(
+                            "two of the models share the configurations {key}; rename one of them"
+                        )));
+                    }
+                    let (model, text) = (model.clone(), text.cloned());
+                    let one = Self { model, step, text, among: shared.clone() };
+                    all.push((key, one));
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// The layers that are looked at.
+    pub fn layers(&self) -> Vec<usize> {
+        looked_at(&self.among, self.model.source.held_layers())
+    }
+
+    /// Where its weights are.
+    pub fn source(&self) -> &ModelSource {
+        &self.model.source
+    }
+
+    /// Tokens of a passage.
+    pub fn tokens(&self) -> usize {
+        self.among.tokens.unwrap_or_else(|| self.model.source.context())
+    }
+
+    /// Passages of a group: two, or an equal share of those that a file of exported heads has, where no number is asked
+    /// for.
+    pub fn passages_of_a_group(&self) -> usize {
+        self.among.passages.unwrap_or_else(|| match &self.model.source {
+            ModelSource::Exported { heads } => (heads.passages() / self.among.groups).max(1),
+            ModelSource::Run { .. } | ModelSource::Published { .. } => PASSAGES_OF_A_GROUP,
+        })
+    }
+
+    /// Which model it is, on which text, at which step, and what it reads: a part of what a cell depends on.
+    pub fn settings(&self) -> Table {
+        let TrainedModels { groups, tokens, split, .. } = &*self.among;
+        let mut table = Table::new();
+        let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
+        // The same run on another text is another.
+        match (&self.model.of, &self.model.source) {
+            (Some(of), _) => set("run", of.trained.settings().into()),
+            (None, ModelSource::Run { definition, .. }) => {
+                set("run", model_settings(definition).into())
+            }
+            (None, ModelSource::Published { model }) => set("published", model.identity().into()),
+            (None, ModelSource::Exported { heads }) => set("exported", heads.identity().into()),
+        };
+        if let Some(text) = &self.text {
+            set("text", text.hashes().settings().into());
+        }
+        if let Some(step) = self.step {
+            set("step", (step as i64).into());
+        }
+        set("passages", (self.passages_of_a_group() as i64).into());
+        set("groups", (*groups as i64).into());
+        if let Some(tokens) = tokens {
+            set("tokens", (*tokens as i64).into());
+        }
+        set("split", split.map_or("all", Split::name).into());
+        table
+    }
+
+    /// What those keys are where a definition does not name them.
+    pub fn defaults() -> Table {
+        let mut table = Table::new();
+        let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
+        set("run", TrainCell::defaults().into());
+        set("groups", 1.into());
+        set("split", Split::Valid.name().into());
+        table
+    }
+
+    /// Identifies it in rows.
+    pub fn key(&self) -> ModelOf {
+        let Model { name, source, of } = &self.model;
+        match (of, source) {
+            (Some(of), _) => ModelOf::of_run(Some(&of.study), &of.trained.key(), self.step),
+            (None, ModelSource::Run { definition, .. }) => {
+                let text = self.text.as_ref().map(|text| text.name.as_str());
+                ModelOf::of_run(None, &TrainingOf::of(name, definition, text), self.step)
+            }
+            (None, ModelSource::Published { model }) => {
+                let text = self.text.as_ref().map(|text| text.name.as_str());
+                let sizes = [model.layers(), model.heads(), model.context()];
+                ModelOf::of_published(name, model.name(), text, sizes, None)
+            }
+            (None, ModelSource::Exported { heads }) => {
+                let sizes = [heads.layers(), heads.heads(), heads.model_context()];
+                ModelOf::of_published(name, heads.model_type(), None, sizes, self.step)
+            }
+        }
+    }
+
+    /// The run that makes its weights, where another study has it.
+    pub fn needs(&self) -> Option<Needs> {
+        let of = self.model.of.as_ref()?;
+        Some(Needs { study: of.study.clone(), cell: of.cell.clone() })
+    }
+
+    /// Whether the weights of another study's run are not there or are of another run.
+    pub fn lacks(&self) -> bool {
+        match &self.model {
+            Model { source: ModelSource::Run { folder, definition }, of: Some(of), .. } => {
+                !of.trained.has_weights_in(folder, self.step.unwrap_or(definition.steps))
+            }
+            _ => false,
+        }
+    }
+
+    /// Its weights.
+    pub fn read(&self) -> Result<Arc<dyn Probed>, RunError> {
+        self.model.source.weights(self.step)
+    }
+
+    /// Its weights, as a run trained here; none of a model from elsewhere.
+    pub fn read_run(&self) -> Result<Option<TrainedRun>, RunError> {
+        self.model.source.run(self.step)
+    }
+
+    /// The tokens of its passages, by group and passage, as `model`, its weights, reads the texts.
+    pub fn passages(
+        &self,
+        model: &dyn Probed,
+        context: &CellContext<'_>,
+    ) -> Result<Vec<Vec<Vec<u32>>>, LmError> {
+        self.more_passages(model, context, 0)
+    }
+
+    /// The same, and so many groups more after them.
+    pub fn more_passages(
+        &self,
+        model: &dyn Probed,
+        context: &CellContext<'_>,
+        more: usize,
+    ) -> Result<Vec<Vec<Vec<u32>>>, LmError> {
+        let TrainedModels { groups, split, .. } = *self.among;
+        let passages = Passages {
+            groups: groups + more,
+            passages: self.passages_of_a_group(),
+            tokens: self.tokens(),
+            split,
+        };
+        passages.of(model, context.texts)
+    }
+}
+
+/// A cell that measures one trained model.
+pub(crate) trait ModelCell: Send + Sync + 'static {
+    /// A row of it.
+    type Row: Measurement;
+
+    /// The model.
+    fn model(&self) -> &TrainedModel;
+
+    /// Adds what the cell's numbers depend on beside the model.
+    fn add_settings(&self, table: &mut Table);
+
+    /// Adds the defaults of those.
+    fn add_defaults(_table: &mut Table) {}
+
+    /// The estimated seconds of one core.
+    fn cost_s(&self) -> f64;
+
+    /// Identifies the cell in its rows.
+    fn key(&self) -> <Self::Row as Measurement>::Key;
+
+    /// The cell's rows; none if it was stopped.
+    ///
+    /// # Errors
+    /// A model or text that cannot be read, or that the measurement does not support.
+    fn run(&self, context: &CellContext<'_>) -> Result<Option<Vec<Self::Row>>, StudyError>;
+}
+
+impl<C: ModelCell> Measure for C {
+    type Row = C::Row;
+
+    fn settings(&self) -> Table {
+        let mut table = self.model().settings();
+        self.add_settings(&mut table);
+        table
+    }
+
+    fn defaults() -> Table {
+        let mut table = TrainedModel::defaults();
+        C::add_defaults(&mut table);
+        table
+    }
+
+    fn cost_s(&self) -> f64 {
+        ModelCell::cost_s(self)
+    }
+
+    fn key(&self) -> <C::Row as Measurement>::Key {
+        ModelCell::key(self)
+    }
+
+    fn needs(&self) -> Option<Needs> {
+        self.model().needs()
+    }
+
+    fn lacks(&self, _folder: &Path) -> bool {
+        self.model().lacks()
+    }
+
+    fn measure(&self, context: &CellContext<'_>) -> Result<Option<Vec<C::Row>>, String> {
+        self.run(context).map_err(|e| e.to_string())
+    }
+}
+
+/// The type of the numbers that fits of trained heads compute with.
+pub(crate) fn dtype_of(precision: Precision) -> String {
+    match precision {
+        Precision::F32 => "float32".to_owned(),
+        Precision::F64 => "float64".to_owned(),
+    }
+}
+
+/// Whole numbers as a value of a definition.
+pub(crate) fn whole(all: &[usize]) -> Value {
+    all.iter().map(|&one| Value::from(one as i64)).collect::<Vec<_>>().into()
+}
+
+/// The layers that are looked at of those that are `there`.
+fn looked_at(among: &TrainedModels, there: Vec<usize>) -> Vec<usize> {
+    match among.layers.is_empty() {
+        true => there,
+        false => among.layers.clone(),
+    }
+}
+
+/// Refuses what a file of exported heads does not have.
+fn check_exported(
+    heads: &ExportedHeads,
+    among: &TrainedModels,
+    text: Option<&TextSource>,
+) -> Result<(), String> {
+    if text.is_some() {
+        return Err("has its own passages; leave --text out".to_owned());
+    }
+    if !among.steps.is_empty() && !heads.step().is_some_and(|step| among.steps.contains(&step)) {
+        return Err("is of another step; name only files of those steps".to_owned());
+    }
+    let (found, needed) = (heads.passages(), among.groups * among.passages.unwrap_or(1));
+    match needed > found {
+        true => Err(LmError::FewPassages { found, needed }.to_string()),
+        false => Ok(()),
+    }
+}
+
+/// Layers in words: `0 to 11` where none between them is missing.
+fn ranges(layers: &[usize]) -> String {
+    let is_next = |pair: &[usize]| pair[1] == pair[0] + 1;
+    match layers {
+        [first, .., last] if layers.windows(2).all(is_next) => format!("{first} to {last}"),
+        _ => layers.iter().map(usize::to_string).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// The pairs that so many rows of a head see of `n` tokens, roughly.
+pub(crate) fn visible_pairs(kind: HeadKind, rows: f64, n: f64) -> f64 {
+    match kind.window() {
+        None => rows * n / 2.0,
+        Some(window) => rows * (window as f64).min(n),
+    }
+}
+
+/// A model, the name of its cells, and the steps whose weights it keeps.
+type Planned = (String, Model, Vec<Option<usize>>);
+
+/// The models of a source.
+fn models(
+    source: &RunSource,
+    text: Option<&TextSource>,
+    data: &Path,
+    with_study: bool,
+) -> Result<Vec<Planned>, StudyError> {
+    match source {
+        RunSource::Study { of, run } => {
+            let study = TextSource::name_of_study(data, of, text);
+            let one = |&seed: &u64| {
+                let definition = TrainDefinition { seed, ..run.definition.clone() };
+                let steps = kept_steps(&definition).into_iter().map(Some).collect();
+                let cell = format!("{}/s{seed}", run.name);
+                let name = if with_study { format!("{of}/{cell}") } else { cell.clone() };
+                let trained = TrainCell::of(run, seed, text)?;
+                let folder = data.join(&study).join(&cell);
+                let model = Model {
+                    name: run.name.clone(),
+                    source: ModelSource::Run { folder, definition: Box::new(definition) },
+                    of: Some(Box::new(OfStudy { study: of.clone(), cell, trained })),
+                };
+                Ok((name, model, steps))
+            };
+            run.seeds.iter().map(one).collect()
+        }
+        RunSource::Folder(folder) => {
+            let (source, steps) = ModelSource::in_folder(folder).map_err(|e| match e {
+                // They name the file that is wrong.
+                RunError::Model(e @ (LmError::File { .. } | LmError::Io { .. })) => e.into(),
+                other => StudyError::Definition { path: folder.clone(), why: other.to_string() },
+            })?;
+            let name = match &source {
+                ModelSource::Exported { heads } => heads.name().to_owned(),
+                _ => folder
+                    .file_name()
+                    .map_or("run".into(), |name| name.to_string_lossy())
+                    .into_owned(),
+            };
+            check_model_name(&name)
+                .map_err(|why| StudyError::Definition { path: folder.clone(), why })?;
+            Ok(vec![(name.clone(), Model { name, source, of: None }, steps)])
+        }
+    }
+}

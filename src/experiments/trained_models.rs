@@ -1,0 +1,211 @@
+//! Which trained models a study looks at, and the passages that they read.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::training::{StudyRun, check_kept_step, check_known_run, runs_of};
+use crate::experiment::{
+    ModelReferences, Preset, RawDefinition, StudyError, check_study_name, read_both,
+};
+use crate::lm::Split;
+
+/// Which trained models a study looks at, and the passages that they read.
+#[derive(Clone, Debug)]
+pub struct TrainedModels {
+    /// The studies of whose runs the models are.
+    pub(crate) of: Vec<String>,
+    /// Their runs; all where none is named.
+    pub(crate) runs: Vec<String>,
+    /// Their seeds; all of a run where none is named.
+    pub(crate) seeds: Vec<u64>,
+    /// The folders of single runs, or of models from elsewhere, and files of exported heads.
+    pub(crate) folders: Vec<PathBuf>,
+    /// The command that fetches them where they are not there.
+    pub(crate) fetch: Option<String>,
+    /// The definition's file, which those of the other studies lie beside.
+    pub(crate) path: PathBuf,
+    /// The table of the definition that names all this.
+    pub(crate) place: &'static str,
+    /// The size at which the other studies are taken.
+    pub(crate) preset: Preset,
+    /// The steps whose checkpoints are taken; where none is named, every one kept, or the last.
+    pub(crate) steps: Vec<usize>,
+    /// The layers; all where none is named.
+    pub(crate) layers: Vec<usize>,
+    /// Passages of a group, which are looked at together; where no number is named, two, or all that a file of exported
+    /// heads has.
+    pub(crate) passages: Option<usize>,
+    /// Groups, each at other places of the text.
+    pub(crate) groups: usize,
+    /// Tokens of a passage; the model's context where none are named.
+    pub(crate) tokens: Option<usize>,
+    /// The part of the text that passages are of; none for all of it.
+    pub(crate) split: Option<Split>,
+}
+
+#[derive(Deserialize)]
+struct Keys {
+    #[serde(default)]
+    of: Vec<String>,
+    #[serde(default)]
+    runs: Vec<String>,
+    #[serde(default)]
+    seeds: Vec<u64>,
+    #[serde(default)]
+    folders: Vec<PathBuf>,
+    fetch: Option<String>,
+    #[serde(default)]
+    steps: Vec<usize>,
+    #[serde(default)]
+    layers: Vec<usize>,
+    passages: Option<usize>,
+    #[serde(default = "one")]
+    groups: usize,
+    tokens: Option<usize>,
+    #[serde(default = "valid")]
+    split: String,
+}
+
+fn one() -> usize {
+    1
+}
+
+fn valid() -> String {
+    "valid".to_owned()
+}
+
+/// The models that the table `[place]` names, and its other keys: the fields of `T`.
+pub(super) fn read<T: DeserializeOwned>(
+    raw: &RawDefinition,
+    place: &'static str,
+) -> Result<(TrainedModels, T), String> {
+    let table =
+        raw.table(place)?.ok_or_else(|| format!("a study of trained models needs a [{place}]"))?;
+    let (keys, own): (Keys, T) = read_both(table, place)?;
+    if keys.of.is_empty() && keys.folders.is_empty() {
+        return Err(format!("{place} needs of (studies of runs) or folders (of runs)"));
+    }
+    keys.of.iter().try_for_each(|study| check_study_name(&format!("{place}.of"), study))?;
+    if [keys.passages, Some(keys.groups), keys.tokens].contains(&Some(0)) {
+        return Err(format!("{place}.passages, groups and tokens must be at least 1"));
+    }
+    let split =
+        match keys.split.as_str() {
+            "all" => None,
+            name => Some(Split::ALL.into_iter().find(|split| split.name() == name).ok_or_else(
+                || format!("{place}.split is {name:?}; give all, train, valid or test"),
+            )?),
+        };
+    let models = TrainedModels {
+        of: keys.of,
+        runs: keys.runs,
+        seeds: keys.seeds,
+        folders: keys.folders,
+        fetch: keys.fetch,
+        path: raw.path.clone(),
+        place,
+        preset: raw.preset,
+        steps: keys.steps,
+        layers: keys.layers,
+        passages: keys.passages,
+        groups: keys.groups,
+        tokens: keys.tokens,
+        split,
+    };
+    Ok((models, own))
+}
+
+/// Where trained models are.
+#[derive(Clone, Debug)]
+pub(crate) enum RunSource {
+    /// A run of another study, at each of its seeds.
+    Study { of: String, run: Box<StudyRun> },
+    /// The folder of one run, or of a model from elsewhere.
+    Folder(PathBuf),
+}
+
+impl TrainedModels {
+    /// Where they are: the runs of other studies as they are defined now, and the folders.
+    ///
+    /// # Errors
+    /// A study that is not defined beside this one or trains nothing, with the nearest name; a run that none of them
+    /// has; a step that a run keeps no weights of.
+    pub(crate) fn sources(&self) -> Result<Vec<RunSource>, StudyError> {
+        self.named().map_err(|why| StudyError::Definition { path: self.path.clone(), why })
+    }
+
+    fn named(&self) -> Result<Vec<RunSource>, String> {
+        let mut sources: Vec<RunSource> =
+            self.folders.iter().cloned().map(RunSource::Folder).collect();
+        for of in &self.of {
+            let runs = runs_of(of, &self.path, self.preset)
+                .map_err(|why| format!("{}.of {of:?}: {why}", self.place))?;
+            let source = |run| RunSource::Study { of: of.clone(), run: Box::new(run) };
+            sources.extend(runs.into_iter().map(source));
+        }
+        if !self.runs.is_empty() {
+            let known: Vec<&str> = sources.iter().filter_map(RunSource::run).collect();
+            for run in &self.runs {
+                check_known_run(run, &known)
+                    .map_err(|why| format!("{}.runs has {why}", self.place))?;
+            }
+            sources.retain(|source| {
+                source.run().is_none_or(|name| self.runs.iter().any(|run| run == name))
+            });
+        }
+        if !self.seeds.is_empty() {
+            for source in &mut sources {
+                if let RunSource::Study { run, .. } = source {
+                    run.seeds.retain(|seed| self.seeds.contains(seed));
+                }
+            }
+            let has = |source: &RunSource, seed: &u64| match source {
+                RunSource::Study { run, .. } => run.seeds.contains(seed),
+                RunSource::Folder(_) => false,
+            };
+            if let Some(seed) =
+                self.seeds.iter().find(|seed| !sources.iter().any(|source| has(source, seed)))
+            {
+                return Err(format!(
+                    "{}.seeds has {seed}, which none of these runs uses",
+                    self.place
+                ));
+            }
+        }
+        for source in &sources {
+            source.check(self.place, &self.steps)?;
+        }
+        Ok(sources)
+    }
+}
+
+impl RunSource {
+    /// The run's name in its study.
+    pub(crate) fn run(&self) -> Option<&str> {
+        match self {
+            Self::Study { run, .. } => Some(&run.name),
+            Self::Folder(_) => None,
+        }
+    }
+
+    /// Refuses steps that the run keeps no weights of.
+    fn check(&self, place: &str, steps: &[usize]) -> Result<(), String> {
+        let Self::Study { of, run } = self else { return Ok(()) };
+        steps
+            .iter()
+            .try_for_each(|&step| check_kept_step(step, of, run))
+            .map_err(|why| format!("{place}.steps has {why}"))
+    }
+}
+
+impl ModelReferences for TrainedModels {
+    fn are_of_studies(&self) -> bool {
+        !self.of.is_empty()
+    }
+
+    fn check(&self) -> Result<(), StudyError> {
+        self.sources().map(|_| ())
+    }
+}

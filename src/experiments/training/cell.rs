@@ -1,0 +1,363 @@
+//! One cell of a study of training runs, and the row that it gives.
+
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use super::references::Source;
+use super::row::{SYNTHETIC, TrainingFound, TrainingOf};
+use super::run_files::check_run;
+use super::start::{StartEdit, StartsFrom};
+use super::study::{StudyRun, TaughtBy, TrainStudy, runs};
+use crate::experiment::{
+    CellContext, Experiment, Measure, Needs, RawDefinition, StudyError, TextHashes, TextSource,
+    identity, model_settings,
+};
+use crate::lm::Alone;
+use crate::lm::{Corpus, Model, Outcome, Split, StepRecord, TrainDefinition, Vocabulary};
+use crate::pattern::{HeadKind, Visibility};
+use crate::predict::Passages;
+use crate::record::{InvariantChecker, Row, to_microseconds};
+use crate::run::files::{CHECKPOINT, kept_checkpoint};
+use crate::run::kept_files;
+use crate::run::manifest::{MANIFEST, Manifest};
+use crate::run::run_manifest;
+use crate::run::series::{CURVE, RunSeries};
+use crate::run::train::set_aside_another;
+use crate::run::{Begin, TrainedRun, Training, train};
+
+/// One training run of a study.
+#[derive(Clone, Debug)]
+pub(crate) struct TrainCell {
+    run: String,
+    definition: TrainDefinition,
+    text: Option<TextSource>,
+    teacher: Option<TaughtBy>,
+    start: Option<Box<Start>>,
+}
+
+/// The weights that a run begins with.
+#[derive(Clone, Debug)]
+struct Start {
+    from: StartsFrom,
+    step: usize,
+    /// What trains the run that they are of.
+    trained: TrainCell,
+}
+
+impl TrainCell {
+    /// A run at one of its seeds.
+    ///
+    /// # Errors
+    /// A run to start from that is not defined, or whose weights are no start.
+    pub fn of(run: &StudyRun, seed: u64, text: Option<&TextSource>) -> Result<Self, StudyError> {
+        let start = match (&run.start, run.source()?) {
+            (Some(from), Some(Source { run, step })) => {
+                let trained = Self::of(&run, seed, text)?;
+                Some(Box::new(Start { from: from.clone(), step, trained }))
+            }
+            _ => None,
+        };
+        Ok(Self {
+            run: run.name.clone(),
+            definition: TrainDefinition { seed, ..run.definition.clone() },
+            text: text.cloned(),
+            teacher: run.teacher.clone(),
+            start,
+        })
+    }
+
+    /// Whether the weights that this very run, of its text, has after a step are in `folder`: not those of another
+    /// definition, and its last ones only where it ended. Those that it keeps on the way are what they are.
+    pub fn has_weights_in(&self, folder: &Path, step: usize) -> bool {
+        let is_last = step == self.definition.steps;
+        let weights = match is_last {
+            true => CHECKPOINT.to_owned(),
+            false => kept_checkpoint(step),
+        };
+        let is_of_text =
+            |text: &TextSource| TextHashes::of_run(folder).as_ref() == Some(text.hashes());
+        folder.join(weights).exists()
+            && self.text.as_ref().is_none_or(is_of_text)
+            && Manifest::read(&folder.join(MANIFEST)).is_ok_and(|manifest| {
+                let teacher = self.teacher.as_ref().map(teacher_name);
+                let start = self.start.as_ref().map(|start| start.name());
+                let (teacher, start) = (teacher.as_deref(), start.as_deref());
+                run_manifest::is_run_of(&manifest, &self.definition, teacher, start)
+                    && (!is_last || run_manifest::result(&manifest).is_some())
+            })
+    }
+
+    /// The cell of this seed of a run of another study, and its folder, given this cell's own, data/STUDY/RUN/sSEED.
+    fn cell_of(&self, study: &str, run: &str, folder: &Path) -> (String, PathBuf) {
+        let cell = cell_key(run, self.definition.seed);
+        let data = folder.ancestors().nth(3).unwrap_or(Path::new(""));
+        let study = TextSource::name_of_study(data, study, self.text.as_ref());
+        let folder = data.join(study).join(&cell);
+        (cell, folder)
+    }
+
+    /// Trains, or goes on with what an earlier call left there; none where it was stopped before its
+    /// first evaluation. A run of other settings there is moved aside. The tokens of a long text are kept. Writes the run's curve too.
+    fn run(&self, context: &CellContext<'_>) -> Result<Option<Vec<TrainingFound>>, StudyError> {
+        let (corpus, source) = match (&self.text, context.texts) {
+            (Some(text), Some(texts)) => {
+                let corpus = Corpus::from_texts(&self.definition, texts, context.tokens)?;
+                (corpus, text.path.as_str())
+            }
+            _ => (Corpus::synthetic(&self.definition)?, SYNTHETIC),
+        };
+        let share = 1.0 / self.definition.steps as f64;
+        let teacher = match &self.teacher {
+            None => None,
+            Some(of) => {
+                let (_, folder) = self.cell_of(&of.study, &of.run, context.folder);
+                let run = TrainedRun::read(&folder, None)?;
+                Some((run.teacher(of.weight, &self.definition)?, teacher_name(of)))
+            }
+        };
+        let start = match &self.start {
+            None => None,
+            Some(start) => {
+                let (_, folder) = self.cell_of(&start.from.study, &start.from.run, context.folder);
+                Some((start.read(&folder, &corpus.vocabulary, context)?, start.name()))
+            }
+        };
+        let training = Training {
+            definition: &self.definition,
+            corpus: &corpus,
+            source,
+            device: context.device,
+            teacher: teacher.as_ref().map(|(teacher, name)| (teacher, name.as_str())),
+            start: start.as_ref().map(|(start, name)| (start, name.as_str())),
+            workers: &Alone,
+        };
+        if let Some(aside) = set_aside_another(&training, context.folder)? {
+            (context.warned)(&format!(
+                "warning: {} held a run with other settings, now in {}",
+                context.folder.display(),
+                aside.display()
+            ));
+        }
+        let on_step = |_: &StepRecord| (context.advanced)(share);
+        let result = train(&training, context.folder, Begin::Continue, context.stop, &on_step)?;
+        // A run that was stopped before it was evaluated tells of nothing.
+        if result.summary.outcome == Outcome::Stopped && result.summary.valid_loss_nats.is_none() {
+            return Ok(None);
+        }
+        let series = RunSeries::read(context.folder)?;
+        series.write_curve(context.folder)?;
+        kept_files::note_there(context.folder, CURVE)?;
+        Ok(Some(vec![TrainingFound {
+            parameters: result.summary.parameters,
+            train_loss_nats: result.train_loss_nats,
+            valid_loss_nats: result.summary.valid_loss_nats,
+            max_abs_logit: result.summary.max_abs_logit,
+            outcome: result.outcome().to_owned(),
+            wall_time_s: to_microseconds(result.summary.wall_time_s),
+            course: series.course(),
+            corpus_entropy_nats: corpus.entropy_nats,
+            pattern_kl_nats: result.pattern_kl_nats,
+        }]))
+    }
+}
+
+impl Experiment for TrainStudy {
+    type Cell = TrainCell;
+
+    const TABLES: &'static [&'static str] = &["train", "run", "predicted", "baseline"];
+
+    fn read(raw: &RawDefinition) -> Result<Self, String> {
+        Ok(Self { runs: runs(raw)?, path: raw.path.clone(), preset: raw.preset })
+    }
+
+    fn cells(
+        &self,
+        text: Option<&TextSource>,
+        _: &Path,
+    ) -> Result<Vec<(String, TrainCell)>, StudyError> {
+        let mut cells = Vec::new();
+        for run in &self.runs {
+            for &seed in &run.seeds {
+                cells.push((cell_key(&run.name, seed), TrainCell::of(run, seed, text)?));
+            }
+        }
+        Ok(cells)
+    }
+
+    fn dtype(&self) -> String {
+        let mut names: Vec<_> = self.runs.iter().map(|run| run.definition.dtype.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.join(", ")
+    }
+
+    fn can_read_text(&self) -> bool {
+        true
+    }
+
+    fn depends_on_text(&self) -> bool {
+        true
+    }
+
+    fn check_references(&self) -> Result<(), StudyError> {
+        self.check_runs()
+    }
+
+    fn check_files(
+        rows: &[Row<TrainingFound>],
+        folder: &Path,
+        check: &mut InvariantChecker,
+    ) -> Option<String> {
+        let unhashed = rows.iter().filter(|row| !check_run(row, folder, check)).count();
+        (unhashed > 0).then(|| {
+            format!(
+                "the manifests of {unhashed} runs have no hash of curve.csv and eval.csv, so changes \
+                 there cannot be detected"
+            )
+        })
+    }
+}
+
+impl Measure for TrainCell {
+    type Row = TrainingFound;
+
+    fn settings(&self) -> Table {
+        let mut table = model_settings(&self.definition);
+        if let Some(text) = &self.text {
+            table.extend(text.hashes().settings());
+        }
+        if let Some(TaughtBy { study, run, weight }) = &self.teacher {
+            table.insert("teacher".to_owned(), format!("{study}/{run}").into());
+            table.insert("teacher_weight".to_owned(), (*weight).into());
+        }
+        if let Some(start) = &self.start {
+            table.insert("start".to_owned(), start.settings().into());
+        }
+        table
+    }
+
+    fn defaults() -> Table {
+        let mut table = model_settings(&TrainDefinition::default());
+        let of_start = ("run".to_owned(), table.clone().into());
+        table.insert("start".to_owned(), Table::from_iter([of_start]).into());
+        table
+    }
+
+    fn cost_s(&self) -> f64 {
+        let d = &self.definition;
+        let tokens = d.steps as f64 * d.tokens_per_step() as f64;
+        let [layers, d_model] = [d.layers, d.d_model].map(|size| size as f64);
+        let dense = 12.0 * layers * d_model * d_model;
+        let tokens_of = |kind: &HeadKind| match kind.window() {
+            None => d.context / 2,
+            Some(window) => window.min(d.context),
+        };
+        let seen: f64 = d
+            .layers_by_kinds()
+            .iter()
+            .map(|(layers, kinds)| {
+                *layers as f64 * kinds.iter().map(tokens_of).sum::<usize>() as f64
+            })
+            .sum();
+        let sides = if d.visibility == Visibility::Causal { 1.0 } else { 2.0 };
+        let attention = sides * 2.0 * seen * d_model / d.heads as f64;
+        SECONDS_OF_A_START + tokens * 6.0 * (dense + attention) / SUSTAINED_FLOPS
+    }
+
+    fn key(&self) -> TrainingOf {
+        let text = self.text.as_ref().map(|text| text.name.as_str());
+        TrainingOf::of(&self.run, &self.definition, text)
+    }
+
+    fn needs(&self) -> Option<Needs> {
+        let (study, run) = match (self.start.as_deref(), self.teacher.as_ref()) {
+            (Some(Start { from, .. }), _) => (&from.study, &from.run),
+            (None, Some(teacher)) => (&teacher.study, &teacher.run),
+            (None, None) => return None,
+        };
+        Some(Needs { study: study.clone(), cell: cell_key(run, self.definition.seed) })
+    }
+
+    fn lacks(&self, folder: &Path) -> bool {
+        if let Some(Start { from, step, trained }) = self.start.as_deref() {
+            let (_, folder) = self.cell_of(&from.study, &from.run, folder);
+            return !trained.has_weights_in(&folder, *step);
+        }
+        self.teacher.as_ref().is_some_and(|teacher| {
+            let (_, trained) = self.cell_of(&teacher.study, &teacher.run, folder);
+            !trained.join(CHECKPOINT).exists()
+        })
+    }
+
+    fn measure(&self, context: &CellContext<'_>) -> Result<Option<Vec<TrainingFound>>, String> {
+        self.run(context).map_err(|e| e.to_string())
+    }
+}
+
+impl Start {
+    /// The weights, of the run in `folder`, edited. An edit learns on the training part of the text: what a run is
+    /// evaluated on is nothing that it was made by.
+    fn read(
+        &self,
+        folder: &Path,
+        vocabulary: &Vocabulary,
+        context: &CellContext<'_>,
+    ) -> Result<Model, StudyError> {
+        let step = Some(self.step).filter(|&step| step != self.trained.definition.steps);
+        let run = TrainedRun::read(folder, step)?;
+        run.check_vocabulary(vocabulary)?;
+        let Some(StartEdit { edit, learned_on }) = self.from.edit else {
+            return Ok(run.into_model());
+        };
+        let tokens = self.trained.definition.context;
+        let split = Some(Split::Train);
+        let passages = Passages { groups: learned_on, passages: PASSAGES, tokens, split };
+        let passages = passages.of(&run, context.texts)?.concat();
+        Ok(edit.edited(run.model(), &passages)?)
+    }
+
+    /// All that the weights depend on.
+    fn settings(&self) -> Table {
+        let mut table = Table::new();
+        let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
+        set("run", self.trained.settings().into());
+        set("step", (self.step as i64).into());
+        if let Some(StartEdit { edit, learned_on }) = self.from.edit {
+            set("edit", edit.name().into());
+            set("degrees", edit.size().map_or(0, |degree| degree as i64).into());
+            set("learned_on", (learned_on as i64).into());
+            set("passages", (PASSAGES as i64).into());
+        }
+        table
+    }
+
+    /// The weights as a run's manifest names them, with what tells the run that they are of from others.
+    fn name(&self) -> String {
+        let Self { from: StartsFrom { study, run, edit, .. }, step, trained } = self;
+        let settings = identity::<TrainingFound>(&trained.settings(), &TrainCell::defaults());
+        let edit = edit.map_or_else(String::new, |StartEdit { edit, learned_on }| {
+            let degree = edit.size().unwrap_or(0);
+            format!(", {} of degree {degree} learned on {learned_on} groups", edit.name())
+        });
+        format!("{study}/{run} of settings {settings}, step {step}{edit}")
+    }
+}
+
+/// What a study's cell of a run at a seed is called.
+fn cell_key(run: &str, seed: u64) -> String {
+    format!("{run}/s{seed}")
+}
+
+/// Passages of a group that an edit learns on, as in a study of surgery.
+const PASSAGES: usize = 2;
+
+/// A teacher as a run's manifest names it.
+fn teacher_name(of: &TaughtBy) -> String {
+    format!("{}/{}, weight {}", of.study, of.run, of.weight)
+}
+
+/// What one core sustained in training, for the estimate of time left alone.
+const SUSTAINED_FLOPS: f64 = 4.4e10;
+/// Seconds that it takes to have the corpus and the model, for the same.
+const SECONDS_OF_A_START: f64 = 0.2;

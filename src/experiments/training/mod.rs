@@ -1,0 +1,18 @@
+//! Training runs: their definitions, their rows, and the checks of rows against the runs' own files.
+
+mod cell;
+mod model_columns;
+mod references;
+mod row;
+mod run_files;
+mod start;
+mod study;
+
+pub(crate) use cell::TrainCell;
+pub use model_columns::ModelColumns;
+pub(crate) use references::{
+    check_kept_step, check_known_run, check_reference, kept_steps, runs_of,
+};
+pub use row::{SYNTHETIC, TrainingFound, TrainingOf};
+pub(crate) use study::runs;
+pub use study::{StudyRun, TrainStudy};

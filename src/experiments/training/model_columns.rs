@@ -1,0 +1,49 @@
+//! The columns of a language model, whatever is measured of it.
+
+use crate::lm::TrainDefinition;
+use crate::record::record;
+
+record! {
+    /// A model, as its definition has it.
+    pub struct ModelColumns {
+        /// the run's name in its study's definition
+        run: String,
+        /// the attention variant: which heads are global or local, and the stabiliser
+        arm: String,
+        /// the number of layers
+        #[range = Counted]
+        layers: usize,
+        /// the width of the residual stream
+        #[range = Counted]
+        d_model: usize,
+        /// attention heads per layer
+        #[range = Counted]
+        heads: usize,
+        /// global heads in the layer with most of them
+        global_heads: usize,
+        /// the tokens that a local head sees, its own among them
+        #[range = Counted]
+        window: usize,
+        /// positional encoding: `learned`, `rope`, `sinusoidal` or `none`
+        positions: String,
+        /// linear position bias: `none`, `alibi` (fixed) or `learned`
+        slopes: String,
+    }
+}
+
+impl ModelColumns {
+    /// Those of the run `run`.
+    pub fn of(run: &str, definition: &TrainDefinition) -> Self {
+        Self {
+            run: run.to_owned(),
+            arm: definition.arm.name().to_owned(),
+            layers: definition.layers,
+            d_model: definition.d_model,
+            heads: definition.heads,
+            global_heads: definition.most_global_heads(),
+            window: definition.local_tokens(),
+            positions: definition.positions.name().to_owned(),
+            slopes: definition.slopes.name().to_owned(),
+        }
+    }
+}

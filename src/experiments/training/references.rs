@@ -1,0 +1,201 @@
+//! References to runs of other studies, which are defined in files beside a definition's own.
+
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use super::row::TrainingFound;
+use super::start::StartsFrom;
+use super::study::{StudyRun, TrainStudy, runs};
+use crate::experiment::{Preset, RawDefinition, StudyError};
+use crate::lm::{LmError, ModelShape, Slopes, TrainDefinition};
+use crate::record::Measurement as _;
+use crate::system::FileError;
+use crate::system::nearest::nearest;
+
+impl TrainStudy {
+    /// Refuses starts and teachers that are not runs of studies beside `path`.
+    ///
+    /// # Errors
+    /// The name, with the nearest one that is defined.
+    pub(super) fn check_runs(&self) -> Result<(), StudyError> {
+        for run in &self.runs {
+            run.source()?;
+            let StudyRun { name, teacher: Some(teacher), .. } = run else { continue };
+            let place = format!("run {name}: teacher");
+            check_reference(
+                [&place, &place],
+                &teacher.study,
+                &teacher.run,
+                &self.path,
+                self.preset,
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a run of a study that is not defined beside `path`; the keys of a definition that name study and run are `keys`.
+///
+/// # Errors
+/// The name, with the nearest one that is defined.
+pub(crate) fn check_reference(
+    [key_of, key_run]: [&str; 2],
+    of: &str,
+    run: &str,
+    path: &Path,
+    preset: Preset,
+) -> Result<(), StudyError> {
+    let wrong = |why| StudyError::Definition { path: path.to_owned(), why };
+    let runs = runs_of(of, path, preset).map_err(|why| wrong(format!("{key_of} {of:?}: {why}")))?;
+    let known: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+    check_known_run(run, &known).map_err(|why| wrong(format!("{key_run} has {why}")))
+}
+
+/// The run that another begins with the weights of.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    /// The run, as it is defined now.
+    pub run: StudyRun,
+    /// The step whose weights they are.
+    pub step: usize,
+}
+
+impl StudyRun {
+    /// The run whose weights it begins with; none where it draws them.
+    ///
+    /// # Errors
+    /// A study that is not defined beside this one or trains nothing, or a run that it does not have, with the nearest
+    /// name; a seed that the run is not trained at, a step that it keeps no weights of, a model of another shape.
+    pub(crate) fn source(&self) -> Result<Option<Source>, StudyError> {
+        let Some(start) = &self.start else { return Ok(None) };
+        let wrong = |why| StudyError::Definition {
+            path: start.path.clone(),
+            why: format!("run {}: {why}", self.name),
+        };
+        start.source_for(self).map(Some).map_err(wrong)
+    }
+}
+
+impl StartsFrom {
+    fn source_for(&self, own: &StudyRun) -> Result<Source, String> {
+        let Self { study, run: name, .. } = self;
+        let runs = runs_of(study, &self.path, self.preset)
+            .map_err(|why| format!("start.study {study:?}: {why}"))?;
+        let known: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+        let Some(run) = runs.iter().find(|run| run.name == *name) else {
+            return Err(format!("start.run is {}", no_such_run(name, &known)));
+        };
+        if run.starts_from_another() {
+            return Err(format!(
+                "start.run {name:?} of {study} itself starts from another run; name one that starts from \
+                 scratch"
+            ));
+        }
+        if let Some(seed) = own.seeds.iter().find(|seed| !run.seeds.contains(seed)) {
+            return Err(format!(
+                "start.run {name:?} of {study} has seeds {:?}, not {seed}; add the seed there, or remove \
+                 it here",
+                run.seeds
+            ));
+        }
+        let step = self.step.unwrap_or(run.definition.steps);
+        check_kept_step(step, study, run).map_err(|why| format!("start.step is {why}"))?;
+        self.check_shape(&run.definition, &own.definition).map_err(|e| format!("start: {e}"))?;
+        Ok(Source { run: run.clone(), step })
+    }
+
+    /// Refuses weights of another shape than the run's, as far as definitions tell: how many symbols a text has, they do not.
+    fn check_shape(&self, there: &TrainDefinition, here: &TrainDefinition) -> Result<(), LmError> {
+        let [vocabulary, theirs] = [here, there].map(|of| of.vocabulary.to_string());
+        if vocabulary != theirs {
+            let key = "vocabulary";
+            return Err(LmError::OtherShape { key, here: vocabulary, there: theirs });
+        }
+        let [here, mut there] = [here, there].map(|of| ModelShape::new(of, 0));
+        if self.edit.is_some_and(|edit| edit.edit.adds_slopes()) {
+            there.slopes = Slopes::Learned;
+        }
+        here.check_start(&there)
+    }
+}
+
+/// The steps of a run whose weights are there in the end.
+pub(crate) fn kept_steps(definition: &TrainDefinition) -> Vec<usize> {
+    let mut kept = definition.keep_checkpoints.clone();
+    // Those past the run's last never come.
+    kept.retain(|&step| step < definition.steps);
+    kept.push(definition.steps);
+    kept.sort_unstable();
+    kept.dedup();
+    kept
+}
+
+/// Refuses a step that a run of study `of` keeps no weights of.
+///
+/// # Errors
+/// The step, with those that are kept.
+pub(crate) fn check_kept_step(step: usize, of: &str, run: &StudyRun) -> Result<(), String> {
+    let kept = kept_steps(&run.definition);
+    match kept.contains(&step) {
+        true => Ok(()),
+        false => Err(format!(
+            "{step}, but run {} of {of} keeps the weights of steps {kept:?}; add it to keep_checkpoints \
+             there",
+            run.name
+        )),
+    }
+}
+
+/// The runs of study `of`, defined beside `path`, at the size of `preset`.
+///
+/// # Errors
+/// A study that is not defined there, with the nearest name, or that trains nothing.
+pub(crate) fn runs_of(of: &str, path: &Path, preset: Preset) -> Result<Vec<StudyRun>, String> {
+    let other = path.with_file_name(format!("{of}.toml"));
+    if !other.is_file() {
+        let names = studies_beside(path);
+        let near = nearest(of, &names.iter().map(String::as_str).collect::<Vec<_>>());
+        return Err(format!("no such study in this folder; did you mean {near:?}?"));
+    }
+    let text = std::fs::read_to_string(&other);
+    let text = text.map_err(|e| FileError::read(&other, e).to_string())?;
+    let wrong = |why: String| format!("{}: {why}", other.display());
+    let raw = RawDefinition::parse(&other, &text, preset).map_err(wrong)?;
+    match raw.table.get("kind").and_then(Value::as_str) {
+        Some(TrainingFound::NAME) => runs(&raw).map_err(wrong),
+        _ => Err("is not a study of training runs".to_owned()),
+    }
+}
+
+/// The names of the studies that are defined beside `path`, its own among them.
+fn studies_beside(path: &Path) -> Vec<String> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let files = std::fs::read_dir(folder.unwrap_or(Path::new("."))).into_iter().flatten();
+    let study = |file: PathBuf| {
+        let text = std::fs::read_to_string(&file).ok()?;
+        Some(text.parse::<Table>().ok()?.get("study")?.as_str()?.to_owned())
+    };
+    let definitions = files.filter_map(|file| Some(file.ok()?.path()));
+    let is_toml = |file: &PathBuf| file.extension().is_some_and(|ending| ending == "toml");
+    definitions.filter(is_toml).filter_map(study).collect()
+}
+
+/// Refuses a run that is not among `known`.
+///
+/// # Errors
+/// The run, with the nearest of `known`.
+pub(crate) fn check_known_run(run: &str, known: &[&str]) -> Result<(), String> {
+    match known.contains(&run) {
+        true => Ok(()),
+        false => Err(no_such_run(run, known)),
+    }
+}
+
+fn no_such_run(run: &str, known: &[&str]) -> String {
+    format!(
+        "{run:?}, and the runs are {}; did you mean {:?}?",
+        known.join(", "),
+        nearest(run, known)
+    )
+}

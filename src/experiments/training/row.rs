@@ -1,0 +1,146 @@
+//! The rows of training runs.
+
+use super::model_columns::ModelColumns;
+use crate::lm::TrainDefinition;
+use crate::record::{InvariantChecker, Measurement, ROUNDING, Row, STOPPED, record};
+use crate::run::{Course, run_manifest};
+
+record! {
+    /// Identifies a training run.
+    pub struct TrainingOf {
+        /// the model
+        model: ModelColumns,
+        /// the seed of weights, batches and corpus
+        seed: u64,
+        /// the name of the text, or `synthetic`
+        corpus: String,
+        /// n, the tokens per sequence
+        #[range = Counted]
+        context: usize,
+        /// the sequences per step
+        #[range = Counted]
+        batch: usize,
+        /// optimiser steps
+        steps: usize,
+        /// the largest learning rate
+        learning_rate: f64,
+        /// synthetic corpus: the share of segments that ask for a stored key
+        recall: Option<f64>,
+    }
+}
+
+/// The corpus of a run that reads no text.
+pub const SYNTHETIC: &str = "synthetic";
+
+impl TrainingOf {
+    /// The run `run`, on the text called `text`, or the synthetic corpus.
+    pub fn of(run: &str, definition: &TrainDefinition, text: Option<&str>) -> Self {
+        Self {
+            model: ModelColumns::of(run, definition),
+            seed: definition.seed,
+            corpus: text.unwrap_or(SYNTHETIC).to_owned(),
+            context: definition.context,
+            batch: definition.accumulation * definition.batch,
+            steps: definition.steps,
+            learning_rate: definition.learning_rate,
+            recall: text.is_none().then_some(definition.corpus.recall),
+        }
+    }
+}
+
+record! {
+    /// How a training run went.
+    pub struct TrainingFound {
+        /// the number of parameters
+        parameters: usize,
+        /// mean loss of the last 100 steps
+        #[unit = "nats a token"]
+        #[range = Diverging]
+        train_loss_nats: Option<f64>,
+        /// loss of the last evaluation
+        #[unit = "nats a token"]
+        #[range = Diverging]
+        valid_loss_nats: Option<f64>,
+        /// max |logit| over heads in the last step
+        #[unit = "nats"]
+        #[range = Diverging]
+        max_abs_logit: Option<f64>,
+        /// `completed`, `diverged` or `stopped` (continued by the next sweep)
+        outcome: String,
+        /// the training time
+        #[unit = "s"]
+        wall_time_s: f64,
+        /// how smoothly
+        course: Course,
+        /// synthetic corpus: the least expected loss per token
+        #[unit = "nats a token"]
+        corpus_entropy_nats: Option<f64>,
+        /// with a teacher: mean KL of the heads' attention from the teacher's
+        #[unit = "nats"]
+        #[range = Diverging]
+        pattern_kl_nats: Option<f64>,
+    }
+}
+
+/// The outcome of a run that took all of its steps.
+const COMPLETED: &str = "completed";
+/// The outcome of a run whose loss or gradient was not finite, or too large.
+const DIVERGED: &str = "diverged";
+
+impl Measurement for TrainingFound {
+    type Key = TrainingOf;
+
+    const NAME: &'static str = "train";
+    const VERSION: u32 = run_manifest::VERSION;
+
+    fn outcome(&self) -> String {
+        self.outcome.clone()
+    }
+
+    fn check_row(row: &Row<Self>, check: &mut InvariantChecker) {
+        let (of, found, course) = (&row.of, &row.found, &row.found.course);
+        let completed = found.outcome == COMPLETED;
+        let stopped = found.outcome == STOPPED;
+        check.holds(completed || stopped || found.outcome == DIVERGED, || {
+            format!("outcome is {:?}, not {COMPLETED}, {DIVERGED} or {STOPPED}", found.outcome)
+        });
+        check.at_least("wall_time_s", found.wall_time_s, f64::MIN_POSITIVE);
+        // Embeddings are of the vocabulary's width, which rows do not have.
+        let model = &of.model;
+        let blocks = (12 * model.layers * model.d_model * model.d_model) as f64;
+        check.at_least("parameters", found.parameters as f64, blocks);
+        let all = (of.steps * of.batch * of.context) as f64;
+        let read = course.tokens.map_or(0.0, |tokens| tokens as f64);
+        check.within("tokens", read, if completed { all } else { 0.0 }, all);
+        check.within("loss_spike_score", course.loss_spike_score, 0.0, 1.0);
+        check.within("grad_spike_score", course.grad_spike_score, 0.0, 1.0);
+        check.within("loss_spikes", course.loss_spikes as f64, 0.0, of.steps as f64);
+        check.there("recall", of.recall.as_ref(), of.corpus == SYNTHETIC);
+        let entropy = found.corpus_entropy_nats;
+        check.there("corpus_entropy_nats", entropy.as_ref(), of.corpus == SYNTHETIC);
+        if stopped {
+            check.holds(read < all, || "was stopped, and has read all its tokens".to_owned());
+        } else if !completed {
+            // A diverged run may have no loss, or one that is no number.
+            return;
+        }
+        let (train, valid) = (found.train_loss_nats, found.valid_loss_nats);
+        let missing = f64::NAN;
+        check.at_least("train_loss_nats", train.unwrap_or(missing), 0.0);
+        check.at_least("valid_loss_nats", valid.unwrap_or(missing), 0.0);
+        let (last, peak) = (found.max_abs_logit, course.peak_max_abs_logit);
+        check.at_least("max_abs_logit", last.unwrap_or(missing), 0.0);
+        check.at_most("max_abs_logit exceeds its peak", last, peak, 0.0);
+        if of.steps > 1 {
+            let change = course.logit_change_per_step;
+            check.at_least("logit_change_per_step", change.unwrap_or(missing), 0.0);
+            check.at_most("logits change by more than their peak", change, peak, ROUNDING);
+        }
+        if let Some(entropy) = entropy {
+            check.at_least("corpus_entropy_nats", entropy, 0.0);
+        }
+        if let Some(kl) = found.pattern_kl_nats {
+            check.at_least("pattern_kl_nats", kl, 0.0);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Holding a training run's row to the files of the run beside it.
+
+use std::path::Path;
+
+use super::row::TrainingFound;
+use crate::record::{InvariantChecker, Row, read_records, to_microseconds};
+use crate::run::files::EVALUATIONS;
+use crate::run::kept_files::{KEPT, is_as_told, told};
+use crate::run::manifest::{MANIFEST, Manifest};
+use crate::run::run_manifest;
+use crate::run::series::CURVE;
+use crate::run::{CurveRow, EvaluationRow};
+use crate::system::below;
+
+/// The curve has seven digits.
+const OF_CURVE: f64 = 1e-5;
+/// What a run's file that cannot be read needs.
+const ADVICE: &str = "sweep the run's study again, or restore the file";
+
+/// Holds a row to its run's curve, evaluations and manifest, which are in `study`'s folder. Returns whether the manifest
+/// tells what the others hash to.
+pub(super) fn check_run(
+    row: &Row<TrainingFound>,
+    study: &Path,
+    check: &mut InvariantChecker,
+) -> bool {
+    check.at(&*row.cell);
+    let run = match below(study, Path::new(&row.cell)) {
+        Ok(run) => run,
+        Err(why) => {
+            check.holds(false, || format!("{why}, and is not a run"));
+            return true;
+        }
+    };
+    match read_records::<CurveRow>(&run.join(CURVE), ADVICE) {
+        Ok(curve) => of_curve(row, &curve, check),
+        Err(error) => check.holds(false, || error.to_string()),
+    }
+    match read_records::<EvaluationRow>(&run.join(EVALUATIONS), ADVICE) {
+        Ok(evaluations) => of_evaluations(row, &evaluations, check),
+        Err(error) => check.holds(false, || error.to_string()),
+    }
+    match Manifest::read(&run.join(MANIFEST)) {
+        Ok(manifest) => {
+            of_manifest(row, &manifest, check);
+            return of_files(&run, &manifest, check);
+        }
+        Err(error) => check.holds(false, || error.to_string()),
+    }
+    true
+}
+
+/// Whether the manifest tells the hashes of the run's files, which hold.
+fn of_files(run: &Path, manifest: &Manifest, check: &mut InvariantChecker) -> bool {
+    for file in KEPT {
+        // One that cannot be read has broken a check already.
+        let as_told = is_as_told(manifest, run, file).unwrap_or(true);
+        check.holds(as_told, || {
+            format!(
+                "{file} has changed since the run wrote it (its SHA-256 differs from the run's \
+                     manifest); restore it"
+            )
+        });
+    }
+    KEPT.into_iter().all(|file| told(manifest, file).is_some())
+}
+
+fn of_curve(row: &Row<TrainingFound>, curve: &[CurveRow], check: &mut InvariantChecker) {
+    let course = &row.found.course;
+    let highest = |of: fn(&CurveRow) -> Option<f64>| curve.iter().filter_map(of).reduce(f64::max);
+    let all = highest(|point| point.max_abs_logit);
+    check.equal(
+        "the curve's max |logit| differs from the row's",
+        all,
+        course.peak_max_abs_logit,
+        OF_CURVE,
+    );
+    for point in curve {
+        let kinds = [point.max_abs_logit_global, point.max_abs_logit_local];
+        let larger = kinds.into_iter().flatten().reduce(f64::max);
+        let all = point.max_abs_logit;
+        check.holds(larger == all, || {
+            format!("at step {} no kind of head has the curve's max |logit|", point.step)
+        });
+    }
+    let rising = curve.windows(2).all(|pair| {
+        let [one, next] = [&pair[0], &pair[1]];
+        one.step < next.step && one.tokens < next.tokens && one.wall_time_s <= next.wall_time_s
+    });
+    check.holds(rising, || "steps, tokens or time of the curve decrease".to_owned());
+    let last = curve.last();
+    check.holds(last.map(|point| point.tokens) == course.tokens, || {
+        "the curve ends at other tokens than the row".to_owned()
+    });
+    let ended_s = last.map(|point| point.wall_time_s);
+    check.at_most("the curve ends after the run", ended_s, row.found.wall_time_s, OF_CURVE);
+}
+
+fn of_evaluations(
+    row: &Row<TrainingFound>,
+    evaluations: &[EvaluationRow],
+    check: &mut InvariantChecker,
+) {
+    let last = evaluations.last().map(|evaluation| evaluation.loss_nats);
+    let told = row.found.valid_loss_nats;
+    check.holds(last == told, || {
+        format!("the last evaluation is {last:?}, but the row's valid_loss_nats is {told:?}")
+    });
+    for evaluation in evaluations {
+        let perplexity = evaluation.loss_nats.exp();
+        check.equal("perplexity is not exp(loss)", evaluation.perplexity, perplexity, 1e-9);
+    }
+}
+
+fn of_manifest(row: &Row<TrainingFound>, manifest: &Manifest, check: &mut InvariantChecker) {
+    let Some(result) = run_manifest::so_far(manifest) else {
+        return check.holds(false, || "its manifest says nothing of an end".to_owned());
+    };
+    let (found, summary) = (&row.found, &result.summary);
+    let entropy = run_manifest::corpus_entropy_nats(manifest);
+    for (column, there, told) in [
+        ("train_loss_nats", found.train_loss_nats, result.train_loss_nats),
+        ("valid_loss_nats", found.valid_loss_nats, summary.valid_loss_nats),
+        ("max_abs_logit", found.max_abs_logit, summary.max_abs_logit),
+        ("pattern_kl_nats", found.pattern_kl_nats, result.pattern_kl_nats),
+        ("corpus_entropy_nats", found.corpus_entropy_nats, entropy),
+    ] {
+        check.holds(there == told, || {
+            format!("{column} is {there:?}, but {told:?} in the run's manifest")
+        });
+    }
+    check.holds(found.parameters == summary.parameters, || {
+        format!(
+            "parameters are {}, but {} in the run's manifest",
+            found.parameters, summary.parameters
+        )
+    });
+    let told = to_microseconds(summary.wall_time_s);
+    check.equal("wall_time_s differs from the run's manifest", found.wall_time_s, told, 0.0);
+    check.holds(found.outcome == result.outcome(), || {
+        format!("outcome is {}, but {} in the run's manifest", found.outcome, result.outcome())
+    });
+}

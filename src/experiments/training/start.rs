@@ -1,0 +1,100 @@
+//! The weights that a training run begins with, where it does not draw them.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use crate::experiment::{Preset, RawDefinition, check_run_name, check_study_name, read_table};
+use crate::predict::{Edit, PredictError};
+use crate::system::nearest::nearest;
+
+/// The weights of a run of another study, at the same seed and on the same text, edited or not.
+#[derive(Clone, Debug)]
+pub(crate) struct StartsFrom {
+    /// The study.
+    pub study: String,
+    /// The run.
+    pub run: String,
+    /// The step whose weights they are; the run's last where none is named.
+    pub(super) step: Option<usize>,
+    /// What is done to them.
+    pub edit: Option<StartEdit>,
+    /// The definition's file, which that of the other study lies beside.
+    pub(super) path: PathBuf,
+    /// The size at which the other study is taken.
+    pub(super) preset: Preset,
+}
+
+/// An edit of weights.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StartEdit {
+    /// The edit.
+    pub edit: Edit,
+    /// Groups of passages that it learns on.
+    pub learned_on: usize,
+}
+
+/// The key of the table that says all this.
+const START: &str = "start";
+const EDITS: [&str; 2] = ["flat", "flat+slope"];
+/// Groups of passages that an edit learns on where a definition does not say.
+const LEARNED_ON: usize = 16;
+
+#[derive(Deserialize)]
+struct Keys {
+    study: String,
+    run: String,
+    step: Option<usize>,
+    edit: Option<String>,
+    degrees: Option<usize>,
+    learned_on: Option<usize>,
+}
+
+/// Takes `start = { … }` out of the keys of a run.
+pub(super) fn take(table: &mut Table, raw: &RawDefinition) -> Result<Option<StartsFrom>, String> {
+    let keys: Keys = match table.remove(START) {
+        None => return Ok(None),
+        Some(Value::Table(start)) => read_table(&start, START)?,
+        Some(other) => {
+            return Err(format!("start is {other}; write {{ study = \"STUDY\", run = \"RUN\" }}"));
+        }
+    };
+    let edit = match (&keys.edit, keys.degrees, keys.learned_on) {
+        (Some(name), degrees, learned_on) => Some(edit(name, degrees, learned_on)?),
+        (None, None, None) => None,
+        _ => {
+            return Err(
+                "start.degrees and start.learned_on need start.edit; name one, or leave them out"
+                    .to_owned(),
+            );
+        }
+    };
+    let Keys { study, run, step, .. } = keys;
+    check_study_name("start.study", &study)?;
+    check_run_name(&run).map_err(|why| format!("start: {why}"))?;
+    Ok(Some(StartsFrom { study, run, step, edit, path: raw.path.clone(), preset: raw.preset }))
+}
+
+fn edit(
+    name: &str,
+    degrees: Option<usize>,
+    learned_on: Option<usize>,
+) -> Result<StartEdit, String> {
+    let Some(degree) = degrees.filter(|&degree| degree > 0) else {
+        return Err(
+            "start.edit needs start.degrees (powers of the position to remove), at least 1"
+                .to_owned(),
+        );
+    };
+    let Some(edit) = Edit::from_parts(name, None, Some(degree), None) else {
+        return Err(format!("start.edit is {name:?}; did you mean {:?}?", nearest(name, &EDITS)));
+    };
+    if !edit.is_of_weights() {
+        return Err(format!("start.edit: {}", PredictError::NotOfWeights { edit: edit.name() }));
+    }
+    match learned_on.unwrap_or(LEARNED_ON) {
+        0 => Err("start.learned_on must be at least 1".to_owned()),
+        learned_on => Ok(StartEdit { edit, learned_on }),
+    }
+}

@@ -1,0 +1,189 @@
+//! A study of training runs: what they share, and what each sets.
+
+use std::path::PathBuf;
+
+use toml::{Table, Value};
+
+use super::start::{self, StartsFrom};
+use crate::experiment::{
+    Preset, RawDefinition, check_keys, check_names_differ, check_run_name, check_study_name,
+    fields_of, read_each, take_text,
+};
+use crate::lm::TrainDefinition;
+
+/// Training runs that share a definition but for what each sets.
+#[derive(Clone, Debug)]
+pub struct TrainStudy {
+    /// The runs.
+    pub runs: Vec<StudyRun>,
+    /// The definition's file, beside which other studies are defined.
+    pub(super) path: PathBuf,
+    /// The size at which those are taken.
+    pub(super) preset: Preset,
+}
+
+/// One run of a study, at each of its seeds.
+#[derive(Clone, Debug)]
+pub struct StudyRun {
+    /// Its name.
+    pub name: String,
+    /// Its definition but for the seed.
+    pub definition: TrainDefinition,
+    /// Its seeds.
+    pub seeds: Vec<u64>,
+    /// Whose attention is distilled into its heads, where anybody's is.
+    pub(crate) teacher: Option<TaughtBy>,
+    /// Whose weights it begins with, where not with those drawn from its seed.
+    pub(crate) start: Option<StartsFrom>,
+}
+
+impl StudyRun {
+    /// Whether it begins with the weights of another run, which is trained first.
+    pub fn starts_from_another(&self) -> bool {
+        self.start.is_some()
+    }
+}
+
+/// A run of another study, at the same seed and on the same text.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TaughtBy {
+    /// The study.
+    pub study: String,
+    /// The run.
+    pub run: String,
+    /// The weight of the divergence beside the loss.
+    pub weight: f64,
+}
+
+/// The keys of a run beside those of its training definition.
+const OWN_KEYS: [&str; 5] = ["name", "seed", "teacher", "teacher_weight", "start"];
+
+/// The runs that the tables `[[run]]` make of what `[train]` says of all.
+///
+/// # Errors
+/// A sentence that names the run and the key.
+pub(crate) fn runs(raw: &RawDefinition) -> Result<Vec<StudyRun>, String> {
+    let run = raw.tables("run")?;
+    if run.is_empty() {
+        return Err("a study of models needs at least one [[run]] with a name".to_owned());
+    }
+    let mut train = raw.table_or_empty("train")?;
+    let shared_start = start::take(&mut train, raw).map_err(|why| format!("train: {why}"))?;
+    let shared_seeds = match train.get("seed") {
+        Some(Value::Array(_)) => {
+            Some(seeds(&mut train, &[]).map_err(|why| format!("train: {why}"))?)
+        }
+        _ => None,
+    };
+    let shared = TrainDefinition::from_table(&train).map_err(|e| format!("train: {e}"))?;
+    let shared_seeds = shared_seeds.unwrap_or_else(|| vec![shared.seed]);
+    let mut valid = fields_of::<TrainDefinition>().to_vec();
+    valid.extend(OWN_KEYS);
+    let mut there: Vec<String> = Vec::new();
+    let runs = read_each(&run, "run", |table| {
+        check_keys(table, &valid, "")?;
+        let mut table = table.clone();
+        let name = take_text(&mut table, "name")?.ok_or("a [[run]] needs a name")?;
+        let of_run = |why: String| format!("run {name}: {why}");
+        let own_start = start::take(&mut table, raw).map_err(of_run)?;
+        let start = own_start.or(shared_start.clone());
+        let grid = grid(&name, table, &shared).into_iter();
+        grid.map(|(name, table)| {
+            check_run_name(&name)?;
+            check_names_differ("run", &name, &there)?;
+            there.push(name.clone());
+            one(name, table, &shared, &shared_seeds, start.clone())
+        })
+        .collect::<Result<Vec<_>, _>>()
+    })?;
+    Ok(runs.into_iter().flatten().collect())
+}
+
+/// The runs of a `[[run]]` in which keys that take one value have a list: one run per combination, the last key varying
+/// fastest. Each is called `NAME-VALUE`, with a value per such key.
+fn grid(name: &str, table: Table, shared: &TrainDefinition) -> Vec<(String, Table)> {
+    let is_grid = |key: &str, value: &Value| {
+        let alone = Table::from_iter([(key.to_owned(), value.clone())]);
+        let is_flat = value.as_array().is_some_and(|all| !all.iter().any(Value::is_array));
+        is_flat && !OWN_KEYS.contains(&key) && shared.clone().merge(&alone).is_err()
+    };
+    let lists: Vec<(String, Vec<Value>)> = table
+        .iter()
+        .filter_map(|(key, value)| Some((key.clone(), value.as_array()?.clone())))
+        .filter(|(key, values)| !values.is_empty() && is_grid(key, &Value::Array(values.clone())))
+        .collect();
+    let mut runs = vec![(name.to_owned(), table)];
+    for (key, values) in lists {
+        let with = |(name, table): &(String, Table), value: &Value| {
+            let mut table = table.clone();
+            table.insert(key.clone(), value.clone());
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            (format!("{name}-{value}"), table)
+        };
+        runs =
+            runs.iter().flat_map(|run| values.iter().map(move |value| with(run, value))).collect();
+    }
+    runs
+}
+
+fn one(
+    name: String,
+    mut table: Table,
+    shared: &TrainDefinition,
+    shared_seeds: &[u64],
+    start: Option<StartsFrom>,
+) -> Result<StudyRun, String> {
+    let of_run = |why: String| format!("run {name}: {why}");
+    let seeds = seeds(&mut table, shared_seeds).map_err(of_run)?;
+    let teacher = teacher(&mut table).map_err(of_run)?;
+    if start.is_some() && teacher.is_some() {
+        return Err(of_run("has both a start and a teacher; leave one out".to_owned()));
+    }
+    let mut definition = shared.clone();
+    definition.merge(&table).map_err(|e| of_run(e.to_string()))?;
+    Ok(StudyRun { name, definition, seeds, teacher, start })
+}
+
+/// `teacher = "STUDY/RUN"` and `teacher_weight`.
+fn teacher(table: &mut Table) -> Result<Option<TaughtBy>, String> {
+    let weight = match table.remove("teacher_weight") {
+        None => None,
+        Some(Value::Float(weight)) => Some(weight),
+        Some(Value::Integer(weight)) => Some(weight as f64),
+        Some(other) => return Err(format!("teacher_weight is {other}; it must be a number")),
+    };
+    let Some(teacher) = table.remove("teacher") else {
+        return match weight {
+            None => Ok(None),
+            Some(_) => Err("teacher_weight needs a teacher".to_owned()),
+        };
+    };
+    match teacher.as_str().and_then(|text| text.split_once('/')) {
+        Some((study, run)) => {
+            check_study_name("the teacher's study", study)?;
+            check_run_name(run).map_err(|why| format!("teacher: {why}"))?;
+            let (study, run) = (study.to_owned(), run.to_owned());
+            Ok(Some(TaughtBy { study, run, weight: weight.unwrap_or(1.0) }))
+        }
+        None => Err(format!("teacher is {teacher}; write \"STUDY/RUN\"")),
+    }
+}
+
+/// The seeds of a run, which are those of all where it has none of its own.
+fn seeds(table: &mut Table, shared: &[u64]) -> Result<Vec<u64>, String> {
+    let values = match table.remove("seed") {
+        None => return Ok(shared.to_vec()),
+        Some(Value::Array(values)) if !values.is_empty() => values,
+        Some(value) => vec![value],
+    };
+    let mut seeds = Vec::new();
+    for value in values {
+        let seed: u64 = (value.clone().try_into())
+            .map_err(|_| format!("seed must be a whole number of at least 0 ({value} found)"))?;
+        if seeds.contains(&seed) {
+            return Err(format!("seed {seed} is named twice; name each seed once"));
+        }
+        seeds.push(seed);
+    }
+    Ok(seeds)
+}

@@ -1,0 +1,165 @@
+//! Files of rows, read as the structs that wrote them, each line checked.
+
+use std::path::{Path, PathBuf};
+
+use super::column::Column;
+use super::fields::{Fields, Header};
+use super::kind::{Measurement, Row, columns};
+use super::row_record::{Record, columns_of};
+
+/// Why a file of rows could not be read. Each message names the file, what was found and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum RowsError {
+    /// A file that is not there or cannot be read.
+    #[error("cannot read {}: {why}; {advice}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        why: String,
+        /// What to do.
+        advice: String,
+    },
+    /// A header without a column that every such file has had.
+    #[error("{}: no column {column:?} (found: {found}); {advice}", path.display())]
+    MissingColumn {
+        /// The file.
+        path: PathBuf,
+        /// The column needed.
+        column: String,
+        /// The columns that are there.
+        found: String,
+        /// What to do.
+        advice: String,
+    },
+    /// A line that cannot be a row: torn, with fields too many or too few, or with a value that is none of its
+    /// column.
+    #[error("{}, line {line}: {why}; {advice}", path.display())]
+    BadLine {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1 with the header as line 1.
+        line: u64,
+        /// What is wrong with it.
+        why: String,
+        /// What to do.
+        advice: String,
+    },
+}
+
+/// The rows of one or more studies of a kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rows<M: Measurement> {
+    /// The file that they came from, the first of them.
+    pub path: PathBuf,
+    /// The rows of cells that did not fail, in their order.
+    pub rows: Vec<Row<M>>,
+    /// How many rows are of cells that failed.
+    pub failed: usize,
+}
+
+impl<M: Measurement> Rows<M> {
+    /// Reads `rows.csv` of each study in the folders `studies`, one after the other.
+    ///
+    /// # Errors
+    /// A missing file, a missing column, a torn line or a value that is none of its column, each with file,
+    /// line and what to do.
+    pub fn read(studies: &[PathBuf]) -> Result<Self, RowsError> {
+        let path = studies.first().map_or_else(PathBuf::new, |study| study.join(ROWS));
+        let mut all = Self { path, rows: Vec::new(), failed: 0 };
+        for study in studies {
+            let name = study.file_name();
+            let name = name.map_or_else(|| "STUDY".into(), |name| name.to_string_lossy());
+            let again = format!("measure the study {name} again; whole rows are kept");
+            let without = format!("delete the line and {again}");
+            let advice = Advice { of_file: &again, of_value: &without };
+            let read = |from: &Fields<'_>| match from.get("err").is_empty() {
+                true => Row::read(from).map(Some),
+                false => Ok(None),
+            };
+            for row in each_line(&study.join(ROWS), &columns::<M>(), advice, read)? {
+                match row {
+                    Some(row) => all.rows.push(row),
+                    None => all.failed += 1,
+                }
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// The file of a study's rows.
+const ROWS: &str = "rows.csv";
+
+/// Reads a file of records that are no study's, as a training run's curve; `advice` says what to do where it
+/// cannot be read.
+///
+/// # Errors
+/// As [`Rows::read`].
+pub fn read_records<R: Record>(path: &Path, advice: &str) -> Result<Vec<R>, RowsError> {
+    let advice = Advice { of_file: advice, of_value: advice };
+    each_line(path, &columns_of::<R>(), advice, |from| R::read("", from))
+}
+
+/// What to do about a file.
+#[derive(Clone, Copy)]
+struct Advice<'a> {
+    /// Where it is missing, torn or another's, ...
+    of_file: &'a str,
+    /// ... and where a value of a whole line is wrong, which measuring again takes for finished.
+    of_value: &'a str,
+}
+
+fn each_line<R>(
+    path: &Path,
+    columns: &[Column],
+    Advice { of_file: advice, of_value }: Advice<'_>,
+    read: impl Fn(&Fields<'_>) -> Result<R, String>,
+) -> Result<Vec<R>, RowsError> {
+    let bytes = std::fs::read(path).map_err(|error| RowsError::Unreadable {
+        path: path.to_owned(),
+        why: error.to_string(),
+        advice: advice.to_owned(),
+    })?;
+    let bad = |line: u64, why: String| RowsError::BadLine {
+        path: path.to_owned(),
+        line,
+        why,
+        advice: advice.to_owned(),
+    };
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(bytes.as_slice());
+    let names = reader.headers().map_err(|error| bad(1, error.to_string()))?.clone();
+    let header = Header::read(&names).map_err(|why| bad(1, why))?;
+    let is_there = |column: &&Column| names.iter().any(|name| name == column.name);
+    if let Some(column) = columns.iter().filter(|column| column.needed).find(|c| !is_there(c)) {
+        return Err(RowsError::MissingColumn {
+            path: path.to_owned(),
+            column: column.name.to_owned(),
+            found: names.iter().collect::<Vec<_>>().join(", "),
+            advice: advice.to_owned(),
+        });
+    }
+    let (mut last, mut found) = (1, Vec::new());
+    let mend = format!("correct it, or {of_value}");
+    for record in reader.records() {
+        let record = record.map_err(|error| {
+            bad(error.position().map_or(last + 1, csv::Position::line), error.to_string())
+        })?;
+        last = record.position().map_or(last + 1, csv::Position::line);
+        if record.len() != names.len() {
+            let why = format!("{} fields, but the header has {}", record.len(), names.len());
+            return Err(bad(last, why));
+        }
+        let wrong = |why| RowsError::BadLine {
+            path: path.to_owned(),
+            line: last,
+            why,
+            advice: mend.clone(),
+        };
+        found.push(read(&header.fields(&record)).map_err(wrong)?);
+    }
+    if !bytes.ends_with(b"\n") {
+        return Err(bad(last, "the last line is cut off: it has no line ending".to_owned()));
+    }
+    Ok(found)
+}

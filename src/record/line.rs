@@ -1,0 +1,181 @@
+//! Rows as text: what is written, whole files of them, and their data frames.
+
+use polars::prelude::{
+    Column as FrameColumn, DataFrame, IntoColumn, NamedFrom, PolarsResult, Series,
+};
+
+use super::column::{Column, ColumnKind};
+use super::fields::Header;
+use super::row_record::{Record, columns_of};
+
+/// One row as it is written, a field a column. All of them lie in one piece of memory: a study may have a million rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line(csv::StringRecord);
+
+impl Line {
+    /// What stands in a column; nothing where there is no such column.
+    pub fn get(&self, columns: &[Column], name: &str) -> &str {
+        let place = columns.iter().position(|column| column.name == name);
+        place.map_or("", |place| self.at(place))
+    }
+
+    /// What stands in the column of this place; nothing where there are fewer.
+    pub fn at(&self, place: usize) -> &str {
+        self.0.get(place).unwrap_or_default()
+    }
+
+    /// What stands in each column.
+    pub fn fields(&self) -> impl Iterator<Item = &str> {
+        self.0.iter()
+    }
+
+    /// The line with another field in a column.
+    #[cfg(test)]
+    pub(crate) fn with(&self, place: usize, field: &str) -> Self {
+        self.fields().enumerate().map(|(at, old)| if at == place { field } else { old }).collect()
+    }
+
+    /// The line as a record of a file.
+    pub(crate) fn record(&self) -> &csv::StringRecord {
+        &self.0
+    }
+
+    /// The fields that have a value, as a JSON object.
+    pub fn to_json(&self, columns: &[Column]) -> serde_json::Value {
+        let number = |text: &str| match text.parse::<i64>() {
+            Ok(whole) => Some(whole.into()),
+            Err(_) => text.parse::<f64>().ok().and_then(serde_json::Number::from_f64),
+        };
+        let value = |kind, text: &str| match kind {
+            ColumnKind::Text => text.into(),
+            ColumnKind::Integer | ColumnKind::Number => {
+                number(text).map_or(text.into(), serde_json::Value::Number)
+            }
+        };
+        let there = columns.iter().zip(self.fields()).filter(|(_, text)| !text.is_empty());
+        there.map(|(column, text)| (column.name.to_owned(), value(column.kind, text))).collect()
+    }
+
+    /// The line of `record`, of a file with this header, in the order of `columns`.
+    pub(crate) fn of(header: &Header, record: &csv::StringRecord, columns: &[Column]) -> Self {
+        let fields = header.fields(record);
+        columns.iter().map(|column| fields.get(column.name)).collect()
+    }
+}
+
+/// The outcome of a cell that was stopped before its end: its row tells how far it came, and the next sweep goes on
+/// with it.
+pub const STOPPED: &str = "stopped";
+
+/// Of the line of a study's row, whose columns `columns` of a kind tells.
+impl Line {
+    /// Whether the cell was stopped before its end.
+    pub fn was_stopped(&self, columns: &[Column]) -> bool {
+        self.get(columns, "outcome") == STOPPED
+    }
+
+    /// The cell's key.
+    pub fn cell(&self) -> &str {
+        self.at(1)
+    }
+
+    /// A hash of all that the cell was measured with.
+    pub fn settings(&self) -> &str {
+        self.at(self.0.len() - 2)
+    }
+
+    /// How long the row took, in seconds; none where its kind has no such column.
+    pub fn wall_time_s(&self, columns: &[Column]) -> Option<f64> {
+        self.get(columns, "wall_time_s").parse().ok()
+    }
+
+    /// Why the cell failed; empty where it did not.
+    pub fn err(&self) -> &str {
+        self.at(self.0.len() - 1)
+    }
+}
+
+impl From<csv::StringRecord> for Line {
+    fn from(record: csv::StringRecord) -> Self {
+        Self(record)
+    }
+}
+
+impl AsRef<Self> for Line {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
+/// A record as a line.
+impl<R: Record> From<&R> for Line {
+    fn from(record: &R) -> Self {
+        let mut fields = Vec::new();
+        record.write(&mut fields);
+        fields.into_iter().collect()
+    }
+}
+
+impl<F: AsRef<str>> FromIterator<F> for Line {
+    fn from_iter<I: IntoIterator<Item = F>>(fields: I) -> Self {
+        let mut record = csv::StringRecord::new();
+        fields.into_iter().for_each(|field| record.push_field(field.as_ref()));
+        Self(record)
+    }
+}
+
+/// Lines as CSV, under the names of their columns.
+///
+/// # Errors
+/// None that writing to memory has.
+pub fn to_csv<'r>(
+    columns: &[Column],
+    lines: impl IntoIterator<Item = &'r Line>,
+) -> std::io::Result<Vec<u8>> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(columns.iter().map(|column| column.name))?;
+    for line in lines {
+        writer.write_record(&line.0)?;
+    }
+    writer.into_inner().map_err(csv::IntoInnerError::into_error)
+}
+
+/// Records of one kind as CSV with their header.
+///
+/// # Errors
+/// As [`to_csv`].
+pub fn records_to_csv<R: Record>(records: &[R]) -> std::io::Result<Vec<u8>> {
+    let lines: Vec<Line> = records.iter().map(Line::from).collect();
+    to_csv(&columns_of::<R>(), &lines)
+}
+
+/// Lines as a data frame of typed columns; an empty field is a null.
+///
+/// # Errors
+/// Two columns of one name.
+pub fn to_frame<L: AsRef<Line>>(columns: &[Column], lines: &[L]) -> PolarsResult<DataFrame> {
+    let column = |(at, column): (usize, &Column)| {
+        let fields = lines.iter().map(|line| line.as_ref().at(at));
+        typed(column, fields)
+    };
+    DataFrame::new(lines.len(), columns.iter().enumerate().map(column).collect())
+}
+
+fn typed<'f>(column: &Column, fields: impl Iterator<Item = &'f str>) -> FrameColumn {
+    let name = column.name.into();
+    match column.kind {
+        ColumnKind::Text => {
+            let values: Vec<Option<&str>> = fields.map(|f| (!f.is_empty()).then_some(f)).collect();
+            Series::new(name, values)
+        }
+        ColumnKind::Integer => {
+            let values: Vec<Option<i64>> = fields.map(|f| f.parse().ok()).collect();
+            Series::new(name, values)
+        }
+        ColumnKind::Number => {
+            let values: Vec<Option<f64>> = fields.map(|f| f.parse().ok()).collect();
+            Series::new(name, values)
+        }
+    }
+    .into_column()
+}

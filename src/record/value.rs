@@ -1,0 +1,55 @@
+//! Values that fill one column, and the macro `value!` that implements [`Record`](super::Record) for their types.
+
+/// Implements [`Record`](super::Record) for a type of one column: the column's type, what its text must be, how a value
+/// is written and read, and how a number is checked against the column's range.
+macro_rules! value {
+    ($kind:ident, $what:literal, $write:expr, $read:expr, $Type:ty $(, $check:ident as $As:ty)?) => {
+            impl $crate::record::Record for $Type {
+                fn columns(field: $crate::record::Column, into: &mut Vec<$crate::record::Column>) {
+                    let kind = $crate::record::ColumnKind::$kind;
+                    into.push($crate::record::Column { kind, needed: true, ..field });
+                }
+
+                fn write(&self, into: &mut Vec<String>) {
+                    let write: fn(&$Type) -> String = $write;
+                    into.push(write(self));
+                }
+
+                fn read(field: &'static str, from: &$crate::record::Fields<'_>) -> Result<Self, String> {
+                    let text = from.get(field);
+                    if text.is_empty() {
+                        return Err(format!("nothing in column {field}"));
+                    }
+                    let read: fn(&str) -> Option<$Type> = $read;
+                    read(text).ok_or_else(|| format!("{text:?} in column {field} is not {}", $what))
+                }
+
+                $(
+                    fn check(&self, field: &'static str, range: $crate::record::Range) -> Result<(), String> {
+                        range.$check(field, *self as $As)
+                    }
+                )?
+            }
+    };
+}
+
+pub(crate) use value;
+
+value!(Text, "a word", Clone::clone, |text| Some(text.to_owned()), String);
+value!(
+    Integer,
+    "a whole number",
+    ToString::to_string,
+    |text| text.parse().ok(),
+    usize,
+    check_whole as u64
+);
+value!(
+    Integer,
+    "a whole number",
+    ToString::to_string,
+    |text| text.parse().ok(),
+    u64,
+    check_whole as u64
+);
+value!(Number, "a number", ToString::to_string, |text| text.parse().ok(), f64, check_number as f64);
