@@ -1,7 +1,6 @@
 //! Cells that look at a trained model head by head.
 
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use super::trained_model::TrainedModel;
 use crate::experiment::{CellContext, StudyError};
@@ -15,8 +14,6 @@ pub(crate) struct HeadOfGroup<'p> {
     pub group: usize,
     pub layer: usize,
     pub head: usize,
-    /// When its turn came.
-    pub began: Instant,
 }
 
 /// What `find` says of every head of the layers that are looked at, group by group; none where it was stopped.
@@ -39,10 +36,9 @@ pub(crate) fn of_each_head<F>(
                 if context.stop.load(Ordering::Relaxed) {
                     return Ok(false);
                 }
-                let began = Instant::now();
                 let probes: Vec<&HeadProbe> = of_layer.iter().map(|of| &of[head]).collect();
                 let layer = probes[0].layer;
-                found.push(find(&HeadOfGroup { probes, group, layer, head, began })?);
+                found.push(find(&HeadOfGroup { probes, group, layer, head })?);
                 (context.advanced)(share);
             }
             Ok::<_, StudyError>(true)

@@ -4,6 +4,8 @@
 //! a matrix of few dimensions. Neither says the other: the identity is sparse and of full rank, uniform attention dense and, but
 //! for the mask, of rank one. Both are told of whole rows and of their far part, what lies beyond a window, by itself.
 
+use std::time::Instant;
+
 use ndarray::{Array2, s};
 use ndarray_linalg::{EigValsh, UPLO};
 use rand::SeedableRng;
@@ -17,44 +19,100 @@ use crate::lm::HeadProbe;
 use crate::numerics::blas::on_one_thread;
 use crate::numerics::product;
 use crate::pattern::{HeadKind, TargetError, Visibility};
+use crate::record::{record, to_milliseconds};
 
 /// The k of the mass that a row's k largest entries hold.
-pub const TOP: [usize; 3] = [4, 16, 64];
+const TOP: [usize; 3] = [4, 16, 64];
 /// What rounding may take from a share.
 const ROUNDING: f64 = 1e-12;
 
-/// How concentrated a head's attention is on some passages, over the rows that are held: [`held_from`] on to the last.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Concentration {
-    /// The layer, from 0.
-    pub layer: usize,
-    /// The head within its layer, from 0.
-    pub head: usize,
-    /// What it sees.
-    pub kind: HeadKind,
-    /// Tokens of a passage, T.
-    pub tokens: usize,
-    /// The head dimension d.
-    pub rank: usize,
-    /// Columns that a row sees, mean over rows.
-    pub columns: f64,
-    /// Columns of its far part, mean over rows: those at a lag of the window or more, but for the first.
-    pub far_columns: f64,
-    /// p_i0, the mass of the first column, mean over rows.
-    pub sink_mass: f64,
-    /// Σ p_ij over far columns j, mean over rows.
-    pub far_mass: f64,
-    /// Of P.
-    pub whole: Dispersion,
-    /// Of P with all but its far part set to 0; none where a row has no mass there.
-    pub far: Option<Dispersion>,
-    /// The ranks of the same with each row's far entries in random order: what such entries take without structure in common.
-    pub shuffled: Option<Ranks>,
+record! {
+    /// On how few tokens a trained head's attention P lies on a group of passages, and in how few dimensions. Far are the
+    /// columns at a lag of the model's `window` or more but for the first. Everything is of the rows from max(n/2, window + n/4) on,
+    /// tokens a mean over rows, ranks one over passages.
+    pub struct ConcentrationFound {
+        /// the layer, from 0
+        #[range = Placed]
+        layer: usize,
+        /// the head, from 0
+        #[range = Placed]
+        head: usize,
+        /// the kind of head: `global` or `local:W`
+        kind: HeadKind,
+        /// the group of passages
+        passage: usize,
+        /// the number of passages in the group
+        #[range = Counted]
+        passages: usize,
+        /// the tokens per passage
+        #[range = Counted]
+        n: usize,
+        /// the head dimension d
+        #[range = Counted]
+        rank: usize,
+        /// the columns that a row sees
+        columns: f64,
+        /// the far columns that a row sees
+        far_columns: f64,
+        /// attention on the first column
+        sink_mass: f64,
+        /// attention on the far columns
+        far_mass: f64,
+        /// exp(H) of a row, H its entropy
+        effective_tokens: f64,
+        /// the least k whose largest entries hold 0.9 of a row
+        tokens_90: f64,
+        /// attention on the 4 largest entries of a row
+        top_4: f64,
+        /// attention on the 16 largest entries
+        top_16: f64,
+        /// attention on the 64 largest entries
+        top_64: f64,
+        /// the least r with ‖P − P_r‖_F² ≤ 0.1 ‖P‖_F², P_r the best approximation of rank r
+        rank_90: f64,
+        /// the same with 0.01
+        rank_99: f64,
+        /// stable rank ‖P‖_F²/σ₁²
+        stable_rank: f64,
+        /// of the far part; empty where a row has no mass there
+        far: Option<FarFound>,
+        /// the time of the head
+        #[unit = "s"]
+        wall_time_s: f64,
+    }
+}
+
+record! {
+    /// The same of P with all but its far columns set to 0.
+    pub struct FarFound {
+        /// exp(H) of the far part of a row, normalised
+        far_effective_tokens: f64,
+        /// the least k whose largest entries hold 0.9 of the far part
+        far_tokens_90: f64,
+        /// share of the 4 largest entries in the far part
+        far_top_4: f64,
+        /// share of the 16 largest entries
+        far_top_16: f64,
+        /// share of the 64 largest entries
+        far_top_64: f64,
+        /// the least r with ‖F − F_r‖_F² ≤ 0.1 ‖F‖_F², F the far part
+        far_rank_90: f64,
+        /// the same with 0.01
+        far_rank_99: f64,
+        /// stable rank ‖F‖_F²/σ₁²
+        far_stable_rank: f64,
+        /// far_rank_90 with each row's far entries in random order
+        shuffled_rank_90: f64,
+        /// far_rank_99 with each row's far entries in random order
+        shuffled_rank_99: f64,
+        /// far_stable_rank with each row's far entries in random order
+        shuffled_stable_rank: f64,
+    }
 }
 
 /// How widely a matrix's rows, each divided by its sum, and the matrix itself are spread.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Dispersion {
+struct Dispersion {
     /// exp(H) of a row, H = −Σ p ln p, mean over rows: m of a row that is uniform over m columns.
     pub effective_tokens: f64,
     /// The least k whose largest entries hold 0.9 of a row, mean over rows.
@@ -67,7 +125,7 @@ pub struct Dispersion {
 
 /// How many dimensions a matrix M takes, σ its singular values: means over passages.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Ranks {
+struct Ranks {
     /// The least r with ‖M − M_r‖_F² = Σ_{k>r} σ_k² ≤ 0.1 ‖M‖_F² (Eckart and Young 1936): no matrix of a lower rank is as near.
     pub rank_90: f64,
     /// The same with 0.01.
@@ -81,14 +139,20 @@ pub fn held_from(tokens: usize, window: usize) -> usize {
     (tokens / 2).max(window + tokens / 4)
 }
 
-impl Concentration {
-    /// Measures the head that `probes` are of, one a passage, all of one length; what is `window` tokens back or more is far.
-    /// `seed` is that of the shuffled entries.
+impl ConcentrationFound {
+    /// Measures the head that `probes` are of, one per passage of the group `passage`, all of one length; relative distances
+    /// of `window` tokens or more are far. `seed` is that of the shuffled entries.
     ///
     /// # Errors
     /// No probe, a head that sees what comes after a token, logits that are not finite, a window that leaves no row to
-    /// hold; `Decomposition` where LAPACK fails.
-    pub fn of(probes: &[&HeadProbe], window: usize, seed: u64) -> Result<Self, PredictError> {
+    /// measure; `Decomposition` if LAPACK fails.
+    pub fn measure(
+        probes: &[&HeadProbe],
+        passage: usize,
+        window: usize,
+        seed: u64,
+    ) -> Result<Self, PredictError> {
+        let began = Instant::now();
         let &first = probes.first().ok_or(PredictError::NoPassage)?;
         let HeadProbe { layer, head, kind, .. } = *first;
         check_finite(probes)?;
@@ -100,10 +164,17 @@ impl Concentration {
         let attention: Vec<Array2<f64>> =
             probes.iter().map(|probe| probe.attention_of(&rows)).collect();
         let found = Self::of_rows(&attention, kind, window, seed)?;
-        Ok(Self { layer, head, rank: first.queries.ncols(), ..found })
+        Ok(Self {
+            layer,
+            head,
+            passage,
+            rank: first.queries.ncols(),
+            wall_time_s: to_milliseconds(began.elapsed().as_secs_f64()),
+            ..found
+        })
     }
 
-    /// Of a head that sees all of `tokens` and attends to all alike: what the numbers of others are beside.
+    /// A head that sees all of `tokens` and attends to all alike, for comparison.
     ///
     /// # Errors
     /// As of a trained head.
@@ -114,6 +185,11 @@ impl Concentration {
             if j <= row { 1.0 / (row + 1) as f64 } else { 0.0 }
         });
         Self::of_rows(&[uniform], HeadKind::Global, window, 0)
+    }
+
+    /// Rows of a passage that are held, in a model of this window.
+    pub fn rows(&self, window: usize) -> usize {
+        self.n.saturating_sub(held_from(self.n, window))
     }
 
     /// Of the held rows of each passage, (rows, T).
@@ -142,7 +218,6 @@ impl Concentration {
         let far_mass_of = |p: &Array2<f64>, row: usize| p.slice(s![row - first, far(row)]).sum();
         let is_there = |p: &Array2<f64>| (first..tokens).all(|row| far_mass_of(p, row) > 0.0);
         let mut far_part = None;
-        let mut shuffled = None;
         if attention.iter().all(is_there) {
             let kept: Vec<Array2<f64>> = attention
                 .iter()
@@ -155,7 +230,7 @@ impl Concentration {
                     kept
                 })
                 .collect();
-            far_part = Some(Dispersion::of(&kept)?);
+            let part = Dispersion::of(&kept)?;
             let mut draws = ChaCha8Rng::seed_from_u64(seed);
             let shuffle = |mut p: Array2<f64>| {
                 for at in 0..rows {
@@ -165,21 +240,46 @@ impl Concentration {
                 }
                 p
             };
-            shuffled = Some(Ranks::of(&kept.into_iter().map(shuffle).collect::<Vec<_>>())?);
+            let shuffled = Ranks::of(&kept.into_iter().map(shuffle).collect::<Vec<_>>())?;
+            let [far_top_4, far_top_16, far_top_64] = part.top;
+            far_part = Some(FarFound {
+                far_effective_tokens: part.effective_tokens,
+                far_tokens_90: part.tokens_90,
+                far_top_4,
+                far_top_16,
+                far_top_64,
+                far_rank_90: part.ranks.rank_90,
+                far_rank_99: part.ranks.rank_99,
+                far_stable_rank: part.ranks.stable_rank,
+                shuffled_rank_90: shuffled.rank_90,
+                shuffled_rank_99: shuffled.rank_99,
+                shuffled_stable_rank: shuffled.stable_rank,
+            });
         }
+        let Dispersion { effective_tokens, tokens_90, top, ranks } = Dispersion::of(attention)?;
+        let [top_4, top_16, top_64] = top;
         Ok(Self {
             layer: 0,
             head: 0,
             kind,
-            tokens,
+            passage: 0,
+            passages: attention.len(),
+            n: tokens,
             rank: 0,
             columns: mean(&|row| seen(row).len() as f64),
             far_columns: mean(&|row| far(row).len() as f64),
             sink_mass: over_passages(&|p, row| p[[row - first, 0]]),
             far_mass: over_passages(&far_mass_of),
-            whole: Dispersion::of(attention)?,
+            effective_tokens,
+            tokens_90,
+            top_4,
+            top_16,
+            top_64,
+            rank_90: ranks.rank_90,
+            rank_99: ranks.rank_99,
+            stable_rank: ranks.stable_rank,
             far: far_part,
-            shuffled,
+            wall_time_s: 0.0,
         })
     }
 }

@@ -33,7 +33,7 @@ mod screen;
 mod surgery;
 mod values;
 
-pub use concentration::{Concentration, Dispersion, Ranks, TOP, held_from};
+pub use concentration::{ConcentrationFound, FarFound, held_from};
 pub use error::PredictError;
 pub use head::{Streams, TrainedHead, held_rows};
 pub use input_set::{InputSet, RankLimit};
@@ -43,6 +43,6 @@ pub use layer::{FittedHead, FoundHead, LayerFit};
 pub use model_lattice::{HeadLattice, ModelLattice};
 pub use parts::{Found, Levels, PARTS, Parts};
 pub use passages::Passages;
-pub use ramp::{Ramp, ramp_half_spread, ramp_lag, reach};
+pub use ramp::{RampFound, ramp_half_spread, ramp_lag, reach};
 pub use screen::{LAGS, Screened};
 pub use surgery::{Edit, EditedHeads, Operated, Surgery};

@@ -1,8 +1,10 @@
-//! The ramp: what of a trained head's locality is bought by logits that rise along the positions.
+//! The ramp: how much of a trained head's local attention comes from logits that rise along the positions.
 //!
 //! Behind a causal mask the logits z_ij = c·j, of rank one, are local attention: softmax gives column j of row i a mass in
 //! proportion to e^(−c(i−j)), whose mean lag is τ = 1/(e^c − 1) where the row is long. So c = ln(1 + 1/τ), and a row that
 //! sees m columns has logits whose half-spread is (m − 1)/2 · ln(1 + 1/τ): it grows with the length, not with the rank.
+
+use std::time::Instant;
 
 use ndarray::{Array2, Axis};
 
@@ -13,74 +15,113 @@ use super::screen::{LAGS, spectrum_of_product};
 use crate::fit::Outcome;
 use crate::lm::HeadProbe;
 use crate::pattern::{HeadKind, Visibility};
+use crate::record::{record, to_milliseconds};
 
-/// A head's logits and attention on some passages, over the rows that are held, against those of a ramp over positions.
-///
-/// Logits z are QKᵀ/√d: neither a softcap nor a slope over the lag that the head has beside them is in them, and both are in its
-/// attention P. Shares are R² of logits less their row's mean over the columns seen, one fit for all rows of all passages,
-/// every visible pair of the same weight; they are none where z is constant in each row. Divergences are mean over rows
-/// of KL(P ‖ P̂), nats, P̂ the nearest attention of the form.
-#[derive(Clone, Debug)]
-pub struct Ramp {
-    /// The layer, from 0.
-    pub layer: usize,
-    /// The head within its layer, from 0.
-    pub head: usize,
-    /// What it sees.
-    pub kind: HeadKind,
-    /// Tokens of a passage, n.
-    pub tokens: usize,
-    /// Rows of a passage that are held.
-    pub rows: usize,
-    /// The head dimension d.
-    pub rank: usize,
-    /// The slope m of what the head adds to its logits, m (j − i), nats a token, where it has one.
-    pub given_slope: Option<f64>,
-    /// max |z| over visible pairs, nats.
-    pub max_abs_logit: f64,
-    /// ½ max over rows of (max − min) of z, nats.
-    pub half_spread: f64,
-    /// Mean over rows of −Σ p ln p, nats.
-    pub entropy_nats: f64,
-    /// The effective rank of QKᵀ, hidden pairs among them, mean over passages.
-    pub effective_rank_logits: f64,
-    /// The same of QKᵀ less the mean of each row: 1 where the logits are a_i + b_i f(j).
-    pub effective_rank_centred: f64,
-    /// Σσ²/σ₁² of it (Rudelson and Vershynin 2007), mean over passages.
-    pub stable_rank_centred: f64,
-    /// τ = mean over rows of Σ_j p_ij (i − j), tokens.
-    pub mean_lag: f64,
-    /// The least lag within which lies half of the attention of all rows together, tokens.
-    pub median_lag: usize,
-    /// The mass on the last of [`LAGS`] tokens, mean over rows.
-    pub mass_within: [f64; 4],
-    /// [`ramp_half_spread`] of τ and the columns that a row sees at most, nats; none where τ is 0.
-    pub formula: Option<f64>,
-    /// The share of c·j.
-    pub share_ramp: Option<f64>,
-    /// The share of c_i j: a slope of its own for each row.
-    pub share_lines: Option<f64>,
-    /// The share of f(j), any function of the position.
-    pub share_position: Option<f64>,
-    /// The share of g(i − j), any function of the lag.
-    pub share_lag: Option<f64>,
-    /// The share of f(j) + g(i − j).
-    pub share_position_and_lag: Option<f64>,
-    /// The c of `share_ramp`, nats a token.
-    pub slope: f64,
-    /// The divergence of uniform attention to what each row sees.
-    pub kl_uniform: f64,
-    /// The divergence of the nearest softmax(c·j).
-    pub kl_ramp: f64,
-    /// The divergence of the nearest softmax(f(j)).
-    pub kl_position: f64,
-    /// The divergence of the nearest softmax(g(i − j)).
-    pub kl_lag: f64,
-    /// The c of `kl_ramp`, nats a token.
-    pub slope_kl: f64,
-    /// `Converged` where the least squares and the divergences all were brought to their tolerance; `StepLimit` where
-    /// one was not, and its share is under its best or its divergence over.
-    pub outcome: Outcome,
+record! {
+    /// A trained head's logits and attention on a group of passages, over the measured rows, against those of a ramp over
+    /// positions.
+    ///
+    /// Logits z are QKᵀ/√d, without the softcap and the linear position bias that the head may have; both are in its
+    /// attention P. Shares are R² of logits less their row's mean over the columns seen, one fit for all rows of all passages,
+    /// every visible pair of the same weight. Divergences are means over rows of KL(P ‖ P̂), P̂ the nearest attention of the
+    /// form.
+    pub struct RampFound {
+        /// the layer, from 0
+        #[range = Placed]
+        layer: usize,
+        /// the head, from 0
+        #[range = Placed]
+        head: usize,
+        /// the kind of head: `global` or `local:W`
+        kind: HeadKind,
+        /// the group of passages
+        passage: usize,
+        /// the number of passages in the group
+        #[range = Counted]
+        passages: usize,
+        /// the tokens per passage
+        #[range = Counted]
+        n: usize,
+        /// the rows per passage that are measured
+        #[range = Counted]
+        rows: usize,
+        /// the head dimension d
+        #[range = Counted]
+        rank: usize,
+        /// m of the linear position bias m (j − i), if the head has one
+        #[unit = "nats a token"]
+        given_slope: Option<f64>,
+        /// max |z|, z = QKᵀ/√d
+        #[unit = "nats"]
+        actual: f64,
+        /// half the largest max − min of a row of z
+        #[unit = "nats"]
+        half_spread: f64,
+        /// (m − 1)/2 · ln(1 + 1/mean_lag), m = n or the window: the logit of a ramp with that mean distance; empty if it is 0
+        #[unit = "nats"]
+        formula: Option<f64>,
+        /// mean relative distance: mean over rows of Σ p (i − j)
+        #[unit = "tokens"]
+        mean_lag: f64,
+        /// the least relative distance that holds half of all attention
+        #[unit = "tokens"]
+        median_lag: usize,
+        /// mean entropy of the rows, −Σ p ln p
+        #[unit = "nats"]
+        entropy_nats: f64,
+        /// attention on the token itself
+        mass_within_1: f64,
+        /// attention on the last 4 tokens
+        mass_within_4: f64,
+        /// attention on the last 16 tokens
+        mass_within_16: f64,
+        /// attention on the last 64 tokens
+        mass_within_64: f64,
+        /// effective rank of QKᵀ, mean over passages
+        effective_rank_logits: f64,
+        /// effective rank of QKᵀ less its row means, mean over passages
+        effective_rank_centred: f64,
+        /// stable rank Σσ²/σ₁² of QKᵀ less its row means
+        stable_rank_centred: f64,
+        /// R² within rows of c·j; empty if z is constant in every row
+        share_ramp: Option<f64>,
+        /// R² of c_i j, with its own slope per row
+        share_lines: Option<f64>,
+        /// R² of any function of j
+        share_position: Option<f64>,
+        /// R² of any function of i − j
+        share_lag: Option<f64>,
+        /// R² of a function of j and one of i − j
+        share_position_and_lag: Option<f64>,
+        /// c of share_ramp
+        #[unit = "nats a token"]
+        slope: f64,
+        /// mean over rows of KL(P ‖ uniform attention)
+        #[unit = "nats"]
+        kl_uniform: f64,
+        /// KL of the nearest softmax(c·j)
+        #[unit = "nats"]
+        kl_ramp: f64,
+        /// KL of the nearest softmax of a function of j
+        #[unit = "nats"]
+        kl_position: f64,
+        /// KL of the nearest softmax of a function of i − j
+        #[unit = "nats"]
+        kl_lag: f64,
+        /// 1 − kl_ramp / kl_uniform; empty if P is uniform
+        ramp_kl_share: Option<f64>,
+        /// c of kl_ramp
+        #[unit = "nats a token"]
+        slope_kl: f64,
+        /// 1/(e^c − 1) for that c: its mean distance in a long row; empty if c ≤ 0
+        #[unit = "tokens"]
+        ramp_lag: Option<f64>,
+        /// `converged`, or `step-limit` if a share may be too low or a KL too high
+        outcome: Outcome,
+        /// the time of the head
+        #[unit = "s"]
+        wall_time_s: f64,
+    }
 }
 
 /// (m − 1)/2 · ln(1 + 1/τ), nats: the half-spread of a ramp of mean lag τ in a row that sees m columns; none where τ is 0,
@@ -99,14 +140,19 @@ pub fn reach(kind: HeadKind, tokens: usize) -> usize {
     kind.window().map_or(tokens, |window| window.min(tokens))
 }
 
-impl Ramp {
-    /// Measures the head that `probes` are of, one a passage, all of one length. Of each passage all rows are held, or,
-    /// where it is longer than `most` tokens, so many that lie evenly apart.
+impl RampFound {
+    /// Measures the head that `probes` are of, one per passage of the group `passage`, all of one length. All rows of each
+    /// passage are measured, or `most` evenly spaced ones of a longer passage.
     ///
     /// # Errors
     /// No probe, a head of a two-dimensional window or that sees what comes after a token, logits that are not finite; `Decomposition` where
     /// LAPACK fails.
-    pub fn of(probes: &[&HeadProbe], most: Option<usize>) -> Result<Self, PredictError> {
+    pub fn measure(
+        probes: &[&HeadProbe],
+        passage: usize,
+        most: Option<usize>,
+    ) -> Result<Self, PredictError> {
+        let began = Instant::now();
         let &first = probes.first().ok_or(PredictError::NoPassage)?;
         let HeadProbe { layer, head, kind, .. } = *first;
         check_contiguous(probes)?;
@@ -119,6 +165,7 @@ impl Ramp {
         let seen = SeenRows::of(probes, &held);
         let Looks { max_abs_logit, half_spread, entropy_nats, mean_lag, median_lag, mass_within } =
             Looks::of(&seen);
+        let [mass_within_1, mass_within_4, mass_within_16, mass_within_64] = mass_within;
         let [effective_rank_logits, effective_rank_centred, stable_rank_centred] =
             ranks(probes, &held)?;
 
@@ -139,36 +186,47 @@ impl Ramp {
         let [line, of_position, of_lag, of_both] = &shares;
         let told = |share: &Share| share.of_variance;
         let nats = |nearest: &Nearest| nearest.kl_nats.max(0.0);
+        let kl_uniform = seen.divergence_from_uniform().max(0.0);
+        let kl_ramp = nats(&ramp);
+        let slope_kl = Form::slope(&ramp.theta, tokens);
         Ok(Self {
             layer,
             head,
             kind,
-            tokens,
+            passage,
+            passages: probes.len(),
+            n: tokens,
             rows: held.len(),
             rank: first.queries.ncols(),
             given_slope: first.slope.map(f64::from),
-            max_abs_logit,
+            actual: max_abs_logit,
             half_spread,
+            formula,
+            mean_lag,
+            median_lag,
             entropy_nats,
+            mass_within_1,
+            mass_within_4,
+            mass_within_16,
+            mass_within_64,
             effective_rank_logits,
             effective_rank_centred,
             stable_rank_centred,
-            mean_lag,
-            median_lag,
-            mass_within,
-            formula,
             share_ramp: told(line),
             share_lines: seen.share_of_lines(),
             share_position: told(of_position),
             share_lag: told(of_lag),
             share_position_and_lag: told(of_both),
             slope: Form::slope(&line.theta, tokens),
-            kl_uniform: seen.divergence_from_uniform().max(0.0),
-            kl_ramp: nats(&ramp),
+            kl_uniform,
+            kl_ramp,
             kl_position: nats(&position),
             kl_lag: nats(&lag),
-            slope_kl: Form::slope(&ramp.theta, tokens),
+            ramp_kl_share: (kl_uniform > 0.0).then(|| 1.0 - kl_ramp / kl_uniform),
+            slope_kl,
+            ramp_lag: ramp_lag(slope_kl),
             outcome: if converged { Outcome::Converged } else { Outcome::StepLimit },
+            wall_time_s: to_milliseconds(began.elapsed().as_secs_f64()),
         })
     }
 }

@@ -55,7 +55,7 @@ pub struct Screened {
     /// The mass on the last of [`LAGS`] tokens, or without a causal mask on those nearer than that, mean over
     /// rows.
     pub mass_within: [f64; 4],
-    /// The share of c·j in the logits less their rows' means, as [`Ramp::share_ramp`](super::Ramp::share_ramp); none where they are
+    /// The share of c·j in the logits less their rows' means, as [`share_ramp`](super::RampFound::share_ramp); none where they are
     /// constant in each row, or where rows see what comes after them.
     pub share_ramp: Option<f64>,
 }

@@ -5,7 +5,6 @@ use super::grid::{Cell, Column, Table};
 use super::groups::{groups, keep_last_steps};
 use super::spread::Spread;
 use crate::pattern::HeadKind;
-use crate::predict::Concentration;
 use crate::row::{ConcentrationFound, FarFound, Row, Rows};
 
 /// A head's far part is told of where it has this much of its mass, in the mean.
@@ -46,7 +45,7 @@ impl ConcentratedHead {
 
     /// Of a head that attends to all that it sees alike; none where no row is held.
     fn uniform(n: usize, window: usize) -> Option<Self> {
-        let found = Concentration::of_uniform(n, window).ok()?;
+        let found = ConcentrationFound::of_uniform(n, window).ok()?;
         Some(Self {
             of: String::new(),
             run: None,
@@ -54,7 +53,7 @@ impl ConcentratedHead {
             seed: 0,
             step: 0,
             window,
-            found: ConcentrationFound::of(&found, 0, 1, 0.0),
+            found,
         })
     }
 

@@ -14,10 +14,10 @@ use super::trained_models::{self, TrainedModels};
 use crate::experiment::{
     CellContext, Experiment, ModelReferences, RawDefinition, StudyError, TextSource,
 };
-use crate::predict::{Concentration, held_from};
+use crate::predict::held_from;
 use crate::run::ModelSource;
 
-pub use row::{ConcentrationFound, FarFound};
+pub use crate::predict::{ConcentrationFound, FarFound};
 
 /// Trained heads whose attention is looked at.
 #[derive(Clone, Debug)]
@@ -105,13 +105,10 @@ impl ModelCell for ConcentrationCell {
         context: &CellContext<'_>,
     ) -> Result<Option<Vec<ConcentrationFound>>, StudyError> {
         let model = self.model.read()?;
-        let model = &*model;
-        of_each_head(&self.model, model, context, |of_head| {
-            let HeadOfGroup { probes, group, layer, head, began } = of_head;
+        of_each_head(&self.model, &*model, context, |of_head| {
+            let HeadOfGroup { probes, group, layer, head } = of_head;
             let seed = (group * model.layers() + layer) * model.heads() + head;
-            let of = Concentration::of(probes, self.window, seed as u64)?;
-            let seconds = began.elapsed().as_secs_f64();
-            Ok(ConcentrationFound::of(&of, *group, probes.len(), seconds))
+            ConcentrationFound::measure(probes, *group, self.window, seed as u64)
         })
     }
 }

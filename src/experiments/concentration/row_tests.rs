@@ -38,8 +38,7 @@ fn cell() -> Vec<Line> {
     };
     let lines = (0..2).map(|head| {
         let of_head = probes.each_ref().map(|probes| &probes[head]);
-        let found = Concentration::of(&of_head, 3, head as u64).unwrap();
-        let found = ConcentrationFound::of(&found, 0, 2, 0.5);
+        let found = ConcentrationFound::measure(&of_head, 0, 3, head as u64).unwrap();
         line("heads", "ls/s1/step-1", &of, Ok(&found), "made up")
     });
     lines.collect()

@@ -15,10 +15,10 @@ use crate::experiment::{
     CellContext, Experiment, ModelReferences, RawDefinition, StudyError, TextSource,
 };
 use crate::pattern::HeadKind;
-use crate::predict::Ramp;
+pub use crate::predict::RampFound;
 use crate::run::ModelSource;
 
-pub use row::{RampFound, RampOf};
+pub use row::RampOf;
 
 /// Trained heads to be held against ramps over positions.
 #[derive(Clone, Debug)]
@@ -110,11 +110,9 @@ impl ModelCell for RampCell {
 
     fn run(&self, context: &CellContext<'_>) -> Result<Option<Vec<RampFound>>, StudyError> {
         let model = self.model.read()?;
-        let model = &*model;
         let rows = self.study.rows.unwrap_or(MOST_ROWS);
-        of_each_head(&self.model, model, context, |HeadOfGroup { probes, group, began, .. }| {
-            let ramp = Ramp::of(probes, Some(rows))?;
-            Ok(RampFound::of(&ramp, *group, probes.len(), began.elapsed().as_secs_f64()))
+        of_each_head(&self.model, &*model, context, |HeadOfGroup { probes, group, .. }| {
+            RampFound::measure(probes, *group, Some(rows))
         })
     }
 }

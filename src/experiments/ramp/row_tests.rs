@@ -38,7 +38,7 @@ fn cell() -> Vec<Line> {
         slopes: Some("none".to_owned()),
     };
     let lines = probes.iter().map(|probe| {
-        let found = RampFound::of(&Ramp::of(&[probe], None).unwrap(), 0, 1, 0.5);
+        let found = RampFound::measure(&[probe], 0, None).unwrap();
         line("ramps", "mhsa/s1/step-1", &of, Ok(&found), "made up")
     });
     lines.collect()

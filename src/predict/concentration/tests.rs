@@ -10,25 +10,26 @@ fn near(one: f64, other: f64) -> bool {
 #[test]
 fn a_uniform_head_is_spread_over_all_that_it_sees() {
     let (n, window) = (64, 8);
-    let found = Concentration::of_uniform(n, window).unwrap();
+    let found = ConcentrationFound::of_uniform(n, window).unwrap();
     // Rows 32 to 63 see 33 to 64 columns, of which 24 to 55 are far.
     assert_eq!((found.columns, found.far_columns), (48.5, 39.5));
-    assert!(near(found.whole.effective_tokens, 48.5));
+    assert!(near(found.effective_tokens, 48.5));
     let mean = |value: &dyn Fn(f64) -> f64| (33..=64).map(|m| value(m as f64)).sum::<f64>() / 32.0;
-    assert!(near(found.whole.tokens_90, mean(&|m| (0.9 * m).ceil())));
-    for (top, k) in found.whole.top.into_iter().zip(TOP) {
+    assert!(near(found.tokens_90, mean(&|m| (0.9 * m).ceil())));
+    for (top, k) in [found.top_4, found.top_16, found.top_64].into_iter().zip(TOP) {
         assert!(near(top, mean(&|m| (k as f64 / m).min(1.0))), "{k}");
     }
     assert!(near(found.sink_mass, mean(&|m| 1.0 / m)));
     assert!(near(found.far_mass, mean(&|m| (m - 9.0) / m)));
     let far = found.far.unwrap();
-    assert!(near(far.effective_tokens, 39.5));
-    assert!(near(far.top[0], mean(&|m| 4.0 / (m - 9.0))));
+    assert!(near(far.far_effective_tokens, 39.5));
+    assert!(near(far.far_top_4, mean(&|m| 4.0 / (m - 9.0))));
     // Shuffling equal entries changes nothing.
-    assert_eq!(found.shuffled, Some(far.ranks));
+    let shuffled = [far.shuffled_rank_90, far.shuffled_rank_99, far.shuffled_stable_rank];
+    assert_eq!(shuffled, [far.far_rank_90, far.far_rank_99, far.far_stable_rank]);
     // Of prefixes of a to 1, the mean one lacks (1 − a)/6 of (1 + a)/2: 0.13 at a = 24/55.
-    assert_eq!(far.ranks.rank_90, 2.0);
-    assert!(far.ranks.rank_99 > 2.0 && far.ranks.rank_99 < 12.0, "{far:?}");
+    assert_eq!(far.far_rank_90, 2.0);
+    assert!(far.far_rank_99 > 2.0 && far.far_rank_99 < 12.0, "{far:?}");
 }
 
 /// A head without logits, and one that has them in the mean of two passages.
@@ -37,23 +38,24 @@ fn a_head_is_measured_as_its_attention_is() {
     let n = 40;
     let nothing = || Array2::zeros((n, 3));
     let flat = head(nothing(), nothing(), HeadKind::Global);
-    let found = Concentration::of(&[&flat, &flat], 5, 1).unwrap();
-    let uniform = Concentration::of_uniform(n, 5).unwrap();
+    let found = ConcentrationFound::measure(&[&flat, &flat], 0, 5, 1).unwrap();
+    let uniform = ConcentrationFound::of_uniform(n, 5).unwrap();
     assert_eq!((found.layer, found.head, found.rank), (1, 2, 3));
-    assert!(near(found.whole.effective_tokens, uniform.whole.effective_tokens));
+    assert!(near(found.effective_tokens, uniform.effective_tokens));
     assert!(near(found.far_mass, uniform.far_mass));
-    assert_eq!(found.far.unwrap().ranks.rank_99, uniform.far.unwrap().ranks.rank_99);
+    assert_eq!(found.far.unwrap().far_rank_99, uniform.far.unwrap().far_rank_99);
 
     let probes = random(n, HeadKind::Global, 3);
-    let both = Concentration::of(&probes.each_ref(), 5, 1).unwrap();
-    let each = probes.each_ref().map(|probe| Concentration::of(&[probe], 5, 1).unwrap());
-    let mean = |value: fn(&Concentration) -> f64| 0.5 * (value(&each[0]) + value(&each[1]));
+    let both = ConcentrationFound::measure(&probes.each_ref(), 0, 5, 1).unwrap();
+    let each =
+        probes.each_ref().map(|probe| ConcentrationFound::measure(&[probe], 0, 5, 1).unwrap());
+    let mean = |value: fn(&ConcentrationFound) -> f64| 0.5 * (value(&each[0]) + value(&each[1]));
     for value in [
-        |c: &Concentration| c.far_mass,
-        |c: &Concentration| c.sink_mass,
-        |c: &Concentration| c.whole.effective_tokens,
-        |c: &Concentration| c.far.unwrap().top[1],
-        |c: &Concentration| c.far.unwrap().ranks.stable_rank,
+        |c: &ConcentrationFound| c.far_mass,
+        |c: &ConcentrationFound| c.sink_mass,
+        |c: &ConcentrationFound| c.effective_tokens,
+        |c: &ConcentrationFound| c.far.as_ref().unwrap().far_top_16,
+        |c: &ConcentrationFound| c.far.as_ref().unwrap().far_stable_rank,
     ] {
         assert!(near(value(&both), mean(value)));
     }
@@ -70,9 +72,9 @@ fn a_head_is_measured_as_its_attention_is() {
     let left = |rank: usize| sigma.iter().skip(rank).map(|v| v * v).sum::<f64>();
     let rank_90 = (0..=20).find(|&rank| left(rank) <= 0.1 * energy).unwrap();
     let rank_99 = (0..=20).find(|&rank| left(rank) <= 0.01 * energy).unwrap();
-    let ranks = each[0].far.unwrap().ranks;
-    assert_eq!((ranks.rank_90, ranks.rank_99), (rank_90 as f64, rank_99 as f64));
-    assert!(near(ranks.stable_rank, energy / (sigma[0] * sigma[0])));
+    let far = each[0].far.as_ref().unwrap();
+    assert_eq!((far.far_rank_90, far.far_rank_99), (rank_90 as f64, rank_99 as f64));
+    assert!(near(far.far_stable_rank, energy / (sigma[0] * sigma[0])));
 }
 
 /// One token a row: the same for all rows is rank one, one of its own for each full rank. Neither says the other.
@@ -83,24 +85,24 @@ fn one_hot_rows_are_sparse_whatever_their_rank() {
     let one_hot = |column: &dyn Fn(usize) -> usize| {
         let mut p = Array2::zeros((rows, n));
         (0..rows).for_each(|at| p[[at, column(at)]] = 1.0);
-        Concentration::of_rows(&[p], HeadKind::Global, window, 7).unwrap()
+        ConcentrationFound::of_rows(&[p], HeadKind::Global, window, 7).unwrap()
     };
     let (shared, own) = (one_hot(&|_| 3), one_hot(&|at| 1 + at % 12));
     for found in [&shared, &own] {
-        let far = found.far.unwrap();
-        assert!(near(far.effective_tokens, 1.0) && near(far.tokens_90, 1.0));
-        assert!(near(far.top[0], 1.0) && near(found.far_mass, 1.0));
+        let far = found.far.as_ref().unwrap();
+        assert!(near(far.far_effective_tokens, 1.0) && near(far.far_tokens_90, 1.0));
+        assert!(near(far.far_top_4, 1.0) && near(found.far_mass, 1.0));
         assert_eq!(found.sink_mass, 0.0);
     }
-    assert_eq!(shared.far.unwrap().ranks.rank_99, 1.0);
-    let ranks = own.far.unwrap().ranks;
+    let [shared, own] = [shared, own].map(|found| found.far.unwrap());
+    assert_eq!(shared.far_rank_99, 1.0);
     // 16 rows on 12 columns: four of them twice.
-    assert_eq!(ranks.rank_99, 12.0);
-    assert!(near(ranks.stable_rank, 8.0), "{ranks:?}");
+    assert_eq!(own.far_rank_99, 12.0);
+    assert!(near(own.far_stable_rank, 8.0), "{own:?}");
     // Of σ² = 2 four times and 1 eight times, 1.6 may be left.
-    assert_eq!(ranks.rank_90, 11.0);
+    assert_eq!(own.far_rank_90, 11.0);
     // Out of order rank one is gone.
-    assert!(shared.shuffled.unwrap().rank_90 > 5.0, "{:?}", shared.shuffled);
+    assert!(shared.shuffled_rank_90 > 5.0, "{shared:?}");
 }
 
 #[test]
@@ -112,38 +114,43 @@ fn blocks_of_equal_rows_have_as_many_dimensions_as_there_are_blocks() {
             let block = at * blocks / (n - first);
             if j >= 1 && (j - 1) / 3 == block { 1.0 / 3.0 } else { 0.0 }
         });
-        let found = Concentration::of_rows(&[p], HeadKind::Global, window, 0).unwrap();
-        let Ranks { rank_90, rank_99, stable_rank } = found.whole.ranks;
+        let found = ConcentrationFound::of_rows(&[p], HeadKind::Global, window, 0).unwrap();
+        let ConcentrationFound { rank_90, rank_99, stable_rank, .. } = found;
         assert_eq!((rank_90, rank_99), (blocks as f64, blocks as f64));
         assert!(near(stable_rank, blocks as f64));
-        assert!(near(found.whole.effective_tokens, 3.0));
-        assert_eq!(found.far.unwrap().ranks, found.whole.ranks);
+        assert!(near(found.effective_tokens, 3.0));
+        let far = found.far.unwrap();
+        let of_far = [far.far_rank_90, far.far_rank_99, far.far_stable_rank];
+        assert_eq!(of_far, [rank_90, rank_99, stable_rank]);
     }
 }
 
 #[test]
 fn a_local_head_has_no_far_part() {
     let probes = random(40, HeadKind::Local { window: 6 }, 2);
-    let found = Concentration::of(&probes.each_ref(), 6, 0).unwrap();
+    let found = ConcentrationFound::measure(&probes.each_ref(), 0, 6, 0).unwrap();
     assert_eq!((found.columns, found.far_columns), (6.0, 0.0));
-    assert_eq!((found.far_mass, found.far, found.shuffled), (0.0, None, None));
-    assert!(found.whole.effective_tokens <= 6.0 && found.whole.top[1] == 1.0, "{found:?}");
+    assert_eq!((found.far_mass, &found.far), (0.0, &None));
+    assert!(found.effective_tokens <= 6.0 && found.top_16 == 1.0, "{found:?}");
 }
 
 #[test]
 fn heads_without_a_row_to_hold_are_refused() {
     let [probe, _] = random(8, HeadKind::Global, 1);
     assert_eq!(held_from(8, 5), 7);
-    assert!(Concentration::of(&[&probe], 5, 0).is_ok());
-    let error = Concentration::of(&[&probe], 6, 0).unwrap_err().to_string();
+    assert!(ConcentrationFound::measure(&[&probe], 0, 5, 0).is_ok());
+    let error = ConcentrationFound::measure(&[&probe], 0, 6, 0).unwrap_err().to_string();
     assert!(error.contains("a window of 6"), "{error}");
     let both_ways = HeadProbe { visibility: Visibility::Bidirectional, ..probe.clone() };
     assert!(matches!(
-        Concentration::of(&[&both_ways], 2, 0),
+        ConcentrationFound::measure(&[&both_ways], 0, 2, 0),
         Err(PredictError::NotCausal { layer: 1, head: 2 })
     ));
     let mut broken = probe;
     broken.keys[[1, 0]] = f32::NAN;
-    assert!(matches!(Concentration::of(&[&broken], 2, 0), Err(PredictError::NotFinite { .. })));
-    assert!(matches!(Concentration::of(&[], 2, 0), Err(PredictError::NoPassage)));
+    assert!(matches!(
+        ConcentrationFound::measure(&[&broken], 0, 2, 0),
+        Err(PredictError::NotFinite { .. })
+    ));
+    assert!(matches!(ConcentrationFound::measure(&[], 0, 2, 0), Err(PredictError::NoPassage)));
 }

@@ -15,7 +15,7 @@ fn ramp(tokens: usize, slope: f64, kind: HeadKind) -> HeadProbe {
 fn a_head_that_is_a_ramp_is_told_as_one() {
     let (n, slope) = (200, 0.25);
     let probe = ramp(n, slope, HeadKind::Global);
-    let found = Ramp::of(&[&probe, &probe], None).unwrap();
+    let found = RampFound::measure(&[&probe, &probe], 0, None).unwrap();
     assert_eq!(found.outcome, Outcome::Converged);
     for (what, share) in [
         ("ramp", found.share_ramp),
@@ -42,7 +42,7 @@ fn a_head_that_is_a_ramp_is_told_as_one() {
     let formula = found.formula.unwrap();
     assert!((1.0..1.1).contains(&(formula / found.half_spread)), "{formula}");
     let within = 1.0 - (-16.0 * slope).exp();
-    assert!((found.mass_within[2] / within - 1.0).abs() < 0.01, "{:?}", found.mass_within);
+    assert!((found.mass_within_16 / within - 1.0).abs() < 0.01, "{}", found.mass_within_16);
     assert_eq!(found.median_lag, 2, "half of e^(−lag/4) lies within ln 2 / 0.25 = 2.8");
     let ranks = [found.effective_rank_centred, found.stable_rank_centred];
     assert!(ranks.iter().all(|rank| (rank - 1.0).abs() < 1e-4), "{ranks:?}");
@@ -51,11 +51,11 @@ fn a_head_that_is_a_ramp_is_told_as_one() {
 #[test]
 fn a_window_takes_the_place_of_the_length() {
     let kind = HeadKind::Local { window: 16 };
-    let found = Ramp::of(&[&ramp(200, 0.25, kind)], None).unwrap();
+    let found = RampFound::measure(&[&ramp(200, 0.25, kind)], 0, None).unwrap();
     let formula = 0.5 * 15.0 * (1.0 + 1.0 / found.mean_lag).ln();
     assert!((found.formula.unwrap() / formula - 1.0).abs() < 1e-12);
     assert!((found.half_spread / (0.5 * 15.0 * 0.25) - 1.0).abs() < 1e-5, "{}", found.half_spread);
-    assert!(found.mass_within[2] > 1.0 - 1e-12);
+    assert!(found.mass_within_16 > 1.0 - 1e-12);
 }
 
 /// Without logits attention is uniform: row i has a mean lag of i/2 and an entropy of ln(i + 1).
@@ -63,7 +63,8 @@ fn a_window_takes_the_place_of_the_length() {
 fn a_head_without_logits_is_uniform() {
     let n = 21;
     let nothing = || Array2::zeros((n, 2));
-    let found = Ramp::of(&[&head(nothing(), nothing(), HeadKind::Global)], None).unwrap();
+    let found =
+        RampFound::measure(&[&head(nothing(), nothing(), HeadKind::Global)], 0, None).unwrap();
     assert!((found.mean_lag - (n - 1) as f64 / 4.0).abs() < 1e-12, "{}", found.mean_lag);
     let entropy: f64 = (1..=n).map(|m| (m as f64).ln()).sum::<f64>() / n as f64;
     assert!((found.entropy_nats - entropy).abs() < 1e-12);
@@ -82,7 +83,7 @@ fn wider_forms_explain_more_and_come_nearer() {
     for (seed, kind) in [(1, HeadKind::Global), (2, HeadKind::Local { window: 6 })] {
         let probes = random(30, kind, seed);
         for most in [None, Some(12)] {
-            let found = Ramp::of(&probes.each_ref(), most).unwrap();
+            let found = RampFound::measure(&probes.each_ref(), 0, most).unwrap();
             assert_eq!(found.outcome, Outcome::Converged);
             let share = |share: Option<f64>| share.unwrap();
             let line = share(found.share_ramp);
@@ -92,7 +93,7 @@ fn wider_forms_explain_more_and_come_nearer() {
             assert!(share(found.share_position) <= both && share(found.share_lag) <= both);
             assert!(found.kl_ramp <= found.kl_uniform);
             assert!(found.kl_position <= found.kl_ramp && found.kl_lag <= found.kl_ramp);
-            assert!(found.half_spread <= found.max_abs_logit);
+            assert!(found.half_spread <= found.actual);
         }
     }
 }
@@ -103,7 +104,7 @@ fn what_a_head_is_given_is_no_logit_of_its_own() {
     let n = 60;
     let nothing = || Array2::zeros((n, 2));
     let probe = HeadProbe { slope: Some(0.5), ..head(nothing(), nothing(), HeadKind::Global) };
-    let found = Ramp::of(&[&probe], None).unwrap();
+    let found = RampFound::measure(&[&probe], 0, None).unwrap();
     assert_eq!((found.half_spread, found.given_slope), (0.0, Some(0.5)));
     assert!((found.slope_kl - 0.5).abs() < 1e-4 && found.kl_ramp < 1e-9, "{}", found.slope_kl);
     assert!(found.formula.unwrap() > 10.0);
@@ -113,11 +114,11 @@ fn what_a_head_is_given_is_no_logit_of_its_own() {
 fn heads_that_see_the_future_or_are_no_numbers_are_refused() {
     let [probe, _] = random(5, HeadKind::Global, 1);
     let both_ways = HeadProbe { visibility: Visibility::Bidirectional, ..probe.clone() };
-    let error = Ramp::of(&[&both_ways], None).unwrap_err().to_string();
+    let error = RampFound::measure(&[&both_ways], 0, None).unwrap_err().to_string();
     assert!(error.starts_with("layer 1, head 2 is not causal"), "{error}");
     let mut probe = probe;
     probe.keys[[1, 0]] = f32::NAN;
-    let error = Ramp::of(&[&probe], None).unwrap_err().to_string();
+    let error = RampFound::measure(&[&probe], 0, None).unwrap_err().to_string();
     assert!(error.contains("NaN"), "{error}");
-    assert!(matches!(Ramp::of(&[], None), Err(PredictError::NoPassage)));
+    assert!(matches!(RampFound::measure(&[], 0, None), Err(PredictError::NoPassage)));
 }
