@@ -10,7 +10,7 @@ use super::identity::identity;
 use crate::lm::{Device, Texts};
 use crate::record::{Line, Measurement, Record as _, line};
 
-/// What a cell is measured with.
+/// The folders, texts, device and callbacks that a cell is measured with.
 pub(crate) struct CellContext<'a> {
     /// The cell's own folder, made by those that need one.
     pub folder: &'a Path,
@@ -45,10 +45,10 @@ pub(crate) trait Measure: Send + Sync + 'static {
     /// All that the cell's numbers depend on, key by key.
     fn settings(&self) -> Table;
 
-    /// What those keys are where a definition does not name them.
+    /// The defaults of those keys.
     fn defaults() -> Table;
 
-    /// What the cell takes, in seconds of one core, roughly.
+    /// The estimated seconds of one core.
     fn cost_s(&self) -> f64;
 
     /// Identifies the cell in its rows.
@@ -64,7 +64,10 @@ pub(crate) trait Measure: Send + Sync + 'static {
         false
     }
 
-    /// What the cell measures; none where it was stopped, unless its row says so and how far it came.
+    /// Measures the cell; none if it was stopped, unless its rows say so and how far it came.
+    ///
+    /// # Errors
+    /// A sentence that says why it failed; it becomes the row's `err`.
     fn measure(&self, context: &CellContext<'_>) -> Result<Option<Vec<Self::Row>>, String>;
 }
 
@@ -73,9 +76,9 @@ pub(crate) trait Measure: Send + Sync + 'static {
 pub(crate) struct Cell {
     /// Its name among the study's.
     pub key: String,
-    /// What tells its measurement from others.
+    /// The hash of all that its numbers depend on.
     pub settings: String,
-    /// What it takes, in seconds of one core, roughly.
+    /// The estimated seconds of one core.
     pub cost_s: f64,
     work: Arc<dyn Work>,
 }

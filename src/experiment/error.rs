@@ -106,7 +106,7 @@ pub enum StudyError {
         study: PathBuf,
         /// How many parts.
         parts: usize,
-        /// What joins them.
+        /// The command that merges them.
         command: String,
     },
     /// Cells that two parts measured, with other numbers.

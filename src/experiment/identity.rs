@@ -75,7 +75,7 @@ pub(crate) fn target_settings(family: &Family, visibility: Visibility) -> Table 
     table
 }
 
-/// What is visible where a definition does not say.
+/// The mask where a definition names none.
 pub(crate) fn target_defaults() -> Table {
     let visible = ("visibility".to_owned(), Visibility::Causal.to_string().into());
     Table::from_iter([visible])
@@ -129,7 +129,6 @@ fn effort(effort: &Effort) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiments::fits::FitFound;
 
     fn table(text: &str) -> Table {
         text.parse().unwrap()
@@ -139,13 +138,13 @@ mod tests {
     fn only_what_differs_from_its_default_counts() {
         let defaults = table("a = 1\n[search]\nstarts = 12\ndtype = 'float64'");
         let settings = table("n = 48\na = 1\n[search]\nstarts = 4\ndtype = 'float64'");
-        let hash = identity::<FitFound>(&settings, &defaults);
+        let hash = identity_of(("fit", 4), &settings, &defaults);
         let mut text = String::new();
         write(&mut text, "", &settings, &defaults);
         assert_eq!(text, "n = 48\nsearch.starts = 4\n");
         let more = |text: &str| format!("b = 2\n{text}\nmore = [0.5]\n");
         let [settings, defaults] = [settings, defaults].map(|t| table(&more(&t.to_string())));
-        assert_eq!(identity::<FitFound>(&settings, &defaults), hash);
-        assert_ne!(identity::<FitFound>(&settings, &table("a = 1")), hash);
+        assert_eq!(identity_of(("fit", 4), &settings, &defaults), hash);
+        assert_ne!(identity_of(("fit", 4), &settings, &table("a = 1")), hash);
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn read_both<A: DeserializeOwned, B: DeserializeOwned>(
     Ok((one, other))
 }
 
-/// What `read` makes of each table of the list `[[name]]`; an error begins with which one it is of.
+/// Applies `read` to each table of the list `[[name]]`; an error begins with the table that it concerns.
 pub(crate) fn read_each<T>(
     tables: &[Table],
     name: &str,

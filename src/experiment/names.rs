@@ -4,7 +4,7 @@ use crate::system::{NameError, check_folder_name, check_name};
 
 /// Folders of `data/` that are no study's, at any size.
 const OF_DATA: [&str; 3] = ["tokens", "quick", "smoke"];
-/// What a study's folder holds beside its runs.
+/// Files and folders in a study's folder beside its runs.
 const OF_STUDY: [&str; 7] = [
     "tables",
     "shards",

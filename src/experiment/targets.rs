@@ -9,7 +9,7 @@ use crate::pattern::{Family, Parameters, UnknownName, Visibility};
 /// One target of a study.
 #[derive(Clone, Debug)]
 pub struct StudyTarget {
-    /// What its cells are called; the family's name unless it was given one.
+    /// The first part of its cells' keys: its name, or the family's.
     pub name: String,
     /// The family, with its parameters.
     pub family: Family,

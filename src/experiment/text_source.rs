@@ -47,7 +47,7 @@ impl TextSource {
         Ok((source, texts))
     }
 
-    /// What the texts at `path` are called.
+    /// The name of the texts at `path`.
     fn name_of(path: &Path, is_folder: bool) -> String {
         let name = path.file_name().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
         let stem = match is_folder {
@@ -81,7 +81,7 @@ impl TextSource {
         })
     }
 
-    /// What they hash to.
+    /// Their hashes.
     pub fn hashes(&self) -> &TextHashes {
         &self.hashes
     }
@@ -99,7 +99,7 @@ impl TextSource {
     }
 }
 
-/// What tells texts apart: the SHA-256 of those that models are trained on, and of those for validation where they
+/// Identifies texts: the SHA-256 of those that models are trained on, and of those for validation where they
 /// are separate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TextHashes {

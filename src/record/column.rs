@@ -1,4 +1,4 @@
-//! What a column of rows holds.
+//! A column of rows: name, type, unit, description.
 
 /// How a column's values are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Column {
     pub kind: ColumnKind,
     /// The unit, where it has one.
     pub unit: Option<&'static str>,
-    /// What it is, in a sentence.
+    /// Its description.
     pub about: &'static str,
     /// Whether every row of a cell that did not fail has something in it.
     pub needed: bool,

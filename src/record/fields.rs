@@ -40,7 +40,7 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// What stands in a column; nothing where the file is of before there was such a column.
+    /// The text of a column; empty if the file has no such column.
     pub fn get(&self, column: &str) -> &'a str {
         let place = self.header.0.get(column);
         place.and_then(|&place| self.record.get(place)).unwrap_or_default()

@@ -101,7 +101,7 @@ pub fn read_records<R: Record>(path: &Path, advice: &str) -> Result<Vec<R>, Rows
     each_line(path, &columns_of::<R>(), advice, |from| R::read("", from))
 }
 
-/// What to do about a file.
+/// Advice in the errors of a file.
 #[derive(Clone, Copy)]
 struct Advice<'a> {
     /// Where it is missing, torn or another's, ...

@@ -1,15 +1,15 @@
-//! Holding rows to what must be true of them.
+//! Checks of what must be true of rows.
 
-/// What rounding may do to a number that is computed from others of its row.
+/// Relative tolerance of a number that is computed from others of its row.
 pub const ROUNDING: f64 = 1e-6;
 
-/// What came of the checks.
+/// Checks rows against their invariants, and collects what does not hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InvariantChecker {
     place: String,
     /// Checks made.
     pub checks: usize,
-    /// What did not hold, a line each.
+    /// Each check that failed, in one line.
     pub breaches: Vec<String>,
 }
 

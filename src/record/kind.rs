@@ -32,7 +32,7 @@ pub trait Measurement: Record + Clone + Debug + PartialEq + Send + Sync + 'stati
     fn check_cell(_rows: &[Row<Self>], _check: &mut InvariantChecker) {}
 }
 
-/// What a cell measured.
+/// A row: one measurement of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row<M: Measurement> {
     /// The study, with its text's name where it has one.

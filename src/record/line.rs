@@ -13,18 +13,18 @@ use super::row_record::{Record, columns_of};
 pub struct Line(csv::StringRecord);
 
 impl Line {
-    /// What stands in a column; nothing where there is no such column.
+    /// The text of a column; empty if there is no such column.
     pub fn get(&self, columns: &[Column], name: &str) -> &str {
         let place = columns.iter().position(|column| column.name == name);
         place.map_or("", |place| self.at(place))
     }
 
-    /// What stands in the column of this place; nothing where there are fewer.
+    /// The text of the column at this place; empty if there are fewer columns.
     pub fn at(&self, place: usize) -> &str {
         self.0.get(place).unwrap_or_default()
     }
 
-    /// What stands in each column.
+    /// The text of each column.
     pub fn fields(&self) -> impl Iterator<Item = &str> {
         self.0.iter()
     }

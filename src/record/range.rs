@@ -1,6 +1,6 @@
 //! What single values of rows can be, whatever stands beside them: a file may have been altered by hand or by a disk.
 
-/// What the values of a column can be.
+/// The range of a column's values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Range {
     /// A whole number, or a finite number no larger than a float32 holds: what models are computed in.

@@ -1,4 +1,4 @@
-//! How finely rows tell times: as files have them, so that rows and manifests can be held against each other.
+//! Rounding of times, the same in rows and in manifests, so that both can be compared.
 
 /// A time in s, to the microsecond.
 pub fn to_microseconds(seconds: f64) -> f64 {
