@@ -4,35 +4,18 @@
 use std::path::Path;
 
 use crate::common::binary::Folder;
-
-const STUDY: &str = r#"
-study = "fits"
-kind = "fit"
-view = "logit-growth"
-presets = ["quick", "paper"]
-title = "Growth in miniature"
-[grid]
-n = [12, 16, 24]
-rank = [2, 4]
-seed = [0, 1]
-tolerance = [0.4]
-[search]
-starts = 1
-polished = 1
-rough_iterations = 50
-iterations = 100
-relative_decrease = 1e-2
-[[target]]
-family = "dirichlet-band"
-window = 4
-"#;
+use crate::common::tiny;
 
 const SWEEP: [&str; 3] = ["sweep", "analysis/fits.toml", "--quiet"];
 const ROWS: &str = "data/fits/rows.csv";
 
+fn study() -> String {
+    tiny::fits("study = \"fits\"\ngrid.n = [12, 16, 24]\ngrid.tolerance = [0.4]")
+}
+
 fn measured() -> Folder {
     let folder = Folder::new();
-    folder.write("analysis/fits.toml", STUDY);
+    folder.write("analysis/fits.toml", study());
     folder.done(&SWEEP);
     folder
 }
@@ -111,7 +94,7 @@ fn a_definition_s_wrong_number_is_told_with_its_key() {
         ("n = [nan]", "grid.n is NaN; it must be a whole number"),
         ("n = [-1]", "grid.n is -1; it must be a whole number"),
     ] {
-        folder.write("analysis/fits.toml", STUDY.replace("n = [12, 16, 24]", to));
+        folder.write("analysis/fits.toml", study().replace("n = [12, 16, 24]", to));
         let why = folder.refused(&SWEEP);
         assert!(why.contains("analysis/fits.toml: ") && why.contains(what), "{to}: {why}");
     }

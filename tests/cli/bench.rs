@@ -57,33 +57,15 @@ fn json(arguments: &[&str]) -> serde_json::Value {
 }
 
 const TINY: [&str; 13] = [
-    "step",
-    "--context",
-    "48",
-    "--layers",
-    "2",
-    "--d-model",
-    "16",
-    "--heads",
-    "2",
-    "--vocab",
-    "30",
-    "--repeats",
-    "2",
+    "step", "--context", "48", "--layers", "2", "--d-model", "16", "--heads", "2", "--vocab", "30",
+    "--repeats", "2",
 ];
 
 #[test]
 fn a_step_of_every_arm_is_timed_and_is_the_same_on_any_number_of_threads() {
     for arm in [
-        "mhsa",
-        "ls",
-        "local-only",
-        "layer-alternating",
-        "qk-norm",
-        "sigma-reparam",
-        "softcap",
-        "qk-clip",
-        "z-loss",
+        "mhsa", "ls", "local-only", "layer-alternating", "qk-norm", "sigma-reparam", "softcap",
+        "qk-clip", "z-loss",
     ] {
         let step = |threads: &str| {
             json(&[&TINY[..], &["--variant", arm, "--window", "8", "--threads", threads]].concat())

@@ -1,27 +1,18 @@
 //! `rank-study dump` through the binary: a trained model's attention as matrices.
 
 use crate::common::binary::Folder;
+use crate::common::tiny;
 use ndarray::Array2;
 use ndarray_npy::read_npy;
 
-const RUN: &str = r#"
-arm = "ls"
-layers = 2
-d_model = 8
-heads = 2
-window = 3
-context = 16
-batch = 2
-steps = 6
-warmup_steps = 2
-eval_batches = 1
-stabilisers = ["softcap"]
-softcap = 0.5
-"#;
-
 fn with_run() -> Folder {
     let folder = Folder::new();
-    folder.write("run.toml", RUN);
+    folder.write(
+        "run.toml",
+        tiny::training(
+            "layers = 2\ncontext = 16\nsteps = 6\nstabilisers = [\"softcap\"]\nsoftcap = 0.5",
+        ),
+    );
     folder.write("text.txt", "pack my box with five dozen jugs\n".repeat(20));
     folder.done(&["train", "run.toml", "--text", "text.txt", "--out", "run"]);
     folder
@@ -63,20 +54,8 @@ fn attention_is_the_softmax_of_the_capped_logits_and_a_target() {
     }
     folder.done(&["target", "--target", "attention/layer-1-head-0.npy", "--stats"]);
     folder.done(&[
-        "fit",
-        "--target",
-        "attention/layer-0-head-1.npy",
-        "--layout",
-        "local:3",
-        "--rank",
-        "2",
-        "--max-logit",
-        "4",
-        "--starts",
-        "1",
-        "--out",
-        "fit",
-        "--quiet",
+        "fit", "--target", "attention/layer-0-head-1.npy", "--layout", "local:3", "--rank", "2",
+        "--max-logit", "4", "--starts", "1", "--out", "fit", "--quiet",
     ]);
 }
 

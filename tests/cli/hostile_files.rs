@@ -1,27 +1,14 @@
 //! What is wrong with files and requests is told in a line, and costs nothing that was there.
 
 use crate::common::binary::Folder;
-
-const RUN: &str = r#"
-arm = "ls"
-layers = 1
-d_model = 8
-heads = 2
-window = 3
-context = 8
-batch = 2
-steps = 10
-warmup_steps = 2
-eval_every = 5
-eval_batches = 2
-checkpoint_every = 5
-keep_checkpoints = [5]
-corpus = { tokens = 4000 }
-"#;
+use crate::common::tiny;
 
 fn with_run() -> Folder {
     let folder = Folder::new();
-    folder.write("run.toml", RUN);
+    folder.write(
+        "run.toml",
+        tiny::training("steps = 10\neval_every = 5\ncheckpoint_every = 5\nkeep_checkpoints = [5]"),
+    );
     folder
 }
 
@@ -38,14 +25,7 @@ fn a_checkpoint_with_one_bit_changed_is_not_used() {
     let folder = with_run();
     folder.write("text.txt", "the quick brown fox jumps over the lazy dog\n".repeat(30));
     let of_text = [
-        "train",
-        "run.toml",
-        "--out",
-        "r",
-        "--quiet",
-        "--text",
-        "text.txt",
-        "--set",
+        "train", "run.toml", "--out", "r", "--quiet", "--text", "text.txt", "--set",
         "vocabulary=byte",
     ];
     folder.done(&of_text);
@@ -91,35 +71,6 @@ fn a_checkpoint_with_one_bit_changed_is_not_used() {
     folder.done(&resume);
 }
 
-#[test]
-fn what_no_machine_can_hold_is_refused_before_it_begins() {
-    let folder = with_run();
-    for (set, what) in [
-        ("layers=2000000000", "weights, gradients and moments need"),
-        ("d_model=100000000", "weights, gradients and moments need"),
-        ("batch=1000000000", "one step's activations need"),
-    ] {
-        let why = folder.refused(&["train", "run.toml", "--out", "r", "--quiet", "--set", set]);
-        assert!(why.contains(what) && why.contains("GiB of memory ("), "{set}: {why}");
-        assert!(why.contains("lower layers, d_model, batch or context"), "{set}: {why}");
-    }
-    let target = [
-        "target",
-        "--family",
-        "dirichlet-band",
-        "--window",
-        "2",
-        "--n",
-        "3000000",
-        "--out",
-        "x.npy",
-    ];
-    let why = folder.refused(&target);
-    assert!(why.contains("67055.2 GiB of memory"), "{why}");
-    let threads = ["train", "run.toml", "--out", "r", "--threads", "100000"];
-    assert!(folder.refused(&threads).contains("--threads must be at most 4096"));
-}
-
 #[cfg(unix)]
 #[test]
 fn texts_reached_by_links_are_read_once_and_pipes_are_refused() {
@@ -129,14 +80,7 @@ fn texts_reached_by_links_are_read_once_and_pipes_are_refused() {
     folder.write("texts/inner/two.txt", text.to_uppercase());
     let train = |out: &'static str| {
         let of = [
-            "train",
-            "run.toml",
-            "--text",
-            "texts",
-            "--set",
-            "vocabulary=byte",
-            "--quiet",
-            "--out",
+            "train", "run.toml", "--text", "texts", "--set", "vocabulary=byte", "--quiet", "--out",
             out,
         ];
         of.map(str::to_owned)

@@ -1,6 +1,7 @@
 //! What the program uses of the machine that it runs on.
 
 use crate::common::binary::{Ended, Folder};
+use crate::common::tiny;
 
 /// The variable that holds the program to a level of instructions.
 const INSTRUCTIONS: &str = "RANK_STUDY_INSTRUCTIONS";
@@ -105,20 +106,8 @@ fn a_manifest_says_what_the_machine_was_used_for() {
 
 #[test]
 fn a_training_computes_on_the_threads_that_it_is_given() {
-    const RUN: &str = r#"
-arm = "mhsa"
-layers = 1
-d_model = 8
-heads = 2
-context = 8
-batch = 2
-steps = 4
-eval_every = 4
-eval_batches = 1
-corpus = { tokens = 4000 }
-"#;
     let folder = Folder::new();
-    folder.write("run.toml", RUN);
+    folder.write("run.toml", tiny::training(""));
     folder.write("text.txt", "some words of text, and some more of them. ".repeat(20));
     let threads = |out: &str| {
         let manifest: toml::Table = folder.read(&format!("{out}/manifest.toml")).parse().unwrap();
@@ -140,19 +129,8 @@ corpus = { tokens = 4000 }
         vec!["dump", "1", "--text", "text.txt", "--out", "none"],
         vec!["predict", "1", "--text", "text.txt", "--out", "none"],
         vec![
-            "fit",
-            "--family",
-            "landmark",
-            "--m",
-            "3",
-            "--n",
-            "8",
-            "--rank",
-            "2",
-            "--max-logit",
-            "4",
-            "--out",
-            "none",
+            "fit", "--family", "landmark", "--m", "3", "--n", "8", "--rank", "2", "--max-logit",
+            "4", "--out", "none",
         ],
     ] {
         let error = folder.refused(&[refused, vec!["--threads", "0"]].concat());

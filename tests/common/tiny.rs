@@ -1,31 +1,88 @@
 //! Definitions of work so small that a test can afford much of it.
 
 // Each test crate uses its own part of this.
-#![allow(unused_macros, unused_imports)]
+#![allow(dead_code)]
 
-/// A study of fits: its head, its grid but for the tolerance, and what follows.
-macro_rules! fits {
-    ($head:literal, $grid:literal $(, $more:literal)?) => {
-        concat!(
-            $head,
-            "\nkind = \"fit\"\nview = \"logit-growth\"\n[grid]\n",
-            $grid,
-            "\ntolerance = [0.3]\n[search]\nstarts = 2\npolished = 1\nrough_iterations = 60\niterations = 120\n",
-            "relative_decrease = 1e-3\n[[target]]\nfamily = \"dirichlet-band\"\nwindow = 4\n",
-            $($more)?
-        )
-    };
+use toml::{Table, Value};
+
+const FITS: &str = r#"
+study = "tiny"
+kind = "fit"
+view = "logit-growth"
+presets = ["quick", "paper"]
+[grid]
+n = [16]
+rank = [2, 4]
+seed = [0, 1]
+tolerance = [0.3]
+[search]
+starts = 1
+polished = 1
+rough_iterations = 60
+iterations = 120
+relative_decrease = 1e-3
+[[target]]
+family = "dirichlet-band"
+window = 4
+"#;
+
+const TRAINING: &str = r#"
+layers = 1
+d_model = 8
+heads = 2
+window = 3
+context = 8
+batch = 2
+steps = 4
+warmup_steps = 2
+eval_every = 2
+eval_batches = 2
+corpus = { tokens = 4000 }
+"#;
+
+const TRAININGS: &str = r#"
+study = "runs"
+kind = "train"
+view = "training"
+[[run]]
+name = "ls"
+arm = "ls"
+seed = [0, 1]
+[[run]]
+name = "mhsa"
+arm = "mhsa"
+seed = [0, 1]
+"#;
+
+/// A study of fits with these keys instead, such as `grid.n = [12]`.
+pub fn fits(changes: &str) -> String {
+    changed(FITS, changes).to_string()
 }
 
-/// A training of one layer: its steps, and how often something is done.
-macro_rules! run {
-    ($steps:literal) => {
-        concat!(
-            "layers = 1\nd_model = 8\nheads = 2\ncontext = 8\nbatch = 2\nwarmup_steps = 2\neval_batches = 2\n",
-            $steps,
-            "\ncorpus = { tokens = 4000 }\n"
-        )
-    };
+/// A training of LS-attention with these keys instead.
+pub fn training(changes: &str) -> String {
+    format!("arm = \"ls\"\n{}", changed(TRAINING, changes))
 }
 
-pub(crate) use {fits, run};
+/// A study of trainings with these keys instead, such as `train.steps = 20`.
+pub fn trainings(changes: &str) -> String {
+    let mut study: Table = TRAININGS.parse().unwrap();
+    study.insert("train".to_owned(), changed(TRAINING, "").into());
+    merge(&mut study, changes.parse().unwrap());
+    study.to_string()
+}
+
+fn changed(definition: &str, changes: &str) -> Table {
+    let mut table = definition.parse().unwrap();
+    merge(&mut table, changes.parse().unwrap());
+    table
+}
+
+fn merge(into: &mut Table, changes: Table) {
+    for (key, value) in changes {
+        match (into.get_mut(&key), value) {
+            (Some(Value::Table(into)), Value::Table(changes)) => merge(into, changes),
+            (_, value) => drop(into.insert(key, value)),
+        }
+    }
+}

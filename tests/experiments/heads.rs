@@ -1,10 +1,9 @@
 //! Trained heads held against what they needed, from the command line: rows and their order, resumption, filters,
 //! certificates, studies that train what they need, teachers, and what is wrong said in one line.
 
-use crate::common::binary;
-
 use std::process::Stdio;
 
+use crate::common::binary;
 use crate::common::binary::{Ended, Folder, number};
 
 const SMALL: &str = "\

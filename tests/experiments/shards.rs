@@ -1,19 +1,15 @@
 //! `--shard` and `rank-study merge` through the binary: parts measure what one run would, and their rows become the study's,
 //! digit by digit.
 
-use crate::common::tiny;
-
 use std::fs;
 use std::process::Stdio;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use crate::common::binary::{Ended, Folder, Record, STOPPED};
+use crate::common::tiny;
 
-const TINY: &str = tiny::fits!(
-    r#"study = "tiny"
-presets = ["paper"]"#,
-    "n = [16, 24]\nrank = [2, 4]\nseed = [0, 1]"
-);
+static TINY: LazyLock<String> = LazyLock::new(|| tiny::fits("grid.n = [16, 24]"));
 
 /// Runs, one that learns from another, and what is looked at in both.
 const RUNS: &str = r#"
@@ -53,7 +49,7 @@ const PARTS: [&str; 3] = ["1/3", "2/3", "3/3"];
 
 fn tiny() -> Folder {
     let folder = Folder::new();
-    folder.write("analysis/tiny.toml", TINY);
+    folder.write("analysis/tiny.toml", TINY.as_str());
     folder
 }
 

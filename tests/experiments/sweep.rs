@@ -1,14 +1,13 @@
 //! `rank-study sweep` through the binary: rows that are there stay, rows that are not are measured,
 //! and nothing finished is lost however a run ends.
 
-use crate::common::binary;
-
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::common::binary;
 use crate::common::binary::{Ended, Folder, Record};
 use rank_study::row::FitFound;
 

@@ -1,9 +1,8 @@
 //! `table`, `figure`, `report`, `list` and `reproduce` through the binary: from rows to the report.
 
-use crate::common::binary;
-
 use std::path::Path;
 
+use crate::common::binary;
 use crate::common::binary::{Ended, Folder, Record};
 
 const GROWTH: &str = r#"

@@ -1,10 +1,9 @@
 //! Figures drawn from plausible rows: their series, and that both media take them. The pictures are
 //! left in the folder for test files, to be looked at.
 
-use crate::plausible;
-
 use std::path::Path;
 
+use crate::plausible;
 use rank_study::figure::{Figure, Shape};
 use rank_study::row::{Rows, TrainingFound};
 use rank_study::table::{Growth, Layouts, Trainings};

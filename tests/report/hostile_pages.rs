@@ -1,15 +1,14 @@
 //! Pages made of hostile names, in a browser: nothing in a name runs, and the page's policy would stop it if it could.
 
-use crate::browser;
-use crate::plausible;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use rank_study::report::{Header, MeasuredStudy, Section, analyse, page};
 use rank_study::study::View;
 
+use crate::browser;
 use crate::common::binary::Folder;
+use crate::plausible;
 
 /// Names that would run something where they were taken for markup or an address; none has a slash, so that folders may
 /// be called so.
@@ -133,14 +132,7 @@ fn nothing_in_a_name_runs() {
     let runs: Vec<&str> = runs.iter().map(String::as_str).collect();
     folder.done(&[&["show"][..], &runs, &["--out", "shown", "--quiet"]].concat());
     let flags = [
-        "--text",
-        "text.txt",
-        "--passages",
-        "1",
-        "--tolerance",
-        "0.0001",
-        "--quiet",
-        "--out",
+        "--text", "text.txt", "--passages", "1", "--tolerance", "0.0001", "--quiet", "--out",
         "looked",
     ];
     folder.done(&[&["diagnose", runs[0], "--compare", runs[1]][..], &flags].concat());

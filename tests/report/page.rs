@@ -1,9 +1,8 @@
 //! The report of plausible rows of three studies.
 
-use crate::plausible;
-
 use std::path::Path;
 
+use crate::plausible;
 use rank_study::claims::{CLAIMS, VerdictStatus};
 use rank_study::report::{Header, MeasuredStudy, Section, analyse, page};
 use rank_study::study::View;

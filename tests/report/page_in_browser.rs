@@ -1,10 +1,9 @@
 //! The report's page in a headless browser: what a reader sees, clicks, types and prints.
 
-use crate::browser;
-use crate::plausible;
-
 use std::path::Path;
 
+use crate::browser;
+use crate::plausible;
 use rank_study::report::{Header, MeasuredStudy, Section, analyse, page};
 use rank_study::study::View;
 use rank_study::system::write_whole;

@@ -405,18 +405,14 @@ fn an_intervention_is_drawn_before_the_runs_that_it_changed() {
         (
             "LS-attention, wide",
             vec![
-                "LS-attention, seed 0",
-                "LS-attention, seed 1",
-                "LS-attention, wide, seed 0",
+                "LS-attention, seed 0", "LS-attention, seed 1", "LS-attention, wide, seed 0",
                 "LS-attention, wide, seed 1",
             ],
         ),
         (
             "multi-head, slow",
             vec![
-                "multi-head, seed 0",
-                "multi-head, seed 1",
-                "multi-head, slow, seed 0",
+                "multi-head, seed 0", "multi-head, seed 1", "multi-head, slow, seed 0",
                 "multi-head, slow, seed 1",
             ],
         ),

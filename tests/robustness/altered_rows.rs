@@ -1,42 +1,16 @@
 //! Rows and curves with a digit changed are told from those that were measured, wherever they are used.
 
-use crate::common::tiny;
-
 use std::fs;
+use std::sync::LazyLock;
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
 use crate::common::binary::{Ended, Folder};
+use crate::common::tiny;
 use crate::common::tries::{Tries, share_of};
 
-const FITS: &str = tiny::fits!(r#"study = "fits""#, "n = [16]\nrank = [2, 4]\nseed = [0, 1]");
-
-const RUNS: &str = r#"
-study = "runs"
-kind = "train"
-view = "training"
-[train]
-layers = 1
-d_model = 8
-heads = 2
-window = 3
-context = 16
-batch = 2
-steps = 20
-warmup_steps = 2
-eval_every = 10
-eval_batches = 2
-corpus = { tokens = 4000 }
-[[run]]
-name = "ls"
-arm = "ls"
-seed = [0, 1]
-[[run]]
-name = "mhsa"
-arm = "mhsa"
-seed = [0, 1]
-"#;
+static FITS: LazyLock<String> = LazyLock::new(|| tiny::fits("study = \"fits\""));
 
 /// Ways to alter a file, each tried so often.
 const ALTERATIONS: usize = 400;
@@ -82,7 +56,7 @@ fn not_found(folder: &Folder, study: &str, part: &str) -> Option<String> {
 
 #[test]
 fn altered_rows_are_neither_drawn_nor_tabulated() {
-    let folder = measured("fits", FITS);
+    let folder = measured("fits", &FITS);
     let path = "data/fits/rows.csv";
     let whole = folder.read(path);
     let mut rng = ChaCha8Rng::seed_from_u64(23);
@@ -112,7 +86,10 @@ fn altered_rows_are_neither_drawn_nor_tabulated() {
 
 #[test]
 fn altered_curves_and_evaluations_are_found() {
-    let folder = measured("runs", RUNS);
+    let folder = measured(
+        "runs",
+        &tiny::trainings("train.context = 16\ntrain.steps = 20\ntrain.eval_every = 10"),
+    );
     folder.done(&["verify", "runs"]);
     let mut rng = ChaCha8Rng::seed_from_u64(24);
     let mut tries = Tries::of("altered-runs");
@@ -140,7 +117,7 @@ fn altered_curves_and_evaluations_are_found() {
 
 #[test]
 fn a_report_leaves_out_what_was_altered_and_says_so() {
-    let folder = measured("fits", FITS);
+    let folder = measured("fits", &FITS);
     folder.write("analysis/other.toml", FITS.replace("\"fits\"", "\"other\""));
     folder.done(&["sweep", "analysis/other.toml", "--quiet"]);
     let rows = folder.read("data/other/rows.csv");
@@ -165,7 +142,7 @@ fn a_report_leaves_out_what_was_altered_and_says_so() {
 /// Rows of before manifests told their hash are drawn, and that nobody knows is said; so are those in the middle of a sweep.
 #[test]
 fn rows_that_nobody_can_tell_of_are_drawn_with_a_warning() {
-    let folder = measured("fits", FITS);
+    let folder = measured("fits", &FITS);
     let path = "data/fits/manifest.toml";
     let manifest = folder.read(path);
     let hash = manifest.lines().find(|line| line.starts_with("rows_sha256 = ")).unwrap();
@@ -198,8 +175,7 @@ fn rows_that_nobody_can_tell_of_are_drawn_with_a_warning() {
 #[test]
 fn a_run_that_goes_on_is_told_of_anew_and_never_from_an_altered_file() {
     let folder = Folder::new();
-    let definition = RUNS.split("[train]").nth(1).unwrap().split("[[run]]").next().unwrap();
-    folder.write("run.toml", format!("arm = \"ls\"\n{definition}"));
+    folder.write("run.toml", tiny::training("context = 16\nsteps = 20\neval_every = 10"));
     let train = ["train", "run.toml", "--out", "r", "--quiet"];
     folder.done(&train);
     let hash = |folder: &Folder| {

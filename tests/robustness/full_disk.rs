@@ -3,12 +3,11 @@
 //!
 //! The disk is a small one in memory, which only root may mount: elsewhere this says that it was skipped.
 
-use crate::common::tiny;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::binary::{Ended, Folder};
+use crate::common::tiny;
 use crate::common::tries::{Tries, share_of};
 use crate::whole::Whole;
 
@@ -17,32 +16,11 @@ const SIZES: usize = 14;
 /// What a disk in memory deals in.
 const PAGE: u64 = 4096;
 
-const STUDY: &str = tiny::fits!(r#"study = "tiny""#, "n = [16]\nrank = [2, 4]\nseed = [0, 1]");
-
-const RUN: &str =
-    tiny::run!("steps = 60\neval_every = 20\ncheckpoint_every = 10\nkeep_checkpoints = [20, 40]");
-
 const SWEEP: &[&str] = &["sweep", "analysis/tiny.toml", "--quiet"];
 const TRAIN: &[&str] = &["train", "run.toml", "--out", "run", "--resume", "--quiet"];
 const FIT: &[&str] = &[
-    "fit",
-    "--family",
-    "dirichlet-band",
-    "--window",
-    "4",
-    "--n",
-    "48",
-    "--rank",
-    "3",
-    "--max-logit",
-    "2,4",
-    "--starts",
-    "2",
-    "--iterations",
-    "100",
-    "--quiet",
-    "--out",
-    "fit",
+    "fit", "--family", "dirichlet-band", "--window", "4", "--n", "48", "--rank", "3",
+    "--max-logit", "2,4", "--starts", "2", "--iterations", "100", "--quiet", "--out", "fit",
 ];
 const REPORT: &[&str] = &["report", "tiny"];
 
@@ -101,8 +79,13 @@ impl Place {
     fn new(before: &[&[&str]]) -> Option<Self> {
         let folder = Folder::new();
         let disk = Disk::mounted(&folder.path(""), 64 * MEBIBYTE)?;
-        folder.write("analysis/tiny.toml", STUDY);
-        folder.write("run.toml", RUN);
+        folder.write("analysis/tiny.toml", tiny::fits(""));
+        folder.write(
+            "run.toml",
+            tiny::training(
+                "steps = 60\neval_every = 20\ncheckpoint_every = 10\nkeep_checkpoints = [20, 40]",
+            ),
+        );
         before.iter().for_each(|arguments| drop(folder.done(arguments)));
         Some(Self { disk, folder })
     }

@@ -12,50 +12,10 @@ use crate::common::tries::{Tries, share_of};
 
 /// What names are made of.
 const PIECES: [&str; 44] = [
-    "..",
-    ".",
-    "/",
-    "\\",
-    "-",
-    "_",
-    " ",
-    "~",
-    "a",
-    "Z",
-    "0",
-    "mhsa",
-    "é",
-    "\u{1b}[2J",
-    "\u{9b}31m",
-    "\u{202e}",
-    "\u{2028}",
-    "\n",
-    "\r",
-    "\0",
-    "\t",
-    ":",
-    "*",
-    "?",
-    "\"",
-    "'",
-    "<script>",
-    "&amp;",
-    "%2e%2e%2f",
-    "$(touch x)",
-    "`x`",
-    ";",
-    "|",
-    "con",
-    "NUL",
-    "com1",
-    "Lpt9",
-    "tokens",
-    "QUICK",
-    "rows.csv",
-    "tables",
-    "Shards",
-    "manifest.toml",
-    "report.html",
+    "..", ".", "/", "\\", "-", "_", " ", "~", "a", "Z", "0", "mhsa", "é", "\u{1b}[2J", "\u{9b}31m",
+    "\u{202e}", "\u{2028}", "\n", "\r", "\0", "\t", ":", "*", "?", "\"", "'", "<script>", "&amp;",
+    "%2e%2e%2f", "$(touch x)", "`x`", ";", "|", "con", "NUL", "com1", "Lpt9", "tokens", "QUICK",
+    "rows.csv", "tables", "Shards", "manifest.toml", "report.html",
 ];
 /// Names of each kind, each in every place that has names.
 const NAMES: usize = 4000;
@@ -87,13 +47,7 @@ fn may_be(name: &str, dots: bool, taken: &[&str]) -> bool {
 
 const OF_DATA: [&str; 3] = ["tokens", "quick", "smoke"];
 const OF_STUDY: [&str; 7] = [
-    "tables",
-    "shards",
-    "shown",
-    "rows.csv",
-    "rows.parquet",
-    "rows-set-aside.csv",
-    "manifest.toml",
+    "tables", "shards", "shown", "rows.csv", "rows.parquet", "rows-set-aside.csv", "manifest.toml",
 ];
 
 const TRAIN: &str = "kind = \"train\"\n[train]\nlayers = 1\nd_model = 8\nheads = 2\ncontext = 8\nsteps = 2\nwarmup_steps = 1\n";
@@ -266,19 +220,8 @@ fn no_path_in_rows_or_commands_leads_out_of_the_data() {
 fn no_factors_are_read_from_elsewhere() {
     let folder = Folder::new();
     let fit = [
-        "fit",
-        "--family",
-        "landmark",
-        "--m",
-        "2",
-        "--n",
-        "12",
-        "--rank",
-        "2",
-        "--max-logit",
-        "2",
-        "--iterations",
-        "20",
+        "fit", "--family", "landmark", "--m", "2", "--n", "12", "--rank", "2", "--max-logit", "2",
+        "--iterations", "20",
     ];
     folder.done(&[&fit[..], &["--out", "f"]].concat());
     folder.done(&["show", "f", "--quiet"]);

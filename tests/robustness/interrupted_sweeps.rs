@@ -1,37 +1,19 @@
 //! However a sweep ends, killed at any moment or out of disk, the next one leaves the study whole: rows, what tells of
 //! them, and their Parquet file.
 
-use crate::common::binary;
-
 use std::fs;
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 use std::thread::sleep;
 use std::time::Instant;
 
+use crate::common::binary;
 use crate::common::binary::{Ended, Folder, Record};
+use crate::common::tiny;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-const STUDY: &str = r#"
-study = "tiny"
-kind = "fit"
-view = "logit-growth"
-presets = ["paper"]
-[grid]
-n = [16, 24]
-rank = [2, 4]
-seed = [0, 1]
-tolerance = [0.3]
-[search]
-starts = 2
-polished = 1
-rough_iterations = 60
-iterations = 120
-relative_decrease = 1e-3
-[[target]]
-family = "dirichlet-band"
-window = 4
-"#;
+static STUDY: LazyLock<String> = LazyLock::new(|| tiny::fits("grid.n = [16, 24]"));
 
 const SWEEP: [&str; 2] = ["sweep", "analysis/tiny.toml"];
 const ROWS: &str = "data/tiny/rows.csv";
@@ -43,7 +25,7 @@ const KILLS: usize = 30;
 
 fn with_definition() -> Folder {
     let folder = Folder::new();
-    folder.write("analysis/tiny.toml", STUDY);
+    folder.write("analysis/tiny.toml", STUDY.as_str());
     folder
 }
 

@@ -1,16 +1,15 @@
 //! Real kills of the real program, at moments spread evenly over what it does: whatever it had finished is there after each,
 //! once and whole, and the same command goes on from there to what it comes to when nobody kills it.
 
-use crate::common::binary;
-use crate::common::tiny;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::common::binary;
 use crate::common::binary::{Ended, Folder, number};
+use crate::common::tiny;
 use crate::common::tries::{Tries, share_of};
 use crate::whole::{Whole, rows};
 use rand::seq::SliceRandom as _;
@@ -25,29 +24,6 @@ const KILLS: usize = 100;
 const MOST_IN_A_FOLDER: usize = 5;
 /// One kill in so many comes soon after a signal that asks to stop, as from a scheduler.
 const AFTER_A_STOP: usize = 3;
-
-const STUDY: &str = tiny::fits!(
-    r#"study = "tiny"
-presets = ["quick"]"#,
-    "n = [16, 24]\nrank = [2, 4]\nseed = [0, 1, 2]"
-);
-
-const RUN: &str = r#"
-arm = "ls"
-layers = 2
-d_model = 8
-heads = 2
-window = 3
-context = 8
-batch = 2
-steps = 300
-warmup_steps = 2
-eval_every = 50
-eval_batches = 2
-checkpoint_every = 11
-keep_checkpoints = [50, 100, 200, 300]
-corpus = { tokens = 4000 }
-"#;
 
 /// What is said of a fit that has ended, where it is begun again.
 const HAS_ENDED: &str = "already has a frontier.csv";
@@ -85,23 +61,8 @@ const TRAIN: Work = Work {
 const FIT: Work = Work {
     promise: "kills-fit",
     arguments: &[
-        "fit",
-        "--family",
-        "dirichlet-band",
-        "--window",
-        "4",
-        "--n",
-        "24",
-        "--rank",
-        "3",
-        "--max-logit",
-        "2,4,8",
-        "--starts",
-        "3",
-        "--iterations",
-        "300",
-        "--out",
-        "fit",
+        "fit", "--family", "dirichlet-band", "--window", "4", "--n", "24", "--rank", "3",
+        "--max-logit", "2,4,8", "--starts", "3", "--iterations", "300", "--out", "fit",
     ],
     finished: finished_fit,
     after_a_stop: rows_hold,
@@ -118,8 +79,8 @@ const REPRODUCE: Work = Work {
 
 fn laid_out() -> Folder {
     let folder = Folder::new();
-    folder.write("analysis/tiny.toml", STUDY);
-    folder.write("run.toml", RUN);
+    folder.write("analysis/tiny.toml", tiny::fits("grid.n = [16, 24]\ngrid.seed = [0, 1, 2]"));
+    folder.write("run.toml", tiny::training("layers = 2\nsteps = 300\neval_every = 50\ncheckpoint_every = 11\nkeep_checkpoints = [50, 100, 200, 300]"));
     folder
 }
 

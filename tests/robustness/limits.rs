@@ -1,48 +1,16 @@
 //! What cannot fit is refused in a line before it begins, and where memory is short every command works or says so.
 
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use crate::common::binary::{Ended, Folder};
+use crate::common::tiny;
 use crate::common::tries::{Tries, share_of};
 
-const RUN: &str = r#"
-arm = "ls"
-layers = 1
-d_model = 8
-heads = 2
-window = 3
-context = 8
-batch = 2
-steps = 4
-warmup_steps = 2
-eval_every = 2
-eval_batches = 2
-checkpoint_every = 2
-keep_checkpoints = [2]
-corpus = { tokens = 4000 }
-"#;
-
-const STUDY: &str = r#"
-study = "tiny"
-kind = "fit"
-view = "logit-growth"
-presets = ["quick", "paper"]
-[grid]
-n = [12]
-rank = [2]
-seed = [0]
-tolerance = [0.5]
-[search]
-starts = 1
-polished = 1
-rough_iterations = 20
-iterations = 40
-relative_decrease = 1e-2
-[[target]]
-family = "dirichlet-band"
-window = 4
-"#;
+static STUDY: LazyLock<String> = LazyLock::new(|| {
+    tiny::fits("grid.n = [12]\ngrid.rank = [2]\ngrid.seed = [0]\nsearch.iterations = 40")
+});
 
 const TEXT: &str = "the quick brown fox jumps over the lazy dog\n";
 
@@ -54,8 +22,8 @@ const HELD: usize = 4096;
 /// A folder with a trained run, a study, its rows and a text.
 fn with_all() -> Folder {
     let folder = Folder::new();
-    folder.write("run.toml", RUN);
-    folder.write("analysis/tiny.toml", STUDY);
+    folder.write("run.toml", tiny::training("checkpoint_every = 2\nkeep_checkpoints = [2]"));
+    folder.write("analysis/tiny.toml", STUDY.as_str());
     folder.write("text.txt", TEXT.repeat(30));
     let of_text = ["--text", "text.txt", "--set", "vocabulary=byte", "--quiet"];
     folder.done(&[&["train", "run.toml", "--out", "r"], &of_text[..]].concat());

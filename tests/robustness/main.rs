@@ -2,11 +2,12 @@
 
 #![cfg(all(feature = "cli", unix))]
 
+mod altered_rows;
 #[path = "../common/mod.rs"]
 mod common;
 // The commands themselves: `crash` runs them in a process whose disk fails.
-mod altered_rows;
 #[path = "../../src/cli/mod.rs"]
+#[rustfmt::skip]
 mod cli;
 mod crash;
 #[cfg(target_os = "linux")]

@@ -5,49 +5,12 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Command, Output};
 
 use crate::common::binary::Folder;
+use crate::common::tiny;
 use crate::common::tries::Tries;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule,
 };
-
-const RUN: &str = r#"
-arm = "ls"
-layers = 1
-d_model = 8
-heads = 2
-window = 3
-context = 8
-batch = 2
-steps = 4
-warmup_steps = 2
-eval_every = 2
-eval_batches = 2
-checkpoint_every = 2
-keep_checkpoints = [2]
-corpus = { tokens = 4000 }
-"#;
-
-const STUDY: &str = r#"
-study = "growth"
-kind = "fit"
-view = "logit-growth"
-presets = ["quick", "paper"]
-[grid]
-n = [12, 16]
-rank = [2]
-seed = [0]
-tolerance = [0.5]
-[search]
-starts = 1
-polished = 1
-rough_iterations = 20
-iterations = 40
-relative_decrease = 1e-2
-[[target]]
-family = "dirichlet-band"
-window = 4
-"#;
 
 /// Every kind of work, in an order in which each finds what it needs.
 const COMMANDS: [&str; 18] = [
@@ -99,8 +62,8 @@ fn confined(command: &mut Command) -> Output {
 #[test]
 fn every_command_does_its_work_where_sockets_are_forbidden() {
     let folder = Folder::new();
-    folder.write("run.toml", RUN);
-    folder.write("analysis/growth.toml", STUDY);
+    folder.write("run.toml", tiny::training("checkpoint_every = 2\nkeep_checkpoints = [2]"));
+    folder.write("analysis/growth.toml", tiny::fits("study = \"growth\"\ngrid.n = [12, 16]"));
     folder.write("text.txt", "the quick brown fox jumps over the lazy dog\n".repeat(30));
     let mut tries = Tries::of("no-network");
     for line in COMMANDS {
@@ -122,7 +85,7 @@ fn every_command_does_its_work_where_sockets_are_forbidden() {
 #[test]
 fn the_filter_kills_what_opens_a_socket() {
     let folder = Folder::new();
-    folder.write("run.toml", RUN);
+    folder.write("run.toml", tiny::training("checkpoint_every = 2\nkeep_checkpoints = [2]"));
     let mut opens_one = std::process::Command::new("bash");
     opens_one.args(["-c", "exec 3<>/dev/tcp/127.0.0.1/9"]).current_dir(folder.path(""));
     let ended = confined(&mut opens_one);

@@ -1,40 +1,18 @@
 //! Whoever listens may go away: standard error without a reader ends nothing, standard output without one or without room
 //! ends a command, after its files are whole.
 
-use crate::common::tiny;
-
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ExitStatus, Output, Stdio};
 
 use crate::common::binary::Folder;
-
-const STUDY: &str = tiny::fits!(
-    r#"study = "tiny"
-presets = ["paper", "quick"]"#,
-    "n = [16]\nrank = [2]\nseed = [0, 1]"
-);
-
-const RUN: &str = tiny::run!("steps = 10\neval_every = 5\nkeep_checkpoints = [10]");
+use crate::common::tiny;
 
 const SWEEP: &[&str] = &["sweep", "analysis/tiny.toml"];
 const TRAIN: &[&str] = &["train", "run.toml", "--out", "run"];
 const FIT: &[&str] = &[
-    "fit",
-    "--family",
-    "dirichlet-band",
-    "--window",
-    "4",
-    "--n",
-    "16",
-    "--rank",
-    "2",
-    "--max-logit",
-    "2,4",
-    "--starts",
-    "2",
-    "--out",
-    "fit",
+    "fit", "--family", "dirichlet-band", "--window", "4", "--n", "16", "--rank", "2",
+    "--max-logit", "2,4", "--starts", "2", "--out", "fit",
 ];
 const PREDICT: &[&str] = &["predict", "run", "--tolerance", "0.1", "--out", "predicted"];
 const REPRODUCE: &[&str] = &["reproduce", "--preset", "quick", "--only", "tiny"];
@@ -50,8 +28,8 @@ const AT_WORK: [(&[&str], &str); 5] = [
 
 fn with_definitions() -> Folder {
     let folder = Folder::new();
-    folder.write("analysis/tiny.toml", STUDY);
-    folder.write("run.toml", RUN);
+    folder.write("analysis/tiny.toml", tiny::fits("grid.rank = [2]"));
+    folder.write("run.toml", tiny::training("steps = 10\neval_every = 5\nkeep_checkpoints = [10]"));
     folder
 }
 

@@ -1,75 +1,35 @@
 //! What files say is shown and never obeyed: no command to a terminal comes out of names, rows, manifests or tokens.
 
 use std::process::Stdio;
+use std::sync::LazyLock;
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use sha2::Digest as _;
 
 use crate::common::binary::Folder;
+use crate::common::tiny;
 use crate::common::tries::{Tries, share_of};
 
 /// What a terminal obeys: colours, a title, the clipboard, a link, a bell, going back over what was printed, C1's own
 /// codes, and what turns text about.
 const COMMANDS: [&str; 14] = [
-    "\u{1b}[31m",
-    "\u{1b}[2J\u{1b}[H",
-    "\u{1b}]0;owned\u{7}",
-    "\u{1b}]52;c;aGk=\u{1b}\\",
-    "\u{1b}]8;;http://x\u{1b}\\",
-    "\u{7}",
-    "\u{8}\u{8}\u{8}",
-    "\r",
-    "\u{9b}2J",
-    "\u{90}q\u{9c}",
-    "\u{202e}",
-    "\u{2066}",
-    "\u{200f}",
-    "\u{7f}",
+    "\u{1b}[31m", "\u{1b}[2J\u{1b}[H", "\u{1b}]0;owned\u{7}", "\u{1b}]52;c;aGk=\u{1b}\\",
+    "\u{1b}]8;;http://x\u{1b}\\", "\u{7}", "\u{8}\u{8}\u{8}", "\r", "\u{9b}2J", "\u{90}q\u{9c}",
+    "\u{202e}", "\u{2066}", "\u{200f}", "\u{7f}",
 ];
 /// Every try is a hostile text in some file, and the commands that read it.
 const TRIES: usize = 400;
 
-const FITS: &str = r#"
-study = "fits"
-kind = "fit"
-view = "logit-growth"
-title = "A title"
-[grid]
-n = [16]
-rank = [2, 4]
-seed = [0]
-tolerance = [0.3]
-[search]
-starts = 1
-polished = 1
-rough_iterations = 60
-iterations = 120
-[[target]]
-family = "dirichlet-band"
-window = 4
-"#;
-
-const RUN: &str = r#"
-arm = "mhsa"
-layers = 1
-d_model = 8
-heads = 2
-window = 3
-context = 16
-batch = 2
-steps = 4
-warmup_steps = 2
-eval_every = 2
-eval_batches = 1
-"#;
+static FITS: LazyLock<String> =
+    LazyLock::new(|| tiny::fits("study = \"fits\"\ntitle = \"A title\"\ngrid.seed = [0]"));
 
 /// A folder with a study of fits and a run on a text.
 fn measured() -> Folder {
     let folder = Folder::new();
-    folder.write("analysis/fits.toml", FITS);
+    folder.write("analysis/fits.toml", FITS.as_str());
     folder.done(&["sweep", "analysis/fits.toml", "--quiet"]);
-    folder.write("run.toml", RUN);
+    folder.write("run.toml", tiny::training("context = 16"));
     folder.write("text.txt", format!("pack my box {}\n", COMMANDS.concat()).repeat(40));
     folder.done(&["train", "run.toml", "--text", "text.txt", "--out", "r", "--quiet"]);
     folder
@@ -103,16 +63,8 @@ fn in_rows(folder: &Folder, rows: &str, manifest: &str, rng: &mut ChaCha8Rng) {
         .map(|record| record.unwrap().iter().map(str::to_owned).collect())
         .collect();
     let columns = [
-        "study",
-        "cell",
-        "family",
-        "target",
-        "outcome",
-        "settings",
-        "err",
-        "layout",
-        "max_abs_logit",
-        "seed",
+        "study", "cell", "family", "target", "outcome", "settings", "err", "layout",
+        "max_abs_logit", "seed",
     ];
     let column = columns[rng.random_range(0..columns.len())];
     let at = header.iter().position(|name| name == column).unwrap();
@@ -199,7 +151,7 @@ fn one(folder: &Folder, at: usize, rng: &mut ChaCha8Rng) -> Option<String> {
                 FITS.replace("\"logit-growth\"", &quoted),
                 FITS.replace("window", &quoted),
                 FITS.replace("\"dirichlet-band\"", &quoted),
-                format!("{FITS}{quoted} = 1\n"),
+                format!("{}{quoted} = 1\n", *FITS),
             ];
             folder.write(
                 "analysis/other.toml",

@@ -1,14 +1,13 @@
 //! Two processes on one study, part, run, fit, token cache or page: one waits, or is told in a line that another is at work,
 //! and what they leave is what one of them leaves alone. Whoever was killed holds nobody up.
 
-use crate::common::tiny;
-
 use std::fs;
 use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::common::binary::{Ended, Folder};
+use crate::common::tiny;
 use crate::common::tries::{Tries, share_of};
 use crate::whole::Whole;
 use rand::{RngExt as _, SeedableRng as _};
@@ -17,55 +16,21 @@ use rand_chacha::ChaCha8Rng;
 /// How often each pair is begun, as the README tells it.
 const PAIRS: usize = 25;
 
-const STUDY: &str = tiny::fits!(r#"study = "tiny""#, "n = [16, 24]\nrank = [2, 4]\nseed = [0]");
-
-const RUN: &str = tiny::run!("steps = 60\neval_every = 20\ncheckpoint_every = 10");
-
 const SWEEP: &[&str] = &["sweep", "analysis/tiny.toml"];
 const FIRST_PART: &[&str] = &["sweep", "analysis/tiny.toml", "--shard", "1/2"];
 const SECOND_PART: &[&str] = &["sweep", "analysis/tiny.toml", "--shard", "2/2"];
 const TRAIN: &[&str] = &["train", "run.toml", "--out", "run", "--resume", "--quiet"];
 const OF_TEXT: &[&str] = &[
-    "train",
-    "run.toml",
-    "--text",
-    "text.txt",
-    "--set",
-    "vocabulary=byte",
-    "--quiet",
-    "--out",
+    "train", "run.toml", "--text", "text.txt", "--set", "vocabulary=byte", "--quiet", "--out",
     "one",
 ];
 const OF_TEXT_TOO: &[&str] = &[
-    "train",
-    "run.toml",
-    "--text",
-    "text.txt",
-    "--set",
-    "vocabulary=byte",
-    "--quiet",
-    "--out",
+    "train", "run.toml", "--text", "text.txt", "--set", "vocabulary=byte", "--quiet", "--out",
     "two",
 ];
 const FIT: &[&str] = &[
-    "fit",
-    "--family",
-    "dirichlet-band",
-    "--window",
-    "4",
-    "--n",
-    "24",
-    "--rank",
-    "3",
-    "--max-logit",
-    "2,4",
-    "--starts",
-    "2",
-    "--iterations",
-    "200",
-    "--quiet",
-    "--out",
-    "fit",
+    "fit", "--family", "dirichlet-band", "--window", "4", "--n", "24", "--rank", "3",
+    "--max-logit", "2,4", "--starts", "2", "--iterations", "200", "--quiet", "--out", "fit",
 ];
 
 /// Two commands at once, and those before them.
@@ -108,8 +73,8 @@ const HOLDERS: [&[&str]; 4] = [SWEEP, FIRST_PART, TRAIN, FIT];
 
 fn laid_out() -> Folder {
     let folder = Folder::new();
-    folder.write("analysis/tiny.toml", STUDY);
-    folder.write("run.toml", RUN);
+    folder.write("analysis/tiny.toml", tiny::fits("grid.n = [16, 24]\ngrid.seed = [0]"));
+    folder.write("run.toml", tiny::training("steps = 60\neval_every = 20\ncheckpoint_every = 10"));
     // Long enough for its tokens to be kept.
     folder.write("text.txt", "the quick brown fox jumps over the lazy dog\n".repeat(30_000));
     folder
@@ -227,10 +192,12 @@ fn two_at_once_leave_what_one_does() {
 #[test]
 fn who_comes_second_is_told_so_in_a_line() {
     let folder = laid_out();
-    folder.write("long.toml", RUN.replace("steps = 60", "steps = 1000000"));
+    folder.write("long.toml", tiny::training("steps = 1000000\ncheckpoint_every = 10"));
     folder.write(
         "analysis/tiny.toml",
-        STUDY.replace("= 60", "= 600000").replace("= 120", "= 1200000").replace("1e-3", "0"),
+        tiny::fits(
+            "search = { rough_iterations = 600000, iterations = 1200000, relative_decrease = 0 }",
+        ),
     );
     let longer = |word: &&'static str| match *word {
         "24" => "512",

@@ -1,21 +1,7 @@
 //! Masked tokens, what comes after a token, and two-dimensional windows, through the binary.
 
 use crate::common::binary::Folder;
-
-const RUN: &str = r#"
-arm = "ls"
-layers = 2
-d_model = 8
-heads = 2
-global_heads = 1
-window = 3
-context = 8
-batch = 2
-steps = 6
-warmup_steps = 2
-eval_every = 4
-eval_batches = 2
-"#;
+use crate::common::tiny;
 
 const TEXT: &str =
     "the quick brown fox jumps over the lazy dog; pack my box with five dozen jugs\n";
@@ -24,7 +10,10 @@ const TRAIN: [&str; 3] = ["train", "run.toml", "--out"];
 
 fn with_text() -> Folder {
     let folder = Folder::new();
-    folder.write("run.toml", RUN);
+    folder.write(
+        "run.toml",
+        tiny::training("layers = 2\nglobal_heads = 1\nsteps = 6\neval_every = 4"),
+    );
     folder.write("text.txt", TEXT.repeat(20));
     folder
 }

@@ -1,12 +1,11 @@
 //! `mpirun -n W rank-study train`: several workers that train one model. Built with the feature `mpi`: `make test-mpi`.
 
-use crate::common::binary;
-
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::common::binary;
 use crate::common::binary::{Ended, Folder, number};
 
 /// A step of eight sequences, in two batches.

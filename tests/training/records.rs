@@ -132,15 +132,7 @@ fn a_run_older_than_a_key_goes_on_with_its_default_and_no_other() {
         train(&folder, "old", &["--set", "vocabulary=byte", "--set", "context=8", "--resume"]);
     assert!(resumed.contains("6 of 6"), "{resumed}");
     let error = folder.refused(&[
-        "train",
-        "run.toml",
-        "--text",
-        "images.bin",
-        "--out",
-        "old",
-        "--records",
-        "8",
-        "--resume",
+        "train", "run.toml", "--text", "images.bin", "--out", "old", "--records", "8", "--resume",
     ]);
     assert!(error.contains("records"), "{error}");
 }

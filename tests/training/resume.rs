@@ -1,32 +1,22 @@
 //! A run that is killed and resumed is the run left alone.
 
-use crate::common::binary;
-
 use std::fs::File;
 use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::common::binary;
 use crate::common::binary::{Ended, Folder, number};
+use crate::common::tiny;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-const RUN: &str = r#"
-arm = "ls"
-layers = 2
-d_model = 8
-heads = 2
-window = 3
-context = 8
-batch = 2
-steps = 400
-warmup_steps = 2
-eval_every = 50
-eval_batches = 2
-checkpoint_every = 23
-keep_checkpoints = [100, 300]
-corpus = { tokens = 4000 }
-"#;
+static RUN: LazyLock<String> = LazyLock::new(|| {
+    tiny::training(
+        "layers = 2\nsteps = 400\neval_every = 50\ncheckpoint_every = 23\nkeep_checkpoints = [100, 300]",
+    )
+});
 
 /// How often runs are killed in all.
 const KILLS: usize = 20;
@@ -65,7 +55,7 @@ fn a_run_killed_at_any_moment_is_resumed_exactly() {
     let seed = 20_261_121;
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let folder = Folder::new();
-    folder.write("run.toml", RUN);
+    folder.write("run.toml", RUN.as_str());
     let started = Instant::now();
     folder.done(&resume("whole"));
     let longest = started.elapsed() / 3;
@@ -109,7 +99,7 @@ fn with_a_checkpoint(folder: &Folder, out: &str, mut command: Command) -> Child 
 #[cfg(target_os = "linux")]
 fn a_run_stopped_by_a_signal_says_so_and_is_resumed_exactly() {
     let folder = Folder::new();
-    folder.write("run.toml", RUN);
+    folder.write("run.toml", RUN.as_str());
     folder.done(&resume("whole"));
     let outcome = |out: &str| {
         let manifest: toml::Table = folder.read(&format!("{out}/manifest.toml")).parse().unwrap();
@@ -143,7 +133,7 @@ fn a_run_stopped_by_a_signal_says_so_and_is_resumed_exactly() {
 #[cfg(unix)]
 fn a_hangup_that_was_ignored_stays_ignored() {
     let folder = Folder::new();
-    folder.write("run.toml", RUN);
+    folder.write("run.toml", RUN.as_str());
     let mut nohup = Command::new("nohup");
     let command = folder.command(&resume("r"));
     nohup.arg(command.get_program()).args(command.get_args()).stdin(Stdio::null());
@@ -158,7 +148,7 @@ fn a_hangup_that_was_ignored_stays_ignored() {
 #[test]
 fn torn_files_are_mended_and_foreign_ones_refused() {
     let folder = Folder::new();
-    folder.write("run.toml", RUN);
+    folder.write("run.toml", RUN.as_str());
     folder.done(&resume("whole"));
     // As a crash just after the checkpoint of step 391 leaves them: every log ahead of it and torn.
     let mut child = with_a_checkpoint(&folder, "r", folder.command(&resume("r")));
@@ -216,7 +206,7 @@ fn a_short_line_in_a_log_is_told_in_a_line_and_costs_nothing() {
 #[test]
 fn an_ended_run_tells_its_result_again_and_one_without_a_checkpoint_starts() {
     let folder = Folder::new();
-    folder.write("run.toml", RUN);
+    folder.write("run.toml", RUN.as_str());
     let json = |more: &[&str]| folder.done(&[resume("r"), vec!["--json"], more.to_vec()].concat());
     let first = json(&[]);
     let files = folder.tree();
@@ -233,7 +223,7 @@ fn an_ended_run_tells_its_result_again_and_one_without_a_checkpoint_starts() {
 #[test]
 fn a_diverged_run_says_so_and_stays_diverged() {
     let folder = Folder::new();
-    folder.write("run.toml", RUN);
+    folder.write("run.toml", RUN.as_str());
     let more = vec!["--set", "diverged_above=0.5", "--set", "keep_checkpoints=[]"];
     let printed = folder.done(&[resume("r"), more.clone()].concat());
     assert!(printed.contains("diverged") && printed.contains("3 of 400"), "{printed}");
@@ -248,7 +238,7 @@ fn a_diverged_run_says_so_and_stays_diverged() {
 fn a_run_goes_on_to_more_steps_and_its_manifest_tells_both_numbers() {
     let folder = Folder::new();
     // The one schedule that is the same for any number of steps.
-    folder.write("run.toml", format!("schedule = \"constant\"\n{RUN}"));
+    folder.write("run.toml", format!("schedule = \"constant\"\n{}", *RUN));
     let to = |out: &'static str, sets: &[&'static str]| {
         let sets = sets.iter().flat_map(|set| ["--set", set]);
         resume(out).into_iter().chain(sets).collect::<Vec<_>>()

@@ -96,13 +96,7 @@ fn steps_and_evaluations_are_kept() {
     assert_eq!(
         header,
         [
-            "step",
-            "split",
-            "tokens",
-            "loss_nats",
-            "perplexity",
-            "bytes",
-            "loss_nats_per_byte",
+            "step", "split", "tokens", "loss_nats", "perplexity", "bytes", "loss_nats_per_byte",
             "perplexity_per_byte"
         ]
     );
@@ -123,14 +117,7 @@ fn every_heads_logits_are_kept() {
     assert_eq!(
         names(&heads),
         [
-            "step",
-            "layer",
-            "head",
-            "kind",
-            "window",
-            "max_logit",
-            "min_logit",
-            "max_abs_logit",
+            "step", "layer", "head", "kind", "window", "max_logit", "min_logit", "max_abs_logit",
             "entropy_nats"
         ]
     );

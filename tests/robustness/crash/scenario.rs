@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::model::View;
 use crate::common::binary::{Ended, Folder, Record};
+use crate::common::tiny;
 
 /// A command that begins in a folder with nothing but its definition, or with what `prepare` makes.
 pub struct Scenario {
@@ -50,29 +51,11 @@ impl Scenario {
     }
 }
 
-const STUDY: &str = r#"
-study = "tiny"
-kind = "fit"
-view = "logit-growth"
-presets = ["quick", "paper"]
-[grid]
-n = [12]
-rank = [2, 3]
-seed = [0, 1]
-tolerance = [0.3]
-[search]
-starts = 1
-polished = 1
-rough_iterations = 30
-iterations = 60
-relative_decrease = 1e-3
-[[target]]
-family = "dirichlet-band"
-window = 4
-"#;
-
 fn with_study(folder: &Folder) {
-    folder.write("analysis/tiny.toml", STUDY);
+    folder.write(
+        "analysis/tiny.toml",
+        tiny::fits("grid.n = [12]\ngrid.rank = [2, 3]\nsearch.iterations = 60"),
+    );
 }
 
 /// Four cells, one after another.
@@ -92,29 +75,17 @@ pub const SWEEP: Scenario = Scenario {
     },
 };
 
-const RUN: &str = r#"
-arm = "ls"
-layers = 1
-d_model = 8
-heads = 2
-window = 3
-context = 8
-batch = 2
-steps = 10
-warmup_steps = 2
-eval_every = 2
-eval_batches = 2
-checkpoint_every = 3
-keep_checkpoints = [2, 5, 8]
-corpus = { tokens = 2000 }
-"#;
-
 const TRAINED: &[&str] = &["train", "run.toml", "--out", "r", "--threads", "1", "--quiet"];
 
 /// Ten steps, with a checkpoint every three and the weights of three steps kept.
 pub const TRAIN: Scenario = Scenario {
     name: "train",
-    prepare: |folder| folder.write("run.toml", RUN),
+    prepare: |folder| {
+        folder.write(
+            "run.toml",
+            tiny::training("steps = 10\ncheckpoint_every = 3\nkeep_checkpoints = [2, 5, 8]"),
+        )
+    },
     command: TRAINED,
     again: &["train", "run.toml", "--out", "r", "--threads", "1", "--quiet", "--resume"],
     refused: None,
@@ -146,24 +117,8 @@ pub const TRAIN: Scenario = Scenario {
 };
 
 const FITTED: &[&str] = &[
-    "fit",
-    "--family",
-    "dirichlet-band",
-    "--window",
-    "4",
-    "--n",
-    "12",
-    "--rank",
-    "2",
-    "--starts",
-    "1",
-    "--max-logit",
-    "1,2",
-    "--out",
-    "f",
-    "--threads",
-    "1",
-    "--quiet",
+    "fit", "--family", "dirichlet-band", "--window", "4", "--n", "12", "--rank", "2", "--starts",
+    "1", "--max-logit", "1,2", "--out", "f", "--threads", "1", "--quiet",
 ];
 
 /// A frontier of two caps.
@@ -255,37 +210,12 @@ pub const PART: Scenario = Scenario {
     },
 };
 
-const RUNS: &str = r#"
-study = "runs"
-kind = "train"
-view = "training"
-[train]
-layers = 1
-d_model = 8
-heads = 2
-context = 8
-batch = 2
-steps = 4
-warmup_steps = 2
-eval_every = 2
-eval_batches = 2
-checkpoint_every = 3
-corpus = { tokens = 2000 }
-[[run]]
-name = "ls"
-arm = "ls"
-window = 3
-seed = 0
-[[run]]
-name = "mhsa"
-arm = "mhsa"
-seed = 0
-"#;
+const ONE_SEED: &str = "train.checkpoint_every = 3\nrun = [{ name = \"ls\", arm = \"ls\", seed = 0 }, { name = \"mhsa\", seed = 0 }]";
 
 /// Two trainings, one after another.
 pub const TRAININGS: Scenario = Scenario {
     name: "trainings",
-    prepare: |folder| folder.write("analysis/runs.toml", RUNS),
+    prepare: |folder| folder.write("analysis/runs.toml", tiny::trainings(ONE_SEED)),
     command: &["sweep", "analysis/runs.toml", "--threads", "1", "--quiet"],
     again: &["sweep", "analysis/runs.toml", "--threads", "1", "--quiet"],
     refused: None,
@@ -338,15 +268,7 @@ pub const TOKENS: Scenario = Scenario {
 };
 
 const READ: &[&str] = &[
-    "train",
-    "run.toml",
-    "--text",
-    "text.txt.zst",
-    "--out",
-    "r",
-    "--threads",
-    "1",
-    "--quiet",
+    "train", "run.toml", "--text", "text.txt.zst", "--out", "r", "--threads", "1", "--quiet",
     "--resume",
 ];
 
