@@ -4,25 +4,10 @@ use crate::source::{code, source_files};
 
 /// What writes to the disk past `system::disk`, as it is written in code.
 const WRITES: [&str; 19] = [
-    "fs::write",
-    "fs::rename",
-    "fs::remove_file",
-    "fs::remove_dir",
-    "fs::create_dir",
-    "fs::DirBuilder",
-    "fs::copy",
-    "fs::hard_link",
-    "fs::set_permissions",
-    "os::unix::fs::symlink",
-    "fs::{",
-    "fs::*",
-    "OpenOptions",
-    "File::create",
-    "File::options",
-    ".set_len(",
-    ".sync_all(",
-    ".sync_data(",
-    "tempfile",
+    "fs::write", "fs::rename", "fs::remove_file", "fs::remove_dir", "fs::create_dir",
+    "fs::DirBuilder", "fs::copy", "fs::hard_link", "fs::set_permissions", "os::unix::fs::symlink",
+    "fs::{", "fs::*", "OpenOptions", "File::create", "File::options", ".set_len(", ".sync_all(",
+    ".sync_data(", "tempfile",
 ];
 
 /// The lines of a file's code that write to the disk past `system::disk`, and by what.

@@ -106,14 +106,6 @@ fn every_command_has_quiet_and_an_example() {
 }
 
 #[test]
-fn help_is_grouped_by_task() {
-    let help = Folder::new().done(&["--help"]);
-    let tasks = ["Measure:", "Train:", "Look:", "Studies:", "Cluster:", "Tools:"];
-    let places: Vec<Option<usize>> = tasks.iter().map(|task| help.find(task)).collect();
-    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{help}");
-}
-
-#[test]
 fn a_misspelt_command_study_or_flag_lists_near_ones() {
     let folder = Folder::new();
     for (arguments, near) in [

@@ -7,15 +7,8 @@ use regex::Regex;
 
 /// Made by running the program, or by the reader as the page says.
 const MADE_LATER: [&str; 10] = [
-    "data/quick",
-    "figures/quick",
-    "data/smoke",
-    "figures/smoke",
-    "data/tokens",
-    "analysis/mine.toml",
-    "data/mine",
-    "figures/mine",
-    "analysis/my-training.toml",
+    "data/quick", "figures/quick", "data/smoke", "figures/smoke", "data/tokens",
+    "analysis/mine.toml", "data/mine", "figures/mine", "analysis/my-training.toml",
     "data/tinyshakespeare.txt.zst",
 ];
 /// Dated entries, which name what was there on their day.
@@ -31,15 +24,8 @@ fn root() -> &'static Path {
 fn pages() -> Vec<PathBuf> {
     let mut found = Vec::new();
     for folder in [
-        "",
-        "docs",
-        "analysis/data",
-        "analysis/notes",
-        "analysis/readers",
-        "benches/peers",
-        "data",
-        "python",
-        "tests/reference",
+        "", "docs", "analysis/data", "analysis/notes", "analysis/readers", "benches/peers", "data",
+        "python", "tests/reference",
     ] {
         for entry in fs::read_dir(root().join(folder)).unwrap() {
             let path = entry.unwrap().path();

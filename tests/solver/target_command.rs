@@ -1,60 +1,45 @@
 //! `rank-study target` through the binary: what it prints, writes and refuses.
 
-use std::fs;
-use std::path::Path;
-
-use assert_cmd::Command;
 use rank_study::pattern::{Family, Target, Visibility};
 
-fn rank_study(arguments: &[&str]) -> Command {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("rank-study"));
-    command.arg("target").args(arguments);
-    command
+use crate::common::binary::Folder;
+
+fn target<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    [&["target"], arguments].concat()
 }
 
 fn stdout(arguments: &[&str]) -> String {
-    let output = rank_study(arguments).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    Folder::new().done(&target(arguments))
 }
 
-/// The error line of a run that must fail with exit code 1, or 2 for a wrong value, and print no result.
 fn refusal(arguments: &[&str]) -> String {
-    let output = rank_study(arguments).output().unwrap();
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert!(matches!(output.status.code(), Some(1 | 2)), "{arguments:?}: {error}");
-    assert!(output.stdout.is_empty(), "{arguments:?} printed a result");
-    assert_eq!(error.lines().count(), 1, "{arguments:?}: {error}");
-    error
-}
-
-fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-        .collect();
-    names.sort();
-    names
+    Folder::new().refused(&target(arguments))
 }
 
 #[test]
 fn statistics_of_a_known_target() {
     let text = stdout(&["--family", "uniform-band", "--window", "1", "--n", "4", "--stats"]);
-    insta::assert_snapshot!(text, @r"
-    target                     uniform-band(window=1)
-    n                          4
-    mask                       causal
-    nonzeros                   4
-    density                    0.400000
-    mean row entropy (nats)    0.000000
-    mean relative distance     0.0000
-    largest relative distance  0
-    degrees of freedom         4.0000
-    Frobenius norm             2.0000
-    numerical rank             4
-    effective rank             4.0000
-    singular values            1.0000 1.0000 1.0000 1.0000
-    ");
+    let value = |name: &str| {
+        let line = text.lines().find(|line| line.starts_with(name));
+        line.unwrap_or_else(|| panic!("no {name} in {text}"))[name.len()..].trim().to_owned()
+    };
+    for (name, expected) in [
+        ("target", "uniform-band(window=1)"),
+        ("n ", "4"),
+        ("mask", "causal"),
+        ("nonzeros", "4"),
+        ("density", "0.400000"),
+        ("mean row entropy (nats)", "0.000000"),
+        ("mean relative distance", "0.0000"),
+        ("largest relative distance", "0"),
+        ("degrees of freedom", "4.0000"),
+        ("Frobenius norm", "2.0000"),
+        ("numerical rank", "4"),
+        ("effective rank", "4.0000"),
+        ("singular values", "1.0000 1.0000 1.0000 1.0000"),
+    ] {
+        assert_eq!(value(name), expected, "{name}");
+    }
 }
 
 #[test]
@@ -102,32 +87,28 @@ fn as_many_singular_values_are_shown_as_asked() {
 
 #[test]
 fn what_is_written_is_the_target_and_reads_back() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let built =
         Family::DirichletBand { window: 5, alpha: 0.5 }.build(20, 9, Visibility::Causal).unwrap();
-    let family = ["--family", "dirichlet-band", "--window", "5", "--alpha", "0.5"];
-    for format in ["npy", "csv", "parquet", "safetensors"] {
-        let path = folder.path().join(format!("a.{format}"));
-        let path = path.to_str().unwrap();
-        let rest = ["--n", "20", "--seed", "9", "--out", path];
-        stdout(&[&family[..], &rest[..]].concat());
-        let read = Target::read(Path::new(path), Visibility::Causal).unwrap();
+    let family = ["target", "--family", "dirichlet-band", "--window", "5", "--alpha", "0.5"];
+    for name in ["a.npy", "a.csv", "a.parquet", "a.safetensors"] {
+        folder.done(&[&family[..], &["--n", "20", "--seed", "9", "--out", name]].concat());
+        let read = Target::read(&folder.path(name), Visibility::Causal).unwrap();
         let worst = (read.dense() - built.dense()).iter().fold(0.0, |w: f64, d| w.max(d.abs()));
-        assert!(worst < 1e-15, "{format}: off by {worst}");
-        assert!(stdout(&["--target", path, "--stats"]).contains("mean row entropy"));
+        assert!(worst < 1e-15, "{name}: off by {worst}");
+        folder.done(&["target", "--target", name, "--stats"]);
     }
 }
 
 #[test]
 fn quiet_leaves_standard_error_empty() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.npy");
-    let mut arguments = vec!["--family", "prefix", "--n", "3", "--out", path.to_str().unwrap()];
-    let loud = rank_study(&arguments).output().unwrap();
-    assert!(String::from_utf8_lossy(&loud.stderr).contains("a.npy"));
+    let folder = Folder::new();
+    let mut arguments = vec!["target", "--family", "prefix", "--n", "3", "--out", "a.npy"];
+    let loud = folder.run(&arguments);
+    assert!(loud.stderr.contains("a.npy"), "{}", loud.stderr);
     arguments.push("--quiet");
-    let quiet = rank_study(&arguments).output().unwrap();
-    assert!(quiet.status.success() && quiet.stderr.is_empty());
+    let quiet = folder.run(&arguments);
+    assert_eq!((quiet.code, quiet.stderr.as_str()), (Some(0), ""));
     assert_eq!(loud.stdout, quiet.stdout);
 }
 
@@ -159,7 +140,7 @@ fn wrong_families_and_parameters_are_one_line() {
 
 #[test]
 fn wrong_files_are_one_line_that_names_them() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     for (name, text, part) in [
         ("ragged.csv", "1,0\n1\n", "line 2"),
         ("nan.csv", "1,0\nnan,1\n", "NaN"),
@@ -173,25 +154,19 @@ fn wrong_files_are_one_line_that_names_them() {
         ("empty.safetensors", "", "not a whole .safetensors file"),
         ("matrix.txt", "1", ".txt"),
     ] {
-        let path = folder.path().join(name);
-        fs::write(&path, text).unwrap();
-        let error = refusal(&["--target", path.to_str().unwrap()]);
+        folder.write(name, text);
+        let error = folder.refused(&["target", "--target", name]);
         assert!(error.contains(part) && error.contains(name), "{name}: {error}");
     }
-    let missing = folder.path().join("missing.npy");
-    assert!(refusal(&["--target", missing.to_str().unwrap()]).contains("missing.npy"));
+    assert!(folder.refused(&["target", "--target", "missing.npy"]).contains("missing.npy"));
 }
 
 #[test]
 fn an_output_that_cannot_be_written_leaves_nothing() {
-    let folder = tempfile::tempdir().unwrap();
     for name in ["a.txt", "none/a.npy"] {
-        let path = folder.path().join(name);
-        let out = path.to_str().unwrap();
-        let error = refusal(&["--family", "prefix", "--n", "4", "--out", out]);
+        let error = refusal(&["--family", "prefix", "--n", "4", "--out", name]);
         assert!(error.contains("--out") && error.contains(name), "{error}");
     }
-    assert!(names(folder.path()).is_empty(), "{:?}", names(folder.path()));
 }
 
 #[test]
@@ -206,12 +181,7 @@ fn wrong_usage_exits_with_2() {
         &["--family", "prefix", "--n", "3", "--singular-values", "2"],
         &["--family", "prefix", "--n", "3", "--stats", "--singular-values", "0"],
     ] {
-        rank_study(arguments).assert().code(2);
+        let ended = Folder::new().run(&target(arguments));
+        assert_eq!(ended.code, Some(2), "{arguments:?}: {}", ended.stderr);
     }
-}
-
-#[test]
-fn help_has_an_example() {
-    let help = stdout(&["--help"]);
-    assert!(help.contains("rank-study target --family dirichlet-band --window 32"), "{help}");
 }
