@@ -52,6 +52,8 @@ impl Modules {
             let mut imports = BTreeMap::new();
             for import in IMPORT.captures_iter(&code) {
                 for (name, path) in leaves(&import[2]) {
+                    // A trait without a name.
+                    let name = if name == "_" { path.clone() } else { name };
                     imports.insert(name, (path, import.get(1).is_some()));
                 }
             }
