@@ -23,19 +23,21 @@ test: setup
 
 # What computes, at every level of vector instructions that this processor has, and with OpenBLAS's kernels for
 # other processors: of before AVX, as it takes them where it does not know the processor, and AVX2's.
-COMPUTING := --lib --test fit --test known_answers --test brackets --test reference --test replay
+COMPUTING := fit:: known_answers:: lower_bounds:: reference:: replay::
 test-levels: setup
-	$(CARGO) test --release --locked --no-run $(COMPUTING)
+	$(CARGO) test --release --locked --no-run --lib --test solver --test training
 	@for level in portable avx2 avx512; do \
 		if ! RANK_STUDY_INSTRUCTIONS=$$level $(CARGO) run --release --locked --quiet -- --version --verbose >/dev/null 2>&1; \
 		then echo "no $$level on this processor"; continue; fi; \
-		echo "RANK_STUDY_INSTRUCTIONS=$$level"; \
-		RANK_STUDY_INSTRUCTIONS=$$level $(CARGO) test --release --locked --no-fail-fast $(COMPUTING) || exit; \
+		echo "RANK_STUDY_INSTRUCTIONS=$$level"; export RANK_STUDY_INSTRUCTIONS=$$level; \
+		$(CARGO) test --release --locked --lib && \
+		$(CARGO) test --release --locked --no-fail-fast --test solver --test training -- $(COMPUTING) || exit; \
 	done
 	@for core in Prescott Haswell; do \
 		if [ $$core = Haswell ] && ! grep -q avx2 /proc/cpuinfo; then echo "no AVX2 on this processor"; continue; fi; \
-		echo "OPENBLAS_CORETYPE=$$core"; \
-		OPENBLAS_CORETYPE=$$core $(CARGO) test --release --locked --no-fail-fast $(COMPUTING) || exit; \
+		echo "OPENBLAS_CORETYPE=$$core"; export OPENBLAS_CORETYPE=$$core; \
+		$(CARGO) test --release --locked --lib && \
+		$(CARGO) test --release --locked --no-fail-fast --test solver --test training -- $(COMPUTING) || exit; \
 	done
 
 # The main job without any rows, then a second run, which must change nothing; then every study as small as it goes.
@@ -51,7 +53,7 @@ test-mpi: setup
 		$$sudo apt-get update -qq && \
 		$$sudo apt-get install -y -qq --no-install-recommends libopenmpi-dev openmpi-bin libclang-dev; \
 	fi
-	$(CARGO) test --release --locked --features mpi --test mpi_cli
+	$(CARGO) test --release --locked --features mpi --test training mpi::
 
 # The preset smoke as an array of jobs on a Slurm of one node, whose tasks are killed, stopped and requeued. Needs root: it
 # installs and starts the daemons of Slurm.
@@ -72,12 +74,12 @@ check: setup
 
 # What the README promises, tried as often as it says there, three quarters of an hour on two cores: to data/promises.csv. `make test`
 # makes a tenth of the tries. As root a full disk is tried too.
-PROMISES := --test altered_cli --test crash --test full_disk --test inputs --test kills --test limits_cli --test names \
-	--test no_network --test terminal --test two_at_once
+PROMISES := --test inputs --test robustness
 promises: setup
 	$(CARGO) test --release --locked --no-run $(PROMISES)
 	echo "promise,tries,failures,seconds" > data/promises.part.csv
-	RANK_STUDY_TRIES_TO=$(CURDIR)/data/promises.part.csv $(CARGO) test --release --locked --no-fail-fast $(PROMISES)
+	RANK_STUDY_TRIES_TO=$(CURDIR)/data/promises.part.csv $(CARGO) test --release --locked --no-fail-fast $(PROMISES) -- \
+		--skip cli:: --skip interrupted_sweeps:: --skip streams::
 	RANK_STUDY_TRIES_TO=$(CURDIR)/data/promises.part.csv tests/unsafe/test.sh
 	(head -n 1 data/promises.part.csv; tail -n +2 data/promises.part.csv | sort) > data/promises.csv
 	rm data/promises.part.csv

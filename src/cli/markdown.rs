@@ -17,7 +17,7 @@ pub fn reference(program: &Command) -> String {
     let mut page = "\
 # Command-line reference
 
-Generated from `rank-study --help`. To update it: `RANK_STUDY_UPDATE_DOCS=1 cargo test --test help`.
+Generated from `rank-study --help`. To update it: `RANK_STUDY_UPDATE_DOCS=1 cargo test --test architecture help`.
 
 Exit codes: 0 done, 1 failed, 2 a wrong flag or value, 3 a check of `verify` failed, 4 stopped or waiting.
 

@@ -26,7 +26,7 @@ pub(crate) fn of_each_head<F>(
     context: &CellContext<'_>,
     find: impl Fn(&HeadOfGroup<'_>) -> Result<F, PredictError>,
 ) -> Result<Option<Vec<F>>, StudyError> {
-    let groups = looked_at.passages(model, context)?;
+    let groups = looked_at.read_passages(model, context)?;
     let layers = looked_at.layers();
     let share = 1.0 / (groups.len() * layers.len() * model.heads()) as f64;
     let mut found = Vec::new();

@@ -166,6 +166,11 @@ impl TrainedModel {
         })
     }
 
+    /// Passages of all groups, as a number that cannot overflow: for estimates.
+    pub fn passages(&self) -> f64 {
+        self.passages_of_a_group() as f64 * self.among.groups as f64
+    }
+
     /// Which model it is, on which text, at which step, and what it reads: a part of what a cell depends on.
     pub fn settings(&self) -> Table {
         let TrainedModels { groups, tokens, split, .. } = &*self.among;
@@ -253,16 +258,16 @@ impl TrainedModel {
     }
 
     /// The tokens of its passages, by group and passage, as `model`, its weights, reads the texts.
-    pub fn passages(
+    pub fn read_passages(
         &self,
         model: &dyn Probed,
         context: &CellContext<'_>,
     ) -> Result<Vec<Vec<Vec<u32>>>, LmError> {
-        self.more_passages(model, context, 0)
+        self.read_more_passages(model, context, 0)
     }
 
     /// The same, and so many groups more after them.
-    pub fn more_passages(
+    pub fn read_more_passages(
         &self,
         model: &dyn Probed,
         context: &CellContext<'_>,

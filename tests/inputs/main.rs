@@ -8,12 +8,12 @@
 
 mod alter;
 mod child;
+#[path = "../common/mod.rs"]
+mod common;
 mod forms;
 mod promise;
 mod target;
 mod targets;
-#[path = "../tries/mod.rs"]
-mod tries;
 mod words;
 
 use std::path::PathBuf;

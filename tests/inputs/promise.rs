@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::child::{ACCEPTED, Asked, FAILURES, PREPARING, at};
-use super::tries::{Tries, share_of};
+use crate::common::tries::{Tries, share_of};
 
 /// How long one input may take, several times over what the slowest takes on a machine that has other work: it hangs.
 const HANGS: Duration = Duration::from_secs(60);

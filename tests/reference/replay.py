@@ -1,12 +1,12 @@
 """Twelve training steps of a tiny two-layer model, in PyTorch, for each arm that has its own step.
 
-The losses and gradient norms that tests/replay.rs holds the trainer to. The model starts from the
+The losses and gradient norms that tests/training/replay.rs holds the trainer to. The model starts from the
 weights that rank-study itself draws, so both sides begin at the same point:
 
     rank-study train replay.toml --text replay.txt --set steps=1 --set learning_rate=1e-30 --out start
     python replay.py start/checkpoint/training.safetensors
 
-with replay.toml and replay.txt as in tests/replay.rs. Needs torch and safetensors. Computed in float64.
+with replay.toml and replay.txt as in tests/training/replay.rs. Needs torch and safetensors. Computed in float64.
 """
 
 import math
@@ -21,7 +21,7 @@ HEADS, CONTEXT = 2, 16
 STEPS, WARMUP, PEAK, LAST = 12, 3, 1e-2, 0.1
 TEXT = "To be, or not to be, that is the q"
 GLOBAL = [[None, None], [None, None]]
-# As in tests/replay.rs; the threshold is of the heads' largest logit.
+# As in tests/training/replay.rs; the threshold is of the heads' largest logit.
 ARMS = {
     "ls": (Arm([[None, 4], [None, 4]]), None),
     "qk-clip": (Arm(GLOBAL), 0.2),

@@ -35,8 +35,6 @@ pub(crate) struct ConcentrationCell {
     model: TrainedModel,
     /// What is so many tokens back or more is far.
     window: usize,
-    /// Passages of all groups.
-    passages: usize,
 }
 
 impl Experiment for ConcentrationStudy {
@@ -63,8 +61,7 @@ impl Experiment for ConcentrationStudy {
                     return Err(StudyError::Definition { path: name.into(), why: why.to_owned() });
                 }
             };
-            let passages = model.passages_of_a_group() * self.models.groups;
-            cells.push((name, ConcentrationCell { model, window, passages }));
+            cells.push((name, ConcentrationCell { model, window }));
         }
         Ok(cells)
     }
@@ -93,7 +90,7 @@ impl ModelCell for ConcentrationCell {
         let heads: usize =
             self.model.layers().into_iter().map(|layer| source.head_kinds(layer).len()).sum();
         let decomposed = 3.0 * rows * rows * (n + rows) * SECONDS_PER_PRODUCT;
-        (heads * self.passages) as f64 * (decomposed + rows * n * SECONDS_PER_ENTRY)
+        heads as f64 * self.model.passages() * (decomposed + rows * n * SECONDS_PER_ENTRY)
     }
 
     fn key(&self) -> ModelOf {

@@ -162,7 +162,7 @@ impl ModelCell for PredictCell {
         let rows = n.min(study.rows.unwrap_or(MOST_ROWS) as f64);
         let seen = |kind: HeadKind| visible_pairs(kind, rows, n);
         let pairs: f64 = source.head_kinds(self.layer).into_iter().map(seen).sum();
-        let passages = (self.model.passages_of_a_group() * study.models.groups) as f64;
+        let passages = self.model.passages();
         let fits = passages * study.epsilons.len() as f64;
         let screened = passages * pairs * SECONDS_PER_SCREENED_PAIR;
         if study.above == Some(f64::INFINITY) {
@@ -183,7 +183,7 @@ impl ModelCell for PredictCell {
         let model = self.model.read()?;
         let model = &*model;
         let study = &*self.study;
-        let groups = self.model.passages(model, context)?;
+        let groups = self.model.read_passages(model, context)?;
         let fit = LayerFit {
             layer: self.layer,
             epsilons: &study.epsilons,

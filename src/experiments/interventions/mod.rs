@@ -367,7 +367,7 @@ impl ModelCell for SurgeryCell {
             why: NO_RUN.to_owned(),
         })?;
         let SurgeryStudy { models, learned_on, fit_groups, search, .. } = &*self.study;
-        let mut groups = self.model.more_passages(&run, context, *learned_on)?;
+        let mut groups = self.model.read_more_passages(&run, context, *learned_on)?;
         let learned_on = groups.split_off(models.groups).concat();
         let surgery = Surgery {
             model: run.model(),

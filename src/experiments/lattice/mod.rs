@@ -165,7 +165,7 @@ impl ModelCell for LatticeCell {
             self.model.layers().iter().map(|&layer| source.head_kinds(layer).len()).sum();
         let heads = study.largest.map_or(heads, |largest| largest.min(heads));
         let pairs = rows * n / 2.0
-            * (heads * self.model.passages_of_a_group() * study.models.groups) as f64;
+            * heads as f64 * self.model.passages();
         // A fit of a rank, and one of the inputs' whole width where the rank is any.
         let of_ranks: f64 =
             study.ranks.iter().chain([&d]).map(|&rank| rank as f64 + OVERHEAD).sum();
@@ -186,7 +186,7 @@ impl ModelCell for LatticeCell {
         let model = self.model.read()?;
         let model = &*model;
         let study = &*self.study;
-        let groups = self.model.passages(model, context)?;
+        let groups = self.model.read_passages(model, context)?;
         let layers = self.model.layers();
         let lattice = ModelLattice {
             corners: Corners {

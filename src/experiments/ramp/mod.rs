@@ -90,8 +90,8 @@ impl ModelCell for RampCell {
         let seen = |kind: HeadKind| visible_pairs(kind, rows, n);
         let layers = self.model.layers();
         let kinds = layers.iter().flat_map(|&layer| source.head_kinds(layer));
-        let passages = self.model.passages_of_a_group() * self.study.models.groups;
-        SECONDS_OF_A_MODEL + passages as f64 * kinds.map(seen).sum::<f64>() * SECONDS_PER_PAIR
+        let passages = self.model.passages();
+        SECONDS_OF_A_MODEL + passages * kinds.map(seen).sum::<f64>() * SECONDS_PER_PAIR
     }
 
     fn key(&self) -> RampOf {

@@ -116,20 +116,8 @@ pub fn shown_runs(place: &Path) -> Target {
     fs::write(place.join("run.toml"), RUN).unwrap();
     program(place, &["train", "run.toml", "--out", "run", "--quiet"]);
     let fit = [
-        "fit",
-        "--family",
-        "dirichlet-band",
-        "--window",
-        "3",
-        "--n",
-        "8",
-        "--rank",
-        "2",
-        "--max-logit",
-        "1,2",
-        "--out",
-        "fit",
-        "--quiet",
+        "fit", "--family", "dirichlet-band", "--window", "3", "--n", "8", "--rank", "2",
+        "--max-logit", "1,2", "--out", "fit", "--quiet",
     ];
     program(place, &fit);
     let kept = ["run", "fit"].map(|name| Kept::of(&place.join(name)));

@@ -1,0 +1,141 @@
+//! What the project's pages name is there: links, files and folders, studies.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use regex::Regex;
+
+/// Made by running the program, or by the reader as the page says.
+const MADE_LATER: [&str; 10] = [
+    "data/quick", "figures/quick", "data/smoke", "figures/smoke", "data/tokens",
+    "analysis/mine.toml", "data/mine", "figures/mine", "analysis/my-training.toml",
+    "data/tinyshakespeare.txt.zst",
+];
+/// Dated entries, which name what was there on their day.
+const LOG: &str = "docs/log.md";
+/// In capitals, and no page.
+const NAMES: [&str; 2] = ["LAPACK", "NVIDIA"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The project's pages, relative to its root; tables of rows are none.
+fn pages() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for folder in [
+        "", "docs", "analysis/data", "analysis/notes", "analysis/readers", "benches/peers", "data",
+        "python", "tests/reference",
+    ] {
+        for entry in fs::read_dir(root().join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|ending| ending == "md") {
+                found.push(path.strip_prefix(root()).unwrap().to_owned());
+            }
+        }
+    }
+    found.sort();
+    assert!(found.len() >= 8, "{found:?}");
+    found
+}
+
+/// The pages, and the definitions with the comments and words in them.
+fn texts() -> Vec<(PathBuf, String)> {
+    let definitions = fs::read_dir(root().join("analysis")).unwrap();
+    let definitions =
+        definitions.map(|entry| Path::new("analysis").join(entry.unwrap().file_name()));
+    let definitions = definitions.filter(|path| path.extension().is_some_and(|e| e == "toml"));
+    let read = |path: PathBuf| {
+        let text = fs::read_to_string(root().join(&path)).unwrap();
+        (path, text)
+    };
+    pages().into_iter().chain(definitions).map(read).collect()
+}
+
+/// What a pattern finds, its first group.
+fn all<'t>(pattern: &str, text: &'t str) -> Vec<&'t str> {
+    let pattern = Regex::new(pattern).unwrap();
+    pattern.captures_iter(text).map(|found| found.get(1).unwrap().as_str()).collect()
+}
+
+/// Whether a path is there; one star in its last part stands for anything.
+fn is_there(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let Some((start, end)) = name.split_once('*') else { return path.exists() };
+    let Ok(entries) = fs::read_dir(path.parent().unwrap_or(Path::new(""))) else { return false };
+    entries
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .any(|name| name.starts_with(start) && name.ends_with(end))
+}
+
+#[test]
+fn links_lead_to_files_that_are_there() {
+    let mut links = 0;
+    for page in pages() {
+        let text = fs::read_to_string(root().join(&page)).unwrap();
+        for link in all(r"\]\(([^)\s]+)\)", &text) {
+            if link.contains("://") || link.starts_with('#') {
+                continue;
+            }
+            let file = link.split('#').next().unwrap();
+            let path = root().join(&page).with_file_name("").join(file);
+            assert!(path.exists(), "{}: no {link}", page.display());
+            links += 1;
+        }
+    }
+    assert!(links >= 15, "{links} links");
+}
+
+#[test]
+fn files_and_folders_that_pages_name_are_there() {
+    let pattern =
+        r"(?:^|[^\w./-])((?:analysis|benches|data|figures|src|tests|\.ci)/[\w./*-]*[\w/*-])";
+    let is_placeholder = |part: &str| part.chars().all(|c| c.is_ascii_uppercase());
+    let mut named = 0;
+    for (page, text) in texts() {
+        if page == Path::new(LOG) {
+            continue;
+        }
+        for path in all(pattern, &text) {
+            let mut parts = path.split('/').filter(|part| !part.is_empty());
+            if MADE_LATER.iter().any(|made| path.starts_with(made)) || parts.any(is_placeholder) {
+                continue;
+            }
+            assert!(is_there(&root().join(path)), "{}: no {path}", page.display());
+            named += 1;
+        }
+    }
+    assert!(named >= 25, "{named} paths");
+}
+
+/// `LOG.md`, `METHODS.md`, and what something is said to be of, as in "METHODS's list".
+#[test]
+fn pages_that_are_named_are_there() {
+    let pages: Vec<String> = pages()
+        .iter()
+        .map(|page| page.file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    for (page, text) in texts() {
+        for name in
+            all(r"\b([A-Z]{3,})\.md\b", &text).into_iter().chain(all(r"\b([A-Z]{6,})'s\b", &text))
+        {
+            let known = NAMES.contains(&name) || pages.iter().any(|page| page == name);
+            assert!(known, "{}: no page {name}", page.display());
+        }
+    }
+}
+
+#[test]
+fn studies_that_pages_run_are_defined() {
+    let mut named = 0;
+    for (page, text) in texts() {
+        for names in all(r"reproduce [^`\n]*--only ([a-z][a-z0-9 -]*)", &text) {
+            for name in names.split_whitespace().take_while(|name| !name.starts_with('-')) {
+                let path = root().join("analysis").join(format!("{name}.toml"));
+                assert!(path.is_file(), "{}: no study {name}", page.display());
+                named += 1;
+            }
+        }
+    }
+    assert!(named >= 4, "{named} studies");
+}

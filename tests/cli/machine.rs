@@ -1,0 +1,217 @@
+//! What the program uses of the machine that it runs on.
+
+use crate::common::binary::{Ended, Folder};
+use crate::common::tiny;
+
+/// The variable that holds the program to a level of instructions.
+const INSTRUCTIONS: &str = "RANK_STUDY_INSTRUCTIONS";
+
+fn held_to(level: &str, folder: &Folder, arguments: &[&str]) -> Ended {
+    Ended::of(&folder.command(arguments).env(INSTRUCTIONS, level).output().unwrap())
+}
+
+/// The levels of instructions of this processor, as the program says them.
+fn levels(folder: &Folder) -> Vec<String> {
+    let error = held_to("?", folder, &["list"]).stderr;
+    let (_, rest) = error.split_once("set one of ").unwrap_or_else(|| panic!("{error}"));
+    let (levels, _) = rest.split_once(", or leave").unwrap();
+    levels.split(", ").map(str::to_owned).collect()
+}
+
+#[test]
+fn a_level_of_instructions_that_is_not_there_is_refused_before_any_work() {
+    let folder = Folder::new();
+    let there = levels(&folder);
+    assert_eq!(there.last().map(String::as_str), Some("portable"), "{there:?}");
+    let fit = "fit --family dirichlet-band --window 3 --n 12 --rank 2 --max-logit 4 --starts 1 --quiet --out fits/a";
+    let fit: Vec<&str> = fit.split(' ').collect();
+    for level in ["avx512", "avx2", "portable", "sse", "AVX2"] {
+        let ended = held_to(level, &folder, &fit);
+        if there.iter().any(|name| name == level) {
+            assert_eq!(ended.code, Some(0), "{level}: {}", ended.stderr);
+            std::fs::remove_dir_all(folder.path("fits")).unwrap();
+            continue;
+        }
+        assert_eq!(ended.code, Some(2), "{level}: {}", ended.stderr);
+        let named = format!("error: {INSTRUCTIONS}={level}: ");
+        assert!(
+            ended.stderr.starts_with(&named) && ended.stderr.lines().count() == 1,
+            "{}",
+            ended.stderr
+        );
+        assert!(
+            ended.stdout.is_empty() && folder.tree().is_empty(),
+            "{level}: {:?}",
+            folder.tree()
+        );
+    }
+    // What only tells of the program needs no instructions.
+    assert_eq!(held_to("sse", &folder, &["--help"]).code, Some(0));
+}
+
+/// `instructions  avx2, …`: what follows a word at the beginning of a line.
+fn said<'a>(text: &'a str, word: &str) -> &'a str {
+    let line = text.lines().find_map(|line| line.strip_prefix(word));
+    line.unwrap_or_else(|| panic!("no {word} in {text}")).trim_start()
+}
+
+#[test]
+fn the_version_says_on_request_what_the_machine_is_used_for() {
+    let folder = Folder::new();
+    let plain = format!("rank-study {}\n", env!("CARGO_PKG_VERSION"));
+    for version in [["--version"], ["-V"]] {
+        assert_eq!(folder.done(&version), plain);
+    }
+    for arguments in [&["--version", "--verbose"][..], &["-V", "-v"], &["-Vv"]] {
+        // Held to nothing, whatever the suite itself is held to.
+        let text = held_to("", &folder, arguments).stdout;
+        assert!(text.starts_with(&plain), "{text}");
+        assert!(said(&text, "instructions").contains(", the widest of "), "{text}");
+        assert!(said(&text, "blas ").starts_with("OpenBLAS "), "{text}");
+        for word in ["revision", "processor", "blas_core", "threads"] {
+            assert_ne!(said(&text, word), "", "{text}");
+        }
+    }
+    for level in levels(&folder) {
+        let text = held_to(&level, &folder, &["-V", "-v"]).stdout;
+        let expected = format!("{level}, set by {INSTRUCTIONS}, of ");
+        assert!(said(&text, "instructions").starts_with(&expected), "{level}: {text}");
+    }
+    assert_eq!(folder.run(&["--verbose"]).code, Some(2));
+    assert_eq!(folder.run(&["--version", "list"]).code, Some(2));
+    assert_eq!(folder.run(&[]).code, Some(2));
+}
+
+#[test]
+fn a_manifest_says_what_the_machine_was_used_for() {
+    let folder = Folder::new();
+    for level in levels(&folder) {
+        let out = format!("fits/{level}");
+        let fit =
+            ["fit", "--family", "dirichlet-band", "--window", "3", "--n", "12", "--rank", "2"];
+        let rest =
+            ["--max-logit", "4", "--starts", "1", "--threads", "3", "--quiet", "--out", &out];
+        let ended = held_to(&level, &folder, &[&fit[..], &rest].concat());
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        let text = folder.read(&format!("{out}/manifest.toml"));
+        let manifest: toml::Table = text.parse().unwrap();
+        assert_eq!(manifest["instructions"].as_str(), Some(&*level));
+        assert_eq!(manifest["threads"].as_integer(), Some(3));
+        let verbose = folder.done(&["-V", "-v"]);
+        for (key, word) in [("cpu", "processor"), ("blas", "blas "), ("blas_core", "blas_core")] {
+            assert_eq!(manifest[key].as_str(), Some(said(&verbose, word)), "{key}");
+        }
+    }
+}
+
+#[test]
+fn a_training_computes_on_the_threads_that_it_is_given() {
+    let folder = Folder::new();
+    folder.write("run.toml", tiny::training(""));
+    folder.write("text.txt", "some words of text, and some more of them. ".repeat(20));
+    let threads = |out: &str| {
+        let manifest: toml::Table = folder.read(&format!("{out}/manifest.toml")).parse().unwrap();
+        manifest["threads"].as_integer().unwrap()
+    };
+    let train = ["train", "run.toml", "--text", "text.txt", "--quiet"];
+    for count in ["1", "3"] {
+        folder.done(&[&train[..], &["--threads", count, "--out", count]].concat());
+        assert_eq!(threads(count).to_string(), count);
+        folder.done(&["evaluate", count, "--text", "text.txt", "--quiet", "--threads", count]);
+        let out = format!("matrices-{count}");
+        let dump = ["dump", count, "--text", "text.txt", "--quiet", "--threads", count, "--out"];
+        folder.done(&[&dump[..], &[&out]].concat());
+    }
+    assert_eq!(folder.read("1/eval.csv"), folder.read("3/eval.csv"));
+    for refused in [
+        [&train[..], &["--out", "none"]].concat(),
+        vec!["evaluate", "1", "--text", "text.txt"],
+        vec!["dump", "1", "--text", "text.txt", "--out", "none"],
+        vec!["predict", "1", "--text", "text.txt", "--out", "none"],
+        vec![
+            "fit", "--family", "landmark", "--m", "3", "--n", "8", "--rank", "2", "--max-logit",
+            "4", "--out", "none",
+        ],
+    ] {
+        let error = folder.refused(&[refused, vec!["--threads", "0"]].concat());
+        assert_eq!(error, "error: --threads must be at least 1\n");
+    }
+}
+
+/// OpenBLAS as on a processor that it does not know.
+#[test]
+fn what_to_set_where_openblas_falls_back_is_said_once_where_matrices_are_decomposed() {
+    const SPECTRA: &str = r#"
+study = "spectra"
+kind = "spectrum"
+view = "spectra"
+[grid]
+n = [12, 16]
+seed = [0]
+tolerance = [0.13]
+[[target]]
+family = "random-sparse"
+k = 3
+"#;
+    let folder = Folder::new();
+    folder.write("spectra.toml", SPECTRA);
+    let prescott = |arguments: &[&str]| {
+        let mut command = folder.command(arguments);
+        let ended = Ended::of(&command.env("OPENBLAS_CORETYPE", "Prescott").output().unwrap());
+        assert_eq!(ended.code, Some(0), "{arguments:?}: {}", ended.stderr);
+        ended
+    };
+    let verbose = prescott(&["-V", "-v"]).stdout;
+    let has_it = said(&verbose, "blas_core") == "Prescott";
+    let better = match levels(&folder)[0].as_str() {
+        "avx512" => Some("OPENBLAS_CORETYPE=SkylakeX"),
+        "avx2" => Some("OPENBLAS_CORETYPE=Haswell"),
+        _ => None,
+    };
+    let Some(better) = better.filter(|_| has_it) else {
+        // An OpenBLAS built for one processor, or a processor without AVX2.
+        return;
+    };
+    let target = ["target", "--family", "random-sparse", "--k", "3", "--n", "16"];
+    for (more, times) in [(&["--stats"][..], 1), (&["--stats", "--quiet"], 0), (&[], 0)] {
+        let said = prescott(&[&target[..], more].concat()).stderr;
+        assert_eq!(said.matches(better).count(), times, "{more:?}: {said}");
+        assert_eq!(said.lines().count(), times, "{more:?}: {said}");
+    }
+    // Said where something is to be decomposed, and then once for all cells.
+    for (more, times) in [(&["--quiet", "--filter", "n12"][..], 0), (&[], 1), (&[], 0)] {
+        let said = prescott(&[&["sweep", "spectra.toml"][..], more].concat()).stderr;
+        assert_eq!(said.matches(better).count(), times, "{more:?}: {said}");
+    }
+}
+
+/// OpenBLAS's kernels differ in their last digits, and a search that began at those would end elsewhere.
+#[test]
+fn fits_are_the_same_whichever_kernels_openblas_has() {
+    let folder = Folder::new();
+    // Those of a processor before AVX run on any.
+    let kernels: &[&str] = match levels(&folder).len() {
+        1 => &["Prescott", "Nehalem"],
+        _ => &["Prescott", "Nehalem", "Haswell"],
+    };
+    for (name, target) in [
+        ("band", "--family dirichlet-band --window 16 --n 48 --rank 4"),
+        ("sparse", "--family random-sparse --k 6 --n 40 --rank 4"),
+        ("split", "--family dirichlet-band --window 6 --n 40 --rank 2 --layout local:8+global"),
+    ] {
+        let mut found: Vec<(String, String)> = Vec::new();
+        for kernel in kernels {
+            let out = format!("{name}-{kernel}");
+            let fit = format!(
+                "fit {target} --max-logit 4 --starts 1 --iterations 300 --quiet --out {out}"
+            );
+            let fit: Vec<&str> = fit.split(' ').collect();
+            let mut command = folder.command(&fit);
+            let ended = Ended::of(&command.env("OPENBLAS_CORETYPE", kernel).output().unwrap());
+            assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+            let (_, rows) = folder.csv(&format!("{out}/frontier.csv"));
+            found.push((kernel.to_string(), rows[0]["kl_nats"].clone()));
+        }
+        assert!(found.windows(2).all(|pair| pair[0].1 == pair[1].1), "{name}: {found:?}");
+    }
+}

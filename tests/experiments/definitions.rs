@@ -1,0 +1,294 @@
+//! Every key and every value of every definition that comes with the project, mistyped in turn.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use rank_study::lm::TrainDefinition;
+use rank_study::study::{Preset, StudyDefinition, StudyError};
+use rayon::prelude::*;
+use toml::{Table, Value};
+
+/// A definition with one thing changed.
+struct Mutation {
+    /// The keys on the way to the change, the changed one last as it was.
+    path: Vec<String>,
+    change: Change,
+    table: Table,
+}
+
+enum Change {
+    /// Another name of the last key.
+    Key(String),
+    /// Another value of it, or of one in its list.
+    Value { from: &'static str, to: &'static str, is_listed: bool },
+}
+
+impl fmt::Display for Mutation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.join(".");
+        match &self.change {
+            Change::Key(name) => write!(f, "{path} as {name}"),
+            Change::Value { from, to, .. } => write!(f, "{path}, {from} as {to}"),
+        }
+    }
+}
+
+impl Mutation {
+    /// Why a definition with this change is as good as without it, where it is.
+    fn is_valid_because(&self) -> Option<&'static str> {
+        let Change::Value { from, to, is_listed } = self.change else { return None };
+        let above = |name: &str| self.path[..self.path.len() - 1].iter().any(|key| key == name);
+        let is_of_run = self.path.iter().rev().nth(1).is_some_and(|key| key == "run")
+            && self.path.last().is_some_and(|key| key != "teacher_weight");
+        let is_shared_seed =
+            matches!(&self.path[..], [.., table, key] if table == "train" && key == "seed");
+        let selects = above("expected") && (above("rows") || above("over"));
+        match (from, to) {
+            ("float", "integer") => Some(NUMBER),
+            ("integer" | "float", "list") if selects && !is_listed => {
+                Some("a value selects as a list of it does")
+            }
+            ("integer", "list") if is_shared_seed => Some("seeds that all runs share"),
+            ("words", "string") if selects => Some("a word selects as a list of it does"),
+            ("integer" | "float", "list") if is_of_run && !is_listed => {
+                Some("a list makes a grid of runs")
+            }
+            _ => None,
+        }
+    }
+}
+
+const NUMBER: &str = "a whole number is a number";
+
+/// A name with each of its letters left out, and with each two different neighbours swapped. A name of one letter is
+/// doubled, which leaves something of it.
+fn slips(name: &str) -> Vec<String> {
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() == 1 {
+        return vec![name.repeat(2)];
+    }
+    let less = (0..letters.len()).map(|at| [&letters[..at], &letters[at + 1..]].concat());
+    let swapped = (1..letters.len()).map(|at| {
+        let mut swapped = letters.clone();
+        swapped.swap(at - 1, at);
+        swapped
+    });
+    let mut slips: Vec<String> = less.chain(swapped).map(String::from_iter).collect();
+    slips.retain(|slip| slip != name);
+    slips.dedup();
+    slips
+}
+
+/// Values of another kind, with the kinds.
+fn others(value: &Value) -> (&'static str, Vec<(&'static str, Value)>) {
+    let word = ("string", Value::from("wrong"));
+    let list = ("list", Value::from(vec![value.clone()]));
+    match value {
+        Value::String(_) => ("string", vec![("integer", 3.into())]),
+        Value::Integer(_) => ("integer", vec![word, list]),
+        Value::Float(_) => ("float", vec![word, list, ("integer", 1.into())]),
+        Value::Boolean(_) => ("bool", vec![word, ("integer", 1.into())]),
+        Value::Datetime(_) => ("datetime", vec![word]),
+        Value::Array(list) if list.first().is_some_and(Value::is_str) => ("words", vec![word]),
+        Value::Array(_) => ("list", vec![word]),
+        Value::Table(_) => ("table", vec![word]),
+    }
+}
+
+/// Every mutation of what is in `table`, as `whole` makes a definition of it again.
+fn in_table(
+    table: &Table,
+    path: &[String],
+    whole: &dyn Fn(Table) -> Table,
+    to: &mut Vec<Mutation>,
+) {
+    for (key, value) in table {
+        let path = [path, std::slice::from_ref(key)].concat();
+        let with = |other: Value| {
+            let mut table = table.clone();
+            table[key] = other;
+            whole(table)
+        };
+        for slip in slips(key).into_iter().filter(|slip| !table.contains_key(slip)) {
+            let renamed = table.iter().map(|(name, value)| match name == key {
+                true => (slip.clone(), value.clone()),
+                false => (name.clone(), value.clone()),
+            });
+            let table = whole(renamed.collect());
+            to.push(Mutation { path: path.clone(), change: Change::Key(slip.clone()), table });
+        }
+        in_value(value, &path, false, &with, to);
+    }
+}
+
+fn in_value(
+    value: &Value,
+    path: &[String],
+    is_listed: bool,
+    whole: &dyn Fn(Value) -> Table,
+    to: &mut Vec<Mutation>,
+) {
+    let (from, kinds) = others(value);
+    for (kind, other) in kinds {
+        let change = Change::Value { from, to: kind, is_listed };
+        to.push(Mutation { path: path.to_vec(), change, table: whole(other) });
+    }
+    match value {
+        Value::Table(table) => in_table(table, path, &|table| whole(table.into()), to),
+        Value::Array(list) => {
+            for (at, value) in list.iter().enumerate() {
+                let with = |other: Value| {
+                    let mut list = list.clone();
+                    list[at] = other;
+                    whole(list.into())
+                };
+                in_value(value, path, true, &with, to);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn mutations(text: &str) -> Vec<Mutation> {
+    let mut all = Vec::new();
+    in_table(&text.parse().unwrap(), &[], &|table| table, &mut all);
+    all
+}
+
+/// How many mutations were refused, and what is wrong with how.
+#[derive(Default)]
+struct Found {
+    mutations: usize,
+    refused: usize,
+    /// Those that are valid by rule.
+    valid: usize,
+    /// Slips that are as near to another name, which the error then names.
+    between: usize,
+    wrong: Vec<String>,
+}
+
+impl Found {
+    /// Takes down what reading a mutation came to.
+    fn take(mut self, mutation: &Mutation, came_to: Result<(), String>) -> Self {
+        self.mutations += 1;
+        let valid = mutation.is_valid_because();
+        self.valid += usize::from(valid.is_some());
+        match came_to {
+            Ok(()) if valid.is_some() => {}
+            Ok(()) => self.wrong.push(format!("{mutation}: was taken")),
+            // A whole number may be out of bounds, but nothing else that is valid is refused.
+            Err(error) if valid.is_some_and(|why| why != NUMBER) => {
+                self.wrong.push(format!("{mutation}: {error}"));
+            }
+            Err(error) => {
+                self.refused += 1;
+                self.told(mutation, &error);
+            }
+        }
+        self
+    }
+
+    /// Holds an error to what it has to say.
+    fn told(&mut self, mutation: &Mutation, error: &str) {
+        let name = mutation.path.last().unwrap();
+        let key = match &mutation.change {
+            Change::Key(slip) => slip,
+            Change::Value { .. } => name,
+        };
+        let apart = |c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-'));
+        if error.lines().count() != 1 || !error.split(apart).any(|word| word == key) {
+            self.wrong.push(format!("{mutation}: {error:?} is not one line with the key"));
+        }
+        let Change::Key(slip) = &mutation.change else { return };
+        let meant = error.split("did you mean \"").nth(1).and_then(|rest| rest.split('"').next());
+        let nearest = meant.and_then(|meant| meant.rsplit('.').next()).unwrap_or_default();
+        let far = |other: &str| strsim::damerau_levenshtein(slip, other);
+        if nearest != name && far(nearest) <= far(name) {
+            self.between += 1;
+        } else if nearest != name {
+            self.wrong.push(format!("{mutation}: {error:?} does not name the nearest"));
+        }
+    }
+
+    fn and(mut self, other: Self) -> Self {
+        self.mutations += other.mutations;
+        self.refused += other.refused;
+        self.valid += other.valid;
+        self.between += other.between;
+        self.wrong.extend(other.wrong);
+        self
+    }
+
+    fn hold(self, at_least: usize) {
+        let Self { mutations, refused, valid, between, wrong } = self;
+        assert!(wrong.is_empty(), "{} of {mutations}:\n{}", wrong.len(), wrong.join("\n"));
+        assert!(refused + valid >= mutations && mutations >= at_least, "{refused} of {mutations}");
+        assert!(50 * between <= mutations, "{between} of {mutations} between two names");
+        assert!(10 * valid <= mutations, "{valid} of {mutations} valid");
+    }
+}
+
+fn analysis() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("analysis")
+}
+
+/// The definitions' names and texts.
+fn definitions() -> Vec<(String, String)> {
+    let files = std::fs::read_dir(analysis()).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> =
+        files.filter(|path| path.extension().is_some_and(|ending| ending == "toml")).collect();
+    files.sort();
+    let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
+    files.iter().map(|path| (name(path), std::fs::read_to_string(path).unwrap())).collect()
+}
+
+/// What reading a study's definition comes to, which is the same at every size.
+fn read(path: &Path) -> Result<(), String> {
+    let [quick, paper] = [Preset::Quick, Preset::Paper]
+        .map(|preset| StudyDefinition::read(path, preset).map(|_| ()));
+    match (quick, paper) {
+        (Ok(()) | Err(StudyError::Size { .. }), Ok(())) => Ok(()),
+        (Err(quick), Err(paper)) if quick.to_string() == paper.to_string() => {
+            match paper.to_string().strip_prefix(&format!("{}: ", path.display())) {
+                Some(why) => Err(why.to_owned()),
+                None => Err(format!("names no file\n{paper}")),
+            }
+        }
+        (quick, paper) => Err(format!("differs by size\n{quick:?}\n{paper:?}")),
+    }
+}
+
+#[test]
+fn every_slip_in_a_study_is_told_in_one_line_at_every_size() {
+    let all = definitions();
+    let beside = || {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in &all {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        folder
+    };
+    let mut found = Found::default();
+    for (name, text) in all.iter().filter(|(_, text)| text.contains("\nkind = ")) {
+        let judged = mutations(text).into_par_iter().map_init(beside, |folder, mutation| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, toml::to_string(&mutation.table).unwrap()).unwrap();
+            Found::default().take(&mutation, read(&path))
+        });
+        found = found.and(judged.reduce(Found::default, Found::and));
+    }
+    found.hold(10_000);
+}
+
+#[test]
+fn every_slip_in_a_training_definition_is_told_in_one_line() {
+    let texts = definitions();
+    let alone = texts.iter().filter(|(_, text)| !text.contains("\nkind = "));
+    let mut found = Found::default();
+    for mutation in alone.flat_map(|(_, text)| mutations(text)) {
+        let text = toml::to_string(&mutation.table).unwrap();
+        let came_to = TrainDefinition::from_toml(&text).map(|_| ()).map_err(|e| e.to_string());
+        found = found.take(&mutation, came_to);
+    }
+    found.hold(300);
+}

@@ -1,0 +1,340 @@
+//! `--shard` and `rank-study merge` through the binary: parts measure what one run would, and their rows become the study's,
+//! digit by digit.
+
+use std::fs;
+use std::process::Stdio;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+use crate::common::binary::{Ended, Folder, Record, STOPPED};
+use crate::common::tiny;
+
+static TINY: LazyLock<String> = LazyLock::new(|| tiny::fits("grid.n = [16, 24]"));
+
+/// Runs, one that learns from another, and what is looked at in both.
+const RUNS: &str = r#"
+study = "runs"
+kind = "train"
+presets = ["paper"]
+[train]
+layers = 1
+d_model = 16
+heads = 2
+global_heads = 1
+window = 4
+context = 32
+batch = 4
+steps = 20
+warmup_steps = 1
+learning_rate = 1e-2
+eval_every = 20
+eval_batches = 2
+keep_checkpoints = [20]
+[[run]]
+name = "mhsa"
+arm = "mhsa"
+seed = [0, 1]
+"#;
+const HEADS: &str = r#"
+study = "heads"
+kind = "ramp"
+presets = ["paper"]
+[ramp]
+of = ["runs"]
+steps = [20]
+passages = 1
+"#;
+
+const PARTS: [&str; 3] = ["1/3", "2/3", "3/3"];
+
+fn tiny() -> Folder {
+    let folder = Folder::new();
+    folder.write("analysis/tiny.toml", TINY.as_str());
+    folder
+}
+
+fn sweep(part: &str) -> [&str; 4] {
+    ["sweep", "analysis/tiny.toml", "--shard", part]
+}
+
+fn without_times(rows: Vec<Record>) -> Vec<Record> {
+    let timeless =
+        |row: Record| row.into_iter().filter(|(name, _)| !name.ends_with("_s")).collect();
+    rows.into_iter().map(timeless).collect()
+}
+
+#[test]
+fn parts_come_to_the_rows_of_one_run() {
+    let one = tiny();
+    one.done(&["sweep", "analysis/tiny.toml"]);
+    let folder = tiny();
+    for part in PARTS {
+        let printed = folder.done(&sweep(part));
+        assert!(printed.contains(&format!("shard {part}: ")), "{printed}");
+        let again = folder.run(&sweep(part));
+        assert!(again.stderr.contains("0 configurations measured"), "{}", again.stderr);
+    }
+    let listed = folder.done(&["list"]);
+    assert!(listed.contains("rows of 3 shards not merged: run rank-study merge"), "{listed}");
+    let listed = folder.done(&["list", "--shards"]);
+    assert!(listed.starts_with("tiny: 8 of 8 configurations done\n"), "{listed}");
+    assert!(listed.contains("  3/3: ") && listed.contains("nothing running"), "{listed}");
+
+    let unmerged = "rank-study merge tiny";
+    for arguments in [&["table", "tiny"][..], &["sweep", "analysis/tiny.toml"], &["verify", "tiny"]]
+    {
+        let error = folder.refused(arguments);
+        assert!(error.contains(unmerged), "{arguments:?}: {error}");
+    }
+    let merged = folder.done(&["merge"]);
+    assert_eq!(merged, "tiny: 8 configurations of 3 shards; 8 rows in total\n");
+    assert!(!folder.path("data/tiny/shards").exists());
+    let rows = |folder: &Folder| without_times(folder.csv("data/tiny/rows.csv").1);
+    assert_eq!(rows(&folder), rows(&one));
+    folder.done(&["verify", "tiny"]);
+    let there = fs::read(folder.path("data/tiny/rows.csv")).unwrap();
+    let printed = folder.done(&["sweep", "analysis/tiny.toml"]);
+    assert!(printed.contains("0 configurations measured, 8 done before"), "{printed}");
+    assert_eq!(fs::read(folder.path("data/tiny/rows.csv")).unwrap(), there);
+    assert_eq!(folder.done(&["merge"]), "no study in data/ has rows of shards\n");
+    let manifest: toml::Table = folder.read("data/tiny/manifest.toml").parse().unwrap();
+    assert_eq!(manifest["parts"].as_array().unwrap().len(), 3, "{manifest}");
+    assert!(!manifest.contains_key("shard"));
+}
+
+#[test]
+fn rows_that_are_there_are_not_measured_by_a_part_of_whatever_number() {
+    let folder = tiny();
+    folder.done(&["sweep", "analysis/tiny.toml", "--filter", "s0"]);
+    folder.done(&sweep("1/3"));
+    for part in ["1/2", "2/2"] {
+        folder.done(&sweep(part));
+    }
+    let merged = folder.done(&["merge", "tiny"]);
+    assert!(!merged.contains("twice") && merged.contains("8 rows in total"), "{merged}");
+}
+
+#[test]
+fn a_merge_can_be_begun_again_and_made_while_parts_are_missing() {
+    let folder = tiny();
+    folder.done(&sweep("1/3"));
+    // As after a merge that was killed before it took the part away.
+    let copy = |from: &str, to: &str| {
+        for file in ["rows.csv", "manifest.toml"] {
+            folder.write(&format!("{to}/{file}"), folder.read(&format!("{from}/{file}")));
+        }
+    };
+    copy("data/tiny/shards/1-of-3", "kept");
+    folder.done(&["merge"]);
+    let wall_time = |folder: &Folder| {
+        let manifest: toml::Table = folder.read("data/tiny/manifest.toml").parse().unwrap();
+        manifest["wall_time_s"].as_float().unwrap()
+    };
+    let before = (folder.read("data/tiny/rows.csv"), wall_time(&folder));
+    copy("kept", "data/tiny/shards/1-of-3");
+    let merged = folder.done(&["merge"]);
+    assert!(merged.contains("measured twice, with equal numbers"), "{merged}");
+    assert_eq!(folder.read("data/tiny/rows.csv"), before.0);
+    assert!(wall_time(&folder) < before.1 + 1.0, "a part's time counts once");
+    folder.done(&sweep("2/3"));
+    folder.done(&sweep("3/3"));
+    folder.done(&["merge"]);
+    assert_eq!(folder.csv("data/tiny/rows.csv").1.len(), 8);
+}
+
+#[test]
+fn other_numbers_of_a_cell_are_refused_by_name_and_nothing_is_changed() {
+    let folder = tiny();
+    for part in PARTS {
+        folder.done(&sweep(part));
+    }
+    let rows = folder.read("data/tiny/shards/2-of-3/rows.csv");
+    let (_, records) = folder.csv("data/tiny/shards/2-of-3/rows.csv");
+    let kl = &records[0]["kl_nats"];
+    folder.write("data/tiny/shards/4-of-5/rows.csv", rows.replacen(kl.as_str(), "0.125", 1));
+    let manifest = folder.read("data/tiny/shards/2-of-3/manifest.toml");
+    folder.write("data/tiny/shards/4-of-5/manifest.toml", manifest);
+    let tree = || -> Vec<String> {
+        folder.tree().into_iter().filter(|path| !path.ends_with(".lock")).collect()
+    };
+    let before = tree();
+    let ended = folder.run(&["merge"]);
+    assert_eq!(ended.code, Some(1));
+    let told = &ended.stderr;
+    assert!(
+        told.contains("1 configurations have other numbers") && told.contains(&records[0]["cell"]),
+        "{told}"
+    );
+    assert!(told.contains("4-of-5") && told.contains("2-of-3"), "{told}");
+    assert_eq!(tree(), before);
+}
+
+#[test]
+fn a_cell_that_failed_in_a_part_is_told_of_and_gives_way_to_one_that_did_not() {
+    let folder = tiny();
+    for part in PARTS {
+        folder.done(&sweep(part));
+    }
+    let (header, records) = folder.csv("data/tiny/shards/1-of-3/rows.csv");
+    let failed: Vec<String> = header
+        .iter()
+        .map(|name| match name.as_str() {
+            "study" | "cell" | "settings" => records[0][name].clone(),
+            "err" => "no luck".to_owned(),
+            _ => String::new(),
+        })
+        .collect();
+    folder.write(
+        "data/tiny/shards/1-of-2/rows.csv",
+        format!("{}\n{}\n", header.join(","), failed.join(",")),
+    );
+    let manifest = folder.read("data/tiny/shards/1-of-3/manifest.toml");
+    folder.write("data/tiny/shards/1-of-2/manifest.toml", manifest);
+    let listed = folder.done(&["list", "--shards"]);
+    assert!(listed.contains(&format!("failed: {}: no luck", records[0]["cell"])), "{listed}");
+    folder.done(&["merge"]);
+    let (_, rows) = folder.csv("data/tiny/rows.csv");
+    assert!(rows.len() == 8 && rows.iter().all(|row| row["err"].is_empty()));
+}
+
+#[test]
+fn a_task_of_an_array_finds_its_part() {
+    let folder = tiny();
+    let run = |variables: &[(&str, &str)]| {
+        let mut command = folder.command(&["sweep", "analysis/tiny.toml"]);
+        Ended::of(&command.envs(variables.iter().copied()).output().unwrap())
+    };
+    let ended = run(&[
+        ("SLURM_ARRAY_TASK_ID", "5"),
+        ("SLURM_ARRAY_TASK_MIN", "4"),
+        ("SLURM_ARRAY_TASK_MAX", "6"),
+        ("SLURM_ARRAY_TASK_COUNT", "3"),
+    ]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stderr.contains("2/3, from SLURM_ARRAY_TASK_ID"), "{}", ended.stderr);
+    assert!(folder.path("data/tiny/shards/2-of-3/rows.csv").exists());
+    let ended = run(&[("JOB_COMPLETION_INDEX", "0")]);
+    assert!(ended.code == Some(1) && ended.stderr.contains("--shard 1/N"), "{}", ended.stderr);
+    let error = folder.refused(&["sweep", "analysis/tiny.toml", "--stage", "1"]);
+    assert!(error.contains("--shard I/N"), "{error}");
+    folder.done(&["sweep", "analysis/tiny.toml", "--stage", "1", "--shard", "1/1"]);
+    assert!(folder.path("data/tiny/shards/1-of-1/rows.csv").exists());
+    let error = folder.refused(&["sweep", "analysis/tiny.toml", "--stage", "2", "--shard", "1/2"]);
+    assert!(error.contains("--stage 2"), "{error}");
+}
+
+/// A script for Slurm has an array a stage, of the parts that have something left to do.
+#[test]
+fn a_batch_script_asks_for_what_is_missing() {
+    let folder = tiny();
+    let slurm = |more: &[&str]| {
+        let told = folder.done(&[&["slurm", "tiny", "--tasks", "3", "--cpus", "2"], more].concat());
+        (told, folder.read("rank-study.sbatch"))
+    };
+    let (told, script) = slurm(&["--partition", "short", "--mem", "2G", "--at-a-time", "2"]);
+    assert!(
+        told.contains("8 configurations in 1 stage, 3 tasks") && told.contains("half an hour"),
+        "{told}"
+    );
+    for line in [
+        "#SBATCH --cpus-per-task=2",
+        "#SBATCH --partition=short",
+        "#SBATCH --mem=2G",
+        "#SBATCH --requeue",
+        "#SBATCH --signal=B:TERM@120",
+        "--array=1-3%2 \"$0\" 1",
+        "reproduce --preset paper --only tiny --shard \"$SLURM_ARRAY_TASK_ID/3\" --stage",
+    ] {
+        assert!(script.contains(line), "{line} is not in {script}");
+    }
+    assert!(!script.replace("TERM@120", "").contains('@'), "a word is not filled in: {script}");
+    let checked =
+        std::process::Command::new("bash").arg("-n").arg(folder.path("rank-study.sbatch")).status();
+    assert!(checked.unwrap().success());
+    folder.done(&sweep("2/3"));
+    assert!(slurm(&[]).1.contains("--array=1,3 "));
+    for part in ["1/3", "3/3"] {
+        folder.done(&sweep(part));
+    }
+    let error = folder.refused(&["slurm", "tiny", "--tasks", "3", "--out", "other"]);
+    assert!(error.contains("nothing is left"), "{error}");
+    let error = folder.refused(&["slurm", "tinny"]);
+    assert!(error.contains("no study \"tinny\""), "{error}");
+}
+
+/// What a part needs of another's waits for it, is told of, and is not failed.
+#[test]
+fn what_others_need_comes_before_them() {
+    let folder = Folder::new();
+    folder.write("analysis/runs.toml", RUNS);
+    folder.write("analysis/heads.toml", HEADS);
+    let heads = |more: &[&str]| {
+        folder.run(&[&["reproduce", "--preset", "paper", "--only", "heads"], more].concat())
+    };
+    let plan = heads(&["--plan", "--shard", "1/2"]);
+    assert!(
+        plan.stdout.starts_with("stage 1: 2 configurations, 2 left\n"),
+        "{}{}",
+        plan.stdout,
+        plan.stderr
+    );
+    assert!(plan.stdout.contains("stage 2: "), "{}", plan.stdout);
+    assert!(!folder.path("data").exists(), "a plan writes nothing");
+
+    let waiting = heads(&["--shard", "1/2", "--stage", "2"]);
+    assert_eq!(waiting.code, STOPPED, "{}", waiting.stderr);
+    assert!(waiting.stderr.contains("wait for runs of other shards"), "{}", waiting.stderr);
+    for stage in ["1", "2"] {
+        for part in ["1/2", "2/2"] {
+            let ended = heads(&["--shard", part, "--stage", stage]);
+            assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        }
+    }
+    let merged = folder.done(&["merge"]);
+    assert!(
+        merged.contains("heads: ") && merged.contains("runs: 2 configurations of 2 shards"),
+        "{merged}"
+    );
+    folder.done(&["verify", "heads", "runs"]);
+    // Rows are there and weights are not: they are made again, and found to be the same.
+    for seed in ["s0", "s1"] {
+        fs::remove_dir_all(folder.path(&format!("data/runs/mhsa/{seed}"))).unwrap();
+    }
+    fs::remove_dir_all(folder.path("data/heads")).unwrap();
+    for stage in ["1", "2"] {
+        for part in ["1/2", "2/2"] {
+            assert_eq!(heads(&["--shard", part, "--stage", stage]).code, Some(0));
+        }
+    }
+    let merged = folder.done(&["merge"]);
+    assert!(merged.contains("2 configurations measured twice, with equal numbers"), "{merged}");
+}
+
+/// A part whose process was killed is taken over at once, on the same machine; one at work is not taken.
+#[test]
+fn a_part_is_one_process_s_at_a_time() {
+    let folder = Folder::new();
+    folder.write(
+        "analysis/tiny.toml",
+        TINY.replace("seed = [0, 1]", &format!("seed = {:?}", (0..160).collect::<Vec<_>>())),
+    );
+    let mut command = folder.command(&[&sweep("1/2")[..], &["--threads", "1"]].concat());
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let rows = folder.path("data/tiny/shards/1-of-2/rows.csv");
+    let started = Instant::now();
+    while !rows.exists() {
+        assert!(started.elapsed() < Duration::from_secs(60), "no rows after a minute");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let refused = folder.run(&sweep("1/2"));
+    let listed = folder.done(&["list", "--shards"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    assert!(refused.stderr.contains(&format!("process {}", child.id())), "{}", refused.stderr);
+    assert!(listed.contains("running"), "{listed}");
+    let before = fs::read_to_string(&rows).unwrap();
+    folder.done(&sweep("1/2"));
+    let after = fs::read_to_string(&rows).unwrap();
+    assert!(before.lines().all(|line| after.lines().any(|other| line == other)), "a row was lost");
+}

@@ -1,0 +1,422 @@
+//! Figures of studies whose tables are made up here: their fields, series and labels.
+
+use rank_study::figure::Shape;
+use rank_study::table::{
+    Growth, GrowthCell, GrowthSeed, HeadParts, Latencies, LatencyCell, LatencyRound, LayoutCell,
+    LayoutSeed, Layouts, RunLog, Spectra, SpectrumCell, Spread, TrainedHeads, TrainingRun,
+    Trainings,
+};
+
+fn growth_cell(window: usize, n: usize, rank: usize, inflations: [Option<f64>; 3]) -> GrowthCell {
+    let seed = |(seed, inflation): (usize, Option<f64>)| GrowthSeed {
+        seed,
+        needed: inflation.map(|times| 2.0 * times),
+        floor: Some(2.0),
+        inflation,
+    };
+    GrowthCell {
+        family: "dirichlet-band".to_owned(),
+        label: format!("dirichlet-band, w = {window}"),
+        support: Some(window),
+        tolerance: 0.1,
+        n,
+        rank,
+        seeds: inflations.into_iter().enumerate().map(seed).collect(),
+        step_limited: 0,
+    }
+}
+
+fn growth(cells: Vec<GrowthCell>) -> Growth {
+    Growth { cells, slopes: Vec::new(), models: Vec::new(), failed: 0 }
+}
+
+#[test]
+fn the_heat_map_has_a_field_for_each_pair_of_ratios() {
+    let figure = rank_study::figure::phase(&growth(vec![
+        growth_cell(8, 64, 8, [Some(1.0), Some(1.1), Some(1.2)]),
+        growth_cell(16, 128, 16, [Some(1.1), Some(1.3), Some(1.4)]),
+        growth_cell(32, 64, 8, [Some(12.0), Some(15.0), None]),
+        growth_cell(32, 64, 4, [None, None, Some(40.0)]),
+    ]));
+    let tiles = &figure.panels[0].tiles;
+    let texts: Vec<&str> = tiles.iter().map(|tile| tile.text.as_str()).collect();
+    assert_eq!(texts[..3], ["1.1", "15", "none"], "w/d of 1, 4 and 8");
+    assert_eq!(texts[3..], ["", "", ""], "no cell has these ratios");
+    let inside = |(low, high): (f64, f64), value: f64| low < value && value < high;
+    assert!(inside(tiles[1].x, 8.0) && inside(tiles[1].y, 4.0), "{:?}", tiles[1]);
+    assert_ne!(tiles[0].colour, tiles[1].colour);
+    let legend: Vec<&str> = figure.keys.iter().map(|key| key.label.as_str()).collect();
+    assert_eq!(legend[..3], ["rank penalty 1", "2", "3"]);
+    let colour =
+        |label: &str| figure.keys.iter().find(|key| key.label == label).unwrap().ink.colour;
+    assert_eq!(colour("none: most fits did not reach ε"), tiles[2].colour);
+    assert_eq!(colour("not measured"), tiles[3].colour);
+    assert_eq!(figure.panels[0].title, "Median rank penalty (×) at ε = 0.1 nats");
+    assert!(figure.alt.contains("w/d 8: n/d 16: none reached"), "{}", figure.alt);
+    assert!(figure.svg().unwrap().contains("none"));
+}
+
+#[test]
+fn a_target_that_needs_no_logits_is_named_and_not_drawn() {
+    let mut free = growth_cell(32, 64, 8, [None; 3]);
+    free.family = "prefix".to_owned();
+    free.label = "prefix".to_owned();
+    for seed in &mut free.seeds {
+        (seed.needed, seed.floor) = (Some(0.0), Some(0.0));
+    }
+    let cells = vec![growth_cell(8, 64, 8, [Some(1.0), Some(1.1), Some(1.2)]), free];
+    let figure = rank_study::figure::inflation(&growth(cells));
+    assert_eq!(figure.panels.len(), 1);
+    assert_eq!(figure.panels[0].y.label, "rank penalty (×) at ε = 0.1 nats");
+    assert!(figure.caption.contains(": prefix."), "{}", figure.caption);
+}
+
+#[test]
+fn several_errors_are_named_panel_by_panel() {
+    let strict =
+        GrowthCell { tolerance: 0.01, ..growth_cell(8, 64, 8, [Some(1.0), Some(1.1), Some(1.2)]) };
+    let cells = vec![growth_cell(8, 64, 8, [Some(1.0), Some(1.1), Some(1.2)]), strict];
+    let study = growth(cells);
+    for figure in [rank_study::figure::inflation(&study), rank_study::figure::logits_needed(&study)]
+    {
+        let titles: Vec<&str> = figure.panels.iter().map(|panel| panel.title.as_str()).collect();
+        let expected = ["dirichlet-band, w = 8; ε = 0.1", "dirichlet-band, w = 8; ε = 0.01"];
+        assert_eq!(titles, expected, "{}", figure.name);
+        assert!(!figure.panels[0].y.label.contains("ε ="), "{}", figure.panels[0].y.label);
+    }
+}
+
+fn layout_cell(target: &str, layout: &str, rank: usize, cap: f64, kl_nats: f64) -> LayoutCell {
+    LayoutCell {
+        target: target.to_owned(),
+        layout: layout.to_owned(),
+        n: 64,
+        rank,
+        cap,
+        seeds: (0..3).map(|seed| LayoutSeed { seed, kl_nats }).collect(),
+        floor: Spread::of([0.5 * kl_nats]),
+    }
+}
+
+#[test]
+fn frontiers_have_a_line_a_rank_over_the_floor_and_end_at_the_panels_edge() {
+    let cells = [("band", 4, 1.0, 0.5), ("band", 4, 8.0, 1e-9), ("band", 8, 1.0, 0.2)]
+        .map(|(target, rank, cap, kl)| layout_cell(target, "global", rank, cap, kl));
+    let figure = rank_study::figure::frontiers(&Layouts { cells: cells.to_vec(), failed: 0 });
+    let panel = &figure.panels[0];
+    let lines: Vec<&str> = panel
+        .series
+        .iter()
+        .filter(|series| series.shape == Shape::Line)
+        .map(|series| series.name.as_str())
+        .collect();
+    assert_eq!(lines, ["floor", "rank 4", "rank 8"]);
+    let lowest = panel.y.range.0;
+    assert!(lowest > 1e-5, "errors as good as none do not press the rest into a corner: {lowest}");
+    for series in &panel.series {
+        assert!(series.points.iter().all(|&(_, kl)| kl >= lowest * 0.999), "{}", series.name);
+    }
+}
+
+#[test]
+fn windows_are_drawn_by_rank_and_described_in_words() {
+    let cells = [(8, 0.3), (16, 0.08), (32, 0.04)]
+        .map(|(window, kl)| layout_cell("band", &format!("local:{window}+global"), 4, 8.0, kl));
+    let smooth = [(8, 1e-8), (16, 1e-9)]
+        .map(|(window, kl)| layout_cell("smooth", &format!("local:{window}+global"), 4, 8.0, kl));
+    let cells = [&cells[..], &smooth].concat();
+    let figure = &rank_study::figure::window_rule(&Layouts { cells, failed: 0 })[0];
+    let [panel] = &figure.panels[..] else { panic!("a panel of errors as good as none") };
+    let line = panel.series.iter().find(|s| s.shape == Shape::Line).unwrap();
+    assert_eq!(line.points, [(8.0, 0.3), (16.0, 0.08), (32.0, 0.04)]);
+    assert_eq!(panel.y.range.0, 1e-6);
+    assert!(figure.caption.contains(": smooth, n = 64"), "{}", figure.caption);
+    assert!(figure.alt.contains("error of 0.1: 16."), "{}", figure.alt);
+}
+
+#[test]
+fn spectra_show_attention_and_logits_of_each_target() {
+    let cell = |label: &str, matrix: &str, n: usize, rank: f64| SpectrumCell {
+        family: label.to_owned(),
+        label: label.to_owned(),
+        matrix: matrix.to_owned(),
+        n,
+        effective_rank: Spread::of([rank]),
+        numerical_rank: Spread::of([rank]),
+        spectrum: vec![(1.0, 1.0), (2.0, 0.5), (4.0, 1e-9)],
+        seeds: 3,
+    };
+    let cells = vec![
+        cell("band", "attention", 64, 30.0),
+        cell("band", "attention", 256, 120.0),
+        cell("band", "logits", 256, 90.0),
+        cell("landmark", "attention", 256, 6.0),
+    ];
+    let figures = rank_study::figure::spectra(&Spectra { cells, failed: 0 });
+    let [values, ranks] = &figures[..] else { panic!("two figures") };
+    assert_eq!(values.panels.len(), 2);
+    assert_eq!(values.panels[0].series[0].points.len(), 2, "what is as good as 0 is left out");
+    let band = &ranks.panels[0].series[0];
+    assert_eq!(
+        (band.name.as_str(), &band.points[..]),
+        ("attention", &[(64.0, 30.0), (256.0, 120.0)][..])
+    );
+    assert!(ranks.alt.contains("landmark, attention: effective rank 6.0 at n = 256."));
+}
+
+#[test]
+fn latency_is_in_the_units_that_it_says() {
+    let round = |seconds: f64| LatencyRound {
+        prefill_s: seconds,
+        decode_s: 0.01 * seconds,
+        cache_bytes: f64::from(1 << 21),
+    };
+    let cell = |arm: &str, n: usize, seconds: f64| LatencyCell {
+        run: arm.to_owned(),
+        arm: arm.to_owned(),
+        n,
+        rounds: [1.0, 1.0, 1.5].map(|times| round(times * seconds)).to_vec(),
+    };
+    let study = Latencies {
+        cells: vec![cell("ls", 512, 0.5), cell("mhsa", 512, 1.0), cell("mhsa", 1024, 2.0)],
+    };
+    let figure = rank_study::figure::latency(&study);
+    let mhsa = |panel: usize| figure.panels[panel].series[3].points.clone();
+    assert_eq!(mhsa(0), [(512.0, 1.0), (1024.0, 2.0)], "medians");
+    let rounds = &figure.panels[0].series[2];
+    assert_eq!((rounds.shape, rounds.points.len(), rounds.points[2].1), (Shape::Seeds, 6, 1.5));
+    assert!(figure.panels[0].y.range.1 > 3.0, "the slowest round is inside");
+    assert_eq!((mhsa(1)[0].1, figure.panels[1].y.label.as_str()), (10.0, "time (ms)"));
+    assert_eq!((mhsa(2)[0].1, figure.panels[2].y.label.as_str()), (2.0, "size (MiB)"));
+    let table = &study.tables()[0].to_markdown();
+    assert!(
+        table.contains("| ls | 512 | 0.500 (0.500–0.750) | 0.00500 (0.00500–0.00750) | 2097152 | 0.500 | 0.500 | 1.00 | 3 |"),
+        "{table}"
+    );
+}
+
+fn run(arm: &str, seed: usize, loss: f64) -> TrainingRun {
+    TrainingRun {
+        run: arm.to_owned(),
+        arm: arm.to_owned(),
+        seed,
+        window: Some(16),
+        global_heads: Some(1),
+        recall: Some(0.5),
+        corpus_entropy_nats: Some(1.0),
+        valid_loss_nats: Some(loss),
+        log: RunLog {
+            train_loss: vec![(50.0, loss), (100.0, loss)],
+            valid_loss: vec![(50.0, loss + 1.0), (100.0, loss)],
+            max_logit: vec![(50.0, 3.0), (100.0, 6.0)],
+            tokens_per_step: 1e4,
+            seconds_per_step: 0.2,
+            ..RunLog::default()
+        },
+        ..TrainingRun::default()
+    }
+}
+
+#[test]
+fn arms_are_drawn_by_tokens_and_by_time_with_medians_over_seeds() {
+    let runs = (0..3).flat_map(|seed| {
+        [run("ls", seed, 1.0 + 0.1 * seed as f64), run("mhsa", seed, 2.0 + 0.1 * seed as f64)]
+    });
+    let mut runs: Vec<TrainingRun> = runs.collect();
+    runs.sort_by(|a, b| a.arm.cmp(&b.arm));
+    let figures = rank_study::figure::arms(&Trainings { runs, failed: 0 });
+    let [tokens, time] = &figures[0].panels[..] else { panic!("two panels") };
+    let end = |panel: &rank_study::figure::Panel| *panel.series[0].points.last().unwrap();
+    assert_eq!(
+        end(tokens),
+        (1.0, 1.1f64.exp()),
+        "a hundred steps of 10,000 tokens; the middle seed"
+    );
+    assert_eq!(end(time).0, 20.0);
+    let [logits] = &figures[1].panels[..] else { panic!("no arm is a stabiliser") };
+    let shapes: Vec<Shape> = logits.series.iter().map(|series| series.shape).collect();
+    assert_eq!(shapes, [Shape::Band, Shape::Band, Shape::Line, Shape::Line], "a median an arm");
+    assert_eq!(logits.series[2].points, [(50.0, 3.0), (100.0, 6.0)]);
+}
+
+#[test]
+fn stabilisers_have_a_panel_of_logits_beside_plain_mhsa() {
+    let mut runs: Vec<TrainingRun> =
+        ["ls", "mhsa", "qk-norm"].into_iter().map(|arm| run(arm, 0, 1.0)).collect();
+    runs.extend((1..3).map(|seed| TrainingRun {
+        log: RunLog { max_logit: vec![(50.0, 3.0 + seed as f64)], ..RunLog::default() },
+        ..run("qk-norm", seed, 1.0)
+    }));
+    let figures = rank_study::figure::arms(&Trainings { runs, failed: 0 });
+    let names = |panel: usize| -> Vec<String> {
+        let series = figures[1].panels[panel].series.iter();
+        series.filter(|s| s.shape == Shape::Line).map(|s| s.name.clone()).collect()
+    };
+    assert_eq!(
+        (names(0), names(1)),
+        (
+            vec!["LS-attention".to_owned(), "multi-head".to_owned()],
+            vec!["multi-head".to_owned(), "QK-norm".to_owned()]
+        )
+    );
+    let band = &figures[1].panels[1].series[1];
+    assert_eq!(band.points, [(50.0, 3.0), (100.0, 6.0), (100.0, 6.0), (50.0, 5.0)]);
+}
+
+#[test]
+fn the_ablation_counts_no_global_heads_where_there_are_none_and_the_dial_takes_the_entropy_off() {
+    let mut runs = vec![run("local-only", 0, 1.4), run("ls", 0, 1.2), run("mhsa", 0, 1.3)];
+    runs[0].global_heads = Some(0);
+    runs[1].window = Some(64);
+    let study = Trainings { runs, failed: 0 };
+    let figure = rank_study::figure::ablation(&study);
+    let names: Vec<&str> = figure.keys.iter().map(|key| key.label.as_str()).collect();
+    assert_eq!(
+        names,
+        ["0 global heads", "1 global head", "one seed", "multi-head: every head global"]
+    );
+    assert_eq!(figure.panels[0].guide, Some(1.3f64.exp()));
+    let at = |context: usize| {
+        let shape = move |run: &TrainingRun| TrainingRun {
+            context: Some(context),
+            d_model: Some(64),
+            heads: Some(4),
+            ..run.clone()
+        };
+        study.runs.iter().map(shape).collect::<Vec<_>>()
+    };
+    let lengths = Trainings { runs: [at(256), at(512)].concat(), failed: 0 };
+    let panels = rank_study::figure::ablation(&lengths).panels;
+    let titles: Vec<&str> = panels.iter().map(|panel| panel.title.as_str()).collect();
+    assert_eq!(titles, ["n = 256, d_head = 16", "n = 512, d_head = 16"]);
+    let dial = rank_study::figure::dial(&study);
+    let ls =
+        dial.panels[0].series.iter().find(|s| s.label.as_deref() == Some("LS-attention")).unwrap();
+    assert!((ls.points[0].1 - 0.2).abs() < 1e-12 && ls.points[0].0 == 0.5, "{:?}", ls.points);
+}
+
+fn head(arm: &str, kind: &str, seed: usize, step: usize, tying: f64) -> HeadParts {
+    HeadParts {
+        of: "runs".to_owned(),
+        run: format!("{arm}-64"),
+        arm: arm.to_owned(),
+        kind: kind.to_owned(),
+        seed,
+        step,
+        n: 64,
+        rank: 8,
+        epsilon: 0.01,
+        actual: 8.0 * tying,
+        spread: 12.0 * tying,
+        needed: Some(4.0),
+        needed_tied: Some(4.0 * tying),
+        floor: Some(3.0),
+        ..HeadParts::default()
+    }
+}
+
+#[test]
+fn trained_heads_are_drawn_level_by_level_and_point_by_point() {
+    let heads = ["mhsa", "ls"].into_iter().flat_map(|arm| {
+        let kind = if arm == "ls" { "local:4" } else { "global" };
+        (0..3).flat_map(move |seed| {
+            [(100, 1.5), (400, 4.0 + seed as f64)]
+                .map(|(step, tying)| head(arm, kind, seed, step, tying))
+        })
+    });
+    let study = TrainedHeads { heads: heads.collect(), failed: 0 };
+    let [figure] = &rank_study::figure::decomposition(&study)[..] else { panic!("one figure") };
+    let titles: Vec<&str> = figure.panels.iter().map(|panel| panel.title.as_str()).collect();
+    assert_eq!(titles, ["multi-head: n = 64, d_head = 8", "LS-attention: n = 64, d_head = 8"]);
+    let line = |name: &str| {
+        let lines = figure.panels[0].series.iter().filter(|s| s.shape == Shape::LineMarkers);
+        lines.filter(|s| s.name == name).flat_map(|s| s.points.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(line("floor: needed at any rank"), [(100.0, 3.0), (400.0, 3.0)]);
+    assert_eq!(line("needed from the layer inputs"), [(100.0, 6.0), (400.0, 20.0)], "medians");
+    assert_eq!(line("max |logit|"), [(100.0, 12.0), (400.0, 40.0)]);
+    assert!(figure.alt.contains("mhsa-64, seed 0, step 400: 32.0 = floor 3.00"), "{}", figure.alt);
+
+    let figures = rank_study::figure::prediction(&study, &[]);
+    let names: Vec<&str> = figures.iter().map(|figure| figure.name.as_str()).collect();
+    assert_eq!(names, ["needed-against-actual", "tied-against-actual"]);
+    let tied = &figures[1].panels[0];
+    let points = |name: &str| {
+        let found = tied.series.iter().find(|series| series.name == name);
+        found.map(|series| series.points.clone())
+    };
+    let expected: Vec<_> = [4.0, 5.0, 6.0].map(|tying| (4.0 * tying, 8.0 * tying)).to_vec();
+    assert_eq!(points("LS-attention, local heads").unwrap(), expected, "the last step alone");
+    assert_eq!(points("multi-head").unwrap(), expected);
+    for figure in figures.iter().chain([figure]) {
+        assert!(figure.svg().unwrap().contains("</svg>"));
+    }
+}
+
+#[test]
+fn the_first_run_of_each_arm_leads_and_no_more_than_a_row() {
+    let heads = [("mhsa", 64), ("mhsa", 1024), ("ls", 64)].into_iter().flat_map(|(arm, n)| {
+        [100, 400].map(|step| HeadParts {
+            run: format!("{arm}-{n}"),
+            n,
+            ..head(arm, "global", 0, step, 2.0)
+        })
+    });
+    let study = TrainedHeads { heads: heads.collect(), failed: 0 };
+    let titles = rank_study::figure::decomposition(&study).into_iter().map(|figure| {
+        let panels = figure.panels.iter();
+        (figure.name.clone(), panels.map(|panel| panel.title.clone()).collect::<Vec<_>>())
+    });
+    let titles: Vec<(String, Vec<String>)> = titles.collect();
+    let [(lead, leading), (rest, others)] = &titles[..] else { panic!("{titles:?}") };
+    assert_eq!([lead, rest], ["decomposition", "decomposition-others"]);
+    assert_eq!(leading[..], ["multi-head: n = 64, d_head = 8", "LS-attention: n = 64, d_head = 8"]);
+    assert_eq!(others[..], ["multi-head: n = 1,024, d_head = 8"]);
+}
+
+#[test]
+fn an_intervention_is_drawn_before_the_runs_that_it_changed() {
+    let run = |name: &str, arm: &str, seed: usize, peak: f64| TrainingRun {
+        run: name.to_owned(),
+        arm: arm.to_owned(),
+        seed,
+        context: Some(64),
+        log: RunLog { max_logit: vec![(10.0, 1.0), (20.0, peak)], ..RunLog::default() },
+        ..TrainingRun::default()
+    };
+    let runs = (0..2).flat_map(|seed| {
+        [
+            run("ls", "ls", seed, 3.0),
+            run("ls-wide", "ls", seed, 9.0),
+            run("mhsa", "mhsa", seed, 20.0),
+            run("mhsa-slow", "mhsa", seed, 12.0),
+        ]
+    });
+    let mut runs: Vec<TrainingRun> = runs.collect();
+    runs.sort_by(|a, b| (&a.run, a.seed).cmp(&(&b.run, b.seed)));
+    let study = Trainings { runs, failed: 0 };
+    let figure = rank_study::figure::interventions(&study, &["mhsa".to_owned(), "ls".to_owned()]);
+    let shown: Vec<(&str, Vec<&str>)> = figure
+        .panels
+        .iter()
+        .map(|p| (p.title.as_str(), p.series.iter().map(|s| s.name.as_str()).collect()))
+        .collect();
+    let expected = [
+        (
+            "LS-attention, wide",
+            vec![
+                "LS-attention, seed 0", "LS-attention, seed 1", "LS-attention, wide, seed 0",
+                "LS-attention, wide, seed 1",
+            ],
+        ),
+        (
+            "multi-head, slow",
+            vec![
+                "multi-head, seed 0", "multi-head, seed 1", "multi-head, slow, seed 0",
+                "multi-head, slow, seed 1",
+            ],
+        ),
+    ];
+    assert_eq!(shown, expected);
+    assert!(figure.svg().unwrap().contains("unchanged runs"));
+}

@@ -1,0 +1,17 @@
+//! Fits, floors and lower bounds, and the targets that they fit.
+
+#[cfg(feature = "cli")]
+#[path = "../common/mod.rs"]
+mod common;
+mod fit;
+#[cfg(feature = "cli")]
+mod fit_command;
+mod known_answers;
+mod lower_bounds;
+mod reference;
+#[cfg(feature = "cli")]
+mod target_command;
+mod target_families;
+#[cfg(feature = "parquet")]
+mod target_files;
+mod target_spectrum;

@@ -1,0 +1,118 @@
+//! Training steps against PyTorch's from the same weights on the same tokens.
+
+use rank_study::lm::{Corpus, Device, TrainDefinition, Trainer};
+
+const TEXT: &[u8] = b"To be, or not to be, that is the q";
+
+/// A global and a local head a layer; the training half of the text is one window long.
+const DEFINITION: &str = r#"
+arm = "ls"
+layers = 2
+d_model = 32
+heads = 2
+global_heads = 1
+window = 4
+context = 16
+batch = 2
+steps = 12
+learning_rate = 1e-2
+warmup_steps = 3
+eval_every = 100
+eval_batches = 1
+valid_fraction = 0.5
+initial_deviation = 0.1
+"#;
+
+/// Loss and gradient norm before clipping.
+type Steps = [(f64, f64); 12];
+
+/// What changes in the definition, and what tests/reference/replay.py prints (torch 2, float64).
+const PYTORCH: [(&[(&str, &str)], Steps); 4] = [
+    (
+        &[],
+        [
+            (2.830185, 4.071295),
+            (2.057704, 2.119395),
+            (1.530793, 1.867145),
+            (1.022105, 2.024654),
+            (0.687506, 1.412900),
+            (0.475482, 0.996413),
+            (0.356570, 0.823639),
+            (0.286674, 0.713474),
+            (0.242114, 0.576775),
+            (0.216517, 0.532857),
+            (0.200313, 0.492677),
+            (0.190476, 0.465877),
+        ],
+    ),
+    (
+        &[("arm", "qk-clip"), ("qk_clip", "0.2")],
+        [
+            (2.812916, 4.023003),
+            (2.106991, 2.134256),
+            (1.621095, 1.936240),
+            (1.137707, 2.188557),
+            (0.891833, 3.188063),
+            (0.612528, 1.195397),
+            (0.457305, 0.939633),
+            (0.361692, 0.735704),
+            (0.303429, 0.631406),
+            (0.267409, 0.567152),
+            (0.246466, 0.529702),
+            (0.234312, 0.512658),
+        ],
+    ),
+    (
+        &[("arm", "sigma-reparam")],
+        [
+            (2.802307, 4.853745),
+            (2.176272, 1.919075),
+            (1.823110, 1.422932),
+            (1.322941, 1.733250),
+            (1.083454, 2.870319),
+            (0.773567, 1.675680),
+            (0.594218, 1.391518),
+            (0.480211, 0.952730),
+            (0.405881, 0.750747),
+            (0.361940, 0.698295),
+            (0.335391, 0.663365),
+            (0.318747, 0.637804),
+        ],
+    ),
+    (
+        &[("arm", "z-loss"), ("z_loss", "0.1")],
+        [
+            (2.812916, 4.462652),
+            (2.132138, 2.292323),
+            (1.742789, 2.118783),
+            (1.364009, 1.924324),
+            (1.000881, 1.768229),
+            (0.751637, 0.954453),
+            (0.623102, 0.868189),
+            (0.587755, 0.792777),
+            (0.588176, 0.776569),
+            (0.575523, 0.737863),
+            (0.558414, 0.698122),
+            (0.546323, 0.682879),
+        ],
+    ),
+];
+
+#[test]
+fn twelve_steps_follow_pytorch() {
+    for (settings, expected) in PYTORCH {
+        let mut definition = TrainDefinition::from_toml(DEFINITION).unwrap();
+        for (key, value) in settings {
+            definition.set(key, value).unwrap();
+        }
+        let corpus = Corpus::from_text(&definition, TEXT).unwrap();
+        let mut trainer = Trainer::new(&definition, &corpus, Device::Cpu).unwrap();
+        for (step, (loss_nats, grad_norm)) in expected.into_iter().enumerate() {
+            let found = trainer.step().unwrap();
+            let off = ((found.loss_nats - loss_nats).abs() / loss_nats)
+                .max((found.grad_norm - grad_norm).abs() / grad_norm);
+            let step = step + 1;
+            assert!(off < 5e-5, "{settings:?}, step {step}: {found:?}, not {expected:?}");
+        }
+    }
+}
