@@ -2,9 +2,8 @@
 
 use std::f64::consts::LN_2;
 
-use super::grid::{Cell, Column, Table};
+use super::grid::{Cell, Table};
 use super::interval::Interval;
-use super::spread::Spread;
 use super::training::{TrainingRun, Trainings};
 use super::variants::Variant;
 
@@ -25,63 +24,46 @@ impl Trainings {
 
     /// The loss in bits a token and the peak logits of each run, beside the baseline's.
     pub fn bits_table(&self, baselines: &[String]) -> Table {
-        let mut table = Table::new(
-            "bits",
-            "Loss in bits and peak logits of each run, compared with the baseline",
-            vec![
-                Column::words("run", "run"),
-                Column::words("arm", "variant"),
-                Column::numbers("window", "window", None),
-                Column::words("positions", "positions"),
-                Column::words("slopes", "position bias"),
-                Column::numbers("context", "n", None),
-                Column::numbers("bits_per_token", "validation loss", Some("bits")),
-                Column::words("bits_less_baseline", "difference from the baseline (bits)"),
-                Column::numbers("peak_max_abs_logit", "peak max |logit| of QKᵀ", None),
-                Column::words("peak_over_baseline", "ratio to the baseline"),
-                Column::numbers("seeds", "seeds", None),
-            ],
-        );
-        for run in self.beside(baselines) {
-            let seeds = run.seeds;
-            let first = &seeds[0];
-            let count = |value: Option<usize>| value.map_or(Cell::Missing, Cell::count);
-            let over =
-                |value: fn(&TrainingRun) -> Option<f64>| Spread::of(seeds.iter().filter_map(value));
-            let bits = over(|run| run.valid_loss_nats.map(|nats| nats / LN_2));
-            let losses: Vec<f64> = run.losses.iter().map(|nats| nats / LN_2).collect();
-            let peaks: Vec<f64> = run.log_peaks.iter().map(|log| log.exp()).collect();
-            table.push(vec![
-                Cell::text(&first.run),
-                Cell::text(&first.arm),
-                count(first.window.filter(|_| first.global_heads < first.heads)),
-                Cell::text(&first.positions),
-                Cell::text(&first.slopes),
-                count(first.context),
-                bits.map_or(Cell::Missing, |spread| Cell::Over { spread, digits: 4 }),
-                told(Interval::of(losses.iter().copied()), &losses),
-                Cell::over(over(|run| run.peak_max_abs_logit)),
-                told(run.peak_ratio(), &peaks),
-                Cell::count(seeds.len()),
-            ]);
-        }
-        table.notes.push(format!(
-            "Bits are nats per token / ln 2: bits per byte of bytes, bits per dimension of images. Each run is compared with the run \
-             {} of the same length, steps and seed: mean difference and geometric mean ratio over seeds, with 95 % Student's t \
-             intervals from two seeds on.",
-            baselines.join(" or ")
-        ));
-        table.note_failed(self.failed);
-        table
+        let in_bits = |nats: f64| nats / LN_2;
+        let title = "Loss in bits and peak logits of each run, compared with the baseline";
+        Table::from_items("bits", title, &self.beside(baselines))
+            .words("run", "run", |run| &run.first().run)
+            .words("arm", "variant", |run| &run.first().arm)
+            .numbers("window", "window", |run| run.first().local_window())
+            .words("positions", "positions", |run| &run.first().positions)
+            .words("slopes", "position bias", |run| &run.first().slopes)
+            .numbers("context", "n", |run| run.first().context)
+            .numbers("bits_per_token", ("validation loss", "bits"), |run| {
+                Cell::over(run.over(|seed| seed.valid_loss_nats.map(in_bits)), 4)
+            })
+            .words("bits_less_baseline", "difference from the baseline (bits)", |run| {
+                let losses: Vec<f64> = run.losses.iter().copied().map(in_bits).collect();
+                interval_or_value(Interval::of(losses.iter().copied()), &losses)
+            })
+            .numbers("peak_max_abs_logit", "peak max |logit| of QKᵀ", Variant::peak)
+            .words("peak_over_baseline", "ratio to the baseline", |run| {
+                let peaks: Vec<f64> = run.log_peaks.iter().map(|log| log.exp()).collect();
+                interval_or_value(run.peak_ratio(), &peaks)
+            })
+            .numbers("seeds", "seeds", |run| run.seeds.len())
+            .note(format!(
+                "Bits are nats per token / ln 2: bits per byte of bytes, bits per dimension of \
+                 images. Each run is compared with the run {} of the same length, steps and seed: \
+                 mean difference and geometric mean ratio over seeds, with 95 % Student's t \
+                 intervals from two seeds on.",
+                baselines.join(" or ")
+            ))
+            .note_failed(self.failed)
+            .build()
     }
 }
 
 /// The interval of a few values, or the one value.
-fn told(interval: Option<Interval>, values: &[f64]) -> Cell {
+fn interval_or_value(interval: Option<Interval>, values: &[f64]) -> Option<String> {
     match (interval, values) {
-        (Some(interval), _) => Cell::text(interval.shown(2)),
-        (None, [value]) => Cell::text(super::significant(*value, 2)),
-        (None, _) => Cell::Missing,
+        (Some(interval), _) => Some(interval.shown(2)),
+        (None, [value]) => Some(super::significant(*value, 2)),
+        (None, _) => None,
     }
 }
 

@@ -55,14 +55,9 @@ impl Growth {
     /// # Errors
     /// [`TableError::NoRows`] where no row carries a tolerance.
     pub fn of(rows: &Rows<FitFound>) -> Result<Self, TableError> {
-        let cells = gather(&rows.rows);
-        if cells.is_empty() {
-            return Err(TableError::NoRows {
-                path: rows.path.clone(),
-                why: "no finished row has a tolerance, so there is no L*(ε) to read".to_owned(),
-                advice: "give the study's definition a tolerance and run it again".to_owned(),
-            });
-        }
+        let why = "no finished row has a tolerance, so there is no L*(ε) to read";
+        let advice = "give the study's definition a tolerance and run it again";
+        let cells = TableError::unless_empty(gather(&rows.rows), &rows.path, why, advice)?;
         let failed = rows.failed;
         Ok(Self { slopes: slopes(&cells), models: fit_models(&cells), cells, failed })
     }

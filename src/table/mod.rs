@@ -3,11 +3,11 @@
 
 mod bits;
 mod censored;
+mod columns;
 mod concentration;
 #[cfg(test)]
 mod concentration_tests;
 mod digits;
-mod epsilons;
 mod error;
 mod grid;
 mod groups;
@@ -45,6 +45,7 @@ mod variants;
 mod window_rule;
 mod write;
 
+pub use columns::{Columns, Heading};
 pub use concentration::{ConcentratedHead, Concentrations, FAR_MASS};
 #[cfg(test)]
 pub(crate) use concentration_tests::heads as concentrated_heads;

@@ -1,6 +1,6 @@
 //! Runs that differ from others in one thing or two, seed by seed.
 
-use super::grid::{Cell, Column, Table};
+use super::grid::{Cell, Table};
 use super::interval::Interval;
 use super::spread::Spread;
 use super::training::{TrainingRun, Trainings};
@@ -17,6 +17,21 @@ pub struct Variant<'r> {
 }
 
 impl Variant<'_> {
+    /// The first of its seeds, which share its settings.
+    pub(super) fn first(&self) -> &TrainingRun {
+        &self.seeds[0]
+    }
+
+    /// A quantity over its seeds.
+    pub(super) fn over(&self, value: impl Fn(&TrainingRun) -> Option<f64>) -> Option<Spread> {
+        Spread::of(self.seeds.iter().filter_map(value))
+    }
+
+    /// The peak max |logit| over its seeds.
+    pub(super) fn peak(&self) -> Option<Spread> {
+        self.over(|run| run.peak_max_abs_logit)
+    }
+
     /// The peak over the other's: the geometric mean and its 95 % interval over seeds.
     pub fn peak_ratio(&self) -> Option<Interval> {
         Interval::of(self.log_peaks.iter().copied()).map(Interval::exp)
@@ -60,61 +75,34 @@ impl Trainings {
 
     /// What each run differs in, its peak logits and its loss beside those of the unchanged runs.
     pub fn variants_table(&self, baselines: &[String]) -> Table {
-        let mut table = Table::new(
-            "variants",
-            "Peak logits and loss of each run, compared with the unchanged runs",
-            vec![
-                Column::words("run", "run"),
-                Column::words("arm", "variant"),
-                Column::words("positions", "positions"),
-                Column::words("slopes", "position bias"),
-                Column::numbers("context", "n", None),
-                Column::numbers("heads", "heads", None),
-                Column::numbers("d_head", "d_head", None),
-                Column::numbers("window", "window", None),
-                Column::numbers("steps", "steps", None),
-                Column::numbers("peak_max_abs_logit", "peak max |logit| of QKᵀ", None),
-                Column::words("peak_ratio", "ratio to the unchanged run"),
-                Column::numbers("valid_loss_nats", "validation loss", Some("nats")),
-                Column::words("loss_difference", "difference from LS-attention (nats)"),
-                Column::numbers("seeds", "seeds", None),
-            ],
-        );
-        let shown = |interval: Option<Interval>| {
-            interval.map_or(Cell::Missing, |interval| Cell::text(interval.shown(2)))
-        };
-        for variant in self.variants(baselines) {
-            let seeds = variant.seeds;
-            let first = &seeds[0];
-            let count = |value: Option<usize>| value.map_or(Cell::Missing, Cell::count);
-            let over =
-                |value: fn(&TrainingRun) -> Option<f64>| Spread::of(seeds.iter().filter_map(value));
-            let has_window = first.global_heads < first.heads;
-            table.push(vec![
-                Cell::text(&first.run),
-                Cell::text(&first.arm),
-                Cell::text(&first.positions),
-                Cell::text(&first.slopes),
-                count(first.context),
-                count(first.heads),
-                count(first.d_model.zip(first.heads).map(|(width, heads)| width / heads)),
-                count(first.window.filter(|_| has_window)),
-                count(first.steps),
-                Cell::over(over(|run| run.peak_max_abs_logit)),
-                shown(variant.peak_ratio()),
-                over(|run| run.valid_loss_nats)
-                    .map_or(Cell::Missing, |spread| Cell::Over { spread, digits: 4 }),
-                shown(variant.loss_difference()),
-                Cell::count(seeds.len()),
-            ]);
-        }
-        table.notes.push(
-            "The peak is of QKᵀ/√d, without a position bias. Peaks are compared with the unchanged run of the same variant, losses with \
-             unchanged LS-attention, at the same length, steps and seed: geometric mean ratio and mean difference over seeds, with \
-             95 % Student's t intervals."
-                .to_owned(),
-        );
-        table.note_failed(self.failed);
-        table
+        let shown = |interval: Option<Interval>| interval.map(|interval| interval.shown(2));
+        let title = "Peak logits and loss of each run, compared with the unchanged runs";
+        Table::from_items("variants", title, &self.variants(baselines))
+            .words("run", "run", |v| &v.first().run)
+            .words("arm", "variant", |v| &v.first().arm)
+            .words("positions", "positions", |v| &v.first().positions)
+            .words("slopes", "position bias", |v| &v.first().slopes)
+            .numbers("context", "n", |v| v.first().context)
+            .numbers("heads", "heads", |v| v.first().heads)
+            .numbers("d_head", "d_head", |v| v.first().d_head())
+            .numbers("window", "window", |v| v.first().local_window())
+            .numbers("steps", "steps", |v| v.first().steps)
+            .numbers("peak_max_abs_logit", "peak max |logit| of QKᵀ", Variant::peak)
+            .words("peak_ratio", "ratio to the unchanged run", |v| shown(v.peak_ratio()))
+            .numbers("valid_loss_nats", ("validation loss", "nats"), |v| {
+                Cell::over(v.over(|run| run.valid_loss_nats), 4)
+            })
+            .words("loss_difference", "difference from LS-attention (nats)", |v| {
+                shown(v.loss_difference())
+            })
+            .numbers("seeds", "seeds", |v| v.seeds.len())
+            .note(
+                "The peak is of QKᵀ/√d, without a position bias. Peaks are compared with the \
+                 unchanged run of the same variant, losses with unchanged LS-attention, at the \
+                 same length, steps and seed: geometric mean ratio and mean difference over seeds, \
+                 with 95 % Student's t intervals.",
+            )
+            .note_failed(self.failed)
+            .build()
     }
 }
