@@ -1,8 +1,7 @@
 //! Tables built column by column: name, heading, unit and value of a column stand in one line.
 
-use super::digits::plural;
 use super::grid::{Align, Cell, Column, Table};
-use super::spread::Spread;
+use super::summary::{Spread, plural};
 
 /// A table under construction. Each row is a group of items that are alike, such as the seeds of a run; a table of single
 /// items has groups of one. A column computes its cell for every row, so that no row can be shorter than the header.
@@ -96,13 +95,13 @@ impl<'r, R> Columns<'r, R> {
         heading: impl Into<Heading<'h>>,
         value: impl Fn(&'r R) -> V,
     ) -> Self {
-        self.totals(name, heading, |group| {
+        self.per_group(name, heading, |group| {
             Cell::over(Spread::of(group.iter().filter_map(|item| value(item).into())), digits)
         })
     }
 
     /// A column of numbers, each from a whole group.
-    pub fn totals<'h, C: Into<Cell>>(
+    pub fn per_group<'h, C: Into<Cell>>(
         self,
         name: &str,
         heading: impl Into<Heading<'h>>,
@@ -112,7 +111,7 @@ impl<'r, R> Columns<'r, R> {
     }
 
     /// A column of words, each from a whole group.
-    pub fn words_of_group<C: Into<Cell>>(
+    pub fn words_per_group<C: Into<Cell>>(
         self,
         name: &str,
         heading: &str,
@@ -123,7 +122,7 @@ impl<'r, R> Columns<'r, R> {
 
     /// How many items each group has: `("seeds", "seeds")`.
     pub fn sizes(self, name: &str, heading: &str) -> Self {
-        self.totals(name, heading, <[&R]>::len)
+        self.per_group(name, heading, <[&R]>::len)
     }
 
     fn column<C: Into<Cell>>(
@@ -165,8 +164,8 @@ impl<'r, R> Columns<'r, R> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use super::super::groups::groups;
+    use super::*;
 
     #[test]
     fn each_row_is_a_group_and_has_every_column() {
@@ -175,7 +174,7 @@ mod tests {
         let table = Table::from_groups("t", "T", groups)
             .words("run", "run", |run| run.0)
             .medians("loss", ("loss", "nats"), |run| run.1)
-            .totals("last", "last", |runs| runs.last().map(|run| Cell::Setting(run.1)))
+            .per_group("last", "last", |runs| runs.last().map(|run| Cell::Setting(run.1)))
             .sizes("seeds", "seeds")
             .note_failed(0)
             .build();

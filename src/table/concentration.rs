@@ -140,9 +140,9 @@ impl Concentrations {
             |heads: &[&ConcentratedHead]| heads.iter().filter(|head| head.far().is_some()).count();
         let global = all.iter().filter(|head| head.is_global());
         let title = "Attention beyond the window: tokens and rank that hold it";
-        begun("far", title, global)
+        table_of_heads("far", title, global)
             .sizes("heads", "heads")
-            .totals("far_heads", "heads with a far part", far_heads)
+            .per_group("far_heads", "heads with a far part", far_heads)
             .medians("far_mass", "far mass", |head| head.found.far_mass)
             .medians("far_columns", "far columns", |h| h.far().map(|_| h.found.far_columns))
             .medians("effective", "effective tokens / far columns", |head| {
@@ -170,7 +170,7 @@ impl Concentrations {
 
     fn whole_table(&self, all: &[ConcentratedHead]) -> Table {
         let title = "All attention: tokens and rank that hold it";
-        begun("whole", title, all)
+        table_of_heads("whole", title, all)
             .sizes("heads", "heads")
             .medians("sink_mass", "attention on the first token", |head| head.found.sink_mass)
             .medians("far_mass", "far mass", |head| head.found.far_mass)
@@ -195,7 +195,7 @@ impl Concentrations {
 }
 
 /// A table of heads that are alike, with the columns that say which.
-fn begun<'r>(
+fn table_of_heads<'r>(
     name: &str,
     title: &str,
     heads: impl IntoIterator<Item = &'r ConcentratedHead>,

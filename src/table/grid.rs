@@ -1,7 +1,6 @@
 //! A table of typed cells, independent of where its numbers came from.
 
-use super::digits::significant;
-use super::spread::Spread;
+use super::summary::{Spread, significant};
 
 /// How a column's cells are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -174,7 +174,7 @@ impl TrainedHeads {
                         .iter()
                         .map(|m| m.iter().filter_map(|h| Some((of(h)?, h.actual))).collect())
                         .collect();
-                    push(by, RankCorrelation::of(&groups), None);
+                    push(by, RankCorrelation::from_groups(&groups), None);
                 }
                 for (by, of) in ORDERED_GIVEN_ENTROPY {
                     let groups: Vec<Vec<[f64; 3]>> = models
@@ -186,7 +186,7 @@ impl TrainedHeads {
                         .collect();
                     let with_entropy: Vec<Vec<(f64, f64)>> =
                         groups.iter().map(|g| g.iter().map(|p| (p[0], p[2])).collect()).collect();
-                    let with_entropy = RankCorrelation::of(&with_entropy).map(|c| c.rho);
+                    let with_entropy = RankCorrelation::from_groups(&with_entropy).map(|c| c.rho);
                     push(by, RankCorrelation::given(&groups), with_entropy);
                 }
             }

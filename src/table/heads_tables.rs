@@ -4,7 +4,7 @@ use super::grid::Table;
 use super::groups::groups;
 use super::head_parts::{FACTOR_NAMES, HeadParts, WiderHead};
 use super::heads::{Ordering, PartsOfGrowth, TrainedHeads};
-use super::spread::Spread;
+use super::summary::Spread;
 use crate::predict::PARTS;
 
 impl TrainedHeads {
@@ -84,9 +84,9 @@ impl TrainedHeads {
             }
         };
         table
-            .totals("other_inflation", "rank penalty, all heads", over_all_heads(1))
-            .totals("other_tying", "input factor, all heads", over_all_heads(2))
-            .totals("other_drift", "excess factor, all heads", over_all_heads(3))
+            .per_group("other_inflation", "rank penalty, all heads", over_all_heads(1))
+            .per_group("other_tying", "input factor, all heads", over_all_heads(2))
+            .per_group("other_drift", "excess factor, all heads", over_all_heads(3))
             .sizes("seeds", "seeds")
             .note(
                 "The head with the largest logit of each model. Medians over seeds with \

@@ -3,7 +3,7 @@
 use super::TableError;
 use super::grid::Table;
 use super::groups::{groups, sorted};
-use super::spread::Spread;
+use super::summary::Spread;
 use crate::row::{LatencyFound, Row, Rows};
 
 /// One round of one model after so many tokens.

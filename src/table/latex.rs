@@ -107,7 +107,7 @@ fn push(text: &mut String, c: char) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::spread::Spread;
+    use super::super::summary::Spread;
     use super::*;
 
     #[test]

@@ -1,11 +1,10 @@
 //! The tables of a study of lattices.
 
 use super::columns::Columns;
-use super::digits::significant;
 use super::grid::Table;
 use super::groups::{distinct, groups};
 use super::lattice::{LatticeOfHead, Lattices, Shares};
-use super::spread::Spread;
+use super::summary::{Spread, significant};
 use crate::predict::{InputSet, RankLimit};
 
 const OF_LARGEST: &str =
@@ -39,16 +38,15 @@ impl Lattices {
         let title = "Logits that the attention of the largest head needs, by the inputs and the \
                      rank of queries and keys";
         let rows = self.by_inputs(&self.inputs());
+        let lower_bound = over(LatticeOfHead::lower_bound);
         let mut table =
-            begun("lattice", title, &rows).words("inputs", "inputs", |row| row.0.name());
+            table_of_heads("lattice", title, &rows).words("inputs", "inputs", |row| row.0.name());
         for rank in self.ranks() {
             let (name, heading) = (format!("rank_{rank}"), format!("needed, rank {rank}"));
-            table = table.numbers(&name, &*heading, |row| over(row, |h, set| h.needed(set, rank)));
+            table = table.numbers(&name, &*heading, over(|head, set| head.needed(set, rank)));
         }
         table
-            .numbers("lower_bound", "proven lower bound at any rank", |row| {
-                over(row, LatticeOfHead::lower_bound)
-            })
+            .numbers("lower_bound", "proven lower bound at any rank", lower_bound)
             .numbers("seeds", "seeds", |row| row.1.len())
             .note(format!(
                 "{OF_LARGEST} An en dash: no logit reached ε, or the combination is undefined. \
@@ -69,7 +67,7 @@ impl Lattices {
         let title = "Shares of log(half-range / floor) due to two constraints of a head: rank ≤ \
                      d_head, and its own layer inputs";
         let settings = groups(self.largest(|_| true), LatticeOfHead::setting);
-        of_setting(Table::from_groups("shares", title, settings), |head| head)
+        setting_columns(Table::from_groups("shares", title, settings), |head| head)
             .medians("actual", "max |logit|", |head| head.actual)
             .medians("half_spread", "half-range", LatticeOfHead::half_spread)
             .medians("floor", "floor", LatticeOfHead::floor)
@@ -99,23 +97,16 @@ impl Lattices {
         let title = "Reduction of the needed logits by position columns added to a head's inputs, \
                      at any rank";
         let any_rank = |head: &LatticeOfHead, set| head.needed(set, RankLimit::Any);
-        begun("positions", title, &self.by_inputs(&given))
+        let beyond_bias = over(LatticeOfHead::share_saved_beyond_bias);
+        table_of_heads("positions", title, &self.by_inputs(&given))
             .words("given", "added inputs", |row| row.0.name())
-            .numbers("own", "needed, own inputs", |row| {
-                over(row, |h, _| any_rank(h, InputSet::Own))
-            })
-            .numbers("with", "needed, with added inputs", |row| over(row, any_rank))
-            .numbers("floor", "floor", |row| over(row, |head, _| head.floor()))
-            .numbers("saved", "reduction (×)", |row| over(row, LatticeOfHead::saved_by))
-            .numbers("proven", "proven reduction (×)", |row| {
-                over(row, LatticeOfHead::saved_by_proven)
-            })
-            .numbers("share", "share of log(own / floor)", |row| {
-                over(row, LatticeOfHead::share_saved_by)
-            })
-            .numbers("beyond_bias", "share beyond a constant", |row| {
-                over(row, LatticeOfHead::share_saved_beyond_bias)
-            })
+            .numbers("own", "needed, own inputs", over(|head, _| any_rank(head, InputSet::Own)))
+            .numbers("with", "needed, with added inputs", over(any_rank))
+            .numbers("floor", "floor", over(|head, _| head.floor()))
+            .numbers("saved", "reduction (×)", over(LatticeOfHead::saved_by))
+            .numbers("proven", "proven reduction (×)", over(LatticeOfHead::saved_by_proven))
+            .numbers("share", "share of log(own / floor)", over(LatticeOfHead::share_saved_by))
+            .numbers("beyond_bias", "share beyond a constant", beyond_bias)
             .numbers("seeds", "seeds", |row| row.1.len())
             .note(format!(
                 "{OF_LARGEST} Every set has a constant column, and every set but bias has position \
@@ -132,7 +123,7 @@ impl Lattices {
         let title = "Realised rank: the smallest rank of free queries and keys that reaches a \
                      head's attention within ε at its own logits";
         let mut table =
-            of_setting(Table::from_items("realised-rank", title, &self.heads), |head| head)
+            setting_columns(Table::from_items("realised-rank", title, &self.heads), |head| head)
                 .numbers("seed", "seed", |head| head.seed as usize)
                 .words("head", "layer.head", |head| format!("{}.{}", head.layer, head.head))
                 .numbers("mass_within_16", "attention on the last 16 tokens", |h| h.mass_within_16)
@@ -177,7 +168,7 @@ impl Lattices {
 }
 
 /// The columns that say which head, or of which setting.
-fn of_setting<'r, R>(
+fn setting_columns<'r, R>(
     table: Columns<'r, R>,
     head: impl Fn(&'r R) -> &'r LatticeOfHead,
 ) -> Columns<'r, R> {
@@ -192,15 +183,19 @@ fn of_setting<'r, R>(
 /// Heads of one setting with one of the sets of inputs.
 type WithInputs<'h> = (InputSet, Vec<&'h LatticeOfHead>);
 
-fn begun<'r>(name: &str, title: &str, rows: &'r [WithInputs<'r>]) -> Columns<'r, WithInputs<'r>> {
-    of_setting(Table::from_items(name, title, rows), |row| row.1[0])
+fn table_of_heads<'r>(
+    name: &str,
+    title: &str,
+    rows: &'r [WithInputs<'r>],
+) -> Columns<'r, WithInputs<'r>> {
+    setting_columns(Table::from_items(name, title, rows), |row| row.1[0])
 }
 
+/// A value of heads with their set of inputs, over the heads.
 fn over(
-    (set, heads): &WithInputs<'_>,
     value: impl Fn(&LatticeOfHead, InputSet) -> Option<f64>,
-) -> Option<Spread> {
-    Spread::of(heads.iter().filter_map(|head| value(head, *set)))
+) -> impl Fn(&WithInputs<'_>) -> Option<Spread> {
+    move |(set, heads)| Spread::of(heads.iter().filter_map(|head| value(head, *set)))
 }
 
 #[cfg(test)]

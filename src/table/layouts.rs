@@ -3,7 +3,7 @@
 use super::TableError;
 use super::grid::Table;
 use super::groups::{groups, sorted};
-use super::spread::Spread;
+use super::summary::Spread;
 use crate::pattern::{HeadKind, Layout};
 use crate::row::{FitFound, Row, Rows};
 

@@ -1,9 +1,9 @@
 //! Which law the logits needed follow: six models of L*(ε) against each other.
 
 use super::censored::{Line, Point, Value};
-use super::digits::plural;
 use super::grid::Table;
 use super::growth_cell::GrowthCell;
+use super::summary::plural;
 use crate::fit::LARGEST_CAP;
 
 /// A model of L*(ε) as a function of sequence length n, rank d and support k.

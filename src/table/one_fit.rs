@@ -4,9 +4,9 @@ use std::path::Path;
 
 use ndarray::Array2;
 
-use super::digits::significant;
 use super::error::TableError;
 use super::grid::{Cell, Table};
+use super::summary::significant;
 use crate::fit::{Floor, Outcome, Problem, read_factors};
 use crate::pattern::Target;
 use crate::row::{FrontierRow, read_records};

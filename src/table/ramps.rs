@@ -164,9 +164,9 @@ impl Ramps {
             .numbers("n", "n", |head| head.found.n)
             .numbers("d", "d_head", |head| head.found.rank)
             .numbers("step", "step", |head| head.step)
-            .totals("local", "local heads", local)
+            .per_group("local", "local heads", local)
             .sizes("heads", "all heads")
-            .totals("models", "models", models)
+            .per_group("models", "models", models)
             .medians("mean_lag", ("mean relative distance τ", "tokens"), |head| {
                 Some(head.local()?.mean_lag)
             })

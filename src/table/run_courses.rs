@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::grid::Table;
 use super::groups::distinct;
 use super::run_course::RunCourse;
-use super::spread::Spread;
+use super::summary::Spread;
 
 /// The setting that pairs runs.
 const SEED: &str = "seed";

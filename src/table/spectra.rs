@@ -3,7 +3,7 @@
 use super::TableError;
 use super::grid::Table;
 use super::groups::{groups, sorted};
-use super::spread::Spread;
+use super::summary::Spread;
 use crate::row::{Row, Rows, SpectrumFound};
 
 /// One matrix of one target at one length, over its seeds.

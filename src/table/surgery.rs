@@ -3,8 +3,7 @@
 use super::error::{READ_ERR, TableError};
 use super::grid::{Cell, Table};
 use super::groups::groups;
-use super::interval::Interval;
-use super::spread::Spread;
+use super::summary::{Interval, Spread};
 use crate::predict::{Edit, EditedHeads};
 use crate::row::{Row, Rows, SurgeryFound};
 
@@ -180,10 +179,10 @@ impl Surgeries {
             .numbers("rank", "rank r", |model| of_fit(model).map(|fit| fit.1))
             .numbers("size", "size (k, W, r or degree)", |model| model.edit.size())
             .medians("delta_loss", ("added loss", "nats"), OperatedModel::delta)
-            .totals("delta_loss_low", ("95 % CI, lowest", "nats"), |models| {
+            .per_group("delta_loss_low", ("95 % CI, lowest", "nats"), |models| {
                 outermost(models, |interval| interval.low).map(|ends| ends.low)
             })
-            .totals("delta_loss_high", ("95 % CI, highest", "nats"), |models| {
+            .per_group("delta_loss_high", ("95 % CI, highest", "nats"), |models| {
                 outermost(models, |interval| interval.high).map(|ends| ends.high)
             })
             .medians("before", "max |logit| before", |model| model.before)
@@ -191,8 +190,8 @@ impl Surgeries {
             .medians("of_largest", "after, of the largest head before", |m| m.after_of_largest)
             .medians("kl", ("KL from the original attention", "nats"), |model| model.kl_nats)
             .medians("total_variation", "total variation", |model| model.total_variation)
-            .totals("reached", "heads within ε", |m| m.iter().filter_map(|m| m.reached).min())
-            .totals("groups", "groups of passages", fewest)
+            .per_group("reached", "heads within ε", |m| m.iter().filter_map(|m| m.reached).min())
+            .per_group("groups", "groups of passages", fewest)
             .sizes("seeds", "seeds")
             .note(
                 "Added loss per token of held-out passages, mean over groups; medians over seeds \

@@ -179,7 +179,7 @@ impl Trainings {
                     cell.display()
                 ),
             })?;
-            RunLog::of(&folder)
+            RunLog::read(&folder)
         })
     }
 
@@ -270,7 +270,7 @@ impl Trainings {
             .medians("loss_spike_score", "loss spikes (share of steps)", |r| r.loss_spike_score)
             .medians("grad_spike_score", "gradient spikes (share of steps)", |r| r.grad_spike_score)
             .medians("loss_spikes", "loss rises", |run| run.loss_spikes.map(|count| count as f64))
-            .words_of_group("outcome", "outcome", outcomes)
+            .words_per_group("outcome", "outcome", outcomes)
             .medians("wall_time_s", ("time", "s"), |run| run.wall_time_s)
             .sizes("seeds", "seeds")
             .note(

@@ -1,9 +1,9 @@
 //! Which window a local head needs beside a global one.
 
-use super::digits::plural;
 use super::grid::Table;
 use super::groups::distinct;
 use super::layouts::{LayoutCell, Layouts};
+use super::summary::plural;
 use crate::pattern::HeadKind;
 
 /// The errors that a window is asked for, in nats.

@@ -128,7 +128,7 @@ mod tests {
 
     use polars::prelude::{ParquetReader, SerReader};
 
-    use super::super::spread::Spread;
+    use super::super::summary::Spread;
     use super::*;
 
     fn table() -> Table {
