@@ -46,6 +46,7 @@ pub use concentration::{ConcentratedHead, Concentrations, FAR_MASS};
 pub(crate) use concentration_tests::heads as concentrated_heads;
 pub use error::TableError;
 pub use grid::{Align, Cell, Column, Table};
+pub(crate) use groups::{distinct, groups};
 pub use growth::{Growth, GrowthSlope};
 pub use growth_cell::{GrowthCell, GrowthSeed};
 pub use head_parts::{FACTOR_NAMES, HeadParts, WiderHead};
