@@ -386,4 +386,33 @@ mod tests {
         let titles = parts.iter().flat_map(|part| &part.panels).map(|panel| panel.title.clone());
         assert!(titles.eq((0..=2 * MOST_PANELS).map(|at| format!("panel {at}"))));
     }
+
+    #[test]
+    fn a_line_goes_through_the_medians_of_seeds() {
+        let ink = Ink::numbered(0);
+        let seeds = vec![(2.0, 5.0), (1.0, 3.0), (2.0, -1.0), (1.0, 1.0), (2.0, 0.5)];
+        let [ticks, line] = Series::over_seeds("runs", ink, seeds.clone());
+        assert_eq!((ticks.shape, &ticks.points), (Shape::Seeds, &seeds));
+        assert_eq!((line.shape, line.points), (Shape::LineMarkers, vec![(1.0, 2.0), (2.0, 0.5)]));
+        // The median is that of all seeds; what is not drawn is left out afterwards.
+        assert_eq!(ticks.above(0.5).points, [(2.0, 5.0), (1.0, 3.0), (1.0, 1.0)]);
+    }
+
+    #[test]
+    fn a_legend_has_each_name_once() {
+        let series = ["b", "a", "b"]
+            .map(|name| Series::new(name, Ink::numbered(0), Shape::Seeds, Vec::new()));
+        let keys = Key::of_series(&series, Shape::Line);
+        let labels: Vec<_> = keys.iter().map(|key| (&*key.label, key.shape)).collect();
+        assert_eq!(labels, [("b", Shape::Line), ("a", Shape::Line)]);
+    }
+
+    #[test]
+    fn fields_have_their_names_in_the_middle_and_may_run_down() {
+        let axis = |runs_down| Axis::of_fields("layer", vec!["0".into(), "1".into()], runs_down);
+        assert_eq!(axis(false).range, (0.0, 2.0));
+        let down = axis(true);
+        let places = down.ticks.iter().map(|tick| down.fraction(tick.value));
+        assert!(places.eq([0.75, 0.25]), "the first at the top");
+    }
 }

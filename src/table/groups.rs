@@ -75,3 +75,36 @@ pub(super) fn keep_last_steps<R, M: PartialEq>(
     }
     rows.retain(|row| last.contains(&(model(row), step(row))));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROWS: [(&str, f64); 5] = [("b", 1.0), ("a", 4.0), ("b", 3.0), ("a", 2.0), ("b", 3.0)];
+
+    #[test]
+    fn groups_stand_in_the_order_of_their_first_rows() {
+        let found = groups(&ROWS, |row| row.0);
+        assert_eq!(found, [vec![&ROWS[0], &ROWS[2], &ROWS[4]], vec![&ROWS[1], &ROWS[3]]]);
+    }
+
+    #[test]
+    fn of_equal_rows_the_first_is_the_greatest() {
+        let rows = [("a", 1.0, 1), ("a", 3.0, 2), ("b", 2.0, 3), ("a", 3.0, 4)];
+        let found = greatest_of_each(&rows, |row| row.0, |row| row.1);
+        assert_eq!(found, [&rows[1], &rows[2]]);
+    }
+
+    #[test]
+    fn values_are_distinct_and_ascend() {
+        assert_eq!(distinct([3.0, 1.0, 3.0, 2.0]), [1.0, 2.0, 3.0]);
+        assert_eq!(epsilons([0.01, 0.1, 0.01].into_iter()), [0.1, 0.01]);
+    }
+
+    #[test]
+    fn last_steps_are_those_of_each_model() {
+        let mut rows = vec![("a", 1), ("a", 2), ("b", 1), ("a", 2)];
+        keep_last_steps(&mut rows, |row| row.0, |row| row.1);
+        assert_eq!(rows, [("a", 2), ("b", 1), ("a", 2)]);
+    }
+}
