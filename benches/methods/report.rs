@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rank_study::table::{Cell, Column, Spread, Table};
+use rank_study::table::{Cell, Spread, Table};
 
 use crate::run::Trace;
 use crate::{BUDGETS, Method, SEEDS};
@@ -50,114 +50,84 @@ pub fn hold_against_the_best(runs: &mut [Measured]) {
 
 /// One row a run.
 pub fn rows(measured: &[Measured]) -> Table {
-    let words = ["problem", "method"].map(|name| Column::words(name, name));
-    let numbers = [
-        "seed",
-        "learning_rate",
-        "budget_s",
-        "value",
-        "best_value",
-        "within_1pct_s",
-        "within_1pct_evaluations",
-        "within_01pct_s",
-        "within_01pct_evaluations",
-        "gradient_norm",
-        "evaluations",
-        "products",
-        "time_s",
-    ]
-    .map(|name| Column::numbers(name, name, None));
-    let columns = words.into_iter().chain(numbers).collect();
-    let mut table = Table::new("rows", "One row a run", columns);
-    for run in measured {
-        let trace = &run.trace;
-        let mut row = vec![
-            Cell::text(run.problem),
-            Cell::text(run.method.name()),
-            Cell::Setting(run.seed as f64),
-            match run.method {
-                Method::Adam(rate) => Cell::Setting(rate),
-                _ => Cell::Missing,
-            },
-            Cell::Setting(run.budget.as_secs_f64()),
-            Cell::number(Some(trace.value)),
-            Cell::number(Some(run.best)),
-        ];
-        for share in SHARES {
-            let mark = trace.within(run.best, share);
-            row.push(Cell::number(mark.map(|mark| mark.seconds)));
-            row.push(mark.map_or(Cell::Missing, |mark| Cell::count(mark.evaluations)));
-        }
-        row.extend([
-            Cell::number(Some(trace.gradient_norm)),
-            Cell::count(trace.evaluations),
-            Cell::count(trace.products),
-            Cell::number(Some(trace.seconds)),
-        ]);
-        table.push(row);
-    }
-    table
+    let rate = |run: &Measured| match run.method {
+        Method::Adam(rate) => Some(Cell::Setting(rate)),
+        _ => None,
+    };
+    let within = |run: &Measured, share: f64| run.trace.within(run.best, share);
+    let [one, tenth] = SHARES;
+    Table::from_items("rows", "One row a run", measured)
+        .words("problem", "problem", |run| run.problem)
+        .words("method", "method", |run| run.method.name())
+        .settings("seed", "seed", |run| run.seed as f64)
+        .numbers("learning_rate", "learning_rate", rate)
+        .settings("budget_s", "budget_s", |run| run.budget.as_secs_f64())
+        .numbers("value", "value", |run| run.trace.value)
+        .numbers("best_value", "best_value", |run| run.best)
+        .numbers("within_1pct_s", "within_1pct_s", |run| Some(within(run, one)?.seconds))
+        .numbers("within_1pct_evaluations", "within_1pct_evaluations", |run| {
+            Some(within(run, one)?.evaluations)
+        })
+        .numbers("within_01pct_s", "within_01pct_s", |run| Some(within(run, tenth)?.seconds))
+        .numbers("within_01pct_evaluations", "within_01pct_evaluations", |run| {
+            Some(within(run, tenth)?.evaluations)
+        })
+        .numbers("gradient_norm", "gradient_norm", |run| run.trace.gradient_norm)
+        .numbers("evaluations", "evaluations", |run| run.trace.evaluations)
+        .numbers("products", "products", |run| run.trace.products)
+        .numbers("time_s", "time_s", |run| run.trace.seconds)
+        .build()
 }
 
 /// Medians over the seeds, one line a problem and method.
 pub fn summary(measured: &[Measured]) -> Table {
     let [short, long] = BUDGETS.map(|budget| budget.as_secs_f64());
-    let columns = vec![
-        Column::words("problem", "problem"),
-        Column::words("method", "method"),
-        Column::numbers("over_best_short", &format!("over the best at {short} s"), Some("%")),
-        Column::numbers("over_best", &format!("at {long} s"), Some("%")),
-        Column::numbers("within_1pct_s", "within 1 %", Some("s")),
-        Column::numbers("within_01pct_s", "within 0.1 %", Some("s")),
-        Column::numbers("gradient_norm", &format!("gradient at {long} s"), None),
-        Column::numbers("evaluations", "evaluations", None),
-        Column::numbers("products", "products", None),
-    ];
-    let title = "Descent on one stage of the fit's objective, by the clock";
-    let mut table = Table::new("methods", title, columns);
-    for first in measured.iter().filter(|run| run.chosen && run.is_first_of_its_line()) {
-        let line: Vec<&Measured> = measured
-            .iter()
-            .filter(|run| run.chosen && run.problem == first.problem)
-            .filter(|run| run.method.name() == first.method.name())
-            .collect();
-        let at = |budget: Duration| line.iter().filter(move |run| run.budget == budget);
-        let median = |budget: Duration, of: &dyn Fn(&Measured) -> f64| Cell::Number {
-            value: Spread::of(at(budget).map(|run| of(run))).map_or(f64::NAN, |s| s.median),
-            digits: 2,
-        };
-        let mut row = vec![
-            Cell::text(first.problem),
-            Cell::text(first.method.name()),
-            median(BUDGETS[0], &Measured::excess),
-            median(BUDGETS[1], &Measured::excess),
-        ];
-        row.extend(SHARES.map(|share| reached(&line, share)));
-        row.push(median(BUDGETS[1], &|run| run.trace.gradient_norm));
-        row.push(median(BUDGETS[1], &|run| run.trace.evaluations as f64));
-        row.push(median(BUDGETS[1], &|run| run.trace.products as f64));
-        table.push(row);
-    }
+    let [over_short, over_long] = [format!("over the best at {short} s"), format!("at {long} s")];
+    let gradient = format!("gradient at {long} s");
+    let lines = measured.iter().filter(|run| run.chosen && run.is_first_of_its_line());
+    let lines = lines.map(|first| {
+        let line = measured.iter().filter(|run| run.chosen && run.problem == first.problem);
+        line.filter(|run| run.method.name() == first.method.name()).collect()
+    });
+    let median = |budget: Duration, of: fn(&Measured) -> f64| {
+        move |line: &[&Measured]| {
+            let at = line.iter().filter(|run| run.budget == budget);
+            let value = Spread::of(at.map(|run| of(run))).map_or(f64::NAN, |s| s.median);
+            Cell::Number { value, digits: 2 }
+        }
+    };
     let best = |problem: &str| {
         let best = measured.iter().filter(|run| run.problem == problem).map(|run| run.best);
-        Cell::over(Spread::of(best)).shown()
+        Cell::from(Spread::of(best)).shown()
     };
     let mut problems: Vec<&str> = measured.iter().map(|run| run.problem).collect();
     problems.dedup();
     let bests: Vec<String> =
         problems.iter().map(|problem| format!("{problem}: {}", best(problem))).collect();
-    table.notes.push(format!("The best values in nats: {}.", bests.join("; ")));
-    table.notes.push(format!(
-        "Medians over {} seeds of target and random start; n = 128, one causal head, float64, seconds of \
-         one thread's own time. The best is the least value of any run from the same start, so a method \
-         may miss it in a minimum of its own. Seconds are of the sooner of a method's two runs, with the \
-         number of seeds that got there where not all did, and without a median where most did not. \
-         The gradient is its largest entry; products are those with a Hessian that were no \
-         evaluation. Adam's rate is the best of {:?} on the first seed, at each budget.",
-        SEEDS.len(),
-        crate::adam::LEARNING_RATES,
-    ));
-    table
+    let title = "Descent on one stage of the fit's objective, by the clock";
+    Table::from_groups("methods", title, lines)
+        .words("problem", "problem", |run| run.problem)
+        .words("method", "method", |run| run.method.name())
+        .per_group("over_best_short", (&*over_short, "%"), median(BUDGETS[0], Measured::excess))
+        .per_group("over_best", (&*over_long, "%"), median(BUDGETS[1], Measured::excess))
+        .per_group("within_1pct_s", ("within 1 %", "s"), |line| reached(line, SHARES[0]))
+        .per_group("within_01pct_s", ("within 0.1 %", "s"), |line| reached(line, SHARES[1]))
+        .per_group("gradient_norm", &*gradient, median(BUDGETS[1], |run| run.trace.gradient_norm))
+        .per_group("evaluations", "evaluations", median(BUDGETS[1], |r| r.trace.evaluations as f64))
+        .per_group("products", "products", median(BUDGETS[1], |run| run.trace.products as f64))
+        .note(format!("The best values in nats: {}.", bests.join("; ")))
+        .note(format!(
+            "Medians over {} seeds of target and random start; n = 128, one causal head, float64, \
+             seconds of one thread's own time. The best is the least value of any run from the same \
+             start, so a method may miss it in a minimum of its own. Seconds are of the sooner of a \
+             method's two runs, with the number of seeds that got there where not all did, and \
+             without a median where most did not. The gradient is its largest entry; products are \
+             those with a Hessian that were no evaluation. Adam's rate is the best of {:?} on the \
+             first seed, at each budget.",
+            SEEDS.len(),
+            crate::adam::LEARNING_RATES,
+        ))
+        .build()
 }
 
 impl Measured {

@@ -11,7 +11,7 @@ use rank_study::report::{
 use rank_study::run::Manifest;
 use rank_study::study::{Observer, Preset, View, Work, stored_lines, time_of};
 use rank_study::system::write_whole;
-use rank_study::table::{Cell, Column, Table, plural};
+use rank_study::table::{Table, plural};
 
 use super::places::{
     SHOWN, data, figures, folder_of, measured, measured_studies, note, studies_in_parts,
@@ -351,29 +351,20 @@ pub fn verdicts_of(studies: &[String], preset: Preset) -> Result<String> {
 
 /// One row for each claim and study that measures it, and one for each claim that none does.
 fn verdict_table(verdicts: &[(String, Verdict)]) -> Table {
-    let mut columns: Vec<Column> =
-        ["claim", "group", "place", "paper_says", "verdict", "headline", "measured", "study"]
-            .map(|name| Column::words(name, name))
-            .to_vec();
-    columns.push(Column::numbers("seeds", "seeds", None));
-    let mut table = Table::new("verdicts", "Verdicts", columns);
-    for claim in CLAIMS {
-        let of_claim = verdicts.iter().filter(|(_, verdict)| verdict.claim == claim);
-        for (study, verdict) in of_claim {
-            table.push(vec![
-                Cell::text(claim.to_string()),
-                Cell::text(claim.group.title()),
-                Cell::text(claim.place),
-                Cell::text(claim.paper_says.unwrap_or_default()),
-                Cell::text(verdict.status.to_string()),
-                Cell::text(&verdict.headline),
-                Cell::text(&verdict.measured),
-                Cell::text(study),
-                Cell::count(verdict.seeds),
-            ]);
-        }
-    }
-    table
+    let of_claims = CLAIMS
+        .into_iter()
+        .flat_map(|claim| verdicts.iter().filter(move |(_, verdict)| verdict.claim == claim));
+    Table::from_items("verdicts", "Verdicts", of_claims)
+        .words("claim", "claim", |(_, verdict)| verdict.claim.to_string())
+        .words("group", "group", |(_, verdict)| verdict.claim.group.title())
+        .words("place", "place", |(_, verdict)| verdict.claim.place)
+        .words("paper_says", "paper_says", |(_, of)| of.claim.paper_says.unwrap_or_default())
+        .words("verdict", "verdict", |(_, verdict)| verdict.status.to_string())
+        .words("headline", "headline", |(_, verdict)| &verdict.headline)
+        .words("measured", "measured", |(_, verdict)| &verdict.measured)
+        .words("study", "study", |(study, _)| study)
+        .numbers("seeds", "seeds", |(_, verdict)| verdict.seeds)
+        .build()
 }
 
 fn section(

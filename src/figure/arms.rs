@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::model::{Axis, Figure, Key, Panel, Series, Shape};
+use super::model::{Axis, Figure, Key, Panel, Series, Shape, by_x, heights};
 use super::overview::{LOSS, PEAK, Value, finals};
 use super::style::{Ink, Stroke};
 use super::ticks::length;
 use super::training::{LOGITS, alt, steps};
 use super::variant::{Looks, Variant, positions_name};
-use crate::table::{Curve, Spread, TrainingRun, Trainings, arm_name, plural};
+use crate::table::{Curve, Spread, TrainingRun, Trainings, arm_name, distinct, groups, plural};
 
 /// Arms without a stabiliser, which differ in what their heads see; the others are `mhsa` with one.
 const LAYOUTS: [&str; 4] = ["mhsa", "ls", "local-only", "layer-alternating"];
@@ -16,7 +16,7 @@ const LAYOUTS: [&str; 4] = ["mhsa", "ls", "local-only", "layer-alternating"];
 /// Validation perplexity against tokens and against time of the variants without a stabiliser, the final values of all
 /// variants, and max |logit| against step. Lines are medians over seeds.
 pub fn arms(study: &Trainings) -> Vec<Figure> {
-    let looks = Looks::of(study);
+    let looks = Looks::from_study(study);
     let (shown, others): (Vec<_>, Vec<_>) =
         study.by_run().partition(|seeds| LAYOUTS.contains(&seeds[0].arm.as_str()));
     let panel = |title: &str, label: &str, x: &dyn Fn(&TrainingRun, f64) -> f64| {
@@ -27,8 +27,7 @@ pub fn arms(study: &Trainings) -> Vec<Figure> {
         let series: Vec<Series> = shown.iter().map(line).collect();
         let across = series.iter().flat_map(|line| &line.points).map(|&(x, _)| x);
         let x = Axis::from_zero(label, across.collect::<Vec<_>>().into_iter());
-        let values = series.iter().flat_map(|line| &line.points).map(|&(_, y)| y);
-        let y = Axis::log("validation perplexity", values);
+        let y = Axis::log("validation perplexity", heights(&series));
         Panel::new(title, x, y, series)
     };
     let keys = looks.keys(shown.iter().map(|seeds| &seeds[0]), Shape::LineMarkers);
@@ -120,9 +119,7 @@ fn medians(seeds: &[TrainingRun], x: &dyn Fn(&TrainingRun, f64) -> f64) -> Curve
 /// Validation perplexity against the window, a line per number of global heads; all global heads is a level. A panel per
 /// length of context and head dimension.
 pub fn ablation(study: &Trainings) -> Figure {
-    let setting = |run: &TrainingRun| {
-        (run.context, run.d_model.zip(run.heads).map(|(width, heads)| width / heads))
-    };
+    let setting = |run: &TrainingRun| (run.context, run.d_head());
     let settings: BTreeSet<_> = study.runs.iter().map(setting).collect();
     let of_setting = |at| study.runs.iter().filter(move |run| setting(run) == at);
     let is_split = |run: &&TrainingRun| run.arm != "mhsa";
@@ -147,9 +144,8 @@ pub fn ablation(study: &Trainings) -> Figure {
             let of_count = |run: &&TrainingRun| run.global_heads == Some(count);
             let point = |run: &TrainingRun| Some((run.window? as f64, run.perplexity()?));
             let here = of_setting(at).filter(is_split).filter(of_count).filter_map(point);
-            let line = by_x(here.collect());
             let (name, ink) = look(count);
-            series.extend(seeds_and_medians(&name, ink, line));
+            series.extend(Series::over_seeds(&name, ink, along_x(here)));
         }
         let title = match (settings.len(), at) {
             (2.., (Some(n), Some(d))) => format!("{}, d_head = {d}", length(n)),
@@ -177,24 +173,20 @@ pub fn ablation(study: &Trainings) -> Figure {
 
 /// Loss above the corpus's entropy against the share of recall, a line per variant.
 pub fn dial(study: &Trainings) -> Figure {
-    let mut arms: Vec<&str> = study.runs.iter().map(|run| run.arm.as_str()).collect();
-    arms.sort_unstable();
-    arms.dedup();
     let mut series = Vec::new();
-    for arm in arms {
+    for arm in distinct(study.runs.iter().map(|run| run.arm.as_str())) {
         let point = |run: &TrainingRun| {
             Some((run.recall?, run.valid_loss_nats? - run.corpus_entropy_nats?))
         };
-        let line = by_x(study.arm(arm).filter_map(point).collect());
-        series.extend(seeds_and_medians(arm_name(arm), Variant::plain(arm).ink(), line));
+        let seeds = along_x(study.arm(arm).filter_map(point));
+        series.extend(Series::over_seeds(arm_name(arm), Variant::plain(arm).ink(), seeds));
     }
     for line in series.iter_mut().filter(|line| line.shape == Shape::LineMarkers) {
         line.label = Some(line.name.clone());
     }
     let shares = study.runs.iter().filter_map(|run| run.recall);
     let x = Axis::linear("share of segments that need a stored key", shares, Some(0.0));
-    let values = series.iter().flat_map(|line| &line.points).map(|&(_, y)| y);
-    let y = Axis::linear("loss above the minimum (nats per token)", values, Some(0.0));
+    let y = Axis::linear("loss above the minimum (nats per token)", heights(&series), Some(0.0));
     Figure {
         name: "dial".to_owned(),
         caption: "Validation loss above the corpus's entropy, which is the lowest expected loss of any model, against the share of \
@@ -229,20 +221,14 @@ pub fn learning_rate(study: &Trainings) -> Figure {
     let losses = Axis::linear("validation loss (nats per token)", values(LOSS), None);
     let peaks = Axis::log("peak max |logit|, QKᵀ/√d", values(PEAK));
     let panel = |kind: &str, y: &Axis, of: Value| {
-        let of_kind = || study.runs.iter().filter(|run| run.positions == kind);
-        let mut variants: Vec<Variant<'_>> = Vec::new();
-        for variant in of_kind().map(beside_positions) {
-            if !variants.contains(&variant) {
-                variants.push(variant);
-            }
-        }
+        let of_kind = study.runs.iter().filter(|run| run.positions == kind);
         let mut series = Vec::new();
-        for variant in variants {
-            let runs = of_kind().filter(|run| beside_positions(run) == variant);
-            let point = |run: &TrainingRun| Some((run.learning_rate?, of(run)?));
+        for runs in groups(of_kind, beside_positions) {
+            let variant = beside_positions(runs[0]);
+            let point = |run: &&TrainingRun| Some((run.learning_rate?, of(run)?));
             let name = variant.name();
-            let [seeds, medians] =
-                seeds_and_medians(&name, variant.ink(), by_x(runs.filter_map(point).collect()));
+            let seeds = along_x(runs.iter().filter_map(point));
+            let [seeds, medians] = Series::over_seeds(&name, variant.ink(), seeds);
             series.extend(has_seeds.then_some(seeds));
             series.push(medians.labelled(&name));
         }
@@ -275,24 +261,12 @@ pub fn learning_rate(study: &Trainings) -> Figure {
     }
 }
 
-/// Kinds of positions in the order of panels.
-const POSITIONS: [&str; 4] = ["learned", "rope", "sinusoidal", "none"];
-
-/// For each x among the points of several seeds, their values.
-fn by_x(mut points: Vec<(f64, f64)>) -> Vec<(f64, Vec<f64>)> {
+/// The points of seeds from left to right.
+fn along_x(points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
+    let mut points: Vec<(f64, f64)> = points.collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     points
-        .chunk_by(|a, b| a.0 == b.0)
-        .map(|same| (same[0].0, same.iter().map(|point| point.1).collect()))
-        .collect()
 }
 
-fn seeds_and_medians(name: &str, ink: Ink, line: Vec<(f64, Vec<f64>)>) -> [Series; 2] {
-    let seeds = line.iter().flat_map(|(x, values)| values.iter().map(|y| (*x, *y))).collect();
-    let medians =
-        line.iter().filter_map(|(x, ys)| Some((*x, Spread::of(ys.iter().copied())?.median)));
-    [
-        Series::new(name, ink, Shape::Seeds, seeds),
-        Series::new(name, ink, Shape::LineMarkers, medians.collect()),
-    ]
-}
+/// Kinds of positions in the order of panels.
+const POSITIONS: [&str; 4] = ["learned", "rope", "sinusoidal", "none"];

@@ -5,47 +5,42 @@ use super::style::{DARK, Ink, Marker, Stroke};
 use super::variant::Variant;
 use crate::table::{ConcentratedHead, Concentrations, FAR_MASS, Spread, significant};
 
+/// A kind of heads: its name, which heads are of it, and its ink.
+struct Kind {
+    name: &'static str,
+    has: fn(&ConcentratedHead) -> bool,
+    ink: fn() -> Ink,
+}
+
 /// The kinds of heads, in the order in which figures show them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Which {
-    Global,
-    Local,
-    Mhsa,
-    Other,
-}
-
-impl Which {
-    const ALL: [(Self, &'static str); 4] = [
-        (Self::Mhsa, "multi-head"),
-        (Self::Local, "LS-attention, local heads"),
-        (Self::Global, "LS-attention, global heads"),
-        (Self::Other, "other heads"),
-    ];
-
-    fn of(head: &ConcentratedHead) -> Self {
-        match (head.arm.as_str(), head.is_global()) {
-            ("ls", true) => Self::Global,
-            ("ls", false) => Self::Local,
-            ("mhsa", _) => Self::Mhsa,
-            _ => Self::Other,
-        }
-    }
-
-    fn ink(self) -> Ink {
-        match self {
-            Self::Global => Variant::plain("ls").ink(),
-            Self::Local => Variant::plain("ls").ink().of_local_heads(),
-            Self::Mhsa => Variant::plain("mhsa").ink(),
-            Self::Other => Ink::grey(Stroke::Solid),
-        }
-    }
-}
+const KINDS: [Kind; 4] = [
+    Kind {
+        name: "multi-head",
+        has: |head| head.arm == "mhsa",
+        ink: || Variant::plain("mhsa").ink(),
+    },
+    Kind {
+        name: "LS-attention, local heads",
+        has: |head| head.arm == "ls" && !head.is_global(),
+        ink: || Variant::plain("ls").ink().of_local_heads(),
+    },
+    Kind {
+        name: "LS-attention, global heads",
+        has: |head| head.arm == "ls" && head.is_global(),
+        ink: || Variant::plain("ls").ink(),
+    },
+    Kind {
+        name: "other heads",
+        has: |head| head.arm != "mhsa" && head.arm != "ls",
+        ink: || Ink::grey(Stroke::Solid),
+    },
+];
 
 /// A head's place in a panel: a share of columns, and one of rows.
 type Place = fn(&ConcentratedHead) -> Option<(f64, f64)>;
 
 fn rows(head: &ConcentratedHead) -> f64 {
-    head.found.rows(head.window) as f64
+    head.rows() as f64
 }
 
 fn far(head: &ConcentratedHead) -> Option<(f64, f64)> {
@@ -79,27 +74,25 @@ pub fn concentration(study: &Concentrations) -> Figure {
             let ink = Ink { marker: Marker::Circle, ..Ink::grey(Stroke::Solid) };
             series.push(Series::new("shuffled", ink, Shape::OpenPoints, points));
         }
-        for (which, name) in Which::ALL {
-            let heads = study.heads.iter().filter(|head| Which::of(head) == which);
+        for Kind { name, has, ink } in &KINDS {
+            let heads = study.heads.iter().filter(|head| has(head));
             let points: Vec<(f64, f64)> = heads.filter_map(place).collect();
             if !points.is_empty() {
-                series.push(Series::new(name, which.ink(), Shape::Points, points));
+                series.push(Series::new(name, ink(), Shape::Points, points));
             }
         }
         let points = uniform.iter().filter_map(place).collect();
         series.push(Series::new("uniform attention", uniform_ink(), Shape::Points, points));
         Panel::new(title, x.clone(), y.clone(), series)
     };
-    let mut keys: Vec<Key> = Which::ALL
-        .iter()
-        .filter(|(which, _)| study.heads.iter().any(|head| Which::of(head) == *which))
-        .map(|(which, name)| Key::new(name, which.ink(), Shape::Points))
-        .collect();
+    let there = KINDS.iter().filter(|kind| study.heads.iter().any(kind.has));
+    let mut keys: Vec<Key> =
+        there.map(|kind| Key::new(kind.name, (kind.ink)(), Shape::Points)).collect();
     let grey = Ink { marker: Marker::Circle, ..Ink::grey(Stroke::Solid) };
     keys.push(Key::new("first panel, each row shuffled", grey, Shape::OpenPoints));
     keys.push(Key::new("uniform attention", uniform_ink(), Shape::Points));
-    let alt = Which::ALL.iter().filter_map(|(which, name)| {
-        let heads = || study.heads.iter().filter(|head| Which::of(head) == *which);
+    let alt = KINDS.iter().filter_map(|Kind { name, has, .. }| {
+        let heads = || study.heads.iter().filter(|head| has(head));
         let [tokens, rank] = [0, 1].map(|at| {
             Spread::of(heads().filter_map(whole).map(|place| [place.0, place.1][at]))
         });

@@ -2,7 +2,7 @@
 
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
-use crate::table::{Curve, HeadCourse, RunCourse, RunCourses, significant};
+use crate::table::{Curve, HeadCourse, RunCourse, RunCourses, distinct, groups, significant};
 
 const LOGITS: &str = "max |logit|";
 const LOSS: &str = "loss (nats per token)";
@@ -102,21 +102,24 @@ fn by_head(
         let x = Axis::from_zero("step", steps());
         Panel::new(&title, x, y.clone(), layer.iter().map(line).collect())
     });
-    let mut heads: Vec<usize> = run.heads.iter().map(|head| head.head).collect();
-    heads.sort_unstable();
-    heads.dedup();
-    let key = |&head: &usize| Key::new(&format!("head {head}"), ink(head), Shape::Line);
-    let ends = run.heads.iter().filter_map(|head| {
-        let (_, last) = of(head).last()?;
-        Some(format!("layer {} head {} ends at {}", head.layer, head.head, significant(*last, 3)))
-    });
+    let key = |head: usize| Key::new(&format!("head {head}"), ink(head), Shape::Line);
+    let heads = run.heads.iter();
+    let ends = heads.map(|head| (format!("layer {} head {}", head.layer, head.head), of(head)));
     Figure {
         name: name.to_owned(),
         caption: caption.to_owned(),
-        alt: format!("{}.", ends.collect::<Vec<_>>().join(", ")),
-        keys: heads.iter().map(key).collect(),
+        alt: ends_of(ends),
+        keys: distinct(run.heads.iter().map(|head| head.head)).into_iter().map(key).collect(),
         panels: panels.collect(),
     }
+}
+
+/// Where each named curve ends, in words.
+fn ends_of<'c>(curves: impl Iterator<Item = (String, &'c Curve)>) -> String {
+    let end = |(name, curve): (String, &Curve)| {
+        Some(format!("{name} ends at {}", significant(curve.last()?.1, 3)))
+    };
+    format!("{}.", curves.filter_map(end).collect::<Vec<_>>().join(", "))
 }
 
 fn schedule(run: &RunCourse) -> Figure {
@@ -150,30 +153,24 @@ type OfRun = fn(&RunCourse) -> &Curve;
 
 /// Loss and logits of several runs: a colour per setting, a dash per seed.
 pub fn courses(of: &RunCourses) -> Vec<Figure> {
-    let mut labels: Vec<String> = Vec::new();
-    let mut inks: Vec<Ink> = Vec::new();
-    for run in &of.runs {
-        let label = of.label(run);
-        let before = of.runs.iter().take(inks.len()).filter(|other| of.label(other) == label);
-        let nth = before.count();
-        let at = labels.iter().position(|other| *other == label).unwrap_or_else(|| {
-            labels.push(label);
-            labels.len() - 1
-        });
-        inks.push(Ink::numbered(at).nth(nth));
-    }
-    let figure = |(name, title): (&str, &str), label: &str, caption: &str, from, curve: OfRun| {
-        let line = |(run, ink): (&RunCourse, &Ink)| {
-            Series::new(&run.name, *ink, Shape::Line, curve(run).clone())
+    // A colour per setting, in the order of first runs, and a dash per run of it.
+    let settings = groups(&of.runs, |run| of.label(run));
+    let ink = |run: &RunCourse| {
+        let place = |(at, runs): (usize, &Vec<&RunCourse>)| {
+            let nth = runs.iter().position(|other| std::ptr::eq(*other, run))?;
+            Some(Ink::numbered(at).nth(nth))
         };
-        let series: Vec<Series> = of.runs.iter().zip(&inks).map(line).collect();
-        let ends = of.runs.iter().filter_map(|run| {
-            Some(format!("{} ends at {}", run.name, significant(curve(run).last()?.1, 3)))
-        });
+        settings.iter().enumerate().find_map(place).unwrap_or(Ink::numbered(0))
+    };
+    let figure = |(name, title): (&str, &str), label: &str, caption: &str, from, curve: OfRun| {
+        let line =
+            |run: &RunCourse| Series::new(&run.name, ink(run), Shape::Line, curve(run).clone());
+        let series: Vec<Series> = of.runs.iter().map(line).collect();
+        let ends = of.runs.iter().map(|run| (run.name.clone(), curve(run)));
         Figure {
             name: name.to_owned(),
             caption: caption.to_owned(),
-            alt: format!("{}.", ends.collect::<Vec<_>>().join(", ")),
+            alt: ends_of(ends),
             keys: series.iter().map(|s| Key::new(&s.name, s.ink, Shape::Line)).collect(),
             panels: vec![panel(title, label, from, series)],
         }

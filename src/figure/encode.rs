@@ -23,7 +23,7 @@ impl Figure {
     /// Where the drawing library fails.
     pub fn svg(&self) -> Result<String, FigureError> {
         self.font()?;
-        let frame = Frame::of(self);
+        let frame = Frame::from_figure(self);
         let (width, height) = units(&frame, Medium::Vector);
         let mut drawn = String::new();
         self.draw(SVGBackend::with_string(&mut drawn, (width, height)), Medium::Vector, &frame)?;
@@ -46,7 +46,7 @@ impl Figure {
     /// Where the drawing library or the encoder fails.
     pub fn png(&self) -> Result<Vec<u8>, FigureError> {
         self.font()?;
-        let frame = Frame::of(self);
+        let frame = Frame::from_figure(self);
         let (width, height) = units(&frame, Medium::Raster);
         let mut pixels = vec![255; width as usize * height as usize * 3];
         let backend = BitMapBackend::with_buffer(&mut pixels, (width, height));

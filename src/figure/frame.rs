@@ -47,7 +47,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    pub(super) fn of(figure: &Figure) -> Self {
+    pub(super) fn from_figure(figure: &Figure) -> Self {
         let square = figure.panels.iter().find(|p| p.raster.is_some() || p.has_equal_axes());
         let whole = match (figure.panels.len(), square) {
             (1, Some(panel)) if panel.raster.is_none() => size::WIDTH_OF_SQUARE,

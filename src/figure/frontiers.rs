@@ -1,7 +1,7 @@
 //! The smallest error within a logit bound, family by family.
 
-use super::layouts::{cut_below, floor_line, readable_errors};
-use super::model::{Axis, Figure, Key, Panel, Series, Shape};
+use super::layouts::{errors, floor_line, readable_errors};
+use super::model::{Axis, Figure, Key, Panel, Series};
 use super::style::{Ink, Stroke};
 use super::ticks::{length, symbols};
 use crate::table::{LayoutCell, Layouts};
@@ -50,16 +50,7 @@ fn series(cells: &[LayoutCell], y: &Axis) -> Vec<Series> {
     let mut series = vec![floor_line(cells, y)];
     for same in cells.chunk_by(|a, b| a.rank == b.rank) {
         let (name, ink) = (format!("rank {}", same[0].rank), Ink::of_rank(same[0].rank));
-        let inside = |&(_, kl): &(f64, f64)| kl >= y.range.0;
-        let seeds =
-            same.iter().flat_map(|cell| cell.seeds.iter().map(|seed| (cell.cap, seed.kl_nats)));
-        series.push(Series::new(&name, ink, Shape::Seeds, seeds.filter(inside).collect()));
-        let medians: Vec<(f64, f64)> =
-            same.iter().filter_map(|cell| Some((cell.cap, cell.kl_nats()?.median))).collect();
-        let line = cut_below(&medians, y.range.0);
-        series.push(Series::new(&name, ink, Shape::Line, line));
-        let markers = medians.into_iter().filter(inside).collect();
-        series.push(Series::new(&name, ink, Shape::Points, markers));
+        series.extend(errors(&name, ink, same, |cell| cell.cap, y.range.0));
     }
     series
 }

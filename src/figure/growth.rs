@@ -3,7 +3,7 @@
 use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
 use super::ticks::symbols;
-use crate::table::{Growth, GrowthCell};
+use crate::table::{Growth, GrowthCell, distinct};
 
 /// The rank penalty L*(ε) / L⁰(ε) against n/d, a panel per family, a line per rank.
 pub fn inflation(growth: &Growth) -> Figure {
@@ -30,10 +30,7 @@ pub fn inflation(growth: &Growth) -> Figure {
             let points = of_rank().flat_map(|cell| {
                 cell.seeds.iter().filter_map(|seed| Some((cell.ratio(), seed.inflation?)))
             });
-            series.push(Series::new(&name, ink, Shape::Seeds, points.collect()));
-            let medians =
-                of_rank().filter_map(|cell| Some((cell.ratio(), cell.inflation()?.median)));
-            series.push(Series::new(&name, ink, Shape::LineMarkers, medians.collect()));
+            series.extend(Series::over_seeds(&name, ink, points.collect()));
             series.push(unreached(&name, ink, of_rank(), GrowthCell::ratio));
         }
         Panel::new(&title(growth, cells), x(cells), y.clone(), series).with_guide(1.0)
@@ -110,10 +107,7 @@ fn families(growth: &Growth) -> impl Iterator<Item = &[GrowthCell]> {
 }
 
 fn ranks(cells: &[GrowthCell]) -> Vec<usize> {
-    let mut ranks: Vec<usize> = cells.iter().map(|cell| cell.rank).collect();
-    ranks.sort_unstable();
-    ranks.dedup();
-    ranks
+    distinct(cells.iter().map(|cell| cell.rank))
 }
 
 /// The family, and ε where the study has several; a single ε is part of the axis label.
@@ -132,9 +126,7 @@ fn one_tolerance(growth: &Growth) -> Option<f64> {
 }
 
 fn tolerances(growth: &Growth) -> String {
-    let mut all: Vec<f64> = growth.cells.iter().map(|cell| cell.tolerance).collect();
-    all.sort_by(f64::total_cmp);
-    all.dedup();
+    let all = distinct(growth.cells.iter().map(|cell| cell.tolerance));
     all.iter().map(|tolerance| format!("ε = {tolerance}")).collect::<Vec<_>>().join(" or ")
 }
 

@@ -4,7 +4,7 @@ use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{DARK, Ink, Stroke};
 use super::ticks::length;
 use super::variant::Variant;
-use crate::table::{FACTOR_NAMES, HeadParts, Spread, TrainedHeads, significant};
+use crate::table::{FACTOR_NAMES, HeadParts, TrainedHeads, groups, significant};
 
 /// A level of a logit, from the smallest that is needed to the actual one.
 type Level = (&'static str, LevelOf);
@@ -29,15 +29,9 @@ pub fn decomposition(study: &TrainedHeads) -> Vec<Figure> {
     let epsilon = study.epsilon_told();
     let largest: Vec<&HeadParts> =
         study.largest().into_iter().filter(|head| head.epsilon == epsilon).collect();
-    let mut runs: Vec<Vec<&HeadParts>> = Vec::new();
-    for &head in &largest {
-        match runs.iter_mut().find(|run| (&run[0].of, &run[0].run) == (&head.of, &head.run)) {
-            Some(run) => run.push(head),
-            None => runs.push(vec![head]),
-        }
-    }
+    let mut runs = groups(largest.iter().copied(), |head| (&head.of, &head.run));
     // One step alone is no line.
-    runs.retain(|run| steps(run).len() > 1);
+    runs.retain(|run| run.iter().any(|head| head.step != run[0].step));
     let mut arms: Vec<(&str, &str)> = Vec::new();
     let (leading, others): (Vec<_>, Vec<_>) = runs.into_iter().partition(|run| {
         let arm = (run[0].of.as_str(), run[0].arm.as_str());
@@ -82,13 +76,8 @@ pub fn decomposition(study: &TrainedHeads) -> Vec<Figure> {
 fn panel(heads: &[&HeadParts], y: &Axis) -> Panel {
     let mut series = Vec::new();
     for (at, (name, of)) in LEVELS.into_iter().enumerate() {
-        let seeds = heads.iter().filter_map(|h| Some((h.step as f64, of(h).filter(|v| *v > 0.0)?)));
-        series.push(Series::new(name, ink(at), Shape::Seeds, seeds.collect()));
-        let medians = steps(heads).into_iter().filter_map(|step| {
-            let at_step = heads.iter().filter(|h| h.step == step).filter_map(|h| of(h));
-            Some((step as f64, Spread::of(at_step)?.median)).filter(|point| point.1 > 0.0)
-        });
-        series.push(Series::new(name, ink(at), Shape::LineMarkers, medians.collect()));
+        let seeds = heads.iter().filter_map(|h| Some((h.step as f64, of(h)?))).collect();
+        series.extend(Series::over_seeds(name, ink(at), seeds).map(|series| series.above(0.0)));
     }
     let first = heads[0];
     let title = title_of(&first.arm, &first.run, first.n, first.rank);
@@ -105,13 +94,6 @@ pub(super) fn title_of(arm: &str, run: &str, n: usize, rank: usize) -> String {
         rest => format!(", {rest}"),
     };
     format!("{}{rest}: {}, d_head = {rank}", variant.name(), length(n))
-}
-
-fn steps(heads: &[&HeadParts]) -> Vec<usize> {
-    let mut steps: Vec<usize> = heads.iter().map(|head| head.step).collect();
-    steps.sort_unstable();
-    steps.dedup();
-    steps
 }
 
 fn ink(level: usize) -> Ink {

@@ -1,8 +1,8 @@
 //! The heads of trained models: the factors of each as bars, and the largest logits by layer.
 
-use super::model::{Axis, Figure, Key, Panel, Shape, Tile};
-use super::style::{Ink, Marker, Rgb, Stroke, heat};
-use crate::table::{HeadParts, TrainedHeads, significant};
+use super::model::{Axis, Figure, Key, Panel, Tile};
+use super::style::{Rgb, heat};
+use crate::table::{HeadParts, TrainedHeads, groups, significant};
 
 /// Bars in a panel at most: the heads of the largest logits.
 const MOST_BARS: usize = 16;
@@ -16,22 +16,16 @@ const PARTS: [(&str, Rgb); 5] = [
 ];
 
 /// The heads of one model at the last step, at the main ε of the study.
-fn models(study: &TrainedHeads) -> Vec<(String, Vec<&HeadParts>)> {
+fn models<'h>(study: &'h TrainedHeads) -> Vec<(String, Vec<&'h HeadParts>)> {
     let (epsilon, last) = (study.epsilon_told(), study.last_step());
-    let mut models: Vec<(String, Vec<&HeadParts>)> = Vec::new();
-    for head in study.heads.iter().filter(|head| head.epsilon == epsilon && head.step == last) {
-        let name = format!("{}, seed {}", head.run, head.seed);
-        let at = models.iter().position(|(other, _)| *other == name).unwrap_or_else(|| {
-            models.push((name, Vec::new()));
-            models.len() - 1
-        });
-        let same = |other: &&&HeadParts| (other.layer, other.head) == (head.layer, head.head);
+    let shown = study.heads.iter().filter(|head| head.epsilon == epsilon && head.step == last);
+    let model = |heads: Vec<&'h HeadParts>| {
+        let name = format!("{}, seed {}", heads[0].run, heads[0].seed);
         // Of a head with several passages or ranks, the first is shown.
-        if models[at].1.iter().find(same).is_none() {
-            models[at].1.push(head);
-        }
-    }
-    models
+        let same = groups(heads, |head| (head.layer, head.head));
+        (name, same.into_iter().map(|same| same[0]).collect())
+    };
+    groups(shown, |head| (&head.run, head.seed)).into_iter().map(model).collect()
 }
 
 /// The factors of each head's logit, one upon the other on a logarithmic axis; none where no head
@@ -53,17 +47,8 @@ pub fn parts(study: &TrainedHeads) -> Option<Figure> {
     let least = levels.clone().fold(f64::INFINITY, f64::min);
     let y = Axis::log("max |logit|", levels.chain([0.5 * least]));
     let panels = models.iter().map(|(name, heads)| {
-        let mut x =
-            Axis::linear("layer.head, largest first", [0.0, heads.len() as f64].into_iter(), None);
-        x.range = (0.0, heads.len() as f64);
-        x.ticks = heads
-            .iter()
-            .enumerate()
-            .map(|(at, head)| super::Tick {
-                value: at as f64 + 0.5,
-                label: format!("{}.{}", head.layer, head.head),
-            })
-            .collect();
+        let names = heads.iter().map(|head| format!("{}.{}", head.layer, head.head)).collect();
+        let x = Axis::of_fields("layer.head, largest first", names, false);
         let mut panel = Panel::new(name, x, y.clone(), Vec::new());
         for (at, head) in heads.iter().enumerate() {
             let mut from = y.range.0;
@@ -96,10 +81,6 @@ pub fn parts(study: &TrainedHeads) -> Option<Figure> {
             told.collect::<Vec<_>>().join(" × ")
         )
     });
-    let key = |(name, colour): &(&str, Rgb)| {
-        let ink = Ink { colour: *colour, marker: Marker::Square, stroke: Stroke::Solid };
-        Key::new(name, ink, Shape::Bars)
-    };
     Some(Figure {
         name: "parts".to_owned(),
         caption: format!(
@@ -108,7 +89,7 @@ pub fn parts(study: &TrainedHeads) -> Option<Figure> {
             study.epsilon_told()
         ),
         alt: alt.collect::<Vec<_>>().join(" "),
-        keys: PARTS.iter().map(key).collect(),
+        keys: PARTS.iter().map(|(name, colour)| Key::field(name, *colour)).collect(),
         panels: panels.collect(),
     })
 }
@@ -122,16 +103,11 @@ pub fn by_layer(study: &TrainedHeads) -> Figure {
             heads.iter().map(|head| head.layer + 1).max().unwrap_or(1),
             heads.iter().map(|head| head.head + 1).max().unwrap_or(1),
         );
-        let axis = |label: &str, count: usize, top_down: bool| {
-            let mut axis = Axis::linear(label, [0.0, count as f64].into_iter(), None);
-            axis.range = if top_down { (count as f64, 0.0) } else { (0.0, count as f64) };
-            axis.ticks = (0..count)
-                .map(|at| super::Tick { value: at as f64 + 0.5, label: at.to_string() })
-                .collect();
-            axis
+        let axis = |label: &str, count: usize, runs_down: bool| {
+            Axis::of_fields(label, (0..count).map(|at| at.to_string()).collect(), runs_down)
         };
-        let mut panel =
-            Panel::new(name, axis("head", across, false), axis("layer", layers, true), Vec::new());
+        let (x, y) = (axis("head", across, false), axis("layer", layers, true));
+        let mut panel = Panel::new(name, x, y, Vec::new());
         let tile = |head: &&HeadParts| Tile {
             x: (head.head as f64, head.head as f64 + 1.0),
             y: (head.layer as f64 + 1.0, head.layer as f64),

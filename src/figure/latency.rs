@@ -1,38 +1,36 @@
 //! The figure of a study of inference.
 
-use super::model::{Axis, Figure, Key, Panel, Series, Shape};
+use super::model::{Axis, Figure, Key, Panel, Series, Shape, heights};
 use super::style::{Ink, Stroke};
 use super::ticks::length;
 use super::variant::Variant;
-use crate::table::{Latencies, LatencyCell, LatencyRound, Spread, arm_name};
+use crate::table::{Latencies, LatencyCell, LatencyRound, Spread, arm_name, groups};
 
 /// Prefill, one more token and cached bytes against n: a line per model through the medians, and every round.
 pub fn latency(study: &Latencies) -> Figure {
+    let of_arm =
+        |cell: &LatencyCell| (arm_name(&cell.arm).to_owned(), Variant::plain(&cell.arm).ink());
     let panel = |title: &str, label: &str, of: Quantity| {
         let lengths = study.cells.iter().map(|cell| cell.n as f64);
-        let mut series = Vec::new();
-        for same in study.cells.chunk_by(|a, b| a.run == b.run) {
-            let (run, ink) = (arm_name(&same[0].arm), Variant::plain(&same[0].arm).ink());
-            let at = |cell: &LatencyCell| cell.n as f64;
+        let lines = study.cells.chunk_by(|a, b| a.run == b.run).flat_map(|same| {
             let rounds = same
                 .iter()
-                .flat_map(|cell| cell.rounds.iter().map(move |round| (at(cell), of(round))));
-            series.push(Series::new(run, ink, Shape::Seeds, rounds.collect()));
-            let medians =
-                same.iter().filter_map(|cell| Some((at(cell), cell.over(of)?.median))).collect();
-            series.push(Series::new(run, ink, Shape::LineMarkers, medians));
-        }
-        let values = series.iter().flat_map(|line| &line.points).map(|&(_, y)| y);
-        let y = Axis::log(label, values);
+                .flat_map(|cell| cell.rounds.iter().map(move |round| (cell.n as f64, of(round))));
+            let (name, ink) = of_arm(&same[0]);
+            Series::over_seeds(&name, ink, rounds.collect())
+        });
+        let series: Vec<Series> = lines.collect();
+        let y = Axis::log(label, heights(&series));
         Panel::new(title, Axis::log_at("tokens read n", lengths), y, series)
     };
-    let mut keys: Vec<Key> = Vec::new();
-    for cell in &study.cells {
-        let name = arm_name(&cell.arm);
-        if keys.iter().all(|key| key.label != name) {
-            keys.push(Key::new(name, Variant::plain(&cell.arm).ink(), Shape::LineMarkers));
-        }
-    }
+    let arms = groups(&study.cells, |cell| arm_name(&cell.arm));
+    let mut keys: Vec<Key> = arms
+        .into_iter()
+        .map(|alike| {
+            let (name, ink) = of_arm(alike[0]);
+            Key::new(&name, ink, Shape::LineMarkers)
+        })
+        .collect();
     keys.push(Key::new("one round", Ink::grey(Stroke::Solid), Shape::Seeds));
     Figure {
         name: "latency".to_owned(),

@@ -5,7 +5,7 @@ use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
 use super::ticks::natural;
 use crate::predict::{InputSet, RankLimit};
-use crate::table::{LatticeOfHead, Lattices, Spread};
+use crate::table::{LatticeOfHead, Lattices, Spread, groups};
 
 /// What the attention of each run's largest head needs against rank, a line per set of inputs: a panel per run and ε.
 pub fn lattice(study: &Lattices) -> Option<Figure> {
@@ -15,16 +15,10 @@ pub fn lattice(study: &Lattices) -> Option<Figure> {
     let finite: Vec<usize> = study.ranks().into_iter().filter_map(number).collect();
     let any = 2 * finite.last().copied()?;
     let at = |rank: RankLimit| number(rank).unwrap_or(any) as f64;
-    let key = |head: &LatticeOfHead| (head.of.clone(), head.run.clone(), head.epsilon);
-    let mut firsts: Vec<&LatticeOfHead> = Vec::new();
-    for head in &largest {
-        if firsts.iter().all(|first| key(first) != key(head)) {
-            firsts.push(head);
-        }
-    }
+    let mut runs = groups(largest.iter().copied(), |head| (&head.of, &head.run, head.epsilon));
     let title = |head: &LatticeOfHead| title_of(&head.arm, &head.run, head.n, head.own_rank);
-    firsts.sort_by(|a, b| b.epsilon.total_cmp(&a.epsilon));
-    firsts.sort_by_cached_key(|head| (natural(&title(head)), head.of.clone(), head.run.clone()));
+    runs.sort_by(|a, b| b[0].epsilon.total_cmp(&a[0].epsilon));
+    runs.sort_by_cached_key(|run| (natural(&title(run[0])), run[0].of.clone(), run[0].run.clone()));
     let needed = largest.iter().flat_map(|head| head.corners.iter().filter_map(|c| c.needed));
     let y = Axis::log("max |logit|", needed.chain(largest.iter().map(|head| head.actual)));
     let mut x = Axis::log_at("rank of queries and keys", study.ranks().into_iter().map(at));
@@ -34,9 +28,7 @@ pub fn lattice(study: &Lattices) -> Option<Figure> {
     let several = study.epsilons().len() > 1;
     let epsilons: Vec<String> = study.epsilons().iter().map(f64::to_string).collect();
     let ends = [at(study.ranks()[0]), any as f64];
-    let panels = firsts.into_iter().map(|first| {
-        let here: Vec<&LatticeOfHead> =
-            largest.iter().copied().filter(|head| key(head) == key(first)).collect();
+    let panels = runs.iter().map(|here| {
         let mut series = Vec::new();
         for (name, ink, value) in LEVELS {
             let level = Spread::of(here.iter().filter_map(|head| value(head)));
@@ -48,18 +40,16 @@ pub fn lattice(study: &Lattices) -> Option<Figure> {
             let seeds = here.iter().flat_map(|head| {
                 study.ranks().into_iter().filter_map(move |rank| Some((at(rank), of(head, rank)?)))
             });
-            series.push(Series::new(inputs.name(), ink(inputs), Shape::Seeds, seeds.collect()));
-            let median = |rank| {
-                let all: Vec<f64> = here.iter().filter_map(|head| of(head, rank)).collect();
-                // A median of those that reached ε alone would be too low.
-                (all.len() == here.len()).then_some((at(rank), Spread::of(all)?.median))
-            };
-            let medians = study.ranks().into_iter().filter_map(median).collect();
-            series.push(Series::new(inputs.name(), ink(inputs), Shape::LineMarkers, medians));
+            let [seeds, mut medians] =
+                Series::over_seeds(inputs.name(), ink(inputs), seeds.collect());
+            // A median of those that reached ε alone would be too low.
+            let reached = |x: f64| seeds.points.iter().filter(|point| point.0 == x).count();
+            medians.points.retain(|point| reached(point.0) == here.len());
+            series.extend([seeds, medians]);
         }
-        let mut title = title(first);
+        let mut title = title(here[0]);
         if several {
-            title.push_str(&format!(", ε = {}", first.epsilon));
+            title.push_str(&format!(", ε = {}", here[0].epsilon));
         }
         Panel::new(&title, x.clone(), y.clone(), series)
     });

@@ -22,12 +22,9 @@ pub fn layouts(study: &Layouts) -> Figure {
         })
         .collect();
     // Lines leave the panels at the bottom as well as at the right, so there is no room for names beside them.
-    let mut keys: Vec<Key> = Vec::new();
-    for line in panels.iter().flat_map(|panel| &panel.series) {
-        if line.shape == Shape::Points && keys.iter().all(|key| key.label != line.name) {
-            keys.push(Key::new(&line.name, line.ink, Shape::LineMarkers));
-        }
-    }
+    let lines = panels.iter().flat_map(|panel| &panel.series);
+    let mut keys =
+        Key::of_series(lines.filter(|line| line.shape == Shape::Points), Shape::LineMarkers);
     keys.push(Key::seed());
     keys.push(Key::grey("floor: one head, no rank limit", Stroke::Dashed));
     Figure {
@@ -99,22 +96,34 @@ fn series(cells: &[LayoutCell], y: &Axis) -> Vec<Series> {
         let ink = base.nth(inks.iter().filter(|used| **used == base).count());
         inks.push(base);
         let label = name(&same[0]);
-        let inside = |&(_, kl): &(f64, f64)| kl >= y.range.0;
-        let points =
-            same.iter().flat_map(|cell| cell.seeds.iter().map(|seed| (cell.cap, seed.kl_nats)));
-        series.push(Series::new(&label, ink, Shape::Seeds, points.filter(inside).collect()));
-        let medians: Vec<(f64, f64)> =
-            same.iter().filter_map(|cell| Some((cell.cap, cell.kl_nats()?.median))).collect();
-        let line = cut_below(&medians, y.range.0);
-        series.push(Series::new(&label, ink, Shape::Line, line));
-        let markers = medians.into_iter().filter(inside).collect();
-        series.push(Series::new(&label, ink, Shape::Points, markers));
+        series.extend(errors(&label, ink, same, |cell| cell.cap, y.range.0));
     }
     series
 }
 
+/// The errors of some layouts against `x`: ticks of single seeds, the line through medians up to where it falls below
+/// `least`, and markers at these.
+pub(super) fn errors<'c>(
+    name: &str,
+    ink: Ink,
+    cells: impl IntoIterator<Item = &'c LayoutCell>,
+    x: fn(&LayoutCell) -> f64,
+    least: f64,
+) -> [Series; 3] {
+    let seeds = cells.into_iter().flat_map(|cell| {
+        cell.seeds.iter().map(move |seed| (x(cell), seed.kl_nats)).collect::<Vec<_>>()
+    });
+    let [mut seeds, medians] = Series::over_seeds(name, ink, seeds.collect());
+    let line = Series::new(name, ink, Shape::Line, cut_below(&medians.points, least));
+    let mut markers = Series { shape: Shape::Points, ..medians };
+    for series in [&mut seeds, &mut markers] {
+        series.points.retain(|point| point.1 >= least);
+    }
+    [seeds, line, markers]
+}
+
 /// The line through `points` (x, y) up to where it leaves a logarithmic axis that begins at `least`.
-pub(super) fn cut_below(points: &[(f64, f64)], least: f64) -> Vec<(f64, f64)> {
+fn cut_below(points: &[(f64, f64)], least: f64) -> Vec<(f64, f64)> {
     let inside = points.iter().take_while(|point| point.1 >= least).count();
     let mut kept = points[..inside].to_vec();
     if let (Some(&(x, y)), Some(&(next_x, next_y))) = (kept.last(), points.get(inside))

@@ -2,9 +2,8 @@
 
 use ndarray::ArrayView2;
 
-use super::model::{Axis, Figure, Key, Panel, Shape};
+use super::model::{Axis, Figure, Key, Panel};
 use super::raster::{Colouring, Raster};
-use super::style::{Ink, Marker, Stroke};
 
 /// A matrix with its title.
 pub struct Matrix<'m> {
@@ -18,7 +17,7 @@ pub struct Matrix<'m> {
 pub fn matrices(name: &str, what: &str, of: &[Matrix<'_>], colouring: Colouring) -> Figure {
     let mut block = 1;
     let panels = of.iter().map(|matrix| {
-        let raster = Raster::of(matrix.values, colouring);
+        let raster = Raster::from_matrix(matrix.values, colouring);
         block = block.max(raster.block);
         let (rows, columns) = matrix.values.dim();
         let mut y = Axis::from_zero("query i", std::iter::once(rows as f64));
@@ -38,16 +37,12 @@ pub fn matrices(name: &str, what: &str, of: &[Matrix<'_>], colouring: Colouring)
         1 => String::new(),
         block => format!(" Each field is the mean of {block} × {block} entries."),
     };
-    let key = |(label, colour): &(String, _)| {
-        let ink = Ink { colour: *colour, marker: Marker::Square, stroke: Stroke::Solid };
-        Key::new(label, ink, Shape::Bars)
-    };
     let titles: Vec<&str> = of.iter().map(|matrix| matrix.title.as_str()).collect();
     Figure {
         name: name.to_owned(),
         caption: format!("{what} Queries run down, keys across. {scale}{blocks}"),
         alt: format!("Heat maps: {}.", titles.join("; ")),
-        keys: colouring.legend().iter().map(key).collect(),
+        keys: colouring.legend().iter().map(|(label, of)| Key::field(label, *of)).collect(),
         panels,
     }
 }

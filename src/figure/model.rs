@@ -1,9 +1,9 @@
 //! What a figure is before it is drawn: panels of named series. This is what tests check.
 
 use super::raster::Raster;
-use super::style::{Ink, Rgb, Stroke};
+use super::style::{Ink, Marker, Rgb, Stroke};
 use super::ticks::{Tick, linear_ticks, log_ticks, ticks_at_values};
-use crate::table::Spread;
+use crate::table::{Spread, distinct, groups};
 
 /// How values lie along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +97,15 @@ impl Axis {
         Self { label: label.to_owned(), scale: Scale::Linear, range, ticks }
     }
 
+    /// An axis of fields of breadth 1, each with its name in the middle; the first at the end where they run down.
+    pub(super) fn of_fields(label: &str, names: Vec<String>, runs_down: bool) -> Self {
+        let count = names.len() as f64;
+        let range = if runs_down { (count, 0.0) } else { (0.0, count) };
+        let tick = |(at, label): (usize, String)| Tick { value: at as f64 + 0.5, label };
+        let ticks = names.into_iter().enumerate().map(tick).collect();
+        Self { label: label.to_owned(), scale: Scale::Linear, range, ticks }
+    }
+
     /// Where `value` lies: 0 at the axis' start, 1 at its end, and at most ten lengths of the axis beyond either.
     pub fn fraction(&self, value: f64) -> f64 {
         let (low, high) = self.range;
@@ -180,10 +189,47 @@ impl Series {
         Self::new(name, ink, Shape::Band, lower.chain(upper).collect())
     }
 
+    /// The ticks of single seeds, and the line through their medians at each x.
+    pub(super) fn over_seeds(name: &str, ink: Ink, seeds: Vec<(f64, f64)>) -> [Self; 2] {
+        let medians = by_x(seeds.clone()).into_iter();
+        let medians = medians.filter_map(|(x, values)| Some((x, Spread::of(values)?.median)));
+        let medians = Self::new(name, ink, Shape::LineMarkers, medians.collect());
+        [Self::new(name, ink, Shape::Seeds, seeds), medians]
+    }
+
+    /// A line across the panel from the one x to the other, at one level.
+    pub(super) fn level(name: &str, ink: Ink, ends: (f64, f64), y: f64) -> Self {
+        Self::new(name, ink, Shape::Line, vec![(ends.0, y), (ends.1, y)])
+    }
+
+    /// The dashed line on which both axes show the same value.
+    pub(super) fn diagonal(name: &str, x: &Axis) -> Self {
+        let (low, high) = x.range;
+        Self::new(name, Ink::grey(Stroke::Dashed), Shape::Line, vec![(low, low), (high, high)])
+    }
+
+    /// The same without the points that are not above `least`.
+    pub(super) fn above(mut self, least: f64) -> Self {
+        self.points.retain(|point| point.1 > least);
+        self
+    }
+
     /// The same, with `label` written beside its last point.
     pub(super) fn labelled(self, label: &str) -> Self {
         Self { label: Some(label.to_owned()), ..self }
     }
+}
+
+/// For each x among the points of several seeds, their values.
+pub(super) fn by_x(mut points: Vec<(f64, f64)>) -> Vec<(f64, Vec<f64>)> {
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let same = points.chunk_by(|a, b| a.0 == b.0);
+    same.map(|same| (same[0].0, same.iter().map(|point| point.1).collect())).collect()
+}
+
+/// The second coordinates of all points, for an axis that holds them.
+pub(super) fn heights(series: &[Series]) -> impl Iterator<Item = f64> {
+    series.iter().flat_map(|series| &series.points).map(|point| point.1)
 }
 
 /// One pair of axes and what is drawn in it.
@@ -252,17 +298,29 @@ impl Key {
 
     /// The entries of ranks, in order, each once.
     pub(super) fn of_ranks(ranks: impl Iterator<Item = usize>) -> Vec<Self> {
-        let mut ranks: Vec<usize> = ranks.collect();
-        ranks.sort_unstable();
-        ranks.dedup();
         let of_rank =
             |rank| Self::new(&format!("rank {rank}"), Ink::of_rank(rank), Shape::LineMarkers);
-        ranks.into_iter().map(of_rank).collect()
+        distinct(ranks).into_iter().map(of_rank).collect()
     }
 
     /// The entry of the ticks, one per seed.
     pub(super) fn seed() -> Self {
         Self::new("one seed", Ink::grey(Stroke::Solid), Shape::Seeds)
+    }
+
+    /// The entries of series, each name once.
+    pub(super) fn of_series<'s>(
+        series: impl IntoIterator<Item = &'s Series>,
+        shape: Shape,
+    ) -> Vec<Self> {
+        let alike = groups(series, |series| &series.name).into_iter();
+        alike.map(|alike| Self::new(&alike[0].name, alike[0].ink, shape)).collect()
+    }
+
+    /// A field filled with a colour.
+    pub(super) fn field(label: &str, colour: Rgb) -> Self {
+        let ink = Ink { colour, marker: Marker::Square, stroke: Stroke::Solid };
+        Self::new(label, ink, Shape::Bars)
     }
 
     /// A grey line that stands for no series in particular.
@@ -327,5 +385,34 @@ mod tests {
         assert_eq!(parts[2].caption, "What is seen. Part 3 of 3.");
         let titles = parts.iter().flat_map(|part| &part.panels).map(|panel| panel.title.clone());
         assert!(titles.eq((0..=2 * MOST_PANELS).map(|at| format!("panel {at}"))));
+    }
+
+    #[test]
+    fn a_line_goes_through_the_medians_of_seeds() {
+        let ink = Ink::numbered(0);
+        let seeds = vec![(2.0, 5.0), (1.0, 3.0), (2.0, -1.0), (1.0, 1.0), (2.0, 0.5)];
+        let [ticks, line] = Series::over_seeds("runs", ink, seeds.clone());
+        assert_eq!((ticks.shape, &ticks.points), (Shape::Seeds, &seeds));
+        assert_eq!((line.shape, line.points), (Shape::LineMarkers, vec![(1.0, 2.0), (2.0, 0.5)]));
+        // The median is that of all seeds; what is not drawn is left out afterwards.
+        assert_eq!(ticks.above(0.5).points, [(2.0, 5.0), (1.0, 3.0), (1.0, 1.0)]);
+    }
+
+    #[test]
+    fn a_legend_has_each_name_once() {
+        let series = ["b", "a", "b"]
+            .map(|name| Series::new(name, Ink::numbered(0), Shape::Seeds, Vec::new()));
+        let keys = Key::of_series(&series, Shape::Line);
+        let labels: Vec<_> = keys.iter().map(|key| (&*key.label, key.shape)).collect();
+        assert_eq!(labels, [("b", Shape::Line), ("a", Shape::Line)]);
+    }
+
+    #[test]
+    fn fields_have_their_names_in_the_middle_and_may_run_down() {
+        let axis = |runs_down| Axis::of_fields("layer", vec!["0".into(), "1".into()], runs_down);
+        assert_eq!(axis(false).range, (0.0, 2.0));
+        let down = axis(true);
+        let places = down.ticks.iter().map(|tick| down.fraction(tick.value));
+        assert!(places.eq([0.75, 0.25]), "the first at the top");
     }
 }

@@ -1,6 +1,6 @@
 //! The figures of one fit: its frontier, and where its error sits.
 
-use super::model::{Axis, Figure, Key, Panel, Series, Shape};
+use super::model::{Axis, Figure, Key, Panel, Series, Shape, heights};
 use super::style::{Ink, Stroke};
 use super::ticks::ticks_at_values;
 use crate::table::{OneFit, significant};
@@ -80,9 +80,8 @@ pub fn errors_by_row(fit: &OneFit) -> Option<Figure> {
     };
     let series: Vec<Series> = fit.found.iter().enumerate().map(line).collect();
     let first = series.first()?;
-    let all = || series.iter().flat_map(|series| &series.points);
     let x = Axis::from_zero("query i", first.points.iter().map(|point| point.0));
-    let y = Axis::linear("KL(A_i ‖ P_i) (nats)", all().map(|point| point.1), Some(0.0));
+    let y = Axis::linear("KL(A_i ‖ P_i) (nats)", heights(&series), Some(0.0));
     let worst = fit.found.iter().filter_map(|found| {
         let (row, kl) = found.kl_by_row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
         Some(format!("{}: at most {} nats, in row {row}.", found.name, significant(*kl, 3)))

@@ -78,7 +78,7 @@ fn dots(
     shown.sort_by(|a, b| {
         median(a, peak).partial_cmp(&median(b, peak)).unwrap_or(std::cmp::Ordering::Equal)
     });
-    let looks = Looks::of(study);
+    let looks = Looks::from_study(study);
     let names = |named: bool| {
         let name = |run: &&[TrainingRun]| match named {
             true => looks.label(&run[0]).to_owned(),

@@ -1,8 +1,8 @@
 //! The heat map of the rank penalty over w/d and n/d.
 
-use super::model::{Axis, Figure, Key, Panel, Shape, Tile};
-use super::style::{BEYOND, Ink, Marker, Rgb, Stroke, heat};
-use crate::table::{Growth, GrowthCell, Spread};
+use super::model::{Axis, Figure, Key, Panel, Tile};
+use super::style::{BEYOND, Rgb, heat};
+use crate::table::{Growth, GrowthCell, Spread, distinct};
 
 /// The rank penalty at which the scale ends.
 const MOST: f64 = 10.0;
@@ -33,13 +33,8 @@ pub fn phase(growth: &Growth) -> Figure {
     let is_measured = |n_over_d: f64, w_over_d: f64| {
         fields.iter().any(|field| (field.n_over_d, field.w_over_d) == (n_over_d, w_over_d))
     };
-    let ratios = |of: fn(&Field) -> f64| {
-        let mut all: Vec<f64> = fields.iter().map(of).collect();
-        all.sort_by(f64::total_cmp);
-        all.dedup();
-        all
-    };
-    let (across, up) = (ratios(|field| field.n_over_d), ratios(|field| field.w_over_d));
+    let across = distinct(fields.iter().map(|field| field.n_over_d));
+    let up = distinct(fields.iter().map(|field| field.w_over_d));
     let all =
         across.iter().flat_map(|&n_over_d| up.iter().map(move |&w_over_d| (n_over_d, w_over_d)));
     let blank = all
@@ -50,18 +45,10 @@ pub fn phase(growth: &Growth) -> Figure {
     let title = format!("Median rank penalty (×) at ε = {epsilon} nats");
     let mut panel = Panel::new(&title, x, y, Vec::new());
     panel.tiles = tiles.collect();
-    for (axis, values) in [
-        (&mut panel.x, fields.iter().map(|f| f.n_over_d).collect::<Vec<_>>()),
-        (&mut panel.y, fields.iter().map(|f| f.w_over_d).collect::<Vec<_>>()),
-    ] {
-        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = values.iter().copied().fold(0.0, f64::max);
+    for (axis, values) in [(&mut panel.x, &across), (&mut panel.y, &up)] {
+        let (low, high) = (values.first().unwrap_or(&1.0), values.last().unwrap_or(&1.0));
         axis.range = (low / half / 1.03, high * half * 1.03);
     }
-    let key = |label: &str, colour| {
-        let ink = Ink { colour, marker: Marker::Square, stroke: Stroke::Solid };
-        Key::new(label, ink, Shape::Bars)
-    };
     let seeds = growth.cells.iter().map(|cell| cell.seeds.len()).min().unwrap_or(0);
     Figure {
         name: "phase".to_owned(),
@@ -72,13 +59,13 @@ pub fn phase(growth: &Growth) -> Figure {
         ),
         alt: alt(&fields),
         keys: vec![
-            key("rank penalty 1", colour(1.0)),
-            key("2", colour(2.0)),
-            key("3", colour(3.0)),
-            key("5", colour(5.0)),
-            key("10 and more", colour(MOST)),
-            key("none: most fits did not reach ε", BEYOND),
-            key("not measured", NOT_MEASURED),
+            Key::field("rank penalty 1", colour(1.0)),
+            Key::field("2", colour(2.0)),
+            Key::field("3", colour(3.0)),
+            Key::field("5", colour(5.0)),
+            Key::field("10 and more", colour(MOST)),
+            Key::field("none: most fits did not reach ε", BEYOND),
+            Key::field("not measured", NOT_MEASURED),
         ],
         panels: vec![panel],
     }
@@ -101,9 +88,7 @@ struct Field {
 
 fn fields(growth: &Growth) -> Vec<Field> {
     let ratios = |cell: &GrowthCell| Some((cell.support? as f64 / cell.rank as f64, cell.ratio()));
-    let mut places: Vec<(f64, f64)> = growth.cells.iter().filter_map(ratios).collect();
-    places.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
-    places.dedup();
+    let places = distinct(growth.cells.iter().filter_map(ratios));
     let field = |&(w_over_d, n_over_d): &(f64, f64)| {
         let here: Vec<&GrowthCell> =
             growth.cells.iter().filter(|cell| ratios(cell) == Some((w_over_d, n_over_d))).collect();

@@ -4,7 +4,7 @@ use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Stroke};
 use super::ticks::tick_label;
 use super::variant::Variant;
-use crate::table::{HeadParts, TrainedHeads, arm_name, significant};
+use crate::table::{HeadParts, TrainedHeads, arm_name, groups, significant};
 
 /// Needed against actual at the last step: a point per head, a panel per ε; and the same computed from the layer inputs.
 /// Heads that were `screened` and not fitted stand at their floor.
@@ -34,13 +34,10 @@ pub fn prediction(study: &TrainedHeads, screened: &[HeadParts]) -> Vec<Figure> {
         let all = || shown.iter().copied().chain(screened.iter().filter_map(at_floor));
         let x = Axis::log(label, all().flat_map(|(needed, actual)| [needed, actual]));
         let y = x.named("max |logit| of the head");
-        let diagonal = vec![(x.range.0, x.range.0), (x.range.1, x.range.1)];
         let panels = study.epsilons().into_iter().map(|epsilon| {
             let here: Vec<&HeadParts> =
                 heads.iter().copied().filter(|h| h.epsilon == epsilon).collect();
-            let grey = Ink::grey(Stroke::Dashed);
-            let mut series =
-                vec![Series::new("needed = actual", grey, Shape::Line, diagonal.clone())];
+            let mut series = vec![Series::diagonal("needed = actual", &x)];
             for (arm, kind, ink) in kinds_of(study) {
                 let not_fitted = screened.iter().filter(|h| h.arm == arm && h.epsilon == epsilon);
                 let floors: Vec<_> = not_fitted.filter_map(at_floor).collect();
@@ -116,16 +113,16 @@ fn name_of(study: &TrainedHeads, arm: &str, kind: &str) -> String {
 
 /// The variants with the kinds of heads that they have, and their inks.
 fn kinds_of(study: &TrainedHeads) -> Vec<(String, &'static str, Ink)> {
-    let mut found: Vec<(String, &'static str, Ink)> = Vec::new();
-    for head in &study.heads {
-        let kind = if is_local(head) { "local" } else { "global" };
-        if found.iter().all(|(arm, other, _)| (arm, *other) != (&head.arm, kind)) {
-            let ink = Variant::plain(&head.arm).ink();
-            let ink = if kind == "local" { ink.of_local_heads() } else { ink };
-            found.push((head.arm.clone(), kind, ink));
-        }
-    }
-    found
+    let kinds = groups(&study.heads, |head| (&head.arm, is_local(head))).into_iter();
+    let look = |heads: Vec<&HeadParts>| {
+        let ink = Variant::plain(&heads[0].arm).ink();
+        let (kind, ink) = match is_local(heads[0]) {
+            true => ("local", ink.of_local_heads()),
+            false => ("global", ink),
+        };
+        (heads[0].arm.clone(), kind, ink)
+    };
+    kinds.map(look).collect()
 }
 
 fn orderings_alt(study: &TrainedHeads) -> String {

@@ -5,7 +5,7 @@ use super::style::{Ink, Marker, Stroke, dark, pale};
 use super::ticks::length;
 use super::variant::Variant;
 use crate::pattern::HeadKind;
-use crate::table::{RampHead, Ramps, Spread, significant};
+use crate::table::{RampHead, Ramps, Spread, distinct, significant};
 
 /// The kinds of heads by what can make them local, in the order in which figures show them.
 const WAYS: [(Way, &str); 12] = [
@@ -42,7 +42,7 @@ enum Way {
 
 impl Way {
     /// `shape` is that of the heads that the law is about.
-    fn of(head: &RampHead, shape: Option<(usize, Option<usize>)>) -> Self {
+    fn from_head(head: &RampHead, shape: Option<(usize, Option<usize>)>) -> Self {
         let windowed = matches!(head.found.kind, HeadKind::Local { .. });
         match (head.slopes.as_deref(), head.positions.as_deref()) {
             (Some("alibi"), _) => Self::Alibi,
@@ -92,26 +92,18 @@ impl Way {
 /// of models that have only positions, and one of those with RoPE or a position bias.
 pub fn ramp(study: &Ramps) -> Figure {
     let shape = study.shape_of_the_law();
-    let way_of = |head: &RampHead| Way::of(head, shape);
+    let way_of = |head: &RampHead| Way::from_head(head, shape);
     let point = |head: &RampHead| {
         let formula = head.found.formula?;
         (formula > 0.0 && head.found.half_spread > 0.0).then_some((formula, head.found.half_spread))
     };
-    let mut lengths: Vec<usize> = study.heads.iter().map(|head| head.found.n).collect();
-    lengths.sort_unstable();
-    lengths.dedup();
+    let lengths = distinct(study.heads.iter().map(|head| head.found.n));
     let shown = || study.heads.iter().filter_map(point);
     let both = shown().flat_map(|(predicted, measured)| [predicted, measured]);
     let x = Axis::log("predicted half-range of a linear ramp", both);
     let y = x.named("measured half-range of QKᵀ");
-    let ends = x.range;
     let panel = |title: &str, is_here: &dyn Fn(Way) -> bool| {
-        let mut series = vec![Series::new(
-            EQUAL,
-            Ink::grey(Stroke::Dashed),
-            Shape::Line,
-            vec![(ends.0, ends.0), (ends.1, ends.1)],
-        )];
+        let mut series = vec![Series::diagonal(EQUAL, &x)];
         // Local heads lie over the others.
         for (local, shape) in [(false, Shape::OpenPoints), (true, Shape::Points)] {
             for &(way, name) in WAYS.iter().filter(|(way, _)| is_here(*way)) {
@@ -203,8 +195,9 @@ fn marker(at: usize) -> Marker {
 fn alt(study: &Ramps) -> String {
     let shape = study.shape_of_the_law();
     let of_way = WAYS.iter().filter_map(|&(way, name)| {
-        let local =
-            || study.heads.iter().filter(|head| head.is_local() && Way::of(head, shape) == way);
+        let local = || {
+            study.heads.iter().filter(|head| head.is_local() && Way::from_head(head, shape) == way)
+        };
         let ratio = Spread::of(local().filter_map(RampHead::ratio))?;
         Some(format!(
             "{name}: {} local heads, half-range {} times the predicted one in the median.",

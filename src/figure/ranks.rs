@@ -1,9 +1,9 @@
 //! The figure of the logits that trained heads need at other ranks.
 
 use super::heads::title_of;
-use super::model::{Axis, BAR, Figure, Key, Panel, Series, Shape};
+use super::model::{Axis, BAR, Figure, Key, Panel, Series, Shape, heights};
 use super::style::{DARK, Ink, Stroke, pale};
-use crate::table::{HeadParts, Spread, TrainedHeads, significant};
+use crate::table::{HeadParts, Spread, TrainedHeads, distinct, groups, significant};
 
 type ValueOf = fn(&HeadParts) -> Option<f64>;
 
@@ -51,18 +51,13 @@ pub fn ranks(study: &TrainedHeads) -> Option<Figure> {
     let last = study.last_step();
     let largest: Vec<&HeadParts> =
         study.largest().into_iter().filter(|h| h.epsilon == epsilon && h.step == last).collect();
-    let mut runs: Vec<(&str, &str)> = Vec::new();
-    for wider in study.wider() {
-        let run = (wider.own.of.as_str(), wider.own.run.as_str());
-        if !runs.contains(&run) {
-            runs.push(run);
-        }
-    }
+    let wider = study.wider();
+    let runs = groups(&wider, |wider| (wider.own.of.as_str(), wider.own.run.as_str()));
     if runs.is_empty() {
         return None;
     }
-    let of_run = |&run: &(&str, &str)| -> Vec<&HeadParts> {
-        largest.iter().copied().filter(|h| (h.of.as_str(), h.run.as_str()) == run).collect()
+    let of_run = |own: &HeadParts| -> Vec<&HeadParts> {
+        largest.iter().copied().filter(|h| (&h.of, &h.run) == (&own.of, &own.run)).collect()
     };
     let actual = Ink { colour: DARK, ..Ink::numbered(0) };
     let mut keys: Vec<Key> =
@@ -71,7 +66,7 @@ pub fn ranks(study: &TrainedHeads) -> Option<Figure> {
     keys.push(Key::new(PROVEN, proven(), Shape::Line));
     keys.push(Key::new("max |logit| of the head", actual, Shape::Line));
     keys.push(Key::new("its range over seeds", actual, Shape::Band));
-    let alt = study.wider().into_iter().filter_map(|wider| {
+    let alt = wider.iter().filter_map(|wider| {
         let tied = |head: &HeadParts| head.needed_tied.map(|v| significant(v, 3));
         Some(format!(
             "{}, seed {}: from the layer inputs, needed {} at rank {}, {} at {}, {} at any.",
@@ -92,14 +87,12 @@ pub fn ranks(study: &TrainedHeads) -> Option<Figure> {
         ),
         alt: alt.collect::<Vec<_>>().join(" "),
         keys,
-        panels: runs.iter().map(|run| panel(run.1, &of_run(run), epsilon)).collect(),
+        panels: runs.iter().map(|run| panel(&of_run(run[0].own), epsilon)).collect(),
     })
 }
 
-fn panel(run: &str, heads: &[&HeadParts], epsilon: f64) -> Panel {
-    let mut ranks: Vec<usize> = heads.iter().map(|head| head.rank).collect();
-    ranks.sort_unstable();
-    ranks.dedup();
+fn panel(heads: &[&HeadParts], epsilon: f64) -> Panel {
+    let ranks = distinct(heads.iter().map(|head| head.rank));
     // A head's rows differ in the rank alone: those of one rank have what is of none.
     let once = || heads.iter().copied().filter(|head| head.rank == ranks[0]);
     let mut names: Vec<String> = ranks.iter().map(usize::to_string).collect();
@@ -109,35 +102,28 @@ fn panel(run: &str, heads: &[&HeadParts], epsilon: f64) -> Panel {
     let mut series = Vec::new();
     let actual = Ink { colour: DARK, ..Ink::numbered(0) };
     if let Some(level) = Spread::of(once().map(|head| head.actual)) {
-        let across = [x.range.0, x.range.1];
-        series.push(Series::band("actual", actual, &across.map(|at| (at, level))));
-        let line = across.map(|at| (at, level.median)).to_vec();
-        series.push(Series::new("actual", actual, Shape::Line, line));
+        let band = [(x.range.0, level), (x.range.1, level)];
+        series.push(Series::band("actual", actual, &band));
+        series.push(Series::level("actual", actual, x.range, level.median));
     }
     for (nth, made) in MADE.iter().enumerate() {
         let beside = (nth as f64 - 0.5) * BAR * 1.04;
-        let at_ranks = ranks.iter().enumerate().map(|(at, &rank)| {
+        let at_ranks = ranks.iter().enumerate().flat_map(|(at, &rank)| {
             let here = heads.iter().filter(move |head| head.rank == rank);
-            (at as f64 + beside, here.filter_map(|head| (made.at_rank)(head)).collect::<Vec<_>>())
+            here.filter_map(move |head| Some((at as f64 + beside, (made.at_rank)(head)?)))
         });
-        let at_any = (any + beside, once().filter_map(made.at_any).collect());
-        let groups: Vec<(f64, Vec<f64>)> = at_ranks.chain([at_any]).collect();
-        let bars = groups
-            .iter()
-            .filter_map(|(x, values)| Some((*x, Spread::of(values.iter().copied())?.median)));
-        series.push(Series::new(made.of, made.bars(), Shape::Bars, bars.collect()));
-        let seeds = groups.iter().flat_map(|(x, values)| values.iter().map(|y| (*x, *y)));
-        series.push(Series::new(made.of, made.ink(), Shape::Seeds, seeds.collect()));
+        let at_any = once().filter_map(|head| Some((any + beside, (made.at_any)(head)?)));
+        let seeds = at_ranks.chain(at_any).collect();
+        let [seeds, medians] = Series::over_seeds(made.of, made.ink(), seeds);
+        series.extend([Series { shape: Shape::Bars, ink: made.bars(), ..medians }, seeds]);
     }
     if let Some(bound) = Spread::of(once().filter_map(|head| head.lower_bound_tied)) {
-        let bar = [any + 0.02 * BAR, any + 1.02 * BAR];
-        let line = bar.map(|at| (at, bound.median)).to_vec();
-        series.push(Series::new(PROVEN, proven(), Shape::Line, line));
+        let bar = (any + 0.02 * BAR, any + 1.02 * BAR);
+        series.push(Series::level(PROVEN, proven(), bar, bound.median));
     }
-    let values = series.iter().flat_map(|series| &series.points).map(|&(_, y)| y);
     let label = format!("max |logit|, needed at ε = {epsilon} nats");
-    let y = Axis::linear(&label, values, Some(0.0));
-    let title = title_of(&heads[0].arm, run, heads[0].n, ranks[0]);
+    let y = Axis::linear(&label, heights(&series), Some(0.0));
+    let title = title_of(&heads[0].arm, &heads[0].run, heads[0].n, ranks[0]);
     Panel::new(&title, x, y, series)
 }
 

@@ -68,7 +68,7 @@ pub struct Raster {
 
 impl Raster {
     /// The raster of a matrix: −inf and NaN are no entries.
-    pub fn of(matrix: ArrayView2<'_, f64>, colouring: Colouring) -> Self {
+    pub fn from_matrix(matrix: ArrayView2<'_, f64>, colouring: Colouring) -> Self {
         let (rows, columns) = matrix.dim();
         let block = rows.max(columns).div_ceil(MOST).max(1);
         let values = Array2::from_shape_fn(
@@ -111,14 +111,14 @@ mod tests {
         let mut matrix = Array2::from_elem((600, 600), 0.25);
         matrix[[0, 0]] = 1.0;
         matrix.row_mut(599).fill(f64::NEG_INFINITY);
-        let raster = Raster::of(matrix.view(), Colouring::Attention);
+        let raster = Raster::from_matrix(matrix.view(), Colouring::Attention);
         assert_eq!((raster.block, raster.values.dim()), (3, (200, 200)));
         assert!((raster.values[[0, 0]] - (1.0 + 8.0 * 0.25) / 9.0).abs() < 1e-12);
         assert!(
             (raster.values[[199, 0]] - 0.25).abs() < 1e-12,
             "what is not there counts for nothing"
         );
-        let whole = Raster::of(matrix.slice(ndarray::s![..2, ..2]), Colouring::Attention);
+        let whole = Raster::from_matrix(matrix.slice(ndarray::s![..2, ..2]), Colouring::Attention);
         assert_eq!((whole.block, whole.values[[0, 0]]), (1, 1.0));
     }
 

@@ -5,7 +5,9 @@ use super::model::{Axis, Figure, Key, Panel, Series, Shape};
 use super::style::{Ink, Marker, Stroke, dark, pale};
 use super::variant::Variant;
 use crate::predict::EditedHeads;
-use crate::table::{HARMLESS_NATS, OperatedModel, Spread, Surgeries, significant};
+use crate::table::{
+    HARMLESS_NATS, OperatedModel, Spread, Surgeries, distinct, groups, significant,
+};
 
 /// The loss that fits at error ε add, against ε: a panel per run, a line per rank.
 pub fn loss_against_epsilon(study: &Surgeries) -> Option<Figure> {
@@ -18,46 +20,22 @@ pub fn loss_against_epsilon(study: &Surgeries) -> Option<Figure> {
     );
     let x =
         Axis::log("error ε in the attention of every head (nats)", points().map(|point| point.0));
-    let mut runs: Vec<(&str, &str)> = Vec::new();
-    for model in &fits {
-        let run = (model.of.as_str(), model.run.as_str());
-        if !runs.contains(&run) {
-            runs.push(run);
-        }
-    }
+    let runs = groups(fits.iter().copied(), |model| (&model.of, &model.run));
     if runs.is_empty() {
         return None;
     }
     let rank_of = |model: &OperatedModel| model.edit.fit().map_or(0, |(_, rank)| rank);
-    let panels = runs.iter().map(|&run| {
-        let here: Vec<&OperatedModel> =
-            fits.iter().copied().filter(|m| (m.of.as_str(), m.run.as_str()) == run).collect();
-        let mut ranks: Vec<usize> = here.iter().map(|model| rank_of(model)).collect();
-        ranks.sort_unstable();
-        ranks.dedup();
+    let panels = runs.iter().map(|here| {
         let mut series = Vec::new();
-        for rank in ranks {
+        for rank in distinct(here.iter().map(|model| rank_of(model))) {
             // An error that was not reached is none of this ε.
-            let of_rank: Vec<(f64, f64)> = here
-                .iter()
-                .filter(|model| rank_of(model) == rank && model.is_reached())
-                .filter_map(|model| point(model))
-                .collect();
-            let ink = Ink::of_rank(rank);
-            let name = format!("rank {rank}");
-            let seeds = of_rank.iter().copied().filter(|(_, delta)| *delta > 0.0).collect();
-            series.push(Series::new(&name, ink, Shape::Seeds, seeds));
-            let mut epsilons: Vec<f64> = of_rank.iter().map(|point| point.0).collect();
-            epsilons.sort_by(f64::total_cmp);
-            epsilons.dedup();
-            let median = |epsilon: f64| {
-                let at = of_rank.iter().filter(|point| point.0 == epsilon).map(|point| point.1);
-                Some((epsilon, Spread::of(at)?.median)).filter(|(_, delta)| *delta > 0.0)
-            };
-            let medians = epsilons.into_iter().filter_map(median).collect();
-            series.push(Series::new(&name, ink, Shape::LineMarkers, medians));
+            let reached = here.iter().filter(|m| rank_of(m) == rank && m.is_reached());
+            let seeds = reached.filter_map(|model| point(model)).collect();
+            let both = Series::over_seeds(&format!("rank {rank}"), Ink::of_rank(rank), seeds);
+            series.extend(both.map(|series| series.above(0.0)));
         }
-        let title = title_of(&here[0].arm, run.1, here[0].n, here[0].d_head.unwrap_or(0));
+        let first = here[0];
+        let title = title_of(&first.arm, &first.run, first.n, first.d_head.unwrap_or(0));
         Panel::new(&title, x.clone(), y.clone(), series).with_guide(HARMLESS_NATS)
     });
     let mut keys = Key::of_ranks(fits.iter().map(|model| rank_of(model)));
@@ -116,38 +94,23 @@ pub fn loss_against_size(study: &Surgeries) -> Option<Figure> {
     let x = Axis::log_at("tokens k per row, or rank r", points().map(|point| point.0));
     let deltas = points().map(|point| point.1).chain([HARMLESS_NATS]);
     let y = Axis::log("added loss (nats per token)", deltas);
-    let mut runs: Vec<(&str, &str)> = Vec::new();
-    for model in &shown {
-        let run = (model.arm.as_str(), model.run.as_str());
-        if !runs.contains(&run) {
-            runs.push(run);
-        }
-    }
+    let models = groups(shown.iter().copied(), |model| (&model.arm, &model.run));
+    let runs: Vec<(&str, &str)> =
+        models.iter().map(|model| (model[0].arm.as_str(), model[0].run.as_str())).collect();
     let panel = |title: &str, heads: EditedHeads, edits: &[(&str, &str, Stroke)]| {
         let mut series = Vec::new();
         for &(arm, run) in &runs {
             for (edit, what, stroke) in edits {
-                let here: Vec<(f64, f64)> = shown
+                let here = shown
                     .iter()
-                    .filter(|m| m.run == run && m.edited_heads == heads && m.edit.name() == *edit)
-                    .filter_map(|model| point(model))
-                    .collect();
-                let mut sizes: Vec<f64> = here.iter().map(|point| point.0).collect();
-                sizes.sort_by(f64::total_cmp);
-                sizes.dedup();
-                let median = |size: f64| {
-                    let at = here.iter().filter(|point| point.0 == size).map(|point| point.1);
-                    Some((size, Spread::of(at)?.median)).filter(|(_, delta)| *delta > LEAST_SHOWN)
-                };
-                let medians: Vec<(f64, f64)> = sizes.into_iter().filter_map(median).collect();
-                if !medians.is_empty() {
-                    let ink =
-                        Ink { stroke: *stroke, marker: marker_of(*stroke), ..ink_of(arm, run) };
-                    let name = format!("{}, {what}", name_of(arm, run));
-                    let seeds =
-                        here.iter().copied().filter(|point| point.1 > LEAST_SHOWN).collect();
-                    series.push(Series::new(&name, ink, Shape::Seeds, seeds));
-                    series.push(Series::new(&name, ink, Shape::LineMarkers, medians));
+                    .filter(|m| m.run == run && m.edited_heads == heads && m.edit.name() == *edit);
+                let seeds = here.filter_map(|model| point(model)).collect();
+                let ink = Ink { stroke: *stroke, marker: marker_of(*stroke), ..ink_of(arm, run) };
+                let name = format!("{}, {what}", name_of(arm, run));
+                let both =
+                    Series::over_seeds(&name, ink, seeds).map(|series| series.above(LEAST_SHOWN));
+                if !both[1].points.is_empty() {
+                    series.extend(both);
                 }
             }
         }

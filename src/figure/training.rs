@@ -1,15 +1,20 @@
 //! The figures of a study of trainings.
 
-use super::losses::{START_LEFT_OUT, entered, loss_axis};
-use super::model::{Axis, Figure, Key, Panel, Series, Shape};
+use super::model::{Axis, Figure, Key, Panel, Series, Shape, heights};
 use super::style::{Ink, Stroke};
 use super::ticks::{length, natural};
 use super::variant::{Looks, Variant};
 use crate::table::{TrainingRun, Trainings};
 
+/// The share of a run's steps that counts as its start.
+const START: f64 = 0.1;
+
+/// What captions say of a panel with a [`loss_axis`].
+const START_LEFT_OUT: &str = "Losses above the axis in the first tenth of a run are cut off.";
+
 /// Loss and max |logit| against step, a line per training.
 pub fn training(study: &Trainings) -> Figure {
-    let looks = Looks::of(study);
+    let looks = Looks::from_study(study);
     Figure {
         name: "training".to_owned(),
         caption: format!(
@@ -63,13 +68,12 @@ fn logit_panel(study: &Trainings, looks: &Looks) -> Panel {
 pub(super) const LOGITS: &str = "max |logit| over all heads";
 
 fn logit_axis(series: &[Series]) -> Axis {
-    let logits = series.iter().flat_map(|series| &series.points).map(|&(_, logit)| logit);
-    Axis::linear(LOGITS, logits, Some(0.0))
+    Axis::linear(LOGITS, heights(series), Some(0.0))
 }
 
 /// Loss and max |logit| against step in trainings at several lengths of context: a figure of each, a panel per length.
 pub fn by_context(study: &Trainings) -> Vec<Figure> {
-    let looks = Looks::of(study);
+    let looks = Looks::from_study(study);
     let keys = looks.keys(study.runs.iter(), Shape::Line);
     let figure = |name: &str, caption: String, axis: fn(&[Series]) -> Axis, curve: Curve| {
         let line = |run: &TrainingRun| {
@@ -112,7 +116,7 @@ pub fn by_context(study: &Trainings) -> Vec<Figure> {
 /// Max |logit| against step of runs that differ from a baseline in one setting each: a panel per run, its seeds before
 /// those of the baseline of its arm and length, in grey.
 pub fn interventions(study: &Trainings, baselines: &[String]) -> Figure {
-    let looks = Looks::of(study);
+    let looks = Looks::from_study(study);
     let is_baseline = |run: &TrainingRun| baselines.contains(&run.run);
     let line = |run: &TrainingRun, ink: Ink| {
         let name = format!("{}, seed {}", looks.label(run), run.seed);
@@ -150,7 +154,7 @@ type Curve = fn(&TrainingRun) -> &[(f64, f64)];
 /// Max |logit| of global and of local heads, apart; none where no run has local heads.
 pub fn head_kinds(study: &Trainings) -> Option<Figure> {
     study.runs.iter().find(|run| !run.log.max_logit_local.is_empty())?;
-    let looks = Looks::of(study);
+    let looks = Looks::from_study(study);
     let mut series = Vec::new();
     for run in &study.runs {
         let kinds = [
@@ -164,8 +168,7 @@ pub fn head_kinds(study: &Trainings) -> Option<Figure> {
             series.push(if is_first(study, run) { line.labelled(&name) } else { line });
         }
     }
-    let logits = series.iter().flat_map(|series| &series.points).map(|&(_, logit)| logit);
-    let y = Axis::linear("max |logit| over heads of a kind", logits, Some(0.0));
+    let y = Axis::linear("max |logit| over heads of a kind", heights(&series), Some(0.0));
     Some(Figure {
         name: "head-kinds".to_owned(),
         caption: format!(
@@ -204,7 +207,7 @@ pub(super) fn steps(study: &Trainings) -> Axis {
 }
 
 pub(super) fn alt(study: &Trainings) -> String {
-    let looks = Looks::of(study);
+    let looks = Looks::from_study(study);
     let lines = study.runs.iter().map(|run| {
         let shown =
             |value: Option<f64>| value.map_or("none".to_owned(), |value| format!("{value:.2}"));
@@ -218,4 +221,81 @@ pub(super) fn alt(study: &Trainings) -> String {
         )
     });
     lines.collect::<Vec<_>>().join(" ")
+}
+
+/// Validation loss against the peak max |logit| of QKᵀ: a point per seed, a panel per length of context.
+pub fn variants(study: &Trainings) -> Figure {
+    let points = |runs: &[TrainingRun]| -> Vec<(f64, f64)> {
+        runs.iter()
+            .filter_map(|run| Some((run.peak_max_abs_logit?, run.valid_loss_nats?)))
+            .collect()
+    };
+    let all = points(&study.runs);
+    let x = Axis::log("peak max |logit|, QKᵀ/√d", all.iter().map(|point| point.0));
+    let looks = Looks::from_study(study);
+    let y = all.iter().map(|point| point.1);
+    let y = Axis::linear("validation loss (nats per token)", y, None);
+    let panel = |&context: &usize| {
+        let runs = study.by_run().filter(|seeds| seeds[0].context == Some(context));
+        let one = |seeds: &[TrainingRun]| {
+            let name = looks.label(&seeds[0]);
+            Series::new(name, looks.ink(&seeds[0]), Shape::Points, points(seeds)).labelled(name)
+        };
+        let series: Vec<Series> = runs.map(one).collect();
+        Panel::new(&length(context), x.clone(), y.clone(), series)
+    };
+    Figure {
+        name: "loss-and-logits".to_owned(),
+        caption: "Final validation loss against the largest |logit| of QKᵀ over all layers, heads and steps. Each point is one \
+                  seed. Points further left have smaller logits, lower points a lower loss. A position bias beside QKᵀ is not \
+                  counted."
+            .to_owned(),
+        alt: alt(study),
+        keys: Vec::new(),
+        panels: study.contexts().iter().map(panel).collect(),
+    }
+}
+
+/// A linear axis that holds the losses after the start of each run: untrained weights lose so much more than trained ones
+/// that they would press the rest together.
+fn loss_axis(series: &[Series]) -> Axis {
+    let later = |line: &Series| {
+        let last = line.points.last().map_or(0.0, |point| point.0);
+        let after = move |point: &&(f64, f64)| point.0 >= START * last;
+        line.points.iter().filter(after).map(|point| point.1).collect::<Vec<_>>()
+    };
+    Axis::linear("loss (nats per token)", series.iter().flat_map(later), None)
+}
+
+/// `series` without what lies above `axis` at its start: a line from where it comes down into the panel for good.
+fn entered(mut series: Series, axis: &Axis) -> Series {
+    let most = axis.range.1;
+    if let Some(over) = series.points.iter().rposition(|point| point.1 > most) {
+        let (x, y) = series.points[over];
+        let mut inside = series.points.split_off(over + 1);
+        if let (Some(&(next_x, next_y)), Shape::Line) = (inside.first(), series.shape) {
+            inside.insert(0, (x + (next_x - x) * (y - most) / (y - next_y), most));
+        }
+        series.points = inside;
+    }
+    series
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_start_does_not_spread_the_axis_and_lines_come_in_at_its_top() {
+        let falling = vec![(1.0, 9.0), (5.0, 5.0), (10.0, 3.0), (50.0, 2.5), (100.0, 2.0)];
+        let of = |shape| Series::new("run", Ink::grey(Stroke::Solid), shape, falling.clone());
+        let axis = loss_axis(&[of(Shape::Line)]);
+        assert!((axis.range.0 - 1.95).abs() < 1e-12 && (axis.range.1 - 3.05).abs() < 1e-12);
+        let line = entered(of(Shape::Line), &axis).points;
+        assert_eq!((line.len(), line[0].1, line[1]), (4, axis.range.1, (10.0, 3.0)));
+        assert!((line[0].0 - 9.875).abs() < 1e-9, "{line:?}");
+        assert_eq!(entered(of(Shape::Points), &axis).points, falling[2..], "no point is made up");
+        let all = Axis { range: (0.0, 10.0), ..axis };
+        assert_eq!(entered(of(Shape::Line), &all).points, falling);
+    }
 }

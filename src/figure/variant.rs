@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::model::{Key, Shape};
 use super::style::{Ink, Marker, Rgb, Stroke};
 use super::ticks::{natural, tick_label};
-use crate::table::{TrainingRun, Trainings, arm_name, plural};
+use crate::table::{TrainingRun, Trainings, arm_name, groups, plural};
 
 /// What the attention of a model is: its heads and stabiliser, its positions, its position bias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +131,7 @@ pub(super) struct Looks(BTreeMap<String, Look>);
 
 impl Looks {
     /// Names each run by its variant and the settings in which it differs from most runs of its variant.
-    pub(super) fn of(study: &Trainings) -> Self {
+    pub(super) fn from_study(study: &Trainings) -> Self {
         let mut firsts: Vec<&TrainingRun> = study.by_run().map(|seeds| &seeds[0]).collect();
         let all = firsts.clone();
         firsts.sort_by_cached_key(|run| natural(&label(run, &all)));
@@ -176,12 +176,9 @@ impl Looks {
         runs: impl Iterator<Item = &'r TrainingRun>,
         shape: Shape,
     ) -> Vec<Key> {
-        let mut keys: Vec<Key> = Vec::new();
-        for run in runs {
-            if keys.iter().all(|key| key.label != self.label(run)) {
-                keys.push(Key::new(self.label(run), self.ink(run), shape));
-            }
-        }
+        let alike = groups(runs, |run| self.label(run)).into_iter();
+        let key = |runs: Vec<&TrainingRun>| Key::new(self.label(runs[0]), self.ink(runs[0]), shape);
+        let mut keys: Vec<Key> = alike.map(key).collect();
         keys.sort_by_cached_key(|key| natural(&key.label));
         keys
     }
@@ -212,7 +209,7 @@ fn name_beyond_arm(run: &TrainingRun) -> String {
 type Setting = fn(&TrainingRun) -> Option<String>;
 
 const SETTINGS: [Setting; 5] = [
-    |run| Some(format!("d_head = {}", run.d_model? / run.heads?)),
+    |run| Some(format!("d_head = {}", run.d_head()?)),
     |run| Some(format!("d_model = {}", run.d_model?)),
     |run| (run.global_heads < run.heads).then(|| window(run))?,
     |run| {
@@ -279,7 +276,7 @@ mod tests {
             rope,
         ];
         let study = Trainings { runs, failed: 0 };
-        let looks = Looks::of(&study);
+        let looks = Looks::from_study(&study);
         let labels: Vec<&str> = study.runs.iter().map(|run| looks.label(run)).collect();
         let expected = [
             "LS-attention, window 16",

@@ -1,7 +1,7 @@
 //! The figures of a study of windows.
 
-use super::layouts::cut_below;
-use super::model::{Axis, Figure, Key, Panel, Series, Shape};
+use super::layouts::errors;
+use super::model::{Axis, Figure, Key, Panel};
 use super::style::Ink;
 use super::ticks::{length, symbols, tick_label};
 use crate::table::{LayoutCell, Layouts};
@@ -12,10 +12,10 @@ const LEAST: f64 = 1e-6;
 /// Error against the local head's window, a panel per target and length, a line per rank.
 pub fn window_rule(study: &Layouts) -> Vec<Figure> {
     let is_shown = |kl: f64| kl >= LEAST;
-    let errors = study.cells.iter().flat_map(|cell| &cell.seeds).map(|seed| seed.kl_nats);
+    let all = study.cells.iter().flat_map(|cell| &cell.seeds).map(|seed| seed.kl_nats);
     let mut y = Axis::log(
         "error: KL(target ‖ attention) (nats)",
-        errors.filter(|kl| is_shown(*kl)).chain([LEAST]),
+        all.filter(|kl| is_shown(*kl)).chain([LEAST]),
     );
     y.range.0 = LEAST;
     let mut cells: Vec<&LayoutCell> =
@@ -35,18 +35,7 @@ pub fn window_rule(study: &Layouts) -> Vec<Figure> {
         for same in here.chunk_by(|a, b| a.rank == b.rank) {
             let (name, ink) = (format!("rank {}", same[0].rank), Ink::of_rank(same[0].rank));
             let window = |cell: &LayoutCell| cell.window().map_or(f64::NAN, |w| w as f64);
-            let inside = |&(_, kl): &(f64, f64)| is_shown(kl);
-            let seeds = same
-                .iter()
-                .flat_map(|cell| cell.seeds.iter().map(|seed| (window(cell), seed.kl_nats)));
-            series.push(Series::new(&name, ink, Shape::Seeds, seeds.filter(inside).collect()));
-            let medians: Vec<(f64, f64)> = same
-                .iter()
-                .filter_map(|cell| Some((window(cell), cell.kl_nats()?.median)))
-                .collect();
-            series.push(Series::new(&name, ink, Shape::Line, cut_below(&medians, LEAST)));
-            let markers = medians.into_iter().filter(inside).collect();
-            series.push(Series::new(&name, ink, Shape::Points, markers));
+            series.extend(errors(&name, ink, same.iter().copied(), window, LEAST));
         }
         let windows = here.iter().filter_map(|cell| Some(cell.window()? as f64));
         Panel::new(

@@ -138,20 +138,20 @@ fn value(cell: &Cell) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::{in_all_rows, is_constant, value};
-    use crate::table::{Cell, Column, Spread, Table};
+    use crate::table::{Cell, Spread, Table};
 
     #[test]
     fn what_all_rows_share_is_constant() {
-        let columns = vec![
-            Column::words("run", "run"),
-            Column::numbers("n", "n", Some("tokens")),
-            Column::numbers("loss", "loss", None),
-        ];
-        let mut table = Table::new("t", "T", columns);
-        let row = |run: &str| vec![Cell::text(run), Cell::count(64), Cell::Missing];
-        table.push(row("a"));
-        assert!((0..3).all(|at| !is_constant(&table, at)), "a single row stays whole");
-        table.push(row("b"));
+        let table = |runs: &[&'static str]| {
+            Table::from_items("t", "T", runs)
+                .words("run", "run", |run| *run)
+                .numbers("n", ("n", "tokens"), |_| 64_usize)
+                .numbers("loss", "loss", |_| Cell::Missing)
+                .build()
+        };
+        let single = table(&["a"]);
+        assert!((0..3).all(|at| !is_constant(&single, at)), "a single row stays whole");
+        let table = table(&["a", "b"]);
         let told: Vec<usize> = (0..3).filter(|&at| is_constant(&table, at)).collect();
         assert_eq!(told, [1, 2]);
         let said = in_all_rows(&table, &told).unwrap();
@@ -161,14 +161,14 @@ mod tests {
     #[test]
     fn cells_are_sorted_by_more_than_is_shown() {
         for (cell, expected) in [
-            (Cell::count(3), Some("3")),
+            (Cell::from(3_usize), Some("3")),
             (Cell::Setting(0.13), Some("0.13")),
-            (Cell::number(Some(0.123_456_789)), Some("0.12345679")),
-            (Cell::number(Some(1e-7)), Some("0.0000001")),
-            (Cell::over(Spread::of([3.0, 1.5, 9.0])), Some("3")),
-            (Cell::number(Some(f64::NEG_INFINITY)), Some("-Infinity")),
-            (Cell::number(Some(f64::NAN)), None),
-            (Cell::text("12"), None),
+            (Cell::from(0.123_456_789), Some("0.12345679")),
+            (Cell::from(1e-7), Some("0.0000001")),
+            (Cell::from(Spread::of([3.0, 1.5, 9.0])), Some("3")),
+            (Cell::from(f64::NEG_INFINITY), Some("-Infinity")),
+            (Cell::from(f64::NAN), None),
+            (Cell::from("12"), None),
             (Cell::Missing, None),
         ] {
             assert_eq!(value(&cell).as_deref(), expected, "{cell:?}");

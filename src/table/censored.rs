@@ -3,7 +3,7 @@
 use nalgebra::{DMatrix, DVector};
 use statrs::distribution::{Continuous, ContinuousCDF, Normal};
 
-use super::interval::student;
+use super::summary::student;
 
 /// One point: regressors, and a value.
 #[derive(Clone, Debug, PartialEq)]

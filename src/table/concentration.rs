@@ -1,9 +1,9 @@
 //! How few tokens, and how small a rank, hold the attention of trained heads.
 
-use super::TableError;
-use super::grid::{Cell, Column, Table};
+use super::columns::Columns;
+use super::error::{READ_ERR, TableError};
+use super::grid::Table;
 use super::groups::{groups, keep_last_steps};
-use super::spread::Spread;
 use crate::pattern::HeadKind;
 use crate::row::{ConcentrationFound, FarFound, Row, Rows};
 
@@ -62,6 +62,11 @@ impl ConcentratedHead {
         self.found.kind == HeadKind::Global
     }
 
+    /// How many rows of its attention were measured.
+    pub fn rows(&self) -> usize {
+        self.found.rows(self.window)
+    }
+
     /// Its far part, where it has [`FAR_MASS`] of the mass.
     pub fn far(&self) -> Option<&FarFound> {
         self.found.far.as_ref().filter(|_| self.found.far_mass >= FAR_MASS)
@@ -98,15 +103,9 @@ impl Concentrations {
     /// # Errors
     /// [`TableError::NoRows`] where there is none.
     pub fn of(rows: &Rows<ConcentrationFound>) -> Result<Self, TableError> {
-        let mut heads: Vec<ConcentratedHead> =
-            rows.rows.iter().filter_map(ConcentratedHead::of_row).collect();
-        if heads.is_empty() {
-            return Err(TableError::NoRows {
-                path: rows.path.clone(),
-                why: "no finished row has a trained head".to_owned(),
-                advice: "read the column err, and run the study again".to_owned(),
-            });
-        }
+        let heads = rows.rows.iter().filter_map(ConcentratedHead::of_row).collect();
+        let why = "no finished row has a trained head";
+        let mut heads = TableError::unless_empty(heads, &rows.path, why, READ_ERR)?;
         keep_last_steps(&mut heads, ConcentratedHead::model, |head| head.step);
         Ok(Self { heads, failed: rows.failed })
     }
@@ -134,132 +133,79 @@ impl Concentrations {
     }
 
     fn far_table(&self, all: &[ConcentratedHead]) -> Table {
-        let mut columns = of_which().to_vec();
-        columns.extend([
-            Column::numbers("heads", "heads", None),
-            Column::numbers("far_heads", "heads with a far part", None),
-            Column::numbers("far_mass", "far mass", None),
-            Column::numbers("far_columns", "far columns", None),
-            Column::numbers("effective", "effective tokens / far columns", None),
-            Column::numbers("tokens_90", "tokens for 90 % / far columns", None),
-            Column::numbers("top_4", "mass on the 4 largest", None),
-            Column::numbers("top_16", "mass on 16", None),
-            Column::numbers("top_64", "mass on 64", None),
-            Column::numbers("rows", "rows", None),
-            Column::numbers("rank_90", "rank for 90 %", None),
-            Column::numbers("rank_99", "rank for 99 %", None),
-            Column::numbers("shuffled_90", "rank for 90 %, shuffled", None),
-            Column::numbers("shuffled_99", "rank for 99 %, shuffled", None),
-        ]);
+        let of_far =
+            |value: fn(&FarFound) -> f64| move |head: &ConcentratedHead| head.far().map(value);
+        let far_heads =
+            |heads: &[&ConcentratedHead]| heads.iter().filter(|head| head.far().is_some()).count();
+        let global = all.iter().filter(|head| head.is_global());
         let title = "Attention beyond the window: tokens and rank that hold it";
-        let mut table = Table::new("far", title, columns);
-        for alike in alike(all).into_iter().filter(|alike| alike[0].is_global()) {
-            let far: Vec<&ConcentratedHead> =
-                alike.iter().copied().filter(|head| head.far().is_some()).collect();
-            let over = |value: &dyn Fn(&ConcentratedHead, &FarFound) -> f64| {
-                let values = far.iter().filter_map(|head| Some(value(head, head.far()?)));
-                Cell::over(Spread::of(values))
-            };
-            let mut row = which(alike[0]);
-            row.extend([
-                Cell::count(alike.len()),
-                Cell::count(far.len()),
-                Cell::over(Spread::of(alike.iter().map(|head| head.found.far_mass))),
-                over(&|head, _| head.found.far_columns),
-                over(&|head, far| far.far_effective_tokens / head.found.far_columns),
-                over(&|head, far| far.far_tokens_90 / head.found.far_columns),
-                over(&|_, far| far.far_top_4),
-                over(&|_, far| far.far_top_16),
-                over(&|_, far| far.far_top_64),
-                Cell::count(alike[0].found.rows(alike[0].window)),
-                over(&|_, far| far.far_rank_90),
-                over(&|_, far| far.far_rank_99),
-                over(&|_, far| far.shuffled_rank_90),
-                over(&|_, far| far.shuffled_rank_99),
-            ]);
-            table.push(row);
-        }
-        table.notes.push(format!(
-            "Far: relative distance W or more, without the first column, at the last step. Medians over heads and groups of passages of \
-             all seeds with (least–greatest); after the far mass, only heads with {FAR_MASS} or more of it. Means over rows from \
-             max(n/2, W + n/4) on. Ranks are the smallest that hold the share of ‖·‖_F². Shuffled: each row in random order. \
-             Uniform: equal attention to all columns."
-        ));
-        table.note_failed(self.failed);
-        table
+        table_of_heads("far", title, global)
+            .sizes("heads", "heads")
+            .per_group("far_heads", "heads with a far part", far_heads)
+            .medians("far_mass", "far mass", |head| head.found.far_mass)
+            .medians("far_columns", "far columns", |h| h.far().map(|_| h.found.far_columns))
+            .medians("effective", "effective tokens / far columns", |head| {
+                Some(head.far()?.far_effective_tokens / head.found.far_columns)
+            })
+            .medians("tokens_90", "tokens for 90 % / far columns", ConcentratedHead::far_tokens)
+            .medians("top_4", "mass on the 4 largest", of_far(|far| far.far_top_4))
+            .medians("top_16", "mass on 16", of_far(|far| far.far_top_16))
+            .medians("top_64", "mass on 64", of_far(|far| far.far_top_64))
+            .numbers("rows", "rows", ConcentratedHead::rows)
+            .medians("rank_90", "rank for 90 %", of_far(|far| far.far_rank_90))
+            .medians("rank_99", "rank for 99 %", of_far(|far| far.far_rank_99))
+            .medians("shuffled_90", "rank for 90 %, shuffled", of_far(|far| far.shuffled_rank_90))
+            .medians("shuffled_99", "rank for 99 %, shuffled", of_far(|far| far.shuffled_rank_99))
+            .note(format!(
+                "Far: relative distance W or more, without the first column, at the last step. \
+                 Medians over heads and groups of passages of all seeds with (least–greatest); \
+                 after the far mass, only heads with {FAR_MASS} or more of it. Means over rows \
+                 from max(n/2, W + n/4) on. Ranks are the smallest that hold the share of ‖·‖_F². \
+                 Shuffled: each row in random order. Uniform: equal attention to all columns."
+            ))
+            .note_failed(self.failed)
+            .build()
     }
 
     fn whole_table(&self, all: &[ConcentratedHead]) -> Table {
-        let mut columns = of_which().to_vec();
-        columns.extend([
-            Column::numbers("heads", "heads", None),
-            Column::numbers("sink_mass", "attention on the first token", None),
-            Column::numbers("far_mass", "far mass", None),
-            Column::numbers("columns", "columns", None),
-            Column::numbers("effective", "effective tokens / columns", None),
-            Column::numbers("tokens_90", "tokens for 90 % / columns", None),
-            Column::numbers("top_4", "mass on the 4 largest", None),
-            Column::numbers("top_16", "mass on 16", None),
-            Column::numbers("top_64", "mass on 64", None),
-            Column::numbers("rows", "rows", None),
-            Column::numbers("rank_90", "rank for 90 %", None),
-            Column::numbers("rank_99", "rank for 99 %", None),
-            Column::numbers("stable_rank", "stable rank", None),
-        ]);
         let title = "All attention: tokens and rank that hold it";
-        let mut table = Table::new("whole", title, columns);
-        for alike in alike(all) {
-            let over = |value: fn(&ConcentrationFound) -> f64| {
-                Cell::over(Spread::of(alike.iter().map(|head| value(&head.found))))
-            };
-            let mut row = which(alike[0]);
-            row.extend([
-                Cell::count(alike.len()),
-                over(|f| f.sink_mass),
-                over(|f| f.far_mass),
-                over(|f| f.columns),
-                over(|f| f.effective_tokens / f.columns),
-                over(|f| f.tokens_90 / f.columns),
-                over(|f| f.top_4),
-                over(|f| f.top_16),
-                over(|f| f.top_64),
-                Cell::count(alike[0].found.rows(alike[0].window)),
-                over(|f| f.rank_90),
-                over(|f| f.rank_99),
-                over(|f| f.stable_rank),
-            ]);
-            table.push(row);
-        }
-        table.notes.push(
-            "The same rows, and all heads. Columns are the unmasked ones of a row.".to_owned(),
-        );
-        table.note_failed(self.failed);
-        table
+        table_of_heads("whole", title, all)
+            .sizes("heads", "heads")
+            .medians("sink_mass", "attention on the first token", |head| head.found.sink_mass)
+            .medians("far_mass", "far mass", |head| head.found.far_mass)
+            .medians("columns", "columns", |head| head.found.columns)
+            .medians("effective", "effective tokens / columns", |head| {
+                head.found.effective_tokens / head.found.columns
+            })
+            .medians("tokens_90", "tokens for 90 % / columns", |head| {
+                head.found.tokens_90 / head.found.columns
+            })
+            .medians("top_4", "mass on the 4 largest", |head| head.found.top_4)
+            .medians("top_16", "mass on 16", |head| head.found.top_16)
+            .medians("top_64", "mass on 64", |head| head.found.top_64)
+            .numbers("rows", "rows", ConcentratedHead::rows)
+            .medians("rank_90", "rank for 90 %", |head| head.found.rank_90)
+            .medians("rank_99", "rank for 99 %", |head| head.found.rank_99)
+            .medians("stable_rank", "stable rank", |head| head.found.stable_rank)
+            .note("The same rows, and all heads. Columns are the unmasked ones of a row.")
+            .note_failed(self.failed)
+            .build()
     }
 }
 
-/// Heads that stand in one line of a table.
-fn alike(heads: &[ConcentratedHead]) -> Vec<Vec<&ConcentratedHead>> {
-    groups(heads, |head| (&head.of, &head.run, head.found.kind, head.found.n, head.window))
-}
-
-fn of_which() -> [Column; 5] {
-    [
-        Column::words("run", "run"),
-        Column::words("kind", "kind"),
-        Column::numbers("n", "n", None),
-        Column::numbers("window", "window W", None),
-        Column::numbers("d", "d_head", None),
-    ]
-}
-
-fn which(head: &ConcentratedHead) -> Vec<Cell> {
-    let is_trained = head.run.is_some();
-    vec![
-        Cell::text(head.run.clone().unwrap_or_else(|| "uniform".to_owned())),
-        Cell::text(head.found.kind.to_string()),
-        Cell::count(head.found.n),
-        Cell::count(head.window),
-        if is_trained { Cell::count(head.found.rank) } else { Cell::Missing },
-    ]
+/// A table of heads that are alike, with the columns that say which.
+fn table_of_heads<'r>(
+    name: &str,
+    title: &str,
+    heads: impl IntoIterator<Item = &'r ConcentratedHead>,
+) -> Columns<'r, ConcentratedHead> {
+    let key = |head: &'r ConcentratedHead| {
+        (&head.of, &head.run, head.found.kind, head.found.n, head.window)
+    };
+    Table::from_groups(name, title, groups(heads, key))
+        .words("run", "run", |head| head.run.as_deref().unwrap_or("uniform"))
+        .words("kind", "kind", |head| head.found.kind.to_string())
+        .numbers("n", "n", |head| head.found.n)
+        .numbers("window", "window W", |head| head.window)
+        .numbers("d", "d_head", |head| head.run.as_ref().map(|_| head.found.rank))
 }

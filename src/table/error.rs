@@ -1,6 +1,6 @@
 //! What can be wrong with the rows that a table is made from.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::fit::{FactorsFileError, FitError};
 use crate::pattern::TargetError;
@@ -45,3 +45,22 @@ pub enum TableError {
         source: polars::error::PolarsError,
     },
 }
+
+impl TableError {
+    /// `found`, or [`NoRows`](Self::NoRows) where the rows of the file had nothing for the table.
+    pub(super) fn unless_empty<T>(
+        found: Vec<T>,
+        path: &Path,
+        why: &str,
+        advice: &str,
+    ) -> Result<Vec<T>, Self> {
+        if found.is_empty() {
+            let (path, why, advice) = (path.to_owned(), why.to_owned(), advice.to_owned());
+            return Err(Self::NoRows { path, why, advice });
+        }
+        Ok(found)
+    }
+}
+
+/// What to do where every row of a study has an error.
+pub(super) const READ_ERR: &str = "read the column err, and run the study again";

@@ -1,7 +1,6 @@
 //! A table of typed cells, independent of where its numbers came from.
 
-use super::digits::{plural, significant};
-use super::spread::Spread;
+use super::summary::{Spread, significant};
 
 /// How a column's cells are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,16 +25,6 @@ pub struct Column {
 }
 
 impl Column {
-    /// A column of words.
-    pub fn words(name: &str, heading: &str) -> Self {
-        Self { name: name.to_owned(), heading: heading.to_owned(), unit: None, align: Align::Left }
-    }
-
-    /// A column of numbers.
-    pub fn numbers(name: &str, heading: &str, unit: Option<&str>) -> Self {
-        Self { unit: unit.map(str::to_owned), align: Align::Right, ..Self::words(name, heading) }
-    }
-
     /// The heading with its unit: `loss (nats)`.
     pub fn heading_with_unit(&self) -> String {
         match &self.unit {
@@ -73,24 +62,9 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// A word.
-    pub fn text(text: impl Into<String>) -> Self {
-        Self::Text(text.into())
-    }
-
-    /// A count.
-    pub fn count(count: usize) -> Self {
-        i64::try_from(count).map_or(Self::Missing, Self::Integer)
-    }
-
-    /// A number shown with three significant digits, or a missing one.
-    pub fn number(value: Option<f64>) -> Self {
-        value.map_or(Self::Missing, |value| Self::Number { value, digits: 3 })
-    }
-
-    /// A spread shown with three significant digits, or a missing one.
-    pub fn over(spread: Option<Spread>) -> Self {
-        spread.map_or(Self::Missing, |spread| Self::Over { spread, digits: 3 })
+    /// A spread shown with so many significant digits, or a missing one.
+    pub fn over(spread: Option<Spread>, digits: usize) -> Self {
+        spread.map_or(Self::Missing, |spread| Self::Over { spread, digits })
     }
 
     /// The cell as people read it; a missing value is an en dash.
@@ -103,6 +77,50 @@ impl Cell {
             Self::Over { spread, digits } => spread.shown(*digits),
             Self::Missing => "–".to_owned(),
         }
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<&String> for Cell {
+    fn from(text: &String) -> Self {
+        Self::Text(text.clone())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<usize> for Cell {
+    fn from(count: usize) -> Self {
+        i64::try_from(count).map_or(Self::Missing, Self::Integer)
+    }
+}
+
+/// A measured number, shown with three significant digits.
+impl From<f64> for Cell {
+    fn from(value: f64) -> Self {
+        Self::Number { value, digits: 3 }
+    }
+}
+
+/// A spread, shown with three significant digits.
+impl From<Spread> for Cell {
+    fn from(spread: Spread) -> Self {
+        Self::Over { spread, digits: 3 }
+    }
+}
+
+impl<T: Into<Self>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Missing, Into::into)
     }
 }
 
@@ -121,31 +139,21 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table with no rows yet.
-    pub fn new(name: &str, title: &str, columns: Vec<Column>) -> Self {
+    /// A table of so many rows that has no columns yet.
+    pub(super) fn without_columns(name: &str, title: &str, rows: usize) -> Self {
         Self {
             name: name.to_owned(),
             title: title.to_owned(),
-            columns,
-            rows: Vec::new(),
+            columns: Vec::new(),
+            rows: vec![Vec::new(); rows],
             notes: Vec::new(),
         }
     }
 
-    /// Adds a row; one shorter than the header is filled up with missing values, one longer is cut.
-    pub fn push(&mut self, mut row: Vec<Cell>) {
-        row.resize(self.columns.len(), Cell::Missing);
-        self.rows.push(row);
-    }
-
-    /// Notes how many cells failed with an error and are left out, if any did.
-    pub(super) fn note_failed(&mut self, cells: usize) {
-        if cells > 0 {
-            self.notes.push(format!(
-                "Left out: {} that failed, see the column err of the rows.",
-                plural(cells, "cell")
-            ));
-        }
+    /// Adds a column with its cell of each row.
+    pub(super) fn add_column(&mut self, column: Column, cells: Vec<Cell>) {
+        self.columns.push(column);
+        self.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell));
     }
 
     /// The rows, each as long as the header.

@@ -14,7 +14,7 @@ pub(super) fn sorted<'r, R, K: PartialOrd>(
 }
 
 /// The rows that are alike in a key, group by group in the order of their first rows.
-pub(super) fn groups<'r, R, K: PartialEq>(
+pub(crate) fn groups<'r, R, K: PartialEq>(
     rows: impl IntoIterator<Item = &'r R>,
     key: impl Fn(&'r R) -> K,
 ) -> Vec<Vec<&'r R>> {
@@ -27,6 +27,36 @@ pub(super) fn groups<'r, R, K: PartialEq>(
         }
     }
     groups.into_iter().map(|(_, group)| group).collect()
+}
+
+/// Of the rows that are alike in a key the one of the greatest value, of equal ones the first.
+pub(super) fn greatest_of_each<'r, R, K: PartialEq>(
+    rows: impl IntoIterator<Item = &'r R>,
+    key: impl Fn(&'r R) -> K,
+    value: impl Fn(&R) -> f64,
+) -> Vec<&'r R> {
+    let greater = |a, b| if value(b) > value(a) { b } else { a };
+    groups(rows, key).into_iter().filter_map(|alike| alike.into_iter().reduce(greater)).collect()
+}
+
+/// Each value once, from small to large.
+pub(crate) fn distinct<T: PartialOrd>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut values: Vec<T> = values.into_iter().collect();
+    values.sort_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
+    values.dedup();
+    values
+}
+
+/// The errors ε of rows of trained heads, each once, from large to small.
+pub(super) fn epsilons(all: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut all = distinct(all);
+    all.reverse();
+    all
+}
+
+/// The ε that figures and verdicts show: 0.01 where it is among `all`, or else the middle one.
+pub(super) fn main_epsilon(all: &[f64]) -> f64 {
+    all.iter().copied().find(|e| *e == 0.01).unwrap_or(all[all.len() / 2])
 }
 
 /// Keeps the rows of each model's last step.
@@ -44,4 +74,37 @@ pub(super) fn keep_last_steps<R, M: PartialEq>(
         }
     }
     rows.retain(|row| last.contains(&(model(row), step(row))));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROWS: [(&str, f64); 5] = [("b", 1.0), ("a", 4.0), ("b", 3.0), ("a", 2.0), ("b", 3.0)];
+
+    #[test]
+    fn groups_stand_in_the_order_of_their_first_rows() {
+        let found = groups(&ROWS, |row| row.0);
+        assert_eq!(found, [vec![&ROWS[0], &ROWS[2], &ROWS[4]], vec![&ROWS[1], &ROWS[3]]]);
+    }
+
+    #[test]
+    fn of_equal_rows_the_first_is_the_greatest() {
+        let rows = [("a", 1.0, 1), ("a", 3.0, 2), ("b", 2.0, 3), ("a", 3.0, 4)];
+        let found = greatest_of_each(&rows, |row| row.0, |row| row.1);
+        assert_eq!(found, [&rows[1], &rows[2]]);
+    }
+
+    #[test]
+    fn values_are_distinct_and_ascend() {
+        assert_eq!(distinct([3.0, 1.0, 3.0, 2.0]), [1.0, 2.0, 3.0]);
+        assert_eq!(epsilons([0.01, 0.1, 0.01].into_iter()), [0.1, 0.01]);
+    }
+
+    #[test]
+    fn last_steps_are_those_of_each_model() {
+        let mut rows = vec![("a", 1), ("a", 2), ("b", 1), ("a", 2)];
+        keep_last_steps(&mut rows, |row| row.0, |row| row.1);
+        assert_eq!(rows, [("a", 2), ("b", 1), ("a", 2)]);
+    }
 }

@@ -1,7 +1,6 @@
 //! The seeds of one cell of a study of logit growth.
 
-use super::interval::Interval;
-use super::spread::Spread;
+use super::summary::{Interval, Spread};
 
 /// One fit of a study of logit growth: one seed of one target at one rank.
 #[derive(Clone, Copy, Debug, PartialEq)]

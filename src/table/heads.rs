@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::TableError;
-use super::epsilons;
+use super::error::{READ_ERR, TableError};
+use super::groups::{distinct, epsilons, greatest_of_each, groups, main_epsilon};
 use super::head_parts::{HeadParts, WiderHead};
 use super::rank_correlation::RankCorrelation;
 use crate::row::{HeadFound, Rows};
@@ -68,32 +68,26 @@ impl TrainedHeads {
     /// [`TableError::NoRows`] where there is none.
     pub fn of(rows: &Rows<HeadFound>) -> Result<Self, TableError> {
         let fitted = rows.rows.iter().filter(|row| row.found.is_fitted());
-        let heads: Vec<HeadParts> = fitted.map(HeadParts::from).collect();
-        if heads.is_empty() && !rows.rows.is_empty() {
-            return Err(TableError::NoRows {
-                path: rows.path.clone(),
-                why: "its heads were screened, and none was fitted".to_owned(),
-                advice: "measure it with a smaller `above`, or without".to_owned(),
-            });
-        }
-        if heads.is_empty() {
-            return Err(TableError::NoRows {
-                path: rows.path.clone(),
-                why: "no finished row has a trained head".to_owned(),
-                advice: "read the column err, and run the study again".to_owned(),
-            });
-        }
+        let heads = fitted.map(HeadParts::from).collect();
+        let (why, advice) = match rows.rows.is_empty() {
+            true => ("no finished row has a trained head", READ_ERR),
+            false => (
+                "its heads were screened, and none was fitted",
+                "measure it with a smaller `above`, or without",
+            ),
+        };
+        let heads = TableError::unless_empty(heads, &rows.path, why, advice)?;
         Ok(Self { heads, failed: rows.failed })
     }
 
     /// The errors ε, from large to small.
     pub fn epsilons(&self) -> Vec<f64> {
-        epsilons::descending(self.heads.iter().map(|head| head.epsilon))
+        epsilons(self.heads.iter().map(|head| head.epsilon))
     }
 
     /// The ε that figures and verdicts tell of: 0.01 where the study has it, or else the middle one.
     pub fn epsilon_told(&self) -> f64 {
-        epsilons::told(&self.epsilons())
+        main_epsilon(&self.epsilons())
     }
 
     /// The last step of any run.
@@ -113,62 +107,41 @@ impl TrainedHeads {
 
     /// The head of the largest logit of each run, seed, step, rank and ε.
     pub fn largest(&self) -> Vec<&HeadParts> {
-        let mut found: Vec<&HeadParts> = Vec::new();
-        for head in &self.heads {
-            let same =
-                |other: &&mut &HeadParts| (other.model(), other.rank) == (head.model(), head.rank);
-            match found.iter_mut().find(same) {
-                Some(other) if head.actual > other.actual => *other = head,
-                Some(_) => {}
-                None => found.push(head),
-            }
-        }
-        found
+        greatest_of_each(&self.heads, |head| (head.model(), head.rank), |head| head.actual)
     }
 
     /// What carries the growth of each run's largest logit, for runs of several steps.
     pub fn growth(&self) -> Vec<PartsOfGrowth> {
-        let largest = self.largest();
-        let same = |a: &HeadParts, b: &HeadParts| {
-            (&a.of, &a.run, a.seed, a.rank, a.epsilon) == (&b.of, &b.run, b.seed, b.rank, b.epsilon)
+        let run = |head: &'_ HeadParts| {
+            let (of, run, seed, _, epsilon) = head.model();
+            (of.to_owned(), run.to_owned(), seed, head.rank, epsilon)
         };
-        let mut found = Vec::new();
-        for first in &largest {
-            let of_run = || largest.iter().filter(|head| same(head, first));
-            if of_run().any(|head| head.step < first.step) {
-                continue;
-            }
-            let Some(last) = of_run().max_by_key(|head| head.step) else { continue };
-            let (Some(before), Some(after)) = (first.parts(), last.parts()) else { continue };
-            if last.step > first.step {
-                found.push(PartsOfGrowth {
-                    arm: first.arm.clone(),
-                    run: first.run.clone(),
-                    n: first.n,
-                    seed: first.seed,
-                    epsilon: first.epsilon,
-                    steps: (first.step, last.step),
-                    growth: (last.actual / first.actual).ln(),
-                    by_part: std::array::from_fn(|part| (after[part] / before[part]).ln()),
-                });
-            }
-        }
-        found
+        let growth = |heads: Vec<&HeadParts>| {
+            let first = heads.iter().min_by_key(|head| head.step)?;
+            let last = heads.iter().max_by_key(|head| head.step)?;
+            let (before, after) = (first.parts()?, last.parts()?);
+            (last.step > first.step).then(|| PartsOfGrowth {
+                arm: first.arm.clone(),
+                run: first.run.clone(),
+                n: first.n,
+                seed: first.seed,
+                epsilon: first.epsilon,
+                steps: (first.step, last.step),
+                growth: (last.actual / first.actual).ln(),
+                by_part: std::array::from_fn(|part| (after[part] / before[part]).ln()),
+            })
+        };
+        groups(self.largest(), run).into_iter().filter_map(growth).collect()
     }
 
     /// The largest head of each model, step and ε at each rank above its own, where it was fitted at any.
     pub fn wider(&self) -> Vec<WiderHead<'_>> {
-        let largest = self.largest();
-        let at_ranks = |own: &HeadParts| {
-            largest.iter().copied().filter(|head| head.model() == own.model()).collect::<Vec<_>>()
-        };
         let mut found = Vec::new();
-        for &own in &largest {
-            let ranks = at_ranks(own);
-            if ranks.iter().all(|head| head.rank >= own.rank) {
-                let wider = ranks.into_iter().filter(|head| head.rank > own.rank);
-                found.extend(wider.map(|wider| WiderHead { own, wider }));
-            }
+        for ranks in groups(self.largest(), HeadParts::model) {
+            let least = ranks.iter().map(|head| head.rank).min();
+            let (own, wider): (Vec<&HeadParts>, Vec<&HeadParts>) =
+                ranks.into_iter().partition(|head| Some(head.rank) == least);
+            found.extend(wider.into_iter().map(|wider| WiderHead { own: own[0], wider }));
         }
         found
     }
@@ -177,25 +150,15 @@ impl TrainedHeads {
     /// largest logits, at the last step.
     pub fn orderings(&self) -> Vec<Ordering> {
         let last = self.last_step();
-        let mut arms: Vec<&str> = self.heads.iter().map(|head| head.arm.as_str()).collect();
-        arms.sort_unstable();
-        arms.dedup();
         let own = self.at_own_rank();
         let mut found = Vec::new();
-        for arm in arms {
+        for arm in distinct(self.heads.iter().map(|head| head.arm.as_str())) {
             for epsilon in self.epsilons() {
-                let chosen: Vec<&HeadParts> = own
+                let chosen = own
                     .iter()
                     .copied()
-                    .filter(|h| h.arm == arm && h.epsilon == epsilon && h.step == last)
-                    .collect();
-                let mut models: Vec<Vec<&HeadParts>> = Vec::new();
-                for head in chosen {
-                    match models.iter_mut().find(|model| model[0].model() == head.model()) {
-                        Some(model) => model.push(head),
-                        None => models.push(vec![head]),
-                    }
-                }
+                    .filter(|h| h.arm == arm && h.epsilon == epsilon && h.step == last);
+                let models = groups(chosen, HeadParts::model);
                 let mut push = |by, correlation: Option<RankCorrelation>, with_entropy| {
                     let arm = arm.to_owned();
                     found.extend(correlation.map(|correlation| Ordering {
@@ -211,7 +174,7 @@ impl TrainedHeads {
                         .iter()
                         .map(|m| m.iter().filter_map(|h| Some((of(h)?, h.actual))).collect())
                         .collect();
-                    push(by, RankCorrelation::of(&groups), None);
+                    push(by, RankCorrelation::from_groups(&groups), None);
                 }
                 for (by, of) in ORDERED_GIVEN_ENTROPY {
                     let groups: Vec<Vec<[f64; 3]>> = models
@@ -223,7 +186,7 @@ impl TrainedHeads {
                         .collect();
                     let with_entropy: Vec<Vec<(f64, f64)>> =
                         groups.iter().map(|g| g.iter().map(|p| (p[0], p[2])).collect()).collect();
-                    let with_entropy = RankCorrelation::of(&with_entropy).map(|c| c.rho);
+                    let with_entropy = RankCorrelation::from_groups(&with_entropy).map(|c| c.rho);
                     push(by, RankCorrelation::given(&groups), with_entropy);
                 }
             }

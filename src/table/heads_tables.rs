@@ -1,9 +1,10 @@
 //! The tables of a study of trained heads.
 
-use super::grid::{Cell, Column, Table};
+use super::grid::Table;
+use super::groups::groups;
 use super::head_parts::{FACTOR_NAMES, HeadParts, WiderHead};
 use super::heads::{Ordering, PartsOfGrowth, TrainedHeads};
-use super::spread::Spread;
+use super::summary::Spread;
 use crate::predict::PARTS;
 
 impl TrainedHeads {
@@ -20,238 +21,136 @@ impl TrainedHeads {
 
     /// The table of what larger ranks would have needed.
     pub fn ranks_table(&self) -> Table {
-        let mut table = Table::new(
-            "ranks",
-            "Logits that a wider head with the same inputs needs for the attention of the largest head",
-            vec![
-                Column::words("run", "run"),
-                Column::numbers("n", "n", None),
-                Column::numbers("epsilon", "ε", Some("nats")),
-                Column::numbers("step", "step", None),
-                Column::numbers("own_rank", "d_head", None),
-                Column::numbers("rank", "rank r", None),
-                Column::numbers("actual", "max |logit|", None),
-                Column::numbers("needed", "needed at rank r", None),
-                Column::numbers("needed_tied", "needed from the layer inputs at rank r", None),
-                Column::numbers("any_rank", "needed from the layer inputs at any rank", None),
-                Column::numbers("lower_bound", "proven lower bound at any rank", None),
-                Column::numbers("share", "share of the log input factor removed at rank r", None),
-                Column::numbers("share_any_rank", "share removed at any rank", None),
-                Column::numbers("seeds", "seeds", None),
-            ],
-        );
         let wider = self.wider();
-        let same = |a: &WiderHead<'_>, b: &WiderHead<'_>| {
-            a.wider.setting() == b.wider.setting() && a.own.rank == b.own.rank
+        let key = |one: &WiderHead<'_>| {
+            let (of, run, rank, step, epsilon) = one.wider.setting();
+            (of.to_owned(), run.to_owned(), rank, step, epsilon, one.own.rank)
         };
-        for (at, first) in wider.iter().enumerate() {
-            if wider[..at].iter().any(|other| same(other, first)) {
-                continue;
-            }
-            let seeds: Vec<&WiderHead<'_>> =
-                wider.iter().filter(|other| same(other, first)).collect();
-            let over = |value: &dyn Fn(&WiderHead<'_>) -> Option<f64>| {
-                Cell::over(Spread::of(seeds.iter().filter_map(|one| value(one))))
-            };
-            table.push(vec![
-                Cell::text(&first.own.run),
-                Cell::count(first.own.n),
-                Cell::Setting(first.own.epsilon),
-                Cell::count(first.own.step),
-                Cell::count(first.own.rank),
-                Cell::count(first.wider.rank),
-                over(&|one| Some(one.own.actual)),
-                over(&|one| one.wider.needed),
-                over(&|one| one.wider.needed_tied),
-                over(&|one| one.wider.needed_any_rank),
-                over(&|one| one.wider.lower_bound_tied),
-                over(&|one| one.share_of_tying()),
-                over(&|one| one.own.share_of_tying_by_rank()),
-                Cell::count(seeds.len()),
-            ]);
-        }
-        table.notes.push(
-            "The head with the largest logit of each model. Medians over seeds with (least–greatest). At any rank, W_q·W_kᵀ may be \
-             any matrix; the lower bound is proven (see the methods)."
-                .to_owned(),
-        );
-        table
+        let title = "Logits that a wider head with the same inputs needs for the attention of the \
+                     largest head";
+        Table::from_groups("ranks", title, groups(&wider, key))
+            .words("run", "run", |one| &one.own.run)
+            .numbers("n", "n", |one| one.own.n)
+            .settings("epsilon", ("ε", "nats"), |one| one.own.epsilon)
+            .numbers("step", "step", |one| one.own.step)
+            .numbers("own_rank", "d_head", |one| one.own.rank)
+            .numbers("rank", "rank r", |one| one.wider.rank)
+            .medians("actual", "max |logit|", |one| one.own.actual)
+            .medians("needed", "needed at rank r", |one| one.wider.needed)
+            .medians("needed_tied", "needed from the layer inputs at rank r", |one| {
+                one.wider.needed_tied
+            })
+            .medians("any_rank", "needed from the layer inputs at any rank", |one| {
+                one.wider.needed_any_rank
+            })
+            .medians("lower_bound", "proven lower bound at any rank", |one| {
+                one.wider.lower_bound_tied
+            })
+            .medians("share", "share of the log input factor removed at rank r", |one| {
+                one.share_of_tying()
+            })
+            .medians("share_any_rank", "share removed at any rank", |one| {
+                one.own.share_of_tying_by_rank()
+            })
+            .sizes("seeds", "seeds")
+            .note(
+                "The head with the largest logit of each model. Medians over seeds with \
+                 (least–greatest). At any rank, W_q·W_kᵀ may be any matrix; the lower bound is \
+                 proven (see the methods).",
+            )
+            .build()
     }
 
     /// The table of the five parts of each model's largest logit.
     pub fn parts_table(&self) -> Table {
-        let mut columns = vec![
-            Column::words("run", "run"),
-            Column::words("arm", "variant"),
-            Column::numbers("n", "n", None),
-            Column::numbers("rank", "d_head", None),
-            Column::numbers("epsilon", "ε", Some("nats")),
-            Column::numbers("step", "step", None),
-            Column::numbers("actual", "max |logit|", None),
-        ];
-        columns.push(Column::numbers("floor", "floor", None));
-        columns.extend(
-            PARTS
-                .iter()
-                .zip(FACTOR_NAMES)
-                .skip(1)
-                .map(|(part, name)| Column::numbers(part, name, None)),
-        );
-        columns.extend([
-            Column::numbers("other_inflation", "rank penalty, all heads", None),
-            Column::numbers("other_tying", "input factor, all heads", None),
-            Column::numbers("other_drift", "excess factor, all heads", None),
-            Column::numbers("seeds", "seeds", None),
-        ]);
-        let mut table = Table::new(
-            "parts",
-            "Factors of the largest logit of each model: max |logit| = floor · rank penalty · input factor · excess factor · shift factor",
-            columns,
-        );
-        let largest = self.largest();
-        let mut settings: Vec<(&str, &str, usize, usize, u64)> = Vec::new();
-        for head in &largest {
-            if !settings.contains(&head.setting()) {
-                settings.push(head.setting());
+        let title = "Factors of the largest logit of each model: max |logit| = floor · rank \
+                     penalty · input factor · excess factor · shift factor";
+        let mut table =
+            Table::from_groups("parts", title, groups(self.largest(), HeadParts::setting))
+                .words("run", "run", |head| &head.run)
+                .words("arm", "variant", |head| &head.arm)
+                .numbers("n", "n", |head| head.n)
+                .numbers("rank", "d_head", |head| head.rank)
+                .settings("epsilon", ("ε", "nats"), |head| head.epsilon)
+                .numbers("step", "step", |head| head.step)
+                .medians("actual", "max |logit|", |head| head.actual);
+        for (at, (part, name)) in PARTS.iter().zip(FACTOR_NAMES).enumerate() {
+            table = table.medians(part, name, |head| Some(head.parts()?[at]));
+        }
+        let over_all_heads = |part: usize| {
+            move |largest: &[&HeadParts]| {
+                let alike = self.heads.iter().filter(|h| h.setting() == largest[0].setting());
+                Spread::of(alike.filter_map(|head| Some(head.parts()?[part])))
             }
-        }
-        for setting in settings {
-            let of_setting: Vec<&&HeadParts> =
-                largest.iter().filter(|head| head.setting() == setting).collect();
-            let first = of_setting[0];
-            let over = |value: &dyn Fn(&HeadParts) -> Option<f64>| {
-                Cell::over(Spread::of(of_setting.iter().filter_map(|head| value(head))))
-            };
-            let mut row = vec![
-                Cell::text(&first.run),
-                Cell::text(&first.arm),
-                Cell::count(first.n),
-                Cell::count(first.rank),
-                Cell::Setting(first.epsilon),
-                Cell::count(first.step),
-                over(&|head| Some(head.actual)),
-            ];
-            row.extend((0..PARTS.len()).map(|part| over(&move |head| Some(head.parts()?[part]))));
-            let all: Vec<&HeadParts> =
-                self.heads.iter().filter(|head| head.setting() == setting).collect();
-            row.extend([1, 2, 3].map(|part| {
-                Cell::over(Spread::of(all.iter().filter_map(|head| Some(head.parts()?[part]))))
-            }));
-            row.push(Cell::count(of_setting.len()));
-            table.push(row);
-        }
-        table.notes.push(
-            "The head with the largest logit of each model. Medians over seeds with (least–greatest). Columns with \"all heads\" are \
-             medians over every head of every seed. Needed logits are upper bounds."
-                .to_owned(),
-        );
-        table.note_failed(self.failed);
+        };
         table
+            .per_group("other_inflation", "rank penalty, all heads", over_all_heads(1))
+            .per_group("other_tying", "input factor, all heads", over_all_heads(2))
+            .per_group("other_drift", "excess factor, all heads", over_all_heads(3))
+            .sizes("seeds", "seeds")
+            .note(
+                "The head with the largest logit of each model. Medians over seeds with \
+                 (least–greatest). Columns with \"all heads\" are medians over every head of every \
+                 seed. Needed logits are upper bounds.",
+            )
+            .note_failed(self.failed)
+            .build()
     }
 
     fn orderings_table(&self) -> Table {
-        let mut table = Table::new(
-            "orderings",
-            "Rank correlation (Spearman's ρ) of the max |logit| of heads with other measures, at the last step",
-            vec![
-                Column::words("arm", "variant"),
-                Column::numbers("epsilon", "ε", Some("nats")),
-                Column::words("by", "correlated with"),
-                Column::numbers("rho", "ρ, median over models", None),
-                Column::numbers("low", "95 % CI, low", None),
-                Column::numbers("high", "95 % CI, high", None),
-                Column::numbers("mean_rho", "ρ, mean over models", None),
-                Column::numbers("by_chance", "|ρ| by chance (95 %)", None),
-                Column::numbers("with_entropy", "its ρ with low entropy", None),
-                Column::numbers("variance_inflation", "variance inflation", None),
-                Column::numbers("models", "models", None),
-                Column::numbers("heads", "heads", None),
-                Column::numbers("left_out", "models left out", None),
-                Column::numbers("collinear", "of these, collinear with entropy", None),
-            ],
-        );
-        for one in self.orderings() {
-            let Ordering { arm, epsilon, by, correlation: c, with_entropy } = &one;
-            table.push(vec![
-                Cell::text(arm),
-                Cell::Setting(*epsilon),
-                Cell::text(*by),
-                Cell::number(Some(c.rho)),
-                Cell::number(Some(c.low)),
-                Cell::number(Some(c.high)),
-                Cell::number(Some(c.mean)),
-                Cell::number(Some(c.by_chance)),
-                Cell::number(*with_entropy),
-                Cell::number(one.variance_inflation()),
-                Cell::count(c.groups),
-                Cell::count(c.points),
-                Cell::count(c.left_out.groups()),
-                Cell::count(c.left_out.collinear),
-            ]);
-        }
-        table.notes.push(
-            "ρ is computed within each model; the table gives its median over models with a bootstrap interval over models and heads. \
-             By chance: |ρ| exceeds this value in 5 % of random shuffles of the heads of each model. \"Given entropy\" is the \
-             partial rank correlation given the mean entropy of the rows. Variance inflation is 1/(1 − ρ²) of the median ρ with \
-             low entropy; from 10 on, the two measures cannot be separated. A model is left out where the correlation is \
-             undefined: fewer than three heads, equal values, or a measure that orders the heads as entropy does. A head is left \
-             out where it has no value: no rank penalty where its attention is within ε of uniform, no needed logit where no fit \
-             reached ε."
-                .to_owned(),
-        );
-        table
+        let title = "Rank correlation (Spearman's ρ) of the max |logit| of heads with other \
+                     measures, at the last step";
+        Table::from_items("orderings", title, &self.orderings())
+            .words("arm", "variant", |one| &one.arm)
+            .settings("epsilon", ("ε", "nats"), |one| one.epsilon)
+            .words("by", "correlated with", |one| one.by)
+            .numbers("rho", "ρ, median over models", |one| one.correlation.rho)
+            .numbers("low", "95 % CI, low", |one| one.correlation.low)
+            .numbers("high", "95 % CI, high", |one| one.correlation.high)
+            .numbers("mean_rho", "ρ, mean over models", |one| one.correlation.mean)
+            .numbers("by_chance", "|ρ| by chance (95 %)", |one| one.correlation.by_chance)
+            .numbers("with_entropy", "its ρ with low entropy", |one| one.with_entropy)
+            .numbers("variance_inflation", "variance inflation", Ordering::variance_inflation)
+            .numbers("models", "models", |one| one.correlation.groups)
+            .numbers("heads", "heads", |one| one.correlation.points)
+            .numbers("left_out", "models left out", |one| one.correlation.left_out.groups())
+            .numbers("collinear", "of these, collinear with entropy", |one| {
+                one.correlation.left_out.collinear
+            })
+            .note(
+                "ρ is computed within each model; the table gives its median over models with a \
+                 bootstrap interval over models and heads. By chance: |ρ| exceeds this value in 5 \
+                 % of random shuffles of the heads of each model. \"Given entropy\" is the partial \
+                 rank correlation given the mean entropy of the rows. Variance inflation is 1/(1 − \
+                 ρ²) of the median ρ with low entropy; from 10 on, the two measures cannot be \
+                 separated. A model is left out where the correlation is undefined: fewer than \
+                 three heads, equal values, or a measure that orders the heads as entropy does. A \
+                 head is left out where it has no value: no rank penalty where its attention is \
+                 within ε of uniform, no needed logit where no fit reached ε.",
+            )
+            .build()
     }
 }
 
 fn growth_table(growth: &[PartsOfGrowth]) -> Table {
-    let mut columns = vec![
-        Column::words("run", "run"),
-        Column::words("arm", "variant"),
-        Column::numbers("n", "n", None),
-        Column::numbers("epsilon", "ε", Some("nats")),
-        Column::numbers("first_step", "from step", None),
-        Column::numbers("last_step", "to step", None),
-        Column::numbers("growth", "growth of log max |logit|", None),
-    ];
-    columns.extend(
-        PARTS
-            .iter()
-            .zip(FACTOR_NAMES)
-            .map(|(part, name)| Column::numbers(part, &format!("from the {name}"), None)),
-    );
-    columns.push(Column::numbers("seeds", "seeds", None));
-    let mut table =
-        Table::new("growth", "Growth of the largest logit in training, by factor", columns);
-    let setting = |g: &PartsOfGrowth| (g.run.clone(), g.n, g.epsilon.to_bits());
-    let mut settings = Vec::new();
-    for one in growth {
-        if !settings.contains(&setting(one)) {
-            settings.push(setting(one));
-        }
+    let title = "Growth of the largest logit in training, by factor";
+    let alike = groups(growth, |one| (&one.run, one.n, one.epsilon.to_bits()));
+    let mut table = Table::from_groups("growth", title, alike)
+        .words("run", "run", |one| &one.run)
+        .words("arm", "variant", |one| &one.arm)
+        .numbers("n", "n", |one| one.n)
+        .settings("epsilon", ("ε", "nats"), |one| one.epsilon)
+        .numbers("first_step", "from step", |one| one.steps.0)
+        .numbers("last_step", "to step", |one| one.steps.1)
+        .medians("growth", "growth of log max |logit|", |one| one.growth);
+    for (at, (part, name)) in PARTS.iter().zip(FACTOR_NAMES).enumerate() {
+        table = table.medians(part, &*format!("from the {name}"), |one| one.by_part[at]);
     }
-    for chosen in settings {
-        let seeds: Vec<&PartsOfGrowth> = growth.iter().filter(|g| setting(g) == chosen).collect();
-        let over = |value: &dyn Fn(&PartsOfGrowth) -> f64| {
-            Cell::over(Spread::of(seeds.iter().map(|seed| value(seed))))
-        };
-        let first = seeds[0];
-        let mut row = vec![
-            Cell::text(&first.run),
-            Cell::text(&first.arm),
-            Cell::count(first.n),
-            Cell::Setting(first.epsilon),
-            Cell::count(first.steps.0),
-            Cell::count(first.steps.1),
-            over(&|g| g.growth),
-        ];
-        row.extend((0..PARTS.len()).map(|part| over(&move |g| g.by_part[part])));
-        row.push(Cell::count(seeds.len()));
-        table.push(row);
-    }
-    table.notes.push(
-        "Natural logarithms: the factors add up to the growth, and 0.69 is a doubling. Each step has its own largest head. Medians \
-         over seeds with (least–greatest)."
-            .to_owned(),
-    );
     table
+        .sizes("seeds", "seeds")
+        .note(
+            "Natural logarithms: the factors add up to the growth, and 0.69 is a doubling. Each \
+             step has its own largest head. Medians over seeds with (least–greatest).",
+        )
+        .build()
 }

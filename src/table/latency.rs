@@ -1,9 +1,9 @@
 //! What inference takes: by model and length.
 
 use super::TableError;
-use super::grid::{Cell, Column, Table};
+use super::grid::Table;
 use super::groups::{groups, sorted};
-use super::spread::Spread;
+use super::summary::Spread;
 use crate::row::{LatencyFound, Row, Rows};
 
 /// One round of one model after so many tokens.
@@ -50,14 +50,8 @@ impl Latencies {
     /// # Errors
     /// [`TableError::NoRows`] where there is none.
     pub fn of(rows: &Rows<LatencyFound>) -> Result<Self, TableError> {
-        let cells = gather(&rows.rows);
-        if cells.is_empty() {
-            return Err(TableError::NoRows {
-                path: rows.path.clone(),
-                why: "no finished row has a time".to_owned(),
-                advice: "run the study again".to_owned(),
-            });
-        }
+        let (why, advice) = ("no finished row has a time", "run the study again");
+        let cells = TableError::unless_empty(gather(&rows.rows), &rows.path, why, advice)?;
         Ok(Self { cells })
     }
 
@@ -68,46 +62,29 @@ impl Latencies {
 
     /// One table: times and bytes, and each against `mhsa`'s.
     pub fn tables(&self) -> Vec<Table> {
-        let mut table = Table::new(
-            "latency",
-            "Time to read n tokens, time of one more token, and size of the cached keys and values",
-            vec![
-                Column::words("run", "model"),
-                Column::numbers("n", "n", None),
-                Column::numbers("prefill_s", "reading n tokens", Some("s")),
-                Column::numbers("decode_s", "one more token", Some("s")),
-                Column::numbers("cache_bytes", "cached keys and values", Some("bytes")),
-                Column::numbers("prefill_over_mhsa", "reading / multi-head", None),
-                Column::numbers("decode_over_mhsa", "one token / multi-head", None),
-                Column::numbers("cache_over_mhsa", "cache / multi-head", None),
-                Column::numbers("rounds", "rounds", None),
-            ],
-        );
-        for cell in &self.cells {
-            let mhsa = self.at("mhsa", cell.n);
-            let ratio = |of: fn(&LatencyRound) -> f64| {
-                let both = cell.over(of).zip(mhsa.and_then(|mhsa| mhsa.over(of)));
-                Cell::number(both.map(|(own, mhsa)| own.median / mhsa.median))
-            };
-            table.push(vec![
-                Cell::text(&cell.run),
-                Cell::count(cell.n),
-                Cell::over(cell.over(|round| round.prefill_s)),
-                Cell::over(cell.over(|round| round.decode_s)),
-                cell.over(|round| round.cache_bytes)
-                    .map_or(Cell::Missing, |bytes| Cell::count(bytes.median as usize)),
-                ratio(|round| round.prefill_s),
-                ratio(|round| round.decode_s),
-                ratio(|round| round.cache_bytes),
-                Cell::count(cell.rounds.len()),
-            ]);
-        }
-        table.notes.push(
-            "Medians over rounds, with (least–greatest) where they differ. Times are those of one machine; compare them only within a \
-             table."
-                .to_owned(),
-        );
-        vec![table]
+        let ratio = |cell: &LatencyCell, of: fn(&LatencyRound) -> f64| {
+            let mhsa = self.at("mhsa", cell.n)?.over(of)?;
+            Some(cell.over(of)?.median / mhsa.median)
+        };
+        let bytes =
+            |cell: &LatencyCell| Some(cell.over(|round| round.cache_bytes)?.median as usize);
+        let title =
+            "Time to read n tokens, time of one more token, and size of the cached keys and values";
+        let table = Table::from_items("latency", title, &self.cells)
+            .words("run", "model", |cell| &cell.run)
+            .numbers("n", "n", |cell| cell.n)
+            .numbers("prefill_s", ("reading n tokens", "s"), |cell| cell.over(|r| r.prefill_s))
+            .numbers("decode_s", ("one more token", "s"), |cell| cell.over(|r| r.decode_s))
+            .numbers("cache_bytes", ("cached keys and values", "bytes"), bytes)
+            .numbers("prefill_over_mhsa", "reading / multi-head", |c| ratio(c, |r| r.prefill_s))
+            .numbers("decode_over_mhsa", "one token / multi-head", |c| ratio(c, |r| r.decode_s))
+            .numbers("cache_over_mhsa", "cache / multi-head", |c| ratio(c, |r| r.cache_bytes))
+            .numbers("rounds", "rounds", |cell| cell.rounds.len())
+            .note(
+                "Medians over rounds, with (least–greatest) where they differ. Times are those of \
+                 one machine; compare them only within a table.",
+            );
+        vec![table.build()]
     }
 }
 

@@ -107,19 +107,24 @@ fn push(text: &mut String, c: char) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::grid::{Cell, Column};
-    use super::super::spread::Spread;
+    use super::super::summary::Spread;
     use super::*;
 
     #[test]
     fn no_name_is_a_command() {
-        let mut table = Table::new("t", "A title\n\\input{x}", vec![Column::words("name", "name")]);
-        for name in
-            ["\\input{/etc/passwd}", "[2cm]", "*", "a\n\nb", "$x$ ^~ <b> #1 {", "\u{1b}[2J", "=1+1"]
-        {
-            table.push(vec![Cell::text(name)]);
-        }
-        table.notes.push("One.\n\\input{y}".to_owned());
+        let names = [
+            "\\input{/etc/passwd}",
+            "[2cm]",
+            "*",
+            "a\n\nb",
+            "$x$ ^~ <b> #1 {",
+            "\u{1b}[2J",
+            "=1+1",
+        ];
+        let table = Table::from_items("t", "A title\n\\input{x}", &names)
+            .words("name", "name", |name| *name)
+            .note("One.\n\\input{y}")
+            .build();
         insta::assert_snapshot!(table.to_latex(), @r"
         % A title \input{x}
         % Needs \usepackage{booktabs}.
@@ -142,17 +147,15 @@ mod tests {
 
     #[test]
     fn a_paper_can_take_it() {
-        let mut table = Table::new(
-            "example",
-            "An example",
-            vec![
-                Column::words("family", "family"),
-                Column::numbers("needed", "L*(ε)", Some("nats")),
-            ],
-        );
-        table.push(vec![Cell::text("50% & a_b"), Cell::over(Spread::of([1.0, 2.0, 3.0]))]);
-        table.push(vec![Cell::text("τ"), Cell::over(Spread::of([1.0e-7, 2.0e-7, 3.0e-7]))]);
-        table.push(vec![Cell::text("none"), Cell::Missing]);
+        let rows = [
+            ("50% & a_b", Spread::of([1.0, 2.0, 3.0])),
+            ("τ", Spread::of([1.0e-7, 2.0e-7, 3.0e-7])),
+            ("none", None),
+        ];
+        let table = Table::from_items("example", "An example", &rows)
+            .words("family", "family", |row| row.0)
+            .numbers("needed", ("L*(ε)", "nats"), |row| row.1)
+            .build();
         insta::assert_snapshot!(table.to_latex(), @r"
         % An example
         % Needs \usepackage{booktabs}.

@@ -1,7 +1,7 @@
 //! Trained heads' lattices: what their attention needs by the inputs and the rank that are allowed.
 
-use super::TableError;
-use super::epsilons;
+use super::error::{READ_ERR, TableError};
+use super::groups::{epsilons, greatest_of_each, main_epsilon};
 use crate::predict::{InputSet, RankLimit};
 use crate::row::{LatticeFound, Row, Rows};
 
@@ -222,26 +222,20 @@ impl Lattices {
             };
             (&a.study, &a.cell, of(a)) == (&b.study, &b.cell, of(b))
         };
-        let heads: Vec<LatticeOfHead> =
-            rows.rows.chunk_by(same).filter_map(LatticeOfHead::of_rows).collect();
-        if heads.is_empty() {
-            return Err(TableError::NoRows {
-                path: rows.path.clone(),
-                why: "no finished row has a corner of a lattice".to_owned(),
-                advice: "read the column err, and run the study again".to_owned(),
-            });
-        }
+        let heads = rows.rows.chunk_by(same).filter_map(LatticeOfHead::of_rows).collect();
+        let why = "no finished row has a corner of a lattice";
+        let heads = TableError::unless_empty(heads, &rows.path, why, READ_ERR)?;
         Ok(Self { heads, failed: rows.failed })
     }
 
     /// The errors ε, from large to small.
     pub fn epsilons(&self) -> Vec<f64> {
-        epsilons::descending(self.heads.iter().map(|head| head.epsilon))
+        epsilons(self.heads.iter().map(|head| head.epsilon))
     }
 
     /// The ε that figures and verdicts tell of: 0.01 where the study has it, or else the middle one.
     pub fn epsilon_told(&self) -> f64 {
-        epsilons::told(&self.epsilons())
+        main_epsilon(&self.epsilons())
     }
 
     /// The sets of inputs that any head has.
@@ -259,15 +253,8 @@ impl Lattices {
 
     /// The head of the largest logit of each model, step and ε, among those that `are` so.
     pub fn largest(&self, are: impl Fn(&LatticeOfHead) -> bool) -> Vec<&LatticeOfHead> {
-        let mut found: Vec<&LatticeOfHead> = Vec::new();
-        for head in self.heads.iter().filter(|head| are(head)) {
-            match found.iter_mut().find(|other| other.model() == head.model()) {
-                Some(other) if head.actual > other.actual => *other = head,
-                Some(_) => {}
-                None => found.push(head),
-            }
-        }
-        found
+        let heads = self.heads.iter().filter(|head| are(head));
+        greatest_of_each(heads, LatticeOfHead::model, |head| head.actual)
     }
 }
 

@@ -1,9 +1,10 @@
 //! The tables of a study of lattices.
 
-use super::digits::significant;
-use super::grid::{Cell, Column, Table};
+use super::columns::Columns;
+use super::grid::Table;
+use super::groups::{distinct, groups};
 use super::lattice::{LatticeOfHead, Lattices, Shares};
-use super::spread::Spread;
+use super::summary::{Spread, significant};
 use crate::predict::{InputSet, RankLimit};
 
 const OF_LARGEST: &str =
@@ -12,204 +13,136 @@ const OF_LARGEST: &str =
 impl Lattices {
     /// The tables: needed by inputs and rank, what each constraint adds, what positions save, realised ranks.
     pub fn tables(&self) -> Vec<Table> {
-        let mut tables = vec![self.shares_table(), self.positions_table(), self.corners_table()];
-        tables.push(self.realised_table());
-        tables[0].note_failed(self.failed);
-        tables
+        vec![
+            self.shares_table(),
+            self.positions_table(),
+            self.corners_table(),
+            self.realised_table(),
+        ]
     }
 
     /// The ranks that any head has, any last.
     pub fn ranks(&self) -> Vec<RankLimit> {
-        let corners = self.heads.iter().flat_map(|head| &head.corners);
-        let mut ranks: Vec<RankLimit> = corners.map(|corner| corner.rank).collect();
-        ranks.sort_unstable();
-        ranks.dedup();
-        ranks
+        distinct(self.heads.iter().flat_map(|head| &head.corners).map(|corner| corner.rank))
     }
 
-    /// The largest heads of each run, step and ε, over its seeds.
-    fn settings(&self) -> Vec<Vec<&LatticeOfHead>> {
-        let mut settings: Vec<Vec<&LatticeOfHead>> = Vec::new();
-        for head in self.largest(|_| true) {
-            match settings.iter_mut().find(|setting| setting[0].setting() == head.setting()) {
-                Some(setting) => setting.push(head),
-                None => settings.push(vec![head]),
-            }
-        }
-        settings
+    /// A row for each run, step and ε and each of these sets of inputs: the largest heads over the seeds.
+    fn by_inputs(&self, sets: &[InputSet]) -> Vec<WithInputs<'_>> {
+        let settings = groups(self.largest(|_| true), LatticeOfHead::setting);
+        let of_setting = |heads: &Vec<_>| sets.iter().map(|&set| (set, heads.clone())).collect();
+        settings.iter().flat_map::<Vec<_>, _>(of_setting).collect()
     }
 
     /// What each corner needs.
     pub fn corners_table(&self) -> Table {
-        let ranks = self.ranks();
-        let mut columns = of_setting();
-        columns.push(Column::words("inputs", "inputs"));
-        columns.extend(ranks.iter().map(|rank| {
-            let heading = format!("needed, rank {rank}");
-            Column::numbers(&format!("rank_{rank}"), &heading, None)
-        }));
-        columns.push(Column::numbers("lower_bound", "proven lower bound at any rank", None));
-        columns.push(Column::numbers("seeds", "seeds", None));
-        let title = "Logits that the attention of the largest head needs, by the inputs and the rank of queries and keys";
-        let mut table = Table::new("lattice", title, columns);
-        for heads in self.settings() {
-            for inputs in self.inputs() {
-                let mut row = cells_of_setting(heads[0]);
-                row.push(Cell::text(inputs.name()));
-                row.extend(ranks.iter().map(|&rank| over(&heads, |h| h.needed(inputs, rank))));
-                row.push(over(&heads, |head| head.lower_bound(inputs)));
-                row.push(Cell::count(heads.len()));
-                table.push(row);
-            }
+        let title = "Logits that the attention of the largest head needs, by the inputs and the \
+                     rank of queries and keys";
+        let rows = self.by_inputs(&self.inputs());
+        let lower_bound = over(LatticeOfHead::lower_bound);
+        let mut table =
+            table_of_heads("lattice", title, &rows).words("inputs", "inputs", |row| row.0.name());
+        for rank in self.ranks() {
+            let (name, heading) = (format!("rank_{rank}"), format!("needed, rank {rank}"));
+            table = table.numbers(&name, &*heading, over(|head, set| head.needed(set, rank)));
         }
-        table.notes.push(format!(
-            "{OF_LARGEST} An en dash: no logit reached ε, or the combination is undefined. Needed logits are upper bounds; that of free inputs at \
-             any rank is exact, and the lower bound is proven (see the methods)."
-        ));
         table
+            .numbers("lower_bound", "proven lower bound at any rank", lower_bound)
+            .numbers("seeds", "seeds", |row| row.1.len())
+            .note(format!(
+                "{OF_LARGEST} An en dash: no logit reached ε, or the combination is undefined. \
+                 Needed logits are upper bounds; that of free inputs at any rank is exact, and the \
+                 lower bound is proven (see the methods)."
+            ))
+            .build()
     }
 
     /// What each constraint adds: Shapley values beside both orders.
     pub fn shares_table(&self) -> Table {
-        let mut columns = of_setting();
-        columns.extend([
-            Column::numbers("actual", "max |logit|", None),
-            Column::numbers("half_spread", "half-range", None),
-            Column::numbers("floor", "floor", None),
-            Column::numbers("rank", "rank: Shapley share", None),
-            Column::numbers("inputs", "inputs: Shapley share", None),
-            Column::numbers("rest", "remainder", None),
-            Column::numbers("rank_first", "rank, taken first", None),
-            Column::numbers("rank_last", "rank, taken last", None),
-            Column::numbers("inputs_first", "inputs, taken first", None),
-            Column::numbers("inputs_last", "inputs, taken last", None),
-            Column::numbers("interaction", "interaction", None),
-            Column::numbers("seeds", "seeds", None),
-        ]);
-        let title = "Shares of log(half-range / floor) due to two constraints of a head: rank ≤ d_head, and its own layer \
-                     inputs";
-        let mut table = Table::new("shares", title, columns);
-        for heads in self.settings() {
-            let share = |of: fn(&Shares) -> f64| {
-                over(&heads, move |head| {
-                    let shares = head.shares()?;
-                    Some(of(&shares) / shares.whole)
-                })
-            };
-            let mut row = cells_of_setting(heads[0]);
-            row.extend([
-                over(&heads, |head| Some(head.actual)),
-                over(&heads, |head| Some(head.half_spread())),
-                over(&heads, LatticeOfHead::floor),
-                share(Shares::of_rank),
-                share(Shares::of_inputs),
-                share(Shares::rest),
-                share(|shares| shares.rank[0]),
-                share(|shares| shares.rank[1]),
-                share(|shares| shares.inputs[0]),
-                share(|shares| shares.inputs[1]),
-                share(Shares::interaction),
-                Cell::count(heads.len()),
-            ]);
-            table.push(row);
-        }
-        table.notes.push(format!(
-            "{OF_LARGEST} A Shapley share is the mean over both orders of what a constraint adds to the logarithm of the needed logits. With the \
-             remainder, which neither constraint explains, the shares sum to 1. Rank taken first is the rank penalty, inputs \
-             taken last the input factor."
-        ));
-        table
+        let share = |value: fn(&Shares) -> f64| {
+            move |head: &LatticeOfHead| {
+                let shares = head.shares()?;
+                Some(value(&shares) / shares.whole)
+            }
+        };
+        let title = "Shares of log(half-range / floor) due to two constraints of a head: rank ≤ \
+                     d_head, and its own layer inputs";
+        let settings = groups(self.largest(|_| true), LatticeOfHead::setting);
+        setting_columns(Table::from_groups("shares", title, settings), |head| head)
+            .medians("actual", "max |logit|", |head| head.actual)
+            .medians("half_spread", "half-range", LatticeOfHead::half_spread)
+            .medians("floor", "floor", LatticeOfHead::floor)
+            .medians("rank", "rank: Shapley share", share(Shares::of_rank))
+            .medians("inputs", "inputs: Shapley share", share(Shares::of_inputs))
+            .medians("rest", "remainder", share(Shares::rest))
+            .medians("rank_first", "rank, taken first", share(|shares| shares.rank[0]))
+            .medians("rank_last", "rank, taken last", share(|shares| shares.rank[1]))
+            .medians("inputs_first", "inputs, taken first", share(|shares| shares.inputs[0]))
+            .medians("inputs_last", "inputs, taken last", share(|shares| shares.inputs[1]))
+            .medians("interaction", "interaction", share(Shares::interaction))
+            .sizes("seeds", "seeds")
+            .note(format!(
+                "{OF_LARGEST} A Shapley share is the mean over both orders of what a constraint \
+                 adds to the logarithm of the needed logits. With the remainder, which neither \
+                 constraint explains, the shares sum to 1. Rank taken first is the rank penalty, \
+                 inputs taken last the input factor."
+            ))
+            .note_failed(self.failed)
+            .build()
     }
 
     /// What positions for nothing would save.
     pub fn positions_table(&self) -> Table {
-        let given: Vec<InputSet> = self
-            .inputs()
-            .into_iter()
-            .filter(|set| !matches!(set, InputSet::Own | InputSet::Free))
-            .collect();
-        let mut columns = of_setting();
-        columns.extend([
-            Column::words("given", "added inputs"),
-            Column::numbers("own", "needed, own inputs", None),
-            Column::numbers("with", "needed, with added inputs", None),
-            Column::numbers("floor", "floor", None),
-            Column::numbers("saved", "reduction (×)", None),
-            Column::numbers("proven", "proven reduction (×)", None),
-            Column::numbers("share", "share of log(own / floor)", None),
-            Column::numbers("beyond_bias", "share beyond a constant", None),
-            Column::numbers("seeds", "seeds", None),
-        ]);
-        let title = "Reduction of the needed logits by position columns added to a head's inputs, at any rank";
-        let mut table = Table::new("positions", title, columns);
-        for heads in self.settings() {
-            for &set in &given {
-                let mut row = cells_of_setting(heads[0]);
-                row.extend([
-                    Cell::text(set.name()),
-                    over(&heads, |head| head.needed(InputSet::Own, RankLimit::Any)),
-                    over(&heads, |head| head.needed(set, RankLimit::Any)),
-                    over(&heads, LatticeOfHead::floor),
-                    over(&heads, |head| head.saved_by(set)),
-                    over(&heads, |head| head.saved_by_proven(set)),
-                    over(&heads, |head| head.share_saved_by(set)),
-                    over(&heads, |head| head.share_saved_beyond_bias(set)),
-                    Cell::count(heads.len()),
-                ]);
-                table.push(row);
-            }
-        }
-        table.notes.push(format!(
-            "{OF_LARGEST} Every set has a constant column, and every set but bias has position columns. The proven reduction is the lower bound \
-             with the own inputs over the needed logit with the added ones."
-        ));
-        table
+        let mut given = self.inputs();
+        given.retain(|set| !matches!(set, InputSet::Own | InputSet::Free));
+        let title = "Reduction of the needed logits by position columns added to a head's inputs, \
+                     at any rank";
+        let any_rank = |head: &LatticeOfHead, set| head.needed(set, RankLimit::Any);
+        let beyond_bias = over(LatticeOfHead::share_saved_beyond_bias);
+        table_of_heads("positions", title, &self.by_inputs(&given))
+            .words("given", "added inputs", |row| row.0.name())
+            .numbers("own", "needed, own inputs", over(|head, _| any_rank(head, InputSet::Own)))
+            .numbers("with", "needed, with added inputs", over(any_rank))
+            .numbers("floor", "floor", over(|head, _| head.floor()))
+            .numbers("saved", "reduction (×)", over(LatticeOfHead::saved_by))
+            .numbers("proven", "proven reduction (×)", over(LatticeOfHead::saved_by_proven))
+            .numbers("share", "share of log(own / floor)", over(LatticeOfHead::share_saved_by))
+            .numbers("beyond_bias", "share beyond a constant", beyond_bias)
+            .numbers("seeds", "seeds", |row| row.1.len())
+            .note(format!(
+                "{OF_LARGEST} Every set has a constant column, and every set but bias has position \
+                 columns. The proven reduction is the lower bound with the own inputs over the \
+                 needed logit with the added ones."
+            ))
+            .build()
     }
 
     /// The rank that each head's own logits would pay for.
     pub fn realised_table(&self) -> Table {
-        let ranks: Vec<RankLimit> =
-            self.ranks().into_iter().filter(|rank| *rank != RankLimit::Any).collect();
-        let mut columns = of_setting();
-        columns.extend([
-            Column::numbers("seed", "seed", None),
-            Column::words("head", "layer.head"),
-            Column::numbers("mass_within_16", "attention on the last 16 tokens", None),
-            Column::numbers("actual", "max |logit|", None),
-            Column::numbers("half_spread", "half-range", None),
-        ]);
-        columns.extend(ranks.iter().map(|rank| {
-            let heading = format!("needed, rank {rank}");
-            Column::numbers(&format!("rank_{rank}"), &heading, None)
-        }));
-        columns.extend([
-            Column::numbers("realised", "rank within half-range", None),
-            Column::numbers("realised_actual", "rank within max |logit|", None),
-        ]);
-        let title = "Realised rank: the smallest rank of free queries and keys that reaches a head's attention within ε at its own \
-                     logits";
-        let mut table = Table::new("realised-rank", title, columns);
-        for head in &self.heads {
-            let rank = |most| head.realised_rank(most).map_or(Cell::Missing, Cell::count);
-            let mut row = cells_of_setting(head);
-            row.extend([
-                Cell::count(head.seed as usize),
-                Cell::text(format!("{}.{}", head.layer, head.head)),
-                Cell::number(Some(head.mass_within_16)),
-                Cell::number(Some(head.actual)),
-                Cell::number(Some(head.half_spread())),
-            ]);
-            let free = |&rank| Cell::number(head.needed(InputSet::Free, rank));
-            row.extend(ranks.iter().map(free));
-            row.extend([rank(head.half_spread()), rank(head.actual)]);
-            table.push(row);
+        let mut ranks = self.ranks();
+        ranks.retain(|rank| *rank != RankLimit::Any);
+        let title = "Realised rank: the smallest rank of free queries and keys that reaches a \
+                     head's attention within ε at its own logits";
+        let mut table =
+            setting_columns(Table::from_items("realised-rank", title, &self.heads), |head| head)
+                .numbers("seed", "seed", |head| head.seed as usize)
+                .words("head", "layer.head", |head| format!("{}.{}", head.layer, head.head))
+                .numbers("mass_within_16", "attention on the last 16 tokens", |h| h.mass_within_16)
+                .numbers("actual", "max |logit|", |head| head.actual)
+                .numbers("half_spread", "half-range", LatticeOfHead::half_spread);
+        for &rank in &ranks {
+            let (name, heading) = (format!("rank_{rank}"), format!("needed, rank {rank}"));
+            table = table.numbers(&name, &*heading, |head| head.needed(InputSet::Free, rank));
         }
         let shown: Vec<String> = ranks.iter().map(ToString::to_string).collect();
-        table.notes.push(format!(
-            "Every head of the study, fitted at ranks {}. An en dash: no rank reached ε. Other starts may find a smaller rank.",
-            shown.join(", ")
-        ));
         table
+            .numbers("realised", "rank within half-range", |h| h.realised_rank(h.half_spread()))
+            .numbers("realised_actual", "rank within max |logit|", |h| h.realised_rank(h.actual))
+            .note(format!(
+                "Every head of the study, fitted at ranks {}. An en dash: no rank reached ε. Other \
+                 starts may find a smaller rank.",
+                shown.join(", ")
+            ))
+            .build()
     }
 
     /// What each model's largest head needs at the ε that is told, in words.
@@ -234,28 +167,35 @@ impl Lattices {
     }
 }
 
-fn of_setting() -> Vec<Column> {
-    vec![
-        Column::words("run", "run"),
-        Column::numbers("n", "n", None),
-        Column::numbers("own_rank", "d_head", None),
-        Column::numbers("step", "step", None),
-        Column::numbers("epsilon", "ε", Some("nats")),
-    ]
+/// The columns that say which head, or of which setting.
+fn setting_columns<'r, R>(
+    table: Columns<'r, R>,
+    head: impl Fn(&'r R) -> &'r LatticeOfHead,
+) -> Columns<'r, R> {
+    table
+        .words("run", "run", |item| &head(item).run)
+        .numbers("n", "n", |item| head(item).n)
+        .numbers("own_rank", "d_head", |item| head(item).own_rank)
+        .numbers("step", "step", |item| head(item).step)
+        .settings("epsilon", ("ε", "nats"), |item| head(item).epsilon)
 }
 
-fn cells_of_setting(head: &LatticeOfHead) -> Vec<Cell> {
-    vec![
-        Cell::text(&head.run),
-        Cell::count(head.n),
-        Cell::count(head.own_rank),
-        Cell::count(head.step),
-        Cell::Setting(head.epsilon),
-    ]
+/// Heads of one setting with one of the sets of inputs.
+type WithInputs<'h> = (InputSet, Vec<&'h LatticeOfHead>);
+
+fn table_of_heads<'r>(
+    name: &str,
+    title: &str,
+    rows: &'r [WithInputs<'r>],
+) -> Columns<'r, WithInputs<'r>> {
+    setting_columns(Table::from_items(name, title, rows), |row| row.1[0])
 }
 
-fn over(heads: &[&LatticeOfHead], value: impl Fn(&LatticeOfHead) -> Option<f64>) -> Cell {
-    Cell::over(Spread::of(heads.iter().filter_map(|head| value(head))))
+/// A value of heads with their set of inputs, over the heads.
+fn over(
+    value: impl Fn(&LatticeOfHead, InputSet) -> Option<f64>,
+) -> impl Fn(&WithInputs<'_>) -> Option<Spread> {
+    move |(set, heads)| Spread::of(heads.iter().filter_map(|head| value(head, *set)))
 }
 
 #[cfg(test)]

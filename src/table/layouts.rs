@@ -1,9 +1,9 @@
 //! Layouts of heads against each other: the error at each cap.
 
 use super::TableError;
-use super::grid::{Cell, Column, Table};
+use super::grid::Table;
 use super::groups::{groups, sorted};
-use super::spread::Spread;
+use super::summary::Spread;
 use crate::pattern::{HeadKind, Layout};
 use crate::row::{FitFound, Row, Rows};
 
@@ -100,56 +100,32 @@ impl Layouts {
     /// # Errors
     /// [`TableError::NoRows`] where no row carries a cap and an error in nats.
     pub fn of(rows: &Rows<FitFound>) -> Result<Self, TableError> {
-        let cells = gather(&rows.rows);
-        if cells.is_empty() {
-            return Err(TableError::NoRows {
-                path: rows.path.clone(),
-                why: "no finished row has a cap, so there is nothing to compare".to_owned(),
-                advice: "give the study's definition caps and run it again".to_owned(),
-            });
-        }
+        let why = "no finished row has a cap, so there is nothing to compare";
+        let advice = "give the study's definition caps and run it again";
+        let cells = TableError::unless_empty(gather(&rows.rows), &rows.path, why, advice)?;
         Ok(Self { cells, failed: rows.failed })
     }
 
     /// One table: every layout under every cap.
     pub fn tables(&self) -> Vec<Table> {
-        let mut table = Table::new(
-            "layouts",
-            "Error of each layout of heads within each logit bound",
-            vec![
-                Column::words("target", "target"),
-                Column::words("layout", "layout"),
-                Column::numbers("n", "n", None),
-                Column::numbers("rank", "rank per head", None),
-                Column::numbers("parameters", "parameters", None),
-                Column::numbers("cost", "cost", Some("multiply–adds")),
-                Column::numbers("cap", "logit bound", None),
-                Column::numbers("kl_nats", "KL", Some("nats")),
-                Column::numbers("floor_kl_nats", "floor, no rank limit", Some("nats")),
-                Column::numbers("seeds", "seeds", None),
-            ],
-        );
-        for cell in &self.cells {
-            table.push(vec![
-                Cell::text(&cell.target),
-                Cell::text(&cell.layout),
-                Cell::count(cell.n),
-                Cell::count(cell.rank),
-                cell.parameters().map_or(Cell::Missing, Cell::count),
-                cell.cost().map_or(Cell::Missing, Cell::count),
-                Cell::Setting(cell.cap),
-                Cell::over(cell.kl_nats()),
-                Cell::over(cell.floor),
-                Cell::count(cell.seeds.len()),
-            ]);
-        }
-        table.notes.push(
-            "Medians over seeds, with (least–greatest) where they differ. Parameters: heads · 2 · n · rank. Cost: 2 · rank per unmasked \
-             pair of each head."
-                .to_owned(),
-        );
-        table.note_failed(self.failed);
-        vec![table]
+        let title = "Error of each layout of heads within each logit bound";
+        let table = Table::from_items("layouts", title, &self.cells)
+            .words("target", "target", |cell| &cell.target)
+            .words("layout", "layout", |cell| &cell.layout)
+            .numbers("n", "n", |cell| cell.n)
+            .numbers("rank", "rank per head", |cell| cell.rank)
+            .numbers("parameters", "parameters", LayoutCell::parameters)
+            .numbers("cost", ("cost", "multiply–adds"), LayoutCell::cost)
+            .settings("cap", "logit bound", |cell| cell.cap)
+            .numbers("kl_nats", ("KL", "nats"), LayoutCell::kl_nats)
+            .numbers("floor_kl_nats", ("floor, no rank limit", "nats"), |cell| cell.floor)
+            .numbers("seeds", "seeds", |cell| cell.seeds.len())
+            .note(
+                "Medians over seeds, with (least–greatest) where they differ. Parameters: heads · \
+                 2 · n · rank. Cost: 2 · rank per unmasked pair of each head.",
+            )
+            .note_failed(self.failed);
+        vec![table.build()]
     }
 }
 

@@ -1,25 +1,21 @@
 //! Rows into tables: reading what was measured, gathering it over seeds, writing it for programs
 //! and people.
 
-mod bits;
 mod censored;
+mod columns;
 mod concentration;
 #[cfg(test)]
 mod concentration_tests;
-mod digits;
-mod epsilons;
 mod error;
 mod grid;
 mod groups;
 mod growth;
 mod growth_cell;
-mod growth_table;
 mod head_parts;
 mod heads;
 mod heads_tables;
 #[cfg(test)]
 mod heads_tests;
-mod interval;
 mod latency;
 mod latex;
 mod lattice;
@@ -36,28 +32,27 @@ mod regression;
 mod run_course;
 mod run_courses;
 mod run_log;
-mod slope;
 mod spectra;
-mod spread;
+mod summary;
 mod surgery;
 mod training;
 mod variants;
 mod window_rule;
 mod write;
 
+pub use columns::{Columns, Heading};
 pub use concentration::{ConcentratedHead, Concentrations, FAR_MASS};
 #[cfg(test)]
 pub(crate) use concentration_tests::heads as concentrated_heads;
-pub use digits::{plural, plural_range, significant};
 pub use error::TableError;
 pub use grid::{Align, Cell, Column, Table};
+pub(crate) use groups::{distinct, groups};
 pub use growth::{Growth, GrowthSlope};
 pub use growth_cell::{GrowthCell, GrowthSeed};
 pub use head_parts::{FACTOR_NAMES, HeadParts, WiderHead};
 pub use heads::{Ordering as HeadOrdering, PartsOfGrowth, TrainedHeads};
 #[cfg(test)]
 pub(crate) use heads_tests::head as head_of_parts;
-pub use interval::Interval;
 pub use latency::{Latencies, LatencyCell, LatencyRound};
 #[cfg(test)]
 pub(crate) use lattice::made_up::head as made_up_lattice;
@@ -74,9 +69,8 @@ pub use regression::{Coefficient, Regression};
 pub use run_course::{HeadCourse, RunCourse};
 pub use run_courses::{PairedRuns, RunCourses};
 pub use run_log::{Curve, RunLog};
-pub use slope::Slope;
 pub use spectra::{Spectra, SpectrumCell};
-pub use spread::Spread;
+pub use summary::{Interval, Slope, Spread, plural, plural_range, significant};
 pub use surgery::{HARMLESS_NATS, HarmlessError, OperatedModel, Surgeries};
 pub(crate) use training::arm_name;
 pub use training::{TrainingRun, Trainings};

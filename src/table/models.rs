@@ -1,9 +1,9 @@
 //! Which law the logits needed follow: six models of L*(ε) against each other.
 
 use super::censored::{Line, Point, Value};
-use super::digits::plural;
-use super::grid::{Cell, Column, Table};
+use super::grid::Table;
 use super::growth_cell::GrowthCell;
+use super::summary::plural;
 use crate::fit::LARGEST_CAP;
 
 /// A model of L*(ε) as a function of sequence length n, rank d and support k.
@@ -142,48 +142,30 @@ fn fit(model: Model, cells: &[&GrowthCell]) -> Option<ModelFit> {
 
 /// The models as a table.
 pub(super) fn model_table(fits: &[ModelFit]) -> Table {
-    let mut table = Table::new(
-        "models",
-        "Six models of the needed logit L*(ε), best of each family first",
-        vec![
-            Column::words("family", "family"),
-            Column::numbers("tolerance", "ε", Some("nats")),
-            Column::words("model", "model of L*(ε)"),
-            Column::numbers("aicc_above_best", "AICc above the best", None),
-            Column::numbers("exponent", "exponent", None),
-            Column::numbers("exponent_low", "95 % CI, low", None),
-            Column::numbers("exponent_high", "95 % CI, high", None),
-            Column::numbers("cells", "configurations", None),
-            Column::numbers("censored", "not reached", None),
-        ],
-    );
-    for fit in fits {
-        table.push(vec![
-            Cell::text(&fit.family),
-            Cell::Setting(fit.tolerance),
-            Cell::text(fit.model.formula()),
-            Cell::number(Some(fit.aicc_above_best)),
-            Cell::number(fit.exponent.map(|e| e.0)),
-            Cell::number(fit.exponent.map(|e| e.1)),
-            Cell::number(fit.exponent.map(|e| e.2)),
-            Cell::count(fit.cells.0 + fit.cells.1),
-            Cell::count(fit.cells.1),
-        ]);
-    }
-    table.notes.push(format!(
-        "Maximum likelihood of log L*(ε), medians over seeds, all widths of a family together. A configuration in which \
-         {} most seeds found no logit up to {LARGEST_CAP} counts as above it. A model whose AICc is 2 lower is \
-         better, one 10 lower far better. k is the number of columns that a row spreads over (w of a band). Model (D) needs \
-         several widths, model (E) one.",
-        if fits.iter().any(|fit| fit.cells.1 > 0) { "(as in some here)" } else { "" }
-    ).replace("  ", " "));
+    let title = "Six models of the needed logit L*(ε), best of each family first";
+    let are_censored = fits.iter().any(|fit| fit.cells.1 > 0);
     let few = fits.iter().filter(|fit| fit.cells.0 < 8).count();
-    if few > 0 {
-        table
-            .notes
-            .push(format!("{} on fewer than 8 configurations that reached ε.", plural(few, "fit")));
-    }
-    table
+    let few_note = format!("{} on fewer than 8 configurations that reached ε.", plural(few, "fit"));
+    Table::from_items("models", title, fits)
+        .words("family", "family", |fit| &fit.family)
+        .settings("tolerance", ("ε", "nats"), |fit| fit.tolerance)
+        .words("model", "model of L*(ε)", |fit| fit.model.formula())
+        .numbers("aicc_above_best", "AICc above the best", |fit| fit.aicc_above_best)
+        .numbers("exponent", "exponent", |fit| fit.exponent.map(|e| e.0))
+        .numbers("exponent_low", "95 % CI, low", |fit| fit.exponent.map(|e| e.1))
+        .numbers("exponent_high", "95 % CI, high", |fit| fit.exponent.map(|e| e.2))
+        .numbers("cells", "configurations", |fit| fit.cells.0 + fit.cells.1)
+        .numbers("censored", "not reached", |fit| fit.cells.1)
+        .note(format!(
+            "Maximum likelihood of log L*(ε), medians over seeds, all widths of a family together. \
+             A configuration in which {}most seeds found no logit up to {LARGEST_CAP} counts as \
+             above it. A model whose AICc is 2 lower is better, one 10 lower far better. k is the \
+             number of columns that a row spreads over (w of a band). Model (D) needs several \
+             widths, model (E) one.",
+            if are_censored { "(as in some here) " } else { "" }
+        ))
+        .note_if(few > 0, few_note)
+        .build()
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use ndarray::Array2;
 
-use super::digits::significant;
 use super::error::TableError;
-use super::grid::{Cell, Column, Table};
+use super::grid::{Cell, Table};
+use super::summary::significant;
 use crate::fit::{Floor, Outcome, Problem, read_factors};
 use crate::pattern::Target;
 use crate::row::{FrontierRow, read_records};
@@ -103,42 +103,27 @@ impl OneFit {
 
     /// The result of each fit, its outcome and what would improve it.
     pub fn table(&self) -> Table {
-        let nats = Some("nats");
-        let of_tolerance = self.rows.iter().any(|row| row.terms.tolerance.is_some());
-        let (name, heading) =
-            if of_tolerance { ("tolerance", "tolerance") } else { ("cap", "logit bound") };
-        let columns = vec![
-            Column::numbers(name, heading, nats.filter(|_| of_tolerance)),
-            Column::numbers("kl_nats", "KL", nats),
-            Column::numbers("floor_kl_nats", "KL at full rank", nats),
-            Column::numbers("max_abs_logit", "max |logit|", None),
-            Column::numbers("lower_bound_max_abs_logit", "proven minimum", None),
-            Column::numbers("floor_max_abs_logit", "floor", None),
-            Column::numbers("inflation", "rank penalty (×)", None),
-            Column::words("outcome", "outcome"),
-            Column::words("helps", "what would help"),
-        ];
-        let mut table = Table::new("frontier", "Fits", columns);
-        for FrontierRow { found, terms, .. } in &self.rows {
-            let proven = found.proven.as_ref().map(|proven| proven.lower_bound_max_abs_logit);
-            table.push(vec![
-                terms.tolerance.or(found.cap).map_or(Cell::Missing, Cell::Setting),
-                Cell::number(found.kl_nats()),
-                Cell::number(found.floor_kl_nats),
-                Cell::number(found.max_abs_logit()),
-                Cell::number(proven),
-                Cell::number(found.floor_max_abs_logit),
-                Cell::number(found.inflation),
-                Cell::text(found.outcome.name()),
-                Cell::text(help(found.outcome)),
-            ]);
+        let asked = |row: &FrontierRow| row.terms.tolerance.or(row.found.cap).map(Cell::Setting);
+        let proven = |row: &FrontierRow| Some(row.found.proven.as_ref()?.lower_bound_max_abs_logit);
+        let table = Table::from_items("frontier", "Fits", &self.rows);
+        match self.rows.iter().any(|row| row.terms.tolerance.is_some()) {
+            true => table.numbers("tolerance", ("tolerance", "nats"), asked),
+            false => table.numbers("cap", "logit bound", asked),
         }
-        table.notes.push(
-            "The floor is the smallest max |logit| with which full rank reaches the same KL. The rank penalty is max |logit| \
-             over the floor. Both max |logit| and the rank penalty are upper bounds: a longer search may find smaller ones."
-                .to_owned(),
-        );
-        table
+        .numbers("kl_nats", ("KL", "nats"), |row| row.found.kl_nats())
+        .numbers("floor_kl_nats", ("KL at full rank", "nats"), |row| row.found.floor_kl_nats)
+        .numbers("max_abs_logit", "max |logit|", |row| row.found.max_abs_logit())
+        .numbers("lower_bound_max_abs_logit", "proven minimum", proven)
+        .numbers("floor_max_abs_logit", "floor", |row| row.found.floor_max_abs_logit)
+        .numbers("inflation", "rank penalty (×)", |row| row.found.inflation)
+        .words("outcome", "outcome", |row| row.found.outcome.name())
+        .words("helps", "what would help", |row| help(row.found.outcome))
+        .note(
+            "The floor is the smallest max |logit| with which full rank reaches the same KL. The \
+             rank penalty is max |logit| over the floor. Both max |logit| and the rank penalty are \
+             upper bounds: a longer search may find smaller ones.",
+        )
+        .build()
     }
 }
 

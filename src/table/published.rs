@@ -1,10 +1,12 @@
 //! The heads of models from elsewhere: those of large logits, and what they needed.
 
-use super::{Cell, Column, HeadParts, Spread, Table, TableError, TrainedHeads, epsilons};
+use super::groups::{epsilons, groups};
+use super::{HeadParts, Spread, Table, TableError, TrainedHeads};
 use crate::row::{HeadFound, Row, Rows};
 
 /// Logits from here on are large, in nats: one token has e²⁰ times the attention of another of logit 0.
 pub const LARGE_NATS: f64 = 20.0;
+
 /// A study of models from elsewhere.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedHeads {
@@ -49,20 +51,13 @@ impl PublishedHeads {
 
     /// The models, by ε from large to small.
     pub fn models(&self) -> Vec<PublishedModel<'_>> {
-        let mut runs: Vec<(&str, &str)> = Vec::new();
-        for row in &self.heads {
-            let model = (row.of.model.run.as_str(), row.of.model.arm.as_str());
-            if !runs.contains(&model) {
-                runs.push(model);
-            }
-        }
+        let runs = groups(&self.heads, |row| (&row.of.model.run, &row.of.model.arm));
         let mut models = Vec::new();
-        for epsilon in epsilons::descending(self.heads.iter().map(|row| row.found.epsilon)) {
-            for &(run, arm) in &runs {
-                let is_of =
-                    |row: &&Row<HeadFound>| row.of.model.run == run && row.found.epsilon == epsilon;
-                let heads: Vec<&HeadFound> =
-                    self.heads.iter().filter(is_of).map(|row| &row.found).collect();
+        for epsilon in epsilons(self.heads.iter().map(|row| row.found.epsilon)) {
+            for rows in &runs {
+                let (run, arm) = (rows[0].of.model.run.as_str(), rows[0].of.model.arm.as_str());
+                let found = rows.iter().map(|row| &row.found);
+                let heads: Vec<&HeadFound> = found.filter(|f| f.epsilon == epsilon).collect();
                 let large: Vec<&HeadFound> =
                     heads.iter().copied().filter(|head| head.actual >= LARGE_NATS).collect();
                 models.push(PublishedModel { run, arm, epsilon, heads, large });
@@ -79,58 +74,54 @@ impl PublishedHeads {
     }
 
     fn large_table(&self) -> Table {
-        let columns = vec![
-            Column::words("run", "model"),
-            Column::words("arm", "type"),
-            Column::numbers("epsilon", "ε", Some("nats")),
-            Column::words("which", "heads"),
-            Column::numbers("heads", "count", None),
-            Column::numbers("fitted", "fitted", None),
-            Column::numbers("actual", "max |logit|", None),
-            Column::numbers("needed", "needed", None),
-            Column::numbers("floor", "floor", None),
-            Column::numbers("inflation", "rank penalty", None),
-            Column::numbers("tying", "input factor", None),
-            Column::numbers("drift", "excess factor", None),
-            Column::numbers("gauge", "shift factor", None),
-            Column::numbers("ramp", "R² of a ramp", None),
-            Column::numbers("first", "attention on the first token", None),
-            Column::numbers("rank", "effective rank", None),
-        ];
+        let above = format!("max |logit| above {LARGE_NATS}");
+        let models = self.models();
+        let lines = models.iter().flat_map(|model| {
+            let [all, large] = [&model.heads, &model.large];
+            [Line { model, which: "all", heads: all }, Line { model, which: &above, heads: large }]
+        });
+        let lines: Vec<Line<'_>> = lines.collect();
         let title = "Heads of published models: large logits and their factors";
-        let mut table = Table::new("published", title, columns);
-        for model in self.models() {
-            let above = format!("max |logit| above {LARGE_NATS}");
-            for (which, heads) in [("all", &model.heads), (above.as_str(), &model.large)] {
-                let over = |value: fn(&HeadFound) -> Option<f64>| {
-                    Cell::over(Spread::of(heads.iter().filter_map(|head| value(head))))
-                };
-                table.push(vec![
-                    Cell::text(model.run),
-                    Cell::text(model.arm),
-                    Cell::number(Some(model.epsilon)),
-                    Cell::text(which),
-                    Cell::count(heads.len()),
-                    Cell::count(heads.iter().filter(|head| head.is_fitted()).count()),
-                    over(|head| Some(head.actual)),
-                    over(|head| head.needed),
-                    over(|head| head.floor),
-                    over(|head| head.inflation),
-                    over(|head| head.tying),
-                    over(|head| head.drift),
-                    over(|head| head.gauge),
-                    over(|head| head.share_ramp),
-                    over(|head| head.first_mass),
-                    over(|head| Some(head.effective_rank_logits)),
-                ]);
-            }
-        }
-        table.notes.push(
-            "Medians over heads with (least–greatest). Needed logits and factors are those of fitted heads. R² of a ramp: of c·j in the \
-             logits less their row means, causal heads only."
-                .to_owned(),
-        );
-        table.note_failed(self.failed);
-        table
+        Table::from_items("published", title, &lines)
+            .words("run", "model", |line| line.model.run)
+            .words("arm", "type", |line| line.model.arm)
+            .numbers("epsilon", ("ε", "nats"), |line| line.model.epsilon)
+            .words("which", "heads", |line| line.which)
+            .numbers("heads", "count", |line| line.heads.len())
+            .numbers("fitted", "fitted", Line::fitted)
+            .numbers("actual", "max |logit|", |line| line.over(|head| Some(head.actual)))
+            .numbers("needed", "needed", |line| line.over(|head| head.needed))
+            .numbers("floor", "floor", |line| line.over(|head| head.floor))
+            .numbers("inflation", "rank penalty", |line| line.over(|head| head.inflation))
+            .numbers("tying", "input factor", |line| line.over(|head| head.tying))
+            .numbers("drift", "excess factor", |line| line.over(|head| head.drift))
+            .numbers("gauge", "shift factor", |line| line.over(|head| head.gauge))
+            .numbers("ramp", "R² of a ramp", |line| line.over(|head| head.share_ramp))
+            .numbers("first", "attention on the first token", |line| line.over(|h| h.first_mass))
+            .numbers("rank", "effective rank", |l| l.over(|h| Some(h.effective_rank_logits)))
+            .note(
+                "Medians over heads with (least–greatest). Needed logits and factors are those of \
+                 fitted heads. R² of a ramp: of c·j in the logits less their row means, causal \
+                 heads only.",
+            )
+            .note_failed(self.failed)
+            .build()
+    }
+}
+
+/// Some heads of a model, which stand in one line of the table.
+struct Line<'m> {
+    model: &'m PublishedModel<'m>,
+    which: &'m str,
+    heads: &'m [&'m HeadFound],
+}
+
+impl Line<'_> {
+    fn fitted(&self) -> usize {
+        self.heads.iter().filter(|head| head.is_fitted()).count()
+    }
+
+    fn over(&self, value: fn(&HeadFound) -> Option<f64>) -> Option<Spread> {
+        Spread::of(self.heads.iter().filter_map(|head| value(head)))
     }
 }

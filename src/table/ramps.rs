@@ -1,10 +1,9 @@
 //! Trained heads held against ramps over positions.
 
-use super::TableError;
-use super::grid::{Cell, Column, Table};
-use super::groups::{groups, keep_last_steps};
-use super::regression::Regression;
-use super::spread::Spread;
+use super::error::{READ_ERR, TableError};
+use super::grid::Table;
+use super::groups::{distinct, groups, keep_last_steps};
+use super::regression::{Coefficient, Regression};
 use crate::pattern::HeadKind;
 use crate::row::{RampFound, Row, Rows};
 
@@ -57,6 +56,11 @@ impl RampHead {
         self.found.mass_within_16 >= LOCAL_MASS
     }
 
+    /// What was found of it, where it attends locally.
+    fn local(&self) -> Option<&RampFound> {
+        self.is_local().then_some(&self.found)
+    }
+
     /// Whether nothing but its logits can make it local: a head that sees everything, of multi-head attention whose
     /// positions are learned vectors and that has no slope over the lag.
     pub fn buys_its_locality(&self) -> bool {
@@ -97,14 +101,9 @@ impl Ramps {
     /// # Errors
     /// [`TableError::NoRows`] where there is none.
     pub fn of(rows: &Rows<RampFound>) -> Result<Self, TableError> {
-        let mut heads: Vec<RampHead> = rows.rows.iter().map(RampHead::from).collect();
-        if heads.is_empty() {
-            return Err(TableError::NoRows {
-                path: rows.path.clone(),
-                why: "no finished row has a trained head".to_owned(),
-                advice: "read the column err, and run the study again".to_owned(),
-            });
-        }
+        let heads = rows.rows.iter().map(RampHead::from).collect();
+        let why = "no finished row has a trained head";
+        let mut heads = TableError::unless_empty(heads, &rows.path, why, READ_ERR)?;
         keep_last_steps(&mut heads, RampHead::model, |head| head.step);
         Ok(Self { heads, failed: rows.failed })
     }
@@ -152,106 +151,70 @@ impl Ramps {
     }
 
     fn runs_table(&self) -> Table {
-        let columns = vec![
-            Column::words("run", "run"),
-            Column::words("kind", "kind of heads"),
-            Column::numbers("n", "n", None),
-            Column::numbers("d", "d_head", None),
-            Column::numbers("step", "step", None),
-            Column::numbers("local", "local heads", None),
-            Column::numbers("heads", "all heads", None),
-            Column::numbers("models", "models", None),
-            Column::numbers("mean_lag", "mean relative distance τ", Some("tokens")),
-            Column::numbers("half_spread", "half-range", None),
-            Column::numbers("formula", "predicted half-range", None),
-            Column::numbers("ratio", "measured / predicted", None),
-            Column::numbers("share_ramp", "R² of a ramp c·j", None),
-            Column::numbers("share_position", "R² of f(j)", None),
-            Column::numbers("share_lag", "R² of g(i − j)", None),
-            Column::numbers("kl_uniform", "KL of uniform", Some("nats")),
-            Column::numbers("kl_ramp", "KL of the ramp", Some("nats")),
-            Column::numbers("kl_position", "KL of f(j)", Some("nats")),
-            Column::numbers("kl_lag", "KL of g(i − j)", Some("nats")),
-            Column::numbers("effective_rank", "effective rank, centred", None),
-        ];
-        let mut table = Table::new(
-            "ramps",
-            "Half-range of local heads against the prediction (m − 1)/2 · ln(1 + 1/τ), at the last step",
-            columns,
-        );
         let key = |head: &RampHead| {
             (head.of.clone(), head.run.clone(), head.found.kind, head.found.n, head.step)
         };
-        for alike in groups(&self.heads, key) {
-            let first = alike[0];
-            let local: Vec<&RampHead> =
-                alike.iter().copied().filter(|head| head.is_local()).collect();
-            let over = |value: &dyn Fn(&RampHead) -> Option<f64>| {
-                Cell::over(Spread::of(local.iter().filter_map(|head| value(head))))
-            };
-            let of_found = |value: fn(&RampFound) -> f64| over(&|head| Some(value(&head.found)));
-            let share = |value: fn(&RampFound) -> Option<f64>| over(&|head| value(&head.found));
-            table.push(vec![
-                Cell::text(&first.run),
-                Cell::text(first.found.kind.to_string()),
-                Cell::count(first.found.n),
-                Cell::count(first.found.rank),
-                Cell::count(first.step),
-                Cell::count(local.len()),
-                Cell::count(alike.len()),
-                Cell::count(groups(alike.iter().copied(), |head| head.seed).len()),
-                of_found(|f| f.mean_lag),
-                of_found(|f| f.half_spread),
-                share(|f| f.formula),
-                over(&|head| head.ratio()),
-                share(|f| f.share_ramp),
-                share(|f| f.share_position),
-                share(|f| f.share_lag),
-                of_found(|f| f.kl_uniform),
-                of_found(|f| f.kl_ramp),
-                of_found(|f| f.kl_position),
-                of_found(|f| f.kl_lag),
-                of_found(|f| f.effective_rank_centred),
-            ]);
-        }
-        table.notes.push(format!(
-            "Local: {LOCAL_MASS} or more of a head's attention on the last 16 tokens. Medians over the local heads of all seeds with \
-             (least–greatest). m is n, or the window of a local head. Logits are QKᵀ/√d, without a position bias."
-        ));
-        table.note_failed(self.failed);
-        table
+        let local = |heads: &[&RampHead]| heads.iter().filter(|head| head.is_local()).count();
+        let models = |heads: &[&RampHead]| distinct(heads.iter().map(|head| head.seed)).len();
+        let title = "Half-range of local heads against the prediction (m − 1)/2 · ln(1 + 1/τ), at \
+                     the last step";
+        Table::from_groups("ramps", title, groups(&self.heads, key))
+            .words("run", "run", |head| &head.run)
+            .words("kind", "kind of heads", |head| head.found.kind.to_string())
+            .numbers("n", "n", |head| head.found.n)
+            .numbers("d", "d_head", |head| head.found.rank)
+            .numbers("step", "step", |head| head.step)
+            .per_group("local", "local heads", local)
+            .sizes("heads", "all heads")
+            .per_group("models", "models", models)
+            .medians("mean_lag", ("mean relative distance τ", "tokens"), |head| {
+                Some(head.local()?.mean_lag)
+            })
+            .medians("half_spread", "half-range", |head| Some(head.local()?.half_spread))
+            .medians("formula", "predicted half-range", |head| head.local()?.formula)
+            .medians("ratio", "measured / predicted", |head| head.local().and(head.ratio()))
+            .medians("share_ramp", "R² of a ramp c·j", |head| head.local()?.share_ramp)
+            .medians("share_position", "R² of f(j)", |head| head.local()?.share_position)
+            .medians("share_lag", "R² of g(i − j)", |head| head.local()?.share_lag)
+            .medians("kl_uniform", ("KL of uniform", "nats"), |head| Some(head.local()?.kl_uniform))
+            .medians("kl_ramp", ("KL of the ramp", "nats"), |head| Some(head.local()?.kl_ramp))
+            .medians("kl_position", ("KL of f(j)", "nats"), |head| Some(head.local()?.kl_position))
+            .medians("kl_lag", ("KL of g(i − j)", "nats"), |head| Some(head.local()?.kl_lag))
+            .medians("effective_rank", "effective rank, centred", |head| {
+                Some(head.local()?.effective_rank_centred)
+            })
+            .note(format!(
+                "Local: {LOCAL_MASS} or more of a head's attention on the last 16 tokens. Medians \
+                 over the local heads of all seeds with (least–greatest). m is n, or the window of \
+                 a local head. Logits are QKᵀ/√d, without a position bias."
+            ))
+            .note_failed(self.failed)
+            .build()
     }
 
     fn exponents_table(&self) -> Table {
-        let columns = vec![
-            Column::words("of", "exponent of"),
-            Column::numbers("exponent", "exponent", None),
-            Column::numbers("low", "95 % CI, low", None),
-            Column::numbers("high", "95 % CI, high", None),
-            Column::numbers("by_formula", "predicted", None),
-            Column::numbers("heads", "heads", None),
-            Column::numbers("models", "models", None),
-        ];
+        let regression = self.exponents();
+        let lines: Vec<(&str, &Coefficient, &Regression)> = regression
+            .iter()
+            .flat_map(|all| {
+                let named = ["n − 1", "ln(1 + 1/τ)"].into_iter().zip(&all.coefficients);
+                named.map(move |(name, exponent)| (name, exponent, all))
+            })
+            .collect();
         let title = "Regression of log half-range of local heads on log(n − 1) and log ln(1 + 1/τ)";
-        let mut table = Table::new("exponents", title, columns);
-        if let Some(regression) = self.exponents() {
-            for (name, c) in ["n − 1", "ln(1 + 1/τ)"].into_iter().zip(&regression.coefficients) {
-                table.push(vec![
-                    Cell::text(name),
-                    Cell::number(Some(c.value)),
-                    Cell::number(Some(c.low)),
-                    Cell::number(Some(c.high)),
-                    Cell::count(1),
-                    Cell::count(regression.points),
-                    Cell::count(regression.clusters),
-                ]);
-            }
-        }
-        table.notes.push(
-            "Local heads of multi-head attention with learned positions and no position bias, at the d_head and d_model with the most \
-             lengths. Intervals are clustered by model."
-                .to_owned(),
-        );
-        table
+        Table::from_items("exponents", title, &lines)
+            .words("of", "exponent of", |line| line.0)
+            .numbers("exponent", "exponent", |line| line.1.value)
+            .numbers("low", "95 % CI, low", |line| line.1.low)
+            .numbers("high", "95 % CI, high", |line| line.1.high)
+            .numbers("by_formula", "predicted", |_| 1_usize)
+            .numbers("heads", "heads", |line| line.2.points)
+            .numbers("models", "models", |line| line.2.clusters)
+            .note(
+                "Local heads of multi-head attention with learned positions and no position bias, \
+                 at the d_head and d_model with the most lengths. Intervals are clustered by \
+                 model.",
+            )
+            .build()
     }
 }

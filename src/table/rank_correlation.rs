@@ -4,8 +4,7 @@ use rand::seq::{IndexedRandom as _, SliceRandom as _};
 use rand::{RngExt as _, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::interval::shown;
-use super::spread::Spread;
+use super::summary::{Spread, shown};
 
 /// Draws of the bootstrap and of the control.
 const DRAWS: usize = 2000;
@@ -70,7 +69,7 @@ enum Undefined {
 
 impl RankCorrelation {
     /// Of x against y within each group; none where no group has three points of different ranks.
-    pub fn of(groups: &[Vec<(f64, f64)>]) -> Option<Self> {
+    pub fn from_groups(groups: &[Vec<(f64, f64)>]) -> Option<Self> {
         let groups: Vec<Vec<[f64; 3]>> =
             groups.iter().map(|group| group.iter().map(|&(x, y)| [x, y, 0.0]).collect()).collect();
         Self::by(&groups, |points| spearman(points, 0, 1))
@@ -194,7 +193,7 @@ mod tests {
         let iq = [106.0, 100.0, 86.0, 101.0, 99.0, 103.0, 97.0, 113.0, 112.0, 110.0];
         let hours = [7.0, 27.0, 2.0, 50.0, 28.0, 29.0, 20.0, 12.0, 6.0, 17.0];
         let points: Vec<(f64, f64)> = iq.into_iter().zip(hours).collect();
-        let found = RankCorrelation::of(&[points]).unwrap();
+        let found = RankCorrelation::from_groups(&[points]).unwrap();
         assert!((found.rho + 29.0 / 165.0).abs() < 1e-12, "{found:?}");
         assert!(found.low < found.rho && found.rho < found.high);
         // Ten points: |ρ| above 0.648 is significant at 5 %.
@@ -210,7 +209,7 @@ mod tests {
         };
         let points: Vec<[f64; 3]> = (0..40).map(point).collect();
         let plain: Vec<(f64, f64)> = points.iter().map(|p| (p[0], p[1])).collect();
-        assert!(RankCorrelation::of(&[plain]).unwrap().rho > 0.97);
+        assert!(RankCorrelation::from_groups(&[plain]).unwrap().rho > 0.97);
         let given = RankCorrelation::given(&[points]).unwrap();
         assert!(given.rho.abs() < 0.3 && given.low < 0.0 && given.high > 0.0, "{given:?}");
     }
@@ -222,7 +221,7 @@ mod tests {
         };
         // ρ of 1, 1 and −1.
         let (up, down) = (line([1.0, 2.0, 3.0, 4.0]), line([4.0, 3.0, 2.0, 1.0]));
-        let found = RankCorrelation::of(&[up.clone(), up, down]).unwrap();
+        let found = RankCorrelation::from_groups(&[up.clone(), up, down]).unwrap();
         assert!((found.rho - 1.0).abs() < 1e-12 && (found.mean - 1.0 / 3.0).abs() < 1e-12);
         assert_eq!((found.groups, found.points), (3, 12));
     }
@@ -241,8 +240,8 @@ mod tests {
 
     #[test]
     fn nothing_to_correlate_is_none() {
-        assert_eq!(RankCorrelation::of(&[vec![(1.0, 2.0), (2.0, 1.0)]]), None);
-        assert_eq!(RankCorrelation::of(&[vec![(1.0, 2.0); 9]]), None);
-        assert_eq!(RankCorrelation::of(&[]), None);
+        assert_eq!(RankCorrelation::from_groups(&[vec![(1.0, 2.0), (2.0, 1.0)]]), None);
+        assert_eq!(RankCorrelation::from_groups(&[vec![(1.0, 2.0); 9]]), None);
+        assert_eq!(RankCorrelation::from_groups(&[]), None);
     }
 }

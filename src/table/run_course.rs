@@ -6,11 +6,10 @@ use std::path::Path;
 use toml::Value;
 
 use super::error::TableError;
-use super::run_log::Curve;
-use crate::lm::Split;
-use crate::row::{CurveRow, EvaluationRow, StepRow, read_records};
+use super::run_log::{Curve, series, validation_losses};
+use crate::row::{CurveRow, StepRow, read_records};
 use crate::run::Manifest;
-use crate::run::files::{EVALUATIONS, STEPS};
+use crate::run::files::STEPS;
 use crate::run::heads_log::each_head;
 use crate::run::kept_files;
 use crate::run::manifest::MANIFEST;
@@ -85,15 +84,13 @@ impl RunCourse {
     pub fn read(folder: &Path) -> Result<Self, TableError> {
         let manifest = Manifest::read(&folder.join(MANIFEST))?;
         kept_files::check(&manifest, folder)?;
-        let evaluations: Vec<EvaluationRow> = read_records(&folder.join(EVALUATIONS), ADVICE)?;
-        let valid = evaluations.iter().filter(|evaluation| evaluation.split == Split::Valid);
         let run = Self {
             name: name(folder),
             settings: settings(&manifest),
             outcome: manifest.text("outcome").to_owned(),
             train_loss_nats: so_far(&manifest).and_then(|result| result.train_loss_nats),
             wall_time_s: manifest.wall_time_s,
-            valid: valid.map(|valid| (valid.step as f64, valid.loss_nats)).collect(),
+            valid: validation_losses(folder, ADVICE)?,
             ..Self::default()
         };
         let path = folder.join(STEPS);
@@ -126,16 +123,12 @@ impl RunCourse {
     }
 
     fn with_curve(self, rows: &[CurveRow]) -> Self {
-        let series = |of: fn(&CurveRow) -> Option<f64>| {
-            let points = rows.iter().filter_map(|row| Some((row.step as f64, of(row)?)));
-            points.filter(|(_, value)| value.is_finite()).collect::<Curve>()
-        };
         Self {
             steps: rows.last().map_or(0, |last| last.step),
             tokens: rows.last().map_or(0, |last| last.tokens),
-            loss: series(|row| Some(row.loss_nats)),
-            grad_norm: series(|row| Some(row.grad_norm)),
-            max_logit: series(|row| row.max_abs_logit),
+            loss: series(rows, |row| Some(row.loss_nats)),
+            grad_norm: series(rows, |row| Some(row.grad_norm)),
+            max_logit: series(rows, |row| row.max_abs_logit),
             ..self
         }
     }
@@ -270,6 +263,7 @@ mod tests {
     use super::*;
     use crate::lm::HeadRecord;
     use crate::pattern::HeadKind;
+    use crate::run::files::EVALUATIONS;
     use crate::run::heads_log::{HEADS_LOG, HeadsLog};
 
     const STEPS_TAKEN: usize = 450;

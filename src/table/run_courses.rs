@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::grid::{Cell, Column, Table};
+use super::grid::Table;
+use super::groups::distinct;
 use super::run_course::RunCourse;
-use super::spread::Spread;
+use super::summary::Spread;
 
 /// The setting that pairs runs.
 const SEED: &str = "seed";
@@ -35,10 +36,8 @@ impl RunCourses {
     /// The settings in which the runs differ, in order.
     pub fn differing(&self) -> Vec<&str> {
         let Some(first) = self.runs.first() else { return Vec::new() };
-        let mut keys: Vec<&str> =
-            self.runs.iter().flat_map(|run| run.settings.keys()).map(String::as_str).collect();
-        keys.sort_unstable();
-        keys.dedup();
+        let all = self.runs.iter().flat_map(|run| run.settings.keys());
+        let mut keys = distinct(all.map(String::as_str));
         let differs = |key: &&str| {
             self.runs.iter().any(|run| run.settings.get(*key) != first.settings.get(*key))
         };
@@ -86,75 +85,45 @@ impl RunCourses {
 
     /// What each run came to, with the settings in which they differ.
     pub fn table(&self) -> Table {
-        let nats = Some("nats");
-        let differing = self.differing();
-        let mut columns = vec![Column::words("run", "run")];
-        columns.extend(differing.iter().map(|key| Column::words(key, key)));
-        columns.extend([
-            Column::numbers("steps_taken", "steps taken", None),
-            Column::numbers("train_loss_nats", "training loss, last 100 steps", nats),
-            Column::numbers("valid_loss_nats", "validation loss", nats),
-            Column::numbers("perplexity", "perplexity", None),
-            Column::numbers("peak_max_abs_logit", "peak max |logit|", None),
-            Column::numbers("max_abs_logit", "max |logit| at the end", None),
-            Column::numbers("loss_spikes", "loss spikes", None),
-            Column::words("outcome", "outcome"),
-        ]);
-        let mut table = Table::new("runs", "Training runs", columns);
-        for run in &self.runs {
-            let mut row = vec![Cell::text(&run.name)];
-            let value = |key: &&str| run.settings.get(*key).map_or(Cell::Missing, Cell::text);
-            row.extend(differing.iter().map(value));
-            let last = |curve: &[(f64, f64)]| curve.last().map(|point| point.1);
-            row.extend([
-                Cell::count(run.steps),
-                Cell::number(run.train_loss_nats),
-                Cell::number(run.valid_loss_nats()),
-                Cell::number(run.valid_loss_nats().map(f64::exp)),
-                Cell::number(run.peak().map(|peak| peak.1)),
-                Cell::number(last(&run.max_logit)),
-                // The curve alone does not have them.
-                match run.learning_rate.is_empty() {
-                    true => Cell::Missing,
-                    false => Cell::count(run.spikes.len()),
-                },
-                Cell::text(&run.outcome),
-            ]);
-            table.push(row);
+        let last = |curve: &[(f64, f64)]| curve.last().map(|point| point.1);
+        let mut table =
+            Table::from_items("runs", "Training runs", &self.runs).words("run", "run", |r| &r.name);
+        for key in self.differing() {
+            table = table.words(key, key, |run| run.settings.get(key));
         }
-        table.notes.push(
-            "Max |logit| at the end is that of the last stretch of steps, 1/200 of the run. Training losses exist for runs that ended \
-             or were stopped. A spike is a loss more than 7 standard deviations above the median around it."
-                .to_owned(),
-        );
         table
+            .numbers("steps_taken", "steps taken", |run| run.steps)
+            .numbers("train_loss_nats", ("training loss, last 100 steps", "nats"), |run| {
+                run.train_loss_nats
+            })
+            .numbers("valid_loss_nats", ("validation loss", "nats"), RunCourse::valid_loss_nats)
+            .numbers("perplexity", "perplexity", |run| run.valid_loss_nats().map(f64::exp))
+            .numbers("peak_max_abs_logit", "peak max |logit|", |run| run.peak().map(|peak| peak.1))
+            .numbers("max_abs_logit", "max |logit| at the end", |run| last(&run.max_logit))
+            .numbers("loss_spikes", "loss spikes", |run| {
+                // The curve alone does not have them.
+                (!run.learning_rate.is_empty()).then_some(run.spikes.len())
+            })
+            .words("outcome", "outcome", |run| &run.outcome)
+            .note(
+                "Max |logit| at the end is that of the last stretch of steps, 1/200 of the run. \
+                 Training losses exist for runs that ended or were stopped. A spike is a loss more \
+                 than 7 standard deviations above the median around it.",
+            )
+            .build()
     }
 
     /// The differences by seed; none where no seed is shared.
     pub fn pairs_table(&self) -> Option<Table> {
         let pairs = self.pairs();
-        if pairs.is_empty() {
-            return None;
-        }
-        let columns = vec![
-            Column::words("one", "runs with"),
-            Column::words("other", "compared with runs with"),
-            Column::numbers("seeds", "shared seeds", None),
-            Column::numbers("loss_nats", "difference of validation loss", Some("nats")),
-            Column::numbers("logits", "ratio of peak max |logit|", None),
-        ];
-        let mut table = Table::new("pairs", "Comparison by seed", columns);
-        for pair in pairs {
-            table.push(vec![
-                Cell::text(pair.one),
-                Cell::text(pair.other),
-                Cell::count(pair.seeds),
-                Cell::over(pair.loss_nats),
-                Cell::over(pair.logits),
-            ]);
-        }
-        table.notes.push("Medians over seeds, with (least–greatest).".to_owned());
-        Some(table)
+        let table = Table::from_items("pairs", "Comparison by seed", &pairs)
+            .words("one", "runs with", |pair| &pair.one)
+            .words("other", "compared with runs with", |pair| &pair.other)
+            .numbers("seeds", "shared seeds", |pair| pair.seeds)
+            .numbers("loss_nats", ("difference of validation loss", "nats"), |pair| pair.loss_nats)
+            .numbers("logits", "ratio of peak max |logit|", |pair| pair.logits)
+            .note("Medians over seeds, with (least–greatest).");
+        (!pairs.is_empty()).then(|| table.build())
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::TableError;
 use crate::lm::Split;
-use crate::row::{CurveRow, EvaluationRow, read_records};
+use crate::row::{CurveRow, EvaluationRow, RowsError, read_records};
 use crate::run::Manifest;
 use crate::run::files::EVALUATIONS;
 use crate::run::kept_files;
@@ -40,17 +40,21 @@ impl RunLog {
     /// # Errors
     /// A missing or torn file, a missing column, with file and line, or a file that is not what the run's manifest
     /// tells of it.
-    pub fn of(run: &Path) -> Result<Self, TableError> {
+    pub fn read(run: &Path) -> Result<Self, TableError> {
         let manifest = run.join(MANIFEST);
         if manifest.is_file() {
             kept_files::check(&Manifest::read(&manifest)?, run)?;
         }
         let curve: Vec<CurveRow> = read_records(&run.join(CURVE), ADVICE)?;
-        let evaluations: Vec<EvaluationRow> = read_records(&run.join(EVALUATIONS), ADVICE)?;
-        let valid = evaluations.iter().filter(|evaluation| evaluation.split == Split::Valid);
-        let valid_loss = valid.map(|valid| (valid.step as f64, valid.loss_nats)).collect();
-        Ok(Self { valid_loss, ..curves(&curve) })
+        Ok(Self { valid_loss: validation_losses(run, ADVICE)?, ..curves(&curve) })
     }
+}
+
+/// (step, loss in nats) of each evaluation on the validation split, in the run's folder.
+pub(super) fn validation_losses(run: &Path, advice: &str) -> Result<Curve, RowsError> {
+    let evaluations: Vec<EvaluationRow> = read_records(&run.join(EVALUATIONS), advice)?;
+    let valid = evaluations.iter().filter(|evaluation| evaluation.split == Split::Valid);
+    Ok(valid.map(|valid| (valid.step as f64, valid.loss_nats)).collect())
 }
 
 /// What to do about a log of a training that cannot be read.
@@ -100,7 +104,7 @@ fn without_partial_stretch(rows: &[CurveRow]) -> Vec<CurveRow> {
 }
 
 /// (step, value) wherever it is there and finite, in the order of the file.
-fn series(rows: &[CurveRow], of: fn(&CurveRow) -> Option<f64>) -> Curve {
+pub(super) fn series(rows: &[CurveRow], of: fn(&CurveRow) -> Option<f64>) -> Curve {
     let points = rows.iter().filter_map(|row| Some((row.step as f64, of(row)?)));
     points.filter(|(_, value)| value.is_finite()).collect()
 }

@@ -1,9 +1,9 @@
 //! Singular values of targets, and of the logits that attention of any rank would give them by.
 
 use super::TableError;
-use super::grid::{Cell, Column, Table};
+use super::grid::Table;
 use super::groups::{groups, sorted};
-use super::spread::Spread;
+use super::summary::Spread;
 use crate::row::{Row, Rows, SpectrumFound};
 
 /// One matrix of one target at one length, over its seeds.
@@ -42,52 +42,32 @@ impl Spectra {
     /// # Errors
     /// [`TableError::NoRows`] where there is none.
     pub fn of(rows: &Rows<SpectrumFound>) -> Result<Self, TableError> {
-        let cells = gather(&rows.rows);
-        if cells.is_empty() {
-            return Err(TableError::NoRows {
-                path: rows.path.clone(),
-                why: "no finished row has a singular value".to_owned(),
-                advice: "run the study again".to_owned(),
-            });
-        }
+        let why = "no finished row has a singular value";
+        let cells =
+            TableError::unless_empty(gather(&rows.rows), &rows.path, why, "run the study again")?;
         Ok(Self { cells, failed: rows.failed })
     }
 
     /// One table: effective ranks of attention and of logits, by target and n.
     pub fn tables(&self) -> Vec<Table> {
-        let mut table = Table::new(
-            "ranks",
-            "Effective rank of each target's attention matrix and of its logits",
-            vec![
-                Column::words("target", "target"),
-                Column::words("matrix", "matrix"),
-                Column::numbers("n", "n", None),
-                Column::numbers("effective_rank", "effective rank", None),
-                Column::numbers("effective_rank_over_n", "effective rank / n", None),
-                Column::numbers("numerical_rank", "numerical rank", None),
-                Column::numbers("seeds", "seeds", None),
-            ],
-        );
-        for cell in &self.cells {
-            let share = |spread: Spread| spread.median / cell.n as f64;
-            table.push(vec![
-                Cell::text(&cell.label),
-                Cell::text(&cell.matrix),
-                Cell::count(cell.n),
-                Cell::over(cell.effective_rank),
-                Cell::number(cell.effective_rank.map(share)),
-                Cell::over(cell.numerical_rank),
-                Cell::count(cell.seeds),
-            ]);
-        }
-        table.notes.push(
-            "Effective rank: exp of the entropy of σ/Σσ (Roy and Vetterli 2007). Logits: the smallest of any rank that reach the \
-             study's error, each row shifted so that its minimum is 0. Masked pairs count as 0; a factorisation that chooses them \
-             may need a lower rank."
-                .to_owned(),
-        );
-        table.note_failed(self.failed);
-        vec![table]
+        let title = "Effective rank of each target's attention matrix and of its logits";
+        let share = |cell: &SpectrumCell| Some(cell.effective_rank?.median / cell.n as f64);
+        let table = Table::from_items("ranks", title, &self.cells)
+            .words("target", "target", |cell| &cell.label)
+            .words("matrix", "matrix", |cell| &cell.matrix)
+            .numbers("n", "n", |cell| cell.n)
+            .numbers("effective_rank", "effective rank", |cell| cell.effective_rank)
+            .numbers("effective_rank_over_n", "effective rank / n", share)
+            .numbers("numerical_rank", "numerical rank", |cell| cell.numerical_rank)
+            .numbers("seeds", "seeds", |cell| cell.seeds)
+            .note(
+                "Effective rank: exp of the entropy of σ/Σσ (Roy and Vetterli 2007). Logits: the \
+                 smallest of any rank that reach the study's error, each row shifted so that its \
+                 minimum is 0. Masked pairs count as 0; a factorisation that chooses them may need \
+                 a lower rank.",
+            )
+            .note_failed(self.failed);
+        vec![table.build()]
     }
 }
 

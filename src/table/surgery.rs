@@ -1,10 +1,9 @@
 //! Trained models whose heads attend otherwise: by model and edit, over groups of passages.
 
-use super::TableError;
-use super::grid::{Cell, Column, Table};
+use super::error::{READ_ERR, TableError};
+use super::grid::{Cell, Table};
 use super::groups::groups;
-use super::interval::Interval;
-use super::spread::Spread;
+use super::summary::{Interval, Spread};
 use crate::predict::{Edit, EditedHeads};
 use crate::row::{Row, Rows, SurgeryFound};
 
@@ -112,25 +111,17 @@ impl Surgeries {
         };
         let models: Vec<OperatedModel> =
             groups(&rows.rows, key).into_iter().filter_map(|of| operated(&of)).collect();
-        if models.is_empty() {
-            return Err(TableError::NoRows {
-                path: rows.path.clone(),
-                why: "no finished row has a model after an edit".to_owned(),
-                advice: "read the column err, and run the study again".to_owned(),
-            });
-        }
+        let why = "no finished row has a model after an edit";
+        let models = TableError::unless_empty(models, &rows.path, why, READ_ERR)?;
         Ok(Self { models, failed: rows.failed })
     }
 
     /// The models after fits at one rank, by rank from the heads' own down and, of each, by model.
     pub fn fits(&self) -> Vec<Vec<&OperatedModel>> {
         let fits = self.models.iter().filter(|model| model.edit.fit().is_some());
-        let key = |model: &OperatedModel| {
-            let (of, run, step, seed) = model.model();
-            (model.edit.fit().map(|(_, rank)| rank), of.to_owned(), run.to_owned(), step, seed)
-        };
-        let mut found = groups(fits, key);
-        found.sort_by_key(|of| std::cmp::Reverse(of[0].edit.fit().map(|(_, rank)| rank)));
+        let rank = |model: &OperatedModel| model.edit.fit().map(|(_, rank)| rank);
+        let mut found = groups(fits, |model| (rank(model), model.model()));
+        found.sort_by_key(|of| std::cmp::Reverse(rank(of[0])));
         found
     }
 
@@ -170,106 +161,68 @@ impl Surgeries {
     }
 
     fn edits_table(&self) -> Table {
-        let mut table = Table::new(
-            "surgery",
-            "Loss added by replacing the attention of heads",
-            vec![
-                Column::words("run", "run"),
-                Column::numbers("n", "n", None),
-                Column::words("edit", "replacement"),
-                Column::words("heads", "heads"),
-                Column::numbers("epsilon", "ε", Some("nats")),
-                Column::numbers("rank", "rank r", None),
-                Column::numbers("size", "size (k, W, r or degree)", None),
-                Column::numbers("delta_loss", "added loss", Some("nats")),
-                Column::numbers("delta_loss_low", "95 % CI, lowest", Some("nats")),
-                Column::numbers("delta_loss_high", "95 % CI, highest", Some("nats")),
-                Column::numbers("before", "max |logit| before", None),
-                Column::numbers("after", "max |logit| after", None),
-                Column::numbers("of_largest", "after, of the largest head before", None),
-                Column::numbers("kl", "KL from the original attention", Some("nats")),
-                Column::numbers("total_variation", "total variation", None),
-                Column::numbers("reached", "heads within ε", None),
-                Column::numbers("groups", "groups of passages", None),
-                Column::numbers("seeds", "seeds", None),
-            ],
-        );
         let other = self.models.iter().filter(|model| model.edit != Edit::Own);
-        for seeds in groups(other, |m| {
-            let (of, run, step, edit, heads) = m.setting();
-            (of.to_owned(), run.to_owned(), step, edit, heads)
-        }) {
-            let first = seeds[0];
-            let over = |value: &dyn Fn(&OperatedModel) -> Option<f64>| {
-                Cell::over(Spread::of(seeds.iter().filter_map(|model| value(model))))
-            };
-            let ends = |end: &dyn Fn(Interval) -> f64| -> Option<Spread> {
-                Spread::of(seeds.iter().filter_map(|model| model.interval().map(end)))
-            };
-            let fit = first.edit.fit();
-            let reached = seeds.iter().filter_map(|model| model.reached).min();
-            table.push(vec![
-                Cell::text(&first.run),
-                Cell::count(first.n),
-                Cell::text(first.edit.name()),
-                Cell::text(first.edited_heads.name()),
-                fit.map_or(Cell::Missing, |(epsilon, _)| Cell::Setting(epsilon)),
-                fit.map_or(Cell::Missing, |(_, rank)| Cell::count(rank)),
-                first.edit.size().map_or(Cell::Missing, Cell::count),
-                over(&|model| Some(model.delta())),
-                Cell::number(ends(&|interval| interval.low).map(|spread| spread.low)),
-                Cell::number(ends(&|interval| interval.high).map(|spread| spread.high)),
-                over(&|model| Some(model.before)),
-                over(&|model| model.after),
-                over(&|model| model.after_of_largest),
-                over(&|model| model.kl_nats),
-                over(&|model| Some(model.total_variation)),
-                reached.map_or(Cell::Missing, Cell::count),
-                Cell::count(seeds.iter().map(|model| model.deltas.len()).min().unwrap_or(0)),
-                Cell::count(seeds.len()),
-            ]);
-        }
-        table.notes.push(
-            "Added loss per token of held-out passages, mean over groups; medians over seeds with (least–greatest). Intervals are over \
-             groups, the lowest and the highest end of any seed. KL and total variation are means over heads and rows. Heads \
-             within ε: the fewest of any group and seed."
-                .to_owned(),
-        );
-        table.note_failed(self.failed);
-        table
+        let outermost = |models: &[&OperatedModel], end: fn(Interval) -> f64| {
+            Spread::of(models.iter().filter_map(|model| model.interval().map(end)))
+        };
+        let fewest = |models: &[&OperatedModel]| {
+            models.iter().map(|model| model.deltas.len()).min().unwrap_or(0)
+        };
+        let of_fit = |model: &OperatedModel| model.edit.fit();
+        let title = "Loss added by replacing the attention of heads";
+        Table::from_groups("surgery", title, groups(other, OperatedModel::setting))
+            .words("run", "run", |model| &model.run)
+            .numbers("n", "n", |model| model.n)
+            .words("edit", "replacement", |model| model.edit.name())
+            .words("heads", "heads", |model| model.edited_heads.name())
+            .numbers("epsilon", ("ε", "nats"), |m| of_fit(m).map(|fit| Cell::Setting(fit.0)))
+            .numbers("rank", "rank r", |model| of_fit(model).map(|fit| fit.1))
+            .numbers("size", "size (k, W, r or degree)", |model| model.edit.size())
+            .medians("delta_loss", ("added loss", "nats"), OperatedModel::delta)
+            .per_group("delta_loss_low", ("95 % CI, lowest", "nats"), |models| {
+                outermost(models, |interval| interval.low).map(|ends| ends.low)
+            })
+            .per_group("delta_loss_high", ("95 % CI, highest", "nats"), |models| {
+                outermost(models, |interval| interval.high).map(|ends| ends.high)
+            })
+            .medians("before", "max |logit| before", |model| model.before)
+            .medians("after", "max |logit| after", |model| model.after)
+            .medians("of_largest", "after, of the largest head before", |m| m.after_of_largest)
+            .medians("kl", ("KL from the original attention", "nats"), |model| model.kl_nats)
+            .medians("total_variation", "total variation", |model| model.total_variation)
+            .per_group("reached", "heads within ε", |m| m.iter().filter_map(|m| m.reached).min())
+            .per_group("groups", "groups of passages", fewest)
+            .sizes("seeds", "seeds")
+            .note(
+                "Added loss per token of held-out passages, mean over groups; medians over seeds \
+                 with (least–greatest). Intervals are over groups, the lowest and the highest end \
+                 of any seed. KL and total variation are means over heads and rows. Heads within \
+                 ε: the fewest of any group and seed.",
+            )
+            .note_failed(self.failed)
+            .build()
     }
 }
 
 fn harmless_table(harmless: &[HarmlessError<'_>]) -> Table {
-    let mut table = Table::new(
-        "harmless",
-        "Largest error ε in the attention of every head that adds less than 0.01 nats per token",
-        vec![
-            Column::words("run", "run"),
-            Column::numbers("n", "n", None),
-            Column::numbers("seed", "seed", None),
-            Column::numbers("rank", "rank r", None),
-            Column::numbers("epsilon", "ε by the mean added loss", Some("nats")),
-            Column::numbers("epsilon_surely", "ε by the whole interval", Some("nats")),
-        ],
-    );
-    for one in harmless {
-        let setting = |epsilon: Option<f64>| epsilon.map_or(Cell::Missing, Cell::Setting);
-        table.push(vec![
-            Cell::text(&one.model.run),
-            Cell::count(one.model.n),
-            Cell::count(one.model.seed),
-            Cell::count(one.rank),
-            setting(one.epsilon),
-            setting(one.epsilon_surely),
-        ]);
-    }
-    table.notes.push(
-        "The largest error tried for which this holds, also at every smaller one. An en dash: it holds at none, or a head did not \
-         reach ε at this rank. Intervals are over groups of passages."
-            .to_owned(),
-    );
-    table
+    let title =
+        "Largest error ε in the attention of every head that adds less than 0.01 nats per token";
+    let setting = |epsilon: Option<f64>| epsilon.map(Cell::Setting);
+    Table::from_items("harmless", title, harmless)
+        .words("run", "run", |one| &one.model.run)
+        .numbers("n", "n", |one| one.model.n)
+        .numbers("seed", "seed", |one| one.model.seed)
+        .numbers("rank", "rank r", |one| one.rank)
+        .numbers("epsilon", ("ε by the mean added loss", "nats"), |one| setting(one.epsilon))
+        .numbers("epsilon_surely", ("ε by the whole interval", "nats"), |one| {
+            setting(one.epsilon_surely)
+        })
+        .note(
+            "The largest error tried for which this holds, also at every smaller one. An en dash: \
+             it holds at none, or a head did not reach ε at this rank. Intervals are over groups \
+             of passages.",
+        )
+        .build()
 }
 
 /// One model after one edit, of the rows of its groups.

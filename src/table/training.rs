@@ -2,11 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::TableError;
-use super::grid::{Cell, Column, Table};
-use super::groups::sorted;
+use super::error::{READ_ERR, TableError};
+use super::grid::Table;
+use super::groups::{distinct, sorted};
 use super::run_log::RunLog;
-use super::spread::Spread;
 use crate::row::{Row, Rows, STOPPED, TrainingFound};
 use crate::run::RunError;
 use crate::system::below;
@@ -95,6 +94,16 @@ impl TrainingRun {
         (self.seed, self.context, self.steps)
     }
 
+    /// The head dimension.
+    pub fn d_head(&self) -> Option<usize> {
+        Some(self.d_model? / self.heads?)
+    }
+
+    /// The window of its local heads, where it has some.
+    pub fn local_window(&self) -> Option<usize> {
+        self.window.filter(|_| self.global_heads < self.heads)
+    }
+
     /// e to the validation loss.
     pub fn perplexity(&self) -> Option<f64> {
         self.valid_loss_nats.map(f64::exp)
@@ -170,7 +179,7 @@ impl Trainings {
                     cell.display()
                 ),
             })?;
-            RunLog::of(&folder)
+            RunLog::read(&folder)
         })
     }
 
@@ -195,13 +204,8 @@ impl Trainings {
             let log = log(&Path::new(&row.study).join(&row.cell))?;
             runs.push(TrainingRun { log, ..TrainingRun::from(row) });
         }
-        if runs.is_empty() {
-            return Err(TableError::NoRows {
-                path: rows.path.clone(),
-                why: "no training has finished without an error".to_owned(),
-                advice: "read the column err, and run the study again".to_owned(),
-            });
-        }
+        let why = "no training has finished without an error";
+        let runs = TableError::unless_empty(runs, &rows.path, why, READ_ERR)?;
         Ok(Self { runs, failed: rows.failed })
     }
 
@@ -242,10 +246,7 @@ impl Trainings {
 
     /// The lengths of context that there are, from short to long.
     pub fn contexts(&self) -> Vec<usize> {
-        let mut contexts: Vec<usize> = self.runs.iter().filter_map(|run| run.context).collect();
-        contexts.sort_unstable();
-        contexts.dedup();
-        contexts
+        distinct(self.runs.iter().filter_map(|run| run.context))
     }
 
     /// The trainings of one arm.
@@ -255,75 +256,42 @@ impl Trainings {
 
     /// One table: every run over its seeds.
     pub fn tables(&self) -> Vec<Table> {
-        let mut table = Table::new(
-            "runs",
-            "Loss and logits of each run",
-            vec![
-                Column::words("run", "run"),
-                Column::words("arm", "variant"),
-                Column::numbers("parameters", "parameters", None),
-                Column::numbers("steps", "steps", None),
-                Column::numbers("train_loss_nats", "training loss", Some("nats")),
-                Column::numbers("valid_loss_nats", "validation loss", Some("nats")),
-                Column::numbers("perplexity", "perplexity", None),
-                Column::numbers("max_abs_logit", "max |logit| at the end", None),
-                Column::numbers("peak_max_abs_logit", "peak max |logit|", None),
-                Column::numbers("loss_spike_score", "loss spikes (share of steps)", None),
-                Column::numbers("grad_spike_score", "gradient spikes (share of steps)", None),
-                Column::numbers("loss_spikes", "loss rises", None),
-                Column::words("outcome", "outcome"),
-                Column::numbers("wall_time_s", "time", Some("s")),
-                Column::numbers("seeds", "seeds", None),
-            ],
-        );
-        for seeds in self.by_run() {
-            table.push(row(seeds));
-        }
-        table.notes.push(
-            "Training loss: mean of the last 100 steps. Validation loss: last evaluation. Medians over seeds, with (least–greatest) \
-             where they differ. Spikes: values at least 7 standard deviations from the mean of the 1,000 before (OLMo 2's \
-             score). Rises: stretches of losses as far above the median of the 201 around, by its median absolute deviation."
-                .to_owned(),
-        );
-        if self.runs.iter().any(TrainingRun::is_so_far) {
-            table.notes.push(
-                "So far: runs that were stopped; a new sweep of the study resumes them. Steps are those taken. No verdict counts them as \
-                 ended."
-                    .to_owned(),
-            );
-        }
-        table.note_failed(self.failed);
-        vec![table]
+        let runs = self.by_run().map(|seeds| seeds.iter().collect());
+        let table = Table::from_groups("runs", "Loss and logits of each run", runs)
+            .words("run", "run", |run| &run.run)
+            .words("arm", "variant", |run| &run.arm)
+            .numbers("parameters", "parameters", |run| run.parameters)
+            .numbers("steps", "steps", |run| run.steps)
+            .medians_to(4, "train_loss_nats", ("training loss", "nats"), |run| run.train_loss_nats)
+            .medians_to(4, "valid_loss_nats", ("validation loss", "nats"), |r| r.valid_loss_nats)
+            .medians("perplexity", "perplexity", TrainingRun::perplexity)
+            .medians("max_abs_logit", "max |logit| at the end", |run| run.max_abs_logit)
+            .medians("peak_max_abs_logit", "peak max |logit|", |run| run.peak_max_abs_logit)
+            .medians("loss_spike_score", "loss spikes (share of steps)", |r| r.loss_spike_score)
+            .medians("grad_spike_score", "gradient spikes (share of steps)", |r| r.grad_spike_score)
+            .medians("loss_spikes", "loss rises", |run| run.loss_spikes.map(|count| count as f64))
+            .words_per_group("outcome", "outcome", outcomes)
+            .medians("wall_time_s", ("time", "s"), |run| run.wall_time_s)
+            .sizes("seeds", "seeds")
+            .note(
+                "Training loss: mean of the last 100 steps. Validation loss: last evaluation. \
+                 Medians over seeds, with (least–greatest) where they differ. Spikes: values at \
+                 least 7 standard deviations from the mean of the 1,000 before (OLMo 2's score). \
+                 Rises: stretches of losses as far above the median of the 201 around, by its \
+                 median absolute deviation.",
+            )
+            .note_if(
+                self.runs.iter().any(TrainingRun::is_so_far),
+                "So far: runs that were stopped; a new sweep of the study resumes them. Steps are \
+                 those taken. No verdict counts them as ended.",
+            )
+            .note_failed(self.failed);
+        vec![table.build()]
     }
 }
 
-fn row(seeds: &[TrainingRun]) -> Vec<Cell> {
-    let first = &seeds[0];
-    let over = |value: fn(&TrainingRun) -> Option<f64>| Spread::of(seeds.iter().filter_map(value));
-    let loss = |spread: Option<Spread>| {
-        spread.map_or(Cell::Missing, |spread| Cell::Over { spread, digits: 4 })
-    };
-    vec![
-        Cell::text(&first.run),
-        Cell::text(&first.arm),
-        first.parameters.map_or(Cell::Missing, Cell::count),
-        first.steps.map_or(Cell::Missing, Cell::count),
-        loss(over(|run| run.train_loss_nats)),
-        loss(over(|run| run.valid_loss_nats)),
-        Cell::over(over(TrainingRun::perplexity)),
-        Cell::over(over(|run| run.max_abs_logit)),
-        Cell::over(over(|run| run.peak_max_abs_logit)),
-        Cell::over(over(|run| run.loss_spike_score)),
-        Cell::over(over(|run| run.grad_spike_score)),
-        Cell::over(over(|run| run.loss_spikes.map(|count| count as f64))),
-        Cell::text(outcomes(seeds)),
-        Cell::over(over(|run| run.wall_time_s)),
-        Cell::count(seeds.len()),
-    ]
-}
-
 /// The outcome that all seeds share, or each with how many had it.
-fn outcomes(seeds: &[TrainingRun]) -> String {
+fn outcomes(seeds: &[&TrainingRun]) -> String {
     let mut names: Vec<&str> = seeds.iter().map(|run| run.outcome.as_str()).collect();
     names.sort_unstable();
     let runs: Vec<&[&str]> = names.chunk_by(|a, b| a == b).collect();

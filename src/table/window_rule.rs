@@ -1,8 +1,9 @@
 //! Which window a local head needs beside a global one.
 
-use super::digits::plural;
-use super::grid::{Cell, Column, Table};
+use super::grid::Table;
+use super::groups::distinct;
 use super::layouts::{LayoutCell, Layouts};
+use super::summary::plural;
 use crate::pattern::HeadKind;
 
 /// The errors that a window is asked for, in nats.
@@ -43,11 +44,8 @@ impl Layouts {
     /// For every target, length, rank and error of [`ERRORS`], the least window that reaches it.
     pub fn least_windows(&self) -> Vec<LeastWindow> {
         let mut found: Vec<LeastWindow> = Vec::new();
-        let mut groups: Vec<(&str, usize, usize)> =
-            self.cells.iter().map(|cell| (cell.target.as_str(), cell.n, cell.rank)).collect();
-        groups.sort_unstable();
-        groups.dedup();
-        for (target, n, rank) in groups {
+        let settings = self.cells.iter().map(|cell| (cell.target.as_str(), cell.n, cell.rank));
+        for (target, n, rank) in distinct(settings) {
             for error in ERRORS {
                 let reaches = |cell: &&LayoutCell| {
                     (cell.target.as_str(), cell.n, cell.rank) == (target, n, rank)
@@ -81,38 +79,24 @@ impl Layouts {
 
     /// The tables of a study of windows: the least ones, then every cell.
     pub fn window_tables(&self) -> Vec<Table> {
-        let mut table = Table::new(
-            "windows",
-            "Smallest window that reaches an error, for one local head beside one global head",
-            vec![
-                Column::words("target", "target"),
-                Column::numbers("error_nats", "error", Some("nats")),
-                Column::numbers("n", "n", None),
-                Column::numbers("rank", "rank per head", None),
-                Column::numbers("window", "smallest window", None),
-                Column::numbers("cost", "cost", Some("multiply–adds")),
-                Column::words("cheapest", "cheapest at this n"),
-            ],
-        );
         let found = self.least_windows();
-        for one in &found {
-            table.push(vec![
-                Cell::text(&one.target),
-                Cell::Setting(one.error),
-                Cell::count(one.n),
-                Cell::count(one.rank),
-                one.window.map_or(Cell::Missing, Cell::count),
-                one.cost.map_or(Cell::Missing, Cell::count),
-                Cell::text(if one.cheapest { "yes" } else { "" }),
-            ]);
-        }
         let missing = found.iter().filter(|one| one.window.is_none()).count();
-        table.notes.push(format!(
-            "Of the windows tried, by the median error over seeds. Cost: multiply–adds of QKᵀ and PV over the unmasked pairs of both \
-             heads. {} reached by no window tried.",
-            plural(missing, "case")
-        ));
-        let mut tables = vec![table];
+        let title =
+            "Smallest window that reaches an error, for one local head beside one global head";
+        let table = Table::from_items("windows", title, &found)
+            .words("target", "target", |one| &one.target)
+            .settings("error_nats", ("error", "nats"), |one| one.error)
+            .numbers("n", "n", |one| one.n)
+            .numbers("rank", "rank per head", |one| one.rank)
+            .numbers("window", "smallest window", |one| one.window)
+            .numbers("cost", ("cost", "multiply–adds"), |one| one.cost)
+            .words("cheapest", "cheapest at this n", |one| if one.cheapest { "yes" } else { "" })
+            .note(format!(
+                "Of the windows tried, by the median error over seeds. Cost: multiply–adds of QKᵀ \
+                 and PV over the unmasked pairs of both heads. {} reached by no window tried.",
+                plural(missing, "case")
+            ));
+        let mut tables = vec![table.build()];
         tables.extend(self.tables());
         tables
     }

@@ -13,11 +13,13 @@ impl Table {
     /// seeds as three columns `NAME`, `NAME_min`, `NAME_max`.
     pub fn to_csv(&self) -> String {
         let (header, rows) = self.flat();
-        let mut text = line(&header);
-        for row in rows {
-            text.push_str(&line(&row));
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        for record in std::iter::once(&header).chain(&rows) {
+            // Records of one length, written to memory, cannot fail.
+            writer.write_record(record).expect("records of one length");
         }
-        text
+        let bytes = writer.into_inner().expect("written to memory");
+        String::from_utf8(bytes).expect("made of text")
     }
 
     /// The same columns as Parquet: numbers as float64, words as text, a missing value null.
@@ -99,19 +101,6 @@ fn fields(cell: &Cell, wide: bool) -> Vec<String> {
     fields
 }
 
-fn line(fields: &[String]) -> String {
-    let quoted: Vec<String> = fields.iter().map(|field| quote(field)).collect();
-    quoted.join(",") + "\n"
-}
-
-fn quote(field: &str) -> String {
-    if field.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.to_owned()
-    }
-}
-
 fn markdown_line(cells: impl Iterator<Item = String>) -> String {
     let cells: Vec<String> = cells.collect();
     format!("| {} |\n", cells.join(" | "))
@@ -135,32 +124,22 @@ fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::grid::Column;
     use std::io::Cursor;
 
     use polars::prelude::{ParquetReader, SerReader};
 
-    use super::super::spread::Spread;
+    use super::super::summary::Spread;
     use super::*;
 
     fn table() -> Table {
-        let mut table = Table::new(
-            "example",
-            "An example",
-            vec![
-                Column::words("family", "family"),
-                Column::numbers("kl_nats", "kl", Some("nats")),
-                Column::numbers("seeds", "seeds", None),
-            ],
-        );
-        table.push(vec![
-            Cell::text("a, \"b\" | c"),
-            Cell::over(Spread::of([0.123_456, 0.2, 0.3])),
-            Cell::count(3),
-        ]);
-        table.push(vec![Cell::text("d")]);
-        table.notes.push("One row has no value.".to_owned());
-        table
+        let rows =
+            [("a, \"b\" | c", Spread::of([0.123_456, 0.2, 0.3]), Some(3_usize)), ("d", None, None)];
+        Table::from_items("example", "An example", &rows)
+            .words("family", "family", |row| row.0)
+            .numbers("kl_nats", ("kl", "nats"), |row| row.1)
+            .numbers("seeds", "seeds", |row| row.2)
+            .note("One row has no value.")
+            .build()
     }
 
     #[test]
@@ -180,7 +159,6 @@ mod tests {
     /// What a spreadsheet would take for a formula stays data, as does every number: CSV is read by programs.
     #[test]
     fn no_name_is_a_mark_and_csv_has_it_as_it_is() {
-        let columns = vec![Column::words("name", "name"), Column::numbers("nats", "nats", None)];
         let names = [
             "=1+1",
             "+a",
@@ -192,10 +170,10 @@ mod tests {
             "a\\|b",
             "x < 3",
         ];
-        let mut table = Table::new("t", "T", columns);
-        for name in names {
-            table.push(vec![Cell::text(name), Cell::number(Some(-1.5e-7))]);
-        }
+        let table = Table::from_items("t", "T", &names)
+            .words("name", "name", |name| *name)
+            .numbers("nats", "nats", |_| -1.5e-7)
+            .build();
         let text = table.to_csv();
         let mut reader = csv::Reader::from_reader(text.as_bytes());
         for (row, name) in reader.records().zip(names) {

@@ -8,7 +8,7 @@ use super::shown::Shown;
 use crate::figure::{Colouring, Matrix, matrices};
 use crate::pattern::{TargetError, TargetFile};
 use crate::report::error::ReportError;
-use crate::table::{Cell, Column, Table, significant};
+use crate::table::{Table, significant};
 
 /// Panels of one figure at most.
 const MOST_PANELS: usize = 12;
@@ -138,50 +138,33 @@ fn of_attention(all: &[Dumped]) -> Option<String> {
 }
 
 fn attention_table(all: &[Dumped]) -> Table {
-    let columns = vec![
-        Column::words("matrix", "matrix"),
-        Column::numbers("n", "n", None),
-        Column::numbers("mean_row_entropy_nats", "mean row entropy", Some("nats")),
-        Column::numbers("mean_lag", "mean relative distance", Some("tokens")),
-        Column::numbers("mass_within_16", "mass within 16", None),
-        Column::numbers("largest", "largest entry", None),
-    ];
-    let mut table = Table::new("attention", "Attention", columns);
-    for one in all {
-        table.push(vec![
-            Cell::text(&one.name),
-            Cell::count(one.matrix.nrows()),
-            Cell::number(Some(one.mean(|_, _, p| -p.ln()))),
-            Cell::number(Some(one.mean_distance())),
-            Cell::number(Some(one.mean(|i, j, _| f64::from(u8::from(i.abs_diff(j) < 16))))),
-            Cell::number(Some(one.largest())),
-        ]);
-    }
-    table
+    let mean_entropy = |one: &Dumped| one.mean(|_, _, p| -p.ln());
+    let near = |one: &Dumped| one.mean(|i, j, _| f64::from(u8::from(i.abs_diff(j) < 16)));
+    Table::from_items("attention", "Attention", all)
+        .words("matrix", "matrix", |one| &one.name)
+        .numbers("n", "n", |one| one.matrix.nrows())
+        .numbers("mean_row_entropy_nats", ("mean row entropy", "nats"), mean_entropy)
+        .numbers("mean_lag", ("mean relative distance", "tokens"), Dumped::mean_distance)
+        .numbers("mass_within_16", "mass within 16", near)
+        .numbers("largest", "largest entry", Dumped::largest)
+        .build()
 }
 
 fn logits_table(all: &[Dumped]) -> Table {
-    let columns = vec![
-        Column::words("matrix", "matrix"),
-        Column::numbers("n", "n", None),
-        Column::numbers("max_abs_logit", "max |logit|", None),
-        Column::numbers("spread", "largest logit range of a row", None),
-    ];
-    let mut table = Table::new("logits", "Logits", columns);
-    for one in all {
-        let spread = one.matrix.outer_iter().map(|row| {
+    let largest_range = |one: &Dumped| {
+        let ranges = one.matrix.outer_iter().map(|row| {
             let seen = row.iter().copied().filter(|z| z.is_finite());
             let ends = seen.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), z| {
                 (low.min(z), high.max(z))
             });
             ends.1 - ends.0
         });
-        table.push(vec![
-            Cell::text(&one.name),
-            Cell::count(one.matrix.nrows()),
-            Cell::number(Some(one.largest())),
-            Cell::number(Some(spread.fold(0.0, f64::max))),
-        ]);
-    }
-    table
+        ranges.fold(0.0, f64::max)
+    };
+    Table::from_items("logits", "Logits", all)
+        .words("matrix", "matrix", |one| &one.name)
+        .numbers("n", "n", |one| one.matrix.nrows())
+        .numbers("max_abs_logit", "max |logit|", Dumped::largest)
+        .numbers("spread", "largest logit range of a row", largest_range)
+        .build()
 }

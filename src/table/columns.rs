@@ -1,0 +1,187 @@
+//! Tables built column by column: name, heading, unit and value of a column stand in one line.
+
+use super::grid::{Align, Cell, Column, Table};
+use super::summary::{Spread, plural};
+
+/// A table under construction. Each row is a group of items that are alike, such as the seeds of a run; a table of single
+/// items has groups of one. A column computes its cell for every row, so that no row can be shorter than the header.
+pub struct Columns<'r, R> {
+    table: Table,
+    groups: Vec<Vec<&'r R>>,
+}
+
+/// The heading of a column of numbers: `"KL"`, or with its unit `("KL", "nats")`.
+pub struct Heading<'h>(&'h str, Option<&'h str>);
+
+impl<'h> From<&'h str> for Heading<'h> {
+    fn from(heading: &'h str) -> Self {
+        Self(heading, None)
+    }
+}
+
+impl<'h> From<(&'h str, &'h str)> for Heading<'h> {
+    fn from((heading, unit): (&'h str, &'h str)) -> Self {
+        Self(heading, Some(unit))
+    }
+}
+
+impl Table {
+    /// A table with one row per item.
+    pub fn from_items<'r, R>(
+        name: &str,
+        title: &str,
+        items: impl IntoIterator<Item = &'r R>,
+    ) -> Columns<'r, R> {
+        Self::from_groups(name, title, items.into_iter().map(|item| vec![item]))
+    }
+
+    /// A table with one row per group of items; an empty group has none.
+    pub fn from_groups<'r, R>(
+        name: &str,
+        title: &str,
+        groups: impl IntoIterator<Item = Vec<&'r R>>,
+    ) -> Columns<'r, R> {
+        let groups: Vec<Vec<&R>> = groups.into_iter().filter(|group| !group.is_empty()).collect();
+        Columns { table: Self::without_columns(name, title, groups.len()), groups }
+    }
+}
+
+impl<'r, R> Columns<'r, R> {
+    /// A column of words, from the first item of each group.
+    pub fn words<C: Into<Cell>>(
+        self,
+        name: &str,
+        heading: &str,
+        value: impl Fn(&'r R) -> C,
+    ) -> Self {
+        self.column(name, Heading(heading, None), Align::Left, |group| value(group[0]))
+    }
+
+    /// A column of numbers, from the first item of each group.
+    pub fn numbers<'h, C: Into<Cell>>(
+        self,
+        name: &str,
+        heading: impl Into<Heading<'h>>,
+        value: impl Fn(&'r R) -> C,
+    ) -> Self {
+        self.column(name, heading.into(), Align::Right, |group| value(group[0]))
+    }
+
+    /// A column of numbers that were set, not measured: shown in full.
+    pub fn settings<'h>(
+        self,
+        name: &str,
+        heading: impl Into<Heading<'h>>,
+        value: impl Fn(&'r R) -> f64,
+    ) -> Self {
+        self.numbers(name, heading, |item| Cell::Setting(value(item)))
+    }
+
+    /// A column of medians over the items of a group that have a value, with the least and the greatest.
+    pub fn medians<'h, V: Into<Option<f64>>>(
+        self,
+        name: &str,
+        heading: impl Into<Heading<'h>>,
+        value: impl Fn(&'r R) -> V,
+    ) -> Self {
+        self.medians_to(3, name, heading, value)
+    }
+
+    /// [`medians`](Self::medians) with so many significant digits.
+    pub fn medians_to<'h, V: Into<Option<f64>>>(
+        self,
+        digits: usize,
+        name: &str,
+        heading: impl Into<Heading<'h>>,
+        value: impl Fn(&'r R) -> V,
+    ) -> Self {
+        self.per_group(name, heading, |group| {
+            Cell::over(Spread::of(group.iter().filter_map(|item| value(item).into())), digits)
+        })
+    }
+
+    /// A column of numbers, each from a whole group.
+    pub fn per_group<'h, C: Into<Cell>>(
+        self,
+        name: &str,
+        heading: impl Into<Heading<'h>>,
+        value: impl Fn(&[&'r R]) -> C,
+    ) -> Self {
+        self.column(name, heading.into(), Align::Right, value)
+    }
+
+    /// A column of words, each from a whole group.
+    pub fn words_per_group<C: Into<Cell>>(
+        self,
+        name: &str,
+        heading: &str,
+        value: impl Fn(&[&'r R]) -> C,
+    ) -> Self {
+        self.column(name, Heading(heading, None), Align::Left, value)
+    }
+
+    /// How many items each group has: `("seeds", "seeds")`.
+    pub fn sizes(self, name: &str, heading: &str) -> Self {
+        self.per_group(name, heading, <[&R]>::len)
+    }
+
+    fn column<C: Into<Cell>>(
+        mut self,
+        name: &str,
+        Heading(heading, unit): Heading<'_>,
+        align: Align,
+        value: impl Fn(&[&'r R]) -> C,
+    ) -> Self {
+        let (name, heading, unit) = (name.to_owned(), heading.to_owned(), unit.map(str::to_owned));
+        let cells = self.groups.iter().map(|group| value(group).into()).collect();
+        self.table.add_column(Column { name, heading, unit, align }, cells);
+        self
+    }
+
+    /// Adds what a reader must know.
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.table.notes.push(note.into());
+        self
+    }
+
+    /// Adds a note where it applies.
+    pub fn note_if(self, applies: bool, note: impl Into<String>) -> Self {
+        if applies { self.note(note) } else { self }
+    }
+
+    /// Notes how many cells failed with an error and are left out, if any did.
+    pub fn note_failed(self, cells: usize) -> Self {
+        let failed = plural(cells, "cell");
+        let note = format!("Left out: {failed} that failed, see the column err of the rows.");
+        self.note_if(cells > 0, note)
+    }
+
+    /// The finished table.
+    pub fn build(self) -> Table {
+        self.table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::groups::groups;
+    use super::*;
+
+    #[test]
+    fn each_row_is_a_group_and_has_every_column() {
+        let runs = [("a", 1.0), ("b", 5.0), ("a", 3.0), ("a", f64::NAN)];
+        let groups = groups(&runs, |run| run.0);
+        let table = Table::from_groups("t", "T", groups)
+            .words("run", "run", |run| run.0)
+            .medians("loss", ("loss", "nats"), |run| run.1)
+            .per_group("last", "last", |runs| runs.last().map(|run| Cell::Setting(run.1)))
+            .sizes("seeds", "seeds")
+            .note_failed(0)
+            .build();
+        let shown = |row: &[Cell]| row.iter().map(Cell::shown).collect::<Vec<_>>();
+        assert_eq!(shown(&table.rows()[0]), ["a", "2.00 (1.00–3.00)", "NaN", "3"]);
+        assert_eq!(shown(&table.rows()[1]), ["b", "5.00", "5", "1"]);
+        assert_eq!(table.columns[1].heading_with_unit(), "loss (nats)");
+        assert!(table.notes.is_empty());
+    }
+}

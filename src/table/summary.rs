@@ -1,0 +1,292 @@
+//! A few values in short: median, mean and slope with their ranges and intervals, and numbers as people read them.
+
+use nalgebra::{Matrix2, Vector2};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// `value` with `digits` significant digits, as a plain decimal where that is short, else as
+/// `1.2e-7`. NaN and infinities are spelt out.
+pub fn significant(value: f64, digits: usize) -> String {
+    if !value.is_finite() {
+        return if value.is_nan() { "NaN".to_owned() } else { format!("{value}") };
+    }
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let digits = digits.max(1);
+    let written = format!("{:.*e}", digits - 1, value);
+    let (mantissa, exponent) = written.split_once('e').unwrap_or((&written, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if !(-4..6).contains(&exponent) {
+        return format!("{mantissa}e{exponent}");
+    }
+    let decimals = usize::try_from(digits as i32 - 1 - exponent).unwrap_or(0);
+    let rounded: f64 = written.parse().unwrap_or(value);
+    format!("{rounded:.decimals$}")
+}
+
+/// `1 head`, `2 heads`; `1 study`, `2 studies`.
+pub fn plural(count: usize, noun: &str) -> String {
+    match (count, noun.strip_suffix('y')) {
+        (1, _) => format!("1 {noun}"),
+        (_, Some(stem)) => format!("{count} {stem}ies"),
+        (_, None) => format!("{count} {noun}s"),
+    }
+}
+
+/// [`plural`] of a range: `3 seeds`, or `1–3 seeds` where the ends differ.
+pub fn plural_range(least: usize, most: usize, noun: &str) -> String {
+    let from = if least < most { format!("{least}–") } else { String::new() };
+    from + &plural(most, noun)
+}
+
+/// The median, least and greatest of a few values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// The median; of an even count, the mean of the middle two.
+    pub median: f64,
+    /// The least value.
+    pub low: f64,
+    /// The greatest value.
+    pub high: f64,
+}
+
+impl Spread {
+    /// The spread of the finite values among `values`; none where there is none.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut sorted: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
+        sorted.sort_by(f64::total_cmp);
+        let (low, high) = (*sorted.first()?, *sorted.last()?);
+        let middle = sorted.len() / 2;
+        let median = if sorted.len() % 2 == 1 {
+            sorted[middle]
+        } else {
+            0.5 * (sorted[middle - 1] + sorted[middle])
+        };
+        Some(Self { median, low, high })
+    }
+
+    /// `median (low–high)` with so many significant digits, or the one number that all three show; `low to high` where
+    /// one has a sign. Brackets are for intervals.
+    pub fn shown(&self, digits: usize) -> String {
+        let [median, low, high] =
+            [self.median, self.low, self.high].map(|value| significant(value, digits));
+        if low == high { median } else { format!("{median} ({})", range(&low, &high)) }
+    }
+
+    /// `low–high` with so many significant digits.
+    pub fn range(&self, digits: usize) -> String {
+        let [low, high] = [self.low, self.high].map(|value| significant(value, digits));
+        if low == high { low } else { range(&low, &high) }
+    }
+}
+
+fn range(low: &str, high: &str) -> String {
+    let to = if low.starts_with('-') || high.starts_with('-') { " to " } else { "–" };
+    format!("{low}{to}{high}")
+}
+
+/// t₀.₉₇₅ on so many degrees of freedom; none for fewer than one.
+pub(super) fn student(freedom: usize) -> Option<f64> {
+    let student = StudentsT::new(0.0, 1.0, freedom as f64).ok()?;
+    Some(student.inverse_cdf(0.975))
+}
+
+/// A mean and its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// The mean.
+    pub mean: f64,
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+    /// How many values.
+    pub count: usize,
+}
+
+impl Interval {
+    /// x̄ ± t₀.₉₇₅(N − 1)·s/√N with s² the variance on N − 1 degrees of freedom. None for fewer than two values, or
+    /// where one is not finite.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let values: Vec<f64> = values.into_iter().collect();
+        let count = values.len();
+        let quantile = student(count.checked_sub(1).filter(|&freedom| freedom > 0)?)?;
+        let mean = values.iter().sum::<f64>() / count as f64;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let half = quantile * (squares / (count - 1) as f64 / count as f64).sqrt();
+        half.is_finite().then_some(Self { mean, low: mean - half, high: mean + half, count })
+    }
+
+    /// e to each: of a mean of logarithms the geometric mean of what they are of.
+    pub fn exp(self) -> Self {
+        let Self { mean, low, high, count } = self;
+        Self { mean: mean.exp(), low: low.exp(), high: high.exp(), count }
+    }
+
+    /// Whether all of it is at most `bound`.
+    pub fn is_at_most(&self, bound: f64) -> bool {
+        self.high <= bound
+    }
+
+    /// Whether all of it is at least `bound`.
+    pub fn is_at_least(&self, bound: f64) -> bool {
+        self.low >= bound
+    }
+
+    /// `mean [low, high]` with so many significant digits.
+    pub fn shown(&self, digits: usize) -> String {
+        shown(self.mean, self.low, self.high, digits)
+    }
+}
+
+/// `value [low, high]`: brackets hold a 95 % interval, always.
+pub fn shown(value: f64, low: f64, high: f64, digits: usize) -> String {
+    let [value, low, high] = [value, low, high].map(|v| significant(v, digits));
+    format!("{value} [{low}, {high}]")
+}
+
+/// A slope by ordinary least squares and its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slope {
+    /// The slope.
+    pub slope: f64,
+    /// The lower end of the 95 % interval.
+    pub low: f64,
+    /// The upper end of the 95 % interval.
+    pub high: f64,
+    /// How many points the line was drawn through.
+    pub points: usize,
+}
+
+impl Slope {
+    /// The line y = a + b·x of least squares through `points` (x, y).
+    ///
+    /// The interval is b ± t₀.₉₇₅(N − 2) · √(s² (XᵀX)⁻¹)₂₂ with s² the residual variance on N − 2
+    /// degrees of freedom. None where fewer than three points, or a single x, leave it undefined.
+    pub fn through(points: &[(f64, f64)]) -> Option<Self> {
+        let count = points.len();
+        if count < 3 {
+            return None;
+        }
+        let freedom = count - 2;
+        let centre = points.iter().map(|&(x, _)| x).sum::<f64>() / count as f64;
+        let mut gram = Matrix2::zeros();
+        let mut moment = Vector2::zeros();
+        for &(x, y) in points {
+            let row = Vector2::new(1.0, x - centre);
+            gram += row * row.transpose();
+            moment += row * y;
+        }
+        let inverse = gram.cholesky()?.inverse();
+        let fitted = inverse * moment;
+        let residual: f64 =
+            points.iter().map(|&(x, y)| (y - fitted[0] - fitted[1] * (x - centre)).powi(2)).sum();
+        let error = (residual / freedom as f64 * inverse[(1, 1)]).sqrt();
+        let quantile = student(freedom)?;
+        let slope = fitted[1];
+        let interval = Self {
+            slope,
+            low: slope - quantile * error,
+            high: slope + quantile * error,
+            points: count,
+        };
+        (slope.is_finite() && interval.low.is_finite()).then_some(interval)
+    }
+
+    /// `slope [low, high]` with so many significant digits.
+    pub fn shown(&self, digits: usize) -> String {
+        shown(self.slope, self.low, self.high, digits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_the_digits_asked_for() {
+        for (value, digits, expected) in [
+            (0.058_123, 3, "0.0581"),
+            (12.0, 3, "12.0"),
+            (61_234.0, 3, "61200"),
+            (9.999, 3, "10.0"),
+            (-0.5, 2, "-0.50"),
+            (1.0e-7, 2, "1.0e-7"),
+            (2.5e8, 2, "2.5e8"),
+            (0.0, 3, "0"),
+            (f64::NAN, 3, "NaN"),
+        ] {
+            assert_eq!(significant(value, digits), expected, "{value} to {digits}");
+        }
+    }
+
+    #[test]
+    fn medians_of_odd_and_even_counts() {
+        assert_eq!(Spread::of([3.0, 1.0, 2.0]).unwrap().median, 2.0);
+        let even = Spread::of([4.0, 1.0, f64::NAN, 2.0, 3.0]).unwrap();
+        assert_eq!((even.median, even.low, even.high), (2.5, 1.0, 4.0));
+        assert_eq!(Spread::of([f64::NAN]), None);
+    }
+
+    #[test]
+    fn one_value_shows_no_range() {
+        assert_eq!(Spread::of([2.0, 2.0001]).unwrap().shown(3), "2.00");
+        assert_eq!(Spread::of([1.0, 2.0, 4.0]).unwrap().shown(2), "2.0 (1.0–4.0)");
+        assert_eq!(Spread::of([-1.0, 2.0, 4.0]).unwrap().shown(2), "2.0 (-1.0 to 4.0)");
+        assert_eq!(Spread::of([1.0, 2.0, 4.0]).unwrap().range(1), "1–4");
+    }
+
+    #[test]
+    fn is_that_of_a_worked_example() {
+        // Mean 2, s = 1, t₀.₉₇₅(2) = 4.3027: half of 4.3027/√3.
+        let found = Interval::of([1.0, 2.0, 3.0]).unwrap();
+        assert!((found.mean - 2.0).abs() < 1e-12);
+        assert!((found.high - 2.0 - 4.302_653 / 3f64.sqrt()).abs() < 1e-4, "{found:?}");
+        assert!((found.low + found.high - 4.0).abs() < 1e-12);
+        assert_eq!(found.shown(2), "2.0 [-0.48, 4.5]");
+        // Student's sleep data, the differences of the two drugs: 1.58 [0.70, 2.46].
+        let sleep = [1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4];
+        assert_eq!(Interval::of(sleep).unwrap().shown(2), "1.6 [0.70, 2.5]");
+    }
+
+    #[test]
+    fn one_value_has_no_interval_and_neither_has_infinity() {
+        assert_eq!(Interval::of([2.0]), None);
+        assert_eq!(Interval::of([]), None);
+        assert_eq!(Interval::of([1.0, f64::INFINITY]), None);
+    }
+
+    #[test]
+    fn ends_are_compared_as_a_whole() {
+        let found = Interval::of([0.1, 0.1, 0.1]).unwrap();
+        assert!(found.is_at_most(0.1 + 1e-12) && !found.is_at_most(0.05));
+        assert!(found.is_at_least(0.1 - 1e-12) && !found.is_at_least(0.15));
+        assert!((found.exp().mean - 0.1f64.exp()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn matches_a_worked_example() {
+        // Anscombe's first set: slope 0.5001, standard error 0.1179, t(9) = 2.2622.
+        let x = [10.0, 8.0, 13.0, 9.0, 11.0, 14.0, 6.0, 4.0, 12.0, 7.0, 5.0];
+        let y = [8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68];
+        let points: Vec<_> = x.into_iter().zip(y).collect();
+        let slope = Slope::through(&points).unwrap();
+        assert!((slope.slope - 0.50009).abs() < 1e-5, "{slope:?}");
+        assert!((slope.low - 0.23337).abs() < 1e-4, "{slope:?}");
+        assert!((slope.high - 0.76681).abs() < 1e-4, "{slope:?}");
+    }
+
+    #[test]
+    fn three_points_use_the_wide_quantile() {
+        // One degree of freedom: t₀.₉₇₅ = 12.7062, residuals (1, −2, 1)/6 so that s² = 1/6.
+        let slope = Slope::through(&[(0.0, 0.0), (1.0, 0.5), (2.0, 2.0)]).unwrap();
+        assert!((slope.slope - 1.0).abs() < 1e-12);
+        assert!((slope.high - 1.0 - 12.7062 * (1.0_f64 / 12.0).sqrt()).abs() < 1e-3, "{slope:?}");
+    }
+
+    #[test]
+    fn undefined_lines_are_none() {
+        assert_eq!(Slope::through(&[(0.0, 1.0), (1.0, 2.0)]), None);
+        assert_eq!(Slope::through(&[(1.0, 1.0), (1.0, 2.0), (1.0, 3.0)]), None);
+    }
+}
