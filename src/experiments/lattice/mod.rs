@@ -164,8 +164,7 @@ impl ModelCell for LatticeCell {
         let heads: usize =
             self.model.layers().iter().map(|&layer| source.head_kinds(layer).len()).sum();
         let heads = study.largest.map_or(heads, |largest| largest.min(heads));
-        let pairs = rows * n / 2.0
-            * heads as f64 * self.model.passages();
+        let pairs = rows * n / 2.0 * heads as f64 * self.model.passages();
         // A fit of a rank, and one of the inputs' whole width where the rank is any.
         let of_ranks: f64 =
             study.ranks.iter().chain([&d]).map(|&rank| rank as f64 + OVERHEAD).sum();
