@@ -5,12 +5,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use rank_study::lm::LmError;
-use rank_study::system::FileError;
 
 use super::markdown::GROUPS;
 use super::streams::{print_of_clap, tell};
-use super::usage_error::usage_error;
+use super::usage_error::{is_usage_error, usage_error};
 
 /// How large must attention logits grow when queries and keys are low-rank?
 #[derive(Parser)]
@@ -132,37 +130,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                 ExitCode::from(3)
             } else if error.is::<super::stop::Stopped>() {
                 ExitCode::from(super::stop::STOPPED)
-            } else if is_of_a_value(&line, &error) {
+            } else if is_usage_error(&error) {
                 ExitCode::from(2)
             } else {
                 ExitCode::FAILURE
             }
         }
     }
-}
-
-/// Flags whose value is a file or a folder: what is wrong there need not be wrong with the command line.
-const FLAGS_OF_FILES: [&str; 8] = [
-    "--out",
-    "--target",
-    "--path",
-    "--text",
-    "--valid-text",
-    "--teacher",
-    "--compare",
-    "--factors",
-];
-
-/// Whether an error's line names a flag whose value is wrong, whatever the files are.
-fn is_of_a_value(line: &str, error: &anyhow::Error) -> bool {
-    let is_of_a_file =
-        error.chain().any(|cause| cause.is::<std::io::Error>() || cause.is::<FileError>());
-    // `--text` is missing.
-    if error.chain().any(|cause| matches!(cause.downcast_ref(), Some(LmError::NoText))) {
-        return true;
-    }
-    let flag = line.split([' ', ':']).next().unwrap_or_default();
-    flag.starts_with("--") && !FLAGS_OF_FILES.contains(&flag) && !is_of_a_file
 }
 
 fn parsed(arguments: &[OsString]) -> Result<Cli, clap::Error> {

@@ -18,6 +18,7 @@ use super::predictions::{Asked, Predicted, print_json, rows_of};
 use super::streams::say;
 use super::threads::ThreadsFlag;
 use super::trained::Part;
+use super::usage_error::UsageError;
 
 /// Tokens of a passage where none are named and the model reads so many.
 const TOKENS: usize = 1024;
@@ -179,10 +180,10 @@ fn tokens(asked: Option<usize>, sources: &[Source]) -> Result<usize> {
         None => Ok(context.min(TOKENS)),
         Some(tokens) if (1..=context.min(MOST_TOKENS)).contains(&tokens) => Ok(tokens),
         Some(tokens) => {
-            bail!(
+            bail!(UsageError(format!(
                 "--tokens must be 1 to {}, the shortest context of the models ({tokens} found)",
                 context.min(MOST_TOKENS)
-            )
+            )))
         }
     }
 }

@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::family::FamilyFlags;
 use super::slow_blas;
 use super::streams::{print, tell};
+use super::usage_error::FlagContext as _;
 
 /// How many singular values the text shows where no number is given; `--json` has them all.
 const SINGULAR_VALUES_SHOWN: usize = 8;
@@ -89,13 +90,13 @@ pub fn run(args: &TargetArgs) -> Result<()> {
         }
         summary.statistics = Some(Statistics::of(&target));
         if target.n() <= Spectrum::LARGEST_N {
-            summary.spectrum = Some(Spectrum::of(&target).context("--stats")?);
+            summary.spectrum = Some(Spectrum::of(&target).flag("--stats")?);
         } else {
             summary.leading_spectrum = Some(leading_spectrum(args, &target)?);
         }
     }
     let text = if args.json {
-        serde_json::to_string(&summary).context("--json")? + "\n"
+        serde_json::to_string(&summary).flag("--json")? + "\n"
     } else {
         summary.text(args.singular_values)
     };
@@ -126,7 +127,7 @@ fn leading_spectrum(args: &TargetArgs, target: &Target) -> Result<LeadingSpectru
         let (n, most) = (target.n(), Spectrum::LARGEST_N);
         tell(&format!("computing the {count} leading singular values (n = {n} is above {most})"));
     }
-    LeadingSpectrum::of(target, count, args.family.seed()).context("--singular-values")
+    LeadingSpectrum::of(target, count, args.family.seed()).flag("--singular-values")
 }
 
 /// The first of `values`, and how many there are where these are not all.

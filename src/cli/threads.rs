@@ -7,6 +7,8 @@ use clap::Args;
 use rank_study::system::available_bytes;
 use rayon::ThreadPool;
 
+use super::usage_error::{FlagContext as _, UsageError};
+
 /// More than any machine has cores: a system that runs out of threads would end the process.
 const MOST: usize = 4096;
 
@@ -44,7 +46,7 @@ impl ThreadsFlag {
 pub fn pool(asked: Option<usize>) -> Result<(usize, ThreadPool)> {
     let threads = count(asked)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    Ok((threads, pool.with_context(|| format!("--threads {threads}"))?))
+    Ok((threads, pool.flag(format!("--threads {threads}"))?))
 }
 
 /// Starts the threads that commands without the flag, and libraries, compute on: one a core.
@@ -66,10 +68,12 @@ pub fn start() -> Result<()> {
 
 fn count(asked: Option<usize>) -> Result<usize> {
     match asked {
-        Some(0) => bail!("--threads must be at least 1"),
+        Some(0) => bail!(UsageError("--threads must be at least 1".to_owned())),
         Some(threads) if threads > MOST => {
             let cores = rayon::current_num_threads();
-            bail!("--threads must be at most {MOST} ({threads} found); one per core is {cores}")
+            bail!(UsageError(format!(
+                "--threads must be at most {MOST} ({threads} found); one per core is {cores}"
+            )))
         }
         Some(threads) => Ok(threads),
         None => Ok(rayon::current_num_threads()),

@@ -17,6 +17,7 @@ use super::progress::Progress;
 use super::stop::{Stopped, stop_at_signal};
 use super::streams::{say, tell};
 use super::threads::ThreadsFlag;
+use super::usage_error::{FlagContext as _, UsageError};
 use super::workers;
 
 /// Train a language model and log every head's logits
@@ -211,8 +212,8 @@ fn definition(args: &TrainArgs) -> Result<TrainDefinition> {
         }
     };
     if let Some(records) = args.records {
-        let flag = || format!("--records {records}");
-        definition.set("records", &records.to_string()).with_context(flag)?;
+        let flag = format!("--records {records}");
+        definition.set("records", &records.to_string()).flag(flag)?;
     }
     set_keys(&mut definition, &args.sets)?;
     Ok(definition)
@@ -223,8 +224,8 @@ pub fn set_keys(definition: &mut TrainDefinition, sets: &[String]) -> Result<()>
     for set in sets {
         let (key, value) = set
             .split_once('=')
-            .with_context(|| format!("--set must be KEY=VALUE ({set:?} found)"))?;
-        definition.set(key.trim(), value.trim()).with_context(|| format!("--set {set}"))?;
+            .ok_or_else(|| UsageError(format!("--set must be KEY=VALUE ({set:?} found)")))?;
+        definition.set(key.trim(), value.trim()).flag(format!("--set {set}"))?;
     }
     Ok(())
 }
@@ -256,18 +257,25 @@ fn warn_of_window(definition: &TrainDefinition, sets: &[String]) {
 /// A run of a study at its first seed.
 fn of_study(study: &StudyDefinition, name: &str) -> Result<TrainDefinition> {
     let StudyWork::Train(work) = &study.work else {
-        bail!("--run {name}: study {} has no training runs; name another study", study.study);
+        bail!(UsageError(format!(
+            "--run {name}: study {} has no training runs; name another study",
+            study.study
+        )));
     };
     match work.runs.iter().find(|run| run.name == name) {
-        Some(run) if run.starts_from_another() => bail!(
+        Some(run) if run.starts_from_another() => bail!(UsageError(format!(
             "--run {name} starts from another run; train both with rank-study sweep {} --filter '^{name}/'",
             study.path.display()
-        ),
+        ))),
         Some(run) => Ok(TrainDefinition { seed: run.seeds[0], ..run.definition.clone() }),
         None => {
             let names: Vec<_> = work.runs.iter().map(|run| run.name.as_str()).collect();
             let near = near(name, names.iter().copied(), "name another");
-            bail!("--run {name}: the study {} has {}; {near}", study.study, names.join(", "))
+            bail!(UsageError(format!(
+                "--run {name}: the study {} has {}; {near}",
+                study.study,
+                names.join(", ")
+            )))
         }
     }
 }

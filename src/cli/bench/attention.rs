@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use rank_study::lm::{AttentionEvaluator, Device, Dtype};
 use rank_study::pattern::Layout;
@@ -13,6 +13,7 @@ use super::super::device::{DeviceName, DtypeName};
 use super::timing::{at_least_one, held, median};
 use crate::cli::streams::{say, tell};
 use crate::cli::threads::pool;
+use crate::cli::usage_error::FlagContext as _;
 
 /// Time the attention operator, forward and backward
 #[derive(Args, Debug)]
@@ -69,10 +70,10 @@ pub(super) fn run(args: &AttentionBench, quiet: bool) -> Result<()> {
     ] {
         at_least_one(flag, found)?;
     }
-    let layout: Layout = args.layout.parse().context("--layout")?;
+    let layout: Layout = args.layout.parse().flag("--layout")?;
     let sizes = (args.batch, args.context, args.d_head);
     let evaluator =
-        AttentionEvaluator::new(&layout, sizes, args.softcap, 0).context("--softcap, --batch")?;
+        AttentionEvaluator::new(&layout, sizes, args.softcap, 0).flag("--softcap, --batch")?;
     let evaluator = evaluator.on(args.device.into(), args.dtype.into())?;
     let (threads, pool) = pool(args.threads)?;
     if !quiet {

@@ -13,6 +13,7 @@ use rank_study::table::plural;
 use super::timing::{at_least_one, held, median_seconds};
 use crate::cli::streams::{say, tell};
 use crate::cli::threads::pool;
+use crate::cli::usage_error::{FlagContext as _, UsageError};
 
 /// The cap of the logits in nats, and the slope of its penalty.
 const PENALTY: (f64, f64) = (4.0, 0.1);
@@ -61,25 +62,25 @@ pub(super) struct FitBench {
 /// # Errors
 /// Sizes, a layout, a dtype or files that are wrong.
 pub(super) fn run(args: &FitBench, quiet: bool) -> Result<()> {
-    let precision: Precision = args.dtype.parse().context("--dtype")?;
+    let precision: Precision = args.dtype.parse().flag("--dtype")?;
     at_least_one("--repeats", args.repeats)?;
     let target = match &args.target {
         Some(path) => Target::read(path, Visibility::Causal).context("--target")?,
         None => {
             let band = Parameters { window: Some(args.window), ..Parameters::default() };
-            let family = Family::from_parameters("dirichlet-band", &band).context("--window")?;
-            family.build(args.n, 0, Visibility::Causal).context("--n")?
+            let family = Family::from_parameters("dirichlet-band", &band).flag("--window")?;
+            family.build(args.n, 0, Visibility::Causal).flag("--n")?
         }
     };
     if target.n() != args.n {
-        bail!(
+        bail!(UsageError(format!(
             "--n must be the size of --target ({} rows, --n is {}); give --n {0}",
             target.n(),
             args.n
-        );
+        )));
     }
-    let layout: Layout = args.layout.parse().context("--layout")?;
-    let problem = Problem::new(target, layout, args.rank.get()).context("--rank")?;
+    let layout: Layout = args.layout.parse().flag("--layout")?;
+    let problem = Problem::new(target, layout, args.rank.get()).flag("--rank")?;
     let factors: Option<Factors> =
         args.factors.as_deref().map(read_factors).transpose().context("--factors")?;
     let (threads, pool) = pool(args.threads)?;

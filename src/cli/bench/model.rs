@@ -1,11 +1,12 @@
 //! The flags that say which language model is timed.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use rank_study::lm::{SyntheticCorpus, TrainDefinition};
 
 use super::timing::at_least_one;
 use crate::cli::train::set_keys;
+use crate::cli::usage_error::{FlagContext as _, UsageError};
 
 #[derive(Args, Debug)]
 pub(super) struct ModelArgs {
@@ -44,7 +45,10 @@ impl ModelArgs {
             at_least_one(flag, found)?;
         }
         if self.vocab < LEAST_VOCABULARY {
-            bail!("--vocab must be at least {LEAST_VOCABULARY} ({} found)", self.vocab);
+            bail!(UsageError(format!(
+                "--vocab must be at least {LEAST_VOCABULARY} ({} found)",
+                self.vocab
+            )));
         }
         // A corpus of nothing but look-ups has uniform tokens and no table to draw.
         let keys = (self.vocab - 4) / 2;
@@ -65,7 +69,7 @@ impl ModelArgs {
             corpus,
             ..TrainDefinition::default()
         };
-        definition.set("arm", &self.variant).context("--variant")?;
+        definition.set("arm", &self.variant).flag("--variant")?;
         set_keys(&mut definition, &self.sets)?;
         Ok(definition)
     }

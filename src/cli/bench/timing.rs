@@ -5,10 +5,12 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use rank_study::system::peak_rss_bytes;
 
+use crate::cli::usage_error::UsageError;
+
 /// Refuses a flag's 0.
 pub(super) fn at_least_one(flag: &str, found: usize) -> Result<()> {
     if found == 0 {
-        bail!("{flag} must be at least 1");
+        bail!(UsageError(format!("{flag} must be at least 1")));
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ mod job;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::{ArgGroup, Args};
 use rank_study::fit::{Effort, Problem, SearchOptions, check_cap, check_tolerance};
 use rank_study::pattern::Layout;
@@ -18,6 +18,7 @@ use self::job::{Goal, Place};
 use super::family::FamilyFlags;
 use super::streams::{say, tell};
 use super::threads::ThreadsFlag;
+use crate::cli::usage_error::{FlagContext as _, UsageError};
 
 /// Fit low-rank logits to a target matrix
 #[derive(Args, Debug)]
@@ -83,23 +84,26 @@ pub fn run(args: &FitArgs) -> Result<()> {
 
 fn fit(args: &FitArgs) -> Result<()> {
     let caps = args.max_logit.clone();
-    caps.iter().try_for_each(|&cap| check_cap(cap)).context("--max-logit")?;
-    args.tolerance.map_or(Ok(()), check_tolerance).context("--tolerance")?;
+    caps.iter().try_for_each(|&cap| check_cap(cap)).flag("--max-logit")?;
+    args.tolerance.map_or(Ok(()), check_tolerance).flag("--tolerance")?;
     if args.starts == Some(0) {
-        bail!("--starts must be at least 1");
+        bail!(UsageError("--starts must be at least 1".to_owned()));
     }
     if args.iterations == 0 {
-        bail!("--iterations must be at least 1");
+        bail!(UsageError("--iterations must be at least 1".to_owned()));
     }
     if let Some(kl_nats) = args.stop_at {
-        check_tolerance(kl_nats).context("--stop-at")?;
+        check_tolerance(kl_nats).flag("--stop-at")?;
         if caps.len() != 1 {
-            bail!("--stop-at needs one logit bound ({} found); give one --max-logit", caps.len());
+            bail!(UsageError(format!(
+                "--stop-at needs one logit bound ({} found); give one --max-logit",
+                caps.len()
+            )));
         }
     }
-    let layout: Layout = args.layout.parse().context("--layout")?;
-    let precision = args.dtype.parse().context("--dtype")?;
-    let problem = Problem::new(args.family.target()?, layout, args.rank.get()).context("--rank")?;
+    let layout: Layout = args.layout.parse().flag("--layout")?;
+    let precision = args.dtype.parse().flag("--dtype")?;
+    let problem = Problem::new(args.family.target()?, layout, args.rank.get()).flag("--rank")?;
     if args.rank.get() >= problem.n() && !args.quiet {
         let (rank, n) = (args.rank, problem.n());
         tell(&format!(

@@ -14,6 +14,7 @@ use super::analysis::fail_if_missing;
 use super::duration::duration;
 use super::reproduce::staged;
 use super::streams::say;
+use crate::cli::usage_error::UsageError;
 
 /// Write a Slurm job array that measures studies
 #[derive(Args, Debug)]
@@ -86,13 +87,13 @@ const LOGS: &str = "slurm-logs";
 /// Studies that cannot be planned, a script that cannot be written, a Slurm that is not there or does not take it.
 pub fn run(args: &SlurmArgs) -> Result<()> {
     if args.cpus == 0 || args.tasks == Some(0) || args.at_a_time == Some(0) {
-        bail!("--cpus, --tasks and --at-a-time must be at least 1");
+        bail!(UsageError("--cpus, --tasks and --at-a-time must be at least 1".to_owned()));
     }
     let (stages, missing) =
         staged(&args.studies, args.preset, args.text.as_deref(), args.valid_text.as_deref())?;
     let tasks = args.tasks.unwrap_or_else(|| tasks_of(&stages));
     if tasks > MOST_SHARDS {
-        bail!("--tasks must be at most {MOST_SHARDS} ({tasks} found)");
+        bail!(UsageError(format!("--tasks must be at most {MOST_SHARDS} ({tasks} found)")));
     }
     let dealt: Vec<Stage> = (0..stages.count()).map(|at| stages.stage(at, tasks)).collect();
     if dealt.iter().all(|stage| stage.left.iter().all(|&left| left == 0)) {
