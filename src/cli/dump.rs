@@ -10,9 +10,8 @@ use rank_study::run::TrainedRun;
 use rank_study::system::disk::make_folders;
 use rank_study::system::{check_disk, check_memory};
 
+use super::flags::{QuietFlag, ThreadsFlag, TrainedArgs};
 use super::streams::tell;
-use super::threads::ThreadsFlag;
-use super::trained::TrainedArgs;
 use super::usage_error::UsageError;
 
 /// Write the attention matrices of a trained model
@@ -51,9 +50,8 @@ pub struct DumpArgs {
     out: PathBuf,
     #[command(flatten)]
     threads: ThreadsFlag,
-    /// Print only results and errors
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    quiet: QuietFlag,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -107,7 +105,7 @@ fn dump(args: &DumpArgs) -> Result<()> {
     for probe in probes {
         if is_chosen(&args.layer, probe.layer) && is_chosen(&args.head, probe.head) {
             let path = write(&probe, args)?;
-            if !args.quiet {
+            if !args.quiet.is_set() {
                 tell(&format!("{}: {}", path.display(), probe.kind));
             }
         }

@@ -11,10 +11,10 @@ use rank_study::table::plural;
 use toml::{Table, Value};
 
 use super::cells::CellsProgress;
+use super::flags::Part;
 use super::measuring::measure;
 use super::stop::{AFTER_CELLS, stop_at_signal};
 use super::streams::say;
-use super::trained::Part;
 use super::usage_error::FlagContext as _;
 
 /// What is asked of trained heads.

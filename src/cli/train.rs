@@ -11,12 +11,11 @@ use rank_study::lm::{
 use rank_study::run::{Begin, Extension, RunError, RunObserver, TrainResult, TrainedRun, Training};
 use rank_study::study::{Preset, StudyDefinition, StudyWork};
 
-use super::device::DeviceName;
+use super::flags::{DeviceFlag, JsonFlag, QuietFlag, TextFlags, ThreadsFlag};
 use super::places::{check_definition, near};
 use super::progress::Progress;
 use super::stop::{Stopped, stop_at_signal};
 use super::streams::{say, tell};
-use super::threads::ThreadsFlag;
 use super::usage_error::{FlagContext as _, UsageError};
 use super::workers;
 
@@ -36,15 +35,11 @@ pub struct TrainArgs {
     /// Train this run of a study
     #[arg(long, value_name = "NAME")]
     run: Option<String>,
-    /// Read this text: a .txt, .bin, .zst or folder of them [default: synthetic corpus]
-    #[arg(long, value_name = "FILE")]
-    text: Option<PathBuf>,
+    #[command(flatten)]
+    texts: TextFlags,
     /// Read --text as records of this many bytes, such as images
     #[arg(long, value_name = "BYTES", requires = "text")]
     records: Option<usize>,
-    /// Evaluate on this text instead of a part of --text
-    #[arg(long, value_name = "FILE", requires = "text")]
-    valid_text: Option<PathBuf>,
     /// Keep the tokens of long texts in this folder
     #[arg(long, value_name = "DIR", default_value = "data/tokens")]
     token_cache: PathBuf,
@@ -59,21 +54,18 @@ pub struct TrainArgs {
     teacher_weight: f64,
     #[command(flatten)]
     threads: ThreadsFlag,
-    /// Compute on this device; cuda needs a build with that feature
-    #[arg(long, value_enum, default_value_t)]
-    device: DeviceName,
+    #[command(flatten)]
+    device: DeviceFlag,
     /// Write to this folder
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Continue from the last checkpoint in --out
     #[arg(long)]
     resume: bool,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
-    /// Print only results and errors
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    json: JsonFlag,
+    #[command(flatten)]
+    quiet: QuietFlag,
 }
 
 /// Runs the subcommand.
@@ -90,13 +82,13 @@ pub fn run(args: &TrainArgs) -> Result<()> {
 fn train(args: &TrainArgs, workers: &dyn Workers) -> Result<()> {
     let is_first = workers.rank() == 0;
     let definition = definition(args)?;
-    if !args.quiet && is_first {
+    if !args.quiet.is_set() && is_first {
         warn_of_window(&definition, &args.sets);
     }
-    let (corpus, source) = match &args.text {
+    let (corpus, source) = match &args.texts.text {
         None => (Corpus::synthetic(&definition)?, "synthetic".to_owned()),
         Some(path) => {
-            let corpus = Texts::find(path, args.valid_text.as_deref())
+            let corpus = Texts::find(path, args.texts.valid_text.as_deref())
                 .and_then(|texts| Corpus::from_texts(&definition, &texts, &args.token_cache))
                 .with_context(|| format!("--text {}", path.display()))?;
             (corpus, path.display().to_string())
@@ -109,10 +101,10 @@ fn train(args: &TrainArgs, workers: &dyn Workers) -> Result<()> {
             args.out.display()
         );
     }
-    let progress = Progress::new(definition.steps as f64, args.quiet || !is_first);
+    let progress = Progress::new(definition.steps as f64, args.quiet.is_set() || !is_first);
     progress.name(&args.out.display().to_string());
     let stop = stop_at_signal(if is_first { "stopping after this step" } else { "" })?;
-    let device = args.device.into();
+    let device = args.device.get();
     let teacher = teacher(args, &definition)?;
     let taught = teacher.as_ref().map(|(teacher, name)| (teacher, name.as_str()));
     let training = Training {
@@ -151,7 +143,7 @@ fn of_folder(error: RunError) -> anyhow::Error {
 
 fn print(result: &TrainResult, steps: usize, args: &TrainArgs) {
     let summary = &result.summary;
-    if args.json {
+    if args.json.is_set() {
         let object = serde_json::json!({
             "outcome": result.outcome(),
             "steps": summary.steps,

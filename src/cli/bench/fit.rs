@@ -10,9 +10,9 @@ use rank_study::pattern::{Family, Layout, Parameters, Target, Visibility};
 use rank_study::system::peak_rss_bytes;
 use rank_study::table::plural;
 
-use super::timing::{at_least_one, held, median_seconds};
+use super::shared::{at_least_one, held, median_seconds};
+use crate::cli::flags::{JsonFlag, ThreadsFlag};
 use crate::cli::streams::{say, tell};
-use crate::cli::threads::pool;
 use crate::cli::usage_error::{FlagContext as _, UsageError};
 
 /// The cap of the logits in nats, and the slope of its penalty.
@@ -40,9 +40,8 @@ pub(super) struct FitBench {
     /// Precision of the computation
     #[arg(long, default_value = "f64", value_name = "NAME", value_parser = ["f32", "f64"])]
     dtype: String,
-    /// Compute on this many threads [default: one per core]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[command(flatten)]
+    threads: ThreadsFlag,
     /// Time this many repetitions, after a warm-up
     #[arg(long, default_value_t = 20, value_name = "R")]
     repeats: usize,
@@ -52,9 +51,8 @@ pub(super) struct FitBench {
     /// Start from q.npy and k.npy in this folder
     #[arg(long, value_name = "DIR")]
     factors: Option<PathBuf>,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonFlag,
 }
 
 /// Runs the subcommand.
@@ -83,7 +81,7 @@ pub(super) fn run(args: &FitBench, quiet: bool) -> Result<()> {
     let problem = Problem::new(target, layout, args.rank.get()).flag("--rank")?;
     let factors: Option<Factors> =
         args.factors.as_deref().map(read_factors).transpose().context("--factors")?;
-    let (threads, pool) = pool(args.threads)?;
+    let (threads, pool) = args.threads.counted_pool()?;
     if !quiet {
         tell(&format!(
             "timing {} repetitions after one of warm-up on {}",
@@ -102,7 +100,7 @@ pub(super) fn run(args: &FitBench, quiet: bool) -> Result<()> {
             .sum::<f64>()
             .sqrt()
     };
-    if args.json {
+    if args.json.is_set() {
         let object = serde_json::json!({
             "eval_s": eval_s, "value": value, "gradient_q_norm": norm(0), "gradient_k_norm": norm(1),
             "peak_rss_bytes": peak_rss_bytes(), "n": args.n, "rank": args.rank,
