@@ -13,6 +13,7 @@ use rank_study::study::{Observer, Preset, View, Work, stored_lines, time_of};
 use rank_study::system::write_whole;
 use rank_study::table::{Table, plural};
 
+use super::flags::{PresetFlag, QuietFlag};
 use super::places::{
     SHOWN, data, figures, folder_of, measured, measured_studies, note, studies_in_parts,
 };
@@ -34,12 +35,10 @@ pub struct TableArgs {
     /// Write to this folder [default: data/STUDY/tables]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Size of the studies: quick, smoke or paper
-    #[arg(long, value_name = "NAME", default_value_t)]
-    preset: Preset,
-    /// Print only results and errors
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    preset: PresetFlag,
+    #[command(flatten)]
+    quiet: QuietFlag,
 }
 
 /// Draw the figures of a study as SVG and PNG
@@ -53,12 +52,10 @@ Writes figures/STUDY/, or FOLDER/shown/figures/. Guide: docs/own-study.md")]
 pub struct FigureArgs {
     /// Study with rows in data/, or a folder that show accepts
     study: String,
-    /// Size of the studies: quick, smoke or paper
-    #[arg(long, value_name = "NAME", default_value_t)]
-    preset: Preset,
-    /// Print only results and errors
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    preset: PresetFlag,
+    #[command(flatten)]
+    quiet: QuietFlag,
 }
 
 /// Write the report: one HTML page of verdicts and figures
@@ -72,15 +69,13 @@ Writes figures/report.html and data/verdicts.csv. Guide: docs/own-study.md")]
 pub struct ReportArgs {
     /// Studies with rows in data/ [default: all]
     studies: Vec<String>,
-    /// Size of the studies: quick, smoke or paper
-    #[arg(long, value_name = "NAME", default_value_t)]
-    preset: Preset,
+    #[command(flatten)]
+    preset: PresetFlag,
     /// Write to this file [default: figures/report.html]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Print only results and errors
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    quiet: QuietFlag,
 }
 
 /// Seconds that a study's tables and figures take, roughly.
@@ -91,10 +86,10 @@ const STUDY_REPORT_S: f64 = 0.3;
 /// # Errors
 /// Rows that are missing or damaged, files that cannot be written.
 pub fn table(args: &TableArgs) -> Result<()> {
-    if let Some(folders) = folders_of_own(&args.studies, args.preset) {
+    if let Some(folders) = folders_of_own(&args.studies, args.preset.get()) {
         return table_of_own(args, &folders);
     }
-    let (folder, manifest) = measured(&args.studies[0], args.preset)?;
+    let (folder, manifest) = measured(&args.studies[0], args.preset.get())?;
     let out = match (&args.out, args.studies.len()) {
         (Some(out), _) => out.clone(),
         (None, 1) => folder.join("tables"),
@@ -102,13 +97,13 @@ pub fn table(args: &TableArgs) -> Result<()> {
     };
     let (_, view) = MeasuredStudy::of(&folder, &manifest)?;
     let studies = args.studies.iter().map(|study| {
-        let (folder, manifest) = measured(study, args.preset)?;
+        let (folder, manifest) = measured(study, args.preset.get())?;
         Ok(MeasuredStudy::of(&folder, &manifest)?.0)
     });
     let analysis = analyse(&studies.collect::<Result<Vec<_>>>()?, view)?;
     let paths = analysis.save_tables(&out)?;
-    warn(&analysis, &Teller { quiet: args.quiet });
-    print_tables(&analysis.tables, &paths, args.quiet);
+    warn(&analysis, &Teller { quiet: args.quiet.is_set() });
+    print_tables(&analysis.tables, &paths, args.quiet.is_set());
     Ok(())
 }
 
@@ -124,7 +119,7 @@ fn table_of_own(args: &TableArgs, folders: &[PathBuf]) -> Result<()> {
         bail!("only training runs can share one table; name one folder at a time");
     };
     let paths = shown.save_tables(&out)?;
-    print_tables(&shown.tables, &paths, args.quiet);
+    print_tables(&shown.tables, &paths, args.quiet.is_set());
     Ok(())
 }
 
@@ -152,7 +147,7 @@ fn folders_of_own(names: &[String], preset: Preset) -> Option<Vec<PathBuf>> {
 /// # Errors
 /// As `table`.
 pub fn figure(args: &FigureArgs) -> Result<()> {
-    let paths = match folders_of_own(std::slice::from_ref(&args.study), args.preset) {
+    let paths = match folders_of_own(std::slice::from_ref(&args.study), args.preset.get()) {
         Some(folders) => {
             let to = folders[0].join(SHOWN).join("figures");
             let mut paths = Vec::new();
@@ -162,12 +157,12 @@ pub fn figure(args: &FigureArgs) -> Result<()> {
             paths
         }
         None => {
-            let Analysed { analysis, .. } = analysed(&args.study, args.preset)?;
-            warn(&analysis, &Teller { quiet: args.quiet });
-            analysis.save_figures(&figures(args.preset).join(&args.study))?
+            let Analysed { analysis, .. } = analysed(&args.study, args.preset.get())?;
+            warn(&analysis, &Teller { quiet: args.quiet.is_set() });
+            analysis.save_figures(&figures(args.preset.get()).join(&args.study))?
         }
     };
-    if !args.quiet {
+    if !args.quiet.is_set() {
         paths.iter().for_each(|path| say!("{}", path.display()));
     }
     Ok(())
@@ -179,9 +174,9 @@ pub fn figure(args: &FigureArgs) -> Result<()> {
 /// As `table`.
 pub fn report(args: &ReportArgs) -> Result<()> {
     let studies = if args.studies.is_empty() {
-        let mut all = measured_studies(args.preset)?;
+        let mut all = measured_studies(args.preset.get())?;
         // They are told of, and left out.
-        all.extend(studies_in_parts(args.preset)?);
+        all.extend(studies_in_parts(args.preset.get())?);
         all.sort_unstable();
         all.dedup();
         all
@@ -191,12 +186,13 @@ pub fn report(args: &ReportArgs) -> Result<()> {
     if studies.is_empty() {
         bail!(
             "no study has rows in {}/; change to a folder with rows, or measure them with `rank-study reproduce`",
-            data(args.preset).display()
+            data(args.preset.get()).display()
         );
     }
-    let out = args.out.clone().unwrap_or_else(|| figures(args.preset).join("report.html"));
-    let written = write_report(&studies, &out, args.preset, &Teller { quiet: args.quiet })?;
-    if !args.quiet {
+    let out = args.out.clone().unwrap_or_else(|| figures(args.preset.get()).join("report.html"));
+    let written =
+        write_report(&studies, &out, args.preset.get(), &Teller { quiet: args.quiet.is_set() })?;
+    if !args.quiet.is_set() {
         for (status, count) in ClaimRow::counts(&ClaimRow::all(written.sections.iter())) {
             say!("{} {status}", plural(count, "claim"));
         }

@@ -5,12 +5,13 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use rank_study::lm::LmError;
-use rank_study::system::FileError;
+use rank_study::numerics::{Machine, check_instructions, instructions_there};
+use rank_study::run::revision;
 
-use super::markdown::GROUPS;
-use super::streams::{print_of_clap, tell};
-use super::usage_error::usage_error;
+use super::flags::start_threads;
+use super::man::GROUPS;
+use super::streams::{print_of_clap, say, tell};
+use super::usage_error::{is_usage_error, usage_error};
 
 /// How large must attention logits grow when queries and keys are low-rank?
 #[derive(Parser)]
@@ -107,19 +108,19 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             };
         }
     };
-    if let Err(error) = rank_study::numerics::check_instructions() {
+    if let Err(error) = check_instructions() {
         tell(&format!("error: {error}"));
         return ExitCode::from(2);
     }
     let result = match command {
-        Some(command) => super::panics::told(|| {
-            super::threads::start()?;
+        Some(command) => super::crashes::told(|| {
+            start_threads()?;
             dispatch(command)
         }),
         // Without a command clap lets `--version` alone pass.
-        None if verbose => super::threads::start().map(|()| super::version::print(true)),
+        None if verbose => start_threads().map(|()| print_version(true)),
         None => {
-            super::version::print(false);
+            print_version(false);
             Ok(())
         }
     };
@@ -132,37 +133,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                 ExitCode::from(3)
             } else if error.is::<super::stop::Stopped>() {
                 ExitCode::from(super::stop::STOPPED)
-            } else if is_of_a_value(&line, &error) {
+            } else if is_usage_error(&error) {
                 ExitCode::from(2)
             } else {
                 ExitCode::FAILURE
             }
         }
     }
-}
-
-/// Flags whose value is a file or a folder: what is wrong there need not be wrong with the command line.
-const FLAGS_OF_FILES: [&str; 8] = [
-    "--out",
-    "--target",
-    "--path",
-    "--text",
-    "--valid-text",
-    "--teacher",
-    "--compare",
-    "--factors",
-];
-
-/// Whether an error's line names a flag whose value is wrong, whatever the files are.
-fn is_of_a_value(line: &str, error: &anyhow::Error) -> bool {
-    let is_of_a_file =
-        error.chain().any(|cause| cause.is::<std::io::Error>() || cause.is::<FileError>());
-    // `--text` is missing.
-    if error.chain().any(|cause| matches!(cause.downcast_ref(), Some(LmError::NoText))) {
-        return true;
-    }
-    let flag = line.split([' ', ':']).next().unwrap_or_default();
-    flag.starts_with("--") && !FLAGS_OF_FILES.contains(&flag) && !is_of_a_file
 }
 
 fn parsed(arguments: &[OsString]) -> Result<Cli, clap::Error> {
@@ -192,6 +169,31 @@ fn dispatch(command: Command) -> Result<()> {
         Command::Completions(args) => super::completions::run(&args, Cli::command()),
         Command::Man(args) => super::man::run(&args, Cli::command()),
     }
+}
+
+/// Prints the version; where `verbose`, also what the program was made of and computes with.
+fn print_version(verbose: bool) {
+    say!("rank-study {}", env!("CARGO_PKG_VERSION"));
+    if !verbose {
+        return;
+    }
+    let Machine { cpu, instructions, blas, blas_core } = Machine::here();
+    let (there, held) = instructions_there();
+    let there = there.join(", ");
+    let of = match held {
+        Some(_) => format!("set by RANK_STUDY_INSTRUCTIONS, of {there}"),
+        None => format!("the widest of {there}"),
+    };
+    let revision = match revision() {
+        "" => "none: not in a git repository".to_owned(),
+        revision => format!("{revision}, of the repository here"),
+    };
+    say!("revision      {revision}");
+    say!("processor     {cpu}");
+    say!("instructions  {instructions}, {of}");
+    say!("blas          {blas}");
+    say!("blas_core     {blas_core}");
+    say!("threads       {}", rayon::current_num_threads());
 }
 
 #[cfg(test)]

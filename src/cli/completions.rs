@@ -4,6 +4,7 @@ use anyhow::{Context, Result};
 use clap::{Args, Command};
 use clap_complete::{Shell, generate};
 
+use super::flags::QuietFlag;
 use super::streams::print;
 
 /// Print the completion script of a shell
@@ -17,9 +18,8 @@ pub struct CompletionsArgs {
     /// Shell to complete in
     #[arg(value_enum)]
     shell: Shell,
-    /// Print only results and errors
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    quiet: QuietFlag,
 }
 
 /// Prints them; `program` is all that there is to complete.

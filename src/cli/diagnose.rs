@@ -13,11 +13,11 @@ use rank_study::system::{printable, write_whole};
 use rank_study::table::{plural, significant};
 
 use super::duration::duration;
+use super::flags::{JsonFlag, Part, QuietFlag, ThreadsFlag};
 use super::measuring::{describe_in, fail_if_unfinished};
 use super::predictions::{Asked, Predicted, print_json, rows_of};
 use super::streams::say;
-use super::threads::ThreadsFlag;
-use super::trained::Part;
+use super::usage_error::UsageError;
 
 /// Tokens of a passage where none are named and the model reads so many.
 const TOKENS: usize = 1024;
@@ -69,12 +69,10 @@ pub struct DiagnoseArgs {
     /// Write to this folder
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
-    /// Print only results and errors
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    json: JsonFlag,
+    #[command(flatten)]
+    quiet: QuietFlag,
 }
 
 /// How many sentences are printed: with the files, they fit a screen.
@@ -115,7 +113,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
     let data = args.out.parent().unwrap_or(Path::new(""));
     let plan = Plan::new(&definition, data, None, args.text.as_deref(), None)?;
     let threads = args.threads.count(None)?;
-    let Predicted { name, keys, summary } = Predicted::by(plan, threads, args.quiet)?;
+    let Predicted { name, keys, summary } = Predicted::by(plan, threads, args.quiet.is_set())?;
     let described = describe_in(&summary, "layer");
     fail_if_unfinished(&[(name, summary)])?;
 
@@ -131,7 +129,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
         .page(&format!("rank-study {}", env!("CARGO_PKG_VERSION")))
         .and_then(|text| write_whole(&page, text.as_bytes()));
     text.with_context(|| format!("--out: cannot write {}", page.display()))?;
-    if args.json {
+    if args.json.is_set() {
         print_json(&definition, &args.out, &keys)?;
     } else {
         let reading = vec![READING.to_owned()];
@@ -179,10 +177,10 @@ fn tokens(asked: Option<usize>, sources: &[Source]) -> Result<usize> {
         None => Ok(context.min(TOKENS)),
         Some(tokens) if (1..=context.min(MOST_TOKENS)).contains(&tokens) => Ok(tokens),
         Some(tokens) => {
-            bail!(
+            bail!(UsageError(format!(
                 "--tokens must be 1 to {}, the shortest context of the models ({tokens} found)",
                 context.min(MOST_TOKENS)
-            )
+            )))
         }
     }
 }

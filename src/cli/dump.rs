@@ -10,9 +10,9 @@ use rank_study::run::TrainedRun;
 use rank_study::system::disk::make_folders;
 use rank_study::system::{check_disk, check_memory};
 
+use super::flags::{QuietFlag, ThreadsFlag, TrainedArgs};
 use super::streams::tell;
-use super::threads::ThreadsFlag;
-use super::trained::TrainedArgs;
+use super::usage_error::UsageError;
 
 /// Write the attention matrices of a trained model
 #[derive(Args, Debug)]
@@ -50,9 +50,8 @@ pub struct DumpArgs {
     out: PathBuf,
     #[command(flatten)]
     threads: ThreadsFlag,
-    /// Print only results and errors
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    quiet: QuietFlag,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -73,13 +72,16 @@ fn dump(args: &DumpArgs) -> Result<()> {
     let (run, texts) = args.of.read()?;
     let tokens = args.tokens.unwrap_or_else(|| run.context());
     if tokens == 0 || tokens > run.context() {
-        bail!("--tokens must be 1 to {}, the model's context ({tokens} found)", run.context());
+        bail!(UsageError(format!(
+            "--tokens must be 1 to {}, the model's context ({tokens} found)",
+            run.context()
+        )));
     }
     if let Some(record) = run.record().filter(|&record| !args.first.is_multiple_of(record)) {
-        bail!(
+        bail!(UsageError(format!(
             "--first must be a multiple of {record}, the record length of this model ({} found)",
             args.first
-        );
+        )));
     }
     let (first, needed) = (args.first, args.first.saturating_add(tokens));
     let read = run.tokens(Some(&texts), args.of.split(), needed).with_context(|| args.of.flag())?;
@@ -94,7 +96,7 @@ fn dump(args: &DumpArgs) -> Result<()> {
         ("--head", &args.head, probes.iter().map(|p| p.head).max()),
     ] {
         if let (Some(&wrong), Some(most)) = (chosen.iter().find(|&&i| Some(i) > most), most) {
-            bail!("{flag} must be 0 to {most} ({wrong} found)");
+            bail!(UsageError(format!("{flag} must be 0 to {most} ({wrong} found)")));
         }
     }
     let is_chosen = |chosen: &[usize], index| chosen.is_empty() || chosen.contains(&index);
@@ -103,7 +105,7 @@ fn dump(args: &DumpArgs) -> Result<()> {
     for probe in probes {
         if is_chosen(&args.layer, probe.layer) && is_chosen(&args.head, probe.head) {
             let path = write(&probe, args)?;
-            if !args.quiet {
+            if !args.quiet.is_set() {
                 tell(&format!("{}: {}", path.display(), probe.kind));
             }
         }
@@ -119,8 +121,9 @@ fn check_room(args: &DumpArgs, run: &TrainedRun, tokens: usize) -> Result<()> {
     };
     let heads = chosen(&args.layer, run.layers()) * chosen(&args.head, run.heads());
     let of_one = (tokens as f64).powi(2) * size_of::<f64>() as f64;
-    check_memory(of_one)
-        .map_err(|room| anyhow!("--tokens {tokens}: one matrix needs {room}; give fewer"))?;
+    check_memory(of_one).map_err(|room| {
+        UsageError(format!("--tokens {tokens}: one matrix needs {room}; give fewer"))
+    })?;
     let is_packed = ["csv", "parquet"].contains(&args.format.as_str());
     let all = if is_packed { 0.0 } else { heads as f64 * of_one };
     check_disk(&args.out, all).map_err(|room| {

@@ -3,10 +3,9 @@
 use anyhow::{Context, Result};
 use clap::Args;
 
+use super::flags::{JsonFlag, QuietFlag, ThreadsFlag, TrainedArgs};
 use super::progress::Progress;
 use super::streams::say;
-use super::threads::ThreadsFlag;
-use super::trained::TrainedArgs;
 
 /// Print loss and perplexity of a trained model
 #[derive(Args, Debug)]
@@ -21,12 +20,10 @@ pub struct EvaluateArgs {
     of: TrainedArgs,
     #[command(flatten)]
     threads: ThreadsFlag,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
-    /// Print only results and errors
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    json: JsonFlag,
+    #[command(flatten)]
+    quiet: QuietFlag,
 }
 
 /// Runs the subcommand.
@@ -39,7 +36,7 @@ pub fn run(args: &EvaluateArgs) -> Result<()> {
 
 fn evaluate(args: &EvaluateArgs) -> Result<()> {
     let (run, texts) = args.of.read()?;
-    let progress = Progress::new(1.0, args.quiet);
+    let progress = Progress::new(1.0, args.quiet.is_set());
     progress.name(&args.of.run.display().to_string());
     let before = std::cell::Cell::new(0.0);
     let found = run.evaluate(&texts, args.of.split(), &|done, all| {
@@ -48,7 +45,7 @@ fn evaluate(args: &EvaluateArgs) -> Result<()> {
     });
     progress.finish();
     let found = found.with_context(|| args.of.flag())?;
-    if args.json {
+    if args.json.is_set() {
         let object = serde_json::json!({
             "tokens": found.tokens,
             "bytes": found.bytes,

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use anyhow::{Context, Error, Result, anyhow};
+use anyhow::{Context, Error, Result};
 use clap::{ArgGroup, Args};
 use rank_study::pattern::{
     Family, Parameters, Target, TargetError, TargetFile, TargetRead, Visibility,
@@ -11,6 +11,7 @@ use rank_study::pattern::{
 use rank_study::table::significant;
 
 use super::streams::tell;
+use super::usage_error::{FlagContext as _, UsageError, with_flag};
 
 /// A target by its family, or from a file.
 #[derive(Args, Clone, Debug)]
@@ -104,7 +105,9 @@ impl FamilyFlags {
             return Ok(target);
         }
         // The command line asks for one where there is no --target.
-        let n = self.n.context("--n is missing; give the number of rows")?;
+        let n = self
+            .n
+            .ok_or_else(|| UsageError("--n is missing; give the number of rows".to_owned()))?;
         if let Some(window) = self.window.filter(|window| *window >= n.get()) {
             tell(&format!(
                 "note: --window {window} covers all {n} tokens, so no row is cut off by it"
@@ -138,14 +141,13 @@ impl FamilyFlags {
     /// # Errors
     /// A name that is neither `causal` nor `bidirectional`.
     pub fn visibility(&self) -> Result<Visibility> {
-        self.mask.parse().context("--mask")
+        self.mask.parse().flag("--mask")
     }
 
     fn family(&self) -> Result<Family> {
-        let name = self
-            .family
-            .as_deref()
-            .context("--family is missing; name one, or give --target FILE")?;
+        let name = self.family.as_deref().ok_or_else(|| {
+            UsageError("--family is missing; name one, or give --target FILE".to_owned())
+        })?;
         Family::from_parameters(name, &self.parameters()).map_err(of_family)
     }
 
@@ -172,9 +174,9 @@ impl FamilyFlags {
 fn of_family(error: TargetError) -> Error {
     match &error {
         TargetError::Parameter { family, why } => match why.strip_prefix("needs ") {
-            Some(parameter) => anyhow!("--family {family} needs --{parameter}"),
-            None => anyhow!("--family {family}: {why}"),
+            Some(parameter) => UsageError(format!("--family {family} needs --{parameter}")).into(),
+            None => UsageError(format!("--family {family}: {why}")).into(),
         },
-        _ => Error::from(error).context("--family"),
+        _ => with_flag(error.into(), "--family"),
     }
 }

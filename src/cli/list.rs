@@ -7,13 +7,14 @@ use anyhow::{Context, Result};
 use clap::Args;
 use rank_study::row::{Column, ColumnKind};
 use rank_study::study::{
-    Kind, Plan, Preset, StudyDefinition, StudyError, stored_lines, time_of, unmerged_parts,
+    Kind, Plan, StudyDefinition, StudyError, stored_lines, time_of, unmerged_parts,
 };
 use rank_study::system::printable;
 use rank_study::table::plural;
 
 use super::analysis::fail_if_missing;
 use super::duration::duration;
+use super::flags::{JsonFlag, PresetFlag, QuietFlag};
 use super::parts;
 use super::places::{data, definitions, fail_if_broken};
 use super::streams::say;
@@ -28,12 +29,10 @@ Examples:
 
 Guide: docs/own-study.md")]
 pub struct ListArgs {
-    /// Size of the studies: quick, smoke or paper
-    #[arg(long, value_name = "NAME", default_value_t)]
-    preset: Preset,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    preset: PresetFlag,
+    #[command(flatten)]
+    json: JsonFlag,
     /// List the columns of a kind of study instead [kinds: fit, train, spectrum, latency, predict,
     /// ramp, concentration, lattice, surgery]
     #[arg(long, value_name = "KIND", conflicts_with = "preset")]
@@ -41,9 +40,8 @@ pub struct ListArgs {
     /// List the progress of each shard instead
     #[arg(long, conflicts_with = "columns")]
     shards: bool,
-    /// Print only results and errors
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    quiet: QuietFlag,
 }
 
 /// Runs the subcommand.
@@ -52,13 +50,13 @@ pub struct ListArgs {
 /// Definitions that are wrong and rows that cannot be read, after the list of all others.
 pub fn run(args: &ListArgs) -> Result<()> {
     if let Some(kind) = args.columns {
-        return list_columns(&kind.columns(), args.json);
+        return list_columns(&kind.columns(), args.json.is_set());
     }
     if args.shards {
-        return parts::list(args.preset, args.json);
+        return parts::list(args.preset.get(), args.json.is_set());
     }
-    let found = definitions(args.preset)?;
-    let data = data(args.preset);
+    let found = definitions(args.preset.get())?;
+    let data = data(args.preset.get());
     let (mut lines, mut missing) = (Vec::new(), Vec::new());
     let texts = on_texts(&data, &mut missing)?;
     for definition in &found.studies {
@@ -67,7 +65,7 @@ pub fn run(args: &ListArgs) -> Result<()> {
             Err(error) => missing.push((definition.study.clone(), format!("{error:#}"))),
         }
     }
-    if args.json {
+    if args.json.is_set() {
         let objects: Vec<serde_json::Value> = lines.iter().map(Line::to_json).collect();
         say!("{}", serde_json::Value::from(objects));
     } else {

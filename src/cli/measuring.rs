@@ -7,8 +7,8 @@ use rank_study::lm::Device;
 use rank_study::study::{Plan, Sweep, SweepSummary};
 use rank_study::table::plural;
 
+use super::blas::warn_of_slow_blas;
 use super::cells::CellsProgress;
-use super::slow_blas;
 use super::stop::Stopped;
 use super::streams::tell;
 
@@ -38,7 +38,7 @@ pub fn measure(
         ));
     }
     if plan.decomposes() {
-        slow_blas::warn(|line| progress.say(line));
+        warn_of_slow_blas(|line| progress.say(line));
     }
     progress.begin(plan.work(threads));
     Ok(plan.run(&Sweep { threads, stop, device, observer: progress })?)

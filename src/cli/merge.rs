@@ -2,10 +2,11 @@
 
 use anyhow::{Result, bail};
 use clap::Args;
-use rank_study::study::{Merged, Preset, merge};
+use rank_study::study::{Merged, merge};
 use rank_study::table::plural;
 
 use super::analysis::fail_if_missing;
+use super::flags::{PresetFlag, QuietFlag};
 use super::places::{data, folder_of, studies_with_parts};
 use super::streams::say;
 
@@ -20,12 +21,10 @@ Joins data/STUDY/shards/I-of-N/ into data/STUDY/rows.csv. Guide: docs/cluster.md
 pub struct MergeArgs {
     /// Studies measured in shards [default: all]
     studies: Vec<String>,
-    /// Size of the studies: quick, smoke or paper
-    #[arg(long, value_name = "NAME", default_value_t)]
-    preset: Preset,
-    /// Print only results and errors
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    preset: PresetFlag,
+    #[command(flatten)]
+    quiet: QuietFlag,
 }
 
 /// Runs the subcommand.
@@ -33,13 +32,13 @@ pub struct MergeArgs {
 /// # Errors
 /// Studies that cannot be joined, after all others.
 pub fn run(args: &MergeArgs) -> Result<()> {
-    let data = data(args.preset);
+    let data = data(args.preset.get());
     let studies = match args.studies.is_empty() {
-        true => studies_with_parts(args.preset),
+        true => studies_with_parts(args.preset.get()),
         false => args.studies.clone(),
     };
     let say = |line: String| {
-        if !args.quiet {
+        if !args.quiet.is_set() {
             say!("{line}");
         }
     };
@@ -48,10 +47,11 @@ pub fn run(args: &MergeArgs) -> Result<()> {
     }
     let mut missing: Vec<(String, String)> = Vec::new();
     for study in studies {
-        let merged = folder_of(&study, args.preset).and_then(|folder| match folder.exists() {
-            true => Ok(merge(&folder)?),
-            false => bail!("no folder {}; see rank-study list", folder.display()),
-        });
+        let merged =
+            folder_of(&study, args.preset.get()).and_then(|folder| match folder.exists() {
+                true => Ok(merge(&folder)?),
+                false => bail!("no folder {}; see rank-study list", folder.display()),
+            });
         match merged {
             Ok(Some(merged)) => say(format!("{study}: {}", describe(&merged))),
             Ok(None) => say(format!("{study}: no rows of shards")),

@@ -1,12 +1,12 @@
-//! The command line, one file a subcommand.
+//! The command line, one file a command; flags.rs has the flags that commands share.
 
 mod analysis;
 mod bench;
-mod blas_threads;
+mod blas;
 mod cells;
 pub mod command;
 mod completions;
-mod device;
+mod crashes;
 mod diagnose;
 mod dump;
 mod duration;
@@ -14,13 +14,11 @@ mod error_line;
 mod evaluate;
 mod family;
 mod fit;
+mod flags;
 mod list;
 mod man;
-mod markdown;
 mod measuring;
-mod memory;
 mod merge;
-mod panics;
 mod parts;
 mod places;
 mod predict;
@@ -30,17 +28,13 @@ mod progress_bar;
 mod reproduce;
 mod shards;
 mod show;
-mod slow_blas;
 mod slurm;
 mod stop;
 mod streams;
 mod sweep;
 mod target;
-mod threads;
 mod time_left;
 mod train;
-mod trained;
 mod usage_error;
 mod verify;
-mod version;
 mod workers;

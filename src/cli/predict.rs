@@ -8,11 +8,10 @@ use rank_study::row::{HeadFound, Row};
 use rank_study::study::Plan;
 use rank_study::table::significant;
 
+use super::flags::{JsonFlag, Part, QuietFlag, ThreadsFlag};
 use super::measuring::{describe, fail_if_unfinished};
 use super::predictions::{Asked, Predicted, print_json, rows_of};
 use super::streams::say;
-use super::threads::ThreadsFlag;
-use super::trained::Part;
 
 /// Compare the logits of trained heads with what they need
 #[derive(Args, Debug)]
@@ -78,12 +77,10 @@ pub struct PredictArgs {
     /// Write to this folder
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
-    /// Print only results and errors
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    json: JsonFlag,
+    #[command(flatten)]
+    quiet: QuietFlag,
 }
 
 /// How many lines are printed: with the files, they fit a screen.
@@ -119,8 +116,8 @@ pub fn run(args: &PredictArgs) -> Result<()> {
         return Ok(());
     }
     let threads = args.threads.count(None)?;
-    let Predicted { name, keys, summary } = Predicted::by(plan, threads, args.quiet)?;
-    if args.json {
+    let Predicted { name, keys, summary } = Predicted::by(plan, threads, args.quiet.is_set())?;
+    if args.json.is_set() {
         print_json(&definition, &args.out, &keys)?;
     } else {
         print_largest(&rows_of(&args.out, &keys)?);

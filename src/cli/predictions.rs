@@ -11,10 +11,11 @@ use rank_study::table::plural;
 use toml::{Table, Value};
 
 use super::cells::CellsProgress;
+use super::flags::Part;
 use super::measuring::measure;
 use super::stop::{AFTER_CELLS, stop_at_signal};
 use super::streams::say;
-use super::trained::Part;
+use super::usage_error::FlagContext as _;
 
 /// What is asked of trained heads.
 pub struct Asked<'a> {
@@ -36,7 +37,7 @@ pub struct Asked<'a> {
 impl Asked<'_> {
     /// The study of it, called as the folder of its rows.
     pub fn definition(&self, out: &Path) -> Result<StudyDefinition> {
-        self.epsilons.iter().try_for_each(|&e| check_tolerance(e)).context("--tolerance")?;
+        self.epsilons.iter().try_for_each(|&e| check_tolerance(e)).flag("--tolerance")?;
         let name = out.file_name().map(|name| name.to_string_lossy().into_owned());
         let Some(name) = name else {
             bail!("--out {} has no folder name; name a folder for the rows", out.display());

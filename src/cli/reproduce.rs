@@ -1,6 +1,6 @@
 //! `rank-study reproduce`: everything, from definitions to the report.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -14,9 +14,9 @@ use rank_study::table::plural;
 
 use super::analysis::{fail_if_missing, report_work, write_report};
 use super::cells::CellsProgress;
-use super::device::DeviceName;
 use super::duration::duration;
 use super::error_line::error_line;
+use super::flags::{DeviceFlag, QuietFlag, TextFlags, ThreadsFlag};
 use super::measuring::{announce, describe, fail_if_unfinished, measure};
 use super::places::{
     ANALYSIS, Definitions, data, definitions, fail_if_broken, figures, measured_studies, near,
@@ -24,7 +24,6 @@ use super::places::{
 use super::shards::{Asked, ShardFlags, show};
 use super::stop::{AFTER_CELLS, Stopped, stop_at_signal};
 use super::streams::say;
-use super::threads::ThreadsFlag;
 
 /// Measure every study of a preset and write the report
 #[derive(Args, Debug)]
@@ -47,22 +46,16 @@ pub struct ReproduceArgs {
     /// Measure only these studies
     #[arg(long, value_name = "STUDY", num_args = 1..)]
     only: Vec<String>,
-    /// Read this text: a .txt, .bin, .zst or folder of them [default: synthetic corpus]
-    #[arg(long, value_name = "FILE")]
-    text: Option<PathBuf>,
-    /// Evaluate on this text instead of a part of --text
-    #[arg(long, value_name = "FILE", requires = "text")]
-    valid_text: Option<PathBuf>,
+    #[command(flatten)]
+    texts: TextFlags,
     #[command(flatten)]
     threads: ThreadsFlag,
-    /// Compute on this device; cuda needs a build with that feature
-    #[arg(long, value_enum, default_value_t)]
-    device: DeviceName,
+    #[command(flatten)]
+    device: DeviceFlag,
     #[command(flatten)]
     shards: ShardFlags,
-    /// Print only results and errors
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    quiet: QuietFlag,
 }
 
 /// Runs the subcommand.
@@ -71,18 +64,18 @@ pub struct ReproduceArgs {
 /// A preset or study that there is not, and whatever stops a sweep or a report.
 pub fn run(args: &ReproduceArgs) -> Result<()> {
     let started = Instant::now();
-    let device = Device::from(args.device);
+    let device = args.device.get();
     device.check()?;
     // A GPU gains nothing from several models at a time.
     let threads = args.threads.count((device == Device::Cuda).then_some(1))?;
-    let (text, valid_text) = (args.text.as_deref(), args.valid_text.as_deref());
+    let (text, valid_text) = args.texts.paths();
     let data_root = data(args.preset);
     let stages = || staged(&args.only, args.preset, text, valid_text);
     match args.shards.asked()? {
         Asked::All => {}
         Asked::Part(part) => {
             let (stages, missing) = stages()?;
-            let ran = part.run(stages, threads, device, args.quiet);
+            let ran = part.run(stages, threads, device, args.quiet.is_set());
             return ran.and(fail_if_missing(&missing));
         }
         Asked::Plan(parts) => {
@@ -125,7 +118,7 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     reported.sort_unstable();
     reported.dedup();
     works.push(report_work(&reported));
-    let progress = CellsProgress::new(works, args.quiet);
+    let progress = CellsProgress::new(works, args.quiet.is_set());
     progress.say(&announce(&plans, &progress.left(), threads));
     let stop = stop_at_signal(AFTER_CELLS)?;
     let (mut summaries, mut broken) = (Vec::new(), Vec::new());

@@ -16,6 +16,7 @@ use super::error_line::error_line;
 use super::measuring::{describe, fail_if_unfinished, measure};
 use super::stop::{AFTER_CELLS, end_after, stop_at_signal};
 use super::streams::{say, tell};
+use super::usage_error::UsageError;
 
 /// The flags of a command whose cells can be dealt to several machines.
 #[derive(Args, Debug)]
@@ -62,7 +63,9 @@ impl ShardFlags {
             (false, Shard::WHOLE) if self.stage.is_none() => Asked::All,
             // The one task of a job has stages too.
             _ if self.shard.is_none() && shard == Shard::WHOLE => {
-                bail!("--stage needs a shard; give --shard I/N, or --shard 1/1 for all")
+                bail!(UsageError(
+                    "--stage needs a shard; give --shard I/N, or --shard 1/1 for all".to_owned()
+                ))
             }
             _ => Asked::Part(Part { shard, stage: self.stage }),
         })
@@ -95,10 +98,10 @@ impl Part {
         let Self { shard, stage } = self;
         let count = stages.count();
         if let Some(stage) = stage.filter(|stage| !(1..=count).contains(stage)) {
-            bail!(
+            bail!(UsageError(format!(
                 "--stage {stage} does not exist ({} in total); see --plan",
                 plural(count, "stage")
-            );
+            )));
         }
         let mut plans = stages.into_part(shard)?;
         if let Some(stage) = stage {

@@ -7,6 +7,7 @@ use clap::Args;
 use rank_study::report::{Shown, show, shown_page};
 use rank_study::system::{printable, write_whole};
 
+use super::flags::QuietFlag;
 use super::places::SHOWN;
 use super::streams::{say, tell};
 
@@ -27,9 +28,8 @@ pub struct ShowArgs {
     /// Write to this folder [default: PATH/shown]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Print only results and errors
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    quiet: QuietFlag,
 }
 
 /// Runs the subcommand.
@@ -58,7 +58,7 @@ pub fn run(args: &ShowArgs) -> Result<()> {
         one.save_tables(&within.join("tables"))?;
     }
     shown.iter().for_each(print);
-    if !args.quiet {
+    if !args.quiet.is_set() {
         tell(&format!("wrote {}", page.display()));
     }
     Ok(())

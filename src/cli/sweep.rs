@@ -5,16 +5,15 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use rank_study::lm::Device;
-use rank_study::study::{Plan, Preset, Stages, StudyDefinition, TrainStudy};
+use rank_study::study::{Plan, Stages, StudyDefinition, TrainStudy};
 
 use super::cells::CellsProgress;
-use super::device::DeviceName;
+use super::flags::{DeviceFlag, PresetFlag, QuietFlag, TextFlags, ThreadsFlag};
 use super::measuring::{describe, fail_if_unfinished, measure};
 use super::places::{check_definition, data};
 use super::shards::{Asked, ShardFlags, show};
 use super::stop::{AFTER_CELLS, stop_at_signal};
 use super::streams::{say, tell};
-use super::threads::ThreadsFlag;
 use super::train::wide_window;
 
 /// Measure every missing configuration of a study
@@ -30,9 +29,8 @@ Guide: docs/own-study.md")]
 pub struct SweepArgs {
     /// Definition of the study
     definition: PathBuf,
-    /// Size of the studies: quick, smoke or paper
-    #[arg(long, value_name = "NAME", default_value_t)]
-    preset: Preset,
+    #[command(flatten)]
+    preset: PresetFlag,
     /// Use only configurations whose name matches
     #[arg(long, value_name = "REGEX")]
     filter: Option<String>,
@@ -41,20 +39,14 @@ pub struct SweepArgs {
     /// List the configurations and whether they are done; run nothing
     #[arg(long)]
     list: bool,
-    /// Read this text: a .txt, .bin, .zst or folder of them [default: synthetic corpus]
-    #[arg(long, value_name = "FILE")]
-    text: Option<PathBuf>,
-    /// Evaluate on this text instead of a part of --text
-    #[arg(long, value_name = "FILE", requires = "text")]
-    valid_text: Option<PathBuf>,
-    /// Compute on this device; cuda needs a build with that feature
-    #[arg(long, value_enum, default_value_t)]
-    device: DeviceName,
+    #[command(flatten)]
+    texts: TextFlags,
+    #[command(flatten)]
+    device: DeviceFlag,
     #[command(flatten)]
     shards: ShardFlags,
-    /// Print only results and errors
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    quiet: QuietFlag,
 }
 
 /// Runs the subcommand.
@@ -62,13 +54,13 @@ pub struct SweepArgs {
 /// # Errors
 /// A definition or filter that is wrong, rows that cannot be read or written, cells that failed.
 pub fn run(args: &SweepArgs) -> Result<()> {
-    let device = Device::from(args.device);
+    let device = args.device.get();
     device.check()?;
     check_definition(&args.definition, true)?;
-    let definition = StudyDefinition::read(&args.definition, args.preset)?;
-    let (text, valid_text) = (args.text.as_deref(), args.valid_text.as_deref());
+    let definition = StudyDefinition::read(&args.definition, args.preset.get())?;
+    let (text, valid_text) = args.texts.paths();
     let plan =
-        Plan::new(&definition, &data(args.preset), args.filter.as_deref(), text, valid_text)?;
+        Plan::new(&definition, &data(args.preset.get()), args.filter.as_deref(), text, valid_text)?;
     let asked = args.shards.asked()?;
     if args.list {
         for (cell, done) in plan.cells() {
@@ -77,7 +69,7 @@ pub fn run(args: &SweepArgs) -> Result<()> {
         return Ok(());
     }
     if let Some(study) = definition.work.get::<TrainStudy>()
-        && !args.quiet
+        && !args.quiet.is_set()
     {
         for run in &study.runs {
             if let Some(warning) = wide_window(&run.definition) {
@@ -89,22 +81,22 @@ pub fn run(args: &SweepArgs) -> Result<()> {
     let default = (device == Device::Cuda).then_some(1);
     let threads = args.threads.count(default)?;
     let stages = |plan: Plan| {
-        let needed = plan.needed(&data(args.preset), text, valid_text)?;
+        let needed = plan.needed(&data(args.preset.get()), text, valid_text)?;
         Stages::of(needed.into_iter().chain([plan]).collect())
     };
     match asked {
         Asked::All => {}
-        Asked::Part(part) => return part.run(stages(plan)?, threads, device, args.quiet),
+        Asked::Part(part) => return part.run(stages(plan)?, threads, device, args.quiet.is_set()),
         Asked::Plan(parts) => {
             show(&stages(plan)?, parts);
             return Ok(());
         }
     }
-    let needed = plan.prerequisites(&data(args.preset), text, valid_text)?;
+    let needed = plan.prerequisites(&data(args.preset.get()), text, valid_text)?;
     let name = plan.name().to_owned();
     let rows = plan.rows();
     let works = needed.iter().chain([&plan]).map(|plan| plan.work(threads)).collect();
-    let progress = CellsProgress::new(works, args.quiet);
+    let progress = CellsProgress::new(works, args.quiet.is_set());
     let stop = stop_at_signal(AFTER_CELLS)?;
     for plan in needed {
         let name = plan.name().to_owned();

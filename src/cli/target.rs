@@ -9,9 +9,11 @@ use rank_study::pattern::{Bounds, LeadingSpectrum, Spectrum, Statistics, Target}
 use rank_study::system::{check_disk, check_memory};
 use serde::Serialize;
 
+use super::blas::warn_of_slow_blas;
 use super::family::FamilyFlags;
-use super::slow_blas;
+use super::flags::{JsonFlag, QuietFlag};
 use super::streams::{print, tell};
+use super::usage_error::FlagContext as _;
 
 /// How many singular values the text shows where no number is given; `--json` has them all.
 const SINGULAR_VALUES_SHOWN: usize = 8;
@@ -39,12 +41,10 @@ pub struct TargetArgs {
     /// printed]
     #[arg(long, value_name = "K", requires = "stats")]
     singular_values: Option<NonZeroUsize>,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
-    /// Print only results and errors
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    json: JsonFlag,
+    #[command(flatten)]
+    quiet: QuietFlag,
     // Last, because its help heading holds for all that follows.
     #[command(flatten)]
     family: FamilyFlags,
@@ -84,24 +84,24 @@ pub fn run(args: &TargetArgs) -> Result<()> {
         leading_spectrum: None,
     };
     if args.stats {
-        if !args.quiet {
-            slow_blas::warn(tell);
+        if !args.quiet.is_set() {
+            warn_of_slow_blas(tell);
         }
         summary.statistics = Some(Statistics::of(&target));
         if target.n() <= Spectrum::LARGEST_N {
-            summary.spectrum = Some(Spectrum::of(&target).context("--stats")?);
+            summary.spectrum = Some(Spectrum::of(&target).flag("--stats")?);
         } else {
             summary.leading_spectrum = Some(leading_spectrum(args, &target)?);
         }
     }
-    let text = if args.json {
-        serde_json::to_string(&summary).context("--json")? + "\n"
+    let text = if args.json.is_set() {
+        serde_json::to_string(&summary).flag("--json")? + "\n"
     } else {
         summary.text(args.singular_values)
     };
     if let Some(path) = &args.out {
         target.write(path).context("--out")?;
-        if !args.quiet {
+        if !args.quiet.is_set() {
             tell(&format!("wrote {}", path.display()));
         }
     }
@@ -122,11 +122,11 @@ fn check_room(n: usize, path: &Path) -> Result<()> {
 
 fn leading_spectrum(args: &TargetArgs, target: &Target) -> Result<LeadingSpectrum> {
     let count = args.singular_values.unwrap_or(LEADING);
-    if !args.quiet {
+    if !args.quiet.is_set() {
         let (n, most) = (target.n(), Spectrum::LARGEST_N);
         tell(&format!("computing the {count} leading singular values (n = {n} is above {most})"));
     }
-    LeadingSpectrum::of(target, count, args.family.seed()).context("--singular-values")
+    LeadingSpectrum::of(target, count, args.family.seed()).flag("--singular-values")
 }
 
 /// The first of `values`, and how many there are where these are not all.

@@ -11,12 +11,12 @@ use rank_study::lm::{
 use rank_study::run::{Begin, Extension, RunError, RunObserver, TrainResult, TrainedRun, Training};
 use rank_study::study::{Preset, StudyDefinition, TrainStudy};
 
-use super::device::DeviceName;
+use super::flags::{DeviceFlag, JsonFlag, QuietFlag, TextFlags, ThreadsFlag};
 use super::places::{check_definition, near};
 use super::progress::Progress;
 use super::stop::{Stopped, stop_at_signal};
 use super::streams::{say, tell};
-use super::threads::ThreadsFlag;
+use super::usage_error::{FlagContext as _, UsageError};
 use super::workers;
 
 /// Train a language model and log every head's logits
@@ -35,15 +35,11 @@ pub struct TrainArgs {
     /// Train this run of a study
     #[arg(long, value_name = "NAME")]
     run: Option<String>,
-    /// Read this text: a .txt, .bin, .zst or folder of them [default: synthetic corpus]
-    #[arg(long, value_name = "FILE")]
-    text: Option<PathBuf>,
+    #[command(flatten)]
+    texts: TextFlags,
     /// Read --text as records of this many bytes, such as images
     #[arg(long, value_name = "BYTES", requires = "text")]
     records: Option<usize>,
-    /// Evaluate on this text instead of a part of --text
-    #[arg(long, value_name = "FILE", requires = "text")]
-    valid_text: Option<PathBuf>,
     /// Keep the tokens of long texts in this folder
     #[arg(long, value_name = "DIR", default_value = "data/tokens")]
     token_cache: PathBuf,
@@ -58,21 +54,18 @@ pub struct TrainArgs {
     teacher_weight: f64,
     #[command(flatten)]
     threads: ThreadsFlag,
-    /// Compute on this device; cuda needs a build with that feature
-    #[arg(long, value_enum, default_value_t)]
-    device: DeviceName,
+    #[command(flatten)]
+    device: DeviceFlag,
     /// Write to this folder
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Continue from the last checkpoint in --out
     #[arg(long)]
     resume: bool,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
-    /// Print only results and errors
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    json: JsonFlag,
+    #[command(flatten)]
+    quiet: QuietFlag,
 }
 
 /// Runs the subcommand.
@@ -89,13 +82,13 @@ pub fn run(args: &TrainArgs) -> Result<()> {
 fn train(args: &TrainArgs, workers: &dyn Workers) -> Result<()> {
     let is_first = workers.rank() == 0;
     let definition = definition(args)?;
-    if !args.quiet && is_first {
+    if !args.quiet.is_set() && is_first {
         warn_of_window(&definition, &args.sets);
     }
-    let (corpus, source) = match &args.text {
+    let (corpus, source) = match &args.texts.text {
         None => (Corpus::synthetic(&definition)?, "synthetic".to_owned()),
         Some(path) => {
-            let corpus = Texts::find(path, args.valid_text.as_deref())
+            let corpus = Texts::find(path, args.texts.valid_text.as_deref())
                 .and_then(|texts| Corpus::from_texts(&definition, &texts, &args.token_cache))
                 .with_context(|| format!("--text {}", path.display()))?;
             (corpus, path.display().to_string())
@@ -108,10 +101,10 @@ fn train(args: &TrainArgs, workers: &dyn Workers) -> Result<()> {
             args.out.display()
         );
     }
-    let progress = Progress::new(definition.steps as f64, args.quiet || !is_first);
+    let progress = Progress::new(definition.steps as f64, args.quiet.is_set() || !is_first);
     progress.name(&args.out.display().to_string());
     let stop = stop_at_signal(if is_first { "stopping after this step" } else { "" })?;
-    let device = args.device.into();
+    let device = args.device.get();
     let teacher = teacher(args, &definition)?;
     let taught = teacher.as_ref().map(|(teacher, name)| (teacher, name.as_str()));
     let training = Training {
@@ -150,7 +143,7 @@ fn of_folder(error: RunError) -> anyhow::Error {
 
 fn print(result: &TrainResult, steps: usize, args: &TrainArgs) {
     let summary = &result.summary;
-    if args.json {
+    if args.json.is_set() {
         let object = serde_json::json!({
             "outcome": result.outcome(),
             "steps": summary.steps,
@@ -211,8 +204,8 @@ fn definition(args: &TrainArgs) -> Result<TrainDefinition> {
         }
     };
     if let Some(records) = args.records {
-        let flag = || format!("--records {records}");
-        definition.set("records", &records.to_string()).with_context(flag)?;
+        let flag = format!("--records {records}");
+        definition.set("records", &records.to_string()).flag(flag)?;
     }
     set_keys(&mut definition, &args.sets)?;
     Ok(definition)
@@ -223,8 +216,8 @@ pub fn set_keys(definition: &mut TrainDefinition, sets: &[String]) -> Result<()>
     for set in sets {
         let (key, value) = set
             .split_once('=')
-            .with_context(|| format!("--set must be KEY=VALUE ({set:?} found)"))?;
-        definition.set(key.trim(), value.trim()).with_context(|| format!("--set {set}"))?;
+            .ok_or_else(|| UsageError(format!("--set must be KEY=VALUE ({set:?} found)")))?;
+        definition.set(key.trim(), value.trim()).flag(format!("--set {set}"))?;
     }
     Ok(())
 }
@@ -256,18 +249,25 @@ fn warn_of_window(definition: &TrainDefinition, sets: &[String]) {
 /// A run of a study at its first seed.
 fn of_study(study: &StudyDefinition, name: &str) -> Result<TrainDefinition> {
     let Some(work) = study.work.get::<TrainStudy>() else {
-        bail!("--run {name}: study {} has no training runs; name another study", study.study);
+        bail!(UsageError(format!(
+            "--run {name}: study {} has no training runs; name another study",
+            study.study
+        )));
     };
     match work.runs.iter().find(|run| run.name == name) {
-        Some(run) if run.starts_from_another() => bail!(
+        Some(run) if run.starts_from_another() => bail!(UsageError(format!(
             "--run {name} starts from another run; train both with rank-study sweep {} --filter '^{name}/'",
             study.path.display()
-        ),
+        ))),
         Some(run) => Ok(TrainDefinition { seed: run.seeds[0], ..run.definition.clone() }),
         None => {
             let names: Vec<_> = work.runs.iter().map(|run| run.name.as_str()).collect();
             let near = near(name, names.iter().copied(), "name another");
-            bail!("--run {name}: the study {} has {}; {near}", study.study, names.join(", "))
+            bail!(UsageError(format!(
+                "--run {name}: the study {} has {}; {near}",
+                study.study,
+                names.join(", ")
+            )))
         }
     }
 }

@@ -1,19 +1,62 @@
-//! What is wrong with the arguments, in one line.
+//! Errors of usage: their type, and the line for those that clap finds.
 
 use std::any::TypeId;
 use std::error::Error as _;
 use std::ffi::OsString;
+use std::fmt::Display;
+use std::io;
 use std::num::{IntErrorKind, NonZeroUsize, ParseFloatError, ParseIntError};
 
+use anyhow::Error;
 use clap::Command;
 use clap::error::{ContextKind, ErrorKind};
+use rank_study::lm::LmError;
+use rank_study::system::FileError;
 
 use super::places::near;
 
 /// More values than these are not listed where one of them is near.
 const MOST_LISTED: usize = 8;
 
-/// The line; none where clap prints a help page.
+/// A flag or value on the command line that is wrong, which ends the program with code 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct UsageError(pub String);
+
+/// Names the flag whose value an error is about.
+pub trait FlagContext<T> {
+    /// The error with the flag before it: a [`UsageError`], unless a file or folder behind the value is what failed.
+    ///
+    /// # Errors
+    /// That error.
+    fn flag(self, flag: impl Display) -> Result<T, Error>;
+}
+
+impl<T, E: Into<Error>> FlagContext<T> for Result<T, E> {
+    fn flag(self, flag: impl Display) -> Result<T, Error> {
+        self.map_err(|error| with_flag(error.into(), flag))
+    }
+}
+
+/// An error with the flag before it that it is about, as [`FlagContext::flag`].
+pub fn with_flag(error: Error, flag: impl Display) -> Error {
+    let is_of_a_file =
+        error.chain().any(|cause| cause.is::<io::Error>() || cause.is::<FileError>());
+    match is_of_a_file {
+        true => error.context(flag.to_string()),
+        false => error.context(UsageError(flag.to_string())),
+    }
+}
+
+/// Whether the command line is what is wrong, a missing `--text` included.
+pub fn is_usage_error(error: &Error) -> bool {
+    let needs_text = |cause: &(dyn std::error::Error + 'static)| {
+        matches!(cause.downcast_ref(), Some(LmError::NoText))
+    };
+    error.is::<UsageError>() || error.chain().any(needs_text)
+}
+
+/// The line for an error of clap; none where clap prints a help page.
 pub fn usage_error(
     said: &clap::Error,
     mut program: Command,

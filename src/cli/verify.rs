@@ -10,6 +10,7 @@ use rank_study::system::printable;
 use rank_study::table::plural;
 
 use super::analysis::verdicts_of;
+use super::flags::{PresetFlag, QuietFlag};
 use super::places::{data, definition_named, finishing, folder_of, measured, studies_there};
 use super::streams::{say, tell};
 
@@ -24,12 +25,10 @@ Exits with 3 if a check fails, with 1 if a study cannot be checked. Guide: docs/
 pub struct VerifyArgs {
     /// Studies with rows [default: all, and data/verdicts.csv]
     studies: Vec<String>,
-    /// Size of the studies: quick, smoke or paper
-    #[arg(long, value_name = "NAME", default_value_t)]
-    preset: Preset,
-    /// Print only results and errors
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    preset: PresetFlag,
+    #[command(flatten)]
+    quiet: QuietFlag,
 }
 
 /// Checks that did not hold.
@@ -43,10 +42,10 @@ pub struct Breach(String);
 /// [`Breach`] where a check does not hold; else a study or verdicts that could not be checked.
 pub fn run(args: &VerifyArgs) -> Result<()> {
     let all = args.studies.is_empty();
-    let studies = if all { studies_there(args.preset)? } else { args.studies.clone() };
+    let studies = if all { studies_there(args.preset.get())? } else { args.studies.clone() };
     let (mut broken, mut unchecked) = (0, Vec::new());
     for study in &studies {
-        let found = match held(study, args.preset) {
+        let found = match held(study, args.preset.get()) {
             Ok(found) => found,
             Err(error) => {
                 unchecked.push(error.context(study.clone()));
@@ -57,7 +56,7 @@ pub fn run(args: &VerifyArgs) -> Result<()> {
             say!("{study}: {}", printable(breach));
         }
         broken += found.laws.breaches.len();
-        if !args.quiet {
+        if !args.quiet.is_set() {
             let held = found.laws.checks - found.laws.breaches.len();
             say!(
                 "{study}: {}, {held} of {} pass",
@@ -68,9 +67,9 @@ pub fn run(args: &VerifyArgs) -> Result<()> {
         }
     }
     if all && !studies.is_empty() {
-        let path = data(args.preset).join("verdicts.csv");
-        match wrong_with_verdicts(&path, &studies, args.preset) {
-            Ok(None) if args.quiet => {}
+        let path = data(args.preset.get()).join("verdicts.csv");
+        match wrong_with_verdicts(&path, &studies, args.preset.get()) {
+            Ok(None) if args.quiet.is_set() => {}
             Ok(None) => say!("{}: agrees with the rows", path.display()),
             Ok(Some(wrong)) => {
                 say!("{}: {wrong}", path.display());

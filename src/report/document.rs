@@ -1,11 +1,13 @@
-//! The frame of every page: one HTML file with its style inside, and the script that sorts tables.
+//! The frame of every page: one HTML file with its style inside, what it may do, and what it holds for its scripts.
 
 use std::borrow::Cow;
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
-use super::policy::policy;
-use crate::system::printable_lines;
+use crate::system::{printable, printable_lines};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -46,5 +48,86 @@ fn as_parsed(text: &str) -> Cow<'_, str> {
     match text.contains('\r') {
         true => text.replace("\r\n", "\n").replace('\r', "\n").into(),
         false => text.into(),
+    }
+}
+
+/// What the scripts of all pages share.
+pub(super) const SHARED: &str = include_str!("shared.js");
+
+/// Digits that a number keeps.
+const DIGITS: usize = 5;
+
+/// A number with as many digits as are seen.
+pub(super) fn number(value: f64) -> Value {
+    // JSON has no NaN: it becomes null, which is what is not there.
+    format!("{value:.*e}", DIGITS - 1).parse::<f64>().map_or(Value::Null, Value::from)
+}
+
+/// JSON as it may stand in a script: no name in it can end that, and what turns text about is written out in what the
+/// script reads. (A control character is told by JSON itself.)
+pub(super) fn in_script(value: &Value) -> String {
+    let text = value.to_string().replace('<', "\\u003c");
+    if let Cow::Borrowed(_) = printable(&text) {
+        return text;
+    }
+    let mut told = String::with_capacity(text.len());
+    for character in text.split_inclusive(|_: char| true) {
+        match printable(character) {
+            Cow::Borrowed(character) => told.push_str(character),
+            // Within a string of JSON a backslash is told by two.
+            Cow::Owned(written) => told.extend(["\\", &written]),
+        }
+    }
+    told
+}
+
+/// The Content-Security-Policy of a page that has these scripts and styles, and nothing else that runs: whatever a name
+/// in the page might smuggle in stays dead. Nothing is fetched, sent, framed or evaluated; pictures are in the page
+/// itself. A name cannot become markup through a script either, since no string may.
+pub(super) fn policy<'t>(
+    scripts: impl Iterator<Item = &'t str>,
+    styles: impl Iterator<Item = &'t str>,
+) -> String {
+    format!(
+        "default-src 'none'; script-src {}; style-src {}; img-src data:; base-uri 'none'; form-action 'none'; \
+         require-trusted-types-for 'script'; trusted-types 'none'",
+        sources(scripts),
+        sources(styles)
+    )
+}
+
+fn sources<'t>(texts: impl Iterator<Item = &'t str>) -> String {
+    let source = |text| format!("'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(text)));
+    texts.map(source).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{in_script, policy};
+    use serde_json::{Value, json};
+
+    #[test]
+    fn no_name_ends_the_script() {
+        let hostile = json!({ "name": "</script><script>alert(1)</script><!--" });
+        let text = in_script(&hostile);
+        assert!(!text.contains('<'), "{text}");
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), hostile);
+    }
+
+    #[test]
+    fn no_name_turns_the_text_about() {
+        let hostile = json!(["\u{202e}gnp", "a\\b\nc", "\\u202e", "\u{9b}"]);
+        let read: Value = serde_json::from_str(&in_script(&hostile)).unwrap();
+        assert_eq!(read, json!(["\\u202egnp", "a\\b\nc", "\\u202e", "\\u009b"]));
+    }
+
+    /// The hash of `alert('Hello, world.');` is the example of the specification (CSP 3, § 8.3).
+    #[test]
+    fn what_the_page_has_is_named_by_its_hash() {
+        let policy = policy(["alert('Hello, world.');"].into_iter(), ["", "a{}"].into_iter());
+        let script = "script-src 'sha256-qznLcsROx4GACP2dm0UCKCzCG+HiZ1guq6ZZDob/Tng=';";
+        assert!(policy.contains(script), "{policy}");
+        assert_eq!(policy.matches("'sha256-").count(), 3);
+        assert!(!policy.contains("unsafe"), "{policy}");
     }
 }

@@ -4,7 +4,7 @@ use maud::{Markup, PreEscaped, html};
 
 use super::claims::{ClaimRow, Measured};
 use super::document::document;
-use super::marked::marked;
+use super::notes::marked;
 use super::section::{Header, Picture, Section};
 use super::svg::{anchor, inline};
 use super::table_markup::{folded, rows_link};

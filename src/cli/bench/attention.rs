@@ -2,17 +2,17 @@
 
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
-use rank_study::lm::{AttentionEvaluator, Device, Dtype};
+use rank_study::lm::{AttentionEvaluator, Dtype};
 use rank_study::pattern::Layout;
 use rank_study::system::peak_rss_bytes;
 use rank_study::table::plural;
 
-use super::super::device::{DeviceName, DtypeName};
-use super::timing::{at_least_one, held, median};
+use super::shared::{at_least_one, held, median};
+use crate::cli::flags::{DeviceFlag, DtypeName, JsonFlag, ThreadsFlag};
 use crate::cli::streams::{say, tell};
-use crate::cli::threads::pool;
+use crate::cli::usage_error::FlagContext as _;
 
 /// Time the attention operator, forward and backward
 #[derive(Args, Debug)]
@@ -36,21 +36,18 @@ pub(super) struct AttentionBench {
     /// Bound logits z by c·tanh(z/c) [default: no bound]
     #[arg(long, value_name = "C")]
     softcap: Option<f32>,
-    /// Compute on this device; cuda needs a build with that feature
-    #[arg(long, value_enum, default_value_t)]
-    device: DeviceName,
+    #[command(flatten)]
+    device: DeviceFlag,
     /// Precision of the computation
     #[arg(long, value_name = "NAME", value_enum, default_value = "f32")]
     dtype: DtypeName,
-    /// Compute on this many threads [default: one per core]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[command(flatten)]
+    threads: ThreadsFlag,
     /// Time this many repetitions, after a warm-up
     #[arg(long, default_value_t = 20, value_name = "R")]
     repeats: usize,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonFlag,
 }
 
 /// Evaluations before the clock starts.
@@ -69,12 +66,12 @@ pub(super) fn run(args: &AttentionBench, quiet: bool) -> Result<()> {
     ] {
         at_least_one(flag, found)?;
     }
-    let layout: Layout = args.layout.parse().context("--layout")?;
+    let layout: Layout = args.layout.parse().flag("--layout")?;
     let sizes = (args.batch, args.context, args.d_head);
     let evaluator =
-        AttentionEvaluator::new(&layout, sizes, args.softcap, 0).context("--softcap, --batch")?;
-    let evaluator = evaluator.on(args.device.into(), args.dtype.into())?;
-    let (threads, pool) = pool(args.threads)?;
+        AttentionEvaluator::new(&layout, sizes, args.softcap, 0).flag("--softcap, --batch")?;
+    let evaluator = evaluator.on(args.device.get(), args.dtype.into())?;
+    let (threads, pool) = args.threads.counted_pool()?;
     if !quiet {
         tell(&format!(
             "timing {} repetitions after {WARM_UP} of warm-up on {}",
@@ -84,12 +81,12 @@ pub(super) fn run(args: &AttentionBench, quiet: bool) -> Result<()> {
     }
     let (forward_s, backward_s) = pool.install(|| time(&evaluator, args.repeats))?;
     let attention_s = forward_s + backward_s;
-    if args.json {
+    if args.json.is_set() {
         let object = serde_json::json!({
             "attention_s": attention_s, "forward_s": forward_s, "backward_s": backward_s,
             "peak_rss_bytes": peak_rss_bytes(), "layout": args.layout, "batch": args.batch,
             "context": args.context, "d_head": args.d_head, "softcap": args.softcap,
-            "device": Device::from(args.device).name(), "dtype": Dtype::from(args.dtype).name(),
+            "device": args.device.get().name(), "dtype": Dtype::from(args.dtype).name(),
             "threads": threads, "repeats": args.repeats, "version": env!("CARGO_PKG_VERSION"),
         });
         say!("{object}");

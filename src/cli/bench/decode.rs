@@ -5,10 +5,9 @@ use clap::Args;
 use rank_study::experiments::latency::LatencyFound;
 use rank_study::table::plural;
 
-use super::model::ModelArgs;
-use super::timing::at_least_one;
+use super::shared::{ModelArgs, at_least_one};
+use crate::cli::flags::{JsonFlag, ThreadsFlag};
 use crate::cli::streams::{say, tell};
-use crate::cli::threads::pool;
 
 /// Time the decoding of one token after a prefill
 #[derive(Args, Debug)]
@@ -22,15 +21,13 @@ pub(super) struct DecodeBench {
     /// Read this many tokens before timing
     #[arg(long, default_value_t = 2048, value_name = "N")]
     cache: usize,
-    /// Compute on this many threads [default: one per core]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[command(flatten)]
+    threads: ThreadsFlag,
     /// Time this many repetitions, after a warm-up
     #[arg(long, default_value_t = 50, value_name = "R")]
     repeats: usize,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonFlag,
 }
 
 /// Runs the subcommand.
@@ -41,7 +38,7 @@ pub(super) fn run(args: &DecodeBench, quiet: bool) -> Result<()> {
     at_least_one("--cache", args.cache)?;
     at_least_one("--repeats", args.repeats)?;
     let definition = args.model.definition(args.cache)?;
-    let (threads, pool) = pool(args.threads)?;
+    let (threads, pool) = args.threads.counted_pool()?;
     if !quiet {
         tell(&format!(
             "timing {} tokens after {} on {}",
@@ -53,7 +50,7 @@ pub(super) fn run(args: &DecodeBench, quiet: bool) -> Result<()> {
     let found = pool.install(|| {
         LatencyFound::measure(&definition, args.model.vocab, args.cache, args.repeats)
     })?;
-    if args.json {
+    if args.json.is_set() {
         let object = serde_json::json!({
             "decode_s": found.decode_s, "prefill_s": found.prefill_s,
             "cache_bytes": found.cache_bytes,

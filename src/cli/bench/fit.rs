@@ -10,9 +10,10 @@ use rank_study::pattern::{Family, Layout, Parameters, Target, Visibility};
 use rank_study::system::peak_rss_bytes;
 use rank_study::table::plural;
 
-use super::timing::{at_least_one, held, median_seconds};
+use super::shared::{at_least_one, held, median_seconds};
+use crate::cli::flags::{JsonFlag, ThreadsFlag};
 use crate::cli::streams::{say, tell};
-use crate::cli::threads::pool;
+use crate::cli::usage_error::{FlagContext as _, UsageError};
 
 /// The cap of the logits in nats, and the slope of its penalty.
 const PENALTY: (f64, f64) = (4.0, 0.1);
@@ -39,9 +40,8 @@ pub(super) struct FitBench {
     /// Precision of the computation
     #[arg(long, default_value = "f64", value_name = "NAME", value_parser = ["f32", "f64"])]
     dtype: String,
-    /// Compute on this many threads [default: one per core]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[command(flatten)]
+    threads: ThreadsFlag,
     /// Time this many repetitions, after a warm-up
     #[arg(long, default_value_t = 20, value_name = "R")]
     repeats: usize,
@@ -51,9 +51,8 @@ pub(super) struct FitBench {
     /// Start from q.npy and k.npy in this folder
     #[arg(long, value_name = "DIR")]
     factors: Option<PathBuf>,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonFlag,
 }
 
 /// Runs the subcommand.
@@ -61,28 +60,28 @@ pub(super) struct FitBench {
 /// # Errors
 /// Sizes, a layout, a dtype or files that are wrong.
 pub(super) fn run(args: &FitBench, quiet: bool) -> Result<()> {
-    let precision: Precision = args.dtype.parse().context("--dtype")?;
+    let precision: Precision = args.dtype.parse().flag("--dtype")?;
     at_least_one("--repeats", args.repeats)?;
     let target = match &args.target {
         Some(path) => Target::read(path, Visibility::Causal).context("--target")?,
         None => {
             let band = Parameters { window: Some(args.window), ..Parameters::default() };
-            let family = Family::from_parameters("dirichlet-band", &band).context("--window")?;
-            family.build(args.n, 0, Visibility::Causal).context("--n")?
+            let family = Family::from_parameters("dirichlet-band", &band).flag("--window")?;
+            family.build(args.n, 0, Visibility::Causal).flag("--n")?
         }
     };
     if target.n() != args.n {
-        bail!(
+        bail!(UsageError(format!(
             "--n must be the size of --target ({} rows, --n is {}); give --n {0}",
             target.n(),
             args.n
-        );
+        )));
     }
-    let layout: Layout = args.layout.parse().context("--layout")?;
-    let problem = Problem::new(target, layout, args.rank.get()).context("--rank")?;
+    let layout: Layout = args.layout.parse().flag("--layout")?;
+    let problem = Problem::new(target, layout, args.rank.get()).flag("--rank")?;
     let factors: Option<Factors> =
         args.factors.as_deref().map(read_factors).transpose().context("--factors")?;
-    let (threads, pool) = pool(args.threads)?;
+    let (threads, pool) = args.threads.counted_pool()?;
     if !quiet {
         tell(&format!(
             "timing {} repetitions after one of warm-up on {}",
@@ -101,7 +100,7 @@ pub(super) fn run(args: &FitBench, quiet: bool) -> Result<()> {
             .sum::<f64>()
             .sqrt()
     };
-    if args.json {
+    if args.json.is_set() {
         let object = serde_json::json!({
             "eval_s": eval_s, "value": value, "gradient_q_norm": norm(0), "gradient_k_norm": norm(1),
             "peak_rss_bytes": peak_rss_bytes(), "n": args.n, "rank": args.rank,

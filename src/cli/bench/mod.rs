@@ -3,9 +3,45 @@
 mod attention;
 mod decode;
 mod fit;
-mod model;
-mod run;
+mod shared;
 mod step;
-mod timing;
 
-pub use run::{BenchArgs, run};
+use anyhow::Result;
+use clap::{Args, Subcommand};
+
+/// Time the parts of the program
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  rank-study bench fit --n 2048 --rank 64 --dtype f32 --threads 2
+  rank-study bench step --variant ls --batch 1 --context 2048 --threads 2
+  rank-study bench attention --layout 5xlocal:50+global --context 4096
+  rank-study bench decode --variant ls --cache 8192")]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    what: What,
+    /// Print only results and errors
+    #[arg(long, global = true)]
+    quiet: bool,
+}
+
+#[derive(Subcommand, Debug)]
+enum What {
+    Fit(fit::FitBench),
+    Step(step::StepBench),
+    Attention(attention::AttentionBench),
+    Decode(decode::DecodeBench),
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Sizes or names that are wrong, as each kind of work says.
+pub fn run(args: &BenchArgs) -> Result<()> {
+    match &args.what {
+        What::Fit(what) => fit::run(what, args.quiet),
+        What::Step(what) => step::run(what, args.quiet),
+        What::Attention(what) => attention::run(what, args.quiet),
+        What::Decode(what) => decode::run(what, args.quiet),
+    }
+}

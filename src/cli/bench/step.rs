@@ -3,15 +3,13 @@
 use anyhow::{Result, bail};
 use clap::Args;
 use rank_study::lm::Alone;
-use rank_study::lm::{Corpus, Device, Dtype, TrainDefinition, Trainer};
+use rank_study::lm::{Corpus, Dtype, TrainDefinition, Trainer};
 use rank_study::system::peak_rss_bytes;
 use rank_study::table::plural;
 
-use super::super::device::{DeviceName, DtypeName};
-use super::model::ModelArgs;
-use super::timing::{at_least_one, held, median_seconds};
+use super::shared::{ModelArgs, at_least_one, held, median_seconds};
+use crate::cli::flags::{DeviceFlag, DtypeName, JsonFlag, ThreadsFlag};
 use crate::cli::streams::{say, tell};
-use crate::cli::threads::pool;
 
 /// Time one training step
 #[derive(Args, Debug)]
@@ -28,21 +26,18 @@ pub(super) struct StepBench {
     /// Tokens per sequence
     #[arg(long, default_value_t = 2048, value_name = "T")]
     context: usize,
-    /// Compute on this device; cuda needs a build with that feature
-    #[arg(long, value_enum, default_value_t)]
-    device: DeviceName,
+    #[command(flatten)]
+    device: DeviceFlag,
     /// Precision of the computation
     #[arg(long, value_name = "NAME", value_enum, default_value = "f32")]
     dtype: DtypeName,
-    /// Compute on this many threads [default: one per core]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[command(flatten)]
+    threads: ThreadsFlag,
     /// Time this many repetitions, after a warm-up
     #[arg(long, default_value_t = 10, value_name = "R")]
     repeats: usize,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonFlag,
 }
 
 /// Steps before the clock starts: allocation, page faults, the thread pool.
@@ -55,9 +50,9 @@ const WARM_UP: usize = 2;
 pub(super) fn run(args: &StepBench, quiet: bool) -> Result<()> {
     let definition = definition(args)?;
     let corpus = Corpus::synthetic(&definition)?;
-    Trainer::check_room(&definition, &corpus, args.device.into(), &Alone)?;
-    let mut trainer = Trainer::new(&definition, &corpus, args.device.into())?;
-    let (threads, pool) = pool(args.threads)?;
+    Trainer::check_room(&definition, &corpus, args.device.get(), &Alone)?;
+    let mut trainer = Trainer::new(&definition, &corpus, args.device.get())?;
+    let (threads, pool) = args.threads.counted_pool()?;
     if !quiet {
         tell(&format!(
             "timing {} steps after {WARM_UP} of warm-up on {}",
@@ -83,13 +78,13 @@ pub(super) fn run(args: &StepBench, quiet: bool) -> Result<()> {
         );
     }
     let tokens_per_s = (args.batch * args.context) as f64 / step_s;
-    if args.json {
+    if args.json.is_set() {
         let object = serde_json::json!({
             "step_s": step_s, "tokens_per_s": tokens_per_s, "peak_rss_bytes": peak_rss_bytes(),
             "loss_nats": loss_nats, "parameters": trainer.model().parameters(),
             "arm": args.model.variant, "batch": args.batch, "context": args.context,
             "layers": args.model.layers, "d_model": args.model.d_model, "heads": args.model.heads,
-            "vocab": args.model.vocab, "window": args.model.window, "device": Device::from(args.device).name(),
+            "vocab": args.model.vocab, "window": args.model.window, "device": args.device.get().name(),
             "dtype": Dtype::from(args.dtype).name(),
             "threads": threads, "repeats": args.repeats, "version": env!("CARGO_PKG_VERSION"),
         });

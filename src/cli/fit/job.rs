@@ -21,6 +21,7 @@ use rank_study::table::TARGET;
 
 use crate::cli::progress::Progress;
 use crate::cli::stop::{Stopped, stop_at_signal};
+use crate::cli::usage_error::FlagContext as _;
 
 /// How often a fit that is under way is kept, at least.
 const KEEP_EVERY: Duration = Duration::from_secs(60);
@@ -57,7 +58,7 @@ pub fn run(
         Goal::Caps(caps) => (caps.as_slice(), None),
         Goal::Tolerance(tolerance) => (&[][..], Some(*tolerance)),
     };
-    options.check_room(problem, caps.len().max(1)).context("--starts")?;
+    options.check_room(problem, caps.len().max(1)).flag("--starts")?;
     let out = place.out;
     let unfinished = out.join("unfinished");
     let had_ended = || out.join("frontier.csv").exists() && !FitLedger::is_begun(&unfinished);
@@ -121,7 +122,7 @@ pub fn run(
     };
     let rows = match goal {
         Goal::Caps(caps) => {
-            let points = frontier(problem, caps, options, &job).context("--max-logit")?;
+            let points = frontier(problem, caps, options, &job).flag("--max-logit")?;
             job.save(&points).context("--out")?
         }
         Goal::Tolerance(tolerance) => job.needed(*tolerance)?,
@@ -295,7 +296,7 @@ impl<'a> Job<'a> {
 
     fn needed(&self, tolerance: f64) -> Result<Vec<FrontierRow>> {
         let found =
-            needed_logit(self.problem, tolerance, self.options, self).context("--tolerance")?;
+            needed_logit(self.problem, tolerance, self.options, self).flag("--tolerance")?;
         let of_row = FitFound::needed(self.problem, tolerance, &found, self.wall_time_s());
         let mut row =
             FrontierRow { asked: self.asked.clone(), found: of_row, terms: self.terms.clone() };

@@ -1,23 +1,23 @@
 //! `rank-study fit`: fits low-rank logits to one target.
 
-mod conclusion;
 mod job;
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::{ArgGroup, Args};
-use rank_study::fit::{Effort, Problem, SearchOptions, check_cap, check_tolerance};
+use rank_study::fit::{Effort, Outcome, Problem, SearchOptions, check_cap, check_tolerance};
 use rank_study::pattern::Layout;
-use rank_study::report::is_at_cap;
+use rank_study::report::{fit_conclusion, is_at_cap};
 use rank_study::row::{FrontierRow, Line, columns_of_record};
+use rank_study::table::significant;
 
-use self::conclusion::conclusion;
 use self::job::{Goal, Place};
 use super::family::FamilyFlags;
 use super::streams::{say, tell};
-use super::threads::ThreadsFlag;
+use crate::cli::flags::{JsonFlag, QuietFlag, ThreadsFlag};
+use crate::cli::usage_error::{FlagContext as _, UsageError};
 
 /// Fit low-rank logits to a target matrix
 #[derive(Args, Debug)]
@@ -61,12 +61,10 @@ pub struct FitArgs {
     out: PathBuf,
     #[command(flatten)]
     threads: ThreadsFlag,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
-    /// Print only results and errors
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    json: JsonFlag,
+    #[command(flatten)]
+    quiet: QuietFlag,
     // Last, because its help heading holds for all that follows.
     #[command(flatten)]
     family: FamilyFlags,
@@ -83,24 +81,27 @@ pub fn run(args: &FitArgs) -> Result<()> {
 
 fn fit(args: &FitArgs) -> Result<()> {
     let caps = args.max_logit.clone();
-    caps.iter().try_for_each(|&cap| check_cap(cap)).context("--max-logit")?;
-    args.tolerance.map_or(Ok(()), check_tolerance).context("--tolerance")?;
+    caps.iter().try_for_each(|&cap| check_cap(cap)).flag("--max-logit")?;
+    args.tolerance.map_or(Ok(()), check_tolerance).flag("--tolerance")?;
     if args.starts == Some(0) {
-        bail!("--starts must be at least 1");
+        bail!(UsageError("--starts must be at least 1".to_owned()));
     }
     if args.iterations == 0 {
-        bail!("--iterations must be at least 1");
+        bail!(UsageError("--iterations must be at least 1".to_owned()));
     }
     if let Some(kl_nats) = args.stop_at {
-        check_tolerance(kl_nats).context("--stop-at")?;
+        check_tolerance(kl_nats).flag("--stop-at")?;
         if caps.len() != 1 {
-            bail!("--stop-at needs one logit bound ({} found); give one --max-logit", caps.len());
+            bail!(UsageError(format!(
+                "--stop-at needs one logit bound ({} found); give one --max-logit",
+                caps.len()
+            )));
         }
     }
-    let layout: Layout = args.layout.parse().context("--layout")?;
-    let precision = args.dtype.parse().context("--dtype")?;
-    let problem = Problem::new(args.family.target()?, layout, args.rank.get()).context("--rank")?;
-    if args.rank.get() >= problem.n() && !args.quiet {
+    let layout: Layout = args.layout.parse().flag("--layout")?;
+    let precision = args.dtype.parse().flag("--dtype")?;
+    let problem = Problem::new(args.family.target()?, layout, args.rank.get()).flag("--rank")?;
+    if args.rank.get() >= problem.n() && !args.quiet.is_set() {
         let (rank, n) = (args.rank, problem.n());
         tell(&format!(
             "warning: --rank {rank} is no restriction: a matrix of {n} columns has rank {n} at most"
@@ -123,10 +124,10 @@ fn fit(args: &FitArgs) -> Result<()> {
         Some(tolerance) => Goal::Tolerance(tolerance),
         None => Goal::Caps(caps),
     };
-    let place = Place { out: &args.out, target: args.family.label()?, quiet: args.quiet };
+    let place = Place { out: &args.out, target: args.family.label()?, quiet: args.quiet.is_set() };
     let rows = job::run(&problem, &goal, options, &place)?;
-    print(&rows, args.json)?;
-    if !args.json {
+    print(&rows, args.json.is_set())?;
+    if !args.json.is_set() {
         say!("");
         conclusion(&rows, args.iterations, &args.out).iter().for_each(|line| say!("{line}"));
     }
@@ -166,4 +167,35 @@ fn print(rows: &[FrontierRow], json: bool) -> Result<()> {
         say!("{}", shown.map(cell).join(""));
     }
     Ok(())
+}
+
+/// The sentences at the end of a fit: what the rank costs, what stopped the search before it was done, and where the files are. `most` is
+/// the limit on a fit's iterations.
+fn conclusion(rows: &[FrontierRow], most: usize, out: &Path) -> Vec<String> {
+    let mut told = fit_conclusion(rows);
+    let cut: Vec<String> = rows
+        .iter()
+        .filter(|row| {
+            row.found.outcome == Outcome::StepLimit && row.found.floor_max_abs_logit != Some(0.0)
+        })
+        .map(|row| row.found.cap.map_or_else(String::new, |cap| significant(cap, 3)))
+        .collect();
+    if !cut.is_empty() {
+        told.push(format!(
+            "Step limit at max |logit| {}: {most} iterations ended before the search settled. The result is an upper \
+             bound. Try --iterations {} or more --starts, with another --out.",
+            cut.join(", "),
+            4 * most
+        ));
+    }
+    let of_factors = rows.iter().any(|row| row.found.factors.is_some());
+    let out = out.display();
+    let factors = match of_factors {
+        true => format!(", queries and keys in {out}/factors/"),
+        false => String::new(),
+    };
+    told.push(format!(
+        "Rows are in {out}/frontier.csv{factors}; `rank-study show {out}` draws them."
+    ));
+    told
 }

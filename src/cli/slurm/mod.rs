@@ -14,6 +14,8 @@ use super::analysis::fail_if_missing;
 use super::duration::duration;
 use super::reproduce::staged;
 use super::streams::say;
+use crate::cli::flags::{PresetFlag, QuietFlag, TextFlags};
+use crate::cli::usage_error::UsageError;
 
 /// Write a Slurm job array that measures studies
 #[derive(Args, Debug)]
@@ -27,9 +29,8 @@ pub struct SlurmArgs {
     /// Studies to measure [default: all of the preset]
     #[arg(value_name = "STUDY")]
     studies: Vec<String>,
-    /// Size of the studies: quick, smoke or paper
-    #[arg(long, value_name = "NAME", default_value_t)]
-    preset: Preset,
+    #[command(flatten)]
+    preset: PresetFlag,
     /// Split the work into this many tasks [default: an hour of work each]
     #[arg(long, value_name = "N")]
     tasks: Option<usize>,
@@ -51,21 +52,16 @@ pub struct SlurmArgs {
     /// Memory per task, as Slurm writes it: 8G
     #[arg(long, value_name = "SIZE")]
     mem: Option<String>,
-    /// Read this text: a .txt, .bin, .zst or folder of them [default: synthetic corpus]
-    #[arg(long, value_name = "FILE")]
-    text: Option<PathBuf>,
-    /// Evaluate on this text instead of a part of --text
-    #[arg(long, value_name = "FILE", requires = "text")]
-    valid_text: Option<PathBuf>,
+    #[command(flatten)]
+    texts: TextFlags,
     /// Write to this file
     #[arg(long, value_name = "FILE", default_value = "rank-study.sbatch")]
     out: PathBuf,
     /// Submit the script to Slurm
     #[arg(long)]
     submit: bool,
-    /// Print only results and errors
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    quiet: QuietFlag,
 }
 
 /// What a task has by default, in seconds of one core.
@@ -86,13 +82,13 @@ const LOGS: &str = "slurm-logs";
 /// Studies that cannot be planned, a script that cannot be written, a Slurm that is not there or does not take it.
 pub fn run(args: &SlurmArgs) -> Result<()> {
     if args.cpus == 0 || args.tasks == Some(0) || args.at_a_time == Some(0) {
-        bail!("--cpus, --tasks and --at-a-time must be at least 1");
+        bail!(UsageError("--cpus, --tasks and --at-a-time must be at least 1".to_owned()));
     }
-    let (stages, missing) =
-        staged(&args.studies, args.preset, args.text.as_deref(), args.valid_text.as_deref())?;
+    let (text, valid_text) = args.texts.paths();
+    let (stages, missing) = staged(&args.studies, args.preset.get(), text, valid_text)?;
     let tasks = args.tasks.unwrap_or_else(|| tasks_of(&stages));
     if tasks > MOST_SHARDS {
-        bail!("--tasks must be at most {MOST_SHARDS} ({tasks} found)");
+        bail!(UsageError(format!("--tasks must be at most {MOST_SHARDS} ({tasks} found)")));
     }
     let dealt: Vec<Stage> = (0..stages.count()).map(|at| stages.stage(at, tasks)).collect();
     if dealt.iter().all(|stage| stage.left.iter().all(|&left| left == 0)) {
@@ -101,7 +97,7 @@ pub fn run(args: &SlurmArgs) -> Result<()> {
     let script = script(args, &dealt, tasks)?;
     write_whole(&args.out, script.as_bytes())
         .with_context(|| format!("cannot write {}", args.out.display()))?;
-    if !args.quiet {
+    if !args.quiet.is_set() {
         tell(args, &dealt, tasks);
     }
     if args.submit {
@@ -171,15 +167,15 @@ fn tell(args: &SlurmArgs, dealt: &[Stage], tasks: usize) {
 fn script(args: &SlurmArgs, dealt: &[Stage], tasks: usize) -> Result<String> {
     let [_, longest] = spread(dealt, tasks, args.cpus);
     let time = args.time.clone().unwrap_or_else(|| limit(longest));
-    let size = match args.preset {
+    let size = match args.preset.get() {
         Preset::Paper => String::new(),
         other => format!(" --preset {other}"),
     };
-    let mut flags = format!("--preset {}", args.preset);
+    let mut flags = format!("--preset {}", args.preset.get());
     if !args.studies.is_empty() {
         write!(flags, " --only {}", args.studies.join(" "))?;
     }
-    for (flag, path) in [("--text", &args.text), ("--valid-text", &args.valid_text)] {
+    for (flag, path) in [("--text", &args.texts.text), ("--valid-text", &args.texts.valid_text)] {
         if let Some(path) = path {
             write!(flags, " {flag} {}", quoted(path))?;
         }
@@ -196,7 +192,7 @@ fn script(args: &SlurmArgs, dealt: &[Stage], tasks: usize) -> Result<String> {
     let command =
         std::env::args().skip(1).fold("rank-study".to_owned(), |all, word| all + " " + &word);
     let title = match args.studies.as_slice() {
-        [] => format!("The studies of the preset {}, split into {tasks} tasks.", args.preset),
+        [] => format!("The studies of the preset {}, split into {tasks} tasks.", args.preset.get()),
         some => format!("{}, split into {tasks} tasks.", some.join(", ")),
     };
     let words = [

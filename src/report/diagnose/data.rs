@@ -6,7 +6,7 @@ use super::look::{Look, colours};
 use super::model::{DiagnosedHead, DiagnosedModel};
 use super::quantity::{QUANTITIES, Quantity, Scale};
 use crate::figure::{Rgb, heat, hex};
-use crate::report::script::{in_script, number};
+use crate::report::document::{in_script, number};
 
 /// Colours of the grid's scale.
 const SHADES: usize = 64;

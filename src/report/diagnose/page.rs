@@ -6,8 +6,8 @@ use super::data::{Shown, all_shades, numbers};
 use super::model::{DiagnosedHead, DiagnosedModel};
 use super::worry::{Worry, left_out, worries};
 use crate::figure::{Rgb, hex};
+use crate::report::document::SHARED;
 use crate::report::document::document;
-use crate::report::script::SHARED;
 use crate::table::{LARGE_NATS, plural, significant};
 
 const STYLE: &str = include_str!("diagnose.css");

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::head_grid::HeadGrid;
 use crate::figure::{Axis, Figure, Panel, Raster, Scale, Series, Shape, Stroke, hex};
-use crate::report::script::{in_script, number};
+use crate::report::document::{in_script, number};
 
 /// The numbers of a figure whose panels all have series or all have a matrix; other figures stay pictures.
 pub(super) fn of_figure(figure: &Figure) -> Option<String> {

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::head_grid::HeadGrid;
 use crate::figure::Figure;
+use crate::report::analysis::{save_figures, save_tables};
 use crate::report::error::ReportError;
-use crate::report::save::{save_figures, save_tables};
 use crate::table::Table;
 
 /// The analysis of one folder, or of several runs together.

@@ -1,12 +1,16 @@
-//! The flags that say which language model is timed.
+//! What the kinds of work that are timed share: the flags of a language model, medians, and how much memory was held.
 
-use anyhow::{Context, Result, bail};
+use std::time::Instant;
+
+use anyhow::{Result, bail};
 use clap::Args;
 use rank_study::lm::{SyntheticCorpus, TrainDefinition};
+use rank_study::system::peak_rss_bytes;
 
-use super::timing::at_least_one;
 use crate::cli::train::set_keys;
+use crate::cli::usage_error::{FlagContext as _, UsageError};
 
+/// The language model that is timed.
 #[derive(Args, Debug)]
 pub(super) struct ModelArgs {
     /// Attention variant, such as mhsa, ls, local-only or qk-norm
@@ -44,7 +48,10 @@ impl ModelArgs {
             at_least_one(flag, found)?;
         }
         if self.vocab < LEAST_VOCABULARY {
-            bail!("--vocab must be at least {LEAST_VOCABULARY} ({} found)", self.vocab);
+            bail!(UsageError(format!(
+                "--vocab must be at least {LEAST_VOCABULARY} ({} found)",
+                self.vocab
+            )));
         }
         // A corpus of nothing but look-ups has uniform tokens and no table to draw.
         let keys = (self.vocab - 4) / 2;
@@ -65,8 +72,38 @@ impl ModelArgs {
             corpus,
             ..TrainDefinition::default()
         };
-        definition.set("arm", &self.variant).context("--variant")?;
+        definition.set("arm", &self.variant).flag("--variant")?;
         set_keys(&mut definition, &self.sets)?;
         Ok(definition)
     }
+}
+
+/// Refuses a flag's 0.
+pub(super) fn at_least_one(flag: &str, found: usize) -> Result<()> {
+    if found == 0 {
+        bail!(UsageError(format!("{flag} must be at least 1")));
+    }
+    Ok(())
+}
+
+/// The median of the seconds that each of `repeats` runs of `work` takes.
+pub(super) fn median_seconds(repeats: usize, mut work: impl FnMut() -> Result<()>) -> Result<f64> {
+    let time = |_| {
+        let started = Instant::now();
+        work()?;
+        Ok(started.elapsed().as_secs_f64())
+    };
+    Ok(median((0..repeats).map(time).collect::<Result<_>>()?))
+}
+
+pub(super) fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    0.5 * (times[(times.len() - 1) / 2] + times[times.len() / 2])
+}
+
+/// The most memory that the process has held, for the end of a line.
+pub(super) fn held() -> String {
+    peak_rss_bytes().map_or_else(String::new, |bytes| {
+        format!(", peak memory {:.0} MiB", bytes as f64 / f64::from(1 << 20))
+    })
 }

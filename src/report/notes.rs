@@ -1,7 +1,15 @@
-//! The few marks of Markdown that notes have, as the page shows them.
+//! Notes beside a study's definition: which rows they are about, and their Markdown as the page shows it.
 
 use maud::{Markup, PreEscaped, html};
 use regex::Regex;
+
+/// What a note says, where it is about the rows with this hash: its first line names theirs,
+/// `<!-- rows_sha256 = "…" -->`. Of other rows, as of another size or of a definition since changed, it says nothing.
+pub fn findings<'n>(note: &'n str, rows_sha256: &str) -> Option<&'n str> {
+    let about = format!("<!-- rows_sha256 = \"{rows_sha256}\" -->");
+    let rest = note.strip_prefix(&about).filter(|_| !rows_sha256.is_empty());
+    rest.map(str::trim)
+}
 
 /// A mark, and what stands for it. A star of a formula, as in L*(ε), begins no word and stays.
 const MARKS: [(&str, &str); 3] = [
@@ -22,7 +30,16 @@ pub fn marked(paragraph: &str) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use super::marked;
+    use super::{findings, marked};
+
+    #[test]
+    fn a_note_is_about_the_rows_that_it_names() {
+        let note = "<!-- rows_sha256 = \"1a2b\" -->\n\nMuch.\n\nMore.\n";
+        assert_eq!(findings(note, "1a2b"), Some("Much.\n\nMore."));
+        assert_eq!(findings(note, "1a2c"), None);
+        assert_eq!(findings("Much.\n", "1a2b"), None);
+        assert_eq!(findings("<!-- rows_sha256 = \"\" -->\nMuch.\n", ""), None);
+    }
 
     #[test]
     fn code_and_stress_are_set_and_formulas_left_alone() {
