@@ -92,7 +92,7 @@ fn low_rank(study: &Concentrations) -> Verdict {
     let is_near_uniform = uniform.medians().any(|median| median > NEAR_UNIFORM);
     let is_as_shuffled = shares.medians().all(|share| share >= OF_SHUFFLED);
     let ruling = Ruling::of_rule(is_low, is_as_shuffled).in_part_if(is_near_uniform);
-    let headline = format!("rank {} holds 0.9 of far ‖·‖²; uniform attention: 2", models.range());
+    let headline = format!("rank {} holds 0.9 of far ‖·‖² (uniform attention: 2)", models.range());
     let global = study.heads.iter().filter(|head| head.arm == "ls" && head.is_global());
     let shuffled = global.filter_map(|head| Some(head.far()?.shuffled_rank_90));
     let sentences = [

@@ -97,7 +97,7 @@ pub(crate) fn law(study: &Ramps) -> Verdict {
         format!("A line explains {} % of the median head's logits", significant(100.0 * share, 2)),
     ];
     let seeds = Seeds::all(lengths.values().map(|heads| seeds_of(heads)).min().unwrap_or(0));
-    let headline = format!("exponents {of_n} of n, {of_lag} of ln(1+1/τ), predicted 1");
+    let headline = format!("exponents {of_n} of n, {of_lag} of ln(1+1/τ) (predicted 1)");
     Verdict::new(RAMP_COSTS_LENGTH, ruling, seeds, headline, sentences)
 }
 

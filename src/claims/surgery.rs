@@ -245,7 +245,7 @@ fn size_is_enough(
         ),
         format!("{}; intervals {}", plural(cut.models.len(), "model"), cut.groups()),
     ];
-    let headline = format!("loss {rises}; window alone {}", near.means());
+    let headline = format!("loss {rises} (window alone {})", near.means());
     Verdict::new(claim, ruling, Seeds::all(seeds.len()), headline, sentences)
 }
 
