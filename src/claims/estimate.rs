@@ -77,7 +77,7 @@ impl Estimate {
 
     /// Whether all of it lies under `bound`, or above it.
     pub fn at_most(&self, bound: f64) -> Ruling {
-        self.from_to(bound, bound)
+        self.beyond(bound, bound)
     }
 
     /// Whether all of it lies above `bound`, or under it.
@@ -87,7 +87,7 @@ impl Estimate {
 
     /// A claim that holds where all of it lies beyond `holds`, and fails where all of it lies beyond `fails` on the other
     /// side. An end on a bound decides nothing.
-    pub fn from_to(&self, holds: f64, fails: f64) -> Ruling {
+    pub fn beyond(&self, holds: f64, fails: f64) -> Ruling {
         let Some([low, high]) = self.ends() else { return Ruling::of_rule(false, false) };
         match holds <= fails {
             true => Ruling::of_rule(high < holds, low > fails),
@@ -200,7 +200,7 @@ mod tests {
         ] {
             assert_eq!(estimate.at_most(0.5), at_most, "{estimate:?}");
             assert_eq!(estimate.at_least(0.5), at_most.not(), "{estimate:?}");
-            assert_eq!(estimate.from_to(1.0, 0.5), large, "{estimate:?}");
+            assert_eq!(estimate.beyond(1.0, 0.5), large, "{estimate:?}");
         }
     }
 }

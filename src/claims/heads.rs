@@ -111,7 +111,7 @@ impl<K: Ord> Shares<K> {
         let of_setting = |shares: &Vec<f64>| {
             let interval = Estimate::mean(shares.iter().copied())?;
             let ruling = interval
-                .from_to(CARRIES, NEXT_TO_NOTHING)
+                .beyond(CARRIES, NEXT_TO_NOTHING)
                 .undecided_if_holds(shares.iter().any(|share| *share < CARRIES))
                 .undecided_if_fails(shares.iter().any(|share| *share > NEXT_TO_NOTHING));
             Some(ruling)

@@ -12,6 +12,8 @@ const LESS: f64 = 0.36;
 /// Times within this ratio of each other are alike: what else a machine does moves them by some per cent.
 const ALIKE: f64 = 0.95;
 
+type Time = fn(&LatencyRound) -> f64;
+
 pub(super) const LATENCY: Claim = Claim {
     id: "Latency",
     text: "LS-attention's inference latency is up to 36 % lower",
@@ -43,7 +45,7 @@ pub(crate) fn latency(study: &Latencies) -> Verdict {
     let Some(rounds) = rounds.filter(|rounds| *rounds > 0) else {
         return Verdict::lacking(LATENCY);
     };
-    let kinds: [(&str, fn(&LatencyRound) -> f64); 2] =
+    let kinds: [(&str, Time); 2] =
         [("prefill", |round| round.prefill_s), ("next token", |round| round.decode_s)];
     let kinds = kinds.map(|(name, time)| {
         let ratio = |(ls, mhsa): &(&LatencyCell, &LatencyCell)| {
@@ -54,7 +56,7 @@ pub(crate) fn latency(study: &Latencies) -> Verdict {
         (name, pairs.iter().filter_map(ratio).collect::<Vec<(usize, Estimate)>>())
     });
     let ratios = || kinds.iter().flat_map(|(_, ratios)| ratios);
-    let rulings = || ratios().map(|(_, ratio)| ratio.from_to(1.0 - LESS, ALIKE));
+    let rulings = || ratios().map(|(_, ratio)| ratio.beyond(1.0 - LESS, ALIKE));
     let is_confirmed = rulings().any(|ruling| ruling == Ruling::Holds);
     let is_refuted = rulings().all(|ruling| ruling == Ruling::Fails);
     let each = kinds.iter().map(|(name, ratios)| {

@@ -63,6 +63,8 @@ fn needed_of_actual(head: &HeadFound) -> Option<f64> {
     Some(head.needed? / head.actual)
 }
 
+type ValueOfHead = fn(&HeadFound) -> Option<f64>;
+
 /// The verdict on the median of `value`, which is `what`, over the large heads of each model.
 ///
 /// *Not measured*: no fitted head of so large logits.
@@ -70,11 +72,11 @@ fn of_models(
     study: &PublishedHeads,
     claim: Claim,
     what: &str,
-    value: fn(&HeadFound) -> Option<f64>,
+    value: ValueOfHead,
     ruling: fn(f64) -> Ruling,
 ) -> Verdict {
     let models = study.models();
-    let median = |model: &PublishedModel<'_>, value: fn(&HeadFound) -> Option<f64>| {
+    let median = |model: &PublishedModel<'_>, value: ValueOfHead| {
         Some(Spread::of(model.large.iter().filter_map(|head| value(head)))?.median)
     };
     let medians: Vec<f64> = models.iter().filter_map(|model| median(model, value)).collect();
@@ -82,7 +84,7 @@ fn of_models(
         let counts = joined(models.iter().map(counts), "");
         return Verdict::unmeasured(claim, "no fitted heads of that kind", counts);
     }
-    let factors: [(&str, fn(&HeadFound) -> Option<f64>); 5] = [
+    let factors: [(&str, ValueOfHead); 5] = [
         ("rank penalty", |head| head.inflation),
         ("input factor", |head| head.tying),
         ("excess factor", |head| head.drift),
@@ -111,7 +113,7 @@ fn of_models(
 /// which most tools log.
 fn counts(model: &PublishedModel<'_>) -> String {
     let PublishedModel { run, heads, large, .. } = model;
-    let count = |value: fn(&HeadFound) -> Option<f64>| {
+    let count = |value: ValueOfHead| {
         heads.iter().filter(|head| value(head).is_some_and(|v| v >= LARGE_NATS)).count()
     };
     format!(

@@ -190,7 +190,7 @@ fn slope(study: &Surgeries) -> Verdict {
         after(edit).map(|model| model.after.map(|after| after / model.before)).collect();
     let falls = left.iter().all(|left| left.is_some_and(|left| left < FALLS_TO));
     let ruling =
-        sloped.every(|loss| loss.from_to(SLOPE_LOSES_LITTLE, SLOPE_LOSES_MUCH)).in_part_if(!falls);
+        sloped.every(|loss| loss.beyond(SLOPE_LOSES_LITTLE, SLOPE_LOSES_MUCH)).in_part_if(!falls);
     let left = shown(Estimate::median(left.into_iter().flatten()), 2);
     let headline = format!("loss rises by {} nats, {left} of max |QKᵀ| is left", sloped.means());
     let others = [
