@@ -1,35 +1,45 @@
-//! Verdicts on variants side by side: the global head, and tasks from local to long-range.
+//! Verdicts on variants side by side: the global head, tasks from local to long-range, and data other than text.
 
-use super::claim::{Claim, Group, Origin, Rule};
-use super::pairs::{Pairs, PairsOfSetting, difference};
-use super::phrases::times;
-use super::scale::of_runs;
+use super::claim::{Claim, Group};
+use super::pairs::{Pairs, PairsOfSetting, difference, log_ratio};
+use super::ruling::Ruling;
 use super::stabilisers::stabilisers;
-use super::training;
-use super::training::{NO_WORSE_NATS, no_worse};
-use super::tuning::{Tuned, tuned};
-use super::verdict::{Verdict, VerdictStatus};
-use crate::table::{Interval, Spread, TrainingRun, Trainings, plural, significant};
+use super::training::{LOGITS_ALIKE, NO_WORSE_NATS, no_worse};
+use super::tuning::Tuned;
+use super::verdict::{Seeds, Verdict};
+use super::words::{joined, scale_of_runs};
+use crate::table::{Spread, TrainingRun, Trainings, significant};
+
+/// 42/36, the paper's: perplexity without the global head over that with it.
+const WITHOUT_GLOBAL: f64 = 1.17;
+/// Perplexities within this ratio of each other are alike: less than a fifth of the effect that the paper reports.
+const PERPLEXITIES_ALIKE: f64 = 1.03;
+/// How far the loss may exceed the entropy on look-ups where they are learned; and how much lower the loss of a variant that
+/// learned them is than that of one that did not.
+const LEARNED_NATS: f64 = 0.05;
+/// The data of the synthetic corpora, which are of no kind.
+const SYNTHETIC: &str = "synthetic";
+
+const LACKING: [&str; 2] = [
+    "no finished runs of every variant",
+    "Needs finished runs of ls, mhsa and local-only with the same seeds.",
+];
 
 pub(super) const GLOBAL_HEAD: Claim = Claim {
     id: "GlobalHead",
     text: "Without the global head, validation perplexity rises from 36 to 42",
     group: Group::Training,
-    origin: Origin::Paper,
     place: "ablation",
     paper_says: Some("perplexity 36 → 42"),
-    rule: || Rule {
-        confirmed: tuned(format!(
-            "Without the global head perplexity is {WITHOUT_GLOBAL} times or more (the paper's \
-            42/36) in the mean, higher in every run, and the whole interval lies above \
-            {PERPLEXITIES_ALIKE}."
-        )),
-        refuted: tuned(format!(
-            "The whole interval lies below {0}, while some variant with global heads is better \
-            than local-only by more than {0} times: far context helps in this setting.",
-            PERPLEXITIES_ALIKE
-        )),
-    },
+    rule: [
+        "Without the global head perplexity is {0} times or more (the paper's 42/36) in the mean, \
+            higher in every run, and the whole interval lies above {1}.",
+        "The whole interval lies below {1}, while some variant with global heads is better than \
+            local-only by more than {1} times: far context helps in this setting.",
+    ],
+    bounds: &[WITHOUT_GLOBAL, PERPLEXITIES_ALIKE],
+    needs_tuning: true,
+    lacking: LACKING,
     ..Claim::PLAIN
 };
 
@@ -37,26 +47,32 @@ pub(super) const LONG_RANGE_LIMIT: Claim = Claim {
     id: "LongRangeLimit",
     text: "On long-range tasks, local heads cost accuracy",
     group: Group::Training,
-    origin: Origin::Paper,
     place: "limitations",
-    rule: || Rule {
-        confirmed: tuned(format!(
-            "At the largest share of look-ups ls and local-only are both worse than mhsa in every \
-            pair, by more than {} nats with the whole interval.",
-            training::NO_WORSE_NATS
-        )),
-        refuted: tuned(format!(
-            "No run is worse by more than {} nats, and no interval reaches above that.",
-            training::NO_WORSE_NATS
-        )),
-    },
+    rule: [
+        "At the largest share of look-ups ls and local-only are both worse than mhsa in every pair, \
+            by more than {0} nats with the whole interval.",
+        "No run is worse by more than {0} nats, and no interval reaches above that.",
+    ],
+    bounds: &[NO_WORSE_NATS],
+    needs_tuning: true,
+    lacking: LACKING,
     ..Claim::PLAIN
 };
 
-/// 42/36, the paper's: perplexity without the global head over that with it.
-const WITHOUT_GLOBAL: f64 = 1.17;
-/// Perplexities within this ratio of each other are alike: less than a fifth of the effect that the paper reports.
-const PERPLEXITIES_ALIKE: f64 = 1.03;
+pub(super) const OTHER_MODALITIES: Claim = Claim {
+    id: "OtherModalities",
+    text: "LS-attention's lower loss and logits are not specific to text",
+    group: Group::Training,
+    place: "text",
+    rule: [
+        "The whole interval of the loss of ls less mhsa's is at most {0} nats, and that of the ratio \
+            of peaks lies below 1/{1}.",
+        "One of the two intervals lies wholly above.",
+    ],
+    bounds: &[NO_WORSE_NATS, LOGITS_ALIKE],
+    needs_tuning: true,
+    ..Claim::PLAIN
+};
 
 /// The verdicts of a study of variants.
 pub(crate) fn arms(study: &Trainings) -> Vec<Verdict> {
@@ -66,72 +82,50 @@ pub(crate) fn arms(study: &Trainings) -> Vec<Verdict> {
     verdicts
 }
 
-fn missing(claim: Claim) -> Verdict {
-    let needs = "Needs finished runs of ls, mhsa and local-only with the same seeds.";
-    Verdict::lacking(claim, "no finished runs of every variant", needs)
-}
-
 /// `local-only` against `ls`, by the ratio of perplexities: e to the difference in loss, seed by seed, with Student's
 /// interval over seeds.
 ///
 /// *Not measured*: one of the two is missing; or no variant with a global head has a perplexity lower than `local-only`'s
 /// by more than [`PERPLEXITIES_ALIKE`], so that nothing shows a need of context beyond the windows.
 fn global_head(study: &Trainings) -> Verdict {
-    let tuned = Tuned::of(study, &[]);
-    let pairs = Pairs::of(&tuned.study, ["local-only", "ls"], |run| run.valid_loss_nats);
-    let Some(pairs) = pairs else { return missing(GLOBAL_HEAD) };
-    let ratios: Vec<Option<Interval>> =
-        pairs.settings.iter().map(|s| s.interval(difference).map(Interval::exp)).collect();
-    let every =
-        |holds: &dyn Fn(&Interval) -> bool| ratios.iter().all(|r| r.as_ref().is_some_and(holds));
-    let worse = pairs.count(|without, with| without > with);
-    let gain = gain_of_far_context(&tuned.study);
-    let needs_far = gain.is_some_and(|gain| gain > PERPLEXITIES_ALIKE);
-    let status = if !needs_far {
-        VerdictStatus::NotMeasured
-    } else if every(&|ratio| ratio.is_at_most(PERPLEXITIES_ALIKE)) {
-        VerdictStatus::Refuted
-    } else if worse == pairs.len()
-        && every(&|r| r.mean >= WITHOUT_GLOBAL && r.is_at_least(PERPLEXITIES_ALIKE))
-    {
-        VerdictStatus::Confirmed
-    } else {
-        VerdictStatus::Qualified
+    let tuned = Tuned::of_arms(study, &["ls", "local-only"]);
+    let study = &tuned.study;
+    let loss = |run: &TrainingRun| run.valid_loss_nats;
+    let Some(pairs) = Pairs::of_arms(study, ["local-only", "ls"], loss) else {
+        return Verdict::lacking(GLOBAL_HEAD);
     };
-    let is_compared = |run: &TrainingRun| ["ls", "local-only"].contains(&&*run.arm);
-    let status = tuned.decided(status, is_compared);
-    let perplexity = |spread: Option<Spread>| {
+    let is_large = pairs.estimates(difference).all(|one| one.exp().value >= WITHOUT_GLOBAL);
+    let is_worse = pairs.all().all(|(without, with)| without > with);
+    let gain = gain_of_far_context(study);
+    let needs_far = gain.is_some_and(|gain| gain > PERPLEXITIES_ALIKE);
+    let ruling = pairs
+        .every(difference, |lost| lost.exp().at_least(PERPLEXITIES_ALIKE))
+        .in_part_if(!(is_worse && is_large))
+        .hidden_if(!needs_far)
+        .undecided_if(!tuned.is_tuned);
+    let perplexity = |losses: &dyn Fn((f64, f64)) -> f64| {
+        let spread = Spread::of(pairs.all().map(losses));
         spread.map_or_else(String::new, |spread| significant(spread.median.exp(), 3))
     };
-    let ratio = |setting: &PairsOfSetting| match setting.interval(difference) {
-        Some(interval) => times(interval.exp(), 3),
-        None => format!("{}×", significant(setting.mean(difference).exp(), 3)),
-    };
-    let each: Vec<String> = pairs.settings.iter().map(ratio).collect();
-    let need = match needs_far {
-        true => "",
-        false => "; nothing here needs far context",
-    };
-    let headline = format!(
-        "perplexity {} without a global head{need}, {}",
-        each.join(", "),
-        plural(pairs.seeds(), "seed")
-    );
-    let best = gain.filter(|_| !needs_far).map_or_else(String::new, |gain| {
+    let ratios = joined(pairs.estimates(difference).map(|lost| lost.exp().times(3)), ", ");
+    let need = if needs_far { "" } else { "; nothing here needs far context" };
+    let sentences = [
         format!(
-            " The best variant with global heads is only {} times better than local-only.",
-            significant(gain, 3)
-        )
-    });
-    let measured = format!(
-        "Perplexity {} with one global head per layer; without: {} ({}). {}.{}{best}",
-        perplexity(pairs.theirs()),
-        perplexity(pairs.ours()),
-        each.join(", "),
-        of_runs(study.arm("ls").chain(study.arm("local-only"))),
-        tuned.note(is_compared)
-    );
-    Verdict::over(GLOBAL_HEAD, [headline, measured], status, pairs.seeds_each())
+            "Perplexity {} with one global head per layer; without: {} ({ratios})",
+            perplexity(&|pair| pair.1),
+            perplexity(&|pair| pair.0),
+        ),
+        scale_of_runs(study.arm("ls").chain(study.arm("local-only"))),
+        tuned.note().to_owned(),
+        gain.filter(|_| !needs_far).map_or_else(String::new, |gain| {
+            format!(
+                "The best variant with global heads is only {} times better than local-only",
+                significant(gain, 3)
+            )
+        }),
+    ];
+    let headline = format!("perplexity {ratios} without a global head{need}");
+    Verdict::new(GLOBAL_HEAD, ruling, pairs.seeds(), headline, sentences)
 }
 
 /// The perplexity of `local-only` over the lowest one of a variant with global heads, of medians over the seeds of a run;
@@ -155,10 +149,6 @@ fn gain_of_far_context(study: &Trainings) -> Option<f64> {
     gains.reduce(f64::max)
 }
 
-/// How far the loss may exceed the entropy on look-ups where they are learned; and how much lower the loss of a variant that
-/// learned them is than that of one that did not.
-const LEARNED_NATS: f64 = 0.05;
-
 /// How far the median losses of the variants lie above the corpus's entropy, at one share of recall: the least and the
 /// greatest.
 fn excess(study: &Trainings, recall: f64) -> Option<(f64, f64)> {
@@ -171,80 +161,110 @@ fn excess(study: &Trainings, recall: f64) -> Option<(f64, f64)> {
     Some((arms.low, arms.high))
 }
 
+/// By how much the least excess grows with look-ups, where no variant has learned to look up: it is more than
+/// [`LEARNED_NATS`], and the variants lie no further apart than at the least share and [`LEARNED_NATS`].
+fn unlearned(study: &Trainings, most: f64, least: f64) -> Option<f64> {
+    let (most, least) = (excess(study, most)?, excess(study, least)?);
+    let is_apart = (most.1 - most.0) - (least.1 - least.0) > LEARNED_NATS;
+    Some(most.0 - least.0).filter(|&nats| nats > LEARNED_NATS && !is_apart)
+}
+
 /// Long-range tasks: the loss of `local-only` and of `ls` less that of `mhsa`, seed by seed, at the largest share of recall, with
 /// Student's intervals over seeds.
 ///
-/// *Not measured*: a variant is missing there, or none has learned to look up: the least excess over the corpus's entropy
-/// there is more than [`LEARNED_NATS`] above that at the least share, and the variants lie no further apart than at the
-/// least share and [`LEARNED_NATS`].
+/// *Not measured*: a variant is missing there, or none has learned to look up.
 pub(crate) fn dial(study: &Trainings) -> Verdict {
-    let tuned = Tuned::of(study, &[]);
+    let tuned = Tuned::of_arms(study, &["mhsa", "ls", "local-only"]);
     let study = &tuned.study;
     let recalls = || study.runs.iter().filter_map(|run| run.recall);
     let most = recalls().fold(f64::NEG_INFINITY, f64::max);
     let least = recalls().fold(f64::INFINITY, f64::min);
     let loss = |run: &TrainingRun| run.valid_loss_nats.filter(|_| run.recall == Some(most));
-    let found = ["ls", "local-only"].map(|arm| Some((arm, Pairs::of(study, [arm, "mhsa"], loss)?)));
-    let [Some(ls), Some(local)] = found else { return missing(LONG_RANGE_LIMIT) };
-    let arms = [ls, local];
-    let seeds = arms.iter().map(|(_, pairs)| pairs.seeds()).min().unwrap_or(0);
-    let each_seeds = arms.iter().flat_map(|(_, pairs)| pairs.seeds_each());
-    let count = |holds: fn(f64, f64) -> bool| -> usize {
-        arms.iter().map(|(_, pairs)| pairs.count(holds)).sum()
+    let [Some(ls), Some(local)] =
+        ["ls", "local-only"].map(|arm| Pairs::of_arms(study, [arm, "mhsa"], loss))
+    else {
+        return Verdict::lacking(LONG_RANGE_LIMIT);
     };
-    let pairs: usize = arms.iter().map(|(_, pairs)| pairs.len()).sum();
-    let worse = count(|ours, mhsa| ours > mhsa);
-    let much_worse = count(|ours, mhsa| ours > mhsa + NO_WORSE_NATS);
-    let every =
-        |holds: fn(Interval) -> bool| arms.iter().all(|(_, pairs)| pairs.every(difference, holds));
-    let excesses = excess(study, most).zip(excess(study, least));
-    let unlearned = excesses.map(|(most, least)| most.0 - least.0).filter(|&nats| {
-        let further = excesses.map(|(most, least)| (most.1 - most.0) - (least.1 - least.0));
-        nats > LEARNED_NATS && further.is_some_and(|further| further <= LEARNED_NATS)
-    });
-    let status = if unlearned.is_some() {
-        VerdictStatus::NotMeasured
-    } else if worse == pairs && every(|i| i.is_at_least(NO_WORSE_NATS)) {
-        VerdictStatus::Confirmed
-    } else if much_worse == 0 && every(|i| i.is_at_most(NO_WORSE_NATS)) {
-        VerdictStatus::Refuted
-    } else {
-        VerdictStatus::Qualified
+    let words = |pairs: &Pairs| {
+        joined(pairs.estimates(difference).map(|lost| lost.shown_of_seeds(2)), ", ")
     };
-    let status = tuned.decided(status, |run| ["mhsa", "ls", "local-only"].contains(&&*run.arm));
+    let losses = format!("LS-attention {}, local-only {} nats", words(&ls), words(&local));
+    let pairs = Pairs { settings: ls.settings.into_iter().chain(local.settings).collect() };
+    let worse = pairs.count(|ours, mhsa| ours > mhsa);
+    let much_worse = pairs.count(|ours, mhsa| ours > mhsa + NO_WORSE_NATS);
+    let unlearned = unlearned(study, most, least);
+    let ruling = pairs
+        .every(difference, |lost| lost.at_least(NO_WORSE_NATS))
+        .in_part_if(worse < pairs.len())
+        .undecided_if_fails(much_worse > 0)
+        .hidden_if(unlearned.is_some())
+        .undecided_if(!tuned.is_tuned);
     let learned = unlearned.map_or_else(String::new, |nats| {
         format!(
-            " No variant learned to look keys up: the least excess over the entropy grows by {} nats with look-ups.",
+            "No variant learned to look keys up: the least excess over the entropy grows by {} nats with look-ups",
             significant(nats, 2)
         )
     });
-    let shown = |pairs: &Pairs| {
-        let each = pairs.settings.iter().map(|s| s.shown(difference, |nats| nats, 2));
-        each.collect::<Vec<_>>().join(", ")
-    };
-    let [ls, local] = arms.each_ref().map(|(_, pairs)| shown(pairs));
     let headline = match unlearned {
         Some(_) => "no variant learned to look keys up".to_owned(),
-        None => {
-            format!(
-                "loss − multi-head's: LS-attention {ls}, local-only {local} nats, {}",
-                plural(seeds, "seed")
-            )
-        }
+        None => format!("loss − multi-head's: {losses}"),
     };
-    let measured = format!(
-        "With {} % look-up segments, loss minus multi-head attention's: LS-attention {ls}, local-only {local} nats. Higher in \
-         {worse} of {pairs} pairs. {}.{}{learned}",
-        significant(100.0 * most, 2),
-        of_runs(&study.runs),
-        tuned.note(|run| ["mhsa", "ls", "local-only"].contains(&&*run.arm))
-    );
-    Verdict::over(LONG_RANGE_LIMIT, [headline, measured], status, each_seeds)
+    let sentences = [
+        format!(
+            "With {} % look-up segments, loss minus multi-head attention's: {losses}",
+            significant(100.0 * most, 2)
+        ),
+        format!("Higher in {worse} of {} pairs", pairs.len()),
+        scale_of_runs(&study.runs),
+        tuned.note().to_owned(),
+        learned,
+    ];
+    Verdict::new(LONG_RANGE_LIMIT, ruling, pairs.seeds(), headline, sentences)
+}
+
+/// The last validation loss and the peak of max |logit| of `ls` against `mhsa`, seed by seed, with the window of the lowest
+/// loss. Intervals are Student's over seeds. None without `ls` and `mhsa` on real data.
+pub(crate) fn other_data(study: &Trainings) -> Option<Verdict> {
+    let tuned = Tuned::of_arms(study, &["ls", "mhsa"]);
+    let study = &tuned.study;
+    let is_real = |run: &TrainingRun| run.corpus != SYNTHETIC;
+    let against_mhsa = |value: fn(&TrainingRun) -> Option<f64>| {
+        Pairs::of_arms(study, ["ls", "mhsa"], |run| value(run).filter(|_| is_real(run)))
+    };
+    let losses = against_mhsa(|run| run.valid_loss_nats)?.settings;
+    let loss = |setting: &PairsOfSetting| setting.estimate(difference);
+    let best = losses.iter().min_by(|a, b| loss(a).value.total_cmp(&loss(b).value))?;
+    let peaks = against_mhsa(|run| run.peak_max_abs_logit)?.settings;
+    let peaks = peaks.iter().find(|setting| setting.ours == best.ours)?;
+    let (loss, ratio) = (loss(best), peaks.estimate(log_ratio));
+    let parts = [loss.at_most(NO_WORSE_NATS), ratio.at_most(-LOGITS_ALIKE.ln())];
+    let ruling = Ruling::both(parts).undecided_if(!tuned.is_tuned);
+    let ours = study.runs.iter().find(|run| run.run == best.ours)?;
+    let setting =
+        |run: &TrainingRun| (run.positions.clone(), run.slopes.clone(), run.corpus.clone());
+    let compared = study
+        .runs
+        .iter()
+        .filter(|run| ["ls", "mhsa"].contains(&&*run.arm) && setting(run) == setting(ours));
+    let (loss, peak) = (loss.apart(2, " nats"), ratio.exp().times(2));
+    let corpus = &ours.corpus;
+    let sentences = [
+        format!(
+            "On {corpus} as bytes, {} against multi-head attention: validation loss {loss}, peak max |logit| {peak}",
+            best.ours
+        ),
+        scale_of_runs(compared),
+        tuned.note().to_owned(),
+    ];
+    let seeds = Seeds::all(best.seeds.len().min(peaks.seeds.len()));
+    let headline = format!("{corpus}: loss {loss}, peak {peak}");
+    Some(Verdict::new(OTHER_MODALITIES, ruling, seeds, headline, sentences))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claims::VerdictStatus;
     use crate::claims::tuning::at_three_rates;
 
     fn runs(arm: &str, losses: &[f64]) -> Vec<TrainingRun> {
@@ -344,5 +364,35 @@ mod tests {
             VerdictStatus::Confirmed,
             "near to the entropy"
         );
+    }
+
+    fn on_corpus(corpus: &str, seeds: usize, loss: f64, peak: f64) -> Trainings {
+        let run = |arm: &str, seed: usize, loss: f64, peak: f64| TrainingRun {
+            run: arm.to_owned(),
+            arm: arm.to_owned(),
+            corpus: corpus.to_owned(),
+            seed,
+            valid_loss_nats: Some(loss),
+            peak_max_abs_logit: Some(peak),
+            ..TrainingRun::default()
+        };
+        let pair = |seed| [run("ls", seed, loss, peak), run("mhsa", seed, 2.0, 100.0)];
+        Trainings { runs: (0..seeds).flat_map(pair).collect(), failed: 0 }
+    }
+
+    #[test]
+    fn other_data_have_every_word() {
+        let status = |seeds, loss, peak| {
+            other_data(&at_three_rates(&on_corpus("digits", seeds, loss, peak))).unwrap().status
+        };
+        assert_eq!(status(3, 1.9, 50.0), VerdictStatus::Confirmed);
+        assert_eq!(status(2, 1.9, 50.0), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(status(1, 1.9, 50.0), VerdictStatus::SingleSeed);
+        assert_eq!(status(3, 1.9, 95.0), VerdictStatus::Refuted, "logits alike");
+        assert_eq!(status(3, 2.1, 50.0), VerdictStatus::Refuted, "a higher loss");
+        let untuned = other_data(&on_corpus("digits", 3, 1.9, 50.0)).unwrap();
+        assert_eq!(untuned.status, VerdictStatus::Qualified, "one learning rate");
+        assert_eq!(other_data(&on_corpus("synthetic", 3, 1.9, 50.0)), None);
+        assert_eq!(other_data(&on_corpus("digits", 0, 1.9, 50.0)), None);
     }
 }

@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use super::tuning::RATES;
+
 /// A claim that can be measured, with the rule that decides it.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
@@ -19,8 +21,14 @@ pub struct Claim {
     pub place: &'static str,
     /// The paper's number, where the paper gives one.
     pub paper_says: Option<&'static str>,
-    /// What confirms it, and what refutes it.
-    pub rule: fn() -> Rule,
+    /// What confirms it and what refutes it, with `{0}`, `{1}`, … for its bounds.
+    pub(super) rule: [&'static str; 2],
+    /// The numbers of its rule.
+    pub(super) bounds: &'static [f64],
+    /// Whether it compares variants, each of which has to be tuned.
+    pub(super) needs_tuning: bool,
+    /// A headline and a sentence for where a study lacks the rows that the rule needs; bounds as in the rule.
+    pub(super) lacking: [&'static str; 2],
     /// A headline and a sentence for where no study measures it: what exists instead, and why it is not enough.
     pub(super) not_measured: [&'static str; 2],
 }
@@ -48,9 +56,32 @@ impl Claim {
         origin: Origin::Paper,
         place: "",
         paper_says: None,
-        rule: || Rule { confirmed: String::new(), refuted: String::new() },
+        rule: [""; 2],
+        bounds: &[],
+        needs_tuning: false,
+        lacking: [""; 2],
         not_measured: ["no study measures it", "No study here measures it."],
     };
+
+    /// What confirms it, and what refutes it.
+    pub fn rule(&self) -> Rule {
+        let tuned = match self.needs_tuning {
+            true => format!(
+                " Each variant was tried at {RATES} learning rates or more, its best one not at an end."
+            ),
+            false => String::new(),
+        };
+        let [confirmed, refuted] = self.rule.map(|text| self.with_bounds(text) + &tuned);
+        Rule { confirmed, refuted }
+    }
+
+    /// A text of the claim with its bounds in place.
+    pub(super) fn with_bounds(&self, text: &str) -> String {
+        let bounds = self.bounds.iter().enumerate();
+        bounds.fold(text.to_owned(), |text, (at, bound)| {
+            text.replace(&format!("{{{at}}}"), &bound.to_string())
+        })
+    }
 }
 
 /// The part of the work that a claim belongs to.

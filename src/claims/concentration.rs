@@ -2,48 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::claim::{Claim, Group, Origin, Rule};
-use super::phrases::from_to;
-use super::scale::listed;
-use super::verdict::{Verdict, VerdictStatus};
+use super::claim::{Claim, Group, Origin};
+use super::estimate::{Estimate, shown};
+use super::ruling::Ruling;
+use super::verdict::{Seeds, Verdict};
+use super::words::{from_to, joined, listed};
 use crate::table::{ConcentratedHead, Concentrations, FAR_MASS, Spread, plural, significant};
-
-pub(super) const GLOBAL_IS_SPARSE: Claim = Claim {
-    id: "GlobalIsSparse",
-    text: "Beyond the window, LS-attention's global heads attend to few tokens",
-    group: Group::TrainedHeads,
-    origin: Origin::Derived,
-    place: "the rank argument for n ≫ d assumes it",
-    rule: || Rule {
-        confirmed: format!(
-            "In the median global head of every model, {} of the columns beyond the window or \
-            fewer hold 0.9 of the mass there.",
-            TOKENS[0]
-        ),
-        refuted: format!("{} or more hold it in every model.", TOKENS[1]),
-    },
-    ..Claim::PLAIN
-};
-
-pub(super) const GLOBAL_IS_LOW_RANK: Claim = Claim {
-    id: "GlobalIsLowRank",
-    text: "Beyond the window, the attention of LS-attention's global heads has low rank",
-    group: Group::TrainedHeads,
-    origin: Origin::Derived,
-    place: "the rank argument for n ≫ d assumes it",
-    rule: || Rule {
-        confirmed: format!(
-            "In the median global head of every model, 0.9 of ‖·‖_F² beyond the window has a rank \
-            of at most d_head, and exp(entropy) there is at most {NEAR_UNIFORM} of the columns: \
-            uniform attention has rank 2."
-        ),
-        refuted: format!(
-            "It takes {OF_SHUFFLED} or more of the rank of the same entries in random order, in \
-            every model."
-        ),
-    },
-    ..Claim::PLAIN
-};
 
 /// The share of its far columns on which 0.9 of a row's far mass may lie where it is sparse, and from which on it is not.
 const TOKENS: [f64; 2] = [0.1, 0.25];
@@ -52,8 +16,38 @@ const OF_SHUFFLED: f64 = 0.5;
 /// Where exp(entropy) of a far part is a larger share of its columns than this, it is near to uniform attention. That has a
 /// rank of 2 by this measure whatever a model learns, so a low rank is no evidence there.
 const NEAR_UNIFORM: f64 = 0.5;
-/// The headline without rows.
-const LACKING: &str = "no global heads with mass beyond the window";
+
+pub(super) const GLOBAL_IS_SPARSE: Claim = Claim {
+    id: "GlobalIsSparse",
+    text: "Beyond the window, LS-attention's global heads attend to few tokens",
+    group: Group::TrainedHeads,
+    origin: Origin::Derived,
+    place: "the rank argument for n ≫ d assumes it",
+    rule: [
+        "In the median global head of every model, {0} of the columns beyond the window or fewer \
+            hold 0.9 of the mass there.",
+        "{1} or more hold it in every model.",
+    ],
+    bounds: &[TOKENS[0], TOKENS[1], FAR_MASS],
+    lacking: [
+        "no global heads with mass beyond the window",
+        "Needs global heads of ls with {2} or more of their mass beyond the window in every model.",
+    ],
+    ..Claim::PLAIN
+};
+
+pub(super) const GLOBAL_IS_LOW_RANK: Claim = Claim {
+    id: "GlobalIsLowRank",
+    text: "Beyond the window, the attention of LS-attention's global heads has low rank",
+    rule: [
+        "In the median global head of every model, 0.9 of ‖·‖_F² beyond the window has a rank of at \
+            most d_head, and exp(entropy) there is at most {0} of the columns: uniform attention has \
+            rank 2.",
+        "It takes {1} or more of the rank of the same entries in random order, in every model.",
+    ],
+    bounds: &[NEAR_UNIFORM, OF_SHUFFLED, FAR_MASS],
+    ..GLOBAL_IS_SPARSE
+};
 
 /// The verdicts of such a study.
 pub(crate) fn concentration(study: &Concentrations) -> Vec<Verdict> {
@@ -62,78 +56,65 @@ pub(crate) fn concentration(study: &Concentrations) -> Vec<Verdict> {
 
 /// On how many tokens 0.9 of a row's far mass lies, as a share of the far columns: the median of a model's global heads that have
 /// 0.1 of their mass there, by model of LS-attention.
-///
-/// *Not measured*: no model, or one without such a head.
 fn sparse(study: &Concentrations) -> Verdict {
-    let claim = GLOBAL_IS_SPARSE;
-    let Some(models) = Model::all(study, ConcentratedHead::far_tokens) else {
-        return Verdict::lacking(claim, LACKING, needs());
+    let Some(models) = Models::of(study, ConcentratedHead::far_tokens) else {
+        return Verdict::lacking(GLOBAL_IS_SPARSE);
     };
-    let status = if models.iter().all(|model| model.median <= TOKENS[0]) {
-        VerdictStatus::Confirmed
-    } else if models.iter().all(|model| model.median >= TOKENS[1]) {
-        VerdictStatus::Refuted
-    } else {
-        VerdictStatus::Qualified
-    };
-    let headline = format!(
-        "0.9 of far mass on {} of the columns (uniform: 0.9), {}",
-        from_to(models.iter().map(|model| model.median), 2),
-        plural(seeds(&models), "seed")
-    );
-    let measured = format!(
-        "Share of the columns beyond the window that hold 0.9 of a row's mass there: {}; uniform attention 0.9; multi-head \
-         attention {}. Medians over global heads; {}.",
-        listed_by_run(&models),
-        over(&of_mhsa(study), ConcentratedHead::far_tokens),
-        scale(study, &models),
-    );
-    Verdict::new(claim, [headline, measured], status, seeds(&models))
-}
-
-/// exp(entropy) of the far mass over the number of far columns: 1 where it is uniform.
-fn effective(head: &ConcentratedHead) -> Option<f64> {
-    Some(head.far()?.far_effective_tokens / head.found.far_columns)
+    let share = |median: f64| Ruling::of_rule(median <= TOKENS[0], median >= TOKENS[1]);
+    let ruling = Ruling::every(models.medians().map(share));
+    let headline = format!("0.9 of far mass on {} of the columns (uniform: 0.9)", models.range());
+    let of_mhsa = study.heads.iter().filter(|head| head.arm == "mhsa");
+    let sentences = [
+        format!(
+            "Share of the columns beyond the window that hold 0.9 of a row's mass there: {}; uniform attention 0.9; multi-head \
+             attention {}",
+            models.by_run(),
+            shown(Estimate::median(of_mhsa.filter_map(ConcentratedHead::far_tokens)), 2)
+        ),
+        format!("Medians over global heads; {}", models.scale(study)),
+    ];
+    Verdict::new(GLOBAL_IS_SPARSE, ruling, models.seeds(), headline, sentences)
 }
 
 /// The rank r at which the far part F of a head's attention has ‖F − F_r‖_F² ≤ 0.1 ‖F‖_F²: the median of a model's global heads that
 /// have 0.1 of their mass there, by model of LS-attention.
-///
-/// *Not measured*: no model, or one without such a head.
 fn low_rank(study: &Concentrations) -> Verdict {
-    let claim = GLOBAL_IS_LOW_RANK;
-    let rank = |head: &ConcentratedHead| head.far().map(|far| far.far_rank_90);
-    let models = Model::all(study, rank);
-    let shares = Model::all(study, ConcentratedHead::far_rank_of_shuffled);
-    let uniform = Model::all(study, effective);
+    // exp(entropy) of the far mass over the number of far columns: 1 where it is uniform.
+    let effective =
+        |head: &ConcentratedHead| Some(head.far()?.far_effective_tokens / head.found.far_columns);
+    let models = Models::of(study, |head| Some(head.far()?.far_rank_90));
+    let shares = Models::of(study, ConcentratedHead::far_rank_of_shuffled);
+    let uniform = Models::of(study, effective);
     let (Some(models), Some(shares), Some(uniform)) = (models, shares, uniform) else {
-        return Verdict::lacking(claim, LACKING, needs());
+        return Verdict::lacking(GLOBAL_IS_LOW_RANK);
     };
-    let is_near_uniform = uniform.iter().any(|model| model.median > NEAR_UNIFORM);
-    let status = if models.iter().all(|model| model.median <= model.d_head as f64) {
-        if is_near_uniform { VerdictStatus::Qualified } else { VerdictStatus::Confirmed }
-    } else if shares.iter().all(|model| model.median >= OF_SHUFFLED) {
-        VerdictStatus::Refuted
-    } else {
-        VerdictStatus::Qualified
-    };
-    let uniform = from_to(uniform.iter().map(|model| model.median), 2);
-    let headline = format!(
-        "rank {} holds 0.9 of far ‖·‖²; uniform attention: 2; {}",
-        from_to(models.iter().map(|model| model.median), 2),
-        plural(seeds(&models), "seed")
-    );
-    let measured = format!(
-        "Rank that holds 0.9 of ‖·‖_F² beyond the window: {}; shuffled entries {}. But uniform attention has rank 2, and \
-         exp(entropy) here is {uniform} of the columns. {}.",
-        listed_by_run(&models),
-        over(&of_ls(study), |head| head.far().map(|far| far.shuffled_rank_90)),
-        scale(study, &models),
-    );
-    Verdict::new(claim, [headline, measured], status, seeds(&models))
+    let is_low = models.all.iter().all(|model| model.median <= model.d_head as f64);
+    let is_near_uniform = uniform.medians().any(|median| median > NEAR_UNIFORM);
+    let is_as_shuffled = shares.medians().all(|share| share >= OF_SHUFFLED);
+    let ruling = Ruling::of_rule(is_low, is_as_shuffled).in_part_if(is_near_uniform);
+    let headline = format!("rank {} holds 0.9 of far ‖·‖² (uniform attention: 2)", models.range());
+    let global = study.heads.iter().filter(|head| head.arm == "ls" && head.is_global());
+    let shuffled = global.filter_map(|head| Some(head.far()?.shuffled_rank_90));
+    let sentences = [
+        format!(
+            "Rank that holds 0.9 of ‖·‖_F² beyond the window: {}; shuffled entries {}",
+            models.by_run(),
+            shown(Estimate::median(shuffled), 2)
+        ),
+        format!(
+            "But uniform attention has rank 2, and exp(entropy) here is {} of the columns",
+            uniform.range()
+        ),
+        models.scale(study),
+    ];
+    Verdict::new(GLOBAL_IS_LOW_RANK, ruling, models.seeds(), headline, sentences)
 }
 
-/// The median of a model's global heads.
+/// The models of LS-attention, each with the median of a value over its global heads.
+struct Models {
+    all: Vec<Model>,
+}
+
 struct Model {
     run: String,
     seed: u64,
@@ -141,73 +122,56 @@ struct Model {
     median: f64,
 }
 
-impl Model {
-    /// Of each model of LS-attention; none where there is no model, or one has no value.
-    fn all(
+impl Models {
+    /// None where there is no model, or one has no value.
+    fn of(
         study: &Concentrations,
         value: impl Fn(&ConcentratedHead) -> Option<f64>,
-    ) -> Option<Vec<Self>> {
+    ) -> Option<Self> {
         let one = |heads: Vec<&ConcentratedHead>| {
             let first = heads[0];
             let median = Spread::of(heads.iter().filter_map(|head| value(head)))?.median;
             let run = first.run.clone().unwrap_or_default();
-            Some(Self { run, seed: first.seed, d_head: first.found.rank, median })
+            Some(Model { run, seed: first.seed, d_head: first.found.rank, median })
         };
-        let models: Vec<Self> = study.global_of_ls().into_iter().map(one).collect::<Option<_>>()?;
-        (!models.is_empty()).then_some(models)
+        let all: Vec<Model> = study.global_of_ls().into_iter().map(one).collect::<Option<_>>()?;
+        (!all.is_empty()).then_some(Self { all })
     }
-}
 
-/// `ls 0.41, 0.38, 0.40; ls-window-64 0.5`.
-fn listed_by_run(models: &[Model]) -> String {
-    let runs = models.chunk_by(|a, b| a.run == b.run);
-    let run = |models: &[Model]| {
-        let each: Vec<String> = models.iter().map(|model| significant(model.median, 2)).collect();
-        format!("{} {}", models[0].run, each.join(", "))
-    };
-    runs.map(run).collect::<Vec<_>>().join("; ")
-}
+    fn medians(&self) -> impl Iterator<Item = f64> {
+        self.all.iter().map(|model| model.median)
+    }
 
-fn seeds(models: &[Model]) -> usize {
-    models.iter().map(|model| model.seed).collect::<BTreeSet<u64>>().len()
-}
+    /// The medians, from the least to the greatest.
+    fn range(&self) -> String {
+        from_to(self.medians(), 2)
+    }
 
-fn heads_of(
-    study: &Concentrations,
-    is_one: impl Fn(&ConcentratedHead) -> bool,
-) -> Vec<&ConcentratedHead> {
-    study.heads.iter().filter(|head| is_one(head)).collect()
-}
+    /// `ls 0.41, 0.38, 0.40; ls-window-64 0.5`.
+    fn by_run(&self) -> String {
+        let runs = self.all.chunk_by(|a, b| a.run == b.run);
+        let run = |models: &[Model]| {
+            let each = models.iter().map(|model| significant(model.median, 2));
+            format!("{} {}", models[0].run, joined(each, ", "))
+        };
+        joined(runs.map(run), "; ")
+    }
 
-fn of_ls(study: &Concentrations) -> Vec<&ConcentratedHead> {
-    heads_of(study, |head| head.arm == "ls" && head.is_global())
-}
+    fn seeds(&self) -> Seeds {
+        Seeds::all(self.all.iter().map(|model| model.seed).collect::<BTreeSet<u64>>().len())
+    }
 
-fn of_mhsa(study: &Concentrations) -> Vec<&ConcentratedHead> {
-    heads_of(study, |head| head.arm == "mhsa")
-}
-
-/// The median of heads, with the least and the greatest.
-fn over(heads: &[&ConcentratedHead], value: impl Fn(&ConcentratedHead) -> Option<f64>) -> String {
-    let values = heads.iter().filter_map(|head| value(head));
-    Spread::of(values).map_or_else(|| "–".to_owned(), |spread| spread.shown(2))
-}
-
-fn scale(study: &Concentrations, models: &[Model]) -> String {
-    let of_ls = heads_of(study, |head| head.arm == "ls");
-    let lengths = listed(of_ls.iter().map(|head| head.found.n)).unwrap_or_default();
-    format!("{} of LS-attention, n = {lengths}", plural(models.len(), "model"))
-}
-
-fn needs() -> String {
-    format!(
-        "Needs global heads of ls with {FAR_MASS} or more of their mass beyond the window in every model."
-    )
+    fn scale(&self, study: &Concentrations) -> String {
+        let of_ls = study.heads.iter().filter(|head| head.arm == "ls");
+        let lengths = listed(of_ls.map(|head| head.found.n)).unwrap_or_default();
+        format!("{} of LS-attention, n = {lengths}", plural(self.all.len(), "model"))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claims::VerdictStatus;
     use crate::table::concentrated_heads;
 
     #[test]

@@ -1,24 +1,31 @@
 //! The verdict on locality: a dense local target against its controls.
 
-use super::claim::{Claim, Group, Origin, Rule};
-use super::scale::of_cells;
-use super::verdict::{Verdict, VerdictStatus};
+use super::claim::{Claim, Origin};
+use super::ruling::Ruling;
+use super::verdict::{Seeds, Verdict};
+use super::words::scale_of_cells;
 use crate::fit::LARGEST_CAP;
-use crate::table::{Growth, GrowthCell, GrowthSeed, Interval, plural};
+use crate::table::{Growth, GrowthCell, GrowthSeed, Interval};
+
+/// Inflations within this ratio of each other are alike: searches on different machines differ by up to 4 per cent
+/// (docs/methods.md, Machines).
+const ALIKE: f64 = 1.05;
 
 pub(super) const LOCALITY_IS_HARD: Claim = Claim {
     id: "LocalityIsHard",
     text: "Low rank is a problem for short-range attention in particular",
-    group: Group::SyntheticTargets,
     origin: Origin::Derived,
     place: "the rank argument for n ≫ d",
-    rule: || Rule {
-        confirmed: format!(
-            "In every configuration (n, d) where low rank costs anything, a local band needs more \
-            than {ALIKE} times the logits of as many random columns, by the whole interval."
-        ),
-        refuted: "In no such configuration does it need more.".to_owned(),
-    },
+    rule: [
+        "In every configuration (n, d) where low rank costs anything, a local band needs more than \
+            {0} times the logits of as many random columns, by the whole interval.",
+        "In no such configuration does it need more.",
+    ],
+    bounds: &[ALIKE],
+    lacking: [
+        "the band or its control is missing",
+        "Needs dirichlet-band and random-sparse of one width, at one length and rank.",
+    ],
     ..Claim::PLAIN
 };
 
@@ -27,100 +34,75 @@ pub(super) const LOCALITY_IS_HARD: Claim = Claim {
 /// no logit counting as more than anything. Where all seeds reached ε, the 95 % interval of the ratio has to say it
 /// (Student's over seeds, of the logarithm), elsewhere every seed.
 ///
-/// *Not yet measured*: no `dirichlet-band` and `random-sparse` of one width, without other change.
+/// *Not measured*: no `dirichlet-band` and `random-sparse` of one width, without other change.
 ///
 /// Cells in which both are free (up to [`ALIKE`]) tell nothing and are left out.
 pub(crate) fn controls(study: &Growth) -> Verdict {
-    let band =
-        |cell: &&GrowthCell| cell.family == "dirichlet-band" && !cell.label.contains("no mask");
-    let (mut larger, mut not_larger, mut unreached, mut seeds) = (0, 0, 0, usize::MAX);
-    let mut fought: Vec<&GrowthCell> = Vec::new();
-    let mut worst: Option<(&GrowthCell, &GrowthCell)> = None;
-    for local in study.cells.iter().filter(band) {
-        let rival = study.cells.iter().find(|cell| {
-            cell.family == "random-sparse"
-                && (cell.support, cell.n, cell.rank) == (local.support, local.n, local.rank)
-        });
-        let Some(rival) = rival else { continue };
-        let (ours, theirs) = (inflation(local), inflation(rival));
-        if (ours <= ALIKE && theirs <= ALIKE) || (ours.is_infinite() && theirs.is_infinite()) {
-            continue;
-        }
-        fought.push(local);
-        unreached += usize::from(theirs.is_infinite());
-        match side(local, rival) {
-            Side::Larger => larger += 1,
-            Side::NotLarger => not_larger += 1,
-            Side::Unclear => {}
-        }
-        seeds = seeds.min(local.seeds.len()).min(rival.seeds.len());
-        if worst.is_none_or(|(_, last)| inflation(last) < theirs) {
-            worst = Some((local, rival));
-        }
-    }
-    let Some((local, rival)) = worst else {
-        let needs = "Needs dirichlet-band and random-sparse of one width, at one length and rank.";
-        return Verdict::lacking(LOCALITY_IS_HARD, "the band or its control is missing", needs);
+    let bands = study
+        .cells
+        .iter()
+        .filter(|cell| cell.family == "dirichlet-band" && !cell.label.contains("no mask"));
+    let with_rival = bands.filter_map(|band| {
+        let rival = like(study, band).find(|cell| cell.family == "random-sparse")?;
+        let penalties = [inflation(band), inflation(rival)];
+        let tells_nothing = penalties.iter().all(|penalty| *penalty <= ALIKE)
+            || penalties.iter().all(|penalty| penalty.is_infinite());
+        (!tells_nothing).then_some((band, rival))
+    });
+    let compared: Vec<(&GrowthCell, &GrowthCell)> = with_rival.collect();
+    let of_rival = |(_, rival): &(&GrowthCell, &GrowthCell)| inflation(rival);
+    let reversed = compared.iter().rev();
+    let Some((band, rival)) = reversed.max_by(|a, b| of_rival(a).total_cmp(&of_rival(b))) else {
+        return Verdict::lacking(LOCALITY_IS_HARD);
     };
-    let status = match fought.len() {
-        all if all == not_larger => VerdictStatus::Refuted,
-        all if all == larger => VerdictStatus::Confirmed,
-        _ => VerdictStatus::Qualified,
-    };
-    let headline = format!(
-        "band needs more than random columns in {larger} of {} configurations ({unreached} unreached); {}",
-        fought.len(),
-        plural(seeds, "seed")
-    );
-    let measured = format!(
-        "A band needs more than random columns in {larger} of {} configurations; random columns unreached in {unreached}; {}. \
-         Rank penalty at n = {}, d = {}: {} against {}{}.",
-        fought.len(),
-        of_cells(fought.iter().copied()),
-        local.n,
-        local.rank,
-        shown(local),
-        shown(rival),
-        permuted(study, local)
-    );
-    Verdict::new(LOCALITY_IS_HARD, [headline, measured], status, seeds)
+    let rulings: Vec<Ruling> =
+        compared.iter().map(|(band, rival)| needs_more(band, rival)).collect();
+    let larger = rulings.iter().filter(|ruling| **ruling == Ruling::Holds).count();
+    let unreached = compared.iter().filter(|pair| of_rival(pair).is_infinite()).count();
+    let count =
+        format!("needs more than random columns in {larger} of {} configurations", compared.len());
+    let scale = scale_of_cells(compared.iter().map(|(band, _)| *band));
+    let sentences = [
+        format!("A band {count}; random columns unreached in {unreached}; {scale}"),
+        format!(
+            "Rank penalty at n = {}, d = {}: {} against {}{}",
+            band.n,
+            band.rank,
+            shown(band),
+            shown(rival),
+            without_mask(study, band)
+        ),
+    ];
+    let seeds = compared.iter().map(|(band, rival)| band.seeds.len().min(rival.seeds.len()));
+    let seeds = Seeds::all(seeds.min().unwrap_or(0));
+    let headline = format!("band {count} ({unreached} unreached)");
+    Verdict::new(LOCALITY_IS_HARD, Ruling::every(rulings), seeds, headline, sentences)
 }
 
-/// Inflations within this ratio of each other are alike: searches on different machines differ by up to 4 per cent
-/// (docs/methods.md, Machines).
-const ALIKE: f64 = 1.05;
-
-/// On which side of [`ALIKE`] the ratio of two inflations lies.
-enum Side {
-    Larger,
-    NotLarger,
-    Unclear,
-}
-
-fn side(local: &GrowthCell, rival: &GrowthCell) -> Side {
+/// Whether a band needs more than its rival: on which side of [`ALIKE`] the ratio of their inflations lies.
+fn needs_more(band: &GrowthCell, rival: &GrowthCell) -> Ruling {
     let inflation = |seed: &GrowthSeed| seed.inflation.unwrap_or(f64::INFINITY);
-    let logs = local.seeds.iter().filter_map(|ours| {
+    let logs = band.seeds.iter().filter_map(|ours| {
         let theirs = rival.seeds.iter().find(|theirs| theirs.seed == ours.seed)?;
         Some((inflation(ours) / inflation(theirs)).ln())
     });
     // Of a seed that neither reached nothing is known.
     let logs: Vec<f64> = logs.filter(|log| !log.is_nan()).collect();
-    let alike = ALIKE.ln();
-    let (low, high) = match Interval::of(logs.iter().copied()) {
-        Some(interval) => (interval.low, interval.high),
-        None => logs.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &log| {
-            (low.min(log), high.max(log))
-        }),
+    let all = |of: fn(f64, f64) -> f64| logs.iter().copied().reduce(of);
+    let ends = match Interval::of(logs.iter().copied()) {
+        Some(interval) => Some((interval.low, interval.high)),
+        None => all(f64::min).zip(all(f64::max)),
     };
-    if logs.is_empty() {
-        Side::Unclear
-    } else if high <= alike {
-        Side::NotLarger
-    } else if low >= alike {
-        Side::Larger
-    } else {
-        Side::Unclear
-    }
+    let alike = ALIKE.ln();
+    ends.map_or(Ruling::of_rule(false, false), |(low, high)| {
+        Ruling::of_rule(low >= alike && high > alike, high <= alike)
+    })
+}
+
+/// The cells of the width, length and rank of a cell.
+fn like<'g>(study: &'g Growth, cell: &GrowthCell) -> impl Iterator<Item = &'g GrowthCell> {
+    let size = (cell.support, cell.n, cell.rank);
+    study.cells.iter().filter(move |other| (other.support, other.n, other.rank) == size)
 }
 
 /// The median inflation; infinite where most seeds reached ε at no logit.
@@ -139,13 +121,9 @@ fn shown(cell: &GrowthCell) -> String {
 }
 
 /// The same band without a mask, as it is and shuffled, where both are measured.
-fn permuted(study: &Growth, like: &GrowthCell) -> String {
+fn without_mask(study: &Growth, band: &GrowthCell) -> String {
     let at = |family: &str| {
-        study.cells.iter().find(|cell| {
-            cell.family == family
-                && cell.label.contains("no mask")
-                && (cell.support, cell.n, cell.rank) == (like.support, like.n, like.rank)
-        })
+        like(study, band).find(|cell| cell.family == family && cell.label.contains("no mask"))
     };
     match (at("dirichlet-band"), at("permuted")) {
         (Some(band), Some(shuffled)) => {
@@ -158,7 +136,7 @@ fn permuted(study: &Growth, like: &GrowthCell) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::GrowthSeed;
+    use crate::claims::VerdictStatus;
 
     fn cell(family: &str, n: usize, inflation: Option<f64>, seeds: usize) -> GrowthCell {
         let seed = |seed| GrowthSeed { seed, needed: inflation, floor: Some(1.0), inflation };

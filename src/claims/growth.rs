@@ -1,52 +1,49 @@
 //! Verdicts on logit growth: dense local targets, and sparse global ones.
 
-use super::claim::{Claim, Group, Origin, Rule};
-use super::scale::of_cells;
-use super::verdict::{Verdict, VerdictStatus};
-use crate::table::{Growth, GrowthCell, GrowthSlope, Slope, plural, significant};
+use super::claim::{Claim, Origin};
+use super::estimate::Estimate;
+use super::ruling::Ruling;
+use super::verdict::{Seeds, Verdict};
+use super::words::{joined, scale_of_cells};
+use crate::table::{Growth, GrowthCell, GrowthSlope, Interval, plural, significant};
+
+/// A slope whose interval lies under this is no growth worth the name: 0.1 means that 100 times
+/// the n/d costs 1.6 times the logits.
+const NO_GROWTH: f64 = 0.1;
+/// Up to this inflation low rank is called easy: half as much again as with no rank limit.
+const EASY: f64 = 1.5;
 
 pub(super) const DENSE_LOCAL_GROWS: Claim = Claim {
     id: "DenseLocalGrows",
     text: "Dense local attention at n ≫ d needs logits that grow with n/d",
-    group: Group::SyntheticTargets,
     origin: Origin::Derived,
     place: "the rank argument for n ≫ d",
-    rule: || Rule {
-        confirmed: format!(
-            "The exponent of n/d in the rank penalty has an interval above 0 that reaches past \
-            {NO_GROWTH} for dense local targets; those of both sparse controls lie below it."
-        ),
-        refuted: format!(
-            "The whole interval lies below {NO_GROWTH}, and every fit reached its KL."
-        ),
-    },
+    rule: [
+        "The exponent of n/d in the rank penalty has an interval above 0 that reaches past {0} for \
+            dense local targets; those of both sparse controls lie below it.",
+        "The whole interval lies below {0}, and every fit reached its KL.",
+    ],
+    bounds: &[NO_GROWTH],
     ..Claim::PLAIN
 };
 
 pub(super) const SPARSE_IS_EASY: Claim = Claim {
     id: "SparseIsEasy",
     text: "Sparse long-range attention fits low rank without large logits",
-    group: Group::SyntheticTargets,
     origin: Origin::Derived,
     place: "the rank argument for n ≫ d",
-    rule: || Rule {
-        confirmed: format!(
-            "For both sparse families the whole interval of the rank penalty is at most {EASY} in \
-            every configuration whose rank is at least the number of columns per row."
-        ),
-        refuted: format!(
-            "For both families the whole interval lies above {EASY} in some configuration."
-        ),
-    },
+    rule: [
+        "For both sparse families the whole interval of the rank penalty is at most {0} in every \
+            configuration whose rank is at least the number of columns per row.",
+        "For both families the whole interval lies above {0} in some configuration.",
+    ],
+    bounds: &[EASY],
+    lacking: [
+        "a sparse family is missing",
+        "Needs rows of landmark and of random-sparse at ranks of m and k or more.",
+    ],
     ..Claim::PLAIN
 };
-
-/// A slope whose interval lies under this is no growth worth the name: 0.1 means that 100 times
-/// the n/d costs 1.6 times the logits.
-const NO_GROWTH: f64 = 0.1;
-
-/// Up to this inflation low rank is called easy: half as much again as with no rank limit.
-const EASY: f64 = 1.5;
 
 /// The two verdicts of a study of logit growth.
 pub(crate) fn growth(study: &Growth) -> Vec<Verdict> {
@@ -56,68 +53,64 @@ pub(crate) fn growth(study: &Growth) -> Vec<Verdict> {
 /// Dense local: the slope of log inflation on log(n/d) for `dirichlet-band`, with its 95 % interval. A slope over all ranks
 /// confirms only what the slope of each rank shows, since ranks differ in level.
 ///
-/// *Not yet measured*: no slope, or an interval that holds both.
+/// *Not measured*: no slope, or an interval that holds both.
 fn dense_local(study: &Growth) -> Verdict {
-    let Some((family, slope)) = slope_of(study, "dirichlet-band") else {
-        let lacking = "too few fits for an exponent";
-        return Verdict::lacking(DENSE_LOCAL_GROWS, lacking, why_no_slope(study));
+    let Some((family, slope, [low, high])) = slope_of(study, "dirichlet-band") else {
+        let headline = "too few fits for an exponent";
+        return Verdict::unmeasured(DENSE_LOCAL_GROWS, headline, why_no_slope(study));
     };
-    let controls: Vec<(&GrowthSlope, Slope)> =
+    let controls: Vec<(&GrowthSlope, Estimate, [f64; 2])> =
         ["landmark", "random-sparse"].iter().filter_map(|name| slope_of(study, name)).collect();
-    let apart = controls.len() == 2 && controls.iter().all(|(_, other)| other.high < slope.low);
+    let is_apart = controls.len() == 2 && controls.iter().all(|(_, _, ends)| ends[1] < low);
     let by_rank = slopes_by_rank(study, family);
-    let at_each_rank = by_rank.iter().all(|(_, slope)| slope.low > 0.0);
-    let status = if slope.low > 0.0 && slope.high > NO_GROWTH {
-        if apart && at_each_rank { VerdictStatus::Confirmed } else { VerdictStatus::Qualified }
-    } else if slope.high < NO_GROWTH && family.unreached == 0 {
-        VerdictStatus::Refuted
+    let at_each_rank = by_rank.iter().all(|(_, slope)| slope.at_least(0.0) == Ruling::Holds);
+    let grows = low > 0.0 && high > NO_GROWTH;
+    let is_flat = high < NO_GROWTH && family.unreached == 0;
+    let ruling = Ruling::of_rule(grows, is_flat)
+        .in_part_if(!(is_apart && at_each_rank))
+        .hidden_if(!grows && !is_flat);
+    let exponents = |bounds: bool| {
+        let each = by_rank.iter().enumerate().map(|(at, (rank, slope))| match at {
+            0 if bounds => format!("{} (d = {rank})", slope.shown(3)),
+            0 => format!("{} (d = {rank})", significant(slope.value, 3)),
+            _ => format!("{} ({rank})", significant(slope.value, 2)),
+        });
+        joined(each, ", ")
+    };
+    let two_decimals = |slope: Estimate, [low, high]: [f64; 2]| {
+        format!("{:.2} [{low:.2}, {high:.2}]", slope.value)
+    };
+    let (headline, of_ranks) = if by_rank.is_empty() {
+        let exponent = two_decimals(slope, [low, high]);
+        (format!("rank penalty: exponent of n/d {exponent}"), String::new())
     } else {
-        VerdictStatus::NotMeasured
+        let of_ranks = format!("Exponent of n/d in a band's rank penalty: {}", exponents(true));
+        (format!("penalty's exponent of n/d: {}", exponents(false)), of_ranks)
     };
-    let exponent = |slope: Slope| shown(slope.slope, slope.low, slope.high);
-    let seeds = plural(family.seeds, "seed");
-    let (headline, mut measured) = match &by_rank[..] {
-        [] => {
-            (format!("rank penalty: exponent of n/d {}, {seeds}", exponent(slope)), String::new())
-        }
-        [(rank, first), rest @ ..] => {
-            let more: String = rest
-                .iter()
-                .map(|(rank, slope)| format!(", {} ({rank})", significant(slope.slope, 2)))
-                .collect();
-            let value = significant(first.slope, 3);
-            let bounds = [first.low, first.high].map(|end| significant(end, 3));
-            (
-                format!("penalty's exponent of n/d: {value} (d = {rank}){more}, {seeds}"),
-                format!(
-                    "Exponent of n/d in a band's rank penalty: {value} [{}] (d = {rank}){more}. ",
-                    bounds.join(", ")
-                ),
-            )
-        }
-    };
-    let all = [("band", slope)]
-        .into_iter()
-        .chain(controls.iter().map(|(control, slope)| (control.family.as_str(), *slope)));
-    let all: Vec<String> =
-        all.map(|(family, slope)| format!("{family} {}", exponent(slope))).collect();
+    let all = [("band", slope, [low, high])].into_iter().chain(
+        controls.iter().map(|(control, slope, ends)| (control.family.as_str(), *slope, *ends)),
+    );
+    let all = all.map(|(family, slope, ends)| format!("{family} {}", two_decimals(slope, ends)));
     let of_band = study.cells.iter().filter(|cell| cell.family == "dirichlet-band");
-    measured.push_str(&format!("Ranks together: {}; {}.", all.join(", "), of_cells(of_band)));
-    if family.unreached > 0 {
-        let fits = plural(family.unreached, "band fit");
-        measured.push_str(&format!(" {fits} reached no bound."));
-    }
-    if status == VerdictStatus::NotMeasured {
-        measured.push_str(" The interval decides nothing.");
-    }
-    Verdict::new(DENSE_LOCAL_GROWS, [headline, measured], status, family.seeds)
+    let unreached = plural(family.unreached, "band fit");
+    let sentences = [
+        of_ranks,
+        format!("Ranks together: {}; {}", joined(all, ", "), scale_of_cells(of_band)),
+        if family.unreached > 0 { format!("{unreached} reached no bound") } else { String::new() },
+        match ruling {
+            Ruling::Hidden => "The interval decides nothing".to_owned(),
+            _ => String::new(),
+        },
+    ];
+    Verdict::new(DENSE_LOCAL_GROWS, ruling, Seeds::all(family.seeds), headline, sentences)
 }
 
 /// The slopes of a family at each rank where three of its cells reached ε.
-fn slopes_by_rank(study: &Growth, family: &GrowthSlope) -> Vec<(usize, Slope)> {
+fn slopes_by_rank(study: &Growth, family: &GrowthSlope) -> Vec<(usize, Estimate)> {
     let same =
         |other: &&GrowthSlope| other.label == family.label && other.tolerance == family.tolerance;
-    study.slopes.iter().filter(same).filter_map(|own| Some((own.rank?, own.slope?))).collect()
+    let own = study.slopes.iter().filter(same);
+    own.filter_map(|own| Some((own.rank?, own.slope?.into()))).collect()
 }
 
 /// Why there is no slope of `dirichlet-band`.
@@ -132,67 +125,51 @@ fn why_no_slope(study: &Growth) -> String {
     }
 }
 
-/// The slope of a family; of several widths, that of the widest.
-fn slope_of<'a>(study: &'a Growth, name: &str) -> Option<(&'a GrowthSlope, Slope)> {
+/// The slope of a family with its ends; of several widths, that of the widest.
+fn slope_of<'a>(study: &'a Growth, name: &str) -> Option<(&'a GrowthSlope, Estimate, [f64; 2])> {
     let of_family = study.pooled_slopes().filter(|family| family.family == name);
-    of_family.filter_map(|f| Some((f, f.slope?))).max_by_key(|(family, _)| family.support)
+    let with_slope = of_family.filter_map(|family| Some((family, family.slope?)));
+    let (family, slope) = with_slope.max_by_key(|(family, _)| family.support)?;
+    Some((family, slope.into(), [slope.low, slope.high]))
 }
 
-fn shown(value: f64, low: f64, high: f64) -> String {
-    format!("{value:.2} [{low:.2}, {high:.2}]")
-}
-
-/// What low rank costs a sparse global family, over the cells whose rank is at least the number of
-/// columns that a row is spread over.
-enum Cost {
-    /// In every cell the whole interval of inflation is at most [`EASY`], and every fit reached ε.
-    Easy,
-    /// In some cell the whole interval is above [`EASY`], or no seed reached ε.
-    Hard,
-    /// Neither.
-    Unclear,
-}
-
-/// Sparse global: inflation of `landmark` (low rank by make) and of `random-sparse` (not).
+/// Sparse global: inflation of `landmark` (low rank by make) and of `random-sparse` (not), over the cells whose rank is at
+/// least the number of columns that a row is spread over. Intervals are Student's over the seeds of a cell, of the
+/// logarithm.
 ///
-/// Intervals are Student's over the seeds of a cell, of the logarithm.
-///
-/// *Not yet measured*: one of the two has no rows at a rank of its support or more.
+/// *Not measured*: one of the two has no rows at a rank of its support or more.
 fn sparse_global(study: &Growth) -> Verdict {
-    let (landmark, sparse) = (eligible(study, "landmark"), eligible(study, "random-sparse"));
-    if landmark.is_empty() || sparse.is_empty() {
-        let needs = "Needs rows of landmark and of random-sparse at ranks of m and k or more.";
-        return Verdict::lacking(SPARSE_IS_EASY, "a sparse family is missing", needs);
+    let families = ["landmark", "random-sparse"].map(|family| {
+        let of_family = study.cells.iter().filter(|cell| cell.family == family);
+        let is_easy_by_count =
+            |cell: &&GrowthCell| cell.support.is_none_or(|support| cell.rank >= support);
+        of_family.filter(is_easy_by_count).collect::<Vec<&GrowthCell>>()
+    });
+    if families.iter().any(Vec::is_empty) {
+        return Verdict::lacking(SPARSE_IS_EASY);
     }
-    let status = match (cost(&landmark), cost(&sparse)) {
-        (Cost::Easy, Cost::Easy) => VerdictStatus::Confirmed,
-        (Cost::Hard, Cost::Hard) => VerdictStatus::Refuted,
-        _ => VerdictStatus::Qualified,
-    };
-    let seeds = landmark.iter().chain(&sparse).map(|cell| cell.seeds.len()).min().unwrap_or(0);
-    let cells = || landmark.iter().chain(&sparse).copied();
+    let [landmark, sparse] = &families;
     let headline = format!(
-        "penalty {} (landmark), {} (random sparse), ranks ≥ columns, {}",
-        at_most(&landmark),
-        at_most(&sparse),
-        plural(seeds, "seed")
+        "penalty {} (landmark), {} (random sparse), ranks ≥ columns",
+        largest_penalty(landmark),
+        largest_penalty(sparse)
     );
-    let measured = format!(
-        "Largest rank penalty at ranks of the number of columns or more: {}; {}. {}.",
-        worst_text(&landmark),
-        worst_text(&sparse),
-        of_cells(cells())
-    );
-    Verdict::over(
-        SPARSE_IS_EASY,
-        [headline, measured],
-        status,
-        cells().map(|cell| cell.seeds.len()),
-    )
+    let cells = || families.iter().flatten().copied();
+    let sentences = [
+        format!(
+            "Largest rank penalty at ranks of the number of columns or more: {}; {}",
+            worst(landmark),
+            worst(sparse)
+        ),
+        scale_of_cells(cells()),
+    ];
+    let ruling = Ruling::every(families.iter().map(|cells| cost(cells)));
+    let seeds = Seeds::of_settings(cells().map(|cell| cell.seeds.len()));
+    Verdict::new(SPARSE_IS_EASY, ruling, seeds, headline, sentences)
 }
 
 /// `up to 1.2×`.
-fn at_most(cells: &[&GrowthCell]) -> String {
+fn largest_penalty(cells: &[&GrowthCell]) -> String {
     let medians = cells.iter().filter_map(|cell| Some(cell.inflation()?.median));
     match medians.reduce(f64::max) {
         Some(most) => format!("up to {most:.2}×"),
@@ -200,48 +177,42 @@ fn at_most(cells: &[&GrowthCell]) -> String {
     }
 }
 
-fn eligible<'a>(study: &'a Growth, family: &str) -> Vec<&'a GrowthCell> {
-    let of_family = study.cells.iter().filter(|cell| cell.family == family);
-    of_family.filter(|cell| cell.support.is_none_or(|support| cell.rank >= support)).collect()
-}
-
-fn cost(cells: &[&GrowthCell]) -> Cost {
-    let easy = |cell: &&GrowthCell| {
-        cell.unreached() == 0 && cell.inflation_within().is_some_and(|i| i.is_at_most(EASY))
+/// Whether low rank is easy for a family: in every cell the whole interval of inflation is at most [`EASY`] and every fit
+/// reached ε. It is not where in some cell the whole interval is above, or no seed reached ε.
+fn cost(cells: &[&GrowthCell]) -> Ruling {
+    let within = |cell: &GrowthCell, holds: &dyn Fn(Interval) -> bool| {
+        cell.inflation_within().is_some_and(holds)
     };
-    let hard = |cell: &&GrowthCell| {
-        cell.reached() == 0 || cell.inflation_within().is_some_and(|i| i.is_at_least(EASY))
-    };
-    if cells.iter().all(easy) {
-        Cost::Easy
-    } else if cells.iter().any(hard) {
-        Cost::Hard
-    } else {
-        Cost::Unclear
-    }
+    let is_easy =
+        |cell: &&GrowthCell| cell.unreached() == 0 && within(cell, &|i| i.is_at_most(EASY));
+    let is_hard =
+        |cell: &&GrowthCell| cell.reached() == 0 || within(cell, &|i| i.is_at_least(EASY));
+    Ruling::of_rule(cells.iter().all(is_easy), cells.iter().any(is_hard))
 }
 
 /// The worst cell of a family: `landmark 1.15 (n = 256, d = 8)`.
-fn worst_text(cells: &[&GrowthCell]) -> String {
+fn worst(cells: &[&GrowthCell]) -> String {
     let unreached: usize = cells.iter().map(|cell| cell.unreached()).sum();
     let known = cells.iter().filter_map(|cell| Some((cell, cell.inflation()?.median)));
-    let mut text = match known.max_by(|a, b| a.1.total_cmp(&b.1)) {
+    let text = match known.max_by(|a, b| a.1.total_cmp(&b.1)) {
         Some((cell, inflation)) => {
             let GrowthCell { family, n, rank, .. } = cell;
             format!("{family} {inflation:.2} (n = {n}, d = {rank})")
         }
         None => format!("{} unbounded", cells[0].family),
     };
-    if unreached > 0 {
-        text.push_str(&format!(", {} reached no bound", plural(unreached, "fit")));
+    match unreached {
+        0 => text,
+        some => format!("{text}, {} reached no bound", plural(some, "fit")),
     }
-    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::GrowthSeed;
+    use crate::claims::VerdictStatus;
+    use crate::claims::ruling::Reason;
+    use crate::table::{GrowthSeed, Slope};
 
     fn family(
         name: &str,
@@ -354,6 +325,7 @@ mod tests {
         // A median under what is easy, of seeds that may lie above it.
         let mut apart = cell("landmark", 8, Some(1.2), 3);
         apart.seeds[2].inflation = Some(2.0);
-        assert!(matches!(cost(&[&apart]), Cost::Unclear), "{:?}", apart.inflation_within());
+        let undecided = Ruling::Between(Reason::Undecided);
+        assert_eq!(cost(&[&apart]), undecided, "{:?}", apart.inflation_within());
     }
 }

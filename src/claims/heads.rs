@@ -2,60 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::claim::{Claim, Group, Origin, Rule};
-use super::verdict::{Verdict, VerdictStatus};
+use super::claim::{Claim, Group, Origin};
+use super::estimate::Estimate;
+use super::ruling::Ruling;
+use super::verdict::{Seeds, Verdict, VerdictStatus};
+use super::words::joined;
 use crate::table::{
-    HeadOrdering, Interval, PartsOfGrowth, Spread, TrainedHeads, WiderHead, plural, significant,
-};
-
-pub(super) const RANK_CARRIES_GROWTH: Claim = Claim {
-    id: "RankCarriesGrowth",
-    text: "In training, the rank penalty drives the growth of multi-head attention's logits",
-    group: Group::TrainedHeads,
-    origin: Origin::Derived,
-    place: "the rank argument, in training",
-    rule: || Rule {
-        confirmed: format!(
-            "The rank penalty is {CARRIES} or more of the growth of log max |logit| in every run \
-            of mhsa whose largest logit doubles, and by the whole interval of every setting."
-        ),
-        refuted: format!("It is {NEXT_TO_NOTHING} or less in every run and by every interval."),
-    },
-    ..Claim::PLAIN
-};
-
-pub(super) const RANK_GIVEN_INPUTS: Claim = Claim {
-    id: "RankGivenInputs",
-    text: "For a given layer input, the rank of W_q·W_kᵀ makes a head's logits large",
-    group: Group::TrainedHeads,
-    origin: Origin::Derived,
-    place: "the rank argument, with the layer's input given",
-    rule: || Rule {
-        confirmed: format!(
-            "In the largest head of every model of mhsa, {CARRIES} or more of the log input \
-            factor goes where the rank of W_q·W_kᵀ is free, and by every whole interval."
-        ),
-        refuted: format!("{NEXT_TO_NOTHING} or less goes in every one, and by every interval."),
-    },
-    ..Claim::PLAIN
-};
-
-pub(super) const NEEDED_TELLS_ACTUAL: Claim = Claim {
-    id: "NeededTellsActual",
-    text: "Predicted here: needed logits order a model's heads by max |logit| beyond what \
-            entropy does",
-    group: Group::TrainedHeads,
-    origin: Origin::Here,
-    place: "predicted here, the order of heads",
-    rule: || Rule {
-        confirmed: format!(
-            "Within models Spearman's ρ of needed and actual logits is 0.5 or more, the partial ρ \
-            given entropy has its whole interval above 0, and the variance inflation is below \
-            {COLLINEAR}."
-        ),
-        refuted: format!("The whole interval of the partial ρ is at most {NO_ORDER}."),
-    },
-    ..Claim::PLAIN
+    HeadOrdering, PartsOfGrowth, Spread, TrainedHeads, WiderHead, plural, significant,
 };
 
 /// The factors of a largest logit, in the order in which they are given.
@@ -74,10 +27,105 @@ const NO_ORDER: f64 = 0.2;
 /// 12, whose bound of 10 is the usual one).
 const COLLINEAR: f64 = 10.0;
 
+pub(super) const RANK_CARRIES_GROWTH: Claim = Claim {
+    id: "RankCarriesGrowth",
+    text: "In training, the rank penalty drives the growth of multi-head attention's logits",
+    group: Group::TrainedHeads,
+    origin: Origin::Derived,
+    place: "the rank argument, in training",
+    rule: [
+        "The rank penalty is {0} or more of the growth of log max |logit| in every run of mhsa whose \
+            largest logit doubles, and by the whole interval of every setting.",
+        "It is {1} or less in every run and by every interval.",
+    ],
+    bounds: &[CARRIES, NEXT_TO_NOTHING],
+    lacking: [
+        "no run whose logits double",
+        "Needs runs of mhsa with several checkpoints, whose largest logit doubles.",
+    ],
+    ..Claim::PLAIN
+};
+
+pub(super) const RANK_GIVEN_INPUTS: Claim = Claim {
+    id: "RankGivenInputs",
+    text: "For a given layer input, the rank of W_q·W_kᵀ makes a head's logits large",
+    place: "the rank argument, with the layer's input given",
+    rule: [
+        "In the largest head of every model of mhsa, {0} or more of the log input factor goes where \
+            the rank of W_q·W_kᵀ is free, and by every whole interval.",
+        "{1} or less goes in every one, and by every interval.",
+    ],
+    lacking: [
+        "no heads fitted at larger ranks",
+        "Needs models of mhsa whose heads were fitted at larger ranks, and whose input factor exceeds \
+            1.",
+    ],
+    ..RANK_CARRIES_GROWTH
+};
+
+pub(super) const NEEDED_TELLS_ACTUAL: Claim = Claim {
+    id: "NeededTellsActual",
+    text: "Predicted here: needed logits order a model's heads by max |logit| beyond what \
+            entropy does",
+    group: Group::TrainedHeads,
+    origin: Origin::Here,
+    place: "predicted here, the order of heads",
+    rule: [
+        "Within models Spearman's ρ of needed and actual logits is 0.5 or more, the partial ρ given \
+            entropy has its whole interval above 0, and the variance inflation is below {0}.",
+        "The whole interval of the partial ρ is at most {1}.",
+    ],
+    bounds: &[COLLINEAR, NO_ORDER],
+    lacking: ["no model with enough heads", "Needs models of mhsa with several heads."],
+    ..Claim::PLAIN
+};
+
+/// The share of rank in something, of each model or run, by setting.
+struct Shares<K> {
+    by_setting: BTreeMap<K, Vec<f64>>,
+}
+
+impl<K: Ord> Shares<K> {
+    fn of(shares: impl Iterator<Item = (K, f64)>) -> Self {
+        let mut by_setting: BTreeMap<K, Vec<f64>> = BTreeMap::new();
+        for (setting, share) in shares {
+            by_setting.entry(setting).or_default().push(share);
+        }
+        Self { by_setting }
+    }
+
+    /// All of them, from the least to the greatest; none where there is none.
+    fn spread(&self) -> Option<Estimate> {
+        Estimate::median(self.by_setting.values().flatten().copied())
+    }
+
+    /// Student's interval over the seeds of each setting that has two or more.
+    fn intervals(&self) -> impl Iterator<Item = Estimate> {
+        let means = self.by_setting.values();
+        let means = means.filter_map(|shares| Estimate::mean(shares.iter().copied()));
+        means.filter(|mean| mean.ends().is_some())
+    }
+
+    /// Whether rank is the cause: in every setting, by every share and by the interval.
+    fn ruling(&self) -> Ruling {
+        let of_setting = |shares: &Vec<f64>| {
+            let interval = Estimate::mean(shares.iter().copied())?;
+            let ruling = interval
+                .beyond(CARRIES, NEXT_TO_NOTHING)
+                .undecided_if_holds(shares.iter().any(|share| *share < CARRIES))
+                .undecided_if_fails(shares.iter().any(|share| *share > NEXT_TO_NOTHING));
+            Some(ruling)
+        };
+        Ruling::every(self.by_setting.values().filter_map(of_setting))
+    }
+
+    fn seeds(&self) -> Seeds {
+        Seeds::of_settings(self.by_setting.values().map(Vec::len))
+    }
+}
+
 /// What carries the growth: the share of inflation in the growth of log max |logit| of every `mhsa` run whose
 /// largest logit at least doubles. Intervals are Student's over the seeds of a setting, a run and its length.
-///
-/// *Not measured*: no `mhsa` run of two steps or more whose logits double.
 pub(crate) fn growth(study: &TrainedHeads) -> Verdict {
     let epsilon = study.epsilon_told();
     let grown: Vec<PartsOfGrowth> = study
@@ -86,44 +134,38 @@ pub(crate) fn growth(study: &TrainedHeads) -> Verdict {
         .filter(|g| g.arm == "mhsa" && g.epsilon == epsilon && g.growth >= LEAST_GROWTH.ln())
         .collect();
     let share = |growth: &PartsOfGrowth, part: usize| growth.by_part[part] / growth.growth;
-    let Some(inflation) = Spread::of(grown.iter().map(|growth| share(growth, 1))) else {
-        let needs = "Needs runs of mhsa with several checkpoints, whose largest logit doubles.";
-        return Verdict::lacking(RANK_CARRIES_GROWTH, "no run whose logits double", needs);
+    let of_rank = Shares::of(grown.iter().map(|one| ((&one.run, one.n), share(one, 1))));
+    let Some(penalty) = of_rank.spread() else {
+        return Verdict::lacking(RANK_CARRIES_GROWTH);
     };
-    let mut settings: BTreeMap<(&str, usize), Vec<f64>> = BTreeMap::new();
-    for one in &grown {
-        settings.entry((&one.run, one.n)).or_default().push(share(one, 1));
-    }
-    let status = status(inflation, settings.values());
-    let over = |part: usize| {
-        let shares = grown.iter().map(|growth| 100.0 * share(growth, part));
-        Spread::of(shares).map_or_else(
-            || "–".to_owned(),
-            |spread| if part == 1 { spread.shown(2) } else { significant(spread.median, 2) },
-        )
-    };
-    let shares: Vec<String> =
-        FACTORS.iter().enumerate().map(|(part, name)| format!("{name} {} %", over(part))).collect();
-    let ends = settings
-        .values()
-        .filter_map(|shares| Some(100.0 * Interval::of(shares.iter().copied())?.high));
-    let highest = ends.reduce(f64::max).map_or_else(String::new, |high| {
-        format!(" Intervals of the penalty end at {} % or lower.", significant(high, 2))
+    let penalty = penalty.map(|share| 100.0 * share).shown(2);
+    let factors = FACTORS.iter().enumerate().map(|(part, name)| {
+        let median = Spread::of(grown.iter().map(|growth| 100.0 * share(growth, part)));
+        let share = match median {
+            _ if part == 1 => penalty.clone(),
+            Some(spread) => significant(spread.median, 2),
+            None => "–".to_owned(),
+        };
+        format!("{name} {share} %")
     });
-    let headline =
-        format!("rank penalty carries {} % of the growth, {}", over(1), plural(grown.len(), "run"));
-    let measured = format!(
-        "Median shares of the growth of log max |logit|, KL {epsilon}: {}.{highest}",
-        shares.join(", ")
-    );
-    let seeds = settings.values().map(Vec::len);
-    Verdict::over(RANK_CARRIES_GROWTH, [headline, measured], status, seeds)
+    let ends = of_rank.intervals().filter_map(|interval| Some(100.0 * interval.ends()?[1]));
+    let highest = ends.reduce(f64::max).map_or_else(String::new, |high| {
+        format!("Intervals of the penalty end at {} % or lower", significant(high, 2))
+    });
+    let sentences = [
+        format!(
+            "Median shares of the growth of log max |logit|, KL {epsilon}: {}",
+            joined(factors, ", ")
+        ),
+        highest,
+    ];
+    let runs = plural(grown.len(), "run");
+    let headline = format!("rank penalty carries {penalty} % of the growth ({runs})");
+    Verdict::new(RANK_CARRIES_GROWTH, of_rank.ruling(), of_rank.seeds(), headline, sentences)
 }
 
 /// Whether rank is the cause once the inputs are given: the share of log tying that goes where W_q·W_kᵀ may be any
 /// matrix, in the largest head of every `mhsa` model at its last step. Intervals are Student's over the seeds of a run.
-///
-/// *Not measured*: no `mhsa` model at any rank.
 ///
 /// The prediction has a rule without intervals; the sentence says which status that rule gives.
 pub(crate) fn given_inputs(study: &TrainedHeads) -> Verdict {
@@ -137,56 +179,41 @@ pub(crate) fn given_inputs(study: &TrainedHeads) -> Verdict {
         .filter(|one| one.own.step == last && one.wider.rank == widest)
         .filter_map(|one| Some((one, one.own.share_of_tying_by_rank()?)))
         .collect();
-    let Some(share) = Spread::of(models.iter().map(|(_, share)| *share)) else {
-        let needs = "Needs models of mhsa whose heads were fitted at larger ranks, and whose input factor exceeds 1.";
-        return Verdict::lacking(RANK_GIVEN_INPUTS, "no heads fitted at larger ranks", needs);
-    };
-    let mut settings: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for (one, share) in &models {
-        settings.entry(&one.own.run).or_default().push(*share);
-    }
-    let status = status(share, settings.values());
-    let as_predicted = match share {
-        Spread { low, .. } if low >= CARRIES => VerdictStatus::Confirmed,
-        Spread { high, .. } if high <= NEXT_TO_NOTHING => VerdictStatus::Refuted,
+    let shares = Shares::of(models.iter().map(|(one, share)| (&one.own.run, *share)));
+    let Some(share) = shares.spread() else { return Verdict::lacking(RANK_GIVEN_INPUTS) };
+    let as_predicted = match share.ends() {
+        Some([low, _]) if low >= CARRIES => VerdictStatus::Confirmed,
+        Some([_, high]) if high <= NEXT_TO_NOTHING => VerdictStatus::Refuted,
         _ => VerdictStatus::Qualified,
     };
     let over = |value: &dyn Fn(&WiderHead<'_>) -> Option<f64>| {
         let values = models.iter().filter_map(|(one, _)| value(one));
         Spread::of(values).map_or_else(|| "–".to_owned(), |spread| significant(spread.median, 3))
     };
-    let percent = Spread::of(models.iter().map(|(_, share)| 100.0 * share))
-        .map_or_else(String::new, |share| share.shown(2));
-    let within: Vec<String> = settings
-        .values()
-        .filter_map(|shares| Interval::of(shares.iter().map(|share| 100.0 * share)))
-        .map(|interval| interval.shown(2))
-        .collect();
-    let mean = match within.is_empty() {
-        true => String::new(),
-        false => format!(", mean {}", within.join(", ")),
-    };
-    let seeds = settings.values().map(Vec::len).min().unwrap_or(0);
-    let headline =
-        format!("rank is {percent} % of the log input factor, {}", plural(seeds, "seed"));
-    let measured = format!(
-        "Without a limit on rank {percent} % of the log input factor goes{mean}. Needed at rank {}: {}; at any rank {} \
-         (proven: {}); without inputs {}; actual {}. KL {epsilon}. Rule committed before: {as_predicted}.",
-        models[0].0.own.rank,
-        over(&|one| one.own.needed_tied),
-        over(&|one| one.own.needed_any_rank),
-        over(&|one| one.own.lower_bound_tied),
-        over(&|one| one.own.needed),
-        over(&|one| Some(one.own.actual)),
-    );
-    let seeds = settings.values().map(Vec::len);
-    Verdict::over(RANK_GIVEN_INPUTS, [headline, measured], status, seeds)
+    let percent = |share: Estimate| share.map(|share| 100.0 * share).shown(2);
+    let within = joined(shares.intervals().map(percent), ", ");
+    let mean = if within.is_empty() { String::new() } else { format!(", mean {within}") };
+    let share = percent(share);
+    let sentences = [
+        format!("Without a limit on rank {share} % of the log input factor goes{mean}"),
+        format!(
+            "Needed at rank {}: {}; at any rank {} (proven: {}); without inputs {}; actual {}",
+            models[0].0.own.rank,
+            over(&|one| one.own.needed_tied),
+            over(&|one| one.own.needed_any_rank),
+            over(&|one| one.own.lower_bound_tied),
+            over(&|one| one.own.needed),
+            over(&|one| Some(one.own.actual)),
+        ),
+        format!("KL {epsilon}"),
+        format!("Rule committed before: {as_predicted}"),
+    ];
+    let headline = format!("rank is {share} % of the log input factor");
+    Verdict::new(RANK_GIVEN_INPUTS, shares.ruling(), shares.seeds(), headline, sentences)
 }
 
 /// What orders heads: Spearman's ρ of needed against actual within each `mhsa` model, and its partial ρ with
 /// the attention's entropy taken out; medians over models, as was predicted of.
-///
-/// *Not measured*: no `mhsa` model of enough heads.
 ///
 /// The prediction has a rule without a region and without variance inflation; the sentence says which status it gives.
 pub(crate) fn ordering(study: &TrainedHeads) -> Verdict {
@@ -198,60 +225,39 @@ pub(crate) fn ordering(study: &TrainedHeads) -> Verdict {
         .collect();
     let by = |name: &str| all.iter().find(|one| one.by == name);
     let (Some(needed), Some(given)) = (by("needed"), by("needed, given entropy")) else {
-        let needs = "Needs models of mhsa with several heads.";
-        return Verdict::lacking(NEEDED_TELLS_ACTUAL, "no model with enough heads", needs);
+        return Verdict::lacking(NEEDED_TELLS_ACTUAL);
     };
-    let apart = given.variance_inflation().is_some_and(|inflation| inflation < COLLINEAR);
-    let (rho, partial) = (needed.correlation, given.correlation);
-    let status = if partial.high <= NO_ORDER {
-        VerdictStatus::Refuted
-    } else if rho.rho >= 0.5 && partial.low > 0.0 && apart {
-        VerdictStatus::Confirmed
-    } else {
-        VerdictStatus::Qualified
-    };
+    let is_apart = given.variance_inflation().is_some_and(|inflation| inflation < COLLINEAR);
+    let (rho, partial) = (needed.correlation.rho, given.correlation);
+    let is_ordered = rho >= 0.5 && partial.low > 0.0;
+    let ruling = Ruling::of_rule(is_ordered && is_apart, partial.high <= NO_ORDER);
     let as_predicted = match partial.low {
         low if low <= 0.0 => VerdictStatus::Refuted,
-        _ if rho.rho >= 0.5 => VerdictStatus::Confirmed,
+        _ if is_ordered => VerdictStatus::Confirmed,
         _ => VerdictStatus::Qualified,
     };
-    let shown = |name: &str| by(name).map_or_else(|| "–".to_owned(), |one| one.correlation.shown());
     let collinear = given.variance_inflation().map_or_else(String::new, |inflation| {
         format!("; variance inflation {}", significant(inflation, 2))
     });
-    let headline = format!(
-        "partial ρ {} given entropy{collinear}, {}",
-        partial.shown(),
-        plural(partial.groups, "model")
-    );
-    let measured = format!(
-        "Spearman's ρ with max |logit| within a model: needed {}, given entropy {}, floor {}, rank penalty {}, low entropy \
-         {}. KL {epsilon}{collinear}. Rule committed before: {as_predicted}.",
-        shown("needed"),
-        shown("needed, given entropy"),
-        shown("floor"),
-        shown("inflation"),
-        shown("low entropy"),
-    );
-    Verdict::new(NEEDED_TELLS_ACTUAL, [headline, measured], status, partial.groups)
-}
-
-/// What a share of rank's says of rank as the cause: from the least to the greatest over models, and by Student's
-/// interval over the seeds of each setting.
-fn status<'s>(
-    share: Spread,
-    settings: impl Iterator<Item = &'s Vec<f64>> + Clone,
-) -> VerdictStatus {
-    let every = |holds: &dyn Fn(Interval) -> bool| {
-        settings.clone().all(|shares| Interval::of(shares.iter().copied()).is_some_and(holds))
-    };
-    if share.low >= CARRIES && every(&|i| i.is_at_least(CARRIES)) {
-        VerdictStatus::Confirmed
-    } else if share.high <= NEXT_TO_NOTHING && every(&|i| i.is_at_most(NEXT_TO_NOTHING)) {
-        VerdictStatus::Refuted
-    } else {
-        VerdictStatus::Qualified
-    }
+    let orders = [
+        ("needed", "needed"),
+        ("given entropy", "needed, given entropy"),
+        ("floor", "floor"),
+        ("rank penalty", "inflation"),
+        ("low entropy", "low entropy"),
+    ];
+    let each = orders.map(|(name, order)| {
+        let rho = by(order).map_or_else(|| "–".to_owned(), |one| one.correlation.shown());
+        format!("{name} {rho}")
+    });
+    let sentences = [
+        format!("Spearman's ρ with max |logit| within a model: {}", joined(each, ", ")),
+        format!("KL {epsilon}{collinear}"),
+        format!("Rule committed before: {as_predicted}"),
+    ];
+    let seeds = Seeds::all(partial.groups).called("model");
+    let headline = format!("partial ρ {} given entropy{collinear}", partial.shown());
+    Verdict::new(NEEDED_TELLS_ACTUAL, ruling, seeds, headline, sentences)
 }
 
 #[cfg(test)]

@@ -1,27 +1,11 @@
 //! The verdict on inference.
 
-use super::claim::{Claim, Group, Origin, Rule};
-use super::phrases::from_to;
-use super::verdict::{Verdict, VerdictStatus};
-use crate::table::{Latencies, LatencyRound, Spread, plural};
-
-pub(super) const LATENCY: Claim = Claim {
-    id: "Latency",
-    text: "LS-attention's inference latency is up to 36 % lower",
-    group: Group::Cost,
-    origin: Origin::Paper,
-    place: "abstract, figures",
-    paper_says: Some("up to 36 % less"),
-    rule: || Rule {
-        confirmed: format!(
-            "Not by this project's CPU kernels, which are what is measured here; a length where \
-            ls takes at most {} of mhsa's time is qualified.",
-            1.0 - LESS
-        ),
-        refuted: "Not by CPU times; the paper's are of a GPU.".to_owned(),
-    },
-    ..Claim::PLAIN
-};
+use super::claim::{Claim, Group};
+use super::estimate::Estimate;
+use super::ruling::Ruling;
+use super::verdict::{Seeds, Verdict};
+use super::words::{from_to, joined};
+use crate::table::{Latencies, LatencyCell, LatencyRound};
 
 /// The paper's: up to 36 % less.
 const LESS: f64 = 0.36;
@@ -29,6 +13,22 @@ const LESS: f64 = 0.36;
 const ALIKE: f64 = 0.95;
 
 type Time = fn(&LatencyRound) -> f64;
+
+pub(super) const LATENCY: Claim = Claim {
+    id: "Latency",
+    text: "LS-attention's inference latency is up to 36 % lower",
+    group: Group::Cost,
+    place: "abstract, figures",
+    paper_says: Some("up to 36 % less"),
+    rule: [
+        "Not by this project's CPU kernels, which are what is measured here; a length where ls takes \
+            at most {0} of mhsa's time is qualified.",
+        "Not by CPU times; the paper's are of a GPU.",
+    ],
+    bounds: &[1.0 - LESS],
+    lacking: ["times of a variant are missing", "Needs times of ls and mhsa at one length."],
+    ..Claim::PLAIN
+};
 
 /// The least of `ls`'s times over `mhsa`'s, reading or one token more, over all lengths: "up to" is the paper's word, so
 /// one length is enough. Of a few rounds, which are no draws of a law, the range stands for the interval: from `ls`'s least
@@ -38,69 +38,53 @@ type Time = fn(&LatencyRound) -> f64;
 ///
 /// *Not measured*: one of the variants is missing.
 pub(crate) fn latency(study: &Latencies) -> Verdict {
+    let cells = study.cells.iter().filter(|cell| cell.arm == "ls");
+    let pairs: Vec<(&LatencyCell, &LatencyCell)> =
+        cells.filter_map(|ls| Some((ls, study.at("mhsa", ls.n)?))).collect();
+    let rounds = pairs.iter().map(|(ls, mhsa)| ls.rounds.len().min(mhsa.rounds.len())).min();
+    let Some(rounds) = rounds.filter(|rounds| *rounds > 0) else {
+        return Verdict::lacking(LATENCY);
+    };
     let kinds: [(&str, Time); 2] =
         [("prefill", |round| round.prefill_s), ("next token", |round| round.decode_s)];
-    let mut ratios: Vec<(&str, usize, Spread)> = Vec::new();
-    let mut rounds = usize::MAX;
-    for cell in study.cells.iter().filter(|cell| cell.arm == "ls") {
-        let Some(mhsa) = study.at("mhsa", cell.n) else { continue };
-        rounds = rounds.min(cell.rounds.len().min(mhsa.rounds.len()));
-        for (name, of) in kinds {
-            if let (Some(ours), Some(theirs)) = (cell.over(of), mhsa.over(of)) {
-                let ratio = Spread {
-                    median: ours.median / theirs.median,
-                    low: ours.low / theirs.high,
-                    high: ours.high / theirs.low,
-                };
-                ratios.push((name, cell.n, ratio));
-            }
-        }
-    }
-    if ratios.is_empty() {
-        let needs = "Needs times of ls and mhsa at one length.";
-        return Verdict::lacking(LATENCY, "times of a variant are missing", needs);
-    }
-    let status = if ratios.iter().all(|(_, _, ratio)| ratio.low >= ALIKE) {
-        VerdictStatus::Refuted
-    } else if ratios.iter().any(|(_, _, ratio)| ratio.high <= 1.0 - LESS) {
-        VerdictStatus::Confirmed
-    } else {
-        VerdictStatus::Qualified
-    };
+    let kinds = kinds.map(|(name, time)| {
+        let ratio = |(ls, mhsa): &(&LatencyCell, &LatencyCell)| {
+            let (ours, theirs) = (ls.over(time)?, mhsa.over(time)?);
+            let ends = [ours.low / theirs.high, ours.high / theirs.low];
+            Some((ls.n, Estimate::range(ours.median / theirs.median, ends)))
+        };
+        (name, pairs.iter().filter_map(ratio).collect::<Vec<(usize, Estimate)>>())
+    });
+    let ratios = || kinds.iter().flat_map(|(_, ratios)| ratios);
+    let rulings = || ratios().map(|(_, ratio)| ratio.beyond(1.0 - LESS, ALIKE));
+    let is_confirmed = rulings().any(|ruling| ruling == Ruling::Holds);
+    let is_refuted = rulings().all(|ruling| ruling == Ruling::Fails);
+    let each = kinds.iter().map(|(name, ratios)| {
+        let ends = [ratios.first(), ratios.last()].into_iter().flatten();
+        let ends = ends.map(|(n, ratio)| format!("{} at n = {n}", ratio.shown(2)));
+        format!("{name} {}", joined(ends, " to "))
+    });
+    let medians = kinds.iter().map(|(name, ratios)| {
+        format!("{name} {}×", from_to(ratios.iter().map(|(_, ratio)| ratio.value), 2))
+    });
+    let headline = format!("{}; own CPU kernels", joined(medians, ", "));
+    let sentences = [
+        format!(
+            "Time over multi-head attention's, this project's CPU kernels: {}",
+            joined(each, "; ")
+        ),
+        "CPU times decide nothing about GPUs".to_owned(),
+    ];
     // The paper's times are of a GPU and of the best implementation there.
-    let status = status.undecided();
-    let of_kind = |name: &str| -> Vec<(usize, Spread)> {
-        let of_kind = ratios.iter().filter(|ratio| ratio.0 == name);
-        of_kind.map(|(_, n, ratio)| (*n, *ratio)).collect()
-    };
-    let range = |name: &str| from_to(of_kind(name).iter().map(|(_, ratio)| ratio.median), 2);
-    let headline = format!(
-        "{} {}×, {} {}×; own CPU kernels, {}",
-        kinds[0].0,
-        range(kinds[0].0),
-        kinds[1].0,
-        range(kinds[1].0),
-        plural(rounds, "round")
-    );
-    let text = |(name, _): &(&str, Time)| {
-        let all = of_kind(name);
-        let ends = [all.first(), all.last()].into_iter().flatten();
-        let ends: Vec<String> =
-            ends.map(|(n, ratio)| format!("{} at n = {n}", ratio.shown(2))).collect();
-        format!("{name} {}", ends.join(" to "))
-    };
-    let all: Vec<String> = kinds.iter().map(text).collect();
-    let measured = format!(
-        "Time over multi-head attention's, this project's CPU kernels: {}. CPU times decide nothing about GPUs.",
-        all.join("; ")
-    );
-    Verdict::new(LATENCY, [headline, measured], status, rounds)
+    let ruling = Ruling::of_rule(is_confirmed, is_refuted).undecided_if(true);
+    let seeds = Seeds::all(rounds).called("round");
+    Verdict::new(LATENCY, ruling, seeds, headline, sentences)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::LatencyCell;
+    use crate::claims::VerdictStatus;
 
     fn judged(ls: f64, rounds: usize) -> VerdictStatus {
         judged_times(&[ls], rounds)

@@ -1,47 +1,14 @@
 //! Verdicts on what makes trained heads' logits large: positions, or the rank of queries and keys.
 
-use super::claim::{Claim, Group, Origin, Rule};
-use super::phrases::from_to;
-use super::verdict::{Verdict, VerdictStatus};
+use std::collections::BTreeMap;
+
+use super::claim::{Claim, Group, Origin};
+use super::estimate::{Estimate, shown};
+use super::ruling::Ruling;
+use super::verdict::{Seeds, Verdict};
+use super::words::{from_to, joined};
 use crate::predict::InputSet;
-use crate::table::{LOCAL_MASS, LatticeOfHead, Lattices, Spread, plural};
-
-pub(super) const POSITIONS_MAKE_LOGITS: Claim = Claim {
-    id: "PositionsMakeLogits",
-    text: "Predicted here: logits are large because the layer input does not separate positions",
-    group: Group::TrainedHeads,
-    origin: Origin::Here,
-    place: "predicted here, position ramp",
-    rule: || Rule {
-        confirmed: format!(
-            "In the largest local head (mass {LOCAL_MASS} on the last 16 tokens) of every model \
-            of mhsa, a line or one Fourier pair removes {MAKES} or more of log(needed/floor), \
-            beyond a column of ones."
-        ),
-        refuted: format!(
-            "The best of a line, one pair and four removes {NEXT_TO_NOTHING} or less in every \
-            one; or with a column per position {STAYS} or more of needed stays."
-        ),
-    },
-    ..Claim::PLAIN
-};
-
-pub(super) const RANK_MAKES_LOGITS: Claim = Claim {
-    id: "RankMakesLogits",
-    text: "Logits are large because queries and keys of d channels lack rank",
-    group: Group::TrainedHeads,
-    origin: Origin::Derived,
-    place: "the rank argument, trained heads",
-    rule: || Rule {
-        confirmed: format!(
-            "In the largest head of every model, free queries and keys of rank d need \
-            {SHORT_FREE} times the floor or more, or those of the layer input {SHORT_OWN} times \
-            what any rank needs."
-        ),
-        refuted: format!("Both are at most {ENOUGH} in every model."),
-    },
-    ..Claim::PLAIN
-};
+use crate::table::{LOCAL_MASS, LatticeOfHead, Lattices, plural};
 
 /// A share of log(needed / floor) from here on makes logits large.
 const MAKES: f64 = 0.5;
@@ -51,17 +18,69 @@ const NEXT_TO_NOTHING: f64 = 0.1;
 const STAYS: f64 = 0.9;
 /// A head is local with so much of its attention on the last 16 tokens.
 const LOCAL: f64 = 0.8;
+/// Free queries and keys of the head's rank that need so many times the floor are short of rank.
+const SHORT_FREE: f64 = 1.5;
+/// The head's own inputs that need so many times as much at its rank as at any are short of rank.
+const SHORT_OWN: f64 = 2.0;
+/// Up to so many times, rank costs next to nothing.
+const ENOUGH: f64 = 1.1;
 
 /// Columns too few to stand for the width of the inputs: what confirms.
 const FEW: [InputSet; 2] = [InputSet::Line, InputSet::Pair];
 /// What they and several pairs more save is next to nothing: what refutes.
 const MANY: [InputSet; 3] = [InputSet::Line, InputSet::Pair, InputSet::Pairs4];
 
+pub(super) const POSITIONS_MAKE_LOGITS: Claim = Claim {
+    id: "PositionsMakeLogits",
+    text: "Predicted here: logits are large because the layer input does not separate positions",
+    group: Group::TrainedHeads,
+    origin: Origin::Here,
+    place: "predicted here, position ramp",
+    rule: [
+        "In the largest local head (mass {0} on the last 16 tokens) of every model of mhsa, a line or \
+            one Fourier pair removes {1} or more of log(needed/floor), beyond a column of ones.",
+        "The best of a line, one pair and four removes {2} or less in every one; or with a column per \
+            position {3} or more of needed stays.",
+    ],
+    bounds: &[LOCAL_MASS, MAKES, NEXT_TO_NOTHING, STAYS],
+    lacking: [
+        "no local head was fitted so",
+        "Needs models of mhsa with a local head, fitted with ones, a line, one Fourier pair and four \
+            given.",
+    ],
+    ..Claim::PLAIN
+};
+
+pub(super) const RANK_MAKES_LOGITS: Claim = Claim {
+    id: "RankMakesLogits",
+    text: "Logits are large because queries and keys of d channels lack rank",
+    group: Group::TrainedHeads,
+    origin: Origin::Derived,
+    place: "the rank argument, trained heads",
+    rule: [
+        "In the largest head of every model, free queries and keys of rank d need {0} times the floor \
+            or more, or those of the layer input {1} times what any rank needs.",
+        "Both are at most {2} in every model.",
+    ],
+    bounds: &[SHORT_FREE, SHORT_OWN, ENOUGH],
+    lacking: [
+        "no heads were fitted so",
+        "Needs heads fitted with free queries and keys, at their rank and at any.",
+    ],
+    ..Claim::PLAIN
+};
+
+/// The number of heads in each group by a key.
+fn counts<K: Ord>(keys: impl Iterator<Item = K>) -> BTreeMap<K, usize> {
+    keys.fold(BTreeMap::new(), |mut counts, key| {
+        *counts.entry(key).or_default() += 1;
+        counts
+    })
+}
+
 /// Whether it is telling positions apart that makes logits large: the share of log(needed / floor), with the head's inputs and
 /// any rank, that goes where positions are given for nothing, in the largest local head of every `mhsa` model at its
 /// last step. Counted is what goes beyond what a column of ones takes away, which tells no positions apart.
-///
-/// *Not measured*: no `mhsa` model with a local head and these sets of inputs.
 ///
 /// A column for every position confirms nothing: with so many W_q·W_kᵀ has more entries than two passages have visible
 /// pairs, and reaches nearly any attention.
@@ -74,158 +93,116 @@ pub(crate) fn positions(study: &Lattices) -> Verdict {
     let best = |head: &LatticeOfHead, sets: &[InputSet]| -> Option<f64> {
         let shares: Option<Vec<f64>> =
             sets.iter().map(|&set| head.share_saved_beyond_bias(set)).collect();
-        Some(shares?.into_iter().fold(f64::NEG_INFINITY, f64::max))
+        shares?.into_iter().reduce(f64::max)
     };
-    let heads: Vec<Given<'_>> = study
-        .largest(|head| is_of_claim(head) && head.mass_within_16 >= LOCAL)
+    let local = study.largest(|head| is_of_claim(head) && head.mass_within_16 >= LOCAL);
+    // Each head with the best shares of few columns of positions and of many.
+    let heads: Vec<(&LatticeOfHead, f64, f64)> = local
         .into_iter()
-        .filter_map(|head| Some(Given { head, few: best(head, &FEW)?, many: best(head, &MANY)? }))
+        .filter_map(|head| Some((head, best(head, &FEW)?, best(head, &MANY)?)))
         .collect();
-    let over =
-        |value: &dyn Fn(&Given<'_>) -> Option<f64>| Spread::of(heads.iter().filter_map(value));
-    let (Some(few), Some(many)) = (over(&|one| Some(one.few)), over(&|one| Some(one.many))) else {
-        let needs = "Needs models of mhsa with a local head, fitted with ones, a line, one Fourier pair and four given.";
-        return Verdict::lacking(POSITIONS_MAKE_LOGITS, "no local head was fitted so", needs);
+    if heads.is_empty() {
+        return Verdict::lacking(POSITIONS_MAKE_LOGITS);
+    }
+    let stays =
+        || heads.iter().filter_map(|(head, ..)| Some(1.0 / head.saved_by(InputSet::Positions)?));
+    let is_confirmed = heads.iter().all(|(_, few, _)| *few >= MAKES);
+    let is_refuted = heads.iter().all(|(.., many)| *many <= NEXT_TO_NOTHING)
+        || (stays().next().is_some() && stays().all(|stays| stays >= STAYS));
+    let percent = |share: &mut dyn Iterator<Item = f64>| {
+        shown(Estimate::median(share.map(|share| 100.0 * share)), 2)
     };
-    let stays = over(&|one| Some(1.0 / one.head.saved_by(InputSet::Positions)?));
-    let status = if few.low >= MAKES {
-        VerdictStatus::Confirmed
-    } else if many.high <= NEXT_TO_NOTHING || stays.is_some_and(|stays| stays.low >= STAYS) {
-        VerdictStatus::Refuted
-    } else {
-        VerdictStatus::Qualified
-    };
-    let mut runs: Vec<&str> = heads.iter().map(|one| one.head.run.as_str()).collect();
-    runs.sort_unstable();
-    runs.dedup();
-    let seeds = runs
-        .iter()
-        .map(|run| heads.iter().filter(|one| one.head.run == *run).count())
-        .min()
-        .unwrap_or(0);
-    let shown = |spread: Option<Spread>, digits| {
-        spread.map_or_else(|| "–".to_owned(), |spread: Spread| spread.shown(digits))
-    };
-    let percent = |share: &dyn Fn(&LatticeOfHead) -> Option<f64>| {
-        shown(over(&|one| Some(100.0 * share(one.head)?)), 2)
-    };
-    let beyond = |set: InputSet| percent(&move |head| head.share_saved_beyond_bias(set));
+    let [line, pair, four] = MANY.map(|set| {
+        percent(&mut heads.iter().filter_map(|(head, ..)| head.share_saved_beyond_bias(set)))
+    });
     let left_out = match models - heads.len() {
         0 => String::new(),
-        some => format!(" {} without a local head left out.", plural(some, "model")),
+        some => format!("{} without a local head left out", plural(some, "model")),
     };
-    let headline = format!(
-        "position columns remove {} % (line), {} % (one Fourier pair), {}",
-        beyond(InputSet::Line),
-        beyond(InputSet::Pair),
-        plural(seeds, "seed")
-    );
-    let text = format!(
-        "Share of log(needed/floor) that columns added to the layer input remove, beyond ones: line {} %, Fourier pair {} \
-         %, four {} %. With a column per position {} % of needed stays. KL {epsilon}.{left_out}",
-        beyond(InputSet::Line),
-        beyond(InputSet::Pair),
-        beyond(InputSet::Pairs4),
-        percent(&|head| Some(1.0 / head.saved_by(InputSet::Positions)?)),
-    );
-    Verdict::new(POSITIONS_MAKE_LOGITS, [headline, text], status, seeds)
+    let headline = format!("position columns remove {line} % (line), {pair} % (one Fourier pair)");
+    let sentences = [
+        format!(
+            "Share of log(needed/floor) that columns added to the layer input remove, beyond ones: line {line} %, Fourier \
+             pair {pair} %, four {four} %"
+        ),
+        format!("With a column per position {} % of needed stays", percent(&mut stays())),
+        format!("KL {epsilon}"),
+        left_out,
+    ];
+    let runs = counts(heads.iter().map(|(head, ..)| head.run.as_str()));
+    let seeds = Seeds::all(runs.into_values().min().unwrap_or(0));
+    let ruling = Ruling::of_rule(is_confirmed, is_refuted);
+    Verdict::new(POSITIONS_MAKE_LOGITS, ruling, seeds, headline, sentences)
 }
 
 /// A head, and what its rank costs it over any: free, and with its own inputs.
-struct Ranked<'h> {
+struct RankCost<'h> {
     head: &'h LatticeOfHead,
     free: f64,
     own: Option<f64>,
 }
 
-/// A head, and the best shares that positions for nothing take away: few columns of them, and many.
-struct Given<'h> {
-    head: &'h LatticeOfHead,
-    few: f64,
-    many: f64,
-}
-
-/// Free queries and keys of the head's rank that need so many times the floor are short of rank.
-const SHORT_FREE: f64 = 1.5;
-/// The head's own inputs that need so many times as much at its rank as at any are short of rank.
-const SHORT_OWN: f64 = 2.0;
-/// Up to so many times, rank costs next to nothing.
-const ENOUGH: f64 = 1.1;
-
 /// Whether it is the rank of queries and keys, d, that makes logits large: what rank d costs over any rank, for free
 /// queries and keys and for the head's own inputs, in the largest head of every model at its last step.
-///
-/// *Not measured*: no model whose heads were fitted freely.
 ///
 /// Rotated queries and keys have no own inputs of any rank; there the free ones alone tell.
 pub(crate) fn rank(study: &Lattices) -> Verdict {
     let epsilon = study.epsilon_told();
     let last = study.last_step();
     let heads = study.largest(|head| head.epsilon == epsilon && head.step == last);
-    let costs: Vec<Ranked<'_>> = heads
+    let costs: Vec<RankCost<'_>> = heads
         .into_iter()
         .filter_map(|head| {
             let free = head.cost_of_rank(InputSet::Free)?;
-            Some(Ranked { head, free, own: head.cost_of_rank(InputSet::Own) })
+            Some(RankCost { head, free, own: head.cost_of_rank(InputSet::Own) })
         })
         .collect();
     if costs.is_empty() {
-        let needs = "Needs heads fitted with free queries and keys, at their rank and at any.";
-        return Verdict::lacking(RANK_MAKES_LOGITS, "no heads were fitted so", needs);
+        return Verdict::lacking(RANK_MAKES_LOGITS);
     }
-    let is_short =
-        |one: &Ranked<'_>| one.free >= SHORT_FREE || one.own.is_some_and(|own| own >= SHORT_OWN);
-    let is_enough =
-        |one: &Ranked<'_>| one.free <= ENOUGH && one.own.is_none_or(|own| own <= ENOUGH);
-    let status = if costs.iter().all(is_short) {
-        VerdictStatus::Confirmed
-    } else if costs.iter().all(is_enough) {
-        VerdictStatus::Refuted
-    } else {
-        VerdictStatus::Qualified
+    let ruling = |one: &RankCost<'_>| {
+        let is_short = one.free >= SHORT_FREE || one.own.is_some_and(|own| own >= SHORT_OWN);
+        let is_enough = one.free <= ENOUGH && one.own.is_none_or(|own| own <= ENOUGH);
+        Ruling::of_rule(is_short, is_enough)
     };
-    let mut runs: Vec<(usize, &str)> =
-        costs.iter().map(|one| (one.head.own_rank, &*one.head.run)).collect();
-    runs.sort_unstable();
-    runs.dedup();
-    let seeds_of = |run: &str| costs.iter().filter(|one| one.head.run == run).count();
-    let over = |d: usize, value: &dyn Fn(&Ranked<'_>) -> Option<f64>| {
-        let of_rank = costs.iter().filter(|one| one.head.own_rank == d);
-        Spread::of(of_rank.filter_map(value)).map_or_else(|| "–".to_owned(), |s| s.shown(3))
-    };
-    let mut ranks: Vec<usize> = runs.iter().map(|(d, _)| *d).collect();
-    ranks.dedup();
-    let seeds = runs.iter().map(|(_, run)| seeds_of(run)).min().unwrap_or(0);
-    let each = ranks.iter().map(|&d| {
-        let (free, own) = (over(d, &|one| Some(one.free)), over(d, &|one| one.own));
-        format!("d = {d}: {free} / {own}")
+    let runs = counts(costs.iter().map(|one| one.head.run.as_str()));
+    let ranks = counts(costs.iter().map(|one| one.head.own_rank));
+    let estimates = ranks.keys().map(|&rank| {
+        let of_rank = || costs.iter().filter(move |one| one.head.own_rank == rank);
+        let free = Estimate::median(of_rank().map(|one| one.free));
+        (rank, free, Estimate::median(of_rank().filter_map(|one| one.own)))
     });
-    let medians = |value: &dyn Fn(&Ranked<'_>) -> Option<f64>| {
-        let of_rank = |d: usize| {
-            let of_rank = costs.iter().filter(|one| one.head.own_rank == d);
-            Some(Spread::of(of_rank.filter_map(value))?.median)
-        };
-        from_to(ranks.iter().filter_map(|&d| of_rank(d)), 2)
+    let estimates: Vec<(usize, Option<Estimate>, Option<Estimate>)> = estimates.collect();
+    let medians = |of_rank: Vec<Option<Estimate>>| {
+        from_to(of_rank.into_iter().flatten().map(|one| one.value), 2)
     };
+    let [least, greatest] = [ranks.keys().min(), ranks.keys().max()]
+        .map(|rank| rank.map_or_else(String::new, ToString::to_string));
     let headline = format!(
-        "rank d costs {}× free, {}× from inputs, d = {}, {}",
-        medians(&|one| Some(one.free)),
-        medians(&|one| one.own),
-        from_to(ranks.iter().map(|&d| d as f64), 2).replace(".0", ""),
-        plural(seeds, "seed")
+        "rank d costs {}× free, {}× from inputs, d = {}",
+        medians(estimates.iter().map(|(_, free, _)| *free).collect()),
+        medians(estimates.iter().map(|(.., own)| *own).collect()),
+        if least == greatest { least } else { format!("{least}–{greatest}") },
     );
-    let text = format!(
-        "Needed at rank d over any rank, free / from the layer input: {}. {}.",
-        each.collect::<Vec<_>>().join("; "),
+    let each = estimates
+        .iter()
+        .map(|(rank, free, own)| format!("d = {rank}: {} / {}", shown(*free, 3), shown(*own, 3)));
+    let sentences = [
+        format!(
+            "Needed at rank d over any rank, free / from the layer input: {}",
+            joined(each, "; ")
+        ),
         plural(costs.len(), "model"),
-    );
-    let seeds = runs.iter().map(|(_, run)| seeds_of(run));
-    Verdict::over(RANK_MAKES_LOGITS, [headline, text], status, seeds)
+    ];
+    let seeds = Seeds::of_settings(runs.into_values());
+    let ruling = Ruling::every(costs.iter().map(ruling));
+    Verdict::new(RANK_MAKES_LOGITS, ruling, seeds, headline, sentences)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claims::VerdictStatus;
     use crate::predict::RankLimit;
     use crate::table::{LatticeCorner, made_up_lattice as head};
 

@@ -1,27 +1,12 @@
 //! The verdict on layouts: whether splitting heads into local and global removes the pressure.
 
-use super::claim::{Claim, Group, Origin, Rule};
-use super::phrases::times_or;
-use super::scale::listed;
-use super::verdict::{Verdict, VerdictStatus};
-use crate::table::{Interval, LayoutCell, Layouts, plural};
-
-pub(super) const SPLIT_HELPS: Claim = Claim {
-    id: "SplitHelps",
-    text: "Splitting heads into local and global removes the pressure on logits",
-    group: Group::SyntheticTargets,
-    origin: Origin::Paper,
-    place: "abstract",
-    rule: || Rule {
-        confirmed: format!(
-            "At every seed and logit bound the split heads have a smaller error than global heads \
-            of equal parameters, and the whole interval of the mean ratio lies below 1/{ALIKE}; \
-            some target is not a mixture of a local and a global part."
-        ),
-        refuted: format!("At every setting the whole interval lies above 1/{ALIKE}."),
-    },
-    ..Claim::PLAIN
-};
+use super::claim::Claim;
+use super::estimate::Estimate;
+use super::pairs::{Pairs, PairsOfSetting, log_ratio};
+use super::ruling::{Reason, Ruling};
+use super::verdict::Verdict;
+use super::words::listed;
+use crate::table::{LayoutCell, Layouts, plural};
 
 /// Errors within this ratio of each other are alike: searches on different machines differ by up to 3 per cent
 /// (docs/methods.md, Machines).
@@ -31,6 +16,25 @@ const MIXTURE: &str = "mixture";
 /// Errors under this, in nats, are what rounding leaves.
 const NO_ERROR: f64 = 1e-12;
 
+pub(super) const SPLIT_HELPS: Claim = Claim {
+    id: "SplitHelps",
+    text: "Splitting heads into local and global removes the pressure on logits",
+    place: "abstract",
+    rule: [
+        "At every seed and logit bound the split heads have a smaller error than global heads of \
+            equal parameters, and the whole interval of the mean ratio lies below 1/{0}; some target \
+            is not a mixture of a local and a global part.",
+        "At every setting the whole interval lies above 1/{0}.",
+    ],
+    bounds: &[ALIKE],
+    lacking: [
+        "no layouts of equal parameters",
+        "Needs a layout with local and global heads, and an all-global one with as many parameters, \
+            at one bound and seed.",
+    ],
+    ..Claim::PLAIN
+};
+
 /// Splitting: at every cap, the error of a layout with local *and* global heads against every
 /// all-global layout of the same number of parameters, seed by seed. Intervals are Student's over seeds, of the logarithm
 /// of the ratio of errors.
@@ -39,57 +43,41 @@ const NO_ERROR: f64 = 1e-12;
 ///
 /// *Not measured*: no split layout has an all-global rival of equal parameters.
 pub(crate) fn layouts(study: &Layouts) -> Verdict {
-    let pairs: Vec<(&LayoutCell, &LayoutCell)> = study
-        .cells
-        .iter()
-        .filter(|cell| cell.is_split())
-        .flat_map(|split| rivals(study, split).map(move |rival| (split, rival)))
+    let splits = study.cells.iter().filter(|cell| cell.is_split());
+    let compared: Vec<(&LayoutCell, PairsOfSetting)> = splits
+        .flat_map(|split| rivals(study, split).map(move |rival| (split, contest(split, rival))))
+        .filter(|(_, pairs)| !pairs.seeds.is_empty())
         .collect();
-    let contests: Vec<Vec<(usize, f64)>> = pairs
-        .iter()
-        .map(|(split, rival)| contest(split, rival))
-        .filter(|seeds| !seeds.is_empty())
-        .collect();
-    let Some(seeds) = contests.iter().map(Vec::len).min() else {
-        let needs = "Needs a layout with local and global heads, and an all-global one with as many parameters, at \
-                     one bound and seed.";
-        return Verdict::lacking(SPLIT_HELPS, "no layouts of equal parameters", needs);
+    let is_of_its_form = compared.iter().all(|(split, _)| split.target.starts_with(MIXTURE));
+    let lengths = listed(compared.iter().map(|(split, _)| split.n)).unwrap_or_default();
+    let pairs = Pairs { settings: compared.into_iter().map(|(_, pairs)| pairs).collect() };
+    let (all, won) = (pairs.len(), pairs.count(|ours, theirs| ours < theirs));
+    let mean = pairs.all().map(|(ours, theirs)| log_ratio(ours, theirs)).sum::<f64>() / all as f64;
+    let Some(mean) = Estimate::mean([mean]).filter(|_| all > 0) else {
+        return Verdict::lacking(SPLIT_HELPS);
     };
-    let fought: usize = contests.iter().map(Vec::len).sum();
-    let won = contests.iter().flatten().filter(|(_, log)| *log < 0.0).count();
-    let overall = overall(&contests);
-    let no_less = |seeds: &Vec<(usize, f64)>| {
-        Interval::of(seeds.iter().map(|s| s.1)).is_some_and(|i| i.is_at_least(-ALIKE.ln()))
+    let is_smaller = |ratio: Estimate| ratio.at_most(-ALIKE.ln());
+    let overall = pairs.overall(log_ratio).unwrap_or(mean);
+    let ruling = match (pairs.every(log_ratio, is_smaller), is_smaller(overall)) {
+        (Ruling::Fails, _) => Ruling::Fails,
+        (_, Ruling::Holds) => Ruling::Holds.in_part_if(won < all || is_of_its_form),
+        _ => Ruling::Between(Reason::Undecided),
     };
-    let status = if won == fought && overall.is_some_and(|i| i.is_at_most(-ALIKE.ln())) {
-        VerdictStatus::Confirmed
-    } else if contests.iter().all(no_less) {
-        VerdictStatus::Refuted
-    } else {
-        VerdictStatus::Qualified
-    };
-    let is_of_its_form = pairs.iter().all(|(split, _)| split.target.starts_with(MIXTURE));
-    let status = match status {
-        VerdictStatus::Confirmed if is_of_its_form => VerdictStatus::Qualified,
-        status => status,
-    };
-    let mean = (contests.iter().flatten().map(|(_, log)| log).sum::<f64>() / fought as f64).exp();
-    let ratio = |digits| times_or(overall.map(Interval::exp), mean, digits);
+    let ratio = overall.exp().times(2);
     let headline = format!(
-        "split has {} the KL of global heads{}, {}",
-        ratio(2),
-        if is_of_its_form { ", local+global targets" } else { "" },
-        plural(seeds, "seed")
+        "split has {ratio} the KL of global heads{}",
+        if is_of_its_form { ", local+global targets" } else { "" }
     );
-    let lengths = listed(pairs.iter().map(|(split, _)| split.n)).unwrap_or_default();
     let targets = if is_of_its_form { "Targets of one local and one global part, " } else { "" };
-    let measured = format!(
-        "{targets}n = {lengths}. At equal parameters and logit bound the split has the smaller error in {won} of {fought} \
-         comparisons; its KL is {} (geometric mean over {}).",
-        ratio(2),
-        plural(contests.len(), "setting")
-    );
-    Verdict::new(SPLIT_HELPS, [headline, measured], status, seeds)
+    let sentences = [
+        format!("{targets}n = {lengths}"),
+        format!(
+            "At equal parameters and logit bound the split has the smaller error in {won} of {all} comparisons; its KL is \
+             {ratio} (geometric mean over {})",
+            plural(pairs.settings.len(), "setting")
+        ),
+    ];
+    Verdict::new(SPLIT_HELPS, ruling, pairs.seeds(), headline, sentences)
 }
 
 /// The all-global layouts for the same target, cap and number of parameters.
@@ -103,29 +91,24 @@ fn rivals<'a>(study: &'a Layouts, split: &'a LayoutCell) -> impl Iterator<Item =
     })
 }
 
-/// Of each seed that both have, the logarithm of the split's error over the rival's.
-fn contest(split: &LayoutCell, rival: &LayoutCell) -> Vec<(usize, f64)> {
+/// Of each seed that both have, the split's error and the rival's.
+fn contest(split: &LayoutCell, rival: &LayoutCell) -> PairsOfSetting {
     let both = split.seeds.iter().filter_map(|ours| {
         let theirs = rival.seeds.iter().find(|theirs| theirs.seed == ours.seed)?;
-        let [ours_nats, theirs_nats] = [ours, theirs].map(|seed| seed.kl_nats.max(NO_ERROR));
-        Some((ours.seed, (ours_nats / theirs_nats).ln()))
+        Some((ours.seed, ours.kl_nats.max(NO_ERROR), theirs.kl_nats.max(NO_ERROR)))
     });
-    both.collect()
-}
-
-/// Student's interval over seeds of each one's mean over all settings.
-fn overall(contests: &[Vec<(usize, f64)>]) -> Option<Interval> {
-    let of_seed = |&(seed, _): &(usize, f64)| {
-        let one = |seeds: &Vec<(usize, f64)>| Some(seeds.iter().find(|s| s.0 == seed)?.1);
-        let all: Option<Vec<f64>> = contests.iter().map(one).collect();
-        all.map(|all| all.iter().sum::<f64>() / all.len() as f64)
-    };
-    Interval::of(contests.first()?.iter().filter_map(of_seed))
+    PairsOfSetting {
+        ours: split.layout.clone(),
+        theirs: rival.layout.clone(),
+        context: Some(split.n),
+        seeds: both.collect(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claims::VerdictStatus;
     use crate::table::LayoutSeed;
 
     fn cell(layout: &str, rank: usize, kl: f64, seeds: usize) -> LayoutCell {

@@ -3,7 +3,11 @@
 //! Runs of one seed and setting start from the same weights and read the same windows of text, so each is compared
 //! with the one that shares them: three seeds are three pairs, not nine.
 
-use crate::table::{Interval, Spread, TrainingRun, Trainings, significant};
+use super::estimate::Estimate;
+use super::ruling::Ruling;
+use super::verdict::Seeds;
+use super::words::joined;
+use crate::table::{Interval, TrainingRun, Trainings};
 
 /// The pairs of two variants.
 pub(super) struct Pairs {
@@ -28,23 +32,26 @@ type Setting<'r> = (&'r str, &'r str, &'r str, Option<usize>, Option<f64>, Optio
 impl Pairs {
     /// A value of every run of the arm `ours` beside that of the run of `theirs` with its seed and setting; none where
     /// there is no such pair.
-    pub fn of(
+    pub fn of_arms(
         study: &Trainings,
         [ours, theirs]: [&str; 2],
         value: impl Fn(&TrainingRun) -> Option<f64>,
     ) -> Option<Self> {
-        Self::by(study, [ours, theirs], |ours, theirs| Some((value(ours)?, value(theirs)?)))
+        let is_pair = |our: &TrainingRun, their: &TrainingRun| {
+            our.arm == ours && their.arm == theirs && are_alike(our, their)
+        };
+        Self::matching(study, is_pair, |ours, theirs| Some((value(ours)?, value(theirs)?)))
     }
 
-    /// The same for values that need both runs.
-    pub fn by(
+    /// Values of all runs that are a pair, ours and theirs.
+    pub fn matching(
         study: &Trainings,
-        [ours, theirs]: [&str; 2],
+        is_pair: impl Fn(&TrainingRun, &TrainingRun) -> bool,
         values: impl Fn(&TrainingRun, &TrainingRun) -> Option<(f64, f64)>,
     ) -> Option<Self> {
         let mut found: Vec<(Setting<'_>, PairsOfSetting)> = Vec::new();
-        for our in study.arm(ours) {
-            for their in study.arm(theirs).filter(|their| are_alike(our, their)) {
+        for our in &study.runs {
+            for their in study.runs.iter().filter(|their| is_pair(our, their)) {
                 let Some((a, b)) = values(our, their) else { continue };
                 let key = (
                     &*our.run,
@@ -75,106 +82,82 @@ impl Pairs {
         (!settings.is_empty()).then_some(Self { settings })
     }
 
-    /// Each setting as `told` with what distinguishes it: its length, or the names of its runs where lengths are equal.
-    pub fn by_setting(&self, told: impl Fn(&PairsOfSetting) -> String) -> String {
-        let is_told_by_length = |setting: &PairsOfSetting| {
+    /// Each setting in `words` with what distinguishes it: its length, or the names of its runs where lengths are equal.
+    pub fn by_setting(&self, words: impl Fn(&PairsOfSetting) -> String) -> String {
+        let has_own_length = |setting: &PairsOfSetting| {
             let alike = self.settings.iter().filter(|other| other.context == setting.context);
             alike.count() == 1
         };
         let one = |setting: &PairsOfSetting| match setting.context {
-            Some(n) if is_told_by_length(setting) => format!("{} at n = {n}", told(setting)),
-            None if is_told_by_length(setting) => told(setting),
-            _ => format!("{} ({}, {})", told(setting), setting.ours, setting.theirs),
+            Some(n) if has_own_length(setting) => format!("{} at n = {n}", words(setting)),
+            None if has_own_length(setting) => words(setting),
+            _ => format!("{} ({}, {})", words(setting), setting.ours, setting.theirs),
         };
-        self.settings.iter().map(one).collect::<Vec<_>>().join(", ")
+        joined(self.settings.iter().map(one), ", ")
     }
 
-    /// How many seeds each setting has.
-    pub fn seeds_each(&self) -> impl Iterator<Item = usize> {
-        self.settings.iter().map(|setting| setting.seeds.len())
+    /// The seeds of each setting.
+    pub fn seeds(&self) -> Seeds {
+        Seeds::of_settings(self.settings.iter().map(|setting| setting.seeds.len()))
     }
 
-    /// The fewest seeds of any setting.
-    pub fn seeds(&self) -> usize {
-        self.seeds_each().min().unwrap_or(0)
+    /// All pairs, ours and theirs.
+    pub fn all(&self) -> impl Iterator<Item = (f64, f64)> {
+        let seeds = self.settings.iter().flat_map(|setting| &setting.seeds);
+        seeds.map(|&(_, ours, theirs)| (ours, theirs))
     }
 
     /// How many pairs.
     pub fn len(&self) -> usize {
-        self.settings.iter().map(|setting| setting.seeds.len()).sum()
+        self.all().count()
     }
 
     /// In how many pairs it holds of our value and theirs.
     pub fn count(&self, holds: impl Fn(f64, f64) -> bool) -> usize {
-        self.all().filter(|&(_, ours, theirs)| holds(ours, theirs)).count()
+        self.all().filter(|&(ours, theirs)| holds(ours, theirs)).count()
     }
 
-    /// Ours, from the least to the greatest.
-    pub fn ours(&self) -> Option<Spread> {
-        Spread::of(self.all().map(|pair| pair.1))
+    /// The estimate of `compare` in each setting.
+    pub fn estimates(&self, compare: Compare) -> impl Iterator<Item = Estimate> + Clone {
+        self.settings.iter().map(move |setting| setting.estimate(compare))
     }
 
-    /// Theirs.
-    pub fn theirs(&self) -> Option<Spread> {
-        Spread::of(self.all().map(|pair| pair.2))
+    /// Over settings, the ruling on the estimate of `compare` in each.
+    pub fn every(&self, compare: Compare, ruling: impl Fn(Estimate) -> Ruling) -> Ruling {
+        Ruling::every(self.estimates(compare).map(ruling))
     }
 
-    fn all(&self) -> impl Iterator<Item = (usize, f64, f64)> {
-        self.settings.iter().flat_map(|setting| setting.seeds.iter().copied())
-    }
-
-    /// Whether a setting has an interval of `of` and it `holds`, in every one.
-    pub fn every(&self, of: fn(f64, f64) -> f64, holds: impl Fn(Interval) -> bool) -> bool {
-        self.settings.iter().all(|setting| setting.interval(of).is_some_and(&holds))
-    }
-
-    /// Student's interval over seeds of the mean of `of` over settings; none where fewer than two seeds have them all.
-    pub fn overall(&self, of: fn(f64, f64) -> f64) -> Option<Interval> {
+    /// Of one setting its estimate; of several, the mean over settings with Student's interval over the seeds that have
+    /// them all, none where fewer than two do.
+    pub fn overall(&self, compare: Compare) -> Option<Estimate> {
+        if let [one] = &self.settings[..] {
+            return Some(one.estimate(compare));
+        }
         let seeds = self.settings.first()?.seeds.iter().map(|pair| pair.0);
         let of_seed = |seed: usize| {
             let one = |setting: &PairsOfSetting| {
                 let (_, ours, theirs) = setting.seeds.iter().find(|pair| pair.0 == seed)?;
-                Some(of(*ours, *theirs))
+                Some(compare(*ours, *theirs))
             };
             let values: Option<Vec<f64>> = self.settings.iter().map(one).collect();
             values.map(|values| values.iter().sum::<f64>() / values.len() as f64)
         };
-        Interval::of(seeds.filter_map(of_seed))
+        Interval::of(seeds.filter_map(of_seed)).map(Estimate::from)
     }
 }
 
 impl PairsOfSetting {
-    /// Student's interval over seeds of the mean of `of`; none for fewer than two.
-    pub fn interval(&self, of: fn(f64, f64) -> f64) -> Option<Interval> {
-        Interval::of(self.values(of))
-    }
-
-    /// The mean of `of` over seeds.
-    pub fn mean(&self, of: fn(f64, f64) -> f64) -> f64 {
-        self.values(of).sum::<f64>() / self.seeds.len() as f64
-    }
-
-    /// The mean of `of` over seeds with its interval, each as `told`; of one seed, its value and that it is one's.
-    pub fn shown(
-        &self,
-        of: fn(f64, f64) -> f64,
-        told: impl Fn(f64) -> f64,
-        digits: usize,
-    ) -> String {
-        match self.interval(of) {
-            Some(Interval { mean, low, high, count }) => {
-                Interval { mean: told(mean), low: told(low), high: told(high), count }.shown(digits)
-            }
-            None => {
-                format!("{} (1 seed)", significant(told(self.mean(of)), digits))
-            }
-        }
-    }
-
-    fn values(&self, of: fn(f64, f64) -> f64) -> impl Iterator<Item = f64> {
-        self.seeds.iter().map(move |&(_, ours, theirs)| of(ours, theirs))
+    /// The mean of `compare` over seeds.
+    pub fn estimate(&self, compare: Compare) -> Estimate {
+        let values: Vec<f64> =
+            self.seeds.iter().map(|&(_, ours, theirs)| compare(ours, theirs)).collect();
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        Estimate::mean(values).unwrap_or_else(|| Estimate::once(mean))
     }
 }
+
+/// How our value compares with theirs.
+pub(super) type Compare = fn(f64, f64) -> f64;
 
 /// Ours less theirs.
 pub(super) fn difference(ours: f64, theirs: f64) -> f64 {
@@ -187,7 +170,7 @@ pub(super) fn log_ratio(ours: f64, theirs: f64) -> f64 {
 }
 
 /// Whether they differ in nothing but the arm, as far as rows tell.
-fn are_alike(ours: &TrainingRun, theirs: &TrainingRun) -> bool {
+pub(super) fn are_alike(ours: &TrainingRun, theirs: &TrainingRun) -> bool {
     let numbers = |run: &TrainingRun| (run.seed, run.context, run.learning_rate, run.recall);
     let sizes = |run: &TrainingRun| (run.steps, run.d_model, run.heads);
     numbers(ours) == numbers(theirs)
@@ -213,7 +196,7 @@ mod tests {
     }
 
     fn pairs(runs: Vec<TrainingRun>) -> Option<Pairs> {
-        Pairs::of(&Trainings { runs, failed: 0 }, ["ls", "mhsa"], |run| run.valid_loss_nats)
+        Pairs::of_arms(&Trainings { runs, failed: 0 }, ["ls", "mhsa"], |run| run.valid_loss_nats)
     }
 
     #[test]
@@ -246,23 +229,23 @@ mod tests {
         }
         runs.push(run("ls", 7, 256, 1.0));
         let pairs = pairs(runs).unwrap();
-        assert_eq!((pairs.settings.len(), pairs.len(), pairs.seeds()), (2, 6, 3));
+        assert_eq!((pairs.settings.len(), pairs.len(), pairs.seeds()), (2, 6, Seeds::all(3)));
         assert_eq!(pairs.count(|ls, mhsa| ls < mhsa), 6);
         // Between seeds losses differ by a nat, within them by the gain alone.
-        let first = pairs.settings[0].interval(difference).unwrap();
-        assert!((first.mean + 0.1).abs() < 1e-12 && first.high - first.low < 1e-9, "{first:?}");
+        let first = pairs.settings[0].estimate(difference);
+        let [low, high] = first.ends().unwrap();
+        assert!((first.value + 0.1).abs() < 1e-12 && high - low < 1e-9, "{first:?}");
         let overall = pairs.overall(difference).unwrap();
-        assert!((overall.mean + 0.2).abs() < 1e-12 && overall.count == 3, "{overall:?}");
-        assert!(pairs.every(difference, |interval| interval.is_at_most(0.0)));
-        assert!(!pairs.every(difference, |interval| interval.is_at_most(-0.2)));
+        assert!((overall.value + 0.2).abs() < 1e-12, "{overall:?}");
+        assert_eq!(pairs.every(difference, |one| one.at_most(0.0)), Ruling::Holds);
+        assert_ne!(pairs.every(difference, |one| one.at_most(-0.2)), Ruling::Holds);
     }
 
     #[test]
     fn one_seed_has_no_interval_and_other_settings_no_pair() {
         let one = pairs(vec![run("mhsa", 0, 256, 3.0), run("ls", 0, 256, 2.0)]).unwrap();
-        assert!(!one.every(difference, |_| true));
-        assert!((one.settings[0].mean(difference) + 1.0).abs() < 1e-12);
-        assert_eq!(one.overall(difference), None);
+        let estimate = one.overall(difference).unwrap();
+        assert_eq!((estimate.value, estimate.ends()), (-1.0, None));
         assert!(pairs(vec![run("mhsa", 0, 256, 3.0), run("ls", 0, 512, 2.0)]).is_none());
         assert!(pairs(vec![run("mhsa", 0, 256, 3.0), run("ls", 1, 256, 2.0)]).is_none());
     }

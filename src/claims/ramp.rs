@@ -2,35 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::claim::{Claim, Group, Origin, Rule};
-use super::phrases::from_to;
-use super::verdict::{Verdict, VerdictStatus};
-use crate::table::{
-    Coefficient, Interval, RampHead, Ramps, Regression, Spread, plural, significant,
-};
-
-pub(super) const RAMP_COSTS_LENGTH: Claim = Claim {
-    id: "RampCostsLength",
-    text: "Predicted here: local attention made by a ramp over positions costs logits in \
-            proportion to n/2 · ln(1 + 1/τ)",
-    group: Group::TrainedHeads,
-    origin: Origin::Here,
-    place: "predicted here, position ramp",
-    rule: || Rule {
-        confirmed: format!(
-            "Both exponents of the half-range, of n and of ln(1 + 1/τ), have intervals within {} \
-            to {}; a line explains {} or more of the median local head; {} lengths, {} seeds, \
-            and steps that do not rise with n.",
-            EXPONENT[0], EXPONENT[1], SHARES[0], LENGTHS, SEEDS
-        ),
-        refuted: format!(
-            "The whole interval of an exponent lies outside (that of n only where steps do not \
-            rise with n), or the line explains less than {} at every length.",
-            SHARES[1]
-        ),
-    },
-    ..Claim::PLAIN
-};
+use super::claim::{Claim, Group, Origin};
+use super::estimate::Estimate;
+use super::ruling::Ruling;
+use super::verdict::{Seeds, Verdict};
+use super::words::from_to;
+use crate::table::{Coefficient, RampHead, Ramps, Regression, Spread, plural, significant};
 
 /// Where the exponents of n and of ln(1 + 1/τ) are to lie; both are predicted to be 1.
 const EXPONENT: [f64; 2] = [0.75, 1.25];
@@ -42,6 +19,24 @@ const SEEDS: usize = 5;
 /// Thresholds of locality beside the one of the law, at which its exponent is given too.
 const THRESHOLDS: [f64; 4] = [0.6, 0.7, 0.8, 0.9];
 
+pub(super) const RAMP_COSTS_LENGTH: Claim = Claim {
+    id: "RampCostsLength",
+    text: "Predicted here: local attention made by a ramp over positions costs logits in \
+            proportion to n/2 · ln(1 + 1/τ)",
+    group: Group::TrainedHeads,
+    origin: Origin::Here,
+    place: "predicted here, position ramp",
+    rule: [
+        "Both exponents of the half-range, of n and of ln(1 + 1/τ), have intervals within {0} to {1}; \
+            a line explains {2} or more of the median local head; {4} lengths, {5} seeds, and steps \
+            that do not rise with n.",
+        "The whole interval of an exponent lies outside (that of n only where steps do not rise with \
+            n), or the line explains less than {3} at every length.",
+    ],
+    bounds: &[EXPONENT[0], EXPONENT[1], SHARES[0], SHARES[1], LENGTHS as f64, SEEDS as f64],
+    ..Claim::PLAIN
+};
+
 /// The ramp law over local heads that only their logits can make local: log half-range on log(n − 1) and on
 /// log ln(1 + 1/τ), clustered by model, and the share of the variance of row-centred logits that a line in j explains. The
 /// law has both exponents at 1.
@@ -52,52 +47,35 @@ const THRESHOLDS: [f64; 4] = [0.6, 0.7, 0.8, 0.9];
 /// *Not measured*: local heads at fewer than three lengths.
 pub(crate) fn law(study: &Ramps) -> Verdict {
     let heads = study.bought();
-    let lengths: BTreeSet<usize> = heads.iter().map(|head| head.found.n).collect();
-    let seeds: BTreeSet<u64> = heads.iter().map(|head| head.seed).collect();
-    let at_length = |n: usize| heads.iter().copied().filter(move |head| head.found.n == n);
-    let seeds_at = |n: usize| at_length(n).map(|head| head.seed).collect::<BTreeSet<u64>>().len();
-    let fewest = lengths.iter().map(|&n| seeds_at(n)).min().unwrap_or(0);
-    let median = |of: &mut dyn Iterator<Item = &RampHead>| {
-        Spread::of(of.filter_map(|head| head.found.share_ramp)).map(|share| share.median)
+    let mut lengths: BTreeMap<usize, Vec<&RampHead>> = BTreeMap::new();
+    for head in &heads {
+        lengths.entry(head.found.n).or_default().push(head);
+    }
+    let seeds_of =
+        |heads: &[&RampHead]| heads.iter().map(|head| head.seed).collect::<BTreeSet<u64>>().len();
+    let median = |heads: &[&RampHead]| {
+        Some(Spread::of(heads.iter().filter_map(|head| head.found.share_ramp))?.median)
     };
-    let share = median(&mut heads.iter().copied());
     let (Some(regression), Some(share), true) =
-        (study.exponents(), share, lengths.len() >= LENGTHS)
+        (study.exponents(), median(&heads), lengths.len() >= LENGTHS)
     else {
         let needs = format!(
             "Needs local heads of mhsa with learned positions at {LENGTHS} lengths or more; there are {} at {}.",
             plural(heads.len(), "such head"),
             plural(lengths.len(), "length"),
         );
-        return Verdict::lacking(RAMP_COSTS_LENGTH, "too few local heads", needs);
+        return Verdict::unmeasured(RAMP_COSTS_LENGTH, "too few local heads", needs);
     };
     let is_confounded = with_steps(&heads);
-    let [of_n, of_lag] = [0, 1].map(|k| regression.coefficients[k]);
-    let under = |n: &usize| median(&mut at_length(*n)).is_some_and(|share| share < SHARES[1]);
-    let is_outside = |c: Coefficient| c.high < EXPONENT[0] || c.low > EXPONENT[1];
+    let exponents = [0, 1].map(|k| regression.coefficients[k]);
     let is_inside = |c: Coefficient| c.low >= EXPONENT[0] && c.high <= EXPONENT[1];
-    let is_refuted =
-        (is_outside(of_n) && !is_confounded) || is_outside(of_lag) || lengths.iter().all(under);
-    let status = if is_refuted {
-        VerdictStatus::Refuted
-    } else if is_inside(of_n)
-        && is_inside(of_lag)
-        && !is_confounded
-        && share >= SHARES[0]
-        && seeds.len() >= SEEDS
-    {
-        VerdictStatus::Confirmed
-    } else {
-        VerdictStatus::Qualified
-    };
-    let shown =
-        |c: Coefficient| Interval { mean: c.value, low: c.low, high: c.high, count: 0 }.shown(2);
-    let headline = format!(
-        "exponents {} of n, {} of ln(1+1/τ), predicted 1; {}",
-        shown(of_n),
-        shown(of_lag),
-        plural(fewest, "seed")
-    );
+    let is_outside = |c: Coefficient| c.high < EXPONENT[0] || c.low > EXPONENT[1];
+    let [of_n, of_lag] = exponents.map(|c| Ruling::of_rule(is_inside(c), is_outside(c)));
+    let fails_at = |heads: &Vec<&RampHead>| median(heads).is_some_and(|share| share < SHARES[1]);
+    let line = Ruling::of_rule(share >= SHARES[0], lengths.values().all(fails_at));
+    let ruling = Ruling::both([of_n.undecided_if(is_confounded), of_lag, line])
+        .undecided_if_holds(seeds_of(&heads) < SEEDS);
+    let [of_n, of_lag] = exponents.map(|c| Estimate::from(c).shown(2));
     let confounded = match is_confounded {
         true => {
             let steps = of_steps(&heads)
@@ -109,17 +87,18 @@ pub(crate) fn law(study: &Ramps) -> Verdict {
     let thresholds = THRESHOLDS
         .iter()
         .filter_map(|&threshold| Some(exponents_at(study, threshold)?.coefficients[0].value));
-    let measured = format!(
-        "Half-range of {}, {}: exponent {} of n{confounded}; {} of ln(1 + 1/τ). Locality thresholds 0.6–0.9: {} of n. A \
-         line explains {} % of the median head's logits.",
-        plural(heads.len(), "local head"),
-        plural(regression.clusters, "model"),
-        shown(of_n),
-        shown(of_lag),
-        from_to(thresholds, 2),
-        significant(100.0 * share, 2),
-    );
-    Verdict::new(RAMP_COSTS_LENGTH, [headline, measured], status, fewest)
+    let sentences = [
+        format!(
+            "Half-range of {}, {}: exponent {of_n} of n{confounded}; {of_lag} of ln(1 + 1/τ)",
+            plural(heads.len(), "local head"),
+            plural(regression.clusters, "model")
+        ),
+        format!("Locality thresholds 0.6–0.9: {} of n", from_to(thresholds, 2)),
+        format!("A line explains {} % of the median head's logits", significant(100.0 * share, 2)),
+    ];
+    let seeds = Seeds::all(lengths.values().map(|heads| seeds_of(heads)).min().unwrap_or(0));
+    let headline = format!("exponents {of_n} of n, {of_lag} of ln(1+1/τ) (predicted 1)");
+    Verdict::new(RAMP_COSTS_LENGTH, ruling, seeds, headline, sentences)
 }
 
 /// Whether every length was trained for its own number of steps, longer ones for more, or for fewer.
@@ -165,6 +144,7 @@ fn point(head: &RampHead, size: f64) -> Option<Point> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claims::VerdictStatus;
     use crate::table::ramp_heads;
 
     #[test]

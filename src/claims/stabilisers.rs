@@ -4,51 +4,14 @@
 //! by one method", 1/20 of the time to reach "the other". Here are five. Picking the one against which a bound is met would
 //! choose the rival after the rows, so a bound counts as met only where it is met against every one.
 
-use super::claim::{Claim, Group, Origin, Rule};
-use super::pairs::{Pairs, PairsOfSetting, difference};
-use super::phrases::from_to;
-use super::scale::of_runs;
-use super::tuning::{Tuned, tuned};
-use super::verdict::{Verdict, VerdictStatus};
-use crate::table::{Interval, TrainingRun, Trainings, plural, plural_range, significant};
-
-pub(super) const TWO_FIFTHS: Claim = Claim {
-    id: "TwoFifths",
-    text: "LS-attention's validation perplexity is 2/5 of another stabiliser's",
-    group: Group::Training,
-    origin: Origin::Paper,
-    place: "abstract, figures",
-    paper_says: Some("2/5 of the perplexity"),
-    rule: || Rule {
-        confirmed: tuned(format!(
-            "Against every stabiliser the whole interval of the ratio of perplexities is at most \
-            {MOST_PERPLEXITY}."
-        )),
-        refuted: tuned(format!(
-            "Against every stabiliser the whole interval lies above {MOST_PERPLEXITY}, and the \
-            corpus's entropy allows a lower ratio."
-        )),
-    },
-    ..Claim::PLAIN
-};
-
-pub(super) const TWENTIETH: Claim = Claim {
-    id: "Twentieth",
-    text: "LS-attention reaches another stabiliser's perplexity in 1/20 of its GPU hours",
-    group: Group::Cost,
-    origin: Origin::Paper,
-    place: "abstract, figures",
-    paper_says: Some("1/20 of the GPU hours"),
-    rule: || Rule {
-        confirmed: format!(
-            "Not by CPU time, which is what is measured here. It is qualified where the claim \
-            could be seen: evaluations at most 1/20 of a run apart, or a time that misses \
-            {MOST_TIME} against every stabiliser."
-        ),
-        refuted: "Not by CPU time; the paper counts GPU hours.".to_owned(),
-    },
-    ..Claim::PLAIN
-};
+use super::claim::{Claim, Group};
+use super::estimate::Estimate;
+use super::pairs::{Pairs, PairsOfSetting, are_alike, difference};
+use super::ruling::Ruling;
+use super::tuning::Tuned;
+use super::verdict::{Seeds, Verdict};
+use super::words::{from_to, joined, scale_of_runs};
+use crate::table::{TrainingRun, Trainings, plural, significant};
 
 /// The stabilisers of others.
 const STABILISERS: [&str; 5] = ["qk-norm", "sigma-reparam", "softcap", "qk-clip", "z-loss"];
@@ -58,35 +21,97 @@ const MOST_PERPLEXITY: f64 = 0.45;
 const MOST_TIME: f64 = 0.075;
 /// A ratio above this is no gain: within 5 per cent.
 const NO_GAIN: f64 = 0.95;
+/// What a sentence says where its intervals decide nothing.
+const UNDECIDED: &str = "The intervals decide nothing";
+
+const LACKING: [&str; 2] = [
+    "no finished runs of other stabilisers",
+    "Needs finished runs of ls and of other stabilisers with the same seeds.",
+];
+
+pub(super) const TWO_FIFTHS: Claim = Claim {
+    id: "TwoFifths",
+    text: "LS-attention's validation perplexity is 2/5 of another stabiliser's",
+    group: Group::Training,
+    place: "abstract, figures",
+    paper_says: Some("2/5 of the perplexity"),
+    rule: [
+        "Against every stabiliser the whole interval of the ratio of perplexities is at most {0}.",
+        "Against every stabiliser the whole interval lies above {0}, and the corpus's entropy allows \
+            a lower ratio.",
+    ],
+    bounds: &[MOST_PERPLEXITY],
+    needs_tuning: true,
+    lacking: LACKING,
+    ..Claim::PLAIN
+};
+
+pub(super) const TWENTIETH: Claim = Claim {
+    id: "Twentieth",
+    text: "LS-attention reaches another stabiliser's perplexity in 1/20 of its GPU hours",
+    group: Group::Cost,
+    place: "abstract, figures",
+    paper_says: Some("1/20 of the GPU hours"),
+    rule: [
+        "Not by CPU time, which is what is measured here. It is qualified where the claim could be \
+            seen: evaluations at most 1/20 of a run apart, or a time that misses {0} against every \
+            stabiliser.",
+        "Not by CPU time; the paper counts GPU hours.",
+    ],
+    bounds: &[MOST_TIME],
+    lacking: LACKING,
+    ..Claim::PLAIN
+};
 
 /// The verdicts of a study that has runs of stabilisers.
 pub(crate) fn stabilisers(study: &Trainings) -> Vec<Verdict> {
     vec![two_fifths(study), twentieth(study)]
 }
 
-/// Where a ratio against one stabiliser, at one setting, lies in 95 % intervals; none with fewer than two seeds.
-type Within = Option<(f64, f64)>;
+/// `ls` against every stabiliser that acts.
+struct Rivals {
+    tuned: Tuned,
+    found: Vec<(&'static str, Pairs)>,
+}
 
-/// The status for a ratio that is to be `bound` or less.
-fn status(within: &[Within], bound: f64) -> VerdictStatus {
-    let every = |holds: &dyn Fn((f64, f64)) -> bool| within.iter().all(|w| w.is_some_and(holds));
-    if within.iter().all(Option::is_none) {
-        // One seed decides nothing.
-        VerdictStatus::Qualified
-    } else if every(&|(_, high)| high <= bound) {
-        VerdictStatus::Confirmed
-    } else if every(&|(low, _)| low > bound) {
-        VerdictStatus::Refuted
-    } else if within.iter().flatten().any(|(_, high)| *high < NO_GAIN) {
-        VerdictStatus::Qualified
-    } else {
-        VerdictStatus::NotMeasured
+impl Rivals {
+    /// Values of each pair of runs; none where there is no pair.
+    fn of(
+        study: &Trainings,
+        values: impl Fn(&Trainings, &TrainingRun, &TrainingRun) -> Option<(f64, f64)>,
+    ) -> Option<Self> {
+        let tuned = Tuned::of(study, &[], |run| run.arm == "ls" || is_stabiliser(run));
+        let against = |arm: &'static str| {
+            let is_pair = |ls: &TrainingRun, other: &TrainingRun| {
+                ls.arm == "ls" && other.arm == arm && are_alike(ls, other)
+            };
+            let values = |ls: &TrainingRun, other: &TrainingRun| values(&tuned.study, ls, other);
+            Some((arm, Pairs::matching(&tuned.study, is_pair, values)?))
+        };
+        let acting = STABILISERS.into_iter().filter(|arm| acts(&tuned.study, arm));
+        let found: Vec<(&str, Pairs)> = acting.filter_map(against).collect();
+        (!found.is_empty()).then_some(Self { tuned, found })
+    }
+
+    /// Every setting beside the name of the stabiliser.
+    fn settings(&self) -> impl Iterator<Item = (&'static str, &PairsOfSetting)> {
+        self.found.iter().flat_map(|(arm, pairs)| pairs.settings.iter().map(|one| (*arm, one)))
+    }
+
+    fn seeds(&self) -> Seeds {
+        Seeds::of_settings(self.settings().map(|(_, setting)| setting.seeds.len()))
+    }
+
+    /// The scale of all runs that are compared, and whether they are tuned.
+    fn scale(&self) -> [String; 2] {
+        let runs = self.tuned.study.runs.iter();
+        let compared = runs.filter(|run| run.arm == "ls" || is_stabiliser(run));
+        [scale_of_runs(compared), self.tuned.note().to_owned()]
     }
 }
 
-fn missing(claim: Claim) -> Verdict {
-    let needs = "Needs finished runs of ls and of other stabilisers with the same seeds.";
-    Verdict::lacking(claim, "no finished runs of other stabilisers", needs)
+fn is_stabiliser(run: &TrainingRun) -> bool {
+    STABILISERS.contains(&&*run.arm)
 }
 
 /// Whether some run of a stabiliser differs from the run of multi-head attention of its seed and length. One that never
@@ -102,31 +127,20 @@ fn acts(study: &Trainings, arm: &str) -> bool {
     !study.arm(arm).all(is_plain)
 }
 
-/// Whether a run is of one of the variants that are compared.
-fn is_compared(run: &TrainingRun) -> bool {
-    run.arm == "ls" || STABILISERS.contains(&&*run.arm)
+/// The ruling on ratios that are to be `bound` or less against every stabiliser; hidden where intervals hold both that and
+/// no gain.
+fn ruling(ratios: &[Estimate], bound: f64) -> Ruling {
+    let has_gain = |ratio: &Estimate| ratio.ends().is_some_and(|[_, high]| high < NO_GAIN);
+    let every = Ruling::every(ratios.iter().map(|ratio| ratio.at_most(bound)));
+    let is_open = !matches!(every, Ruling::Holds | Ruling::Fails);
+    let is_one_seed = ratios.iter().all(|ratio| ratio.ends().is_none());
+    every.hidden_if(is_open && !is_one_seed && !ratios.iter().any(has_gain))
 }
-
-/// The end of both sentences.
-fn ending(tuned: &Tuned) -> String {
-    let compared = tuned.study.runs.iter().filter(|run| is_compared(run));
-    format!("{}.{}", of_runs(compared), tuned.note(is_compared))
-}
-
-/// How many seeds the variants share with ls: `3 seeds`, or `1–3 seeds`; none where there is no variant.
-fn seeds_of(found: &[(&str, Pairs)]) -> Option<String> {
-    let seeds = || found.iter().map(|(_, pairs)| pairs.seeds());
-    let (least, most) = (seeds().min()?, seeds().max()?);
-    Some(plural_range(least, most, "seed"))
-}
-
-/// What a sentence says where its intervals decide nothing.
-const UNDECIDED: &str = " The intervals decide nothing.";
 
 /// The least ratio of perplexities that any model can have to a stabiliser's here: e to the corpus's entropy less its
 /// loss. None where the entropy of a corpus is not known, as of a text.
 fn least_ratio(study: &Trainings) -> Option<f64> {
-    let of_others = study.runs.iter().filter(|run| STABILISERS.contains(&&*run.arm));
+    let of_others = study.runs.iter().filter(|run| is_stabiliser(run));
     let ratios: Option<Vec<f64>> = of_others
         .map(|run| Some((run.corpus_entropy_nats? - run.valid_loss_nats?).exp()))
         .collect();
@@ -139,48 +153,34 @@ fn least_ratio(study: &Trainings) -> Option<f64> {
 /// *Not measured*: the intervals hold both 2/5 and no gain, no stabiliser's runs, or none of `ls`; or the corpus's own
 /// entropy leaves no room for such a ratio.
 fn two_fifths(study: &Trainings) -> Verdict {
-    let tuned = Tuned::of(study, &[]);
-    let study = &tuned.study;
-    let found: Vec<(&str, Pairs)> = (STABILISERS.iter())
-        .filter(|arm| acts(study, arm))
-        .filter_map(|&arm| Some((arm, Pairs::of(study, ["ls", arm], |run| run.valid_loss_nats)?)))
-        .collect();
-    let Some(seeds) = seeds_of(&found) else {
-        return missing(TWO_FIFTHS);
+    let losses = |_: &Trainings, ls: &TrainingRun, other: &TrainingRun| {
+        Some((ls.valid_loss_nats?, other.valid_loss_nats?))
     };
-    let settings =
-        || found.iter().flat_map(|(arm, pairs)| pairs.settings.iter().map(move |s| (*arm, s)));
-    let ratio = |pairs: &PairsOfSetting| pairs.interval(difference).map(Interval::exp);
-    let within: Vec<Within> = settings().map(|(_, s)| ratio(s).map(|i| (i.low, i.high))).collect();
-    let room = least_ratio(study).filter(|least| *least > MOST_PERPLEXITY);
-    let status =
-        room.map_or_else(|| status(&within, MOST_PERPLEXITY), |_| VerdictStatus::NotMeasured);
-    let status = tuned.decided(status, is_compared);
-    let each: Vec<String> = settings()
-        .map(|(arm, pairs)| format!("{} of {arm}'s", pairs.shown(difference, f64::exp, 3)))
-        .collect();
-    let why = match (room, status) {
-        (Some(least), _) => {
-            format!(" The corpus allows {} at least.", significant(least, 2))
-        }
-        (None, VerdictStatus::NotMeasured) => UNDECIDED.to_owned(),
+    let Some(rivals) = Rivals::of(study, losses) else { return Verdict::lacking(TWO_FIFTHS) };
+    let ratio = |setting: &PairsOfSetting| setting.estimate(difference).exp();
+    let ratios: Vec<Estimate> = rivals.settings().map(|(_, setting)| ratio(setting)).collect();
+    let room = least_ratio(&rivals.tuned.study).filter(|least| *least > MOST_PERPLEXITY);
+    let ruling = ruling(&ratios, MOST_PERPLEXITY)
+        .hidden_if(room.is_some())
+        .undecided_if(!rivals.tuned.is_tuned);
+    let each = rivals
+        .settings()
+        .map(|(arm, setting)| format!("{} of {arm}'s", ratio(setting).shown_of_seeds(3)));
+    let why = match (room, ruling) {
+        (Some(least), _) => format!("The corpus allows {} at least", significant(least, 2)),
+        (None, Ruling::Hidden) => UNDECIDED.to_owned(),
         _ => String::new(),
     };
-    let mean = |setting: &PairsOfSetting| setting.mean(difference).exp();
     let headline = format!(
-        "perplexity {}× that of {}, {seeds}{}",
-        from_to(settings().map(|(_, setting)| mean(setting)), 2),
-        plural(found.len(), "stabiliser"),
+        "perplexity {}× that of {}{}",
+        from_to(ratios.iter().map(|ratio| ratio.value), 2),
+        plural(rivals.found.len(), "stabiliser"),
         if room.is_some() { "; corpus leaves no room" } else { "" }
     );
-    let measured =
-        format!("LS-attention's perplexity is {}. {}{why}", each.join(", "), ending(&tuned));
-    Verdict::over(
-        TWO_FIFTHS,
-        [headline, measured],
-        status,
-        found.iter().flat_map(|(_, pairs)| pairs.seeds_each()),
-    )
+    let [scale, note] = rivals.scale();
+    let perplexity = format!("LS-attention's perplexity is {}", joined(each, ", "));
+    let sentences = [perplexity, scale, note, why];
+    Verdict::new(TWO_FIFTHS, ruling, rivals.seeds(), headline, sentences)
 }
 
 /// The time in which `ls` first has a stabiliser's final perplexity, over that stabiliser's, seed by seed. What else a
@@ -194,77 +194,60 @@ fn two_fifths(study: &Trainings) -> Verdict {
 /// *Not measured*: as for perplexity, without evaluations, or where these lie further apart than a twentieth of a run and
 /// the claim is not missed all the same.
 fn twentieth(study: &Trainings) -> Verdict {
-    let tuned = Tuned::of(study, &[]);
-    let study = &tuned.study;
-    let found: Vec<(&str, Pairs)> = (STABILISERS.iter())
-        .filter(|arm| acts(study, arm))
-        .filter_map(|&arm| {
-            let share = |ours: &TrainingRun, theirs: &TrainingRun| share(study, ours, theirs);
-            Some((arm, Pairs::by(study, ["ls", arm], share)?))
-        })
-        .collect();
-    let Some(seeds) = seeds_of(&found) else {
-        return missing(TWENTIETH);
+    let Some(rivals) = Rivals::of(study, share) else { return Verdict::lacking(TWENTIETH) };
+    let ends: Vec<[f64; 2]> = rivals.settings().map(|(_, setting)| ends(setting)).collect();
+    // Of one seed nothing is known beyond its own evaluations.
+    let ratio = |((_, setting), ends): ((&str, &PairsOfSetting), &[f64; 2])| {
+        let estimate = Estimate::range(ends[0], *ends);
+        if setting.seeds.len() > 1 { estimate } else { estimate.without_ends() }
     };
-    let (mut within, mut each): (Vec<Within>, Vec<String>) = (Vec::new(), Vec::new());
-    let mut all: Vec<f64> = Vec::new();
-    for (arm, pairs) in &found {
-        for setting in &pairs.settings {
-            let seeds = setting.seeds.len();
-            let reached = setting.seeds.iter().filter(|(_, _, with)| with.is_finite()).count();
-            let without = setting.interval(|without, _| without.ln()).map(Interval::exp);
-            let with = setting.interval(|_, with| with.ln()).map(Interval::exp);
-            let ends = (
-                without.map_or(0.0, |without| without.low),
-                with.map_or(f64::INFINITY, |with| with.high),
-            );
-            within.push((seeds > 1).then_some(ends));
-            let ends = match setting.seeds[..] {
-                [(_, without, with)] => (without, with),
-                _ => ends,
-            };
-            let [low, high] = [ends.0, ends.1].map(|share| significant(share, 2));
-            each.push(if reached == seeds {
-                format!("[{low}, {high}] ({arm})")
-            } else {
-                let seeds = plural(seeds, "seed");
-                format!("[{low}, {high}] ({arm}, {reached} of {seeds} reach it)")
-            });
-            all.extend([ends.0, ends.1]);
+    let ratios: Vec<Estimate> = rivals.settings().zip(&ends).map(ratio).collect();
+    let study = &rivals.tuned.study;
+    let spacing = spacing(study).filter(|spacing| *spacing > 1.0 / 20.0);
+    let ruling = ruling(&ratios, MOST_TIME);
+    let ruling = ruling
+        .hidden_if(spacing.is_some() && ruling != Ruling::Fails)
+        // The paper counts GPU hours; these are of a CPU.
+        .undecided_if(true);
+    let each = rivals.settings().zip(&ends).map(|((arm, setting), ends)| {
+        let shown = joined(ends.map(|share| significant(share, 2)), ", ");
+        let seeds = setting.seeds.len();
+        match setting.seeds.iter().filter(|(_, _, with)| with.is_finite()).count() {
+            reached if reached == seeds => format!("[{shown}] ({arm})"),
+            reached => {
+                format!("[{shown}] ({arm}, {reached} of {} reach it)", plural(seeds, "seed"))
+            }
         }
-    }
-    let spacing = spacing(study);
-    let is_coarse = spacing.is_some_and(|spacing| spacing > 1.0 / 20.0);
-    let status = match status(&within, MOST_TIME) {
-        VerdictStatus::Refuted => VerdictStatus::Refuted,
-        _ if is_coarse => VerdictStatus::NotMeasured,
-        status => status,
-    };
-    // The paper counts GPU hours; these are of a CPU.
-    let status = status.undecided();
-    let coarse = match (is_coarse, spacing) {
-        (true, Some(spacing)) => {
-            format!(" Evaluations are {} of a run apart.", significant(spacing, 2))
-        }
-        _ if status == VerdictStatus::NotMeasured => UNDECIDED.to_owned(),
-        _ => String::new(),
+    });
+    let coarse = match spacing {
+        Some(spacing) => format!("Evaluations are {} of a run apart", significant(spacing, 2)),
+        None if ruling == Ruling::Hidden => UNDECIDED.to_owned(),
+        None => String::new(),
     };
     let headline = format!(
-        "{} of the others' CPU time{}, {seeds}",
-        from_to(all, 2),
-        if is_coarse { "; evaluations too coarse" } else { "" }
+        "{} of the others' CPU time{}",
+        from_to(ends.iter().flatten().copied(), 2),
+        if spacing.is_some() { "; evaluations too coarse" } else { "" }
     );
-    let measured = format!(
-        "CPU time of LS-attention to others' final perplexity, over theirs: {}. {}{coarse}",
-        each.join(", "),
-        ending(&tuned)
+    let [scale, note] = rivals.scale();
+    let time = format!(
+        "CPU time of LS-attention to others' final perplexity, over theirs: {}",
+        joined(each, ", ")
     );
-    Verdict::over(
-        TWENTIETH,
-        [headline, measured],
-        status,
-        found.iter().flat_map(|(_, pairs)| pairs.seeds_each()),
-    )
+    Verdict::new(TWENTIETH, ruling, rivals.seeds(), headline, [time, scale, note, coarse])
+}
+
+/// Where the ratio of times lies at one setting: over seeds from the lower end of the time without to the upper end of the
+/// time with; of one seed between the two.
+fn ends(setting: &PairsOfSetting) -> [f64; 2] {
+    if let [(_, without, with)] = setting.seeds[..] {
+        return [without, with];
+    }
+    let end = |estimate: Estimate| estimate.exp().ends();
+    [
+        end(setting.estimate(|without, _| without.ln())).map_or(0.0, |[low, _]| low),
+        end(setting.estimate(|_, with| with.ln())).map_or(f64::INFINITY, |[_, high]| high),
+    ]
 }
 
 /// The largest distance between evaluations of a run of `ls`, as a share of its steps.
@@ -300,6 +283,7 @@ fn share(study: &Trainings, ours: &TrainingRun, theirs: &TrainingRun) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claims::VerdictStatus;
     use crate::claims::tuning::at_three_rates;
     use crate::table::RunLog;
 

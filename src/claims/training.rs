@@ -2,74 +2,14 @@
 
 use statrs::distribution::{Beta, ContinuousCDF};
 
-use super::claim::{Claim, Group, Origin, Rule};
+use super::claim::{Claim, Group};
+use super::estimate::{Estimate, shown};
 use super::pairs::{Pairs, PairsOfSetting, difference, log_ratio};
-use super::phrases::{all_apart, apart, from_to, times, times_or};
-use super::scale::{listed, of_runs};
-use super::tuning::{Tuned, tuned};
-use super::verdict::{Verdict, VerdictStatus};
-use crate::table::{Interval, Spread, TrainingRun, Trainings, arm_name, plural, significant};
-
-pub(super) const LOGITS_IN_TRAINING: Claim = Claim {
-    id: "LogitsInTraining",
-    text: "In training, max |logit| grows to 200–400 with multi-head attention and stays below \
-            50 with LS-attention",
-    group: Group::Training,
-    origin: Origin::Paper,
-    place: "Figure 1",
-    paper_says: Some("200–400 against < 50"),
-    rule: || Rule {
-        confirmed: tuned(format!(
-            "Every run of ls peaks below {LS_AT_MOST} and every run of mhsa at {MHSA_AT_LEAST} or \
-            more; at every setting the whole interval of the ratio lies below 1/{LOGITS_ALIKE}."
-        )),
-        refuted: tuned(format!(
-            "At every setting in which ls or mhsa reaches {LS_AT_MOST}, the whole interval of the \
-            ratio lies above 1/{LOGITS_ALIKE}."
-        )),
-    },
-    ..Claim::PLAIN
-};
-
-pub(super) const DIVERGES: Claim = Claim {
-    id: "Diverges",
-    text: "Multi-head attention at n = 2,048 diverges after 20–30 thousand steps; LS-attention \
-            does not",
-    group: Group::Training,
-    origin: Origin::Paper,
-    place: "Figure 1",
-    paper_says: Some("divergence after 20–30 thousand steps"),
-    rule: || Rule {
-        confirmed: format!(
-            "Every run of mhsa diverges and no run of ls, at n ≥ {PAPER_CONTEXT} and \
-            {PAPER_STEPS} steps or more."
-        ),
-        refuted:
-            "The whole Clopper–Pearson interval of the share of diverged runs lies below one half \
-            for mhsa, or above it for ls."
-                .to_owned(),
-    },
-    ..Claim::PLAIN
-};
-
-pub(super) const NO_WORSE: Claim = Claim {
-    id: "NoWorse",
-    text: "LS-attention's loss is no higher than multi-head attention's",
-    group: Group::Training,
-    origin: Origin::Paper,
-    place: "abstract",
-    rule: || Rule {
-        confirmed: tuned(format!(
-            "In every pair of runs, and by every whole interval, the loss of ls is at most \
-            {NO_WORSE_NATS} nats above mhsa's, and multi-head attention with RoPE is not better \
-            by more."
-        )),
-        refuted: tuned(format!(
-            "At every setting the whole interval lies above {NO_WORSE_NATS} nats."
-        )),
-    },
-    ..Claim::PLAIN
-};
+use super::ruling::Ruling;
+use super::tuning::Tuned;
+use super::verdict::{Seeds, Verdict};
+use super::words::{from_to, joined, listed, scale_of_runs};
+use crate::table::{TrainingRun, Trainings, arm_name, plural, significant};
 
 /// A validation loss this much above the other's, in nats, still counts as no higher: a hundredth of a nat is one per
 /// cent of perplexity, and less than seeds of one setting differ by.
@@ -83,8 +23,62 @@ const MHSA_AT_LEAST: f64 = 200.0;
 /// The paper's length of context and steps for divergence.
 const PAPER_CONTEXT: usize = 2048;
 const PAPER_STEPS: usize = 20_000;
-/// Fewer than half of the runs do not make "diverges" true of a model.
-const HALF: f64 = 0.5;
+
+const LACKING: [&str; 2] = [
+    "no finished runs of both variants",
+    "Needs finished runs of ls and mhsa at one length and learning rate.",
+];
+
+pub(super) const LOGITS_IN_TRAINING: Claim = Claim {
+    id: "LogitsInTraining",
+    text: "In training, max |logit| grows to 200–400 with multi-head attention and stays below \
+            50 with LS-attention",
+    group: Group::Training,
+    place: "Figure 1",
+    paper_says: Some("200–400 against < 50"),
+    rule: [
+        "Every run of ls peaks below {0} and every run of mhsa at {1} or more; at every setting the \
+            whole interval of the ratio lies below 1/{2}.",
+        "At every setting in which ls or mhsa reaches {0}, the whole interval of the ratio lies \
+            above 1/{2}.",
+    ],
+    bounds: &[LS_AT_MOST, MHSA_AT_LEAST, LOGITS_ALIKE],
+    needs_tuning: true,
+    lacking: LACKING,
+    ..Claim::PLAIN
+};
+
+pub(super) const DIVERGES: Claim = Claim {
+    id: "Diverges",
+    text: "Multi-head attention at n = 2,048 diverges after 20–30 thousand steps; LS-attention \
+            does not",
+    group: Group::Training,
+    place: "Figure 1",
+    paper_says: Some("divergence after 20–30 thousand steps"),
+    rule: [
+        "Every run of mhsa diverges and no run of ls, at n ≥ {0} and {1} steps or more.",
+        "The whole Clopper–Pearson interval of the share of diverged runs lies below one half for \
+            mhsa, or above it for ls.",
+    ],
+    bounds: &[PAPER_CONTEXT as f64, PAPER_STEPS as f64],
+    ..Claim::PLAIN
+};
+
+pub(super) const NO_WORSE: Claim = Claim {
+    id: "NoWorse",
+    text: "LS-attention's loss is no higher than multi-head attention's",
+    group: Group::Training,
+    place: "abstract",
+    rule: [
+        "In every pair of runs, and by every whole interval, the loss of ls is at most {0} nats \
+            above mhsa's, and multi-head attention with RoPE is not better by more.",
+        "At every setting the whole interval lies above {0} nats.",
+    ],
+    bounds: &[NO_WORSE_NATS],
+    needs_tuning: true,
+    lacking: LACKING,
+    ..Claim::PLAIN
+};
 
 /// The verdicts of a study of trainings, on those of its runs that ended. Runs that were stopped are named beside them.
 /// Contexts shorter than the paper's give no verdict on divergence.
@@ -110,20 +104,15 @@ pub(crate) fn training(study: &Trainings) -> Vec<Verdict> {
 /// What the stopped runs of both variants have of a claim's quantity, as a headline and a sentence; none where there are
 /// none.
 fn so_far(study: &Trainings, claim: Claim) -> Option<[String; 2]> {
+    let is_compared = |run: &&TrainingRun| ["ls", "mhsa"].contains(&&*run.arm);
+    let stopped: Vec<&TrainingRun> =
+        study.runs.iter().filter(|run| run.is_so_far()).filter(is_compared).collect();
     let number =
         |value: Option<f64>, digits| value.map_or("?".to_owned(), |v| significant(v, digits));
-    let stopped = || {
-        let stopped = study.runs.iter().filter(|run| run.is_so_far());
-        stopped.filter(|run| ["ls", "mhsa"].contains(&&*run.arm))
-    };
     let all = |one: &dyn Fn(&TrainingRun) -> String| {
-        stopped()
-            .map(|run| format!("{} {}", arm_name(&run.arm), one(run)))
-            .collect::<Vec<_>>()
-            .join(", ")
+        joined(stopped.iter().map(|run| format!("{} {}", arm_name(&run.arm), one(run))), ", ")
     };
     let steps = |run: &TrainingRun| run.steps.unwrap_or(0);
-    stopped().next()?;
     let value = if claim == LOGITS_IN_TRAINING {
         format!("peaks {}", all(&|run| number(run.peak_max_abs_logit, 3)))
     } else if claim == NO_WORSE {
@@ -131,8 +120,8 @@ fn so_far(study: &Trainings, claim: Claim) -> Option<[String; 2]> {
     } else {
         "none diverged".to_owned()
     };
-    let most = stopped().map(steps).max().unwrap_or(0);
-    let lengths = listed(stopped().filter_map(|run| run.context)).unwrap_or_default();
+    let most = stopped.iter().map(|run| steps(run)).max()?;
+    let lengths = listed(stopped.iter().filter_map(|run| run.context)).unwrap_or_default();
     Some([
         format!("stopped by step {most}: {value}, one seed"),
         format!(
@@ -148,215 +137,175 @@ fn so_far(study: &Trainings, claim: Claim) -> Option<[String; 2]> {
 /// *Not measured*: one of the arms is missing, or lacks its logits; or neither comes to [`LS_AT_MOST`] at any setting,
 /// so that there are no large logits that `ls` could avoid. A setting without such logits refutes nothing.
 fn logits(study: &Trainings) -> Verdict {
-    let tuned = Tuned::of(study, &[]);
-    let value = |run: &TrainingRun| run.peak_max_abs_logit;
-    let Some(pairs) = Pairs::of(&tuned.study, ["ls", "mhsa"], value) else {
-        return missing(LOGITS_IN_TRAINING);
+    let tuned = Tuned::of_arms(study, &["ls", "mhsa"]);
+    let peak = |run: &TrainingRun| run.peak_max_abs_logit;
+    let Some(pairs) = Pairs::of_arms(&tuned.study, ["ls", "mhsa"], peak) else {
+        return Verdict::lacking(LOGITS_IN_TRAINING);
     };
-    let lower = pairs.count(|ls, mhsa| ls < mhsa);
-    let as_told = pairs.count(|ls, mhsa| ls < LS_AT_MOST && mhsa >= MHSA_AT_LEAST);
-    let alike = -LOGITS_ALIKE.ln();
+    let as_in_paper = pairs.count(|ls, mhsa| ls < LS_AT_MOST && mhsa >= MHSA_AT_LEAST);
+    let is_smaller = |ratio: Estimate| ratio.at_most(-LOGITS_ALIKE.ln());
     let is_large = |setting: &&PairsOfSetting| {
         setting.seeds.iter().any(|(_, ls, mhsa)| ls.max(*mhsa) >= LS_AT_MOST)
     };
-    let large: Vec<&PairsOfSetting> = pairs.settings.iter().filter(is_large).collect();
-    let not_smaller =
-        |s: &&PairsOfSetting| s.interval(log_ratio).is_some_and(|i| i.is_at_least(alike));
-    let status = if large.is_empty() {
-        VerdictStatus::NotMeasured
-    } else if as_told == pairs.len() && pairs.every(log_ratio, |i| i.is_at_most(alike)) {
-        VerdictStatus::Confirmed
-    } else if large.iter().all(not_smaller) {
-        VerdictStatus::Refuted
-    } else {
-        VerdictStatus::Qualified
-    };
-    let (status, rate) = at_rates(&tuned, status);
-    let ratio = |setting: &PairsOfSetting| {
-        let interval = setting.interval(log_ratio).map(Interval::exp);
-        times_or(interval, setting.mean(log_ratio).exp(), 2)
+    let large = || pairs.settings.iter().filter(is_large);
+    let in_large = Ruling::every(large().map(|setting| is_smaller(setting.estimate(log_ratio))));
+    let is_everywhere =
+        as_in_paper == pairs.len() && pairs.every(log_ratio, is_smaller) == Ruling::Holds;
+    let ruling = in_large
+        .in_part_if(!is_everywhere)
+        .hidden_if(large().next().is_none())
+        .undecided_if(!tuned.is_tuned);
+    let ratio = |setting: &PairsOfSetting| setting.estimate(log_ratio).exp().times(2);
+    let means = pairs.estimates(log_ratio).map(|one| one.value.exp());
+    let overall = match pairs.overall(log_ratio) {
+        Some(overall) => overall.exp().times(2),
+        None => format!("{}×", from_to(means, 2)),
     };
     let headline = format!(
-        "multi-head {}, LS-attention {}; ratio {}, {}",
-        shown(pairs.theirs(), 3),
-        shown(pairs.ours(), 3),
-        overall_ratio(&pairs, &ratio),
-        plural(pairs.seeds(), "paired seed")
+        "multi-head {}, LS-attention {}; ratio {overall}",
+        shown(Estimate::median(pairs.all().map(|pair| pair.1)), 3),
+        shown(Estimate::median(pairs.all().map(|pair| pair.0)), 3),
     );
-    let none_large = match large.is_empty() {
-        true => format!(" No run reaches {LS_AT_MOST}: there is nothing to avoid."),
-        false => String::new(),
+    let none_large = match large().next() {
+        None => format!("No run reaches {LS_AT_MOST}: there is nothing to avoid"),
+        Some(_) => String::new(),
     };
-    let measured = format!(
-        "Ratio of peak max |logit|: {}. Lower in {lower} of {}. {}.{rate}{none_large}",
-        pairs.by_setting(ratio),
-        plural(pairs.len(), "pair"),
-        scale(&tuned.study)
-    );
-    Verdict::over(LOGITS_IN_TRAINING, [headline, measured], status, pairs.seeds_each())
+    let sentences = [
+        format!("Ratio of peak max |logit|: {}", pairs.by_setting(ratio)),
+        lower_in("Lower", pairs.count(|ls, mhsa| ls < mhsa), &pairs),
+        scale(&tuned.study),
+        tuned.note().to_owned(),
+        none_large,
+    ];
+    Verdict::new(
+        LOGITS_IN_TRAINING,
+        ruling,
+        pairs.seeds().called("paired seed"),
+        headline,
+        sentences,
+    )
 }
 
-/// The status on a comparison of `ls` with `mhsa`, and what to say of their learning rates.
-fn at_rates(tuned: &Tuned, status: VerdictStatus) -> (VerdictStatus, &'static str) {
-    let is_compared = |run: &TrainingRun| ["ls", "mhsa"].contains(&&*run.arm);
-    (tuned.decided(status, is_compared), tuned.note(is_compared))
-}
-
-/// The ratio over all settings; of one setting, its own.
-fn overall_ratio(pairs: &Pairs, of_setting: &dyn Fn(&PairsOfSetting) -> String) -> String {
-    match (&pairs.settings[..], pairs.overall(log_ratio)) {
-        ([one], _) => of_setting(one),
-        (_, Some(overall)) => times(overall.exp(), 2),
-        (settings, None) => {
-            let ratios = settings.iter().map(|s| s.mean(log_ratio).exp());
-            format!("{}×", from_to(ratios, 2))
-        }
-    }
+/// `Lower in 3 of 3 pairs`.
+fn lower_in(what: &str, count: usize, pairs: &Pairs) -> String {
+    format!("{what} in {count} of {}", plural(pairs.len(), "pair"))
 }
 
 /// Divergence, of runs of the paper's length and number of steps alone.
 ///
 /// *Not measured*: no runs of 2,048 tokens or more and 20,000 steps asked for, of both arms.
 fn divergence(study: &Trainings) -> Verdict {
-    let long = |arm| {
-        let long = |run: &&TrainingRun| {
+    let [mhsa, ls] = ["mhsa", "ls"].map(|arm| {
+        let is_long = |run: &&TrainingRun| {
             run.context.is_some_and(|n| n >= PAPER_CONTEXT)
                 && run.steps.is_some_and(|steps| steps >= PAPER_STEPS)
         };
-        let runs: Vec<&TrainingRun> = study.arm(arm).filter(long).collect();
-        let diverged = runs.iter().filter(|run| run.outcome == "diverged").count();
-        (runs.len(), diverged)
-    };
-    let ((mhsa, mhsa_diverged), (ls, ls_diverged)) = (long("mhsa"), long("ls"));
-    if mhsa == 0 || ls == 0 {
-        let lacking = "no runs at n ≥ 2,048 for 20,000 steps";
+        let runs: Vec<&TrainingRun> = study.arm(arm).filter(is_long).collect();
+        (runs.iter().filter(|run| run.outcome == "diverged").count(), runs.len())
+    });
+    if mhsa.1 == 0 || ls.1 == 0 {
         let diverged = study.runs.iter().filter(|run| run.outcome == "diverged").count();
         let needs = format!(
             "Needs both variants at n ≥ 2,048 for 20,000 steps (analysis/paper-2048.toml, on a GPU). Of the {} here, \
              {diverged} diverged.",
             plural(study.runs.len(), "run")
         );
-        return Verdict::lacking(DIVERGES, lacking, needs);
+        return Verdict::unmeasured(DIVERGES, "no runs at n ≥ 2,048 for 20,000 steps", needs);
     }
-    let [mhsa_share, ls_share] = [(mhsa_diverged, mhsa), (ls_diverged, ls)].map(share);
-    let status = if mhsa_share.1 < HALF || ls_share.0 > HALF {
-        VerdictStatus::Refuted
-    } else if mhsa_diverged == mhsa && ls_diverged == 0 {
-        VerdictStatus::Confirmed
-    } else {
-        VerdictStatus::Qualified
-    };
-    let headline = format!(
-        "diverged: {mhsa_diverged} of {} of mhsa, {ls_diverged} of {} of LS-attention",
-        plural(mhsa, "run"),
-        ls
+    // Fewer than half of the runs do not make "diverges" true of a model.
+    let is_refuted = [share(mhsa).at_least(0.5), share(ls).at_most(0.5)].contains(&Ruling::Fails);
+    let ruling = Ruling::of_rule(mhsa.0 == mhsa.1 && ls.0 == 0, is_refuted);
+    let counts = format!(
+        "of multi-head attention {} of {}, of LS-attention {} of {}",
+        mhsa.0, mhsa.1, ls.0, ls.1
     );
-    let measured = format!(
-        "Of multi-head attention {mhsa_diverged} of {} diverged, of LS-attention {ls_diverged} of {ls}. {}.",
-        plural(mhsa, "run"),
-        of_runs(&study.runs)
-    );
-    Verdict::new(DIVERGES, [headline, measured], status, mhsa.min(ls))
+    let seeds = Seeds::all(mhsa.1.min(ls.1)).called("run");
+    let sentences = [format!("Runs that diverged: {counts}"), scale_of_runs(&study.runs)];
+    Verdict::new(DIVERGES, ruling, seeds, format!("diverged: {counts}"), sentences)
 }
 
-/// The 95 % interval of a share, of which `times` of `of` were seen: Clopper and Pearson's.
-fn share((times, of): (usize, usize)) -> (f64, f64) {
+/// A share with its 95 % interval, of which `times` of `of` were seen: Clopper and Pearson's.
+fn share((times, of): (usize, usize)) -> Estimate {
     let (times, of) = (times as f64, of as f64);
     let quantile = |a: f64, b: f64, share: f64| Beta::new(a, b).map(|beta| beta.inverse_cdf(share));
-    (
+    let ends = [
         quantile(times, of - times + 1.0, 0.025).unwrap_or(0.0),
         quantile(times + 1.0, of - times, 0.975).unwrap_or(1.0),
-    )
+    ];
+    Estimate::range(times / of, ends)
 }
 
 /// Loss: `ls` against `mhsa` by the last validation loss, paired as for logits; intervals of the difference in nats.
 ///
 /// *Not measured*: one of the arms is missing.
 pub(super) fn no_worse(study: &Trainings) -> Verdict {
-    let tuned = Tuned::of(study, &[]);
-    let value = |run: &TrainingRun| run.valid_loss_nats;
-    let Some(pairs) = Pairs::of(&tuned.study, ["ls", "mhsa"], value) else {
-        return missing(NO_WORSE);
+    let tuned = Tuned::of_arms(study, &["ls", "mhsa"]);
+    let loss = |run: &TrainingRun| run.valid_loss_nats;
+    let Some(pairs) = Pairs::of_arms(&tuned.study, ["ls", "mhsa"], loss) else {
+        return Verdict::lacking(NO_WORSE);
     };
     let no_worse = pairs.count(|ls, mhsa| ls <= mhsa + NO_WORSE_NATS);
-    let all = no_worse == pairs.len();
-    let status = if all && pairs.every(difference, |i| i.is_at_most(NO_WORSE_NATS)) {
-        VerdictStatus::Confirmed
-    } else if pairs.every(difference, |i| i.is_at_least(NO_WORSE_NATS)) {
-        VerdictStatus::Refuted
-    } else {
-        VerdictStatus::Qualified
-    };
     let against_rope = against_rope(&tuned.study);
-    let status = match against_rope {
-        // With the better positions multi-head attention wins.
-        Some(lost) if lost.is_at_least(NO_WORSE_NATS) && status == VerdictStatus::Confirmed => {
-            VerdictStatus::Qualified
-        }
-        _ => status,
-    };
-    let (status, rate) = at_rates(&tuned, status);
-    let difference_of = |setting: &PairsOfSetting, unit: &str| match setting.interval(difference) {
-        Some(interval) => apart(interval, 2, unit),
-        None => all_apart(&[setting.mean(difference)], 2, unit),
-    };
-    let overall = match (&pairs.settings[..], pairs.overall(difference)) {
-        ([one], _) => difference_of(one, " nats"),
-        (_, Some(overall)) => apart(overall, 2, " nats"),
-        (settings, None) => {
-            let means: Vec<f64> = settings.iter().map(|s| s.mean(difference)).collect();
-            all_apart(&means, 2, " nats")
-        }
+    // With the better positions multi-head attention wins.
+    let loses_to_rope =
+        against_rope.is_some_and(|lost| lost.at_most(NO_WORSE_NATS) == Ruling::Fails);
+    let ruling = pairs
+        .every(difference, |lost| lost.at_most(NO_WORSE_NATS))
+        .in_part_if(no_worse < pairs.len() || loses_to_rope)
+        .undecided_if(!tuned.is_tuned);
+    let overall = match pairs.overall(difference) {
+        Some(overall) => overall.apart(2, " nats"),
+        None => all_apart(pairs.estimates(difference).map(|one| one.value)),
     };
     let rope = against_rope.map_or_else(String::new, |lost| {
-        let word = if lost.mean < 0.0 { "lower" } else { "higher" };
-        format!("; {} {word} than RoPE", significant(lost.mean.abs(), 2))
+        format!("; {} than RoPE", lost.without_ends().apart(2, ""))
     });
-    let headline = format!(
-        "LS-attention {overall}{rope}{}, {}",
-        if rate.is_empty() { "" } else { "; one learning rate" },
-        plural(pairs.seeds(), "seed")
-    );
-    let beside = against_rope
-        .map_or_else(String::new, |lost| format!(" Against RoPE {}.", apart(lost, 2, " nats")));
-    let measured = format!(
-        "Validation loss against multi-head attention's, nats: {}. No higher in {no_worse} of {}.{beside} {}.{rate}",
-        pairs.by_setting(|setting| difference_of(setting, "")),
-        plural(pairs.len(), "pair"),
-        scale(&tuned.study)
-    );
-    Verdict::over(NO_WORSE, [headline, measured], status, pairs.seeds_each())
+    let one_rate = if tuned.is_tuned { "" } else { "; one learning rate" };
+    let by_setting = pairs.by_setting(|setting| setting.estimate(difference).apart(2, ""));
+    let sentences = [
+        format!("Validation loss against multi-head attention's, nats: {by_setting}"),
+        lower_in("No higher", no_worse, &pairs),
+        against_rope
+            .map_or_else(String::new, |lost| format!("Against RoPE {}", lost.apart(2, " nats"))),
+        scale(&tuned.study),
+        tuned.note().to_owned(),
+    ];
+    let headline = format!("LS-attention {overall}{rope}{one_rate}");
+    Verdict::new(NO_WORSE, ruling, pairs.seeds(), headline, sentences)
+}
+
+/// `0.011–0.044 nats lower` for differences that all have one sign, else `-0.02 to 0.01 nats`.
+fn all_apart(differences: impl Iterator<Item = f64> + Clone) -> String {
+    let sizes = from_to(differences.clone().map(f64::abs), 2);
+    if differences.clone().all(|value| value < 0.0) {
+        format!("{sizes} nats lower")
+    } else if differences.clone().all(|value| value >= 0.0) {
+        format!("{sizes} nats higher")
+    } else {
+        format!("{} nats", from_to(differences, 2))
+    }
 }
 
 /// The loss of `ls` less that of multi-head attention with RoPE, seed by seed, of equal size, length and steps; none without
-/// such runs.
-fn against_rope(study: &Trainings) -> Option<Interval> {
-    let size = |run: &TrainingRun| {
-        (run.seed, run.context, run.steps, run.d_model, run.heads, run.corpus.clone())
-    };
-    let rope = |ls: &TrainingRun| {
-        let mut all = study.arm("mhsa").filter(|run| run.positions == "rope");
-        all.find(|run| size(run) == size(ls) && run.learning_rate == ls.learning_rate)
+/// two such runs.
+fn against_rope(study: &Trainings) -> Option<Estimate> {
+    let is_pair = |ls: &TrainingRun, rope: &TrainingRun| {
+        let size = |run: &TrainingRun| (run.seed, run.context, run.steps, run.d_model, run.heads);
+        (&*ls.arm, &*rope.arm, &*rope.positions) == ("ls", "mhsa", "rope")
+            && size(ls) == size(rope)
+            && (&ls.corpus, ls.learning_rate) == (&rope.corpus, rope.learning_rate)
     };
     let losses =
-        study.arm("ls").filter_map(|ls| Some(ls.valid_loss_nats? - rope(ls)?.valid_loss_nats?));
-    Interval::of(losses)
-}
-
-fn missing(claim: Claim) -> Verdict {
-    let needs = "Needs finished runs of ls and mhsa at one length and learning rate.";
-    Verdict::lacking(claim, "no finished runs of both variants", needs)
-}
-
-fn shown(spread: Option<Spread>, digits: usize) -> String {
-    spread.map_or_else(String::new, |spread| spread.shown(digits))
+        |ls: &TrainingRun, rope: &TrainingRun| Some((ls.valid_loss_nats?, rope.valid_loss_nats?));
+    let pairs = Pairs::matching(study, is_pair, losses)?;
+    Estimate::mean(pairs.all().map(|(ls, rope)| ls - rope)).filter(|lost| lost.ends().is_some())
 }
 
 /// The scale without the lengths, which stand with the numbers.
 fn scale(study: &Trainings) -> String {
     let runs = study.arm("ls").chain(study.arm("mhsa")).cloned();
     let runs: Vec<TrainingRun> = runs.map(|run| TrainingRun { context: None, ..run }).collect();
-    of_runs(&runs)
+    scale_of_runs(&runs)
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! Learning rates: runs at one shared rate do not decide which variant has smaller logits or a lower loss.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::verdict::VerdictStatus;
 use crate::table::{TrainingRun, Trainings};
 
 /// A variant is tuned where it was trained at so many learning rates or more, and the best is neither the least nor the
@@ -13,7 +12,8 @@ pub(super) const RATES: usize = 3;
 pub(super) struct Tuned {
     /// The runs; those of tuned variants have no learning rate, since it is no longer a part of the setting.
     pub study: Trainings,
-    tuned: BTreeSet<Configuration>,
+    /// Whether all runs that are compared are of tuned variants.
+    pub is_tuned: bool,
 }
 
 /// What tells configurations apart, but for the learning rate and the seed.
@@ -28,8 +28,13 @@ fn configuration(run: &TrainingRun) -> Configuration {
 }
 
 impl Tuned {
-    /// Keeps the best learning rate of every tuned variant, under the name of its run among `baselines` or its first one.
-    pub fn of(study: &Trainings, baselines: &[String]) -> Self {
+    /// Keeps the best learning rate of every tuned variant, under the name of its run among `baselines` or its first one,
+    /// and says whether every run that `is_compared` picks is of such a variant.
+    pub fn of(
+        study: &Trainings,
+        baselines: &[String],
+        is_compared: impl Fn(&TrainingRun) -> bool,
+    ) -> Self {
         let mut all: BTreeMap<Configuration, Vec<&TrainingRun>> = BTreeMap::new();
         for run in &study.runs {
             all.entry(configuration(run)).or_default().push(run);
@@ -50,27 +55,19 @@ impl Tuned {
             Some(_) => None,
         });
         let study = Trainings { runs: kept.collect(), failed: study.failed };
-        Self { study, tuned: best.into_keys().collect() }
+        let mut compared = study.runs.iter().filter(|run| is_compared(run));
+        let is_tuned = compared.all(|run| best.contains_key(&configuration(run)));
+        Self { study, is_tuned }
     }
 
-    /// Whether all runs that `is_compared` picks are of tuned variants.
-    pub fn is_tuned(&self, is_compared: impl Fn(&TrainingRun) -> bool) -> bool {
-        let mut compared = self.study.runs.iter().filter(|run| is_compared(run));
-        compared.all(|run| self.tuned.contains(&configuration(run)))
+    /// The comparison of variants by their names alone.
+    pub fn of_arms(study: &Trainings, arms: &[&str]) -> Self {
+        Self::of(study, &[], |run| arms.contains(&&*run.arm))
     }
 
-    /// The end of a sentence on these runs: that they are untuned, where they are.
-    pub fn note(&self, is_compared: impl Fn(&TrainingRun) -> bool) -> &'static str {
-        if self.is_tuned(is_compared) { "" } else { " One learning rate." }
-    }
-
-    /// The status on a comparison of these runs: undecided where a variant is not tuned.
-    pub fn decided(
-        &self,
-        status: VerdictStatus,
-        is_compared: impl Fn(&TrainingRun) -> bool,
-    ) -> VerdictStatus {
-        if self.is_tuned(is_compared) { status } else { status.undecided() }
+    /// A sentence on these runs: that they are untuned, where they are.
+    pub fn note(&self) -> &'static str {
+        if self.is_tuned { "" } else { "One learning rate" }
     }
 }
 
@@ -89,13 +86,6 @@ fn best_rate(runs: &[&TrainingRun]) -> Option<f64> {
     let (best, _) = means.enumerate().min_by(|a, b| a.1.total_cmp(&b.1))?;
     let is_inside = best > 0 && best + 1 < losses.len();
     (losses.len() >= RATES && is_inside).then(|| losses[best].0)
-}
-
-/// The rule of a comparison of variants, which have to be tuned besides.
-pub(super) fn tuned(rule: String) -> String {
-    format!(
-        "{rule} Each variant was tried at {RATES} learning rates or more, its best one not at an end."
-    )
 }
 
 /// The same runs at three learning rates, the middle one the best by a nat.
@@ -130,10 +120,10 @@ mod tests {
     #[test]
     fn the_best_of_three_rates_is_kept() {
         let runs = vec![run("ls", 1e-3, 2.0), run("ls", 3e-3, 1.0), run("ls", 1e-2, 1.5)];
-        let tuned = Tuned::of(&Trainings { runs, failed: 0 }, &[]);
+        let tuned = Tuned::of(&Trainings { runs, failed: 0 }, &[], |_| true);
         let [one] = &tuned.study.runs[..] else { panic!("{:?}", tuned.study) };
         assert_eq!((one.valid_loss_nats, &*one.run), (Some(1.0), "ls-0.001"));
-        assert_eq!(tuned.decided(VerdictStatus::Confirmed, |_| true), VerdictStatus::Confirmed);
+        assert!(tuned.is_tuned);
     }
 
     #[test]
@@ -142,13 +132,10 @@ mod tests {
             [[(1e-3, 1.0), (3e-3, 2.0), (1e-2, 3.0)], [(1e-3, 2.0), (3e-3, 1.0), (3e-3, 1.0)]]
         {
             let runs = rates.map(|(rate, loss)| run("ls", rate, loss)).to_vec();
-            let tuned = Tuned::of(&Trainings { runs, failed: 0 }, &[]);
-            assert_eq!(tuned.study.runs.len(), 3);
-            assert_eq!(tuned.decided(VerdictStatus::Refuted, |_| true), VerdictStatus::Qualified);
-            assert_eq!(
-                tuned.decided(VerdictStatus::Refuted, |run| run.arm == "mhsa"),
-                VerdictStatus::Refuted
-            );
+            let study = Trainings { runs, failed: 0 };
+            let tuned = Tuned::of_arms(&study, &["ls"]);
+            assert_eq!((tuned.study.runs.len(), tuned.is_tuned), (3, false));
+            assert!(Tuned::of_arms(&study, &["mhsa"]).is_tuned, "nothing of it is compared");
         }
     }
 }

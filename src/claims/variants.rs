@@ -1,12 +1,24 @@
-//! Verdicts on runs that differ in positions or heads: linear position biases, and wider heads.
+//! Verdicts on runs that differ from a baseline in one setting: linear position biases, wider heads, lengths.
 
-use super::claim::{Claim, Group, Origin, Rule};
-use super::interventions::of_more_rank;
-use super::phrases::{apart, times_or};
-use super::scale::of_runs;
-use super::tuning::{Tuned, tuned};
-use super::verdict::{Verdict, VerdictStatus};
-use crate::table::{Interval, Spread, TrainingRun, Trainings, plural, significant};
+use super::claim::{Claim, Group, Origin};
+use super::estimate::{Estimate, shown};
+use super::pairs::{Pairs, PairsOfSetting, difference, log_ratio};
+use super::ruling::Ruling;
+use super::training::LOGITS_ALIKE;
+use super::tuning::Tuned;
+use super::verdict::{Seeds, Verdict};
+use super::words::{from_to, joined, scale_of_runs};
+use crate::study::PredictedExponent;
+use crate::table::{Slope, TrainingRun, Trainings, arm_name, plural, significant};
+
+/// The peak with the bias is to be under this share of the peak without it, as predicted.
+const OF_PEAK: f64 = 0.5;
+/// The loss may be this much above LS-attention's, in nats, as predicted.
+const ABOVE_LS_NATS: f64 = 0.05;
+/// The run with twice the rank at equal parameters.
+const MORE_RANK: &str = "mhsa-wide-heads";
+/// An interval of an exponent that is wider than this decides nothing.
+const TOO_WIDE: f64 = 0.5;
 
 pub(super) const SLOPES_FREE_LOGITS: Claim = Claim {
     id: "SlopesFreeLogits",
@@ -15,77 +27,94 @@ pub(super) const SLOPES_FREE_LOGITS: Claim = Claim {
     group: Group::Training,
     origin: Origin::Here,
     place: "predicted here, position ramp",
-    rule: || Rule {
-        confirmed: tuned(format!(
-            "The whole interval of the ratio of peaks of QKᵀ, with ALiBi over without, lies below \
-            {OF_PEAK}, and that of the loss less ls's below {ABOVE_LS_NATS} nats."
-        )),
-        refuted: tuned("The whole interval of one of the two lies above.".to_owned()),
-    },
+    rule: [
+        "The whole interval of the ratio of peaks of QKᵀ, with ALiBi over without, lies below {0}, \
+            and that of the loss less ls's below {1} nats.",
+        "The whole interval of one of the two lies above.",
+    ],
+    bounds: &[OF_PEAK, ABOVE_LS_NATS],
+    needs_tuning: true,
     ..Claim::PLAIN
 };
 
-/// The peak with the bias is to be under this share of the peak without it, as predicted.
-const OF_PEAK: f64 = 0.5;
-/// The loss may be this much above LS-attention's, in nats, as predicted.
-const ABOVE_LS_NATS: f64 = 0.05;
+pub(super) const MORE_RANK_HELPS: Claim = Claim {
+    id: "MoreRankHelps",
+    text: "Multi-head attention with twice the rank and half the heads has smaller logits",
+    group: Group::Training,
+    origin: Origin::Derived,
+    place: "the rank argument, an intervention",
+    rule: [
+        "With twice the rank the peak is at most two thirds in every seed, and the whole interval of \
+            the ratio lies below 1/{0}.",
+        "The peak is no smaller in every seed, and the whole interval lies above 1/{0}.",
+    ],
+    bounds: &[LOGITS_ALIKE],
+    needs_tuning: true,
+    lacking: [
+        "no runs with twice the rank",
+        "Needs runs mhsa-wide-heads beside mhsa with their seeds and length.",
+    ],
+    ..Claim::PLAIN
+};
+
+pub(super) const PREDICTED_EXPONENT: Claim = Claim {
+    id: "PredictedExponent",
+    text: "Predicted here: max |logit| of trained models grows with n/d as fits of similar \
+            targets do",
+    group: Group::Training,
+    origin: Origin::Here,
+    place: "predicted here, growth with n/d",
+    rule: [
+        "The interval of every variant's exponent lies within the predicted one, or contains the \
+            predicted exponent and is at most {0} wide.",
+        "The interval of mhsa lies wholly outside the predicted one.",
+    ],
+    bounds: &[TOO_WIDE],
+    ..Claim::PLAIN
+};
 
 /// Multi-head attention with learned positions and ALiBi against the same without ALiBi, seed by seed; none where there is
 /// no such run. Intervals are Student's over seeds. The peak is of QKᵀ/√d alone: the bias is not counted in it.
 pub(crate) fn slopes(study: &Trainings, baselines: &[String]) -> Option<Verdict> {
-    let tuned = Tuned::of(study, baselines);
-    let variants = tuned.study.variants(baselines);
-    let sloped = variants.iter().find(|variant| {
-        let run = &variant.seeds[0];
-        run.arm == "mhsa" && (&*run.positions, &*run.slopes) == ("learned", "alibi")
-    })?;
-    let seeds = sloped.log_peaks.len().min(sloped.losses.len());
-    let (peak, loss) = (sloped.peak_ratio(), sloped.loss_difference());
-    let status = match (peak, loss) {
-        (Some(peak), Some(loss)) if peak.is_at_most(OF_PEAK) && loss.is_at_most(ABOVE_LS_NATS) => {
-            VerdictStatus::Confirmed
-        }
-        (Some(peak), Some(loss))
-            if peak.is_at_least(OF_PEAK) || loss.is_at_least(ABOVE_LS_NATS) =>
-        {
-            VerdictStatus::Refuted
-        }
-        _ => VerdictStatus::Qualified,
+    let is_sloped = |run: &TrainingRun| {
+        (&*run.arm, &*run.positions, &*run.slopes) == ("mhsa", "learned", "alibi")
     };
-    let name = &sloped.seeds[0].run;
-    let is_compared = |run: &TrainingRun| run.run == *name || baselines.contains(&run.run);
-    let status = tuned.decided(status, is_compared);
-    let bias = half_range_of_alibi(&sloped.seeds[0]);
-    let bias = bias.map_or_else(
-        || "is not counted".to_owned(),
-        |half_range| format!("has half-range {}", significant(half_range, 2)),
-    );
-    let ratio = times_or(peak, geometric_mean(&sloped.log_peaks), 2);
-    let headline = format!(
-        "QKᵀ peaks at {ratio}; the bias itself {bias}, {}",
-        plural(sloped.log_peaks.len(), "seed")
-    );
-    let peaks = Spread::of(sloped.seeds.iter().filter_map(|run| run.peak_max_abs_logit));
+    let is_compared = |run: &TrainingRun| is_sloped(run) || baselines.contains(&run.run);
+    let tuned = Tuned::of(study, baselines, is_compared);
+    let variants = tuned.study.variants(baselines);
+    let sloped = variants.iter().find(|variant| is_sloped(&variant.seeds[0]))?;
+    let peak = Estimate::mean(sloped.log_peaks.iter().copied()).map(Estimate::exp);
+    let loss = sloped.loss_difference().map(Estimate::from);
+    let parts = [(peak, OF_PEAK), (loss, ABOVE_LS_NATS)];
+    let parts = parts.map(|(part, bound)| part.map(|part| part.at_most(bound)));
+    let ruling = match parts {
+        [Some(peak), Some(loss)] => Ruling::both([peak, loss]),
+        _ => Ruling::of_rule(false, false),
+    };
+    let bias = match half_range_of_alibi(&sloped.seeds[0]) {
+        Some(half_range) => format!("has half-range {}", significant(half_range, 2)),
+        None => "is not counted".to_owned(),
+    };
+    let ratio = peak.map_or_else(|| "–".to_owned(), |peak| peak.times(2));
+    let peaks = Estimate::median(sloped.seeds.iter().filter_map(|run| run.peak_max_abs_logit));
+    let seeds = [sloped.log_peaks.len(), sloped.losses.len()];
     let loss = loss.map_or_else(String::new, |loss| {
-        format!(
-            " Loss {} than LS-attention's ({}).",
-            apart(loss, 2, " nats"),
-            plural(seeds, "seed")
-        )
+        let seeds = plural(seeds[1], "seed");
+        format!("Loss {} than LS-attention's ({seeds})", loss.apart(2, " nats"))
     });
-    let measured = format!(
-        "With ALiBi, max |QKᵀ/√d| peaks at {}, {ratio}, but the bias itself {bias}; their sum is \
-         not measured.{loss} {}.{}",
-        peaks.map_or_else(|| "–".to_owned(), |peaks| peaks.shown(3)),
-        of_runs(sloped.seeds),
-        tuned.note(is_compared)
-    );
-    Some(Verdict::new(SLOPES_FREE_LOGITS, [headline, measured], status, seeds))
-}
-
-/// exp of the mean of logarithms.
-fn geometric_mean(logs: &[f64]) -> f64 {
-    (logs.iter().sum::<f64>() / logs.len() as f64).exp()
+    let sentences = [
+        format!(
+            "With ALiBi, max |QKᵀ/√d| peaks at {}, {ratio}, but the bias itself {bias}; their sum is not measured",
+            shown(peaks, 3)
+        ),
+        loss,
+        scale_of_runs(sloped.seeds),
+        tuned.note().to_owned(),
+    ];
+    let headline = format!("QKᵀ peaks at {ratio}; the bias itself {bias}");
+    let ruling = ruling.undecided_if(!tuned.is_tuned);
+    let seeds = Seeds::of_settings(seeds.into_iter().filter(|seeds| *seeds > 0));
+    Some(Verdict::new(SLOPES_FREE_LOGITS, ruling, seeds, headline, sentences))
 }
 
 /// Half the range of the steepest of ALiBi's biases over a full context: slopes are 2^(−8h/H), h from 1 to H.
@@ -94,76 +123,155 @@ fn half_range_of_alibi(run: &TrainingRun) -> Option<f64> {
     Some(0.5 * steepest * (run.context? as f64 - 1.0))
 }
 
+/// The ruling on pairs of a peak with twice the rank and one without: each seed counts, and the interval of every setting.
+fn with_more_rank(pairs: &Pairs, tuned: &Tuned) -> Ruling {
+    let ruling = |setting: &PairsOfSetting| {
+        let each = || setting.seeds.iter().map(|(_, wide, narrow)| wide / narrow);
+        let is_refuted = each().all(|ratio| ratio >= 1.0);
+        setting
+            .estimate(log_ratio)
+            .at_most(-LOGITS_ALIKE.ln())
+            .in_part_if(!each().all(|ratio| ratio <= 2.0 / 3.0))
+            .undecided_if_fails(!is_refuted)
+    };
+    Ruling::every(pairs.settings.iter().map(ruling)).undecided_if(!tuned.is_tuned)
+}
+
+/// Peak max |logit| of the run with twice the rank over its baseline's, seed by seed. Intervals are Student's over seeds, of
+/// the logarithm.
+pub(crate) fn interventions(study: &Trainings, baselines: &[String]) -> Verdict {
+    let tuned = Tuned::of(study, baselines, |run| run.arm == "mhsa");
+    let is_pair = |wide: &TrainingRun, base: &TrainingRun| {
+        wide.run == MORE_RANK
+            && baselines.contains(&base.run)
+            && (&base.arm, base.seed, base.context) == (&wide.arm, wide.seed, wide.context)
+    };
+    let against = |value: fn(&TrainingRun) -> Option<f64>| {
+        Pairs::matching(&tuned.study, is_pair, |wide, base| Some((value(wide)?, value(base)?)))
+    };
+    let Some(peaks) = against(|run| run.peak_max_abs_logit) else {
+        return Verdict::lacking(MORE_RANK_HELPS);
+    };
+    let ratio = joined(peaks.estimates(log_ratio).map(|log| log.exp().times(2)), ", ");
+    let each = from_to(peaks.all().map(|(wide, base)| wide / base), 2);
+    let losses = against(|run| run.valid_loss_nats).into_iter();
+    let losses = losses.flat_map(|losses| losses.estimates(difference).collect::<Vec<_>>());
+    let losses = losses.filter(|loss| loss.ends().is_some());
+    let changed = tuned.study.runs.iter().filter(|run| run.run == MORE_RANK);
+    let sentences = [
+        format!(
+            "Peak max |logit| of {MORE_RANK} over the unchanged run's: {ratio}, {each} over seeds"
+        ),
+        joined(losses.map(|loss| format!("Validation loss {}", loss.apart(2, " nats"))), ". "),
+        scale_of_runs(changed),
+        tuned.note().to_owned(),
+    ];
+    let headline = format!("peak {ratio} with twice the rank");
+    let ruling = with_more_rank(&peaks, &tuned);
+    Verdict::new(MORE_RANK_HELPS, ruling, peaks.seeds(), headline, sentences)
+}
+
 /// Peak max |logit| of multi-head attention over that of the same with heads of half as many channels, twice as many of
-/// them, seed by seed, wherever one of the two is unchanged; none where there is no such pair. Confirmed and refuted
-/// where every such pair of runs is, and qualified where they are not alike.
+/// them, seed by seed, wherever one of the two is unchanged; none where there is no such pair.
 pub(crate) fn head_dimension(study: &Trainings, baselines: &[String]) -> Option<Verdict> {
-    let tuned = Tuned::of(study, baselines);
+    let tuned = Tuned::of(study, baselines, |run| run.arm == "mhsa");
+    let is_alike = |wide: &TrainingRun, narrow: &TrainingRun| {
+        let size = |run: &TrainingRun| (run.seed, run.context, run.steps, run.d_model);
+        let of_mhsa = |run: &TrainingRun| run.arm == "mhsa";
+        of_mhsa(wide)
+            && of_mhsa(narrow)
+            && size(wide) == size(narrow)
+            && (&wide.positions, &wide.slopes) == (&narrow.positions, &narrow.slopes)
+            && [wide, narrow].iter().any(|run| baselines.contains(&run.run))
+            && wide.heads.is_some_and(|heads| narrow.heads == Some(2 * heads))
+    };
+    let peaks = |wide: &TrainingRun, narrow: &TrainingRun| {
+        Some((wide.peak_max_abs_logit?, narrow.peak_max_abs_logit?))
+    };
     let study = &tuned.study;
-    let setting = |run: &TrainingRun| {
-        (run.seed, run.context, run.steps, run.d_model, run.positions.clone(), run.slopes.clone())
+    let mut pairs = Pairs::matching(study, is_alike, peaks)?;
+    let dimension = |name: &str| {
+        let run = study.runs.iter().find(|run| run.run == name)?;
+        Some(run.d_model? / run.heads?)
     };
-    let unchanged = |of: &TrainingRun| {
-        let is_base = |run: &&TrainingRun| baselines.contains(&run.run) && run.arm == "mhsa";
-        study.runs.iter().filter(is_base).find(|base| setting(base) == setting(of))
-    };
-    let ratio = |run: &TrainingRun| {
-        let base = unchanged(run)?;
-        let (heads, of_base) = (run.heads?, base.heads?);
-        let ratio = run.peak_max_abs_logit? / base.peak_max_abs_logit?;
-        if of_base == 2 * heads {
-            Some(ratio)
-        } else {
-            (heads == 2 * of_base).then_some(1.0 / ratio)
-        }
-    };
-    let dimension = |run: &TrainingRun| run.d_model.zip(run.heads).map(|(width, h)| width / h);
-    let mut pairs: Vec<(usize, Vec<f64>)> = Vec::new();
-    let mut compared: Vec<&TrainingRun> = Vec::new();
-    for seeds in study.by_run().filter(|seeds| seeds[0].arm == "mhsa") {
-        let ratios: Vec<f64> = seeds.iter().filter_map(ratio).collect();
-        let base = unchanged(&seeds[0]).and_then(dimension);
-        if let (false, Some(one), Some(other)) = (ratios.is_empty(), dimension(&seeds[0]), base) {
-            pairs.push((one.max(other), ratios));
-            compared.extend(seeds.iter().chain(seeds.iter().filter_map(unchanged)));
-        }
-    }
-    pairs.sort_by_key(|(wide, _)| *wide);
-    let seeds = pairs.iter().map(|(_, ratios)| ratios.len()).min()?;
-    let all: Vec<(usize, Spread, Option<Interval>)> = pairs
-        .iter()
-        .filter_map(|(wide, ratios)| {
-            let interval = Interval::of(ratios.iter().map(|ratio| ratio.ln())).map(Interval::exp);
-            Some((*wide, Spread::of(ratios.iter().copied())?, interval))
-        })
-        .collect();
-    let words: Vec<VerdictStatus> =
-        all.iter().map(|(_, spread, interval)| of_more_rank(*spread, *interval)).collect();
-    let alike = words.windows(2).all(|two| two[0] == two[1]);
-    let status = if alike { words[0] } else { VerdictStatus::Qualified };
-    let status = tuned.decided(status, |run| run.arm == "mhsa");
-    let shown = all.iter().map(|(wide, spread, interval)| {
-        let mean = times_or(*interval, spread.median, 2);
-        format!("{wide} over {}: {mean}", wide / 2)
+    pairs.settings.sort_by_key(|setting| dimension(&setting.ours));
+    let each = pairs.settings.iter().map(|setting| {
+        let [wide, narrow] = [&setting.ours, &setting.theirs]
+            .map(|name| dimension(name).map_or_else(|| "?".to_owned(), |d| d.to_string()));
+        format!("{wide} over {narrow}: {}", setting.estimate(log_ratio).exp().times(2))
     });
-    let shown = shown.collect::<Vec<_>>().join("; ");
-    let headline = format!("d_head {shown}, {}", plural(seeds, "seed"));
-    let measured = format!(
-        "Peak max |logit| by head dimension at equal parameters, d_head {shown}. The number of heads varies with it. {}.{}",
-        of_runs(compared),
-        tuned.note(|run| run.arm == "mhsa")
+    let ratios = joined(each, "; ");
+    let names: Vec<&String> =
+        pairs.settings.iter().flat_map(|setting| [&setting.ours, &setting.theirs]).collect();
+    let sentences = [
+        format!("Peak max |logit| by head dimension at equal parameters, d_head {ratios}"),
+        "The number of heads varies with it".to_owned(),
+        scale_of_runs(study.runs.iter().filter(|run| names.contains(&&run.run))),
+        tuned.note().to_owned(),
+    ];
+    let ruling = with_more_rank(&pairs, &tuned);
+    let headline = format!("d_head {ratios}");
+    Some(Verdict::new(MORE_RANK_HELPS, ruling, pairs.seeds(), headline, sentences))
+}
+
+/// The slope of log peak max |logit| on log n, which at one head dimension is that on log(n/d), over the runs of an
+/// arm, against what was predicted of it; none without a prediction.
+///
+/// *Not measured*: an arm has too few lengths.
+pub(crate) fn exponent(study: &Trainings, predicted: &[PredictedExponent]) -> Option<Verdict> {
+    let mut measured: Vec<(&PredictedExponent, Estimate)> = Vec::new();
+    for expected in predicted {
+        let of_run =
+            |run: &TrainingRun| Some(((run.context? as f64).ln(), run.peak_max_abs_logit?.ln()));
+        let points: Vec<(f64, f64)> = study.arm(&expected.arm).filter_map(of_run).collect();
+        let Some(slope) = Slope::through(&points) else {
+            let needs = format!("Needs finished runs of {} at several lengths.", expected.arm);
+            let headline = "too few lengths for an exponent";
+            return Some(Verdict::unmeasured(PREDICTED_EXPONENT, headline, needs));
+        };
+        measured.push((expected, slope.into()));
+    }
+    let first = measured.first()?;
+    let ruling = |&(expected, exponent): &(&PredictedExponent, Estimate)| {
+        let [low, high] = exponent.ends()?;
+        let is_within = low >= expected.low && high <= expected.high;
+        let has_predicted = (low..=high).contains(&expected.exponent) && high - low <= TOO_WIDE;
+        let is_outside = high < expected.low || low > expected.high;
+        Some(Ruling::of_rule(is_within || has_predicted, expected.arm == "mhsa" && is_outside))
+    };
+    let rulings = measured.iter().filter_map(ruling);
+    let length_counts = measured.iter().flat_map(|(expected, _)| {
+        let of_length =
+            |n: usize| study.arm(&expected.arm).filter(|run| run.context == Some(n)).count();
+        study.contexts().into_iter().map(of_length).filter(|count| *count > 0).collect::<Vec<_>>()
+    });
+    let seeds = Seeds::all(length_counts.min().unwrap_or(0));
+    let each = measured.iter().map(|(expected, exponent)| {
+        let predicted = Estimate::range(expected.exponent, [expected.low, expected.high]);
+        let name = arm_name(&expected.arm);
+        format!("{name} {}, predicted {}", exponent.shown(2), predicted.shown(2))
+    });
+    let leading = measured.iter().rfind(|(expected, _)| expected.arm == "mhsa");
+    let (expected, exponent) = leading.unwrap_or(first);
+    let headline = format!(
+        "{} exponent {} of n/d, predicted {}",
+        arm_name(&expected.arm),
+        exponent.shown(2),
+        significant(expected.exponent, 2)
     );
-    Some(Verdict::over(
-        super::interventions::MORE_RANK_HELPS,
-        [headline, measured],
-        status,
-        pairs.iter().map(|(_, ratios)| ratios.len()),
-    ))
+    let arms = study.runs.iter().filter(|run| predicted.iter().any(|p| p.arm == run.arm));
+    let sentences = [
+        format!("Exponent of n/d in peak max |logit|: {}", joined(each, "; ")),
+        scale_of_runs(arms),
+        Tuned::of(study, &[], |_| true).note().to_owned(),
+    ];
+    Some(Verdict::new(PREDICTED_EXPONENT, Ruling::both(rulings), seeds, headline, sentences))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claims::VerdictStatus;
     use crate::claims::tuning::at_three_rates;
 
     fn judged(peak: f64, loss: f64, seeds: usize) -> Option<VerdictStatus> {
@@ -246,5 +354,79 @@ mod tests {
         assert_eq!(by_dimension(200.0, 120.0, 3), Some(VerdictStatus::Qualified), "not alike");
         assert_eq!(by_dimension(80.0, 120.0, 3), Some(VerdictStatus::Refuted));
         assert_eq!(by_dimension(80.0, 120.0, 0), None);
+    }
+
+    fn rank_ruling(ratio: f64, seeds: usize) -> VerdictStatus {
+        rank_by_seed(&vec![ratio; seeds])
+    }
+
+    fn rank_by_seed(ratios: &[f64]) -> VerdictStatus {
+        let run = |name: &str, seed: usize, peak: f64| TrainingRun {
+            run: name.to_owned(),
+            arm: "mhsa".to_owned(),
+            heads: Some(if name == MORE_RANK { 2 } else { 4 }),
+            valid_loss_nats: Some(2.0),
+            seed,
+            context: Some(256),
+            peak_max_abs_logit: Some(peak),
+            ..TrainingRun::default()
+        };
+        let runs = ratios.iter().enumerate().flat_map(|(seed, ratio)| {
+            [run("mhsa-256", seed, 100.0), run(MORE_RANK, seed, 100.0 * ratio)]
+        });
+        let study = Trainings { runs: runs.collect(), failed: 0 };
+        interventions(&at_three_rates(&study), &["mhsa-256".to_owned()]).status
+    }
+
+    #[test]
+    fn more_rank_has_every_status() {
+        assert_eq!(rank_ruling(0.5, 3), VerdictStatus::Confirmed);
+        assert_eq!(rank_ruling(0.5, 2), VerdictStatus::Qualified);
+        assert_eq!(rank_ruling(0.9, 3), VerdictStatus::Qualified);
+        assert_eq!(rank_ruling(1.2, 3), VerdictStatus::Refuted);
+        assert_eq!(rank_ruling(1.2, 2), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(
+            rank_by_seed(&[0.1, 0.65, 0.66]),
+            VerdictStatus::Qualified,
+            "seeds too far apart"
+        );
+        assert_eq!(rank_by_seed(&[1.0, 1.1, 5.0]), VerdictStatus::Qualified, "seeds too far apart");
+        assert_eq!(rank_ruling(1.0, 0), VerdictStatus::NotMeasured);
+    }
+
+    fn exponents(mhsa: f64, ls: f64, seeds: usize) -> VerdictStatus {
+        let of_arm = |arm: &'static str, exponent: f64| {
+            [256usize, 512, 1024].into_iter().flat_map(move |n| {
+                (0..seeds).map(move |seed| TrainingRun {
+                    arm: arm.to_owned(),
+                    seed,
+                    context: Some(n),
+                    peak_max_abs_logit: Some(
+                        (n as f64).powf(exponent) * [1.0, 1.02, 0.98][seed % 3],
+                    ),
+                    ..TrainingRun::default()
+                })
+            })
+        };
+        let runs = of_arm("mhsa", mhsa).chain(of_arm("ls", ls)).collect();
+        let predicted = |arm: &str, [low, exponent, high]: [f64; 3]| PredictedExponent {
+            arm: arm.to_owned(),
+            low,
+            exponent,
+            high,
+        };
+        let predicted = [predicted("mhsa", [0.1, 0.25, 0.35]), predicted("ls", [-0.1, 0.0, 0.1])];
+        exponent(&Trainings { runs, failed: 0 }, &predicted).unwrap().status
+    }
+
+    #[test]
+    fn exponents_have_every_status() {
+        assert_eq!(exponents(0.25, 0.0, 3), VerdictStatus::Confirmed);
+        assert_eq!(exponents(0.25, 0.0, 1), VerdictStatus::SingleSeed);
+        assert_eq!(exponents(-1.0, 0.0, 3), VerdictStatus::Refuted);
+        assert_eq!(exponents(-1.0, 0.0, 2), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(exponents(0.25, 0.9, 3), VerdictStatus::Qualified, "ls grows");
+        assert_eq!(exponents(0.25, 0.0, 0), VerdictStatus::NotMeasured);
+        assert_eq!(exponent(&Trainings { runs: Vec::new(), failed: 0 }, &[]), None);
     }
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 
 use super::claim::Claim;
+use super::ruling::{Reason, Ruling};
+use super::words::joined;
 use crate::table::{plural, plural_range, significant};
 
 /// The status of a claim.
@@ -56,24 +58,41 @@ impl VerdictStatus {
             Self::NotMeasured => 3,
         }
     }
+}
 
-    /// The status where settings have from `fewest` to `most` seeds: fewer than [`SEEDS_TO_DECIDE`] qualify at most, and
-    /// one seed is always [`SingleSeed`](Self::SingleSeed).
-    fn with_seeds(self, fewest: usize, most: usize) -> Self {
-        match self {
-            Self::NotMeasured => self,
-            _ if most <= 1 => Self::SingleSeed,
-            Self::Confirmed | Self::Refuted if fewest < SEEDS_TO_DECIDE => Self::Qualified,
-            status => status,
-        }
+/// The seeds of the settings behind a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seeds {
+    fewest: usize,
+    most: usize,
+    noun: &'static str,
+}
+
+impl Seeds {
+    /// The seeds of each setting.
+    pub fn of_settings(seeds: impl IntoIterator<Item = usize>) -> Self {
+        let range = seeds.into_iter().fold(None, |range: Option<(usize, usize)>, seeds| {
+            let (fewest, most) = range.unwrap_or((seeds, seeds));
+            Some((fewest.min(seeds), most.max(seeds)))
+        });
+        let (fewest, most) = range.unwrap_or((0, 0));
+        Self { fewest, most, noun: "seed" }
     }
 
-    /// The status where the measurement can support a claim or speak against it, but not decide it.
-    pub(super) fn undecided(self) -> Self {
-        match self {
-            Self::Confirmed | Self::Refuted => Self::Qualified,
-            status => status,
-        }
+    /// One number of seeds.
+    pub fn all(seeds: usize) -> Self {
+        Self::of_settings([seeds])
+    }
+
+    /// What stands for a seed: models, rounds, pairs.
+    pub fn called(self, noun: &'static str) -> Self {
+        Self { noun, ..self }
+    }
+}
+
+impl fmt::Display for Seeds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&plural_range(self.fewest, self.most, self.noun))
     }
 }
 
@@ -88,6 +107,8 @@ pub struct Verdict {
     pub measured: String,
     /// The status.
     pub status: VerdictStatus,
+    /// Why it is qualified, where it is.
+    pub reason: Option<Reason>,
     /// The fewest seeds of any setting behind it; 0 where nothing was measured.
     pub seeds: usize,
     /// The most seeds of any setting.
@@ -95,55 +116,64 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// The verdict after `seeds` seeds, of a headline and a sentence: too few seeds decide nothing.
-    pub(crate) fn new(
+    /// The verdict by a ruling over seeds, with a headline that ends in the seeds, and sentences of what was measured.
+    /// Too few seeds decide nothing; an empty sentence is left out.
+    pub(super) fn new(
         claim: Claim,
-        said: [String; 2],
-        status: VerdictStatus,
-        seeds: usize,
+        ruling: Ruling,
+        seeds: Seeds,
+        headline: impl fmt::Display,
+        sentences: impl IntoIterator<Item = impl Into<String>>,
     ) -> Self {
-        Self::over(claim, said, status, [seeds])
-    }
-
-    /// The verdict over settings, by the seeds of each; a headline that ends in the fewest seeds gets the most too.
-    pub(crate) fn over(
-        claim: Claim,
-        [headline, measured]: [String; 2],
-        status: VerdictStatus,
-        seeds: impl IntoIterator<Item = usize>,
-    ) -> Self {
-        let range = seeds.into_iter().fold(None, |range: Option<(usize, usize)>, seeds| {
-            let (fewest, most) = range.unwrap_or((seeds, seeds));
-            Some((fewest.min(seeds), most.max(seeds)))
-        });
-        let (fewest, most) = range.unwrap_or((0, 0));
-        let ending = ["seed", "paired seed"].into_iter().find_map(|noun| {
-            Some((headline.strip_suffix(&plural(fewest, noun))?.to_owned(), noun))
-        });
-        let headline = match ending {
-            Some((before, noun)) => before + &plural_range(fewest, most, noun),
-            None => headline,
-        };
-        let [headline, measured] = [headline, measured].map(|said| with_minus_signs(&said));
+        let (status, reason) = status(ruling, seeds);
+        let sentences = sentences.into_iter().map(Into::into).filter(|one| !one.is_empty());
         Self {
             claim,
-            headline,
-            measured,
-            status: status.with_seeds(fewest, most),
-            seeds: fewest,
-            most_seeds: most,
+            headline: with_minus_signs(&format!("{headline}, {seeds}")),
+            measured: with_minus_signs(&(joined(sentences, ". ") + ".")),
+            status,
+            reason,
+            seeds: seeds.fewest,
+            most_seeds: seeds.most,
         }
     }
 
-    /// The verdict where rows are missing: `lacking` is the headline, `needs` says which rows would be needed.
-    pub(crate) fn lacking(claim: Claim, lacking: &str, needs: impl Into<String>) -> Self {
-        Self::new(claim, [lacking.to_owned(), needs.into()], VerdictStatus::NotMeasured, 0)
+    /// The verdict where rows are missing that the claim's rule needs.
+    pub(super) fn lacking(claim: Claim) -> Self {
+        let [headline, needs] = claim.lacking;
+        Self::unmeasured(claim, headline, claim.with_bounds(needs))
     }
 
     /// The verdict on a claim that no study here measures.
     pub fn not_measured(claim: Claim) -> Self {
         let [headline, why] = claim.not_measured;
-        Self::lacking(claim, headline, why)
+        Self::unmeasured(claim, headline, why.to_owned())
+    }
+
+    /// The verdict without rows: a headline, and a sentence that says what would be needed.
+    pub(super) fn unmeasured(claim: Claim, headline: &str, needs: String) -> Self {
+        Self {
+            claim,
+            headline: headline.to_owned(),
+            measured: needs,
+            status: VerdictStatus::NotMeasured,
+            reason: None,
+            seeds: 0,
+            most_seeds: 0,
+        }
+    }
+}
+
+/// The status of a ruling, and why it is qualified: fewer seeds than [`SEEDS_TO_DECIDE`] in a setting qualify at most, and
+/// one seed in every setting is always [`SingleSeed`](VerdictStatus::SingleSeed).
+fn status(ruling: Ruling, seeds: Seeds) -> (VerdictStatus, Option<Reason>) {
+    let ruling = ruling.undecided_if(seeds.fewest < SEEDS_TO_DECIDE);
+    match ruling {
+        Ruling::Hidden => (VerdictStatus::NotMeasured, None),
+        _ if seeds.most <= 1 => (VerdictStatus::SingleSeed, None),
+        Ruling::Holds => (VerdictStatus::Confirmed, None),
+        Ruling::Fails => (VerdictStatus::Refuted, None),
+        Ruling::Between(reason) => (VerdictStatus::Qualified, Some(reason)),
     }
 }
 
@@ -185,7 +215,7 @@ pub fn multiplicity(words: &[VerdictStatus]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{HEADLINE_WORDS, MEASURED_WORDS, VerdictStatus, multiplicity};
+    use super::*;
 
     #[test]
     fn multiplicity_counts_measured_and_decided_claims() {
@@ -206,23 +236,34 @@ mod tests {
 
     #[test]
     fn few_seeds_decide_nothing() {
-        for status in [VerdictStatus::Confirmed, VerdictStatus::Refuted] {
-            assert_eq!(status.with_seeds(1, 1), VerdictStatus::SingleSeed);
-            assert_eq!(
-                status.with_seeds(1, 3),
-                VerdictStatus::Qualified,
-                "some settings have more"
-            );
-            assert_eq!(status.with_seeds(2, 2), VerdictStatus::Qualified);
-            assert_eq!(status.with_seeds(3, 3), status);
+        let of = |ruling, seeds: &[usize]| status(ruling, Seeds::of_settings(seeds.to_vec()));
+        let undecided = (VerdictStatus::Qualified, Some(Reason::Undecided));
+        for (ruling, decided) in
+            [(Ruling::Holds, VerdictStatus::Confirmed), (Ruling::Fails, VerdictStatus::Refuted)]
+        {
+            assert_eq!(of(ruling, &[1, 1]), (VerdictStatus::SingleSeed, None));
+            assert_eq!(of(ruling, &[1, 3]), undecided, "some settings have more");
+            assert_eq!(of(ruling, &[2]), undecided);
+            assert_eq!(of(ruling, &[3, 4]), (decided, None));
         }
-        assert_eq!(VerdictStatus::Qualified.with_seeds(1, 1), VerdictStatus::SingleSeed);
+        for reason in [Reason::PartHolds, Reason::Undecided] {
+            let between = Ruling::Between(reason);
+            assert_eq!(of(between, &[1]), (VerdictStatus::SingleSeed, None));
+            assert_eq!(of(between, &[3]), (VerdictStatus::Qualified, Some(reason)));
+        }
         for seeds in 0..4 {
-            assert_eq!(
-                VerdictStatus::NotMeasured.with_seeds(seeds, seeds),
-                VerdictStatus::NotMeasured
-            );
+            assert_eq!(of(Ruling::Hidden, &[seeds]), (VerdictStatus::NotMeasured, None));
         }
+    }
+
+    #[test]
+    fn a_verdict_ends_its_headline_in_seeds_and_its_sentences_in_dots() {
+        let seeds = Seeds::of_settings([1, 3]).called("pair");
+        let sentences = ["a [-1, 2]", "", "max-16"];
+        let verdict = Verdict::new(Claim::PLAIN, Ruling::Holds, seeds, "ratio -0.5", sentences);
+        assert_eq!(verdict.headline, "ratio −0.5, 1–3 pairs");
+        assert_eq!(verdict.measured, "a [−1, 2]. max-16.");
+        assert_eq!((verdict.seeds, verdict.most_seeds), (1, 3));
     }
 
     #[test]

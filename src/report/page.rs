@@ -248,7 +248,7 @@ fn measured_by(section: &Section, verdict: &Verdict) -> Markup {
 
 /// What confirms a claim and what refutes it.
 fn rule(claim: Claim) -> Markup {
-    let Rule { confirmed, refuted } = (claim.rule)();
+    let Rule { confirmed, refuted } = claim.rule();
     html! {
         dl {
             dt { "Source of the claim" } dd { (claim.place) }

@@ -17,5 +17,5 @@ pub(super) const GLOBAL_HEADS: ViewOf<Surgeries> = ViewOf {
     rows: rows::surgeries,
     tables: Surgeries::tables,
     figures: |surgeries, _| figure::loss_against_size(surgeries).into_iter().collect(),
-    verdicts: |surgeries, _| claims::global_heads::global_heads(surgeries),
+    verdicts: |surgeries, _| claims::surgery::global_heads(surgeries),
 };

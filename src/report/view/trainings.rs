@@ -47,7 +47,7 @@ pub(super) const INTERVENTIONS: ViewOf<Trainings> = ViewOf {
     tables: Trainings::tables,
     figures: |trainings, against| vec![figure::interventions(trainings, &against.baselines)],
     verdicts: |trainings, against| {
-        vec![claims::interventions::interventions(&trainings.ended(), &against.baselines)]
+        vec![claims::variants::interventions(&trainings.ended(), &against.baselines)]
     },
 };
 
@@ -85,7 +85,7 @@ pub(super) const BITS: ViewOf<(Trainings, Vec<String>)> = ViewOf {
     },
     figures: |(trainings, _), _| vec![figure::variants(trainings)],
     verdicts: |(trainings, _), _| {
-        claims::modality::other_data(&trainings.ended()).into_iter().collect()
+        claims::arms::other_data(&trainings.ended()).into_iter().collect()
     },
 };
 
@@ -102,6 +102,6 @@ fn by_step(trainings: &Trainings, _: &Against) -> Vec<Figure> {
 
 fn with_exponents(trainings: &Trainings, against: &Against) -> Vec<Verdict> {
     let mut verdicts = claims::training::training(trainings);
-    verdicts.extend(claims::exponent::exponent(&trainings.ended(), &against.predicted));
+    verdicts.extend(claims::variants::exponent(&trainings.ended(), &against.predicted));
     verdicts
 }

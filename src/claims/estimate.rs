@@ -1,0 +1,206 @@
+//! An estimate: a number of a claim with where it may lie, its ruling against bounds, and its words.
+
+use super::ruling::Ruling;
+use crate::table::{Coefficient, Interval, Slope, Spread, significant};
+
+/// A number and where it may lie.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Estimate {
+    /// The mean, the slope or the median.
+    pub value: f64,
+    ends: Ends,
+}
+
+/// Where a number may lie.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Ends {
+    /// A 95 % interval.
+    Interval([f64; 2]),
+    /// The least and the greatest of what was measured.
+    Range([f64; 2]),
+    /// Unknown: there is one seed.
+    Unknown,
+}
+
+impl Estimate {
+    /// The mean with Student's interval over seeds; of one seed its value; none of no seed.
+    pub fn mean(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let values: Vec<f64> = values.into_iter().collect();
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let alone = Self { value: mean, ends: Ends::Unknown };
+        (!values.is_empty()).then(|| Interval::of(values).map_or(alone, Self::from))
+    }
+
+    /// The median with the least and the greatest value; none of no value.
+    pub fn median(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let Spread { median, low, high } = Spread::of(values)?;
+        Some(Self { value: median, ends: Ends::Range([low, high]) })
+    }
+
+    /// A value from its least to its greatest.
+    pub fn range(value: f64, ends: [f64; 2]) -> Self {
+        Self { value, ends: Ends::Range(ends) }
+    }
+
+    /// A value that was measured once.
+    pub fn once(value: f64) -> Self {
+        Self::range(value, [value; 2])
+    }
+
+    /// The ends; none where they are unknown.
+    pub fn ends(&self) -> Option<[f64; 2]> {
+        match self.ends {
+            Ends::Interval(ends) | Ends::Range(ends) => Some(ends),
+            Ends::Unknown => None,
+        }
+    }
+
+    /// The same under a function that rises.
+    pub fn map(self, rises: impl Fn(f64) -> f64) -> Self {
+        let ends = match self.ends {
+            Ends::Interval(ends) => Ends::Interval(ends.map(&rises)),
+            Ends::Range(ends) => Ends::Range(ends.map(&rises)),
+            Ends::Unknown => Ends::Unknown,
+        };
+        Self { value: rises(self.value), ends }
+    }
+
+    /// The value alone.
+    pub fn without_ends(self) -> Self {
+        Self { ends: Ends::Unknown, ..self }
+    }
+
+    /// e to it: of a mean of logarithms the geometric mean.
+    pub fn exp(self) -> Self {
+        self.map(f64::exp)
+    }
+
+    /// Whether all of it lies under `bound`, or above it.
+    pub fn at_most(&self, bound: f64) -> Ruling {
+        self.beyond(bound, bound)
+    }
+
+    /// Whether all of it lies above `bound`, or under it.
+    pub fn at_least(&self, bound: f64) -> Ruling {
+        self.at_most(bound).not()
+    }
+
+    /// A claim that holds where all of it lies beyond `holds`, and fails where all of it lies beyond `fails` on the other
+    /// side. An end on a bound decides nothing.
+    pub fn beyond(&self, holds: f64, fails: f64) -> Ruling {
+        let Some([low, high]) = self.ends() else { return Ruling::of_rule(false, false) };
+        match holds <= fails {
+            true => Ruling::of_rule(high < holds, low > fails),
+            false => Ruling::of_rule(low > holds, high < fails),
+        }
+    }
+
+    /// `0.28 [0.20, 0.38]` with an interval, `0.28 (0.20–0.38)` with a range, else `0.28`.
+    pub fn shown(&self, digits: usize) -> String {
+        self.with_unit("", digits)
+    }
+
+    /// As [`shown`](Self::shown), with `(1 seed)` where nothing but the value is known.
+    pub fn shown_of_seeds(&self, digits: usize) -> String {
+        let note = if self.ends == Ends::Unknown { " (1 seed)" } else { "" };
+        self.shown(digits) + note
+    }
+
+    /// `0.28× [0.20, 0.38]`.
+    pub fn times(&self, digits: usize) -> String {
+        self.with_unit("×", digits)
+    }
+
+    /// `0.25 nats lower [0.19, 0.31]` or `0.0064 nats higher [-0.0093, 0.022]`; the unit begins with a space, or is empty.
+    pub fn apart(&self, digits: usize, unit: &str) -> String {
+        if self.value >= 0.0 {
+            return self.with_unit(&format!("{unit} higher"), digits);
+        }
+        let turned = |[low, high]: [f64; 2]| [-high, -low];
+        let ends = match self.ends {
+            Ends::Interval(ends) => Ends::Interval(turned(ends)),
+            Ends::Range(ends) => Ends::Range(turned(ends)),
+            Ends::Unknown => Ends::Unknown,
+        };
+        Self { value: -self.value, ends }.with_unit(&format!("{unit} lower"), digits)
+    }
+
+    fn with_unit(&self, unit: &str, digits: usize) -> String {
+        let value = significant(self.value, digits);
+        match self.ends {
+            Ends::Interval(ends) => {
+                let [low, high] = ends.map(|end| significant(end, digits));
+                format!("{value}{unit} [{low}, {high}]")
+            }
+            Ends::Range([low, high]) => {
+                Spread { median: self.value, low, high }.shown(digits) + unit
+            }
+            Ends::Unknown => value + unit,
+        }
+    }
+}
+
+impl From<Interval> for Estimate {
+    fn from(Interval { mean, low, high, .. }: Interval) -> Self {
+        Self { value: mean, ends: Ends::Interval([low, high]) }
+    }
+}
+
+impl From<Slope> for Estimate {
+    fn from(Slope { slope, low, high, .. }: Slope) -> Self {
+        Self { value: slope, ends: Ends::Interval([low, high]) }
+    }
+}
+
+impl From<Coefficient> for Estimate {
+    fn from(Coefficient { value, low, high, .. }: Coefficient) -> Self {
+        Self { value, ends: Ends::Interval([low, high]) }
+    }
+}
+
+/// The estimate in words, a dash where there is none.
+pub(super) fn shown(estimate: Option<Estimate>, digits: usize) -> String {
+    estimate.map_or_else(|| "–".to_owned(), |estimate| estimate.shown(digits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ruling::Reason;
+    use super::*;
+
+    fn interval(mean: f64, low: f64, high: f64) -> Estimate {
+        Interval { mean, low, high, count: 3 }.into()
+    }
+
+    #[test]
+    fn every_kind_of_estimate_has_its_words() {
+        let ratio = interval(0.28, 0.2, 0.38);
+        assert_eq!(ratio.shown(2), "0.28 [0.20, 0.38]");
+        assert_eq!(ratio.times(2), "0.28× [0.20, 0.38]");
+        let lower = interval(-0.25, -0.31, -0.19);
+        assert_eq!(lower.apart(2, " nats"), "0.25 nats lower [0.19, 0.31]");
+        let higher = interval(0.01, -0.02, 0.04);
+        assert_eq!(higher.apart(1, " nats"), "0.01 nats higher [-0.02, 0.04]");
+        assert_eq!(Estimate::median([3.0, 1.0, 2.0]).unwrap().shown(2), "2.0 (1.0–3.0)");
+        let alone = Estimate::mean([-0.5]).unwrap();
+        assert_eq!((alone.shown(1), alone.apart(1, "")), ("-0.5".into(), "0.5 lower".into()));
+        assert_eq!(shown(Estimate::mean([]), 2), "–");
+    }
+
+    #[test]
+    fn every_estimate_has_its_ruling() {
+        let open = Ruling::Between(Reason::Undecided);
+        for (estimate, at_most, large) in [
+            (interval(0.3, 0.2, 0.4), Ruling::Holds, Ruling::Fails),
+            (interval(0.7, 0.6, 0.8), Ruling::Fails, open),
+            (interval(1.2, 1.1, 1.3), Ruling::Fails, Ruling::Holds),
+            (interval(0.5, 0.4, 1.3), open, open),
+            (Estimate::once(0.1), Ruling::Holds, Ruling::Fails),
+            (Estimate::mean([0.1]).unwrap(), open, open),
+        ] {
+            assert_eq!(estimate.at_most(0.5), at_most, "{estimate:?}");
+            assert_eq!(estimate.at_least(0.5), at_most.not(), "{estimate:?}");
+            assert_eq!(estimate.beyond(1.0, 0.5), large, "{estimate:?}");
+        }
+    }
+}
