@@ -81,8 +81,6 @@ pub mod record;
 #[cfg(feature = "study")]
 pub mod report;
 #[cfg(feature = "study")]
-pub mod row;
-#[cfg(feature = "study")]
 pub mod run;
 #[cfg(feature = "study")]
 pub mod study;

@@ -5,7 +5,7 @@ use super::estimate::{Estimate, shown};
 use super::ruling::Ruling;
 use super::verdict::{Seeds, Verdict};
 use super::words::joined;
-use crate::row::HeadFound;
+use crate::experiments::heads::HeadFound;
 use crate::table::{LARGE_NATS, PublishedHeads, PublishedModel, Spread, plural, significant};
 
 /// A head that needs this share of its logits or more at its rank has them because it needs them.

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use rank_study::lm::LmError;
 use rank_study::pattern::TargetError;
+use rank_study::record::RowsError;
 use rank_study::report::ReportError;
-use rank_study::row::RowsError;
 use rank_study::run::RunError;
 use rank_study::study::StudyError;
 use rank_study::system::{near_files, printable};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use rank_study::row::{Column, ColumnKind};
+use rank_study::record::{Column, ColumnKind};
 use rank_study::study::{
     Kind, Plan, StudyDefinition, StudyError, stored_lines, time_of, unmerged_parts,
 };

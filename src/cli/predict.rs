@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
-use rank_study::row::{HeadFound, Row};
+use rank_study::experiments::heads::HeadFound;
+use rank_study::record::Row;
 use rank_study::study::Plan;
 use rank_study::table::significant;
 

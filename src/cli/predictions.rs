@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use rank_study::experiments::heads::HeadFound;
 use rank_study::fit::check_tolerance;
 use rank_study::lm::Device;
-use rank_study::row::{HeadFound, Row, Rows};
+use rank_study::record::{Row, Rows};
 use rank_study::study::{Plan, Preset, StudyDefinition, SweepSummary, stored_lines};
 use rank_study::table::plural;
 use toml::{Table, Value};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::figure::FigureError;
 use crate::pattern::TargetError;
-use crate::row::RowsError;
+use crate::record::RowsError;
 use crate::study::StudyError;
 use crate::table::TableError;
 

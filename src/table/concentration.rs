@@ -4,8 +4,9 @@ use super::columns::Columns;
 use super::error::{READ_ERR, TableError};
 use super::grid::Table;
 use super::groups::{groups, keep_last_steps};
+use crate::experiments::concentration::{ConcentrationFound, FarFound};
 use crate::pattern::HeadKind;
-use crate::row::{ConcentrationFound, FarFound, Row, Rows};
+use crate::record::{Row, Rows};
 
 /// A head's far part is told of where it has this much of its mass, in the mean.
 pub const FAR_MASS: f64 = 0.1;

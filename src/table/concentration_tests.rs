@@ -1,8 +1,9 @@
 //! Made-up heads that attend to few tokens or many, and what is gathered of them.
 
 use super::concentration::{ConcentratedHead, Concentrations};
+use crate::experiments::concentration::{ConcentrationFound, FarFound};
 use crate::pattern::HeadKind;
-use crate::row::{ConcentrationFound, FarFound, Rows};
+use crate::record::Rows;
 
 /// A global head of n = 512 and a window of 16 that holds 0.9 of its far mass on `share` of the far columns, and of its far part's
 /// ‖·‖_F² at `rank`, 100 out of order.
@@ -90,10 +91,10 @@ fn tables_have_uniform_attention_beside_the_heads() {
 fn a_model_is_looked_at_at_its_last_step() {
     let mut study = heads("ls", 1, 0.4, 20.0);
     study.heads[0].step = 50;
-    let row = |head: &ConcentratedHead| crate::row::Row {
+    let row = |head: &ConcentratedHead| crate::record::Row {
         study: "s".to_owned(),
         cell: format!("ls/s1/step-{}", head.step),
-        of: crate::row::ModelOf {
+        of: crate::experiments::ModelOf {
             of: Some(head.of.clone()),
             run: "ls".to_owned(),
             arm: "ls".to_owned(),

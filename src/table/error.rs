@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::fit::{FactorsFileError, FitError};
 use crate::pattern::TargetError;
-use crate::row::RowsError;
+use crate::record::RowsError;
 use crate::run::RunError;
 
 /// Why rows could not be read or tabulated. Each message names the file, what was found and what

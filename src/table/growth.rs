@@ -7,8 +7,9 @@ use super::groups::{distinct, groups, sorted};
 use super::growth_cell::{GrowthCell, GrowthSeed};
 use super::models::{ModelFit, fit_models, model_table};
 use super::summary::{Slope, plural};
+use crate::experiments::fits::FitFound;
 use crate::fit::Outcome;
-use crate::row::{FitFound, Row, Rows};
+use crate::record::{Row, Rows};
 
 /// How inflation grows with n/d in one family.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,8 @@
 //! One trained head of a table: what its logits are, and what they needed to be.
 
+use crate::experiments::heads::HeadFound;
 use crate::predict::Levels;
-use crate::row::{HeadFound, Row};
+use crate::record::Row;
 
 /// Inputs that cost a head less than this factor leave nothing to take a share of.
 const LEAST_TYING: f64 = 1.1;

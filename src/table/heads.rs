@@ -6,7 +6,8 @@ use super::error::{READ_ERR, TableError};
 use super::groups::{distinct, epsilons, greatest_of_each, groups, main_epsilon};
 use super::head_parts::{HeadParts, WiderHead};
 use super::rank_correlation::RankCorrelation;
-use crate::row::{HeadFound, Rows};
+use crate::experiments::heads::HeadFound;
+use crate::record::Rows;
 
 /// What each part adds to the growth of the largest logit of a run from its first step here to its last.
 #[derive(Clone, Debug, PartialEq)]

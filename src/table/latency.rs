@@ -4,7 +4,8 @@ use super::TableError;
 use super::grid::Table;
 use super::groups::{groups, sorted};
 use super::summary::Spread;
-use crate::row::{LatencyFound, Row, Rows};
+use crate::experiments::latency::LatencyFound;
+use crate::record::{Row, Rows};
 
 /// One round of one model after so many tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,8 +2,9 @@
 
 use super::error::{READ_ERR, TableError};
 use super::groups::{epsilons, greatest_of_each, main_epsilon};
+use crate::experiments::lattice::LatticeFound;
 use crate::predict::{InputSet, RankLimit};
-use crate::row::{LatticeFound, Row, Rows};
+use crate::record::{Row, Rows};
 
 /// What a corner needs.
 #[derive(Clone, Copy, Debug, PartialEq)]

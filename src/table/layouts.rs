@@ -4,8 +4,9 @@ use super::TableError;
 use super::grid::Table;
 use super::groups::{groups, sorted};
 use super::summary::Spread;
+use crate::experiments::fits::FitFound;
 use crate::pattern::{HeadKind, Layout};
-use crate::row::{FitFound, Row, Rows};
+use crate::record::{Row, Rows};
 
 /// One fit: a seed's error under one cap.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,9 +7,10 @@ use ndarray::Array2;
 use super::error::TableError;
 use super::grid::{Cell, Table};
 use super::summary::significant;
+use crate::experiments::fits::FrontierRow;
 use crate::fit::{Floor, Outcome, Problem, read_factors};
 use crate::pattern::Target;
-use crate::row::{FrontierRow, read_records};
+use crate::record::read_records;
 use crate::run::RunError;
 use crate::system::below;
 

@@ -2,7 +2,8 @@
 
 use super::groups::{epsilons, groups};
 use super::{HeadParts, Spread, Table, TableError, TrainedHeads};
-use crate::row::{HeadFound, Row, Rows};
+use crate::experiments::heads::HeadFound;
+use crate::record::{Row, Rows};
 
 /// Logits from here on are large, in nats: one token has e²⁰ times the attention of another of logit 0.
 pub const LARGE_NATS: f64 = 20.0;

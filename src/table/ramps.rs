@@ -4,8 +4,9 @@ use super::error::{READ_ERR, TableError};
 use super::grid::Table;
 use super::groups::{distinct, groups, keep_last_steps};
 use super::regression::{Coefficient, Regression};
+use crate::experiments::ramp::RampFound;
 use crate::pattern::HeadKind;
-use crate::row::{RampFound, Row, Rows};
+use crate::record::{Row, Rows};
 
 /// A head is local whose rows have this much of their mass on their last 16 tokens, in the mean.
 pub const LOCAL_MASS: f64 = 0.8;

@@ -1,10 +1,10 @@
 //! Made-up heads against ramps, and what is gathered of them.
 
 use super::ramps::{RampHead, Ramps};
+use crate::experiments::ramp::RampFound;
 use crate::fit::Outcome;
 use crate::pattern::HeadKind;
 use crate::predict::ramp_half_spread;
-use crate::row::RampFound;
 
 /// A local head of mhsa with learned positions, of a half-spread that is `times` the formula, of whose logits a line
 /// explains `share`.

@@ -7,7 +7,7 @@ use toml::Value;
 
 use super::error::TableError;
 use super::run_log::{Curve, series, validation_losses};
-use crate::row::{CurveRow, StepRow, read_records};
+use crate::record::read_records;
 use crate::run::Manifest;
 use crate::run::files::STEPS;
 use crate::run::heads_log::each_head;
@@ -16,6 +16,7 @@ use crate::run::manifest::MANIFEST;
 use crate::run::run_manifest::{CORPUS, DEFINITION, so_far};
 use crate::run::series::CURVE;
 use crate::run::spikes::spikes_above_median;
+use crate::run::{CurveRow, StepRow};
 
 /// Points of a series at most.
 const POINTS: usize = 200;

@@ -4,12 +4,13 @@ use std::path::Path;
 
 use super::TableError;
 use crate::lm::Split;
-use crate::row::{CurveRow, EvaluationRow, RowsError, read_records};
+use crate::record::{RowsError, read_records};
 use crate::run::Manifest;
 use crate::run::files::EVALUATIONS;
 use crate::run::kept_files;
 use crate::run::manifest::MANIFEST;
 use crate::run::series::CURVE;
+use crate::run::{CurveRow, EvaluationRow};
 
 /// (x, value), in the order of the steps.
 pub type Curve = Vec<(f64, f64)>;

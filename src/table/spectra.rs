@@ -4,7 +4,8 @@ use super::TableError;
 use super::grid::Table;
 use super::groups::{groups, sorted};
 use super::summary::Spread;
-use crate::row::{Row, Rows, SpectrumFound};
+use crate::experiments::spectrum::SpectrumFound;
+use crate::record::{Row, Rows};
 
 /// One matrix of one target at one length, over its seeds.
 #[derive(Clone, Debug, PartialEq)]

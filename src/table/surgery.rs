@@ -4,8 +4,9 @@ use super::error::{READ_ERR, TableError};
 use super::grid::{Cell, Table};
 use super::groups::groups;
 use super::summary::{Interval, Spread};
+use crate::experiments::interventions::SurgeryFound;
 use crate::predict::{Edit, EditedHeads};
-use crate::row::{Row, Rows, SurgeryFound};
+use crate::record::{Row, Rows};
 
 /// A loss by less than this is harmless, in nats per token.
 pub const HARMLESS_NATS: f64 = 0.01;

@@ -6,7 +6,8 @@ use super::error::{READ_ERR, TableError};
 use super::grid::Table;
 use super::groups::{distinct, sorted};
 use super::run_log::RunLog;
-use crate::row::{Row, Rows, STOPPED, TrainingFound};
+use crate::experiments::training::TrainingFound;
+use crate::record::{Row, Rows, STOPPED};
 use crate::run::RunError;
 use crate::system::below;
 

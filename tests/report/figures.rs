@@ -4,8 +4,9 @@
 use std::path::Path;
 
 use crate::plausible;
+use rank_study::experiments::training::TrainingFound;
 use rank_study::figure::{Figure, Shape};
-use rank_study::row::{Rows, TrainingFound};
+use rank_study::record::Rows;
 use rank_study::table::{Growth, Layouts, Trainings};
 
 fn keep(figure: &Figure) {

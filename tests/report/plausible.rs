@@ -4,14 +4,14 @@
 use std::fs;
 use std::path::Path;
 
+use rank_study::experiments::TargetColumns;
+use rank_study::experiments::fits::{FitAsked, FitFound, FitOf, FitTerms, Proven, Reached};
+use rank_study::experiments::training::{ModelColumns, TrainingFound, TrainingOf};
 use rank_study::fit::{BoundKind, Outcome};
 use rank_study::lm::Split;
 use rank_study::pattern::Visibility;
-use rank_study::row::{
-    Course, CurveRow, EvaluationRow, FitAsked, FitFound, FitOf, FitTerms, Kind, Line, ModelColumns,
-    Proven, Reached, TargetColumns, TrainingFound, TrainingOf, columns, line, records_to_csv,
-    to_csv,
-};
+use rank_study::record::{Line, Measurement, columns, line, records_to_csv, to_csv};
+use rank_study::run::{Course, CurveRow, EvaluationRow};
 
 /// A number in [−1, 1) that depends on the arguments only.
 fn noise(a: usize, b: usize, c: usize) -> f64 {
@@ -25,7 +25,7 @@ fn noise(a: usize, b: usize, c: usize) -> f64 {
 }
 
 /// Writes the `rows.csv` of a study.
-fn write<K: Kind>(study: &Path, lines: &[Line]) {
+fn write<K: Measurement>(study: &Path, lines: &[Line]) {
     fs::create_dir_all(study).unwrap();
     fs::write(study.join("rows.csv"), to_csv(&columns::<K>(), lines).unwrap()).unwrap();
 }

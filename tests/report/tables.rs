@@ -2,7 +2,8 @@
 
 use crate::plausible;
 
-use rank_study::row::{Rows, TrainingFound};
+use rank_study::experiments::training::TrainingFound;
+use rank_study::record::Rows;
 use rank_study::table::{Growth, Layouts, Trainings};
 
 #[test]

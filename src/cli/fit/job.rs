@@ -8,12 +8,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use rank_study::experiments::fits::{FitAsked, FitFound, FitTerms, FrontierRow};
 use rank_study::fit::{
     FitName, FitProgress, FitState, FrontierPoint, Kept, LowerBounds, Problem, SearchOptions,
     Solution, Watch, frontier, needed_logit, write_factors,
 };
 use rank_study::pattern::write_matrix;
-use rank_study::row::{FitAsked, FitFound, FitTerms, FrontierRow, records_to_csv};
+use rank_study::record::records_to_csv;
 use rank_study::run::Manifest;
 use rank_study::study::{FitLedger, StudyError, search_settings};
 use rank_study::system::{FileError, check_writable, write_whole};

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::{ArgGroup, Args};
+use rank_study::experiments::fits::FrontierRow;
 use rank_study::fit::{Effort, Outcome, Problem, SearchOptions, check_cap, check_tolerance};
 use rank_study::pattern::Layout;
+use rank_study::record::{Line, columns_of};
 use rank_study::report::{fit_conclusion, is_at_cap};
-use rank_study::row::{FrontierRow, Line, columns_of_record};
 use rank_study::table::significant;
 
 use self::job::{Goal, Place};
@@ -136,7 +137,7 @@ fn fit(args: &FitArgs) -> Result<()> {
 
 /// The rows on standard output, as a table of the columns that one reads first or as JSON.
 fn print(rows: &[FrontierRow], json: bool) -> Result<()> {
-    let columns = columns_of_record::<FrontierRow>();
+    let columns = columns_of::<FrontierRow>();
     let lines = rows.iter().map(Line::from);
     if json {
         let objects: Vec<_> = lines.map(|line| line.to_json(&columns)).collect();

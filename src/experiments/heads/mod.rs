@@ -221,7 +221,7 @@ const SECONDS_PER_SCREENED_PAIR: f64 = 1e-6;
 mod tests {
     use super::*;
     use crate::lm::{ForeignModel, Probed as _, Published};
-    use crate::row::Rows;
+    use crate::record::Rows;
     use crate::study::{Plan, Preset, StudyDefinition};
 
     /// Every head of a published model gets its rows, from its own tokenizer's tokens.

@@ -1,9 +1,9 @@
 //! Heads and models for tests.
 
 use super::model::{DiagnosedHead, DiagnosedModel};
+use crate::experiments::heads::{HeadFound, HeadOutcome};
 use crate::fit::Outcome;
 use crate::pattern::HeadKind;
-use crate::row::{HeadFound, HeadOutcome};
 
 /// A fitted head of rank 16 on 256 tokens, whose largest logit is the product of its parts: floor, inflation, tying,
 /// drift and gauge.

@@ -1,7 +1,8 @@
 //! A model at one step: its heads' rows, and what they look like on one passage.
 
 use super::look::Look;
-use crate::row::{HeadFound, Row};
+use crate::experiments::heads::HeadFound;
+use crate::record::Row;
 
 /// A head of a model.
 #[derive(Clone, Debug, PartialEq)]

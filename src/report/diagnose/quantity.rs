@@ -1,7 +1,7 @@
 //! The quantities that the page of a model's heads shows.
 
+use crate::experiments::heads::HeadFound;
 use crate::predict::PARTS;
-use crate::row::HeadFound;
 
 /// Where the colours of a quantity begin and end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

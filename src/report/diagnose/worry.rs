@@ -1,8 +1,8 @@
 //! The heads of a model that stand out, with a sentence on each. All thresholds are here.
 
 use super::model::{DiagnosedHead, DiagnosedModel};
+use crate::experiments::heads::{HeadFound, HeadOutcome};
 use crate::fit::Outcome;
-use crate::row::{HeadFound, HeadOutcome};
 use crate::table::{LARGE_NATS, significant};
 
 /// A factor from this size on is mentioned.

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::record::Rows;
 use crate::report::error::ReportError;
 use crate::report::measured::MeasuredStudy;
-use crate::row::Rows;
 use crate::table::{
     Concentrations, Growth, Latencies, Lattices, Layouts, PublishedHeads, Ramps, Spectra,
     Surgeries, TrainedHeads, Trainings,
