@@ -1,10 +1,14 @@
 //! All claims, in the order of the report.
 
-use super::claim::{Claim, Group};
-use super::{
-    arms, concentration, controls, growth, heads, latency, lattice, layouts, published, ramp,
-    stabilisers, surgery, training, variants,
-};
+use crate::claims::{Claim, Group};
+use crate::experiments::concentration::claims as concentration;
+use crate::experiments::fits::claims::{controls, growth, layouts};
+use crate::experiments::heads::claims::{heads, published};
+use crate::experiments::interventions::claims as surgery;
+use crate::experiments::latency::claims as latency;
+use crate::experiments::lattice::claims as lattice;
+use crate::experiments::ramp::claims as ramp;
+use crate::experiments::training::claims::{arms, stabilisers, training, variants};
 
 /// Every claim, in the order of the report.
 pub const CLAIMS: [Claim; 33] = [

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use super::tuning::RATES;
+use crate::experiments::training::claims::tuning::RATES;
 
 /// A claim that can be measured, with the rule that decides it.
 #[derive(Clone, Copy, Debug)]
@@ -22,15 +22,15 @@ pub struct Claim {
     /// The paper's number, where the paper gives one.
     pub paper_says: Option<&'static str>,
     /// What confirms it and what refutes it, with `{0}`, `{1}`, … for its bounds.
-    pub(super) rule: [&'static str; 2],
+    pub(crate) rule: [&'static str; 2],
     /// The numbers of its rule.
-    pub(super) bounds: &'static [f64],
+    pub(crate) bounds: &'static [f64],
     /// Whether it compares variants, each of which has to be tuned.
-    pub(super) needs_tuning: bool,
+    pub(crate) needs_tuning: bool,
     /// A headline and a sentence for where a study lacks the rows that the rule needs; bounds as in the rule.
-    pub(super) lacking: [&'static str; 2],
+    pub(crate) lacking: [&'static str; 2],
     /// A headline and a sentence for where no study measures it: what exists instead, and why it is not enough.
-    pub(super) not_measured: [&'static str; 2],
+    pub(crate) not_measured: [&'static str; 2],
 }
 
 impl PartialEq for Claim {
@@ -49,7 +49,7 @@ impl fmt::Display for Claim {
 
 impl Claim {
     /// What most claims share.
-    pub(super) const PLAIN: Self = Self {
+    pub(crate) const PLAIN: Self = Self {
         id: "",
         text: "",
         group: Group::SyntheticTargets,
@@ -76,7 +76,7 @@ impl Claim {
     }
 
     /// A text of the claim with its bounds in place.
-    pub(super) fn with_bounds(&self, text: &str) -> String {
+    pub(crate) fn with_bounds(&self, text: &str) -> String {
         let bounds = self.bounds.iter().enumerate();
         bounds.fold(text.to_owned(), |text, (at, bound)| {
             text.replace(&format!("{{{at}}}"), &bound.to_string())

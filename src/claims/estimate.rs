@@ -5,7 +5,7 @@ use crate::table::{Coefficient, Interval, Slope, Spread, significant};
 
 /// A number and where it may lie.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Estimate {
+pub(crate) struct Estimate {
     /// The mean, the slope or the median.
     pub value: f64,
     ends: Ends,
@@ -159,7 +159,7 @@ impl From<Coefficient> for Estimate {
 }
 
 /// The estimate in words, a dash where there is none.
-pub(super) fn shown(estimate: Option<Estimate>, digits: usize) -> String {
+pub(crate) fn shown(estimate: Option<Estimate>, digits: usize) -> String {
     estimate.map_or_else(|| "–".to_owned(), |estimate| estimate.shown(digits))
 }
 

@@ -3,28 +3,12 @@
 //! A claim is a constant with its rule and the numbers of the rule. Its function takes numbers out of tables as estimates,
 //! which give a ruling and words; [`Verdict`] makes status, headline and sentence of them.
 
-mod all;
-pub(crate) mod arms;
-mod claim;
-pub(crate) mod concentration;
-pub(crate) mod controls;
-mod estimate;
-pub(crate) mod growth;
-pub(crate) mod heads;
-pub(crate) mod latency;
-pub(crate) mod lattice;
-pub(crate) mod layouts;
-mod pairs;
-pub(crate) mod published;
-pub(crate) mod ramp;
-mod ruling;
-pub(crate) mod stabilisers;
-pub(crate) mod surgery;
-pub(crate) mod training;
-mod tuning;
-pub(crate) mod variants;
-mod verdict;
-mod words;
+pub(crate) mod all;
+pub(crate) mod claim;
+pub(crate) mod estimate;
+pub(crate) mod ruling;
+pub(crate) mod verdict;
+pub(crate) mod words;
 
 pub use all::{CLAIMS, LEADING};
 pub use claim::{Claim, Group, OF_ALL_RULES, Origin, Rule};

@@ -2,7 +2,7 @@
 
 /// What a measurement says of a claim or of a part of it, before seeds are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ruling {
+pub(crate) enum Ruling {
     /// It supports the claim.
     Holds,
     /// It contradicts the claim.

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use super::claim::Claim;
-use super::ruling::{Reason, Ruling};
 use super::words::joined;
+use crate::claims::Claim;
+use crate::claims::Reason;
+use crate::claims::ruling::Ruling;
 use crate::table::{plural, plural_range, significant};
 
 /// The status of a claim.
@@ -62,7 +63,7 @@ impl VerdictStatus {
 
 /// The seeds of the settings behind a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seeds {
+pub(crate) struct Seeds {
     fewest: usize,
     most: usize,
     noun: &'static str,
@@ -118,7 +119,7 @@ pub struct Verdict {
 impl Verdict {
     /// The verdict by a ruling over seeds, with a headline that ends in the seeds, and sentences of what was measured.
     /// Too few seeds decide nothing; an empty sentence is left out.
-    pub(super) fn new(
+    pub(crate) fn new(
         claim: Claim,
         ruling: Ruling,
         seeds: Seeds,
@@ -139,7 +140,7 @@ impl Verdict {
     }
 
     /// The verdict where rows are missing that the claim's rule needs.
-    pub(super) fn lacking(claim: Claim) -> Self {
+    pub(crate) fn lacking(claim: Claim) -> Self {
         let [headline, needs] = claim.lacking;
         Self::unmeasured(claim, headline, claim.with_bounds(needs))
     }
@@ -151,7 +152,7 @@ impl Verdict {
     }
 
     /// The verdict without rows: a headline, and a sentence that says what would be needed.
-    pub(super) fn unmeasured(claim: Claim, headline: &str, needs: String) -> Self {
+    pub(crate) fn unmeasured(claim: Claim, headline: &str, needs: String) -> Self {
         Self {
             claim,
             headline: headline.to_owned(),

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::table::{GrowthCell, Spread, TrainingRun};
+use crate::experiments::fits::tables::growth_cell::GrowthCell;
+use crate::experiments::training::tables::training::TrainingRun;
+use crate::table::Spread;
 
 /// `0.45–0.46`, or one number where both are the same.
-pub(super) fn from_to(values: impl IntoIterator<Item = f64>, digits: usize) -> String {
+pub(crate) fn from_to(values: impl IntoIterator<Item = f64>, digits: usize) -> String {
     let (low, high) = values
         .into_iter()
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
@@ -16,18 +18,18 @@ pub(super) fn from_to(values: impl IntoIterator<Item = f64>, digits: usize) -> S
 }
 
 /// The different values in order, none where there is none.
-pub(super) fn listed<T: Ord + ToString>(values: impl Iterator<Item = T>) -> Option<String> {
+pub(crate) fn listed<T: Ord + ToString>(values: impl Iterator<Item = T>) -> Option<String> {
     let values: BTreeSet<T> = values.collect();
     (!values.is_empty()).then(|| joined(values.iter().map(ToString::to_string), ", "))
 }
 
 /// Texts with `between` between them.
-pub(super) fn joined(texts: impl IntoIterator<Item = String>, between: &str) -> String {
+pub(crate) fn joined(texts: impl IntoIterator<Item = String>, between: &str) -> String {
     texts.into_iter().collect::<Vec<_>>().join(between)
 }
 
 /// The scale of trainings: `n = 256, 512; 0.23–0.28 M parameters; 6000 steps`, as far as the runs have it.
-pub(super) fn scale_of_runs<'r>(runs: impl IntoIterator<Item = &'r TrainingRun>) -> String {
+pub(crate) fn scale_of_runs<'r>(runs: impl IntoIterator<Item = &'r TrainingRun>) -> String {
     let runs: Vec<&TrainingRun> = runs.into_iter().collect();
     let millions = runs.iter().filter_map(|run| run.parameters).map(|p| p as f64 / 1e6);
     let parameters = Spread::of(millions).map(|spread| spread.range(2));
@@ -42,7 +44,7 @@ pub(super) fn scale_of_runs<'r>(runs: impl IntoIterator<Item = &'r TrainingRun>)
 }
 
 /// The scale of fits: `n = 48–384, d = 4–32`.
-pub(super) fn scale_of_cells<'c>(cells: impl IntoIterator<Item = &'c GrowthCell>) -> String {
+pub(crate) fn scale_of_cells<'c>(cells: impl IntoIterator<Item = &'c GrowthCell>) -> String {
     let (lengths, ranks): (Vec<usize>, Vec<usize>) =
         cells.into_iter().map(|cell| (cell.n, cell.rank)).unzip();
     let range = |values: Vec<usize>| match (values.iter().min(), values.iter().max()) {

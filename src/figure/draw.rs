@@ -3,12 +3,14 @@
 use plotters::prelude::DrawingBackend;
 
 use super::frame::{Frame, Plot, SAMPLE, TITLE_LINE, before_label};
-use super::model::{BAR, Figure, Key, Panel, Series, Shape};
 use super::pen::{Anchor, Drawn, Pen, Type, width};
-use super::style::{DARK, GREY, GRID, Ink, LANE, Stroke, dark, luminance, size};
+use crate::figure::model::BAR;
+use crate::figure::style::{DARK, GREY, GRID, LANE, dark, luminance, size};
+use crate::figure::{Figure, Key, Panel, Series, Shape};
+use crate::figure::{Ink, Stroke};
 
 /// Draws the whole of `figure` as `frame` lays it out.
-pub(super) fn figure<DB: DrawingBackend>(
+pub(crate) fn figure<DB: DrawingBackend>(
     pen: &Pen<DB>,
     figure: &Figure,
     frame: &Frame,
@@ -304,7 +306,7 @@ fn down(panel: &Panel, plot: &Plot, value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::model::Axis;
+    use crate::figure::Axis;
 
     #[test]
     fn a_line_is_broader_where_a_later_one_covers_it() {

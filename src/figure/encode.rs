@@ -9,9 +9,9 @@ use plotters::style::{FontStyle, register_font};
 use super::FigureError;
 use super::draw;
 use super::frame::Frame;
-use super::model::Figure;
 use super::pen::{FONT, Medium, Pen};
 use super::png_file::png_of;
+use crate::figure::Figure;
 
 /// How many pixels of the raster become one of the PNG, in each direction.
 const AVERAGED: usize = 3;

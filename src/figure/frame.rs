@@ -1,8 +1,8 @@
 //! Where everything of a figure goes, in pixels.
 
-use super::model::{Figure, Key, Panel, Series, Shape};
 use super::pen::width;
 use super::style::size;
+use crate::figure::{Figure, Key, Panel, Series, Shape};
 
 /// Columns of panels at most, and where words stand beside the lines.
 const COLUMNS: usize = 3;
@@ -10,18 +10,18 @@ const COLUMNS_LABELLED: usize = 2;
 /// Between the words of one legend entry and the sample of the next.
 const KEY_GAP: f64 = 20.0;
 /// The room that a legend's sample takes, with its gap.
-pub(super) const SAMPLE: f64 = 32.0;
+pub(crate) const SAMPLE: f64 = 32.0;
 const KEY_LINE: f64 = 20.0;
 const EDGE: f64 = 12.0;
 /// Room over a panel for its title, under it for ticks and the label of x.
 const OVER: f64 = 26.0;
 const UNDER: f64 = 48.0;
 /// What the first line of a broken title takes.
-pub(super) const TITLE_LINE: f64 = 15.0;
+pub(crate) const TITLE_LINE: f64 = 15.0;
 
 /// One panel's rectangle of data, without the lane above it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Plot {
+pub(crate) struct Plot {
     pub left: f64,
     pub right: f64,
     pub top: f64,
@@ -36,7 +36,7 @@ pub(super) struct Plot {
 
 /// The layout of a figure.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Frame {
+pub(crate) struct Frame {
     pub width: f64,
     pub height: f64,
     /// The left end and the height of each legend entry.
@@ -47,7 +47,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    pub(super) fn from_figure(figure: &Figure) -> Self {
+    pub(crate) fn from_figure(figure: &Figure) -> Self {
         let square = figure.panels.iter().find(|p| p.raster.is_some() || p.has_equal_axes());
         let whole = match (figure.panels.len(), square) {
             (1, Some(panel)) if panel.raster.is_none() => size::WIDTH_OF_SQUARE,
@@ -152,7 +152,7 @@ fn left_room(panel: &Panel, says_y: bool) -> f64 {
 }
 
 /// Room for the marker before a label: points of several series have one colour, and no line leads to them.
-pub(super) fn before_label(series: &Series) -> f64 {
+pub(crate) fn before_label(series: &Series) -> f64 {
     if series.shape == Shape::Points { 2.0 * size::SEED + 5.0 } else { 0.0 }
 }
 

@@ -2,8 +2,8 @@
 
 use ndarray::ArrayView2;
 
-use super::model::{Axis, Figure, Key, Panel};
-use super::raster::{Colouring, Raster};
+use crate::figure::{Axis, Figure, Key, Panel};
+use crate::figure::{Colouring, Raster};
 
 /// A matrix with its title.
 pub struct Matrix<'m> {

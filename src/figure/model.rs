@@ -1,8 +1,9 @@
 //! What a figure is before it is drawn: panels of named series. This is what tests check.
 
-use super::raster::Raster;
-use super::style::{Ink, Marker, Rgb, Stroke};
-use super::ticks::{Tick, linear_ticks, log_ticks, ticks_at_values};
+use crate::figure::Raster;
+use crate::figure::Tick;
+use crate::figure::ticks::{linear_ticks, log_ticks, ticks_at_values};
+use crate::figure::{Ink, Marker, Rgb, Stroke};
 use crate::table::{Spread, distinct, groups};
 
 /// How values lie along an axis.
@@ -37,7 +38,7 @@ pub struct Axis {
 impl Axis {
     /// A logarithmic axis that holds all of `values` with a little room, ticks at round numbers. It ends at ticks where
     /// they are near, so that values at its ends can be read.
-    pub(super) fn log(label: &str, values: impl Iterator<Item = f64>) -> Self {
+    pub(crate) fn log(label: &str, values: impl Iterator<Item = f64>) -> Self {
         let mut range = log_range(values);
         let more = (range.1 / range.0).powf(MORE);
         let near = log_ticks(range.0 / more, range.1 * more);
@@ -52,12 +53,12 @@ impl Axis {
     }
 
     /// The same axis for another quantity.
-    pub(super) fn named(&self, label: &str) -> Self {
+    pub(crate) fn named(&self, label: &str) -> Self {
         Self { label: label.to_owned(), ..self.clone() }
     }
 
     /// A logarithmic axis with its ticks at the values themselves.
-    pub(super) fn log_at(label: &str, values: impl Iterator<Item = f64>) -> Self {
+    pub(crate) fn log_at(label: &str, values: impl Iterator<Item = f64>) -> Self {
         let values: Vec<f64> = values.filter(|value| *value > 0.0).collect();
         let ticks = ticks_at_values(&values);
         let range = log_range(values.into_iter());
@@ -65,7 +66,7 @@ impl Axis {
     }
 
     /// A linear axis from `from`, or from the least value where none is given.
-    pub(super) fn linear(
+    pub(crate) fn linear(
         label: &str,
         values: impl Iterator<Item = f64>,
         from: Option<f64>,
@@ -80,7 +81,7 @@ impl Axis {
     }
 
     /// A linear axis from zero that ends where the values do.
-    pub(super) fn from_zero(label: &str, values: impl Iterator<Item = f64>) -> Self {
+    pub(crate) fn from_zero(label: &str, values: impl Iterator<Item = f64>) -> Self {
         let last = values.filter(|value| value.is_finite()).fold(0.0, f64::max);
         let last = if last > 0.0 { last.clamp(1.0 / REACH, REACH) } else { 1.0 };
         let mut axis = Self::linear(label, [0.0, last].into_iter(), Some(0.0));
@@ -90,7 +91,7 @@ impl Axis {
     }
 
     /// An axis of names: the first at 0, each 1 from the last.
-    pub(super) fn of_names(label: &str, names: Vec<String>) -> Self {
+    pub(crate) fn of_names(label: &str, names: Vec<String>) -> Self {
         let range = (-0.6, names.len() as f64 - 0.4);
         let tick = |(at, label): (usize, String)| Tick { value: at as f64, label };
         let ticks = names.into_iter().enumerate().map(tick).collect();
@@ -98,7 +99,7 @@ impl Axis {
     }
 
     /// An axis of fields of breadth 1, each with its name in the middle; the first at the end where they run down.
-    pub(super) fn of_fields(label: &str, names: Vec<String>, runs_down: bool) -> Self {
+    pub(crate) fn of_fields(label: &str, names: Vec<String>, runs_down: bool) -> Self {
         let count = names.len() as f64;
         let range = if runs_down { (count, 0.0) } else { (0.0, count) };
         let tick = |(at, label): (usize, String)| Tick { value: at as f64 + 0.5, label };
@@ -160,7 +161,7 @@ pub enum Shape {
 }
 
 /// How broad a bar is on an axis of names.
-pub(super) const BAR: f64 = 0.36;
+pub(crate) const BAR: f64 = 0.36;
 
 /// A named run of points.
 #[derive(Clone, Debug, PartialEq)]
@@ -178,19 +179,19 @@ pub struct Series {
 }
 
 impl Series {
-    pub(super) fn new(name: &str, ink: Ink, shape: Shape, points: Vec<(f64, f64)>) -> Self {
+    pub(crate) fn new(name: &str, ink: Ink, shape: Shape, points: Vec<(f64, f64)>) -> Self {
         Self { name: name.to_owned(), ink, shape, points, label: None }
     }
 
     /// The field between the least and the greatest of the spreads along x.
-    pub(super) fn band(name: &str, ink: Ink, spreads: &[(f64, Spread)]) -> Self {
+    pub(crate) fn band(name: &str, ink: Ink, spreads: &[(f64, Spread)]) -> Self {
         let lower = spreads.iter().map(|(x, spread)| (*x, spread.low));
         let upper = spreads.iter().rev().map(|(x, spread)| (*x, spread.high));
         Self::new(name, ink, Shape::Band, lower.chain(upper).collect())
     }
 
     /// The ticks of single seeds, and the line through their medians at each x.
-    pub(super) fn over_seeds(name: &str, ink: Ink, seeds: Vec<(f64, f64)>) -> [Self; 2] {
+    pub(crate) fn over_seeds(name: &str, ink: Ink, seeds: Vec<(f64, f64)>) -> [Self; 2] {
         let medians = by_x(seeds.clone()).into_iter();
         let medians = medians.filter_map(|(x, values)| Some((x, Spread::of(values)?.median)));
         let medians = Self::new(name, ink, Shape::LineMarkers, medians.collect());
@@ -198,37 +199,37 @@ impl Series {
     }
 
     /// A line across the panel from the one x to the other, at one level.
-    pub(super) fn level(name: &str, ink: Ink, ends: (f64, f64), y: f64) -> Self {
+    pub(crate) fn level(name: &str, ink: Ink, ends: (f64, f64), y: f64) -> Self {
         Self::new(name, ink, Shape::Line, vec![(ends.0, y), (ends.1, y)])
     }
 
     /// The dashed line on which both axes show the same value.
-    pub(super) fn diagonal(name: &str, x: &Axis) -> Self {
+    pub(crate) fn diagonal(name: &str, x: &Axis) -> Self {
         let (low, high) = x.range;
         Self::new(name, Ink::grey(Stroke::Dashed), Shape::Line, vec![(low, low), (high, high)])
     }
 
     /// The same without the points that are not above `least`.
-    pub(super) fn above(mut self, least: f64) -> Self {
+    pub(crate) fn above(mut self, least: f64) -> Self {
         self.points.retain(|point| point.1 > least);
         self
     }
 
     /// The same, with `label` written beside its last point.
-    pub(super) fn labelled(self, label: &str) -> Self {
+    pub(crate) fn labelled(self, label: &str) -> Self {
         Self { label: Some(label.to_owned()), ..self }
     }
 }
 
 /// For each x among the points of several seeds, their values.
-pub(super) fn by_x(mut points: Vec<(f64, f64)>) -> Vec<(f64, Vec<f64>)> {
+pub(crate) fn by_x(mut points: Vec<(f64, f64)>) -> Vec<(f64, Vec<f64>)> {
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     let same = points.chunk_by(|a, b| a.0 == b.0);
     same.map(|same| (same[0].0, same.iter().map(|point| point.1).collect())).collect()
 }
 
 /// The second coordinates of all points, for an axis that holds them.
-pub(super) fn heights(series: &[Series]) -> impl Iterator<Item = f64> {
+pub(crate) fn heights(series: &[Series]) -> impl Iterator<Item = f64> {
     series.iter().flat_map(|series| &series.points).map(|point| point.1)
 }
 
@@ -252,17 +253,17 @@ pub struct Panel {
 }
 
 impl Panel {
-    pub(super) fn new(title: &str, x: Axis, y: Axis, series: Vec<Series>) -> Self {
+    pub(crate) fn new(title: &str, x: Axis, y: Axis, series: Vec<Series>) -> Self {
         Self { title: title.to_owned(), x, y, series, guide: None, tiles: Vec::new(), raster: None }
     }
 
     /// Whether both axes show the same values, so that a diagonal joins equal ones.
-    pub(super) fn has_equal_axes(&self) -> bool {
+    pub(crate) fn has_equal_axes(&self) -> bool {
         (self.x.scale, self.x.range) == (self.y.scale, self.y.range)
     }
 
     /// The same with a reference level.
-    pub(super) fn with_guide(self, level: f64) -> Self {
+    pub(crate) fn with_guide(self, level: f64) -> Self {
         Self { guide: Some(level), ..self }
     }
 }
@@ -292,24 +293,24 @@ pub struct Key {
 }
 
 impl Key {
-    pub(super) fn new(label: &str, ink: Ink, shape: Shape) -> Self {
+    pub(crate) fn new(label: &str, ink: Ink, shape: Shape) -> Self {
         Self { label: label.to_owned(), ink, shape }
     }
 
     /// The entries of ranks, in order, each once.
-    pub(super) fn of_ranks(ranks: impl Iterator<Item = usize>) -> Vec<Self> {
+    pub(crate) fn of_ranks(ranks: impl Iterator<Item = usize>) -> Vec<Self> {
         let of_rank =
             |rank| Self::new(&format!("rank {rank}"), Ink::of_rank(rank), Shape::LineMarkers);
         distinct(ranks).into_iter().map(of_rank).collect()
     }
 
     /// The entry of the ticks, one per seed.
-    pub(super) fn seed() -> Self {
+    pub(crate) fn seed() -> Self {
         Self::new("one seed", Ink::grey(Stroke::Solid), Shape::Seeds)
     }
 
     /// The entries of series, each name once.
-    pub(super) fn of_series<'s>(
+    pub(crate) fn of_series<'s>(
         series: impl IntoIterator<Item = &'s Series>,
         shape: Shape,
     ) -> Vec<Self> {
@@ -318,13 +319,13 @@ impl Key {
     }
 
     /// A field filled with a colour.
-    pub(super) fn field(label: &str, colour: Rgb) -> Self {
+    pub(crate) fn field(label: &str, colour: Rgb) -> Self {
         let ink = Ink { colour, marker: Marker::Square, stroke: Stroke::Solid };
         Self::new(label, ink, Shape::Bars)
     }
 
     /// A grey line that stands for no series in particular.
-    pub(super) fn grey(label: &str, stroke: Stroke) -> Self {
+    pub(crate) fn grey(label: &str, stroke: Stroke) -> Self {
         Self::new(label, Ink::grey(stroke), Shape::Line)
     }
 }

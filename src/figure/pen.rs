@@ -10,11 +10,11 @@ use plotters::style::{
     TextStyle,
 };
 
-use super::style::{Ink, Marker, Rgb, Stroke};
+use crate::figure::{Ink, Marker, Rgb, Stroke};
 
 /// The font, with what a browser without it should take. Also the name under which it is
 /// registered, because that is what an SVG's `font-family` is made from.
-pub(super) const FONT: &str = "DejaVu Sans, Verdana, sans-serif";
+pub(crate) const FONT: &str = "DejaVu Sans, Verdana, sans-serif";
 
 /// Half the height of a capital, in em: words are centred on their capitals.
 const HALF_CAPITAL: f64 = 0.36;
@@ -27,7 +27,7 @@ const SVG_SIZE: f64 = 1.24;
 
 /// What a figure is drawn on, and how many of its units make a pixel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Medium {
+pub(crate) enum Medium {
     /// SVG: tenths of pixels.
     Vector,
     /// Pixels, six to one, averaged down later.
@@ -36,7 +36,7 @@ pub(super) enum Medium {
 
 impl Medium {
     /// Units a pixel.
-    pub(super) const fn scale(self) -> u32 {
+    pub(crate) const fn scale(self) -> u32 {
         match self {
             Self::Vector => 10,
             Self::Raster => 6,
@@ -46,7 +46,7 @@ impl Medium {
 
 /// Where words stand around their point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Anchor {
+pub(crate) enum Anchor {
     /// They start there.
     Start,
     /// They are centred there.
@@ -57,7 +57,7 @@ pub(super) enum Anchor {
 
 /// How words are set.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Type {
+pub(crate) struct Type {
     /// The em in pixels.
     pub em: f64,
     /// The colour.
@@ -69,26 +69,26 @@ pub(super) struct Type {
 }
 
 impl Type {
-    pub(super) fn plain(em: f64, colour: Rgb) -> Self {
+    pub(crate) fn plain(em: f64, colour: Rgb) -> Self {
         Self { em, colour, bold: false, upwards: false }
     }
 }
 
-pub(super) type Drawn<DB> = Result<(), DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
+pub(crate) type Drawn<DB> = Result<(), DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
 
 /// Draws in pixels of the figure on `area`.
-pub(super) struct Pen<'a, DB: DrawingBackend> {
+pub(crate) struct Pen<'a, DB: DrawingBackend> {
     area: &'a DrawingArea<DB, Shift>,
     medium: Medium,
 }
 
 impl<'a, DB: DrawingBackend> Pen<'a, DB> {
-    pub(super) fn new(area: &'a DrawingArea<DB, Shift>, medium: Medium) -> Self {
+    pub(crate) fn new(area: &'a DrawingArea<DB, Shift>, medium: Medium) -> Self {
         Self { area, medium }
     }
 
     /// Whether it draws lines and words rather than pixels.
-    pub(super) fn is_vector(&self) -> bool {
+    pub(crate) fn is_vector(&self) -> bool {
         self.medium == Medium::Vector
     }
 
@@ -105,7 +105,7 @@ impl<'a, DB: DrawingBackend> Pen<'a, DB> {
     }
 
     /// A line through `points`, broken as `stroke` says.
-    pub(super) fn line(
+    pub(crate) fn line(
         &self,
         points: &[(f64, f64)],
         colour: Rgb,
@@ -154,13 +154,13 @@ impl<'a, DB: DrawingBackend> Pen<'a, DB> {
     }
 
     /// A filled rectangle from its upper left to its lower right corner.
-    pub(super) fn rectangle(&self, from: (f64, f64), to: (f64, f64), colour: Rgb) -> Drawn<DB> {
+    pub(crate) fn rectangle(&self, from: (f64, f64), to: (f64, f64), colour: Rgb) -> Drawn<DB> {
         let style = self.style(colour, 0.0).filled();
         self.area.draw(&Rectangle::new([self.at(from), self.at(to)], style))
     }
 
     /// The translucent field that `points` enclose.
-    pub(super) fn field(&self, points: &[(f64, f64)], colour: Rgb) -> Drawn<DB> {
+    pub(crate) fn field(&self, points: &[(f64, f64)], colour: Rgb) -> Drawn<DB> {
         const OPACITY: f64 = 0.22;
         let points: Vec<(i32, i32)> = points.iter().map(|&point| self.at(point)).collect();
         let style = RGBColor(colour.0, colour.1, colour.2).mix(OPACITY).filled();
@@ -168,7 +168,7 @@ impl<'a, DB: DrawingBackend> Pen<'a, DB> {
     }
 
     /// A marker of half-width `radius`; an open one is white inside.
-    pub(super) fn marker(
+    pub(crate) fn marker(
         &self,
         centre: (f64, f64),
         radius: f64,
@@ -205,7 +205,7 @@ impl<'a, DB: DrawingBackend> Pen<'a, DB> {
     }
 
     /// Words whose capitals are centred on the height (or, upwards, the breadth) of `point`.
-    pub(super) fn words(
+    pub(crate) fn words(
         &self,
         text: &str,
         point: (f64, f64),
@@ -236,7 +236,7 @@ impl<'a, DB: DrawingBackend> Pen<'a, DB> {
 }
 
 /// How wide `text` is in pixels when its em is `em`; a guess where the font cannot be read.
-pub(super) fn width(text: &str, em: f64, bold: bool) -> f64 {
+pub(crate) fn width(text: &str, em: f64, bold: bool) -> f64 {
     const SAMPLE: f64 = 200.0;
     let weight = if bold { FontStyle::Bold } else { FontStyle::Normal };
     let font = FontDesc::new(FontFamily::Name(FONT), SAMPLE * LINE_HEIGHT, weight);

@@ -3,7 +3,7 @@
 use super::FigureError;
 
 /// Pixels, red, green and blue in turn, as a PNG of the figure called `name`.
-pub(super) fn png_of(
+pub(crate) fn png_of(
     name: &str,
     pixels: &[u8],
     width: u32,

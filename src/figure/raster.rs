@@ -4,7 +4,8 @@ use ndarray::{Array2, ArrayView2, s};
 
 use super::FigureError;
 use super::png_file::png_of;
-use super::style::{Rgb, heat, signed};
+use crate::figure::style::signed;
+use crate::figure::{Rgb, heat};
 use crate::table::significant;
 
 /// What the least colour of attention stands for, and all that is less: a thousandth.
@@ -36,7 +37,7 @@ impl Colouring {
     }
 
     /// A legend: some values with their colours.
-    pub(super) fn legend(self) -> Vec<(String, Rgb)> {
+    pub(crate) fn legend(self) -> Vec<(String, Rgb)> {
         let named = |name: String, value: f64| (name, self.colour(value));
         match self {
             Self::Attention => vec![
@@ -88,7 +89,7 @@ impl Raster {
     }
 
     /// The entries as a PNG of a pixel each.
-    pub(super) fn png(&self, of: &str) -> Result<Vec<u8>, FigureError> {
+    pub(crate) fn png(&self, of: &str) -> Result<Vec<u8>, FigureError> {
         let pixels: Vec<u8> = self
             .values
             .iter()

@@ -4,13 +4,13 @@
 pub type Rgb = (u8, u8, u8);
 
 /// Text and axes.
-pub(super) const DARK: Rgb = (51, 51, 51);
+pub(crate) const DARK: Rgb = (51, 51, 51);
 /// The floor and other references.
-pub(super) const GREY: Rgb = (110, 110, 110);
+pub(crate) const GREY: Rgb = (110, 110, 110);
 /// Lines behind the data.
-pub(super) const GRID: Rgb = (228, 228, 228);
+pub(crate) const GRID: Rgb = (228, 228, 228);
 /// The lane above a panel.
-pub(super) const LANE: Rgb = (243, 243, 243);
+pub(crate) const LANE: Rgb = (243, 243, 243);
 
 /// Ranks 2, 4, 8, … in order: dark to light, so that the order shows without colour too.
 const RANKS: [Rgb; 7] = [
@@ -24,7 +24,7 @@ const RANKS: [Rgb; 7] = [
 ];
 
 /// Sizes in pixels of the figure as laid out; text sizes are those of an em.
-pub(super) mod size {
+pub(crate) mod size {
     pub const WIDTH: f64 = 920.0;
     pub const WIDTH_OF_ONE: f64 = 620.0;
     pub const WIDTH_OF_SQUARE: f64 = 460.0;
@@ -98,19 +98,19 @@ impl Ink {
     }
 
     /// The ink of a reference.
-    pub(super) const fn grey(stroke: Stroke) -> Self {
+    pub(crate) const fn grey(stroke: Stroke) -> Self {
         Self { colour: GREY, marker: Marker::Circle, stroke }
     }
 
     /// The ink of a rank, the same in every figure.
-    pub(super) fn of_rank(rank: usize) -> Self {
+    pub(crate) fn of_rank(rank: usize) -> Self {
         let at = (rank.max(2) as f64).log2().round() as usize - 1;
         Self::solid(RANKS[at.min(RANKS.len() - 1)], MARKERS[(at + 4) % MARKERS.len()])
     }
 
     /// The ink of the `nth` of several series that are no variants and have no order, from 0. The colours are Tol's
     /// bright ones, which colour-blind readers can tell apart.
-    pub(super) fn numbered(nth: usize) -> Self {
+    pub(crate) fn numbered(nth: usize) -> Self {
         const COLOURS: [Rgb; 6] = [
             (68, 119, 170),
             (238, 102, 119),
@@ -124,20 +124,20 @@ impl Ink {
     }
 
     /// The ink of the local heads of a variant that has global ones too: its colour lighter, another marker.
-    pub(super) fn of_local_heads(self) -> Self {
+    pub(crate) fn of_local_heads(self) -> Self {
         let mix = |c: u8| (0.55 * f64::from(c) + 0.45 * 255.0).round() as u8;
         let (red, green, blue) = self.colour;
         Self { colour: (mix(red), mix(green), mix(blue)), marker: Marker::Diamond, ..self }
     }
 
     /// The ink of the `nth` run of a variant, from 0: the same colour, another marker and stroke.
-    pub(super) fn other(self, nth: usize) -> Self {
+    pub(crate) fn other(self, nth: usize) -> Self {
         let at = MARKERS.iter().position(|marker| *marker == self.marker).unwrap_or(0);
         Self { marker: MARKERS[(at + nth) % MARKERS.len()], ..self.nth(nth) }
     }
 
     /// The same ink for the `nth` thing of its kind, from 0: later ones are dashed, dotted, then both.
-    pub(super) fn nth(self, nth: usize) -> Self {
+    pub(crate) fn nth(self, nth: usize) -> Self {
         const STROKES: [Stroke; 4] =
             [Stroke::Solid, Stroke::Dashed, Stroke::Dotted, Stroke::DashDotted];
         let stroke = STROKES[nth % STROKES.len()];
@@ -146,24 +146,24 @@ impl Ink {
 }
 
 /// `colour` mixed with black: what words have, to be read on white.
-pub(super) fn dark(colour: Rgb) -> Rgb {
+pub(crate) fn dark(colour: Rgb) -> Rgb {
     let mix = |c: u8| (0.72 * f64::from(c)).round() as u8;
     (mix(colour.0), mix(colour.1), mix(colour.2))
 }
 
 /// `colour` mixed with white: a field that other marks lie on.
-pub(super) fn pale(colour: Rgb) -> Rgb {
+pub(crate) fn pale(colour: Rgb) -> Rgb {
     let mix = |c: u8| (0.45 * f64::from(c) + 0.55 * 255.0).round() as u8;
     (mix(colour.0), mix(colour.1), mix(colour.2))
 }
 
 /// How light a colour looks, 0 to 1.
-pub(super) fn luminance((red, green, blue): Rgb) -> f64 {
+pub(crate) fn luminance((red, green, blue): Rgb) -> f64 {
     (0.299 * f64::from(red) + 0.587 * f64::from(green) + 0.114 * f64::from(blue)) / 255.0
 }
 
 /// A field where no value exists.
-pub(super) const BEYOND: Rgb = (45, 45, 45);
+pub(crate) const BEYOND: Rgb = (45, 45, 45);
 
 /// The colour of a share, 0 to 1, of a heat map's scale: pale yellow over orange to dark red.
 pub fn heat(share: f64) -> Rgb {
@@ -177,7 +177,7 @@ pub fn heat(share: f64) -> Rgb {
 }
 
 /// The colour of a value between −1, blue, and 1, red; white at 0.
-pub(super) fn signed(share: f64) -> Rgb {
+pub(crate) fn signed(share: f64) -> Rgb {
     const ENDS: [Rgb; 2] = [(33, 102, 172), (178, 24, 43)];
     let end = ENDS[usize::from(share > 0.0)];
     let part = share.abs().min(1.0).sqrt();

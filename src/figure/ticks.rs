@@ -19,7 +19,7 @@ impl Tick {
 const MOST: usize = 7;
 
 /// Ticks of a linear axis: round numbers, three to seven of them.
-pub(super) fn linear_ticks(low: f64, high: f64) -> Vec<Tick> {
+pub(crate) fn linear_ticks(low: f64, high: f64) -> Vec<Tick> {
     let span = high - low;
     if !(span.is_normal() && span > 0.0) {
         return vec![Tick::at(low)];
@@ -35,7 +35,7 @@ pub(super) fn linear_ticks(low: f64, high: f64) -> Vec<Tick> {
 /// Ticks of a logarithmic axis: powers of ten, or 1–3, 1–2–5 or 1–2–3–5 in every decade, whichever is
 /// the coarsest with four ticks or more, or else with three; a range too narrow for these has linear
 /// ticks.
-pub(super) fn log_ticks(low: f64, high: f64) -> Vec<Tick> {
+pub(crate) fn log_ticks(low: f64, high: f64) -> Vec<Tick> {
     const MARKS: [&[f64]; 4] = [&[1.0], &[1.0, 3.0], &[1.0, 2.0, 5.0], &[1.0, 2.0, 3.0, 5.0]];
     let has_decades = low.is_normal() && low > 0.0 && high.is_finite();
     for least in [4, 3].into_iter().filter(|_| has_decades) {
@@ -60,7 +60,7 @@ fn log_ticks_at(low: f64, high: f64, marks: &[f64]) -> Vec<Tick> {
 }
 
 /// Ticks of a logarithmic axis at the very values measured, leaving out those that would touch.
-pub(super) fn ticks_at_values(values: &[f64]) -> Vec<Tick> {
+pub(crate) fn ticks_at_values(values: &[f64]) -> Vec<Tick> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.dedup();
@@ -76,7 +76,7 @@ pub(super) fn ticks_at_values(values: &[f64]) -> Vec<Tick> {
 }
 
 /// A number as an axis writes it: short and plain, `1,000`, `0.05`, or a power, `10⁻⁴`.
-pub(super) fn tick_label(value: f64) -> String {
+pub(crate) fn tick_label(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
@@ -96,12 +96,12 @@ pub(super) fn tick_label(value: f64) -> String {
 }
 
 /// A length of sequence as titles and captions write it: `n = 1,024`.
-pub(super) fn length(n: usize) -> String {
+pub(crate) fn length(n: usize) -> String {
     format!("n = {}", thousands(&n.to_string()))
 }
 
 /// A sentence of a caption that says what the symbols in `titles` of targets stand for.
-pub(super) fn symbols<'a>(titles: impl Iterator<Item = &'a str>) -> String {
+pub(crate) fn symbols<'a>(titles: impl Iterator<Item = &'a str>) -> String {
     const SYMBOLS: [(&str, &str); 7] = [
         ("w", "window"),
         ("τ", "decay length"),
@@ -120,7 +120,7 @@ pub(super) fn symbols<'a>(titles: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// What labels are sorted by: their words, and their numbers by value, so that `d_head = 8` goes before `d_head = 16`.
-pub(super) fn natural(label: &str) -> Vec<(String, u64)> {
+pub(crate) fn natural(label: &str) -> Vec<(String, u64)> {
     let word = |word: &str| {
         let word = word.trim_end_matches([',', ':']).to_lowercase();
         match word.replace(',', "").parse::<f64>() {

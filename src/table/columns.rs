@@ -1,7 +1,7 @@
 //! Tables built column by column: name, heading, unit and value of a column stand in one line.
 
-use super::grid::{Align, Cell, Column, Table};
-use super::summary::{Spread, plural};
+use crate::table::{Align, Cell, Column, Table};
+use crate::table::{Spread, plural};
 
 /// A table under construction. Each row is a group of items that are alike, such as the seeds of a run; a table of single
 /// items has groups of one. A column computes its cell for every row, so that no row can be shorter than the header.

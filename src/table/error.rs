@@ -48,7 +48,7 @@ pub enum TableError {
 
 impl TableError {
     /// `found`, or [`NoRows`](Self::NoRows) where the rows of the file had nothing for the table.
-    pub(super) fn unless_empty<T>(
+    pub(crate) fn unless_empty<T>(
         found: Vec<T>,
         path: &Path,
         why: &str,
@@ -63,4 +63,4 @@ impl TableError {
 }
 
 /// What to do where every row of a study has an error.
-pub(super) const READ_ERR: &str = "read the column err, and run the study again";
+pub(crate) const READ_ERR: &str = "read the column err, and run the study again";

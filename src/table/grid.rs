@@ -1,6 +1,6 @@
 //! A table of typed cells, independent of where its numbers came from.
 
-use super::summary::{Spread, significant};
+use crate::table::{Spread, significant};
 
 /// How a column's cells are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +140,7 @@ pub struct Table {
 
 impl Table {
     /// A table of so many rows that has no columns yet.
-    pub(super) fn without_columns(name: &str, title: &str, rows: usize) -> Self {
+    pub(crate) fn without_columns(name: &str, title: &str, rows: usize) -> Self {
         Self {
             name: name.to_owned(),
             title: title.to_owned(),
@@ -151,7 +151,7 @@ impl Table {
     }
 
     /// Adds a column with its cell of each row.
-    pub(super) fn add_column(&mut self, column: Column, cells: Vec<Cell>) {
+    pub(crate) fn add_column(&mut self, column: Column, cells: Vec<Cell>) {
         self.columns.push(column);
         self.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell));
     }

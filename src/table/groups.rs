@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 /// The rows in the order of a key, those of equal keys in the order in which they stood; a key that is not there, or
 /// no number, comes first.
-pub(super) fn sorted<'r, R, K: PartialOrd>(
+pub(crate) fn sorted<'r, R, K: PartialOrd>(
     rows: impl IntoIterator<Item = &'r R>,
     key: impl Fn(&'r R) -> K,
 ) -> Vec<&'r R> {
@@ -30,7 +30,7 @@ pub(crate) fn groups<'r, R, K: PartialEq>(
 }
 
 /// Of the rows that are alike in a key the one of the greatest value, of equal ones the first.
-pub(super) fn greatest_of_each<'r, R, K: PartialEq>(
+pub(crate) fn greatest_of_each<'r, R, K: PartialEq>(
     rows: impl IntoIterator<Item = &'r R>,
     key: impl Fn(&'r R) -> K,
     value: impl Fn(&R) -> f64,
@@ -48,19 +48,19 @@ pub(crate) fn distinct<T: PartialOrd>(values: impl IntoIterator<Item = T>) -> Ve
 }
 
 /// The errors ε of rows of trained heads, each once, from large to small.
-pub(super) fn epsilons(all: impl Iterator<Item = f64>) -> Vec<f64> {
+pub(crate) fn epsilons(all: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut all = distinct(all);
     all.reverse();
     all
 }
 
 /// The ε that figures and verdicts show: 0.01 where it is among `all`, or else the middle one.
-pub(super) fn main_epsilon(all: &[f64]) -> f64 {
+pub(crate) fn main_epsilon(all: &[f64]) -> f64 {
     all.iter().copied().find(|e| *e == 0.01).unwrap_or(all[all.len() / 2])
 }
 
 /// Keeps the rows of each model's last step.
-pub(super) fn keep_last_steps<R, M: PartialEq>(
+pub(crate) fn keep_last_steps<R, M: PartialEq>(
     rows: &mut Vec<R>,
     model: impl Fn(&R) -> M,
     step: impl Fn(&R) -> usize,

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::grid::{Align, Table};
 use crate::system::printable;
+use crate::table::{Align, Table};
 
 impl Table {
     /// The table as a LaTeX `tabular` with rules of `booktabs`, its title and notes as comments.

@@ -4,7 +4,8 @@ use rand::seq::{IndexedRandom as _, SliceRandom as _};
 use rand::{RngExt as _, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::summary::{Spread, shown};
+use crate::table::Spread;
+use crate::table::summary::shown;
 
 /// Draws of the bootstrap and of the control.
 const DRAWS: usize = 2000;

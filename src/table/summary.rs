@@ -86,7 +86,7 @@ fn range(low: &str, high: &str) -> String {
 }
 
 /// t₀.₉₇₅ on so many degrees of freedom; none for fewer than one.
-pub(super) fn student(freedom: usize) -> Option<f64> {
+pub(crate) fn student(freedom: usize) -> Option<f64> {
     let student = StudentsT::new(0.0, 1.0, freedom as f64).ok()?;
     Some(student.inverse_cdf(0.975))
 }

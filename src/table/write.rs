@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use polars::prelude::{DataFrame, IntoColumn, NamedFrom, ParquetWriter, Series};
 
 use super::TableError;
-use super::grid::{Align, Cell, Table};
 use crate::system::printable;
+use crate::table::{Align, Cell, Table};
 
 impl Table {
     /// The table as CSV: every number in full, a missing value empty, and a column of spreads over

@@ -4,10 +4,13 @@
 use std::path::Path;
 
 use crate::plausible;
+use rank_study::experiments::fits::tables::growth::Growth;
+use rank_study::experiments::fits::tables::layouts::Layouts;
 use rank_study::experiments::training::TrainingFound;
+use rank_study::experiments::training::tables::training::Trainings;
+use rank_study::experiments::{fits, training};
 use rank_study::figure::{Figure, Shape};
 use rank_study::record::Rows;
-use rank_study::table::{Growth, Layouts, Trainings};
 
 fn keep(figure: &Figure) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("figures");
@@ -28,7 +31,7 @@ fn growth() -> Growth {
 
 #[test]
 fn rank_penalty_has_a_panel_per_family_on_one_scale() {
-    let figure = rank_study::figure::inflation(&growth());
+    let figure = fits::figures::growth::inflation(&growth());
     let titles: Vec<&str> = figure.panels.iter().map(|panel| panel.title.as_str()).collect();
     assert_eq!(titles, ["dirichlet-band, w = 32", "landmark, m = 8", "random-sparse, k = 8"]);
     assert!(figure.panels.iter().all(|panel| panel.y == figure.panels[0].y));
@@ -42,7 +45,7 @@ fn rank_penalty_has_a_panel_per_family_on_one_scale() {
 
 #[test]
 fn logits_needed_stand_over_their_floor() {
-    let figure = rank_study::figure::logits_needed(&growth());
+    let figure = fits::figures::growth::logits_needed(&growth());
     let floor = &figure.panels[0].series[0];
     assert_eq!(floor.points.len(), 3);
     for series in figure.panels[0].series.iter().filter(|s| s.shape == Shape::LineMarkers) {
@@ -59,7 +62,7 @@ fn layouts_are_named_in_the_legend() {
     let folder = tempfile::tempdir().unwrap();
     plausible::layouts(folder.path());
     let study = Layouts::of(&Rows::read(&[folder.path().to_owned()]).unwrap()).unwrap();
-    let figure = rank_study::figure::layouts(&study);
+    let figure = fits::figures::layouts::layouts(&study);
     let keys: Vec<&str> = figure.keys.iter().map(|key| key.label.as_str()).collect();
     let layouts = [
         "2 global heads of rank 8",
@@ -78,14 +81,14 @@ fn training_shows_loss_and_logits_of_each_run() {
     plausible::lm_quick(folder.path());
     let rows = Rows::<TrainingFound>::read(&[folder.path().to_owned()]).unwrap();
     let study = Trainings::of(folder.path().parent().unwrap(), &rows).unwrap();
-    let kinds = rank_study::figure::head_kinds(&study).unwrap();
+    let kinds = training::figures::training::head_kinds(&study).unwrap();
     let names: Vec<&str> = kinds.panels[0].series.iter().map(|s| s.name.as_str()).collect();
     assert_eq!(
         names,
         ["LS-attention, global heads", "LS-attention, local heads", "multi-head, global heads"]
     );
     keep(&kinds);
-    let figure = rank_study::figure::training(&study);
+    let figure = training::figures::training::training(&study);
     assert_eq!(figure.panels.len(), 2);
     assert!(figure.panels[1].y.range.0 == 0.0, "logits are shown from zero");
     assert!(figure.alt.contains("multi-head, seed 0"), "{}", figure.alt);

@@ -2,9 +2,11 @@
 
 use crate::plausible;
 
+use rank_study::experiments::fits::tables::growth::Growth;
+use rank_study::experiments::fits::tables::layouts::Layouts;
 use rank_study::experiments::training::TrainingFound;
+use rank_study::experiments::training::tables::training::Trainings;
 use rank_study::record::Rows;
-use rank_study::table::{Growth, Layouts, Trainings};
 
 #[test]
 fn logit_growth_tells_reached_from_censored() {

@@ -1,11 +1,17 @@
 //! Figures of studies whose tables are made up here: their fields, series and labels.
 
+use rank_study::experiments::fits::tables::growth::Growth;
+use rank_study::experiments::fits::tables::growth_cell::{GrowthCell, GrowthSeed};
+use rank_study::experiments::fits::tables::layouts::{LayoutCell, LayoutSeed, Layouts};
+use rank_study::experiments::heads::tables::head_parts::HeadParts;
+use rank_study::experiments::heads::tables::heads::TrainedHeads;
+use rank_study::experiments::latency::tables::{Latencies, LatencyCell, LatencyRound};
+use rank_study::experiments::spectrum::tables::{Spectra, SpectrumCell};
+use rank_study::experiments::training::tables::run_log::RunLog;
+use rank_study::experiments::training::tables::training::{TrainingRun, Trainings};
+use rank_study::experiments::{fits, heads, latency, spectrum, training};
 use rank_study::figure::Shape;
-use rank_study::table::{
-    Growth, GrowthCell, GrowthSeed, HeadParts, Latencies, LatencyCell, LatencyRound, LayoutCell,
-    LayoutSeed, Layouts, RunLog, Spectra, SpectrumCell, Spread, TrainedHeads, TrainingRun,
-    Trainings,
-};
+use rank_study::table::Spread;
 
 fn growth_cell(window: usize, n: usize, rank: usize, inflations: [Option<f64>; 3]) -> GrowthCell {
     let seed = |(seed, inflation): (usize, Option<f64>)| GrowthSeed {
@@ -32,7 +38,7 @@ fn growth(cells: Vec<GrowthCell>) -> Growth {
 
 #[test]
 fn the_heat_map_has_a_field_for_each_pair_of_ratios() {
-    let figure = rank_study::figure::phase(&growth(vec![
+    let figure = fits::figures::phase::phase(&growth(vec![
         growth_cell(8, 64, 8, [Some(1.0), Some(1.1), Some(1.2)]),
         growth_cell(16, 128, 16, [Some(1.1), Some(1.3), Some(1.4)]),
         growth_cell(32, 64, 8, [Some(12.0), Some(15.0), None]),
@@ -65,7 +71,7 @@ fn a_target_that_needs_no_logits_is_named_and_not_drawn() {
         (seed.needed, seed.floor) = (Some(0.0), Some(0.0));
     }
     let cells = vec![growth_cell(8, 64, 8, [Some(1.0), Some(1.1), Some(1.2)]), free];
-    let figure = rank_study::figure::inflation(&growth(cells));
+    let figure = fits::figures::growth::inflation(&growth(cells));
     assert_eq!(figure.panels.len(), 1);
     assert_eq!(figure.panels[0].y.label, "rank penalty (×) at ε = 0.1 nats");
     assert!(figure.caption.contains(": prefix."), "{}", figure.caption);
@@ -77,7 +83,8 @@ fn several_errors_are_named_panel_by_panel() {
         GrowthCell { tolerance: 0.01, ..growth_cell(8, 64, 8, [Some(1.0), Some(1.1), Some(1.2)]) };
     let cells = vec![growth_cell(8, 64, 8, [Some(1.0), Some(1.1), Some(1.2)]), strict];
     let study = growth(cells);
-    for figure in [rank_study::figure::inflation(&study), rank_study::figure::logits_needed(&study)]
+    for figure in
+        [fits::figures::growth::inflation(&study), fits::figures::growth::logits_needed(&study)]
     {
         let titles: Vec<&str> = figure.panels.iter().map(|panel| panel.title.as_str()).collect();
         let expected = ["dirichlet-band, w = 8; ε = 0.1", "dirichlet-band, w = 8; ε = 0.01"];
@@ -102,7 +109,7 @@ fn layout_cell(target: &str, layout: &str, rank: usize, cap: f64, kl_nats: f64) 
 fn frontiers_have_a_line_a_rank_over_the_floor_and_end_at_the_panels_edge() {
     let cells = [("band", 4, 1.0, 0.5), ("band", 4, 8.0, 1e-9), ("band", 8, 1.0, 0.2)]
         .map(|(target, rank, cap, kl)| layout_cell(target, "global", rank, cap, kl));
-    let figure = rank_study::figure::frontiers(&Layouts { cells: cells.to_vec(), failed: 0 });
+    let figure = fits::figures::frontiers::frontiers(&Layouts { cells: cells.to_vec(), failed: 0 });
     let panel = &figure.panels[0];
     let lines: Vec<&str> = panel
         .series
@@ -125,7 +132,7 @@ fn windows_are_drawn_by_rank_and_described_in_words() {
     let smooth = [(8, 1e-8), (16, 1e-9)]
         .map(|(window, kl)| layout_cell("smooth", &format!("local:{window}+global"), 4, 8.0, kl));
     let cells = [&cells[..], &smooth].concat();
-    let figure = &rank_study::figure::window_rule(&Layouts { cells, failed: 0 })[0];
+    let figure = &fits::figures::window_rule::window_rule(&Layouts { cells, failed: 0 })[0];
     let [panel] = &figure.panels[..] else { panic!("a panel of errors as good as none") };
     let line = panel.series.iter().find(|s| s.shape == Shape::Line).unwrap();
     assert_eq!(line.points, [(8.0, 0.3), (16.0, 0.08), (32.0, 0.04)]);
@@ -152,7 +159,7 @@ fn spectra_show_attention_and_logits_of_each_target() {
         cell("band", "logits", 256, 90.0),
         cell("landmark", "attention", 256, 6.0),
     ];
-    let figures = rank_study::figure::spectra(&Spectra { cells, failed: 0 });
+    let figures = spectrum::figures::spectra(&Spectra { cells, failed: 0 });
     let [values, ranks] = &figures[..] else { panic!("two figures") };
     assert_eq!(values.panels.len(), 2);
     assert_eq!(values.panels[0].series[0].points.len(), 2, "what is as good as 0 is left out");
@@ -180,7 +187,7 @@ fn latency_is_in_the_units_that_it_says() {
     let study = Latencies {
         cells: vec![cell("ls", 512, 0.5), cell("mhsa", 512, 1.0), cell("mhsa", 1024, 2.0)],
     };
-    let figure = rank_study::figure::latency(&study);
+    let figure = latency::figures::latency(&study);
     let mhsa = |panel: usize| figure.panels[panel].series[3].points.clone();
     assert_eq!(mhsa(0), [(512.0, 1.0), (1024.0, 2.0)], "medians");
     let rounds = &figure.panels[0].series[2];
@@ -224,7 +231,7 @@ fn arms_are_drawn_by_tokens_and_by_time_with_medians_over_seeds() {
     });
     let mut runs: Vec<TrainingRun> = runs.collect();
     runs.sort_by(|a, b| a.arm.cmp(&b.arm));
-    let figures = rank_study::figure::arms(&Trainings { runs, failed: 0 });
+    let figures = training::figures::arms::arms(&Trainings { runs, failed: 0 });
     let [tokens, time] = &figures[0].panels[..] else { panic!("two panels") };
     let end = |panel: &rank_study::figure::Panel| *panel.series[0].points.last().unwrap();
     assert_eq!(
@@ -247,7 +254,7 @@ fn stabilisers_have_a_panel_of_logits_beside_plain_mhsa() {
         log: RunLog { max_logit: vec![(50.0, 3.0 + seed as f64)], ..RunLog::default() },
         ..run("qk-norm", seed, 1.0)
     }));
-    let figures = rank_study::figure::arms(&Trainings { runs, failed: 0 });
+    let figures = training::figures::arms::arms(&Trainings { runs, failed: 0 });
     let names = |panel: usize| -> Vec<String> {
         let series = figures[1].panels[panel].series.iter();
         series.filter(|s| s.shape == Shape::Line).map(|s| s.name.clone()).collect()
@@ -269,7 +276,7 @@ fn the_ablation_counts_no_global_heads_where_there_are_none_and_the_dial_takes_t
     runs[0].global_heads = Some(0);
     runs[1].window = Some(64);
     let study = Trainings { runs, failed: 0 };
-    let figure = rank_study::figure::ablation(&study);
+    let figure = training::figures::arms::ablation(&study);
     let names: Vec<&str> = figure.keys.iter().map(|key| key.label.as_str()).collect();
     assert_eq!(
         names,
@@ -286,10 +293,10 @@ fn the_ablation_counts_no_global_heads_where_there_are_none_and_the_dial_takes_t
         study.runs.iter().map(shape).collect::<Vec<_>>()
     };
     let lengths = Trainings { runs: [at(256), at(512)].concat(), failed: 0 };
-    let panels = rank_study::figure::ablation(&lengths).panels;
+    let panels = training::figures::arms::ablation(&lengths).panels;
     let titles: Vec<&str> = panels.iter().map(|panel| panel.title.as_str()).collect();
     assert_eq!(titles, ["n = 256, d_head = 16", "n = 512, d_head = 16"]);
-    let dial = rank_study::figure::dial(&study);
+    let dial = training::figures::arms::dial(&study);
     let ls =
         dial.panels[0].series.iter().find(|s| s.label.as_deref() == Some("LS-attention")).unwrap();
     assert!((ls.points[0].1 - 0.2).abs() < 1e-12 && ls.points[0].0 == 0.5, "{:?}", ls.points);
@@ -325,7 +332,7 @@ fn trained_heads_are_drawn_level_by_level_and_point_by_point() {
         })
     });
     let study = TrainedHeads { heads: heads.collect(), failed: 0 };
-    let [figure] = &rank_study::figure::decomposition(&study)[..] else { panic!("one figure") };
+    let [figure] = &heads::figures::heads::decomposition(&study)[..] else { panic!("one figure") };
     let titles: Vec<&str> = figure.panels.iter().map(|panel| panel.title.as_str()).collect();
     assert_eq!(titles, ["multi-head: n = 64, d_head = 8", "LS-attention: n = 64, d_head = 8"]);
     let line = |name: &str| {
@@ -337,7 +344,7 @@ fn trained_heads_are_drawn_level_by_level_and_point_by_point() {
     assert_eq!(line("max |logit|"), [(100.0, 12.0), (400.0, 40.0)]);
     assert!(figure.alt.contains("mhsa-64, seed 0, step 400: 32.0 = floor 3.00"), "{}", figure.alt);
 
-    let figures = rank_study::figure::prediction(&study, &[]);
+    let figures = heads::figures::prediction::prediction(&study, &[]);
     let names: Vec<&str> = figures.iter().map(|figure| figure.name.as_str()).collect();
     assert_eq!(names, ["needed-against-actual", "tied-against-actual"]);
     let tied = &figures[1].panels[0];
@@ -363,7 +370,7 @@ fn the_first_run_of_each_arm_leads_and_no_more_than_a_row() {
         })
     });
     let study = TrainedHeads { heads: heads.collect(), failed: 0 };
-    let titles = rank_study::figure::decomposition(&study).into_iter().map(|figure| {
+    let titles = heads::figures::heads::decomposition(&study).into_iter().map(|figure| {
         let panels = figure.panels.iter();
         (figure.name.clone(), panels.map(|panel| panel.title.clone()).collect::<Vec<_>>())
     });
@@ -395,7 +402,8 @@ fn an_intervention_is_drawn_before_the_runs_that_it_changed() {
     let mut runs: Vec<TrainingRun> = runs.collect();
     runs.sort_by(|a, b| (&a.run, a.seed).cmp(&(&b.run, b.seed)));
     let study = Trainings { runs, failed: 0 };
-    let figure = rank_study::figure::interventions(&study, &["mhsa".to_owned(), "ls".to_owned()]);
+    let figure =
+        training::figures::training::interventions(&study, &["mhsa".to_owned(), "ls".to_owned()]);
     let shown: Vec<(&str, Vec<&str>)> = figure
         .panels
         .iter()

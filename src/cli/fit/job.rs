@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use rank_study::experiments::fits::tables::one_fit::TARGET;
 use rank_study::experiments::fits::{FitAsked, FitFound, FitTerms, FrontierRow};
 use rank_study::fit::{
     FitName, FitProgress, FitState, FrontierPoint, Kept, LowerBounds, Problem, SearchOptions,
@@ -18,7 +19,6 @@ use rank_study::record::records_to_csv;
 use rank_study::run::Manifest;
 use rank_study::study::{FitLedger, StudyError, search_settings};
 use rank_study::system::{FileError, check_writable, write_whole};
-use rank_study::table::TARGET;
 
 use crate::cli::progress::Progress;
 use crate::cli::stop::{Stopped, stop_at_signal};

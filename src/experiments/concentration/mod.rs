@@ -1,6 +1,9 @@
 //! Concentration: on how few tokens, and in how few dimensions, trained heads attend.
 
+pub mod claims;
+pub mod figures;
 mod row;
+pub mod tables;
 
 use std::path::Path;
 

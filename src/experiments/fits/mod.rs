@@ -1,7 +1,10 @@
 //! Fits of targets: each target × n × heads × seed, at logit bounds or at tolerances.
 
+pub mod claims;
+pub mod figures;
 mod ledger;
 mod row;
+pub mod tables;
 
 use std::path::Path;
 use std::time::Instant;

@@ -1,6 +1,9 @@
 //! Needed against actual: what the attention of trained heads needs of their logits.
 
+pub mod claims;
+pub mod figures;
 mod row;
+pub mod tables;
 
 use std::path::Path;
 use std::sync::Arc;

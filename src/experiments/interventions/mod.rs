@@ -1,6 +1,9 @@
 //! Interventions: what trained models lose if their heads attend otherwise.
 
+pub mod claims;
+pub mod figures;
 mod row;
+pub mod tables;
 
 use std::path::Path;
 use std::sync::Arc;

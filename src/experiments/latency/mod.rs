@@ -1,6 +1,9 @@
 //! Inference: models × lengths × rounds, timed with their initial weights, since times do not depend on weights.
 
+pub mod claims;
+pub mod figures;
 mod measurement;
+pub mod tables;
 
 use std::path::Path;
 use std::sync::atomic::Ordering;

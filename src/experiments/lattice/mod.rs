@@ -1,6 +1,9 @@
 //! What the attention of trained heads needs by the inputs and the rank that are allowed.
 
+pub mod claims;
+pub mod figures;
 mod row;
+pub mod tables;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,6 +1,9 @@
 //! Trained heads against ramps over positions: how much of their logits and attention a ramp explains.
 
+pub mod claims;
+pub mod figures;
 mod row;
+pub mod tables;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,6 +1,8 @@
 //! Singular values of targets, and of the logits of least size that give them at any rank.
 
+pub mod figures;
 mod row;
+pub mod tables;
 
 use std::path::Path;
 

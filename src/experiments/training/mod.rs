@@ -1,12 +1,15 @@
 //! Training runs: their definitions, their rows, and the checks of rows against the runs' own files.
 
 mod cell;
+pub mod claims;
+pub mod figures;
 mod model_columns;
 mod references;
 mod row;
 mod run_files;
 mod start;
 mod study;
+pub mod tables;
 
 pub(crate) use cell::TrainCell;
 pub use model_columns::ModelColumns;

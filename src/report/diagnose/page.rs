@@ -5,10 +5,11 @@ use maud::{Markup, PreEscaped, html};
 use super::data::{Shown, all_shades, numbers};
 use super::model::{DiagnosedHead, DiagnosedModel};
 use super::worry::{Worry, left_out, worries};
+use crate::experiments::heads::tables::published::LARGE_NATS;
 use crate::figure::{Rgb, hex};
 use crate::report::document::SHARED;
 use crate::report::document::document;
-use crate::table::{LARGE_NATS, plural, significant};
+use crate::table::{plural, significant};
 
 const STYLE: &str = include_str!("diagnose.css");
 const SCRIPTS: [&str; 3] =

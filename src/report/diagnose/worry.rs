@@ -1,9 +1,10 @@
 //! The heads of a model that stand out, with a sentence on each. All thresholds are here.
 
 use super::model::{DiagnosedHead, DiagnosedModel};
+use crate::experiments::heads::tables::published::LARGE_NATS;
 use crate::experiments::heads::{HeadFound, HeadOutcome};
 use crate::fit::Outcome;
-use crate::table::{LARGE_NATS, significant};
+use crate::table::significant;
 
 /// A factor from this size on is mentioned.
 const LARGE_FACTOR: f64 = 1.5;

@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use super::shown::Shown;
-use crate::figure::{Colouring, Matrix, errors_by_row, frontier_of_fit, matrices};
+use crate::experiments::fits::figures::one_fit::{errors_by_row, frontier_of_fit};
+use crate::experiments::fits::tables::one_fit::{OneFit, TARGET};
+use crate::figure::{Colouring, Matrix, matrices};
 use crate::report::conclusion::fit_conclusion;
 use crate::report::error::ReportError;
-use crate::table::{OneFit, TARGET, plural};
+use crate::table::plural;
 
 /// Shows a fit.
 ///

@@ -1,6 +1,9 @@
 //! The heads of one model by layer and step.
 
-use crate::table::{Curve, HeadParts, RunCourse, TrainedHeads};
+use crate::experiments::heads::tables::head_parts::HeadParts;
+use crate::experiments::heads::tables::heads::TrainedHeads;
+use crate::experiments::training::tables::run_course::RunCourse;
+use crate::experiments::training::tables::run_log::Curve;
 
 /// Quantities of each head of a model at steps.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,8 +2,10 @@
 
 use super::head_grid::HeadGrid;
 use super::shown::Shown;
-use crate::figure::{by_layer, parts};
-use crate::table::{HeadParts, TrainedHeads, significant};
+use crate::experiments::heads::figures::heads_of_model::{by_layer, parts};
+use crate::experiments::heads::tables::head_parts::HeadParts;
+use crate::experiments::heads::tables::heads::TrainedHeads;
+use crate::table::significant;
 
 /// Adds to the figures and tables of a study of trained heads what predictions have beyond them.
 pub(super) fn add(shown: &mut Shown, study: &TrainedHeads) {

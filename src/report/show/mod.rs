@@ -15,12 +15,13 @@ use super::error::ReportError;
 use super::measured::MeasuredStudy;
 use super::view::analyse;
 use crate::experiments::heads::HeadFound;
+use crate::experiments::heads::tables::heads::TrainedHeads;
+use crate::experiments::training::tables::run_course::RunCourse;
 use crate::figure::Figure;
 use crate::record::Rows;
 use crate::run::{Manifest, RunError};
 use crate::study::{Kind, PredictStudy, StudyError, View};
 use crate::system::near_files;
-use crate::table::{RunCourse, TrainedHeads};
 
 pub use head_grid::{GridHead, HeadGrid};
 pub use page::shown_page;

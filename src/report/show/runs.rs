@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use super::head_grid::HeadGrid;
 use super::shown::Shown;
-use crate::figure::{course, courses};
+use crate::experiments::training::figures::courses::{course, courses};
+use crate::experiments::training::tables::run_course::RunCourse;
+use crate::experiments::training::tables::run_courses::{PairedRuns, RunCourses};
 use crate::report::error::ReportError;
-use crate::table::{PairedRuns, RunCourse, RunCourses, Spread, plural, significant};
+use crate::table::{Spread, plural, significant};
 
 /// Shows one run, or several.
 ///

@@ -2,13 +2,12 @@
 
 use super::rows;
 use super::view_of::ViewOf;
-use crate::claims;
-use crate::figure;
-use crate::table::Concentrations;
+use crate::experiments::concentration;
+use crate::experiments::concentration::tables::Concentrations;
 
 pub(super) const CONCENTRATION: ViewOf<Concentrations> = ViewOf {
     rows: rows::concentrations,
     tables: Concentrations::tables,
-    figures: |concentrations, _| vec![figure::concentration(concentrations)],
-    verdicts: |concentrations, _| claims::concentration::concentration(concentrations),
+    figures: |concentrations, _| vec![concentration::figures::concentration(concentrations)],
+    verdicts: |concentrations, _| concentration::claims::concentration(concentrations),
 };

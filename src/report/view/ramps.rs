@@ -2,13 +2,12 @@
 
 use super::rows;
 use super::view_of::ViewOf;
-use crate::claims;
-use crate::figure;
-use crate::table::Ramps;
+use crate::experiments::ramp;
+use crate::experiments::ramp::tables::Ramps;
 
 pub(super) const RAMP: ViewOf<Ramps> = ViewOf {
     rows: rows::ramps,
     tables: Ramps::tables,
-    figures: |ramps, _| vec![figure::ramp(ramps)],
-    verdicts: |ramps, _| vec![claims::ramp::law(ramps)],
+    figures: |ramps, _| vec![ramp::figures::ramp(ramps)],
+    verdicts: |ramps, _| vec![ramp::claims::law(ramps)],
 };

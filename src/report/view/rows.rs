@@ -2,13 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::experiments::concentration::tables::Concentrations;
+use crate::experiments::fits::tables::growth::Growth;
+use crate::experiments::fits::tables::layouts::Layouts;
+use crate::experiments::heads::tables::heads::TrainedHeads;
+use crate::experiments::heads::tables::published::PublishedHeads;
+use crate::experiments::interventions::tables::Surgeries;
+use crate::experiments::latency::tables::Latencies;
+use crate::experiments::lattice::tables::lattice::Lattices;
+use crate::experiments::ramp::tables::Ramps;
+use crate::experiments::spectrum::tables::Spectra;
+use crate::experiments::training::tables::training::Trainings;
 use crate::record::Rows;
 use crate::report::error::ReportError;
 use crate::report::measured::MeasuredStudy;
-use crate::table::{
-    Concentrations, Growth, Latencies, Lattices, Layouts, PublishedHeads, Ramps, Spectra,
-    Surgeries, TrainedHeads, Trainings,
-};
 
 /// Fits with a tolerance, by cell.
 pub(super) fn growth(studies: &[MeasuredStudy]) -> Result<Growth, ReportError> {

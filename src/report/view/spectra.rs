@@ -2,12 +2,12 @@
 
 use super::rows;
 use super::view_of::ViewOf;
-use crate::figure;
-use crate::table::Spectra;
+use crate::experiments::spectrum;
+use crate::experiments::spectrum::tables::Spectra;
 
 pub(super) const SPECTRA: ViewOf<Spectra> = ViewOf {
     rows: rows::spectra,
     tables: Spectra::tables,
-    figures: |spectra, _| figure::spectra(spectra),
+    figures: |spectra, _| spectrum::figures::spectra(spectra),
     verdicts: |_, _| vec![],
 };

@@ -2,9 +2,10 @@
 
 use super::rows;
 use super::view_of::{Against, ViewOf};
-use crate::claims::{self, Verdict};
-use crate::figure::{self, Figure};
-use crate::table::Trainings;
+use crate::claims::Verdict;
+use crate::experiments::training;
+use crate::experiments::training::tables::training::Trainings;
+use crate::figure::Figure;
 
 pub(super) const TRAINING: ViewOf<Trainings> = ViewOf {
     rows: rows::trainings_with_logs,
@@ -16,28 +17,28 @@ pub(super) const TRAINING: ViewOf<Trainings> = ViewOf {
 pub(super) const ARMS: ViewOf<Trainings> = ViewOf {
     rows: rows::trainings_with_logs,
     tables: Trainings::tables,
-    figures: |trainings, _| figure::arms(trainings),
-    verdicts: |trainings, _| claims::arms::arms(&trainings.ended()),
+    figures: |trainings, _| training::figures::arms::arms(trainings),
+    verdicts: |trainings, _| training::claims::arms::arms(&trainings.ended()),
 };
 
 pub(super) const ABLATION: ViewOf<Trainings> = ViewOf {
     rows: rows::trainings,
     tables: Trainings::tables,
-    figures: |trainings, _| vec![figure::ablation(trainings)],
+    figures: |trainings, _| vec![training::figures::arms::ablation(trainings)],
     verdicts: |_, _| vec![],
 };
 
 pub(super) const DIAL: ViewOf<Trainings> = ViewOf {
     rows: rows::trainings,
     tables: Trainings::tables,
-    figures: |trainings, _| vec![figure::dial(trainings)],
-    verdicts: |trainings, _| vec![claims::arms::dial(&trainings.ended())],
+    figures: |trainings, _| vec![training::figures::arms::dial(trainings)],
+    verdicts: |trainings, _| vec![training::claims::arms::dial(&trainings.ended())],
 };
 
 pub(super) const LEARNING_RATE: ViewOf<Trainings> = ViewOf {
     rows: rows::trainings,
     tables: Trainings::tables,
-    figures: |trainings, _| vec![figure::learning_rate(trainings)],
+    figures: |trainings, _| vec![training::figures::arms::learning_rate(trainings)],
     // A rate compares variants only where each has its best one inside the rates tried, over several seeds.
     verdicts: |_, _| vec![],
 };
@@ -45,9 +46,11 @@ pub(super) const LEARNING_RATE: ViewOf<Trainings> = ViewOf {
 pub(super) const INTERVENTIONS: ViewOf<Trainings> = ViewOf {
     rows: rows::trainings_with_baselines,
     tables: Trainings::tables,
-    figures: |trainings, against| vec![figure::interventions(trainings, &against.baselines)],
+    figures: |trainings, against| {
+        vec![training::figures::training::interventions(trainings, &against.baselines)]
+    },
     verdicts: |trainings, against| {
-        vec![claims::variants::interventions(&trainings.ended(), &against.baselines)]
+        vec![training::claims::variants::interventions(&trainings.ended(), &against.baselines)]
     },
 };
 
@@ -60,17 +63,20 @@ pub(super) const VARIANTS: ViewOf<(Trainings, Vec<String>)> = ViewOf {
         tables
     },
     figures: |(trainings, _), _| {
-        let overview = figure::overview(trainings).into_iter();
-        overview.chain([figure::variants(trainings)]).chain(figure::by_context(trainings)).collect()
+        let overview = training::figures::overview::overview(trainings).into_iter();
+        overview
+            .chain([training::figures::training::variants(trainings)])
+            .chain(training::figures::training::by_context(trainings))
+            .collect()
     },
     verdicts: |(trainings, baselines), _| {
         let ended = trainings.ended();
         let mut verdicts = Vec::new();
         if ["ls", "mhsa"].iter().all(|arm| ended.arm(arm).next().is_some()) {
-            verdicts.extend(claims::training::training(trainings));
+            verdicts.extend(training::claims::training::training(trainings));
         }
-        verdicts.extend(claims::variants::slopes(&ended, baselines));
-        verdicts.extend(claims::variants::head_dimension(&ended, baselines));
+        verdicts.extend(training::claims::variants::slopes(&ended, baselines));
+        verdicts.extend(training::claims::variants::head_dimension(&ended, baselines));
         verdicts
     },
 };
@@ -83,9 +89,9 @@ pub(super) const BITS: ViewOf<(Trainings, Vec<String>)> = ViewOf {
         tables.extend(trainings.tables());
         tables
     },
-    figures: |(trainings, _), _| vec![figure::variants(trainings)],
+    figures: |(trainings, _), _| vec![training::figures::training::variants(trainings)],
     verdicts: |(trainings, _), _| {
-        claims::arms::other_data(&trainings.ended()).into_iter().collect()
+        training::claims::arms::other_data(&trainings.ended()).into_iter().collect()
     },
 };
 
@@ -93,15 +99,15 @@ pub(super) const BITS: ViewOf<(Trainings, Vec<String>)> = ViewOf {
 fn by_step(trainings: &Trainings, _: &Against) -> Vec<Figure> {
     match trainings.contexts().len() {
         0 | 1 => {
-            let kinds = figure::head_kinds(trainings);
-            [figure::training(trainings)].into_iter().chain(kinds).collect()
+            let kinds = training::figures::training::head_kinds(trainings);
+            [training::figures::training::training(trainings)].into_iter().chain(kinds).collect()
         }
-        _ => figure::by_context(trainings),
+        _ => training::figures::training::by_context(trainings),
     }
 }
 
 fn with_exponents(trainings: &Trainings, against: &Against) -> Vec<Verdict> {
-    let mut verdicts = claims::training::training(trainings);
-    verdicts.extend(claims::variants::exponent(&trainings.ended(), &against.predicted));
+    let mut verdicts = training::claims::training::training(trainings);
+    verdicts.extend(training::claims::variants::exponent(&trainings.ended(), &against.predicted));
     verdicts
 }

@@ -1,0 +1,198 @@
+//! The verdict on locality: a dense local target against its controls.
+
+use crate::claims::Verdict;
+use crate::claims::ruling::Ruling;
+use crate::claims::verdict::Seeds;
+use crate::claims::words::scale_of_cells;
+use crate::claims::{Claim, Origin};
+use crate::experiments::fits::tables::growth::Growth;
+use crate::experiments::fits::tables::growth_cell::{GrowthCell, GrowthSeed};
+use crate::fit::LARGEST_CAP;
+use crate::table::Interval;
+
+/// Inflations within this ratio of each other are alike: searches on different machines differ by up to 4 per cent
+/// (docs/methods.md, Machines).
+const ALIKE: f64 = 1.05;
+
+pub(crate) const LOCALITY_IS_HARD: Claim = Claim {
+    id: "LocalityIsHard",
+    text: "Low rank is a problem for short-range attention in particular",
+    origin: Origin::Derived,
+    place: "the rank argument for n ≫ d",
+    rule: [
+        "In every configuration (n, d) where low rank costs anything, a local band needs more than \
+            {0} times the logits of as many random columns, by the whole interval.",
+        "In no such configuration does it need more.",
+    ],
+    bounds: &[ALIKE],
+    lacking: [
+        "the band or its control is missing",
+        "Needs dirichlet-band and random-sparse of one width, at one length and rank.",
+    ],
+    ..Claim::PLAIN
+};
+
+/// Is it locality? At every (n, d) where both are measured, the logits that a local band needs against those of
+/// random columns of the same number, which are not local: the ratio of their inflations seed by seed, what reached ε at
+/// no logit counting as more than anything. Where all seeds reached ε, the 95 % interval of the ratio has to say it
+/// (Student's over seeds, of the logarithm), elsewhere every seed.
+///
+/// *Not measured*: no `dirichlet-band` and `random-sparse` of one width, without other change.
+///
+/// Cells in which both are free (up to [`ALIKE`]) tell nothing and are left out.
+pub(crate) fn controls(study: &Growth) -> Verdict {
+    let bands = study
+        .cells
+        .iter()
+        .filter(|cell| cell.family == "dirichlet-band" && !cell.label.contains("no mask"));
+    let with_rival = bands.filter_map(|band| {
+        let rival = like(study, band).find(|cell| cell.family == "random-sparse")?;
+        let penalties = [inflation(band), inflation(rival)];
+        let tells_nothing = penalties.iter().all(|penalty| *penalty <= ALIKE)
+            || penalties.iter().all(|penalty| penalty.is_infinite());
+        (!tells_nothing).then_some((band, rival))
+    });
+    let compared: Vec<(&GrowthCell, &GrowthCell)> = with_rival.collect();
+    let of_rival = |(_, rival): &(&GrowthCell, &GrowthCell)| inflation(rival);
+    let reversed = compared.iter().rev();
+    let Some((band, rival)) = reversed.max_by(|a, b| of_rival(a).total_cmp(&of_rival(b))) else {
+        return Verdict::lacking(LOCALITY_IS_HARD);
+    };
+    let rulings: Vec<Ruling> =
+        compared.iter().map(|(band, rival)| needs_more(band, rival)).collect();
+    let larger = rulings.iter().filter(|ruling| **ruling == Ruling::Holds).count();
+    let unreached = compared.iter().filter(|pair| of_rival(pair).is_infinite()).count();
+    let count =
+        format!("needs more than random columns in {larger} of {} configurations", compared.len());
+    let scale = scale_of_cells(compared.iter().map(|(band, _)| *band));
+    let sentences = [
+        format!("A band {count}; random columns unreached in {unreached}; {scale}"),
+        format!(
+            "Rank penalty at n = {}, d = {}: {} against {}{}",
+            band.n,
+            band.rank,
+            shown(band),
+            shown(rival),
+            without_mask(study, band)
+        ),
+    ];
+    let seeds = compared.iter().map(|(band, rival)| band.seeds.len().min(rival.seeds.len()));
+    let seeds = Seeds::all(seeds.min().unwrap_or(0));
+    let headline = format!("band {count} ({unreached} unreached)");
+    Verdict::new(LOCALITY_IS_HARD, Ruling::every(rulings), seeds, headline, sentences)
+}
+
+/// Whether a band needs more than its rival: on which side of [`ALIKE`] the ratio of their inflations lies.
+fn needs_more(band: &GrowthCell, rival: &GrowthCell) -> Ruling {
+    let inflation = |seed: &GrowthSeed| seed.inflation.unwrap_or(f64::INFINITY);
+    let logs = band.seeds.iter().filter_map(|ours| {
+        let theirs = rival.seeds.iter().find(|theirs| theirs.seed == ours.seed)?;
+        Some((inflation(ours) / inflation(theirs)).ln())
+    });
+    // Of a seed that neither reached nothing is known.
+    let logs: Vec<f64> = logs.filter(|log| !log.is_nan()).collect();
+    let all = |of: fn(f64, f64) -> f64| logs.iter().copied().reduce(of);
+    let ends = match Interval::of(logs.iter().copied()) {
+        Some(interval) => Some((interval.low, interval.high)),
+        None => all(f64::min).zip(all(f64::max)),
+    };
+    let alike = ALIKE.ln();
+    ends.map_or(Ruling::of_rule(false, false), |(low, high)| {
+        Ruling::of_rule(low >= alike && high > alike, high <= alike)
+    })
+}
+
+/// The cells of the width, length and rank of a cell.
+fn like<'g>(study: &'g Growth, cell: &GrowthCell) -> impl Iterator<Item = &'g GrowthCell> {
+    let size = (cell.support, cell.n, cell.rank);
+    study.cells.iter().filter(move |other| (other.support, other.n, other.rank) == size)
+}
+
+/// The median inflation; infinite where most seeds reached ε at no logit.
+fn inflation(cell: &GrowthCell) -> f64 {
+    match cell.inflation() {
+        Some(spread) if cell.is_mostly_reached() => spread.median,
+        _ => f64::INFINITY,
+    }
+}
+
+fn shown(cell: &GrowthCell) -> String {
+    match inflation(cell) {
+        value if value.is_finite() => format!("{value:.2}"),
+        _ => format!("no fit up to {LARGEST_CAP}"),
+    }
+}
+
+/// The same band without a mask, as it is and shuffled, where both are measured.
+fn without_mask(study: &Growth, band: &GrowthCell) -> String {
+    let at = |family: &str| {
+        like(study, band).find(|cell| cell.family == family && cell.label.contains("no mask"))
+    };
+    match (at("dirichlet-band"), at("permuted")) {
+        (Some(band), Some(shuffled)) => {
+            format!("; without a mask {}, shuffled {}", shown(band), shown(shuffled))
+        }
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claims::VerdictStatus;
+
+    fn cell(family: &str, n: usize, inflation: Option<f64>, seeds: usize) -> GrowthCell {
+        let seed = |seed| GrowthSeed { seed, needed: inflation, floor: Some(1.0), inflation };
+        GrowthCell {
+            family: family.to_owned(),
+            label: family.to_owned(),
+            support: Some(32),
+            tolerance: 0.1,
+            n,
+            rank: 8,
+            seeds: (0..seeds).map(seed).collect(),
+            step_limited: 0,
+        }
+    }
+
+    #[test]
+    fn every_word_has_its_cells() {
+        let status = |band: [Option<f64>; 2], sparse: [Option<f64>; 2], seeds| {
+            let cells = [64, 128].into_iter().enumerate().flat_map(|(at, n)| {
+                [
+                    cell("dirichlet-band", n, band[at], seeds),
+                    cell("random-sparse", n, sparse[at], seeds),
+                ]
+            });
+            controls(&Growth {
+                cells: cells.collect(),
+                slopes: Vec::new(),
+                models: Vec::new(),
+                failed: 0,
+            })
+            .status
+        };
+        assert_eq!(status([Some(3.0), None], [Some(2.0), Some(9.0)], 3), VerdictStatus::Confirmed);
+        assert_eq!(status([Some(3.0), None], [Some(2.0), Some(9.0)], 2), VerdictStatus::Qualified);
+        assert_eq!(status([Some(2.0), Some(3.0)], [Some(3.0), None], 3), VerdictStatus::Refuted);
+        assert_eq!(
+            status([Some(2.0), Some(3.0)], [Some(3.0), None], 2),
+            VerdictStatus::Qualified,
+            "seeds"
+        );
+        assert_eq!(status([Some(2.0), Some(3.0)], [Some(1.0), None], 3), VerdictStatus::Qualified);
+        assert_eq!(status([Some(2.04); 2], [Some(2.0); 2], 3), VerdictStatus::Refuted, "alike");
+        assert_eq!(
+            status([Some(1.0); 2], [Some(1.02); 2], 3),
+            VerdictStatus::NotMeasured,
+            "both free"
+        );
+        // Smaller in the median, in seeds too far apart to tell.
+        let mut band = cell("dirichlet-band", 64, Some(2.0), 3);
+        band.seeds[2].inflation = Some(9.0);
+        let cells = vec![band, cell("random-sparse", 64, Some(3.0), 3)];
+        let none = (Vec::new(), Vec::new());
+        let apart = Growth { cells, slopes: none.0, models: none.1, failed: 0 };
+        assert_eq!(controls(&apart).status, VerdictStatus::Qualified);
+    }
+}

@@ -1,0 +1,335 @@
+//! Verdicts on logit growth: dense local targets, and sparse global ones.
+
+use crate::claims::Verdict;
+use crate::claims::estimate::Estimate;
+use crate::claims::ruling::Ruling;
+use crate::claims::verdict::Seeds;
+use crate::claims::words::{joined, scale_of_cells};
+use crate::claims::{Claim, Origin};
+use crate::experiments::fits::tables::growth::{Growth, GrowthSlope};
+use crate::experiments::fits::tables::growth_cell::GrowthCell;
+use crate::table::{Interval, plural, significant};
+
+/// A slope whose interval lies under this is no growth worth the name: 0.1 means that 100 times
+/// the n/d costs 1.6 times the logits.
+const NO_GROWTH: f64 = 0.1;
+/// Up to this inflation low rank is called easy: half as much again as with no rank limit.
+const EASY: f64 = 1.5;
+
+pub(crate) const DENSE_LOCAL_GROWS: Claim = Claim {
+    id: "DenseLocalGrows",
+    text: "Dense local attention at n ≫ d needs logits that grow with n/d",
+    origin: Origin::Derived,
+    place: "the rank argument for n ≫ d",
+    rule: [
+        "The exponent of n/d in the rank penalty has an interval above 0 that reaches past {0} for \
+            dense local targets; those of both sparse controls lie below it.",
+        "The whole interval lies below {0}, and every fit reached its KL.",
+    ],
+    bounds: &[NO_GROWTH],
+    ..Claim::PLAIN
+};
+
+pub(crate) const SPARSE_IS_EASY: Claim = Claim {
+    id: "SparseIsEasy",
+    text: "Sparse long-range attention fits low rank without large logits",
+    origin: Origin::Derived,
+    place: "the rank argument for n ≫ d",
+    rule: [
+        "For both sparse families the whole interval of the rank penalty is at most {0} in every \
+            configuration whose rank is at least the number of columns per row.",
+        "For both families the whole interval lies above {0} in some configuration.",
+    ],
+    bounds: &[EASY],
+    lacking: [
+        "a sparse family is missing",
+        "Needs rows of landmark and of random-sparse at ranks of m and k or more.",
+    ],
+    ..Claim::PLAIN
+};
+
+/// The two verdicts of a study of logit growth.
+pub(crate) fn growth(study: &Growth) -> Vec<Verdict> {
+    vec![dense_local(study), sparse_global(study)]
+}
+
+/// Dense local: the slope of log inflation on log(n/d) for `dirichlet-band`, with its 95 % interval. A slope over all ranks
+/// confirms only what the slope of each rank shows, since ranks differ in level.
+///
+/// *Not measured*: no slope, or an interval that holds both.
+fn dense_local(study: &Growth) -> Verdict {
+    let Some((family, slope, [low, high])) = slope_of(study, "dirichlet-band") else {
+        let headline = "too few fits for an exponent";
+        return Verdict::unmeasured(DENSE_LOCAL_GROWS, headline, why_no_slope(study));
+    };
+    let controls: Vec<(&GrowthSlope, Estimate, [f64; 2])> =
+        ["landmark", "random-sparse"].iter().filter_map(|name| slope_of(study, name)).collect();
+    let is_apart = controls.len() == 2 && controls.iter().all(|(_, _, ends)| ends[1] < low);
+    let by_rank = slopes_by_rank(study, family);
+    let at_each_rank = by_rank.iter().all(|(_, slope)| slope.at_least(0.0) == Ruling::Holds);
+    let grows = low > 0.0 && high > NO_GROWTH;
+    let is_flat = high < NO_GROWTH && family.unreached == 0;
+    let ruling = Ruling::of_rule(grows, is_flat)
+        .in_part_if(!(is_apart && at_each_rank))
+        .hidden_if(!grows && !is_flat);
+    let exponents = |bounds: bool| {
+        let each = by_rank.iter().enumerate().map(|(at, (rank, slope))| match at {
+            0 if bounds => format!("{} (d = {rank})", slope.shown(3)),
+            0 => format!("{} (d = {rank})", significant(slope.value, 3)),
+            _ => format!("{} ({rank})", significant(slope.value, 2)),
+        });
+        joined(each, ", ")
+    };
+    let two_decimals = |slope: Estimate, [low, high]: [f64; 2]| {
+        format!("{:.2} [{low:.2}, {high:.2}]", slope.value)
+    };
+    let (headline, of_ranks) = if by_rank.is_empty() {
+        let exponent = two_decimals(slope, [low, high]);
+        (format!("rank penalty: exponent of n/d {exponent}"), String::new())
+    } else {
+        let of_ranks = format!("Exponent of n/d in a band's rank penalty: {}", exponents(true));
+        (format!("penalty's exponent of n/d: {}", exponents(false)), of_ranks)
+    };
+    let all = [("band", slope, [low, high])].into_iter().chain(
+        controls.iter().map(|(control, slope, ends)| (control.family.as_str(), *slope, *ends)),
+    );
+    let all = all.map(|(family, slope, ends)| format!("{family} {}", two_decimals(slope, ends)));
+    let of_band = study.cells.iter().filter(|cell| cell.family == "dirichlet-band");
+    let unreached = plural(family.unreached, "band fit");
+    let sentences = [
+        of_ranks,
+        format!("Ranks together: {}; {}", joined(all, ", "), scale_of_cells(of_band)),
+        if family.unreached > 0 { format!("{unreached} reached no bound") } else { String::new() },
+        match ruling {
+            Ruling::Hidden => "The interval decides nothing".to_owned(),
+            _ => String::new(),
+        },
+    ];
+    Verdict::new(DENSE_LOCAL_GROWS, ruling, Seeds::all(family.seeds), headline, sentences)
+}
+
+/// The slopes of a family at each rank where three of its cells reached ε.
+fn slopes_by_rank(study: &Growth, family: &GrowthSlope) -> Vec<(usize, Estimate)> {
+    let same =
+        |other: &&GrowthSlope| other.label == family.label && other.tolerance == family.tolerance;
+    let own = study.slopes.iter().filter(same);
+    own.filter_map(|own| Some((own.rank?, own.slope?.into()))).collect()
+}
+
+/// Why there is no slope of `dirichlet-band`.
+fn why_no_slope(study: &Growth) -> String {
+    match study.pooled_slopes().find(|family| family.family == "dirichlet-band") {
+        None => "Needs rows of dirichlet-band.".to_owned(),
+        Some(family) => format!(
+            "An exponent needs three configurations; {} of dirichlet-band reached the KL, {} did not.",
+            plural(family.reached, "fit"),
+            family.unreached
+        ),
+    }
+}
+
+/// The slope of a family with its ends; of several widths, that of the widest.
+fn slope_of<'a>(study: &'a Growth, name: &str) -> Option<(&'a GrowthSlope, Estimate, [f64; 2])> {
+    let of_family = study.pooled_slopes().filter(|family| family.family == name);
+    let with_slope = of_family.filter_map(|family| Some((family, family.slope?)));
+    let (family, slope) = with_slope.max_by_key(|(family, _)| family.support)?;
+    Some((family, slope.into(), [slope.low, slope.high]))
+}
+
+/// Sparse global: inflation of `landmark` (low rank by make) and of `random-sparse` (not), over the cells whose rank is at
+/// least the number of columns that a row is spread over. Intervals are Student's over the seeds of a cell, of the
+/// logarithm.
+///
+/// *Not measured*: one of the two has no rows at a rank of its support or more.
+fn sparse_global(study: &Growth) -> Verdict {
+    let families = ["landmark", "random-sparse"].map(|family| {
+        let of_family = study.cells.iter().filter(|cell| cell.family == family);
+        let is_easy_by_count =
+            |cell: &&GrowthCell| cell.support.is_none_or(|support| cell.rank >= support);
+        of_family.filter(is_easy_by_count).collect::<Vec<&GrowthCell>>()
+    });
+    if families.iter().any(Vec::is_empty) {
+        return Verdict::lacking(SPARSE_IS_EASY);
+    }
+    let [landmark, sparse] = &families;
+    let headline = format!(
+        "penalty {} (landmark), {} (random sparse), ranks ≥ columns",
+        largest_penalty(landmark),
+        largest_penalty(sparse)
+    );
+    let cells = || families.iter().flatten().copied();
+    let sentences = [
+        format!(
+            "Largest rank penalty at ranks of the number of columns or more: {}; {}",
+            worst(landmark),
+            worst(sparse)
+        ),
+        scale_of_cells(cells()),
+    ];
+    let ruling = Ruling::every(families.iter().map(|cells| cost(cells)));
+    let seeds = Seeds::of_settings(cells().map(|cell| cell.seeds.len()));
+    Verdict::new(SPARSE_IS_EASY, ruling, seeds, headline, sentences)
+}
+
+/// `up to 1.2×`.
+fn largest_penalty(cells: &[&GrowthCell]) -> String {
+    let medians = cells.iter().filter_map(|cell| Some(cell.inflation()?.median));
+    match medians.reduce(f64::max) {
+        Some(most) => format!("up to {most:.2}×"),
+        None => "unbounded".to_owned(),
+    }
+}
+
+/// Whether low rank is easy for a family: in every cell the whole interval of inflation is at most [`EASY`] and every fit
+/// reached ε. It is not where in some cell the whole interval is above, or no seed reached ε.
+fn cost(cells: &[&GrowthCell]) -> Ruling {
+    let within = |cell: &GrowthCell, holds: &dyn Fn(Interval) -> bool| {
+        cell.inflation_within().is_some_and(holds)
+    };
+    let is_easy =
+        |cell: &&GrowthCell| cell.unreached() == 0 && within(cell, &|i| i.is_at_most(EASY));
+    let is_hard =
+        |cell: &&GrowthCell| cell.reached() == 0 || within(cell, &|i| i.is_at_least(EASY));
+    Ruling::of_rule(cells.iter().all(is_easy), cells.iter().any(is_hard))
+}
+
+/// The worst cell of a family: `landmark 1.15 (n = 256, d = 8)`.
+fn worst(cells: &[&GrowthCell]) -> String {
+    let unreached: usize = cells.iter().map(|cell| cell.unreached()).sum();
+    let known = cells.iter().filter_map(|cell| Some((cell, cell.inflation()?.median)));
+    let text = match known.max_by(|a, b| a.1.total_cmp(&b.1)) {
+        Some((cell, inflation)) => {
+            let GrowthCell { family, n, rank, .. } = cell;
+            format!("{family} {inflation:.2} (n = {n}, d = {rank})")
+        }
+        None => format!("{} unbounded", cells[0].family),
+    };
+    match unreached {
+        0 => text,
+        some => format!("{text}, {} reached no bound", plural(some, "fit")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claims::Reason;
+    use crate::claims::VerdictStatus;
+    use crate::experiments::fits::tables::growth_cell::GrowthSeed;
+    use crate::table::Slope;
+
+    fn family(
+        name: &str,
+        slope: Option<(f64, f64)>,
+        unreached: usize,
+        seeds: usize,
+    ) -> GrowthSlope {
+        GrowthSlope {
+            family: name.to_owned(),
+            label: name.to_owned(),
+            support: Some(8),
+            tolerance: 0.05,
+            rank: None,
+            slope: slope.map(|(low, high)| Slope {
+                slope: 0.5 * (low + high),
+                low,
+                high,
+                points: 9,
+            }),
+            reached: 27,
+            unreached,
+            seeds,
+        }
+    }
+
+    fn word_of(dense: GrowthSlope, controls: &[GrowthSlope]) -> VerdictStatus {
+        let slopes = [&[dense], controls].concat();
+        dense_local(&Growth { cells: Vec::new(), slopes, models: Vec::new(), failed: 0 }).status
+    }
+
+    #[test]
+    fn dense_local_has_every_word() {
+        let flat = [
+            family("landmark", Some((-0.02, 0.03)), 0, 3),
+            family("random-sparse", Some((0.1, 0.2)), 0, 3),
+        ];
+        let steep = [flat[0].clone(), family("random-sparse", Some((0.3, 0.6)), 0, 3)];
+        let dense = |slope, unreached, seeds| family("dirichlet-band", slope, unreached, seeds);
+        assert_eq!(word_of(dense(Some((0.4, 0.6)), 7, 3), &flat), VerdictStatus::Confirmed);
+        assert_eq!(
+            word_of(dense(Some((0.4, 0.6)), 0, 2), &flat),
+            VerdictStatus::Qualified,
+            "two seeds"
+        );
+        let flat_at_16 = GrowthSlope { rank: Some(16), ..dense(Some((-0.1, 0.1)), 0, 3) };
+        let with_rank = [&flat[..], &[flat_at_16]].concat();
+        let status = word_of(dense(Some((0.4, 0.6)), 0, 3), &with_rank);
+        assert_eq!(status, VerdictStatus::Qualified, "flat at one rank");
+        assert_eq!(
+            word_of(dense(Some((0.4, 0.6)), 0, 3), &steep),
+            VerdictStatus::Qualified,
+            "control grows"
+        );
+        assert_eq!(
+            word_of(dense(Some((0.4, 0.6)), 0, 3), &[]),
+            VerdictStatus::Qualified,
+            "no controls"
+        );
+        assert_eq!(word_of(dense(Some((-0.1, 0.05)), 0, 3), &flat), VerdictStatus::Refuted);
+        assert_eq!(
+            word_of(dense(Some((-0.1, 0.05)), 0, 2), &flat),
+            VerdictStatus::Qualified,
+            "two seeds"
+        );
+        let censored = word_of(dense(Some((-0.1, 0.05)), 4, 3), &flat);
+        assert_eq!(censored, VerdictStatus::NotMeasured, "a censored slope does not refute");
+        assert_eq!(word_of(dense(Some((-0.3, 0.6)), 0, 3), &flat), VerdictStatus::NotMeasured);
+        assert_eq!(word_of(dense(None, 20, 3), &flat), VerdictStatus::NotMeasured);
+    }
+
+    fn cell(name: &str, rank: usize, inflation: Option<f64>, seeds: usize) -> GrowthCell {
+        let seed = |seed| GrowthSeed {
+            seed,
+            needed: inflation.map(|times| 4.0 * times),
+            floor: Some(4.0),
+            inflation,
+        };
+        GrowthCell {
+            family: name.to_owned(),
+            label: name.to_owned(),
+            support: Some(8),
+            tolerance: 0.05,
+            n: 256,
+            rank,
+            seeds: (0..seeds).map(seed).collect(),
+            step_limited: 0,
+        }
+    }
+
+    #[test]
+    fn sparse_global_has_every_word() {
+        let status = |landmark: Option<f64>, sparse: Option<f64>, seeds| {
+            let cells = vec![
+                cell("landmark", 4, None, seeds),
+                cell("landmark", 8, landmark, seeds),
+                cell("random-sparse", 8, sparse, seeds),
+            ];
+            sparse_global(&Growth { cells, slopes: Vec::new(), models: Vec::new(), failed: 0 })
+                .status
+        };
+        assert_eq!(status(Some(1.1), Some(1.2), 3), VerdictStatus::Confirmed);
+        assert_eq!(status(Some(1.1), Some(1.2), 2), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(status(Some(1.1), Some(4.0), 3), VerdictStatus::Qualified, "one hard");
+        assert_eq!(status(Some(2.0), None, 3), VerdictStatus::Refuted);
+        assert_eq!(status(Some(2.0), None, 2), VerdictStatus::Qualified, "two seeds");
+        let cells = vec![cell("landmark", 8, Some(1.0), 3)];
+        let models = Vec::new();
+        let alone = sparse_global(&Growth { cells, slopes: Vec::new(), models, failed: 0 });
+        assert_eq!(alone.status, VerdictStatus::NotMeasured);
+        // A median under what is easy, of seeds that may lie above it.
+        let mut apart = cell("landmark", 8, Some(1.2), 3);
+        apart.seeds[2].inflation = Some(2.0);
+        let undecided = Ruling::Between(Reason::Undecided);
+        assert_eq!(cost(&[&apart]), undecided, "{:?}", apart.inflation_within());
+    }
+}

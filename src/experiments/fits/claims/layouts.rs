@@ -1,0 +1,178 @@
+//! The verdict on layouts: whether splitting heads into local and global removes the pressure.
+
+use crate::claims::Claim;
+use crate::claims::Reason;
+use crate::claims::Verdict;
+use crate::claims::estimate::Estimate;
+use crate::claims::ruling::Ruling;
+use crate::claims::words::listed;
+use crate::experiments::fits::tables::layouts::{LayoutCell, Layouts};
+use crate::experiments::training::claims::pairs::{Pairs, PairsOfSetting, log_ratio};
+use crate::table::plural;
+
+/// Errors within this ratio of each other are alike: searches on different machines differ by up to 3 per cent
+/// (docs/methods.md, Machines).
+const ALIKE: f64 = 1.05;
+/// How the names of targets begin that are made of a local and a global part.
+const MIXTURE: &str = "mixture";
+/// Errors under this, in nats, are what rounding leaves.
+const NO_ERROR: f64 = 1e-12;
+
+pub(crate) const SPLIT_HELPS: Claim = Claim {
+    id: "SplitHelps",
+    text: "Splitting heads into local and global removes the pressure on logits",
+    place: "abstract",
+    rule: [
+        "At every seed and logit bound the split heads have a smaller error than global heads of \
+            equal parameters, and the whole interval of the mean ratio lies below 1/{0}; some target \
+            is not a mixture of a local and a global part.",
+        "At every setting the whole interval lies above 1/{0}.",
+    ],
+    bounds: &[ALIKE],
+    lacking: [
+        "no layouts of equal parameters",
+        "Needs a layout with local and global heads, and an all-global one with as many parameters, \
+            at one bound and seed.",
+    ],
+    ..Claim::PLAIN
+};
+
+/// Splitting: at every cap, the error of a layout with local *and* global heads against every
+/// all-global layout of the same number of parameters, seed by seed. Intervals are Student's over seeds, of the logarithm
+/// of the ratio of errors.
+///
+/// Targets that are mixtures of a local and a global part have the form of the split, so they qualify the claim at most.
+///
+/// *Not measured*: no split layout has an all-global rival of equal parameters.
+pub(crate) fn layouts(study: &Layouts) -> Verdict {
+    let splits = study.cells.iter().filter(|cell| cell.is_split());
+    let compared: Vec<(&LayoutCell, PairsOfSetting)> = splits
+        .flat_map(|split| rivals(study, split).map(move |rival| (split, contest(split, rival))))
+        .filter(|(_, pairs)| !pairs.seeds.is_empty())
+        .collect();
+    let is_of_its_form = compared.iter().all(|(split, _)| split.target.starts_with(MIXTURE));
+    let lengths = listed(compared.iter().map(|(split, _)| split.n)).unwrap_or_default();
+    let pairs = Pairs { settings: compared.into_iter().map(|(_, pairs)| pairs).collect() };
+    let (all, won) = (pairs.len(), pairs.count(|ours, theirs| ours < theirs));
+    let mean = pairs.all().map(|(ours, theirs)| log_ratio(ours, theirs)).sum::<f64>() / all as f64;
+    let Some(mean) = Estimate::mean([mean]).filter(|_| all > 0) else {
+        return Verdict::lacking(SPLIT_HELPS);
+    };
+    let is_smaller = |ratio: Estimate| ratio.at_most(-ALIKE.ln());
+    let overall = pairs.overall(log_ratio).unwrap_or(mean);
+    let ruling = match (pairs.every(log_ratio, is_smaller), is_smaller(overall)) {
+        (Ruling::Fails, _) => Ruling::Fails,
+        (_, Ruling::Holds) => Ruling::Holds.in_part_if(won < all || is_of_its_form),
+        _ => Ruling::Between(Reason::Undecided),
+    };
+    let ratio = overall.exp().times(2);
+    let headline = format!(
+        "split has {ratio} the KL of global heads{}",
+        if is_of_its_form { ", local+global targets" } else { "" }
+    );
+    let targets = if is_of_its_form { "Targets of one local and one global part, " } else { "" };
+    let sentences = [
+        format!("{targets}n = {lengths}"),
+        format!(
+            "At equal parameters and logit bound the split has the smaller error in {won} of {all} comparisons; its KL is \
+             {ratio} (geometric mean over {})",
+            plural(pairs.settings.len(), "setting")
+        ),
+    ];
+    Verdict::new(SPLIT_HELPS, ruling, pairs.seeds(), headline, sentences)
+}
+
+/// The all-global layouts for the same target, cap and number of parameters.
+fn rivals<'a>(study: &'a Layouts, split: &'a LayoutCell) -> impl Iterator<Item = &'a LayoutCell> {
+    study.cells.iter().filter(move |cell| {
+        cell.is_global()
+            && cell.target == split.target
+            && cell.n == split.n
+            && cell.cap == split.cap
+            && cell.parameters() == split.parameters()
+    })
+}
+
+/// Of each seed that both have, the split's error and the rival's.
+fn contest(split: &LayoutCell, rival: &LayoutCell) -> PairsOfSetting {
+    let both = split.seeds.iter().filter_map(|ours| {
+        let theirs = rival.seeds.iter().find(|theirs| theirs.seed == ours.seed)?;
+        Some((ours.seed, ours.kl_nats.max(NO_ERROR), theirs.kl_nats.max(NO_ERROR)))
+    });
+    PairsOfSetting {
+        ours: split.layout.clone(),
+        theirs: rival.layout.clone(),
+        context: Some(split.n),
+        seeds: both.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claims::VerdictStatus;
+    use crate::experiments::fits::tables::layouts::LayoutSeed;
+
+    fn cell(layout: &str, rank: usize, kl: f64, seeds: usize) -> LayoutCell {
+        LayoutCell {
+            target: "dirichlet-band".to_owned(),
+            layout: layout.to_owned(),
+            n: 160,
+            rank,
+            cap: 8.0,
+            seeds: (0..seeds).map(|seed| LayoutSeed { seed, kl_nats: kl }).collect(),
+            floor: None,
+        }
+    }
+
+    fn judged(rival: f64, seeds: usize) -> Verdict {
+        let cells = vec![
+            cell("2xglobal", 8, 0.05, seeds),
+            cell("global", 16, rival, seeds),
+            cell("local:24+global", 8, 0.02, seeds),
+        ];
+        layouts(&Layouts { cells, failed: 0 })
+    }
+
+    #[test]
+    fn every_word_has_its_rows() {
+        assert_eq!(judged(0.03, 3).status, VerdictStatus::Confirmed);
+        assert_eq!(judged(0.03, 2).status, VerdictStatus::Qualified, "two seeds are too few");
+        let of_its_form = ["2xglobal", "global", "local:24+global"].map(|layout| LayoutCell {
+            target: "mixture of dirichlet-band and landmark".to_owned(),
+            ..cell(layout, if layout == "global" { 16 } else { 8 }, 0.03, 3)
+        });
+        let [mut rival, other, mut split] = of_its_form;
+        rival.seeds.iter_mut().for_each(|seed| seed.kl_nats = 0.05);
+        split.seeds.iter_mut().for_each(|seed| seed.kl_nats = 0.02);
+        let of_its_form = layouts(&Layouts { cells: vec![rival, other, split], failed: 0 });
+        assert_eq!(
+            of_its_form.status,
+            VerdictStatus::Qualified,
+            "a target of the split's own form"
+        );
+        let mixed = judged(0.002, 3);
+        assert_eq!(mixed.status, VerdictStatus::Qualified, "one rival is better");
+        let cells = vec![cell("global", 16, 0.001, 3), cell("local:24+global", 8, 0.02, 3)];
+        assert_eq!(layouts(&Layouts { cells, failed: 0 }).status, VerdictStatus::Refuted);
+        let cells = vec![cell("global", 16, 0.001, 2), cell("local:24+global", 8, 0.02, 2)];
+        assert_eq!(
+            layouts(&Layouts { cells, failed: 0 }).status,
+            VerdictStatus::Qualified,
+            "two seeds"
+        );
+        let cells = vec![cell("global", 16, 0.0202, 3), cell("local:24+global", 8, 0.02, 3)];
+        assert_eq!(layouts(&Layouts { cells, failed: 0 }).status, VerdictStatus::Refuted, "alike");
+        let mut apart = cell("local:24+global", 8, 0.02, 3);
+        apart.seeds[0].kl_nats = 1e-4;
+        let cells = vec![cell("global", 16, 0.021, 3), apart];
+        assert_eq!(
+            layouts(&Layouts { cells, failed: 0 }).status,
+            VerdictStatus::Qualified,
+            "seeds far apart"
+        );
+        let cells = vec![cell("global", 8, 0.1, 3), cell("local:24+global", 8, 0.02, 3)];
+        let unequal = layouts(&Layouts { cells, failed: 0 });
+        assert_eq!(unequal.status, VerdictStatus::NotMeasured, "unequal parameters");
+    }
+}

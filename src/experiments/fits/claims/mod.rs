@@ -1,0 +1,5 @@
+//! Claims decided by this experiment.
+
+pub mod controls;
+pub mod growth;
+pub mod layouts;

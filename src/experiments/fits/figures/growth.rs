@@ -1,0 +1,181 @@
+//! The figures of a study of logit growth.
+
+use crate::experiments::fits::tables::growth::Growth;
+use crate::experiments::fits::tables::growth_cell::GrowthCell;
+use crate::figure::ticks::symbols;
+use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
+use crate::figure::{Ink, Stroke};
+use crate::table::distinct;
+
+/// The rank penalty L*(ε) / L⁰(ε) against n/d, a panel per family, a line per rank.
+pub fn inflation(growth: &Growth) -> Figure {
+    let x = |cells: &[GrowthCell]| {
+        Axis::log_at("sequence length / rank (n/d)", cells.iter().map(GrowthCell::ratio))
+    };
+    let seeds = growth.cells.iter().flat_map(|cell| &cell.seeds);
+    let label = match one_tolerance(growth) {
+        Some(epsilon) => format!("rank penalty (×) at ε = {epsilon} nats"),
+        None => "rank penalty (×)".to_owned(),
+    };
+    let y = Axis::log(&label, seeds.filter_map(|seed| seed.inflation).chain([1.0]));
+    // A target that needs no logits at all, as the uniform prefix, has no penalty.
+    let priced = |cells: &&[GrowthCell]| {
+        cells.iter().any(|cell| cell.inflation().is_some() || cell.unreached() > 0)
+    };
+    let free: Vec<String> =
+        families(growth).filter(|cells| !priced(cells)).map(|cells| title(growth, cells)).collect();
+    let panels = families(growth).filter(priced).map(|cells| {
+        let mut series = Vec::new();
+        for rank in ranks(cells) {
+            let of_rank = || cells.iter().filter(move |cell| cell.rank == rank);
+            let (name, ink) = (format!("rank {rank}"), Ink::of_rank(rank));
+            let points = of_rank().flat_map(|cell| {
+                cell.seeds.iter().filter_map(|seed| Some((cell.ratio(), seed.inflation?)))
+            });
+            series.extend(Series::over_seeds(&name, ink, points.collect()));
+            series.push(unreached(&name, ink, of_rank(), GrowthCell::ratio));
+        }
+        Panel::new(&title(growth, cells), x(cells), y.clone(), series).with_guide(1.0)
+    });
+    let mut keys = Key::of_ranks(growth.cells.iter().map(|cell| cell.rank));
+    keys.push(Key::seed());
+    keys.push(Key::grey("1: no penalty", Stroke::Dashed));
+    keys.extend(unreached_key(growth));
+    let mut caption = format!(
+        "The rank penalty: the smallest max |logit| that reaches error {} nats at rank d, divided by the smallest at any \
+         rank. Lines are medians, ticks single seeds. A larger marker or broader line lies under another. On the dashed line low rank costs nothing. Hollow markers above \
+         a panel: some or all seeds did not reach the error at the bounds tried.",
+        tolerances(growth)
+    );
+    caption.push_str(&symbols(growth.cells.iter().map(|cell| cell.label.as_str())));
+    if !free.is_empty() {
+        caption.push_str(&format!(" Not drawn, because it needs no logits: {}.", free.join(", ")));
+    }
+    Figure {
+        name: "inflation".to_owned(),
+        caption,
+        alt: alt(growth, "rank penalty", |cell| cell.inflation().map(|spread| spread.median)),
+        keys,
+        panels: panels.collect(),
+    }
+}
+
+/// L*(ε) against n, a line per rank, with the floor L⁰(ε) dashed; a panel per family.
+pub fn logits_needed(growth: &Growth) -> Figure {
+    let seeds = || growth.cells.iter().flat_map(|cell| &cell.seeds);
+    let label = match one_tolerance(growth) {
+        Some(epsilon) => format!("max |logit| needed at ε = {epsilon} nats"),
+        None => "max |logit| needed".to_owned(),
+    };
+    let y = Axis::log(&label, seeds().flat_map(|seed| [seed.needed, seed.floor]).flatten());
+    let panels = families(growth).map(|cells| {
+        let lengths = cells.iter().map(|cell| cell.n as f64);
+        let mut series =
+            vec![Series::new("floor", Ink::grey(Stroke::Dashed), Shape::Line, floor(cells))];
+        for rank in ranks(cells) {
+            let of_rank = || cells.iter().filter(move |cell| cell.rank == rank);
+            let (name, ink) = (format!("rank {rank}"), Ink::of_rank(rank));
+            let medians = of_rank().filter_map(|cell| Some((cell.n as f64, cell.needed()?.median)));
+            series.push(Series::new(&name, ink, Shape::LineMarkers, medians.collect()));
+            series.push(unreached(&name, ink, of_rank(), |cell| cell.n as f64));
+        }
+        Panel::new(
+            &title(growth, cells),
+            Axis::log_at("sequence length n", lengths),
+            y.clone(),
+            series,
+        )
+    });
+    let mut keys: Vec<Key> = Key::of_ranks(growth.cells.iter().map(|cell| cell.rank));
+    keys.push(Key::grey("floor: no rank limit", Stroke::Dashed));
+    keys.extend(unreached_key(growth));
+    Figure {
+        name: "logits-needed".to_owned(),
+        caption: format!(
+            "The smallest max |logit| that reaches error {} nats, against sequence length, as medians over seeds. The dashed \
+             floor has no rank limit and grows with n by itself. The gap between a line and the floor is the rank penalty.{}",
+            tolerances(growth),
+            symbols(growth.cells.iter().map(|cell| cell.label.as_str()))
+        ),
+        alt: alt(growth, "max |logit| needed", |cell| cell.needed().map(|spread| spread.median)),
+        keys,
+        panels: panels.collect(),
+    }
+}
+
+/// The cells of each family at each tolerance, a panel each.
+fn families(growth: &Growth) -> impl Iterator<Item = &[GrowthCell]> {
+    growth.cells.chunk_by(|a, b| a.label == b.label && a.tolerance == b.tolerance)
+}
+
+fn ranks(cells: &[GrowthCell]) -> Vec<usize> {
+    distinct(cells.iter().map(|cell| cell.rank))
+}
+
+/// The family, and ε where the study has several; a single ε is part of the axis label.
+fn title(growth: &Growth, cells: &[GrowthCell]) -> String {
+    let first = &cells[0];
+    match one_tolerance(growth) {
+        Some(_) => first.label.clone(),
+        None => format!("{}; ε = {}", first.label, first.tolerance),
+    }
+}
+
+/// The ε of a study that has one.
+fn one_tolerance(growth: &Growth) -> Option<f64> {
+    let first = growth.cells.first()?.tolerance;
+    growth.cells.iter().all(|cell| cell.tolerance == first).then_some(first)
+}
+
+fn tolerances(growth: &Growth) -> String {
+    let all = distinct(growth.cells.iter().map(|cell| cell.tolerance));
+    all.iter().map(|tolerance| format!("ε = {tolerance}")).collect::<Vec<_>>().join(" or ")
+}
+
+fn unreached_key(growth: &Growth) -> Option<Key> {
+    let any = growth.cells.iter().any(|cell| cell.unreached() > 0);
+    any.then(|| {
+        Key::new(
+            "hollow: some or all seeds did not reach ε",
+            Ink::grey(Stroke::Solid),
+            Shape::Above,
+        )
+    })
+}
+
+/// The cells of one rank where a seed did not reach ε.
+fn unreached<'a>(
+    name: &str,
+    ink: Ink,
+    cells: impl Iterator<Item = &'a GrowthCell>,
+    x: impl Fn(&GrowthCell) -> f64,
+) -> Series {
+    let points = cells.filter(|cell| cell.unreached() > 0).map(|cell| (x(cell), f64::NAN));
+    Series::new(name, ink, Shape::Above, points.collect())
+}
+
+/// (n, L⁰(ε)): the floor does not know of ranks, so one line serves them all.
+fn floor(cells: &[GrowthCell]) -> Vec<(f64, f64)> {
+    let points = cells.chunk_by(|a, b| a.n == b.n);
+    points.filter_map(|same| Some((same[0].n as f64, same[0].floor()?.median))).collect()
+}
+
+/// Per family, where the value stands at the least and the greatest n/d that have one.
+fn alt(growth: &Growth, what: &str, value: impl Fn(&GrowthCell) -> Option<f64>) -> String {
+    let lines = families(growth).map(|cells| {
+        let mut known: Vec<(f64, f64)> =
+            cells.iter().filter_map(|cell| Some((cell.ratio(), value(cell)?))).collect();
+        known.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let unreached: usize = cells.iter().map(GrowthCell::unreached).sum();
+        let ends = match (known.first(), known.last()) {
+            (Some(first), Some(last)) => format!(
+                "{what} {:.3} at n/d = {:.3}, {:.3} at n/d = {:.3}",
+                first.1, first.0, last.1, last.0
+            ),
+            _ => format!("no {what}"),
+        };
+        let fits: usize = cells.iter().map(|cell| cell.seeds.len()).sum();
+        format!("{}: {ends}; {unreached} of {fits} fits did not reach ε.", title(growth, cells))
+    });
+    lines.collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,187 @@
+//! The figure of a study of layouts.
+
+use crate::experiments::fits::tables::layouts::{LayoutCell, Layouts};
+use crate::experiments::training::figures::variant::Variant;
+use crate::figure::style::DARK;
+use crate::figure::ticks::length;
+use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
+use crate::figure::{Ink, Stroke};
+use crate::table::plural;
+
+/// Error against logit bound, a line per layout, with the floor dashed; a panel per target.
+pub fn layouts(study: &Layouts) -> Figure {
+    let y = readable_errors(study);
+    let panels: Vec<Panel> = study
+        .cells
+        .chunk_by(|a, b| a.target == b.target && a.n == b.n)
+        .map(|cells| {
+            Panel::new(
+                &title(study, &cells[0]),
+                Axis::log_at("logit bound", cells.iter().map(|cell| cell.cap)),
+                y.clone(),
+                series(cells, &y),
+            )
+        })
+        .collect();
+    // Lines leave the panels at the bottom as well as at the right, so there is no room for names beside them.
+    let lines = panels.iter().flat_map(|panel| &panel.series);
+    let mut keys =
+        Key::of_series(lines.filter(|line| line.shape == Shape::Points), Shape::LineMarkers);
+    keys.push(Key::seed());
+    keys.push(Key::grey("floor: one head, no rank limit", Stroke::Dashed));
+    Figure {
+        name: "layouts".to_owned(),
+        caption: format!(
+            "The error that each layout of heads reaches within a logit bound, for {} at {}; λ is the weight of the local part. Lines \
+             are medians, ticks single seeds. Lower is better. Layouts with a local head can be below the floor.",
+            shared(study),
+            length(study.cells.first().map_or(0, |cell| cell.n)),
+        ),
+        alt: alt(study),
+        keys,
+        panels,
+    }
+}
+
+/// Whether every target of the study has this part of its name.
+fn is_shared(study: &Layouts, part: &str) -> bool {
+    study.cells.iter().all(|cell| cell.target.split(", ").any(|known| known == part))
+}
+
+/// What all targets of the study have in common.
+fn shared(study: &Layouts) -> String {
+    let first = study.cells.first().map_or("", |cell| cell.target.as_str());
+    let parts: Vec<&str> = first.split(", ").filter(|part| is_shared(study, part)).collect();
+    parts.join(", ")
+}
+
+/// What tells a panel from the others: the parts of its target's name that not all share.
+fn title(study: &Layouts, cell: &LayoutCell) -> String {
+    let apart: Vec<&str> = cell.target.split(", ").filter(|part| !is_shared(study, part)).collect();
+    let one_length = study.cells.iter().all(|other| other.n == cell.n);
+    match apart.is_empty() || !one_length {
+        true => format!("{}, {}", cell.target, length(cell.n)),
+        false => apart.join(", "),
+    }
+}
+
+/// An axis that holds the errors, from [`LEAST_SHOWN`] on. A floor far under every error would press
+/// them into a corner, and is left out of its range.
+pub(crate) fn readable_errors(study: &Layouts) -> Axis {
+    let seeds = study.cells.iter().flat_map(|cell| &cell.seeds).map(|seed| seed.kl_nats);
+    let shown = |kl: &f64| *kl >= LEAST_SHOWN;
+    let floors = study.cells.iter().filter_map(|cell| Some(cell.floor?.median));
+    let least = seeds.clone().filter(shown).fold(f64::INFINITY, f64::min);
+    Axis::log(
+        "error: KL(target ‖ attention) (nats)",
+        seeds.filter(shown).chain(floors.filter(|floor| *floor > 0.3 * least)),
+    )
+}
+
+/// Smaller errors are as good as none.
+const LEAST_SHOWN: f64 = 1e-4;
+
+/// The floor, dashed, down to the axis' end.
+pub(crate) fn floor_line(cells: &[LayoutCell], y: &Axis) -> Series {
+    let mut floor: Vec<(f64, f64)> =
+        cells.iter().filter_map(|cell| Some((cell.cap, cell.floor?.median))).collect();
+    floor.sort_by(|a, b| a.0.total_cmp(&b.0));
+    floor.dedup_by(|a, b| a.0 == b.0);
+    Series::new("floor", Ink::grey(Stroke::Dashed), Shape::Line, cut_below(&floor, y.range.0))
+}
+
+fn series(cells: &[LayoutCell], y: &Axis) -> Vec<Series> {
+    let mut series = vec![floor_line(cells, y)];
+    let mut inks: Vec<Ink> = Vec::new();
+    for same in cells.chunk_by(|a, b| a.layout == b.layout && a.rank == b.rank) {
+        let base = ink(&same[0]);
+        let ink = base.nth(inks.iter().filter(|used| **used == base).count());
+        inks.push(base);
+        let label = name(&same[0]);
+        series.extend(errors(&label, ink, same, |cell| cell.cap, y.range.0));
+    }
+    series
+}
+
+/// The errors of some layouts against `x`: ticks of single seeds, the line through medians up to where it falls below
+/// `least`, and markers at these.
+pub(crate) fn errors<'c>(
+    name: &str,
+    ink: Ink,
+    cells: impl IntoIterator<Item = &'c LayoutCell>,
+    x: fn(&LayoutCell) -> f64,
+    least: f64,
+) -> [Series; 3] {
+    let seeds = cells.into_iter().flat_map(|cell| {
+        cell.seeds.iter().map(move |seed| (x(cell), seed.kl_nats)).collect::<Vec<_>>()
+    });
+    let [mut seeds, medians] = Series::over_seeds(name, ink, seeds.collect());
+    let line = Series::new(name, ink, Shape::Line, cut_below(&medians.points, least));
+    let mut markers = Series { shape: Shape::Points, ..medians };
+    for series in [&mut seeds, &mut markers] {
+        series.points.retain(|point| point.1 >= least);
+    }
+    [seeds, line, markers]
+}
+
+/// The line through `points` (x, y) up to where it leaves a logarithmic axis that begins at `least`.
+fn cut_below(points: &[(f64, f64)], least: f64) -> Vec<(f64, f64)> {
+    let inside = points.iter().take_while(|point| point.1 >= least).count();
+    let mut kept = points[..inside].to_vec();
+    if let (Some(&(x, y)), Some(&(next_x, next_y))) = (kept.last(), points.get(inside))
+        && next_y > 0.0
+    {
+        let part = (y / least).ln() / (y / next_y).ln();
+        kept.push((x * (next_x / x).powf(part), least));
+    }
+    kept
+}
+
+/// The ink of the variant of training that has such heads; one global head is none.
+fn ink(cell: &LayoutCell) -> Ink {
+    let heads = cell.heads().map_or(0, |layout| layout.heads().len());
+    match (cell.is_split(), cell.is_global(), heads) {
+        (true, _, _) => Variant::plain("ls").ink(),
+        (_, true, 0 | 1) => Ink { colour: DARK, ..Ink::numbered(1) },
+        (_, true, _) => Variant::plain("mhsa").ink(),
+        _ => Variant::plain("local-only").ink(),
+    }
+}
+
+/// `2 global heads of rank 8`, `1 local head (window 24) + 1 global head of rank 8`.
+fn name(cell: &LayoutCell) -> String {
+    let Some(layout) = cell.heads() else { return cell.label() };
+    let mut parts: Vec<String> = Vec::new();
+    for alike in layout.heads().chunk_by(|a, b| a == b) {
+        parts.push(match alike[0].window() {
+            None => plural(alike.len(), "global head"),
+            Some(window) => format!("{} (window {window})", plural(alike.len(), "local head")),
+        });
+    }
+    format!("{} of rank {}", parts.join(" + "), cell.rank)
+}
+
+fn alt(study: &Layouts) -> String {
+    let same = |a: &LayoutCell, b: &LayoutCell| {
+        a.target == b.target && a.n == b.n && a.label() == b.label()
+    };
+    let groups = study.cells.chunk_by(same);
+    let lines = groups.filter_map(|same| {
+        let last = same.last()?;
+        let kl = last.kl_nats()?.median;
+        Some(format!("{}: error {kl:.2e} nats at logit bound {}.", name(last), last.cap))
+    });
+    lines.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cut_below;
+
+    #[test]
+    fn a_line_is_cut_where_it_leaves_the_axis() {
+        let cut = cut_below(&[(1.0, 1.0), (4.0, 0.01), (8.0, 0.001)], 0.1);
+        assert_eq!(cut.len(), 2);
+        assert!((cut[1].0 - 2.0).abs() < 1e-12 && cut[1].1 == 0.1, "{cut:?}");
+    }
+}

@@ -1,0 +1,99 @@
+//! The figures of one fit: its frontier, and where its error sits.
+
+use crate::experiments::fits;
+use crate::experiments::fits::tables::one_fit::OneFit;
+use crate::figure::model::heights;
+use crate::figure::ticks::ticks_at_values;
+use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
+use crate::figure::{Ink, Stroke};
+use crate::table::significant;
+
+/// A floor under this share of the smallest error is left out.
+const FAR_UNDER: f64 = 1e-3;
+
+/// E*(L) with its floor and the proven bounds; none of a fit with fewer than two logit bounds.
+pub fn frontier_of_fit(fit: &OneFit) -> Option<Figure> {
+    let by_cap = |of: fn(&crate::experiments::fits::FitFound) -> Option<f64>| {
+        let points = fit.rows.iter().filter_map(|row| Some((row.found.cap?, of(&row.found)?)));
+        let mut points: Vec<(f64, f64)> = points.filter(|(_, kl)| *kl > 0.0).collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        points
+    };
+    let found = by_cap(|found| found.kl_nats());
+    if found.len() < 2 {
+        return None;
+    }
+    let mut floor = match fit.floor.is_empty() {
+        true => by_cap(|found| found.floor_kl_nats),
+        false => fit.floor.clone(),
+    };
+    // A floor far under all that was found would leave that no room.
+    let least = found.iter().map(|point| point.1).fold(f64::INFINITY, f64::min);
+    floor.retain(|point| point.1 >= FAR_UNDER * least);
+    let proven = fit.rows.iter().filter_map(|row| {
+        let bound = row.found.proven.as_ref()?.lower_bound_max_abs_logit;
+        Some((bound, row.found.kl_nats()?))
+    });
+    let mut proven: Vec<(f64, f64)> = proven.filter(|(at, kl)| *at > 0.0 && *kl > 0.0).collect();
+    proven.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let ink = Ink::of_rank(fit.rank);
+    let bound_ink = Ink { stroke: Stroke::Dotted, ..ink };
+    let alt = found.iter().map(|(cap, kl)| {
+        format!("Within a logit bound of {cap}, an error of {}.", significant(*kl, 3))
+    });
+    let alt = alt.collect::<Vec<_>>().join(" ");
+    let names = [
+        format!("found at rank {}", fit.rank),
+        "floor: any rank".to_owned(),
+        "proven lower bound at this rank".to_owned(),
+    ];
+    let all = || found.iter().chain(&floor).chain(&proven);
+    let mut x = Axis::log("logit bound L", all().map(|point| point.0));
+    x.ticks = ticks_at_values(&found.iter().map(|point| point.0).collect::<Vec<_>>());
+    let y = Axis::log("error kl (nats)", all().map(|point| point.1));
+    let [found_name, floor_name, bound_name] = &names;
+    let series = vec![
+        Series::new(floor_name, Ink::grey(Stroke::Dashed), Shape::Line, floor),
+        Series::new(bound_name, bound_ink, Shape::Line, proven),
+        Series::new(found_name, ink, Shape::LineMarkers, found),
+    ];
+    Some(Figure {
+        name: "frontier".to_owned(),
+        caption: "The smallest error found within each logit bound, the floor at any rank, and the logit bound that each error \
+                  provably needs at this rank. The gap to the floor is the cost of low rank. Floors below a thousandth of the \
+                  smallest error are left out."
+            .to_owned(),
+        alt,
+        keys: vec![
+            Key::new(found_name, ink, Shape::LineMarkers),
+            Key::grey(floor_name, Stroke::Dashed),
+            Key::new(bound_name, bound_ink, Shape::Line),
+        ],
+        panels: vec![Panel::new("Frontier", x, y, series)],
+    })
+}
+
+/// KL(A_i ‖ P_i) row by row, a line per fit; none where no fit can be compared with its target.
+pub fn errors_by_row(fit: &OneFit) -> Option<Figure> {
+    let line = |(at, found): (usize, &fits::tables::one_fit::FoundAttention)| {
+        // Rounding leaves some rows a hair under 0.
+        let points = found.kl_by_row.iter().enumerate().map(|(row, kl)| (row as f64, kl.max(0.0)));
+        let ink = Ink::numbered(at);
+        Series::new(&found.name, ink, Shape::Line, points.collect())
+    };
+    let series: Vec<Series> = fit.found.iter().enumerate().map(line).collect();
+    let first = series.first()?;
+    let x = Axis::from_zero("query i", first.points.iter().map(|point| point.0));
+    let y = Axis::linear("KL(A_i ‖ P_i) (nats)", heights(&series), Some(0.0));
+    let worst = fit.found.iter().filter_map(|found| {
+        let (row, kl) = found.kl_by_row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
+        Some(format!("{}: at most {} nats, in row {row}.", found.name, significant(*kl, 3)))
+    });
+    Some(Figure {
+        name: "errors-by-row".to_owned(),
+        caption: "The error of each row of the matrix. Their mean is kl; a peak marks the rows that fit worst.".to_owned(),
+        alt: worst.collect::<Vec<_>>().join(" "),
+        keys: series.iter().map(|s| Key::new(&s.name, s.ink, Shape::Line)).collect(),
+        panels: vec![Panel::new("Error by row", x, y, series)],
+    })
+}

@@ -1,0 +1,118 @@
+//! The heat map of the rank penalty over w/d and n/d.
+
+use crate::experiments::fits::tables::growth::Growth;
+use crate::experiments::fits::tables::growth_cell::GrowthCell;
+use crate::figure::style::BEYOND;
+use crate::figure::{Axis, Figure, Key, Panel, Tile};
+use crate::figure::{Rgb, heat};
+use crate::table::{Spread, distinct};
+
+/// The rank penalty at which the scale ends.
+const MOST: f64 = 10.0;
+
+/// Rank penalty over w/d (or k/d, m/d) and n/d: a field for each pair of ratios, the median over its cells; dark where most of
+/// them found no logit that reaches ε, grey where the study has no cell.
+pub fn phase(growth: &Growth) -> Figure {
+    let fields = fields(growth);
+    let x = Axis::log_at("sequence length / rank (n/d)", fields.iter().map(|f| f.n_over_d));
+    let y = Axis::log_at("window / rank (w/d)", fields.iter().map(|f| f.w_over_d));
+    // Ratios are powers of two: a field reaches half-way to its neighbours.
+    let half = std::f64::consts::SQRT_2;
+    let place = |n_over_d: f64, w_over_d: f64| {
+        ((n_over_d / half, n_over_d * half), (w_over_d / half, w_over_d * half))
+    };
+    let tile = |at: ((f64, f64), (f64, f64)), colour, text| Tile { x: at.0, y: at.1, colour, text };
+    let measured = fields.iter().map(|field| {
+        tile(
+            place(field.n_over_d, field.w_over_d),
+            field.inflation.map_or(BEYOND, colour),
+            match field.inflation {
+                Some(value) if value < 9.95 => format!("{value:.1}"),
+                Some(value) => format!("{value:.0}"),
+                None => "none".to_owned(),
+            },
+        )
+    });
+    let is_measured = |n_over_d: f64, w_over_d: f64| {
+        fields.iter().any(|field| (field.n_over_d, field.w_over_d) == (n_over_d, w_over_d))
+    };
+    let across = distinct(fields.iter().map(|field| field.n_over_d));
+    let up = distinct(fields.iter().map(|field| field.w_over_d));
+    let all =
+        across.iter().flat_map(|&n_over_d| up.iter().map(move |&w_over_d| (n_over_d, w_over_d)));
+    let blank = all
+        .filter(|&(n_over_d, w_over_d)| !is_measured(n_over_d, w_over_d))
+        .map(|(n_over_d, w_over_d)| tile(place(n_over_d, w_over_d), NOT_MEASURED, String::new()));
+    let tiles = measured.chain(blank);
+    let epsilon = growth.cells.first().map_or(0.0, |cell| cell.tolerance);
+    let title = format!("Median rank penalty (×) at ε = {epsilon} nats");
+    let mut panel = Panel::new(&title, x, y, Vec::new());
+    panel.tiles = tiles.collect();
+    for (axis, values) in [(&mut panel.x, &across), (&mut panel.y, &up)] {
+        let (low, high) = (values.first().unwrap_or(&1.0), values.last().unwrap_or(&1.0));
+        axis.range = (low / half / 1.03, high * half * 1.03);
+    }
+    let seeds = growth.cells.iter().map(|cell| cell.seeds.len()).min().unwrap_or(0);
+    Figure {
+        name: "phase".to_owned(),
+        caption: format!(
+            "The rank penalty of dense local attention by window/rank and sequence length/rank, median over lengths, ranks and \
+             seeds (at least {seeds}). 1 means that low rank costs nothing. Dark fields: most fits reached error {epsilon} at no logit \
+             bound up to 128. Light grey fields were not measured."
+        ),
+        alt: alt(&fields),
+        keys: vec![
+            Key::field("rank penalty 1", colour(1.0)),
+            Key::field("2", colour(2.0)),
+            Key::field("3", colour(3.0)),
+            Key::field("5", colour(5.0)),
+            Key::field("10 and more", colour(MOST)),
+            Key::field("none: most fits did not reach ε", BEYOND),
+            Key::field("not measured", NOT_MEASURED),
+        ],
+        panels: vec![panel],
+    }
+}
+
+/// A field for which the study has no cell.
+const NOT_MEASURED: Rgb = (236, 236, 236);
+
+/// The colour of a rank penalty, by its logarithm.
+fn colour(inflation: f64) -> Rgb {
+    heat(inflation.ln() / MOST.ln())
+}
+
+struct Field {
+    n_over_d: f64,
+    w_over_d: f64,
+    /// None where most fits did not reach ε.
+    inflation: Option<f64>,
+}
+
+fn fields(growth: &Growth) -> Vec<Field> {
+    let ratios = |cell: &GrowthCell| Some((cell.support? as f64 / cell.rank as f64, cell.ratio()));
+    let places = distinct(growth.cells.iter().filter_map(ratios));
+    let field = |&(w_over_d, n_over_d): &(f64, f64)| {
+        let here: Vec<&GrowthCell> =
+            growth.cells.iter().filter(|cell| ratios(cell) == Some((w_over_d, n_over_d))).collect();
+        let seeds = here.iter().flat_map(|cell| &cell.seeds);
+        // What reached nothing is above everything that did.
+        let values = seeds.clone().map(|seed| seed.inflation.unwrap_or(f64::MAX));
+        let median = Spread::of(values).map(|spread| spread.median);
+        Field { n_over_d, w_over_d, inflation: median.filter(|value| *value < f64::MAX / 4.0) }
+    };
+    places.iter().map(field).collect()
+}
+
+fn alt(fields: &[Field]) -> String {
+    let shown = |field: &Field| match field.inflation {
+        Some(value) => format!("{value:.2}"),
+        None => "none reached".to_owned(),
+    };
+    let lines = fields.chunk_by(|a, b| a.w_over_d == b.w_over_d).map(|row| {
+        let each: Vec<String> =
+            row.iter().map(|field| format!("n/d {}: {}", field.n_over_d, shown(field))).collect();
+        format!("w/d {}: {}.", row[0].w_over_d, each.join(", "))
+    });
+    lines.collect::<Vec<_>>().join(" ")
+}

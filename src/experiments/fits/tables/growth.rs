@@ -1,0 +1,200 @@
+//! Logits at equal error: L*(ε) against the floor L⁰(ε), cell by cell.
+
+use crate::experiments::fits::FitFound;
+use crate::experiments::fits::tables::growth_cell::{GrowthCell, GrowthSeed};
+use crate::experiments::fits::tables::models::{ModelFit, fit_models, model_table};
+use crate::fit::Outcome;
+use crate::record::{Row, Rows};
+use crate::table::Columns;
+use crate::table::Table;
+use crate::table::TableError;
+use crate::table::groups::{distinct, groups, sorted};
+use crate::table::{Slope, plural};
+
+/// How inflation grows with n/d in one family.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GrowthSlope {
+    /// The target family.
+    pub family: String,
+    /// The family with its parameters.
+    pub label: String,
+    /// How many columns a row is spread over.
+    pub support: Option<usize>,
+    /// ε in nats.
+    pub tolerance: f64,
+    /// The rank of its cells; none for those of all ranks.
+    pub rank: Option<usize>,
+    /// The slope of log inflation on log(n/d), one point (the median over seeds) a cell.
+    ///
+    /// Cells, not rows, are the points: the seeds of one (n, d) share whatever the line misses
+    /// there, so counting them apart would make the interval too narrow.
+    pub slope: Option<Slope>,
+    /// Fits that reached ε and so stand behind the slope.
+    pub reached: usize,
+    /// Fits that did not: censored, which biases the slope low.
+    pub unreached: usize,
+    /// The least number of seeds in any cell.
+    pub seeds: usize,
+}
+
+/// A study of logit growth: its cells in order and the slope of each family.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Growth {
+    /// The cells, by label, tolerance, n and rank.
+    pub cells: Vec<GrowthCell>,
+    /// For each label and tolerance the slope over all ranks, then that of each rank.
+    pub slopes: Vec<GrowthSlope>,
+    /// The six models of L*(ε), fitted to each family.
+    pub models: Vec<ModelFit>,
+    /// Cells that failed with an error and are left out.
+    pub failed: usize,
+}
+
+impl Growth {
+    /// Gathers the L*(ε) rows of a study of fits.
+    ///
+    /// # Errors
+    /// [`TableError::NoRows`] where no row carries a tolerance.
+    pub fn of(rows: &Rows<FitFound>) -> Result<Self, TableError> {
+        let why = "no finished row has a tolerance, so there is no L*(ε) to read";
+        let advice = "give the study's definition a tolerance and run it again";
+        let cells = TableError::unless_empty(gather(&rows.rows), &rows.path, why, advice)?;
+        let failed = rows.failed;
+        Ok(Self { slopes: slopes(&cells), models: fit_models(&cells), cells, failed })
+    }
+}
+
+fn gather(rows: &[Row<FitFound>]) -> Vec<GrowthCell> {
+    let asked = rows.iter().filter(|row| row.of.terms.tolerance.is_some());
+    let place = |row: &Row<FitFound>| {
+        let asked = &row.of.asked;
+        (row.of.label(), row.of.terms.tolerance, asked.n, asked.rank)
+    };
+    let sorted = sorted(asked, |row| (place(row), row.of.asked.seed));
+    groups(sorted, place).into_iter().filter_map(|cell| cell_of(&cell)).collect()
+}
+
+fn cell_of(rows: &[&Row<FitFound>]) -> Option<GrowthCell> {
+    let of = &rows.first()?.of;
+    let tolerance = of.terms.tolerance?;
+    let one = |row: &&Row<FitFound>| {
+        let found = &row.found;
+        let reached = found.has_reached(tolerance);
+        GrowthSeed {
+            seed: row.of.asked.seed.unwrap_or(0) as usize,
+            needed: found.max_abs_logit().filter(|_| reached),
+            floor: found.floor_max_abs_logit,
+            inflation: found.inflation.filter(|value| reached && value.is_finite()),
+        }
+    };
+    let is_limited = |row: &&&Row<FitFound>| {
+        row.found.outcome == Outcome::StepLimit && row.found.has_reached(tolerance)
+    };
+    Some(GrowthCell {
+        family: of.of.family.clone(),
+        label: of.label(),
+        support: of.of.support(),
+        tolerance,
+        n: of.asked.n,
+        rank: of.asked.rank,
+        seeds: rows.iter().map(one).collect(),
+        step_limited: rows.iter().filter(is_limited).count(),
+    })
+}
+
+fn slopes(cells: &[GrowthCell]) -> Vec<GrowthSlope> {
+    let families = cells.chunk_by(|a, b| a.label == b.label && a.tolerance == b.tolerance);
+    families
+        .flat_map(|family| {
+            // A slope over all ranks may be that of none.
+            let each = distinct(family.iter().map(|cell| cell.rank)).into_iter().map(Some);
+            [None].into_iter().chain(each).map(|rank| slope(family, rank))
+        })
+        .collect()
+}
+
+fn slope(family: &[GrowthCell], rank: Option<usize>) -> GrowthSlope {
+    let cells: Vec<&GrowthCell> =
+        family.iter().filter(|cell| rank.is_none_or(|rank| cell.rank == rank)).collect();
+    let points: Vec<(f64, f64)> = cells
+        .iter()
+        .filter_map(|cell| Some((cell.ratio().ln(), cell.inflation()?.median.ln())))
+        .filter(|(_, y)| y.is_finite())
+        .collect();
+    GrowthSlope {
+        family: family[0].family.clone(),
+        label: family[0].label.clone(),
+        support: family[0].support,
+        tolerance: family[0].tolerance,
+        rank,
+        slope: Slope::through(&points),
+        reached: cells.iter().map(|cell| cell.reached()).sum(),
+        unreached: cells.iter().map(|cell| cell.unreached()).sum(),
+        seeds: cells.iter().map(|cell| cell.seeds.len()).min().unwrap_or(0),
+    }
+}
+
+impl Growth {
+    /// The slopes over all ranks.
+    pub(crate) fn pooled_slopes(&self) -> impl Iterator<Item = &GrowthSlope> {
+        self.slopes.iter().filter(|slope| slope.rank.is_none())
+    }
+
+    /// The slopes of the families, the models of L*(ε), then every cell.
+    pub fn tables(&self) -> Vec<Table> {
+        vec![self.slope_table(), model_table(&self.models), self.cell_table()]
+    }
+
+    fn slope_table(&self) -> Table {
+        let title = "Growth of the rank penalty with n/d: slope of log rank penalty on log(n/d)";
+        let rank = |of: &GrowthSlope| of.rank.map_or("all".to_owned(), |rank| rank.to_string());
+        let table = Table::from_items("slopes", title, &self.slopes)
+            .words("target", "target", |of| &of.label)
+            .settings("tolerance", ("ε", "nats"), |of| of.tolerance)
+            .words("rank", "rank d", rank)
+            .numbers("slope", "slope", |of| of.slope.map(|slope| slope.slope))
+            .numbers("slope_low", "95 % CI, low", |of| of.slope.map(|slope| slope.low))
+            .numbers("slope_high", "95 % CI, high", |of| of.slope.map(|slope| slope.high))
+            .numbers("points", "configurations (n, d)", |of| of.slope.map(|slope| slope.points))
+            .numbers("reached", "fits that reached ε", |of| of.reached)
+            .numbers("not_reached", "fits that did not reach ε", |of| of.unreached)
+            .note(
+                "Ordinary least squares through the medians over seeds, one point per (n, d); \
+                 Student's t interval.",
+            );
+        self.note_censored(table).build()
+    }
+
+    fn cell_table(&self) -> Table {
+        let title = "Logits needed at equal error, and the rank penalty";
+        let table = Table::from_items("cells", title, &self.cells)
+            .words("target", "target", |cell| &cell.label)
+            .settings("tolerance", ("ε", "nats"), |cell| cell.tolerance)
+            .numbers("n", "n", |cell| cell.n)
+            .numbers("rank", "rank d", |cell| cell.rank)
+            .numbers("n_over_d", "n/d", GrowthCell::ratio)
+            .numbers("max_abs_logit", "needed L*(ε)", GrowthCell::needed)
+            .numbers("floor_max_abs_logit", "floor L⁰(ε)", GrowthCell::floor)
+            .numbers("inflation", "rank penalty", GrowthCell::inflation)
+            .numbers("reached", "seeds that reached ε", GrowthCell::reached)
+            .numbers("not_reached", "seeds that did not reach ε", GrowthCell::unreached)
+            .numbers("step_limited", "reached at the step limit", |cell| cell.step_limited)
+            .note("Medians over seeds, with (least–greatest) where they differ.")
+            .note_if(
+                self.cells.iter().any(|cell| cell.step_limited > 0),
+                "A fit that stopped at the step limit gives an upper bound of L*(ε).",
+            );
+        self.note_censored(table).build()
+    }
+
+    fn note_censored<'r, R>(&self, table: Columns<'r, R>) -> Columns<'r, R> {
+        let unreached: usize = self.pooled_slopes().map(|family| family.unreached).sum();
+        let fits = plural(unreached, "fit");
+        let note = format!(
+            "{fits} reached ε at no logit bound tried and so have no L*(ε). Medians and slopes \
+             leave them out. This biases both low: the configurations that need the largest logits \
+             are missing."
+        );
+        table.note_if(unreached > 0, note).note_failed(self.failed)
+    }
+}

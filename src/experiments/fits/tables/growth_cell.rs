@@ -1,0 +1,88 @@
+//! The seeds of one cell of a study of logit growth.
+
+use crate::table::{Interval, Spread};
+
+/// One fit of a study of logit growth: one seed of one target at one rank.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GrowthSeed {
+    /// The seed.
+    pub seed: usize,
+    /// L*(ε), the least max |logit| that reached ε; none where no cap tried did.
+    pub needed: Option<f64>,
+    /// L⁰(ε), the same with no rank limit.
+    pub floor: Option<f64>,
+    /// L*(ε) / L⁰(ε), the price of low rank.
+    pub inflation: Option<f64>,
+}
+
+impl GrowthSeed {
+    /// Whether any cap tried reached ε.
+    pub fn reached(&self) -> bool {
+        self.needed.is_some()
+    }
+}
+
+/// The seeds of one target family at one n and rank.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GrowthCell {
+    /// The target family.
+    pub family: String,
+    /// The family with its parameters: `dirichlet-band, w = 32`.
+    pub label: String,
+    /// How many columns a row is spread over: a band's window, m of a landmark target, k of a random-sparse one.
+    pub support: Option<usize>,
+    /// ε in nats.
+    pub tolerance: f64,
+    /// The sequence length.
+    pub n: usize,
+    /// The rank d of the factors.
+    pub rank: usize,
+    /// One fit a seed, in order.
+    pub seeds: Vec<GrowthSeed>,
+    /// How many of the fits that reached ε stopped at the step limit, so that their logits are
+    /// upper bounds only.
+    pub step_limited: usize,
+}
+
+impl GrowthCell {
+    /// n/d.
+    pub fn ratio(&self) -> f64 {
+        self.n as f64 / self.rank as f64
+    }
+
+    /// L*(ε) over the seeds that reached ε.
+    pub fn needed(&self) -> Option<Spread> {
+        Spread::of(self.seeds.iter().filter_map(|seed| seed.needed))
+    }
+
+    /// L⁰(ε) over all seeds.
+    pub fn floor(&self) -> Option<Spread> {
+        Spread::of(self.seeds.iter().filter_map(|seed| seed.floor))
+    }
+
+    /// L*(ε) / L⁰(ε) over the seeds that reached ε.
+    pub fn inflation(&self) -> Option<Spread> {
+        Spread::of(self.seeds.iter().filter_map(|seed| seed.inflation))
+    }
+
+    /// Student's interval over the seeds that reached ε of their geometric mean of L*(ε) / L⁰(ε).
+    pub fn inflation_within(&self) -> Option<Interval> {
+        let logs = self.seeds.iter().filter_map(|seed| Some(seed.inflation?.ln()));
+        Interval::of(logs).map(Interval::exp)
+    }
+
+    /// How many seeds reached ε.
+    pub fn reached(&self) -> usize {
+        self.seeds.iter().filter(|seed| seed.reached()).count()
+    }
+
+    /// Whether more than half of the seeds reached ε.
+    pub fn is_mostly_reached(&self) -> bool {
+        2 * self.reached() > self.seeds.len()
+    }
+
+    /// How many seeds reached ε at no cap tried.
+    pub fn unreached(&self) -> usize {
+        self.seeds.len() - self.reached()
+    }
+}

@@ -1,0 +1,161 @@
+//! Layouts of heads against each other: the error at each cap.
+
+use crate::experiments::fits::FitFound;
+use crate::pattern::{HeadKind, Layout};
+use crate::record::{Row, Rows};
+use crate::table::Spread;
+use crate::table::Table;
+use crate::table::TableError;
+use crate::table::groups::{groups, sorted};
+
+/// One fit: a seed's error under one cap.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LayoutSeed {
+    /// The seed.
+    pub seed: usize,
+    /// The error reached, in nats.
+    pub kl_nats: f64,
+}
+
+/// The seeds of one layout under one cap.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LayoutCell {
+    /// The target: its family and parameters.
+    pub target: String,
+    /// The heads.
+    pub layout: String,
+    /// The sequence length.
+    pub n: usize,
+    /// The rank of each head.
+    pub rank: usize,
+    /// The cap on max |logit|.
+    pub cap: f64,
+    /// One fit a seed, in order.
+    pub seeds: Vec<LayoutSeed>,
+    /// E⁰(cap) over the seeds: the least error with no rank limit.
+    pub floor: Option<Spread>,
+}
+
+impl LayoutCell {
+    /// The error over seeds.
+    pub fn kl_nats(&self) -> Option<Spread> {
+        Spread::of(self.seeds.iter().map(|seed| seed.kl_nats))
+    }
+
+    /// The heads; none where the layout cannot be read.
+    pub fn heads(&self) -> Option<Layout> {
+        self.layout.parse().ok()
+    }
+
+    /// heads · 2 · n · rank, the numbers in the factors.
+    pub fn parameters(&self) -> Option<usize> {
+        let of_one = 2_usize.saturating_mul(self.n).saturating_mul(self.rank);
+        Some(self.heads()?.heads().len().saturating_mul(of_one))
+    }
+
+    /// The multiply–adds of QKᵀ and PV: twice the rank for each pair that a head sees, causal.
+    pub fn cost(&self) -> Option<usize> {
+        let layout = self.heads()?;
+        // Row i sees i + 1 columns, or the window where that is less.
+        let pairs = |head: &HeadKind| -> usize {
+            let most = head.window().map_or(self.n, |window| window.min(self.n));
+            let growing = most.saturating_mul(most.saturating_add(1)) / 2;
+            growing.saturating_add(most.saturating_mul(self.n - most))
+        };
+        let all = layout.heads().iter().map(pairs).fold(0, usize::saturating_add);
+        Some(2_usize.saturating_mul(self.rank).saturating_mul(all))
+    }
+
+    /// Whether local and global heads stand side by side.
+    pub fn is_split(&self) -> bool {
+        self.heads().is_some_and(|layout| {
+            let global = layout.heads().iter().filter(|&&head| head == HeadKind::Global).count();
+            global > 0 && global < layout.heads().len()
+        })
+    }
+
+    /// Whether every head sees everything.
+    pub fn is_global(&self) -> bool {
+        self.heads()
+            .is_some_and(|layout| layout.heads().iter().all(|&head| head == HeadKind::Global))
+    }
+
+    /// `global, rank 16`.
+    pub fn label(&self) -> String {
+        format!("{}, rank {}", self.layout, self.rank)
+    }
+}
+
+/// A study of layouts: its cells by target, layout, rank and cap.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layouts {
+    /// The cells in order.
+    pub cells: Vec<LayoutCell>,
+    /// Cells that failed with an error and are left out.
+    pub failed: usize,
+}
+
+impl Layouts {
+    /// Gathers the rows with a cap of a study of fits.
+    ///
+    /// # Errors
+    /// [`TableError::NoRows`] where no row carries a cap and an error in nats.
+    pub fn of(rows: &Rows<FitFound>) -> Result<Self, TableError> {
+        let why = "no finished row has a cap, so there is nothing to compare";
+        let advice = "give the study's definition caps and run it again";
+        let cells = TableError::unless_empty(gather(&rows.rows), &rows.path, why, advice)?;
+        Ok(Self { cells, failed: rows.failed })
+    }
+
+    /// One table: every layout under every cap.
+    pub fn tables(&self) -> Vec<Table> {
+        let title = "Error of each layout of heads within each logit bound";
+        let table = Table::from_items("layouts", title, &self.cells)
+            .words("target", "target", |cell| &cell.target)
+            .words("layout", "layout", |cell| &cell.layout)
+            .numbers("n", "n", |cell| cell.n)
+            .numbers("rank", "rank per head", |cell| cell.rank)
+            .numbers("parameters", "parameters", LayoutCell::parameters)
+            .numbers("cost", ("cost", "multiply–adds"), LayoutCell::cost)
+            .settings("cap", "logit bound", |cell| cell.cap)
+            .numbers("kl_nats", ("KL", "nats"), LayoutCell::kl_nats)
+            .numbers("floor_kl_nats", ("floor, no rank limit", "nats"), |cell| cell.floor)
+            .numbers("seeds", "seeds", |cell| cell.seeds.len())
+            .note(
+                "Medians over seeds, with (least–greatest) where they differ. Parameters: heads · \
+                 2 · n · rank. Cost: 2 · rank per unmasked pair of each head.",
+            )
+            .note_failed(self.failed);
+        vec![table.build()]
+    }
+}
+
+fn gather(rows: &[Row<FitFound>]) -> Vec<LayoutCell> {
+    let fitted = rows.iter().filter(|row| {
+        row.of.terms.tolerance.is_none() && row.found.cap.is_some() && row.found.reached.is_some()
+    });
+    let place = |row: &Row<FitFound>| {
+        let asked = &row.of.asked;
+        (row.of.label(), asked.n, asked.layout.to_string(), asked.rank, row.found.cap)
+    };
+    let sorted = sorted(fitted, |row| (place(row), row.of.asked.seed));
+    groups(sorted, place).into_iter().filter_map(|cell| cell_of(&cell)).collect()
+}
+
+fn cell_of(rows: &[&Row<FitFound>]) -> Option<LayoutCell> {
+    let first = rows.first()?;
+    let asked = &first.of.asked;
+    let seed = |row: &&Row<FitFound>| {
+        let seed = row.of.asked.seed.unwrap_or(0) as usize;
+        Some(LayoutSeed { seed, kl_nats: row.found.kl_nats()? })
+    };
+    Some(LayoutCell {
+        target: first.of.label(),
+        layout: asked.layout.to_string(),
+        n: asked.n,
+        rank: asked.rank,
+        cap: first.found.cap?,
+        seeds: rows.iter().filter_map(seed).collect(),
+        floor: Spread::of(rows.iter().filter_map(|row| row.found.floor_kl_nats)),
+    })
+}

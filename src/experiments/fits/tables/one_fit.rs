@@ -1,0 +1,169 @@
+//! The folder of one fit: its rows, its target, and the attention that its queries and keys make.
+
+use std::path::Path;
+
+use ndarray::Array2;
+
+use crate::experiments::fits::FrontierRow;
+use crate::fit::{Floor, Outcome, Problem, read_factors};
+use crate::pattern::Target;
+use crate::record::read_records;
+use crate::run::RunError;
+use crate::system::below;
+use crate::table::TableError;
+use crate::table::significant;
+use crate::table::{Cell, Table};
+
+/// The file of a fit's target, in its folder.
+pub const TARGET: &str = "target.npy";
+/// The rows, in a fit's folder.
+const FRONTIER: &str = "frontier.csv";
+/// Fits whose attention is held against the target at most: the outermost, and others evenly between.
+const MOST_FOUND: usize = 5;
+/// Points of the floor's line.
+const FLOOR_POINTS: usize = 40;
+
+/// A fit as its folder tells of it.
+#[derive(Clone, Debug)]
+pub struct OneFit {
+    /// The target's short text, n, rank and heads.
+    pub label: String,
+    /// The rank.
+    pub rank: usize,
+    /// The rows, as they stand.
+    pub rows: Vec<FrontierRow>,
+    /// (L, E⁰(L)) between the least cap and the largest, the least error of any rank; empty where the target is not there.
+    pub floor: Vec<(f64, f64)>,
+    /// Rows whose queries and keys are not there any more.
+    pub lost: usize,
+    /// The target; none where the folder does not have it.
+    pub target: Option<Array2<f64>>,
+    /// What was found, against the target; empty where that is not there.
+    pub found: Vec<FoundAttention>,
+}
+
+/// The attention that the factors of one row make.
+#[derive(Clone, Debug)]
+pub struct FoundAttention {
+    /// The row's logit bound and KL: `max |logit| ≤ 8: KL 0.05`.
+    pub name: String,
+    /// P, n × n.
+    pub attention: Array2<f64>,
+    /// KL(Aᵢ ‖ Pᵢ) in nats.
+    pub kl_by_row: Vec<f64>,
+}
+
+impl OneFit {
+    /// Reads the folder that `fit` wrote.
+    ///
+    /// # Errors
+    /// Rows, a target or factors that are damaged, or not of each other; no rows.
+    pub fn read(folder: &Path) -> Result<Self, TableError> {
+        let path = folder.join(FRONTIER);
+        let advice = "fit again into another folder";
+        let rows: Vec<FrontierRow> = read_records(&path, advice)?;
+        let Some(FrontierRow { asked, terms, .. }) = rows.first() else {
+            return Err(TableError::NoRows {
+                path,
+                why: "no row".to_owned(),
+                advice: advice.to_owned(),
+            });
+        };
+        let label =
+            format!("{}, n = {}, rank {}, {}", asked.target, asked.n, asked.rank, asked.layout);
+        let (layout, rank) = (asked.layout.clone(), asked.rank);
+        let path = folder.join(TARGET);
+        if !path.exists() {
+            let (floor, found) = (Vec::new(), Vec::new());
+            return Ok(Self { label, rank, rows, floor, lost: 0, target: None, found });
+        }
+        let problem = Problem::new(Target::read(&path, terms.visibility)?, layout, rank)?;
+        let named = rows.iter().filter_map(|row| Some((row, row.found.factors.as_ref()?)));
+        let with = named.map(|(row, factors)| match below(folder, Path::new(factors)) {
+            Ok(factors) => Ok((row, factors)),
+            Err(why) => Err(RunError::Unusable {
+                path: folder.join(FRONTIER),
+                why: format!("the factors {factors:?}: the path {why}; {advice}"),
+            }),
+        });
+        let with = with.collect::<Result<Vec<_>, _>>()?.into_iter();
+        let (with, lost): (Vec<_>, Vec<_>) = with.partition(|(_, factors)| factors.is_dir());
+        let places: Vec<usize> = (0..with.len()).collect();
+        let found = spread_out(&places).into_iter().map(|at| {
+            let (row, factors) = &with[at];
+            let factors = read_factors(factors)?;
+            let attention = problem.attention(&factors)?;
+            let kl_by_row = problem.kl_by_row(&attention);
+            Ok(FoundAttention { name: name(row), attention, kl_by_row })
+        });
+        let found = found.collect::<Result<_, TableError>>()?;
+        let floor = floor_of(&problem, &rows);
+        let (lost, target) = (lost.len(), Some(problem.target().dense()));
+        Ok(Self { label, rank, rows, floor, lost, target, found })
+    }
+
+    /// The result of each fit, its outcome and what would improve it.
+    pub fn table(&self) -> Table {
+        let asked = |row: &FrontierRow| row.terms.tolerance.or(row.found.cap).map(Cell::Setting);
+        let proven = |row: &FrontierRow| Some(row.found.proven.as_ref()?.lower_bound_max_abs_logit);
+        let table = Table::from_items("frontier", "Fits", &self.rows);
+        match self.rows.iter().any(|row| row.terms.tolerance.is_some()) {
+            true => table.numbers("tolerance", ("tolerance", "nats"), asked),
+            false => table.numbers("cap", "logit bound", asked),
+        }
+        .numbers("kl_nats", ("KL", "nats"), |row| row.found.kl_nats())
+        .numbers("floor_kl_nats", ("KL at full rank", "nats"), |row| row.found.floor_kl_nats)
+        .numbers("max_abs_logit", "max |logit|", |row| row.found.max_abs_logit())
+        .numbers("lower_bound_max_abs_logit", "proven minimum", proven)
+        .numbers("floor_max_abs_logit", "floor", |row| row.found.floor_max_abs_logit)
+        .numbers("inflation", "rank penalty (×)", |row| row.found.inflation)
+        .words("outcome", "outcome", |row| row.found.outcome.name())
+        .words("helps", "what would help", |row| help(row.found.outcome))
+        .note(
+            "The floor is the smallest max |logit| with which full rank reaches the same KL. The \
+             rank penalty is max |logit| over the floor. Both max |logit| and the rank penalty are \
+             upper bounds: a longer search may find smaller ones.",
+        )
+        .build()
+    }
+}
+
+fn name(row: &FrontierRow) -> String {
+    let shown = |value: f64| significant(value, 3);
+    let kl = row.found.kl_nats().map_or_else(String::new, |kl| format!("KL {}", shown(kl)));
+    match (row.terms.tolerance, row.found.cap) {
+        (None, Some(cap)) => format!("max |logit| ≤ {cap}: {kl}"),
+        (Some(_), Some(cap)) => format!("{kl}, max |logit| {}", shown(cap)),
+        (_, None) => kl,
+    }
+}
+
+fn help(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Converged => "more starts (--starts)",
+        Outcome::StepLimit => "more iterations (--iterations)",
+        Outcome::Infeasible => "a larger tolerance, logit bound or rank, or wider heads",
+        _ => "another start (--starts)",
+    }
+}
+
+/// The floor at caps evenly apart on a logarithmic axis, where there are two caps or more.
+fn floor_of(problem: &Problem, rows: &[FrontierRow]) -> Vec<(f64, f64)> {
+    let caps = || rows.iter().filter_map(|row| row.found.cap);
+    let (least, most) = (caps().fold(f64::INFINITY, f64::min), caps().fold(0.0, f64::max));
+    // A cap of 0 or less is none, and has no place on such an axis.
+    if !problem.covers_target() || least <= 0.0 || least >= most {
+        return Vec::new();
+    }
+    let floor = Floor::new(problem);
+    let cap = |at: usize| least * (most / least).powf(at as f64 / (FLOOR_POINTS - 1) as f64);
+    (0..FLOOR_POINTS).map(|at| (cap(at), floor.kl_nats(cap(at)))).collect()
+}
+
+/// A few of them, the first and the last among these.
+fn spread_out<T: Copy>(all: &[T]) -> Vec<T> {
+    match all.len() {
+        0..=MOST_FOUND => all.to_vec(),
+        count => (0..MOST_FOUND).map(|at| all[at * (count - 1) / (MOST_FOUND - 1)]).collect(),
+    }
+}

@@ -1,0 +1,369 @@
+//! Verdicts on trained heads: what drives the growth of their logits, and what orders them.
+
+use std::collections::BTreeMap;
+
+use crate::claims::estimate::Estimate;
+use crate::claims::ruling::Ruling;
+use crate::claims::verdict::Seeds;
+use crate::claims::words::joined;
+use crate::claims::{Claim, Group, Origin};
+use crate::claims::{Verdict, VerdictStatus};
+use crate::experiments::heads::tables::head_parts::WiderHead;
+use crate::experiments::heads::tables::heads::{
+    Ordering as HeadOrdering, PartsOfGrowth, TrainedHeads,
+};
+use crate::table::{Spread, plural, significant};
+
+/// The factors of a largest logit, in the order in which they are given.
+const FACTORS: [&str; 5] =
+    ["floor", "rank penalty", "input factor", "excess factor", "shift factor"];
+
+/// Growth of a largest logit by less than this factor is none to be explained.
+const LEAST_GROWTH: f64 = 2.0;
+/// A share of the growth from here on carries it.
+const CARRIES: f64 = 0.5;
+/// A share up to here is next to nothing, as predicted before the rows.
+const NEXT_TO_NOTHING: f64 = 0.1;
+/// A partial ρ up to here is next to nothing: it stands for 4 per cent of the variance of ranks.
+const NO_ORDER: f64 = 0.2;
+/// From this variance inflation on, |ρ| of 0.95, two orders can hardly be told apart (Marquardt 1970, *Technometrics*
+/// 12, whose bound of 10 is the usual one).
+const COLLINEAR: f64 = 10.0;
+
+pub(crate) const RANK_CARRIES_GROWTH: Claim = Claim {
+    id: "RankCarriesGrowth",
+    text: "In training, the rank penalty drives the growth of multi-head attention's logits",
+    group: Group::TrainedHeads,
+    origin: Origin::Derived,
+    place: "the rank argument, in training",
+    rule: [
+        "The rank penalty is {0} or more of the growth of log max |logit| in every run of mhsa whose \
+            largest logit doubles, and by the whole interval of every setting.",
+        "It is {1} or less in every run and by every interval.",
+    ],
+    bounds: &[CARRIES, NEXT_TO_NOTHING],
+    lacking: [
+        "no run whose logits double",
+        "Needs runs of mhsa with several checkpoints, whose largest logit doubles.",
+    ],
+    ..Claim::PLAIN
+};
+
+pub(crate) const RANK_GIVEN_INPUTS: Claim = Claim {
+    id: "RankGivenInputs",
+    text: "For a given layer input, the rank of W_q·W_kᵀ makes a head's logits large",
+    place: "the rank argument, with the layer's input given",
+    rule: [
+        "In the largest head of every model of mhsa, {0} or more of the log input factor goes where \
+            the rank of W_q·W_kᵀ is free, and by every whole interval.",
+        "{1} or less goes in every one, and by every interval.",
+    ],
+    lacking: [
+        "no heads fitted at larger ranks",
+        "Needs models of mhsa whose heads were fitted at larger ranks, and whose input factor exceeds \
+            1.",
+    ],
+    ..RANK_CARRIES_GROWTH
+};
+
+pub(crate) const NEEDED_TELLS_ACTUAL: Claim = Claim {
+    id: "NeededTellsActual",
+    text: "Predicted here: needed logits order a model's heads by max |logit| beyond what \
+            entropy does",
+    group: Group::TrainedHeads,
+    origin: Origin::Here,
+    place: "predicted here, the order of heads",
+    rule: [
+        "Within models Spearman's ρ of needed and actual logits is 0.5 or more, the partial ρ given \
+            entropy has its whole interval above 0, and the variance inflation is below {0}.",
+        "The whole interval of the partial ρ is at most {1}.",
+    ],
+    bounds: &[COLLINEAR, NO_ORDER],
+    lacking: ["no model with enough heads", "Needs models of mhsa with several heads."],
+    ..Claim::PLAIN
+};
+
+/// The share of rank in something, of each model or run, by setting.
+struct Shares<K> {
+    by_setting: BTreeMap<K, Vec<f64>>,
+}
+
+impl<K: Ord> Shares<K> {
+    fn of(shares: impl Iterator<Item = (K, f64)>) -> Self {
+        let mut by_setting: BTreeMap<K, Vec<f64>> = BTreeMap::new();
+        for (setting, share) in shares {
+            by_setting.entry(setting).or_default().push(share);
+        }
+        Self { by_setting }
+    }
+
+    /// All of them, from the least to the greatest; none where there is none.
+    fn spread(&self) -> Option<Estimate> {
+        Estimate::median(self.by_setting.values().flatten().copied())
+    }
+
+    /// Student's interval over the seeds of each setting that has two or more.
+    fn intervals(&self) -> impl Iterator<Item = Estimate> {
+        let means = self.by_setting.values();
+        let means = means.filter_map(|shares| Estimate::mean(shares.iter().copied()));
+        means.filter(|mean| mean.ends().is_some())
+    }
+
+    /// Whether rank is the cause: in every setting, by every share and by the interval.
+    fn ruling(&self) -> Ruling {
+        let of_setting = |shares: &Vec<f64>| {
+            let interval = Estimate::mean(shares.iter().copied())?;
+            let ruling = interval
+                .beyond(CARRIES, NEXT_TO_NOTHING)
+                .undecided_if_holds(shares.iter().any(|share| *share < CARRIES))
+                .undecided_if_fails(shares.iter().any(|share| *share > NEXT_TO_NOTHING));
+            Some(ruling)
+        };
+        Ruling::every(self.by_setting.values().filter_map(of_setting))
+    }
+
+    fn seeds(&self) -> Seeds {
+        Seeds::of_settings(self.by_setting.values().map(Vec::len))
+    }
+}
+
+/// What carries the growth: the share of inflation in the growth of log max |logit| of every `mhsa` run whose
+/// largest logit at least doubles. Intervals are Student's over the seeds of a setting, a run and its length.
+pub(crate) fn growth(study: &TrainedHeads) -> Verdict {
+    let epsilon = study.epsilon_told();
+    let grown: Vec<PartsOfGrowth> = study
+        .growth()
+        .into_iter()
+        .filter(|g| g.arm == "mhsa" && g.epsilon == epsilon && g.growth >= LEAST_GROWTH.ln())
+        .collect();
+    let share = |growth: &PartsOfGrowth, part: usize| growth.by_part[part] / growth.growth;
+    let of_rank = Shares::of(grown.iter().map(|one| ((&one.run, one.n), share(one, 1))));
+    let Some(penalty) = of_rank.spread() else {
+        return Verdict::lacking(RANK_CARRIES_GROWTH);
+    };
+    let penalty = penalty.map(|share| 100.0 * share).shown(2);
+    let factors = FACTORS.iter().enumerate().map(|(part, name)| {
+        let median = Spread::of(grown.iter().map(|growth| 100.0 * share(growth, part)));
+        let share = match median {
+            _ if part == 1 => penalty.clone(),
+            Some(spread) => significant(spread.median, 2),
+            None => "–".to_owned(),
+        };
+        format!("{name} {share} %")
+    });
+    let ends = of_rank.intervals().filter_map(|interval| Some(100.0 * interval.ends()?[1]));
+    let highest = ends.reduce(f64::max).map_or_else(String::new, |high| {
+        format!("Intervals of the penalty end at {} % or lower", significant(high, 2))
+    });
+    let sentences = [
+        format!(
+            "Median shares of the growth of log max |logit|, KL {epsilon}: {}",
+            joined(factors, ", ")
+        ),
+        highest,
+    ];
+    let runs = plural(grown.len(), "run");
+    let headline = format!("rank penalty carries {penalty} % of the growth ({runs})");
+    Verdict::new(RANK_CARRIES_GROWTH, of_rank.ruling(), of_rank.seeds(), headline, sentences)
+}
+
+/// Whether rank is the cause once the inputs are given: the share of log tying that goes where W_q·W_kᵀ may be any
+/// matrix, in the largest head of every `mhsa` model at its last step. Intervals are Student's over the seeds of a run.
+///
+/// The prediction has a rule without intervals; the sentence says which status that rule gives.
+pub(crate) fn given_inputs(study: &TrainedHeads) -> Verdict {
+    let epsilon = study.epsilon_told();
+    let last = study.last_step();
+    let wider = study.wider();
+    let widest = wider.iter().map(|one| one.wider.rank).max().unwrap_or(0);
+    let models: Vec<(&WiderHead<'_>, f64)> = wider
+        .iter()
+        .filter(|one| one.own.arm == "mhsa" && one.own.epsilon == epsilon)
+        .filter(|one| one.own.step == last && one.wider.rank == widest)
+        .filter_map(|one| Some((one, one.own.share_of_tying_by_rank()?)))
+        .collect();
+    let shares = Shares::of(models.iter().map(|(one, share)| (&one.own.run, *share)));
+    let Some(share) = shares.spread() else { return Verdict::lacking(RANK_GIVEN_INPUTS) };
+    let as_predicted = match share.ends() {
+        Some([low, _]) if low >= CARRIES => VerdictStatus::Confirmed,
+        Some([_, high]) if high <= NEXT_TO_NOTHING => VerdictStatus::Refuted,
+        _ => VerdictStatus::Qualified,
+    };
+    let over = |value: &dyn Fn(&WiderHead<'_>) -> Option<f64>| {
+        let values = models.iter().filter_map(|(one, _)| value(one));
+        Spread::of(values).map_or_else(|| "–".to_owned(), |spread| significant(spread.median, 3))
+    };
+    let percent = |share: Estimate| share.map(|share| 100.0 * share).shown(2);
+    let within = joined(shares.intervals().map(percent), ", ");
+    let mean = if within.is_empty() { String::new() } else { format!(", mean {within}") };
+    let share = percent(share);
+    let sentences = [
+        format!("Without a limit on rank {share} % of the log input factor goes{mean}"),
+        format!(
+            "Needed at rank {}: {}; at any rank {} (proven: {}); without inputs {}; actual {}",
+            models[0].0.own.rank,
+            over(&|one| one.own.needed_tied),
+            over(&|one| one.own.needed_any_rank),
+            over(&|one| one.own.lower_bound_tied),
+            over(&|one| one.own.needed),
+            over(&|one| Some(one.own.actual)),
+        ),
+        format!("KL {epsilon}"),
+        format!("Rule committed before: {as_predicted}"),
+    ];
+    let headline = format!("rank is {share} % of the log input factor");
+    Verdict::new(RANK_GIVEN_INPUTS, shares.ruling(), shares.seeds(), headline, sentences)
+}
+
+/// What orders heads: Spearman's ρ of needed against actual within each `mhsa` model, and its partial ρ with
+/// the attention's entropy taken out; medians over models, as was predicted of.
+///
+/// The prediction has a rule without a region and without variance inflation; the sentence says which status it gives.
+pub(crate) fn ordering(study: &TrainedHeads) -> Verdict {
+    let epsilon = study.epsilon_told();
+    let all: Vec<HeadOrdering> = study
+        .orderings()
+        .into_iter()
+        .filter(|one| one.arm == "mhsa" && one.epsilon == epsilon)
+        .collect();
+    let by = |name: &str| all.iter().find(|one| one.by == name);
+    let (Some(needed), Some(given)) = (by("needed"), by("needed, given entropy")) else {
+        return Verdict::lacking(NEEDED_TELLS_ACTUAL);
+    };
+    let is_apart = given.variance_inflation().is_some_and(|inflation| inflation < COLLINEAR);
+    let (rho, partial) = (needed.correlation.rho, given.correlation);
+    let is_ordered = rho >= 0.5 && partial.low > 0.0;
+    let ruling = Ruling::of_rule(is_ordered && is_apart, partial.high <= NO_ORDER);
+    let as_predicted = match partial.low {
+        low if low <= 0.0 => VerdictStatus::Refuted,
+        _ if is_ordered => VerdictStatus::Confirmed,
+        _ => VerdictStatus::Qualified,
+    };
+    let collinear = given.variance_inflation().map_or_else(String::new, |inflation| {
+        format!("; variance inflation {}", significant(inflation, 2))
+    });
+    let orders = [
+        ("needed", "needed"),
+        ("given entropy", "needed, given entropy"),
+        ("floor", "floor"),
+        ("rank penalty", "inflation"),
+        ("low entropy", "low entropy"),
+    ];
+    let each = orders.map(|(name, order)| {
+        let rho = by(order).map_or_else(|| "–".to_owned(), |one| one.correlation.shown());
+        format!("{name} {rho}")
+    });
+    let sentences = [
+        format!("Spearman's ρ with max |logit| within a model: {}", joined(each, ", ")),
+        format!("KL {epsilon}{collinear}"),
+        format!("Rule committed before: {as_predicted}"),
+    ];
+    let seeds = Seeds::all(partial.groups).called("model");
+    let headline = format!("partial ρ {} given entropy{collinear}", partial.shown());
+    Verdict::new(NEEDED_TELLS_ACTUAL, ruling, seeds, headline, sentences)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments::heads::tables::head_parts::HeadParts;
+    use crate::experiments::heads::tables::heads_tests::head as head_of_parts;
+
+    fn grown(inflation: f64, tying: f64, seeds: usize) -> TrainedHeads {
+        let heads = (0..seeds).flat_map(|seed| {
+            [
+                head_of_parts(("mhsa", seed, 10, 0), [2.0, 1.0, 1.0, 1.0, 1.0], 1.0),
+                head_of_parts(("mhsa", seed, 20, 0), [2.0, inflation, tying, 1.0, 1.0], 1.0),
+            ]
+        });
+        TrainedHeads { heads: heads.collect(), failed: 0 }
+    }
+
+    #[test]
+    fn growth_has_every_word() {
+        assert_eq!(growth(&grown(4.0, 1.1, 3)).status, VerdictStatus::Confirmed);
+        assert_eq!(growth(&grown(4.0, 1.1, 2)).status, VerdictStatus::Qualified, "two seeds");
+        assert_eq!(growth(&grown(1.5, 3.0, 3)).status, VerdictStatus::Qualified);
+        assert_eq!(growth(&grown(1.02, 4.0, 3)).status, VerdictStatus::Refuted);
+        assert_eq!(growth(&grown(1.02, 4.0, 2)).status, VerdictStatus::Qualified, "two seeds");
+        // A tenth at most in every run, but seeds too far apart to say so of others.
+        let mut apart = grown(1.001, 4.0, 3);
+        apart.heads[1].needed = Some(2.0 * 1.13);
+        assert_eq!(growth(&apart).status, VerdictStatus::Qualified);
+        assert_eq!(growth(&grown(1.1, 1.1, 3)).status, VerdictStatus::NotMeasured, "no growth");
+        let verdict = growth(&grown(1.02, 4.0, 3));
+        assert!(verdict.measured.contains("99 %"), "{}", verdict.measured);
+    }
+
+    #[test]
+    fn rank_given_inputs_has_every_word() {
+        let study = |at_any_rank: f64, seeds: usize| {
+            let heads = (0..seeds).flat_map(move |seed| {
+                let parts = [2.0, 1.0, 8.0, 2.0, 1.0];
+                let own = HeadParts {
+                    needed_any_rank: Some(at_any_rank),
+                    lower_bound_tied: Some(0.9 * at_any_rank),
+                    ..head_of_parts(("mhsa", seed, 20, 0), parts, 1.0)
+                };
+                [HeadParts { rank: 16, needed_tied: Some(15.5), ..own.clone() }, own]
+            });
+            TrainedHeads { heads: heads.collect(), failed: 0 }
+        };
+        assert_eq!(given_inputs(&study(4.0, 3)).status, VerdictStatus::Confirmed);
+        assert_eq!(given_inputs(&study(4.0, 2)).status, VerdictStatus::Qualified, "two seeds");
+        assert_eq!(given_inputs(&study(10.0, 3)).status, VerdictStatus::Qualified);
+        assert_eq!(given_inputs(&study(15.0, 3)).status, VerdictStatus::Refuted);
+        assert_eq!(given_inputs(&study(15.0, 2)).status, VerdictStatus::Qualified, "two seeds");
+        let mut apart = study(15.9, 3);
+        apart.heads[0].needed_any_rank = Some(13.2);
+        apart.heads[1].needed_any_rank = Some(13.2);
+        let apart = given_inputs(&apart);
+        assert_eq!(apart.status, VerdictStatus::Qualified, "{apart:?}");
+        assert!(apart.measured.contains("refuted"), "{apart:?}");
+        assert_eq!(
+            given_inputs(&grown(1.0, 4.0, 3)).status,
+            VerdictStatus::NotMeasured,
+            "one rank"
+        );
+        let verdict = given_inputs(&study(4.0, 3));
+        for number in ["67 %", "16.0", "4.00", "3.60"] {
+            assert!(verdict.measured.contains(number), "{number}: {verdict:?}");
+        }
+    }
+
+    #[test]
+    fn orderings_have_every_word() {
+        // Heads of 3 models: entropy in one order, needed in that of the actual or against it.
+        let study = |needed: fn(usize) -> f64, models: usize| {
+            let heads = (0..models).flat_map(move |seed| {
+                (0..12).map(move |at| {
+                    let actual = 1.0 + at as f64;
+                    let entropy = [3.0, 1.0, 2.5, 2.0][at % 4] + 0.01 * at as f64;
+                    let needed = needed(at);
+                    let parts = [needed, 1.0, 1.0, actual / needed, 1.0];
+                    head_of_parts(("mhsa", seed, 20, at), parts, entropy)
+                })
+            });
+            TrainedHeads { heads: heads.collect::<Vec<HeadParts>>(), failed: 0 }
+        };
+        assert_eq!(ordering(&study(|at| 0.1 + at as f64, 3)).status, VerdictStatus::Confirmed);
+        assert_eq!(ordering(&study(|at| 0.1 + at as f64, 2)).status, VerdictStatus::Qualified);
+        assert_eq!(ordering(&study(|at| 20.0 - at as f64, 3)).status, VerdictStatus::Refuted);
+        assert_eq!(
+            ordering(&study(|at| 20.0 - at as f64, 2)).status,
+            VerdictStatus::Qualified,
+            "two models"
+        );
+        // In the order of entropy but for two neighbours: what is left is the order of the actual.
+        let collinear = ordering(&study(
+            |at| {
+                let entropy = |at: usize| [3.0, 1.0, 2.5, 2.0][at % 4] + 0.01 * at as f64;
+                let swapped = [at, 11, 7][usize::from(at == 7) + 2 * usize::from(at == 11)];
+                10.0 - entropy(swapped)
+            },
+            3,
+        ));
+        assert_eq!(collinear.status, VerdictStatus::Qualified, "{collinear:?}");
+        assert_eq!(ordering(&study(|_| 1.0, 3)).status, VerdictStatus::NotMeasured, "all alike");
+    }
+}

@@ -1,0 +1,4 @@
+//! Claims decided by this experiment.
+
+pub mod heads;
+pub mod published;

@@ -1,0 +1,128 @@
+//! Verdicts on the heads of published models.
+
+use crate::claims::Verdict;
+use crate::claims::estimate::{Estimate, shown};
+use crate::claims::ruling::Ruling;
+use crate::claims::verdict::Seeds;
+use crate::claims::words::joined;
+use crate::claims::{Claim, Group, Origin};
+use crate::experiments::heads::HeadFound;
+use crate::experiments::heads::tables::published::{LARGE_NATS, PublishedHeads, PublishedModel};
+use crate::table::{Spread, plural, significant};
+
+/// A head that needs this share of its logits or more at its rank has them because it needs them.
+const NEEDED: f64 = 0.5;
+/// A ramp that explains this share of a head's logits or more is what they are.
+const IS_A_RAMP: f64 = 0.5;
+/// A share up to here is next to nothing.
+const NO_RAMP: f64 = 0.1;
+
+pub(crate) const PUBLISHED_NEED: Claim = Claim {
+    id: "PublishedNeed",
+    text: "Heads of published models with max |logit| above 20 need such logits at their rank",
+    group: Group::PublishedModels,
+    origin: Origin::Derived,
+    place: "the rank argument, published models",
+    rule: [
+        "In every model the median head above {0} needs {1} or more of its largest logit, with free \
+            queries and keys at its rank.",
+        "It needs less in every model.",
+    ],
+    bounds: &[LARGE_NATS, NEEDED],
+    ..Claim::PLAIN
+};
+
+pub(crate) const PUBLISHED_RAMP: Claim = Claim {
+    id: "PublishedRamp",
+    text: "Logits above 20 in published models are ramps over positions",
+    group: Group::PublishedModels,
+    origin: Origin::Here,
+    place: "found here, published models",
+    rule: [
+        "In every causal model a ramp c·j explains {1} or more of the row-centred logits of the \
+            median head above {0}.",
+        "It explains {2} or less in every model.",
+    ],
+    bounds: &[LARGE_NATS, IS_A_RAMP, NO_RAMP],
+    ..Claim::PLAIN
+};
+
+/// Whether heads of large logits need them at their rank: the share needed / actual in the median head above
+/// [`LARGE_NATS`](crate::experiments::heads::tables::published::LARGE_NATS) of each model.
+pub(crate) fn needed(study: &PublishedHeads) -> Verdict {
+    let ruling = |share: f64| Ruling::of_rule(share >= NEEDED, share < NEEDED);
+    of_models(study, PUBLISHED_NEED, "needed/actual logits", needed_of_actual, ruling)
+}
+
+/// Whether their logits are a ramp over positions: the share of the variance that c·j explains in the median such head
+/// of each model that sees what is before a token alone.
+pub(crate) fn ramp(study: &PublishedHeads) -> Verdict {
+    let ruling = |share: f64| Ruling::of_rule(share >= IS_A_RAMP, share <= NO_RAMP);
+    of_models(study, PUBLISHED_RAMP, "ramp explains a share of", |head| head.share_ramp, ruling)
+}
+
+fn needed_of_actual(head: &HeadFound) -> Option<f64> {
+    Some(head.needed? / head.actual)
+}
+
+type ValueOfHead = fn(&HeadFound) -> Option<f64>;
+
+/// The verdict on the median of `value`, which is `what`, over the large heads of each model.
+///
+/// *Not measured*: no fitted head of so large logits.
+fn of_models(
+    study: &PublishedHeads,
+    claim: Claim,
+    what: &str,
+    value: ValueOfHead,
+    ruling: fn(f64) -> Ruling,
+) -> Verdict {
+    let models = study.models();
+    let median = |model: &PublishedModel<'_>, value: ValueOfHead| {
+        Some(Spread::of(model.large.iter().filter_map(|head| value(head)))?.median)
+    };
+    let medians: Vec<f64> = models.iter().filter_map(|model| median(model, value)).collect();
+    if medians.is_empty() {
+        let counts = joined(models.iter().map(counts), "");
+        return Verdict::unmeasured(claim, "no fitted heads of that kind", counts);
+    }
+    let factors: [(&str, ValueOfHead); 5] = [
+        ("rank penalty", |head| head.inflation),
+        ("input factor", |head| head.tying),
+        ("excess factor", |head| head.drift),
+        ("shift factor", |head| head.gauge),
+        ("ramp share", |head| head.share_ramp),
+    ];
+    let factors_of = |model: &PublishedModel<'_>| {
+        let needed = Estimate::median(model.large.iter().filter_map(|head| needed_of_actual(head)));
+        let each = factors.map(|(name, value)| {
+            let median = median(model, value);
+            let median = median.map_or_else(|| "–".to_owned(), |median| significant(median, 2));
+            format!(", {name} {median}")
+        });
+        let large = model.large.len();
+        format!("In those {large}: needed/actual {}{}", shown(needed, 2), joined(each, ""))
+    };
+    let sentences = models.iter().map(|model| format!("{} {}", counts(model), factors_of(model)));
+    let shares = joined(medians.iter().map(|share| significant(*share, 2)), ", ");
+    let headline = format!("{what} {shares} in the median large head");
+    let seeds = Seeds::all(medians.len()).called("model");
+    let ruling = Ruling::every(medians.into_iter().map(ruling));
+    Verdict::new(claim, ruling, seeds, headline, sentences)
+}
+
+/// How many heads are large: by max |logit|, by half the range, which is what softmax sees, and by the signed maximum,
+/// which most tools log.
+fn counts(model: &PublishedModel<'_>) -> String {
+    let PublishedModel { run, heads, large, .. } = model;
+    let count = |value: ValueOfHead| {
+        heads.iter().filter(|head| value(head).is_some_and(|v| v >= LARGE_NATS)).count()
+    };
+    format!(
+        "{run}: of {}, {} are above {LARGE_NATS} by max |logit|, {} by half-range, {} by signed maximum.",
+        plural(heads.len(), "head"),
+        large.len(),
+        count(|head| Some(0.5 * head.spread)),
+        count(|head| head.max_logit)
+    )
+}

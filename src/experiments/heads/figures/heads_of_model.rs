@@ -1,0 +1,179 @@
+//! The heads of trained models: the factors of each as bars, and the largest logits by layer.
+
+use crate::experiments::heads::tables::head_parts::HeadParts;
+use crate::experiments::heads::tables::heads::TrainedHeads;
+use crate::figure::{Axis, Figure, Key, Panel, Tile};
+use crate::figure::{Rgb, heat};
+use crate::table::{groups, significant};
+
+/// Bars in a panel at most: the heads of the largest logits.
+const MOST_BARS: usize = 16;
+/// What a bar is made of, from below, and its colour.
+const PARTS: [(&str, Rgb); 5] = [
+    ("floor", (150, 150, 150)),
+    ("rank penalty", (59, 10, 143)),
+    ("input factor", (216, 87, 107)),
+    ("excess factor", (240, 150, 50)),
+    ("shift factor", (86, 180, 233)),
+];
+
+/// The heads of one model at the last step, at the main ε of the study.
+fn models<'h>(study: &'h TrainedHeads) -> Vec<(String, Vec<&'h HeadParts>)> {
+    let (epsilon, last) = (study.epsilon_told(), study.last_step());
+    let shown = study.heads.iter().filter(|head| head.epsilon == epsilon && head.step == last);
+    let model = |heads: Vec<&'h HeadParts>| {
+        let name = format!("{}, seed {}", heads[0].run, heads[0].seed);
+        // Of a head with several passages or ranks, the first is shown.
+        let same = groups(heads, |head| (head.layer, head.head));
+        (name, same.into_iter().map(|same| same[0]).collect())
+    };
+    groups(shown, |head| (&head.run, head.seed)).into_iter().map(model).collect()
+}
+
+/// The factors of each head's logit, one upon the other on a logarithmic axis; none where no head
+/// has all of them.
+pub fn parts(study: &TrainedHeads) -> Option<Figure> {
+    let mut models = models(study);
+    for (_, heads) in &mut models {
+        heads.retain(|head| head.parts().is_some());
+        heads.sort_by(|a, b| b.actual.total_cmp(&a.actual));
+        heads.truncate(MOST_BARS);
+    }
+    models.retain(|(_, heads)| !heads.is_empty());
+    if models.is_empty() {
+        return None;
+    }
+    let all = || models.iter().flat_map(|(_, heads)| heads);
+    let levels = all().flat_map(|head| [head.actual, head.floor.unwrap_or(head.actual)]);
+    // A bar begins below the least floor, which has no height of its own on such an axis.
+    let least = levels.clone().fold(f64::INFINITY, f64::min);
+    let y = Axis::log("max |logit|", levels.chain([0.5 * least]));
+    let panels = models.iter().map(|(name, heads)| {
+        let names = heads.iter().map(|head| format!("{}.{}", head.layer, head.head)).collect();
+        let x = Axis::of_fields("layer.head, largest first", names, false);
+        let mut panel = Panel::new(name, x, y.clone(), Vec::new());
+        for (at, head) in heads.iter().enumerate() {
+            let mut from = y.range.0;
+            let mut product = 1.0;
+            for ((_, colour), part) in PARTS.iter().zip(head.parts().into_iter().flatten()) {
+                product *= part;
+                // The excess and the shift factor may be under 1: such a factor lowers the bar.
+                let (low, high) = (from.min(product), from.max(product));
+                panel.tiles.push(Tile {
+                    x: (at as f64 + 0.15, at as f64 + 0.85),
+                    y: (low, high),
+                    colour: *colour,
+                    text: String::new(),
+                });
+                from = product;
+            }
+        }
+        panel
+    });
+    let alt = all().map(|head| {
+        let parts = head.parts().into_iter().flatten();
+        let told =
+            PARTS.iter().zip(parts).map(|((name, _), v)| format!("{name} {}", significant(v, 3)));
+        format!(
+            "{} layer {} head {}: {} = {}.",
+            head.run,
+            head.layer,
+            head.head,
+            significant(head.actual, 3),
+            told.collect::<Vec<_>>().join(" × ")
+        )
+    });
+    Some(Figure {
+        name: "parts".to_owned(),
+        caption: format!(
+            "The factors of each head's largest logit at ε = {} nats, largest logit first. Heights are factors on a logarithmic axis; \
+             the top of a bar is the head's max |logit|. A tall segment is a large factor.",
+            study.epsilon_told()
+        ),
+        alt: alt.collect::<Vec<_>>().join(" "),
+        keys: PARTS.iter().map(|(name, colour)| Key::field(name, *colour)).collect(),
+        panels: panels.collect(),
+    })
+}
+
+/// Max |logit| of each head, a field per head; a panel per model.
+pub fn by_layer(study: &TrainedHeads) -> Figure {
+    let models = models(study);
+    let most = study.heads.iter().map(|head| head.actual).fold(f64::MIN_POSITIVE, f64::max);
+    let panels = models.iter().map(|(name, heads)| {
+        let (layers, across) = (
+            heads.iter().map(|head| head.layer + 1).max().unwrap_or(1),
+            heads.iter().map(|head| head.head + 1).max().unwrap_or(1),
+        );
+        let axis = |label: &str, count: usize, runs_down: bool| {
+            Axis::of_fields(label, (0..count).map(|at| at.to_string()).collect(), runs_down)
+        };
+        let (x, y) = (axis("head", across, false), axis("layer", layers, true));
+        let mut panel = Panel::new(name, x, y, Vec::new());
+        let tile = |head: &&HeadParts| Tile {
+            x: (head.head as f64, head.head as f64 + 1.0),
+            y: (head.layer as f64 + 1.0, head.layer as f64),
+            colour: heat(head.actual / most),
+            text: significant(head.actual, 2),
+        };
+        panel.tiles = heads.iter().map(tile).collect();
+        panel
+    });
+    let told = models.iter().flat_map(|(name, heads)| {
+        let largest = heads.iter().max_by(|a, b| a.actual.total_cmp(&b.actual))?;
+        Some(format!(
+            "{name}: the largest is {} in layer {}, head {}.",
+            significant(largest.actual, 3),
+            largest.layer,
+            largest.head
+        ))
+    });
+    Figure {
+        name: "by-layer".to_owned(),
+        caption:
+            "Max |logit| of each head. Each panel is one model; darker fields are larger logits."
+                .to_owned(),
+        alt: told.collect::<Vec<_>>().join(" "),
+        keys: Vec::new(),
+        panels: panels.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{by_layer, parts};
+    use crate::experiments::heads::tables::heads::TrainedHeads;
+    use crate::experiments::heads::tables::heads_tests::head as head_of_parts;
+
+    fn study() -> TrainedHeads {
+        let head = |head: usize, drift: f64| {
+            head_of_parts(("mhsa", 1, 10, head), [2.0, 1.25, 2.0, drift, 2.0], 1.0)
+        };
+        TrainedHeads { heads: vec![head(0, 2.0), head(1, 4.0)], failed: 0 }
+    }
+
+    #[test]
+    fn bars_end_at_what_heads_have_and_the_largest_stands_first() {
+        let figure = parts(&study()).unwrap();
+        let tops: Vec<f64> = figure.panels[0]
+            .tiles
+            .chunks(5)
+            .map(|bar| bar.iter().map(|tile| tile.y.1).fold(0.0, f64::max))
+            .collect();
+        assert_eq!(tops.len(), 2);
+        for (top, actual) in tops.iter().zip([40.0, 20.0]) {
+            assert!((top / actual - 1.0).abs() < 1e-9, "{tops:?}");
+        }
+        let labels: Vec<&str> =
+            figure.panels[0].x.ticks.iter().map(|tick| tick.label.as_str()).collect();
+        assert!(labels[0].ends_with(".1") && labels[1].ends_with(".0"), "{labels:?}");
+    }
+
+    #[test]
+    fn every_head_has_a_field_of_its_layer() {
+        let figure = by_layer(&study());
+        let tiles = &figure.panels[0].tiles;
+        assert_eq!(tiles.iter().map(|tile| tile.text.as_str()).collect::<Vec<_>>(), ["20", "40"]);
+        assert_eq!(tiles.iter().map(|tile| tile.x.0).collect::<Vec<_>>(), [0.0, 1.0]);
+    }
+}

@@ -1,0 +1,6 @@
+//! Figures of this experiment.
+
+pub mod heads;
+pub mod heads_of_model;
+pub mod prediction;
+pub mod ranks;

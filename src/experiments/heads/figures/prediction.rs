@@ -1,0 +1,164 @@
+//! The figures of the logits that trained heads need against those that they have.
+
+use crate::experiments::heads::tables::head_parts::HeadParts;
+use crate::experiments::heads::tables::heads::TrainedHeads;
+use crate::experiments::training::figures::variant::Variant;
+use crate::experiments::training::tables::training::arm_name;
+use crate::figure::ticks::tick_label;
+use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
+use crate::figure::{Ink, Stroke};
+use crate::table::{groups, significant};
+
+/// Needed against actual at the last step: a point per head, a panel per ε; and the same computed from the layer inputs.
+/// Heads that were `screened` and not fitted stand at their floor.
+pub fn prediction(study: &TrainedHeads, screened: &[HeadParts]) -> Vec<Figure> {
+    let figure = |name: &str, label: &str, of: fn(&HeadParts) -> Option<f64>, caption: &str| {
+        let last = study.last_step();
+        let mut heads = study.at_own_rank();
+        heads.retain(|head| head.step == last);
+        let point = |h: &&HeadParts| Some((of(h).filter(|v| *v > 0.0)?, h.actual));
+        let shown: Vec<(f64, f64)> = heads.iter().filter_map(point).collect();
+        let at_floor = |h: &HeadParts| Some((h.floor.filter(|v| *v > 0.0)?, h.actual));
+        let mut notes = String::new();
+        if shown.len() < heads.len() {
+            notes = format!(
+                " Not drawn: {} of {} points, without a needed logit.",
+                heads.len() - shown.len(),
+                heads.len()
+            );
+        }
+        if !screened.is_empty() {
+            notes.push_str(&format!(
+                " Only the {} of {} heads with the largest logits were fitted.",
+                heads.len(),
+                heads.len() + screened.len()
+            ));
+        }
+        let all = || shown.iter().copied().chain(screened.iter().filter_map(at_floor));
+        let x = Axis::log(label, all().flat_map(|(needed, actual)| [needed, actual]));
+        let y = x.named("max |logit| of the head");
+        let panels = study.epsilons().into_iter().map(|epsilon| {
+            let here: Vec<&HeadParts> =
+                heads.iter().copied().filter(|h| h.epsilon == epsilon).collect();
+            let mut series = vec![Series::diagonal("needed = actual", &x)];
+            for (arm, kind, ink) in kinds_of(study) {
+                let not_fitted = screened.iter().filter(|h| h.arm == arm && h.epsilon == epsilon);
+                let floors: Vec<_> = not_fitted.filter_map(at_floor).collect();
+                if !floors.is_empty() {
+                    series.push(Series::new(NOT_FITTED, ink, Shape::OpenPoints, floors));
+                }
+                let points = here
+                    .iter()
+                    .filter(|h| h.arm == arm && is_local(h) == (kind == "local"))
+                    .filter_map(point);
+                let name = name_of(study, &arm, kind);
+                series.push(Series::new(&name, ink, Shape::Points, points.collect()));
+            }
+            Panel::new(
+                &format!("Error ε = {} nats", tick_label(epsilon)),
+                x.clone(),
+                y.clone(),
+                series,
+            )
+        });
+        let mut keys: Vec<Key> = kinds_of(study)
+            .into_iter()
+            .map(|(arm, kind, ink)| Key::new(&name_of(study, &arm, kind), ink, Shape::Points))
+            .collect();
+        if !screened.is_empty() {
+            let ink = Ink::grey(Stroke::Solid);
+            keys.push(Key::new(NOT_FITTED, ink, Shape::OpenPoints));
+        }
+        keys.push(Key::grey("needed = actual", Stroke::Dashed));
+        Figure {
+            name: name.to_owned(),
+            caption: format!("{caption} Each point is one head, each panel one error ε.{notes}"),
+            alt: orderings_alt(study),
+            keys,
+            panels: panels.collect(),
+        }
+    };
+    vec![
+        figure(
+            "needed-against-actual",
+            "max |logit| needed at rank d_head",
+            |h| h.needed,
+            "The max |logit| of each trained head against the smallest that reproduces its attention within ε at the same rank. \
+             Points above the dashed line have larger logits than rank alone explains.",
+        ),
+        figure(
+            "tied-against-actual",
+            "max |logit| needed from the layer inputs",
+            |h| h.needed_tied,
+            "The max |logit| of each trained head against the smallest that reproduces its attention within ε from the head's own \
+             layer inputs. Points above the dashed line have larger logits than rank and inputs explain.",
+        ),
+    ]
+}
+
+/// Heads of which only the floor is known.
+const NOT_FITTED: &str = "head not fitted, at its floor (a lower bound)";
+
+fn is_local(head: &HeadParts) -> bool {
+    head.kind.starts_with("local")
+}
+
+/// `LS-attention, local heads`; `multi-head` where all heads are global; `fitted head` where all are alike.
+fn name_of(study: &TrainedHeads, arm: &str, kind: &str) -> String {
+    if kinds_of(study).len() == 1 {
+        return "fitted head".to_owned();
+    }
+    match study.heads.iter().any(|head| head.arm == arm && is_local(head)) {
+        true => format!("{}, {kind} heads", arm_name(arm)),
+        false => arm_name(arm).to_owned(),
+    }
+}
+
+/// The variants with the kinds of heads that they have, and their inks.
+fn kinds_of(study: &TrainedHeads) -> Vec<(String, &'static str, Ink)> {
+    let kinds = groups(&study.heads, |head| (&head.arm, is_local(head))).into_iter();
+    let look = |heads: Vec<&HeadParts>| {
+        let ink = Variant::plain(&heads[0].arm).ink();
+        let (kind, ink) = match is_local(heads[0]) {
+            true => ("local", ink.of_local_heads()),
+            false => ("global", ink),
+        };
+        (heads[0].arm.clone(), kind, ink)
+    };
+    kinds.map(look).collect()
+}
+
+fn orderings_alt(study: &TrainedHeads) -> String {
+    let lines = study.orderings().into_iter().map(|one| {
+        format!(
+            "{}, ε = {}: rank correlation of max |logit| with {} {}.",
+            arm_name(&one.arm),
+            one.epsilon,
+            one.by,
+            significant(one.correlation.rho, 2)
+        )
+    });
+    lines.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments::heads::tables::heads_tests::head;
+
+    #[test]
+    fn axes_are_equal_and_screened_heads_stand_at_their_floor() {
+        let of = |floor: f64, seed| head(("mhsa", seed, 10, 0), [floor, 1.0, 2.0, 2.0, 1.0], 1.0);
+        let heads = vec![of(2.0, 0), of(10.0, 1)];
+        let screened = [HeadParts { needed: None, ..of(1.0, 2) }];
+        let study = TrainedHeads { heads, failed: 0 };
+        let [figure, _] = &prediction(&study, &screened)[..] else { panic!("two") };
+        let panel = &figure.panels[0];
+        assert!(panel.x.range.0 <= 1.0 && 40.0 <= panel.x.range.1, "1 to 40: {:?}", panel.x);
+        assert_eq!(panel.x.range, panel.y.range);
+        let [from, to] = panel.series[0].points[..] else { panic!("a diagonal") };
+        assert_eq!((from.0, to.0, from.1, to.1), (from.1, to.1, panel.x.range.0, panel.x.range.1));
+        assert_eq!(panel.series[1].points, [(1.0, 4.0)], "at its floor");
+        assert!(figure.caption.contains("2 of 3 heads"), "{}", figure.caption);
+    }
+}

@@ -1,0 +1,217 @@
+//! Trained heads held against what their attention needed: by run, step and ε.
+
+use std::collections::BTreeMap;
+
+use crate::experiments::heads::HeadFound;
+use crate::experiments::heads::tables::head_parts::{HeadParts, WiderHead};
+use crate::record::Rows;
+use crate::table::RankCorrelation;
+use crate::table::TableError;
+use crate::table::error::READ_ERR;
+use crate::table::groups::{distinct, epsilons, greatest_of_each, groups, main_epsilon};
+
+/// What each part adds to the growth of the largest logit of a run from its first step here to its last.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PartsOfGrowth {
+    /// The arm.
+    pub arm: String,
+    /// The run's name.
+    pub run: String,
+    /// Its length of passages.
+    pub n: usize,
+    /// The seed.
+    pub seed: usize,
+    /// ε in nats.
+    pub epsilon: f64,
+    /// The first and the last step.
+    pub steps: (usize, usize),
+    /// log(actual at the last) − log(actual at the first), of the largest head of each.
+    pub growth: f64,
+    /// Of this, what each of [`PARTS`](crate::predict::PARTS) adds: they sum to `growth`.
+    pub by_part: [f64; 5],
+}
+
+/// How well something orders the heads of a model by their largest logits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ordering {
+    /// The arm.
+    pub arm: String,
+    /// ε in nats.
+    pub epsilon: f64,
+    /// What orders them: `needed`, `floor`, `needed, given entropy`, …
+    pub by: &'static str,
+    /// How well.
+    pub correlation: RankCorrelation,
+    /// Where entropy is taken out: Spearman's ρ of what orders with low entropy, its median over models.
+    pub with_entropy: Option<f64>,
+}
+
+impl Ordering {
+    /// 1/(1 − ρ²), ρ with what is taken out: how many times the variance of a partial correlation grows because the
+    /// two tell of much the same (Marquardt 1970, *Technometrics* 12). None where nothing is taken out.
+    pub fn variance_inflation(&self) -> Option<f64> {
+        self.with_entropy.map(|rho| 1.0 / (1.0 - rho * rho))
+    }
+}
+
+/// A study of trained heads.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrainedHeads {
+    /// The heads, in the order of the rows: runs as their definitions name them.
+    pub heads: Vec<HeadParts>,
+    /// Rows of cells that failed.
+    pub failed: usize,
+}
+
+impl TrainedHeads {
+    /// Gathers the rows of a study of trained heads, those of heads that were fitted.
+    ///
+    /// # Errors
+    /// [`TableError::NoRows`] where there is none.
+    pub fn of(rows: &Rows<HeadFound>) -> Result<Self, TableError> {
+        let fitted = rows.rows.iter().filter(|row| row.found.is_fitted());
+        let heads = fitted.map(HeadParts::from).collect();
+        let (why, advice) = match rows.rows.is_empty() {
+            true => ("no finished row has a trained head", READ_ERR),
+            false => (
+                "its heads were screened, and none was fitted",
+                "measure it with a smaller `above`, or without",
+            ),
+        };
+        let heads = TableError::unless_empty(heads, &rows.path, why, advice)?;
+        Ok(Self { heads, failed: rows.failed })
+    }
+
+    /// The errors ε, from large to small.
+    pub fn epsilons(&self) -> Vec<f64> {
+        epsilons(self.heads.iter().map(|head| head.epsilon))
+    }
+
+    /// The ε that figures and verdicts tell of: 0.01 where the study has it, or else the middle one.
+    pub fn epsilon_told(&self) -> f64 {
+        main_epsilon(&self.epsilons())
+    }
+
+    /// The last step of any run.
+    pub fn last_step(&self) -> usize {
+        self.heads.iter().map(|head| head.step).max().unwrap_or(0)
+    }
+
+    /// The heads at their own rank, without the wider ones that were asked for beside it.
+    pub fn at_own_rank(&self) -> Vec<&HeadParts> {
+        let mut own = BTreeMap::new();
+        for head in &self.heads {
+            let least = own.entry(head.model()).or_insert(head.rank);
+            *least = head.rank.min(*least);
+        }
+        self.heads.iter().filter(|head| own[&head.model()] == head.rank).collect()
+    }
+
+    /// The head of the largest logit of each run, seed, step, rank and ε.
+    pub fn largest(&self) -> Vec<&HeadParts> {
+        greatest_of_each(&self.heads, |head| (head.model(), head.rank), |head| head.actual)
+    }
+
+    /// What carries the growth of each run's largest logit, for runs of several steps.
+    pub fn growth(&self) -> Vec<PartsOfGrowth> {
+        let run = |head: &'_ HeadParts| {
+            let (of, run, seed, _, epsilon) = head.model();
+            (of.to_owned(), run.to_owned(), seed, head.rank, epsilon)
+        };
+        let growth = |heads: Vec<&HeadParts>| {
+            let first = heads.iter().min_by_key(|head| head.step)?;
+            let last = heads.iter().max_by_key(|head| head.step)?;
+            let (before, after) = (first.parts()?, last.parts()?);
+            (last.step > first.step).then(|| PartsOfGrowth {
+                arm: first.arm.clone(),
+                run: first.run.clone(),
+                n: first.n,
+                seed: first.seed,
+                epsilon: first.epsilon,
+                steps: (first.step, last.step),
+                growth: (last.actual / first.actual).ln(),
+                by_part: std::array::from_fn(|part| (after[part] / before[part]).ln()),
+            })
+        };
+        groups(self.largest(), run).into_iter().filter_map(growth).collect()
+    }
+
+    /// The largest head of each model, step and ε at each rank above its own, where it was fitted at any.
+    pub fn wider(&self) -> Vec<WiderHead<'_>> {
+        let mut found = Vec::new();
+        for ranks in groups(self.largest(), HeadParts::model) {
+            let least = ranks.iter().map(|head| head.rank).min();
+            let (own, wider): (Vec<&HeadParts>, Vec<&HeadParts>) =
+                ranks.into_iter().partition(|head| Some(head.rank) == least);
+            found.extend(wider.into_iter().map(|wider| WiderHead { own: own[0], wider }));
+        }
+        found
+    }
+
+    /// How well needed logits, and what they are to be held against, order the heads of each model by their
+    /// largest logits, at the last step.
+    pub fn orderings(&self) -> Vec<Ordering> {
+        let last = self.last_step();
+        let own = self.at_own_rank();
+        let mut found = Vec::new();
+        for arm in distinct(self.heads.iter().map(|head| head.arm.as_str())) {
+            for epsilon in self.epsilons() {
+                let chosen = own
+                    .iter()
+                    .copied()
+                    .filter(|h| h.arm == arm && h.epsilon == epsilon && h.step == last);
+                let models = groups(chosen, HeadParts::model);
+                let mut push = |by, correlation: Option<RankCorrelation>, with_entropy| {
+                    let arm = arm.to_owned();
+                    found.extend(correlation.map(|correlation| Ordering {
+                        arm,
+                        epsilon,
+                        by,
+                        correlation,
+                        with_entropy,
+                    }));
+                };
+                for (by, of) in ORDERED_BY {
+                    let groups: Vec<Vec<(f64, f64)>> = models
+                        .iter()
+                        .map(|m| m.iter().filter_map(|h| Some((of(h)?, h.actual))).collect())
+                        .collect();
+                    push(by, RankCorrelation::from_groups(&groups), None);
+                }
+                for (by, of) in ORDERED_GIVEN_ENTROPY {
+                    let groups: Vec<Vec<[f64; 3]>> = models
+                        .iter()
+                        .map(|model| {
+                            let point = |h: &&HeadParts| Some([of(h)?, h.actual, -h.entropy_nats]);
+                            model.iter().filter_map(point).collect()
+                        })
+                        .collect();
+                    let with_entropy: Vec<Vec<(f64, f64)>> =
+                        groups.iter().map(|g| g.iter().map(|p| (p[0], p[2])).collect()).collect();
+                    let with_entropy = RankCorrelation::from_groups(&with_entropy).map(|c| c.rho);
+                    push(by, RankCorrelation::given(&groups), with_entropy);
+                }
+            }
+        }
+        found
+    }
+}
+
+type OfHead = fn(&HeadParts) -> Option<f64>;
+
+/// What heads may be ordered by.
+const ORDERED_BY: [(&str, OfHead); 6] = [
+    ("needed", |h| h.needed),
+    ("needed, tied", |h| h.needed_tied),
+    ("inflation", |h| Some(h.parts()?[1])),
+    ("floor", |h| h.floor),
+    ("low entropy", |h| Some(-h.entropy_nats)),
+    ("effective rank of attention", |h| h.effective_rank),
+];
+
+const ORDERED_GIVEN_ENTROPY: [(&str, OfHead); 4] = [
+    ("needed, given entropy", |h| h.needed),
+    ("needed, tied, given entropy", |h| h.needed_tied),
+    ("inflation, given entropy", |h| Some(h.parts()?[1])),
+    ("floor, given entropy", |h| h.floor),
+];

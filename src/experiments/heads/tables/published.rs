@@ -1,0 +1,130 @@
+//! The heads of models from elsewhere: those of large logits, and what they needed.
+
+use crate::experiments::heads::HeadFound;
+use crate::experiments::heads::tables::head_parts::HeadParts;
+use crate::experiments::heads::tables::heads::TrainedHeads;
+use crate::record::{Row, Rows};
+use crate::table::groups::{epsilons, groups};
+use crate::table::{Spread, Table, TableError};
+
+/// Logits from here on are large, in nats: one token has e²⁰ times the attention of another of logit 0.
+pub const LARGE_NATS: f64 = 20.0;
+
+/// A study of models from elsewhere.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PublishedHeads {
+    /// Every head, fitted or screened, by model.
+    heads: Vec<Row<HeadFound>>,
+    /// Those that were fitted.
+    pub fitted: Option<TrainedHeads>,
+    failed: usize,
+}
+
+/// One model at one ε.
+pub struct PublishedModel<'h> {
+    /// The model's name.
+    pub run: &'h str,
+    /// Its type.
+    pub arm: &'h str,
+    /// ε in nats.
+    pub epsilon: f64,
+    /// Every head.
+    pub heads: Vec<&'h HeadFound>,
+    /// Those whose max |logit| is [`LARGE_NATS`] or more.
+    pub large: Vec<&'h HeadFound>,
+}
+
+impl PublishedHeads {
+    /// Gathers the rows.
+    ///
+    /// # Errors
+    /// [`TableError::NoRows`] where there is none.
+    pub fn of(rows: &Rows<HeadFound>) -> Result<Self, TableError> {
+        let fitted = rows.rows.iter().any(|row| row.found.is_fitted());
+        let fitted =
+            (fitted || rows.rows.is_empty()).then(|| TrainedHeads::of(rows)).transpose()?;
+        Ok(Self { heads: rows.rows.clone(), fitted, failed: rows.failed })
+    }
+
+    /// The heads that were not fitted.
+    pub fn screened(&self) -> Vec<HeadParts> {
+        let rows = self.heads.iter().filter(|row| !row.found.is_fitted());
+        rows.map(HeadParts::from).collect()
+    }
+
+    /// The models, by ε from large to small.
+    pub fn models(&self) -> Vec<PublishedModel<'_>> {
+        let runs = groups(&self.heads, |row| (&row.of.model.run, &row.of.model.arm));
+        let mut models = Vec::new();
+        for epsilon in epsilons(self.heads.iter().map(|row| row.found.epsilon)) {
+            for rows in &runs {
+                let (run, arm) = (rows[0].of.model.run.as_str(), rows[0].of.model.arm.as_str());
+                let found = rows.iter().map(|row| &row.found);
+                let heads: Vec<&HeadFound> = found.filter(|f| f.epsilon == epsilon).collect();
+                let large: Vec<&HeadFound> =
+                    heads.iter().copied().filter(|head| head.actual >= LARGE_NATS).collect();
+                models.push(PublishedModel { run, arm, epsilon, heads, large });
+            }
+        }
+        models
+    }
+
+    /// The tables: heads of large logits beside all, and the parts of the largest.
+    pub fn tables(&self) -> Vec<Table> {
+        let mut tables = vec![self.large_table()];
+        tables.extend(self.fitted.as_ref().map(TrainedHeads::parts_table));
+        tables
+    }
+
+    fn large_table(&self) -> Table {
+        let above = format!("max |logit| above {LARGE_NATS}");
+        let models = self.models();
+        let lines = models.iter().flat_map(|model| {
+            let [all, large] = [&model.heads, &model.large];
+            [Line { model, which: "all", heads: all }, Line { model, which: &above, heads: large }]
+        });
+        let lines: Vec<Line<'_>> = lines.collect();
+        let title = "Heads of published models: large logits and their factors";
+        Table::from_items("published", title, &lines)
+            .words("run", "model", |line| line.model.run)
+            .words("arm", "type", |line| line.model.arm)
+            .numbers("epsilon", ("ε", "nats"), |line| line.model.epsilon)
+            .words("which", "heads", |line| line.which)
+            .numbers("heads", "count", |line| line.heads.len())
+            .numbers("fitted", "fitted", Line::fitted)
+            .numbers("actual", "max |logit|", |line| line.over(|head| Some(head.actual)))
+            .numbers("needed", "needed", |line| line.over(|head| head.needed))
+            .numbers("floor", "floor", |line| line.over(|head| head.floor))
+            .numbers("inflation", "rank penalty", |line| line.over(|head| head.inflation))
+            .numbers("tying", "input factor", |line| line.over(|head| head.tying))
+            .numbers("drift", "excess factor", |line| line.over(|head| head.drift))
+            .numbers("gauge", "shift factor", |line| line.over(|head| head.gauge))
+            .numbers("ramp", "R² of a ramp", |line| line.over(|head| head.share_ramp))
+            .numbers("first", "attention on the first token", |line| line.over(|h| h.first_mass))
+            .numbers("rank", "effective rank", |l| l.over(|h| Some(h.effective_rank_logits)))
+            .note(
+                "Medians over heads with (least–greatest). Needed logits and factors are those of \
+                 fitted heads. R² of a ramp: of c·j in the logits less their row means, causal \
+                 heads only.",
+            )
+            .note_failed(self.failed)
+            .build()
+    }
+}
+
+/// Some heads of a model, which stand in one line of the table.
+struct Line<'m> {
+    model: &'m PublishedModel<'m>,
+    which: &'m str,
+    heads: &'m [&'m HeadFound],
+}
+
+impl Line<'_> {
+    fn fitted(&self) -> usize {
+        self.heads.iter().filter(|head| head.is_fitted()).count()
+    }
+
+    fn over(&self, value: fn(&HeadFound) -> Option<f64>) -> Option<Spread> {
+        Spread::of(self.heads.iter().filter_map(|head| value(head)))
+    }
+}

@@ -1,0 +1,374 @@
+//! Verdicts on trained models whose attention is replaced, in all heads or in global heads alone.
+
+use std::collections::BTreeSet;
+
+use crate::claims::Verdict;
+use crate::claims::estimate::{Estimate, shown};
+use crate::claims::ruling::Ruling;
+use crate::claims::verdict::Seeds;
+use crate::claims::words::{from_to, joined};
+use crate::claims::{Claim, Group, Origin};
+use crate::experiments::interventions::tables::{HARMLESS_NATS, OperatedModel, Surgeries};
+use crate::predict::{Edit, EditedHeads};
+use crate::table::{plural, significant};
+
+/// The KL at which the logits of trained heads are decomposed.
+const EPSILON: f64 = 0.01;
+/// A slope in the place of the ramp loses at most this, in nats per token.
+const SLOPE_LOSES_LITTLE: f64 = 0.02;
+/// From here on it loses much.
+const SLOPE_LOSES_MUCH: f64 = 0.2;
+/// The share of the largest logit that may be left.
+const FALLS_TO: f64 = 0.5;
+/// The tokens per query, and the rank, that are to be enough.
+const SIZE: usize = 16;
+
+pub(crate) const SMALL_ERROR_IS_HARMLESS: Claim = Claim {
+    id: "SmallErrorIsHarmless",
+    text: "Predicted here: a KL of 0.01 nats in every head's attention does not harm the model",
+    group: Group::TrainedHeads,
+    origin: Origin::Here,
+    place: "predicted here, position ramp",
+    rule: [
+        "In every model the interval over passages of the loss that free fits at a KL of {0} add \
+            lies below {1} nats per token.",
+        "It lies above in every model.",
+    ],
+    bounds: &[EPSILON, HARMLESS_NATS],
+    lacking: ["no such fits", "Needs fits at a KL of {0} on two groups of passages or more."],
+    ..Claim::PLAIN
+};
+
+pub(crate) const RAMP_IS_A_SLOPE: Claim = Claim {
+    id: "RampIsASlope",
+    text: "Predicted here: a linear position bias outside QKᵀ can replace the ramp in QKᵀ",
+    rule: [
+        "In every model the added loss is at most {0} nats per token by its interval over passages, \
+            and max |QKᵀ| falls to {2} times or less.",
+        "The interval lies above {1} nats in every model.",
+    ],
+    bounds: &[SLOPE_LOSES_LITTLE, SLOPE_LOSES_MUCH, FALLS_TO],
+    lacking: [
+        "no such attention replacement",
+        "Needs mhsa after flat+slope of degree 1 on two groups of passages or more.",
+    ],
+    ..SMALL_ERROR_IS_HARMLESS
+};
+
+pub(crate) const FEW_FAR_TOKENS_DO: Claim = Claim {
+    id: "FewFarTokensDo",
+    text: "LS-attention loses nothing when global heads keep 16 tokens per query beyond the \
+            window",
+    group: Group::TrainedHeads,
+    origin: Origin::Derived,
+    place: "the rank argument for n ≫ d assumes it",
+    rule: [
+        "In every model the interval over passages of the added loss lies below {0} nats per token, \
+            and that of the window alone above: far context is needed.",
+        "It lies above {0} nats in every model.",
+    ],
+    bounds: &[HARMLESS_NATS, SIZE as f64],
+    lacking: [
+        "no such attention replacement",
+        "Needs ls after far-top-k of {1} in its global heads, and with the last tokens of the window \
+            alone, on two groups of passages or more.",
+    ],
+    ..Claim::PLAIN
+};
+
+pub(crate) const LOW_FAR_RANK_DOES: Claim = Claim {
+    id: "LowFarRankDoes",
+    text: "LS-attention loses nothing when global attention beyond the window is truncated to \
+            rank 16",
+    lacking: [
+        "no such attention replacement",
+        "Needs ls after far-rank-r of {1} in its global heads, and with the last tokens of the \
+            window alone, on two groups of passages or more.",
+    ],
+    ..FEW_FAR_TOKENS_DO
+};
+
+/// The verdicts of a study whose edits are of all heads.
+pub(crate) fn surgery(study: &Surgeries) -> Vec<Verdict> {
+    vec![small_error(study), slope(study)]
+}
+
+/// The verdicts of a study whose edits are of global heads alone.
+pub(crate) fn global_heads(study: &Surgeries) -> Vec<Verdict> {
+    let tokens = |edit: Edit| matches!(edit, Edit::FarLargest { count: SIZE, .. });
+    let ranks = |edit: Edit| matches!(edit, Edit::FarTruncated { rank: SIZE, .. });
+    vec![
+        size_is_enough(study, FEW_FAR_TOKENS_DO, "far-top-k", tokens),
+        size_is_enough(study, LOW_FAR_RANK_DOES, "far-rank-r", ranks),
+    ]
+}
+
+/// Models of one edit, with the loss that it adds to each in 95 % intervals over groups of passages.
+struct Edited<'m> {
+    models: Vec<&'m OperatedModel>,
+    losses: Vec<Estimate>,
+}
+
+impl<'m> Edited<'m> {
+    /// The models that are of the edit; none where there is no such model, or one of them has no interval.
+    fn of(study: &'m Surgeries, is_one: impl Fn(&OperatedModel) -> bool) -> Option<Self> {
+        let models: Vec<&OperatedModel> =
+            study.models.iter().filter(|model| is_one(model)).collect();
+        let losses = models.iter().map(|model| model.interval().map(Estimate::from));
+        let losses: Vec<Estimate> = losses.collect::<Option<_>>()?;
+        (!losses.is_empty()).then_some(Self { models, losses })
+    }
+
+    /// The ruling on the loss of every model.
+    fn every(&self, ruling: impl Fn(&Estimate) -> Ruling) -> Ruling {
+        Ruling::every(self.losses.iter().map(ruling))
+    }
+
+    /// The means, from the least to the greatest.
+    fn means(&self) -> String {
+        from_to(self.losses.iter().map(|loss| loss.value), 2)
+    }
+
+    /// The seeds of each run and step.
+    fn runs(&self) -> impl Iterator<Item = &[&'m OperatedModel]> {
+        self.models.chunk_by(|a, b| (&a.of, &a.run, a.step) == (&b.of, &b.run, b.step))
+    }
+
+    /// Each run's seeds: `mhsa-256 0.013 [0.011, 0.016], 0.011 [0.008, 0.014]`.
+    fn by_run(&self) -> String {
+        let mut losses = self.losses.iter();
+        let runs = self.runs().map(|seeds| {
+            let each = losses.by_ref().take(seeds.len()).map(|loss| loss.shown(2));
+            format!("{} {}", seeds[0].run, joined(each, ", "))
+        });
+        joined(runs, "; ")
+    }
+
+    /// Over what intervals are.
+    fn groups(&self) -> String {
+        let groups = self.models.iter().map(|model| model.deltas.len()).min().unwrap_or(0);
+        format!("over {} of passages", plural(groups, "group"))
+    }
+
+    fn seeds(&self) -> Seeds {
+        Seeds::of_settings(self.runs().map(<[_]>::len))
+    }
+}
+
+/// What fits at ε = 0.01 of the heads' own rank cost, by model.
+fn small_error(study: &Surgeries) -> Verdict {
+    let is_fit = |model: &OperatedModel| {
+        let fit = model.edit.fit();
+        fit.is_some_and(|(epsilon, rank)| epsilon == EPSILON && Some(rank) == model.d_head)
+    };
+    let Some(fits) = Edited::of(study, is_fit) else {
+        return Verdict::lacking(SMALL_ERROR_IS_HARMLESS);
+    };
+    let ruling = fits.every(|loss| loss.at_most(HARMLESS_NATS));
+    let headline = format!("loss rises by {} nats per token", fits.means());
+    let sentences = [
+        format!(
+            "Loss added by free fits at a KL of {EPSILON} in place of all attention, nats per token: {}",
+            fits.by_run()
+        ),
+        format!("Intervals {}", fits.groups()),
+    ];
+    Verdict::new(SMALL_ERROR_IS_HARMLESS, ruling, fits.seeds(), headline, sentences)
+}
+
+/// What mhsa loses where the direction of the position's linear trend is taken out of the keys' input and each head gets a slope over
+/// the lag, and what is left of its largest logit.
+fn slope(study: &Surgeries) -> Verdict {
+    let after = |edit: Edit| {
+        let is_one = move |model: &&OperatedModel| model.arm == "mhsa" && model.edit == edit;
+        study.models.iter().filter(is_one)
+    };
+    let edit = Edit::FlatSlope { degree: 1 };
+    let is_sloped = |model: &OperatedModel| model.arm == "mhsa" && model.edit == edit;
+    let Some(sloped) = Edited::of(study, is_sloped) else {
+        return Verdict::lacking(RAMP_IS_A_SLOPE);
+    };
+    let left: Vec<Option<f64>> =
+        after(edit).map(|model| model.after.map(|after| after / model.before)).collect();
+    let falls = left.iter().all(|left| left.is_some_and(|left| left < FALLS_TO));
+    let ruling =
+        sloped.every(|loss| loss.beyond(SLOPE_LOSES_LITTLE, SLOPE_LOSES_MUCH)).in_part_if(!falls);
+    let left = shown(Estimate::median(left.into_iter().flatten()), 2);
+    let headline = format!("loss rises by {} nats, {left} of max |QKᵀ| is left", sloped.means());
+    let others = [
+        ("without the bias", Edit::Flat { degree: 1 }),
+        ("with only the trend removed", Edit::DetrendedSlope { degree: 1 }),
+    ];
+    let others =
+        others.into_iter().filter(|(_, edit)| after(*edit).next().is_some()).map(|(how, edit)| {
+            format!("; {how} {}", from_to(after(edit).map(OperatedModel::delta), 2))
+        });
+    let sentences = [
+        format!(
+            "Loss added by a linear bias in place of the keys' trend, nats per token: {}{}",
+            sloped.by_run(),
+            joined(others, "")
+        ),
+        format!("Of max |QKᵀ/√d| {left} is left"),
+    ];
+    Verdict::new(RAMP_IS_A_SLOPE, ruling, sloped.seeds(), headline, sentences)
+}
+
+/// What LS-attention loses after `is_cut` of its global heads, called `name`, to 16 tokens a row, or dimensions, by model.
+fn size_is_enough(
+    study: &Surgeries,
+    claim: Claim,
+    name: &str,
+    is_cut: impl Fn(Edit) -> bool,
+) -> Verdict {
+    let of_ls = |is_one: &dyn Fn(&OperatedModel) -> bool| {
+        Edited::of(study, |model| {
+            model.arm == "ls" && model.edited_heads == EditedHeads::Global && is_one(model)
+        })
+    };
+    let near = |model: &OperatedModel| {
+        model.window.is_some_and(|window| model.edit == Edit::Last { window })
+    };
+    let (Some(cut), Some(near)) = (of_ls(&|model| is_cut(model.edit)), of_ls(&near)) else {
+        return Verdict::lacking(claim);
+    };
+    let needs_far = near.every(|loss| loss.at_least(HARMLESS_NATS)) == Ruling::Holds;
+    let ruling = cut.every(|loss| loss.at_most(HARMLESS_NATS)).undecided_if_holds(!needs_far);
+    let seeds: BTreeSet<usize> = cut.models.iter().map(|model| model.seed).collect();
+    let rises = format!("rises by {} nats", cut.means());
+    let highest = cut.losses.iter().filter_map(|loss| Some(loss.ends()?[1]));
+    let highest = significant(highest.fold(f64::NEG_INFINITY, f64::max), 2);
+    let sentences = [
+        format!(
+            "With {name} of {SIZE} in global heads, the loss of LS-attention {rises} per token (intervals end at \
+             {highest} or lower); with the window alone by {}{}",
+            near.means(),
+            if needs_far { "" } else { ": far context is hardly needed" }
+        ),
+        format!("{}; intervals {}", plural(cut.models.len(), "model"), cut.groups()),
+    ];
+    let headline = format!("loss {rises} (window alone {})", near.means());
+    Verdict::new(claim, ruling, Seeds::all(seeds.len()), headline, sentences)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claims::VerdictStatus;
+
+    fn model(seed: usize, edit: Edit, deltas: [f64; 3], after: f64) -> OperatedModel {
+        OperatedModel {
+            of: "lm-logits".to_owned(),
+            run: "mhsa-256".to_owned(),
+            arm: "mhsa".to_owned(),
+            seed,
+            step: 6000,
+            n: 256,
+            window: Some(16),
+            d_head: Some(16),
+            heads: 12,
+            edit,
+            edited_heads: EditedHeads::All,
+            deltas: deltas.to_vec(),
+            before: 100.0,
+            after: Some(after),
+            after_of_largest: Some(after),
+            kl_nats: Some(0.01),
+            total_variation: 0.02,
+            reached: edit.fit().map(|_| 12),
+        }
+    }
+
+    fn study(edit: Edit, seeds: usize, delta: f64, after: f64) -> Surgeries {
+        let deltas = [0.9 * delta, delta, 1.1 * delta];
+        let models = (0..seeds).map(|seed| model(seed, edit, deltas, after)).collect();
+        Surgeries { models, failed: 0 }
+    }
+
+    #[test]
+    fn a_small_error_has_every_word() {
+        let fit = Edit::Fit { epsilon: 0.01, rank: 16 };
+        let status = |seeds, delta| small_error(&study(fit, seeds, delta, 50.0)).status;
+        assert_eq!(status(3, 0.005), VerdictStatus::Confirmed);
+        assert_eq!(status(2, 0.005), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(status(3, 0.0099), VerdictStatus::Qualified, "the interval holds 0.01");
+        assert_eq!(status(3, 0.05), VerdictStatus::Refuted);
+        let mut mixed = study(fit, 3, 0.05, 50.0);
+        mixed.models[1].deltas = vec![0.001, 0.001, 0.002];
+        assert_eq!(small_error(&mixed).status, VerdictStatus::Qualified);
+        let lower = Edit::Fit { epsilon: 0.01, rank: 4 };
+        assert_eq!(small_error(&study(lower, 3, 0.005, 50.0)).status, VerdictStatus::NotMeasured);
+        mixed.models[1].deltas = vec![0.001];
+        assert_eq!(small_error(&mixed).status, VerdictStatus::NotMeasured, "one group");
+    }
+
+    #[test]
+    fn a_slope_has_every_word() {
+        let edit = Edit::FlatSlope { degree: 1 };
+        let status = |seeds, delta, after| slope(&study(edit, seeds, delta, after)).status;
+        assert_eq!(status(3, 0.01, 20.0), VerdictStatus::Confirmed);
+        assert_eq!(status(2, 0.01, 20.0), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(status(3, 0.01, 60.0), VerdictStatus::Qualified, "the logits stay");
+        assert_eq!(status(3, 0.1, 20.0), VerdictStatus::Qualified);
+        assert_eq!(status(3, 0.5, 20.0), VerdictStatus::Refuted);
+        let mut local = study(edit, 3, 0.01, 20.0);
+        local.models.iter_mut().for_each(|model| model.arm = "ls".to_owned());
+        assert_eq!(slope(&local).status, VerdictStatus::NotMeasured);
+        let measured = slope(&study(edit, 3, 0.01, 20.0)).measured;
+        assert!(measured.contains("0.20"), "{measured}");
+    }
+
+    /// So many seeds of ls that lose `delta` where far parts are cut, and `far` where they are gone.
+    fn far_study(arm: &str, seeds: usize, delta: f64, far: f64) -> Surgeries {
+        let model = |seed: usize, edit: Edit, delta: f64| OperatedModel {
+            arm: arm.to_owned(),
+            window: Some(8),
+            edited_heads: EditedHeads::Global,
+            ..model(seed, edit, [0.9 * delta, delta, 1.1 * delta], 10.0)
+        };
+        let models = (0..seeds).flat_map(|seed| {
+            [
+                model(seed, Edit::FarLargest { count: 16, from: 8 }, delta),
+                model(seed, Edit::FarLargest { count: 4, from: 8 }, 2.0 * delta),
+                model(seed, Edit::Last { window: 8 }, far),
+            ]
+        });
+        Surgeries { models: models.collect(), failed: 0 }
+    }
+
+    #[test]
+    fn few_tokens_have_every_word() {
+        let verdict =
+            |arm, seeds, delta, far| global_heads(&far_study(arm, seeds, delta, far))[0].clone();
+        let status = |arm, seeds, delta, far| verdict(arm, seeds, delta, far).status;
+        assert_eq!(status("ls", 3, 0.005, 0.2), VerdictStatus::Confirmed);
+        assert_eq!(status("ls", 2, 0.005, 0.2), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(
+            status("ls", 3, 0.005, 0.006),
+            VerdictStatus::Qualified,
+            "nothing far is needed"
+        );
+        assert_eq!(
+            status("ls", 3, 0.0099, 0.2),
+            VerdictStatus::Qualified,
+            "an interval across the bound"
+        );
+        assert_eq!(status("ls", 3, 0.05, 0.2), VerdictStatus::Refuted);
+        assert_eq!(status("mhsa", 3, 0.05, 0.2), VerdictStatus::NotMeasured);
+        let measured = verdict("ls", 3, 0.05, 0.2).measured;
+        assert!(measured.contains("0.050") && measured.contains("0.20"), "{measured}");
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_measured() {
+        let [tokens, ranks] =
+            <[Verdict; 2]>::try_from(global_heads(&far_study("ls", 3, 0.05, 0.2))).unwrap();
+        assert_eq!(
+            (tokens.status, ranks.status),
+            (VerdictStatus::Refuted, VerdictStatus::NotMeasured)
+        );
+        let mut all = far_study("ls", 3, 0.05, 0.2);
+        all.models.iter_mut().for_each(|model| model.edited_heads = EditedHeads::All);
+        assert_eq!(global_heads(&all)[0].status, VerdictStatus::NotMeasured);
+    }
+}

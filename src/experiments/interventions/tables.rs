@@ -1,0 +1,260 @@
+//! Trained models whose heads attend otherwise: by model and edit, over groups of passages.
+
+use crate::experiments::interventions::SurgeryFound;
+use crate::predict::{Edit, EditedHeads};
+use crate::record::{Row, Rows};
+use crate::table::TableError;
+use crate::table::error::READ_ERR;
+use crate::table::groups::groups;
+use crate::table::{Cell, Table};
+use crate::table::{Interval, Spread};
+
+/// A loss by less than this is harmless, in nats per token.
+pub const HARMLESS_NATS: f64 = 0.01;
+
+/// A model after an edit, over groups of passages.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OperatedModel {
+    /// The study of its run.
+    pub of: String,
+    /// The run's name.
+    pub run: String,
+    /// The arm.
+    pub arm: String,
+    /// The seed.
+    pub seed: usize,
+    /// The step of the weights.
+    pub step: usize,
+    /// Tokens of a passage.
+    pub n: usize,
+    /// The window of its local heads, where it is known.
+    pub window: Option<usize>,
+    /// The head dimension d, where it is known.
+    pub d_head: Option<usize>,
+    /// Heads of all layers.
+    pub heads: usize,
+    /// The edit.
+    pub edit: Edit,
+    /// The heads that it was done to.
+    pub edited_heads: EditedHeads,
+    /// The loss less that of the model as it is, by group, in nats per token.
+    pub deltas: Vec<f64>,
+    /// The largest |logit| of QKᵀ/√d in the model as it is, over all groups.
+    pub before: f64,
+    /// After the edit, where it has one.
+    pub after: Option<f64>,
+    /// Of the head that was the largest before.
+    pub after_of_largest: Option<f64>,
+    /// KL from the unaltered attention, mean over groups, where it is finite.
+    pub kl_nats: Option<f64>,
+    /// Total variation, mean over groups.
+    pub total_variation: f64,
+    /// Of fits: the fewest heads of any group whose ε was reached.
+    pub reached: Option<usize>,
+}
+
+impl OperatedModel {
+    /// The mean of the deltas.
+    pub fn delta(&self) -> f64 {
+        self.deltas.iter().sum::<f64>() / self.deltas.len() as f64
+    }
+
+    /// The deltas' mean with its 95 % interval over groups; none with fewer than two.
+    pub fn interval(&self) -> Option<Interval> {
+        Interval::of(self.deltas.iter().copied())
+    }
+
+    /// Whether every head's ε was reached.
+    pub fn is_reached(&self) -> bool {
+        self.reached == Some(self.heads)
+    }
+
+    fn model(&self) -> (&str, &str, usize, usize) {
+        (&self.of, &self.run, self.step, self.seed)
+    }
+
+    fn setting(&self) -> (&str, &str, usize, Edit, EditedHeads) {
+        (&self.of, &self.run, self.step, self.edit, self.edited_heads)
+    }
+}
+
+/// The ε of fits at one rank from which on a model is not harmed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HarmlessError<'r> {
+    /// A fit of the model.
+    pub model: &'r OperatedModel,
+    /// The rank of the fits.
+    pub rank: usize,
+    /// The largest ε of the study at which, and at each smaller one, every head reached ε and the loss grows by less than
+    /// [`HARMLESS_NATS`] in the mean.
+    pub epsilon: Option<f64>,
+    /// The same with the whole 95 % interval over groups under it.
+    pub epsilon_surely: Option<f64>,
+}
+
+/// A study of trained models whose heads attend otherwise.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Surgeries {
+    /// Each model after each edit, in the order of the rows.
+    pub models: Vec<OperatedModel>,
+    /// Rows of cells that failed.
+    pub failed: usize,
+}
+
+impl Surgeries {
+    /// Gathers the rows of such a study.
+    ///
+    /// # Errors
+    /// [`TableError::NoRows`] where there is none.
+    pub fn of(rows: &Rows<SurgeryFound>) -> Result<Self, TableError> {
+        let key = |row: &Row<SurgeryFound>| {
+            let found = &row.found;
+            (row.cell.clone(), row.study.clone(), found.edit(), found.edited_heads())
+        };
+        let models: Vec<OperatedModel> =
+            groups(&rows.rows, key).into_iter().filter_map(|of| operated(&of)).collect();
+        let why = "no finished row has a model after an edit";
+        let models = TableError::unless_empty(models, &rows.path, why, READ_ERR)?;
+        Ok(Self { models, failed: rows.failed })
+    }
+
+    /// The models after fits at one rank, by rank from the heads' own down and, of each, by model.
+    pub fn fits(&self) -> Vec<Vec<&OperatedModel>> {
+        let fits = self.models.iter().filter(|model| model.edit.fit().is_some());
+        let rank = |model: &OperatedModel| model.edit.fit().map(|(_, rank)| rank);
+        let mut found = groups(fits, |model| (rank(model), model.model()));
+        found.sort_by_key(|of| std::cmp::Reverse(rank(of[0])));
+        found
+    }
+
+    /// The ε from which on fits are harmless, by rank and model.
+    pub fn harmless(&self) -> Vec<HarmlessError<'_>> {
+        let each = |fits: Vec<&'_ OperatedModel>| {
+            let mut by_epsilon: Vec<(f64, &OperatedModel)> =
+                fits.iter().filter_map(|&m| Some((m.edit.fit()?.0, m))).collect();
+            by_epsilon.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+            let last = |holds: &dyn Fn(&OperatedModel) -> bool| {
+                let holding = by_epsilon.iter().take_while(|(_, m)| m.is_reached() && holds(m));
+                holding.last().map(|(epsilon, _)| *epsilon)
+            };
+            (
+                last(&|model| model.delta() < HARMLESS_NATS),
+                last(&|model| model.interval().is_some_and(|i| i.high < HARMLESS_NATS)),
+            )
+        };
+        self.fits()
+            .into_iter()
+            .filter_map(|fits| {
+                let (model, rank) = (fits[0], fits[0].edit.fit()?.1);
+                let (epsilon, epsilon_surely) = each(fits);
+                Some(HarmlessError { model, rank, epsilon, epsilon_surely })
+            })
+            .collect()
+    }
+
+    /// The tables: what each edit costs, and the error of fits that costs nothing.
+    pub fn tables(&self) -> Vec<Table> {
+        let mut tables = vec![self.edits_table()];
+        let harmless = self.harmless();
+        if !harmless.is_empty() {
+            tables.push(harmless_table(&harmless));
+        }
+        tables
+    }
+
+    fn edits_table(&self) -> Table {
+        let other = self.models.iter().filter(|model| model.edit != Edit::Own);
+        let outermost = |models: &[&OperatedModel], end: fn(Interval) -> f64| {
+            Spread::of(models.iter().filter_map(|model| model.interval().map(end)))
+        };
+        let fewest = |models: &[&OperatedModel]| {
+            models.iter().map(|model| model.deltas.len()).min().unwrap_or(0)
+        };
+        let of_fit = |model: &OperatedModel| model.edit.fit();
+        let title = "Loss added by replacing the attention of heads";
+        Table::from_groups("surgery", title, groups(other, OperatedModel::setting))
+            .words("run", "run", |model| &model.run)
+            .numbers("n", "n", |model| model.n)
+            .words("edit", "replacement", |model| model.edit.name())
+            .words("heads", "heads", |model| model.edited_heads.name())
+            .numbers("epsilon", ("ε", "nats"), |m| of_fit(m).map(|fit| Cell::Setting(fit.0)))
+            .numbers("rank", "rank r", |model| of_fit(model).map(|fit| fit.1))
+            .numbers("size", "size (k, W, r or degree)", |model| model.edit.size())
+            .medians("delta_loss", ("added loss", "nats"), OperatedModel::delta)
+            .per_group("delta_loss_low", ("95 % CI, lowest", "nats"), |models| {
+                outermost(models, |interval| interval.low).map(|ends| ends.low)
+            })
+            .per_group("delta_loss_high", ("95 % CI, highest", "nats"), |models| {
+                outermost(models, |interval| interval.high).map(|ends| ends.high)
+            })
+            .medians("before", "max |logit| before", |model| model.before)
+            .medians("after", "max |logit| after", |model| model.after)
+            .medians("of_largest", "after, of the largest head before", |m| m.after_of_largest)
+            .medians("kl", ("KL from the original attention", "nats"), |model| model.kl_nats)
+            .medians("total_variation", "total variation", |model| model.total_variation)
+            .per_group("reached", "heads within ε", |m| m.iter().filter_map(|m| m.reached).min())
+            .per_group("groups", "groups of passages", fewest)
+            .sizes("seeds", "seeds")
+            .note(
+                "Added loss per token of held-out passages, mean over groups; medians over seeds \
+                 with (least–greatest). Intervals are over groups, the lowest and the highest end \
+                 of any seed. KL and total variation are means over heads and rows. Heads within \
+                 ε: the fewest of any group and seed.",
+            )
+            .note_failed(self.failed)
+            .build()
+    }
+}
+
+fn harmless_table(harmless: &[HarmlessError<'_>]) -> Table {
+    let title =
+        "Largest error ε in the attention of every head that adds less than 0.01 nats per token";
+    let setting = |epsilon: Option<f64>| epsilon.map(Cell::Setting);
+    Table::from_items("harmless", title, harmless)
+        .words("run", "run", |one| &one.model.run)
+        .numbers("n", "n", |one| one.model.n)
+        .numbers("seed", "seed", |one| one.model.seed)
+        .numbers("rank", "rank r", |one| one.rank)
+        .numbers("epsilon", ("ε by the mean added loss", "nats"), |one| setting(one.epsilon))
+        .numbers("epsilon_surely", ("ε by the whole interval", "nats"), |one| {
+            setting(one.epsilon_surely)
+        })
+        .note(
+            "The largest error tried for which this holds, also at every smaller one. An en dash: \
+             it holds at none, or a head did not reach ε at this rank. Intervals are over groups \
+             of passages.",
+        )
+        .build()
+}
+
+/// One model after one edit, of the rows of its groups.
+fn operated(rows: &[&Row<SurgeryFound>]) -> Option<OperatedModel> {
+    let first = *rows.first()?;
+    let (of, found) = (&first.of, &first.found);
+    let each = || rows.iter().map(|row| &row.found);
+    let greatest =
+        |value: fn(&SurgeryFound) -> Option<f64>| each().filter_map(value).reduce(f64::max);
+    let mean = |value: fn(&SurgeryFound) -> Option<f64>| {
+        each().map(value).sum::<Option<f64>>().map(|sum| sum / rows.len() as f64)
+    };
+    Some(OperatedModel {
+        of: of.of.clone().unwrap_or_default(),
+        run: of.run.clone(),
+        arm: of.arm.clone(),
+        seed: of.seed.unwrap_or(0) as usize,
+        step: of.step.unwrap_or(0),
+        n: found.n,
+        window: of.window,
+        d_head: of.d_model.map(|d_model| d_model / of.heads),
+        heads: of.layers * of.heads,
+        edit: found.edit()?,
+        edited_heads: found.edited_heads(),
+        deltas: each().map(|found| found.delta_loss_nats).collect(),
+        before: greatest(|found| Some(found.max_abs_logit_before))?,
+        after: greatest(|found| found.max_abs_logit_after),
+        after_of_largest: greatest(|found| found.max_abs_logit_of_largest),
+        kl_nats: mean(|found| found.kl_nats),
+        total_variation: mean(|found| Some(found.total_variation))?,
+        reached: each().filter_map(|found| found.reached).min(),
+    })
+}

@@ -1,0 +1,75 @@
+//! The figure of a study of inference.
+
+use crate::experiments::latency::tables::{Latencies, LatencyCell, LatencyRound};
+use crate::experiments::training::figures::variant::Variant;
+use crate::experiments::training::tables::training::arm_name;
+use crate::figure::model::heights;
+use crate::figure::ticks::length;
+use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
+use crate::figure::{Ink, Stroke};
+use crate::table::{Spread, groups};
+
+/// Prefill, one more token and cached bytes against n: a line per model through the medians, and every round.
+pub fn latency(study: &Latencies) -> Figure {
+    let of_arm =
+        |cell: &LatencyCell| (arm_name(&cell.arm).to_owned(), Variant::plain(&cell.arm).ink());
+    let panel = |title: &str, label: &str, of: Quantity| {
+        let lengths = study.cells.iter().map(|cell| cell.n as f64);
+        let lines = study.cells.chunk_by(|a, b| a.run == b.run).flat_map(|same| {
+            let rounds = same
+                .iter()
+                .flat_map(|cell| cell.rounds.iter().map(move |round| (cell.n as f64, of(round))));
+            let (name, ink) = of_arm(&same[0]);
+            Series::over_seeds(&name, ink, rounds.collect())
+        });
+        let series: Vec<Series> = lines.collect();
+        let y = Axis::log(label, heights(&series));
+        Panel::new(title, Axis::log_at("tokens read n", lengths), y, series)
+    };
+    let arms = groups(&study.cells, |cell| arm_name(&cell.arm));
+    let mut keys: Vec<Key> = arms
+        .into_iter()
+        .map(|alike| {
+            let (name, ink) = of_arm(alike[0]);
+            Key::new(&name, ink, Shape::LineMarkers)
+        })
+        .collect();
+    keys.push(Key::new("one round", Ink::grey(Stroke::Solid), Shape::Seeds));
+    Figure {
+        name: "latency".to_owned(),
+        caption: "Inference with the paper's model on this machine: time to read n tokens at once, time of one more token, and the \
+                  size of the cached keys and values. Lines are medians, ticks single rounds. Lower is better."
+            .to_owned(),
+        alt: alt(study),
+        keys,
+        panels: vec![
+            panel("Reading n tokens", "time (s)", |round| round.prefill_s),
+            panel("One more token", "time (ms)", |round| 1e3 * round.decode_s),
+            panel("Cached keys and values", "size (MiB)", mebibytes),
+        ],
+    }
+}
+
+type Quantity = fn(&LatencyRound) -> f64;
+
+fn mebibytes(round: &LatencyRound) -> f64 {
+    round.cache_bytes / f64::from(1 << 20)
+}
+
+fn alt(study: &Latencies) -> String {
+    let lines = study.cells.iter().filter_map(|cell| {
+        let seconds = |of: Quantity, digits: usize| {
+            let Spread { median, low, high } = cell.over(of)?;
+            Some(format!("{median:.digits$} ({low:.digits$}–{high:.digits$})"))
+        };
+        Some(format!(
+            "{}, {}: {} s, {} ms per token, {:.2} MiB.",
+            arm_name(&cell.arm),
+            length(cell.n),
+            seconds(|round| round.prefill_s, 3)?,
+            seconds(|round| 1e3 * round.decode_s, 2)?,
+            cell.over(mebibytes)?.median,
+        ))
+    });
+    lines.collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,111 @@
+//! What inference takes: by model and length.
+
+use crate::experiments::latency::LatencyFound;
+use crate::record::{Row, Rows};
+use crate::table::Spread;
+use crate::table::Table;
+use crate::table::TableError;
+use crate::table::groups::{groups, sorted};
+
+/// One round of one model after so many tokens.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LatencyRound {
+    /// Seconds to read the tokens at once.
+    pub prefill_s: f64,
+    /// Seconds that one token more takes.
+    pub decode_s: f64,
+    /// Bytes of keys and values.
+    pub cache_bytes: f64,
+}
+
+/// One model after so many tokens, over its rounds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LatencyCell {
+    /// The model's name in the definition.
+    pub run: String,
+    /// Its arm.
+    pub arm: String,
+    /// Tokens read.
+    pub n: usize,
+    /// The rounds, in order.
+    pub rounds: Vec<LatencyRound>,
+}
+
+impl LatencyCell {
+    /// The spread of a quantity over the rounds.
+    pub fn over(&self, of: fn(&LatencyRound) -> f64) -> Option<Spread> {
+        Spread::of(self.rounds.iter().map(of))
+    }
+}
+
+/// A study of inference, by model and n.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Latencies {
+    /// The cells in order.
+    pub cells: Vec<LatencyCell>,
+}
+
+impl Latencies {
+    /// Gathers the rows of a study of inference.
+    ///
+    /// # Errors
+    /// [`TableError::NoRows`] where there is none.
+    pub fn of(rows: &Rows<LatencyFound>) -> Result<Self, TableError> {
+        let (why, advice) = ("no finished row has a time", "run the study again");
+        let cells = TableError::unless_empty(gather(&rows.rows), &rows.path, why, advice)?;
+        Ok(Self { cells })
+    }
+
+    /// The cell of an arm at a length.
+    pub fn at(&self, arm: &str, n: usize) -> Option<&LatencyCell> {
+        self.cells.iter().find(|cell| cell.arm == arm && cell.n == n)
+    }
+
+    /// One table: times and bytes, and each against `mhsa`'s.
+    pub fn tables(&self) -> Vec<Table> {
+        let ratio = |cell: &LatencyCell, of: fn(&LatencyRound) -> f64| {
+            let mhsa = self.at("mhsa", cell.n)?.over(of)?;
+            Some(cell.over(of)?.median / mhsa.median)
+        };
+        let bytes =
+            |cell: &LatencyCell| Some(cell.over(|round| round.cache_bytes)?.median as usize);
+        let title =
+            "Time to read n tokens, time of one more token, and size of the cached keys and values";
+        let table = Table::from_items("latency", title, &self.cells)
+            .words("run", "model", |cell| &cell.run)
+            .numbers("n", "n", |cell| cell.n)
+            .numbers("prefill_s", ("reading n tokens", "s"), |cell| cell.over(|r| r.prefill_s))
+            .numbers("decode_s", ("one more token", "s"), |cell| cell.over(|r| r.decode_s))
+            .numbers("cache_bytes", ("cached keys and values", "bytes"), bytes)
+            .numbers("prefill_over_mhsa", "reading / multi-head", |c| ratio(c, |r| r.prefill_s))
+            .numbers("decode_over_mhsa", "one token / multi-head", |c| ratio(c, |r| r.decode_s))
+            .numbers("cache_over_mhsa", "cache / multi-head", |c| ratio(c, |r| r.cache_bytes))
+            .numbers("rounds", "rounds", |cell| cell.rounds.len())
+            .note(
+                "Medians over rounds, with (least–greatest) where they differ. Times are those of \
+                 one machine; compare them only within a table.",
+            );
+        vec![table.build()]
+    }
+}
+
+fn gather(rows: &[Row<LatencyFound>]) -> Vec<LatencyCell> {
+    type Of = Row<LatencyFound>;
+    let sorted = sorted(rows, |row| (row.of.model.run.as_str(), row.of.n, row.of.round));
+    let alike = |row: &'_ Of| (row.of.model.run.clone(), row.of.model.arm.clone(), row.of.n);
+    let cell = |rounds: Vec<&Of>| {
+        let round = |row: &&Of| LatencyRound {
+            prefill_s: row.found.prefill_s,
+            decode_s: row.found.decode_s,
+            cache_bytes: row.found.cache_bytes as f64,
+        };
+        let of = &rounds[0].of;
+        LatencyCell {
+            run: of.model.run.clone(),
+            arm: of.model.arm.clone(),
+            n: of.n,
+            rounds: rounds.iter().map(round).collect(),
+        }
+    };
+    groups(sorted, alike).into_iter().map(cell).collect()
+}

@@ -1,0 +1,4 @@
+//! Tables of this experiment.
+
+pub mod lattice;
+pub mod lattice_tables;

@@ -1,0 +1,126 @@
+//! Made-up heads against ramps, and what is gathered of them.
+
+use crate::experiments::ramp::RampFound;
+use crate::experiments::ramp::tables::{RampHead, Ramps};
+use crate::fit::Outcome;
+use crate::pattern::HeadKind;
+use crate::predict::ramp_half_spread;
+
+/// A local head of mhsa with learned positions, of a half-spread that is `times` the formula, of whose logits a line
+/// explains `share`.
+pub(crate) fn head(n: usize, seed: u64, mean_lag: f64, times: f64, share: f64) -> RampHead {
+    let formula = ramp_half_spread(n, mean_lag);
+    let half_spread = times * formula.unwrap_or(0.0);
+    RampHead {
+        of: "runs".to_owned(),
+        run: format!("mhsa-{n}"),
+        arm: "mhsa".to_owned(),
+        positions: Some("learned".to_owned()),
+        slopes: Some("none".to_owned()),
+        seed,
+        step: 100,
+        d_model: Some(64),
+        found: RampFound {
+            layer: 0,
+            head: 0,
+            kind: HeadKind::Global,
+            passage: 0,
+            passages: 1,
+            n,
+            rows: n,
+            rank: 16,
+            given_slope: None,
+            actual: half_spread,
+            half_spread,
+            formula,
+            mean_lag,
+            median_lag: mean_lag as usize,
+            entropy_nats: 2.0,
+            mass_within_1: 0.2,
+            mass_within_4: 0.5,
+            mass_within_16: 0.9,
+            mass_within_64: 1.0,
+            effective_rank_logits: 2.0,
+            effective_rank_centred: 1.1,
+            stable_rank_centred: 1.0,
+            share_ramp: Some(share),
+            share_lines: Some(share),
+            share_position: Some(share),
+            share_lag: Some(share),
+            share_position_and_lag: Some(share),
+            slope: 0.1,
+            kl_uniform: 3.0,
+            kl_ramp: 1.0,
+            kl_position: 0.5,
+            kl_lag: 0.5,
+            ramp_kl_share: Some(2.0 / 3.0),
+            slope_kl: 0.1,
+            ramp_lag: Some(9.0),
+            outcome: Outcome::Converged,
+            wall_time_s: 0.1,
+        },
+    }
+}
+
+/// Heads of so many seeds at each length, of lags from 3 to 8, whose half-spreads grow as n^exponent and have a scatter.
+pub(crate) fn heads(lengths: &[usize], seeds: u64, exponent: f64, share: f64) -> Ramps {
+    let mut heads = Vec::new();
+    for &n in lengths {
+        for seed in 1..=seeds {
+            for at in 0..3u64 {
+                let lag = 3.0 + ((7 * seed + 3 * at + n as u64 / 256) % 6) as f64;
+                let scatter = [0.97, 1.0, 1.03][(seed % 3) as usize];
+                let times = 1.3 * scatter * (n as f64 / 256.0).powf(exponent - 1.0);
+                heads.push(head(n, seed, lag, times, share));
+            }
+        }
+    }
+    Ramps { heads, failed: 0 }
+}
+
+#[test]
+fn exponents_are_those_that_the_heads_have() {
+    let found = heads(&[256, 512, 1024], 5, 0.6, 0.9).exponents().unwrap();
+    let [n, steepness] = found.coefficients[..] else { panic!("{found:?}") };
+    assert!((n.value - 0.6).abs() < 0.03 && n.low < 0.6 && n.high > 0.6, "{n:?}");
+    assert!((steepness.value - 1.0).abs() < 0.05, "{steepness:?}");
+    assert_eq!((found.points, found.clusters), (45, 15));
+}
+
+/// Heads of other dimensions and widths would put their own price in the place of the length's.
+#[test]
+fn the_law_is_of_the_shape_that_has_most_lengths() {
+    let mut all = heads(&[256, 512], 2, 1.0, 0.9);
+    let mut small = heads(&[512], 9, 1.0, 0.9);
+    small.heads.iter_mut().for_each(|head| head.found.rank = 8);
+    let mut wide = heads(&[512], 1, 1.0, 0.9);
+    wide.heads.iter_mut().for_each(|head| head.d_model = Some(128));
+    all.heads.splice(0..0, small.heads);
+    all.heads.extend(wide.heads);
+    assert_eq!(all.shape_of_the_law(), Some((16, Some(64))));
+    assert_eq!((all.bought().len(), all.all_bought().count()), (12, 42));
+}
+
+/// Heads that a slope, a window or few tokens in reach make what they are say nothing of the law.
+#[test]
+fn only_local_heads_that_logits_alone_can_make_local_are_of_the_law() {
+    let one = head(256, 1, 5.0, 1.0, 0.9);
+    let mut sloped = RampHead { slopes: Some("alibi".to_owned()), ..one.clone() };
+    sloped.seed = 2;
+    let rotary = RampHead { positions: Some("rope".to_owned()), ..one.clone() };
+    let mut wide = one.clone();
+    wide.found.mass_within_16 = 0.5;
+    let mut windowed = one.clone();
+    windowed.found.kind = HeadKind::Local { window: 16 };
+    let all = Ramps { heads: vec![one, sloped, rotary, wide, windowed], failed: 1 };
+    assert_eq!(all.bought().len(), 1);
+    let tables = all.tables();
+    let local: Vec<String> = tables[0]
+        .rows()
+        .iter()
+        .map(|row| format!("{}/{}", row[5].shown(), row[6].shown()))
+        .collect();
+    assert_eq!(local, ["3/4", "1/1"], "global heads, and the windowed one");
+    assert!(tables[1].rows().is_empty(), "one length has no exponent");
+    assert!(tables[0].notes[1].contains("1 cell"));
+}

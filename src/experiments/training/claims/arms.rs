@@ -1,0 +1,400 @@
+//! Verdicts on variants side by side: the global head, tasks from local to long-range, and data other than text.
+
+use crate::claims::Verdict;
+use crate::claims::ruling::Ruling;
+use crate::claims::verdict::Seeds;
+use crate::claims::words::{joined, scale_of_runs};
+use crate::claims::{Claim, Group};
+use crate::experiments::training::claims::pairs::{Pairs, PairsOfSetting, difference, log_ratio};
+use crate::experiments::training::claims::stabilisers::stabilisers;
+use crate::experiments::training::claims::training::{LOGITS_ALIKE, NO_WORSE_NATS, no_worse};
+use crate::experiments::training::claims::tuning::Tuned;
+use crate::experiments::training::tables::training::{TrainingRun, Trainings};
+use crate::table::{Spread, significant};
+
+/// 42/36, the paper's: perplexity without the global head over that with it.
+const WITHOUT_GLOBAL: f64 = 1.17;
+/// Perplexities within this ratio of each other are alike: less than a fifth of the effect that the paper reports.
+const PERPLEXITIES_ALIKE: f64 = 1.03;
+/// How far the loss may exceed the entropy on look-ups where they are learned; and how much lower the loss of a variant that
+/// learned them is than that of one that did not.
+const LEARNED_NATS: f64 = 0.05;
+/// The data of the synthetic corpora, which are of no kind.
+const SYNTHETIC: &str = "synthetic";
+
+const LACKING: [&str; 2] = [
+    "no finished runs of every variant",
+    "Needs finished runs of ls, mhsa and local-only with the same seeds.",
+];
+
+pub(crate) const GLOBAL_HEAD: Claim = Claim {
+    id: "GlobalHead",
+    text: "Without the global head, validation perplexity rises from 36 to 42",
+    group: Group::Training,
+    place: "ablation",
+    paper_says: Some("perplexity 36 → 42"),
+    rule: [
+        "Without the global head perplexity is {0} times or more (the paper's 42/36) in the mean, \
+            higher in every run, and the whole interval lies above {1}.",
+        "The whole interval lies below {1}, while some variant with global heads is better than \
+            local-only by more than {1} times: far context helps in this setting.",
+    ],
+    bounds: &[WITHOUT_GLOBAL, PERPLEXITIES_ALIKE],
+    needs_tuning: true,
+    lacking: LACKING,
+    ..Claim::PLAIN
+};
+
+pub(crate) const LONG_RANGE_LIMIT: Claim = Claim {
+    id: "LongRangeLimit",
+    text: "On long-range tasks, local heads cost accuracy",
+    group: Group::Training,
+    place: "limitations",
+    rule: [
+        "At the largest share of look-ups ls and local-only are both worse than mhsa in every pair, \
+            by more than {0} nats with the whole interval.",
+        "No run is worse by more than {0} nats, and no interval reaches above that.",
+    ],
+    bounds: &[NO_WORSE_NATS],
+    needs_tuning: true,
+    lacking: LACKING,
+    ..Claim::PLAIN
+};
+
+pub(crate) const OTHER_MODALITIES: Claim = Claim {
+    id: "OtherModalities",
+    text: "LS-attention's lower loss and logits are not specific to text",
+    group: Group::Training,
+    place: "text",
+    rule: [
+        "The whole interval of the loss of ls less mhsa's is at most {0} nats, and that of the ratio \
+            of peaks lies below 1/{1}.",
+        "One of the two intervals lies wholly above.",
+    ],
+    bounds: &[NO_WORSE_NATS, LOGITS_ALIKE],
+    needs_tuning: true,
+    ..Claim::PLAIN
+};
+
+/// The verdicts of a study of variants.
+pub(crate) fn arms(study: &Trainings) -> Vec<Verdict> {
+    let mut verdicts = vec![no_worse(study)];
+    verdicts.extend(stabilisers(study));
+    verdicts.push(global_head(study));
+    verdicts
+}
+
+/// `local-only` against `ls`, by the ratio of perplexities: e to the difference in loss, seed by seed, with Student's
+/// interval over seeds.
+///
+/// *Not measured*: one of the two is missing; or no variant with a global head has a perplexity lower than `local-only`'s
+/// by more than [`PERPLEXITIES_ALIKE`], so that nothing shows a need of context beyond the windows.
+fn global_head(study: &Trainings) -> Verdict {
+    let tuned = Tuned::of_arms(study, &["ls", "local-only"]);
+    let study = &tuned.study;
+    let loss = |run: &TrainingRun| run.valid_loss_nats;
+    let Some(pairs) = Pairs::of_arms(study, ["local-only", "ls"], loss) else {
+        return Verdict::lacking(GLOBAL_HEAD);
+    };
+    let is_large = pairs.estimates(difference).all(|one| one.exp().value >= WITHOUT_GLOBAL);
+    let is_worse = pairs.all().all(|(without, with)| without > with);
+    let gain = gain_of_far_context(study);
+    let needs_far = gain.is_some_and(|gain| gain > PERPLEXITIES_ALIKE);
+    let ruling = pairs
+        .every(difference, |lost| lost.exp().at_least(PERPLEXITIES_ALIKE))
+        .in_part_if(!(is_worse && is_large))
+        .hidden_if(!needs_far)
+        .undecided_if(!tuned.is_tuned);
+    let perplexity = |losses: &dyn Fn((f64, f64)) -> f64| {
+        let spread = Spread::of(pairs.all().map(losses));
+        spread.map_or_else(String::new, |spread| significant(spread.median.exp(), 3))
+    };
+    let ratios = joined(pairs.estimates(difference).map(|lost| lost.exp().times(3)), ", ");
+    let need = if needs_far { "" } else { "; nothing here needs far context" };
+    let sentences = [
+        format!(
+            "Perplexity {} with one global head per layer; without: {} ({ratios})",
+            perplexity(&|pair| pair.1),
+            perplexity(&|pair| pair.0),
+        ),
+        scale_of_runs(study.arm("ls").chain(study.arm("local-only"))),
+        tuned.note().to_owned(),
+        gain.filter(|_| !needs_far).map_or_else(String::new, |gain| {
+            format!(
+                "The best variant with global heads is only {} times better than local-only",
+                significant(gain, 3)
+            )
+        }),
+    ];
+    let headline = format!("perplexity {ratios} without a global head{need}");
+    Verdict::new(GLOBAL_HEAD, ruling, pairs.seeds(), headline, sentences)
+}
+
+/// The perplexity of `local-only` over the lowest one of a variant with global heads, of medians over the seeds of a run;
+/// the greatest over settings.
+fn gain_of_far_context(study: &Trainings) -> Option<f64> {
+    let median = |runs: &[TrainingRun]| {
+        Some(Spread::of(runs.iter().filter_map(|run| run.valid_loss_nats))?.median)
+    };
+    let locals = study.by_run().filter(|runs| runs[0].arm == "local-only");
+    let gains = locals.filter_map(|local| {
+        let is_alike = |run: &TrainingRun| {
+            let first = &local[0];
+            (run.context, run.steps, run.recall) == (first.context, first.steps, first.recall)
+                && run.corpus == first.corpus
+        };
+        let others =
+            study.by_run().filter(|runs| runs[0].arm != "local-only" && is_alike(&runs[0]));
+        let best = others.filter_map(median).reduce(f64::min)?;
+        Some((median(local)? - best).exp())
+    });
+    gains.reduce(f64::max)
+}
+
+/// How far the median losses of the variants lie above the corpus's entropy, at one share of recall: the least and the
+/// greatest.
+fn excess(study: &Trainings, recall: f64) -> Option<(f64, f64)> {
+    let of_arm = |arm: &str| {
+        let here = study.arm(arm).filter(|run| run.recall == Some(recall));
+        let values = here.filter_map(|run| Some(run.valid_loss_nats? - run.corpus_entropy_nats?));
+        Spread::of(values).map(|spread| spread.median)
+    };
+    let arms = Spread::of(["mhsa", "ls", "local-only"].into_iter().filter_map(of_arm))?;
+    Some((arms.low, arms.high))
+}
+
+/// By how much the least excess grows with look-ups, where no variant has learned to look up: it is more than
+/// [`LEARNED_NATS`], and the variants lie no further apart than at the least share and [`LEARNED_NATS`].
+fn unlearned(study: &Trainings, most: f64, least: f64) -> Option<f64> {
+    let (most, least) = (excess(study, most)?, excess(study, least)?);
+    let is_apart = (most.1 - most.0) - (least.1 - least.0) > LEARNED_NATS;
+    Some(most.0 - least.0).filter(|&nats| nats > LEARNED_NATS && !is_apart)
+}
+
+/// Long-range tasks: the loss of `local-only` and of `ls` less that of `mhsa`, seed by seed, at the largest share of recall, with
+/// Student's intervals over seeds.
+///
+/// *Not measured*: a variant is missing there, or none has learned to look up.
+pub(crate) fn dial(study: &Trainings) -> Verdict {
+    let tuned = Tuned::of_arms(study, &["mhsa", "ls", "local-only"]);
+    let study = &tuned.study;
+    let recalls = || study.runs.iter().filter_map(|run| run.recall);
+    let most = recalls().fold(f64::NEG_INFINITY, f64::max);
+    let least = recalls().fold(f64::INFINITY, f64::min);
+    let loss = |run: &TrainingRun| run.valid_loss_nats.filter(|_| run.recall == Some(most));
+    let [Some(ls), Some(local)] =
+        ["ls", "local-only"].map(|arm| Pairs::of_arms(study, [arm, "mhsa"], loss))
+    else {
+        return Verdict::lacking(LONG_RANGE_LIMIT);
+    };
+    let words = |pairs: &Pairs| {
+        joined(pairs.estimates(difference).map(|lost| lost.shown_of_seeds(2)), ", ")
+    };
+    let losses = format!("LS-attention {}, local-only {} nats", words(&ls), words(&local));
+    let pairs = Pairs { settings: ls.settings.into_iter().chain(local.settings).collect() };
+    let worse = pairs.count(|ours, mhsa| ours > mhsa);
+    let much_worse = pairs.count(|ours, mhsa| ours > mhsa + NO_WORSE_NATS);
+    let unlearned = unlearned(study, most, least);
+    let ruling = pairs
+        .every(difference, |lost| lost.at_least(NO_WORSE_NATS))
+        .in_part_if(worse < pairs.len())
+        .undecided_if_fails(much_worse > 0)
+        .hidden_if(unlearned.is_some())
+        .undecided_if(!tuned.is_tuned);
+    let learned = unlearned.map_or_else(String::new, |nats| {
+        format!(
+            "No variant learned to look keys up: the least excess over the entropy grows by {} nats with look-ups",
+            significant(nats, 2)
+        )
+    });
+    let headline = match unlearned {
+        Some(_) => "no variant learned to look keys up".to_owned(),
+        None => format!("loss − multi-head's: {losses}"),
+    };
+    let sentences = [
+        format!(
+            "With {} % look-up segments, loss minus multi-head attention's: {losses}",
+            significant(100.0 * most, 2)
+        ),
+        format!("Higher in {worse} of {} pairs", pairs.len()),
+        scale_of_runs(&study.runs),
+        tuned.note().to_owned(),
+        learned,
+    ];
+    Verdict::new(LONG_RANGE_LIMIT, ruling, pairs.seeds(), headline, sentences)
+}
+
+/// The last validation loss and the peak of max |logit| of `ls` against `mhsa`, seed by seed, with the window of the lowest
+/// loss. Intervals are Student's over seeds. None without `ls` and `mhsa` on real data.
+pub(crate) fn other_data(study: &Trainings) -> Option<Verdict> {
+    let tuned = Tuned::of_arms(study, &["ls", "mhsa"]);
+    let study = &tuned.study;
+    let is_real = |run: &TrainingRun| run.corpus != SYNTHETIC;
+    let against_mhsa = |value: fn(&TrainingRun) -> Option<f64>| {
+        Pairs::of_arms(study, ["ls", "mhsa"], |run| value(run).filter(|_| is_real(run)))
+    };
+    let losses = against_mhsa(|run| run.valid_loss_nats)?.settings;
+    let loss = |setting: &PairsOfSetting| setting.estimate(difference);
+    let best = losses.iter().min_by(|a, b| loss(a).value.total_cmp(&loss(b).value))?;
+    let peaks = against_mhsa(|run| run.peak_max_abs_logit)?.settings;
+    let peaks = peaks.iter().find(|setting| setting.ours == best.ours)?;
+    let (loss, ratio) = (loss(best), peaks.estimate(log_ratio));
+    let parts = [loss.at_most(NO_WORSE_NATS), ratio.at_most(-LOGITS_ALIKE.ln())];
+    let ruling = Ruling::both(parts).undecided_if(!tuned.is_tuned);
+    let ours = study.runs.iter().find(|run| run.run == best.ours)?;
+    let setting =
+        |run: &TrainingRun| (run.positions.clone(), run.slopes.clone(), run.corpus.clone());
+    let compared = study
+        .runs
+        .iter()
+        .filter(|run| ["ls", "mhsa"].contains(&&*run.arm) && setting(run) == setting(ours));
+    let (loss, peak) = (loss.apart(2, " nats"), ratio.exp().times(2));
+    let corpus = &ours.corpus;
+    let sentences = [
+        format!(
+            "On {corpus} as bytes, {} against multi-head attention: validation loss {loss}, peak max |logit| {peak}",
+            best.ours
+        ),
+        scale_of_runs(compared),
+        tuned.note().to_owned(),
+    ];
+    let seeds = Seeds::all(best.seeds.len().min(peaks.seeds.len()));
+    let headline = format!("{corpus}: loss {loss}, peak {peak}");
+    Some(Verdict::new(OTHER_MODALITIES, ruling, seeds, headline, sentences))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claims::VerdictStatus;
+    use crate::experiments::training::claims::tuning::at_three_rates;
+
+    fn runs(arm: &str, losses: &[f64]) -> Vec<TrainingRun> {
+        let one = |(seed, loss): (usize, &f64)| TrainingRun {
+            run: arm.to_owned(),
+            arm: arm.to_owned(),
+            seed,
+            recall: Some(0.9),
+            corpus_entropy_nats: Some(0.8),
+            valid_loss_nats: Some(*loss),
+            ..TrainingRun::default()
+        };
+        losses.iter().enumerate().map(one).collect()
+    }
+
+    fn study(arms: &[(&str, &[f64])]) -> Trainings {
+        let runs = arms.iter().flat_map(|(arm, losses)| runs(arm, losses)).collect();
+        Trainings { runs, failed: 0 }
+    }
+
+    /// The runs of `arms` at three learning rates.
+    fn tuned(arms: &[(&str, &[f64])]) -> Trainings {
+        at_three_rates(&study(arms))
+    }
+
+    #[test]
+    fn the_global_head_has_every_word() {
+        // Multi-head attention shows that far context is worth a fifth of a nat.
+        let status = |local: &[f64], mhsa: f64| {
+            let arms: [(&str, &[f64]); 3] =
+                [("ls", &[1.0; 3]), ("local-only", local), ("mhsa", &[mhsa; 3])];
+            global_head(&tuned(&arms)).status
+        };
+        let head = |local: &[f64]| status(local, 0.7);
+        assert_eq!(head(&[1.2; 3]), VerdictStatus::Confirmed);
+        assert_eq!(head(&[1.2; 2]), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(head(&[1.05; 3]), VerdictStatus::Qualified, "worse, not by so much");
+        assert_eq!(head(&[1.1, 1.2, 1.3]), VerdictStatus::Qualified, "seeds too far apart");
+        assert_eq!(head(&[1.01, 1.0, 1.01]), VerdictStatus::Refuted, "alike");
+        assert_eq!(head(&[1.02, 1.0, 1.05]), VerdictStatus::Qualified, "alike or not");
+        assert_eq!(head(&[0.9; 3]), VerdictStatus::Refuted);
+        assert_eq!(head(&[0.9; 2]), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(head(&[]), VerdictStatus::NotMeasured);
+        assert_eq!(status(&[1.0; 3], 1.0), VerdictStatus::NotMeasured, "nothing needs far context");
+        let untuned = study(&[("ls", &[1.0; 3]), ("local-only", &[1.2; 3])]);
+        assert_eq!(global_head(&untuned).status, VerdictStatus::Qualified, "one learning rate");
+    }
+
+    #[test]
+    fn long_range_tasks_have_every_word() {
+        let of = |ls: &[f64], local: &[f64]| {
+            dial(&tuned(&[("mhsa", &[1.0; 3]), ("ls", ls), ("local-only", local)])).status
+        };
+        assert_eq!(of(&[1.1; 3], &[1.2; 3]), VerdictStatus::Confirmed);
+        assert_eq!(of(&[0.9; 3], &[1.2; 3]), VerdictStatus::Qualified);
+        assert_eq!(of(&[0.9; 3], &[0.9; 3]), VerdictStatus::Refuted);
+        assert_eq!(of(&[0.9; 2], &[0.9; 2]), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(
+            of(&[1.1; 3], &[1.02, 1.2, 1.4]),
+            VerdictStatus::Qualified,
+            "seeds too far apart"
+        );
+        assert_eq!(
+            of(&[0.9; 3], &[0.6, 0.9, 0.99]),
+            VerdictStatus::Qualified,
+            "seeds too far apart"
+        );
+        assert_eq!(of(&[], &[]), VerdictStatus::NotMeasured);
+        let beside_easy = |hard: [f64; 3]| {
+            let arms = ["mhsa", "ls", "local-only"].into_iter().zip(hard);
+            let mut study = Trainings {
+                runs: arms.flat_map(|(arm, loss)| runs(arm, &[loss; 3])).collect(),
+                failed: 0,
+            };
+            let easy = study.runs.clone().into_iter().map(|run| TrainingRun {
+                recall: Some(0.0),
+                valid_loss_nats: Some(0.9),
+                ..run
+            });
+            study.runs.extend(easy.collect::<Vec<_>>());
+            dial(&at_three_rates(&study))
+        };
+        let unlearned = beside_easy([1.0, 1.02, 1.04]);
+        assert_eq!(
+            unlearned.status,
+            VerdictStatus::NotMeasured,
+            "0.2 against 0.1 nats, and all alike"
+        );
+        assert!(unlearned.measured.contains("0.10 nats"), "{}", unlearned.measured);
+        assert_eq!(
+            beside_easy([1.0, 1.1, 1.2]).status,
+            VerdictStatus::Confirmed,
+            "one has learned something"
+        );
+        assert_eq!(
+            beside_easy([0.93, 0.95, 0.97]).status,
+            VerdictStatus::Confirmed,
+            "near to the entropy"
+        );
+    }
+
+    fn on_corpus(corpus: &str, seeds: usize, loss: f64, peak: f64) -> Trainings {
+        let run = |arm: &str, seed: usize, loss: f64, peak: f64| TrainingRun {
+            run: arm.to_owned(),
+            arm: arm.to_owned(),
+            corpus: corpus.to_owned(),
+            seed,
+            valid_loss_nats: Some(loss),
+            peak_max_abs_logit: Some(peak),
+            ..TrainingRun::default()
+        };
+        let pair = |seed| [run("ls", seed, loss, peak), run("mhsa", seed, 2.0, 100.0)];
+        Trainings { runs: (0..seeds).flat_map(pair).collect(), failed: 0 }
+    }
+
+    #[test]
+    fn other_data_have_every_word() {
+        let status = |seeds, loss, peak| {
+            other_data(&at_three_rates(&on_corpus("digits", seeds, loss, peak))).unwrap().status
+        };
+        assert_eq!(status(3, 1.9, 50.0), VerdictStatus::Confirmed);
+        assert_eq!(status(2, 1.9, 50.0), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(status(1, 1.9, 50.0), VerdictStatus::SingleSeed);
+        assert_eq!(status(3, 1.9, 95.0), VerdictStatus::Refuted, "logits alike");
+        assert_eq!(status(3, 2.1, 50.0), VerdictStatus::Refuted, "a higher loss");
+        let untuned = other_data(&on_corpus("digits", 3, 1.9, 50.0)).unwrap();
+        assert_eq!(untuned.status, VerdictStatus::Qualified, "one learning rate");
+        assert_eq!(other_data(&on_corpus("synthetic", 3, 1.9, 50.0)), None);
+        assert_eq!(other_data(&on_corpus("digits", 0, 1.9, 50.0)), None);
+    }
+}

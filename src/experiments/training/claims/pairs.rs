@@ -1,0 +1,253 @@
+//! Two variants compared seed by seed.
+//!
+//! Runs of one seed and setting start from the same weights and read the same windows of text, so each is compared
+//! with the one that shares them: three seeds are three pairs, not nine.
+
+use crate::claims::estimate::Estimate;
+use crate::claims::ruling::Ruling;
+use crate::claims::verdict::Seeds;
+use crate::claims::words::joined;
+use crate::experiments::training::tables::training::{TrainingRun, Trainings};
+use crate::table::Interval;
+
+/// The pairs of two variants.
+pub(crate) struct Pairs {
+    pub settings: Vec<PairsOfSetting>,
+}
+
+/// A pair for each seed of a setting.
+pub(crate) struct PairsOfSetting {
+    /// The name of our run.
+    pub ours: String,
+    /// The name of their run.
+    pub theirs: String,
+    /// Tokens of context.
+    pub context: Option<usize>,
+    /// The seed, our value and theirs.
+    pub seeds: Vec<(usize, f64, f64)>,
+}
+
+/// What distinguishes settings: everything but the seed.
+type Setting<'r> = (&'r str, &'r str, &'r str, Option<usize>, Option<f64>, Option<f64>);
+
+impl Pairs {
+    /// A value of every run of the arm `ours` beside that of the run of `theirs` with its seed and setting; none where
+    /// there is no such pair.
+    pub fn of_arms(
+        study: &Trainings,
+        [ours, theirs]: [&str; 2],
+        value: impl Fn(&TrainingRun) -> Option<f64>,
+    ) -> Option<Self> {
+        let is_pair = |our: &TrainingRun, their: &TrainingRun| {
+            our.arm == ours && their.arm == theirs && are_alike(our, their)
+        };
+        Self::matching(study, is_pair, |ours, theirs| Some((value(ours)?, value(theirs)?)))
+    }
+
+    /// Values of all runs that are a pair, ours and theirs.
+    pub fn matching(
+        study: &Trainings,
+        is_pair: impl Fn(&TrainingRun, &TrainingRun) -> bool,
+        values: impl Fn(&TrainingRun, &TrainingRun) -> Option<(f64, f64)>,
+    ) -> Option<Self> {
+        let mut found: Vec<(Setting<'_>, PairsOfSetting)> = Vec::new();
+        for our in &study.runs {
+            for their in study.runs.iter().filter(|their| is_pair(our, their)) {
+                let Some((a, b)) = values(our, their) else { continue };
+                let key = (
+                    &*our.run,
+                    &*their.run,
+                    &*our.corpus,
+                    our.context,
+                    our.learning_rate,
+                    our.recall,
+                );
+                let pair = (our.seed, a, b);
+                match found.iter_mut().find(|(other, _)| *other == key) {
+                    Some((_, setting)) => setting.seeds.push(pair),
+                    None => {
+                        let setting = PairsOfSetting {
+                            ours: our.run.clone(),
+                            theirs: their.run.clone(),
+                            context: our.context,
+                            seeds: vec![pair],
+                        };
+                        found.push((key, setting));
+                    }
+                }
+            }
+        }
+        let mut settings: Vec<PairsOfSetting> =
+            found.into_iter().map(|(_, setting)| setting).collect();
+        settings.sort_by_key(|setting| setting.context);
+        (!settings.is_empty()).then_some(Self { settings })
+    }
+
+    /// Each setting in `words` with what distinguishes it: its length, or the names of its runs where lengths are equal.
+    pub fn by_setting(&self, words: impl Fn(&PairsOfSetting) -> String) -> String {
+        let has_own_length = |setting: &PairsOfSetting| {
+            let alike = self.settings.iter().filter(|other| other.context == setting.context);
+            alike.count() == 1
+        };
+        let one = |setting: &PairsOfSetting| match setting.context {
+            Some(n) if has_own_length(setting) => format!("{} at n = {n}", words(setting)),
+            None if has_own_length(setting) => words(setting),
+            _ => format!("{} ({}, {})", words(setting), setting.ours, setting.theirs),
+        };
+        joined(self.settings.iter().map(one), ", ")
+    }
+
+    /// The seeds of each setting.
+    pub fn seeds(&self) -> Seeds {
+        Seeds::of_settings(self.settings.iter().map(|setting| setting.seeds.len()))
+    }
+
+    /// All pairs, ours and theirs.
+    pub fn all(&self) -> impl Iterator<Item = (f64, f64)> {
+        let seeds = self.settings.iter().flat_map(|setting| &setting.seeds);
+        seeds.map(|&(_, ours, theirs)| (ours, theirs))
+    }
+
+    /// How many pairs.
+    pub fn len(&self) -> usize {
+        self.all().count()
+    }
+
+    /// In how many pairs it holds of our value and theirs.
+    pub fn count(&self, holds: impl Fn(f64, f64) -> bool) -> usize {
+        self.all().filter(|&(ours, theirs)| holds(ours, theirs)).count()
+    }
+
+    /// The estimate of `compare` in each setting.
+    pub fn estimates(&self, compare: Compare) -> impl Iterator<Item = Estimate> + Clone {
+        self.settings.iter().map(move |setting| setting.estimate(compare))
+    }
+
+    /// Over settings, the ruling on the estimate of `compare` in each.
+    pub fn every(&self, compare: Compare, ruling: impl Fn(Estimate) -> Ruling) -> Ruling {
+        Ruling::every(self.estimates(compare).map(ruling))
+    }
+
+    /// Of one setting its estimate; of several, the mean over settings with Student's interval over the seeds that have
+    /// them all, none where fewer than two do.
+    pub fn overall(&self, compare: Compare) -> Option<Estimate> {
+        if let [one] = &self.settings[..] {
+            return Some(one.estimate(compare));
+        }
+        let seeds = self.settings.first()?.seeds.iter().map(|pair| pair.0);
+        let of_seed = |seed: usize| {
+            let one = |setting: &PairsOfSetting| {
+                let (_, ours, theirs) = setting.seeds.iter().find(|pair| pair.0 == seed)?;
+                Some(compare(*ours, *theirs))
+            };
+            let values: Option<Vec<f64>> = self.settings.iter().map(one).collect();
+            values.map(|values| values.iter().sum::<f64>() / values.len() as f64)
+        };
+        Interval::of(seeds.filter_map(of_seed)).map(Estimate::from)
+    }
+}
+
+impl PairsOfSetting {
+    /// The mean of `compare` over seeds.
+    pub fn estimate(&self, compare: Compare) -> Estimate {
+        let values: Vec<f64> =
+            self.seeds.iter().map(|&(_, ours, theirs)| compare(ours, theirs)).collect();
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        Estimate::mean(values).unwrap_or_else(|| Estimate::once(mean))
+    }
+}
+
+/// How our value compares with theirs.
+pub(crate) type Compare = fn(f64, f64) -> f64;
+
+/// Ours less theirs.
+pub(crate) fn difference(ours: f64, theirs: f64) -> f64 {
+    ours - theirs
+}
+
+/// log(ours / theirs).
+pub(crate) fn log_ratio(ours: f64, theirs: f64) -> f64 {
+    (ours / theirs).ln()
+}
+
+/// Whether they differ in nothing but the arm, as far as rows tell.
+pub(crate) fn are_alike(ours: &TrainingRun, theirs: &TrainingRun) -> bool {
+    let numbers = |run: &TrainingRun| (run.seed, run.context, run.learning_rate, run.recall);
+    let sizes = |run: &TrainingRun| (run.steps, run.d_model, run.heads);
+    numbers(ours) == numbers(theirs)
+        && sizes(ours) == sizes(theirs)
+        && ours.corpus == theirs.corpus
+        && ours.positions == theirs.positions
+        && ours.slopes == theirs.slopes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(arm: &str, seed: usize, context: usize, loss: f64) -> TrainingRun {
+        TrainingRun {
+            run: arm.to_owned(),
+            arm: arm.to_owned(),
+            seed,
+            context: Some(context),
+            valid_loss_nats: Some(loss),
+            ..TrainingRun::default()
+        }
+    }
+
+    fn pairs(runs: Vec<TrainingRun>) -> Option<Pairs> {
+        Pairs::of_arms(&Trainings { runs, failed: 0 }, ["ls", "mhsa"], |run| run.valid_loss_nats)
+    }
+
+    #[test]
+    fn runs_with_different_positions_are_no_pair() {
+        let given = |slopes: &str, positions: &str| TrainingRun {
+            slopes: slopes.to_owned(),
+            positions: positions.to_owned(),
+            ..run("mhsa", 1, 256, 2.0)
+        };
+        let with = |mhsa: TrainingRun| {
+            let ours = TrainingRun { slopes: "none".to_owned(), ..run("ls", 1, 256, 1.9) };
+            pairs(vec![TrainingRun { positions: "learned".to_owned(), ..ours }, mhsa])
+        };
+        assert!(with(given("none", "learned")).is_some());
+        assert!(with(given("alibi", "learned")).is_none());
+        assert!(with(given("none", "rope")).is_none());
+    }
+
+    #[test]
+    fn a_run_is_compared_with_the_one_of_its_seed_and_setting() {
+        let mut runs = Vec::new();
+        for (context, gain) in [(256, 0.1), (512, 0.3)] {
+            for seed in 0..3 {
+                let loss = 3.0 + seed as f64;
+                runs.extend([
+                    run("mhsa", seed, context, loss),
+                    run("ls", seed, context, loss - gain),
+                ]);
+            }
+        }
+        runs.push(run("ls", 7, 256, 1.0));
+        let pairs = pairs(runs).unwrap();
+        assert_eq!((pairs.settings.len(), pairs.len(), pairs.seeds()), (2, 6, Seeds::all(3)));
+        assert_eq!(pairs.count(|ls, mhsa| ls < mhsa), 6);
+        // Between seeds losses differ by a nat, within them by the gain alone.
+        let first = pairs.settings[0].estimate(difference);
+        let [low, high] = first.ends().unwrap();
+        assert!((first.value + 0.1).abs() < 1e-12 && high - low < 1e-9, "{first:?}");
+        let overall = pairs.overall(difference).unwrap();
+        assert!((overall.value + 0.2).abs() < 1e-12, "{overall:?}");
+        assert_eq!(pairs.every(difference, |one| one.at_most(0.0)), Ruling::Holds);
+        assert_ne!(pairs.every(difference, |one| one.at_most(-0.2)), Ruling::Holds);
+    }
+
+    #[test]
+    fn one_seed_has_no_interval_and_other_settings_no_pair() {
+        let one = pairs(vec![run("mhsa", 0, 256, 3.0), run("ls", 0, 256, 2.0)]).unwrap();
+        let estimate = one.overall(difference).unwrap();
+        assert_eq!((estimate.value, estimate.ends()), (-1.0, None));
+        assert!(pairs(vec![run("mhsa", 0, 256, 3.0), run("ls", 0, 512, 2.0)]).is_none());
+        assert!(pairs(vec![run("mhsa", 0, 256, 3.0), run("ls", 1, 256, 2.0)]).is_none());
+    }
+}

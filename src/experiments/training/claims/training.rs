@@ -1,0 +1,315 @@
+//! Verdicts on training: logits, divergence and loss of LS-attention against multi-head attention.
+
+use statrs::distribution::{Beta, ContinuousCDF};
+
+use crate::claims::Verdict;
+use crate::claims::estimate::{Estimate, shown};
+use crate::claims::ruling::Ruling;
+use crate::claims::verdict::Seeds;
+use crate::claims::words::{from_to, joined, listed, scale_of_runs};
+use crate::claims::{Claim, Group};
+use crate::experiments::training::claims::pairs::{Pairs, PairsOfSetting, difference, log_ratio};
+use crate::experiments::training::claims::tuning::Tuned;
+use crate::experiments::training::tables::training::{TrainingRun, Trainings, arm_name};
+use crate::table::{plural, significant};
+
+/// A validation loss this much above the other's, in nats, still counts as no higher: a hundredth of a nat is one per
+/// cent of perplexity, and less than seeds of one setting differ by.
+pub(crate) const NO_WORSE_NATS: f64 = 0.01;
+/// Peaks within this factor of each other are alike. The paper reports four times and more (200 against 50), of whose
+/// logarithm this is a sixth.
+pub(crate) const LOGITS_ALIKE: f64 = 1.25;
+/// The paper's bound on LS-attention's logits, and the least that it reports of multi-head attention.
+const LS_AT_MOST: f64 = 50.0;
+const MHSA_AT_LEAST: f64 = 200.0;
+/// The paper's length of context and steps for divergence.
+const PAPER_CONTEXT: usize = 2048;
+const PAPER_STEPS: usize = 20_000;
+
+const LACKING: [&str; 2] = [
+    "no finished runs of both variants",
+    "Needs finished runs of ls and mhsa at one length and learning rate.",
+];
+
+pub(crate) const LOGITS_IN_TRAINING: Claim = Claim {
+    id: "LogitsInTraining",
+    text: "In training, max |logit| grows to 200–400 with multi-head attention and stays below \
+            50 with LS-attention",
+    group: Group::Training,
+    place: "Figure 1",
+    paper_says: Some("200–400 against < 50"),
+    rule: [
+        "Every run of ls peaks below {0} and every run of mhsa at {1} or more; at every setting the \
+            whole interval of the ratio lies below 1/{2}.",
+        "At every setting in which ls or mhsa reaches {0}, the whole interval of the ratio lies \
+            above 1/{2}.",
+    ],
+    bounds: &[LS_AT_MOST, MHSA_AT_LEAST, LOGITS_ALIKE],
+    needs_tuning: true,
+    lacking: LACKING,
+    ..Claim::PLAIN
+};
+
+pub(crate) const DIVERGES: Claim = Claim {
+    id: "Diverges",
+    text: "Multi-head attention at n = 2,048 diverges after 20–30 thousand steps; LS-attention \
+            does not",
+    group: Group::Training,
+    place: "Figure 1",
+    paper_says: Some("divergence after 20–30 thousand steps"),
+    rule: [
+        "Every run of mhsa diverges and no run of ls, at n ≥ {0} and {1} steps or more.",
+        "The whole Clopper–Pearson interval of the share of diverged runs lies below one half for \
+            mhsa, or above it for ls.",
+    ],
+    bounds: &[PAPER_CONTEXT as f64, PAPER_STEPS as f64],
+    ..Claim::PLAIN
+};
+
+pub(crate) const NO_WORSE: Claim = Claim {
+    id: "NoWorse",
+    text: "LS-attention's loss is no higher than multi-head attention's",
+    group: Group::Training,
+    place: "abstract",
+    rule: [
+        "In every pair of runs, and by every whole interval, the loss of ls is at most {0} nats \
+            above mhsa's, and multi-head attention with RoPE is not better by more.",
+        "At every setting the whole interval lies above {0} nats.",
+    ],
+    bounds: &[NO_WORSE_NATS],
+    needs_tuning: true,
+    lacking: LACKING,
+    ..Claim::PLAIN
+};
+
+/// The verdicts of a study of trainings, on those of its runs that ended. Runs that were stopped are named beside them.
+/// Contexts shorter than the paper's give no verdict on divergence.
+pub(crate) fn training(study: &Trainings) -> Vec<Verdict> {
+    let ended = study.ended();
+    let long = study.runs.iter().any(|run| run.context.is_some_and(|n| n >= PAPER_CONTEXT));
+    let mut verdicts = vec![logits(&ended)];
+    verdicts.extend(long.then(|| divergence(&ended)));
+    verdicts.push(no_worse(&ended));
+    for verdict in &mut verdicts {
+        if let Some([headline, so_far]) = so_far(study, verdict.claim) {
+            // Runs that were stopped are the only ones there.
+            if verdict.seeds == 0 {
+                [verdict.headline, verdict.measured] = [headline, so_far];
+            } else {
+                verdict.measured.push_str(&format!(" {so_far}"));
+            }
+        }
+    }
+    verdicts
+}
+
+/// What the stopped runs of both variants have of a claim's quantity, as a headline and a sentence; none where there are
+/// none.
+fn so_far(study: &Trainings, claim: Claim) -> Option<[String; 2]> {
+    let is_compared = |run: &&TrainingRun| ["ls", "mhsa"].contains(&&*run.arm);
+    let stopped: Vec<&TrainingRun> =
+        study.runs.iter().filter(|run| run.is_so_far()).filter(is_compared).collect();
+    let number =
+        |value: Option<f64>, digits| value.map_or("?".to_owned(), |v| significant(v, digits));
+    let all = |one: &dyn Fn(&TrainingRun) -> String| {
+        joined(stopped.iter().map(|run| format!("{} {}", arm_name(&run.arm), one(run))), ", ")
+    };
+    let steps = |run: &TrainingRun| run.steps.unwrap_or(0);
+    let value = if claim == LOGITS_IN_TRAINING {
+        format!("peaks {}", all(&|run| number(run.peak_max_abs_logit, 3)))
+    } else if claim == NO_WORSE {
+        format!("losses {}", all(&|run| number(run.valid_loss_nats, 4)))
+    } else {
+        "none diverged".to_owned()
+    };
+    let most = stopped.iter().map(|run| steps(run)).max()?;
+    let lengths = listed(stopped.iter().filter_map(|run| run.context)).unwrap_or_default();
+    Some([
+        format!("stopped by step {most}: {value}, one seed"),
+        format!(
+            "Runs at n = {lengths} were stopped early: {} steps; {value}. A verdict needs finished runs of both variants.",
+            all(&|run| steps(run).to_string())
+        ),
+    ])
+}
+
+/// Logits: `ls` against `mhsa` by the peak of max |logit| over the run, seed by seed at one setting. Intervals are
+/// Student's over seeds, of the difference of the peaks' logarithms.
+///
+/// *Not measured*: one of the arms is missing, or lacks its logits; or neither comes to [`LS_AT_MOST`] at any setting,
+/// so that there are no large logits that `ls` could avoid. A setting without such logits refutes nothing.
+fn logits(study: &Trainings) -> Verdict {
+    let tuned = Tuned::of_arms(study, &["ls", "mhsa"]);
+    let peak = |run: &TrainingRun| run.peak_max_abs_logit;
+    let Some(pairs) = Pairs::of_arms(&tuned.study, ["ls", "mhsa"], peak) else {
+        return Verdict::lacking(LOGITS_IN_TRAINING);
+    };
+    let as_in_paper = pairs.count(|ls, mhsa| ls < LS_AT_MOST && mhsa >= MHSA_AT_LEAST);
+    let is_smaller = |ratio: Estimate| ratio.at_most(-LOGITS_ALIKE.ln());
+    let is_large = |setting: &&PairsOfSetting| {
+        setting.seeds.iter().any(|(_, ls, mhsa)| ls.max(*mhsa) >= LS_AT_MOST)
+    };
+    let large = || pairs.settings.iter().filter(is_large);
+    let in_large = Ruling::every(large().map(|setting| is_smaller(setting.estimate(log_ratio))));
+    let is_everywhere =
+        as_in_paper == pairs.len() && pairs.every(log_ratio, is_smaller) == Ruling::Holds;
+    let ruling = in_large
+        .in_part_if(!is_everywhere)
+        .hidden_if(large().next().is_none())
+        .undecided_if(!tuned.is_tuned);
+    let ratio = |setting: &PairsOfSetting| setting.estimate(log_ratio).exp().times(2);
+    let means = pairs.estimates(log_ratio).map(|one| one.value.exp());
+    let overall = match pairs.overall(log_ratio) {
+        Some(overall) => overall.exp().times(2),
+        None => format!("{}×", from_to(means, 2)),
+    };
+    let headline = format!(
+        "multi-head {}, LS-attention {}; ratio {overall}",
+        shown(Estimate::median(pairs.all().map(|pair| pair.1)), 3),
+        shown(Estimate::median(pairs.all().map(|pair| pair.0)), 3),
+    );
+    let none_large = match large().next() {
+        None => format!("No run reaches {LS_AT_MOST}: there is nothing to avoid"),
+        Some(_) => String::new(),
+    };
+    let sentences = [
+        format!("Ratio of peak max |logit|: {}", pairs.by_setting(ratio)),
+        lower_in("Lower", pairs.count(|ls, mhsa| ls < mhsa), &pairs),
+        scale(&tuned.study),
+        tuned.note().to_owned(),
+        none_large,
+    ];
+    Verdict::new(
+        LOGITS_IN_TRAINING,
+        ruling,
+        pairs.seeds().called("paired seed"),
+        headline,
+        sentences,
+    )
+}
+
+/// `Lower in 3 of 3 pairs`.
+fn lower_in(what: &str, count: usize, pairs: &Pairs) -> String {
+    format!("{what} in {count} of {}", plural(pairs.len(), "pair"))
+}
+
+/// Divergence, of runs of the paper's length and number of steps alone.
+///
+/// *Not measured*: no runs of 2,048 tokens or more and 20,000 steps asked for, of both arms.
+fn divergence(study: &Trainings) -> Verdict {
+    let [mhsa, ls] = ["mhsa", "ls"].map(|arm| {
+        let is_long = |run: &&TrainingRun| {
+            run.context.is_some_and(|n| n >= PAPER_CONTEXT)
+                && run.steps.is_some_and(|steps| steps >= PAPER_STEPS)
+        };
+        let runs: Vec<&TrainingRun> = study.arm(arm).filter(is_long).collect();
+        (runs.iter().filter(|run| run.outcome == "diverged").count(), runs.len())
+    });
+    if mhsa.1 == 0 || ls.1 == 0 {
+        let diverged = study.runs.iter().filter(|run| run.outcome == "diverged").count();
+        let needs = format!(
+            "Needs both variants at n ≥ 2,048 for 20,000 steps (analysis/paper-2048.toml, on a GPU). Of the {} here, \
+             {diverged} diverged.",
+            plural(study.runs.len(), "run")
+        );
+        return Verdict::unmeasured(DIVERGES, "no runs at n ≥ 2,048 for 20,000 steps", needs);
+    }
+    // Fewer than half of the runs do not make "diverges" true of a model.
+    let is_refuted = [share(mhsa).at_least(0.5), share(ls).at_most(0.5)].contains(&Ruling::Fails);
+    let ruling = Ruling::of_rule(mhsa.0 == mhsa.1 && ls.0 == 0, is_refuted);
+    let counts = format!(
+        "of multi-head attention {} of {}, of LS-attention {} of {}",
+        mhsa.0, mhsa.1, ls.0, ls.1
+    );
+    let seeds = Seeds::all(mhsa.1.min(ls.1)).called("run");
+    let sentences = [format!("Runs that diverged: {counts}"), scale_of_runs(&study.runs)];
+    Verdict::new(DIVERGES, ruling, seeds, format!("diverged: {counts}"), sentences)
+}
+
+/// A share with its 95 % interval, of which `times` of `of` were seen: Clopper and Pearson's.
+fn share((times, of): (usize, usize)) -> Estimate {
+    let (times, of) = (times as f64, of as f64);
+    let quantile = |a: f64, b: f64, share: f64| Beta::new(a, b).map(|beta| beta.inverse_cdf(share));
+    let ends = [
+        quantile(times, of - times + 1.0, 0.025).unwrap_or(0.0),
+        quantile(times + 1.0, of - times, 0.975).unwrap_or(1.0),
+    ];
+    Estimate::range(times / of, ends)
+}
+
+/// Loss: `ls` against `mhsa` by the last validation loss, paired as for logits; intervals of the difference in nats.
+///
+/// *Not measured*: one of the arms is missing.
+pub(crate) fn no_worse(study: &Trainings) -> Verdict {
+    let tuned = Tuned::of_arms(study, &["ls", "mhsa"]);
+    let loss = |run: &TrainingRun| run.valid_loss_nats;
+    let Some(pairs) = Pairs::of_arms(&tuned.study, ["ls", "mhsa"], loss) else {
+        return Verdict::lacking(NO_WORSE);
+    };
+    let no_worse = pairs.count(|ls, mhsa| ls <= mhsa + NO_WORSE_NATS);
+    let against_rope = against_rope(&tuned.study);
+    // With the better positions multi-head attention wins.
+    let loses_to_rope =
+        against_rope.is_some_and(|lost| lost.at_most(NO_WORSE_NATS) == Ruling::Fails);
+    let ruling = pairs
+        .every(difference, |lost| lost.at_most(NO_WORSE_NATS))
+        .in_part_if(no_worse < pairs.len() || loses_to_rope)
+        .undecided_if(!tuned.is_tuned);
+    let overall = match pairs.overall(difference) {
+        Some(overall) => overall.apart(2, " nats"),
+        None => all_apart(pairs.estimates(difference).map(|one| one.value)),
+    };
+    let rope = against_rope.map_or_else(String::new, |lost| {
+        format!("; {} than RoPE", lost.without_ends().apart(2, ""))
+    });
+    let one_rate = if tuned.is_tuned { "" } else { "; one learning rate" };
+    let by_setting = pairs.by_setting(|setting| setting.estimate(difference).apart(2, ""));
+    let sentences = [
+        format!("Validation loss against multi-head attention's, nats: {by_setting}"),
+        lower_in("No higher", no_worse, &pairs),
+        against_rope
+            .map_or_else(String::new, |lost| format!("Against RoPE {}", lost.apart(2, " nats"))),
+        scale(&tuned.study),
+        tuned.note().to_owned(),
+    ];
+    let headline = format!("LS-attention {overall}{rope}{one_rate}");
+    Verdict::new(NO_WORSE, ruling, pairs.seeds(), headline, sentences)
+}
+
+/// `0.011–0.044 nats lower` for differences that all have one sign, else `-0.02 to 0.01 nats`.
+fn all_apart(differences: impl Iterator<Item = f64> + Clone) -> String {
+    let sizes = from_to(differences.clone().map(f64::abs), 2);
+    if differences.clone().all(|value| value < 0.0) {
+        format!("{sizes} nats lower")
+    } else if differences.clone().all(|value| value >= 0.0) {
+        format!("{sizes} nats higher")
+    } else {
+        format!("{} nats", from_to(differences, 2))
+    }
+}
+
+/// The loss of `ls` less that of multi-head attention with RoPE, seed by seed, of equal size, length and steps; none without
+/// two such runs.
+fn against_rope(study: &Trainings) -> Option<Estimate> {
+    let is_pair = |ls: &TrainingRun, rope: &TrainingRun| {
+        let size = |run: &TrainingRun| (run.seed, run.context, run.steps, run.d_model, run.heads);
+        (&*ls.arm, &*rope.arm, &*rope.positions) == ("ls", "mhsa", "rope")
+            && size(ls) == size(rope)
+            && (&ls.corpus, ls.learning_rate) == (&rope.corpus, rope.learning_rate)
+    };
+    let losses =
+        |ls: &TrainingRun, rope: &TrainingRun| Some((ls.valid_loss_nats?, rope.valid_loss_nats?));
+    let pairs = Pairs::matching(study, is_pair, losses)?;
+    Estimate::mean(pairs.all().map(|(ls, rope)| ls - rope)).filter(|lost| lost.ends().is_some())
+}
+
+/// The scale without the lengths, which stand with the numbers.
+fn scale(study: &Trainings) -> String {
+    let runs = study.arm("ls").chain(study.arm("mhsa")).cloned();
+    let runs: Vec<TrainingRun> = runs.map(|run| TrainingRun { context: None, ..run }).collect();
+    scale_of_runs(&runs)
+}
+
+#[cfg(test)]
+#[path = "training_tests.rs"]
+mod tests;

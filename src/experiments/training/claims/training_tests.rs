@@ -1,0 +1,162 @@
+//! Words of verdicts on training.
+
+use super::*;
+use crate::claims::VerdictStatus;
+use crate::experiments::training::claims::tuning::at_three_rates;
+
+fn run(arm: &str, seed: usize, peak: f64, loss: f64) -> TrainingRun {
+    TrainingRun {
+        run: arm.to_owned(),
+        arm: arm.to_owned(),
+        seed,
+        context: Some(512),
+        learning_rate: Some(3e-3),
+        parameters: Some(165_000),
+        steps: Some(1500),
+        outcome: "completed".to_owned(),
+        peak_max_abs_logit: Some(peak),
+        valid_loss_nats: Some(loss),
+        ..TrainingRun::default()
+    }
+}
+
+fn judged(seeds: usize, ls: (f64, f64), mhsa: (f64, f64)) -> Vec<VerdictStatus> {
+    let ls = (0..seeds).map(|seed| run("ls", seed, ls.0, ls.1));
+    let mhsa = (0..seeds).map(|seed| run("mhsa", seed, mhsa.0, mhsa.1));
+    let study = Trainings { runs: ls.chain(mhsa).collect(), failed: 0 };
+    training(&at_three_rates(&study)).iter().map(|verdict| verdict.status).collect()
+}
+
+#[test]
+fn logits_and_losses_have_every_word() {
+    use VerdictStatus::{Confirmed, NotMeasured, Qualified, Refuted, SingleSeed};
+    assert_eq!(judged(3, (12.0, 1.9), (220.0, 2.4)), [Confirmed, Confirmed]);
+    assert_eq!(judged(3, (12.0, 1.9), (60.0, 2.4)), [Qualified, Confirmed]);
+    assert_eq!(judged(1, (12.0, 1.9), (220.0, 2.4)), [SingleSeed, SingleSeed]);
+    assert_eq!(judged(2, (12.0, 1.9), (220.0, 2.4)), [Qualified, Qualified]);
+    // Where nothing is large there is nothing to avoid.
+    assert_eq!(judged(3, (20.0, 1.9), (20.0, 2.4)), [NotMeasured, Confirmed]);
+    assert_eq!(judged(2, (70.0, 2.6), (60.0, 2.4)), [Qualified, Qualified]);
+    // Lower by a tenth is alike, by a third is not.
+    assert_eq!(judged(3, (54.0, 1.9), (60.0, 2.4)), [Refuted, Confirmed]);
+    assert_eq!(judged(3, (40.0, 1.9), (60.0, 2.4)), [Qualified, Confirmed]);
+    assert_eq!(judged(3, (70.0, 2.6), (60.0, 2.4)), [Refuted, Refuted]);
+    assert_eq!(judged(0, (0.0, 0.0), (0.0, 0.0)), [NotMeasured; 2]);
+}
+
+#[test]
+fn one_learning_rate_decides_nothing() {
+    let of = |seed| [run("ls", seed, 12.0, 1.9), run("mhsa", seed, 220.0, 2.4)];
+    let study = Trainings { runs: (0..3).flat_map(of).collect(), failed: 0 };
+    let words: Vec<VerdictStatus> = training(&study).iter().map(|verdict| verdict.status).collect();
+    assert_eq!(words, [VerdictStatus::Qualified; 2]);
+}
+
+#[test]
+fn stopped_runs_are_named_and_decide_nothing() {
+    let long = |run: TrainingRun| TrainingRun { context: Some(2048), ..run };
+    let ended = (0..3).flat_map(|seed| [run("ls", seed, 12.0, 1.9), run("mhsa", seed, 220.0, 2.4)]);
+    let stopped =
+        TrainingRun { outcome: "stopped".to_owned(), steps: Some(700), ..run("ls", 3, 300.0, 3.0) };
+    let ended = Trainings { runs: ended.map(long).collect(), failed: 0 };
+    let mut study = at_three_rates(&ended);
+    study.runs.push(long(stopped));
+    let verdicts = training(&study);
+    let words: Vec<VerdictStatus> = verdicts.iter().map(|verdict| verdict.status).collect();
+    assert_eq!(
+        words,
+        [VerdictStatus::Confirmed, VerdictStatus::NotMeasured, VerdictStatus::Confirmed]
+    );
+    assert!(verdicts.iter().all(|verdict| verdict.measured.contains("700")), "{verdicts:?}");
+}
+
+#[test]
+fn runs_are_compared_with_those_of_their_own_length() {
+    let mut runs = Vec::new();
+    for (context, ls, mhsa) in [(256, 20.0, 30.0), (1024, 40.0, 50.0)] {
+        for seed in 0..3 {
+            let pair = [run("ls", seed, ls, 1.9), run("mhsa", seed, mhsa, 2.4)];
+            runs.extend(pair.map(|run| TrainingRun { context: Some(context), ..run }));
+        }
+    }
+    let verdict = logits(&Trainings { runs: runs.clone(), failed: 0 });
+    for number in ["6 of 6", "0.67", "0.80"] {
+        assert!(verdict.measured.contains(number), "{}", verdict.measured);
+    }
+    runs.retain(|run| (run.arm == "ls") == (run.context == Some(256)));
+    assert_eq!(logits(&Trainings { runs, failed: 0 }).status, VerdictStatus::NotMeasured);
+}
+
+#[test]
+fn a_better_loss_with_rope_keeps_the_loss_from_being_confirmed() {
+    let judged = |rope: f64| {
+        let of = |seed| {
+            let rotary = TrainingRun {
+                positions: "rope".to_owned(),
+                run: "mhsa-rotary".to_owned(),
+                ..run("mhsa", seed, 60.0, rope)
+            };
+            [run("ls", seed, 12.0, 1.9), run("mhsa", seed, 220.0, 2.4), rotary]
+        };
+        let study = Trainings { runs: (0..3).flat_map(of).collect(), failed: 0 };
+        no_worse(&at_three_rates(&study)).status
+    };
+    assert_eq!(judged(1.8), VerdictStatus::Qualified);
+    assert_eq!(judged(2.0), VerdictStatus::Confirmed);
+}
+
+#[test]
+fn divergence_needs_the_papers_length_and_steps() {
+    let status = |mhsa: &[&str], ls: &str| {
+        let long = |arm: &str, seed, outcome: &str| TrainingRun {
+            context: Some(2048),
+            steps: Some(40_000),
+            outcome: outcome.to_owned(),
+            ..run(arm, seed, 1.0, 1.0)
+        };
+        let runs = (0..mhsa.len())
+            .flat_map(|seed| [long("mhsa", seed, mhsa[seed]), long("ls", seed, ls)])
+            .collect();
+        divergence(&Trainings { runs, failed: 0 }).status
+    };
+    assert_eq!(status(&["diverged"; 3], "completed"), VerdictStatus::Confirmed);
+    assert_eq!(status(&["diverged"; 2], "completed"), VerdictStatus::Qualified, "two seeds");
+    assert_eq!(status(&["completed"; 6], "completed"), VerdictStatus::Refuted);
+    assert_eq!(
+        status(&["completed"; 3], "completed"),
+        VerdictStatus::Qualified,
+        "may be up to 71 %"
+    );
+    assert_eq!(
+        status(&["diverged", "completed", "diverged"], "completed"),
+        VerdictStatus::Qualified
+    );
+    assert_eq!(status(&["diverged"; 6], "diverged"), VerdictStatus::Refuted);
+}
+
+#[test]
+fn shares_have_clopper_and_pearson_s_interval() {
+    // None of 3: 1 − 0.025^(1/3); 5 of 10: the table's 0.187 to 0.813.
+    let ends = |counts| share(counts).ends().unwrap();
+    let [low, high] = ends((0, 3));
+    assert!(low == 0.0 && (high - (1.0 - 0.025f64.cbrt())).abs() < 1e-6, "{low} to {high}");
+    let [low, high] = ends((5, 10));
+    assert!((low - 0.187).abs() < 1e-3 && (high - 0.813).abs() < 1e-3, "{low} to {high}");
+    assert_eq!(ends((4, 4))[1], 1.0);
+}
+
+#[test]
+fn seeds_that_disagree_decide_nothing() {
+    let runs = |ls: [f64; 3]| {
+        let pair = |seed: usize| [run("ls", seed, 20.0, ls[seed]), run("mhsa", seed, 60.0, 2.0)];
+        at_three_rates(&Trainings { runs: (0..3).flat_map(pair).collect(), failed: 0 })
+    };
+    assert_eq!(no_worse(&runs([1.9, 1.91, 1.9])).status, VerdictStatus::Confirmed);
+    assert_eq!(no_worse(&runs([1.5, 2.0, 1.99])).status, VerdictStatus::Qualified, "too far apart");
+    assert_eq!(no_worse(&runs([2.2, 2.21, 2.2])).status, VerdictStatus::Refuted);
+    assert_eq!(
+        no_worse(&runs([2.5, 2.02, 2.02])).status,
+        VerdictStatus::Qualified,
+        "too far apart"
+    );
+}

@@ -1,0 +1,141 @@
+//! Learning rates: runs at one shared rate do not decide which variant has smaller logits or a lower loss.
+
+use std::collections::BTreeMap;
+
+use crate::experiments::training::tables::training::{TrainingRun, Trainings};
+
+/// A variant is tuned where it was trained at so many learning rates or more, and the best is neither the least nor the
+/// greatest of them.
+pub(crate) const RATES: usize = 3;
+
+/// Runs of which each tuned variant has those of its best learning rate alone.
+pub(crate) struct Tuned {
+    /// The runs; those of tuned variants have no learning rate, since it is no longer a part of the setting.
+    pub study: Trainings,
+    /// Whether all runs that are compared are of tuned variants.
+    pub is_tuned: bool,
+}
+
+/// What tells configurations apart, but for the learning rate and the seed.
+type Configuration = (String, String, String, [Option<usize>; 5], String, Option<u64>);
+
+fn configuration(run: &TrainingRun) -> Configuration {
+    let sizes = [run.context, run.steps, run.heads, run.global_heads, run.window];
+    let recall = run.recall.map(f64::to_bits);
+    let words = [&run.arm, &run.positions, &run.slopes].map(Clone::clone);
+    let [arm, positions, slopes] = words;
+    (arm, positions, slopes, sizes, run.corpus.clone(), recall)
+}
+
+impl Tuned {
+    /// Keeps the best learning rate of every tuned variant, under the name of its run among `baselines` or its first one,
+    /// and says whether every run that `is_compared` picks is of such a variant.
+    pub fn of(
+        study: &Trainings,
+        baselines: &[String],
+        is_compared: impl Fn(&TrainingRun) -> bool,
+    ) -> Self {
+        let mut all: BTreeMap<Configuration, Vec<&TrainingRun>> = BTreeMap::new();
+        for run in &study.runs {
+            all.entry(configuration(run)).or_default().push(run);
+        }
+        let best: BTreeMap<Configuration, (f64, String)> = all
+            .into_iter()
+            .filter_map(|(key, runs)| {
+                let rate = best_rate(&runs)?;
+                let unchanged = runs.iter().find(|run| baselines.contains(&run.run));
+                Some((key, (rate, unchanged.unwrap_or(&runs[0]).run.clone())))
+            })
+            .collect();
+        let kept = study.runs.iter().filter_map(|run| match best.get(&configuration(run)) {
+            None => Some(run.clone()),
+            Some((rate, name)) if run.learning_rate == Some(*rate) => {
+                Some(TrainingRun { learning_rate: None, run: name.clone(), ..run.clone() })
+            }
+            Some(_) => None,
+        });
+        let study = Trainings { runs: kept.collect(), failed: study.failed };
+        let mut compared = study.runs.iter().filter(|run| is_compared(run));
+        let is_tuned = compared.all(|run| best.contains_key(&configuration(run)));
+        Self { study, is_tuned }
+    }
+
+    /// The comparison of variants by their names alone.
+    pub fn of_arms(study: &Trainings, arms: &[&str]) -> Self {
+        Self::of(study, &[], |run| arms.contains(&&*run.arm))
+    }
+
+    /// A sentence on these runs: that they are untuned, where they are.
+    pub fn note(&self) -> &'static str {
+        if self.is_tuned { "" } else { "One learning rate" }
+    }
+}
+
+/// The learning rate of the lowest mean validation loss; none where fewer than [`RATES`] were tried, or the best is at an end.
+fn best_rate(runs: &[&TrainingRun]) -> Option<f64> {
+    let mut losses: Vec<(f64, Vec<f64>)> = Vec::new();
+    for run in runs {
+        let (Some(rate), Some(loss)) = (run.learning_rate, run.valid_loss_nats) else { continue };
+        match losses.iter_mut().find(|(other, _)| *other == rate) {
+            Some((_, of_rate)) => of_rate.push(loss),
+            None => losses.push((rate, vec![loss])),
+        }
+    }
+    losses.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let means = losses.iter().map(|(_, of)| of.iter().sum::<f64>() / of.len() as f64);
+    let (best, _) = means.enumerate().min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let is_inside = best > 0 && best + 1 < losses.len();
+    (losses.len() >= RATES && is_inside).then(|| losses[best].0)
+}
+
+/// The same runs at three learning rates, the middle one the best by a nat.
+#[cfg(test)]
+pub(crate) fn at_three_rates(study: &Trainings) -> Trainings {
+    let rates = [(1e-3, 1.0), (3e-3, 0.0), (1e-2, 1.0)];
+    let runs = study.runs.iter().flat_map(|run| {
+        rates.map(|(rate, worse)| TrainingRun {
+            learning_rate: Some(rate),
+            valid_loss_nats: run.valid_loss_nats.map(|loss| loss + worse),
+            peak_max_abs_logit: run.peak_max_abs_logit.map(|peak| peak * (1.0 + worse)),
+            ..run.clone()
+        })
+    });
+    Trainings { runs: runs.collect(), failed: study.failed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(arm: &str, rate: f64, loss: f64) -> TrainingRun {
+        TrainingRun {
+            run: format!("{arm}-{rate}"),
+            arm: arm.to_owned(),
+            learning_rate: Some(rate),
+            valid_loss_nats: Some(loss),
+            ..TrainingRun::default()
+        }
+    }
+
+    #[test]
+    fn the_best_of_three_rates_is_kept() {
+        let runs = vec![run("ls", 1e-3, 2.0), run("ls", 3e-3, 1.0), run("ls", 1e-2, 1.5)];
+        let tuned = Tuned::of(&Trainings { runs, failed: 0 }, &[], |_| true);
+        let [one] = &tuned.study.runs[..] else { panic!("{:?}", tuned.study) };
+        assert_eq!((one.valid_loss_nats, &*one.run), (Some(1.0), "ls-0.001"));
+        assert!(tuned.is_tuned);
+    }
+
+    #[test]
+    fn a_best_rate_at_an_end_or_of_two_is_not_tuned() {
+        for rates in
+            [[(1e-3, 1.0), (3e-3, 2.0), (1e-2, 3.0)], [(1e-3, 2.0), (3e-3, 1.0), (3e-3, 1.0)]]
+        {
+            let runs = rates.map(|(rate, loss)| run("ls", rate, loss)).to_vec();
+            let study = Trainings { runs, failed: 0 };
+            let tuned = Tuned::of_arms(&study, &["ls"]);
+            assert_eq!((tuned.study.runs.len(), tuned.is_tuned), (3, false));
+            assert!(Tuned::of_arms(&study, &["mhsa"]).is_tuned, "nothing of it is compared");
+        }
+    }
+}

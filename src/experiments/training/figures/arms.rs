@@ -1,0 +1,275 @@
+//! The figures of studies that hold many trainings side by side.
+
+use std::collections::BTreeSet;
+
+use crate::experiments::training::figures::overview::{LOSS, PEAK, Value, finals};
+use crate::experiments::training::figures::training::{LOGITS, alt, steps};
+use crate::experiments::training::figures::variant::{Looks, Variant, positions_name};
+use crate::experiments::training::tables::run_log::Curve;
+use crate::experiments::training::tables::training::{TrainingRun, Trainings, arm_name};
+use crate::figure::model::{by_x, heights};
+use crate::figure::ticks::length;
+use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
+use crate::figure::{Ink, Stroke};
+use crate::table::{Spread, distinct, groups, plural};
+
+/// Arms without a stabiliser, which differ in what their heads see; the others are `mhsa` with one.
+const LAYOUTS: [&str; 4] = ["mhsa", "ls", "local-only", "layer-alternating"];
+
+/// Validation perplexity against tokens and against time of the variants without a stabiliser, the final values of all
+/// variants, and max |logit| against step. Lines are medians over seeds.
+pub fn arms(study: &Trainings) -> Vec<Figure> {
+    let looks = Looks::from_study(study);
+    let (shown, others): (Vec<_>, Vec<_>) =
+        study.by_run().partition(|seeds| LAYOUTS.contains(&seeds[0].arm.as_str()));
+    let panel = |title: &str, label: &str, x: &dyn Fn(&TrainingRun, f64) -> f64| {
+        let line = |seeds: &&[TrainingRun]| {
+            let (label, ink) = (looks.label(&seeds[0]), looks.ink(&seeds[0]));
+            Series::new(label, ink, Shape::LineMarkers, medians(seeds, x))
+        };
+        let series: Vec<Series> = shown.iter().map(line).collect();
+        let across = series.iter().flat_map(|line| &line.points).map(|&(x, _)| x);
+        let x = Axis::from_zero(label, across.collect::<Vec<_>>().into_iter());
+        let y = Axis::log("validation perplexity", heights(&series));
+        Panel::new(title, x, y, series)
+    };
+    let keys = looks.keys(shown.iter().map(|seeds| &seeds[0]), Shape::LineMarkers);
+    let perplexity = Figure {
+        name: "perplexity".to_owned(),
+        caption: "Validation perplexity of each variant without a stabiliser, medians over seeds, against tokens read (left) and \
+                  against time (right). Lower is better. Time is that of the fastest run of each variant on this machine."
+            .to_owned(),
+        alt: alt(study),
+        keys,
+        panels: vec![
+            panel("By tokens read", "tokens (millions)", &|run, step| {
+                step * run.log.tokens_per_step / 1e6
+            }),
+            panel("By time", "time (s)", &|run, step| step * study.seconds_per_step(&run.run)),
+        ],
+    };
+    let finals = if others.is_empty() { None } else { finals(study) };
+    [Some(perplexity), finals, Some(logits(study, &looks))].into_iter().flatten().collect()
+}
+
+/// A run, and over its seeds what was found at each step.
+type OverSeeds<'r> = (&'r TrainingRun, Vec<(f64, Spread)>);
+
+/// Max |logit| against step: medians over seeds in bands from the least to the greatest. Stabilisers have a panel of
+/// their own, beside plain multi-head attention.
+fn logits(study: &Trainings, looks: &Looks) -> Figure {
+    let lines: Vec<OverSeeds> =
+        study.by_run().map(|seeds| (&seeds[0], logits_over_seeds(seeds))).collect();
+    let ends = lines.iter().flat_map(|(_, line)| line).flat_map(|(_, s)| [s.low, s.high]);
+    let y = Axis::log(LOGITS, ends.collect::<Vec<_>>().into_iter());
+    let panel = |title: &str, is_here: &dyn Fn(&TrainingRun) -> bool| {
+        let here = || lines.iter().filter(|(run, _)| is_here(run));
+        let band = |(run, line): &OverSeeds| Series::band(looks.label(run), looks.ink(run), line);
+        let median = |(run, line): &OverSeeds| {
+            let points = line.iter().map(|(step, spread)| (*step, spread.median)).collect();
+            Series::new(looks.label(run), looks.ink(run), Shape::Line, points)
+        };
+        let series = here().map(band).chain(here().map(median)).collect();
+        Panel::new(title, steps(study), y.clone(), series)
+    };
+    let is_layout = |run: &TrainingRun| LAYOUTS.contains(&run.arm.as_str());
+    let beside = |run: &TrainingRun| !is_layout(run) || run.run == "mhsa";
+    let (panels, which) = if lines.iter().all(|(run, _)| is_layout(run)) {
+        (vec![panel("Largest logit", &is_layout)], "")
+    } else {
+        (
+            vec![
+                panel("Without a stabiliser", &is_layout),
+                panel("Multi-head with a stabiliser", &beside),
+            ],
+            " Left: variants without a stabiliser. Right: multi-head attention without and with one.",
+        )
+    };
+    let mut keys = looks.keys(study.runs.iter(), Shape::Line);
+    keys.push(Key::new("range over seeds", Ink::grey(Stroke::Solid), Shape::Band));
+    Figure {
+        name: "logits".to_owned(),
+        caption: format!(
+            "The largest |logit| over all heads at each step. Lines are medians over seeds, bands the range over seeds; a line \
+             without a band is a single seed.{which}"
+        ),
+        alt: alt(study),
+        keys,
+        panels,
+    }
+}
+
+/// Max |logit| at each step that the seeds of a run have logged.
+fn logits_over_seeds(seeds: &[TrainingRun]) -> Vec<(f64, Spread)> {
+    let logged = seeds.iter().flat_map(|run| run.log.max_logit.iter().copied()).collect();
+    let at_steps = by_x(logged).into_iter();
+    at_steps.filter_map(|(step, logits)| Some((step, Spread::of(logits)?))).collect()
+}
+
+/// (x, perplexity) at each evaluation, medians over seeds.
+fn medians(seeds: &[TrainingRun], x: &dyn Fn(&TrainingRun, f64) -> f64) -> Curve {
+    let evaluations = seeds.iter().map(|run| run.log.valid_loss.len()).max().unwrap_or(0);
+    let at = |at: usize| {
+        let points =
+            || seeds.iter().filter_map(move |run| Some((run, run.log.valid_loss.get(at)?)));
+        let across = Spread::of(points().map(|(run, point)| x(run, point.0)))?;
+        let perplexity = Spread::of(points().map(|(_, point)| point.1.exp()))?;
+        Some((across.median, perplexity.median))
+    };
+    (0..evaluations).filter_map(at).collect()
+}
+
+/// Validation perplexity against the window, a line per number of global heads; all global heads is a level. A panel per
+/// length of context and head dimension.
+pub fn ablation(study: &Trainings) -> Figure {
+    let setting = |run: &TrainingRun| (run.context, run.d_head());
+    let settings: BTreeSet<_> = study.runs.iter().map(setting).collect();
+    let of_setting = |at| study.runs.iter().filter(move |run| setting(run) == at);
+    let is_split = |run: &&TrainingRun| run.arm != "mhsa";
+    let split = || study.runs.iter().filter(is_split);
+    let counts: BTreeSet<usize> = split().filter_map(|run| run.global_heads).collect();
+    let look = |count: usize| (plural(count, "global head"), Ink::of_rank(2 << (2 * count)));
+    let key = |&count: &usize| {
+        let (name, ink) = look(count);
+        Key::new(&name, ink, Shape::LineMarkers)
+    };
+    let mut keys: Vec<Key> = counts.iter().map(key).collect();
+    keys.push(Key::seed());
+    keys.push(Key::grey("multi-head: every head global", Stroke::Dashed));
+    let windows = split().filter_map(|run| run.window);
+    let x = Axis::log_at("window of the local heads (tokens)", windows.map(|window| window as f64));
+    // One scale for all panels, so that they can be read against each other.
+    let values = study.runs.iter().filter_map(TrainingRun::perplexity);
+    let y = Axis::linear("validation perplexity", values, None);
+    let panel = |at: (Option<usize>, Option<usize>)| {
+        let mut series = Vec::new();
+        for &count in &counts {
+            let of_count = |run: &&TrainingRun| run.global_heads == Some(count);
+            let point = |run: &TrainingRun| Some((run.window? as f64, run.perplexity()?));
+            let here = of_setting(at).filter(is_split).filter(of_count).filter_map(point);
+            let (name, ink) = look(count);
+            series.extend(Series::over_seeds(&name, ink, along_x(here)));
+        }
+        let title = match (settings.len(), at) {
+            (2.., (Some(n), Some(d))) => format!("{}, d_head = {d}", length(n)),
+            _ => "Perplexity by window".to_owned(),
+        };
+        let all_global = of_setting(at).filter(|run| run.arm == "mhsa");
+        let level = Spread::of(all_global.filter_map(TrainingRun::perplexity));
+        let panel = Panel::new(&title, x.clone(), y.clone(), series);
+        match level {
+            Some(level) => panel.with_guide(level.median),
+            None => panel,
+        }
+    };
+    Figure {
+        name: "ablation".to_owned(),
+        caption: "Final validation perplexity against the window of the local heads, one line per number of global heads in each \
+                  layer. Lower is better. Lines are medians over seeds, ticks single seeds; the dashed line is the median \
+                  with every head global. The vertical axis does not start at zero."
+            .to_owned(),
+        alt: alt(study),
+        keys,
+        panels: settings.iter().map(|&at| panel(at)).collect(),
+    }
+}
+
+/// Loss above the corpus's entropy against the share of recall, a line per variant.
+pub fn dial(study: &Trainings) -> Figure {
+    let mut series = Vec::new();
+    for arm in distinct(study.runs.iter().map(|run| run.arm.as_str())) {
+        let point = |run: &TrainingRun| {
+            Some((run.recall?, run.valid_loss_nats? - run.corpus_entropy_nats?))
+        };
+        let seeds = along_x(study.arm(arm).filter_map(point));
+        series.extend(Series::over_seeds(arm_name(arm), Variant::plain(arm).ink(), seeds));
+    }
+    for line in series.iter_mut().filter(|line| line.shape == Shape::LineMarkers) {
+        line.label = Some(line.name.clone());
+    }
+    let shares = study.runs.iter().filter_map(|run| run.recall);
+    let x = Axis::linear("share of segments that need a stored key", shares, Some(0.0));
+    let y = Axis::linear("loss above the minimum (nats per token)", heights(&series), Some(0.0));
+    Figure {
+        name: "dial".to_owned(),
+        caption: "Validation loss above the corpus's entropy, which is the lowest expected loss of any model, against the share of \
+                  text that can only be predicted from a key stored far back. Markers are medians, ticks single seeds. A \
+                  higher marker means that the variant uses far keys less well."
+            .to_owned(),
+        alt: alt(study),
+        keys: vec![
+            Key::new("median", Ink::grey(Stroke::Solid), Shape::Points),
+            Key::seed(),
+        ],
+        panels: vec![Panel::new("From local to long-range text", x, y, series)],
+    }
+}
+
+/// The variant without its positions, which titles name: one colour for it in all panels.
+fn beside_positions(run: &TrainingRun) -> Variant<'_> {
+    Variant::new(&run.arm, None, Some(&run.slopes))
+}
+
+/// Validation loss (left) and peak max |logit| (right) against the learning rate: a row per kind of positions, a line per
+/// variant.
+pub fn learning_rate(study: &Trainings) -> Figure {
+    let rates = || study.runs.iter().filter_map(|run| run.learning_rate);
+    let x = Axis::log("learning rate", rates());
+    let mut kinds: Vec<&str> = study.runs.iter().map(|run| run.positions.as_str()).collect();
+    kinds.sort_by_key(|kind| POSITIONS.iter().position(|known| known == kind));
+    kinds.dedup();
+    let has_seeds = study.by_run().any(|seeds| seeds.len() > 1);
+    let without_loss = study.runs.iter().filter(|run| LOSS(run).is_none()).count();
+    let values = |of: Value| study.runs.iter().filter_map(of);
+    let losses = Axis::linear("validation loss (nats per token)", values(LOSS), None);
+    let peaks = Axis::log("peak max |logit|, QKᵀ/√d", values(PEAK));
+    let panel = |kind: &str, y: &Axis, of: Value| {
+        let of_kind = study.runs.iter().filter(|run| run.positions == kind);
+        let mut series = Vec::new();
+        for runs in groups(of_kind, beside_positions) {
+            let variant = beside_positions(runs[0]);
+            let point = |run: &&TrainingRun| Some((run.learning_rate?, of(run)?));
+            let name = variant.name();
+            let seeds = along_x(runs.iter().filter_map(point));
+            let [seeds, medians] = Series::over_seeds(&name, variant.ink(), seeds);
+            series.extend(has_seeds.then_some(seeds));
+            series.push(medians.labelled(&name));
+        }
+        Panel::new(&positions_name(kind), x.clone(), y.clone(), series)
+    };
+    let row = |kind: &&str| [panel(kind, &losses, LOSS), panel(kind, &peaks, PEAK)];
+    Figure {
+        name: "learning-rate".to_owned(),
+        caption: format!(
+            "Final validation loss (left) and the largest |logit| of QKᵀ in training (right) against the peak learning rate, \
+                  one line per variant. {} A larger marker or broader line lies under another. A variant tolerates the rates at which its loss stays near its lowest. {} \
+                  A position bias beside QKᵀ is not counted.",
+            match has_seeds {
+                true => "Markers are medians, ticks single seeds.",
+                false => "Each marker is one run.",
+            },
+            match without_loss {
+                0 => "Rates without a marker were not run.".to_owned(),
+                runs => format!("{} without a loss have no marker.", plural(runs, "run")),
+            }
+        ),
+        alt: alt(study),
+        keys: match has_seeds {
+            true => {
+                vec![Key::new("median", Ink::grey(Stroke::Solid), Shape::LineMarkers), Key::seed()]
+            }
+            false => Vec::new(),
+        },
+        panels: kinds.iter().flat_map(row).collect(),
+    }
+}
+
+/// The points of seeds from left to right.
+fn along_x(points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
+    let mut points: Vec<(f64, f64)> = points.collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points
+}
+
+/// Kinds of positions in the order of panels.
+const POSITIONS: [&str; 4] = ["learned", "rope", "sinusoidal", "none"];

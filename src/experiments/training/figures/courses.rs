@@ -1,0 +1,204 @@
+//! The figures of training runs by their folders: one run head by head, or several beside each other.
+
+use crate::experiments::training::tables::run_course::{HeadCourse, RunCourse};
+use crate::experiments::training::tables::run_courses::RunCourses;
+use crate::experiments::training::tables::run_log::Curve;
+use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
+use crate::figure::{Ink, Stroke};
+use crate::table::{distinct, groups, significant};
+
+const LOGITS: &str = "max |logit|";
+const LOSS: &str = "loss (nats per token)";
+
+/// Loss, logits and entropy head by head, schedule of one run.
+pub fn course(run: &RunCourse) -> Vec<Figure> {
+    let mut figures = vec![loss(run)];
+    match run.heads.is_empty() {
+        true => figures.extend(logits_of_all(run)),
+        false => figures.extend([
+            by_head(
+                run,
+                "logits-by-head",
+                LOGITS,
+                "The largest |logit| of each head at each step, over short stretches of steps. Each panel is one layer.",
+                |head| &head.max_logit,
+            ),
+            by_head(
+                run,
+                "entropy-by-head",
+                "entropy of attention (nats)",
+                "The mean entropy of each head's attention per query. Near 0, a query attends to one token.",
+                |head| &head.entropy_nats,
+            ),
+        ]),
+    }
+    figures.push(schedule(run));
+    figures
+}
+
+fn loss(run: &RunCourse) -> Figure {
+    let ink = Ink::numbered(0);
+    let valid_ink = Ink::numbered(1);
+    let spike_ink = Ink::grey(Stroke::Solid);
+    let mut series = vec![
+        Series::new("training", ink, Shape::Line, run.loss.clone()),
+        Series::new("validation", valid_ink, Shape::LineMarkers, run.valid.clone()),
+    ];
+    let mut keys = vec![
+        Key::new("training", ink, Shape::Line),
+        Key::new("validation", valid_ink, Shape::LineMarkers),
+    ];
+    let mut caption =
+        "Training loss, as means over short stretches of steps, and validation loss.".to_owned();
+    if !run.spikes.is_empty() {
+        caption.push_str(
+            " Circles mark spikes: single steps more than 7 standard deviations above the median around them.",
+        );
+        series.push(Series::new("spike", spike_ink, Shape::OpenPoints, run.spikes.clone()));
+        keys.push(Key::new("spike", spike_ink, Shape::OpenPoints));
+    }
+    let last = |curve: &Curve| curve.last().map_or("none".to_owned(), |p| significant(p.1, 3));
+    Figure {
+        name: "loss".to_owned(),
+        caption,
+        alt: format!(
+            "Training loss ends at {}, validation loss at {}.",
+            last(&run.loss),
+            last(&run.valid)
+        ),
+        keys,
+        panels: vec![panel(&run.name, LOSS, None, series)],
+    }
+}
+
+fn logits_of_all(run: &RunCourse) -> Option<Figure> {
+    let (_, peak) = run.peak()?;
+    let line = Series::new("all heads", Ink::numbered(1), Shape::Line, run.max_logit.clone());
+    Some(Figure {
+        name: "logits".to_owned(),
+        caption: "The largest |logit| over all heads at each step, over short stretches of steps."
+            .to_owned(),
+        alt: format!("The peak max |logit| is {}.", significant(peak, 3)),
+        keys: Vec::new(),
+        panels: vec![panel(&run.name, LOGITS, Some(0.0), vec![line])],
+    })
+}
+
+/// A panel per layer, a line per head.
+fn by_head(
+    run: &RunCourse,
+    name: &str,
+    label: &str,
+    caption: &str,
+    of: fn(&HeadCourse) -> &Curve,
+) -> Figure {
+    let ink = |head: usize| Ink::numbered(head);
+    let values = run.heads.iter().flat_map(|head| of(head).iter().map(|point| point.1));
+    let y = Axis::linear(label, values, Some(0.0));
+    let steps = || run.heads.iter().flat_map(|head| of(head).iter().map(|point| point.0));
+    let panels = run.heads.chunk_by(|a, b| a.layer == b.layer).map(|layer| {
+        let line = |head: &HeadCourse| {
+            let name = format!("head {} ({})", head.head, head.kind);
+            Series::new(&name, ink(head.head), Shape::Line, of(head).clone())
+        };
+        let title = format!("Layer {}", layer[0].layer);
+        let x = Axis::from_zero("step", steps());
+        Panel::new(&title, x, y.clone(), layer.iter().map(line).collect())
+    });
+    let key = |head: usize| Key::new(&format!("head {head}"), ink(head), Shape::Line);
+    let heads = run.heads.iter();
+    let ends = heads.map(|head| (format!("layer {} head {}", head.layer, head.head), of(head)));
+    Figure {
+        name: name.to_owned(),
+        caption: caption.to_owned(),
+        alt: ends_of(ends),
+        keys: distinct(run.heads.iter().map(|head| head.head)).into_iter().map(key).collect(),
+        panels: panels.collect(),
+    }
+}
+
+/// Where each named curve ends, in words.
+fn ends_of<'c>(curves: impl Iterator<Item = (String, &'c Curve)>) -> String {
+    let end = |(name, curve): (String, &Curve)| {
+        Some(format!("{name} ends at {}", significant(curve.last()?.1, 3)))
+    };
+    format!("{}.", curves.filter_map(end).collect::<Vec<_>>().join(", "))
+}
+
+fn schedule(run: &RunCourse) -> Figure {
+    let ink = Ink::numbered(0);
+    let line = |name: &str, curve: &Curve| Series::new(name, ink, Shape::Line, curve.clone());
+    let norms = line("gradient norm", &run.grad_norm);
+    let mut panels = vec![panel("Gradient", "norm before clipping", Some(0.0), vec![norms])];
+    if !run.learning_rate.is_empty() {
+        let rate = line("learning rate", &run.learning_rate);
+        panels.push(panel("Schedule", "learning rate", Some(0.0), vec![rate]));
+    }
+    Figure {
+        name: "schedule".to_owned(),
+        caption: "The norm of the gradient, as means over short stretches of steps, and the learning rate."
+            .to_owned(),
+        alt: "Gradient norm and learning rate against step.".to_owned(),
+        keys: Vec::new(),
+        panels,
+    }
+}
+
+fn panel(title: &str, label: &str, from: Option<f64>, series: Vec<Series>) -> Panel {
+    let all = || series.iter().flat_map(|series| &series.points);
+    let x = Axis::from_zero("step", all().map(|point| point.0));
+    let y = Axis::linear(label, all().map(|point| point.1), from);
+    Panel::new(title, x, y, series)
+}
+
+/// A series of a run.
+type OfRun = fn(&RunCourse) -> &Curve;
+
+/// Loss and logits of several runs: a colour per setting, a dash per seed.
+pub fn courses(of: &RunCourses) -> Vec<Figure> {
+    // A colour per setting, in the order of first runs, and a dash per run of it.
+    let settings = groups(&of.runs, |run| of.label(run));
+    let ink = |run: &RunCourse| {
+        let place = |(at, runs): (usize, &Vec<&RunCourse>)| {
+            let nth = runs.iter().position(|other| std::ptr::eq(*other, run))?;
+            Some(Ink::numbered(at).nth(nth))
+        };
+        settings.iter().enumerate().find_map(place).unwrap_or(Ink::numbered(0))
+    };
+    let figure = |(name, title): (&str, &str), label: &str, caption: &str, from, curve: OfRun| {
+        let line =
+            |run: &RunCourse| Series::new(&run.name, ink(run), Shape::Line, curve(run).clone());
+        let series: Vec<Series> = of.runs.iter().map(line).collect();
+        let ends = of.runs.iter().map(|run| (run.name.clone(), curve(run)));
+        Figure {
+            name: name.to_owned(),
+            caption: caption.to_owned(),
+            alt: ends_of(ends),
+            keys: series.iter().map(|s| Key::new(&s.name, s.ink, Shape::Line)).collect(),
+            panels: vec![panel(title, label, from, series)],
+        }
+    };
+    vec![
+        figure(
+            ("logits", "Largest logit"),
+            LOGITS,
+            "The largest |logit| over all heads at each step, over short stretches of steps. Each line is one run.",
+            Some(0.0),
+            |run| &run.max_logit,
+        ),
+        figure(
+            ("training-loss", "Training loss"),
+            LOSS,
+            "Training loss, as means over short stretches of steps. Each line is one run.",
+            None,
+            |run| &run.loss,
+        ),
+        figure(
+            ("validation-loss", "Validation loss"),
+            LOSS,
+            "The loss on the validation split. Each line is one run.",
+            None,
+            |run| &run.valid,
+        ),
+    ]
+}

@@ -1,0 +1,197 @@
+//! The headline figure: peak logits and loss of a few variants.
+
+use crate::experiments::training::figures::training::alt;
+use crate::experiments::training::figures::variant::{Looks, Variant};
+use crate::experiments::training::tables::training::{TrainingRun, Trainings};
+use crate::figure::style::DARK;
+use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
+use crate::figure::{Ink, Marker, Stroke};
+use crate::table::{Spread, significant};
+
+/// A number of a run.
+pub(crate) type Value = fn(&TrainingRun) -> Option<f64>;
+pub(crate) const LOSS: Value = |run| run.valid_loss_nats;
+pub(crate) const PEAK: Value = |run| run.peak_max_abs_logit;
+
+/// Variants of which the figure shows the first five that a study has.
+const FIRST: [Variant<'static>; 6] = [
+    Variant::plain("mhsa"),
+    Variant::plain("ls"),
+    Variant::of("mhsa", "rope", "none"),
+    Variant::of("mhsa", "learned", "alibi"),
+    Variant::plain("qk-norm"),
+    Variant::of("mhsa", "learned", "learned"),
+];
+
+/// More variants than this are too many for a first look.
+const MOST: usize = 5;
+/// Fewer are no comparison.
+const LEAST: usize = 3;
+
+/// Half the height of the stroke at a median, in lines of the axis.
+const HALF_STROKE: f64 = 0.22;
+
+fn variant(seeds: &[TrainingRun]) -> Variant<'_> {
+    Variant::of_training(&seeds[0])
+}
+
+/// Peak max |logit| and validation loss, one line per variant, a point per seed; none of a study that has several runs of a
+/// variant or too few variants.
+pub fn overview(study: &Trainings) -> Option<Figure> {
+    let runs: Vec<&[TrainingRun]> = study.by_run().collect();
+    if runs.iter().any(|a| runs.iter().filter(|b| variant(a) == variant(b)).count() > 1) {
+        return None;
+    }
+    let first = FIRST.iter().filter_map(|one| runs.iter().find(|run| variant(run) == *one));
+    let mut shown: Vec<&[TrainingRun]> = first.copied().take(MOST).collect();
+    shown.retain(|run| is_whole(run));
+    let left_out = match runs.len() - shown.len() {
+        0 => String::new(),
+        count => format!(" {count} of {} variants are only in the next figure.", runs.len()),
+    };
+    dots(study, shown, "overview", &left_out)
+}
+
+/// Peak max |logit| and validation loss of all runs, as [`overview`] draws them.
+pub(crate) fn finals(study: &Trainings) -> Option<Figure> {
+    dots(study, study.by_run().filter(|run| is_whole(run)).collect(), "finals", "")
+}
+
+fn median(seeds: &[TrainingRun], of: Value) -> Option<f64> {
+    Some(Spread::of(seeds.iter().filter_map(of))?.median)
+}
+
+fn is_whole(seeds: &[TrainingRun]) -> bool {
+    median(seeds, PEAK).is_some() && median(seeds, LOSS).is_some()
+}
+
+/// A line per run and a point per seed; none of too few runs.
+fn dots(
+    study: &Trainings,
+    mut shown: Vec<&[TrainingRun]>,
+    name: &str,
+    left_out: &str,
+) -> Option<Figure> {
+    let (peak, loss) = (PEAK, LOSS);
+    if shown.len() < LEAST {
+        return None;
+    }
+    // The largest logit stands at the top, which is the end of the axis.
+    shown.sort_by(|a, b| {
+        median(a, peak).partial_cmp(&median(b, peak)).unwrap_or(std::cmp::Ordering::Equal)
+    });
+    let looks = Looks::from_study(study);
+    let names = |named: bool| {
+        let name = |run: &&[TrainingRun]| match named {
+            true => looks.label(&run[0]).to_owned(),
+            false => String::new(),
+        };
+        Axis::of_names("", shown.iter().map(name).collect())
+    };
+    let panel = |title: &str, x: Axis, y: Axis, of: Value, digits: usize| {
+        let mut series = Vec::new();
+        for (at, seeds) in shown.iter().enumerate() {
+            let (name, ink, at) = (looks.label(&seeds[0]), looks.ink(&seeds[0]), at as f64);
+            let ink = Ink { marker: Marker::Circle, ..ink };
+            let points = seeds.iter().filter_map(of).map(|value| (value, at)).collect();
+            series.push(Series::new(name, ink, Shape::Points, points));
+            if let Some(median) = median(seeds, of) {
+                let stroke = [at - HALF_STROKE, at + HALF_STROKE, at].map(|y| (median, y)).to_vec();
+                let stroke = Series::new(name, ink, Shape::Line, stroke);
+                series.push(stroke.labelled(&significant(median, digits)));
+            }
+        }
+        Panel::new(title, x, y, series)
+    };
+    let values = |of: Value| shown.iter().flat_map(move |seeds| seeds.iter().filter_map(of));
+    let mut windows: Vec<usize> = (shown.iter().map(|seeds| &seeds[0]))
+        .filter(|run| run.global_heads < run.heads)
+        .filter_map(|run| run.window)
+        .collect();
+    windows.dedup();
+    let windows = match windows[..] {
+        [window] => format!(" Local heads have a window of {window} tokens."),
+        _ => String::new(),
+    };
+    let grey = Ink { colour: DARK, ..Ink::grey(Stroke::Solid) };
+    Some(Figure {
+        name: name.to_owned(),
+        caption: format!(
+            "Largest |logit| of QKᵀ in training (left) and final validation loss (right), at one learning rate. Each point is one \
+             seed; strokes and numbers are medians. Variants are sorted by their logits; compare \
+             the order of their losses. Positions are learned unless named.{windows} A position bias is added to QKᵀ and \
+             not counted.{left_out}"
+        ),
+        alt: alt(study),
+        keys: vec![
+            Key::new("one training run", grey, Shape::Points),
+            Key::new("median over seeds, with its value at the right", grey, Shape::Line),
+        ],
+        panels: vec![
+            panel(
+                "Largest attention logit",
+                Axis::log("peak max |logit|, QKᵀ/√d (log scale)", values(peak)),
+                names(true),
+                peak,
+                2,
+            ),
+            panel(
+                "Loss: lower is better",
+                Axis::linear("validation loss (nats per token)", values(loss), None),
+                names(false),
+                loss,
+                3,
+            ),
+        ],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(arm: &str, positions: &str, seed: usize, peak: f64, loss: f64) -> TrainingRun {
+        TrainingRun {
+            run: format!("{arm}-{positions}"),
+            arm: arm.to_owned(),
+            positions: positions.to_owned(),
+            seed,
+            context: Some(64),
+            peak_max_abs_logit: Some(peak),
+            valid_loss_nats: Some(loss),
+            ..TrainingRun::default()
+        }
+    }
+
+    #[test]
+    fn variants_stand_in_one_order_with_a_point_per_seed_and_the_median_beside_it() {
+        let runs = vec![
+            run("ls", "learned", 1, 18.0, 1.6),
+            run("mhsa", "learned", 1, 40.0, 1.9),
+            run("mhsa", "learned", 2, 60.0, 1.8),
+            run("mhsa", "rope", 1, 41.0, 1.5),
+            run("mhsa", "none", 1, 55.0, 2.3),
+        ];
+        let figure = overview(&Trainings { runs: runs.clone(), failed: 0 }).unwrap();
+        let [logits, losses] = &figure.panels[..] else { panic!("two panels") };
+        let names: Vec<&str> = logits.y.ticks.iter().map(|tick| tick.label.as_str()).collect();
+        assert_eq!(names, ["LS-attention", "multi-head, RoPE", "multi-head"]);
+        let of = |panel: &Panel, name: &str, shape| {
+            panel.series.iter().find(|s| s.name == name && s.shape == shape).unwrap().clone()
+        };
+        let points = of(logits, "multi-head", Shape::Points);
+        assert_eq!(points.points, [(40.0, 2.0), (60.0, 2.0)]);
+        assert_eq!(of(logits, "multi-head", Shape::Line).label.as_deref(), Some("50"));
+        assert_eq!(of(losses, "multi-head", Shape::Line).label.as_deref(), Some("1.85"));
+        assert_eq!(
+            points.ink,
+            of(losses, "multi-head", Shape::Points).ink,
+            "one colour per variant"
+        );
+        assert!(figure.caption.contains("1 of 4 variants"), "{}", figure.caption);
+        assert!(figure.svg().unwrap().contains("multi-head, RoPE"));
+        let twice =
+            [&runs[..], &[TrainingRun { run: "mhsa-d8".to_owned(), ..runs[1].clone() }]].concat();
+        assert!(overview(&Trainings { runs: twice, failed: 0 }).is_none(), "two runs of a variant");
+    }
+}

@@ -1,0 +1,318 @@
+//! Names and colours of training variants: one source for every figure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::experiments::training::tables::training::{TrainingRun, Trainings, arm_name};
+use crate::figure::ticks::{natural, tick_label};
+use crate::figure::{Ink, Marker, Rgb, Stroke};
+use crate::figure::{Key, Shape};
+use crate::table::{groups, plural};
+
+/// What the attention of a model is: its heads and stabiliser, its positions, its position bias.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Variant<'a> {
+    arm: &'a str,
+    positions: &'a str,
+    bias: &'a str,
+}
+
+/// Settings of which a variant is only one: the positions and the bias that no name mentions.
+const PLAIN: (&str, &str) = ("learned", "none");
+
+impl<'a> Variant<'a> {
+    /// The variant of an arm with learned positions and no bias.
+    pub(crate) const fn plain(arm: &'a str) -> Self {
+        Self { arm, positions: PLAIN.0, bias: PLAIN.1 }
+    }
+
+    pub(crate) const fn of(arm: &'a str, positions: &'a str, bias: &'a str) -> Self {
+        Self { arm, positions, bias }
+    }
+
+    pub(crate) fn new(arm: &'a str, positions: Option<&'a str>, bias: Option<&'a str>) -> Self {
+        let or = |value: Option<&'a str>, plain| value.filter(|v| !v.is_empty()).unwrap_or(plain);
+        Self { arm, positions: or(positions, PLAIN.0), bias: or(bias, PLAIN.1) }
+    }
+
+    pub(crate) fn of_training(run: &'a TrainingRun) -> Self {
+        Self::new(&run.arm, Some(&run.positions), Some(&run.slopes))
+    }
+
+    /// The variant of a run whose rows record no positions, and what else its name says: studies write both into the
+    /// name. Lengths and head dimensions are left to titles.
+    pub(crate) fn of_name(arm: &'a str, run: &'a str) -> (Self, String) {
+        let (mut positions, mut bias) = PLAIN;
+        let mut words: Vec<&str> = Vec::new();
+        let is_size = |word: &str| word.trim_start_matches('d').parse::<usize>().is_ok();
+        for word in run.strip_prefix(arm).unwrap_or(run).split('-').filter(|w| !w.is_empty()) {
+            match word {
+                "rotary" => positions = "rope",
+                "sinusoidal" | "none" => positions = word,
+                "sloped" => bias = "alibi",
+                "alibi" => (positions, bias) = ("none", "alibi"),
+                "slope" => {
+                    words.retain(|word| *word != "learned");
+                    bias = "learned";
+                }
+                word if words.is_empty() && is_size(word) => {}
+                word => words.push(spelled(word)),
+            }
+        }
+        (Self { arm, positions, bias }, words.join(" "))
+    }
+
+    /// `multi-head, RoPE`.
+    pub(crate) fn name(&self) -> String {
+        let arm = arm_name(self.arm);
+        match (self.positions, self.bias) {
+            PLAIN => arm.to_owned(),
+            ("learned", "alibi") => format!("{arm}, ALiBi bias"),
+            ("none", "alibi") => format!("{arm}, ALiBi alone"),
+            ("learned", "learned") => format!("{arm}, learned position bias"),
+            (positions, "none") => format!("{arm}, {}", positions_name(positions)),
+            (positions, bias) => format!("{arm}, {positions} positions, {bias} bias"),
+        }
+    }
+
+    /// The colour and marker of the variant, the same in every figure.
+    pub(crate) fn ink(&self) -> Ink {
+        let known = INKS.iter().find(|(variant, ..)| variant == self);
+        if let Some(&(_, colour, marker)) = known {
+            return Ink { colour, marker, stroke: Stroke::Solid };
+        }
+        // Another combination has the colour of its arm and a line of its own.
+        let own = INKS.iter().find(|(variant, ..)| *variant == Self::plain(self.arm));
+        let (colour, marker) = own.map_or((OTHER, Marker::Circle), |of| (of.1, of.2));
+        let stroke = if *self == Self::plain(self.arm) { Stroke::Solid } else { Stroke::Dashed };
+        Ink { colour, marker, stroke }
+    }
+}
+
+/// `RoPE`, `no positions`, `learned positions`.
+pub(crate) fn positions_name(positions: &str) -> String {
+    match positions {
+        "rope" => "RoPE".to_owned(),
+        "none" => "no positions".to_owned(),
+        positions => format!("{positions} positions"),
+    }
+}
+
+/// Models that are no variant of a study.
+const OTHER: Rgb = (85, 85, 85);
+
+/// Okabe and Ito's colours for the variants that most figures compare, Tol's muted ones for the others; markers differ
+/// too, so that colour is never the only cue.
+const INKS: [(Variant<'static>, Rgb, Marker); 16] = [
+    (Variant::plain("mhsa"), (213, 94, 0), Marker::Circle),
+    (Variant::plain("ls"), (0, 114, 178), Marker::Triangle),
+    (Variant::of("mhsa", "rope", "none"), (230, 159, 0), Marker::Inverted),
+    (Variant::of("mhsa", "learned", "alibi"), (86, 180, 233), Marker::Square),
+    (Variant::of("mhsa", "learned", "learned"), (136, 34, 85), Marker::Diamond),
+    (Variant::of("mhsa", "none", "alibi"), (51, 34, 136), Marker::Square),
+    (Variant::of("mhsa", "sinusoidal", "none"), (153, 153, 51), Marker::Triangle),
+    (Variant::of("mhsa", "none", "none"), (0, 0, 0), Marker::Circle),
+    (Variant::of("ls", "rope", "none"), (0, 51, 102), Marker::Square),
+    (Variant::plain("local-only"), (0, 158, 115), Marker::Diamond),
+    (Variant::plain("layer-alternating"), (204, 121, 167), Marker::Square),
+    (Variant::plain("qk-norm"), (170, 68, 153), Marker::Inverted),
+    (Variant::plain("sigma-reparam"), (136, 85, 34), Marker::Square),
+    (Variant::plain("softcap"), (68, 68, 68), Marker::Triangle),
+    (Variant::plain("qk-clip"), (68, 170, 153), Marker::Diamond),
+    (Variant::plain("z-loss"), (187, 153, 204), Marker::Circle),
+];
+
+/// What the figures of a study of trainings call a run, and its ink.
+struct Look {
+    label: String,
+    ink: Ink,
+}
+
+/// The looks of all runs of a study.
+pub(crate) struct Looks(BTreeMap<String, Look>);
+
+impl Looks {
+    /// Names each run by its variant and the settings in which it differs from most runs of its variant.
+    pub(crate) fn from_study(study: &Trainings) -> Self {
+        let mut firsts: Vec<&TrainingRun> = study.by_run().map(|seeds| &seeds[0]).collect();
+        let all = firsts.clone();
+        firsts.sort_by_cached_key(|run| natural(&label(run, &all)));
+        let labels: Vec<String> = firsts.iter().map(|run| label(run, &firsts)).collect();
+        let look = |(at, run): (usize, &&TrainingRun)| {
+            let alike = |other: &TrainingRun| {
+                (other.context, other.recall) == (run.context, run.recall) && other.run != run.run
+            };
+            let same = |other: usize| labels[other] == labels[at] && alike(firsts[other]);
+            let mut name = labels[at].clone();
+            let own = name_beyond_arm(run);
+            // Rows do not record every setting: then the run's name says what it is.
+            if (0..firsts.len()).any(same) && !own.is_empty() {
+                name = format!("{name}, {own}");
+            }
+            if run.is_so_far() && firsts.iter().any(|run| !run.is_so_far()) {
+                name.push_str(" (unfinished)");
+            }
+            let variant = Variant::of_training(run);
+            let is_before = |other: usize| {
+                Variant::of_training(firsts[other]) == variant && labels[other] != labels[at]
+            };
+            let before: BTreeSet<&String> =
+                (0..at).filter(|&other| is_before(other)).map(|other| &labels[other]).collect();
+            let again = (0..at).filter(|&other| same(other)).count();
+            (run.run.clone(), Look { label: name, ink: variant.ink().other(before.len() + again) })
+        };
+        Self(firsts.iter().enumerate().map(look).collect())
+    }
+
+    pub(crate) fn label<'a>(&'a self, run: &'a TrainingRun) -> &'a str {
+        self.0.get(&run.run).map_or(&run.run, |look| &look.label)
+    }
+
+    pub(crate) fn ink(&self, run: &TrainingRun) -> Ink {
+        self.0.get(&run.run).map_or_else(|| Variant::of_training(run).ink(), |look| look.ink)
+    }
+
+    /// The legend, an entry per label, in order of the labels.
+    pub(crate) fn keys<'r>(
+        &self,
+        runs: impl Iterator<Item = &'r TrainingRun>,
+        shape: Shape,
+    ) -> Vec<Key> {
+        let alike = groups(runs, |run| self.label(run)).into_iter();
+        let key = |runs: Vec<&TrainingRun>| Key::new(self.label(runs[0]), self.ink(runs[0]), shape);
+        let mut keys: Vec<Key> = alike.map(key).collect();
+        keys.sort_by_cached_key(|key| natural(&key.label));
+        keys
+    }
+}
+
+/// A word of a run's name, in full where it says too little by itself.
+fn spelled(word: &str) -> &str {
+    match word {
+        "flat" => "position ramp removed",
+        "rate" => "learning rate",
+        word => word,
+    }
+}
+
+/// What is left of a run's name without its arm and its length: `mhsa-distilled` is `distilled`.
+fn name_beyond_arm(run: &TrainingRun) -> String {
+    let name = run.run.split(" (").next().unwrap_or_default();
+    let rest = name.strip_prefix(run.arm.as_str()).unwrap_or(name);
+    let length = run.context.map(|n| n.to_string()).unwrap_or_default();
+    rest.split('-')
+        .filter(|word| !word.is_empty() && *word != length)
+        .map(spelled)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// One setting of a run: what it is called, and its value.
+type Setting = fn(&TrainingRun) -> Option<String>;
+
+const SETTINGS: [Setting; 5] = [
+    |run| Some(format!("d_head = {}", run.d_head()?)),
+    |run| Some(format!("d_model = {}", run.d_model?)),
+    |run| (run.global_heads < run.heads).then(|| window(run))?,
+    |run| {
+        let heads = run.global_heads.filter(|count| *count > 0 && Some(*count) < run.heads)?;
+        Some(plural(heads, "global head"))
+    },
+    |run| Some(format!("learning rate {}", tick_label(run.learning_rate?))),
+];
+
+/// Rows record how far a patch of an image reaches back, not that it is one.
+fn window(run: &TrainingRun) -> Option<String> {
+    match run.run.contains("patch") {
+        true => Some("image patch".to_owned()),
+        false => Some(format!("window {}", run.window?)),
+    }
+}
+
+fn label(run: &TrainingRun, all: &[&TrainingRun]) -> String {
+    let variant = Variant::of_training(run);
+    let alike: Vec<&&TrainingRun> =
+        all.iter().filter(|other| Variant::of_training(other) == variant).collect();
+    let mut label = variant.name();
+    for setting in SETTINGS {
+        let Some(own) = setting(run) else { continue };
+        let values: Vec<Option<String>> = alike.iter().map(|other| setting(other)).collect();
+        let count = values.iter().flatten().filter(|value| **value == own).count();
+        let is_usual = 2 * count > values.len();
+        if values.iter().any(|value| value.as_ref() != Some(&own)) && !is_usual {
+            label.push_str(", ");
+            label.push_str(&own);
+        }
+    }
+    label
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(name: &str, arm: &str, heads: usize, window: usize) -> TrainingRun {
+        let global_heads = Some(if arm == "mhsa" { heads } else { 1 });
+        TrainingRun {
+            run: name.to_owned(),
+            arm: arm.to_owned(),
+            context: Some(512),
+            d_model: Some(64),
+            heads: Some(heads),
+            global_heads,
+            window: Some(window),
+            ..TrainingRun::default()
+        }
+    }
+
+    #[test]
+    fn runs_are_named_by_variant_and_by_what_differs() {
+        let rope =
+            TrainingRun { positions: "rope".to_owned(), ..run("mhsa-rotary", "mhsa", 4, 16) };
+        let runs = vec![
+            run("ls", "ls", 4, 16),
+            run("ls-window-64", "ls", 4, 64),
+            run("mhsa", "mhsa", 4, 16),
+            run("mhsa-d8", "mhsa", 8, 16),
+            run("mhsa-distilled", "mhsa", 4, 16),
+            rope,
+        ];
+        let study = Trainings { runs, failed: 0 };
+        let looks = Looks::from_study(&study);
+        let labels: Vec<&str> = study.runs.iter().map(|run| looks.label(run)).collect();
+        let expected = [
+            "LS-attention, window 16",
+            "LS-attention, window 64",
+            "multi-head",
+            "multi-head, d_head = 8",
+            "multi-head, distilled",
+            "multi-head, RoPE",
+        ];
+        assert_eq!(labels, expected);
+        let ink = |at: usize| looks.ink(&study.runs[at]);
+        assert_eq!(ink(2).colour, ink(3).colour, "one colour per variant");
+        assert_ne!(ink(2).stroke, ink(3).stroke, "runs of a variant differ in stroke");
+        assert_ne!(ink(2).colour, ink(5).colour);
+    }
+
+    #[test]
+    fn names_of_runs_give_variant_and_the_rest() {
+        let of = |arm, run| {
+            let (variant, rest) = Variant::of_name(arm, run);
+            (variant.name(), rest)
+        };
+        let pair = |name: &str, rest: &str| (name.to_owned(), rest.to_owned());
+        assert_eq!(of("mhsa", "mhsa-256"), pair("multi-head", ""));
+        assert_eq!(of("mhsa", "mhsa-rotary-d4"), pair("multi-head, RoPE", ""));
+        assert_eq!(of("mhsa", "mhsa-learned-slope"), pair("multi-head, learned position bias", ""));
+        assert_eq!(of("ls", "ls-window-64"), pair("LS-attention", "window 64"));
+        assert_eq!(of("mhsa", "mhsa-distilled"), pair("multi-head", "distilled"));
+        assert_eq!(of("llama", "SmolLM2-135M"), pair("llama", "SmolLM2 135M"));
+    }
+
+    #[test]
+    fn no_two_variants_share_a_colour() {
+        for (at, (_, colour, _)) in INKS.iter().enumerate() {
+            assert!(INKS[at + 1..].iter().all(|(_, other, _)| other != colour), "{colour:?}");
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! The folder of one training run as series over its steps.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use toml::Value;
+
+use crate::experiments::training::tables::run_log::{Curve, series, validation_losses};
+use crate::record::read_records;
+use crate::run::Manifest;
+use crate::run::files::STEPS;
+use crate::run::heads_log::each_head;
+use crate::run::kept_files;
+use crate::run::manifest::MANIFEST;
+use crate::run::run_manifest::{CORPUS, DEFINITION, so_far};
+use crate::run::series::CURVE;
+use crate::run::spikes::spikes_above_median;
+use crate::run::{CurveRow, StepRow};
+use crate::table::TableError;
+
+/// Points of a series at most.
+const POINTS: usize = 200;
+/// What to do about a log that cannot be read.
+const ADVICE: &str = "go on with the run by train --resume, which mends its logs";
+
+/// One training run, thinned to some two hundred stretches of steps.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunCourse {
+    /// The folder's name.
+    pub name: String,
+    /// Its definition key by key, keys of inner tables after a dot, and the corpus's hash.
+    pub settings: BTreeMap<String, String>,
+    /// How it ended: `completed`, `diverged`, `stopped`, or `running` where it was killed or is under way.
+    pub outcome: String,
+    /// Steps taken.
+    pub steps: usize,
+    /// Mean training loss of the last 100 steps, in nats a token; none of a run that is under way or was killed.
+    pub train_loss_nats: Option<f64>,
+    /// Tokens learned from.
+    pub tokens: u64,
+    /// Seconds at work.
+    pub wall_time_s: f64,
+    /// (step, mean training loss over the stretch that ends there), in nats a token.
+    pub loss: Curve,
+    /// (step, loss on the validation split), in nats a token.
+    pub valid: Curve,
+    /// (step, mean norm of the gradient before clipping).
+    pub grad_norm: Curve,
+    /// (step, learning rate at the end of the stretch); empty where only the curve is left of the logs.
+    pub learning_rate: Curve,
+    /// (step, loss) where the loss rose far above what is usual around it: see docs/methods.md, Spikes and times.
+    pub spikes: Curve,
+    /// (step, largest |logit| over all heads in the stretch), in nats.
+    pub max_logit: Curve,
+    /// Every head; empty where only the curve is left of the logs.
+    pub heads: Vec<HeadCourse>,
+}
+
+/// One head's attention over a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeadCourse {
+    /// The layer, from 0.
+    pub layer: usize,
+    /// The head within it, from 0.
+    pub head: usize,
+    /// What it sees: `global`, `local:16`.
+    pub kind: String,
+    /// (step, largest |logit| in the stretch), in nats.
+    pub max_logit: Curve,
+    /// (step, mean entropy of a row of attention over the stretch), in nats.
+    pub entropy_nats: Curve,
+}
+
+impl RunCourse {
+    /// Whether `folder` holds a training run.
+    pub fn is_in(folder: &Path) -> bool {
+        let has_logs = [STEPS, CURVE].iter().any(|file| folder.join(file).is_file());
+        has_logs && folder.join(MANIFEST).is_file()
+    }
+
+    /// Reads a run's folder: all that `train` wrote, or the curve and evaluations that a study keeps.
+    ///
+    /// # Errors
+    /// A file that is missing or damaged, or not what the run's manifest tells of it, with what to do.
+    pub fn read(folder: &Path) -> Result<Self, TableError> {
+        let manifest = Manifest::read(&folder.join(MANIFEST))?;
+        kept_files::check(&manifest, folder)?;
+        let run = Self {
+            name: name(folder),
+            settings: settings(&manifest),
+            outcome: manifest.text("outcome").to_owned(),
+            train_loss_nats: so_far(&manifest).and_then(|result| result.train_loss_nats),
+            wall_time_s: manifest.wall_time_s,
+            valid: validation_losses(folder, ADVICE)?,
+            ..Self::default()
+        };
+        let path = folder.join(STEPS);
+        match path.is_file() {
+            true => run.with_steps(&read_records(&path, ADVICE)?).with_heads(folder),
+            false => Ok(run.with_curve(&read_records(&folder.join(CURVE), ADVICE)?)),
+        }
+    }
+
+    fn with_steps(self, rows: &[StepRow]) -> Self {
+        let stretches = stretches_of(rows);
+        let series = |of: fn(&[StepRow]) -> f64| {
+            let points = stretches.iter().map(|s| (s[s.len() - 1].step as f64, of(s)));
+            points.filter(|(_, value)| value.is_finite()).collect::<Curve>()
+        };
+        let losses: Vec<f64> = rows.iter().map(|row| row.loss_nats).collect();
+        let spikes = spikes_above_median(&losses).into_iter();
+        Self {
+            steps: rows.last().map_or(0, |last| last.step),
+            tokens: rows.last().map_or(0, |last| last.tokens),
+            loss: series(|s| s.iter().map(|row| row.loss_nats).sum::<f64>() / s.len() as f64),
+            grad_norm: series(|s| s.iter().map(|row| row.grad_norm).sum::<f64>() / s.len() as f64),
+            learning_rate: series(|s| s[s.len() - 1].learning_rate),
+            spikes: spikes
+                .map(|at| (rows[at].step as f64, losses[at]))
+                .filter(|(_, loss)| loss.is_finite())
+                .collect(),
+            ..self
+        }
+    }
+
+    fn with_curve(self, rows: &[CurveRow]) -> Self {
+        Self {
+            steps: rows.last().map_or(0, |last| last.step),
+            tokens: rows.last().map_or(0, |last| last.tokens),
+            loss: series(rows, |row| Some(row.loss_nats)),
+            grad_norm: series(rows, |row| Some(row.grad_norm)),
+            max_logit: series(rows, |row| row.max_abs_logit),
+            ..self
+        }
+    }
+
+    fn with_heads(self, folder: &Path) -> Result<Self, TableError> {
+        let each = stretch(self.steps);
+        let mut heads: BTreeMap<(usize, usize), Stretches> = BTreeMap::new();
+        let mut all: BTreeMap<usize, f64> = BTreeMap::new();
+        let last = self.steps;
+        each_head(folder, |record| {
+            // A log may be ahead of the steps by what a kill left.
+            if record.step == 0 || record.step > last {
+                return;
+            }
+            let nth = (record.step - 1) / each;
+            let end = if nth + 1 >= last / each { last } else { (nth + 1) * each };
+            let of_head = heads.entry((record.layer, record.head)).or_default();
+            of_head.kind = record.kind.to_string();
+            let (largest, sum, count) = of_head.by_end.entry(end).or_insert((0.0, 0.0, 0));
+            *largest = largest.max(record.max_abs_logit);
+            *sum += record.entropy_nats;
+            *count += 1;
+            let largest = all.entry(end).or_insert(0.0);
+            *largest = largest.max(record.max_abs_logit);
+        })?;
+        let head = |((layer, head), of): ((usize, usize), Stretches)| HeadCourse {
+            layer,
+            head,
+            kind: of.kind,
+            max_logit: of.by_end.iter().map(|(&end, &(most, ..))| (end as f64, most)).collect(),
+            entropy_nats: of
+                .by_end
+                .iter()
+                .map(|(&end, &(_, sum, count))| (end as f64, sum / count as f64))
+                .filter(|(_, entropy)| entropy.is_finite())
+                .collect(),
+        };
+        Ok(Self {
+            max_logit: all.into_iter().map(|(end, most)| (end as f64, most)).collect(),
+            heads: heads.into_iter().map(head).collect(),
+            ..self
+        })
+    }
+
+    /// The steps that it was to take, as its definition says.
+    pub fn steps_asked(&self) -> Option<usize> {
+        self.settings.get("steps")?.parse().ok()
+    }
+
+    /// The last loss on the validation split, in nats.
+    pub fn valid_loss_nats(&self) -> Option<f64> {
+        self.valid.last().map(|(_, loss)| *loss)
+    }
+
+    /// The largest |logit| of the run and the step of its stretch.
+    pub fn peak(&self) -> Option<(f64, f64)> {
+        self.max_logit.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    /// The head with the largest |logit| of the run.
+    pub fn largest_head(&self) -> Option<&HeadCourse> {
+        let most = |head: &HeadCourse| head.max_logit.iter().map(|p| p.1).fold(0.0, f64::max);
+        self.heads.iter().max_by(|a, b| most(a).total_cmp(&most(b)))
+    }
+}
+
+/// What a head did in each stretch, by its last step: the largest |logit|, the sum of entropies, their number.
+#[derive(Default)]
+struct Stretches {
+    kind: String,
+    by_end: BTreeMap<usize, (f64, f64, usize)>,
+}
+
+/// The stretches of `rows`, the rest joined to the last one: a few steps alone would stand out as a spike.
+fn stretches_of(rows: &[StepRow]) -> Vec<&[StepRow]> {
+    let each = stretch(rows.len());
+    let whole = rows.len() / each;
+    let of =
+        |at: usize| &rows[at * each..if at + 1 == whole { rows.len() } else { (at + 1) * each }];
+    (0..whole).map(of).collect()
+}
+
+/// How many steps become one point.
+fn stretch(steps: usize) -> usize {
+    steps.div_ceil(POINTS).max(1)
+}
+
+/// The folder's name; of a seed's folder, with its run's.
+fn name(folder: &Path) -> String {
+    let parts: Vec<String> =
+        folder.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect();
+    match &parts[..] {
+        [.., run, seed] if seed.strip_prefix('s').is_some_and(|s| s.parse::<u64>().is_ok()) => {
+            format!("{run}/{seed}")
+        }
+        [.., run] => run.clone(),
+        [] => String::new(),
+    }
+}
+
+fn settings(manifest: &Manifest) -> BTreeMap<String, String> {
+    let mut settings = BTreeMap::new();
+    if let Some(definition) = manifest.more.get(DEFINITION) {
+        flatten("", definition, &mut settings);
+    }
+    let corpus = manifest.more.get(CORPUS);
+    for key in ["source", "sha256"] {
+        if let Some(value) = corpus.and_then(|corpus| corpus.get(key)) {
+            flatten(&format!("corpus.{key}"), value, &mut settings);
+        }
+    }
+    settings
+}
+
+fn flatten(name: &str, value: &Value, into: &mut BTreeMap<String, String>) {
+    match value {
+        Value::Table(table) => {
+            for (key, value) in table {
+                let dot = if name.is_empty() { "" } else { "." };
+                flatten(&format!("{name}{dot}{key}"), value, into);
+            }
+        }
+        Value::String(text) => drop(into.insert(name.to_owned(), text.clone())),
+        value => drop(into.insert(name.to_owned(), value.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::lm::HeadRecord;
+    use crate::pattern::HeadKind;
+    use crate::run::files::EVALUATIONS;
+    use crate::run::heads_log::{HEADS_LOG, HeadsLog};
+
+    const STEPS_TAKEN: usize = 450;
+
+    /// A run under way: 450 steps whose loss is the step's number, and a head whose logit is 77 once.
+    fn run(folder: &Path) {
+        Manifest::begin(1, "float32").write(&folder.join(MANIFEST)).unwrap();
+        let mut steps = "step,tokens,loss_nats,learning_rate,grad_norm,wall_time_s\n".to_owned();
+        for step in 1..=STEPS_TAKEN {
+            steps.push_str(&format!("{step},{},{step},0.1,1,{step}\n", 8 * step));
+        }
+        fs::write(folder.join(STEPS), steps).unwrap();
+        let header =
+            "step,split,tokens,loss_nats,perplexity,bytes,loss_nats_per_byte,perplexity_per_byte";
+        let evaluations = format!("{header}\n200,valid,8,3.5,33,,,\n400,valid,8,2.5,12,,,\n");
+        fs::write(folder.join(EVALUATIONS), evaluations).unwrap();
+        let mut log = HeadsLog::create(&folder.join(HEADS_LOG)).unwrap();
+        // A log may be ahead of the steps.
+        for step in 1..=STEPS_TAKEN + 1 {
+            let logit = if step == 200 { 77.0 } else { 5.0 };
+            log.push(&HeadRecord {
+                step,
+                layer: 1,
+                head: 2,
+                kind: HeadKind::Local { window: 4 },
+                max_logit: logit,
+                min_logit: -1.0,
+                max_abs_logit: logit,
+                entropy_nats: (step % 3) as f64,
+            })
+            .unwrap();
+        }
+        log.sync().unwrap();
+    }
+
+    #[test]
+    fn thinning_keeps_the_largest_logit_and_the_mean_loss() {
+        let folder = tempfile::tempdir().unwrap();
+        run(folder.path());
+        let course = RunCourse::read(folder.path()).unwrap();
+        assert_eq!((course.steps, course.tokens), (STEPS_TAKEN, 8 * STEPS_TAKEN as u64));
+        assert_eq!(course.loss.len(), 150);
+        assert_eq!(
+            course.loss[..2],
+            [(3.0, 2.0), (6.0, 5.0)],
+            "means of three steps, at their end"
+        );
+        assert_eq!(course.peak(), Some((201.0, 77.0)));
+        assert_eq!(course.max_logit.last(), Some(&(450.0, 5.0)), "nothing beyond the last step");
+        assert_eq!(course.valid_loss_nats(), Some(2.5));
+        let [head] = &course.heads[..] else { panic!("{:?}", course.heads) };
+        assert_eq!((head.layer, head.head, head.kind.as_str()), (1, 2, "local:4"));
+        assert!(head.entropy_nats.iter().all(|point| point.1 == 1.0), "means of 1, 2 and 0");
+    }
+
+    #[test]
+    fn a_folder_of_a_seed_is_told_with_its_run() {
+        for (folder, shown) in [
+            ("data/lm/ls-512/s1", "ls-512/s1"),
+            ("runs/s", "s"),
+            ("runs/mine", "mine"),
+            ("mine", "mine"),
+        ] {
+            assert_eq!(name(Path::new(folder)), shown);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What one training logged, in short: its losses, its evaluations, its heads' logits.
+
+use std::path::Path;
+
+use crate::lm::Split;
+use crate::record::{RowsError, read_records};
+use crate::run::Manifest;
+use crate::run::files::EVALUATIONS;
+use crate::run::kept_files;
+use crate::run::manifest::MANIFEST;
+use crate::run::series::CURVE;
+use crate::run::{CurveRow, EvaluationRow};
+use crate::table::TableError;
+
+/// (x, value), in the order of the steps.
+pub type Curve = Vec<(f64, f64)>;
+
+/// The logs of one training as series over its steps, some two hundred points each.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunLog {
+    /// (step, mean training loss in nats over the stretch that ends there).
+    pub train_loss: Curve,
+    /// (step, loss in nats) on the validation split.
+    pub valid_loss: Curve,
+    /// (step, max |logit| over all layers and heads and over the stretch).
+    pub max_logit: Curve,
+    /// The same over the heads that see everything.
+    pub max_logit_global: Curve,
+    /// The same over the heads with a window.
+    pub max_logit_local: Curve,
+    /// Tokens that a step reads.
+    pub tokens_per_step: f64,
+    /// The median over stretches of the seconds that a step took: what else the machine did meanwhile
+    /// counts for little.
+    pub seconds_per_step: f64,
+}
+
+impl RunLog {
+    /// Reads `curve.csv` and `eval.csv` in the folder `run`.
+    ///
+    /// # Errors
+    /// A missing or torn file, a missing column, with file and line, or a file that is not what the run's manifest
+    /// tells of it.
+    pub fn read(run: &Path) -> Result<Self, TableError> {
+        let manifest = run.join(MANIFEST);
+        if manifest.is_file() {
+            kept_files::check(&Manifest::read(&manifest)?, run)?;
+        }
+        let curve: Vec<CurveRow> = read_records(&run.join(CURVE), ADVICE)?;
+        Ok(Self { valid_loss: validation_losses(run, ADVICE)?, ..curves(&curve) })
+    }
+}
+
+/// (step, loss in nats) of each evaluation on the validation split, in the run's folder.
+pub(crate) fn validation_losses(run: &Path, advice: &str) -> Result<Curve, RowsError> {
+    let evaluations: Vec<EvaluationRow> = read_records(&run.join(EVALUATIONS), advice)?;
+    let valid = evaluations.iter().filter(|evaluation| evaluation.split == Split::Valid);
+    Ok(valid.map(|valid| (valid.step as f64, valid.loss_nats)).collect())
+}
+
+/// What to do about a log of a training that cannot be read.
+const ADVICE: &str = "remove the run's rows and run its study again, which writes it again";
+
+fn curves(rows: &[CurveRow]) -> RunLog {
+    let pace = |pair: &[CurveRow]| {
+        (pair[1].wall_time_s - pair[0].wall_time_s) / (pair[1].step - pair[0].step) as f64
+    };
+    let mut paces: Vec<f64> = rows.windows(2).map(pace).collect();
+    paces.sort_by(f64::total_cmp);
+    let rows = &without_partial_stretch(rows);
+    RunLog {
+        train_loss: series(rows, |row| Some(row.loss_nats)),
+        valid_loss: Curve::new(),
+        max_logit: series(rows, |row| row.max_abs_logit),
+        max_logit_global: series(rows, |row| row.max_abs_logit_global),
+        max_logit_local: series(rows, |row| row.max_abs_logit_local),
+        tokens_per_step: rows.last().map_or(0.0, |last| last.tokens as f64 / last.step as f64),
+        seconds_per_step: paces.get(paces.len() / 2).copied().unwrap_or(0.0),
+    }
+}
+
+/// The rows, the last one joined to the one before it where its stretch is shorter: the mean of a few steps, or the largest of
+/// a few, would stand out as a spike.
+fn without_partial_stretch(rows: &[CurveRow]) -> Vec<CurveRow> {
+    let mut rows = rows.to_vec();
+    let [.., first, before, last] = &rows[..] else { return rows };
+    let (whole, part) = (before.step - first.step, last.step - before.step);
+    if part >= whole {
+        return rows;
+    }
+    let steps = (whole + part) as f64;
+    let mean = |a: f64, b: f64| (a * whole as f64 + b * part as f64) / steps;
+    let most = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).reduce(f64::max);
+    let joined = CurveRow {
+        loss_nats: mean(before.loss_nats, last.loss_nats),
+        grad_norm: mean(before.grad_norm, last.grad_norm),
+        max_abs_logit: most(before.max_abs_logit, last.max_abs_logit),
+        max_abs_logit_global: most(before.max_abs_logit_global, last.max_abs_logit_global),
+        max_abs_logit_local: most(before.max_abs_logit_local, last.max_abs_logit_local),
+        ..last.clone()
+    };
+    rows.truncate(rows.len() - 2);
+    rows.push(joined);
+    rows
+}
+
+/// (step, value) wherever it is there and finite, in the order of the file.
+pub(crate) fn series(rows: &[CurveRow], of: fn(&CurveRow) -> Option<f64>) -> Curve {
+    let points = rows.iter().filter_map(|row| Some((row.step as f64, of(row)?)));
+    points.filter(|(_, value)| value.is_finite()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(step: usize, loss_nats: f64, logit: f64) -> CurveRow {
+        CurveRow {
+            step,
+            tokens: step as u64,
+            wall_time_s: step as f64,
+            loss_nats,
+            grad_norm: 1.0,
+            max_abs_logit: Some(logit),
+            max_abs_logit_global: None,
+            max_abs_logit_local: None,
+        }
+    }
+
+    #[test]
+    fn a_partial_last_stretch_joins_the_one_before_it() {
+        let rows = [row(6, 4.0, 2.0), row(12, 3.0, 5.0), row(14, 7.0, 3.0)];
+        let log = curves(&rows);
+        assert_eq!(log.train_loss, [(6.0, 4.0), (14.0, 4.0)], "(6 · 3 + 2 · 7) / 8");
+        assert_eq!(log.max_logit, [(6.0, 2.0), (14.0, 5.0)]);
+        assert_eq!(
+            curves(&rows[..2]).train_loss,
+            [(6.0, 4.0), (12.0, 3.0)],
+            "no stretch is partial"
+        );
+    }
+}

@@ -1,0 +1,308 @@
+//! Trainings against each other: losses and logits of each run, over its seeds.
+
+use std::path::{Path, PathBuf};
+
+use crate::experiments::training::TrainingFound;
+use crate::experiments::training::tables::run_log::RunLog;
+use crate::record::{Row, Rows, STOPPED};
+use crate::run::RunError;
+use crate::system::below;
+use crate::table::Table;
+use crate::table::TableError;
+use crate::table::error::READ_ERR;
+use crate::table::groups::{distinct, sorted};
+
+/// The name of a variant in figures and verdicts: `mhsa` is `multi-head`.
+pub(crate) fn arm_name(arm: &str) -> &str {
+    match arm {
+        "mhsa" => "multi-head",
+        "ls" => "LS-attention",
+        "local-only" => "local heads only",
+        "layer-alternating" => "alternating layers",
+        "qk-norm" => "QK-norm",
+        "qk-clip" => "QK-clip",
+        "sigma-reparam" => "σReparam",
+        other => other,
+    }
+}
+
+/// One training: one run of the study at one seed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TrainingRun {
+    /// The study's name.
+    pub study: String,
+    /// The run's name in the study's definition; with "(so far)" where it was stopped.
+    pub run: String,
+    /// The arm: `mhsa`, `ls`, …
+    pub arm: String,
+    /// The seed.
+    pub seed: usize,
+    /// What it read: a text's name, or `synthetic`.
+    pub corpus: String,
+    /// The length of the context in tokens.
+    pub context: Option<usize>,
+    /// The peak learning rate.
+    pub learning_rate: Option<f64>,
+    /// The model's parameters.
+    pub parameters: Option<usize>,
+    /// The steps asked for; those taken, where it [was stopped](Self::is_so_far).
+    pub steps: Option<usize>,
+    /// How it ended: `completed`, `diverged` or `stopped`.
+    pub outcome: String,
+    /// How long it took, in seconds.
+    pub wall_time_s: Option<f64>,
+    /// Heads of a layer that see everything.
+    pub global_heads: Option<usize>,
+    /// The window of the other heads.
+    pub window: Option<usize>,
+    /// How the model knows where a token stands.
+    pub positions: String,
+    /// The slope over the lag that logits have beside QKᵀ/√d.
+    pub slopes: String,
+    /// The width of the residual stream.
+    pub d_model: Option<usize>,
+    /// Heads of a layer.
+    pub heads: Option<usize>,
+    /// Mean training loss of the last 100 steps, in nats.
+    pub train_loss_nats: Option<f64>,
+    /// Loss of the last evaluation on the validation split, in nats.
+    pub valid_loss_nats: Option<f64>,
+    /// Max |logit| over the heads in the last step.
+    pub max_abs_logit: Option<f64>,
+    /// The greatest max |logit| of the run.
+    pub peak_max_abs_logit: Option<f64>,
+    /// OLMo 2's spike score of the loss: a share of the steps.
+    pub loss_spike_score: Option<f64>,
+    /// The same of the gradient's norm.
+    pub grad_spike_score: Option<f64>,
+    /// How often the loss rose far above its median around.
+    pub loss_spikes: Option<usize>,
+    /// Share of the synthetic corpus's segments that are recall.
+    pub recall: Option<f64>,
+    /// The least loss that any model can expect, in nats.
+    pub corpus_entropy_nats: Option<f64>,
+    /// What it logged; empty where only the rows were read.
+    pub log: RunLog,
+}
+
+impl TrainingRun {
+    /// Whether it was stopped before its last step, and goes on when its study is swept again.
+    pub fn is_so_far(&self) -> bool {
+        self.outcome == STOPPED
+    }
+
+    /// What runs that are held against each other share: seed, length and steps.
+    pub fn setting(&self) -> (usize, Option<usize>, Option<usize>) {
+        (self.seed, self.context, self.steps)
+    }
+
+    /// The head dimension.
+    pub fn d_head(&self) -> Option<usize> {
+        Some(self.d_model? / self.heads?)
+    }
+
+    /// The window of its local heads, where it has some.
+    pub fn local_window(&self) -> Option<usize> {
+        self.window.filter(|_| self.global_heads < self.heads)
+    }
+
+    /// e to the validation loss.
+    pub fn perplexity(&self) -> Option<f64> {
+        self.valid_loss_nats.map(f64::exp)
+    }
+}
+
+impl From<&Row<TrainingFound>> for TrainingRun {
+    fn from(row: &Row<TrainingFound>) -> Self {
+        let (of, found, course) = (&row.of, &row.found, &row.found.course);
+        // What was stopped is no seed of the runs that ended.
+        let (run, steps) = match found.outcome == STOPPED {
+            true => {
+                let tokens = course.tokens.map(|tokens| tokens as usize);
+                (
+                    format!("{} (so far)", of.model.run),
+                    tokens.map(|tokens| tokens / (of.batch * of.context)),
+                )
+            }
+            false => (of.model.run.clone(), Some(of.steps)),
+        };
+        Self {
+            study: row.study.clone(),
+            run,
+            arm: of.model.arm.clone(),
+            seed: of.seed as usize,
+            corpus: of.corpus.clone(),
+            context: Some(of.context),
+            learning_rate: Some(of.learning_rate),
+            parameters: Some(found.parameters),
+            steps,
+            outcome: found.outcome.clone(),
+            wall_time_s: Some(found.wall_time_s),
+            global_heads: Some(of.model.global_heads),
+            window: Some(of.model.window),
+            positions: of.model.positions.clone(),
+            slopes: of.model.slopes.clone(),
+            d_model: Some(of.model.d_model),
+            heads: Some(of.model.heads),
+            train_loss_nats: found.train_loss_nats,
+            valid_loss_nats: found.valid_loss_nats,
+            max_abs_logit: found.max_abs_logit,
+            peak_max_abs_logit: course.peak_max_abs_logit,
+            loss_spike_score: Some(course.loss_spike_score),
+            grad_spike_score: Some(course.grad_spike_score),
+            loss_spikes: Some(course.loss_spikes),
+            recall: of.recall,
+            corpus_entropy_nats: found.corpus_entropy_nats,
+            log: RunLog::default(),
+        }
+    }
+}
+
+/// A study of trainings, by run and seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trainings {
+    /// The trainings in order.
+    pub runs: Vec<TrainingRun>,
+    /// Cells that failed with an error and are left out.
+    pub failed: usize,
+}
+
+impl Trainings {
+    /// Gathers rows, each with the logs in its cell's folder: `data/STUDY/CELL` where `data` is given.
+    ///
+    /// # Errors
+    /// [`TableError::NoRows`] where no training has finished; any fault of a log, with its file.
+    pub fn of(data: &Path, rows: &Rows<TrainingFound>) -> Result<Self, TableError> {
+        Self::gathered(rows, |cell| {
+            let folder = below(data, cell).map_err(|why| RunError::Unusable {
+                path: rows.path.clone(),
+                why: format!(
+                    "the cell {} {why}: it is no run; measure the study again",
+                    cell.display()
+                ),
+            })?;
+            RunLog::read(&folder)
+        })
+    }
+
+    /// Gathers the rows alone.
+    ///
+    /// # Errors
+    /// [`TableError::NoRows`] where no training has finished.
+    pub fn of_rows(rows: &Rows<TrainingFound>) -> Result<Self, TableError> {
+        Self::gathered(rows, |_| Ok(RunLog::default()))
+    }
+
+    fn gathered(
+        rows: &Rows<TrainingFound>,
+        log: impl Fn(&Path) -> Result<RunLog, TableError>,
+    ) -> Result<Self, TableError> {
+        let by = |row: &Row<TrainingFound>| {
+            let model = &row.of.model;
+            (model.arm.clone(), model.run.clone(), row.of.seed)
+        };
+        let mut runs = Vec::new();
+        for row in sorted(&rows.rows, by) {
+            let log = log(&Path::new(&row.study).join(&row.cell))?;
+            runs.push(TrainingRun { log, ..TrainingRun::from(row) });
+        }
+        let why = "no training has finished without an error";
+        let runs = TableError::unless_empty(runs, &rows.path, why, READ_ERR)?;
+        Ok(Self { runs, failed: rows.failed })
+    }
+
+    /// Those that ended, which alone are judged.
+    pub fn ended(&self) -> Self {
+        let ended = self.runs.iter().filter(|run| !run.is_so_far()).cloned().collect();
+        Self { runs: ended, failed: self.failed }
+    }
+
+    /// Keeps the runs of the studies in the folders `studies`, and of others those called one of `runs`.
+    pub fn keep(&mut self, studies: &[PathBuf], runs: &[String]) {
+        let is_of = |run: &TrainingRun| {
+            studies.iter().any(|study| study.file_name().is_some_and(|name| *name == *run.study))
+        };
+        self.runs.retain(|run| is_of(run) || runs.contains(&run.run));
+    }
+
+    /// The names of the runs, each with its seeds, in order.
+    pub fn by_run(&self) -> impl Iterator<Item = &[TrainingRun]> {
+        self.runs.chunk_by(|a, b| a.run == b.run)
+    }
+
+    /// Seconds that a step of the run called `run` takes: the least over its seeds of the median over a
+    /// training, since what else the machine does can only slow it.
+    pub fn seconds_per_step(&self, run: &str) -> f64 {
+        self.paces(run).0
+    }
+
+    /// The same of the two fastest of its seeds, the faster first: where they differ, what a step takes is not known
+    /// better than that. Of one seed, its own twice.
+    pub fn paces(&self, run: &str) -> (f64, f64) {
+        let of_run = self.runs.iter().filter(|other| other.run == run);
+        let mut paces: Vec<f64> = of_run.map(|run| run.log.seconds_per_step).collect();
+        paces.sort_by(f64::total_cmp);
+        let fastest = paces.first().copied().unwrap_or(f64::INFINITY);
+        (fastest, paces.get(1).copied().unwrap_or(fastest))
+    }
+
+    /// The lengths of context that there are, from short to long.
+    pub fn contexts(&self) -> Vec<usize> {
+        distinct(self.runs.iter().filter_map(|run| run.context))
+    }
+
+    /// The trainings of one arm.
+    pub fn arm<'a>(&'a self, arm: &'a str) -> impl Iterator<Item = &'a TrainingRun> {
+        self.runs.iter().filter(move |run| run.arm == arm)
+    }
+
+    /// One table: every run over its seeds.
+    pub fn tables(&self) -> Vec<Table> {
+        let runs = self.by_run().map(|seeds| seeds.iter().collect());
+        let table = Table::from_groups("runs", "Loss and logits of each run", runs)
+            .words("run", "run", |run| &run.run)
+            .words("arm", "variant", |run| &run.arm)
+            .numbers("parameters", "parameters", |run| run.parameters)
+            .numbers("steps", "steps", |run| run.steps)
+            .medians_to(4, "train_loss_nats", ("training loss", "nats"), |run| run.train_loss_nats)
+            .medians_to(4, "valid_loss_nats", ("validation loss", "nats"), |r| r.valid_loss_nats)
+            .medians("perplexity", "perplexity", TrainingRun::perplexity)
+            .medians("max_abs_logit", "max |logit| at the end", |run| run.max_abs_logit)
+            .medians("peak_max_abs_logit", "peak max |logit|", |run| run.peak_max_abs_logit)
+            .medians("loss_spike_score", "loss spikes (share of steps)", |r| r.loss_spike_score)
+            .medians("grad_spike_score", "gradient spikes (share of steps)", |r| r.grad_spike_score)
+            .medians("loss_spikes", "loss rises", |run| run.loss_spikes.map(|count| count as f64))
+            .words_per_group("outcome", "outcome", outcomes)
+            .medians("wall_time_s", ("time", "s"), |run| run.wall_time_s)
+            .sizes("seeds", "seeds")
+            .note(
+                "Training loss: mean of the last 100 steps. Validation loss: last evaluation. \
+                 Medians over seeds, with (least–greatest) where they differ. Spikes: values at \
+                 least 7 standard deviations from the mean of the 1,000 before (OLMo 2's score). \
+                 Rises: stretches of losses as far above the median of the 201 around, by its \
+                 median absolute deviation.",
+            )
+            .note_if(
+                self.runs.iter().any(TrainingRun::is_so_far),
+                "So far: runs that were stopped; a new sweep of the study resumes them. Steps are \
+                 those taken. No verdict counts them as ended.",
+            )
+            .note_failed(self.failed);
+        vec![table.build()]
+    }
+}
+
+/// The outcome that all seeds share, or each with how many had it.
+fn outcomes(seeds: &[&TrainingRun]) -> String {
+    let mut names: Vec<&str> = seeds.iter().map(|run| run.outcome.as_str()).collect();
+    names.sort_unstable();
+    let runs: Vec<&[&str]> = names.chunk_by(|a, b| a == b).collect();
+    match runs.as_slice() {
+        [all] => all[0].to_owned(),
+        several => {
+            let each: Vec<String> =
+                several.iter().map(|same| format!("{} × {}", same.len(), same[0])).collect();
+            each.join(", ")
+        }
+    }
+}

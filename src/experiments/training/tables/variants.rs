@@ -1,0 +1,211 @@
+//! Runs that differ from others in one thing or two, seed by seed.
+
+use std::f64::consts::LN_2;
+
+use crate::experiments::training::tables::training::{TrainingRun, Trainings};
+use crate::table::{Cell, Table};
+use crate::table::{Interval, Spread, significant};
+
+/// The seeds of one run, held against other runs of their length, steps and seed.
+#[derive(Clone, Debug)]
+pub struct Variant<'r> {
+    /// Its seeds.
+    pub seeds: &'r [TrainingRun],
+    /// Of each seed that has one: log of its peak over that of the run it is held against.
+    pub log_peaks: Vec<f64>,
+    /// Of each seed that has one: its validation loss less that of the run it is held against, in nats.
+    pub losses: Vec<f64>,
+}
+
+impl Variant<'_> {
+    /// The first of its seeds, which share its settings.
+    pub(crate) fn first(&self) -> &TrainingRun {
+        &self.seeds[0]
+    }
+
+    /// A quantity over its seeds.
+    pub(crate) fn over(&self, value: impl Fn(&TrainingRun) -> Option<f64>) -> Option<Spread> {
+        Spread::of(self.seeds.iter().filter_map(value))
+    }
+
+    /// The peak max |logit| over its seeds.
+    pub(crate) fn peak(&self) -> Option<Spread> {
+        self.over(|run| run.peak_max_abs_logit)
+    }
+
+    /// The peak over the other's: the geometric mean and its 95 % interval over seeds.
+    pub fn peak_ratio(&self) -> Option<Interval> {
+        Interval::of(self.log_peaks.iter().copied()).map(Interval::exp)
+    }
+
+    /// The loss less the other's, in nats: the mean and its 95 % interval over seeds.
+    pub fn loss_difference(&self) -> Option<Interval> {
+        Interval::of(self.losses.iter().copied())
+    }
+}
+
+impl Trainings {
+    /// Every run beside the unchanged ones, those called one of `baselines`, its peak beside that of its arm's, its loss
+    /// beside that of `ls`; the unchanged are there too.
+    pub fn variants<'r>(&'r self, baselines: &[String]) -> Vec<Variant<'r>> {
+        let unchanged = |arm: &str, of: &TrainingRun| {
+            self.runs.iter().find(|base| {
+                baselines.contains(&base.run) && base.arm == arm && base.setting() == of.setting()
+            })
+        };
+        self.held_against(|run| unchanged(&run.arm, run), |run| unchanged("ls", run))
+    }
+
+    /// Every run, its peak held against that of the one run and its loss against that of the other, where there are such.
+    pub(crate) fn held_against<'r>(
+        &'r self,
+        peak_of: impl Fn(&TrainingRun) -> Option<&'r TrainingRun>,
+        loss_of: impl Fn(&TrainingRun) -> Option<&'r TrainingRun>,
+    ) -> Vec<Variant<'r>> {
+        let log_peak = |run: &TrainingRun| {
+            Some((run.peak_max_abs_logit? / peak_of(run)?.peak_max_abs_logit?).ln())
+        };
+        let loss = |run: &TrainingRun| Some(run.valid_loss_nats? - loss_of(run)?.valid_loss_nats?);
+        let variant = |seeds: &'r [TrainingRun]| Variant {
+            seeds,
+            log_peaks: seeds.iter().filter_map(log_peak).collect(),
+            losses: seeds.iter().filter_map(loss).collect(),
+        };
+        self.by_run().map(variant).collect()
+    }
+
+    /// What each run differs in, its peak logits and its loss beside those of the unchanged runs.
+    pub fn variants_table(&self, baselines: &[String]) -> Table {
+        let shown = |interval: Option<Interval>| interval.map(|interval| interval.shown(2));
+        let title = "Peak logits and loss of each run, compared with the unchanged runs";
+        Table::from_items("variants", title, &self.variants(baselines))
+            .words("run", "run", |v| &v.first().run)
+            .words("arm", "variant", |v| &v.first().arm)
+            .words("positions", "positions", |v| &v.first().positions)
+            .words("slopes", "position bias", |v| &v.first().slopes)
+            .numbers("context", "n", |v| v.first().context)
+            .numbers("heads", "heads", |v| v.first().heads)
+            .numbers("d_head", "d_head", |v| v.first().d_head())
+            .numbers("window", "window", |v| v.first().local_window())
+            .numbers("steps", "steps", |v| v.first().steps)
+            .numbers("peak_max_abs_logit", "peak max |logit| of QKᵀ", Variant::peak)
+            .words("peak_ratio", "ratio to the unchanged run", |v| shown(v.peak_ratio()))
+            .numbers("valid_loss_nats", ("validation loss", "nats"), |v| {
+                Cell::over(v.over(|run| run.valid_loss_nats), 4)
+            })
+            .words("loss_difference", "difference from LS-attention (nats)", |v| {
+                shown(v.loss_difference())
+            })
+            .numbers("seeds", "seeds", |v| v.seeds.len())
+            .note(
+                "The peak is of QKᵀ/√d, without a position bias. Peaks are compared with the \
+                 unchanged run of the same variant, losses with unchanged LS-attention, at the \
+                 same length, steps and seed: geometric mean ratio and mean difference over seeds, \
+                 with 95 % Student's t intervals.",
+            )
+            .note_failed(self.failed)
+            .build()
+    }
+}
+
+impl Trainings {
+    /// Every run beside the first of `baselines` that has its length, steps and seed; these beside nothing.
+    pub fn beside<'r>(&'r self, baselines: &[String]) -> Vec<Variant<'r>> {
+        let baseline = |of: &TrainingRun| {
+            let is_other = !baselines.contains(&of.run);
+            let mut named = baselines.iter().filter(|_| is_other).flat_map(|name| {
+                self.runs
+                    .iter()
+                    .filter(move |run| run.run == *name && run.setting() == of.setting())
+            });
+            named.next()
+        };
+        self.held_against(baseline, baseline)
+    }
+
+    /// The loss in bits a token and the peak logits of each run, beside the baseline's.
+    pub fn bits_table(&self, baselines: &[String]) -> Table {
+        let in_bits = |nats: f64| nats / LN_2;
+        let title = "Loss in bits and peak logits of each run, compared with the baseline";
+        Table::from_items("bits", title, &self.beside(baselines))
+            .words("run", "run", |run| &run.first().run)
+            .words("arm", "variant", |run| &run.first().arm)
+            .numbers("window", "window", |run| run.first().local_window())
+            .words("positions", "positions", |run| &run.first().positions)
+            .words("slopes", "position bias", |run| &run.first().slopes)
+            .numbers("context", "n", |run| run.first().context)
+            .numbers("bits_per_token", ("validation loss", "bits"), |run| {
+                Cell::over(run.over(|seed| seed.valid_loss_nats.map(in_bits)), 4)
+            })
+            .words("bits_less_baseline", "difference from the baseline (bits)", |run| {
+                let losses: Vec<f64> = run.losses.iter().copied().map(in_bits).collect();
+                interval_or_value(Interval::of(losses.iter().copied()), &losses)
+            })
+            .numbers("peak_max_abs_logit", "peak max |logit| of QKᵀ", Variant::peak)
+            .words("peak_over_baseline", "ratio to the baseline", |run| {
+                let peaks: Vec<f64> = run.log_peaks.iter().map(|log| log.exp()).collect();
+                interval_or_value(run.peak_ratio(), &peaks)
+            })
+            .numbers("seeds", "seeds", |run| run.seeds.len())
+            .note(format!(
+                "Bits are nats per token / ln 2: bits per byte of bytes, bits per dimension of \
+                 images. Each run is compared with the run {} of the same length, steps and seed: \
+                 mean difference and geometric mean ratio over seeds, with 95 % Student's t \
+                 intervals from two seeds on.",
+                baselines.join(" or ")
+            ))
+            .note_failed(self.failed)
+            .build()
+    }
+}
+
+/// The interval of a few values, or the one value.
+fn interval_or_value(interval: Option<Interval>, values: &[f64]) -> Option<String> {
+    match (interval, values) {
+        (Some(interval), _) => Some(interval.shown(2)),
+        (None, [value]) => Some(significant(*value, 2)),
+        (None, _) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(name: &str, seed: usize, loss: f64, peak: f64) -> TrainingRun {
+        TrainingRun {
+            run: name.to_owned(),
+            arm: "mhsa".to_owned(),
+            seed,
+            context: Some(784),
+            valid_loss_nats: Some(loss),
+            peak_max_abs_logit: Some(peak),
+            ..TrainingRun::default()
+        }
+    }
+
+    #[test]
+    fn runs_are_held_against_the_baseline_of_their_seed_in_bits() {
+        let runs = vec![
+            run("far", 1, 3.0 * LN_2, 20.0),
+            run("far", 2, 5.5 * LN_2, 10.0),
+            run("far", 3, 1.0, 1.0),
+            run("mhsa", 1, 2.0 * LN_2, 10.0),
+            run("mhsa", 2, 4.0 * LN_2, 20.0),
+        ];
+        let study = Trainings { runs, failed: 0 };
+        let baselines = ["mhsa".to_owned()];
+        let beside = study.beside(&baselines);
+        let close = |found: &[f64], wanted: [f64; 2]| {
+            found.len() == 2 && found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-12)
+        };
+        let bits: Vec<f64> = beside[0].losses.iter().map(|nats| nats / LN_2).collect();
+        assert!(close(&bits, [1.0, 1.5]), "{bits:?}");
+        assert!(close(&beside[0].log_peaks, [2f64.ln(), 0.5f64.ln()]), "{:?}", beside[0].log_peaks);
+        assert!((beside[0].peak_ratio().unwrap().mean - 1.0).abs() < 1e-12);
+        assert!(beside[1].losses.is_empty(), "the baseline beside itself");
+        let table = study.bits_table(&baselines);
+        let shown: Vec<String> = table.rows()[1].iter().map(Cell::shown).collect();
+        assert_eq!(shown[6..], ["3.000 (2.000–4.000)", "–", "15.0 (10.0–20.0)", "–", "2"]);
+    }
+}
