@@ -4,7 +4,9 @@
 
 use std::fmt;
 
-use crate::experiments::training::claims::tuning::RATES;
+/// The learning rates at which a variant must have been trained to count as tuned; the best is neither the least nor the
+/// greatest of them.
+pub(crate) const RATES: usize = 3;
 
 /// A claim that can be measured, with the rule that decides it.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use rank_study::claims::{CLAIMS, Claim, Verdict};
+use rank_study::claims::{Claim, Verdict};
+use rank_study::experiments::claims::CLAIMS;
 use rank_study::report::{
     Analysis, ClaimRow, Header, MeasuredStudy, Section, analyse, findings, page, show,
 };

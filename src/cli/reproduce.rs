@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use rank_study::claims::{LEADING, VerdictStatus};
+use rank_study::claims::VerdictStatus;
+use rank_study::experiments::claims::LEADING;
 use rank_study::lm::Device;
 use rank_study::report::{ClaimRow, Measured, Section};
 use rank_study::study::{Plan, Preset, Stages, StudyDefinition, StudyError, Work};

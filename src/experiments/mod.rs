@@ -1,6 +1,7 @@
 //! The experiments: one folder per kind of study, each with its configuration, its cells, its measurement and the
 //! invariants of its rows. [`KINDS`] lists them.
 
+pub mod claims;
 pub mod concentration;
 mod each_head;
 pub mod fits;

@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 
 use super::section::Section;
-use crate::claims::{CLAIMS, Claim, Verdict, VerdictStatus};
+use crate::claims::{Claim, Verdict, VerdictStatus};
+use crate::experiments::claims::CLAIMS;
 
 /// One study's verdict on a claim.
 #[derive(Clone, Copy, Debug)]

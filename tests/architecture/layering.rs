@@ -8,18 +8,31 @@ use regex::Regex;
 use crate::source::{code, source_files};
 
 /// Each folder, and the folders that its files may use.
-const LAYERS: [(&str, &str); 14] = [
-    ("cli", "report claims figure table study run row predict fit lm pattern numerics system"),
-    ("report", "claims figure table study run row predict fit lm pattern numerics system"),
-    ("claims", "table study run row predict fit lm pattern numerics system"),
-    ("figure", "table study run row predict fit lm pattern numerics system"),
-    ("table", "study run row predict fit lm pattern numerics system"),
-    ("study", "run row predict fit lm pattern numerics system"),
-    ("run", "row lm pattern numerics system"),
-    ("row", "predict fit lm pattern numerics system"),
-    ("predict", "run fit lm pattern numerics system"),
+const LAYERS: [(&str, &str); 16] = [
+    (
+        "cli",
+        "report study experiments experiment claims figure table predict run record fit lm pattern \
+         numerics system",
+    ),
+    (
+        "report",
+        "study experiments experiment claims figure table predict run record fit lm pattern numerics \
+         system",
+    ),
+    ("study", "experiments experiment predict run record fit lm pattern numerics system"),
+    (
+        "experiments",
+        "experiment claims figure table predict run record fit lm pattern numerics system",
+    ),
+    ("experiment", "predict run record fit lm pattern numerics system"),
+    ("claims", "figure table record pattern numerics system"),
+    ("figure", "table record pattern numerics system"),
+    ("table", "record pattern numerics system"),
+    ("run", "record lm pattern numerics system"),
+    ("predict", "record fit lm pattern numerics system"),
     ("fit", "pattern numerics system"),
     ("lm", "pattern numerics system"),
+    ("record", "system"),
     ("pattern", "numerics system"),
     ("numerics", ""),
     ("system", ""),

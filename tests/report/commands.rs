@@ -157,7 +157,7 @@ fn a_report_holds_the_studies_asked_for() {
     assert!(page.trim_end().ends_with("</html>"), "the page is cut off");
     let (header, verdicts) = folder.csv("data/verdicts.csv");
     assert_eq!(header[..3], ["claim", "group", "place"]);
-    assert_eq!(verdicts.len(), rank_study::claims::CLAIMS.len(), "one for each claim");
+    assert_eq!(verdicts.len(), rank_study::experiments::claims::CLAIMS.len(), "one for each claim");
     let unmeasured = verdicts.iter().filter(|row| row["study"].is_empty());
     for verdict in unmeasured {
         assert_eq!((verdict["verdict"].as_str(), verdict["seeds"].as_str()), ("not measured", "0"));

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use crate::plausible;
-use rank_study::claims::{CLAIMS, VerdictStatus};
+use rank_study::claims::VerdictStatus;
+use rank_study::experiments::claims::CLAIMS;
 use rank_study::report::{Header, MeasuredStudy, Section, analyse, page};
 use rank_study::study::View;
 use rank_study::system::write_whole;

@@ -1,9 +1,9 @@
 //! The verdict on locality: a dense local target against its controls.
 
+use super::scale_of_cells;
 use crate::claims::Verdict;
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
-use crate::claims::words::scale_of_cells;
 use crate::claims::{Claim, Origin};
 use crate::experiments::fits::tables::growth::Growth;
 use crate::experiments::fits::tables::growth_cell::{GrowthCell, GrowthSeed};

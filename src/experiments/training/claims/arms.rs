@@ -1,9 +1,10 @@
 //! Verdicts on variants side by side: the global head, tasks from local to long-range, and data other than text.
 
+use super::scale_of_runs;
 use crate::claims::Verdict;
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
-use crate::claims::words::{joined, scale_of_runs};
+use crate::claims::words::joined;
 use crate::claims::{Claim, Group};
 use crate::experiments::training::claims::pairs::{Pairs, PairsOfSetting, difference, log_ratio};
 use crate::experiments::training::claims::stabilisers::stabilisers;

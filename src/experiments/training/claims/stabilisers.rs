@@ -4,11 +4,12 @@
 //! by one method", 1/20 of the time to reach "the other". Here are five. Picking the one against which a bound is met would
 //! choose the rival after the rows, so a bound counts as met only where it is met against every one.
 
+use super::scale_of_runs;
 use crate::claims::Verdict;
 use crate::claims::estimate::Estimate;
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
-use crate::claims::words::{from_to, joined, scale_of_runs};
+use crate::claims::words::{from_to, joined};
 use crate::claims::{Claim, Group};
 use crate::experiments::training::claims::pairs::{Pairs, PairsOfSetting, are_alike, difference};
 use crate::experiments::training::claims::tuning::Tuned;

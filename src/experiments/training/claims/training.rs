@@ -2,11 +2,12 @@
 
 use statrs::distribution::{Beta, ContinuousCDF};
 
+use super::scale_of_runs;
 use crate::claims::Verdict;
 use crate::claims::estimate::{Estimate, shown};
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
-use crate::claims::words::{from_to, joined, listed, scale_of_runs};
+use crate::claims::words::{from_to, joined, listed};
 use crate::claims::{Claim, Group};
 use crate::experiments::training::claims::pairs::{Pairs, PairsOfSetting, difference, log_ratio};
 use crate::experiments::training::claims::tuning::Tuned;

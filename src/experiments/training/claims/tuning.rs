@@ -1,12 +1,9 @@
 //! Learning rates: runs at one shared rate do not decide which variant has smaller logits or a lower loss.
 
+use crate::claims::claim::RATES;
 use std::collections::BTreeMap;
 
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};
-
-/// A variant is tuned where it was trained at so many learning rates or more, and the best is neither the least nor the
-/// greatest of them.
-pub(crate) const RATES: usize = 3;
 
 /// Runs of which each tuned variant has those of its best learning rate alone.
 pub(crate) struct Tuned {

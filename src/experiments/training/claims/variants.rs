@@ -1,10 +1,11 @@
 //! Verdicts on runs that differ from a baseline in one setting: linear position biases, wider heads, lengths.
 
+use super::scale_of_runs;
 use crate::claims::Verdict;
 use crate::claims::estimate::{Estimate, shown};
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
-use crate::claims::words::{from_to, joined, scale_of_runs};
+use crate::claims::words::{from_to, joined};
 use crate::claims::{Claim, Group, Origin};
 use crate::experiments::training::claims::pairs::{Pairs, PairsOfSetting, difference, log_ratio};
 use crate::experiments::training::claims::training::LOGITS_ALIKE;
