@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use super::definition::TrainDefinition;
 use super::error::LmError;
+use super::memory_estimate::{self as room, Kept};
 use super::model::{Model, ModelShape};
-use super::room::{self, Kept};
 
 /// Tokens before the clock starts.
 const WARM_UP: usize = 2;

@@ -165,7 +165,7 @@ const SECONDS_PER_SCREENED_PAIR: f64 = 1e-6;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lm::{ForeignModel, Published};
+    use crate::lm::{PretrainedModel, Published};
     use crate::row::Rows;
     use crate::study::{Plan, Preset, StudyDefinition};
 
@@ -194,7 +194,7 @@ mod tests {
                 device: crate::lm::Device::Cpu,
                 observer: &(),
             };
-            let model = ForeignModel::read(&model).unwrap();
+            let model = PretrainedModel::read(&model).unwrap();
             let summary = plan.run(&sweep).unwrap();
             assert!(summary.failed.is_empty(), "{:?}", summary.failed);
             let rows = Rows::<HeadFound>::read(&[data.join("published")]).unwrap().rows;
