@@ -7,7 +7,6 @@ mod cell;
 mod error;
 mod identity;
 mod keys;
-mod kind;
 mod names;
 mod preset;
 mod raw_definition;
@@ -24,7 +23,6 @@ pub(crate) use identity::{
     identity, model_settings, search_settings, target_defaults, target_settings,
 };
 pub(crate) use keys::{check_keys, fields_of, read_both, read_each, read_table, take_text};
-pub use kind::Kind;
 pub(crate) use names::{check_model_name, check_names_differ, check_run_name, check_study_name};
 pub use preset::Preset;
 pub(crate) use raw_definition::RawDefinition;
@@ -34,5 +32,5 @@ pub(crate) use targets::{lengths, seeds, targets};
 pub(crate) use text_source::{
     TEXT, TEXT_HASH, TextHashes, TextSource, VALID_TEXT, VALID_TEXT_HASH, on_the_same_text,
 };
-pub use work::StudyWork;
 pub(crate) use work::{Experiment, ModelReferences};
+pub use work::{Kind, StudyWork};

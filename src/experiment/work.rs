@@ -1,16 +1,15 @@
-//! The trait that an experiment implements, and a study of any kind behind it.
+//! The trait that an experiment implements, a study of any kind behind it, and the kinds.
 
 use std::any::Any;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::path::Path;
 use std::sync::Arc;
 
 use super::cell::{Cell, Measure};
 use super::error::StudyError;
-use super::kind::Kind;
 use super::raw_definition::RawDefinition;
 use super::text_source::TextSource;
-use crate::record::{InvariantChecker, Line, Measurement, Row, rows_of};
+use crate::record::{Column, InvariantChecker, Line, Measurement, Row, columns, rows_of};
 
 /// An experiment: the configuration of a study of one kind, from which its cells follow.
 pub(crate) trait Experiment: Clone + Debug + Send + Sync + 'static {
@@ -244,5 +243,69 @@ impl<E: Experiment> AnyExperiment for E {
             Measurement::check_cell(cell, check);
         }
         E::check_files(&rows, folder, check)
+    }
+}
+
+/// A kind of study: an experiment without its configuration.
+#[derive(Clone, Copy)]
+pub struct Kind {
+    name: &'static str,
+    tables: &'static [&'static str],
+    columns: fn() -> Vec<Column>,
+    read: fn(&RawDefinition) -> Result<StudyWork, String>,
+}
+
+impl Kind {
+    /// The kind of an experiment.
+    pub(crate) const fn of<E: Experiment>() -> Self {
+        Self {
+            name: <E::Cell as Measure>::Row::NAME,
+            tables: E::TABLES,
+            columns: columns::<<E::Cell as Measure>::Row>,
+            read: |raw| E::read(raw).map(StudyWork::new),
+        }
+    }
+
+    /// The name in definitions.
+    pub fn name(self) -> &'static str {
+        self.name
+    }
+
+    /// The tables that define such a study.
+    pub(crate) fn tables(self) -> &'static [&'static str] {
+        self.tables
+    }
+
+    /// The columns of its rows.
+    pub fn columns(self) -> Vec<Column> {
+        (self.columns)()
+    }
+
+    /// The study that a definition asks for.
+    ///
+    /// # Errors
+    /// A sentence that names the key that is unknown, missing or has a wrong value.
+    pub(crate) fn read(self, raw: &RawDefinition) -> Result<StudyWork, String> {
+        (self.read)(raw)
+    }
+}
+
+impl PartialEq for Kind {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Kind {}
+
+impl fmt::Debug for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
     }
 }

@@ -9,6 +9,7 @@ pub mod heads;
 pub mod interventions;
 pub mod latency;
 pub mod lattice;
+mod model_cell;
 mod model_key;
 pub mod ramp;
 pub mod spectrum;

@@ -9,13 +9,11 @@ use super::model_key::ModelOf;
 use super::trained_models::{RunSource, TrainedModels};
 use super::training::{TrainCell, TrainingOf, kept_steps};
 use crate::experiment::{
-    CellContext, Measure, Needs, StudyError, TextSource, check_model_name, model_settings,
+    CellContext, Measure as _, Needs, StudyError, TextSource, check_model_name, model_settings,
 };
-use crate::fit::Precision;
 use crate::lm::{ExportedHeads, LmError, Probed, Split, TrainDefinition};
 use crate::pattern::HeadKind;
 use crate::predict::Passages;
-use crate::record::Measurement;
 use crate::run::{ModelSource, RunError, TrainedRun};
 
 /// Passages of a group where no number is asked for.
@@ -282,82 +280,6 @@ impl TrainedModel {
         };
         passages.of(model, context.texts)
     }
-}
-
-/// A cell that measures one trained model.
-pub(crate) trait ModelCell: Send + Sync + 'static {
-    /// A row of it.
-    type Row: Measurement;
-
-    /// The model.
-    fn model(&self) -> &TrainedModel;
-
-    /// Adds what the cell's numbers depend on beside the model.
-    fn add_settings(&self, table: &mut Table);
-
-    /// Adds the defaults of those.
-    fn add_defaults(_table: &mut Table) {}
-
-    /// The estimated seconds of one core.
-    fn cost_s(&self) -> f64;
-
-    /// Identifies the cell in its rows.
-    fn key(&self) -> <Self::Row as Measurement>::Key;
-
-    /// The cell's rows; none if it was stopped.
-    ///
-    /// # Errors
-    /// A model or text that cannot be read, or that the measurement does not support.
-    fn run(&self, context: &CellContext<'_>) -> Result<Option<Vec<Self::Row>>, StudyError>;
-}
-
-impl<C: ModelCell> Measure for C {
-    type Row = C::Row;
-
-    fn settings(&self) -> Table {
-        let mut table = self.model().settings();
-        self.add_settings(&mut table);
-        table
-    }
-
-    fn defaults() -> Table {
-        let mut table = TrainedModel::defaults();
-        C::add_defaults(&mut table);
-        table
-    }
-
-    fn cost_s(&self) -> f64 {
-        ModelCell::cost_s(self)
-    }
-
-    fn key(&self) -> <C::Row as Measurement>::Key {
-        ModelCell::key(self)
-    }
-
-    fn needs(&self) -> Option<Needs> {
-        self.model().needs()
-    }
-
-    fn lacks(&self, _folder: &Path) -> bool {
-        self.model().lacks()
-    }
-
-    fn measure(&self, context: &CellContext<'_>) -> Result<Option<Vec<C::Row>>, String> {
-        self.run(context).map_err(|e| e.to_string())
-    }
-}
-
-/// The type of the numbers that fits of trained heads compute with.
-pub(crate) fn dtype_of(precision: Precision) -> String {
-    match precision {
-        Precision::F32 => "float32".to_owned(),
-        Precision::F64 => "float64".to_owned(),
-    }
-}
-
-/// Whole numbers as a value of a definition.
-pub(crate) fn whole(all: &[usize]) -> Value {
-    all.iter().map(|&one| Value::from(one as i64)).collect::<Vec<_>>().into()
 }
 
 /// The layers that are looked at of those that are `there`.

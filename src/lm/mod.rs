@@ -2,7 +2,7 @@
 //! trained on a text or on a seeded synthetic corpus, with the logits of every head logged.
 //!
 //! A [`TrainDefinition`] says all of a run but its text, a [`Corpus`] is the text as tokens, and a [`Trainer`] takes the
-//! steps. [`Model::probe`] shows the queries and keys of every head; a [`ForeignModel`], published by others, can be
+//! steps. [`Model::probe`] shows the queries and keys of every head; a [`PretrainedModel`], published by others, can be
 //! looked at as well.
 
 mod attention;
@@ -14,14 +14,14 @@ mod device;
 mod error;
 mod evaluation;
 mod exported;
-mod foreign;
+pub(crate) mod memory_estimate;
 mod model;
 #[cfg(feature = "mpi")]
 mod mpi;
 mod objective;
 mod operators;
+mod pretrained;
 mod probe;
-pub(crate) mod room;
 mod simd;
 mod tensor_file;
 mod training;
@@ -37,12 +37,12 @@ pub use device::Device;
 pub use error::LmError;
 pub use evaluation::{Evaluation, evaluate, evaluate_whole};
 pub use exported::ExportedHeads;
-pub use foreign::ForeignModel;
-#[cfg(test)]
-pub(crate) use foreign::Published;
 pub use model::{Attend, Forward, Model, ModelShape, Session, Teacher};
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
+pub use pretrained::PretrainedModel;
+#[cfg(test)]
+pub(crate) use pretrained::Published;
 pub use probe::{HeadInputs, HeadProbe, HeadsOfLayer, NormalisedInputs, Probed};
 pub use training::{EvalRecord, HeadRecord, Outcome, Recorder, StepRecord, TrainSummary, Trainer};
 pub use workers::{Alone, Workers};

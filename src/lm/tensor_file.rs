@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use half::{bf16, f16};
-use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
+use safetensors::{SafeTensorError, SafeTensors};
 use sha2::{Digest, Sha256};
 
 use super::LmError;
@@ -55,10 +55,7 @@ pub(super) fn write(
     tensors: &[Named],
     mut notes: HashMap<String, String>,
 ) -> Result<(), LmError> {
-    let wrong = |e: safetensors::SafeTensorError| LmError::File {
-        path: path.to_owned(),
-        why: e.to_string(),
-    };
+    let wrong = |e: SafeTensorError| LmError::file(path, e.to_string());
     let bytes: Vec<Vec<u8>> = tensors
         .iter()
         .map(|tensor| tensor.data.iter().flat_map(|x| x.to_le_bytes()).collect())
@@ -76,7 +73,7 @@ pub(super) fn write(
         .collect::<Result<Vec<_>, _>>()
         .map_err(wrong)?;
     let file = safetensors::serialize(views, Some(notes)).map_err(wrong)?;
-    write_whole(path, &file).map_err(|source| LmError::Io { path: path.to_owned(), source })
+    write_whole(path, &file).map_err(LmError::io(path))
 }
 
 /// A file that was read.
@@ -92,13 +89,8 @@ impl TensorFile {
     /// # Errors
     /// A file that cannot be read, or that [`write`] wrote and that is another now.
     pub(super) fn read(path: &Path) -> Result<Self, LmError> {
-        let path = path.to_owned();
-        let wrong = |e: safetensors::SafeTensorError| LmError::File {
-            path: path.clone(),
-            why: e.to_string(),
-        };
-        let bytes =
-            std::fs::read(&path).map_err(|source| LmError::Io { path: path.clone(), source })?;
+        let wrong = |e: SafeTensorError| LmError::file(path, e.to_string());
+        let bytes = std::fs::read(path).map_err(LmError::io(path))?;
         let (_, header) = SafeTensors::read_metadata(&bytes).map_err(wrong)?;
         let notes = header.metadata().clone().unwrap_or_default();
         let file = SafeTensors::deserialize(&bytes).map_err(wrong)?;
@@ -110,7 +102,7 @@ impl TensorFile {
             if *written != digest(parts.collect(), &notes) {
                 let why = "is damaged: a bit has changed since it was written; use another checkpoint, and \
                          check the disk";
-                return Err(LmError::File { path, why: why.to_owned() });
+                return Err(LmError::file(path, why));
             }
         }
         let floats = tensors.into_iter().filter_map(|(name, view)| {
@@ -118,7 +110,7 @@ impl TensorFile {
             Some((name, (view.shape().to_vec(), data)))
         });
         let tensors = floats.collect();
-        Ok(Self { path, tensors, notes })
+        Ok(Self { path: path.to_owned(), tensors, notes })
     }
 
     /// The elements of a tensor that must have these dimensions.
@@ -143,7 +135,7 @@ impl TensorFile {
     }
 
     fn wrong(&self, why: String) -> LmError {
-        LmError::File { path: self.path.clone(), why }
+        LmError::file(&self.path, why)
     }
 }
 

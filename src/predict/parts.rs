@@ -196,8 +196,8 @@ pub(super) mod tests {
     use super::*;
     use crate::fit::{Effort, Measured};
     use crate::lm::{
-        ForeignModel, HeadProbe, Model, ModelShape, Positions, Probed as _, Published, Stabiliser,
-        TrainDefinition,
+        HeadProbe, Model, ModelShape, Positions, PretrainedModel, Probed as _, Published,
+        Stabiliser, TrainDefinition,
     };
     use crate::pattern::Visibility;
     use crate::predict::LAGS;
@@ -283,7 +283,7 @@ pub(super) mod tests {
     fn a_published_encoder_s_heads_are_bidirectional_problems_that_their_own_weights_solve() {
         let folder = tempfile::tempdir().unwrap();
         Published::bert().write(folder.path(), safetensors::Dtype::F32);
-        let model = ForeignModel::read(folder.path()).unwrap();
+        let model = PretrainedModel::read(folder.path()).unwrap();
         let [first, second] = [[3, 16, 0, 7, 7, 11, 2, 5], [1, 9, 4, 4, 12, 0, 3, 8]]
             .map(|tokens| model.probe(&tokens).unwrap());
         for (a, b) in first.iter().zip(&second) {

@@ -9,7 +9,7 @@ use super::files::kept_steps;
 use super::manifest::{MANIFEST, Manifest};
 use super::run_manifest::{self, corpus_entropy_nats};
 use super::trained::TrainedRun;
-use crate::lm::{ExportedHeads, ForeignModel, Outcome, Probed, TrainDefinition};
+use crate::lm::{ExportedHeads, Outcome, PretrainedModel, Probed, TrainDefinition};
 use crate::pattern::HeadKind;
 use crate::system::near_files;
 
@@ -26,7 +26,7 @@ pub enum ModelSource {
     /// A model from elsewhere.
     Published {
         /// The model, opened once for all who look at it.
-        model: Arc<ForeignModel>,
+        model: Arc<PretrainedModel>,
     },
     /// Heads that another program exported, on passages of its own.
     Exported {
@@ -58,8 +58,8 @@ impl ModelSource {
             let step = heads.step();
             return Ok((Self::Exported { heads }, vec![step]));
         }
-        if ForeignModel::is_in(folder) {
-            let model = Arc::new(ForeignModel::read(folder)?);
+        if PretrainedModel::is_in(folder) {
+            let model = Arc::new(PretrainedModel::read(folder)?);
             return Ok((Self::Published { model }, vec![None]));
         }
         if !folder.join(MANIFEST).is_file() {

@@ -33,10 +33,8 @@ pub use crate::experiments::latency::LatencyStudy;
 pub use crate::experiments::lattice::LatticeStudy;
 pub use crate::experiments::ramp::RampStudy;
 pub use crate::experiments::spectrum::SpectrumStudy;
-pub use crate::experiments::training::{StudyRun, TrainStudy};
-pub use definition::{
-    Baseline, Bound, Expected, PredictedExponent, Selection, Statistic, StudyDefinition, View,
-};
+pub use crate::experiments::training::{Baseline, PredictedExponent, StudyRun, TrainStudy};
+pub use definition::{Bound, Expected, Selection, Statistic, StudyDefinition, View};
 pub use measured_rows::check_measured;
 pub use merge::{Merged, merge};
 pub use parts::{check_merged, has_parts, unmerged_parts};

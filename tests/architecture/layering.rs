@@ -27,7 +27,7 @@ const LAYERS: [(&str, &str); 16] = [
     ("experiment", "predict run record fit lm pattern numerics system"),
     ("claims", "figure table record pattern numerics system"),
     ("figure", "table record pattern numerics system"),
-    ("table", "record pattern numerics system"),
+    ("table", "run record fit lm pattern numerics system"),
     ("run", "record lm pattern numerics system"),
     ("predict", "record fit lm pattern numerics system"),
     ("fit", "pattern numerics system"),

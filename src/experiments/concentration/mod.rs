@@ -11,8 +11,9 @@ use serde::Deserialize;
 use toml::Table;
 
 use super::each_head::{HeadOfGroup, of_each_head};
+use super::model_cell::{ModelCell, whole};
 use super::model_key::ModelOf;
-use super::trained_model::{ModelCell, TrainedModel, whole};
+use super::trained_model::TrainedModel;
 use super::trained_models::{self, TrainedModels};
 use crate::experiment::{
     CellContext, Experiment, ModelReferences, RawDefinition, StudyError, TextSource,

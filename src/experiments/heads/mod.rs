@@ -11,7 +11,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::trained_model::{ModelCell, TrainedModel, dtype_of, visible_pairs, whole};
+use super::model_cell::{ModelCell, dtype_of, whole};
+use super::trained_model::{TrainedModel, visible_pairs};
 use super::trained_models::{self, TrainedModels};
 use crate::experiment::{
     CellContext, Experiment, ModelReferences, RawDefinition, StudyError, TextSource,
@@ -223,7 +224,7 @@ const SECONDS_PER_SCREENED_PAIR: f64 = 1e-6;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lm::{ForeignModel, Probed as _, Published};
+    use crate::lm::{PretrainedModel, Probed as _, Published};
     use crate::record::Rows;
     use crate::study::{Plan, Preset, StudyDefinition};
 
@@ -252,7 +253,7 @@ mod tests {
                 device: crate::lm::Device::Cpu,
                 observer: &(),
             };
-            let model = ForeignModel::read(&model).unwrap();
+            let model = PretrainedModel::read(&model).unwrap();
             let summary = plan.run(&sweep).unwrap();
             assert!(summary.failed.is_empty(), "{:?}", summary.failed);
             let rows = Rows::<HeadFound>::read(&[data.join("published")]).unwrap().rows;

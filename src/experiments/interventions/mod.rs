@@ -11,8 +11,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 use toml::{Table, Value};
 
+use super::model_cell::{ModelCell, dtype_of};
 use super::model_key::ModelOf;
-use super::trained_model::{ModelCell, TrainedModel, dtype_of, visible_pairs};
+use super::trained_model::{TrainedModel, visible_pairs};
 use super::trained_models::{self, TrainedModels};
 use crate::experiment::{
     CellContext, Experiment, ModelReferences, RawDefinition, StudyError, TextSource,

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::experiments::training::ModelColumns;
-use crate::lm::room::{self, Kept};
+use crate::lm::memory_estimate::{self, Kept};
 use crate::lm::{LmError, Model, ModelShape, TrainDefinition};
 use crate::record::{InvariantChecker, Measurement, Row, record};
 
@@ -60,9 +60,9 @@ impl LatencyFound {
             ..definition.clone()
         };
         definition.check()?;
-        room::check_weights(&definition, symbols, Kept::Weight)?;
+        memory_estimate::check_weights(&definition, symbols, Kept::Weight)?;
         let tokens = definition.context as f64 * size_of::<u32>() as f64;
-        room::check("the tokens need", tokens, "the tokens to read")?;
+        memory_estimate::check("the tokens need", tokens, "the tokens to read")?;
         let shape = ModelShape::new(&definition, symbols);
         let model = Model::new(shape, definition.initial_deviation, definition.seed)?;
         let tokens: Vec<u32> =

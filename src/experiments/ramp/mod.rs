@@ -12,7 +12,8 @@ use serde::Deserialize;
 use toml::Table;
 
 use super::each_head::{HeadOfGroup, of_each_head};
-use super::trained_model::{ModelCell, TrainedModel, visible_pairs, whole};
+use super::model_cell::{ModelCell, whole};
+use super::trained_model::{TrainedModel, visible_pairs};
 use super::trained_models::{self, TrainedModels};
 use crate::experiment::{
     CellContext, Experiment, ModelReferences, RawDefinition, StudyError, TextSource,

@@ -1,5 +1,6 @@
 //! Training runs: their definitions, their rows, and the checks of rows against the runs' own files.
 
+mod against;
 mod cell;
 pub mod claims;
 pub mod figures;
@@ -11,6 +12,8 @@ mod start;
 mod study;
 pub mod tables;
 
+pub use against::{Baseline, PredictedExponent};
+pub(crate) use against::{baseline, predicted};
 pub(crate) use cell::TrainCell;
 pub use model_columns::ModelColumns;
 pub(crate) use references::{

@@ -5,10 +5,10 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
+use super::heads::attention;
 use super::heads::{Attended, AttentionPullback, Heads};
-use super::operator::attention;
 use crate::lm::error::require;
-use crate::lm::room;
+use crate::lm::memory_estimate;
 use crate::lm::{Device, Dtype, LmError};
 use crate::pattern::{Layout, Visibility};
 
@@ -47,7 +47,7 @@ impl AttentionEvaluator {
         let all = [batch, time, layout.heads().len(), d_head].map(|size| size as f64);
         // Of each a gradient, too.
         let bytes = 2.0 * 4.0 * size_of::<f32>() as f64 * all.iter().product::<f64>();
-        room::check(
+        memory_estimate::check(
             "queries, keys, values and the output need",
             bytes,
             "batch, context or d_head",

@@ -14,18 +14,11 @@ mod backward;
 mod evaluator;
 mod forward;
 mod heads;
-mod lags;
-mod operator;
-mod packed;
-#[cfg(test)]
-mod reference;
-mod sight;
-mod statistics;
+mod mask;
 mod tasks;
 #[cfg(test)]
 mod tests;
 
 pub use evaluator::{AttentionEvaluator, AttentionPass};
-pub(super) use heads::{Attended, AttentionGradients, Dimensions, Heads};
-pub(super) use operator::attention;
-pub use statistics::HeadStatistics;
+pub use heads::HeadStatistics;
+pub(super) use heads::{Attended, AttentionGradients, Dimensions, Heads, attention};

@@ -178,7 +178,7 @@ impl TryFrom<String> for Bpe {
 }
 
 fn failed(why: impl ToString) -> LmError {
-    LmError::Bpe { why: why.to_string().replace('\n', " ") }
+    LmError::Refused(format!("BPE vocabulary: {}", why.to_string().replace('\n', " ")))
 }
 
 fn pattern() -> Result<SysRegex, LmError> {

@@ -6,7 +6,7 @@ use std::io::Write;
 use rayon::prelude::*;
 
 use super::bpe::Bpe;
-use super::pieces::Piece;
+use super::document::Piece;
 use super::texts::{Division, Span, Texts};
 use super::tokens::Width;
 use super::vocabulary::{Encoder, Symbols, Vocabulary, see_characters, utf8};

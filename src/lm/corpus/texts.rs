@@ -3,9 +3,8 @@
 use std::io::Read as _;
 use std::path::Path;
 
+use super::document::Pieces;
 use super::document::{self, Document};
-use super::pieces::Pieces;
-use super::split::Split;
 use super::vocabulary::{Encoder, Vocabulary};
 use crate::lm::{LmError, TrainDefinition};
 use crate::system::sha256;
@@ -157,12 +156,16 @@ impl Texts {
             |document: &&Document| document.bytes == 0 || !document.bytes.is_multiple_of(record);
         match self.all().find(is_broken) {
             None => Ok(()),
-            Some(document) => Err(LmError::BrokenRecord {
-                path: document.name(),
-                bytes: document.bytes,
-                record,
-                whole: document.bytes / record,
-            }),
+            Some(document) => {
+                let (name, bytes) = (document.name(), document.bytes);
+                Err(LmError::Refused(format!(
+                    "{}: {bytes} bytes are not a whole number of records of {record} bytes ({} records and {} \
+                     bytes); set records to the bytes of one record",
+                    name.display(),
+                    bytes / record,
+                    bytes % record
+                )))
+            }
         }
     }
 
@@ -251,7 +254,11 @@ fn by_document(documents: &[Document], valid: f64, test: f64) -> Result<Division
     let (held, tested) = (first_of(valid), first_of(test));
     let train: Vec<Span> = left.collect();
     if train.is_empty() || (test > 0.0 && tested.is_empty()) {
-        return Err(LmError::TooFewDocuments { documents: documents.len() });
+        return Err(LmError::Refused(format!(
+            "{} documents are too few for valid_fraction and test_fraction; add some, lower a fraction, or give \
+             one file, which is split by position",
+            documents.len()
+        )));
     }
     Ok([train, held, tested])
 }
@@ -269,4 +276,29 @@ fn between_characters(document: &Document, place: u64) -> Result<u64, LmError> {
     // In bytes that are no text, four may continue in a row: then the place is as good as any.
     let at = bytes.iter().rposition(|&byte| !continues(byte));
     Ok(at.map_or(place, |at| start + at as u64))
+}
+
+/// A part of the corpus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Split {
+    /// The part that the model learns from.
+    Train,
+    /// The part held out for the evaluations during training.
+    Valid,
+    /// The part that training never looks at.
+    Test,
+}
+
+impl Split {
+    /// Every split, in the order in which tokens are stored.
+    pub const ALL: [Self; 3] = [Self::Train, Self::Valid, Self::Test];
+
+    /// The name that files use: `train`, `valid` or `test`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Train => "train",
+            Self::Valid => "valid",
+            Self::Test => "test",
+        }
+    }
 }

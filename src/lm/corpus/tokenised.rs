@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use super::split::Split;
+use super::texts::Split;
 use super::texts::{Division, Span, Texts};
 use super::tokens::{Store, Tokens, Width};
 use super::vocabulary::{Symbols, Vocabulary};
-use super::{cache, encode};
+use super::{encode, tokens};
 use crate::lm::{LmError, TrainDefinition};
 use crate::system::disk::{File, make_folders};
 use crate::system::{check_disk, has_no_locks, sha256};
@@ -54,24 +54,32 @@ impl Corpus {
         }
         let key = key(definition, texts);
         let path = kept.join(format!("{key}.tokens"));
-        if let Some((store, vocabulary)) = cache::read(&path, &key)? {
+        if let Some((store, vocabulary)) = tokens::read(&path, &key)? {
             return Self::of_texts(definition, texts, vocabulary, store);
         }
-        let failed = |source| LmError::Io { path: kept.to_owned(), source };
+        let failed = LmError::io(kept);
         make_folders(kept).map_err(failed)?;
         // Runs side by side on one text make its tokens once; where there are no locks each does, and the file is whole.
         let lock = File::create(&kept.join(".lock")).map_err(failed)?;
         lock.lock().or_else(|e| if has_no_locks(&e) { Ok(()) } else { Err(failed(e)) })?;
-        let found = match cache::read(&path, &key)? {
+        let found = match tokens::read(&path, &key)? {
             Some(found) => found,
             None => {
                 let vocabulary = encode::vocabulary(definition, texts, &division)?;
-                check_disk(kept, least_bytes(&vocabulary, &division))
-                    .map_err(|room| LmError::NoDisk { folder: kept.to_owned(), room })?;
-                cache::write(&path, &key, &vocabulary, |to| {
+                check_disk(kept, least_bytes(&vocabulary, &division)).map_err(|room| {
+                    LmError::Refused(format!(
+                        "{}: the tokens of the text need at least {room}; free some, or name another \
+                         --token-cache",
+                        kept.display()
+                    ))
+                })?;
+                tokens::write(&path, &key, &vocabulary, |to| {
                     encode_splits(&vocabulary, texts, &division, to)
                 })?;
-                cache::read(&path, &key)?.ok_or_else(|| LmError::Unkept { path: path.clone() })?
+                tokens::read(&path, &key)?.ok_or_else(|| {
+                    let why = "the file changed after it was written; check the disk";
+                    LmError::Refused(format!("{}: {why}", path.display()))
+                })?
             }
         };
         Self::of_texts(definition, texts, found.1, found.0)
@@ -123,7 +131,13 @@ impl Corpus {
         let record = (definition.records > 0).then_some(definition.records);
         let (tokens, entropy) = match record {
             None => definition.corpus.generate()?,
-            Some(_) if definition.corpus.columns == 0 => return Err(LmError::NoColumns),
+            Some(_) if definition.corpus.columns == 0 => {
+                return Err(LmError::Refused(
+                    "corpus.columns is 0, but a synthetic corpus of records needs it; set it, or give records \
+                     to read"
+                        .to_owned(),
+                ));
+            }
             Some(record) => definition.corpus.generate_records(record)?,
         };
         let words: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();

@@ -4,7 +4,6 @@
 //! Each function does what the one of its name on the CPU does; activations may be float32 or bfloat16.
 
 mod attention;
-mod device;
 mod launch;
 mod loss;
 mod optimiser;
@@ -13,7 +12,7 @@ mod rows;
 mod tests;
 
 pub(super) use attention::attention;
-pub(super) use device::device;
+pub(super) use launch::device;
 pub(super) use loss::output_loss;
 pub(super) use optimiser::{DeviceMoments, squared_norm};
 pub(super) use rows::{

@@ -1,8 +1,8 @@
 //! Which values the keys may take.
 
+use super::choices::TextVocabulary;
 use super::choices::{Arm, Objective, Positions, Stabiliser};
 use super::keys::TrainDefinition;
-use super::text_vocabulary::TextVocabulary;
 use crate::lm::LmError;
 use crate::lm::error::require;
 use crate::pattern::{Patch, Visibility};

@@ -2,8 +2,8 @@
 
 use toml::{Table, Value};
 
+use super::choices::TextVocabulary;
 use super::keys::TrainDefinition;
-use super::text_vocabulary::TextVocabulary;
 use crate::lm::LmError;
 use crate::pattern::Patch;
 use crate::system::nearest::nearest;
@@ -15,7 +15,7 @@ impl TrainDefinition {
     /// # Errors
     /// Text that is not TOML, an unknown key, or a value that its key cannot take.
     pub fn from_toml(text: &str) -> Result<Self, LmError> {
-        let table = text.parse::<Table>().map_err(|e| LmError::Definition(syntax(&e, text)))?;
+        let table = text.parse::<Table>().map_err(|e| LmError::Refused(syntax(&e, text)))?;
         Self::from_table(&table)
     }
 
@@ -44,7 +44,7 @@ impl TrainDefinition {
         let mut all = self.to_table()?;
         overlay(&mut all, table);
         let mut merged: Self =
-            Value::Table(all).try_into().map_err(|e| LmError::Definition(wrong_value(&e)))?;
+            Value::Table(all).try_into().map_err(|e| LmError::Refused(wrong_value(&e)))?;
         if table.contains_key("records") && merged.records > 0 {
             if !table.contains_key("context") {
                 merged.context = merged.records;
@@ -87,7 +87,7 @@ impl TrainDefinition {
     /// # Errors
     /// A whole number beyond TOML's 64-bit signed range.
     pub fn to_table(&self) -> Result<Table, LmError> {
-        Table::try_from(self).map_err(|e| LmError::Definition(e.to_string()))
+        Table::try_from(self).map_err(|e| LmError::Refused(e.to_string()))
     }
 }
 
@@ -101,10 +101,11 @@ fn check_keys(valid: &Table, found: &Table, prefix: &str) -> Result<(), LmError>
             (Some(_), _) => {}
             (None, _) => {
                 let keys: Vec<&str> = valid.keys().map(String::as_str).collect();
-                return Err(LmError::UnknownKey {
-                    found: format!("{prefix}{key}"),
-                    nearest: format!("{prefix}{}", nearest(key, &keys)),
-                });
+                let [found, nearest] =
+                    [key.clone(), nearest(key, &keys)].map(|key| format!("{prefix}{key}"));
+                return Err(LmError::Refused(format!(
+                    "unknown key {found:?} in a training definition; did you mean {nearest:?}?"
+                )));
             }
         }
     }

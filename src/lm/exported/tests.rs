@@ -13,7 +13,7 @@ use tempfile::{TempDir, tempdir};
 
 use super::ExportedHeads;
 use crate::lm::tensor_file::TensorFile;
-use crate::lm::{ForeignModel, HeadProbe, LmError, NormalisedInputs, Probed as _};
+use crate::lm::{HeadProbe, LmError, NormalisedInputs, PretrainedModel, Probed as _};
 
 const MODELS: [&str; 8] =
     ["bert", "gemma2", "gpt2", "gpt_neox", "gpt_oss", "llama-yarn", "olmo2", "qwen3"];
@@ -75,8 +75,10 @@ fn logits_and_attention_are_those_of_transformers() {
 #[test]
 fn heads_are_those_of_the_model_read_natively() {
     for name in MODELS {
-        let (heads, model) =
-            (exported(name), ForeignModel::read(&reference(&format!("published/{name}"))).unwrap());
+        let (heads, model) = (
+            exported(name),
+            PretrainedModel::read(&reference(&format!("published/{name}"))).unwrap(),
+        );
         assert_eq!((heads.name(), heads.model_type()), (name, model.name()));
         assert_eq!((heads.layers(), heads.model_context()), (model.layers(), model.context()));
         for passage in heads.own_passages().unwrap() {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use candle_core::{DType, Result, Tensor, bail};
 
-use super::lesson::LayerLesson;
-use super::parameters::{Gradients, Parameter, Tensors, Values};
+use super::distillation::LayerTarget;
 use super::shape::ModelShape;
+use super::weights::{Gradients, Parameter, Tensors, Values};
 use crate::lm::Slopes;
 use crate::lm::attention::{Attended, AttentionGradients, Heads, attention};
 use crate::lm::operators::{
@@ -103,13 +103,13 @@ impl Block {
         &self,
         x: &Tensor,
         sizes: (usize, usize),
-        lesson: Option<&LayerLesson>,
+        target: Option<&LayerTarget>,
     ) -> Result<BlockPass> {
         let ([q, k, v], to_stream) = self.heads_of(x, sizes, 0)?;
         let Attended { output, statistics, pullback } =
             attention(&q, &k, &v, self.slopes(), &self.heads)?;
         let (x, to_attended) = self.after_attention(x, &output)?;
-        let lesson = lesson.map(|lesson| (lesson.clone(), q, k, self.heads.kinds.clone()));
+        let target = target.map(|target| (target.clone(), q, k, self.heads.kinds.clone()));
         let trained = self.slopes.as_ref().and_then(Values::trained).cloned();
         let back = move |gradient: Tensor, gradients: &mut Gradients| {
             let (gradient, d_attended) = to_attended(gradient, gradients)?;
@@ -117,8 +117,8 @@ impl Block {
             if let Some((of, slopes)) = trained.zip(slopes) {
                 gradients.add(&of, slopes)?;
             }
-            if let Some((lesson, q, k, kinds)) = lesson {
-                let ([more_q, more_k], kl_nats) = lesson.gradients(&q, &k, &kinds)?;
+            if let Some((target, q, k, kinds)) = target {
+                let ([more_q, more_k], kl_nats) = target.gradients(&q, &k, &kinds)?;
                 (dq, dk) = ((dq + more_q)?, (dk + more_k)?);
                 gradients.add_pattern_kl(kl_nats);
             }

@@ -3,9 +3,9 @@
 use candle_core::{DType, Result, Tensor, bail};
 
 use super::block::BlockPullback;
+use super::distillation::DistillationTarget;
 use super::language_model::Model;
-use super::lesson::Lesson;
-use super::parameters::Gradients;
+use super::weights::Gradients;
 use super::weights::Weight;
 use crate::lm::LmError;
 use crate::lm::attention::HeadStatistics;
@@ -33,7 +33,7 @@ enum Back {
 }
 
 impl Model {
-    /// The gradients, over what is predicted of the batch, of cross-entropy + `z_loss` · mean (log Z)², and of a teacher's lesson on the batch where there is
+    /// The gradients, over what is predicted of the batch, of cross-entropy + `z_loss` · mean (log Z)², and of a teacher's target on the batch where there is
     /// one, with respect to every weight. With
     /// `recompute`, a block's activations are dropped once the next has its input, and computed again for
     /// its backward pass (Chen et al. 2016, arXiv 1604.06174): the memory of one block in place of
@@ -46,9 +46,9 @@ impl Model {
         batch: &Batch,
         z_loss: f64,
         recompute: bool,
-        lesson: Option<&Lesson>,
+        target: Option<&DistillationTarget>,
     ) -> Result<BatchGradients> {
-        let of_layer = |layer: usize| lesson.and_then(|lesson| lesson.layers.get(layer));
+        let of_layer = |layer: usize| target.and_then(|target| target.layers.get(layer));
         let (decoder, sizes) = (&self.decoder, batch.inputs.dims2()?);
         let (mut x, to_embeddings) = decoder.embed(&batch.inputs, 0)?;
         let (mut statistics, mut backs) = (Vec::new(), Vec::new());
@@ -86,7 +86,7 @@ impl Model {
             // Only a cut in the model's gradients can cause it.
             None => bail!("{} has no gradient", weight.name),
         };
-        let pattern_kl_nats = lesson.map(|_| gradients.pattern_kl_nats);
+        let pattern_kl_nats = target.map(|_| gradients.pattern_kl_nats);
         let gradients =
             self.weights.iter().zip(gradients.by_weight).map(of).collect::<Result<_>>()?;
         // Read only now: on a device of its own the whole batch has been asked for before anything of it

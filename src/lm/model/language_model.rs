@@ -6,10 +6,10 @@ use std::path::Path;
 use candle_core::{Result, Tensor, Var};
 
 use super::decoder::Decoder;
-use super::forward::Forward;
-use super::parameters::{Parameter, Tensors};
+use super::decoder::Forward;
 use super::shape::ModelShape;
 use super::weights::{self, SingularVector, Weight};
+use super::weights::{Parameter, Tensors};
 use crate::lm::operators::power_iteration;
 use crate::lm::tensor_file::{self, Named, TensorFile};
 use crate::lm::{Device, LmError};

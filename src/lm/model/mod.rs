@@ -3,30 +3,27 @@
 //! Shapes: B sequences of T tokens, V symbols, C = d_model channels, H heads of D = C/H channels.
 //! Activations are (B·T, C) matrices throughout.
 
-mod attending;
+mod attention_override;
 mod block;
 mod decoder;
-mod edited;
-mod forward;
+mod distillation;
+mod edits;
 mod gradients;
 mod language_model;
-mod lesson;
-mod parameters;
 #[cfg(test)]
 mod pytorch_tests;
-mod qk_clip;
 mod session;
 mod shape;
-mod teacher;
 #[cfg(test)]
 pub(super) mod tests;
 mod weights;
 
-pub use attending::Attend;
-pub use forward::Forward;
+pub use attention_override::Attend;
+pub use decoder::Forward;
+pub use distillation::Teacher;
+pub(super) use distillation::cannot_teach;
 pub(super) use gradients::BatchGradients;
 pub use language_model::Model;
 pub use session::Session;
 pub use shape::ModelShape;
-pub use teacher::Teacher;
 pub(super) use weights::Weight;

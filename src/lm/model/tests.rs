@@ -339,7 +339,7 @@ fn heads_above_the_threshold_are_clipped_to_it_and_no_others() {
     // Only one head of the second layer starts with large logits.
     for part in ["query", "key"] {
         let weight = model.matrix(&format!("layers.1.attention.{part}")).unwrap();
-        weight.inplace_op1(&super::qk_clip::ScaleHeads(&[1.0, 25.0, 1.0])).unwrap();
+        weight.inplace_op1(&super::edits::ScaleHeads(&[1.0, 25.0, 1.0])).unwrap();
     }
     let (ids, _) = text(&model);
     let before = model.predict(&ids).unwrap().heads().unwrap();

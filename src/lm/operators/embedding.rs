@@ -1,10 +1,11 @@
 //! Token embeddings, and learned positions added to them.
 
+use std::sync::Arc;
+
 use candle_core::{Result, Tensor, bail};
 use rayon::prelude::*;
 
-use super::elements::{CHUNK_ROWS, like, with_elements, with_tokens};
-use super::pullback::Pullback;
+use super::elements::{CHUNK_ROWS, Pullback, float32, like, with_elements, with_tokens};
 
 /// x(b·T + t) = token(ids(b, t)) for a table (V, C) and ids (B, T), uint32; x is (B·T, C). The gradient is
 /// the table's.
@@ -76,5 +77,159 @@ pub(in crate::lm) fn add_positions(
 fn add(total: &mut [f32], part: &[f32]) {
     for (total, part) in total.iter_mut().zip(part) {
         *total += part;
+    }
+}
+
+/// The base of the angles.
+const BASE: f64 = 10_000.0;
+
+/// The angles of every position: at position t, channels 2i and 2i + 1 of a head of D channels
+/// turn by θ = t · 10000^(−2i/D) (Su et al. 2021, arXiv 2104.09864, section 3.2).
+pub(in crate::lm) struct Rotation {
+    positions: usize,
+    d_head: usize,
+    /// (cos θ, sin θ), by position and pair.
+    turns: Vec<[f32; 2]>,
+    #[cfg(feature = "cuda")]
+    on_device: std::sync::OnceLock<Tensor>,
+}
+
+impl Rotation {
+    /// Angles for `positions` positions of heads of `d_head` channels, an even number.
+    pub(in crate::lm) fn new(positions: usize, d_head: usize) -> Arc<Self> {
+        let turn = |at: usize, pair: usize| {
+            let angle = at as f64 * BASE.powf(-((2 * pair) as f64) / d_head as f64);
+            [angle.cos() as f32, angle.sin() as f32]
+        };
+        let turns = (0..positions).flat_map(|at| (0..d_head / 2).map(move |pair| turn(at, pair)));
+        Arc::new(Self {
+            positions,
+            d_head,
+            turns: turns.collect(),
+            #[cfg(feature = "cuda")]
+            on_device: std::sync::OnceLock::new(),
+        })
+    }
+
+    /// (cos θ, sin θ) of the first `count` positions, (count, D/2).
+    pub(in crate::lm) fn turns(&self, count: usize) -> &[[f32; 2]] {
+        &self.turns[..count * (self.d_head / 2)]
+    }
+
+    /// The turns, (positions, D/2, 2), on a device, where they are kept.
+    #[cfg(feature = "cuda")]
+    fn on(&self, device: &candle_core::Device) -> Result<Tensor> {
+        if let Some(turns) = self.on_device.get() {
+            return Ok(turns.clone());
+        }
+        let shape = (self.positions, self.d_head / 2, 2);
+        let turns = Tensor::from_slice(self.turns.as_flattened(), shape, device)?;
+        Ok(self.on_device.get_or_init(|| turns).clone())
+    }
+
+    /// (B, T, H, D), the first of a sequence at position `first`, turned forwards where `sign` is 1 and back
+    /// where it is −1.
+    fn turned(&self, x: &Tensor, first: usize, sign: f32) -> Result<Tensor> {
+        #[cfg(feature = "cuda")]
+        if x.device().is_cuda() {
+            return crate::lm::cuda::rotate(x, &self.on(x.device())?, first, sign);
+        }
+        let (_, time, heads, _) = x.dims4()?;
+        let mut turned = with_elements([&float32(x)?], |[x]| Ok(x.to_vec()))?;
+        self.turn(&mut turned, first, (time, heads), sign);
+        like(turned, x)
+    }
+
+    /// Turns the rows of (B, T, H, D) elements, of which the first of a sequence is at position
+    /// `first`, forwards where `sign` is 1 and back where it is −1.
+    fn turn(&self, data: &mut [f32], first: usize, (time, heads): (usize, usize), sign: f32) {
+        let row_size = heads * self.d_head;
+        data.par_chunks_mut(CHUNK_ROWS * row_size).enumerate().for_each(|(chunk, rows)| {
+            for (offset, row) in rows.chunks_mut(row_size).enumerate() {
+                let at = first + (chunk * CHUNK_ROWS + offset) % time;
+                let turns = &self.turns[at * self.d_head / 2..][..self.d_head / 2];
+                for head in row.chunks_mut(self.d_head) {
+                    let (pairs, _) = head.as_chunks_mut::<2>();
+                    for (pair, [cos, sin]) in pairs.iter_mut().zip(turns) {
+                        let [x, y] = *pair;
+                        let sin = sign * sin;
+                        *pair = [x * cos - y * sin, x * sin + y * cos];
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Queries or keys (B, T, H, D) of positions `first` to `first` + T, each head's pairs of channels
+/// turned by the angles of its position: (x, y) → (x cos θ − y sin θ, x sin θ + y cos θ). The gradient
+/// turns back, by −θ.
+///
+/// # Errors
+/// Positions or channels that there are no angles for.
+pub(in crate::lm) fn rotate(
+    x: &Tensor,
+    rotation: &Arc<Rotation>,
+    first: usize,
+) -> Result<(Tensor, Pullback<1>)> {
+    let (_, time, _, d_head) = x.dims4()?;
+    if first + time > rotation.positions || d_head != rotation.d_head {
+        bail!(
+            "rotation of {} positions of {d_head} channels; there are angles for {} of {}",
+            first + time,
+            rotation.positions,
+            rotation.d_head
+        );
+    }
+    let turned = rotation.turned(x, first, 1.0)?;
+    let rotation = rotation.clone();
+    let pullback = move |gradient: &Tensor| Ok([rotation.turned(gradient, first, -1.0)?]);
+    Ok((turned, Box::new(pullback)))
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::Device;
+
+    use super::*;
+
+    fn wave(count: usize, shift: f32) -> Vec<f32> {
+        (0..count).map(|i| (i as f32 * 0.61 + shift).sin()).collect()
+    }
+
+    #[test]
+    fn a_product_of_query_and_key_depends_on_their_distance_alone() {
+        let d = 20;
+        let rotation = Rotation::new(90, d);
+        let repeated = |shift: f32| {
+            let x = wave(d, shift).repeat(90);
+            let x = Tensor::from_vec(x, (1, 90, 1, d), &Device::Cpu).unwrap();
+            rotate(&x, &rotation, 0).unwrap().0.reshape((90, d)).unwrap().to_vec2::<f32>().unwrap()
+        };
+        let (q, k) = (repeated(0.0), repeated(1.0));
+        let product = |i: usize, j: usize| q[i].iter().zip(&k[j]).map(|(q, k)| q * k).sum::<f32>();
+        for distance in [0, 1, 30] {
+            for at in [0, 7, 59] {
+                let off = (product(distance, 0) - product(at + distance, at)).abs();
+                assert!(off < 1e-5, "distance {distance} at {at}: differs by {off:e}");
+            }
+        }
+        let moved = (product(0, 0) - product(30, 0)).abs();
+        assert!(moved > 0.1, "distance 30 changes the product by {moved} only");
+    }
+
+    #[test]
+    fn the_gradient_turns_back() {
+        let shape = (2, 70, 3, 8);
+        let rotation = Rotation::new(70, 8);
+        let count = 2 * 70 * 3 * 8;
+        let x = Tensor::from_vec(wave(count, 0.0), shape, &Device::Cpu).unwrap();
+        let weights = Tensor::from_vec(wave(count, 2.0), shape, &Device::Cpu).unwrap();
+        let (_, pullback) = rotate(&x, &rotation, 0).unwrap();
+        let [gradient] = pullback(&weights).unwrap();
+        let (again, _) = rotate(&gradient, &rotation, 0).unwrap();
+        let off = (again - weights).unwrap().abs().unwrap().flatten_all().unwrap();
+        let off = off.max(0).unwrap().to_scalar::<f32>().unwrap();
+        assert!(off < 1e-6, "differs by {off:e}");
     }
 }

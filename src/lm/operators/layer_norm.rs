@@ -3,8 +3,8 @@
 use candle_core::{DType, Result, Tensor, bail};
 use rayon::prelude::*;
 
+use super::elements::NormPullback;
 use super::elements::{CHUNK_ROWS, float32, like, with_elements};
-use super::pullback::NormPullback;
 use crate::lm::simd;
 
 /// Added to a row's variance, as GPT-2 does.

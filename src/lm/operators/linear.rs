@@ -4,8 +4,8 @@ use candle_core::{DType, Result, Tensor, bail};
 use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 use rayon::prelude::*;
 
+use super::elements::LinearPullback;
 use super::elements::{float32, like, matrix, matrix_mut, with_elements};
-use super::pullback::LinearPullback;
 use crate::numerics::gemm;
 
 /// Rows of an output that one task computes at most.

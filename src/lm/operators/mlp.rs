@@ -3,9 +3,9 @@
 use candle_core::{DType, Result, Tensor, bail};
 use rayon::prelude::*;
 
+use super::elements::Pullback;
 use super::elements::{float32, like, matrix, matrix_mut, with_elements};
 use super::linear::{task_size, weight_gradient};
-use super::pullback::Pullback;
 use crate::lm::simd;
 use crate::numerics::Pool;
 use crate::numerics::gemm;

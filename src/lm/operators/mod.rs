@@ -15,22 +15,18 @@ mod layer_norm;
 mod linear;
 mod mlp;
 mod output_loss;
-mod pullback;
-mod rotation;
 mod spectral;
 
 #[cfg(test)]
 pub(super) use elements::largest_difference;
-pub(super) use elements::{elements, float32, like, matrix, plus, with_elements};
-pub(super) use embedding::{add_positions, embed};
+#[cfg(feature = "cuda")]
+pub(super) use elements::{LinearPullback, Pullback};
+pub(super) use elements::{
+    NormPullback, OutputLoss, elements, float32, like, matrix, plus, with_elements,
+};
+pub(super) use embedding::{Rotation, add_positions, embed, rotate};
 pub(super) use layer_norm::{EPSILON, layer_norm};
 pub(super) use linear::{add_linear, linear};
 pub(super) use mlp::add_mlp;
 pub(super) use output_loss::{output_loss, tied_logits};
-#[cfg(feature = "cuda")]
-pub(super) use pullback::LinearPullback;
-#[cfg(feature = "cuda")]
-pub(super) use pullback::Pullback;
-pub(super) use pullback::{NormPullback, OutputLoss};
-pub(super) use rotation::{Rotation, rotate};
 pub(super) use spectral::{power_iteration, spectrally_normalised};

@@ -3,8 +3,6 @@
 
 mod gelu;
 mod softmax;
-mod sums;
 
 pub(super) use gelu::{gelu, gelu_gradient};
-pub(super) use softmax::{Slope, softmax_gradient, softmax_terms, softmax_terms_of};
-pub(super) use sums::{dot, sum};
+pub(super) use softmax::{Slope, dot, softmax_gradient, softmax_terms, softmax_terms_of, sum};

@@ -1,18 +1,13 @@
 //! Training a model: the optimiser, the loop, and what it tells.
 
 mod adamw;
-mod recorder;
 mod records;
 mod run;
-mod schedule;
-mod share;
 #[cfg(test)]
 mod tests;
 mod trainer;
-mod update;
 
-pub use recorder::Recorder;
-pub use records::{EvalRecord, HeadRecord, Outcome, StepRecord, TrainSummary};
-pub use trainer::Trainer;
 #[cfg(feature = "cuda")]
-pub(super) use update::Update;
+pub(super) use adamw::Update;
+pub use records::{EvalRecord, HeadRecord, Outcome, Recorder, StepRecord, TrainSummary};
+pub use trainer::Trainer;

@@ -12,12 +12,12 @@ use rand_chacha::ChaCha8Rng;
 
 use super::adamw::{AdamW, gradient_norm};
 use super::records::{EvalRecord, StepRecord};
-use super::schedule::learning_rate;
-use super::share::Share;
+use super::run::Share;
+use super::run::learning_rate;
 use crate::lm::evaluation::{Windows, batch, evaluate_over};
-use crate::lm::model::BatchGradients;
+use crate::lm::memory_estimate::{self, Kept};
+use crate::lm::model::{BatchGradients, cannot_teach};
 use crate::lm::objective::Batch;
-use crate::lm::room::{self, Kept};
 use crate::lm::tensor_file::{self, TensorFile};
 use crate::lm::workers::{Alone, Workers};
 use crate::lm::{
@@ -123,10 +123,10 @@ impl<'a> Trainer<'a> {
         let sequences = batch as f64 * accumulation.max(eval_batches) as f64;
         let bytes = size_of::<usize>() as f64 * sequences;
         let lower = "batch, accumulation or eval_batches";
-        room::check("the positions of a step's sequences need", bytes, lower)?;
-        room::check_weights(definition, corpus.vocabulary.size(), Kept::Training)?;
+        memory_estimate::check("the positions of a step's sequences need", bytes, lower)?;
+        memory_estimate::check_weights(definition, corpus.vocabulary.size(), Kept::Training)?;
         match device {
-            Device::Cpu => room::check_activations(definition, share.at_once()),
+            Device::Cpu => memory_estimate::check_activations(definition, share.at_once()),
             Device::Cuda => Ok(()),
         }
     }
@@ -134,7 +134,7 @@ impl<'a> Trainer<'a> {
     /// What the files of a run take on a disk, at least: its last checkpoint, with AdamW's moments, and the weights of as
     /// many `kept` steps, in bytes.
     pub fn bytes_on_disk(definition: &TrainDefinition, corpus: &Corpus, kept: usize) -> f64 {
-        (3 + kept) as f64 * room::bytes_of_weights(definition, corpus.vocabulary.size())
+        (3 + kept) as f64 * memory_estimate::bytes_of_weights(definition, corpus.vocabulary.size())
     }
 
     /// A run that goes on where [`Self::save`] left it, as if it had never stopped: on one machine
@@ -176,7 +176,7 @@ impl<'a> Trainer<'a> {
     /// A device other than the CPU.
     pub fn taught_by(mut self, teacher: &'a Teacher) -> Result<Self, LmError> {
         if !self.model.device().is_cpu() {
-            return Err(LmError::Teacher("distillation runs on the CPU only".to_owned()));
+            return Err(cannot_teach("distillation runs on the CPU only"));
         }
         self.teacher = Some(teacher);
         Ok(self)
@@ -248,7 +248,11 @@ impl<'a> Trainer<'a> {
         }
         let all = self.workers.gather(&hash.finish().to_le_bytes());
         match all.iter().position(|hash| *hash != all[0]) {
-            Some(rank) => Err(LmError::OtherWeights { rank, step: self.steps }),
+            Some(rank) => Err(LmError::Refused(format!(
+                "worker {rank} has other weights than worker 0 after step {}; nothing of it is kept. Check \
+                 the machines' memory, and please report this",
+                self.steps
+            ))),
             None => Ok(()),
         }
     }
@@ -322,8 +326,8 @@ impl<'a> Trainer<'a> {
                 Batch::masked(&targets, inputs.dims2()?, masking, seed, before as u64)?
             }
         };
-        let lesson = self.teacher.map(|teacher| teacher.lesson(&batch.inputs)).transpose()?;
-        Ok(self.model.gradients(&batch, z_loss, recompute, lesson.as_ref())?)
+        let target = self.teacher.map(|teacher| teacher.target(&batch.inputs)).transpose()?;
+        Ok(self.model.gradients(&batch, z_loss, recompute, target.as_ref())?)
     }
 
     /// Moves the weights and what follows them, and returns the gradient's norm before clipping.

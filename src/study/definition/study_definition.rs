@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::against::{Baseline, PredictedExponent, baseline, predicted};
 use super::expected::{self, Expected};
 use super::view::View;
 use crate::experiment::{
@@ -13,7 +12,9 @@ use crate::experiment::{
     read_table,
 };
 use crate::experiments::KINDS;
-use crate::experiments::training::{TrainStudy, check_reference};
+use crate::experiments::training::{
+    Baseline, PredictedExponent, TrainStudy, baseline, check_reference, predicted,
+};
 use crate::system::FileError;
 
 /// A study: what it asks, what is measured for it, and what its rows are held to.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rank_study::lm::{ExportedHeads, ForeignModel, LmError, Probed};
+use rank_study::lm::{ExportedHeads, LmError, PretrainedModel, Probed};
 use rank_study::run::ModelSource;
 
 use super::super::forms::{Form, Headed};
@@ -42,7 +42,7 @@ fn of_folders(place: &Path, file: &'static str, form: Form) -> Target {
 /// Reads a model, and looks at its heads on a few tokens.
 fn is_used(folder: &Path) -> bool {
     let used = || -> Result<(), LmError> {
-        let model = ForeignModel::read(folder)?;
+        let model = PretrainedModel::read(folder)?;
         let mut passage = model.beginning();
         passage.extend(model.encode("The cat's 12 naïve\n hats").unwrap_or_default());
         passage.truncate(model.context().min(5));

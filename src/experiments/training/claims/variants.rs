@@ -7,11 +7,11 @@ use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::words::{from_to, joined};
 use crate::claims::{Claim, Group, Origin};
+use crate::experiments::training::PredictedExponent;
 use crate::experiments::training::claims::pairs::{Pairs, PairsOfSetting, difference, log_ratio};
 use crate::experiments::training::claims::training::LOGITS_ALIKE;
 use crate::experiments::training::claims::tuning::Tuned;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings, arm_name};
-use crate::study::PredictedExponent;
 use crate::table::{Slope, plural, significant};
 
 /// The peak with the bias is to be under this share of the peak without it, as predicted.

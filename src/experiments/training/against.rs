@@ -1,0 +1,74 @@
+//! What a study's runs are held against: exponents predicted of them, and runs of another study.
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use super::study::TrainStudy;
+use crate::experiment::{check_study_name, read_table};
+use crate::system::nearest::nearest;
+
+/// An exponent predicted of an arm before it was measured, and the interval that it was said to lie in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PredictedExponent {
+    /// The arm.
+    pub arm: String,
+    /// The least that it was said to be.
+    pub low: f64,
+    /// What it was said to be.
+    pub exponent: f64,
+    /// The most that it was said to be.
+    pub high: f64,
+}
+
+/// Runs of another study on the same text, or of the study itself, that its others are held against.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Baseline {
+    /// The study.
+    pub of: String,
+    /// The names of its runs.
+    pub runs: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Predicted {
+    exponent: Table,
+}
+
+/// The table `[predicted]`: of each arm of `exponent` a list of the least, the expected and the greatest.
+pub(crate) fn predicted(
+    table: &Table,
+    study: &TrainStudy,
+) -> Result<Vec<PredictedExponent>, String> {
+    let Predicted { exponent } = read_table(table, "predicted")?;
+    let arms = study.runs.iter().map(|run| Value::try_from(run.definition.arm));
+    let arms: Vec<Value> = arms.collect::<Result<_, _>>().map_err(|e| e.to_string())?;
+    let arms: Vec<&str> = arms.iter().filter_map(Value::as_str).collect();
+    let one = |(arm, value): (&String, &Value)| {
+        let key = format!("predicted.exponent.{arm}");
+        if !arms.contains(&arm.as_str()) {
+            let near = nearest(arm, &arms);
+            return Err(format!(
+                "{key}: the study has no run of this variant; did you mean {near:?}?"
+            ));
+        }
+        match value.clone().try_into::<[f64; 3]>() {
+            Ok([low, exponent, high]) if low <= exponent && exponent <= high => {
+                Ok(PredictedExponent { arm: arm.clone(), low, exponent, high })
+            }
+            _ => Err(format!(
+                "{key} is {value}; it must be [low, exponent, high], three ascending numbers"
+            )),
+        }
+    };
+    exponent.iter().map(one).collect()
+}
+
+/// The table `[baseline]`.
+pub(crate) fn baseline(table: &Table) -> Result<Baseline, String> {
+    let baseline: Baseline = read_table(table, "baseline")?;
+    check_study_name("baseline.of", &baseline.of)?;
+    match baseline.runs.is_empty() {
+        true => Err("baseline.runs is empty; name at least one run".to_owned()),
+        false => Ok(baseline),
+    }
+}

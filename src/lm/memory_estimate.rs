@@ -1,0 +1,78 @@
+//! Whether what a definition asks for has room in the machine's memory. What is told is the least that it takes.
+
+use super::definition::{Dtype, Positions, TrainDefinition};
+use super::error::LmError;
+use crate::system::check_memory;
+
+/// Bytes of a float32.
+const FLOAT32: f64 = 4.0;
+/// Bytes of what tells of a block's tensors where they are.
+const TENSORS: f64 = 4096.0;
+
+/// What makes a model and its step smaller.
+const MODEL: &str = "layers, d_model, batch or context";
+
+/// What of each weight is kept.
+#[derive(Clone, Copy)]
+pub(crate) enum Kept {
+    /// The weight.
+    Weight,
+    /// Its gradient and both of its moments too.
+    Training,
+}
+
+/// Refuses a model whose weights, float32 numbers each, cannot be held. Of a block there are 12 C² weights, beside gains.
+///
+/// # Errors
+/// Less memory than that.
+pub(crate) fn check_weights(
+    definition: &TrainDefinition,
+    vocabulary: usize,
+    kept: Kept,
+) -> Result<(), LmError> {
+    let (what, numbers) = match kept {
+        Kept::Weight => ("the weights need", 1.0),
+        Kept::Training => ("weights, gradients and moments need", 4.0),
+    };
+    let blocks = definition.layers as f64 * TENSORS;
+    check(what, numbers * FLOAT32 * weights(definition, vocabulary) + blocks, MODEL)
+}
+
+/// The bytes that the weights of one step take on a disk, at least.
+pub(super) fn bytes_of_weights(definition: &TrainDefinition, vocabulary: usize) -> f64 {
+    FLOAT32 * weights(definition, vocabulary)
+}
+
+fn weights(definition: &TrainDefinition, vocabulary: usize) -> f64 {
+    let TrainDefinition { layers, d_model, context, .. } = *definition;
+    let [layers, channels, context] = [layers, d_model, context].map(|size| size as f64);
+    let positions = if definition.positions == Positions::Learned { context } else { 0.0 };
+    layers * 12.0 * channels * channels + (vocabulary as f64 + positions) * channels
+}
+
+/// Refuses steps of so many sequences at a time whose activations cannot be held on the CPU. Kept of each block are at
+/// least, for every token, queries, keys, values, heads' outputs and the 4 C channels of the MLP; or, where they are
+/// computed again, its input.
+///
+/// # Errors
+/// Less memory than that.
+pub(super) fn check_activations(
+    definition: &TrainDefinition,
+    sequences: usize,
+) -> Result<(), LmError> {
+    let TrainDefinition { layers, d_model, context, recompute, dtype, .. } = *definition;
+    let [layers, channels, tokens] = [layers, d_model, context].map(|size| size as f64);
+    let kept = if recompute { 1.0 } else { 8.0 };
+    let bytes = if dtype == Dtype::Bfloat16 { 0.5 * FLOAT32 } else { FLOAT32 };
+    let all = layers * channels * tokens * sequences as f64 * kept * bytes;
+    check("one step's activations need", all, MODEL)
+}
+
+/// Refuses what takes more memory than there is, and says what to set `lower`.
+///
+/// # Errors
+/// Less memory than that.
+pub(crate) fn check(what: &'static str, needed: f64, lower: &'static str) -> Result<(), LmError> {
+    check_memory(needed)
+        .map_err(|room| LmError::Refused(format!("{what} at least {room}; lower {lower}")))
+}

@@ -1,0 +1,260 @@
+//! The attention of a published model's block, and the probes of its heads.
+
+use std::sync::Arc;
+
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, concatenate, s};
+
+use super::layers::{Linear, Norm, with_ones};
+use super::rotary::Rotary;
+use crate::lm::{HeadInputs, HeadProbe, HeadsOfLayer, LmError, NormalisedInputs};
+use crate::numerics::{product, softmax};
+use crate::pattern::{HeadKind, Visibility};
+
+/// H heads of queries, K of keys and values, H a multiple of K: head h of queries has keys and values h·K/H.
+pub(super) struct Attention {
+    pub(super) projections: Projections,
+    pub(super) output: Linear,
+    pub(super) heads: usize,
+    pub(super) key_heads: usize,
+    /// Channels of a head.
+    pub(super) d: usize,
+    /// s of the logits s·QKᵀ.
+    pub(super) scale: f64,
+    pub(super) norm: Option<QkNorm>,
+    pub(super) rotary: Option<Arc<Rotary>>,
+    pub(super) visibility: Visibility,
+    pub(super) kind: HeadKind,
+    pub(super) softcap: Option<f32>,
+    /// Logits of learned sinks, (H).
+    pub(super) sinks: Option<Array1<f32>>,
+}
+
+/// What makes queries, keys and values.
+pub(super) enum Projections {
+    /// A matrix each.
+    Apart(Box<[Linear; 3]>),
+    /// One: all queries, all keys, all values.
+    Thirds(Linear),
+    /// One: queries, keys and values of the first head, of the second, and so on.
+    ByHead(Linear),
+}
+
+/// How queries and keys are normalised.
+pub(super) enum QkNorm {
+    /// Each head by itself: gains of (d).
+    Each([Norm; 2]),
+    /// All heads together: gains of (H·d) and (K·d).
+    Together([Norm; 2]),
+}
+
+/// What a block's attention gives: what its heads gathered, and their probes where they are asked for.
+pub(super) struct Attended {
+    pub(super) added: Array2<f32>,
+    pub(super) probes: HeadsOfLayer,
+}
+
+/// Queries or keys of one head on one passage: as they are projected, and as attention gets them.
+struct Side {
+    projected: Array2<f32>,
+    made: Array2<f32>,
+}
+
+impl Attention {
+    /// Of `input`, the rows of passages of `lengths` one below another.
+    pub(super) fn of(
+        &self,
+        layer: usize,
+        input: &Array2<f32>,
+        lengths: &[usize],
+        probed: bool,
+    ) -> Result<Attended, LmError> {
+        let [mut queries, mut keys, values] = self.projections.of(input, self.heads, self.d)?;
+        let together = self.normalise_together([&mut queries, &mut keys], lengths);
+        let mut gathered = Array2::zeros(queries.dim());
+        let mut probes = Vec::new();
+        let mut first = 0;
+        for (passage, &t) in lengths.iter().enumerate() {
+            let rows = first..first + t;
+            let stream = probed.then(|| {
+                let own = input.slice(s![rows.clone(), ..]).to_owned();
+                Arc::new(if self.projections.has_bias() { with_ones(&own) } else { own })
+            });
+            let turns = self.rotary.as_ref().map(|rotary| Arc::new(rotary.turns(t, self.d)));
+            let together = together.as_ref().map(|of| [0, 1].map(|side| of[passage][side].clone()));
+            let side = |of: &Array2<f32>, head: usize, side: usize| {
+                let own = of.slice(s![rows.clone(), head * self.d..(head + 1) * self.d]);
+                let scales = together.as_ref().map(|scales| &scales[side][..]);
+                self.side(own, side, scales, turns.as_deref())
+            };
+            let of_keys: Vec<Side> = (0..self.key_heads).map(|head| side(&keys, head, 1)).collect();
+            let mut of_passage = Vec::new();
+            for head in 0..self.heads {
+                let key_head = head * self.key_heads / self.heads;
+                let query = side(&queries, head, 0);
+                let key = &of_keys[key_head];
+                let values =
+                    values.slice(s![rows.clone(), key_head * self.d..(key_head + 1) * self.d]);
+                let output = self.attend(head, [query.made.view(), key.made.view(), values]);
+                gathered
+                    .slice_mut(s![rows.clone(), head * self.d..(head + 1) * self.d])
+                    .assign(&output);
+                let Some(stream) = &stream else { continue };
+                of_passage.push(HeadProbe {
+                    layer,
+                    head,
+                    visibility: self.visibility,
+                    kind: self.kind,
+                    queries: query.made,
+                    keys: key.made.clone(),
+                    key_head,
+                    scale: self.scale,
+                    softcap: self.softcap,
+                    slope: None,
+                    sink: self.sinks.as_ref().map(|sinks| sinks[head]),
+                    inputs: HeadInputs {
+                        stream: stream.clone(),
+                        projected: [query.projected, key.projected.clone()],
+                        normalised: self.normalised(together.as_ref()),
+                        turns: turns.clone(),
+                    },
+                });
+            }
+            probes.push(of_passage);
+            first += t;
+        }
+        Ok(Attended { added: self.output.of(&gathered)?, probes })
+    }
+
+    /// Multiplies queries and keys by the gains of a norm of all heads together; what each row is to be multiplied by
+    /// beside, by passage and side.
+    fn normalise_together(
+        &self,
+        [queries, keys]: [&mut Array2<f32>; 2],
+        lengths: &[usize],
+    ) -> Option<Vec<[Arc<Vec<f32>>; 2]>> {
+        let Some(QkNorm::Together(norms)) = &self.norm else { return None };
+        let scales: [Array1<f32>; 2] = [norms[0].scales(queries), norms[1].scales(keys)];
+        *queries *= &norms[0].gain;
+        *keys *= &norms[1].gain;
+        let mut first = 0;
+        let of_passage = |&t: &usize| {
+            let rows = first..first + t;
+            first += t;
+            scales.each_ref().map(|all| Arc::new(all.slice(s![rows.clone()]).to_vec()))
+        };
+        Some(lengths.iter().map(of_passage).collect())
+    }
+
+    /// One head's channels in the order in which pairs are neighbours, normalised and turned.
+    fn side(
+        &self,
+        own: ArrayView2<'_, f32>,
+        side: usize,
+        together: Option<&[f32]>,
+        turns: Option<&Array2<[f32; 2]>>,
+    ) -> Side {
+        let order = self.order();
+        let projected = own.select(Axis(1), &order);
+        let mut made = match &self.norm {
+            Some(QkNorm::Each(norms)) => {
+                let norm = &norms[side];
+                Norm { gain: norm.gain.select(Axis(0), &order), ..norm.clone() }
+                    .of(projected.clone())
+            }
+            _ => projected.clone(),
+        };
+        for (at, mut row) in made.rows_mut().into_iter().enumerate() {
+            if let Some(scales) = together {
+                row *= scales[at];
+            }
+            let Some(turns) = turns else { continue };
+            for (pair, &[cos, sin]) in turns.row(at).iter().enumerate() {
+                let (x, y) = (row[2 * pair], row[2 * pair + 1]);
+                row[2 * pair] = x * cos - y * sin;
+                row[2 * pair + 1] = x * sin + y * cos;
+            }
+        }
+        Side { projected, made }
+    }
+
+    fn order(&self) -> Vec<usize> {
+        self.rotary.as_ref().map_or_else(|| (0..self.d).collect(), |r| r.order(self.d))
+    }
+
+    /// How a head's inputs are said to be normalised.
+    fn normalised(&self, together: Option<&[Arc<Vec<f32>>; 2]>) -> Option<NormalisedInputs> {
+        Some(match self.norm.as_ref()? {
+            QkNorm::Each(norms) => NormalisedInputs::Each {
+                gains: norms.each_ref().map(|n| n.gain.select(Axis(0), &self.order()).to_vec()),
+                epsilon: norms[0].epsilon,
+                centred: false,
+            },
+            QkNorm::Together(_) => NormalisedInputs::Together { scales: together?.clone() },
+        })
+    }
+
+    /// P·V of one head, with queries, keys and values (T, d).
+    fn attend(
+        &self,
+        head: usize,
+        [queries, keys, values]: [ArrayView2<'_, f32>; 3],
+    ) -> Array2<f32> {
+        let t = queries.nrows();
+        let mut p = product(queries, keys.t()) * self.scale as f32;
+        if let Some(cap) = self.softcap {
+            p.mapv_inplace(|z| cap * (z / cap).tanh());
+        }
+        for (row, mut p) in p.rows_mut().into_iter().enumerate() {
+            let seen = self.kind.columns(row, t, self.visibility);
+            let left =
+                self.sinks.as_ref().map(|sinks| left_by(sinks[head], p.slice(s![seen.clone()])));
+            softmax(p.view_mut(), seen);
+            if let Some(left) = left {
+                p *= left;
+            }
+        }
+        product(p.view(), values)
+    }
+}
+
+/// The share that a sink of logit `sink` leaves to tokens of logits z.
+fn left_by(sink: f32, z: ArrayView1<'_, f32>) -> f32 {
+    let most = z.fold(sink, |most, &z| most.max(z));
+    let tokens: f32 = z.iter().map(|z| (z - most).exp()).sum();
+    tokens / (tokens + (sink - most).exp())
+}
+
+impl Projections {
+    /// Queries, keys and values of every row, head beside head.
+    fn of(&self, x: &Array2<f32>, heads: usize, d: usize) -> Result<[Array2<f32>; 3], LmError> {
+        Ok(match self {
+            Self::Apart(all) => {
+                let [queries, keys, values] = &**all;
+                [queries.of(x)?, keys.of(x)?, values.of(x)?]
+            }
+            Self::Thirds(all) => {
+                let all = all.of(x)?;
+                let width = heads * d;
+                [0, 1, 2].map(|part| all.slice(s![.., part * width..(part + 1) * width]).to_owned())
+            }
+            Self::ByHead(all) => {
+                let all = all.of(x)?;
+                [0, 1, 2].map(|part| {
+                    let of_head = |head: usize| {
+                        let first = (3 * head + part) * d;
+                        all.slice(s![.., first..first + d])
+                    };
+                    let parts: Vec<_> = (0..heads).map(of_head).collect();
+                    concatenate(Axis(1), &parts).expect("parts of one matrix have equal rows")
+                })
+            }
+        })
+    }
+
+    fn has_bias(&self) -> bool {
+        match self {
+            Self::Apart(all) => all[..2].iter().any(|side| side.bias.is_some()),
+            Self::Thirds(all) | Self::ByHead(all) => all.bias.is_some(),
+        }
+    }
+}

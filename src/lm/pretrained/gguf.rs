@@ -1,0 +1,246 @@
+//! Models of a `.gguf` file: how what it says is said in a `config.json`, and what its weights are called there.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use candle_core::quantized::gguf_file::Value;
+use serde_json::{Map, Value as Json, json};
+
+use super::config::Config;
+use super::decoder::{self, Form};
+use super::rotary::Pairs;
+use super::stored::{GgufFile, TensorSource as _};
+use super::transformer::Transformer;
+use super::weights::Weights;
+use crate::lm::LmError;
+
+/// Words that end in digits, one to three at a time, in Llama 3's tokenizer.
+const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+/// The same with digits one by one, in Qwen 2's.
+const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+/// Tokens of this type are no text.
+const CONTROL: i32 = 3;
+
+/// A model of a `.gguf` file.
+pub(super) struct Gguf {
+    file: Arc<GgufFile>,
+}
+
+impl Gguf {
+    pub(super) fn open(path: &Path) -> Result<Self, LmError> {
+        Ok(Self { file: Arc::new(GgufFile::open(path)?) })
+    }
+
+    /// The type of the model.
+    pub(super) fn name(&self) -> Result<&'static str, LmError> {
+        let found = self.text("general.architecture")?;
+        let known = ["llama", "qwen2", "qwen3"];
+        known.into_iter().find(|&name| name == found).ok_or_else(|| {
+            self.file.wrong(format!(
+                "has general.architecture {found}; supported as .gguf are {}. Use its safetensors files, \
+                 or export its heads from PyTorch: python/rank_study_export.py, docs/diagnose.md",
+                "llama, qwen2 and qwen3"
+            ))
+        })
+    }
+
+    /// Reads what queries and keys are made by.
+    pub(super) fn read(&self) -> Result<Transformer, LmError> {
+        let name = self.name()?;
+        let weights = Weights::from_gguf(&self.file, saved_name);
+        let config = self.config(name, &weights)?;
+        let form = Form {
+            // Converters put the pairs of Llama's channels together.
+            pairs: if name == "llama" { Pairs::Neighbours } else { Pairs::Halves },
+            divided: match weights.dimensions("rope_freqs.weight") {
+                Some(&[count]) => Some(weights.vector("rope_freqs.weight", count)?.to_vec()),
+                _ => None,
+            },
+        };
+        decoder::read(name, &config, &weights, &form)
+    }
+
+    /// What `config.json` would say.
+    fn config(&self, name: &str, weights: &Weights) -> Result<Config, LmError> {
+        let mut values = Map::new();
+        let own = |key: &str| format!("{name}.{key}");
+        for (saved, key) in [
+            ("num_hidden_layers", "block_count"),
+            ("hidden_size", "embedding_length"),
+            ("intermediate_size", "feed_forward_length"),
+            ("num_attention_heads", "attention.head_count"),
+            ("num_key_value_heads", "attention.head_count_kv"),
+            ("head_dim", "attention.key_length"),
+            ("max_position_embeddings", "context_length"),
+        ] {
+            if let Some(value) = self.file.value(&own(key)) {
+                let number = whole(value).ok_or_else(|| self.not_readable(&own(key)))?;
+                values.insert(saved.to_owned(), json!(number));
+            }
+        }
+        for (saved, key) in
+            [("rms_norm_eps", "attention.layer_norm_rms_epsilon"), ("rope_theta", "rope.freq_base")]
+        {
+            if let Some(value) = self.file.value(&own(key)) {
+                let number = value.to_f32().map_err(|_| self.not_readable(&own(key)))?;
+                values.insert(saved.to_owned(), json!(number));
+            }
+        }
+        if let Some(&[size, _]) = weights.dimensions("embed_tokens.weight") {
+            values.insert("vocab_size".to_owned(), json!(size));
+        }
+        let config = Config::from_values(self.file.path(), values.clone());
+        // Only part of a head's channels would be turned.
+        let d = match config.count_if_there("head_dim")? {
+            Some(d) => d,
+            None => config.count("hidden_size")? / config.count("num_attention_heads")?,
+        };
+        let turned = own("rope.dimension_count");
+        if let Some(found) = self.file.value(&turned).and_then(whole).filter(|&r| r != d as u64) {
+            return Err(self.file.wrong(format!(
+                "{turned} is {found} of {d} channels; only a rotation of all channels is supported"
+            )));
+        }
+        let scaling = own("rope.scaling.type");
+        match self.file.value(&scaling).and_then(|value| value.to_string().ok()) {
+            None => {}
+            Some(found) if found == "none" => {}
+            Some(found) if found == "linear" => {
+                let factor = self.file.value(&own("rope.scaling.factor"));
+                let factor = factor.and_then(|value| value.to_f32().ok());
+                let factor =
+                    factor.ok_or_else(|| self.not_readable(&own("rope.scaling.factor")))?;
+                let scaling = json!({ "rope_type": "linear", "factor": factor });
+                values.insert("rope_scaling".to_owned(), scaling);
+            }
+            Some(found) => {
+                return Err(self.file.wrong(format!(
+                    "{scaling} is {found}; only none and linear are supported: use the model's safetensors \
+                     files"
+                )));
+            }
+        }
+        Ok(Config::from_values(self.file.path(), values))
+    }
+
+    /// The tokenizer that the file describes, as `tokenizer.json` would.
+    pub(super) fn tokenizer(&self) -> Result<Vec<u8>, LmError> {
+        let wrong = |what: String| {
+            self.file.wrong(format!("{what}; put the model's tokenizer.json beside it"))
+        };
+        let model = self.text("tokenizer.ggml.model")?;
+        if model != "gpt2" {
+            return Err(wrong(format!("has a tokenizer of type {model}; only gpt2 is supported")));
+        }
+        let words = |key: &str| -> Result<Vec<&str>, LmError> {
+            let all = self.file.value(key).and_then(|value| value.to_vec().ok());
+            all.and_then(|all| all.iter().map(|v| v.to_string().ok().map(String::as_str)).collect())
+                .ok_or_else(|| wrong(format!("has no {key}")))
+        };
+        let (tokens, merges) = (words("tokenizer.ggml.tokens")?, words("tokenizer.ggml.merges")?);
+        let vocabulary: Map<String, Json> =
+            tokens.iter().zip(0u32..).map(|(token, id)| ((*token).to_owned(), id.into())).collect();
+        let bytes = |use_regex: bool| {
+            json!({ "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true,
+                "use_regex": use_regex })
+        };
+        let split = |pattern: &str| {
+            json!({ "type": "Split", "pattern": { "Regex": pattern }, "behavior": "Isolated",
+                "invert": false })
+        };
+        let before = self.text("tokenizer.ggml.pre").unwrap_or("gpt-2");
+        let steps = match before {
+            "gpt-2" | "default" => vec![bytes(true)],
+            "smollm" => vec![json!({ "type": "Digits", "individual_digits": true }), bytes(true)],
+            "llama-bpe" => vec![split(LLAMA3), bytes(false)],
+            "qwen2" => vec![split(QWEN2), bytes(false)],
+            other => {
+                return Err(wrong(format!(
+                    "splits text as {other}; only gpt-2, smollm, llama-bpe and qwen2 are supported"
+                )));
+            }
+        };
+        let types = self.file.value("tokenizer.ggml.token_type").and_then(|v| v.to_vec().ok());
+        let is_control = |at: usize| {
+            types.and_then(|types| types.get(at)).and_then(|value| value.to_i32().ok())
+                == Some(CONTROL)
+        };
+        let control = (0..tokens.len()).filter(|&at| is_control(at)).map(|at| {
+            json!({ "id": at, "content": tokens[at], "single_word": false, "lstrip": false,
+                "rstrip": false, "normalized": false, "special": true })
+        });
+        let tokenizer = json!({
+            "version": "1.0",
+            "truncation": null,
+            "padding": null,
+            "added_tokens": control.collect::<Vec<_>>(),
+            "normalizer": null,
+            "pre_tokenizer": { "type": "Sequence", "pretokenizers": steps },
+            "post_processor": null,
+            "decoder": { "type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true,
+                "use_regex": true },
+            "model": { "type": "BPE", "vocab": vocabulary, "merges": merges,
+                "ignore_merges": before == "llama-bpe" },
+        });
+        Ok(tokenizer.to_string().into_bytes())
+    }
+
+    /// The token that passages begin with, where the file says that one is put there.
+    pub(super) fn beginning(&self) -> Option<u32> {
+        let is_added = self.file.value("tokenizer.ggml.add_bos_token")?.to_bool().ok()?;
+        let token = self.file.value("tokenizer.ggml.bos_token_id").and_then(whole)?;
+        is_added.then_some(u32::try_from(token).ok()?)
+    }
+
+    /// What tells the file from others of its name: its description.
+    pub(super) fn description(&self) -> String {
+        let all = &self.file;
+        let mut said: Vec<String> = all.names().map(str::to_owned).collect();
+        said.sort_unstable();
+        said.join("\n")
+    }
+
+    fn text(&self, key: &str) -> Result<&str, LmError> {
+        let found = self.file.value(key).and_then(|value| value.to_string().ok());
+        found.map(String::as_str).ok_or_else(|| self.not_readable(key))
+    }
+
+    fn not_readable(&self, key: &str) -> LmError {
+        self.file.wrong(format!("has no readable {key}; download the file again"))
+    }
+}
+
+/// A whole number of whatever type.
+fn whole(value: &Value) -> Option<u64> {
+    value.to_u64().ok().or_else(|| value.to_u32().ok().map(u64::from)).or_else(|| {
+        let signed = value.to_i32().ok().map(i64::from).or_else(|| value.to_i64().ok())?;
+        u64::try_from(signed).ok()
+    })
+}
+
+/// The name that `transformers` saves a weight by; none of those that are not read.
+fn saved_name(name: &str) -> Option<String> {
+    if name == "token_embd.weight" {
+        return Some("embed_tokens.weight".to_owned());
+    }
+    if name == "rope_freqs.weight" {
+        return Some(name.to_owned());
+    }
+    let (layer, part) = name.strip_prefix("blk.")?.split_once('.')?;
+    let (part, end) = part.rsplit_once('.')?;
+    let saved = match part {
+        "attn_q" => "self_attn.q_proj",
+        "attn_k" => "self_attn.k_proj",
+        "attn_v" => "self_attn.v_proj",
+        "attn_output" => "self_attn.o_proj",
+        "attn_q_norm" => "self_attn.q_norm",
+        "attn_k_norm" => "self_attn.k_norm",
+        "ffn_gate" => "mlp.gate_proj",
+        "ffn_up" => "mlp.up_proj",
+        "ffn_down" => "mlp.down_proj",
+        "attn_norm" => "input_layernorm",
+        "ffn_norm" => "post_attention_layernorm",
+        _ => return None,
+    };
+    Some(format!("layers.{layer}.{saved}.{end}"))
+}

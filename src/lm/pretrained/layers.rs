@@ -1,0 +1,234 @@
+//! What a published transformer computes with, in float32.
+
+use ndarray::{Array1, Array2, ArrayView2, Axis, Ix1, Ix2, Ix3, s};
+use statrs::function::erf::erf;
+
+use super::stored::Stored;
+use crate::lm::LmError;
+use crate::numerics::product;
+
+/// √(2/π).
+const SLOPE: f32 = 0.797_884_6;
+const CUBIC: f32 = 0.044_715;
+
+/// x W + b. W is read from its file each time.
+pub(super) struct Linear {
+    pub(super) weights: Stored,
+    /// Whether W is stored as outputs × inputs.
+    pub(super) transposed: bool,
+    /// b, outputs.
+    pub(super) bias: Option<Array1<f32>>,
+}
+
+/// Whether a projection has a bias.
+#[derive(Clone, Copy)]
+pub(super) enum Bias {
+    Always,
+    Never,
+    /// Where the files have one: not every configuration says so.
+    WhereThere,
+}
+
+impl Linear {
+    pub(super) fn of(&self, x: &Array2<f32>) -> Result<Array2<f32>, LmError> {
+        let weights = self.weights.whole::<Ix2>()?;
+        let weights = if self.transposed { weights.reversed_axes() } else { weights };
+        let y = product(x.view(), weights.view());
+        Ok(match &self.bias {
+            Some(bias) => y + bias,
+            None => y,
+        })
+    }
+}
+
+/// Each row normalised, times a gain.
+#[derive(Clone)]
+pub(super) struct Norm {
+    pub(super) gain: Array1<f32>,
+    pub(super) kind: NormKind,
+    /// ε.
+    pub(super) epsilon: f32,
+}
+
+#[derive(Clone)]
+pub(super) enum NormKind {
+    /// (x − mean)/√(variance + ε) ∘ gain + bias.
+    Layer { bias: Array1<f32> },
+    /// x/√(mean square + ε) ∘ gain (Zhang and Sennrich 2019, arXiv 1910.07467).
+    RootMeanSquare,
+}
+
+impl Norm {
+    pub(super) fn of(&self, mut x: Array2<f32>) -> Array2<f32> {
+        match &self.kind {
+            NormKind::Layer { bias } => {
+                for mut row in x.rows_mut() {
+                    let c = row.len() as f32;
+                    row -= row.sum() / c;
+                    // The mean is taken off first: published streams have channels far above the others, and the mean
+                    // of squares less the square of the mean would lose digits there.
+                    let variance = row.dot(&row) / c;
+                    row /= (variance + self.epsilon).sqrt();
+                }
+                x * &self.gain + bias
+            }
+            NormKind::RootMeanSquare => {
+                let scales = self.scales(&x);
+                x * &scales.insert_axis(Axis(1)) * &self.gain
+            }
+        }
+    }
+
+    /// 1/√(mean square + ε) of each row.
+    pub(super) fn scales(&self, x: &Array2<f32>) -> Array1<f32> {
+        let of_row = |row: ndarray::ArrayView1<'_, f32>| {
+            1.0 / (row.dot(&row) / row.len() as f32 + self.epsilon).sqrt()
+        };
+        x.rows().into_iter().map(of_row).collect()
+    }
+}
+
+/// What is between the matrices of an MLP.
+#[derive(Clone, Copy)]
+pub(super) enum Activation {
+    /// x Φ(x), with Φ the normal distribution function.
+    Gelu,
+    /// x (1 + tanh(√(2/π) (x + 0.044715 x³)))/2.
+    TanhGelu,
+    /// x/(1 + e^(−x)).
+    Silu,
+}
+
+impl Activation {
+    pub(super) fn of(self, x: Array2<f32>) -> Array2<f32> {
+        match self {
+            Self::Gelu => x.mapv_into(|x| {
+                let x = f64::from(x);
+                (0.5 * x * (1.0 + erf(x * std::f64::consts::FRAC_1_SQRT_2))) as f32
+            }),
+            Self::TanhGelu => x.mapv_into(|x| {
+                let u = SLOPE * (x + CUBIC * x * x * x);
+                0.5 * x * (1.0 + u.tanh())
+            }),
+            Self::Silu => x.mapv_into(|x| x / (1.0 + (-x).exp())),
+        }
+    }
+}
+
+/// A matrix with a column of ones after its own.
+pub(super) fn with_ones(x: &Array2<f32>) -> Array2<f32> {
+    let mut all = Array2::ones((x.nrows(), x.ncols() + 1));
+    all.slice_mut(s![.., ..x.ncols()]).assign(x);
+    all
+}
+
+pub(super) enum Mlp {
+    /// W₂ a(W₁ x).
+    Plain { input: Linear, activation: Activation, output: Linear },
+    /// W₃ (a(W₁ x) ∘ W₂ x) (Shazeer 2020, arXiv 2002.05202).
+    Gated { gate: Linear, up: Linear, activation: Activation, output: Linear },
+    /// A few of many gated MLPs for each token.
+    Experts(Box<Experts>),
+}
+
+impl Mlp {
+    pub(super) fn of(&self, x: &Array2<f32>) -> Result<Array2<f32>, LmError> {
+        match self {
+            Self::Plain { input, activation, output } => output.of(&activation.of(input.of(x)?)),
+            Self::Gated { gate, up, activation, output } => {
+                output.of(&(activation.of(gate.of(x)?) * up.of(x)?))
+            }
+            Self::Experts(experts) => experts.of(x),
+        }
+    }
+}
+
+/// The mixture of experts of gpt-oss: of each token's E router logits the k largest choose experts, their softmax weighs
+/// what these give, W₂ ((u + 1) ∘ g σ(α g)), with g and u the even and odd channels of W₁ x, g at most and |u| at most
+/// the limit.
+pub(super) struct Experts {
+    pub(super) router: Linear,
+    /// k.
+    pub(super) chosen: usize,
+    /// W₁ and its biases, (E, C, 2I) and (E, 2I).
+    pub(super) input: (ExpertWeights, Stored),
+    /// W₂ and its biases, (E, I, C) and (E, C).
+    pub(super) output: (ExpertWeights, Stored),
+    pub(super) limit: f32,
+    pub(super) alpha: f32,
+}
+
+/// Weights of all experts, one below another.
+pub(super) enum ExpertWeights {
+    /// As numbers.
+    Numbers(Stored),
+    /// In four bits (the OCP microscaling formats, 2023, MXFP4), outputs × inputs: by expert, output and 32 inputs 16 bytes
+    /// of two numbers each, and the exponent of their scale.
+    FourBits { blocks: Stored, exponents: Stored },
+}
+
+/// The numbers that four bits stand for; the fifth and on are those below zero.
+const FOUR_BITS: [f32; 8] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
+/// What is taken off an exponent.
+const EXPONENT_BIAS: f32 = 127.0;
+
+impl ExpertWeights {
+    /// The matrix of one expert, inputs × outputs.
+    fn matrix(&self, expert: usize) -> Result<Array2<f32>, LmError> {
+        match self {
+            Self::Numbers(all) => all.at(expert),
+            Self::FourBits { blocks, exponents } => {
+                let (blocks, exponents) = (blocks.at::<Ix3>(expert)?, exponents.at::<Ix2>(expert)?);
+                let (outputs, groups, bytes) = blocks.dim();
+                let matrix =
+                    Array2::from_shape_fn((groups * bytes * 2, outputs), |(input, output)| {
+                        let (group, within) = (input / (2 * bytes), input % (2 * bytes));
+                        let byte = blocks[[output, group, within / 2]] as u8;
+                        let bits = if within % 2 == 0 { byte & 15 } else { byte >> 4 };
+                        let size = FOUR_BITS[usize::from(bits & 7)];
+                        let number = if bits > 7 { -size } else { size };
+                        number * (exponents[[output, group]] - EXPONENT_BIAS).exp2()
+                    });
+                Ok(matrix)
+            }
+        }
+    }
+}
+
+impl Experts {
+    fn of(&self, x: &Array2<f32>) -> Result<Array2<f32>, LmError> {
+        let scores = self.router.of(x)?;
+        // (token, weight) by expert.
+        let mut tokens_of = vec![Vec::new(); scores.ncols()];
+        for (token, scores) in scores.rows().into_iter().enumerate() {
+            let mut order: Vec<usize> = (0..scores.len()).collect();
+            order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
+            order.truncate(self.chosen);
+            let most = scores[order[0]];
+            let weights: Vec<f32> = order.iter().map(|&e| (scores[e] - most).exp()).collect();
+            let sum: f32 = weights.iter().sum();
+            for (expert, weight) in order.into_iter().zip(weights) {
+                tokens_of[expert].push((token, weight / sum));
+            }
+        }
+        let mut all = Array2::zeros(x.dim());
+        for (expert, tokens) in tokens_of.iter().enumerate().filter(|(_, of)| !of.is_empty()) {
+            let rows: Vec<usize> = tokens.iter().map(|&(token, _)| token).collect();
+            let given = self.expert(expert, x.select(Axis(0), &rows).view())?;
+            for (&(token, weight), given) in tokens.iter().zip(given.rows()) {
+                all.row_mut(token).scaled_add(weight, &given);
+            }
+        }
+        Ok(all)
+    }
+
+    fn expert(&self, expert: usize, x: ArrayView2<'_, f32>) -> Result<Array2<f32>, LmError> {
+        let (weights, bias) = &self.input;
+        let both = product(x, weights.matrix(expert)?.view()) + &bias.at::<Ix1>(expert)?;
+        let gate = both.slice(s![.., ..;2]).mapv(|g| g.min(self.limit));
+        let up = both.slice(s![.., 1..;2]).mapv(|u| u.clamp(-self.limit, self.limit));
+        let hidden = gate.mapv(|g| g / (1.0 + (-self.alpha * g).exp())) * (up + 1.0);
+        let (weights, bias) = &self.output;
+        Ok(product(hidden.view(), weights.matrix(expert)?.view()) + &bias.at::<Ix1>(expert)?)
+    }
+}

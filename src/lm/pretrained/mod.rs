@@ -1,0 +1,21 @@
+//! Published models, read for their heads' queries and keys.
+
+mod attention;
+mod config;
+mod decoder;
+mod gguf;
+mod layers;
+mod model;
+mod plain;
+mod rotary;
+mod stored;
+#[cfg(test)]
+mod tests;
+mod transformer;
+mod weights;
+
+pub use model::PretrainedModel;
+pub(in crate::lm) use rotary::Pairs;
+pub(in crate::lm) use stored::{SafetensorsFile, TensorSource};
+#[cfg(test)]
+pub(crate) use tests::Published;

@@ -1,0 +1,306 @@
+//! The tensors of a model's files, each read when it is asked for: what is in memory does not grow with the model.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufReader, Read as _, Seek as _, SeekFrom};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use candle_core::Device;
+use candle_core::quantized::gguf_file::{Content, TensorInfo, Value};
+use ndarray::{Array, Array2, ArrayD, Axis, Dimension, Ix2, concatenate};
+use safetensors::tensor::{Dtype, Metadata};
+
+use crate::lm::LmError;
+use crate::lm::tensor_file::float32;
+
+/// A file of tensors.
+pub(in crate::lm) trait TensorSource: Send + Sync {
+    /// The dimensions of a tensor of numbers that can be read; none where there is no such.
+    fn dimensions(&self, name: &str) -> Option<&[usize]>;
+
+    /// The elements of some of a tensor's places along its first axis, one after another.
+    ///
+    /// # Errors
+    /// A file that cannot be read any more.
+    fn read(&self, name: &str, places: Range<usize>) -> Result<Vec<f32>, LmError>;
+
+    /// That the file is wrong, and why.
+    fn wrong(&self, why: String) -> LmError;
+}
+
+/// A tensor, where it lies.
+#[derive(Clone)]
+pub(super) struct Stored {
+    source: Arc<dyn TensorSource>,
+    name: String,
+    dimensions: Vec<usize>,
+}
+
+impl Stored {
+    /// The tensor of a name; none where there is no such.
+    pub(super) fn find(source: &Arc<dyn TensorSource>, name: &str) -> Option<Self> {
+        let dimensions = source.dimensions(name)?.to_vec();
+        Some(Self { source: source.clone(), name: name.to_owned(), dimensions })
+    }
+
+    pub(super) fn dimensions(&self) -> &[usize] {
+        &self.dimensions
+    }
+
+    /// That its file is wrong, and why.
+    pub(super) fn wrong(&self, why: String) -> LmError {
+        self.source.wrong(why)
+    }
+
+    /// All of it: a vector or a matrix.
+    pub(super) fn whole<D: Dimension>(&self) -> Result<Array<f32, D>, LmError> {
+        self.places(0..self.dimensions[0], &self.dimensions)
+    }
+
+    /// Some rows of a matrix, in the order asked for.
+    pub(super) fn rows(&self, rows: &[usize]) -> Result<Array2<f32>, LmError> {
+        let mut sorted = rows.to_vec();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let one = |&row: &usize| self.places::<Ix2>(row..row + 1, &[1, self.dimensions[1]]);
+        let found = sorted.iter().map(one).collect::<Result<Vec<_>, _>>()?;
+        let views: Vec<_> = found.iter().map(|row| row.view()).collect();
+        let distinct = concatenate(Axis(0), &views).map_err(candle_core::Error::wrap)?;
+        let place = |row| sorted.binary_search(row).expect("every row asked for was read");
+        Ok(distinct.select(Axis(0), &rows.iter().map(place).collect::<Vec<_>>()))
+    }
+
+    /// One place of the first axis: a matrix of three, a vector of two.
+    pub(super) fn at<D: Dimension>(&self, place: usize) -> Result<Array<f32, D>, LmError> {
+        self.places(place..place + 1, &self.dimensions[1..])
+    }
+
+    fn places<D: Dimension>(
+        &self,
+        places: Range<usize>,
+        shape: &[usize],
+    ) -> Result<Array<f32, D>, LmError> {
+        let data = self.source.read(&self.name, places)?;
+        let all = ArrayD::from_shape_vec(shape, data).and_then(ArrayD::into_dimensionality);
+        Ok(all.map_err(candle_core::Error::wrap)?)
+    }
+}
+
+/// Bytes that say how long the header is.
+const LENGTH: usize = 8;
+/// The longest header that is read, the format's own limit.
+const LONGEST_HEADER: u64 = 100_000_000;
+
+/// Not mapped into memory but read in place: where a file that is mapped becomes shorter, the process ends.
+pub(in crate::lm) struct SafetensorsFile {
+    path: PathBuf,
+    /// What its writer says beside the tensors.
+    notes: HashMap<String, String>,
+    /// What can be read.
+    tensors: HashMap<String, Place>,
+}
+
+/// Where a tensor lies.
+struct Place {
+    dtype: Dtype,
+    dimensions: Vec<usize>,
+    /// Its bytes in the file.
+    bytes: Range<usize>,
+}
+
+impl SafetensorsFile {
+    /// Reads the header, and holds it to the file's length.
+    pub(in crate::lm) fn open(path: &Path) -> Result<Self, LmError> {
+        let wrong = |why: String| LmError::file(path, why);
+        let failed = LmError::io(path);
+        let mut file = File::open(path).map_err(failed)?;
+        let length = file.metadata().map_err(failed)?.len();
+        let mut prefix = [0; LENGTH];
+        if length < LENGTH as u64 {
+            return Err(wrong(format!(
+                "is cut off: it has {length} bytes and no header; download it again"
+            )));
+        }
+        file.read_exact(&mut prefix).map_err(failed)?;
+        let header = u64::from_le_bytes(prefix);
+        if header > LONGEST_HEADER || header > length - LENGTH as u64 {
+            return Err(wrong(format!(
+                "is cut off or not a safetensors file: its header needs {header} bytes, the file has \
+                 {length}; download it again"
+            )));
+        }
+        let mut text = vec![0; header as usize];
+        file.read_exact(&mut text).map_err(failed)?;
+        let metadata: Metadata = serde_json::from_slice(&text).map_err(|e| {
+            wrong(format!("has a header that cannot be read: {e}; download it again"))
+        })?;
+        let first = LENGTH + text.len();
+        let end = (first + metadata.data_len()) as u64;
+        if length != end {
+            return Err(wrong(format!(
+                "has {length} bytes, but its header announces {end}; download it again"
+            )));
+        }
+        let place = |(name, info): (String, &safetensors::tensor::TensorInfo)| {
+            let (from, to) = info.data_offsets;
+            let place = Place {
+                dtype: info.dtype,
+                dimensions: info.shape.clone(),
+                bytes: first + from..first + to,
+            };
+            (name, place)
+        };
+        let tensors = metadata.tensors().into_iter().map(place);
+        let notes = metadata.metadata().clone().unwrap_or_default();
+        Ok(Self { path: path.to_owned(), notes, tensors: tensors.collect() })
+    }
+
+    /// What the file says of itself under a key.
+    pub(in crate::lm) fn note(&self, key: &str) -> Option<&str> {
+        self.notes.get(key).map(String::as_str)
+    }
+
+    /// Whether the file has a tensor of that name, of whatever type.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.tensors.contains_key(name)
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.tensors.keys().map(String::as_str)
+    }
+
+    /// The type of a tensor that is not of numbers that can be read.
+    pub(super) fn unreadable(&self, name: &str) -> Option<Dtype> {
+        self.tensors.get(name).map(|place| place.dtype).filter(|&dtype| !is_read(dtype))
+    }
+}
+
+impl TensorSource for SafetensorsFile {
+    fn dimensions(&self, name: &str) -> Option<&[usize]> {
+        let place = self.tensors.get(name).filter(|place| is_read(place.dtype))?;
+        Some(&place.dimensions)
+    }
+
+    fn read(&self, name: &str, places: Range<usize>) -> Result<Vec<f32>, LmError> {
+        let Some(place) = self.tensors.get(name) else {
+            return Err(self.wrong(format!("has no tensor {name}")));
+        };
+        let of_one = place.bytes.len() / place.dimensions.first().map_or(1, |&first| first.max(1));
+        let failed = LmError::io(&self.path);
+        let mut file = File::open(&self.path).map_err(failed)?;
+        let first = place.bytes.start + places.start * of_one;
+        file.seek(SeekFrom::Start(first as u64)).map_err(failed)?;
+        let mut bytes = vec![0; places.len() * of_one];
+        file.read_exact(&mut bytes).map_err(failed)?;
+        // Four-bit weights come as bytes.
+        let numbers = match place.dtype {
+            Dtype::U8 => Some(bytes.into_iter().map(f32::from).collect()),
+            dtype => float32(dtype, &bytes),
+        };
+        numbers.ok_or_else(|| self.wrong(format!("{name} has type {:?}", place.dtype)))
+    }
+
+    fn wrong(&self, why: String) -> LmError {
+        LmError::file(&self.path, why)
+    }
+}
+
+fn is_read(dtype: Dtype) -> bool {
+    matches!(dtype, Dtype::F32 | Dtype::F16 | Dtype::BF16 | Dtype::U8)
+}
+
+pub(super) struct GgufFile {
+    path: PathBuf,
+    content: Content,
+    /// Dimensions by name.
+    dimensions: HashMap<String, Vec<usize>>,
+}
+
+impl GgufFile {
+    /// Reads the header, and holds it to the file's length.
+    pub(super) fn open(path: &Path) -> Result<Self, LmError> {
+        let failed = LmError::io(path);
+        let wrong = |why: String| LmError::file(path, why);
+        let file = File::open(path).map_err(failed)?;
+        let length = file.metadata().map_err(failed)?.len();
+        let content = Content::read(&mut BufReader::new(file)).map_err(|e| {
+            wrong(format!("has a header that cannot be read: {}; download it again", one_line(&e)))
+        })?;
+        for (name, info) in &content.tensor_infos {
+            let blocks = info.shape.elem_count() / info.ggml_dtype.block_size();
+            let end = (blocks as u64)
+                .saturating_mul(info.ggml_dtype.type_size() as u64)
+                .saturating_add(content.tensor_data_offset)
+                .saturating_add(info.offset);
+            if end > length {
+                return Err(wrong(format!(
+                    "is cut off: {name} ends at byte {end}, the file has {length}; download it again"
+                )));
+            }
+        }
+        let dimensions = content.tensor_infos.iter();
+        let dimensions =
+            dimensions.map(|(name, info)| (name.clone(), info.shape.dims().to_vec())).collect();
+        Ok(Self { path: path.to_owned(), content, dimensions })
+    }
+
+    /// What the file says beside its tensors.
+    pub(super) fn value(&self, key: &str) -> Option<&Value> {
+        self.content.metadata.get(key)
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.dimensions.keys().map(String::as_str)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl TensorSource for GgufFile {
+    fn dimensions(&self, name: &str) -> Option<&[usize]> {
+        self.dimensions.get(name).map(Vec::as_slice)
+    }
+
+    fn read(&self, name: &str, places: Range<usize>) -> Result<Vec<f32>, LmError> {
+        let failed = LmError::io(&self.path);
+        let mut file = File::open(&self.path).map_err(failed)?;
+        let info = self.content.tensor_infos.get(name);
+        let info = info.ok_or_else(|| self.wrong(format!("has no tensor {name}")))?;
+        // Rows are whole numbers of blocks: some of them are a tensor of their own.
+        let mut part = TensorInfo {
+            ggml_dtype: info.ggml_dtype,
+            shape: info.shape.clone(),
+            offset: info.offset,
+        };
+        let dimensions = info.shape.dims();
+        let of_one: usize = dimensions[1..].iter().product();
+        let block = info.ggml_dtype.block_size();
+        let is_whole = dimensions.len() > 1 && of_one.is_multiple_of(block);
+        if is_whole {
+            let mut shape = dimensions.to_vec();
+            shape[0] = places.len();
+            part.shape = shape.into();
+            let bytes = of_one / block * info.ggml_dtype.type_size();
+            part.offset += (places.start * bytes) as u64;
+        }
+        let tensor = part.read(&mut file, self.content.tensor_data_offset, &Device::Cpu)?;
+        let numbers = tensor.dequantize(&Device::Cpu)?.flatten_all()?.to_vec1::<f32>()?;
+        Ok(match is_whole {
+            true => numbers,
+            false => numbers[places.start * of_one..places.end * of_one].to_vec(),
+        })
+    }
+
+    fn wrong(&self, why: String) -> LmError {
+        LmError::file(&self.path, why)
+    }
+}
+
+/// The first line of an error: what follows may be where in a library it arose.
+fn one_line(error: &impl ToString) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
+}

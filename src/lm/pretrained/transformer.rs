@@ -1,0 +1,129 @@
+//! What all published models have in common, and the pass that probes their heads.
+
+use std::ops::{ControlFlow, Range};
+
+use ndarray::{Array1, Array2, Ix2, s};
+
+use super::attention::Attention;
+use super::layers::Mlp;
+use super::layers::Norm;
+use super::stored::Stored;
+use crate::lm::{HeadsOfLayer, LmError};
+
+/// A transformer of C channels.
+pub(super) struct Transformer {
+    pub(super) embedding: Embedding,
+    pub(super) blocks: Vec<Block>,
+    /// The longest passage that it was made for.
+    pub(super) context: usize,
+}
+
+/// What the stream begins as.
+pub(super) struct Embedding {
+    /// By token, (V, C).
+    pub(super) tokens: Stored,
+    /// What they are multiplied by.
+    pub(super) scale: f32,
+    /// What is added by position, (context, C), where positions are learned.
+    pub(super) positions: Option<Stored>,
+    /// What is added to all.
+    pub(super) shift: Option<Array1<f32>>,
+    /// The norm of their sum, where there is one.
+    pub(super) norm: Option<Norm>,
+}
+
+/// Attention A and MLP M.
+pub(super) struct Block {
+    pub(super) attention: Attention,
+    pub(super) mlp: Mlp,
+    pub(super) norms: [Norms; 2],
+    /// Whether the MLP reads the stream that attention reads, and not what that has made of it.
+    pub(super) parallel: bool,
+}
+
+/// The norms of a part f of a block with stream x: x ← of_sum(x + after(f(before(x)))), each where there is one.
+#[derive(Default)]
+pub(super) struct Norms {
+    pub(super) before: Option<Norm>,
+    pub(super) after: Option<Norm>,
+    pub(super) of_sum: Option<Norm>,
+}
+
+fn normed(norm: Option<&Norm>, x: Array2<f32>) -> Array2<f32> {
+    match norm {
+        Some(norm) => norm.of(x),
+        None => x,
+    }
+}
+
+impl Transformer {
+    /// Tokens that it has embeddings of.
+    pub(super) fn vocabulary(&self) -> usize {
+        self.embedding.tokens.dimensions()[0]
+    }
+
+    /// The heads of some layers; see [`Probed`](crate::lm::Probed).
+    pub(super) fn probe(
+        &self,
+        passages: &[Vec<u32>],
+        layers: Range<usize>,
+        each: &mut dyn FnMut(HeadsOfLayer) -> ControlFlow<()>,
+    ) -> Result<(), LmError> {
+        let lengths: Vec<usize> = passages.iter().map(Vec::len).collect();
+        if let Some(&found) = lengths.iter().find(|&&t| t == 0 || t > self.context) {
+            return Err(LmError::Refused(format!(
+                "the passage has {found} tokens; it must have 1 to {}, the model's context",
+                self.context
+            )));
+        }
+        let mut x = self.embed(passages)?;
+        for (layer, block) in self.blocks.iter().enumerate().take(layers.end) {
+            let [of_attention, of_mlp] = &block.norms;
+            let input = normed(of_attention.before.as_ref(), x.clone());
+            let attended = block.attention.of(layer, &input, &lengths, layers.contains(&layer))?;
+            if layers.contains(&layer) && each(attended.probes).is_break() {
+                return Ok(());
+            }
+            if layer + 1 == layers.end {
+                return Ok(());
+            }
+            let read_by_both = block.parallel.then(|| x.clone());
+            x += &normed(of_attention.after.as_ref(), attended.added);
+            x = normed(of_attention.of_sum.as_ref(), x);
+            let read = read_by_both.unwrap_or_else(|| x.clone());
+            let added = block.mlp.of(&normed(of_mlp.before.as_ref(), read))?;
+            x += &normed(of_mlp.after.as_ref(), added);
+            x = normed(of_mlp.of_sum.as_ref(), x);
+        }
+        Ok(())
+    }
+
+    /// The stream before the first block: all passages, one below another.
+    fn embed(&self, passages: &[Vec<u32>]) -> Result<Array2<f32>, LmError> {
+        let Embedding { tokens, scale, positions, shift, norm } = &self.embedding;
+        let size = self.vocabulary();
+        let row = |&token: &u32| match usize::try_from(token) {
+            Ok(place) if place < size => Ok(place),
+            _ => Err(LmError::Refused(format!(
+                "token {token} is outside the model's vocabulary of {size}; use the tokenizer.json published \
+                 with the model"
+            ))),
+        };
+        let rows = passages.iter().flatten().map(row).collect::<Result<Vec<_>, _>>()?;
+        let mut x = tokens.rows(&rows)? * *scale;
+        if let Some(positions) = positions {
+            let positions = positions.whole::<Ix2>()?;
+            let mut first = 0;
+            for passage in passages {
+                let t = passage.len();
+                let mut of_passage = x.slice_mut(s![first..first + t, ..]);
+                of_passage += &positions.slice(s![..t, ..]);
+                first += t;
+            }
+        }
+        if let Some(shift) = shift {
+            x += shift;
+        }
+        Ok(normed(norm.as_ref(), x))
+    }
+}

@@ -1,0 +1,196 @@
+//! A published model's weights, by name: of one `model.safetensors`, of several with their index, or of a `.gguf`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use ndarray::Array1;
+use serde::Deserialize;
+
+use super::layers::{Bias, Linear, Norm, NormKind};
+use super::stored::{GgufFile, SafetensorsFile, Stored, TensorSource};
+use crate::lm::LmError;
+
+const WEIGHTS: &str = "model.safetensors";
+const INDEX: &str = "model.safetensors.index.json";
+
+/// The weights of a model, whose names all begin with one prefix or none. What is asked for must be there and have the
+/// shape asked for; matrices stay where they lie until they are multiplied by.
+pub(super) struct Weights {
+    /// By name; of one of a type that is not read, the type.
+    tensors: BTreeMap<String, Result<Stored, String>>,
+    /// What is said to be wrong where a tensor is not there.
+    all: Arc<dyn TensorSource>,
+    prefix: &'static str,
+}
+
+/// What `model.safetensors.index.json` says.
+#[derive(Deserialize)]
+struct Index {
+    weight_map: BTreeMap<String, String>,
+}
+
+impl Weights {
+    /// The weights of a folder. Their names begin with `prefix` where that called `first` does: a model with a head for
+    /// some task is saved with it, the bare model without.
+    pub(super) fn read(folder: &Path, prefix: &'static str, first: &str) -> Result<Self, LmError> {
+        let (whole, index) = (folder.join(WEIGHTS), folder.join(INDEX));
+        let mut weights = match (whole.exists(), index.exists()) {
+            (true, _) => {
+                let file = Arc::new(SafetensorsFile::open(&whole)?);
+                let names = file.names().map(|name| (name.to_owned(), file.clone()));
+                Self::from_files(file.clone(), names)
+            }
+            (false, true) => Self::from_index(folder, &index)?,
+            (false, false) => {
+                let why = format!(
+                    "is missing, and so is {INDEX}; save the model with save_pretrained as safetensors"
+                );
+                return Err(LmError::file(&whole, why));
+            }
+        };
+        if weights.tensors.contains_key(&format!("{prefix}{first}")) {
+            weights.prefix = prefix;
+        }
+        Ok(weights)
+    }
+
+    /// Tensors by name, each with its file; `first` is one of these.
+    fn from_files(
+        first: Arc<SafetensorsFile>,
+        named: impl Iterator<Item = (String, Arc<SafetensorsFile>)>,
+    ) -> Self {
+        let tensor = |(name, file): (String, Arc<SafetensorsFile>)| {
+            let found = match file.unreadable(&name) {
+                Some(dtype) => Err(format!("{dtype:?}")),
+                None => Ok(Stored::find(&(file as Arc<dyn TensorSource>), &name)?),
+            };
+            Some((name, found))
+        };
+        Self { tensors: named.filter_map(tensor).collect(), all: first, prefix: "" }
+    }
+
+    fn from_index(folder: &Path, path: &Path) -> Result<Self, LmError> {
+        let wrong = |why: String| LmError::file(path, why);
+        let bytes = std::fs::read(path).map_err(LmError::io(path))?;
+        let Index { weight_map } = serde_json::from_slice(&bytes)
+            .map_err(|e| wrong(format!("{e}; use the file published with the model")))?;
+        let mut files: BTreeMap<&str, Arc<SafetensorsFile>> = BTreeMap::new();
+        for (name, shard) in &weight_map {
+            if files.contains_key(shard.as_str()) {
+                continue;
+            }
+            let is_plain = Path::new(shard).file_name().is_some_and(|file| file == shard.as_str());
+            let there = folder.join(shard);
+            if !is_plain || !there.is_file() {
+                return Err(wrong(format!(
+                    "places {name} in {shard}, which is missing; download every shard of the model"
+                )));
+            }
+            files.insert(shard, Arc::new(SafetensorsFile::open(&there)?));
+        }
+        let Some(first) = files.values().next() else {
+            return Err(wrong("names no tensor; use the file published with the model".to_owned()));
+        };
+        if let Some((name, shard)) =
+            weight_map.iter().find(|(name, shard)| !files[shard.as_str()].has(name))
+        {
+            return Err(wrong(format!(
+                "places {name} in {shard}, which has no such tensor; use both files of one published model"
+            )));
+        }
+        let named =
+            weight_map.iter().map(|(name, shard)| (name.clone(), files[shard.as_str()].clone()));
+        Ok(Self::from_files(first.clone(), named))
+    }
+
+    /// The weights of a `.gguf`, each with the name that `named` gives it; those without one are left.
+    pub(super) fn from_gguf(file: &Arc<GgufFile>, named: impl Fn(&str) -> Option<String>) -> Self {
+        let source: Arc<dyn TensorSource> = file.clone();
+        let tensor = |name: &str| Some((named(name)?, Ok(Stored::find(&source, name)?)));
+        Self { tensors: file.names().filter_map(tensor).collect(), all: source, prefix: "" }
+    }
+
+    /// Whether there is such a tensor, after the prefix.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.tensors.contains_key(&format!("{}{name}", self.prefix))
+    }
+
+    /// A tensor, which must be there and have these dimensions.
+    pub(super) fn tensor(&self, name: &str, dimensions: &[usize]) -> Result<Stored, LmError> {
+        const WHOSE: &str = "use weights and config.json of one published model";
+        let name = format!("{}{name}", self.prefix);
+        match self.tensors.get(&name) {
+            Some(Ok(found)) if found.dimensions() == dimensions => Ok(found.clone()),
+            Some(Ok(found)) => {
+                let is = found.dimensions();
+                Err(found.wrong(format!(
+                    "{name} is {is:?}, but the model needs {dimensions:?}; {WHOSE}"
+                )))
+            }
+            Some(Err(dtype)) => Err(self.all.wrong(format!(
+                "{name} has type {dtype}; save the model in float32, float16 or bfloat16"
+            ))),
+            None => Err(self.all.wrong(format!("has no tensor {name}; {WHOSE}"))),
+        }
+    }
+
+    /// The dimensions of a tensor, where it is there.
+    pub(super) fn dimensions(&self, name: &str) -> Option<&[usize]> {
+        let found = self.tensors.get(&format!("{}{name}", self.prefix))?;
+        Some(found.as_ref().ok()?.dimensions())
+    }
+
+    pub(super) fn vector(&self, name: &str, length: usize) -> Result<Array1<f32>, LmError> {
+        self.tensor(name, &[length])?.whole()
+    }
+
+    /// A projection, whose matrix is stored as outputs × inputs where it is `transposed`.
+    pub(super) fn linear(
+        &self,
+        name: &str,
+        [inputs, outputs]: [usize; 2],
+        transposed: bool,
+        bias: Bias,
+    ) -> Result<Linear, LmError> {
+        let shape = if transposed { [outputs, inputs] } else { [inputs, outputs] };
+        let weights = self.tensor(&format!("{name}.weight"), &shape)?;
+        Ok(Linear { weights, transposed, bias: self.bias(name, outputs, bias)? })
+    }
+
+    fn bias(&self, name: &str, outputs: usize, bias: Bias) -> Result<Option<Array1<f32>>, LmError> {
+        let name = format!("{name}.bias");
+        match bias {
+            Bias::Always => self.vector(&name, outputs).map(Some),
+            Bias::Never => Ok(None),
+            Bias::WhereThere => self.has(&name).then(|| self.vector(&name, outputs)).transpose(),
+        }
+    }
+
+    /// A layer norm. Models converted from TensorFlow have `gamma` and `beta` in place of `weight` and `bias`.
+    pub(super) fn layer_norm(
+        &self,
+        name: &str,
+        channels: usize,
+        epsilon: f32,
+    ) -> Result<Norm, LmError> {
+        let old = self.has(&format!("{name}.gamma"));
+        let [gain, bias] = if old { ["gamma", "beta"] } else { ["weight", "bias"] };
+        Ok(Norm {
+            gain: self.vector(&format!("{name}.{gain}"), channels)?,
+            kind: NormKind::Layer { bias: self.vector(&format!("{name}.{bias}"), channels)? },
+            epsilon,
+        })
+    }
+
+    /// A norm by the root mean square, whose gain is `offset` + the weight.
+    pub(super) fn rms_norm(
+        &self,
+        name: &str,
+        channels: usize,
+        (epsilon, offset): (f32, f32),
+    ) -> Result<Norm, LmError> {
+        let gain = self.vector(&format!("{name}.weight"), channels)? + offset;
+        Ok(Norm { gain, kind: NormKind::RootMeanSquare, epsilon })
+    }
+}
